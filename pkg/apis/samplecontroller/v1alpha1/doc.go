@@ -1,0 +1,26 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// +k8s:deepcopy-gen=package
+// +k8s:openapi-gen=true
+// +groupName=samplecontroller.k8s.io
+// +k8s:openapi-model-package=com.example.sample-controller.pkg.apis.samplecontroller.v1alpha1
+
+// Package v1alpha1 holds the Foo API, group samplecontroller.k8s.io, version
+// v1alpha1. Everything named zz_generated.* beside this file, everything under
+// pkg/generated and the CustomResourceDefinition in artifacts/crd is made from
+// types.go by hack/update-codegen.sh.
+package v1alpha1

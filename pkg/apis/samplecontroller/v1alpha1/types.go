@@ -1,0 +1,99 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// +genclient
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:shortName=fo,categories=all
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.availableReplicas
+// +kubebuilder:printcolumn:name="Deployment",type=string,JSONPath=`.spec.deploymentName`,description="Name of the Deployment that the Foo asks for"
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`,description="Number of Pods that the Foo asks for; empty when it leaves the number to others"
+// +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,description="Number of Pods that are available"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:metadata:annotations="api-approved.kubernetes.io=unapproved, experimental-only; please get an approval from Kubernetes API reviewers if you're trying to develop a CRD in the *.k8s.io or *.kubernetes.io groups"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name must be no more than 63 characters: it becomes the value of a Pod label"
+
+// Foo asks for one Deployment of nginx in its own namespace. The controller
+// creates that Deployment, owns it (a controller reference), keeps the fields
+// that the Foo names as they are here, and reports its state in the status.
+// Deleting the Foo deletes the Deployment.
+//
+// A Foo's name has at most 63 characters, because it becomes the value of the
+// label "controller" on the Deployment's Pods.
+type Foo struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what the user wants.
+	// +required
+	Spec FooSpec `json:"spec"`
+	// Status is what the controller last saw. Only the controller writes it,
+	// through the status subresource.
+	// +optional
+	Status FooStatus `json:"status"`
+}
+
+// FooSpec is the state that a user asks for.
+type FooSpec struct {
+	// DeploymentName is the name of the Deployment, in the Foo's namespace: a
+	// DNS-1123 subdomain (lower-case letters, digits, '-' and '.') of 1 to 253
+	// characters. A Deployment that exists under this name and is not
+	// controlled by this Foo is left alone.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="must be a DNS-1123 subdomain: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit (for example 'web-1')"
+	DeploymentName string `json:"deploymentName"`
+
+	// Replicas is the number of Pods that the Deployment should run, from 1
+	// to 10. Left out, the Deployment's number belongs to others: it starts
+	// as 1 and the controller never changes it, so an autoscaler can own it.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10
+	Replicas *int32 `json:"replicas,omitempty"`
+}
+
+// FooStatus is the state that the controller last saw.
+type FooStatus struct {
+	// AvailableReplicas is the number of the Deployment's Pods that have been
+	// ready for at least its minReadySeconds, as the Deployment reports it;
+	// 0 while there is no Deployment that this Foo controls.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
+	AvailableReplicas int32 `json:"availableReplicas"`
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+
+// FooList is a list of Foos, as the API server returns it.
+type FooList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// Items are the Foos, in no promised order.
+	Items []Foo `json:"items"`
+}
