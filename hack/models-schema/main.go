@@ -1,0 +1,65 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Command models-schema prints the generated OpenAPI definitions as one
+// OpenAPI v2 document. applyconfiguration-gen reads it to learn how lists and
+// maps merge, which is what lets fake.NewClientset answer an Apply.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"k8s.io/kube-openapi/pkg/common"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"example.com/sample-controller/pkg/generated/openapi"
+)
+
+func main() {
+	encoder := json.NewEncoder(os.Stdout)
+	encoder.SetIndent("", " ")
+	if err := encoder.Encode(document()); err != nil {
+		fmt.Fprintf(os.Stderr, "models-schema: cannot write the OpenAPI document: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// document wraps the definitions of every type in a Swagger 2.0 document.
+func document() *spec.Swagger {
+	definitions := openapi.GetOpenAPIDefinitions(func(name string) spec.Ref {
+		return spec.MustCreateRef("#/definitions/" + name)
+	})
+	schemas := make(spec.Definitions, len(definitions))
+	for name, definition := range definitions {
+		schemas[name] = v2Schema(definition)
+	}
+	return &spec.Swagger{SwaggerProps: spec.SwaggerProps{
+		Swagger:     "2.0",
+		Info:        &spec.Info{InfoProps: spec.InfoProps{Title: "Sample controller", Version: "unversioned"}},
+		Definitions: schemas,
+	}}
+}
+
+// v2Schema returns a type's OpenAPI v2 schema. Types such as IntOrString say
+// more in v3 (oneOf) and carry their v2 form in an extension.
+func v2Schema(definition common.OpenAPIDefinition) spec.Schema {
+	if schema, ok := definition.Schema.Extensions[common.ExtensionV2Schema].(spec.Schema); ok {
+		return schema
+	}
+	return definition.Schema
+}

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+#
+# Checks that the generated code is what the types under pkg/apis make: ends 0
+# if so, else prints the difference and ends 1. It generates into a copy and
+# never touches the tree.
+
+set -o errexit -o nounset -o pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+# shellcheck source=hack/codegen.sh
+source "${root}/hack/codegen.sh"
+
+codegen::with_generated_copy "${root}" codegen::compare "${root}"
+echo "The generated code is up to date with pkg/apis"
