@@ -1,0 +1,175 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package cluster
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// The components, by the name that is also this program's first argument.
+const (
+	Etcd              = "etcd"
+	APIServer         = "kube-apiserver"
+	ControllerManager = "kube-controller-manager"
+	Scheduler         = "kube-scheduler"
+	Kwok              = "kwok"
+)
+
+const (
+	loopback = "127.0.0.1"
+	// serviceRange is where Services get their addresses. Nothing routes them.
+	serviceRange = "10.96.0.0/16"
+	// podRange is where KWOK takes Pods' addresses from. Nothing routes them either.
+	podRange = "10.244.0.1/16"
+
+	// A node renews its lease every quarter of nodeLease, 5 s. It goes NotReady nodeGrace after the last renewal,
+	// as kube-controller-manager, which looks every 5 s, sees it: a live one only if five renewals are late.
+	nodeLease = 20 * time.Second
+	nodeGrace = 28 * time.Second
+
+	// clientQPS is high enough never to be what limits kube-controller-manager or kube-scheduler here: their
+	// defaults (20 and 50) are for clusters whose API server has other clients to care for.
+	clientQPS = 1000
+
+	// nodeLabel marks the nodes that KWOK keeps alive. Without it a node gets no more heartbeats.
+	nodeLabelKey   = "kwok.x-k8s.io/node"
+	nodeLabelValue = "fake"
+)
+
+func httpsURL(port int) string { return fmt.Sprintf("https://%s:%d", loopback, port) }
+
+// etcdArgs are etcd's. Where durable is false, etcd leaves it to the operating system when writes reach the disk.
+func etcdArgs(l Layout, p Ports, durable bool) []string {
+	args := []string{
+		"--name=devcluster",
+		"--data-dir=" + l.EtcdData(),
+		"--listen-client-urls=" + httpsURL(p.Etcd),
+		"--advertise-client-urls=" + httpsURL(p.Etcd),
+		"--listen-peer-urls=" + httpsURL(p.EtcdPeer),
+		"--initial-advertise-peer-urls=" + httpsURL(p.EtcdPeer),
+		"--initial-cluster=devcluster=" + httpsURL(p.EtcdPeer),
+		"--socket-reuse-port=true",
+		"--client-cert-auth=true",
+		"--trusted-ca-file=" + l.Cert(etcdCA),
+		"--cert-file=" + l.Cert(etcdServer),
+		"--key-file=" + l.Key(etcdServer),
+		"--peer-client-cert-auth=true",
+		"--peer-trusted-ca-file=" + l.Cert(etcdCA),
+		"--peer-cert-file=" + l.Cert(etcdServer),
+		"--peer-key-file=" + l.Key(etcdServer),
+		"--log-level=warn",
+	}
+	if !durable {
+		args = append(args, "--unsafe-no-fsync=true")
+	}
+	return args
+}
+
+func apiServerArgs(l Layout, p Ports) []string {
+	return []string{
+		"--bind-address=" + loopback,
+		"--advertise-address=" + loopback,
+		fmt.Sprintf("--secure-port=%d", p.API),
+		"--permit-port-sharing=true",
+		// The Service kubernetes has no endpoint: an endpoint must not be a loopback address.
+		"--endpoint-reconciler-type=none",
+		"--service-cluster-ip-range=" + serviceRange,
+		"--tls-cert-file=" + l.Cert(apiServer),
+		"--tls-private-key-file=" + l.Key(apiServer),
+		"--client-ca-file=" + l.Cert(clusterCA),
+		"--etcd-servers=" + httpsURL(p.Etcd),
+		"--etcd-cafile=" + l.Cert(etcdCA),
+		"--etcd-certfile=" + l.Cert(etcdClient),
+		"--etcd-keyfile=" + l.Key(etcdClient),
+		"--requestheader-client-ca-file=" + l.Cert(frontProxyCA),
+		"--requestheader-allowed-names=" + frontProxyClient,
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file=" + l.Cert(frontProxyClient),
+		"--proxy-client-key-file=" + l.Key(frontProxyClient),
+		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+		"--service-account-signing-key-file=" + l.ServiceAccountKey(),
+		"--service-account-key-file=" + l.ServiceAccountPublicKey(),
+		"--authorization-mode=Node,RBAC",
+		"--enable-admission-plugins=NodeRestriction,OwnerReferencesPermissionEnforcement",
+		"--audit-policy-file=" + l.AuditPolicy(),
+		"--audit-log-path=" + l.AuditLog(),
+	}
+}
+
+func controllerManagerArgs(l Layout, p Ports) []string {
+	return append(servingArgs(l, ControllerManager, p.ControllerManager),
+		"--use-service-account-credentials=true",
+		"--service-account-private-key-file="+l.ServiceAccountKey(),
+		"--root-ca-file="+l.Cert(clusterCA),
+		"--cluster-signing-cert-file="+l.Cert(clusterCA),
+		"--cluster-signing-key-file="+l.Key(clusterCA),
+		"--node-monitor-grace-period="+nodeGrace.String(),
+	)
+}
+
+func schedulerArgs(l Layout, p Ports) []string {
+	return servingArgs(l, Scheduler, p.Scheduler)
+}
+
+// servingArgs are what kube-controller-manager and kube-scheduler have in common.
+func servingArgs(l Layout, component string, port int) []string {
+	kubeconfig := l.ComponentKubeconfig(component)
+	return []string{
+		"--bind-address=" + loopback,
+		fmt.Sprintf("--secure-port=%d", port),
+		"--permit-port-sharing=true",
+		"--tls-cert-file=" + l.Cert(component),
+		"--tls-private-key-file=" + l.Key(component),
+		"--kubeconfig=" + kubeconfig,
+		"--authentication-kubeconfig=" + kubeconfig,
+		"--authorization-kubeconfig=" + kubeconfig,
+		fmt.Sprintf("--kube-api-qps=%d", clientQPS),
+		fmt.Sprintf("--kube-api-burst=%d", 2*clientQPS),
+	}
+}
+
+func kwokArgs(l Layout) []string {
+	return []string{
+		"--kubeconfig=" + l.ComponentKubeconfig(Kwok),
+		"--config=" + l.KwokStages(),
+		// By label, not by annotation: a watch by label reports a node that loses it as deleted, whereupon KWOK
+		// stops its heartbeats; annotations KWOK filters itself, and goes on renewing the lease for ever.
+		"--manage-nodes-with-label-selector=" + nodeLabelKey + "=" + nodeLabelValue,
+		fmt.Sprintf("--node-lease-duration-seconds=%d", int(nodeLease.Seconds())),
+		"--cidr=" + podRange,
+	}
+}
+
+// componentEnv is added to the environment of each component.
+func componentEnv(l Layout, component string) []string {
+	// Proxies are for what is outside; all that a component talks to is on this machine.
+	env := []string{"NO_PROXY=*", "no_proxy=*", "KUBECONFIG="}
+	if component == Kwok {
+		// KWOK reads ~/.kwok/kwok.yaml besides its arguments unless it is told of another home.
+		env = append(env, "KWOK_WORKDIR="+l.Config())
+	}
+	return env
+}
+
+// commandLine is what to show of a component's start.
+func commandLine(component string, args []string) string {
+	return component + " \\\n    " + strings.Join(args, " \\\n    ")
+}

@@ -1,0 +1,270 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package cluster runs a Kubernetes control plane, each component a process of this same program.
+//
+// Start locks the data folder (datadir.go), takes ports (ports.go), makes certificates (pki.go), and starts
+// etcd, then kube-apiserver, then kube-controller-manager, kube-scheduler and KWOK together, each when what it
+// needs is ready (ready.go). Stop ends them in the reverse order. What each is told on its command line is in
+// args.go.
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"example.com/sample-controller/devcluster/internal/supervise"
+)
+
+// stopGrace is how long each wave of components gets to end by itself.
+const stopGrace = 5 * time.Second
+
+// Cluster is a control plane that has been started, or is being.
+type Cluster struct {
+	options  Options
+	progress io.Writer
+	began    time.Time
+
+	data  *dataDir
+	ports Ports
+	holds portHolds
+	group *supervise.Group
+
+	admin  *clientcmdapi.Config
+	client kubernetes.Interface
+}
+
+// NotReadyError says that a component was started and did not get ready.
+type NotReadyError struct {
+	Name string
+	Err  error
+	// Log is the path of the file with what the component printed.
+	Log string
+}
+
+func (e *NotReadyError) Error() string { return fmt.Sprintf("%s: %v", e.Name, e.Err) }
+func (e *NotReadyError) Unwrap() error { return e.Err }
+
+// Start starts a cluster and waits until it is ready: the API answers, Pods can be created in the namespace
+// default and are scheduled, the nodes are Ready. Progress is written line by line.
+//
+// The context that it returns is done when ctx is, or when a component ends by itself (the cause is then a
+// *supervise.ExitError). After an error everything that was started has been stopped: gracefully, or at once when
+// kill is done.
+func Start(ctx, kill context.Context, options Options, progress io.Writer) (*Cluster, context.Context, error) {
+	c := &Cluster{options: options, progress: progress, began: time.Now()}
+	if err := c.prepare(); err != nil {
+		return nil, nil, errors.Join(err, c.abandon())
+	}
+	group, running, err := supervise.NewGroup(ctx)
+	if err != nil {
+		return nil, nil, errors.Join(err, c.abandon())
+	}
+	c.group = group
+	if err := c.startAll(running); err != nil {
+		failure := err
+		if ctx.Err() != nil {
+			failure = nil // it did not fail, it was called off
+		}
+		return nil, nil, errors.Join(err, c.Stop(kill, failure))
+	}
+	return c, running, nil
+}
+
+// prepare does all that needs no process.
+func (c *Cluster) prepare() (err error) {
+	if c.options.Kubeconfig != "" {
+		if err := checkKubeconfigTarget(c.options.Kubeconfig); err != nil {
+			return err
+		}
+	}
+	if c.data, err = openDataDir(c.options.DataDir); err != nil {
+		return err
+	}
+	if c.ports, c.holds, err = holdPorts(c.options.Ports); err != nil {
+		return err
+	}
+	ca, err := prepareFiles(c.data.Layout, c.ports)
+	if err != nil {
+		return err
+	}
+	if c.admin, err = kubeconfig(ca, httpsURL(c.ports.API), administrator); err != nil {
+		return err
+	}
+	config, err := clientcmd.NewDefaultClientConfig(*c.admin, nil).ClientConfig()
+	if err != nil {
+		return err
+	}
+	config.QPS = -1 // the supervisor's few calls should not wait for one another
+	c.client, err = kubernetes.NewForConfig(config)
+	return err
+}
+
+func (c *Cluster) startAll(ctx context.Context) error {
+	used := c.data.used()
+	if err := c.startEtcd(ctx); err != nil {
+		return err
+	}
+	if err := c.start(APIServer, apiServerArgs(c.data.Layout, c.ports)); err != nil {
+		return err
+	}
+	if err := c.await(ctx, APIServer, apiServerReady(c.client)); err != nil {
+		return err
+	}
+	if used {
+		if err := forgetLeases(ctx, c.client); err != nil {
+			return err
+		}
+	}
+	// The three start at once: each takes a second or so, much of it waiting.
+	rest, ctx := errgroup.WithContext(ctx)
+	for component, run := range map[string]func(context.Context) error{
+		ControllerManager: c.startControllerManager,
+		Scheduler:         c.startScheduler,
+		Kwok:              c.startNodes,
+	} {
+		if c.options.runs(component) {
+			rest.Go(func() error { return run(ctx) })
+		}
+	}
+	if err := rest.Wait(); err != nil {
+		return err
+	}
+	return writeKubeconfig(c.Kubeconfig(), c.admin)
+}
+
+func (c *Cluster) startEtcd(ctx context.Context) error {
+	if err := c.start(Etcd, etcdArgs(c.data.Layout, c.ports, c.options.Keep)); err != nil {
+		return err
+	}
+	ready, err := etcdReady(c.data.Layout, c.ports)
+	if err != nil {
+		return err
+	}
+	return c.await(ctx, Etcd, ready)
+}
+
+func (c *Cluster) startControllerManager(ctx context.Context) error {
+	if err := c.start(ControllerManager, controllerManagerArgs(c.data.Layout, c.ports)); err != nil {
+		return err
+	}
+	return c.await(ctx, ControllerManager, controllersReady(c.client))
+}
+
+func (c *Cluster) startScheduler(ctx context.Context) error {
+	if err := c.start(Scheduler, schedulerArgs(c.data.Layout, c.ports)); err != nil {
+		return err
+	}
+	ready, err := httpsCheck(httpsURL(c.ports.Scheduler)+"/readyz", c.data.Cert(clusterCA), nil)
+	if err != nil {
+		return err
+	}
+	return c.await(ctx, Scheduler, ready)
+}
+
+func (c *Cluster) startNodes(ctx context.Context) error {
+	if err := grantKwok(ctx, c.client); err != nil {
+		return err
+	}
+	if err := c.start(Kwok, kwokArgs(c.data.Layout)); err != nil {
+		return err
+	}
+	if err := createNodes(ctx, c.client, c.options.Nodes); err != nil {
+		return err
+	}
+	return c.await(ctx, Kwok, nodesReady(c.client, c.options.Nodes, c.options.runs(ControllerManager)))
+}
+
+func (c *Cluster) start(component string, args []string) error {
+	if c.options.Verbose {
+		fmt.Fprintln(c.progress, commandLine(component, args))
+	}
+	env := componentEnv(c.data.Layout, component)
+	return c.group.Start(component, append([]string{component}, args...), env, c.data.Log(component))
+}
+
+func (c *Cluster) await(ctx context.Context, component string, ready func(context.Context) error) error {
+	if err := poll(ctx, ready); err != nil {
+		return &NotReadyError{Name: component, Err: err, Log: c.data.Log(component)}
+	}
+	c.report(component)
+	return nil
+}
+
+func (c *Cluster) report(component string) {
+	what := component
+	if component == Kwok {
+		what = fmt.Sprintf("kwok (nodes: %d)", c.options.Nodes)
+	}
+	fmt.Fprintf(c.progress, "%-24s ready %5.1fs\n", what, time.Since(c.began).Seconds())
+}
+
+// Kubeconfig is the path of the administrator's kubeconfig.
+func (c *Cluster) Kubeconfig() string {
+	if c.options.Kubeconfig == "" {
+		return c.data.Kubeconfig()
+	}
+	if path, err := filepath.Abs(c.options.Kubeconfig); err == nil {
+		return path
+	}
+	return c.options.Kubeconfig
+}
+
+// Server is the URL of the API.
+func (c *Cluster) Server() string { return httpsURL(c.ports.API) }
+
+// DataDir is the path of the data folder.
+func (c *Cluster) DataDir() string { return c.data.Dir() }
+
+// Group is the one that the components are in.
+func (c *Cluster) Group() *supervise.Group { return c.group }
+
+// Stop ends every component: gracefully, or at once when ctx is done. It removes the data unless it is to be
+// kept. Where the cluster failed, for the reason given, the logs stay.
+func (c *Cluster) Stop(ctx context.Context, failure error) error {
+	c.group.Stop(ctx, stopGrace, []string{Kwok, Scheduler, ControllerManager}, []string{APIServer}, []string{Etcd})
+	c.holds.release()
+	defer c.data.release()
+	if c.options.Keep || (failure != nil && !c.data.fresh) {
+		return nil
+	}
+	return errors.Join(
+		removeKubeconfig(c.Kubeconfig(), c.Server()),
+		c.data.remove(failure != nil),
+	)
+}
+
+// abandon undoes prepare. What was in the data folder before stays.
+func (c *Cluster) abandon() error {
+	c.holds.release()
+	if c.data == nil {
+		return nil
+	}
+	defer c.data.release()
+	if !c.data.fresh {
+		return nil
+	}
+	return c.data.remove(false)
+}

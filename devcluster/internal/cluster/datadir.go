@@ -1,0 +1,127 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// dataDir is a data folder that this process has to itself.
+type dataDir struct {
+	Layout
+	lock *os.File
+	// fresh says that nothing was in the folder before: there is no data of an earlier cluster to lose.
+	fresh bool
+}
+
+// openDataDir makes the folder where it does not exist, or one of its own for "", and locks it. It refuses a
+// folder with something else in it, because the contents of a data folder are removed some day.
+func openDataDir(path string) (*dataDir, error) {
+	var err error
+	if path == "" {
+		path, err = os.MkdirTemp("", "devcluster-")
+	} else if path, err = filepath.Abs(path); err == nil {
+		err = os.MkdirAll(path, 0o700)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("-%s: %w", FlagDataDir, err)
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, fmt.Errorf("-%s: %w", FlagDataDir, err)
+	}
+	d := &dataDir{Layout: NewLayout(path), fresh: len(entries) == 0}
+	if _, err := os.Stat(d.Lock()); errors.Is(err, fs.ErrNotExist) && !d.fresh {
+		return nil, fmt.Errorf("-%s %s: the folder is not empty and no devcluster made it; name another", FlagDataDir, path)
+	}
+	if err := d.acquire(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// acquire locks the folder for the life of this process. The kernel gives a lock back however a process ends.
+func (d *dataDir) acquire() error {
+	f, err := os.OpenFile(d.Lock(), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("-%s: %w", FlagDataDir, err)
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		holder, _ := os.ReadFile(d.Lock()) // only for the message
+		_ = f.Close()
+		return fmt.Errorf("-%s %s: in use by a running devcluster (process %s)", FlagDataDir, d.Dir(), strings.TrimSpace(string(holder)))
+	}
+	if err != nil {
+		_ = f.Close()
+		return fmt.Errorf("locking %s: %w", d.Lock(), err)
+	}
+	if err := f.Truncate(0); err != nil {
+		_ = f.Close()
+		return err
+	}
+	if _, err = fmt.Fprintln(f, os.Getpid()); err != nil {
+		_ = f.Close()
+		return err
+	}
+	d.lock = f
+	return nil
+}
+
+// used says whether a cluster has run in this folder before.
+func (d *dataDir) used() bool {
+	_, err := os.Stat(d.EtcdData())
+	return err == nil
+}
+
+// remove removes what a cluster has put into the folder, and the folder if it is then empty. With keepLogs,
+// the logs stay (and the folder with them).
+func (d *dataDir) remove(keepLogs bool) error {
+	paths := []string{d.EtcdData(), d.Config(), d.PKI(), d.Kubeconfig()}
+	if !keepLogs {
+		entries, err := os.ReadDir(d.Dir())
+		if err != nil {
+			return err
+		}
+		for _, entry := range entries {
+			if strings.HasPrefix(entry.Name(), "audit") { // with those that were rotated: audit-<time>.log
+				paths = append(paths, d.path(entry.Name()))
+			}
+		}
+		paths = append(paths, d.Logs(), d.Lock())
+	}
+	var errs []error
+	for _, path := range paths {
+		errs = append(errs, os.RemoveAll(path))
+	}
+	if !keepLogs {
+		// A file of the user's in the folder keeps the folder.
+		if err := os.Remove(d.Dir()); err != nil && !errors.Is(err, syscall.ENOTEMPTY) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// release gives the folder free for others.
+func (d *dataDir) release() { _ = d.lock.Close() }

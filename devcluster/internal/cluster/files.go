@@ -1,0 +1,79 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	nodefast "sigs.k8s.io/kwok/kustomize/stage/node/fast"
+	nodeheartbeat "sigs.k8s.io/kwok/kustomize/stage/node/heartbeat-with-lease"
+	podfast "sigs.k8s.io/kwok/kustomize/stage/pod/fast"
+)
+
+// auditPolicy has each write in the audit log once, when it is answered, with who, what and when, but no bodies.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: None
+  verbs: [get, list, watch]
+- level: Metadata
+`
+
+// kwokStages is KWOK's own fast behaviour: a node is Ready at once and renews its lease; a Pod is Ready as soon
+// as it is bound, a Job's Pod then completes, and a deleted Pod is gone at once.
+func kwokStages() string {
+	return strings.Join([]string{
+		nodefast.DefaultNodeInit,
+		nodeheartbeat.DefaultNodeHeartbeatWithLease,
+		podfast.DefaultPodReady,
+		podfast.DefaultPodComplete,
+		podfast.DefaultPodDelete,
+	}, "\n---\n")
+}
+
+// prepareFiles makes the folders of the data folder, and the files that components read. It returns the
+// administrator's client certificate's authority.
+func prepareFiles(l Layout, p Ports) (*authority, error) {
+	for _, dir := range []string{l.PKI(), l.Config(), l.Logs()} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	ca, err := preparePKI(l)
+	if err != nil {
+		return nil, err
+	}
+	for component, user := range componentUsers {
+		config, err := kubeconfig(ca, httpsURL(p.API), user)
+		if err != nil {
+			return nil, err
+		}
+		if err := writeKubeconfig(l.ComponentKubeconfig(component), config); err != nil {
+			return nil, err
+		}
+	}
+	files := map[string]string{l.AuditPolicy(): auditPolicy, l.KwokStages(): kwokStages()}
+	for path, content := range files {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			return nil, fmt.Errorf("preparing the data folder: %w", err)
+		}
+	}
+	return ca, nil
+}

@@ -1,0 +1,118 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/cert"
+)
+
+// contextName names the cluster, the user and the context of every kubeconfig made here.
+const contextName = "devcluster"
+
+// Users of the API. The administrator is in system:masters, to which kube-apiserver allows everything; the
+// others have just the rights that Kubernetes' own bootstrap roles, or kwokRole, give to their names.
+var (
+	administrator  = identity{commonName: "devcluster-admin", organization: []string{"system:masters"}}
+	componentUsers = map[string]identity{
+		ControllerManager: {commonName: "system:kube-controller-manager"},
+		Scheduler:         {commonName: "system:kube-scheduler"},
+		Kwok:              {commonName: kwokUser},
+	}
+)
+
+// kubeconfig makes a user's access to the API, with a new client certificate inside.
+func kubeconfig(ca *authority, server string, user identity) (*clientcmdapi.Config, error) {
+	certPEM, keyPEM, err := ca.issue(user)
+	if err != nil {
+		return nil, fmt.Errorf("making the client certificate of %s: %w", user.commonName, err)
+	}
+	caPEM, err := cert.EncodeCertificates(ca.cert)
+	if err != nil {
+		return nil, err
+	}
+	config := clientcmdapi.NewConfig()
+	config.Clusters[contextName] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: caPEM}
+	config.AuthInfos[contextName] = &clientcmdapi.AuthInfo{ClientCertificateData: certPEM, ClientKeyData: keyPEM}
+	config.Contexts[contextName] = &clientcmdapi.Context{Cluster: contextName, AuthInfo: contextName}
+	config.CurrentContext = contextName
+	return config, nil
+}
+
+// writeKubeconfig puts a kubeconfig where the user wants it: whole or not at all, readable by the owner alone.
+func writeKubeconfig(path string, config *clientcmdapi.Config) error {
+	data, err := clientcmd.Write(*config)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".kubeconfig-")
+	if err != nil {
+		return fmt.Errorf("writing the kubeconfig: %w", err)
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+		return fmt.Errorf("writing the kubeconfig: %w", err)
+	}
+	return nil
+}
+
+// checkKubeconfigTarget refuses to overwrite a file that a development cluster did not make.
+func checkKubeconfigTarget(path string) error {
+	config, err := clientcmd.LoadFromFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if _, err := os.Stat(filepath.Dir(path)); err != nil {
+			return fmt.Errorf("-kubeconfig %s: %w", path, err)
+		}
+		return nil
+	case err != nil || !isOurs(config):
+		return fmt.Errorf("-kubeconfig %s: the file exists and no devcluster made it; name another", path)
+	}
+	return nil
+}
+
+func isOurs(config *clientcmdapi.Config) bool {
+	_, ok := config.Clusters[contextName]
+	return ok && len(config.Clusters) == 1 && len(config.AuthInfos) == 1 && len(config.Contexts) == 1
+}
+
+// removeKubeconfig removes the file unless another cluster has taken it over since.
+func removeKubeconfig(path, server string) error {
+	config, err := clientcmd.LoadFromFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !isOurs(config) || config.Clusters[contextName].Server != server {
+		return nil
+	}
+	return os.Remove(path)
+}

@@ -1,0 +1,81 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package cluster
+
+import "path/filepath"
+
+// Layout names the files and folders of one cluster's data folder.
+type Layout struct {
+	dir string
+}
+
+// NewLayout returns the layout of the folder dir, which should be an absolute path.
+func NewLayout(dir string) Layout { return Layout{dir: dir} }
+
+// Dir is the data folder itself.
+func (l Layout) Dir() string { return l.dir }
+
+// Lock is the file that a running cluster holds locked.
+func (l Layout) Lock() string { return l.path("lock") }
+
+// Kubeconfig is the administrator's, where no other place was asked for.
+func (l Layout) Kubeconfig() string { return l.path("kubeconfig") }
+
+// AuditLog has one JSON line for each write to the API.
+func (l Layout) AuditLog() string { return l.path("audit.log") }
+
+// Logs is the folder of the components' logs.
+func (l Layout) Logs() string { return l.path("logs") }
+
+// Log is where a component's standard output and standard error go.
+func (l Layout) Log(component string) string { return l.path("logs", component+".log") }
+
+// EtcdData is etcd's own folder.
+func (l Layout) EtcdData() string { return l.path("etcd") }
+
+// Config is the folder of the files that components read at their start.
+func (l Layout) Config() string { return l.path("config") }
+
+// AuditPolicy says what kube-apiserver writes to AuditLog.
+func (l Layout) AuditPolicy() string { return l.path("config", "audit-policy.yaml") }
+
+// KwokStages says what KWOK does to nodes and Pods, and when.
+func (l Layout) KwokStages() string { return l.path("config", "kwok-stages.yaml") }
+
+// ComponentKubeconfig is a component's own kubeconfig, with its own identity.
+func (l Layout) ComponentKubeconfig(component string) string {
+	return l.path("config", component+".kubeconfig")
+}
+
+// PKI is the folder of keys and certificates.
+func (l Layout) PKI() string { return l.path("pki") }
+
+// Cert and Key are a certificate and its key in the folder PKI.
+func (l Layout) Cert(name string) string { return l.path("pki", name+".crt") }
+
+// Key is the private key that belongs to the certificate of the same name.
+func (l Layout) Key(name string) string { return l.path("pki", name+".key") }
+
+// ServiceAccountKey signs service account tokens; ServiceAccountPublicKey verifies them.
+func (l Layout) ServiceAccountKey() string { return l.path("pki", "sa.key") }
+
+// ServiceAccountPublicKey is the other half of ServiceAccountKey.
+func (l Layout) ServiceAccountPublicKey() string { return l.path("pki", "sa.pub") }
+
+func (l Layout) path(elem ...string) string {
+	return filepath.Join(append([]string{l.dir}, elem...)...)
+}

@@ -1,0 +1,136 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// kwokUser is KWOK's name as a user of the API, and that of its role.
+const kwokUser = "kwok"
+
+// kwokRole is what KWOK needs for the stages of kwokStages, and no more.
+func kwokRole() *rbacv1.ClusterRole {
+	return &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: kwokUser},
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch"}},
+			{APIGroups: []string{""}, Resources: []string{"nodes/status", "pods/status"}, Verbs: []string{"patch", "update"}},
+			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "watch", "patch", "update", "delete"}},
+			{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"}},
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "list", "watch", "create", "patch", "update"}},
+		},
+	}
+}
+
+func kwokRoleBinding() *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: kwokUser},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: kwokUser},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: kwokUser}},
+	}
+}
+
+// grantKwok lets KWOK do its work.
+func grantKwok(ctx context.Context, client kubernetes.Interface) error {
+	_, roleErr := client.RbacV1().ClusterRoles().Create(ctx, kwokRole(), metav1.CreateOptions{})
+	_, bindingErr := client.RbacV1().ClusterRoleBindings().Create(ctx, kwokRoleBinding(), metav1.CreateOptions{})
+	if err := errors.Join(ignoreExists(roleErr), ignoreExists(bindingErr)); err != nil {
+		return fmt.Errorf("giving KWOK its rights: %w", err)
+	}
+	return nil
+}
+
+// nodeName is the i-th node's, counted from 1.
+func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
+
+// node is what a kubelet would register; KWOK fills in the status.
+func node(name string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: name,
+		Labels: map[string]string{
+			nodeLabelKey:           nodeLabelValue,
+			corev1.LabelHostname:   name,
+			corev1.LabelOSStable:   "linux",
+			corev1.LabelArchStable: runtime.GOARCH,
+		},
+	}}
+}
+
+// createNodes makes the nodes that are missing, some at a time.
+func createNodes(ctx context.Context, client kubernetes.Interface, n int) error {
+	const parallel = 16
+	indices := make(chan int)
+	errs := make([]error, parallel)
+	var workers sync.WaitGroup
+	for w := range parallel {
+		workers.Go(func() {
+			for i := range indices {
+				_, err := client.CoreV1().Nodes().Create(ctx, node(nodeName(i)), metav1.CreateOptions{})
+				if err := ignoreExists(err); err != nil && errs[w] == nil {
+					errs[w] = fmt.Errorf("creating node %s: %w", nodeName(i), err)
+				}
+			}
+		})
+	}
+	for i := range n {
+		indices <- i + 1
+	}
+	close(indices)
+	workers.Wait()
+	return errors.Join(errs...)
+}
+
+// forgetLeases deletes the leases of an earlier run on the same data. Their holders are gone for certain, since
+// this process has the data folder to itself; waiting for the leases to expire would cost 15 seconds.
+func forgetLeases(ctx context.Context, client kubernetes.Interface) error {
+	var errs []error
+	for _, name := range []string{ControllerManager, Scheduler} {
+		err := client.CoordinationV1().Leases(metav1.NamespaceSystem).Delete(ctx, name, metav1.DeleteOptions{})
+		errs = append(errs, ignoreMissing(err))
+	}
+	err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+	errs = append(errs, ignoreMissing(err))
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("deleting the leases of the last run: %w", err)
+	}
+	return nil
+}
+
+func ignoreExists(err error) error {
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+func ignoreMissing(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,135 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package cluster
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Names of the flags, for messages that tell which one to change.
+const (
+	FlagDataDir               = "data-dir"
+	FlagAPIPort               = "api-port"
+	FlagEtcdPort              = "etcd-port"
+	FlagEtcdPeerPort          = "etcd-peer-port"
+	FlagControllerManagerPort = "kube-controller-manager-port"
+	FlagSchedulerPort         = "kube-scheduler-port"
+	flagKeep                  = "keep"
+	flagKubeconfig            = "kubeconfig"
+	flagNodes                 = "nodes"
+	flagWithout               = "without"
+	flagVerbose               = "v"
+)
+
+// maxNodes is what Kubernetes is tested with.
+const maxNodes = 5000
+
+// optional are the components that -without may leave out.
+var optional = []string{ControllerManager, Scheduler, Kwok}
+
+// Options are what a user chooses of a cluster.
+type Options struct {
+	// DataDir is where the cluster's files are; "" is a new temporary folder.
+	DataDir string
+	// Keep says to leave the data when the cluster stops.
+	Keep bool
+	// Kubeconfig is where the administrator's is written; "" is a file in the data folder.
+	Kubeconfig string
+	// Ports are wanted; 0 is any free one.
+	Ports Ports
+	// Nodes is how many nodes KWOK keeps alive.
+	Nodes int
+	// Without names components that are not started.
+	Without []string
+	// Verbose says to print each component's command line.
+	Verbose bool
+}
+
+// AddFlags makes the options' flags.
+func (o *Options) AddFlags(fs *flag.FlagSet) {
+	fs.StringVar(&o.DataDir, FlagDataDir, "", "`folder` for the cluster's data, made if missing (default a new temporary folder)")
+	fs.BoolVar(&o.Keep, flagKeep, false, "leave the data when the cluster stops: a later up with the same -data-dir has the same objects")
+	fs.StringVar(&o.Kubeconfig, flagKubeconfig, "", "`file` to write the administrator's kubeconfig to (default kubeconfig in the data folder)")
+	fs.IntVar(&o.Ports.API, FlagAPIPort, 0, "`port` of kube-apiserver on 127.0.0.1; 0 is any free one, here and below")
+	fs.IntVar(&o.Ports.Etcd, FlagEtcdPort, 0, "`port` of etcd for its clients")
+	fs.IntVar(&o.Ports.EtcdPeer, FlagEtcdPeerPort, 0, "`port` of etcd for its peers, of which there are none")
+	fs.IntVar(&o.Ports.ControllerManager, FlagControllerManagerPort, 0, "`port` of kube-controller-manager, for health and metrics")
+	fs.IntVar(&o.Ports.Scheduler, FlagSchedulerPort, 0, "`port` of kube-scheduler, for health and metrics")
+	fs.IntVar(&o.Nodes, flagNodes, 1, "`number` of nodes")
+	fs.Func(flagWithout, "comma-separated `components` not to start, of "+strings.Join(optional, ", "), func(list string) error {
+		o.Without = nil
+		for name := range strings.SplitSeq(list, ",") {
+			if name = strings.TrimSpace(name); name != "" {
+				o.Without = append(o.Without, name)
+			}
+		}
+		return nil
+	})
+	fs.BoolVar(&o.Verbose, flagVerbose, false, "print the command line of each component")
+}
+
+// Validate returns what is wrong with the options, as one line.
+func (o *Options) Validate() error {
+	for _, p := range o.Ports.named() {
+		if *p.port < 0 || *p.port > 65535 {
+			return fmt.Errorf("-%s %d: a port is a number from 0 to 65535", p.flag, *p.port)
+		}
+	}
+	taken := map[int]string{}
+	for _, p := range o.Ports.named() {
+		if other, ok := taken[*p.port]; ok && *p.port != 0 {
+			return fmt.Errorf("-%s and -%s are both %d; give each its own, or 0 for any free one", other, p.flag, *p.port)
+		}
+		taken[*p.port] = p.flag
+	}
+	if o.Nodes < 0 || o.Nodes > maxNodes {
+		return fmt.Errorf("-%s %d: the number of nodes is from 0 to %d", flagNodes, o.Nodes, maxNodes)
+	}
+	for _, name := range o.Without {
+		if !slices.Contains(optional, name) {
+			return fmt.Errorf("-%s %s: no such component, or one that is always needed; choose from %s", flagWithout, name, strings.Join(optional, ", "))
+		}
+	}
+	return nil
+}
+
+// runs says whether a component is to be started.
+func (o *Options) runs(component string) bool { return !slices.Contains(o.Without, component) }
+
+// Ports are those that components listen on, all at 127.0.0.1.
+type Ports struct {
+	API, Etcd, EtcdPeer, ControllerManager, Scheduler int
+}
+
+type namedPort struct {
+	flag string
+	port *int
+}
+
+// named pairs each port with its flag.
+func (p *Ports) named() []namedPort {
+	return []namedPort{
+		{FlagAPIPort, &p.API},
+		{FlagEtcdPort, &p.Etcd},
+		{FlagEtcdPeerPort, &p.EtcdPeer},
+		{FlagControllerManagerPort, &p.ControllerManager},
+		{FlagSchedulerPort, &p.Scheduler},
+	}
+}

@@ -1,0 +1,206 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package cluster
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"net"
+	"os"
+	"time"
+
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+)
+
+// Names of keys and certificates in the folder PKI.
+const (
+	clusterCA    = "ca"             // signs kube-apiserver, its clients, and what kube-controller-manager and kube-scheduler serve with
+	etcdCA       = "etcd-ca"        // signs etcd and its one client: a client of the API is none of etcd
+	frontProxyCA = "front-proxy-ca" // signs kube-apiserver as a client of aggregated API servers
+
+	apiServer        = "kube-apiserver"
+	etcdServer       = "etcd"
+	etcdClient       = "kube-apiserver-etcd-client"
+	frontProxyClient = "front-proxy-client"
+)
+
+// backdate lets a certificate be valid although a clock is a little behind. leafLifetime is short of nothing:
+// certificates other than the authorities' are made anew at each start.
+const (
+	backdate     = 5 * time.Minute
+	leafLifetime = 365 * 24 * time.Hour
+)
+
+// authority is a certificate with the key to sign others.
+type authority struct {
+	cert *x509.Certificate
+	key  crypto.Signer
+}
+
+// identity is what a certificate says of its holder.
+type identity struct {
+	commonName   string
+	organization []string
+}
+
+// preparePKI makes the files of the folder PKI. The authorities and the service account key stay as they are
+// where they exist, so that kubeconfigs and tokens from an earlier run of the same data folder remain valid;
+// everything else is made anew. It returns the authority that signs clients of the API.
+func preparePKI(l Layout) (*authority, error) {
+	authorities := map[string]*authority{}
+	for _, name := range []string{clusterCA, etcdCA, frontProxyCA} {
+		ca, err := loadOrMakeAuthority(l, name)
+		if err != nil {
+			return nil, err
+		}
+		authorities[name] = ca
+	}
+	if err := ensureServiceAccountKey(l); err != nil {
+		return nil, err
+	}
+	leaves := []struct{ ca, name, commonName string }{
+		{clusterCA, apiServer, "kube-apiserver"},
+		{clusterCA, ControllerManager, ControllerManager},
+		{clusterCA, Scheduler, Scheduler},
+		{etcdCA, etcdServer, "etcd"},
+		{etcdCA, etcdClient, "kube-apiserver"},
+		{frontProxyCA, frontProxyClient, frontProxyClient},
+	}
+	for _, leaf := range leaves {
+		certPEM, keyPEM, err := authorities[leaf.ca].issue(identity{commonName: leaf.commonName})
+		if err != nil {
+			return nil, fmt.Errorf("making the certificate %s: %w", leaf.name, err)
+		}
+		if err := writePair(l, leaf.name, certPEM, keyPEM); err != nil {
+			return nil, err
+		}
+	}
+	return authorities[clusterCA], nil
+}
+
+func loadOrMakeAuthority(l Layout, name string) (*authority, error) {
+	ca, err := loadAuthority(l, name)
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return ca, err
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	certificate, err := cert.NewSelfSignedCACert(cert.Config{
+		CommonName: "devcluster-" + name,
+		NotBefore:  time.Now().Add(-backdate),
+	}, key)
+	if err != nil {
+		return nil, fmt.Errorf("making the certificate authority %s: %w", name, err)
+	}
+	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
+	if err != nil {
+		return nil, err
+	}
+	certPEM, err := cert.EncodeCertificates(certificate)
+	if err != nil {
+		return nil, err
+	}
+	return &authority{cert: certificate, key: key}, writePair(l, name, certPEM, keyPEM)
+}
+
+func loadAuthority(l Layout, name string) (*authority, error) {
+	certificates, err := cert.CertsFromFile(l.Cert(name))
+	if err != nil {
+		return nil, err
+	}
+	key, err := keyutil.PrivateKeyFromFile(l.Key(name))
+	if err != nil {
+		return nil, err
+	}
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return nil, fmt.Errorf("%s: a key that cannot sign", l.Key(name))
+	}
+	return &authority{cert: certificates[0], key: signer}, nil
+}
+
+// issue makes a certificate, good for a client and for a server on this machine, and its key; both as PEM.
+func (a *authority) issue(id identity) (certPEM, keyPEM []byte, err error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, nil, err
+	}
+	now := time.Now()
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: serial,
+		Subject:      pkix.Name{CommonName: id.commonName, Organization: id.organization},
+		NotBefore:    now.Add(-backdate),
+		NotAfter:     now.Add(leafLifetime),
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		DNSNames:     []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"},
+		IPAddresses:  []net.IP{net.ParseIP(loopback)},
+	}, a.cert, key.Public(), a.key)
+	if err != nil {
+		return nil, nil, err
+	}
+	keyPEM, err = keyutil.MarshalPrivateKeyToPEM(key)
+	if err != nil {
+		return nil, nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der}), keyPEM, nil
+}
+
+// ensureServiceAccountKey makes the pair that signs and verifies service account tokens. Tokens that are handed
+// out must stay valid over a restart, hence so must the key.
+func ensureServiceAccountKey(l Layout) error {
+	if _, _, err := keyutil.LoadOrGenerateKeyFile(l.ServiceAccountKey()); err != nil {
+		return fmt.Errorf("making the service account key: %w", err)
+	}
+	key, err := keyutil.PrivateKeyFromFile(l.ServiceAccountKey())
+	if err != nil {
+		return err
+	}
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return fmt.Errorf("%s: a key that cannot sign", l.ServiceAccountKey())
+	}
+	der, err := x509.MarshalPKIXPublicKey(signer.Public())
+	if err != nil {
+		return err
+	}
+	public := pem.EncodeToMemory(&pem.Block{Type: keyutil.PublicKeyBlockType, Bytes: der})
+	return os.WriteFile(l.ServiceAccountPublicKey(), public, 0o600)
+}
+
+func writePair(l Layout, name string, certPEM, keyPEM []byte) error {
+	if err := os.WriteFile(l.Key(name), keyPEM, 0o600); err != nil {
+		return err
+	}
+	return os.WriteFile(l.Cert(name), certPEM, 0o600)
+}

@@ -1,0 +1,142 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/cert"
+)
+
+const (
+	// startTimeout is when to give up on a component that neither gets ready nor ends. A start takes seconds;
+	// this is for a machine that does much else.
+	startTimeout = 2 * time.Minute
+	pollInterval = 50 * time.Millisecond
+)
+
+// poll calls check until it returns nil. It gives up when ctx is done, with the reason and check's last error.
+func poll(ctx context.Context, check func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready after %s", startTimeout))
+	defer cancel()
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for {
+		err := check(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w (%w)", context.Cause(ctx), err)
+		case <-ticker.C:
+		}
+	}
+}
+
+// httpsCheck is satisfied by a 200 from a component's health endpoint, whose certificate ca must have signed.
+func httpsCheck(url, caFile string, client *tls.Certificate) (func(context.Context) error, error) {
+	pool, err := cert.NewPool(caFile)
+	if err != nil {
+		return nil, err
+	}
+	config := &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	if client != nil {
+		config.Certificates = []tls.Certificate{*client}
+	}
+	httpClient := &http.Client{
+		Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true},
+		Timeout:   5 * time.Second,
+	}
+	return func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		response, err := httpClient.Do(request)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			return fmt.Errorf("%s: %s", url, response.Status)
+		}
+		return nil
+	}, nil
+}
+
+func etcdReady(l Layout, p Ports) (func(context.Context) error, error) {
+	client, err := tls.LoadX509KeyPair(l.Cert(etcdClient), l.Key(etcdClient))
+	if err != nil {
+		return nil, err
+	}
+	return httpsCheck(httpsURL(p.Etcd)+"/readyz", l.Cert(etcdCA), &client)
+}
+
+func apiServerReady(client kubernetes.Interface) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+		return err
+	}
+}
+
+// controllersReady is satisfied when Pods can be created in the namespace default: admission wants the
+// service account, which a controller makes, so it also shows that controllers run.
+func controllersReady(client kubernetes.Interface) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+		return err
+	}
+}
+
+// nodesReady is satisfied when n nodes can take Pods. Without kube-controller-manager nobody removes the taint
+// that a new node has, so there the condition alone counts.
+func nodesReady(client kubernetes.Interface, n int, taintsRemoved bool) func(context.Context) error {
+	return func(ctx context.Context) error {
+		nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: nodeLabelKey + "=" + nodeLabelValue})
+		if err != nil {
+			return err
+		}
+		ready := 0
+		for i := range nodes.Items {
+			if isReady(&nodes.Items[i], taintsRemoved) {
+				ready++
+			}
+		}
+		if ready < n {
+			return fmt.Errorf("%d of %d nodes are ready", ready, n)
+		}
+		return nil
+	}
+}
+
+func isReady(node *corev1.Node, taintsRemoved bool) bool {
+	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+	return ready && !(taintsRemoved && slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable
+	}))
+}

@@ -1,0 +1,118 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package command is devcluster's own command line: up, run, version and help.
+package command
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"example.com/sample-controller/devcluster/internal/cluster"
+)
+
+// Exit codes besides those that a command under run has.
+const (
+	exitOK      = 0
+	exitFailure = 1
+	exitUsage   = 2
+)
+
+const usage = `devcluster runs a real Kubernetes control plane on this machine, with nothing installed.
+
+  devcluster up [flags]                     start a cluster, and stop it on Ctrl-C
+  devcluster run [flags] -- COMMAND ARGS    start a cluster, run COMMAND with KUBECONFIG set to it, stop the
+                                            cluster, exit with COMMAND's exit code
+  devcluster kubectl ARGS                   kubectl
+  devcluster version                        the versions of what is inside
+  devcluster help
+
+  devcluster etcd | kube-apiserver | kube-controller-manager | kube-scheduler | kwok ARGS
+                                            one component, as its own binary would run
+
+Flags of up and run:
+`
+
+// Main runs devcluster with the given arguments, and returns its exit code.
+func Main(args []string) int {
+	if len(args) == 0 {
+		printUsage(os.Stderr)
+		return exitUsage
+	}
+	switch name, args := args[0], args[1:]; name {
+	case "up":
+		return withOptions(name, args, up)
+	case "run":
+		return withOptions(name, args, run)
+	case "version":
+		return version(os.Stdout)
+	case "help", "-h", "-help", "--help":
+		printUsage(os.Stdout)
+		return exitOK
+	default:
+		return refuse(fmt.Errorf("unknown command %q", name))
+	}
+}
+
+// withOptions calls f with the options that the flags say, and the arguments after the flags.
+func withOptions(name string, args []string, f func(cluster.Options, []string) int) int {
+	options, rest, err := parse(name, args)
+	if errors.Is(err, flag.ErrHelp) {
+		printUsage(os.Stdout)
+		return exitOK
+	}
+	if err != nil {
+		return refuse(err)
+	}
+	return f(options, rest)
+}
+
+// parse reads the command line of up or run.
+func parse(name string, args []string) (cluster.Options, []string, error) {
+	var options cluster.Options
+	flags := flag.NewFlagSet(name, flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // the caller says what is wrong, in one line
+	options.AddFlags(flags)
+	if err := flags.Parse(args); err != nil {
+		return options, nil, err
+	}
+	rest := flags.Args()
+	switch {
+	case name == "up" && len(rest) > 0:
+		return options, nil, fmt.Errorf("up takes no arguments, only flags: %s", strings.Join(rest, " "))
+	case name == "run" && len(rest) == 0:
+		return options, nil, errors.New("run needs a command: devcluster run [flags] -- COMMAND ARGS")
+	}
+	return options, rest, options.Validate()
+}
+
+func refuse(err error) int {
+	fmt.Fprintf(os.Stderr, "devcluster: %v (see devcluster help)\n", err)
+	return exitUsage
+}
+
+func printUsage(w io.Writer) {
+	fmt.Fprint(w, usage)
+	var options cluster.Options
+	flags := flag.NewFlagSet("", flag.ContinueOnError)
+	flags.SetOutput(w)
+	options.AddFlags(flags)
+	flags.PrintDefaults()
+}

@@ -1,0 +1,140 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"example.com/sample-controller/devcluster/internal/cluster"
+	"example.com/sample-controller/devcluster/internal/supervise"
+)
+
+const (
+	// commandGrace is how long a command under run gets to end after a signal.
+	commandGrace = 10 * time.Second
+	// logLines is how much of a component's log is shown when it fails.
+	logLines = 20
+)
+
+// interrupted is the cause of a context that a signal has cancelled.
+type interrupted struct{ signal syscall.Signal }
+
+func (i interrupted) Error() string { return "stopped by " + i.signal.String() }
+
+// onSignals returns two contexts: the first signal cancels one, the second signal the other.
+func onSignals() (stop, kill context.Context) {
+	stop, cancelStop := context.WithCancelCause(context.Background())
+	kill, cancelKill := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		first := <-signals
+		cancelStop(interrupted{first.(syscall.Signal)})
+		<-signals
+		cancelKill()
+	}()
+	return stop, kill
+}
+
+func up(options cluster.Options, _ []string) int {
+	stop, kill := onSignals()
+	c, ctx, err := cluster.Start(stop, kill, options, os.Stderr)
+	if err != nil {
+		return fail(err)
+	}
+	announce(c, options)
+	<-ctx.Done()
+	return finish(c, kill, context.Cause(ctx), exitOK)
+}
+
+func run(options cluster.Options, command []string) int {
+	stop, kill := onSignals()
+	c, ctx, err := cluster.Start(stop, kill, options, os.Stderr)
+	if err != nil {
+		return fail(err)
+	}
+	code, err := c.Group().RunForeground(ctx, kill, commandGrace, command, []string{"KUBECONFIG=" + c.Kubeconfig()})
+	if err == nil {
+		err = context.Cause(ctx)
+	}
+	return finish(c, kill, err, code)
+}
+
+// finish stops a cluster, for the reason given if there is one, and returns the exit code: the given one, unless
+// something failed.
+func finish(c *cluster.Cluster, kill context.Context, reason error, code int) int {
+	if errors.As(reason, new(interrupted)) {
+		reason = nil
+		fmt.Fprintln(os.Stderr, "Stopping")
+	}
+	if err := errors.Join(reason, c.Stop(kill, reason)); err != nil {
+		return fail(err)
+	}
+	return code
+}
+
+func announce(c *cluster.Cluster, options cluster.Options) {
+	self, err := os.Executable()
+	if err != nil {
+		self = "devcluster"
+	}
+	fate := "stops it and removes " + c.DataDir()
+	if options.Keep {
+		fate = "stops it and keeps " + c.DataDir()
+	}
+	fmt.Printf("\nKubernetes is up at %s. In another terminal:\n\n  export KUBECONFIG=%s\n  %s kubectl get nodes\n\nCtrl-C %s\n",
+		c.Server(), quote(c.Kubeconfig()), quote(self), fate)
+}
+
+// fail says what went wrong, with the end of the log of the component that is to blame, and returns the exit code.
+func fail(err error) int {
+	var stopped interrupted
+	if errors.As(err, &stopped) {
+		return 128 + int(stopped.signal)
+	}
+	var exited *supervise.ExitError
+	var notReady *cluster.NotReadyError
+	switch {
+	case errors.As(err, &exited): // before the other, for it may be why a second component did not get ready
+		fmt.Fprintf(os.Stderr, "devcluster: %v\n", exited)
+		showLog(exited.Log)
+	case errors.As(err, &notReady):
+		fmt.Fprintf(os.Stderr, "devcluster: %v\n", err)
+		showLog(notReady.Log)
+	default:
+		fmt.Fprintf(os.Stderr, "devcluster: %v\n", err)
+	}
+	return exitFailure
+}
+
+func showLog(path string) {
+	lines, err := supervise.Tail(path, logLines)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "its log cannot be read: %v\n", err)
+		return
+	}
+	fmt.Fprintf(os.Stderr, "the end of its log, %s:\n", path)
+	for _, line := range lines {
+		fmt.Fprintln(os.Stderr, "  "+line)
+	}
+}

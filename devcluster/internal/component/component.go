@@ -1,0 +1,70 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package component is the programs that devcluster contains, each as its own main function would run it.
+package component
+
+import (
+	"os"
+	_ "time/tzdata" // time zones of CronJobs, on a machine without
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.etcd.io/etcd/server/v3/etcdmain"
+	"k8s.io/component-base/cli"
+	_ "k8s.io/component-base/logs/json/register"          // --logging-format=json
+	_ "k8s.io/component-base/metrics/prometheus/clientgo" // client-go's metrics
+	_ "k8s.io/component-base/metrics/prometheus/version"  // the metric kubernetes_build_info
+	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+)
+
+// programs are the mains, by the name of the program. Each returns the exit code, or ends the process itself.
+var programs = map[string]func() int{
+	"etcd":                    etcd,
+	"kube-apiserver":          kubernetes(apiserver.NewAPIServerCommand),
+	"kube-controller-manager": kubernetes(controllermanager.NewControllerManagerCommand),
+	"kube-scheduler":          kubernetes(func() *cobra.Command { return scheduler.NewSchedulerCommand() }),
+	"kubectl":                 kubectl,
+	"kwok":                    kwok,
+}
+
+// Run runs the program that is named, if there is one, and returns its exit code.
+func Run(name string, args []string) (code int, found bool) {
+	program, found := programs[name]
+	if !found {
+		return 0, false
+	}
+	// Programs read their arguments here, and say to the API server under which name they come.
+	os.Args = append([]string{name}, args...)
+	return program(), true
+}
+
+func etcd() int {
+	etcdmain.Main(os.Args)
+	return 0
+}
+
+func kubernetes(newCommand func() *cobra.Command) func() int {
+	return func() int { return cli.Run(newCommand()) }
+}
+
+// forgetGlobalFlags gives a program a global flag set without those that the packages of the other programs
+// have registered: kubectl would take them for its own, and KWOK would panic over a second flag "version".
+func forgetGlobalFlags() {
+	pflag.CommandLine = pflag.NewFlagSet(os.Args[0], pflag.ExitOnError)
+}

@@ -1,0 +1,113 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package supervise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ExecSubcommand is the first argument with which this program becomes Exec.
+const ExecSubcommand = "exec"
+
+// RunForeground runs a command of the user's with this process' standard streams, and returns its exit code
+// (128 + n where signal n ended it). When ctx is done first, the command's process group gets SIGTERM, and
+// SIGKILL after grace or when kill is done. Whatever it left in its process group is killed.
+//
+// Between the supervisor and the command stands a copy of this program (see Exec), which ends the command when
+// the supervisor dies.
+func (g *Group) RunForeground(ctx, kill context.Context, grace time.Duration, command, env []string) (int, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return 0, fmt.Errorf("finding the path of this program: %w", err)
+	}
+	cmd := exec.Command(self, append([]string{ExecSubcommand}, command...)...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if ownsTerminal() {
+		// Without it, a command that reads the terminal would be stopped as a background job.
+		cmd.SysProcAttr.Foreground = true
+		defer takeTerminalBack()
+	}
+	g.lifeline.attach(cmd)
+	if err := cmd.Start(); err != nil {
+		return 0, fmt.Errorf("starting %s: %w", command[0], err)
+	}
+	p := &process{name: command[0], cmd: cmd, done: make(chan struct{})}
+	go func() {
+		_ = cmd.Wait() // the state says all that the error does
+		close(p.done)
+	}()
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+		stopAll(kill, grace, []*process{p})
+	}
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	return exitCode(cmd.ProcessState), nil
+}
+
+// Exec runs a command and returns its exit code. It expects to lead a process group of its own, and kills that
+// group when its supervisor is gone.
+func Exec(command []string) int {
+	OnSupervisorExit(func() { _ = syscall.Kill(0, syscall.SIGKILL) })
+	// A signal to the group reaches the command too, and it is the command that decides what it means. Notify
+	// rather than Ignore, because a child inherits what is ignored.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	err := cmd.Run()
+	if cmd.ProcessState != nil {
+		return exitCode(cmd.ProcessState)
+	}
+	fmt.Fprintf(os.Stderr, "devcluster: %v\n", err)
+	if errors.Is(err, os.ErrPermission) {
+		return 126
+	}
+	return 127
+}
+
+func exitCode(state *os.ProcessState) int {
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return state.ExitCode()
+}
+
+// ownsTerminal says whether standard input is a terminal and this process is what Ctrl-C there reaches.
+func ownsTerminal() bool {
+	foreground, err := unix.IoctlGetInt(int(os.Stdin.Fd()), unix.TIOCGPGRP)
+	return err == nil && foreground == syscall.Getpgrp()
+}
+
+// takeTerminalBack makes this process the terminal's foreground again after a command was.
+func takeTerminalBack() {
+	// A background process that sets the foreground is stopped by SIGTTOU unless it ignores the signal.
+	signal.Ignore(syscall.SIGTTOU)
+	defer signal.Reset(syscall.SIGTTOU)
+	_ = unix.IoctlSetPointerInt(int(os.Stdin.Fd()), unix.TIOCSPGRP, syscall.Getpgrp())
+}

@@ -1,0 +1,180 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package supervise starts processes, notices when one ends that should not have, and ends them all.
+//
+// No process outlives the supervisor: each holds the read end of a pipe and leaves when the write end closes
+// (see OnSupervisorExit). Each has a process group of its own, so that a Ctrl-C at the terminal reaches the
+// supervisor alone, which then stops them in order.
+package supervise
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Group is a set of processes that live and die together.
+type Group struct {
+	lifeline *lifeline
+	failed   context.CancelCauseFunc
+
+	mu       sync.Mutex
+	stopping bool
+	running  map[string]*process
+}
+
+type process struct {
+	name string
+	cmd  *exec.Cmd
+	done chan struct{}
+}
+
+// ExitError says that a process ended although nobody had asked it to.
+type ExitError struct {
+	Name string
+	// State is what the operating system says: "exit status 1", "signal: killed".
+	State string
+	// Log is the path of the file with what the process printed.
+	Log string
+}
+
+func (e *ExitError) Error() string {
+	return fmt.Sprintf("%s ended by itself (%s)", e.Name, e.State)
+}
+
+// NewGroup makes an empty group. The context it returns is cancelled when a process ends by itself; its cause
+// is then an *ExitError.
+func NewGroup(ctx context.Context) (*Group, context.Context, error) {
+	l, err := newLifeline()
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	return &Group{lifeline: l, failed: cancel, running: map[string]*process{}}, ctx, nil
+}
+
+// Start runs this program again with the given arguments, what it prints appended to the file log.
+func (g *Group) Start(name string, args, env []string, log string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding the path of this program: %w", err)
+	}
+	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("opening the log of %s: %w", name, err)
+	}
+	defer out.Close()
+
+	cmd := exec.Command(self, args...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return g.start(name, cmd, log)
+}
+
+func (g *Group) start(name string, cmd *exec.Cmd, log string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.stopping {
+		return fmt.Errorf("starting %s: the group is being stopped", name)
+	}
+	g.lifeline.attach(cmd)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting %s: %w", name, err)
+	}
+	p := &process{name: name, cmd: cmd, done: make(chan struct{})}
+	g.running[name] = p
+	go g.wait(p, log)
+	return nil
+}
+
+func (g *Group) wait(p *process, log string) {
+	_ = p.cmd.Wait() // the state says all that the error does
+	close(p.done)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.stopping {
+		g.failed(&ExitError{Name: p.name, State: p.cmd.ProcessState.String(), Log: log})
+	}
+}
+
+// Stop ends the processes, wave by wave: SIGTERM, and SIGKILL for what is left after grace, or as soon as ctx
+// is done. Processes that no wave names come last. Nothing is running when it returns.
+func (g *Group) Stop(ctx context.Context, grace time.Duration, waves ...[]string) {
+	g.mu.Lock()
+	g.stopping = true
+	rest := make(map[string]*process, len(g.running))
+	for name, p := range g.running {
+		rest[name] = p
+	}
+	g.mu.Unlock()
+
+	for _, names := range waves {
+		var wave []*process
+		for _, name := range names {
+			if p, ok := rest[name]; ok {
+				wave = append(wave, p)
+				delete(rest, name)
+			}
+		}
+		stopAll(ctx, grace, wave)
+	}
+	last := make([]*process, 0, len(rest))
+	for _, p := range rest {
+		last = append(last, p)
+	}
+	stopAll(ctx, grace, last)
+	g.lifeline.close()
+}
+
+func stopAll(ctx context.Context, grace time.Duration, processes []*process) {
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	for _, p := range processes {
+		p.signal(syscall.SIGTERM)
+	}
+	for _, p := range processes {
+		select {
+		case <-p.done:
+		case <-ctx.Done():
+			p.signal(syscall.SIGKILL)
+			<-p.done
+		}
+	}
+}
+
+// signal reaches the process and its children. Sending to a group that is gone is no error worth a word.
+func (p *process) signal(sig syscall.Signal) {
+	select {
+	case <-p.done:
+	default:
+		_ = syscall.Kill(-p.cmd.Process.Pid, sig)
+	}
+}
+
+// attach hands the read end to a command as its first extra file, which a child sees as descriptor 3.
+func (l *lifeline) attach(cmd *exec.Cmd) {
+	if cmd.Env == nil {
+		cmd.Env = os.Environ()
+	}
+	cmd.ExtraFiles = []*os.File{l.read}
+	cmd.Env = append(cmd.Env, lifelineEnv+"=3")
+}
