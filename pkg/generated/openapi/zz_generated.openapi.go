@@ -230,6 +230,20 @@ func schema_pkg_apis_samplecontroller_v1alpha1_FooStatus(ref common.ReferenceCal
 				Description: "FooStatus is the state that the controller last saw.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ObservedGeneration is the metadata.generation of the Foo that the rest of the status was made from. While it is lower than metadata.generation the status speaks of an older spec.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"replicas": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replicas is the number of the Deployment's Pods that exist and are not terminating, as the Deployment reports it.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
 					"availableReplicas": {
 						SchemaProps: spec.SchemaProps{
 							Description: "AvailableReplicas is the number of the Deployment's Pods that have been ready for at least its minReadySeconds, as the Deployment reports it; 0 while there is no Deployment that this Foo controls.",
@@ -238,9 +252,41 @@ func schema_pkg_apis_samplecontroller_v1alpha1_FooStatus(ref common.ReferenceCal
 							Format:      "int32",
 						},
 					},
+					"selector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Selector is the label selector of the Deployment's Pods, in the string form that a list request takes. An autoscaler that targets the Foo finds the Pods with it, through the scale subresource.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type":       "map",
+								"x-kubernetes-patch-merge-key": "type",
+								"x-kubernetes-patch-strategy":  "merge",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Conditions say how the Foo stands. Type Ready is always there once the controller has seen the Foo; its reasons are the Reason constants of this package.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 				},
 			},
 		},
+		Dependencies: []string{
+			v1.Condition{}.OpenAPIModelName()},
 	}
 }
 

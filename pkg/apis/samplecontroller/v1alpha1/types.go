@@ -25,10 +25,12 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=fo,categories=all
 // +kubebuilder:subresource:status
-// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.availableReplicas
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
 // +kubebuilder:printcolumn:name="Deployment",type=string,JSONPath=`.spec.deploymentName`,description="Name of the Deployment that the Foo asks for"
 // +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`,description="Number of Pods that the Foo asks for; empty when it leaves the number to others"
 // +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,description="Number of Pods that are available"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the Deployment is as the Foo asks and all its Pods are available"
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why the Foo is ready or not"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:metadata:annotations="api-approved.kubernetes.io=unapproved, experimental-only; please get an approval from Kubernetes API reviewers if you're trying to develop a CRD in the *.k8s.io or *.kubernetes.io groups"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name must be no more than 63 characters: it becomes the value of a Pod label"
@@ -76,6 +78,21 @@ type FooSpec struct {
 
 // FooStatus is the state that the controller last saw.
 type FooStatus struct {
+	// ObservedGeneration is the metadata.generation of the Foo that the rest
+	// of the status was made from. While it is lower than metadata.generation
+	// the status speaks of an older spec.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Replicas is the number of the Deployment's Pods that exist and are not
+	// terminating, as the Deployment reports it.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
+	Replicas int32 `json:"replicas,omitempty"`
+
 	// AvailableReplicas is the number of the Deployment's Pods that have been
 	// ready for at least its minReadySeconds, as the Deployment reports it;
 	// 0 while there is no Deployment that this Foo controls.
@@ -83,6 +100,23 @@ type FooStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	AvailableReplicas int32 `json:"availableReplicas"`
+
+	// Selector is the label selector of the Deployment's Pods, in the string
+	// form that a list request takes. An autoscaler that targets the Foo finds
+	// the Pods with it, through the scale subresource.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Selector string `json:"selector,omitempty"`
+
+	// Conditions say how the Foo stands. Type Ready is always there once the
+	// controller has seen the Foo; its reasons are the Reason constants of
+	// this package.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +patchStrategy=merge
+	// +patchMergeKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
 }
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object

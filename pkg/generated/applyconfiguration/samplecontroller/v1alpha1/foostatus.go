@@ -18,15 +18,34 @@ limitations under the License.
 
 package v1alpha1
 
+import (
+	v1 "k8s.io/client-go/applyconfigurations/meta/v1"
+)
+
 // FooStatusApplyConfiguration represents a declarative configuration of the FooStatus type for use
 // with apply.
 //
 // FooStatus is the state that the controller last saw.
 type FooStatusApplyConfiguration struct {
+	// ObservedGeneration is the metadata.generation of the Foo that the rest
+	// of the status was made from. While it is lower than metadata.generation
+	// the status speaks of an older spec.
+	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
+	// Replicas is the number of the Deployment's Pods that exist and are not
+	// terminating, as the Deployment reports it.
+	Replicas *int32 `json:"replicas,omitempty"`
 	// AvailableReplicas is the number of the Deployment's Pods that have been
 	// ready for at least its minReadySeconds, as the Deployment reports it;
 	// 0 while there is no Deployment that this Foo controls.
 	AvailableReplicas *int32 `json:"availableReplicas,omitempty"`
+	// Selector is the label selector of the Deployment's Pods, in the string
+	// form that a list request takes. An autoscaler that targets the Foo finds
+	// the Pods with it, through the scale subresource.
+	Selector *string `json:"selector,omitempty"`
+	// Conditions say how the Foo stands. Type Ready is always there once the
+	// controller has seen the Foo; its reasons are the Reason constants of
+	// this package.
+	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 
 // FooStatusApplyConfiguration constructs a declarative configuration of the FooStatus type for use with
@@ -35,10 +54,47 @@ func FooStatus() *FooStatusApplyConfiguration {
 	return &FooStatusApplyConfiguration{}
 }
 
+// WithObservedGeneration sets the ObservedGeneration field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ObservedGeneration field is set to the value of the last call.
+func (b *FooStatusApplyConfiguration) WithObservedGeneration(value int64) *FooStatusApplyConfiguration {
+	b.ObservedGeneration = &value
+	return b
+}
+
+// WithReplicas sets the Replicas field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Replicas field is set to the value of the last call.
+func (b *FooStatusApplyConfiguration) WithReplicas(value int32) *FooStatusApplyConfiguration {
+	b.Replicas = &value
+	return b
+}
+
 // WithAvailableReplicas sets the AvailableReplicas field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the AvailableReplicas field is set to the value of the last call.
 func (b *FooStatusApplyConfiguration) WithAvailableReplicas(value int32) *FooStatusApplyConfiguration {
 	b.AvailableReplicas = &value
+	return b
+}
+
+// WithSelector sets the Selector field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Selector field is set to the value of the last call.
+func (b *FooStatusApplyConfiguration) WithSelector(value string) *FooStatusApplyConfiguration {
+	b.Selector = &value
+	return b
+}
+
+// WithConditions adds the given value to the Conditions field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Conditions field.
+func (b *FooStatusApplyConfiguration) WithConditions(values ...*v1.ConditionApplyConfiguration) *FooStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithConditions")
+		}
+		b.Conditions = append(b.Conditions, *values[i])
+	}
 	return b
 }

@@ -1,0 +1,47 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// trimForCache drops, before an object enters an informer's cache, what no
+// decision reads. The caches hold every Deployment of the cluster, so this is
+// most of the controller's memory.
+//
+// A Deployment that a Foo controls keeps all but its managedFields, for it is
+// sent back in an update; the API server reads missing managedFields as
+// unchanged. Any other keeps its metadata alone and is never sent back.
+func trimForCache(object any) (any, error) {
+	if deployment, ok := object.(*appsv1.Deployment); ok && controllingFoo(deployment) == nil {
+		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+			Name:              deployment.Name,
+			Namespace:         deployment.Namespace,
+			UID:               deployment.UID,
+			ResourceVersion:   deployment.ResourceVersion,
+			OwnerReferences:   deployment.OwnerReferences,
+			DeletionTimestamp: deployment.DeletionTimestamp,
+		}}, nil
+	}
+	if accessor, err := meta.Accessor(object); err == nil {
+		accessor.SetManagedFields(nil)
+	}
+	return object, nil
+}

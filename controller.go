@@ -1,0 +1,197 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	appsinformers "k8s.io/client-go/informers/apps/v1"
+	"k8s.io/client-go/kubernetes"
+	appslisters "k8s.io/client-go/listers/apps/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"example.com/sample-controller/internal/readyourwrites"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions/samplecontroller/v1alpha1"
+	foolisters "example.com/sample-controller/pkg/generated/listers/samplecontroller/v1alpha1"
+)
+
+const (
+	// controllerName names the work queue, the source of events and the field
+	// manager of every write.
+	controllerName = "sample-controller"
+	// drainTimeout bounds how long a stop waits for syncs that are under way.
+	drainTimeout = 20 * time.Second
+)
+
+// Controller makes a Deployment for each Foo, keeps the fields that the Foo
+// owns as the Foo wants them, and reports in the Foo's status how it stands.
+//
+// It works on keys: event handlers put the key of a Foo into a queue, workers
+// take it out and sync that Foo from the caches. However many events came in
+// between, one sync sees the newest state, and no Foo is synced twice at once.
+type Controller struct {
+	kubeClient kubernetes.Interface
+	fooClient  clientset.Interface
+
+	foos        foolisters.FooLister
+	deployments appslisters.DeploymentLister
+	// The indexers behind the listers, for look-ups by other things than name
+	// and for what they know of their own age.
+	fooIndexer        cache.TypedIndexer[*samplev1alpha1.Foo]
+	deploymentIndexer cache.TypedIndexer[*appsv1.Deployment]
+	// handlersSynced are done when the handlers have been given every object
+	// of the first list, which is later than the caches being full.
+	handlersSynced []cache.DoneChecker
+
+	queue    workqueue.TypedRateLimitingInterface[cache.ObjectName]
+	retries  *retries
+	writes   *readyourwrites.Tracker
+	recorder record.EventRecorder
+	clock    clock.WithTicker
+	// callTimeout bounds each call to the API server.
+	callTimeout time.Duration
+
+	counters counters
+}
+
+// counters count what an operator would want to know of.
+type counters struct {
+	// staleSyncs are syncs put off because a cache had not seen our last write.
+	staleSyncs atomic.Int64
+	// panics are syncs that panicked and were recovered.
+	panics atomic.Int64
+}
+
+// NewController wires a Controller to its informers. It registers handlers and
+// indexes, so call it before the informer factories are started.
+func NewController(
+	ctx context.Context,
+	kubeClient kubernetes.Interface,
+	fooClient clientset.Interface,
+	deploymentInformer appsinformers.TypedDeploymentInformer,
+	fooInformer fooinformers.TypedFooInformer,
+	recorder record.EventRecorder,
+	clock clock.WithTicker,
+	callTimeout time.Duration,
+) (*Controller, error) {
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry)
+	queue := workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
+		workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: controllerName, Clock: clock})
+	c := &Controller{
+		kubeClient:        kubeClient,
+		fooClient:         fooClient,
+		foos:              fooInformer.Lister(),
+		deployments:       deploymentInformer.Lister(),
+		fooIndexer:        fooInformer.TypedInformer().GetTypedIndexer(),
+		deploymentIndexer: deploymentInformer.TypedInformer().GetTypedIndexer(),
+		queue:             queue,
+		retries:           newRetries(queue, limiter, clock),
+		writes:            readyourwrites.New(clock, callTimeout),
+		recorder:          recorder,
+		clock:             clock,
+		callTimeout:       callTimeout,
+	}
+	if err := c.watch(ctx, deploymentInformer.TypedInformer(), fooInformer.TypedInformer()); err != nil {
+		return nil, fmt.Errorf("registering with the informers: %w", err)
+	}
+	return c, nil
+}
+
+// Run works until ctx is done, and returns only when its workers have. Syncs
+// under way at that moment are finished, within drainTimeout; what is still
+// queued is left to the next start.
+func (c *Controller) Run(ctx context.Context, workers int) {
+	logger := klog.FromContext(ctx)
+	logger.Info("Starting controller")
+	defer logger.Info("Controller stopped")
+
+	// A sync outlives ctx, so that a stop does not cut a write in half.
+	syncCtx, cancelSyncs := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	defer func() {
+		c.queue.ShutDown()
+		deadline := time.AfterFunc(drainTimeout, cancelSyncs)
+		wg.Wait()
+		deadline.Stop()
+		cancelSyncs()
+	}()
+
+	if !cache.WaitFor(ctx, "caches", c.handlersSynced...) {
+		return
+	}
+	logger.Info("Starting workers", "count", workers)
+	for range workers {
+		wg.Go(func() {
+			for ctx.Err() == nil && c.processNextKey(syncCtx) {
+			}
+		})
+	}
+	<-ctx.Done()
+	logger.Info("Stopping: waiting for the syncs under way")
+}
+
+// processNextKey syncs one Foo. It returns false when the queue is shut down.
+func (c *Controller) processNextKey(ctx context.Context) bool {
+	key, shutdown := c.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer c.queue.Done(key)
+	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "foo", key))
+	c.schedule(ctx, key, c.syncRecovered(ctx, key))
+	return true
+}
+
+// schedule arranges the next sync of a key after one that ended with err.
+func (c *Controller) schedule(ctx context.Context, key cache.ObjectName, err error) {
+	next := nextAttempt(err)
+	if !next.again {
+		c.retries.forget(key)
+		return
+	}
+	delay := c.retries.plan(key, next)
+	if next.expected {
+		klog.FromContext(ctx).V(4).Info("Syncing again", "after", delay, "reason", err)
+		return
+	}
+	utilruntime.HandleErrorWithContext(ctx, err, "Sync failed", "retryAfter", delay)
+}
+
+// syncRecovered is sync, with a panic turned into an error: one Foo that
+// trips over a bug must not take the others' controller down.
+func (c *Controller) syncRecovered(ctx context.Context, key cache.ObjectName) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			c.counters.panics.Add(1)
+			err = fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
+		}
+	}()
+	return c.sync(ctx, key)
+}

@@ -1,0 +1,130 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	appsinformers "k8s.io/client-go/informers/apps/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions/samplecontroller/v1alpha1"
+)
+
+// byDeploymentName indexes Foos by the Deployment that they ask for, as
+// "namespace/name".
+const byDeploymentName = "deploymentName"
+
+// watch registers the indexes and event handlers. Handlers map an object to the
+// keys of the Foos that it concerns and do nothing else.
+func (c *Controller) watch(
+	ctx context.Context,
+	deployments appsinformers.DeploymentIndexInformer,
+	foos fooinformers.FooIndexInformer,
+) error {
+	if err := foos.AddTypedIndexers(fooinformers.FooIndexers{byDeploymentName: indexByDeploymentName}); err != nil {
+		return err
+	}
+	logger := klog.FromContext(ctx)
+	options := cache.HandlerOptions{Logger: &logger}
+	fooHandlers, err := foos.AddTypedEventHandler(fooinformers.FooHandlerFuncs{
+		AddFunc:    c.enqueueFoo,
+		UpdateFunc: c.enqueueUpdatedFoo,
+		// The key of a Foo that is gone is synced once more, to forget it.
+		DeleteFunc: func(deleted fooinformers.DeletedFoo) { c.queue.Add(deleted.GetObjectName()) },
+	}, options)
+	if err != nil {
+		return err
+	}
+	deploymentHandlers, err := deployments.AddTypedEventHandler(appsinformers.DeploymentHandlerFuncs{
+		AddFunc:    c.enqueueConcerned,
+		UpdateFunc: c.enqueueConcernedByUpdate,
+		DeleteFunc: c.enqueueConcernedByDelete,
+	}, options)
+	if err != nil {
+		return err
+	}
+	c.handlersSynced = []cache.DoneChecker{fooHandlers.HasSyncedChecker(), deploymentHandlers.HasSyncedChecker()}
+	return nil
+}
+
+func (c *Controller) enqueueFoo(foo *samplev1alpha1.Foo) {
+	c.queue.Add(cache.MetaObjectToName(foo))
+}
+
+// enqueueUpdatedFoo takes changes and the periodic resync. A Foo whose last
+// sync failed keeps to its back-off, unless what it asks for has changed.
+func (c *Controller) enqueueUpdatedFoo(before, after *samplev1alpha1.Foo) {
+	if asksTheSame(before, after) && c.retries.ahead(cache.MetaObjectToName(after)) {
+		return
+	}
+	c.enqueueFoo(after)
+}
+
+// asksTheSame tells whether two states of a Foo ask for the same: the spec is
+// untouched, and it is not the moment at which its deletion began.
+func asksTheSame(before, after *samplev1alpha1.Foo) bool {
+	return before.UID == after.UID && before.Generation == after.Generation &&
+		isTerminating(before) == isTerminating(after)
+}
+
+func (c *Controller) enqueueConcernedByUpdate(before, after *appsv1.Deployment) {
+	if before.ResourceVersion == after.ResourceVersion {
+		// A resync: nothing has happened, and the Foos are resynced themselves.
+		return
+	}
+	// The Foo that has lost the Deployment wants to know, too.
+	c.enqueueConcerned(before)
+	c.enqueueConcerned(after)
+}
+
+func (c *Controller) enqueueConcernedByDelete(deleted appsinformers.DeletedDeployment) {
+	if deleted.OptionalObj != nil {
+		c.enqueueConcerned(deleted.OptionalObj)
+		return
+	}
+	c.enqueueWaitingFor(deleted.GetObjectName())
+}
+
+// enqueueConcerned queues the Foo that controls a Deployment and the Foos that
+// ask for its name: they may be waiting for it to become free.
+func (c *Controller) enqueueConcerned(deployment *appsv1.Deployment) {
+	if ref := controllingFoo(deployment); ref != nil {
+		c.queue.Add(cache.ObjectName{Namespace: deployment.Namespace, Name: ref.Name})
+	}
+	c.enqueueWaitingFor(cache.MetaObjectToName(deployment))
+}
+
+// enqueueWaitingFor queues the Foos that ask for a Deployment of this name.
+func (c *Controller) enqueueWaitingFor(deployment cache.ObjectName) {
+	foos, err := c.fooIndexer.ByTypedIndex(byDeploymentName, deployment.String())
+	if err != nil {
+		// The index is registered in watch; nothing at run time can remove it.
+		panic(err)
+	}
+	for _, foo := range foos {
+		c.enqueueFoo(foo)
+	}
+}
+
+func indexByDeploymentName(foo *samplev1alpha1.Foo) ([]string, error) {
+	name := cache.ObjectName{Namespace: foo.Namespace, Name: foo.Spec.DeploymentName}
+	return []string{name.String()}, nil
+}

@@ -1,0 +1,123 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package readyourwrites keeps a controller from acting on a cache that has
+// not yet seen the controller's own writes.
+//
+// A worker that creates a child and is then called again, before the child's
+// watch event has arrived, finds no child and creates another; here the second
+// create would fail by name, a stale status would conflict, and each such call
+// is work for nothing. So a controller tells the Tracker the resourceVersion
+// of each write, and asks before each sync whether the caches have reached it.
+//
+// kube-controller-manager does the same since 1.36 (KEP-5647,
+// pkg/controller/util/consistency), without a limit in time. Here a write that
+// the cache has not reached in time is forgotten: after etcd is restored from
+// a backup the versions start again below it, and a guard without a limit
+// would hold the key for ever. Writes carry preconditions of their own, so
+// that acting on a stale cache is wasteful, never wrong.
+package readyourwrites
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+)
+
+// Store is what the Tracker asks of an informer's store; every cache.Store has it.
+type Store interface {
+	// LastStoreSyncResourceVersion returns the newest resourceVersion that the
+	// store holds, or "" if it does not know.
+	LastStoreSyncResourceVersion() string
+}
+
+// Tracker remembers, for each owner, the newest write to each kind of object
+// until the kind's store has caught up with it. It is safe for concurrent use.
+type Tracker struct {
+	clock clock.PassiveClock
+	limit time.Duration
+
+	mu     sync.Mutex
+	owners map[cache.ObjectName]*record
+}
+
+// record holds the writes for one incarnation of an owner.
+type record struct {
+	uid    types.UID
+	writes map[Store]write
+}
+
+type write struct {
+	resourceVersion string
+	at              time.Time
+}
+
+// New returns a Tracker that waits at most limit for a store to catch up.
+func New(clock clock.PassiveClock, limit time.Duration) *Tracker {
+	return &Tracker{clock: clock, limit: limit, owners: map[cache.ObjectName]*record{}}
+}
+
+// Wrote records that a write on behalf of an owner gave an object, of the kind
+// that store caches, this resourceVersion.
+func (t *Tracker) Wrote(owner cache.ObjectName, uid types.UID, store Store, resourceVersion string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	current := t.owners[owner]
+	if current == nil || current.uid != uid {
+		current = &record{uid: uid, writes: map[Store]write{}}
+		t.owners[owner] = current
+	}
+	current.writes[store] = write{resourceVersion, t.clock.Now()}
+}
+
+// CaughtUp tells whether the stores have seen every write recorded for an
+// owner. Writes for an earlier owner of the same name do not count.
+func (t *Tracker) CaughtUp(owner cache.ObjectName, uid types.UID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	current := t.owners[owner]
+	if current == nil {
+		return true
+	}
+	for store, written := range current.writes {
+		if current.uid != uid || reached(store, written.resourceVersion) || t.clock.Since(written.at) >= t.limit {
+			delete(current.writes, store)
+		}
+	}
+	if len(current.writes) > 0 {
+		return false
+	}
+	delete(t.owners, owner)
+	return true
+}
+
+// Forget drops what is recorded for an owner that is gone.
+func (t *Tracker) Forget(owner cache.ObjectName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.owners, owner)
+}
+
+// reached tells whether a store is at least as new as a write. Versions that
+// can't be compared (fake clientsets make none) count as reached.
+func reached(store Store, written string) bool {
+	order, err := resourceversion.CompareResourceVersion(store.LastStoreSyncResourceVersion(), written)
+	return err != nil || order >= 0
+}

@@ -1,0 +1,56 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Command sample-controller runs the controller for Foos, the custom resource
+// of the API group samplecontroller.k8s.io, against a cluster.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+
+	"k8s.io/klog/v2"
+
+	"example.com/sample-controller/pkg/signals"
+)
+
+// Exit codes: 0 for a stop that was asked for.
+const (
+	exitFailure = 1
+	exitUsage   = 2
+)
+
+func main() {
+	var opts options
+	opts.addFlags(flag.CommandLine)
+	klog.InitFlags(flag.CommandLine)
+	flag.Parse()
+	if err := opts.validate(flag.Args()); err != nil {
+		fail(err, exitUsage)
+	}
+	if err := run(signals.SetupSignalHandler(), &opts); err != nil {
+		fail(err, exitFailure)
+	}
+	klog.Flush()
+}
+
+// fail says what is wrong and ends the process.
+func fail(err error, code int) {
+	klog.Flush()
+	fmt.Fprintf(os.Stderr, "sample-controller: %v\n", err)
+	os.Exit(code)
+}

@@ -1,0 +1,137 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// options are the command's flags.
+type options struct {
+	kubeconfig     string
+	master         string
+	namespace      string
+	workers        int
+	resync         time.Duration
+	qps            float64
+	burst          int
+	requestTimeout time.Duration
+}
+
+// addFlags defines the flags, with their defaults, in a flag set.
+func (o *options) addFlags(flags *flag.FlagSet) {
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "",
+		"Path of a kubeconfig. Left out: $KUBECONFIG, then the service account of the Pod that this runs in, then ~/.kube/config.")
+	flags.StringVar(&o.master, "master", "",
+		"Address of the API server, in place of the kubeconfig's.")
+	flags.StringVar(&o.namespace, "namespace", metav1.NamespaceAll,
+		"Namespace whose Foos to look after. Left out: all.")
+	flags.IntVar(&o.workers, "workers", 2,
+		"Number of Foos that are synced at the same time.")
+	flags.DurationVar(&o.resync, "resync", 30*time.Second,
+		"Period after which each Foo is looked at again without a change. A Foo that is as it should be costs no request. 0 turns it off.")
+	flags.Float64Var(&o.qps, "kube-api-qps", -1,
+		"Requests to the API server per second, in the long run. -1 means no limit of our own: the server's priority and fairness is the limiter.")
+	flags.IntVar(&o.burst, "kube-api-burst", 100,
+		"Requests to the API server that may exceed -kube-api-qps at once. Without meaning where that is -1.")
+	flags.DurationVar(&o.requestTimeout, "request-timeout", 30*time.Second,
+		"Time after which a single request to the API server is given up and tried again later.")
+}
+
+// validate refuses what can't be meant, naming the flag and what it takes.
+func (o *options) validate(args []string) error {
+	var problems []error
+	refuse := func(format string, args ...any) {
+		problems = append(problems, fmt.Errorf(format, args...))
+	}
+	if len(args) > 0 {
+		refuse("unexpected argument %q: this command takes flags only", args[0])
+	}
+	if o.workers < 1 {
+		refuse("-workers=%d: must be 1 or more", o.workers)
+	}
+	if o.resync != 0 && o.resync < time.Second {
+		refuse("-resync=%v: must be 0 (off), or 1s or more", o.resync)
+	}
+	if o.qps != -1 && o.qps <= 0 {
+		refuse("-kube-api-qps=%v: must be -1 (no limit) or more than 0", o.qps)
+	}
+	if o.burst < 1 {
+		refuse("-kube-api-burst=%d: must be 1 or more", o.burst)
+	}
+	if o.requestTimeout < time.Second {
+		refuse("-request-timeout=%v: must be 1s or more", o.requestTimeout)
+	}
+	if o.namespace != metav1.NamespaceAll {
+		for _, problem := range validation.IsDNS1123Label(o.namespace) {
+			refuse("-namespace=%q: %s", o.namespace, problem)
+		}
+	}
+	if _, err := url.Parse(o.master); err != nil {
+		refuse("-master: %v", err)
+	}
+	return errors.Join(problems...)
+}
+
+// restConfig finds the cluster: where -kubeconfig is not given, $KUBECONFIG,
+// then the Pod's service account, then ~/.kube/config. The client-side limits
+// are set; -1 turns them off.
+func (o *options) restConfig() (*rest.Config, error) {
+	config, err := o.clusterConfig()
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = float32(o.qps)
+	config.Burst = o.burst
+	config.UserAgent = rest.DefaultKubernetesUserAgent()
+	return config, nil
+}
+
+func (o *options) clusterConfig() (*rest.Config, error) {
+	fromEnvironment := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
+	if o.kubeconfig == "" && o.master == "" && fromEnvironment == "" {
+		config, err := rest.InClusterConfig()
+		if !errors.Is(err, rest.ErrNotInCluster) {
+			return config, err
+		}
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.kubeconfig
+	overrides := &clientcmd.ConfigOverrides{ClusterInfo: clientcmdapi.Cluster{Server: o.master}}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	switch {
+	case clientcmd.IsEmptyConfig(err):
+		return nil, fmt.Errorf("no cluster is configured in %s: give -kubeconfig=PATH or set KUBECONFIG", strings.Join(rules.GetLoadingPrecedence(), ", "))
+	case err != nil && o.kubeconfig != "":
+		return nil, fmt.Errorf("-kubeconfig=%s: %w", o.kubeconfig, err)
+	case err != nil:
+		return nil, fmt.Errorf("reading %s: %w", strings.Join(rules.GetLoadingPrecedence(), ", "), err)
+	}
+	return config, nil
+}

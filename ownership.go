@@ -1,0 +1,56 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+const fooKind = "Foo"
+
+// controllingFoo returns the controller reference of a Deployment that says a
+// Foo of our API group controls it, or nil. The version is left out of the
+// comparison: a reference outlives the API version it was written with.
+func controllingFoo(deployment *appsv1.Deployment) *metav1.OwnerReference {
+	ref := metav1.GetControllerOfNoCopy(deployment)
+	if ref == nil || ref.Kind != fooKind {
+		return nil
+	}
+	version, err := schema.ParseGroupVersion(ref.APIVersion)
+	if err != nil || version.Group != samplev1alpha1.GroupName {
+		return nil
+	}
+	return ref
+}
+
+// isControlledBy tells whether this very Foo controls the Deployment. The UID
+// decides: a Foo deleted and made again under the same name is another owner,
+// and the garbage collector is about to take the Deployment of the first.
+func isControlledBy(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) bool {
+	ref := controllingFoo(deployment)
+	return ref != nil && ref.UID == foo.UID
+}
+
+// newControllerRef returns the owner reference that makes foo the controller
+// of an object. It blocks the Foo's foreground deletion until the object is gone.
+func newControllerRef(foo *samplev1alpha1.Foo) metav1.OwnerReference {
+	return *metav1.NewControllerRef(foo, samplev1alpha1.SchemeGroupVersion.WithKind(fooKind))
+}
