@@ -30,9 +30,10 @@ import (
 
 // Exit codes besides those that a command under run has.
 const (
-	exitOK      = 0
-	exitFailure = 1
-	exitUsage   = 2
+	exitOK       = 0
+	exitFailure  = 1
+	exitUsage    = 2
+	exitNotFound = 127 // as a shell's, for a command that does not exist
 )
 
 const usage = `devcluster runs a real Kubernetes control plane on this machine, with nothing installed.

@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"syscall"
 	"time"
@@ -46,7 +47,8 @@ func onSignals() (stop, kill context.Context) {
 	stop, cancelStop := context.WithCancelCause(context.Background())
 	kill, cancelKill := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	// With SIGPIPE, so that the data is removed even where output goes to a pipe whose reader has gone.
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	go func() {
 		first := <-signals
 		cancelStop(interrupted{first.(syscall.Signal)})
@@ -68,6 +70,10 @@ func up(options cluster.Options, _ []string) int {
 }
 
 func run(options cluster.Options, command []string) int {
+	if _, err := exec.LookPath(command[0]); err != nil {
+		fmt.Fprintf(os.Stderr, "devcluster: %v\n", err)
+		return exitNotFound
+	}
 	stop, kill := onSignals()
 	c, ctx, err := cluster.Start(stop, kill, options, os.Stderr)
 	if err != nil {

@@ -1,0 +1,145 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package cluster
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	testLayout = NewLayout("/data")
+	testPorts  = Ports{API: 1, Etcd: 2, EtcdPeer: 3, ControllerManager: 4, Scheduler: 5}
+)
+
+// flagValue is the value of a flag in a component's arguments.
+func flagValue(t *testing.T, args []string, name string) string {
+	t.Helper()
+	for _, arg := range args {
+		if value, ok := strings.CutPrefix(arg, "--"+name+"="); ok {
+			return value
+		}
+	}
+	t.Fatalf("no flag --%s in %q", name, args)
+	return ""
+}
+
+func TestEverythingListensOnLoopback(t *testing.T) {
+	for component, args := range map[string][]string{
+		APIServer:         apiServerArgs(testLayout, testPorts),
+		ControllerManager: controllerManagerArgs(testLayout, testPorts),
+		Scheduler:         schedulerArgs(testLayout, testPorts),
+	} {
+		if got := flagValue(t, args, "bind-address"); got != "127.0.0.1" {
+			t.Errorf("%s listens on %s", component, got)
+		}
+	}
+	args := etcdArgs(testLayout, testPorts, true)
+	if got := flagValue(t, args, "listen-client-urls"); got != "https://127.0.0.1:2" {
+		t.Errorf("etcd listens for clients on %s", got)
+	}
+	if got := flagValue(t, args, "listen-peer-urls"); got != "https://127.0.0.1:3" {
+		t.Errorf("etcd listens for peers on %s", got)
+	}
+}
+
+func TestComponentsGetTheirPorts(t *testing.T) {
+	for _, test := range []struct {
+		component, flag, want string
+		args                  []string
+	}{
+		{APIServer, "secure-port", "1", apiServerArgs(testLayout, testPorts)},
+		{APIServer, "etcd-servers", "https://127.0.0.1:2", apiServerArgs(testLayout, testPorts)},
+		{ControllerManager, "secure-port", "4", controllerManagerArgs(testLayout, testPorts)},
+		{Scheduler, "secure-port", "5", schedulerArgs(testLayout, testPorts)},
+	} {
+		if got := flagValue(t, test.args, test.flag); got != test.want {
+			t.Errorf("%s --%s=%s, want %s", test.component, test.flag, got, test.want)
+		}
+	}
+}
+
+// A component that does not share its port cannot listen on it, because the supervisor holds it.
+func TestComponentsSharePorts(t *testing.T) {
+	for component, args := range map[string][]string{
+		APIServer:         apiServerArgs(testLayout, testPorts),
+		ControllerManager: controllerManagerArgs(testLayout, testPorts),
+		Scheduler:         schedulerArgs(testLayout, testPorts),
+	} {
+		if got := flagValue(t, args, "permit-port-sharing"); got != "true" {
+			t.Errorf("%s --permit-port-sharing=%s", component, got)
+		}
+	}
+	if got := flagValue(t, etcdArgs(testLayout, testPorts, true), "socket-reuse-port"); got != "true" {
+		t.Errorf("etcd --socket-reuse-port=%s", got)
+	}
+}
+
+func TestAPIServerChecksWhoMayDoWhat(t *testing.T) {
+	args := apiServerArgs(testLayout, testPorts)
+	if got := flagValue(t, args, "authorization-mode"); got != "Node,RBAC" {
+		t.Errorf("authorization modes: %s", got)
+	}
+	plugins := strings.Split(flagValue(t, args, "enable-admission-plugins"), ",")
+	if !slices.Contains(plugins, "OwnerReferencesPermissionEnforcement") {
+		t.Errorf("admission plugins: %s", plugins)
+	}
+	if got := flagValue(t, args, "client-ca-file"); got != "/data/pki/ca.crt" {
+		t.Errorf("clients are those of %s", got)
+	}
+	if etcd := flagValue(t, args, "etcd-cafile"); etcd == "/data/pki/ca.crt" {
+		t.Error("a client of the API would be one of etcd")
+	}
+}
+
+func TestEachControllerHasItsOwnIdentity(t *testing.T) {
+	args := controllerManagerArgs(testLayout, testPorts)
+	if got := flagValue(t, args, "use-service-account-credentials"); got != "true" {
+		t.Errorf("--use-service-account-credentials=%s", got)
+	}
+}
+
+func TestEtcdSyncsWhatIsKept(t *testing.T) {
+	const noSync = "--unsafe-no-fsync=true"
+	if slices.Contains(etcdArgs(testLayout, testPorts, true), noSync) {
+		t.Error("data that is kept is not synced to disk")
+	}
+	if !slices.Contains(etcdArgs(testLayout, testPorts, false), noSync) {
+		t.Error("data that is thrown away is synced to disk")
+	}
+}
+
+func TestANodeMayMissRenewals(t *testing.T) {
+	renewal := nodeLease / 4 // KWOK's, as a kubelet's
+	if missed := nodeGrace / renewal; missed < 5 {
+		t.Errorf("a live node goes NotReady after %d renewals missed", missed)
+	}
+	want := "kwok.x-k8s.io/node=fake"
+	if got := flagValue(t, kwokArgs(testLayout), "manage-nodes-with-label-selector"); got != want {
+		t.Errorf("KWOK keeps nodes with the label %s, want %s", got, want)
+	}
+	if got := node("a").Labels["kwok.x-k8s.io/node"]; got != "fake" {
+		t.Errorf("a node has the label's value %q, KWOK keeps those with fake", got)
+	}
+}
+
+func TestKwokReadsNoConfigurationOfTheUsers(t *testing.T) {
+	if got := componentEnv(testLayout, Kwok); !slices.Contains(got, "KWOK_WORKDIR=/data/config") {
+		t.Errorf("KWOK's environment: %q", got)
+	}
+}

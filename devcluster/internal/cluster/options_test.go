@@ -1,0 +1,73 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package cluster
+
+import (
+	"flag"
+	"io"
+	"strings"
+	"testing"
+)
+
+func TestOptions(t *testing.T) {
+	for _, test := range []struct {
+		name, args, wantError string
+	}{
+		{"the defaults are fine", "", ""},
+		{"ports may be chosen", "-api-port=6443 -etcd-port=2379", ""},
+		{"no nodes", "-nodes=0", ""},
+		{"components may be left out, with spaces", "-without=kwok,", ""},
+		{"a port too high", "-api-port=65536", "-api-port 65536: a port is a number from 0 to 65535"},
+		{"a negative port", "-etcd-peer-port=-1", "-etcd-peer-port -1: a port is a number from 0 to 65535"},
+		{"one port twice", "-api-port=6443 -etcd-port=6443", "-api-port and -etcd-port are both 6443; give each its own, or 0 for any free one"},
+		{"negative nodes", "-nodes=-1", "-nodes -1: the number of nodes is from 0 to 5000"},
+		{"too many nodes", "-nodes=5001", "-nodes 5001: the number of nodes is from 0 to 5000"},
+		{"without what does not exist", "-without=kubelet", "-without kubelet: no such component"},
+		{"without what is needed", "-without=kwok,etcd", "-without etcd: no such component, or one that is always needed"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			err := parseOptions(t, test.args).Validate()
+			switch {
+			case test.wantError == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case test.wantError != "" && (err == nil || !strings.HasPrefix(err.Error(), test.wantError)):
+				t.Errorf("got %v, want %s", err, test.wantError)
+			}
+		})
+	}
+}
+
+func TestWithout(t *testing.T) {
+	options := parseOptions(t, "-without=kube-scheduler,kwok")
+	for component, want := range map[string]bool{ControllerManager: true, Scheduler: false, Kwok: false} {
+		if got := options.runs(component); got != want {
+			t.Errorf("%s is started: %t, want %t", component, got, want)
+		}
+	}
+}
+
+func parseOptions(t *testing.T, args string) *Options {
+	t.Helper()
+	var options Options
+	flags := flag.NewFlagSet("", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	options.AddFlags(flags)
+	if err := flags.Parse(strings.Fields(args)); err != nil {
+		t.Fatal(err)
+	}
+	return &options
+}

@@ -1,0 +1,163 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package cluster
+
+import (
+	"bytes"
+	"crypto/x509"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/util/cert"
+)
+
+// newPKI makes the keys and certificates of a new data folder.
+func newPKI(t *testing.T) (Layout, *authority) {
+	t.Helper()
+	l := NewLayout(t.TempDir())
+	if err := os.Mkdir(l.PKI(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ca, err := preparePKI(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, ca
+}
+
+func readCert(t *testing.T, path string) *x509.Certificate {
+	t.Helper()
+	certificates, err := cert.CertsFromFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return certificates[0]
+}
+
+func verify(t *testing.T, certificate, ca *x509.Certificate, usage x509.ExtKeyUsage, host string) error {
+	t.Helper()
+	roots := x509.NewCertPool()
+	roots.AddCert(ca)
+	_, err := certificate.Verify(x509.VerifyOptions{
+		Roots:       roots,
+		DNSName:     host,
+		KeyUsages:   []x509.ExtKeyUsage{usage},
+		CurrentTime: time.Now(),
+	})
+	return err
+}
+
+func TestCertificates(t *testing.T) {
+	l, _ := newPKI(t)
+	for _, test := range []struct {
+		ca, name string
+		usage    x509.ExtKeyUsage
+		host     string
+	}{
+		{clusterCA, apiServer, x509.ExtKeyUsageServerAuth, "127.0.0.1"},
+		{clusterCA, ControllerManager, x509.ExtKeyUsageServerAuth, "127.0.0.1"},
+		{clusterCA, Scheduler, x509.ExtKeyUsageServerAuth, "127.0.0.1"},
+		{etcdCA, etcdServer, x509.ExtKeyUsageServerAuth, "127.0.0.1"},
+		{etcdCA, etcdServer, x509.ExtKeyUsageClientAuth, ""},
+		{etcdCA, etcdClient, x509.ExtKeyUsageClientAuth, ""},
+		{frontProxyCA, frontProxyClient, x509.ExtKeyUsageClientAuth, ""},
+	} {
+		if err := verify(t, readCert(t, l.Cert(test.name)), readCert(t, l.Cert(test.ca)), test.usage, test.host); err != nil {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+}
+
+func TestAClientOfTheAPIIsNoneOfEtcd(t *testing.T) {
+	l, ca := newPKI(t)
+	certPEM, _, err := ca.issue(administrator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificates, err := cert.ParseCertsPEM(certPEM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin := certificates[0]
+	if err := verify(t, admin, readCert(t, l.Cert(clusterCA)), x509.ExtKeyUsageClientAuth, ""); err != nil {
+		t.Errorf("kube-apiserver would refuse the administrator: %v", err)
+	}
+	if err := verify(t, admin, readCert(t, l.Cert(etcdCA)), x509.ExtKeyUsageClientAuth, ""); err == nil {
+		t.Error("etcd would let the administrator in")
+	}
+	if got := admin.Subject.Organization; len(got) != 1 || got[0] != "system:masters" {
+		t.Errorf("the administrator's groups: %q", got)
+	}
+}
+
+func TestASecondStartKeepsAuthoritiesAndServiceAccountKey(t *testing.T) {
+	l, _ := newPKI(t)
+	paths := []string{l.ServiceAccountKey(), l.ServiceAccountPublicKey()}
+	for _, ca := range []string{clusterCA, etcdCA, frontProxyCA} {
+		paths = append(paths, l.Cert(ca), l.Key(ca))
+	}
+	before := map[string][]byte{}
+	for _, path := range paths {
+		before[path] = read(t, path)
+	}
+	if _, err := preparePKI(l); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		if !bytes.Equal(before[path], read(t, path)) {
+			t.Errorf("%s has changed", path)
+		}
+	}
+}
+
+func TestKeysAreForTheOwnerAlone(t *testing.T) {
+	l, _ := newPKI(t)
+	keys, err := filepath.Glob(filepath.Join(l.PKI(), "*.key"))
+	if err != nil || len(keys) < 9 {
+		t.Fatalf("found %d keys: %v", len(keys), err)
+	}
+	for _, path := range keys {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v", path, info.Mode())
+		}
+	}
+}
+
+func TestABrokenAuthorityIsNotReplaced(t *testing.T) {
+	l, _ := newPKI(t)
+	if err := os.WriteFile(l.Key(clusterCA), []byte("no key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := preparePKI(l); err == nil {
+		t.Error("a key that cannot be read was taken for none")
+	}
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}

@@ -1,0 +1,82 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestIsReady(t *testing.T) {
+	condition := func(status corev1.ConditionStatus) []corev1.NodeCondition {
+		return []corev1.NodeCondition{
+			{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse},
+			{Type: corev1.NodeReady, Status: status},
+		}
+	}
+	notReady := []corev1.Taint{{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}}
+	for _, test := range []struct {
+		name          string
+		conditions    []corev1.NodeCondition
+		taints        []corev1.Taint
+		taintsRemoved bool
+		want          bool
+	}{
+		{"a new node", nil, notReady, true, false},
+		{"Ready, but not to be scheduled on yet", condition(corev1.ConditionTrue), notReady, true, false},
+		{"Ready and free", condition(corev1.ConditionTrue), nil, true, true},
+		{"Ready, and nobody there who removes the taint", condition(corev1.ConditionTrue), notReady, false, true},
+		{"not Ready", condition(corev1.ConditionFalse), nil, true, false},
+		{"out of contact", condition(corev1.ConditionUnknown), nil, false, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			node := &corev1.Node{Spec: corev1.NodeSpec{Taints: test.taints}, Status: corev1.NodeStatus{Conditions: test.conditions}}
+			if got := isReady(node, test.taintsRemoved); got != test.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
+
+func TestPollTriesAgain(t *testing.T) {
+	calls := 0
+	err := poll(t.Context(), func(context.Context) error {
+		if calls++; calls < 3 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	if err != nil || calls != 3 {
+		t.Errorf("%d calls, %v", calls, err)
+	}
+}
+
+func TestPollSaysWhyItGaveUp(t *testing.T) {
+	reason, last := errors.New("etcd ended by itself"), errors.New("connection refused")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	err := poll(ctx, func(context.Context) error {
+		cancel(reason)
+		return last
+	})
+	if !errors.Is(err, reason) || !strings.Contains(err.Error(), last.Error()) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,280 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package supervise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The processes that the tests start are this test binary again, told by its first argument what to do.
+func TestMain(m *testing.M) {
+	behaviour := ""
+	if len(os.Args) > 1 {
+		behaviour = os.Args[1]
+	}
+	switch behaviour {
+	case ExecSubcommand:
+		os.Exit(Exec(os.Args[2:]))
+	case "fail":
+		fmt.Println("out of cheese")
+		os.Exit(3)
+	case "wait":
+		OnSupervisorExit(func() { os.Exit(1) })
+		say("ready")
+		select {}
+	case "stubborn":
+		signal.Ignore(syscall.SIGTERM)
+		OnSupervisorExit(func() { os.Exit(1) })
+		say("ready")
+		select {}
+	case "supervise":
+		supervise(os.Args[2])
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+// say is heard by awaitLine.
+func say(word string) { fmt.Printf("%s %d\n", word, os.Getpid()) }
+
+// supervise starts a process and a foreground command, and never stops them.
+func supervise(dir string) {
+	group, ctx, err := NewGroup(context.Background())
+	if err == nil {
+		err = group.Start("wait", []string{"wait"}, nil, filepath.Join(dir, "component"))
+	}
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	script := `sleep 1000 & echo "ready $!"; wait`
+	_, _ = group.RunForeground(ctx, ctx, time.Second, []string{"sh", "-c", script}, nil)
+}
+
+const patience = 20 * time.Second
+
+// eventually waits until condition is true.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for !condition() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("not within %s: %s", patience, what)
+		case <-ticker.C:
+		}
+	}
+}
+
+// awaitReady waits until a process has written "ready" and a process id to a file, and returns the id.
+func awaitReady(t *testing.T, path string) (pid int) {
+	t.Helper()
+	eventually(t, path+" says that it is ready", func() bool {
+		data, _ := os.ReadFile(path) // not there yet is not ready yet
+		_, err := fmt.Sscanf(string(data), "ready %d\n", &pid)
+		return err == nil && strings.Contains(string(data), "\n")
+	})
+	return pid
+}
+
+func alive(pid int) bool {
+	state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if os.IsNotExist(err) {
+		return false
+	}
+	if err == nil && strings.Contains(string(state), ") Z ") {
+		return false // dead, and nobody has asked for its exit status
+	}
+	return syscall.Kill(pid, 0) == nil
+}
+
+func newGroup(t *testing.T) (*Group, context.Context) {
+	t.Helper()
+	group, ctx, err := NewGroup(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return group, ctx
+}
+
+func start(t *testing.T, group *Group, behaviour string) (log string) {
+	t.Helper()
+	log = filepath.Join(t.TempDir(), behaviour)
+	if err := group.Start(behaviour, []string{behaviour}, nil, log); err != nil {
+		t.Fatal(err)
+	}
+	return log
+}
+
+func TestAProcessThatEndsByItselfIsReported(t *testing.T) {
+	group, ctx := newGroup(t)
+	log := start(t, group, "fail")
+	<-ctx.Done()
+	var exit *ExitError
+	if !errors.As(context.Cause(ctx), &exit) {
+		t.Fatalf("the cause is %v", context.Cause(ctx))
+	}
+	if exit.Name != "fail" || exit.State != "exit status 3" || exit.Log != log {
+		t.Errorf("got %+v", exit)
+	}
+	if lines, err := Tail(log, 5); err != nil || len(lines) != 1 || lines[0] != "out of cheese" {
+		t.Errorf("its log: %q, %v", lines, err)
+	}
+	group.Stop(t.Context(), time.Second)
+}
+
+func TestStopEndsProcessesAndIsNoFailure(t *testing.T) {
+	group, ctx := newGroup(t)
+	pid := awaitReady(t, start(t, group, "wait"))
+	group.Stop(t.Context(), patience)
+	if alive(pid) {
+		t.Error("the process is still there")
+	}
+	if ctx.Err() != nil {
+		t.Errorf("stopping counts as failure: %v", context.Cause(ctx))
+	}
+	if err := group.Start("wait", []string{"wait"}, nil, filepath.Join(t.TempDir(), "log")); err == nil {
+		t.Error("a process can be started after Stop")
+	}
+}
+
+func TestStopKillsAfterGrace(t *testing.T) {
+	group, _ := newGroup(t)
+	pid := awaitReady(t, start(t, group, "stubborn"))
+	group.Stop(t.Context(), 50*time.Millisecond)
+	if alive(pid) {
+		t.Error("the process is still there")
+	}
+}
+
+func TestStopKillsAtOnceWhenTold(t *testing.T) {
+	group, _ := newGroup(t)
+	pid := awaitReady(t, start(t, group, "stubborn"))
+	atOnce, cancel := context.WithCancel(t.Context())
+	cancel()
+	began := time.Now()
+	group.Stop(atOnce, time.Hour)
+	if alive(pid) || time.Since(began) > patience {
+		t.Errorf("the process is still there: %t, after %s", alive(pid), time.Since(began))
+	}
+}
+
+func TestForegroundCommand(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		command []string
+		want    int
+	}{
+		{"success", []string{"true"}, 0},
+		{"failure", []string{"sh", "-c", "exit 7"}, 7},
+		{"the environment", []string{"sh", "-c", `test "$KUBECONFIG" = "/a b"`}, 0},
+		{"ended by a signal", []string{"sh", "-c", "kill -TERM $$"}, 128 + 15},
+		{"no such command", []string{"./no-such-command"}, 127},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			group, ctx := newGroup(t)
+			defer group.Stop(t.Context(), time.Second)
+			code, err := group.RunForeground(ctx, ctx, time.Second, test.command, []string{"KUBECONFIG=/a b"})
+			if err != nil || code != test.want {
+				t.Errorf("exit code %d, %v; want %d", code, err, test.want)
+			}
+		})
+	}
+}
+
+func TestForegroundCommandIsStopped(t *testing.T) {
+	for name, test := range map[string]struct {
+		script string
+		grace  time.Duration
+		want   int
+	}{
+		"it chooses its exit code": {`trap 'exit 5' TERM; echo "ready $$" > "$LOG"; while :; do sleep 0.01; done`, patience, 5},
+		"it will not listen":       {`trap '' TERM; echo "ready $$" > "$LOG"; while :; do sleep 0.01; done`, 50 * time.Millisecond, 128 + 9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			group, ctx := newGroup(t)
+			defer group.Stop(t.Context(), time.Second)
+			ctx, cancel := context.WithCancel(ctx)
+			log := filepath.Join(t.TempDir(), "log")
+			pids := make(chan int, 1)
+			go func() {
+				defer close(pids)
+				defer cancel()
+				pids <- awaitReady(t, log)
+			}()
+			code, err := group.RunForeground(ctx, t.Context(), test.grace, []string{"sh", "-c", test.script}, []string{"LOG=" + log})
+			if err != nil || code != test.want {
+				t.Errorf("exit code %d, %v; want %d", code, err, test.want)
+			}
+			if pid := <-pids; alive(pid) {
+				t.Error("the command is still there")
+			}
+		})
+	}
+}
+
+func TestWhatTheForegroundCommandLeavesIsKilled(t *testing.T) {
+	group, ctx := newGroup(t)
+	defer group.Stop(t.Context(), time.Second)
+	log := filepath.Join(t.TempDir(), "log")
+	script := `sleep 1000 & echo "ready $!" > "$LOG"`
+	if _, err := group.RunForeground(ctx, ctx, time.Second, []string{"sh", "-c", script}, []string{"LOG=" + log}); err != nil {
+		t.Fatal(err)
+	}
+	pid := awaitReady(t, log)
+	eventually(t, "the command's background process is gone", func() bool { return !alive(pid) })
+}
+
+func TestNothingOutlivesTheSupervisor(t *testing.T) {
+	dir := t.TempDir()
+	out, err := os.Create(filepath.Join(dir, "command"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	supervisor, err := os.StartProcess(self, []string{self, "supervise", dir}, &os.ProcAttr{Files: []*os.File{nil, out, out}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	component := awaitReady(t, filepath.Join(dir, "component"))
+	grandchild := awaitReady(t, filepath.Join(dir, "command"))
+	if err := supervisor.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := supervisor.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	for name, pid := range map[string]int{"the component": component, "the command's child": grandchild} {
+		eventually(t, name+" is gone", func() bool { return !alive(pid) })
+	}
+}

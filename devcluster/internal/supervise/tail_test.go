@@ -1,0 +1,50 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package supervise
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestTail(t *testing.T) {
+	for _, test := range []struct {
+		name, content string
+		want          []string
+	}{
+		{"nothing", "", nil},
+		{"fewer lines than asked for", "a\nb\n", []string{"a", "b"}},
+		{"more lines", "a\nb\nc\nd\n", []string{"b", "c", "d"}},
+		{"a last line without end", "a\nb\nc\nd", []string{"b", "c", "d"}},
+		{"empty lines between", "a\n\nc\n", []string{"a", "", "c"}},
+		{"more than is read", strings.Repeat("x", tailBytes) + "\nb\nc\nd\n", []string{"b", "c", "d"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "log")
+			if err := os.WriteFile(path, []byte(test.content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			got, err := Tail(path, 3)
+			if err != nil || !slices.Equal(got, test.want) {
+				t.Errorf("got %q, %v", got, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,317 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestUp starts a cluster, uses it, and stops it.
+func TestUp(t *testing.T) {
+	d := up(t, filepath.Join(t.TempDir(), "data of a test"), "-nodes", "2")
+	t.Logf("%s", d.stderr)
+
+	kubeconfig := filepath.Join(d.dir, "kubeconfig")
+	if want := "export KUBECONFIG='" + kubeconfig + "'"; !strings.Contains(d.stdout.String(), want) {
+		t.Errorf("up does not print %s", want)
+	}
+	if info, err := os.Stat(kubeconfig); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("kubeconfig: %v, %v", info.Mode(), err)
+	}
+	// Pods become Ready: the controllers, the scheduler and KWOK work together.
+	d.kubectl("create", "deployment", "web", "--image=nginx", "--replicas=3")
+	d.kubectl("rollout", "status", "deployment/web", "--timeout=20s")
+
+	t.Run("listens on 127.0.0.1 only", d.testLoopback)
+	t.Run("a component has only the rights it needs", d.testRights)
+	t.Run("the audit log has who did what", d.testAudit)
+	t.Run("kubectl is as its own binary", d.testKubectl)
+	t.Run("another cluster gets neither folder nor port", d.testRefusals)
+
+	if code := d.stop(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	d.checkNoProcess()
+	checkGone(t, d.dir)
+}
+
+func (d *devcluster) testLoopback(t *testing.T) {
+	listeners, err := exec.Command("ss", "-Hltnp").Output()
+	if err != nil {
+		t.Skipf("no ss to list listeners with: %v", err)
+	}
+	count := 0
+	for line := range strings.Lines(processes(t, d.dir)) {
+		pid, _, _ := strings.Cut(line, " ")
+		for listener := range strings.Lines(string(listeners)) {
+			if !strings.Contains(listener, "pid="+pid+",") {
+				continue
+			}
+			count++
+			if address := strings.Fields(listener)[3]; !strings.HasPrefix(address, "127.0.0.1:") {
+				t.Errorf("%s listens on %s", line, address)
+			}
+		}
+	}
+	if count < 5 {
+		t.Errorf("found %d listeners, and there should be 5", count)
+	}
+}
+
+func (d *devcluster) testRights(t *testing.T) {
+	for _, test := range []struct{ user, verb, resource, subresource, want string }{
+		{"system:kube-scheduler", "create", "pods", "binding", "yes"},
+		{"system:kube-scheduler", "create", "pods", "", "no"},
+		{"kwok", "patch", "pods", "status", "yes"},
+		{"kwok", "get", "secrets", "", "no"},
+		{"nobody", "get", "pods", "", "no"},
+		{"devcluster-admin", "get", "pods", "", "no"}, // its rights are its group's, not its name's
+	} {
+		out, err := d.tryKubectl("auth", "can-i", test.verb, test.resource, "--subresource="+test.subresource,
+			"--as="+test.user, "--all-namespaces")
+		if lines := strings.Split(out, "\n"); lines[len(lines)-1] != test.want {
+			t.Errorf("%s %s %s/%s: %s (%v), want %s", test.user, test.verb, test.resource, test.subresource, out, err, test.want)
+		}
+	}
+}
+
+func (d *devcluster) testAudit(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join(d.dir, "audit.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := string(data)
+	for _, user := range []string{
+		"devcluster-admin", "system:kube-scheduler", "kwok",
+		"system:serviceaccount:kube-system:deployment-controller", "system:serviceaccount:kube-system:replicaset-controller",
+	} {
+		if !strings.Contains(log, `"username":"`+user+`"`) {
+			t.Errorf("nothing by %s", user)
+		}
+	}
+	if reads := regexp.MustCompile(`"verb":"(get|list|watch)"`).FindString(log); reads != "" {
+		t.Errorf("has reads: %s", reads)
+	}
+}
+
+func (d *devcluster) testKubectl(t *testing.T) {
+	if out := d.kubectl("version"); !strings.Contains(out, "Server Version: v1.37.") || !strings.Contains(out, "Client Version: v1.37.") {
+		t.Errorf("kubectl version: %s", out)
+	}
+	for _, test := range []struct {
+		name string
+		args []string
+		want int
+		says string
+	}{
+		{"an object that does not exist", []string{"get", "pod", "nope"}, 1, `Error from server (NotFound): pods "nope" not found`},
+		{"a flag that does not exist", []string{"--version"}, 1, "unknown flag: --version"},
+		{"a difference", []string{"diff", "-f", "testdata/configmap.yaml"}, 1, "+  name: a"},
+		{"a plugin", []string{"dance", "slowly"}, 42, "dancing slowly"},
+	} {
+		t.Setenv("PATH", "testdata/plugins"+string(os.PathListSeparator)+os.Getenv("PATH"))
+		out, err := d.tryKubectl(test.args...)
+		if code := exitCode(err); code != test.want || !strings.Contains(out, test.says) {
+			t.Errorf("%s: exit code %d, %s", test.name, code, out)
+		}
+	}
+}
+
+func (d *devcluster) testRefusals(t *testing.T) {
+	server := d.kubectl("config", "view", "-o", "jsonpath={.clusters[0].cluster.server}")
+	_, port, _ := strings.Cut(server, "127.0.0.1:")
+	other := t.TempDir()
+	for _, test := range []struct {
+		name, dir, port, want string
+	}{
+		{"the folder", d.dir, "0", "in use by a running devcluster (process " + fmt.Sprint(d.cmd.Process.Pid) + ")"},
+		{"the port", other, port, "-api-port: port " + port + " is in use"},
+	} {
+		out, err := exec.Command(d.bin, "up", "-data-dir", test.dir, "-api-port", test.port).CombinedOutput()
+		if exitCode(err) != 1 || !strings.Contains(string(out), test.want) || strings.Count(string(out), "\n") != 1 {
+			t.Errorf("%s: exit code %d, %s", test.name, exitCode(err), out)
+		}
+	}
+	checkGone(t, other)
+}
+
+func exitCode(err error) int {
+	if err == nil {
+		return 0
+	}
+	if exit, ok := err.(*exec.ExitError); ok {
+		return exit.ExitCode()
+	}
+	return -1
+}
+
+// TestKilledSupervisor kills devcluster run in the way that nothing can catch.
+func TestKilledSupervisor(t *testing.T) {
+	dir := t.TempDir()
+	d := launch(t, dir, "run", "--", "sh", "-c", "echo ready; sleep 1000; true", dir)
+	d.await(startPatience, "the command runs", func() bool { return strings.Contains(d.stdout.String(), "ready") })
+	// The supervisor, five components, the command, and what stands between it and the supervisor.
+	if found := processes(t, dir); strings.Count(found, "\n")+1 != 8 {
+		t.Errorf("processes before the kill:\n%s", found)
+	}
+	d.signal(syscall.SIGKILL)
+	d.exitCode()
+	d.checkNoProcess()
+}
+
+func TestDeathOfAComponent(t *testing.T) {
+	d := up(t, t.TempDir())
+	killComponent(t, d, "kube-scheduler")
+	if code := d.exitCode(); code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	log := filepath.Join(d.dir, "logs", "kube-scheduler.log")
+	for _, want := range []string{"kube-scheduler ended by itself (signal: killed)", log, "Attempting to acquire leader lease"} {
+		if !strings.Contains(d.stderr.String(), want) {
+			t.Errorf("devcluster does not say %q", want)
+		}
+	}
+	if _, err := os.Stat(log); err != nil {
+		t.Errorf("the log is gone: %v", err)
+	}
+	checkGone(t, filepath.Join(d.dir, "etcd"))
+	d.checkNoProcess()
+}
+
+func killComponent(t *testing.T, d *devcluster, component string) {
+	t.Helper()
+	for line := range strings.Lines(processes(t, d.dir)) {
+		var pid int
+		var program, name string
+		if _, err := fmt.Sscan(line, &pid, &program, &name); err == nil && name == component {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatalf("no process of %s", component)
+}
+
+func TestKeptDataComesBack(t *testing.T) {
+	dir := t.TempDir()
+	kubeconfig := filepath.Join(t.TempDir(), "config")
+	first := up(t, dir, "-keep")
+	first.kubectl("create", "configmap", "a", "--from-literal=b=c")
+	first.kubectl("create", "deployment", "web", "--image=nginx")
+	first.kubectl("rollout", "status", "deployment/web", "--timeout=20s")
+	token := first.kubectl("create", "token", "default")
+	if code := first.stop(); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	first.checkNoProcess()
+
+	second := up(t, dir, "-kubeconfig", kubeconfig)
+	if got := second.kubectl("--kubeconfig", kubeconfig, "get", "configmap", "a", "-o", "jsonpath={.data.b}"); got != "c" {
+		t.Errorf("the ConfigMap has %q", got)
+	}
+	// A token from before the restart: the key that signs and the authority that vouches are the same.
+	server := second.kubectl("--kubeconfig", kubeconfig, "config", "view", "-o", "jsonpath={.clusters[0].cluster.server}")
+	user := second.kubectl("--kubeconfig", os.DevNull, "--server", server, "--token", token,
+		"--certificate-authority", filepath.Join(dir, "pki", "ca.crt"), "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")
+	if user != "system:serviceaccount:default:default" {
+		t.Errorf("the token is that of %q", user)
+	}
+	// Work goes on at once: nobody waits for the leases of dead processes.
+	second.kubectl("--kubeconfig", kubeconfig, "scale", "deployment/web", "--replicas=3")
+	second.kubectl("--kubeconfig", kubeconfig, "rollout", "status", "deployment/web", "--timeout=10s")
+	if code := second.stop(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	checkGone(t, dir)
+	checkGone(t, kubeconfig)
+}
+
+// TestClustersAtOnce starts three in the same moment: each must get ports of its own.
+func TestClustersAtOnce(t *testing.T) {
+	const n = 3
+	var clusters [n]*devcluster
+	for i := range clusters {
+		clusters[i] = launch(t, t.TempDir(), "run", "--",
+			binary(t), "kubectl", "create", "configmap", "only-one", "-o", "name")
+	}
+	for _, d := range clusters {
+		// AlreadyExists would say that two of them are one.
+		if code := d.exitCode(); code != 0 {
+			t.Errorf("exit code %d: %s", code, d.stderr)
+		}
+		checkGone(t, d.dir)
+	}
+}
+
+func TestRunPassesTheExitCodeOn(t *testing.T) {
+	without := "-without=kube-controller-manager,kube-scheduler,kwok"
+	d := launch(t, t.TempDir(), "run", without, "--", "sh", "-c", `test -f "$KUBECONFIG" && exit 7`)
+	if code := d.exitCode(); code != 7 {
+		t.Errorf("exit code %d, want 7", code)
+	}
+	if strings.Contains(d.stderr.String(), "kube-scheduler") {
+		t.Error("-without has no effect")
+	}
+	d.checkNoProcess()
+	checkGone(t, d.dir)
+}
+
+// TestSecondSignal has a command that will not end: the second signal ends it at once.
+func TestSecondSignal(t *testing.T) {
+	without := "-without=kube-controller-manager,kube-scheduler,kwok"
+	script := `trap 'echo heard' TERM; echo ready; while :; do sleep 0.1; done`
+	d := launch(t, t.TempDir(), "run", without, "--", "sh", "-c", script)
+	d.await(startPatience, "the command runs", func() bool { return strings.Contains(d.stdout.String(), "ready") })
+	d.signal(syscall.SIGTERM)
+	d.await(patience, "the command hears the first signal", func() bool { return strings.Contains(d.stdout.String(), "heard") })
+	d.signal(syscall.SIGTERM)
+	if code := d.exitCode(); code != 128+9 {
+		t.Errorf("exit code %d, want that of a killed command", code)
+	}
+	d.checkNoProcess()
+	checkGone(t, d.dir)
+}
+
+func TestBadCommandLines(t *testing.T) {
+	bin := binary(t)
+	for _, test := range []struct {
+		args string
+		want int
+		says string
+	}{
+		{"up -nodes many", 2, "-nodes"},
+		{"up -api-port 70000", 2, "-api-port 70000: a port is a number from 0 to 65535"},
+		{"up -without etcd", 2, "-without etcd: "},
+		{"up -kubeconfig /no/such/folder/config", 1, "-kubeconfig /no/such/folder/config: "},
+		{"run", 2, "run needs a command"},
+		{"run -- no-such-command", 127, "no-such-command"},
+		{"dance", 2, `unknown command "dance"`},
+	} {
+		out, err := exec.Command(bin, strings.Fields(test.args)...).CombinedOutput()
+		if exitCode(err) != test.want || !strings.Contains(string(out), test.says) || strings.Count(string(out), "\n") != 1 {
+			t.Errorf("devcluster %s: exit code %d, %s", test.args, exitCode(err), out)
+		}
+	}
+}

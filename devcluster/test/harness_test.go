@@ -1,0 +1,242 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package test has tests of the devcluster binary: real clusters, real processes.
+//
+// DEVCLUSTER_BIN is the path of the binary; without it they are skipped.
+package test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	// startPatience is for a machine that does much else: a start takes some 5 s.
+	startPatience = 90 * time.Second
+	patience      = 30 * time.Second
+)
+
+// binary is the path of devcluster.
+func binary(t *testing.T) string {
+	t.Helper()
+	path := os.Getenv("DEVCLUSTER_BIN")
+	if path == "" {
+		t.Skip("DEVCLUSTER_BIN is not set: build devcluster with hack/build.sh and set it to the binary's absolute path")
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("DEVCLUSTER_BIN: %v", err)
+	}
+	return path
+}
+
+// devcluster is a running supervisor.
+type devcluster struct {
+	t      *testing.T
+	bin    string
+	dir    string // the data folder
+	cmd    *exec.Cmd
+	stdout *recorder
+	stderr *recorder
+	ended  chan struct{}
+}
+
+// launch starts devcluster with a data folder of the test's, and makes sure that it is gone after the test.
+func launch(t *testing.T, dir, command string, args ...string) *devcluster {
+	t.Helper()
+	d := &devcluster{
+		t: t, bin: binary(t), dir: dir,
+		stdout: &recorder{}, stderr: &recorder{}, ended: make(chan struct{}),
+	}
+	d.cmd = exec.Command(d.bin, append([]string{command, "-data-dir", dir}, args...)...)
+	// Pipes of our own: with those of exec.Cmd, Wait would wait for whoever inherits them.
+	d.cmd.Stdout, d.cmd.Stderr = d.stdout.open(t), d.stderr.open(t)
+	if err := d.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = d.cmd.Wait() // exitCode has what it says
+		close(d.ended)
+	}()
+	t.Cleanup(func() {
+		_ = d.cmd.Process.Kill()
+		<-d.ended
+		if t.Failed() {
+			t.Logf("standard output:\n%s\nstandard error:\n%s", d.stdout, d.stderr)
+		}
+	})
+	return d
+}
+
+// up starts a cluster and waits until it says that it is ready.
+func up(t *testing.T, dir string, args ...string) *devcluster {
+	t.Helper()
+	d := launch(t, dir, "up", args...)
+	d.await(startPatience, "up says how to use the cluster", func() bool {
+		return strings.Contains(d.stdout.String(), "export KUBECONFIG=")
+	})
+	return d
+}
+
+// await waits for a condition while devcluster runs.
+func (d *devcluster) await(limit time.Duration, what string, condition func() bool) {
+	d.t.Helper()
+	eventually(d.t, limit, what, func() bool {
+		select {
+		case <-d.ended:
+			if !condition() {
+				d.t.Fatalf("devcluster ended (%s) before: %s", d.cmd.ProcessState, what)
+			}
+			return true
+		default:
+			return condition()
+		}
+	})
+}
+
+// eventually waits until condition is true.
+func eventually(t *testing.T, limit time.Duration, what string, condition func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for !condition() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("not within %s: %s", limit, what)
+		case <-ticker.C:
+		}
+	}
+}
+
+// exitCode waits for the end of devcluster.
+func (d *devcluster) exitCode() int {
+	d.t.Helper()
+	select {
+	case <-d.ended:
+		return d.cmd.ProcessState.ExitCode()
+	case <-time.After(startPatience):
+		d.t.Fatal("devcluster does not end")
+		return 0
+	}
+}
+
+// stop ends devcluster as Ctrl-C does, and returns its exit code.
+func (d *devcluster) stop() int {
+	d.t.Helper()
+	d.signal(syscall.SIGTERM)
+	return d.exitCode()
+}
+
+func (d *devcluster) signal(sig syscall.Signal) {
+	d.t.Helper()
+	if err := d.cmd.Process.Signal(sig); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// kubectl runs kubectl against the cluster and returns what it prints.
+func (d *devcluster) kubectl(args ...string) string {
+	d.t.Helper()
+	out, err := d.tryKubectl(args...)
+	if err != nil {
+		d.t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+func (d *devcluster) tryKubectl(args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(d.t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, d.bin, append([]string{"kubectl"}, args...)...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(d.dir, "kubeconfig"))
+	out, err := cmd.CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}
+
+// processes are those whose command line names the data folder, one a line: the components', and the
+// supervisor's.
+func processes(t *testing.T, dir string) string {
+	t.Helper()
+	out, err := exec.Command("ps", "-A", "-o", "pid=,args=").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, dir) {
+			found = append(found, strings.TrimSpace(line))
+		}
+	}
+	return strings.Join(found, "\n")
+}
+
+func (d *devcluster) checkNoProcess() {
+	d.t.Helper()
+	eventually(d.t, patience, "no process is left", func() bool { return processes(d.t, d.dir) == "" })
+}
+
+func checkGone(t *testing.T, path string) {
+	t.Helper()
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Errorf("%s is still there (%v)", path, err)
+	}
+}
+
+// recorder keeps what is written into a pipe.
+type recorder struct {
+	mu   sync.Mutex
+	data bytes.Buffer
+}
+
+// open returns the end to write to.
+func (r *recorder) open(t *testing.T) *os.File {
+	t.Helper()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = read.Close(), write.Close() })
+	go func() {
+		reader := bufio.NewReader(read)
+		for {
+			line, err := reader.ReadString('\n')
+			r.mu.Lock()
+			r.data.WriteString(line)
+			r.mu.Unlock()
+			if err != nil {
+				return // io.EOF, or closed by the cleanup
+			}
+		}
+	}()
+	return write
+}
+
+func (r *recorder) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.data.String()
+}
