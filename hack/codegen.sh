@@ -4,17 +4,20 @@
 # from the types under pkg/apis into a copy of the sources, away from the tree.
 # Generating beside the tree means that a generator's error leaves the tree as
 # it was, and that verifying never touches it.
+#
+# Works with bash 3.2, which macOS has: there, errexit does not see that a
+# (subshell) failed, so nothing here depends on that.
 
 # codegen::outputs DIR lists the generated files below DIR, sorted: everything
 # under pkg/generated, and by name what lives among hand-written files.
 codegen::outputs() {
   (
-    cd "$1"
+    cd "$1" || exit
     local places=() place
     for place in pkg/generated pkg/apis artifacts/crd; do
       [[ -d "${place}" ]] && places+=("${place}")
     done
-    find "${places[@]:-.}" -type f \( -path 'pkg/generated/*' -o \
+    find "${places[@]:-.}" ! -type d \( -path 'pkg/generated/*' -o \
       -path 'pkg/apis/*/zz_generated.*.go' -o -path 'artifacts/crd/*_*.yaml' \) | LC_ALL=C sort
   )
 }
@@ -27,38 +30,49 @@ codegen::fail() {
 # codegen::with_generated_copy ROOT COMMAND... generates into a copy of ROOT,
 # in a temporary folder, and calls COMMAND with the copy's path as last argument.
 codegen::with_generated_copy() {
-  local root=$1
+  local root=$1 tool
   shift
-  command -v go >/dev/null || codegen::fail "go is not on the PATH: install Go, then try again"
+  for tool in go git; do
+    command -v "${tool}" >/dev/null || codegen::fail "${tool} is not on the PATH: install it, then try again"
+  done
   CODEGEN_TOOLS=${root}/hack/tools/go.mod
   CODEGEN_COPY=$(mktemp -d)
-  trap 'rm -rf "${CODEGEN_COPY}"' EXIT
+  trap 'cd / && rm -rf "${CODEGEN_COPY}"' EXIT
+  # Absolute, for TMPDIR may be relative.
+  CODEGEN_COPY=$(cd "${CODEGEN_COPY}" && pwd -P)
   codegen::copy_sources "${root}" "${CODEGEN_COPY}"
-  (codegen::generate "${CODEGEN_COPY}")
+  codegen::generate "${CODEGEN_COPY}"
   "$@" "${CODEGEN_COPY}"
 }
 
 # codegen::install ROOT COPY replaces ROOT's generated files by COPY's.
 codegen::install() {
   local root=$1 copy=$2 file
-  while IFS= read -r file; do
-    rm -f "${root}/${file}"
-  done < <(codegen::outputs "${root}")
+  # Half of the files old and half new would not compile: finish what is begun.
+  trap '' HUP INT TERM
   codegen::outputs "${copy}" | codegen::copy_listed "${copy}" "${root}"
+  codegen::outputs "${root}" | while IFS= read -r file; do
+    [[ -e "${copy}/${file}" ]] || rm -f "${root}/${file}"
+  done
   find "${root}/pkg/generated" -type d -empty -delete
 }
 
 # codegen::compare ROOT COPY prints how ROOT's generated files differ from
 # COPY's, new and missing ones included, and exits 1 if they do.
 codegen::compare() {
-  local root=$1 copy=$2 expected actual
+  local root=$1 copy=$2 expected actual status=0
   expected=${copy}/.verify/generated actual=${copy}/.verify/tree
   mkdir -p "${expected}" "${actual}"
   codegen::outputs "${copy}" | codegen::copy_listed "${copy}" "${expected}"
   codegen::outputs "${root}" | codegen::copy_listed "${root}" "${actual}"
-  # git's diff, because git is there; it exits 1 on a difference.
-  (cd "${copy}/.verify" && git --no-pager diff --no-index --no-color --src-prefix= --dst-prefix= -- tree generated) ||
-    codegen::fail "the generated code above differs from what pkg/apis makes ('-' is the tree): run hack/update-codegen.sh"
+  cd "${copy}/.verify" || exit
+  # git's diff, because git is there.
+  git --no-pager diff --no-index --no-ext-diff --no-color --src-prefix= --dst-prefix= -- tree generated || status=$?
+  case ${status} in
+    0) ;;
+    1) codegen::fail "the generated code above differs from what pkg/apis makes ('-' is the tree): run hack/update-codegen.sh" ;;
+    *) codegen::fail "git diff ended with status ${status}" ;;
+  esac
 }
 
 # codegen::copy_listed FROM TO copies the files named on standard input.
@@ -97,48 +111,79 @@ codegen::expect() {
   done
 }
 
-# codegen::kinds DIR prints the types in DIR that ask for a client.
+# codegen::kinds DIR prints the types in DIR that ask for a client, and fails
+# if there is none.
 codegen::kinds() {
-  awk '/^\/\/ \+genclient$/ { wanted = 1 } wanted && /^type / { print $2; wanted = 0 }' "$1"/*.go
+  local kinds
+  kinds=$(awk '/^\/\/ ?\+genclient *$/ { wanted = 1 } wanted && /^type / { print $2; wanted = 0 }' "$1"/*.go)
+  [[ -n "${kinds}" ]] || codegen::fail "$1: no type asks for a client: mark one with // +genclient"
+  echo "${kinds}"
 }
 
-# codegen::expect_kinds DIR fails unless the API in DIR has a kind, and each
-# kind has its apply configuration, client, fake, lister, informer and CRD.
-codegen::expect_kinds() {
-  local api=${1#pkg/apis/} kinds kind file
-  kinds=$(codegen::kinds "$1")
-  [[ -n "${kinds}" ]] || codegen::fail "$1: no type asks for a client: mark one with // +genclient"
-  for kind in ${kinds}; do
-    file=$(tr '[:upper:]' '[:lower:]' <<<"${kind}").go
-    codegen::expect \
-      "pkg/generated/applyconfiguration/${api}/${file}" \
-      "pkg/generated/clientset/versioned/typed/${api}/${file}" \
-      "pkg/generated/clientset/versioned/typed/${api}/fake/fake_${file}" \
-      "pkg/generated/listers/${api}/${file}" \
-      "pkg/generated/informers/externalversions/${api}/${file}"
-    grep -qsx "    kind: ${kind}" artifacts/crd/*_*.yaml ||
-      codegen::fail "$1: no CustomResourceDefinition was made for kind ${kind}: is +kubebuilder:object:root=true missing?"
+# codegen::expect_crd API KIND fails unless a CustomResourceDefinition serves
+# KIND in the version of API (GROUP/VERSION).
+codegen::expect_crd() {
+  local file
+  for file in artifacts/crd/*_*.yaml; do
+    if grep -qsx "    kind: $2" "${file}" && grep -qx "    name: ${1#*/}" "${file}"; then
+      return
+    fi
+  done
+  codegen::fail "pkg/apis/$1: no CustomResourceDefinition was made for kind $2: is +kubebuilder:object:root=true or +groupName missing?"
+}
+
+# codegen::expect_kind API KIND fails unless KIND has its OpenAPI definition,
+# apply configuration, client, fake, lister and informer.
+codegen::expect_kind() {
+  local file
+  file=$(tr '[:upper:]' '[:lower:]' <<<"$2").go
+  codegen::expect \
+    "pkg/generated/applyconfiguration/$1/${file}" \
+    "pkg/generated/clientset/versioned/typed/$1/${file}" \
+    "pkg/generated/clientset/versioned/typed/$1/fake/fake_${file}" \
+    "pkg/generated/listers/$1/${file}" \
+    "pkg/generated/informers/externalversions/$1/${file}"
+  grep -q "_${1//[^a-zA-Z0-9]/_}_$2(" pkg/generated/openapi/zz_generated.openapi.go ||
+    codegen::fail "pkg/apis/$1: no OpenAPI definition was made for kind $2: is +k8s:openapi-gen=true missing?"
+}
+
+# codegen::expect_all EXPECT DIR... calls EXPECT for each kind in each DIR.
+codegen::expect_all() {
+  local expect=$1 dir kinds kind
+  shift
+  for dir in "$@"; do
+    kinds=$(codegen::kinds "${dir}")
+    for kind in ${kinds}; do
+      "${expect}" "${dir#pkg/apis/}" "${kind}"
+    done
   done
 }
 
-# codegen::generate COPY makes everything in a copy of the sources. The
-# generators' order is that of their needs: the OpenAPI definitions compile
-# only with the deepcopy functions, and the apply configurations need the schema.
+# codegen::generate COPY makes everything in a copy of the sources, cheapest
+# first where the order is free. It is not free where the OpenAPI definitions
+# compile only with the deepcopy functions, and the apply configurations need
+# the schema.
 codegen::generate() {
-  cd "$1"
-  export GOFLAGS=-mod=readonly GOWORK=off
-  local module generated dir header=(--go-header-file hack/boilerplate.go.txt)
+  cd "$1" || exit
+  # Whatever the user builds for, generators run here, on the copy's go.mod. The
+  # flags are those of hack/build.sh, so that both use the same build cache,
+  # wherever the copy is.
+  export GOFLAGS="-mod=readonly -trimpath" CGO_ENABLED=0 GOWORK=off GOOS GOARCH
+  GOOS=$(go env GOHOSTOS) GOARCH=$(go env GOHOSTARCH)
+  local module dir header=(--go-header-file hack/boilerplate.go.txt)
   module=$(go list -m)
-  generated=${module}/pkg/generated
 
   # Every folder pkg/apis/GROUP/VERSION is an API to generate for.
-  local dirs=() packages=() inputs=()
+  local dirs=() packages
   for dir in pkg/apis/*/v[0-9]*; do
     [[ -d "${dir}" ]] || codegen::fail "no API found: expected folders pkg/apis/GROUP/VERSION"
     dirs+=("${dir}")
-    packages+=("${module}/${dir}")
-    inputs+=(--input "${dir#pkg/apis/}")
   done
+  packages=("${dirs[@]/#/${module}/}")
+
+  echo "Generating CustomResourceDefinitions"
+  codegen::run controller-gen crd 'paths=./pkg/apis/...' output:crd:artifacts:config=artifacts/crd
+  codegen::expect_all codegen::expect_crd "${dirs[@]}"
 
   echo "Generating deepcopy and register functions"
   codegen::run deepcopy-gen "${header[@]}" --output-file zz_generated.deepcopy.go "${packages[@]}"
@@ -148,36 +193,22 @@ codegen::generate() {
   done
 
   echo "Generating OpenAPI definitions and their schema"
-  codegen::openapi "${header[@]}" --output-pkg "${generated}/openapi" "${packages[@]}"
+  codegen::openapi "${module}/pkg/generated" "${packages[@]}"
 
   echo "Generating apply configurations, clientset, listers and informers"
-  codegen::run applyconfiguration-gen "${header[@]}" \
-    --output-dir pkg/generated/applyconfiguration --output-pkg "${generated}/applyconfiguration" \
-    --openapi-schema pkg/generated/openapi/schema.json "${packages[@]}"
-  codegen::run client-gen "${header[@]}" --clientset-name versioned \
-    --output-dir pkg/generated/clientset --output-pkg "${generated}/clientset" \
-    --apply-configuration-package "${generated}/applyconfiguration" \
-    --input-base "${module}/pkg/apis" "${inputs[@]}"
-  codegen::run lister-gen "${header[@]}" \
-    --output-dir pkg/generated/listers --output-pkg "${generated}/listers" "${packages[@]}"
-  codegen::run informer-gen "${header[@]}" \
-    --output-dir pkg/generated/informers --output-pkg "${generated}/informers" \
-    --versioned-clientset-package "${generated}/clientset/versioned" \
-    --listers-package "${generated}/listers" "${packages[@]}"
+  codegen::clients "${module}" "${dirs[@]}"
+  codegen::expect_all codegen::expect_kind "${dirs[@]}"
 
-  echo "Generating CustomResourceDefinitions"
-  codegen::run controller-gen crd 'paths=./pkg/apis/...' output:crd:artifacts:config=artifacts/crd
-
-  for dir in "${dirs[@]}"; do
-    codegen::expect_kinds "${dir}"
-  done
   echo "Compiling what was generated"
-  go build ./pkg/...
+  go build ./pkg/... || codegen::fail "what was generated does not compile"
 }
 
-# codegen::openapi ARGS... makes the OpenAPI definitions of the API and of the
-# library types that it uses, then the schema that applyconfiguration-gen reads.
+# codegen::openapi GENERATED PACKAGE... makes the OpenAPI definitions of the
+# API and of the library types that it uses, then the schema that
+# applyconfiguration-gen reads.
 codegen::openapi() {
+  local generated=$1
+  shift
   local library=(
     k8s.io/apimachinery/pkg/api/resource
     k8s.io/apimachinery/pkg/apis/meta/v1
@@ -185,12 +216,36 @@ codegen::openapi() {
     k8s.io/apimachinery/pkg/version
   )
   # Read-only: openapi-gen would else write model names into the module cache.
-  local readonly=("${library[@]}" k8s.io/apimachinery/pkg/types k8s.io/apimachinery/pkg/util/intstr time)
-  codegen::run openapi-gen --output-dir pkg/generated/openapi --output-file zz_generated.openapi.go \
-    --output-model-name-file zz_generated.model_name.go --report-filename /dev/null \
-    "${readonly[@]/#/--readonly-pkg=}" "$@" "${library[@]}"
+  local keep=("${library[@]}" k8s.io/apimachinery/pkg/types k8s.io/apimachinery/pkg/util/intstr time)
+  codegen::run openapi-gen --go-header-file hack/boilerplate.go.txt \
+    --output-dir pkg/generated/openapi --output-pkg "${generated}/openapi" \
+    --output-file zz_generated.openapi.go --output-model-name-file zz_generated.model_name.go \
+    --report-filename /dev/null "${keep[@]/#/--readonly-pkg=}" "$@" "${library[@]}"
   codegen::expect pkg/generated/openapi/zz_generated.openapi.go
   # A file, not <(...): process substitution would hide this program's error.
-  go run ./hack/models-schema >pkg/generated/openapi/schema.json
+  go run ./hack/models-schema >pkg/generated/openapi/schema.json ||
+    codegen::fail "hack/models-schema ended with status $?"
   codegen::expect pkg/generated/openapi/schema.json
+}
+
+# codegen::clients MODULE DIR... makes apply configurations, clientset, listers
+# and informers for the APIs in the DIRs (pkg/apis/GROUP/VERSION).
+codegen::clients() {
+  local module=$1 out=pkg/generated header=(--go-header-file hack/boilerplate.go.txt)
+  local generated=${module}/${out}
+  shift
+  local packages=("${@/#/${module}/}") inputs=("${@#pkg/apis/}")
+  codegen::run applyconfiguration-gen "${header[@]}" \
+    --output-dir "${out}/applyconfiguration" --output-pkg "${generated}/applyconfiguration" \
+    --openapi-schema "${out}/openapi/schema.json" "${packages[@]}"
+  codegen::run client-gen "${header[@]}" --clientset-name versioned \
+    --output-dir "${out}/clientset" --output-pkg "${generated}/clientset" \
+    --apply-configuration-package "${generated}/applyconfiguration" \
+    --input-base "${module}/pkg/apis" "${inputs[@]/#/--input=}"
+  codegen::run lister-gen "${header[@]}" \
+    --output-dir "${out}/listers" --output-pkg "${generated}/listers" "${packages[@]}"
+  codegen::run informer-gen "${header[@]}" \
+    --output-dir "${out}/informers" --output-pkg "${generated}/informers" \
+    --versioned-clientset-package "${generated}/clientset/versioned" \
+    --listers-package "${generated}/listers" "${packages[@]}"
 }
