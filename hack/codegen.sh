@@ -129,12 +129,18 @@ codegen::expect_crd() {
       return
     fi
   done
-  codegen::fail "pkg/apis/$1: no CustomResourceDefinition was made for kind $2: is +kubebuilder:object:root=true or +groupName missing?"
+  codegen::fail "pkg/apis/$1: no CustomResourceDefinition was made for kind $2: is +groupName missing in doc.go?"
 }
 
-# codegen::expect_kind API KIND fails unless KIND has its OpenAPI definition,
-# apply configuration, client, fake, lister and informer.
-codegen::expect_kind() {
+# codegen::expect_openapi API KIND fails unless KIND has its OpenAPI definition.
+codegen::expect_openapi() {
+  grep -q "_${1//[^a-zA-Z0-9]/_}_$2(" pkg/generated/openapi/zz_generated.openapi.go ||
+    codegen::fail "pkg/apis/$1: no OpenAPI definition was made for kind $2: is +k8s:openapi-gen=true missing in doc.go?"
+}
+
+# codegen::expect_clients API KIND fails unless KIND has its apply
+# configuration, client, fake, lister and informer.
+codegen::expect_clients() {
   local file
   file=$(tr '[:upper:]' '[:lower:]' <<<"$2").go
   codegen::expect \
@@ -143,8 +149,6 @@ codegen::expect_kind() {
     "pkg/generated/clientset/versioned/typed/$1/fake/fake_${file}" \
     "pkg/generated/listers/$1/${file}" \
     "pkg/generated/informers/externalversions/$1/${file}"
-  grep -q "_${1//[^a-zA-Z0-9]/_}_$2(" pkg/generated/openapi/zz_generated.openapi.go ||
-    codegen::fail "pkg/apis/$1: no OpenAPI definition was made for kind $2: is +k8s:openapi-gen=true missing?"
 }
 
 # codegen::expect_all EXPECT DIR... calls EXPECT for each kind in each DIR.
@@ -194,18 +198,22 @@ codegen::generate() {
 
   echo "Generating OpenAPI definitions and their schema"
   codegen::openapi "${module}/pkg/generated" "${packages[@]}"
+  codegen::expect_all codegen::expect_openapi "${dirs[@]}"
+  # A file, not <(...): process substitution would hide this program's error.
+  go run ./hack/models-schema >pkg/generated/openapi/schema.json ||
+    codegen::fail "hack/models-schema ended with status $?"
+  codegen::expect pkg/generated/openapi/schema.json
 
   echo "Generating apply configurations, clientset, listers and informers"
   codegen::clients "${module}" "${dirs[@]}"
-  codegen::expect_all codegen::expect_kind "${dirs[@]}"
+  codegen::expect_all codegen::expect_clients "${dirs[@]}"
 
   echo "Compiling what was generated"
   go build ./pkg/... || codegen::fail "what was generated does not compile"
 }
 
 # codegen::openapi GENERATED PACKAGE... makes the OpenAPI definitions of the
-# API and of the library types that it uses, then the schema that
-# applyconfiguration-gen reads.
+# API and of the library types that it uses.
 codegen::openapi() {
   local generated=$1
   shift
@@ -222,10 +230,6 @@ codegen::openapi() {
     --output-file zz_generated.openapi.go --output-model-name-file zz_generated.model_name.go \
     --report-filename /dev/null "${keep[@]/#/--readonly-pkg=}" "$@" "${library[@]}"
   codegen::expect pkg/generated/openapi/zz_generated.openapi.go
-  # A file, not <(...): process substitution would hide this program's error.
-  go run ./hack/models-schema >pkg/generated/openapi/schema.json ||
-    codegen::fail "hack/models-schema ended with status $?"
-  codegen::expect pkg/generated/openapi/schema.json
 }
 
 # codegen::clients MODULE DIR... makes apply configurations, clientset, listers
