@@ -25,7 +25,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	appsinformers "k8s.io/client-go/informers/apps/v1"
 	"k8s.io/client-go/kubernetes"
 	appslisters "k8s.io/client-go/listers/apps/v1"
@@ -143,7 +142,7 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 		cancelSyncs()
 	}()
 
-	if !cache.WaitFor(ctx, "caches", c.handlersSynced...) {
+	if !cache.WaitFor(klog.NewContext(ctx, logger.V(4)), "caches", c.handlersSynced...) {
 		return
 	}
 	logger.Info("Starting workers", "count", workers)
@@ -181,7 +180,7 @@ func (c *Controller) schedule(ctx context.Context, key cache.ObjectName, err err
 		klog.FromContext(ctx).V(4).Info("Syncing again", "after", delay, "reason", err)
 		return
 	}
-	utilruntime.HandleErrorWithContext(ctx, err, "Sync failed", "retryAfter", delay)
+	klog.FromContext(ctx).Error(err, "Sync failed", "retryAfter", delay)
 }
 
 // syncRecovered is sync, with a panic turned into an error: one Foo that

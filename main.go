@@ -19,6 +19,7 @@ limitations under the License.
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -35,14 +36,14 @@ const (
 )
 
 func main() {
-	var opts options
-	opts.addFlags(flag.CommandLine)
-	klog.InitFlags(flag.CommandLine)
-	flag.Parse()
-	if err := opts.validate(flag.Args()); err != nil {
+	opts, err := parseOptions(os.Args[1:], os.Stdout)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return
+	case err != nil:
 		fail(err, exitUsage)
 	}
-	if err := run(signals.SetupSignalHandler(), &opts); err != nil {
+	if err := run(signals.SetupSignalHandler(), opts); err != nil {
 		fail(err, exitFailure)
 	}
 	klog.Flush()
@@ -51,6 +52,6 @@ func main() {
 // fail says what is wrong and ends the process.
 func fail(err error, code int) {
 	klog.Flush()
-	fmt.Fprintf(os.Stderr, "sample-controller: %v\n", err)
+	fmt.Fprintf(os.Stderr, "%s: %v\n", controllerName, err)
 	os.Exit(code)
 }

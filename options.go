@@ -20,6 +20,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"strings"
@@ -30,6 +31,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/klog/v2"
 )
 
 // options are the command's flags.
@@ -42,6 +44,29 @@ type options struct {
 	qps            float64
 	burst          int
 	requestTimeout time.Duration
+}
+
+// parseOptions reads the command line. It returns flag.ErrHelp, having printed
+// the flags to help, where that was asked for; any other error is one line
+// that says what is wrong and what would be right.
+func parseOptions(args []string, help io.Writer) (*options, error) {
+	flags := flag.NewFlagSet(controllerName, flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	var opts options
+	opts.addFlags(flags)
+	// klog's own flags set klog's state; they are its only configuration.
+	klog.InitFlags(flags)
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintf(help, "%s runs the controller for Foos against a cluster.\n\nUsage: %s [flags]\n\n", controllerName, controllerName)
+		flags.SetOutput(help)
+		flags.PrintDefaults()
+		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("%w (see -help)", err)
+	}
+	return &opts, opts.validate(flags.Args())
 }
 
 // addFlags defines the flags, with their defaults, in a flag set.
@@ -66,9 +91,9 @@ func (o *options) addFlags(flags *flag.FlagSet) {
 
 // validate refuses what can't be meant, naming the flag and what it takes.
 func (o *options) validate(args []string) error {
-	var problems []error
+	var problems []string
 	refuse := func(format string, args ...any) {
-		problems = append(problems, fmt.Errorf(format, args...))
+		problems = append(problems, fmt.Sprintf(format, args...))
 	}
 	if len(args) > 0 {
 		refuse("unexpected argument %q: this command takes flags only", args[0])
@@ -96,7 +121,10 @@ func (o *options) validate(args []string) error {
 	if _, err := url.Parse(o.master); err != nil {
 		refuse("-master: %v", err)
 	}
-	return errors.Join(problems...)
+	if len(problems) > 0 {
+		return errors.New(strings.Join(problems, "; "))
+	}
+	return nil
 }
 
 // restConfig finds the cluster: where -kubeconfig is not given, $KUBECONFIG,

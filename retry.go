@@ -111,15 +111,19 @@ func newRetries(
 	return &retries{queue: queue, limiter: limiter, clock: clock, due: map[cache.ObjectName]time.Time{}}
 }
 
-// plan queues a key for its next attempt and returns the time until then.
+// plan queues a key for its next attempt and returns the time until then. An
+// expected error is over as soon as the next event comes, so that a key with
+// one does not count as having failed.
 func (r *retries) plan(key cache.ObjectName, next attempt) time.Duration {
 	delay := next.after
 	if delay == 0 {
 		delay = r.limiter.When(key)
 	}
-	r.mu.Lock()
-	r.due[key] = r.clock.Now().Add(delay)
-	r.mu.Unlock()
+	if !next.expected {
+		r.mu.Lock()
+		r.due[key] = r.clock.Now().Add(delay)
+		r.mu.Unlock()
+	}
 	r.queue.AddAfter(key, delay)
 	return delay
 }

@@ -116,7 +116,7 @@ func judgeRollout(deployment *appsv1.Deployment) verdict {
 				fmt.Sprintf("Deployment %q has %d of %d Pods available", deployment.Name, desired, desired)}
 		}
 	}
-	return notReady(samplev1alpha1.ReasonProgressing, "Deployment %q has %d of %d Pods available",
+	return notReady(samplev1alpha1.ReasonProgressing, "Deployment %q is rolling out: %d available of %d wanted Pods",
 		deployment.Name, status.AvailableReplicas, desired)
 }
 

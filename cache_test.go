@@ -1,0 +1,63 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+func TestTrimForCacheKeepsAllOfAFoosDeploymentButManagedFields(t *testing.T) {
+	object := deployment("a", withSidecar)
+	object.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
+	trimmed, err := trimForCache(object)
+	must(t, err)
+	expectEqual(t, "the Deployment in the cache", deployment("a", withSidecar), trimmed)
+}
+
+func TestTrimForCacheKeepsWhatDecisionsReadOfOthersDeployments(t *testing.T) {
+	for name, options := range map[string][]deploymentOption{
+		"nobody's":                 {withoutOwner, terminating},
+		"another kind's":           {withOwner("example.com/v1", "Foo", "uid-other")},
+		"nobody's, carrying a lot": {withoutOwner, withSidecar},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := deployment("a", options...)
+			trimmed, err := trimForCache(deployment("a", options...))
+			must(t, err)
+			kept := trimmed.(metav1.Object)
+			if kept.GetAnnotations() != nil || kept.GetLabels() != nil {
+				t.Error("the cache keeps what nothing reads")
+			}
+			expectEqual(t, "the name", keyOf(object), keyOf(kept))
+			if kept.GetResourceVersion() != object.ResourceVersion || kept.GetUID() != object.UID {
+				t.Error("the cache lost the version or the UID")
+			}
+			expectEqual(t, "the owners", object.OwnerReferences, kept.GetOwnerReferences())
+			expectEqual(t, "the deletion timestamp", object.DeletionTimestamp, kept.GetDeletionTimestamp())
+		})
+	}
+}
+
+func TestTrimForCacheLeavesTombstonesAlone(t *testing.T) {
+	tombstone := cache.DeletedFinalStateUnknown{Key: "team-a/web"}
+	trimmed, err := trimForCache(tombstone)
+	must(t, err)
+	expectEqual(t, "the tombstone", tombstone, trimmed)
+}

@@ -1,0 +1,279 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+)
+
+// These tests run the whole controller, queue and workers included, each in a
+// testing/synctest bubble: time passes only while all of it is idle.
+
+func TestFooBecomesDeploymentAndDeploymentBecomesStatus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		defer f.start(2)()
+
+		f.createFoo(t, foo("a"))
+		advance(0)
+		f.expectWrites(t, "create deployments", "update foos/status")
+
+		made := f.deployment(t, "web")
+		made.ResourceVersion = "2000"
+		made.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: 2, AvailableReplicas: 2}
+		f.updateDeployment(t, made)
+		advance(0)
+		f.expectWrites(t, "update foos/status")
+		expectEqual(t, "the list of events", []string{
+			`Normal Progressing Deployment "web" is rolling out: 0 available of 2 wanted Pods`,
+			`Normal Available Deployment "web" has 2 of 2 Pods available`,
+		}, f.recorded())
+
+		advance(time.Hour)
+		f.expectWrites(t)
+	})
+}
+
+func TestDeletedDeploymentIsMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a", withStatus(settled("a"))), deployment("a"))
+		defer f.start(2)()
+
+		f.deleteDeployment(t, "web")
+		advance(0)
+		f.expectWrites(t, "create deployments", "update foos/status")
+	})
+}
+
+func TestFooThatWaitsForANameGetsItWhenItIsFreed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a"), deployment("nobody", withoutOwner))
+		defer f.start(2)()
+		advance(time.Hour)
+		f.expectWrites(t, "update foos/status") // the conflict, once: nothing polls
+
+		f.deleteDeployment(t, "web")
+		advance(0)
+		f.expectWrites(t, "create deployments", "update foos/status")
+	})
+}
+
+func TestOldOwnerIsLookedAtWhenAnOwnerReferenceIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a", withStatus(settled("a"))), deployment("a"))
+		defer f.start(2)()
+
+		f.updateDeployment(t, deployment("a", withoutOwner, atVersion("21")))
+		advance(time.Hour)
+		f.expectWrites(t, "update foos/status")
+		expectEqual(t, "the list of events", []string{
+			`Warning DeploymentConflict Deployment "web" exists and is not controlled by this Foo: delete it or choose another spec.deploymentName`,
+		}, f.recorded())
+	})
+}
+
+func TestDeletedFooLeavesNothingBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a"))
+		f.refuse("create", "deployments", apierrors.NewServiceUnavailable("etcd is down"))
+		defer f.start(2)()
+		advance(0)
+		f.expectWrites(t, "create deployments", "update foos/status")
+
+		key := keyOf(foo("a"))
+		f.deleteFoo(t, "a")
+		advance(time.Hour)
+		f.expectWrites(t)
+		if f.retries.ahead(key) || f.queue.NumRequeues(key) != 0 {
+			t.Error("the key of a Foo that is gone still counts as failing")
+		}
+	})
+}
+
+func TestConflictIsRetriedAtOnceAndHealed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a", withReplicas(5), withStatus(settled("a"))), deployment("a"))
+		f.failTimes(1, "update", "deployments", apierrors.NewConflict(deploymentsGR, "web", errors.New("modified")))
+		defer f.start(2)()
+		advance(time.Second)
+		f.expectWrites(t, "update deployments", "update deployments", "update foos/status")
+	})
+}
+
+func TestFailingFooBacksOffAloneAndNotForMoreThanFiveMinutes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a"), foo("b", withDeploymentName("other")))
+		var attempts []time.Time
+		f.kubeClient.PrependReactor("create", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			if action.(clienttesting.CreateAction).GetObject().(*appsv1.Deployment).Name != "web" {
+				return false, nil, nil
+			}
+			attempts = append(attempts, time.Now())
+			return true, nil, apierrors.NewInternalError(errors.New("boom"))
+		})
+		defer f.start(2)()
+		advance(0)
+		f.deployment(t, "other")
+
+		advance(6 * time.Hour)
+		last := attempts[len(attempts)-1].Sub(attempts[len(attempts)-2])
+		if last != 5*time.Minute {
+			t.Errorf("after hours of failure the Foo is tried every %v, not every 5m", last)
+		}
+		if second := attempts[1].Sub(attempts[0]); second != 5*time.Millisecond {
+			t.Errorf("the second attempt came after %v, not after 5ms", second)
+		}
+	})
+}
+
+func TestResyncDoesNotRunAheadOfABackOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a"))
+		f.refuse("create", "deployments", apierrors.NewForbidden(deploymentsGR, "web", errors.New("exceeded quota")))
+		defer f.start(2)()
+		advance(0)
+		f.expectWrites(t, "create deployments", "update foos/status")
+
+		cached := f.cachedFoo(t, "a")
+		f.enqueueUpdatedFoo(cached, cached)
+		advance(refusedRetry - time.Second)
+		f.expectWrites(t)
+
+		advance(time.Second)
+		f.expectWrites(t, "create deployments")
+
+		changed := cached.DeepCopy()
+		changed.Generation++
+		f.enqueueUpdatedFoo(cached, changed)
+		advance(0)
+		f.expectWrites(t, "create deployments")
+	})
+}
+
+func TestPanicInOneSyncDoesNotStopTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a"), foo("b", withDeploymentName("other")))
+		var panicked atomic.Bool
+		f.kubeClient.PrependReactor("create", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			if action.(clienttesting.CreateAction).GetObject().(*appsv1.Deployment).Name == "web" && panicked.CompareAndSwap(false, true) {
+				panic("a bug")
+			}
+			return false, nil, nil
+		})
+		defer f.start(2)()
+		advance(time.Second)
+		f.deployment(t, "other")
+		f.deployment(t, "web")
+		if panics := f.counters.panics.Load(); panics != 1 {
+			t.Errorf("%d panics were counted, not 1", panics)
+		}
+	})
+}
+
+func TestSyncWaitsForTheCacheToSeeOurOwnWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a"))
+		f.Controller.writes.Wrote(keyOf(foo("a")), "uid-a", storeAt("7"), "9")
+		defer f.start(2)()
+		advance(0)
+		f.expectWrites(t)
+		if skipped := f.counters.staleSyncs.Load(); skipped != 1 {
+			t.Errorf("%d skipped syncs were counted, not 1", skipped)
+		}
+
+		advance(f.callTimeout + behindRetry) // a store whose versions went backwards never gets there
+		f.expectWrites(t, "create deployments", "update foos/status")
+	})
+}
+
+func TestNothingIsWrittenBeforeTheCachesAreFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a"))
+		f.handlersSynced = append(f.handlersSynced, neverDone{})
+		defer f.start(2)()
+		advance(time.Hour)
+		f.expectWrites(t)
+	})
+}
+
+func TestRunFinishesTheSyncUnderWayAndLeavesTheRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a"), foo("b", withDeploymentName("b")))
+		release := make(chan struct{})
+		f.kubeClient.PrependReactor("create", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
+			<-release
+			return false, nil, nil
+		})
+		stop := f.start(1)
+		synctest.Wait() // the worker is in its create call, the other Foo is queued
+		stopped := make(chan struct{})
+		go func() {
+			defer close(stopped)
+			stop()
+		}()
+		synctest.Wait()
+		select {
+		case <-stopped:
+			t.Fatal("Run returned while its worker was in a call")
+		default:
+		}
+
+		close(release)
+		<-stopped
+		f.expectWrites(t, "create deployments", "update foos/status")
+	})
+}
+
+func TestDeploymentResyncQueuesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a", withStatus(settled("a"))), deployment("a"))
+		f.drainQueue()
+
+		f.enqueueConcernedByUpdate(deployment("a"), deployment("a", withAvailable(1)))
+		if f.queue.Len() != 0 {
+			t.Error("an update without a new resourceVersion queued a Foo")
+		}
+		f.enqueueConcernedByUpdate(deployment("a"), deployment("a", atVersion("21")))
+		if f.queue.Len() != 1 {
+			t.Error("an update with a new resourceVersion did not queue its Foo")
+		}
+	})
+}
+
+func TestMissedDeletionsAreHandled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a", withStatus(settled("a"))), deployment("a"))
+		f.drainQueue()
+
+		f.enqueueConcernedByDelete(cache.DeletedObject[*appsv1.Deployment]{
+			FinalStateUnknown: &cache.DeletedFinalStateUnknown{Key: namespace + "/web"},
+		})
+		if f.queue.Len() != 1 {
+			t.Error("a Deployment that was missed being deleted, of which only the name is known, queued nothing")
+		}
+	})
+}

@@ -1,0 +1,76 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+func TestNewDeploymentIsUpstreams(t *testing.T) {
+	expectEqual(t, "the Deployment", created("a"), newDeployment(foo("a")))
+}
+
+func TestNewDeploymentSharesNothingWithItsFoo(t *testing.T) {
+	source := foo("a")
+	*newDeployment(source).Spec.Replicas = 9
+	expectEqual(t, "the Foo", foo("a"), source)
+}
+
+func TestRepairedDeployment(t *testing.T) {
+	for name, row := range map[string]struct {
+		foo   *samplev1alpha1.Foo
+		found *appsv1.Deployment
+		want  *appsv1.Deployment // nil: nothing to repair
+	}{
+		"as wanted":                              {foo("a"), deployment("a"), nil},
+		"changed by others in what is theirs":    {foo("a"), deployment("a", withSidecar), nil},
+		"other labels in the template":           {foo("a"), deployment("a", withTemplateLabel("zone", "1")), nil},
+		"replicas":                               {foo("a", withReplicas(5)), deployment("a", withSidecar), deployment("a", withSidecar, scaledTo(5))},
+		"replicas that the Foo leaves to others": {foo("a", withoutReplicas), deployment("a", scaledTo(7)), nil},
+		"the image":                              {foo("a"), deployment("a", withImage("nginx:1"), withSidecar), deployment("a", withSidecar)},
+		"a label of the template":                {foo("a"), deployment("a", withTemplateLabel("app", "apache")), deployment("a")},
+		"all labels of the template":             {foo("a"), deployment("a", func(found *appsv1.Deployment) { found.Spec.Template.Labels = nil }), deployment("a")},
+		"the container is gone": {
+			foo("a"),
+			deployment("a", func(found *appsv1.Deployment) {
+				found.Spec.Template.Spec.Containers = []corev1.Container{{Name: "proxy", Image: "envoy:1"}}
+			}),
+			deployment("a", func(want *appsv1.Deployment) {
+				want.Spec.Template.Spec.Containers = []corev1.Container{{Name: "proxy", Image: "envoy:1"}, {Name: "nginx", Image: "nginx:latest"}}
+			}),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := row.found.DeepCopy()
+			repaired, drifted := repairedDeployment(row.found, row.foo)
+			if drifted != (row.want != nil) {
+				t.Errorf("drifted = %v, not %v", drifted, row.want != nil)
+			}
+			want := row.want
+			if want == nil {
+				want = before
+			}
+			expectEqual(t, "the repaired Deployment", want, repaired)
+			expectEqual(t, "the Deployment that was found", before, row.found)
+		})
+	}
+}

@@ -1,0 +1,302 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/diff"
+	kubeinformers "k8s.io/client-go/informers"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
+	"k8s.io/utils/clock"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
+	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
+)
+
+var (
+	deploymentsResource = appsv1.SchemeGroupVersion.WithResource("deployments")
+	foosResource        = samplev1alpha1.SchemeGroupVersion.WithResource("foos")
+)
+
+// fixture is a Controller on fake clientsets, its caches filled by running
+// informers, as in production.
+type fixture struct {
+	*Controller
+	ctx        context.Context
+	kubeClient *kubefake.Clientset
+	fooClient  *foofake.Clientset
+	events     chan string
+	// cached holds each object in the caches with a copy from before the test.
+	cached map[runtime.Object]runtime.Object
+}
+
+// newFixture starts a controller's informers in a world of Foos and
+// Deployments and waits for the caches. Its workers are not started. Call it in
+// a testing/synctest bubble: there a test knows when nothing more will happen.
+func newFixture(t *testing.T, world ...runtime.Object) *fixture {
+	t.Helper()
+	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(4)))
+	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), logger))
+	var foos, others []runtime.Object
+	for _, object := range world {
+		if _, ok := object.(*samplev1alpha1.Foo); ok {
+			foos = append(foos, object)
+		} else {
+			others = append(others, object)
+		}
+	}
+	recorder := record.NewFakeRecorder(100)
+	f := &fixture{
+		ctx:        ctx,
+		kubeClient: kubefake.NewClientset(others...),
+		fooClient:  foofake.NewClientset(foos...),
+		events:     recorder.Events,
+		cached:     map[runtime.Object]runtime.Object{},
+	}
+	api := &fakeAPI{}
+	api.serve(&f.kubeClient.Fake, f.kubeClient.Tracker())
+	api.serve(&f.fooClient.Fake, f.fooClient.Tracker())
+	kubeInformers := kubeinformers.NewSharedInformerFactory(f.kubeClient, 0)
+	fooInformers := fooinformers.NewSharedInformerFactory(f.fooClient, 0)
+	controller, err := NewController(ctx, f.kubeClient, f.fooClient,
+		kubeInformers.Apps().V1().Deployments(), fooInformers.Samplecontroller().V1alpha1().Foos(),
+		recorder, clock.RealClock{}, 30*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Controller = controller
+	kubeInformers.StartWithContext(ctx)
+	fooInformers.StartWithContext(ctx)
+	t.Cleanup(func() {
+		stop()
+		kubeInformers.Shutdown()
+		fooInformers.Shutdown()
+		controller.queue.ShutDown()
+	})
+	if !cache.WaitFor(ctx, "", controller.handlersSynced...) {
+		t.Fatal("the caches were not filled")
+	}
+	for _, object := range append(controller.fooIndexer.List(), controller.deploymentIndexer.List()...) {
+		f.cached[object.(runtime.Object)] = object.(runtime.Object).DeepCopyObject()
+	}
+	f.kubeClient.ClearActions()
+	f.fooClient.ClearActions()
+	return f
+}
+
+// refuse makes the API server answer each call of a verb on a resource with an
+// error. A subresource goes by its resource's name.
+func (f *fixture) refuse(verb, resource string, err error) {
+	reaction := func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, err }
+	f.kubeClient.PrependReactor(verb, resource, reaction)
+	f.fooClient.PrependReactor(verb, resource, reaction)
+}
+
+// refuseUntilToldOtherwise is refuse, until the function that it returns is called.
+func (f *fixture) refuseUntilToldOtherwise(verb, resource string, err error) (stop func()) {
+	var stopped atomic.Bool
+	f.fooClient.PrependReactor(verb, resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+		return !stopped.Load(), nil, err
+	})
+	return func() { stopped.Store(true) }
+}
+
+// writes lists what was written, in the order in which each client wrote:
+// "create deployments", "update foos/status".
+func (f *fixture) writes() (verbs []string, objects []runtime.Object) {
+	for _, action := range append(f.kubeClient.Actions(), f.fooClient.Actions()...) {
+		var object runtime.Object
+		switch action := action.(type) {
+		case clienttesting.CreateAction: // an UpdateAction has the same methods
+			object = action.GetObject()
+		case clienttesting.DeleteAction:
+		default:
+			continue
+		}
+		resource := action.GetResource().Resource
+		if action.GetSubresource() != "" {
+			resource += "/" + action.GetSubresource()
+		}
+		verbs = append(verbs, action.GetVerb()+" "+resource)
+		objects = append(objects, object)
+	}
+	return verbs, objects
+}
+
+// written returns the Deployment that was created or updated and the status
+// that was written; nil for what was not.
+func (f *fixture) written(t *testing.T) (deployment *appsv1.Deployment, status *samplev1alpha1.FooStatus) {
+	t.Helper()
+	_, objects := f.writes()
+	for _, object := range objects {
+		switch object := object.(type) {
+		case *appsv1.Deployment:
+			deployment = object
+		case *samplev1alpha1.Foo:
+			status = &object.Status
+		}
+	}
+	return deployment, status
+}
+
+// recorded returns the events so far, each as "type reason message".
+func (f *fixture) recorded() []string {
+	var events []string
+	for {
+		select {
+		case event := <-f.events:
+			events = append(events, event)
+		default:
+			return events
+		}
+	}
+}
+
+// checkCacheUntouched fails if an object of the caches was changed in place.
+func (f *fixture) checkCacheUntouched(t *testing.T) {
+	t.Helper()
+	for object, before := range f.cached {
+		expectEqual(t, "an object in the cache", before, object)
+	}
+}
+
+// start runs the controller and returns a function that stops it and waits
+// until it has.
+func (f *fixture) start(workers int) (stop func()) {
+	ctx, cancel := context.WithCancel(f.ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f.Run(ctx, workers)
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// advance lets time pass in a test's bubble, then waits until every goroutine
+// in it has nothing left to do. No real time passes.
+func advance(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func expectEqual(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if !equality.Semantic.DeepEqual(want, got) {
+		t.Errorf("%s is not as expected (-want +got):\n%s", what, diff.Diff(want, got))
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func keyOf(object metav1.Object) cache.ObjectName { return cache.MetaObjectToName(object) }
+
+// expectWrites checks what was written since the last look.
+func (f *fixture) expectWrites(t *testing.T, want ...string) {
+	t.Helper()
+	verbs, _ := f.writes()
+	f.kubeClient.ClearActions()
+	f.fooClient.ClearActions()
+	expectEqual(t, "the list of writes", want, verbs)
+}
+
+// failTimes answers the first calls of a verb on a resource with an error.
+func (f *fixture) failTimes(times int32, verb, resource string, err error) {
+	var calls atomic.Int32
+	f.kubeClient.PrependReactor(verb, resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+		return calls.Add(1) <= times, nil, err
+	})
+}
+
+// The following change the world as somebody else would. They go past the
+// list of writes, which holds the controller's own.
+
+func (f *fixture) createFoo(t *testing.T, foo *samplev1alpha1.Foo) {
+	t.Helper()
+	must(t, f.fooClient.Tracker().Add(foo))
+}
+
+func (f *fixture) deleteFoo(t *testing.T, name string) {
+	t.Helper()
+	must(t, f.fooClient.Tracker().Delete(foosResource, namespace, name))
+}
+
+func (f *fixture) updateDeployment(t *testing.T, deployment *appsv1.Deployment) {
+	t.Helper()
+	must(t, f.kubeClient.Tracker().Update(deploymentsResource, deployment, namespace))
+}
+
+func (f *fixture) deleteDeployment(t *testing.T, name string) {
+	t.Helper()
+	must(t, f.kubeClient.Tracker().Delete(deploymentsResource, namespace, name))
+}
+
+// deployment returns a Deployment as the API server has it.
+func (f *fixture) deployment(t *testing.T, name string) *appsv1.Deployment {
+	t.Helper()
+	object, err := f.kubeClient.Tracker().Get(deploymentsResource, namespace, name)
+	must(t, err)
+	return object.(*appsv1.Deployment)
+}
+
+func (f *fixture) cachedFoo(t *testing.T, name string) *samplev1alpha1.Foo {
+	t.Helper()
+	foo, err := f.foos.Foos(namespace).Get(name)
+	must(t, err)
+	return foo
+}
+
+// drainQueue takes the keys of the first list out of the queue.
+func (f *fixture) drainQueue() {
+	for f.queue.Len() > 0 {
+		key, _ := f.queue.Get()
+		f.queue.Done(key)
+	}
+}
+
+// storeAt is an informer's store that has seen this resourceVersion.
+type storeAt string
+
+func (s storeAt) LastStoreSyncResourceVersion() string { return string(s) }
+
+// neverDone is a cache that does not fill.
+type neverDone struct{}
+
+func (neverDone) Name() string          { return "never" }
+func (neverDone) Done() <-chan struct{} { return nil }

@@ -1,0 +1,107 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package readyourwrites
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// store is an informer's store of a certain age.
+type store struct{ version string }
+
+func (s *store) LastStoreSyncResourceVersion() string { return s.version }
+
+var owner = cache.ObjectName{Namespace: "team-a", Name: "a"}
+
+func TestOwnerIsCaughtUp(t *testing.T) {
+	for name, row := range map[string]struct {
+		seen, written string
+		want          bool
+	}{
+		"when the store has seen the write":     {"9", "9", true},
+		"when the store has seen more":          {"10", "9", true},
+		"not while the store is older":          {"9", "10", false},
+		"not while the store is much older":     {"99", "100000000000000000000000", false},
+		"when the store can't tell its version": {"", "9", true},
+		"when the write got no version":         {"9", "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tracker := New(clocktesting.NewFakeClock(time.Now()), time.Minute)
+			tracker.Wrote(owner, "uid", &store{row.seen}, row.written)
+			if got := tracker.CaughtUp(owner, "uid"); got != row.want {
+				t.Errorf("CaughtUp = %v, not %v", got, row.want)
+			}
+		})
+	}
+}
+
+func TestEveryStoreMustCatchUpWithTheNewestWrite(t *testing.T) {
+	tracker := New(clocktesting.NewFakeClock(time.Now()), time.Minute)
+	foos, deployments := &store{"1"}, &store{"1"}
+	tracker.Wrote(owner, "uid", deployments, "2")
+	tracker.Wrote(owner, "uid", foos, "3")
+	tracker.Wrote(owner, "uid", foos, "5")
+
+	foos.version = "5"
+	if tracker.CaughtUp(owner, "uid") {
+		t.Error("caught up while one store is behind")
+	}
+	foos.version, deployments.version = "4", "2"
+	if !tracker.CaughtUp(owner, "uid") {
+		t.Error("a store that has caught up once is asked again")
+	}
+}
+
+func TestWaitEndsWithItsLimit(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	tracker := New(clock, time.Minute)
+	tracker.Wrote(owner, "uid", &store{"5"}, "900") // then etcd was restored from a backup
+	clock.Step(time.Minute - 1)
+	if tracker.CaughtUp(owner, "uid") {
+		t.Error("the wait ended before its limit")
+	}
+	clock.Step(1)
+	if !tracker.CaughtUp(owner, "uid") {
+		t.Error("the wait goes on after its limit")
+	}
+}
+
+func TestWritesOfAnEarlierOwnerDoNotCount(t *testing.T) {
+	tracker := New(clocktesting.NewFakeClock(time.Now()), time.Minute)
+	tracker.Wrote(owner, "uid-before", &store{"5"}, "9")
+	if !tracker.CaughtUp(owner, "uid-now") {
+		t.Error("a new owner waits for the writes of an old one")
+	}
+}
+
+func TestNothingIsKeptOfAnOwnerThatIsGoneOrCaughtUp(t *testing.T) {
+	tracker := New(clocktesting.NewFakeClock(time.Now()), time.Minute)
+	tracker.Wrote(owner, "uid", &store{"5"}, "9")
+	tracker.Forget(owner)
+	if len(tracker.owners) != 0 {
+		t.Error("a forgotten owner is remembered")
+	}
+	tracker.Wrote(owner, "uid", &store{"9"}, "9")
+	tracker.CaughtUp(owner, "uid")
+	if len(tracker.owners) != 0 {
+		t.Error("an owner that has caught up is remembered")
+	}
+}

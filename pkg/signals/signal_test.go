@@ -1,0 +1,77 @@
+//go:build !windows
+
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package signals
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+)
+
+// helperVariable makes the test binary play the program that is signalled.
+const helperVariable = "SIGNALS_TEST_HELPER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(helperVariable) != "" {
+		helper()
+	}
+	os.Exit(m.Run())
+}
+
+// helper says when it is ready and when it was told to stop, and never ends by itself.
+func helper() {
+	ctx := SetupSignalHandler()
+	fmt.Println("ready")
+	<-ctx.Done()
+	fmt.Println("draining")
+	select {}
+}
+
+func TestFirstSignalCancelsAndSecondExits(t *testing.T) {
+	for _, sent := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		t.Run(sent.String(), func(t *testing.T) {
+			command := exec.CommandContext(t.Context(), os.Args[0])
+			command.Env = append(os.Environ(), helperVariable+"=1")
+			output, err := command.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := command.Start(); err != nil {
+				t.Fatal(err)
+			}
+			lines := bufio.NewScanner(output)
+			for _, want := range []string{"ready", "draining"} {
+				if !lines.Scan() || lines.Text() != want {
+					t.Fatalf("the program said %q, not %q", lines.Text(), want)
+				}
+				if err := command.Process.Signal(sent); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var exit *exec.ExitError
+			if err := command.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
+				t.Errorf("after the second signal the program ended with %v, not with exit code 1", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,77 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+func TestNextAttempt(t *testing.T) {
+	backOff := attempt{again: true}
+	quietBackOff := attempt{again: true, expected: true}
+	slowly := attempt{again: true, after: 5 * time.Minute}
+	notAgain := attempt{expected: true}
+	forbidden := apierrors.NewForbidden(deploymentsGR, "web", errors.New("exceeded quota"))
+	conflict := apierrors.NewConflict(deploymentsGR, "web", errors.New("modified"))
+
+	for name, row := range map[string]struct {
+		err  error
+		want attempt
+	}{
+		"success":                          {nil, attempt{}},
+		"a conflict":                       {conflict, quietBackOff},
+		"already there":                    {apierrors.NewAlreadyExists(deploymentsGR, "web"), quietBackOff},
+		"gone meanwhile":                   {apierrors.NewNotFound(deploymentsGR, "web"), quietBackOff},
+		"our own write not seen yet":       {errCacheBehind, attempt{again: true, after: time.Second, expected: true}},
+		"invalid":                          {apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "web", field.ErrorList{}), slowly},
+		"forbidden by quota":               {forbidden, slowly},
+		"bad request":                      {apierrors.NewBadRequest("no"), slowly},
+		"too large":                        {apierrors.NewRequestEntityTooLargeError("3 MiB"), slowly},
+		"the namespace is going":           {namespaceTerminating(), notAgain},
+		"the controller is stopping":       {context.Canceled, notAgain},
+		"a call that hung":                 {context.DeadlineExceeded, backOff},
+		"server error":                     {apierrors.NewInternalError(errors.New("boom")), backOff},
+		"connection refused":               {errors.New("dial tcp: connection refused"), backOff},
+		"too many requests, try in 7 s":    {apierrors.NewTooManyRequests("slow down", 7), attempt{again: true, after: 7 * time.Second}},
+		"too many requests, no time given": {apierrors.NewTooManyRequests("slow down", 0), backOff},
+		"refused, and the status lost a race: the status comes first": {errors.Join(conflict, forbidden), quietBackOff},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, err := range []error{row.err, wrapped(row.err)} {
+				if got := nextAttempt(err); got != row.want {
+					t.Errorf("nextAttempt(%v) = %+v, not %+v", err, got, row.want)
+				}
+			}
+		})
+	}
+}
+
+// wrapped is an error as sync returns it.
+func wrapped(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.Join(nil, fmt.Errorf("creating Deployment %q: %w", "web", err))
+}

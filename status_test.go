@@ -1,0 +1,172 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+func TestJudge(t *testing.T) {
+	available := verdict{metav1.ConditionTrue, "Available", `Deployment "web" has 2 of 2 Pods available`}
+	rollingOut := func(message string) verdict {
+		return verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" is rolling out: ` + message}
+	}
+	for name, row := range map[string]struct {
+		foo    *samplev1alpha1.Foo
+		result outcome
+		want   verdict
+	}{
+		"all Pods available": {foo("a"), outcome{actionNone, deployment("a"), nil}, available},
+		"scaled to nothing by others": {
+			foo("a", withoutReplicas), outcome{actionNone, deployment("a", scaledTo(0), withCounts(0, 0, 0)), nil},
+			verdict{metav1.ConditionTrue, "Available", `Deployment "web" has 0 of 0 Pods available`},
+		},
+		"some Pods available": {foo("a"), outcome{actionNone, deployment("a", withCounts(2, 2, 1)), nil}, rollingOut("1 available of 2 wanted Pods")},
+		"Pods of an old template left": {
+			foo("a"), outcome{actionNone, deployment("a", withCounts(3, 2, 3)), nil}, rollingOut("3 available of 2 wanted Pods"),
+		},
+		"Pods of the new template missing": {
+			foo("a"), outcome{actionNone, deployment("a", withCounts(2, 1, 2)), nil}, rollingOut("2 available of 2 wanted Pods"),
+		},
+		"the Deployment's status is of an older spec": {
+			foo("a"), outcome{actionNone, deployment("a", atGeneration(2)), nil}, rollingOut("2 available of 2 wanted Pods"),
+		},
+		"the ReplicaSet can't make Pods": {
+			foo("a"), outcome{actionNone, deployment("a", withReplicaFailure("exceeded quota: pods=0")), nil},
+			verdict{metav1.ConditionFalse, "DeploymentFailed", `Deployment "web" cannot create its Pods: exceeded quota: pods=0`},
+		},
+		"a failure that is over": {
+			foo("a"), outcome{actionNone, deployment("a", withReplicaFailure("old news"), func(deployment *appsv1.Deployment) {
+				deployment.Status.Conditions[0].Status = corev1.ConditionFalse
+			}), nil}, available,
+		},
+		"the API server refuses": {
+			foo("a"), outcome{actionUpdate, deployment("a"), errors.New("no")},
+			verdict{metav1.ConditionFalse, "DeploymentFailed", `The API server refuses Deployment "web": no`},
+		},
+		"not created yet": {
+			foo("a"), outcome{actionCreate, nil, nil},
+			verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" is being created`},
+		},
+		"the name is another's": {
+			foo("a"), outcome{actionLeave, nil, nil},
+			verdict{metav1.ConditionFalse, "DeploymentConflict", `Deployment "web" exists and is not controlled by this Foo: delete it or choose another spec.deploymentName`},
+		},
+		"the Deployment is in deletion": {
+			foo("a"), outcome{actionWait, deployment("a", terminating), nil},
+			verdict{metav1.ConditionFalse, "Terminating", `Deployment "web" is being deleted; it is created again once it is gone`},
+		},
+		"the Foo is in deletion, which comes before all else": {
+			foo("a", beingDeleted), outcome{actionWait, deployment("a", withReplicaFailure("quota")), nil},
+			verdict{metav1.ConditionFalse, "Terminating", "The Foo is being deleted"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := judge(row.foo, row.result); got != row.want {
+				t.Errorf("judge said %+v, not %+v", got, row.want)
+			}
+		})
+	}
+}
+
+func TestCalculateStatusKeepsWhatItDoesNotOwn(t *testing.T) {
+	others := metav1.Condition{Type: "Audited", Status: metav1.ConditionTrue, Reason: "ByOthers", LastTransitionTime: earlier}
+	before := settled("a")
+	before.Conditions = append(before.Conditions, others)
+	source := foo("a", withStatus(before))
+	status := calculateStatus(source, outcome{actionLeave, nil, nil}, now)
+
+	expectEqual(t, "another's condition", others, status.Conditions[1])
+	if status.Selector != "" || status.Replicas != 0 || status.AvailableReplicas != 0 {
+		t.Errorf("the status of a Foo without a Deployment still counts Pods: %+v", status)
+	}
+	expectEqual(t, "the Foo's own status", before, source.Status)
+}
+
+func TestLastTransitionTimeMovesWithTheConditionsStatusOnly(t *testing.T) {
+	for name, row := range map[string]struct {
+		foo    *samplev1alpha1.Foo
+		result outcome
+		want   metav1.Time
+	}{
+		"still ready":                   {foo("a", withStatus(settled("a"))), outcome{actionNone, deployment("a"), nil}, earlier},
+		"not any more":                  {foo("a", withStatus(settled("a"))), outcome{actionLeave, nil, nil}, now},
+		"a new generation, still ready": {foo("a", withGeneration(2), withStatus(settled("a"))), outcome{actionNone, deployment("a"), nil}, earlier},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status := calculateStatus(row.foo, row.result, now)
+			expectEqual(t, "lastTransitionTime", row.want, status.Conditions[0].LastTransitionTime)
+			if status.ObservedGeneration != row.foo.Generation || status.Conditions[0].ObservedGeneration != row.foo.Generation {
+				t.Errorf("the status does not speak of generation %d", row.foo.Generation)
+			}
+		})
+	}
+}
+
+func TestTruncate(t *testing.T) {
+	for name, row := range map[string]struct {
+		text string
+		want string
+	}{
+		"short enough":              {"12345678", "12345678"},
+		"too long":                  {"123456789", "12345..."},
+		"a character at the border": {"1234ééé", "1234..."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := truncate(row.text, 8)
+			if got != row.want || !utf8.ValidString(got) {
+				t.Errorf("truncate(%q) = %q, not %q", row.text, got, row.want)
+			}
+		})
+	}
+}
+
+func TestServersWordsAreCut(t *testing.T) {
+	ready := judge(foo("a"), outcome{actionCreate, nil, errors.New(strings.Repeat("x", 100_000))})
+	if len(ready.message) > 1000 {
+		t.Errorf("a condition's message has %d bytes", len(ready.message))
+	}
+}
+
+// withCounts sets how many Pods a Deployment's status counts: in all, of the
+// newest template, and available.
+func withCounts(replicas, updated, available int32) deploymentOption {
+	return func(deployment *appsv1.Deployment) {
+		deployment.Status.Replicas, deployment.Status.UpdatedReplicas, deployment.Status.AvailableReplicas = replicas, updated, available
+	}
+}
+
+func atGeneration(generation int64) deploymentOption {
+	return func(deployment *appsv1.Deployment) { deployment.Generation = generation }
+}
+
+func withReplicaFailure(message string) deploymentOption {
+	return func(deployment *appsv1.Deployment) {
+		deployment.Status.Conditions = []appsv1.DeploymentCondition{{
+			Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: message,
+		}}
+	}
+}

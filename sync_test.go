@@ -1,0 +1,241 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+var deploymentsGR = deploymentsResource.GroupResource()
+
+// syncRow is one sync of the Foo "a": the world before it, and everything that
+// it does.
+type syncRow struct {
+	world []runtime.Object
+	// refuse answers a call, as "verb resource", with an error.
+	refuse map[string]error
+
+	wantWrites     []string
+	wantDeployment *appsv1.Deployment
+	wantStatus     *samplev1alpha1.FooStatus
+	wantEvents     []string
+	wantErr        error
+}
+
+func TestSync(t *testing.T) {
+	quotaExceeded := apierrors.NewForbidden(deploymentsGR, "web", errors.New("exceeded quota"))
+	serverDown := apierrors.NewServiceUnavailable("etcd is down")
+	namespaceGoing := namespaceTerminating()
+	lostRace := apierrors.NewConflict(deploymentsGR, "web", errors.New("modified"))
+
+	for name, row := range map[string]syncRow{
+		"a Foo without a Deployment gets one": {
+			world:          []runtime.Object{foo("a")},
+			wantWrites:     []string{"create deployments", "update foos/status"},
+			wantDeployment: created("a"),
+			wantStatus: &samplev1alpha1.FooStatus{
+				ObservedGeneration: 1, Selector: "app=nginx,controller=a",
+				Conditions: ready(metav1.ConditionFalse, "Progressing", `Deployment "web" is rolling out: 0 available of 2 wanted Pods`, now),
+			},
+			wantEvents: []string{`Normal Progressing Deployment "web" is rolling out: 0 available of 2 wanted Pods`},
+		},
+		"replicas left out are left out of the Deployment": {
+			world:      []runtime.Object{foo("a", withoutReplicas)},
+			wantWrites: []string{"create deployments", "update foos/status"},
+			wantDeployment: func() *appsv1.Deployment {
+				object := created("a")
+				object.Spec.Replicas = nil
+				return object
+			}(),
+			wantStatus: &samplev1alpha1.FooStatus{
+				ObservedGeneration: 1, Selector: "app=nginx,controller=a",
+				Conditions: ready(metav1.ConditionFalse, "Progressing", `Deployment "web" is rolling out: 0 available of 1 wanted Pods`, now),
+			},
+			wantEvents: []string{`Normal Progressing Deployment "web" is rolling out: 0 available of 1 wanted Pods`},
+		},
+		"a settled Foo costs no call": {
+			world: []runtime.Object{foo("a", withStatus(settled("a"))), deployment("a")},
+		},
+		"a Deployment that upstream made is taken over without a write to it": {
+			world:      []runtime.Object{foo("a", withStatus(samplev1alpha1.FooStatus{AvailableReplicas: 2})), deployment("a")},
+			wantWrites: []string{"update foos/status"},
+			wantStatus: &samplev1alpha1.FooStatus{
+				ObservedGeneration: 1, Replicas: 2, AvailableReplicas: 2, Selector: "app=nginx,controller=a",
+				Conditions: ready(metav1.ConditionTrue, "Available", `Deployment "web" has 2 of 2 Pods available`, now),
+			},
+			wantEvents: []string{`Normal Available Deployment "web" has 2 of 2 Pods available`},
+		},
+		"a scaled Foo scales its Deployment and changes nothing else in it": {
+			world:          []runtime.Object{foo("a", withReplicas(5), withStatus(settled("a"))), deployment("a", withSidecar)},
+			wantWrites:     []string{"update deployments", "update foos/status"},
+			wantDeployment: deployment("a", withSidecar, scaledTo(5)),
+			wantStatus: &samplev1alpha1.FooStatus{
+				ObservedGeneration: 1, Replicas: 2, AvailableReplicas: 2, Selector: "app=nginx,controller=a",
+				Conditions: ready(metav1.ConditionFalse, "Progressing", `Deployment "web" is rolling out: 2 available of 5 wanted Pods`, now),
+			},
+			wantEvents: []string{`Normal Progressing Deployment "web" is rolling out: 2 available of 5 wanted Pods`},
+		},
+		"a Deployment's image that drifted is set back": {
+			world:          []runtime.Object{foo("a", withStatus(settled("a"))), deployment("a", withImage("nginx:1"), withSidecar)},
+			wantWrites:     []string{"update deployments", "update foos/status"},
+			wantDeployment: deployment("a", withSidecar),
+			wantStatus: &samplev1alpha1.FooStatus{
+				ObservedGeneration: 1, Replicas: 2, AvailableReplicas: 2, Selector: "app=nginx,controller=a",
+				Conditions: ready(metav1.ConditionFalse, "Progressing", `Deployment "web" is rolling out: 2 available of 2 wanted Pods`, now),
+			},
+			wantEvents: []string{`Normal Progressing Deployment "web" is rolling out: 2 available of 2 wanted Pods`},
+		},
+		"an autoscaler's replicas stay where the Foo leaves them out": {
+			world: []runtime.Object{foo("a", withoutReplicas, withStatus(settled("a"))), deployment("a", scaledTo(2))},
+		},
+		"one more Pod available is a status, not an event": {
+			world: []runtime.Object{
+				foo("a", withStatus(samplev1alpha1.FooStatus{
+					ObservedGeneration: 1, Replicas: 2, Selector: "app=nginx,controller=a",
+					Conditions: ready(metav1.ConditionFalse, "Progressing", `Deployment "web" is rolling out: 0 available of 2 wanted Pods`, earlier),
+				})),
+				deployment("a", withAvailable(1)),
+			},
+			wantWrites: []string{"update foos/status"},
+			wantStatus: &samplev1alpha1.FooStatus{
+				ObservedGeneration: 1, Replicas: 2, AvailableReplicas: 1, Selector: "app=nginx,controller=a",
+				Conditions: ready(metav1.ConditionFalse, "Progressing", `Deployment "web" is rolling out: 1 available of 2 wanted Pods`, earlier),
+			},
+		},
+		"another's Deployment of that name is left alone and reported": {
+			world:      []runtime.Object{foo("a"), deployment("b")},
+			wantWrites: []string{"update foos/status"},
+			wantStatus: &samplev1alpha1.FooStatus{
+				ObservedGeneration: 1,
+				Conditions: ready(metav1.ConditionFalse, "DeploymentConflict",
+					`Deployment "web" exists and is not controlled by this Foo: delete it or choose another spec.deploymentName`, now),
+			},
+			wantEvents: []string{`Warning DeploymentConflict Deployment "web" exists and is not controlled by this Foo: delete it or choose another spec.deploymentName`},
+		},
+		"a conflict that was reported is not reported again": {
+			world: []runtime.Object{
+				foo("a", withStatus(samplev1alpha1.FooStatus{
+					ObservedGeneration: 1,
+					Conditions: ready(metav1.ConditionFalse, "DeploymentConflict",
+						`Deployment "web" exists and is not controlled by this Foo: delete it or choose another spec.deploymentName`, earlier),
+				})),
+				deployment("a", withoutOwner),
+			},
+		},
+		"a Foo in deletion gets no Deployment": {
+			world:      []runtime.Object{foo("a", beingDeleted)},
+			wantWrites: []string{"update foos/status"},
+			wantStatus: &samplev1alpha1.FooStatus{
+				ObservedGeneration: 1, Conditions: ready(metav1.ConditionFalse, "Terminating", "The Foo is being deleted", now),
+			},
+			wantEvents: []string{"Normal Terminating The Foo is being deleted"},
+		},
+		"a Deployment in deletion is not written to, though it has drifted": {
+			world:      []runtime.Object{foo("a", withReplicas(5), withStatus(settled("a"))), deployment("a", terminating)},
+			wantWrites: []string{"update foos/status"},
+			wantStatus: &samplev1alpha1.FooStatus{
+				ObservedGeneration: 1, Replicas: 2, AvailableReplicas: 2, Selector: "app=nginx,controller=a",
+				Conditions: ready(metav1.ConditionFalse, "Terminating", `Deployment "web" is being deleted; it is created again once it is gone`, now),
+			},
+			wantEvents: []string{`Normal Terminating Deployment "web" is being deleted; it is created again once it is gone`},
+		},
+		"a refused Deployment is told in the status, and the error returned": {
+			world:          []runtime.Object{foo("a")},
+			refuse:         map[string]error{"create deployments": quotaExceeded},
+			wantWrites:     []string{"create deployments", "update foos/status"},
+			wantDeployment: created("a"),
+			wantStatus: &samplev1alpha1.FooStatus{
+				ObservedGeneration: 1,
+				Conditions: ready(metav1.ConditionFalse, "DeploymentFailed",
+					`The API server refuses Deployment "web": creating Deployment "web": deployments.apps "web" is forbidden: exceeded quota`, now),
+			},
+			wantEvents: []string{`Warning DeploymentFailed The API server refuses Deployment "web": creating Deployment "web": deployments.apps "web" is forbidden: exceeded quota`},
+			wantErr:    quotaExceeded,
+		},
+		"a server that is down is no verdict on the Foo, but the error is returned": {
+			world:          []runtime.Object{foo("a", withReplicas(5), withStatus(settled("a"))), deployment("a")},
+			refuse:         map[string]error{"update deployments": serverDown},
+			wantWrites:     []string{"update deployments"},
+			wantDeployment: deployment("a", scaledTo(5)),
+			wantErr:        serverDown,
+		},
+		"a lost race for the status is returned, without an event": {
+			world:      []runtime.Object{foo("a"), deployment("a")},
+			refuse:     map[string]error{"update foos": lostRace},
+			wantWrites: []string{"update foos/status"},
+			wantStatus: func() *samplev1alpha1.FooStatus {
+				status := settled("a")
+				status.Conditions[0].LastTransitionTime = now
+				return &status
+			}(),
+			wantErr: lostRace,
+		},
+		"in a terminating namespace nothing is said and nothing more tried": {
+			world:          []runtime.Object{foo("a")},
+			refuse:         map[string]error{"create deployments": namespaceGoing},
+			wantWrites:     []string{"create deployments"},
+			wantDeployment: created("a"),
+			wantErr:        namespaceGoing,
+		},
+		"a key whose Foo is gone is no error": {
+			world: []runtime.Object{foo("b")},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { row.check(t) })
+		})
+	}
+}
+
+// namespaceTerminating is the API server's answer to a create in a namespace
+// that is being deleted.
+func namespaceTerminating() error {
+	err := apierrors.NewForbidden(deploymentsGR, "web", errors.New("namespace team-a is being terminated"))
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	return err
+}
+
+func (row syncRow) check(t *testing.T) {
+	f := newFixture(t, row.world...)
+	for call, err := range row.refuse {
+		verb, resource, _ := strings.Cut(call, " ")
+		f.refuse(verb, resource, err)
+	}
+	err := f.sync(f.ctx, cache.ObjectName{Namespace: namespace, Name: "a"})
+	if !errors.Is(err, row.wantErr) {
+		t.Errorf("sync returned %v, not %v", err, row.wantErr)
+	}
+	verbs, _ := f.writes()
+	expectEqual(t, "the list of writes", row.wantWrites, verbs)
+	wroteDeployment, wroteStatus := f.written(t)
+	expectEqual(t, "the Deployment", row.wantDeployment, wroteDeployment)
+	expectEqual(t, "the status", row.wantStatus, wroteStatus)
+	expectEqual(t, "the list of events", row.wantEvents, f.recorded())
+	f.checkCacheUntouched(t)
+}
