@@ -81,7 +81,7 @@ show_above() {
 
 # follow TOTAL: reads what the go command prints, and turns it into progress.
 follow() {
-  local total="$1" line modules=0 built=0 shown=-1 percent
+  local total="$1" line modules=0 built=0 shown=-1 percent linking=""
   while IFS= read -r line; do
     if [[ "${line}" == "go: downloading "* ]]; then
       modules=$((modules + 1))
@@ -91,9 +91,12 @@ follow() {
     elif [[ "${line}" =~ ^[A-Za-z0-9_.~/-]+$ ]]; then
       built=$((built + 1))
       percent=$((total > 0 ? built * 100 / total : 0))
+      if [[ "${built}" -eq "${total}" ]]; then
+        linking=", linking"
+      fi
       if [[ -n "${on_terminal}" || $((percent / 5)) -ne ${shown} ]]; then
         shown=$((percent / 5))
-        show "${name}: built ${built} of ${total} packages (${percent} %), ${SECONDS} s"
+        show "${name}: built ${built} of ${total} packages (${percent} %), ${SECONDS} s${linking}"
       fi
     else
       show_above "${line}"

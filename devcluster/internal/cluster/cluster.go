@@ -170,18 +170,22 @@ func (c *Cluster) startControllerManager(ctx context.Context) error {
 	if err := c.start(ControllerManager, controllerManagerArgs(c.data.Layout, c.ports)); err != nil {
 		return err
 	}
-	return c.await(ctx, ControllerManager, controllersReady(c.client))
+	healthy, err := serves(c.data.Layout, c.ports.ControllerManager, "/healthz")
+	if err != nil {
+		return err
+	}
+	return c.await(ctx, ControllerManager, all(healthy, leads(c.client, ControllerManager), podsAreAdmitted(c.client)))
 }
 
 func (c *Cluster) startScheduler(ctx context.Context) error {
 	if err := c.start(Scheduler, schedulerArgs(c.data.Layout, c.ports)); err != nil {
 		return err
 	}
-	ready, err := httpsCheck(httpsURL(c.ports.Scheduler)+"/readyz", c.data.Cert(clusterCA), nil)
+	ready, err := serves(c.data.Layout, c.ports.Scheduler, "/readyz")
 	if err != nil {
 		return err
 	}
-	return c.await(ctx, Scheduler, ready)
+	return c.await(ctx, Scheduler, all(ready, leads(c.client, Scheduler)))
 }
 
 func (c *Cluster) startNodes(ctx context.Context) error {

@@ -58,11 +58,22 @@ func TestAComponentListensOnAHeldPort(t *testing.T) {
 }
 
 func TestNobodyElseGetsAHeldPort(t *testing.T) {
-	hold, err := holdPort(0)
+	free, err := holdPort(0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer hold.release()
+	t.Run("any free one", func(t *testing.T) { checkHeld(t, free) })
+	free.release()
+	chosen, err := holdPort(free.port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("a chosen one", func(t *testing.T) { checkHeld(t, chosen) })
+	chosen.release()
+}
+
+func checkHeld(t *testing.T, hold *portHold) {
+	t.Helper()
 	if listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", hold.port)); err == nil {
 		_ = listener.Close()
 		t.Error("another program can listen on the port")

@@ -24,6 +24,7 @@ import (
 	"slices"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -102,9 +103,35 @@ func apiServerReady(client kubernetes.Interface) func(context.Context) error {
 	}
 }
 
-// controllersReady is satisfied when Pods can be created in the namespace default: admission wants the
-// service account, which a controller makes, so it also shows that controllers run.
-func controllersReady(client kubernetes.Interface) func(context.Context) error {
+// all is satisfied when each of the checks is.
+func all(checks ...func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		for _, check := range checks {
+			if err := check(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// serves is satisfied by a component's health endpoint.
+func serves(l Layout, port int, path string) (func(context.Context) error, error) {
+	return httpsCheck(httpsURL(port)+path, l.Cert(clusterCA), nil)
+}
+
+// leads is satisfied when a component has been elected, before which it does nothing. A lease of an earlier run
+// does not count: see forgetLeases.
+func leads(client kubernetes.Interface, component string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, component, metav1.GetOptions{})
+		return err
+	}
+}
+
+// podsAreAdmitted is satisfied when Pods can be created in the namespace default: they need its service account,
+// which a controller makes.
+func podsAreAdmitted(client kubernetes.Interface) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 		return err
@@ -119,17 +146,31 @@ func nodesReady(client kubernetes.Interface, n int, taintsRemoved bool) func(con
 		if err != nil {
 			return err
 		}
-		ready := 0
-		for i := range nodes.Items {
-			if isReady(&nodes.Items[i], taintsRemoved) {
-				ready++
-			}
+		leases, err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
 		}
-		if ready < n {
+		if ready := countReady(nodes.Items, leases.Items, taintsRemoved); ready < n {
 			return fmt.Errorf("%d of %d nodes are ready", ready, n)
 		}
 		return nil
 	}
+}
+
+// countReady is the number of nodes that are Ready, and kept so: after a restart, a node has still the status of
+// the last run, but no lease before KWOK has taken care of it.
+func countReady(nodes []corev1.Node, leases []coordinationv1.Lease, taintsRemoved bool) int {
+	kept := make(map[string]bool, len(leases))
+	for i := range leases {
+		kept[leases[i].Name] = true
+	}
+	ready := 0
+	for i := range nodes {
+		if kept[nodes[i].Name] && isReady(&nodes[i], taintsRemoved) {
+			ready++
+		}
+	}
+	return ready
 }
 
 func isReady(node *corev1.Node, taintsRemoved bool) bool {

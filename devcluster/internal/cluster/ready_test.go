@@ -22,7 +22,9 @@ import (
 	"strings"
 	"testing"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestIsReady(t *testing.T) {
@@ -53,6 +55,28 @@ func TestIsReady(t *testing.T) {
 				t.Errorf("got %t", got)
 			}
 		})
+	}
+}
+
+func TestCountReady(t *testing.T) {
+	node := func(name string, status corev1.ConditionStatus) corev1.Node {
+		return corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}},
+		}
+	}
+	nodes := []corev1.Node{
+		node("ready", corev1.ConditionTrue),
+		node("ready-in-the-last-run", corev1.ConditionTrue),
+		node("not-ready", corev1.ConditionFalse),
+	}
+	leases := []coordinationv1.Lease{
+		{ObjectMeta: metav1.ObjectMeta{Name: "ready"}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "not-ready"}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "deleted"}},
+	}
+	if got := countReady(nodes, leases, true); got != 1 {
+		t.Errorf("%d nodes are ready, want 1", got)
 	}
 }
 
