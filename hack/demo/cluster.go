@@ -1,0 +1,81 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// What the demo needs, from the root of the checkout.
+const (
+	devclusterPath = "bin/devcluster"
+	controllerPath = "bin/sample-controller"
+	crdPath        = "artifacts/crd"
+	rightsPath     = "hack/demo/rbac.yaml"
+	examplePath    = "artifacts/examples/example-foo.yaml"
+)
+
+// inClusterCommand is the first argument with which the program runs in a cluster; the data folder is the second.
+const inClusterCommand = "in-cluster"
+
+const caption = `A Foo becomes a Pod on a Kubernetes control plane of your own: etcd, kube-apiserver,
+kube-controller-manager and kube-scheduler are the real ones. Its node is KWOK's, which plays
+the kubelet: Pods become Ready, but nothing is pulled and nothing executes.
+
+`
+
+// becomeCluster replaces this process by devcluster, which starts a cluster, runs this program in it, and ends
+// both together: whichever of the two dies, and however, no process is left and the data is removed.
+func becomeCluster(args []string) error {
+	if err := checkCheckout(); err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding the path of this program: %w", err)
+	}
+	devcluster, err := filepath.Abs(devclusterPath)
+	if err != nil {
+		return err
+	}
+	dataDir, err := os.MkdirTemp("", "foo-demo-")
+	if err != nil {
+		return err
+	}
+	fmt.Print(caption)
+	err = syscall.Exec(devcluster, clusterCommand(devcluster, self, dataDir, args), os.Environ())
+	return fmt.Errorf("running %s: %w", devcluster, errors.Join(err, os.Remove(dataDir)))
+}
+
+// clusterCommand is the command line that runs this program, with the same flags, in a cluster.
+func clusterCommand(devcluster, self, dataDir string, args []string) []string {
+	command := []string{devcluster, "run", "-data-dir", dataDir, "--", self, inClusterCommand, dataDir}
+	return append(command, args...)
+}
+
+func checkCheckout() error {
+	for _, path := range []string{devclusterPath, controllerPath, crdPath, rightsPath, examplePath} {
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("%w: run make demo in the root of the checkout", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// readPeriod is how often the audit log is looked at.
+const readPeriod = 50 * time.Millisecond
+
+// sources says where the columns come from.
+const sources = `The ms since the Foo's creation, and who did it, are from the API server's audit log;
+what was done is from watches.`
+
+// demo is one run of it in a cluster.
+type demo struct {
+	*options
+
+	out   io.Writer
+	style style
+	// kubeconfig and dataDir are the cluster's.
+	kubeconfig string
+	dataDir    string
+
+	// self is the name of the user at the terminal.
+	self       string
+	controller *process
+	changes    chan change
+	audit      auditLog
+	timeline   timeline
+	stopwatch  stopwatch
+	steps      []step
+}
+
+// runInCluster runs the demo in a cluster that devcluster has started for it, until a signal or, with -exit, the
+// last step.
+func runInCluster(opts *options, dataDir string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	d := &demo{
+		options:    opts,
+		out:        os.Stdout,
+		style:      styleOf(os.Stdout, os.Getenv),
+		kubeconfig: os.Getenv(clientcmd.RecommendedConfigPathEnvVar),
+		dataDir:    dataDir,
+		changes:    make(chan change),
+		audit:      auditLog{path: filepath.Join(dataDir, "audit.log")},
+		steps:      firstSteps(),
+	}
+	err := d.run(ctx)
+	if d.controller != nil {
+		d.controller.close()
+	}
+	if ctx.Err() == nil {
+		return err
+	}
+	if d.exit {
+		return errors.New("stopped before the last step")
+	}
+	fmt.Fprintln(d.out, "\nStopping the controller and the cluster")
+	return nil
+}
+
+func (d *demo) run(ctx context.Context) error {
+	config, err := clientcmd.BuildConfigFromFlags("", d.kubeconfig)
+	if err != nil {
+		return err
+	}
+	config.QPS = -1 // Its few requests should not wait for one another.
+	watches, err := newWatches(config)
+	if err != nil {
+		return err
+	}
+	if err := d.begin(ctx, config, watches); err != nil {
+		return err
+	}
+	fmt.Fprintf(d.out, "\n%s\n\n%s\n", sources, d.style.header())
+	return d.follow(ctx)
+}
+
+// begin does all that comes before the first change, and makes that change.
+func (d *demo) begin(forever context.Context, config *rest.Config, watches *watches) error {
+	ctx, cancel := context.WithTimeoutCause(forever, d.timeout, fmt.Errorf("not done within %v (-timeout)", d.timeout))
+	defer cancel()
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	if d.self, err = whoAmI(ctx, client); err != nil {
+		return err
+	}
+	fmt.Fprintln(d.out)
+	if err := kubectl(ctx, d.out, "apply", "-f", crdPath, "-f", rightsPath); err != nil {
+		return err
+	}
+	if err := kubectl(ctx, d.out, "wait", "--for=condition=Established", "-f", crdPath); err != nil {
+		return err
+	}
+	if err := d.startController(ctx, client); err != nil {
+		return err
+	}
+	synced, err := watches.start(forever, d.changes)
+	if err != nil {
+		return err
+	}
+	if !cache.WaitFor(ctx, "watches", synced...) {
+		return fmt.Errorf("watching the cluster: %w", context.Cause(ctx))
+	}
+	return kubectl(ctx, d.out, "apply", "-f", examplePath)
+}
+
+// startController starts the controller as its own service account.
+func (d *demo) startController(ctx context.Context, client kubernetes.Interface) error {
+	// Both folders are devcluster's, which removes them with the cluster.
+	kubeconfig := filepath.Join(d.dataDir, "config", sampleController+".kubeconfig")
+	log := filepath.Join(d.dataDir, "logs", sampleController+".log")
+	if err := writeControllerKubeconfig(ctx, client, d.kubeconfig, kubeconfig); err != nil {
+		return err
+	}
+	fmt.Fprintf(d.out, "$ %s -v=2 -kubeconfig=%s\n", controllerPath, quote(kubeconfig))
+	if d.verbose {
+		log = ""
+	} else {
+		fmt.Fprintf(d.out, "  its log is %s\n", quote(log))
+	}
+	var err error
+	d.controller, err = startProcess(sampleController, log, controllerPath, "-v=2", "-kubeconfig="+kubeconfig)
+	return err
+}

@@ -1,0 +1,125 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"errors"
+	"flag"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestSteps(t *testing.T) {
+	foo := line{kind: "Foo", did: created, who: you}
+	progressing := line{kind: "Foo", did: reported, who: sampleController, note: "0/1 available, Progressing"}
+	notReady := line{kind: "Pod", did: reported, who: kubelet, note: "not Ready"}
+	usurper := line{kind: "Pod", did: bound, who: you}
+	lines := []line{
+		foo, progressing, notReady, usurper, foo,
+		{kind: "Deployment", did: created, who: sampleController, note: "owner Foo"},
+		{kind: "ReplicaSet", did: created, who: deploymentController},
+		{kind: "Pod", did: created, who: replicaSetController},
+		{kind: "Pod", did: bound, who: scheduler, note: "to node-1"},
+		{kind: "Pod", did: reported, who: kubelet, note: "Ready"},
+		{kind: "Foo", did: reported, who: sampleController, note: "1/1 available, Ready"},
+	}
+	steps := firstSteps()
+	for i, want := range []int{6, 6, 6, 6, 6, 5, 4, 3, 2, 1, 0} {
+		if steps = without(steps, lines[i]); len(steps) != want {
+			t.Fatalf("after %+v: %s are left, want %d", lines[i], listOf(steps), want)
+		}
+	}
+}
+
+func TestListOf(t *testing.T) {
+	want := "Pod bound by kube-scheduler; Pod reported Ready by kwok (as kubelet)"
+	if got := listOf(firstSteps()[4:6]); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestParseOptions(t *testing.T) {
+	tests := map[string]struct {
+		args []string
+		want options
+		err  string
+	}{
+		"no flags":    {nil, options{timeout: time.Minute}, ""},
+		"all flags":   {[]string{"-exit", "-v", "-timeout=5s"}, options{exit: true, verbose: true, timeout: 5 * time.Second}, ""},
+		"no time":     {[]string{"-timeout=0s"}, options{}, "-timeout=0s: must be more than 0"},
+		"an argument": {[]string{"up"}, options{}, `unexpected argument "up"`},
+		"no flag":     {[]string{"-x"}, options{}, "flag provided but not defined: -x (see -help)"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := parseOptions(test.args, io.Discard)
+			switch {
+			case test.err == "" && (err != nil || *got != test.want):
+				t.Errorf("got %+v, %v; want %+v", got, err, test.want)
+			case test.err != "" && (!errors.As(err, new(usageError)) || !strings.Contains(err.Error(), test.err)):
+				t.Errorf("got %v, want %s", err, test.err)
+			}
+		})
+	}
+	var help strings.Builder
+	if _, err := parseOptions([]string{"-help"}, &help); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "-timeout") {
+		t.Errorf("-help: %v, %q", err, help.String())
+	}
+}
+
+func TestClusterCommandPassesFlagsOn(t *testing.T) {
+	got := clusterCommand("/a b/devcluster", "/a b/demo", "/tmp/d", []string{"-exit", "-v"})
+	want := []string{"/a b/devcluster", "run", "-data-dir", "/tmp/d", "--", "/a b/demo", "in-cluster", "/tmp/d", "-exit", "-v"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestProcessThatDiesIsToldWithTheEndOfItsLog(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	p, err := startProcess("thing", log, "/bin/sh", "-c", "echo one; echo two >&2; exit 3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "thing ended by itself (exit status 3); the end of its log:\n  one\n  two"
+	if err := <-p.ended; err.Error() != want {
+		t.Errorf("got %q, want %q", err, want)
+	}
+	p.close() // has nothing to wait for any more
+}
+
+func TestProcessIsAskedToStop(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	p, err := startProcess("thing", log, "/bin/sh", "-c", "exec sleep 60")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.stop()
+	if err := <-p.ended; !strings.Contains(err.Error(), "signal: terminated") {
+		t.Errorf("it ended otherwise: %v", err)
+	}
+}
+
+func TestLastLines(t *testing.T) {
+	if got := lastLines("a\nb\nc\n", 2); !slices.Equal(got, []string{"b", "c"}) {
+		t.Errorf("got %q", got)
+	}
+}

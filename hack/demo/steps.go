@@ -1,0 +1,62 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import "slices"
+
+// step is a change that must come when a Foo is created.
+type step struct {
+	kind string
+	did  string
+	who  string
+	// note is the last part of the line's note; "" for any.
+	note string
+}
+
+// firstSteps are the way from a Foo to a Pod that is Ready, and back.
+func firstSteps() []step {
+	return []step{
+		{kind: "Foo", did: created, who: you},
+		{kind: "Deployment", did: created, who: sampleController},
+		{kind: "ReplicaSet", did: created, who: deploymentController},
+		{kind: "Pod", did: created, who: replicaSetController},
+		{kind: "Pod", did: bound, who: scheduler},
+		{kind: "Pod", did: reported, who: kubelet, note: ready},
+		{kind: "Foo", did: reported, who: sampleController, note: ready},
+	}
+}
+
+func (s step) is(l line) bool {
+	return s.kind == l.kind && s.did == l.did && s.who == l.who && (s.note == "" || endsWith(l.note, s.note))
+}
+
+func (s step) String() string {
+	text := s.kind + " " + s.did
+	if s.note != "" {
+		text += " " + s.note
+	}
+	return text + " by " + s.who
+}
+
+// without returns the steps that a line leaves to be done.
+func without(steps []step, l line) []step {
+	i := slices.IndexFunc(steps, func(s step) bool { return s.is(l) })
+	if i < 0 {
+		return steps
+	}
+	return slices.Delete(slices.Clone(steps), i, i+1)
+}

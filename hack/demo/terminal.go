@@ -1,0 +1,92 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// styleOf is how to print to a file: plain and as wide as it comes, unless it is a terminal.
+func styleOf(file *os.File, getenv func(string) string) style {
+	fd := int(file.Fd())
+	if !term.IsTerminal(fd) {
+		return style{}
+	}
+	columns, _, err := term.GetSize(fd)
+	if err != nil {
+		columns = wide
+	}
+	return style{columns: columns, colour: wantsColour(getenv)}
+}
+
+// wantsColour tells whether a terminal can show colours and its user has not forbidden them (no-color.org).
+func wantsColour(getenv func(string) string) bool {
+	name := getenv("TERM")
+	return getenv("NO_COLOR") == "" && name != "" && name != "dumb"
+}
+
+// finish says that the last step is done, and what to do now.
+func (d *demo) finish() {
+	took := d.stopwatch.last.Sub(d.stopwatch.start).Milliseconds()
+	fmt.Fprintf(d.out, "\n%s\n", d.style.paint(green, fmt.Sprintf("From the Foo to a Ready Pod, and back to the Foo's status: %d ms.", took)))
+	if d.exit {
+		return
+	}
+	fmt.Fprintf(d.out, suggestions, quote(d.kubeconfig), quote(absolute(devclusterPath)), quote(absolute(examplePath)))
+}
+
+const suggestions = `
+What happens from now on shows here too, in ms since your last change. In a second terminal:
+
+  export KUBECONFIG=%s
+  kubectl() { %s kubectl "$@"; }
+
+  kubectl get foo,deployment,replicaset,pod
+  kubectl scale foo example-foo --replicas=3
+  kubectl delete pod -l controller=example-foo        # each is replaced
+  kubectl scale deployment example-foo --replicas=5   # drift: the controller undoes it
+  kubectl edit foo example-foo
+  kubectl delete foo example-foo                      # all that it owns goes with it
+  kubectl apply -f %s
+
+Ctrl-C here stops the controller and the cluster, and removes their data.
+
+`
+
+// absolute is a path that is good in any working directory.
+func absolute(path string) string {
+	if whole, err := filepath.Abs(path); err == nil {
+		return whole
+	}
+	return path
+}
+
+// plain are the characters that no shell takes for anything else.
+const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./"
+
+// quote makes one word of text for a shell.
+func quote(text string) string {
+	if strings.Trim(text, plain) == "" {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
