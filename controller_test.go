@@ -99,18 +99,33 @@ func TestOldOwnerIsLookedAtWhenAnOwnerReferenceIsTaken(t *testing.T) {
 func TestDeletedFooLeavesNothingBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, foo("a"))
-		f.refuse("create", "deployments", apierrors.NewServiceUnavailable("etcd is down"))
+		f.refuse("create", "deployments", apierrors.NewForbidden(deploymentsGR, "web", errors.New("exceeded quota")))
 		defer f.start(2)()
 		advance(0)
 		f.expectWrites(t, "create deployments", "update foos/status")
-
 		key := keyOf(foo("a"))
+		if !f.retries.ahead(key) {
+			t.Error("a refused Foo does not count as failing")
+		}
+
 		f.deleteFoo(t, "a")
-		advance(time.Hour)
-		f.expectWrites(t)
-		if f.retries.ahead(key) || f.queue.NumRequeues(key) != 0 {
+		advance(0)
+		if f.retries.ahead(key) {
 			t.Error("the key of a Foo that is gone still counts as failing")
 		}
+		advance(time.Hour)
+		f.expectWrites(t)
+	})
+}
+
+func TestRefusalWhoseStatusLostARaceIsTriedAgainAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a"))
+		f.refuse("create", "deployments", apierrors.NewForbidden(deploymentsGR, "web", errors.New("exceeded quota")))
+		f.failTimes(1, "update", "foos", apierrors.NewConflict(foosResource.GroupResource(), "a", errors.New("modified")))
+		defer f.start(2)()
+		advance(time.Second)
+		f.expectWrites(t, "create deployments", "create deployments", "update foos/status", "update foos/status")
 	})
 }
 
@@ -210,6 +225,23 @@ func TestSyncWaitsForTheCacheToSeeOurOwnWrite(t *testing.T) {
 	})
 }
 
+func TestOlderWishNeverOverwritesANewer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		// Another controller has scaled the Deployment for a newer Foo than our cache has.
+		f := newFixture(t, foo("a", withReplicas(2), withStatus(settled("a"))), deployment("a", scaledTo(9)))
+		f.fooClient.PrependReactor("get", "foos", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, foo("a", withReplicas(9), withGeneration(2)), nil
+		})
+		err := f.sync(f.ctx, keyOf(foo("a")))
+		if !errors.Is(err, errCacheBehind) {
+			t.Errorf("the sync ended with %v", err)
+		}
+		if replicas := *f.deployment(t, "web").Spec.Replicas; replicas != 9 {
+			t.Errorf("the Deployment was scaled back to %d", replicas)
+		}
+	})
+}
+
 func TestNothingIsWrittenBeforeTheCachesAreFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, foo("a"))
@@ -260,6 +292,13 @@ func TestDeploymentResyncQueuesNothing(t *testing.T) {
 		f.enqueueConcernedByUpdate(deployment("a"), deployment("a", atVersion("21")))
 		if f.queue.Len() != 1 {
 			t.Error("an update with a new resourceVersion did not queue its Foo")
+		}
+		f.drainQueue()
+
+		// Under a name that no Foo asks for, only the owner reference leads to the Foo.
+		f.enqueueConcernedByUpdate(deployment("a", named("old")), deployment("a", named("old"), withoutOwner, atVersion("21")))
+		if f.queue.Len() != 1 {
+			t.Error("a Foo that lost a Deployment was not queued")
 		}
 	})
 }

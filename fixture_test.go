@@ -239,9 +239,9 @@ func (f *fixture) expectWrites(t *testing.T, want ...string) {
 // failTimes answers the first calls of a verb on a resource with an error.
 func (f *fixture) failTimes(times int32, verb, resource string, err error) {
 	var calls atomic.Int32
-	f.kubeClient.PrependReactor(verb, resource, func(clienttesting.Action) (bool, runtime.Object, error) {
-		return calls.Add(1) <= times, nil, err
-	})
+	reaction := func(clienttesting.Action) (bool, runtime.Object, error) { return calls.Add(1) <= times, nil, err }
+	f.kubeClient.PrependReactor(verb, resource, reaction)
+	f.fooClient.PrependReactor(verb, resource, reaction)
 }
 
 // The following change the world as somebody else would. They go past the

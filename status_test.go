@@ -48,6 +48,9 @@ func TestJudge(t *testing.T) {
 		"Pods of an old template left": {
 			foo("a"), outcome{actionNone, deployment("a", withCounts(3, 2, 3)), nil}, rollingOut("3 available of 2 wanted Pods"),
 		},
+		"an old Pod that is not available left": {
+			foo("a"), outcome{actionNone, deployment("a", withCounts(3, 2, 2)), nil}, rollingOut("2 available of 2 wanted Pods"),
+		},
 		"Pods of the new template missing": {
 			foo("a"), outcome{actionNone, deployment("a", withCounts(2, 1, 2)), nil}, rollingOut("2 available of 2 wanted Pods"),
 		},

@@ -1,0 +1,99 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// These tests need calls that can be cut off, which fake clientsets have not:
+// the controller's Deployments go to a server of the test's own.
+
+// slowServer takes calls and answers none before it is told to, or until the
+// client gives up.
+type slowServer struct {
+	called  chan struct{}
+	release chan struct{}
+	cut     chan struct{}
+}
+
+func newSlowServer(t *testing.T, f *fixture) *slowServer {
+	t.Helper()
+	s := &slowServer{called: make(chan struct{}, 10), release: make(chan struct{}), cut: make(chan struct{}, 10)}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Only a request that was read to its end tells when its client goes.
+		_, _ = io.Copy(io.Discard, r.Body)
+		s.called <- struct{}{}
+		select {
+		case <-s.release:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case <-r.Context().Done():
+			s.cut <- struct{}{}
+		}
+	}))
+	t.Cleanup(server.Close)
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, QPS: -1})
+	must(t, err)
+	f.Controller.kubeClient = client
+	return s
+}
+
+func TestCallThatHangsIsGivenUp(t *testing.T) {
+	f := newFixture(t, foo("a"))
+	server := newSlowServer(t, f)
+	f.callTimeout = 50 * time.Millisecond
+	err := f.sync(f.ctx, keyOf(foo("a")))
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the sync ended with %v, not with the call's deadline", err)
+	}
+	<-server.cut
+}
+
+func TestStopDoesNotCutAWriteInHalf(t *testing.T) {
+	f := newFixture(t, foo("a"))
+	server := newSlowServer(t, f)
+	ctx, stop := context.WithCancel(f.ctx)
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		f.Run(ctx, 1)
+	}()
+	<-server.called
+	stop()
+	for !f.queue.ShuttingDown() { // until Run has seen the stop
+		runtime.Gosched()
+	}
+	select {
+	case <-server.cut:
+		t.Fatal("the call under way was cut off")
+	case <-stopped:
+		t.Fatal("Run returned during a call")
+	default:
+	}
+	close(server.release)
+	<-stopped
+}
