@@ -1,0 +1,165 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+)
+
+// moduleRoot is where the controller's main package is, seen from here.
+const moduleRoot = "../.."
+
+// The label of a node that KWOK pretends to be the kubelet of.
+const (
+	kwokLabel = "kwok.x-k8s.io/node"
+	kwokValue = "fake"
+)
+
+// cluster is what all tests run against. TestMain sets it before the first of
+// them and nothing changes it afterwards.
+var cluster *testCluster
+
+// testCluster is a connection to the cluster under test.
+type testCluster struct {
+	// ctx ends when the run does.
+	ctx    context.Context
+	config *rest.Config
+	// kubeconfig is a file with the current context alone, self-contained, so
+	// that a switch of the user's context in the middle of a run is harmless.
+	kubeconfig  string
+	description string
+	// devcluster is true where every node is KWOK's: Pods only pretend to run,
+	// become Ready at once, and are nobody's.
+	devcluster bool
+	// run is the value of this run's label.
+	run string
+	// controller is the program under test.
+	controller string
+	// definition is what became of the CustomResourceDefinition.
+	definition definitionState
+
+	kube    kubernetes.Interface
+	foos    clientset.Interface
+	dynamic dynamic.Interface
+}
+
+// connect makes clients from $KUBECONFIG and asks the server who it is.
+func connect(ctx context.Context, folder string) (*testCluster, error) {
+	c := &testCluster{ctx: ctx, kubeconfig: filepath.Join(folder, "kubeconfig"), run: rand.String(8)}
+	if err := writeCurrentContext(c.kubeconfig); err != nil {
+		return nil, fmt.Errorf("KUBECONFIG=%s: %w", os.Getenv("KUBECONFIG"), err)
+	}
+	var err error
+	if c.config, err = clientcmd.BuildConfigFromFlags("", c.kubeconfig); err != nil {
+		return nil, fmt.Errorf("KUBECONFIG=%s: %w", os.Getenv("KUBECONFIG"), err)
+	}
+	c.config.QPS = -1
+	c.config.UserAgent = "sample-controller-e2e"
+	var errs [3]error
+	c.kube, errs[0] = kubernetes.NewForConfig(c.config)
+	c.foos, errs[1] = clientset.NewForConfig(c.config)
+	c.dynamic, errs[2] = dynamic.NewForConfig(c.config)
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
+	}
+	return c, c.describe(ctx)
+}
+
+// describe finds out what kind of cluster this is.
+func (c *testCluster) describe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	nodes, err := c.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("listing the nodes of %s: %w", c.config.Host, err)
+	}
+	version, err := c.kube.Discovery().ServerVersion()
+	if err != nil {
+		return fmt.Errorf("asking %s for its version: %w", c.config.Host, err)
+	}
+	c.devcluster = allSimulated(nodes.Items)
+	kind := "a cluster with a life of its own"
+	if c.devcluster {
+		kind = "a development cluster"
+	}
+	c.description = fmt.Sprintf("%s (Kubernetes %s, %d nodes, %s)", c.config.Host, version.GitVersion, len(nodes.Items), kind)
+	return nil
+}
+
+// allSimulated tells a development cluster from one that does somebody's work.
+func allSimulated(nodes []corev1.Node) bool {
+	for i := range nodes {
+		if nodes[i].Labels[kwokLabel] != kwokValue {
+			return false
+		}
+	}
+	return len(nodes) > 0
+}
+
+// patience bounds each wait. It is spent in full only by a test that fails.
+func (c *testCluster) patience() time.Duration {
+	if c.devcluster {
+		return time.Minute
+	}
+	return 4 * time.Minute // images are pulled
+}
+
+// buildController compiles the program under test.
+func (c *testCluster) buildController(ctx context.Context, output string) error {
+	build := exec.CommandContext(ctx, "go", "build", "-o", output, ".")
+	build.Dir = moduleRoot
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the controller: %w\n%s", err, out)
+	}
+	c.controller = output
+	return nil
+}
+
+// writeCurrentContext writes a kubeconfig with what the current context needs.
+func writeCurrentContext(path string) error {
+	config, err := clientcmd.NewDefaultClientConfigLoadingRules().Load()
+	if err != nil {
+		return err
+	}
+	if len(config.Contexts) == 0 {
+		return errors.New("it names no cluster, or does not exist")
+	}
+	if err := clientcmdapi.MinifyConfig(config); err != nil {
+		return err
+	}
+	if err := clientcmdapi.FlattenConfig(config); err != nil {
+		return err
+	}
+	return clientcmd.WriteToFile(*config, path)
+}

@@ -1,0 +1,107 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestOnlyTheFieldsThatAFooOwnsAreKept(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	ns.startController(t)
+	checkAll(t, ns, []scenario{
+		{"a changed number of replicas is undone", checkReplicasRestored},
+		{"replicas that the Foo leaves out are an autoscaler's", checkReplicasOfOthers},
+		{"a changed image is undone, and what others have added stays", checkOthersKept},
+	})
+}
+
+func checkReplicasRestored(t *testing.T, ns *namespace) {
+	ns.createReadyFoo(t, newFoo("replicas", withReplicas(2)))
+	drifted := mergePatch(t, ns.deployments(), "replicas", `{"spec":{"replicas":4}}`)
+	awaitOne(t, "the drift is undone", ns.deployments(), "replicas", func(d *appsv1.Deployment) error {
+		return errors.Join(isAfter(d, drifted), asksFor(d, 2))
+	})
+	ns.awaitReplicas(t, "replicas", 2)
+}
+
+// isAfter objects unless somebody has written to a Deployment's spec since.
+func isAfter(deployment, earlier *appsv1.Deployment) error {
+	if deployment.Generation <= earlier.Generation {
+		return fmt.Errorf("its generation is still %d", deployment.Generation)
+	}
+	return nil
+}
+
+func checkReplicasOfOthers(t *testing.T, ns *namespace) {
+	ns.createReadyFoo(t, newFoo("autoscaled"))
+	scaled := mergePatch(t, ns.deployments(), "autoscaled", `{"spec":{"replicas":3}}`)
+	ns.awaitReplicas(t, "autoscaled", 3)
+	ns.passOnce(t)
+	if got := ns.getDeployment(t, "autoscaled"); got.Generation != scaled.Generation {
+		t.Errorf("Somebody has written to the spec since: %s", show(got))
+	}
+}
+
+func checkOthersKept(t *testing.T, ns *namespace) {
+	ns.createReadyFoo(t, newFoo("mixed", withReplicas(1)))
+	// In one write what others own, the time of a "kubectl rollout restart"
+	// among it, and what the Foo owns.
+	drifted := patchAs(t, ns.deployments(), "mixed", types.StrategicMergePatchType, `{
+		"metadata": {"annotations": {"team": "blue"}, "labels": {"cost": "low"}},
+		"spec": {
+			"minReadySeconds": 0, "revisionHistoryLimit": 3,
+			"template": {
+				"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "2026-01-01T00:00:00Z"}},
+				"spec": {"containers": [
+					{"name": "nginx", "image": "nginx:1.0-wrong", "env": [{"name": "TZ", "value": "UTC"}]},
+					{"name": "sidecar", "image": "`+pauseImage+`"}
+				]}
+			}
+		}
+	}`)
+	if containerNamed(drifted, "nginx").Image != "nginx:1.0-wrong" {
+		t.Fatal("The patch has not changed the image, so this test shows nothing")
+	}
+	repaired := awaitOne(t, "the image is undone", ns.deployments(), "mixed", func(d *appsv1.Deployment) error {
+		if got := containerNamed(d, "nginx").Image; got != "nginx:latest" {
+			return errors.New("the image is " + got)
+		}
+		return isAfter(d, drifted)
+	})
+
+	template := &repaired.Spec.Template
+	for what, kept := range map[string]bool{
+		"the annotation":            repaired.Annotations["team"] == "blue",
+		"the label":                 repaired.Labels["cost"] == "low",
+		"the history limit":         *repaired.Spec.RevisionHistoryLimit == 3,
+		"the time of the restart":   template.Annotations["kubectl.kubernetes.io/restartedAt"] != "",
+		"the sidecar":               containerNamed(repaired, "sidecar").Image == pauseImage,
+		"the container's variables": len(containerNamed(repaired, "nginx").Env) == 1,
+	} {
+		if !kept {
+			t.Errorf("Repairing the image has lost %s", what)
+		}
+	}
+	ns.awaitReady(t, "mixed")
+}

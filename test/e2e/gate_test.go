@@ -1,0 +1,98 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// gate is a way to the API server on which some requests can be held up.
+type gate struct {
+	// kubeconfig leads through the gate.
+	kubeconfig string
+	// arrived is closed when the first request stands before the gate.
+	arrived <-chan struct{}
+	// open lets the requests pass. It may be called again.
+	open func()
+}
+
+// newGate holds up the requests that stops picks.
+func newGate(t *testing.T, stops func(*http.Request) bool) *gate {
+	t.Helper()
+	arrived, opened := make(chan struct{}), make(chan struct{})
+	arrive := sync.OnceFunc(func() { close(arrived) })
+	g := &gate{arrived: arrived, open: sync.OnceFunc(func() { close(opened) })}
+
+	proxy := proxyToAPIServer(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if stops(r) {
+			arrive()
+			select {
+			case <-opened:
+			case <-r.Context().Done():
+			}
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(g.open)
+	g.kubeconfig = kubeconfigFor(t, server.URL)
+	return g
+}
+
+// proxyToAPIServer passes requests on, as the user who runs the tests.
+func proxyToAPIServer(t *testing.T) http.Handler {
+	t.Helper()
+	transport, err := rest.TransportFor(cluster.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := url.Parse(cluster.config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport:     transport,
+		FlushInterval: -1, // watches
+		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
+	}
+}
+
+// kubeconfigFor writes a kubeconfig for a server without credentials.
+func kubeconfigFor(t *testing.T, server string) string {
+	t.Helper()
+	config := clientcmdapi.NewConfig()
+	config.Clusters["it"] = &clientcmdapi.Cluster{Server: server}
+	config.Contexts["it"] = &clientcmdapi.Context{Cluster: "it"}
+	config.CurrentContext = "it"
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,87 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/watch"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
+	typedinformers "example.com/sample-controller/pkg/generated/informers/externalversions/samplecontroller/v1alpha1"
+)
+
+// seen is what an informer's handler was told.
+type seen struct {
+	event    watch.EventType
+	name     string
+	replicas int32
+}
+
+func TestTheInformerAndListerFollowFoos(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	ns.createFoo(t, newFoo("first", withReplicas(1)))
+
+	factory := fooinformers.NewSharedInformerFactoryWithOptions(cluster.foos, 0, fooinformers.WithNamespace(ns.name))
+	foos := factory.Samplecontroller().V1alpha1().Foos()
+	lister := foos.Lister().Foos(ns.name)
+	told := make(chan seen, 16)
+	tell := func(event watch.EventType, foo *samplev1alpha1.Foo) {
+		told <- seen{event, foo.Name, *foo.Spec.Replicas}
+	}
+	if _, err := foos.TypedInformer().AddTypedEventHandler(typedinformers.FooHandlerFuncs{
+		AddFunc:    func(foo *samplev1alpha1.Foo) { tell(watch.Added, foo) },
+		UpdateFunc: func(_, foo *samplev1alpha1.Foo) { tell(watch.Modified, foo) },
+		DeleteFunc: func(deleted typedinformers.DeletedFoo) { tell(watch.Deleted, deleted.OptionalObj) },
+	}); err != nil {
+		t.Fatal(err)
+	}
+	factory.StartWithContext(t.Context())
+	t.Cleanup(factory.Shutdown) // by then the context is done
+
+	expectTold(t, told, seen{watch.Added, "first", 1})
+	ns.createFoo(t, newFoo("second", withReplicas(2)))
+	expectTold(t, told, seen{watch.Added, "second", 2})
+	mergePatch(t, ns.foos(), "second", `{"spec":{"replicas":3}}`)
+	expectTold(t, told, seen{watch.Modified, "second", 3})
+	if got, err := lister.Get("second"); err != nil || *got.Spec.Replicas != 3 {
+		t.Errorf("The lister gets %v (%v), want 3 replicas", got, err)
+	}
+	if all, err := lister.List(labels.Everything()); err != nil || len(all) != 2 {
+		t.Errorf("The lister lists %d Foos (%v), want 2", len(all), err)
+	}
+	if err := ns.foos().Delete(t.Context(), "first", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	expectTold(t, told, seen{watch.Deleted, "first", 1})
+	if got, err := lister.Get("first"); !apierrors.IsNotFound(err) {
+		t.Errorf("The lister still gets %v (%v), want NotFound", got, err)
+	}
+}
+
+func expectTold(t *testing.T, told <-chan seen, want seen) {
+	t.Helper()
+	if got := receive(t, told); got != want {
+		t.Errorf("The handler was told %v, want %v", got, want)
+	}
+}

@@ -1,0 +1,115 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/restmapper"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+func TestKubectlGetShowsFoosWell(t *testing.T) {
+	t.Parallel()
+	needsOurDefinition(t)
+	ns := newNamespace(t)
+	ns.startController(t)
+	checkAll(t, ns, []scenario{
+		{"with columns for the Deployment, the numbers and the condition", checkColumns},
+		{"and leaves Desired empty where the Foo leaves replicas out", checkEmptyColumn},
+		{"under the short name fo", checkShortName},
+		{"among all", checkCategory},
+		{"on a terminal", checkKubectlGet},
+	})
+}
+
+// row returns the server's row for a Foo, by the name of the column.
+func row(t *testing.T, table *metav1.Table) map[string]any {
+	t.Helper()
+	if len(table.Rows) != 1 {
+		t.Fatalf("%d rows, want 1", len(table.Rows))
+	}
+	cells := map[string]any{}
+	for i, column := range table.ColumnDefinitions {
+		cells[column.Name] = table.Rows[0].Cells[i]
+	}
+	return cells
+}
+
+func checkColumns(t *testing.T, ns *namespace) {
+	ns.createReadyFoo(t, newFoo("columns", withDeployment("columns-web"), withReplicas(2)))
+	table := tableOf(t, ns, "columns")
+
+	var names []string
+	for _, column := range table.ColumnDefinitions {
+		names = append(names, column.Name)
+	}
+	if want := []string{"Name", "Deployment", "Desired", "Available", "Ready", "Reason", "Age"}; !slices.Equal(names, want) {
+		t.Errorf("The columns are %v, want %v", names, want)
+	}
+	got := row(t, table)
+	for column, want := range map[string]any{
+		"Name": "columns", "Deployment": "columns-web", "Desired": 2.0, "Available": 2.0, "Ready": "True", "Reason": "Available",
+	} {
+		if got[column] != want {
+			t.Errorf("Column %s shows %v, want %v", column, got[column], want)
+		}
+	}
+}
+
+func checkEmptyColumn(t *testing.T, ns *namespace) {
+	ns.createReadyFoo(t, newFoo("empty-column"))
+	got := row(t, tableOf(t, ns, "empty-column"))
+	if got["Desired"] != nil || got["Available"] != 1.0 {
+		t.Errorf("Desired shows %v and Available %v, want nothing and 1", got["Desired"], got["Available"])
+	}
+}
+
+func checkShortName(t *testing.T, _ *namespace) {
+	discovery := memory.NewMemCacheClient(cluster.kube.Discovery())
+	mapper := restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(discovery), discovery, nil)
+	got, err := mapper.ResourceFor(schema.GroupVersionResource{Resource: "fo"})
+	if want := samplev1alpha1.SchemeGroupVersion.WithResource("foos"); err != nil || got != want {
+		t.Errorf("fo means %v (%v), want %v", got, err, want)
+	}
+}
+
+func checkCategory(t *testing.T, _ *namespace) {
+	got, _ := restmapper.NewDiscoveryCategoryExpander(cluster.kube.Discovery()).Expand("all")
+	if !slices.Contains(got, foosResource) {
+		t.Errorf("The category all has %v, want %v among it", got, foosResource)
+	}
+}
+
+func checkKubectlGet(t *testing.T, ns *namespace) {
+	ns.createReadyFoo(t, newFoo("terminal", withReplicas(2)))
+	lines := strings.Split(ns.kubectl(t, "get", "fo", "terminal"), "\n")
+	for i, want := range []string{"NAME DEPLOYMENT DESIRED AVAILABLE READY REASON AGE", "terminal terminal 2 2 True Available"} {
+		if got := strings.Join(strings.Fields(lines[i]), " "); !strings.HasPrefix(got, want) {
+			t.Errorf("Line %d is %q, want %q", i+1, got, want)
+		}
+	}
+	if all := ns.kubectl(t, "get", "all"); !strings.Contains(all, "foo.samplecontroller.k8s.io/terminal") {
+		t.Errorf("kubectl get all does not show the Foo:\n%s", all)
+	}
+}

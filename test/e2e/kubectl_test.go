@@ -1,0 +1,66 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// kubectl runs kubectl in the namespace and returns what it prints; the test
+// fails if kubectl does.
+func (ns *namespace) kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	command := kubectlCommand(t, append([]string{"--namespace=" + ns.name}, args...))
+	out, err := command.Output()
+	if err != nil {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			t.Fatalf("%v: %v\n%s%s", command.Args, err, out, exit.Stderr)
+		}
+		t.Fatalf("%v: %v", command.Args, err)
+	}
+	return string(out)
+}
+
+// kubectlCommand returns a kubectl to run: devcluster's, or the one on PATH.
+// Where there is none the test is skipped.
+func kubectlCommand(t *testing.T, args []string) *exec.Cmd {
+	t.Helper()
+	program := "kubectl"
+	if devcluster := os.Getenv("DEVCLUSTER_BIN"); devcluster != "" {
+		program = devcluster
+		args = append([]string{"kubectl"}, args...)
+	} else if _, err := exec.LookPath(program); err != nil {
+		t.Skip("no kubectl: DEVCLUSTER_BIN is not set and there is none on PATH")
+	}
+	command := exec.CommandContext(t.Context(), program, args...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+cluster.kubeconfig)
+	return command
+}
+
+// needsDevclusterProgram skips a test that starts a cluster of its own where
+// there is no program to start one, and returns that program's path.
+func needsDevclusterProgram(t *testing.T) string {
+	t.Helper()
+	program := os.Getenv("DEVCLUSTER_BIN")
+	if program == "" {
+		t.Skip("DEVCLUSTER_BIN is not set, and this test needs a cluster of its own")
+	}
+	return program
+}

@@ -1,0 +1,107 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	typedfoo "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
+)
+
+// runLabel marks all namespaces of a run.
+const runLabel = "e2e.samplecontroller.k8s.io/run"
+
+// namespace is a test's own place in the cluster.
+type namespace struct {
+	name string
+}
+
+// newNamespace makes a namespace that is deleted when the test ends. If the
+// test has failed, what is in it is shown first.
+func newNamespace(t *testing.T) *namespace {
+	t.Helper()
+	created, err := cluster.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "foo-e2e-",
+		Labels:       map[string]string{runLabel: cluster.run},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatalf("Creating a namespace: %v", err)
+	}
+	ns := &namespace{name: created.Name}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		if t.Failed() {
+			ns.showContent(ctx, t)
+		}
+		// The end of the run waits until it is gone.
+		if err := cluster.kube.CoreV1().Namespaces().Delete(ctx, ns.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			t.Errorf("Deleting namespace %s: %v", ns.name, err)
+		}
+	})
+	return ns
+}
+
+func (ns *namespace) foos() typedfoo.FooInterface {
+	return cluster.foos.SamplecontrollerV1alpha1().Foos(ns.name)
+}
+
+func (ns *namespace) deployments() typedappsv1.DeploymentInterface {
+	return cluster.kube.AppsV1().Deployments(ns.name)
+}
+
+func (ns *namespace) replicaSets() typedappsv1.ReplicaSetInterface {
+	return cluster.kube.AppsV1().ReplicaSets(ns.name)
+}
+
+func (ns *namespace) pods() typedcorev1.PodInterface {
+	return cluster.kube.CoreV1().Pods(ns.name)
+}
+
+func (ns *namespace) events() typedcorev1.EventInterface {
+	return cluster.kube.CoreV1().Events(ns.name)
+}
+
+// showContent prints what a failure in the namespace may come from.
+func (ns *namespace) showContent(ctx context.Context, t *testing.T) {
+	if foos, err := ns.foos().List(ctx, metav1.ListOptions{}); err == nil {
+		t.Logf("Foos in %s:\n%s", ns.name, show(foos))
+	}
+	if deployments, err := ns.deployments().List(ctx, metav1.ListOptions{}); err == nil {
+		t.Logf("Deployments in %s:\n%s", ns.name, show(deployments))
+	}
+	events, err := ns.events().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return
+	}
+	var lines strings.Builder
+	for i := range events.Items {
+		event := &events.Items[i]
+		fmt.Fprintf(&lines, "  %s %s %s/%s: %s\n", event.Type, event.Reason, event.InvolvedObject.Kind, event.InvolvedObject.Name, event.Message)
+	}
+	t.Logf("Events in %s:\n%s", ns.name, lines.String())
+}

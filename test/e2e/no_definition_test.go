@@ -1,0 +1,83 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// The cluster under test has the definition, so this test starts another: an
+// API server and etcd are enough.
+func TestAMissingDefinitionIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	kubeconfig := startBareCluster(t, needsDevclusterProgram(t))
+	p := startController(t, "-kubeconfig="+kubeconfig)
+	p.awaitLog(t, "CustomResourceDefinition foos.samplecontroller.k8s.io is not installed", 1)
+	p.awaitLog(t, "kubectl apply -f artifacts/crd", 1)
+
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	definition, err := readObject(filepath.Join(moduleRoot, definitionFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := definitions(client).Create(t.Context(), definition, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	p.awaitLog(t, "Starting workers", 1)
+	if got := p.log.count("is not installed"); got != 1 {
+		t.Errorf("It said %d times that the definition is missing, want once", got)
+	}
+	p.stop(t)
+}
+
+func TestAControllerThatWaitsForTheDefinitionCanBeStopped(t *testing.T) {
+	t.Parallel()
+	p := startController(t, "-kubeconfig="+startBareCluster(t, needsDevclusterProgram(t)))
+	p.awaitLog(t, "is not installed", 1)
+	p.stop(t)
+}
+
+// startBareCluster starts an API server that lasts until the test ends, and
+// returns its kubeconfig.
+func startBareCluster(t *testing.T, devcluster string) string {
+	t.Helper()
+	folder := t.TempDir()
+	kubeconfig := filepath.Join(folder, "kubeconfig")
+	p := startProcess(t, exec.CommandContext(cluster.ctx, devcluster, "up",
+		"-data-dir="+filepath.Join(folder, "data"), "-kubeconfig="+kubeconfig,
+		"-without=kube-controller-manager,kube-scheduler,kwok"))
+	t.Cleanup(func() {
+		p.signal(t, syscall.SIGTERM)
+		p.exitCode(t)
+	})
+	p.awaitLog(t, "Kubernetes is up", 1)
+	return kubeconfig
+}

@@ -1,0 +1,201 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// newFoo returns a Foo whose Deployment has its own name.
+func newFoo(name string, options ...func(*samplev1alpha1.Foo)) *samplev1alpha1.Foo {
+	foo := &samplev1alpha1.Foo{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       samplev1alpha1.FooSpec{DeploymentName: name},
+	}
+	for _, option := range options {
+		option(foo)
+	}
+	return foo
+}
+
+func withReplicas(replicas int32) func(*samplev1alpha1.Foo) {
+	return func(foo *samplev1alpha1.Foo) { foo.Spec.Replicas = &replicas }
+}
+
+func withDeployment(name string) func(*samplev1alpha1.Foo) {
+	return func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName = name }
+}
+
+// createFoo creates a Foo.
+func (ns *namespace) createFoo(t *testing.T, foo *samplev1alpha1.Foo) *samplev1alpha1.Foo {
+	t.Helper()
+	created, err := ns.foos().Create(t.Context(), foo, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatalf("Creating Foo %s: %v", foo.Name, err)
+	}
+	return created
+}
+
+// createReadyFoo creates a Foo and waits until its Pods are available.
+func (ns *namespace) createReadyFoo(t *testing.T, foo *samplev1alpha1.Foo) *samplev1alpha1.Foo {
+	t.Helper()
+	ns.createFoo(t, foo)
+	return ns.awaitReady(t, foo.Name)
+}
+
+// awaitReady waits until a Foo reports, of its newest spec, that it is ready.
+func (ns *namespace) awaitReady(t *testing.T, name string) *samplev1alpha1.Foo {
+	t.Helper()
+	return awaitOne(t, "Foo "+name+" is ready", ns.foos(), name, isReady)
+}
+
+func isReady(foo *samplev1alpha1.Foo) error {
+	return hasReady(foo, metav1.ConditionTrue, samplev1alpha1.ReasonAvailable)
+}
+
+// hasReady objects unless a Foo's condition Ready is as given, and about its
+// newest spec.
+func hasReady(foo *samplev1alpha1.Foo, status metav1.ConditionStatus, reason string) error {
+	ready := readyOf(foo)
+	if ready.Status != status || ready.Reason != reason {
+		return fmt.Errorf("condition Ready is %q, reason %q, want %q, %q", ready.Status, ready.Reason, status, reason)
+	}
+	if foo.Status.ObservedGeneration != foo.Generation || ready.ObservedGeneration != foo.Generation {
+		return fmt.Errorf("the status is about generation %d, its condition about %d, the Foo's is %d",
+			foo.Status.ObservedGeneration, ready.ObservedGeneration, foo.Generation)
+	}
+	return nil
+}
+
+// readyOf returns a Foo's condition Ready; an empty one if it has none.
+func readyOf(foo *samplev1alpha1.Foo) metav1.Condition {
+	if ready := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionReady); ready != nil {
+		return *ready
+	}
+	return metav1.Condition{}
+}
+
+// awaitReplicas waits until a Foo's Deployment asks for a number of Pods and
+// the Foo reports them available.
+func (ns *namespace) awaitReplicas(t *testing.T, name string, want int32) {
+	t.Helper()
+	awaitOne(t, fmt.Sprintf("Deployment %s asks for %d Pods", name, want), ns.deployments(), name,
+		func(d *appsv1.Deployment) error { return asksFor(d, want) })
+	awaitOne(t, fmt.Sprintf("Foo %s reports %d Pods", name, want), ns.foos(), name, func(foo *samplev1alpha1.Foo) error {
+		if got := foo.Status.AvailableReplicas; got != want {
+			return fmt.Errorf("status.availableReplicas is %d, want %d", got, want)
+		}
+		return isReady(foo)
+	})
+}
+
+func asksFor(deployment *appsv1.Deployment, want int32) error {
+	if got := *deployment.Spec.Replicas; got != want {
+		return fmt.Errorf("spec.replicas is %d, want %d", got, want)
+	}
+	return nil
+}
+
+// passOnce returns when the controller has synced all that it was told of
+// before the call: a new Foo, queued behind that, has become ready. It is how
+// a test knows that the controller had the chance to do something wrong.
+func (ns *namespace) passOnce(t *testing.T) {
+	t.Helper()
+	marker, err := ns.foos().Create(t.Context(), &samplev1alpha1.Foo{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "marker-"},
+		Spec:       samplev1alpha1.FooSpec{DeploymentName: "marker-" + rand.String(8)},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatalf("Creating a Foo to wait for: %v", err)
+	}
+	ns.awaitReady(t, marker.Name)
+}
+
+func (ns *namespace) getFoo(t *testing.T, name string) *samplev1alpha1.Foo {
+	t.Helper()
+	return get(t, ns.foos(), name)
+}
+
+func (ns *namespace) getDeployment(t *testing.T, name string) *appsv1.Deployment {
+	t.Helper()
+	return get(t, ns.deployments(), name)
+}
+
+// get reads an object that has to be there.
+func get[T any](t *testing.T, client interface {
+	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
+}, name string) T {
+	t.Helper()
+	object, err := client.Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatalf("Reading %s: %v", name, err)
+	}
+	return object
+}
+
+// mergePatch sends a JSON merge patch.
+func mergePatch[T any](t *testing.T, client interface {
+	Patch(ctx context.Context, name string, kind types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (T, error)
+}, name, patch string) T {
+	t.Helper()
+	return patchAs(t, client, name, types.MergePatchType, patch)
+}
+
+// patchAs sends a patch of a kind.
+func patchAs[T any](t *testing.T, client interface {
+	Patch(ctx context.Context, name string, kind types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (T, error)
+}, name string, kind types.PatchType, patch string) T {
+	t.Helper()
+	object, err := client.Patch(t.Context(), name, kind, []byte(patch), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatalf("Patching %s with %s: %v", name, patch, err)
+	}
+	return object
+}
+
+// isControlled objects unless the Foo is the Deployment's controller.
+func isControlled(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) error {
+	if !metav1.IsControlledBy(deployment, foo) {
+		return fmt.Errorf("its owners are %v, want Foo %s (%s) as the controller", deployment.OwnerReferences, foo.Name, foo.UID)
+	}
+	return nil
+}
+
+// podReady objects unless a Pod is bound to a node and ready.
+func podReady(pod *corev1.Pod) error {
+	if pod.Spec.NodeName == "" {
+		return errors.New("it is not bound to a node")
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+			return nil
+		}
+	}
+	return fmt.Errorf("Pod %s is not ready", pod.Name)
+}

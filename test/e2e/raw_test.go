@@ -1,0 +1,81 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// rawFoos is a client that sends whatever it is given, also what our types
+// can't hold.
+func (ns *namespace) rawFoos() dynamic.ResourceInterface {
+	return cluster.dynamic.Resource(samplev1alpha1.SchemeGroupVersion.WithResource("foos")).Namespace(ns.name)
+}
+
+// rawFoo returns a Foo with what a user has written below its metadata.
+func rawFoo(t *testing.T, name, text string) *unstructured.Unstructured {
+	t.Helper()
+	foo := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &foo.Object); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	if foo.Object == nil {
+		foo.Object = map[string]any{}
+	}
+	foo.SetAPIVersion(samplev1alpha1.SchemeGroupVersion.String())
+	foo.SetKind("Foo")
+	foo.SetName(name)
+	return foo
+}
+
+// podNames returns the names of a Foo's Pods.
+func podNames(t *testing.T, ns *namespace, foo string) []string {
+	t.Helper()
+	pods, err := ns.pods().List(t.Context(), podsOf(foo))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for i := range pods.Items {
+		names = append(names, pods.Items[i].Name)
+	}
+	return names
+}
+
+// tableOf asks for Foos as kubectl get does: as a table made by the server.
+func tableOf(t *testing.T, ns *namespace, foo string) *metav1.Table {
+	t.Helper()
+	table := &metav1.Table{}
+	text, err := cluster.foos.SamplecontrollerV1alpha1().RESTClient().Get().
+		Namespace(ns.name).Resource("foos").Name(foo).
+		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").
+		Do(t.Context()).Raw()
+	if err == nil {
+		err = yaml.Unmarshal(text, table)
+	}
+	if err != nil {
+		t.Fatalf("Asking for a table: %v", err)
+	}
+	return table
+}

@@ -1,0 +1,106 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+func TestAFooReportsHowItStands(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	ns.startController(t)
+	checkAll(t, ns, []scenario{
+		{"the status counts the Pods and names the generation that it is about", checkStatusNumbers},
+		{"a change that is no transition leaves lastTransitionTime alone", checkTransitionTime},
+		{"one event tells of each transition", checkEvents},
+		{"kubectl wait sees the condition Ready", checkKubectlWait},
+	})
+}
+
+func checkStatusNumbers(t *testing.T, ns *namespace) {
+	first := ns.createReadyFoo(t, newFoo("numbers", withReplicas(2)))
+	if got := first.Status; got.AvailableReplicas != 2 || got.Replicas != 2 || got.Selector != "app=nginx,controller=numbers" {
+		t.Errorf("The status is %+v, want 2 available of 2, and the Pods' selector", got)
+	}
+	mergePatch(t, ns.foos(), "numbers", `{"spec":{"replicas":3}}`)
+	second := ns.awaitReady(t, "numbers")
+	if got := second.Status; got.AvailableReplicas != 3 || got.ObservedGeneration <= first.Status.ObservedGeneration {
+		t.Errorf("The status is %+v, want 3 available, and a generation above %d", got, first.Status.ObservedGeneration)
+	}
+}
+
+func checkTransitionTime(t *testing.T, ns *namespace) {
+	before := ns.createReadyFoo(t, newFoo("transition"))
+	// One Pod is what the Deployment runs already: only the generation moves on.
+	mergePatch(t, ns.foos(), "transition", `{"spec":{"replicas":1}}`)
+	after := ns.awaitReady(t, "transition")
+	if after.Status.ObservedGeneration == before.Status.ObservedGeneration {
+		t.Error("The generation has not moved on, so this test shows nothing")
+	}
+	if was, is := readyOf(before).LastTransitionTime, readyOf(after).LastTransitionTime; !was.Equal(&is) || was.IsZero() {
+		t.Errorf("lastTransitionTime went from %v to %v without a transition", was, is)
+	}
+}
+
+func checkEvents(t *testing.T, ns *namespace) {
+	ns.createReadyFoo(t, newFoo("events"))
+	awaitEvent(t, ns, "events", corev1.EventTypeNormal, samplev1alpha1.ReasonAvailable)
+	ns.passOnce(t)
+	events, err := ns.events().List(t.Context(), eventsOf("events"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range events.Items {
+		if event := &events.Items[i]; event.Reason == samplev1alpha1.ReasonAvailable && event.Count > 1 {
+			t.Errorf("Event %s came %d times, want once", event.Reason, event.Count)
+		}
+	}
+}
+
+// eventsOf selects the events about a Foo.
+func eventsOf(foo string) metav1.ListOptions {
+	return metav1.ListOptions{FieldSelector: fields.Set{"involvedObject.kind": "Foo", "involvedObject.name": foo}.String()}
+}
+
+// awaitEvent waits for an event about a Foo.
+func awaitEvent(t *testing.T, ns *namespace, foo, kind, reason string) {
+	t.Helper()
+	awaitList(t, fmt.Sprintf("event %s about Foo %s", reason, foo), ns.events(), eventsOf(foo), func(events *corev1.EventList) error {
+		for i := range events.Items {
+			if event := &events.Items[i]; event.Type == kind && event.Reason == reason {
+				return nil
+			}
+		}
+		return errNone
+	})
+}
+
+func checkKubectlWait(t *testing.T, ns *namespace) {
+	ns.createFoo(t, newFoo("kubectl-wait", withReplicas(2)))
+	ns.kubectl(t, "wait", "foo/kubectl-wait", "--for=condition=Ready", "--timeout="+cluster.patience().String())
+	if err := isReady(ns.getFoo(t, "kubectl-wait")); err != nil {
+		t.Error(err)
+	}
+}

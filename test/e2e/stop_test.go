@@ -1,0 +1,80 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// stopping is what the controller prints when it has been told to stop.
+const stopping = "Stopping: waiting for the syncs under way"
+
+func TestAStoppedControllerFirstFinishesWhatItHasBegun(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	p, gate := startHeldUp(t, ns)
+	p.signal(t, syscall.SIGTERM)
+	p.awaitLog(t, stopping, 1)
+	if p.hasEnded() {
+		t.Fatal("It has ended, but its write is still under way")
+	}
+
+	gate.open()
+	if code := p.exitCode(t); code != 0 {
+		t.Errorf("The exit code is %d, want 0", code)
+	}
+	if _, err := ns.deployments().Get(t.Context(), "slow", metav1.GetOptions{}); err != nil {
+		t.Errorf("The write under way was not finished: %v", err)
+	}
+	if got := ns.getFoo(t, "slow"); got.Status.ObservedGeneration != got.Generation {
+		t.Error("The sync under way was not finished: its status is missing")
+	}
+}
+
+func TestASecondSignalEndsTheControllerAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		t.Run(signal.String(), func(t *testing.T) {
+			t.Parallel()
+			p, _ := startHeldUp(t, newNamespace(t))
+			p.signal(t, signal)
+			p.awaitLog(t, stopping, 1)
+			p.signal(t, signal)
+			// The gate stays shut: it can't have waited for the write.
+			if code := p.exitCode(t); code != 1 {
+				t.Errorf("The exit code is %d, want 1", code)
+			}
+		})
+	}
+}
+
+// startHeldUp returns a controller whose first write is held up by a gate.
+func startHeldUp(t *testing.T, ns *namespace) (*process, *gate) {
+	t.Helper()
+	gate := newGate(t, func(r *http.Request) bool {
+		return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/deployments")
+	})
+	p := startController(t, "-kubeconfig="+gate.kubeconfig, "-namespace="+ns.name)
+	ns.createFoo(t, newFoo("slow"))
+	receive(t, gate.arrived)
+	return p, gate
+}

@@ -1,0 +1,72 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// thirdparty is a module of its own: it depends on upstream's.
+const thirdparty = "../thirdparty"
+
+func TestAThirdPartysClientWorksUnchanged(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("THIRDPARTY") != "1" {
+		t.Skip("THIRDPARTY=1 is not set: this test downloads and builds upstream's module")
+	}
+	ns := newNamespace(t)
+	ns.startController(t)
+	checkAll(t, ns, []scenario{
+		{"a program compiled against upstream's clientset, informer and lister", checkThirdPartyProgram},
+		{"upstream's example-foo.yaml", checkUpstreamExample},
+	})
+}
+
+func checkThirdPartyProgram(t *testing.T, ns *namespace) {
+	program := filepath.Join(t.TempDir(), "thirdparty")
+	goCommand(t, "build", "-o", program, ".")
+	command := exec.CommandContext(t.Context(), program,
+		"-kubeconfig="+cluster.kubeconfig, "-namespace="+ns.name, "-timeout="+cluster.patience().String())
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Errorf("The program fails: %v\n%s", err, out)
+	}
+	awaitGone(t, ns.deployments(), "third-party")
+}
+
+func checkUpstreamExample(t *testing.T, ns *namespace) {
+	goCommand(t, "mod", "download", "k8s.io/sample-controller")
+	upstream := strings.TrimSpace(goCommand(t, "list", "-m", "-f", "{{.Dir}}", "k8s.io/sample-controller"))
+	ns.applyExample(t, filepath.Join(upstream, "artifacts/examples/example-foo.yaml"))
+}
+
+// goCommand runs the go command in the third party's module and returns what
+// it prints.
+func goCommand(t *testing.T, args ...string) string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "go", args...)
+	command.Dir = thirdparty
+	command.Stderr = os.Stderr
+	out, err := command.Output()
+	if err != nil {
+		t.Fatalf("%v: %v", command.Args, err)
+	}
+	return string(out)
+}

@@ -1,0 +1,79 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// tidyUp removes what the run has made and waits until it is gone. What is
+// left after that is named in the error.
+func (c *testCluster) tidyUp() error {
+	ctx, cancel := context.WithTimeout(context.Background(), c.patience())
+	defer cancel()
+	err := c.removeNamespaces(ctx)
+	if c.definition == definitionInstalled {
+		err = errors.Join(err, c.removeDefinition(ctx))
+	}
+	return err
+}
+
+func (c *testCluster) removeNamespaces(ctx context.Context) error {
+	client := c.kube.CoreV1().Namespaces()
+	ours := metav1.ListOptions{LabelSelector: runLabel + "=" + c.run}
+	left, err := client.List(ctx, ours)
+	if err != nil {
+		return fmt.Errorf("looking for namespaces to delete: %w", err)
+	}
+	for i := range left.Items {
+		if left.Items[i].DeletionTimestamp != nil {
+			continue
+		}
+		if err := client.Delete(ctx, left.Items[i].Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("deleting namespace %s: %w", left.Items[i].Name, err)
+		}
+	}
+	_, err = untilList(ctx, client, ours, func(list *corev1.NamespaceList) error {
+		if len(list.Items) > 0 {
+			return fmt.Errorf("%d namespaces are left, among them %s: see kubectl get namespaces -l %s",
+				len(list.Items), list.Items[0].Name, ours.LabelSelector)
+		}
+		return nil
+	})
+	return err
+}
+
+func (c *testCluster) removeDefinition(ctx context.Context) error {
+	client := definitions(c.dynamic)
+	if err := client.Delete(ctx, definitionName, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("removing the CustomResourceDefinition that this run has installed: %w", err)
+	}
+	_, err := untilList(ctx, client, named(definitionName), func(list *unstructured.UnstructuredList) error {
+		if len(list.Items) > 0 {
+			return fmt.Errorf("CustomResourceDefinition %s is not gone yet", definitionName)
+		}
+		return nil
+	})
+	return err
+}

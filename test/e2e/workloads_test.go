@@ -1,0 +1,78 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// pauseImage is a small one that runs and does nothing.
+const pauseImage = "registry.k8s.io/pause:3.10"
+
+// labelsOf are the labels of the Pods of a workload that a test makes.
+func labelsOf(name string) map[string]string {
+	return map[string]string{"workload": name}
+}
+
+func selectorOf(name string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: labelsOf(name)}
+}
+
+// ofWorkload selects what belongs to a workload.
+func ofWorkload(name string) metav1.ListOptions {
+	return metav1.ListOptions{LabelSelector: "workload=" + name}
+}
+
+// templateOf is a Pod that runs and does nothing.
+func templateOf(name string) corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: labelsOf(name)},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "pause", Image: pauseImage}}},
+	}
+}
+
+// createDeployment creates a Deployment that no Foo has to do with.
+func (ns *namespace) createDeployment(t *testing.T, name string, replicas int32) *appsv1.Deployment {
+	t.Helper()
+	created, err := ns.deployments().Create(t.Context(), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labelsOf(name)},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &replicas,
+			Selector: selectorOf(name),
+			Template: templateOf(name),
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatalf("Creating Deployment %s: %v", name, err)
+	}
+	return created
+}
+
+// containerNamed returns a container of a Deployment; an empty one if there is
+// none of that name.
+func containerNamed(deployment *appsv1.Deployment, name string) corev1.Container {
+	for _, container := range deployment.Spec.Template.Spec.Containers {
+		if container.Name == name {
+			return container
+		}
+	}
+	return corev1.Container{}
+}

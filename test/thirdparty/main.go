@@ -1,0 +1,156 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Command thirdparty is a client as others have written it: compiled against
+// upstream's types, clientset, informer and lister, and nothing of this
+// project. It takes a Foo through its life and exits 0 if all went well.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	clientset "k8s.io/sample-controller/pkg/generated/clientset/versioned"
+	typed "k8s.io/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
+	informers "k8s.io/sample-controller/pkg/generated/informers/externalversions"
+	listers "k8s.io/sample-controller/pkg/generated/listers/samplecontroller/v1alpha1"
+)
+
+const name = "third-party"
+
+func main() {
+	kubeconfig := flag.String("kubeconfig", "", "path of a kubeconfig")
+	namespace := flag.String("namespace", "default", "namespace to make the Foo in; a controller has to look after it")
+	timeout := flag.Duration("timeout", time.Minute, "time that all of it may take")
+	flag.Parse()
+	if err := run(*kubeconfig, *namespace, *timeout); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(kubeconfig, namespace string, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return err
+	}
+	client, err := clientset.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	w, err := startWatcher(ctx, client, namespace)
+	if err != nil {
+		return err
+	}
+	return live(ctx, client.SamplecontrollerV1alpha1().Foos(namespace), w)
+}
+
+// live takes a Foo from its creation to its deletion.
+func live(ctx context.Context, foos typed.FooInterface, w *watcher) error {
+	one, three := int32(1), int32(3)
+	_, err := foos.Create(ctx, &v1alpha1.Foo{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1alpha1.FooSpec{DeploymentName: name, Replicas: &one},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("creating: %w", err)
+	}
+	if err := w.until(ctx, "1 Pod is available", available(1)); err != nil {
+		return err
+	}
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		foo, err := foos.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		foo.Spec.Replicas = &three
+		_, err = foos.Update(ctx, foo, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("updating: %w", err)
+	}
+	if err := w.until(ctx, "3 Pods are available", available(3)); err != nil {
+		return err
+	}
+	if err := foos.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+		return fmt.Errorf("deleting: %w", err)
+	}
+	return w.until(ctx, "the Foo is gone", func(foo *v1alpha1.Foo) bool { return foo == nil })
+}
+
+func available(want int32) func(*v1alpha1.Foo) bool {
+	return func(foo *v1alpha1.Foo) bool { return foo != nil && foo.Status.AvailableReplicas == want }
+}
+
+// watcher sees the Foo through an informer and a lister.
+type watcher struct {
+	lister  listers.FooNamespaceLister
+	changed chan struct{}
+}
+
+func startWatcher(ctx context.Context, client clientset.Interface, namespace string) (*watcher, error) {
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace))
+	foos := factory.Samplecontroller().V1alpha1().Foos()
+	w := &watcher{lister: foos.Lister().Foos(namespace), changed: make(chan struct{}, 1)}
+	tell := func(any) {
+		select {
+		case w.changed <- struct{}{}:
+		default: // one is waiting to be read already
+		}
+	}
+	_, err := foos.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    tell,
+		UpdateFunc: func(_, object any) { tell(object) },
+		DeleteFunc: tell,
+	})
+	if err != nil {
+		return nil, err
+	}
+	factory.Start(ctx.Done())
+	if !cache.WaitForCacheSync(ctx.Done(), foos.Informer().HasSynced) {
+		return nil, fmt.Errorf("listing the Foos of %s: %w", namespace, ctx.Err())
+	}
+	return w, nil
+}
+
+// until waits until the Foo, nil if there is none, is as wanted.
+func (w *watcher) until(ctx context.Context, what string, wanted func(*v1alpha1.Foo) bool) error {
+	for {
+		foo, err := w.lister.Get(name)
+		if err != nil {
+			foo = nil
+		}
+		if wanted(foo) {
+			fmt.Println(what)
+			return nil
+		}
+		select {
+		case <-w.changed:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting until %s: %w; last seen: %v", what, ctx.Err(), foo)
+		}
+	}
+}
