@@ -54,10 +54,10 @@ func (c *checkout) with(t *testing.T) *checkout {
 	return &checkout{T: t, home: c.home, dir: c.dir}
 }
 
-// run calls a script of the checkout from the root folder, with nothing in GOPATH
-// but what the test's own run put into the shared module cache, and returns
-// what it printed and its exit code. It fails if the script leaves anything in
-// GOBIN, GOPATH/bin or the temporary folder.
+// run calls a script of the checkout from the root folder, with an empty GOPATH
+// (the module and build caches are shared, or it would take minutes), and
+// returns what it printed and its exit code. It fails if the script leaves
+// anything in GOBIN, GOPATH/bin or the temporary folder.
 func (c *checkout) run(script string) (output string, code int) {
 	c.Helper()
 	ctx, cancel := context.WithTimeout(c.Context(), 10*time.Minute)
@@ -198,15 +198,15 @@ func (c *checkout) write(file, text string) {
 	c.must(os.WriteFile(path, []byte(text), 0o644))
 }
 
-// replace changes the first old in file to new. That old is not there fails
-// the test: it would show nothing.
-func (c *checkout) replace(file, old, new string) {
+// replace changes the first from in file to the text to. It fails where from is
+// not there, for then the test would show nothing.
+func (c *checkout) replace(file, from, to string) {
 	c.Helper()
 	text := c.read(file)
-	if !strings.Contains(text, old) {
-		c.Fatalf("%s lacks %q: the test needs another change to make", file, old)
+	if !strings.Contains(text, from) {
+		c.Fatalf("%s lacks %q: the test needs another change to make", file, from)
 	}
-	c.write(file, strings.Replace(text, old, new, 1))
+	c.write(file, strings.Replace(text, from, to, 1))
 }
 
 func (c *checkout) remove(path string) {

@@ -101,7 +101,7 @@ func TestVerifyThenUpdate(t *testing.T) {
 func TestUpdateFailsLoudly(t *testing.T) {
 	const expected = "was expected and not made: is a marker"
 	for name, test := range map[string]struct {
-		file, old, new string
+		file, from, to string
 		want           string
 	}{
 		"syntax error": {
@@ -138,7 +138,7 @@ func TestUpdateFailsLoudly(t *testing.T) {
 			if test.file == "" {
 				c.remove("pkg/apis/samplecontroller")
 			} else {
-				c.replace(test.file, test.old, test.new)
+				c.replace(test.file, test.from, test.to)
 			}
 			before := c.snapshot()
 			out, code := c.run("hack/update-codegen.sh")

@@ -1,0 +1,113 @@
+# "make help" lists what there is. The checks themselves are in hack/check.sh.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+# One thing at a time: each uses all cores, and some share a cluster's ports.
+.NOTPARALLEL:
+
+# An exported KUBECONFIG names a cluster that somebody works with. Tests go there
+# only when make itself is told so: make test-e2e KUBECONFIG=...
+ifeq ($(origin KUBECONFIG),command line)
+export E2E_KUBECONFIG := $(KUBECONFIG)
+else
+unexport E2E_KUBECONFIG
+endif
+unexport KUBECONFIG
+
+# Passed to each go test, for example -v.
+export GO_TEST_FLAGS ?=
+# Passed to the demo, for example -exit.
+DEMO_FLAGS ?=
+
+check := @hack/check.sh
+
+.PHONY: help
+help: ## Show this list
+	@awk -F " *:[^#]*## " '/^##@ / { printf "\n%s:\n", substr($$0, 5) } \
+		/^[a-z0-9-]+ *:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
+
+##@ Build and see
+
+.PHONY: build
+build: bin/sample-controller bin/devcluster ## Build bin/sample-controller and bin/devcluster
+
+.PHONY: demo
+demo: build bin/demo ## Show a Foo become running Pods, in a cluster of its own (DEMO_FLAGS=-exit: end after that)
+	@bin/demo $(DEMO_FLAGS)
+
+.PHONY: clean
+clean: ## Remove what the build made
+	rm -rf bin _output
+
+##@ Change
+
+.PHONY: update-codegen
+update-codegen: ## Make everything that is generated from pkg/apis again
+	@hack/update-codegen.sh
+
+.PHONY: fmt
+fmt: bin/golangci-lint ## Format the hand-written Go code
+	@bin/golangci-lint fmt
+
+##@ Check
+
+.PHONY: test
+test: fmt-check tidy-check shellcheck verify-codegen test-unit build vet lint test-codegen test-devcluster test-e2e ## Check everything
+	@echo "All checks passed"
+
+.PHONY: fmt-check
+fmt-check: ## Check that the Go code is formatted
+	$(check) fmt
+
+.PHONY: tidy-check
+tidy-check: ## Check that each go.mod is tidy
+	$(check) tidy
+
+.PHONY: shellcheck
+shellcheck: ## Check the shell scripts, where shellcheck is installed
+	$(check) shellcheck
+
+.PHONY: verify-codegen
+verify-codegen: ## Check that the generated code is what pkg/apis makes
+	$(check) verify-codegen
+
+.PHONY: test-unit
+test-unit: ## Run the unit tests, with the race detector where there is a C compiler
+	$(check) unit
+
+.PHONY: vet
+vet: bin/devcluster ## Run go vet in each module
+	$(check) vet
+
+.PHONY: lint
+lint: bin/golangci-lint bin/devcluster ## Run golangci-lint in each module
+	$(check) lint
+
+.PHONY: test-codegen
+test-codegen: ## Test the scripts that generate code, on copies of the tree
+	$(check) codegen
+
+.PHONY: test-devcluster
+test-devcluster: bin/devcluster ## Test devcluster: real clusters, started and killed
+	$(check) devcluster
+
+.PHONY: test-e2e
+test-e2e: bin/devcluster ## Run the end-to-end tests on a devcluster, or on yours: make test-e2e KUBECONFIG=file
+	$(check) e2e
+
+# Programs are handed to the go command each time: it knows what is up to date.
+.PHONY: FORCE
+FORCE:
+
+bin/sample-controller: FORCE
+	@hack/build.sh . . $@
+
+bin/devcluster: FORCE
+	@hack/build.sh devcluster . $@
+
+bin/demo: FORCE
+	@hack/build.sh . ./hack/demo $@
+
+bin/golangci-lint: FORCE
+	@hack/build.sh hack/tools/lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint $@

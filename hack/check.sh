@@ -1,0 +1,174 @@
+#!/usr/bin/env bash
+
+# Copyright The Sample Controller Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+# Runs one of the checks below, and says at the end how it went and how long it took.
+#
+#   hack/check.sh NAME
+#
+# The Makefile calls it, with what the check needs already in bin/. GO_TEST_FLAGS goes to each go test.
+#
+# Everything is compiled with the flags of hack/build.sh, so that one build cache serves them all; only what runs
+# with the race detector is compiled a second time.
+
+set -o errexit -o nounset -o pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+root=$(pwd -P)
+export GOFLAGS="-trimpath -buildvcs=false" CGO_ENABLED=0 GOWORK=off
+read -r -a go_test_flags <<<"${GO_TEST_FLAGS:-}"
+
+# files ARGS... prints the tree's own files that find's ARGS choose, null-terminated.
+files() {
+  find . \( -path ./.git -o -path ./bin -o -path ./_output -o -path ./pkg/generated -o -name testdata \) -prune -o \
+    -type f "$@" -print0
+}
+
+# in_modules COMMAND... runs COMMAND in each module that has Go code, then fails if it failed in any.
+in_modules() {
+  local module failed=0
+  while IFS= read -r -d '' module; do
+    module=$(dirname "${module}")
+    if (cd "${module}" && go list ./... 2>&1) | grep -q '^go: warning: .* matched no packages'; then
+      continue
+    fi
+    echo "--- ${module}"
+    (cd "${module}" && "$@" </dev/null) || failed=1
+  done < <(files -name go.mod)
+  return "${failed}"
+}
+
+# go_test FLAGS PACKAGES... is go test with the user's flags.
+go_test() {
+  go test ${go_test_flags[@]+"${go_test_flags[@]}"} "$@"
+}
+
+# gofmt over what people write.
+check_fmt() {
+  local wrong
+  wrong=$(files -name '*.go' ! -name 'zz_generated.*' | xargs -0 gofmt -s -l)
+  if [[ -n "${wrong}" ]]; then
+    printf 'not as gofmt -s writes it (make fmt does it):\n%s\n' "${wrong}"
+    return 1
+  fi
+}
+
+# go.mod and go.sum name what is imported, and nothing else.
+check_tidy() {
+  local module failed=0
+  while IFS= read -r -d '' module; do
+    (cd "$(dirname "${module}")" && go mod tidy -diff) || failed=1
+  done < <(files -name go.mod)
+  if [[ "${failed}" -ne 0 ]]; then
+    echo "run go mod tidy in the modules above"
+  fi
+  return "${failed}"
+}
+
+check_vet() {
+  in_modules go vet ./...
+}
+
+check_lint() {
+  in_modules "${root}/bin/golangci-lint" run ./...
+}
+
+# The unit tests: what needs neither a cluster nor minutes.
+check_unit() {
+  local race=-race
+  if ! command -v "$(go env CC)" >/dev/null; then
+    echo "no C compiler ($(go env CC)): without the race detector"
+    race=
+  fi
+  export KUBE_CACHE_MUTATION_DETECTOR=true
+  in_modules unit_tests "${race}"
+}
+
+# unit_tests RACE tests a module's packages, but those for which there is another check.
+unit_tests() {
+  local race=$1 packages package list=()
+  packages=$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...) || return
+  while IFS= read -r package; do
+    case "${package}" in
+      '' | */test/* | */devcluster/test | */hack/tools) ;;
+      *) list+=("${package}") ;;
+    esac
+  done <<<"${packages}"
+  if [[ ${#list[@]} -eq 0 ]]; then
+    return
+  fi
+  if [[ -n "${race}" ]]; then
+    CGO_ENABLED=1 go_test -race "${list[@]}"
+  else
+    go_test "${list[@]}"
+  fi
+}
+
+# hack/update-codegen.sh and hack/verify-codegen.sh do what they say.
+check_codegen() {
+  (cd hack/tools && go_test -count=1 .)
+}
+
+check_verify-codegen() {
+  hack/verify-codegen.sh
+}
+
+check_shellcheck() {
+  if ! command -v shellcheck >/dev/null; then
+    echo "shellcheck is not installed: skipped"
+    return
+  fi
+  files \( -name '*.sh' -o -path './.ci/run' \) | xargs -0 shellcheck -x
+}
+
+# devcluster's own tests, which start and kill clusters.
+check_devcluster() {
+  (cd devcluster && DEVCLUSTER_BIN=${root}/bin/devcluster go_test -count=1 -timeout=15m ./test)
+}
+
+# The tests against an API server: that of E2E_KUBECONFIG, else a devcluster's.
+check_e2e() {
+  export DEVCLUSTER_BIN=${root}/bin/devcluster
+  local tests=(go test ${go_test_flags[@]+"${go_test_flags[@]}"} -count=1 -timeout=20m ./test/e2e)
+  if [[ -z "${E2E_KUBECONFIG:-}" ]]; then
+    THIRDPARTY=1 "${DEVCLUSTER_BIN}" run -nodes=2 -- "${tests[@]}"
+    return
+  fi
+  if [[ ! -f "${E2E_KUBECONFIG}" ]]; then
+    echo "KUBECONFIG=${E2E_KUBECONFIG}: no such file"
+    return 1
+  fi
+  local folder
+  folder=$(cd "$(dirname "${E2E_KUBECONFIG}")" && pwd)
+  KUBECONFIG=${folder}/$(basename "${E2E_KUBECONFIG}") "${tests[@]}"
+}
+
+name=${1:-}
+if [[ $# -ne 1 ]] || ! declare -F "check_${name}" >/dev/null; then
+  echo "usage: $0 NAME, one of:$(declare -F | sed -n 's/^declare -f check_/ /p' | tr -d '\n')" >&2
+  exit 2
+fi
+readonly name
+say_result() {
+  local status=$?
+  if [[ "${status}" -eq 0 ]]; then
+    echo "==> ${name}: passed in ${SECONDS} s"
+  else
+    echo "==> ${name}: FAILED after ${SECONDS} s" >&2
+  fi
+}
+trap say_result EXIT
+echo "==> ${name}"
+"check_${name}"
