@@ -27,14 +27,15 @@ import (
 )
 
 func main() {
-	os.Exit(run(os.Args[1:]))
+	args := os.Args[1:]
+	if len(args) > 1 && args[0] == supervise.ExecSubcommand {
+		os.Exit(supervise.Exec(args[1:]))
+	}
+	supervise.OnSupervisorExit(func() { os.Exit(1) })
+	os.Exit(run(args))
 }
 
 func run(args []string) int {
-	if len(args) > 1 && args[0] == supervise.ExecSubcommand {
-		return supervise.Exec(args[1:])
-	}
-	supervise.OnSupervisorExit(func() { os.Exit(1) })
 	if len(args) > 0 {
 		if code, found := component.Run(args[0], args[1:]); found {
 			return code

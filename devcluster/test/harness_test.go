@@ -23,6 +23,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -70,7 +71,7 @@ func launch(t *testing.T, dir, command string, args ...string) *devcluster {
 		t: t, bin: binary(t), dir: dir,
 		stdout: &recorder{}, stderr: &recorder{}, ended: make(chan struct{}),
 	}
-	d.cmd = exec.Command(d.bin, append([]string{command, "-data-dir", dir}, args...)...)
+	d.cmd = exec.CommandContext(t.Context(), d.bin, append([]string{command, "-data-dir", dir}, args...)...)
 	// Pipes of our own: with those of exec.Cmd, Wait would wait for whoever inherits them.
 	d.cmd.Stdout, d.cmd.Stderr = d.stdout.open(t), d.stderr.open(t)
 	if err := d.cmd.Start(); err != nil {
@@ -181,7 +182,7 @@ func (d *devcluster) tryKubectl(args ...string) (string, error) {
 // supervisor's.
 func processes(t *testing.T, dir string) string {
 	t.Helper()
-	out, err := exec.Command("ps", "-A", "-o", "pid=,args=").Output()
+	out, err := exec.CommandContext(t.Context(), "ps", "-A", "-o", "pid=,args=").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,6 +198,16 @@ func processes(t *testing.T, dir string) string {
 func (d *devcluster) checkNoProcess() {
 	d.t.Helper()
 	eventually(d.t, patience, "no process is left", func() bool { return processes(d.t, d.dir) == "" })
+}
+
+func exitCode(err error) int {
+	if err == nil {
+		return 0
+	}
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return exit.ExitCode()
+	}
+	return -1
 }
 
 func checkGone(t *testing.T, path string) {

@@ -110,7 +110,7 @@ func (c *Cluster) prepare() (err error) {
 	if err != nil {
 		return err
 	}
-	if c.admin, err = kubeconfig(ca, httpsURL(c.ports.API), administrator); err != nil {
+	if c.admin, err = kubeconfig(ca, httpsURL(c.ports.API), administrator()); err != nil {
 		return err
 	}
 	config, err := clientcmd.NewDefaultClientConfig(*c.admin, nil).ClientConfig()

@@ -60,7 +60,7 @@ func prepareFiles(l Layout, p Ports) (*authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	for component, user := range componentUsers {
+	for component, user := range componentUsers() {
 		config, err := kubeconfig(ca, httpsURL(p.API), user)
 		if err != nil {
 			return nil, err

@@ -31,16 +31,20 @@ import (
 // contextName names the cluster, the user and the context of every kubeconfig made here.
 const contextName = "devcluster"
 
-// Users of the API. The administrator is in system:masters, to which kube-apiserver allows everything; the
-// others have just the rights that Kubernetes' own bootstrap roles, or kwokRole, give to their names.
-var (
-	administrator  = identity{commonName: "devcluster-admin", organization: []string{"system:masters"}}
-	componentUsers = map[string]identity{
+// administrator is who the user of the cluster is: kube-apiserver allows everything to the group system:masters.
+func administrator() identity {
+	return identity{commonName: "devcluster-admin", organization: []string{"system:masters"}}
+}
+
+// componentUsers are who the components are to kube-apiserver. They have just the rights that Kubernetes' own
+// bootstrap roles, or kwokRole, give to their names.
+func componentUsers() map[string]identity {
+	return map[string]identity{
 		ControllerManager: {commonName: "system:kube-controller-manager"},
 		Scheduler:         {commonName: "system:kube-scheduler"},
 		Kwok:              {commonName: kwokUser},
 	}
-)
+}
 
 // kubeconfig makes a user's access to the API, with a new client certificate inside.
 func kubeconfig(ca *authority, server string, user identity) (*clientcmdapi.Config, error) {

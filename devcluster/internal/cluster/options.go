@@ -42,7 +42,7 @@ const (
 const maxNodes = 5000
 
 // optional are the components that -without may leave out.
-var optional = []string{ControllerManager, Scheduler, Kwok}
+func optional() []string { return []string{ControllerManager, Scheduler, Kwok} }
 
 // Options are what a user chooses of a cluster.
 type Options struct {
@@ -73,7 +73,7 @@ func (o *Options) AddFlags(fs *flag.FlagSet) {
 	fs.IntVar(&o.Ports.ControllerManager, FlagControllerManagerPort, 0, "`port` of kube-controller-manager, for health and metrics")
 	fs.IntVar(&o.Ports.Scheduler, FlagSchedulerPort, 0, "`port` of kube-scheduler, for health and metrics")
 	fs.IntVar(&o.Nodes, flagNodes, 1, "`number` of nodes")
-	fs.Func(flagWithout, "comma-separated `components` not to start, of "+strings.Join(optional, ", "), func(list string) error {
+	fs.Func(flagWithout, "comma-separated `components` not to start, of "+strings.Join(optional(), ", "), func(list string) error {
 		o.Without = nil
 		for name := range strings.SplitSeq(list, ",") {
 			if name = strings.TrimSpace(name); name != "" {
@@ -103,8 +103,8 @@ func (o *Options) Validate() error {
 		return fmt.Errorf("-%s %d: the number of nodes is from 0 to %d", flagNodes, o.Nodes, maxNodes)
 	}
 	for _, name := range o.Without {
-		if !slices.Contains(optional, name) {
-			return fmt.Errorf("-%s %s: no such component, or one that is always needed; choose from %s", flagWithout, name, strings.Join(optional, ", "))
+		if !slices.Contains(optional(), name) {
+			return fmt.Errorf("-%s %s: no such component, or one that is always needed; choose from %s", flagWithout, name, strings.Join(optional(), ", "))
 		}
 	}
 	return nil

@@ -86,7 +86,7 @@ func TestCertificates(t *testing.T) {
 
 func TestAClientOfTheAPIIsNoneOfEtcd(t *testing.T) {
 	l, ca := newPKI(t)
-	certPEM, _, err := ca.issue(administrator)
+	certPEM, _, err := ca.issue(administrator())
 	if err != nil {
 		t.Fatal(err)
 	}

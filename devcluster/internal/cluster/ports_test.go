@@ -50,7 +50,7 @@ func TestAComponentListensOnAHeldPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	conn, err := net.Dial("tcp", listener.Addr().String())
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", listener.Addr().String())
 	if err != nil {
 		t.Fatalf("the socket that holds the port takes the connections: %v", err)
 	}
@@ -74,7 +74,7 @@ func TestNobodyElseGetsAHeldPort(t *testing.T) {
 
 func checkHeld(t *testing.T, hold *portHold) {
 	t.Helper()
-	if listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", hold.port)); err == nil {
+	if listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", hold.port)); err == nil {
 		_ = listener.Close()
 		t.Error("another program can listen on the port")
 	}
@@ -87,7 +87,7 @@ func checkHeld(t *testing.T, hold *portHold) {
 }
 
 func TestAPortInUseIsRefused(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,11 +117,11 @@ func TestEachListenerGetsAPort(t *testing.T) {
 
 // A server that closed its connections itself has left its port in TIME_WAIT, which must not block a restart.
 func TestAPortIsFreeAgainAtOnce(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := net.Dial("tcp", listener.Addr().String())
+	client, err := new(net.Dialer).DialContext(t.Context(), "tcp", listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}

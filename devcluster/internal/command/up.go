@@ -66,7 +66,7 @@ func up(options cluster.Options, _ []string) int {
 	}
 	announce(c, options)
 	<-ctx.Done()
-	return finish(c, kill, context.Cause(ctx), exitOK)
+	return finish(kill, c, context.Cause(ctx), exitOK)
 }
 
 func run(options cluster.Options, command []string) int {
@@ -83,13 +83,13 @@ func run(options cluster.Options, command []string) int {
 	if err == nil {
 		err = context.Cause(ctx)
 	}
-	return finish(c, kill, err, code)
+	return finish(kill, c, err, code)
 }
 
 // finish stops a cluster, for the reason given if there is one, and returns the exit code: the given one, unless
 // something failed.
-func finish(c *cluster.Cluster, kill context.Context, reason error, code int) int {
-	if errors.As(reason, new(interrupted)) {
+func finish(kill context.Context, c *cluster.Cluster, reason error, code int) int {
+	if _, ok := errors.AsType[interrupted](reason); ok {
 		reason = nil
 		fmt.Fprintln(os.Stderr, "Stopping")
 	}
@@ -114,8 +114,7 @@ func announce(c *cluster.Cluster, options cluster.Options) {
 
 // fail says what went wrong, with the end of the log of the component that is to blame, and returns the exit code.
 func fail(err error) int {
-	var stopped interrupted
-	if errors.As(err, &stopped) {
+	if stopped, ok := errors.AsType[interrupted](err); ok {
 		return 128 + int(stopped.signal)
 	}
 	var exited *supervise.ExitError

@@ -23,20 +23,17 @@ import (
 	"runtime/debug"
 )
 
-// modules are what version names, by what it calls them.
-var modules = []struct{ name, path string }{
-	{"Kubernetes", "k8s.io/kubernetes"},
-	{"etcd", "go.etcd.io/etcd/server/v3"},
-	{"KWOK", "sigs.k8s.io/kwok"},
-}
-
 func version(w io.Writer) int {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		fmt.Fprintln(os.Stderr, "devcluster: built without module information; build it with the go command")
 		return exitFailure
 	}
-	for _, module := range modules {
+	for _, module := range []struct{ name, path string }{
+		{"Kubernetes", "k8s.io/kubernetes"},
+		{"etcd", "go.etcd.io/etcd/server/v3"},
+		{"KWOK", "sigs.k8s.io/kwok"},
+	} {
 		fmt.Fprintf(w, "%-10s  %s\n", module.name, moduleVersion(info, module.path))
 	}
 	fmt.Fprintf(w, "%-10s  %s\n", "Go", info.GoVersion)

@@ -33,25 +33,34 @@ import (
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 )
 
-// programs are the mains, by the name of the program. Each returns the exit code, or ends the process itself.
-var programs = map[string]func() int{
-	"etcd":                    etcd,
-	"kube-apiserver":          kubernetes(apiserver.NewAPIServerCommand),
-	"kube-controller-manager": kubernetes(controllermanager.NewControllerManagerCommand),
-	"kube-scheduler":          kubernetes(func() *cobra.Command { return scheduler.NewSchedulerCommand() }),
-	"kubectl":                 kubectl,
-	"kwok":                    kwok,
-}
-
 // Run runs the program that is named, if there is one, and returns its exit code.
 func Run(name string, args []string) (code int, found bool) {
-	program, found := programs[name]
-	if !found {
+	program := find(name)
+	if program == nil {
 		return 0, false
 	}
 	// Programs read their arguments here, and say to the API server under which name they come.
 	os.Args = append([]string{name}, args...)
 	return program(), true
+}
+
+// find returns a program's main, or nil. It returns the exit code, or ends the process itself.
+func find(name string) func() int {
+	switch name {
+	case "etcd":
+		return etcd
+	case "kube-apiserver":
+		return kubernetes(apiserver.NewAPIServerCommand)
+	case "kube-controller-manager":
+		return kubernetes(controllermanager.NewControllerManagerCommand)
+	case "kube-scheduler":
+		return kubernetes(func() *cobra.Command { return scheduler.NewSchedulerCommand() })
+	case "kubectl":
+		return kubectl
+	case "kwok":
+		return kwok
+	}
+	return nil
 }
 
 func etcd() int {

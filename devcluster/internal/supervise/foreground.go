@@ -43,7 +43,8 @@ func (g *Group) RunForeground(ctx, kill context.Context, grace time.Duration, co
 	if err != nil {
 		return 0, fmt.Errorf("finding the path of this program: %w", err)
 	}
-	cmd := exec.Command(self, append([]string{ExecSubcommand}, command...)...)
+	args := append([]string{ExecSubcommand}, command...)
+	cmd := exec.Command(self, args...) // not with ctx, which would kill it at once
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -24,6 +24,7 @@ package supervise
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"sync"
@@ -122,9 +123,7 @@ func (g *Group) Stop(ctx context.Context, grace time.Duration, waves ...[]string
 	g.mu.Lock()
 	g.stopping = true
 	rest := make(map[string]*process, len(g.running))
-	for name, p := range g.running {
-		rest[name] = p
-	}
+	maps.Copy(rest, g.running)
 	g.mu.Unlock()
 
 	for _, names := range waves {
