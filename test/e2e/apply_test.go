@@ -28,9 +28,10 @@ import (
 	applyv1alpha1 "example.com/sample-controller/pkg/generated/applyconfiguration/samplecontroller/v1alpha1"
 )
 
-// No controller runs here: what is seen is what the appliers did.
+// No controller runs here, so that what is seen is what the appliers did.
 func TestServerSideApplyWithTheTypedClient(t *testing.T) {
 	t.Parallel()
+	needsToBeAlone(t)
 	checkAll(t, newNamespace(t), []scenario{
 		{"creates what is missing", checkApplyCreates},
 		{"refuses to take another manager's field, unless forced", checkApplyConflict},

@@ -27,9 +27,10 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// No controller runs here: what is seen is what the client did.
+// No controller runs here, so that what is seen is what the client did.
 func TestTheTypedClient(t *testing.T) {
 	t.Parallel()
+	needsToBeAlone(t)
 	checkAll(t, newNamespace(t), []scenario{
 		{"creates, gets, lists and deletes", checkClientBasics},
 		{"updates, and is told of a conflict", checkClientUpdate},

@@ -68,6 +68,8 @@ type testCluster struct {
 	controller string
 	// definition is what became of the CustomResourceDefinition.
 	definition definitionState
+	// otherController is true where one that is not of this run is at work.
+	otherController bool
 
 	kube    kubernetes.Interface
 	foos    clientset.Interface

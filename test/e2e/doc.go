@@ -30,8 +30,8 @@ limitations under the License.
 //     e2e.samplecontroller.k8s.io/run, and deletes it at the end, after a
 //     failure and after Ctrl-C, too. They write nowhere else.
 //   - The controller under test is built from this tree and looks after the
-//     test's namespace only. One that runs in the cluster already is left
-//     alone, but it looks after these Foos as well: some tests then say less.
+//     test's namespace only. One that is at work in the cluster already is
+//     left alone; the tests that it would spoil are skipped.
 //   - The CustomResourceDefinition is installed if there is none, and then
 //     removed at the end. One that is there stays as it is; if it is another
 //     than this tree's, the tests of its rules and columns are skipped.

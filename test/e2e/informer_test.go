@@ -18,7 +18,6 @@ package e2e
 
 import (
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,6 +38,7 @@ type seen struct {
 
 func TestTheInformerAndListerFollowFoos(t *testing.T) {
 	t.Parallel()
+	needsToBeAlone(t)
 	ns := newNamespace(t)
 	ns.createFoo(t, newFoo("first", withReplicas(1)))
 

@@ -18,6 +18,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -73,19 +74,33 @@ func testAgainstCluster(m *testing.M) (int, error) {
 	fmt.Println("e2e: testing against " + cluster.description)
 
 	defer exitOnSignal(cancel, folder)()
-	if err := cluster.buildController(ctx, filepath.Join(folder, "sample-controller")); err != nil {
-		return 1, err
+	code, err := 1, cluster.prepare(ctx, folder)
+	if err == nil {
+		code = m.Run()
 	}
-	if err := cluster.installDefinition(ctx); err != nil {
-		return 1, err
+	return code, errors.Join(err, cluster.tidyUp())
+}
+
+// prepare makes all ready for the tests: the program, the definition, and how
+// many of them run at once.
+func (c *testCluster) prepare(ctx context.Context, folder string) error {
+	if err := c.installDefinition(ctx); err != nil {
+		return err
+	}
+	ns, err := c.sendCanary(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.buildController(ctx, filepath.Join(folder, "sample-controller")); err != nil {
+		return err
+	}
+	if err := c.lookAtCanary(ctx, ns); err != nil {
+		return err
 	}
 	if !isSet("test.parallel") {
-		if err := flag.Set("test.parallel", parallel); err != nil {
-			return 1, err
-		}
+		return flag.Set("test.parallel", parallel)
 	}
-	code := m.Run()
-	return code, cluster.tidyUp()
+	return nil
 }
 
 // exitOnSignal has a signal end the run early, but not before what the tests

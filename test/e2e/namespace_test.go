@@ -23,7 +23,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
@@ -44,12 +43,9 @@ type namespace struct {
 // test has failed, what is in it is shown first.
 func newNamespace(t *testing.T) *namespace {
 	t.Helper()
-	created, err := cluster.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		GenerateName: "foo-e2e-",
-		Labels:       map[string]string{runLabel: cluster.run},
-	}}, metav1.CreateOptions{})
+	created, err := cluster.createNamespace(t.Context())
 	if err != nil {
-		t.Fatalf("Creating a namespace: %v", err)
+		t.Fatal(err)
 	}
 	ns := &namespace{name: created.Name}
 	t.Cleanup(func() {

@@ -28,6 +28,7 @@ import (
 
 func TestAControllerKilledAndRestartedWritesNothingToSettledObjects(t *testing.T) {
 	t.Parallel()
+	needsToBeAlone(t)
 	ns := newNamespace(t)
 	killed := ns.startController(t)
 	for i := range 3 {
@@ -46,6 +47,7 @@ func TestAControllerKilledAndRestartedWritesNothingToSettledObjects(t *testing.T
 
 func TestAControllerFindsWhatHappenedWhileItWasDown(t *testing.T) {
 	t.Parallel()
+	needsToBeAlone(t)
 	ns := newNamespace(t)
 	first := ns.startController(t)
 	for _, name := range []string{"scaled", "drifted", "orphaned"} {

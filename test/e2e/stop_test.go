@@ -30,6 +30,7 @@ const stopping = "Stopping: waiting for the syncs under way"
 
 func TestAStoppedControllerFirstFinishesWhatItHasBegun(t *testing.T) {
 	t.Parallel()
+	needsToBeAlone(t)
 	ns := newNamespace(t)
 	p, gate := startHeldUp(t, ns)
 	p.signal(t, syscall.SIGTERM)
@@ -52,6 +53,7 @@ func TestAStoppedControllerFirstFinishesWhatItHasBegun(t *testing.T) {
 
 func TestASecondSignalEndsTheControllerAtOnce(t *testing.T) {
 	t.Parallel()
+	needsToBeAlone(t)
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		t.Run(signal.String(), func(t *testing.T) {
 			t.Parallel()

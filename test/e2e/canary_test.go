@@ -1,0 +1,76 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// canary is the name of a Foo that no controller of ours looks after.
+const canary = "canary"
+
+// sendCanary creates a Foo, early, so that a controller which is at work in
+// the cluster has the time to do something about it. It returns where.
+func (c *testCluster) sendCanary(ctx context.Context) (*namespace, error) {
+	created, err := c.createNamespace(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ns := &namespace{name: created.Name}
+	if _, err := ns.foos().Create(ctx, newFoo(canary), metav1.CreateOptions{}); err != nil {
+		return nil, fmt.Errorf("creating a Foo: %w", err)
+	}
+	return ns, nil
+}
+
+// lookAtCanary finds out whether a controller has seen the canary.
+func (c *testCluster) lookAtCanary(ctx context.Context, ns *namespace) error {
+	foo, err := ns.foos().Get(ctx, canary, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("reading a Foo: %w", err)
+	}
+	c.otherController = len(foo.Status.Conditions) > 0 || foo.Status.ObservedGeneration > 0
+	if c.otherController {
+		fmt.Println("e2e: another controller looks after this cluster's Foos: the tests that it would spoil are skipped")
+	}
+	// tidyUp deletes it: now, that would be a write for TestSettledFoosCostNoWrites.
+	return nil
+}
+
+func (c *testCluster) createNamespace(ctx context.Context) (*corev1.Namespace, error) {
+	created, err := c.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "foo-e2e-",
+		Labels:       map[string]string{runLabel: c.run},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("creating a namespace: %w", err)
+	}
+	return created, nil
+}
+
+// needsToBeAlone skips a test that another controller would spoil.
+func needsToBeAlone(t *testing.T) {
+	t.Helper()
+	if cluster.otherController {
+		t.Skip("another controller looks after this cluster's Foos")
+	}
+}
