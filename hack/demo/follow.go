@@ -34,8 +34,8 @@ func (d *demo) follow(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case err := <-d.controller.ended:
-			return err
+		case <-d.controller.ended:
+			return d.controller.err
 		case <-limit.C:
 			return fmt.Errorf("waited %v (-timeout) in vain for: %s", d.timeout, listOf(d.steps))
 		case c := <-d.changes:

@@ -100,10 +100,9 @@ func TestProcessThatDiesIsToldWithTheEndOfItsLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "thing ended by itself (exit status 3); the end of its log:\n  one\n  two"
-	if err := <-p.ended; err.Error() != want {
-		t.Errorf("got %q, want %q", err, want)
+	if <-p.ended; p.err.Error() != want {
+		t.Errorf("got %q, want %q", p.err, want)
 	}
-	p.close() // has nothing to wait for any more
 }
 
 func TestProcessIsAskedToStop(t *testing.T) {
@@ -112,9 +111,8 @@ func TestProcessIsAskedToStop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.stop()
-	if err := <-p.ended; !strings.Contains(err.Error(), "signal: terminated") {
-		t.Errorf("it ended otherwise: %v", err)
+	if p.close(); !strings.Contains(p.err.Error(), "signal: terminated") {
+		t.Errorf("it ended otherwise: %v", p.err)
 	}
 }
 

@@ -40,10 +40,11 @@ const (
 type process struct {
 	name string
 	// log is the path of the file with what it prints; "" where that goes to the terminal.
-	log string
-	// ended gets one error when the program ends.
-	ended chan error
-	stop  context.CancelFunc
+	log  string
+	stop context.CancelFunc
+	// ended is closed when the program has ended; err then says how.
+	ended chan struct{}
+	err   error
 }
 
 // startProcess starts a program.
@@ -67,10 +68,10 @@ func startProcess(name, log, path string, args ...string) (*process, error) {
 		stop()
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
-	p := &process{name: name, log: log, ended: make(chan error, 1), stop: stop}
+	p := &process{name: name, log: log, stop: stop, ended: make(chan struct{})}
 	go func() {
 		_ = cmd.Wait() // The state says all that the error does.
-		p.ended <- p.explain(cmd.ProcessState)
+		p.err = p.explain(cmd.ProcessState)
 		close(p.ended)
 	}()
 	return p, nil

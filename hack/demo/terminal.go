@@ -69,7 +69,6 @@ What happens from now on shows here too, in ms since your last change. In a seco
   kubectl apply -f %s
 
 Ctrl-C here stops the controller and the cluster, and removes their data.
-
 `
 
 // absolute is a path that is good in any working directory.

@@ -20,8 +20,6 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 var (
@@ -37,7 +35,7 @@ func TestLikeness(t *testing.T) {
 		edit.resource, edit.namespace, edit.name, edit.subresource = "deployments", "default", "web", "status"
 		return edit
 	}
-	main := func(edit record) record {
+	whole := func(edit record) record {
 		edit = status(edit)
 		edit.subresource = ""
 		return edit
@@ -47,30 +45,30 @@ func TestLikeness(t *testing.T) {
 	gone := change{resource: "deployments", before: deployment(1)}
 	ended := change{resource: "deployments", before: doomed(deployment(1), 0)}
 	dooming := change{resource: "deployments", before: deployment(1), after: doomed(deployment(1), 0)}
-	nameless := main(record{verb: "create", manager: "ctl"})
+	nameless := whole(record{verb: "create", manager: "ctl"})
 	nameless.name = ""
 	tests := map[string]struct {
 		change change
 		record record
 		want   int
 	}{
-		"a create, by the manager":               {fresh, main(record{verb: "create", manager: "ctl"}), 2},
-		"a create, by another manager":           {fresh, main(record{verb: "create", manager: "x"}), 1},
+		"a create, by the manager":               {fresh, whole(record{verb: "create", manager: "ctl"}), 2},
+		"a create, by another manager":           {fresh, whole(record{verb: "create", manager: "x"}), 1},
 		"a create without a name":                {fresh, nameless, 2},
-		"an apply that creates":                  {fresh, main(record{verb: "patch", manager: "ctl"}), 2},
-		"a delete creates nothing":               {fresh, main(record{verb: "delete"}), 0},
+		"an apply that creates":                  {fresh, whole(record{verb: "patch", manager: "ctl"}), 2},
+		"a delete creates nothing":               {fresh, whole(record{verb: "delete"}), 0},
 		"a status update creates nothing":        {fresh, status(record{verb: "update"}), 0},
 		"the update of this very version":        {updated, status(record{verb: "update", replaces: "1"}), 3},
 		"the update of another version":          {updated, status(record{verb: "update", replaces: "2", manager: "ctl"}), 0},
 		"a patch, by the manager":                {updated, status(record{verb: "patch", manager: "ctl"}), 2},
-		"a patch of another subresource":         {updated, main(record{verb: "patch", manager: "ctl"}), 1},
+		"a patch of another subresource":         {updated, whole(record{verb: "patch", manager: "ctl"}), 1},
 		"a create of a subresource (binding)":    {updated, status(record{verb: "create", manager: "x"}), 1},
-		"a create of the object updates nothing": {updated, main(record{verb: "create"}), 0},
-		"a delete":                               {gone, main(record{verb: "delete"}), 2},
-		"a patch removes nothing":                {gone, main(record{verb: "patch"}), 0},
-		"the patch of the last finalizer":        {ended, main(record{verb: "patch"}), 1},
-		"the beginning of a deletion":            {dooming, main(record{verb: "delete"}), 1},
-		"a patch begins no deletion":             {dooming, main(record{verb: "patch"}), 0},
+		"a create of the object updates nothing": {updated, whole(record{verb: "create"}), 0},
+		"a delete":                               {gone, whole(record{verb: "delete"}), 2},
+		"a patch removes nothing":                {gone, whole(record{verb: "patch"}), 0},
+		"the patch of the last finalizer":        {ended, whole(record{verb: "patch"}), 1},
+		"the beginning of a deletion":            {dooming, whole(record{verb: "delete"}), 1},
+		"a patch begins no deletion":             {dooming, whole(record{verb: "patch"}), 0},
 		"another resource":                       {fresh, record{verb: "create", resource: "pods", namespace: "default", name: "web"}, 0},
 		"another namespace":                      {fresh, record{verb: "create", resource: "deployments", namespace: "b", name: "web"}, 0},
 		"another name":                           {fresh, record{verb: "create", resource: "deployments", namespace: "default", name: "b"}, 0},
@@ -166,7 +164,7 @@ func TestSettleUsesARecordOnceUnlessItIsOfManyObjects(t *testing.T) {
 
 func TestLineWithoutARecordNamesTheWriterWithADoubt(t *testing.T) {
 	c := podCreated("a", 1)
-	c.after = at("1", "some-manager", "", c.after.(metav1.Object))
+	c.after = at("1", "some-manager", "", c.after)
 	for _, test := range []struct {
 		change change
 		want   string
