@@ -17,6 +17,7 @@ limitations under the License.
 package main
 
 import (
+	"strconv"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -68,6 +69,10 @@ func withFooUID(uid types.UID) fooOption {
 
 func withGeneration(generation int64) fooOption {
 	return func(foo *samplev1alpha1.Foo) { foo.Generation = generation }
+}
+
+func atFooVersion(version int) fooOption {
+	return func(foo *samplev1alpha1.Foo) { foo.ResourceVersion = strconv.Itoa(version) }
 }
 
 // beingDeleted is a Foo in foreground deletion: it waits for its Deployment.
@@ -140,6 +145,12 @@ func withAvailable(available int32) deploymentOption {
 	return func(deployment *appsv1.Deployment) { deployment.Status.AvailableReplicas = available }
 }
 
+func withAdoptBy(foo string) deploymentOption {
+	return func(deployment *appsv1.Deployment) {
+		metav1.SetMetaDataAnnotation(&deployment.ObjectMeta, "samplecontroller.k8s.io/adopt-by", foo)
+	}
+}
+
 func withoutOwner(deployment *appsv1.Deployment) { deployment.OwnerReferences = nil }
 
 func withOwner(apiVersion, kind string, uid types.UID) deploymentOption {
@@ -194,3 +205,11 @@ func ready(status metav1.ConditionStatus, reason, message string, since metav1.T
 func atVersion(resourceVersion string) deploymentOption {
 	return func(deployment *appsv1.Deployment) { deployment.ResourceVersion = resourceVersion }
 }
+
+// conflictWithB and conflictWithNobody are what a Foo named "a" says of a name
+// that it can't have.
+const (
+	conflictWithB      = `Deployment "web" belongs to Foo "b": choose another spec.deploymentName, or delete the owner`
+	conflictWithNobody = `Deployment "web" exists and has no controller: choose another spec.deploymentName, delete the Deployment, ` +
+		`or hand it over with 'kubectl annotate -n team-a deployment web samplecontroller.k8s.io/adopt-by=a'`
+)

@@ -20,6 +20,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // trimForCache drops, before an object enters an informer's cache, what no
@@ -38,10 +40,20 @@ func trimForCache(object any) (any, error) {
 			ResourceVersion:   deployment.ResourceVersion,
 			OwnerReferences:   deployment.OwnerReferences,
 			DeletionTimestamp: deployment.DeletionTimestamp,
+			Annotations:       adoptionOf(deployment),
 		}}, nil
 	}
 	if accessor, err := meta.Accessor(object); err == nil {
 		accessor.SetManagedFields(nil)
 	}
 	return object, nil
+}
+
+// adoptionOf returns the one annotation of another's Deployment that a
+// decision reads, if it is there.
+func adoptionOf(deployment *appsv1.Deployment) map[string]string {
+	if by, ok := deployment.Annotations[samplev1alpha1.AnnotationAdoptBy]; ok {
+		return map[string]string{samplev1alpha1.AnnotationAdoptBy: by}
+	}
+	return nil
 }

@@ -21,6 +21,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 func TestTrimForCacheKeepsAllOfAFoosDeploymentButManagedFields(t *testing.T) {
@@ -36,13 +38,18 @@ func TestTrimForCacheKeepsWhatDecisionsReadOfOthersDeployments(t *testing.T) {
 		"nobody's":                 {withoutOwner, terminating},
 		"another kind's":           {withOwner("example.com/v1", "Foo", "uid-other")},
 		"nobody's, carrying a lot": {withoutOwner, withSidecar},
+		"nobody's, handed over":    {withoutOwner, withAdoptBy("a")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := deployment("a", options...)
 			trimmed, err := trimForCache(deployment("a", options...))
 			must(t, err)
 			kept := trimmed.(metav1.Object)
-			if kept.GetAnnotations() != nil || kept.GetLabels() != nil {
+			adoptBy := kept.GetAnnotations()[samplev1alpha1.AnnotationAdoptBy]
+			if adoptBy != object.Annotations[samplev1alpha1.AnnotationAdoptBy] {
+				t.Error("the cache lost the annotation that hands a Deployment over")
+			}
+			if len(kept.GetAnnotations()) > 1 || kept.GetAnnotations()["team"] != "" || kept.GetLabels() != nil {
 				t.Error("the cache keeps what nothing reads")
 			}
 			expectEqual(t, "the name", keyOf(object), keyOf(kept))

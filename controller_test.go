@@ -91,7 +91,7 @@ func TestOldOwnerIsLookedAtWhenAnOwnerReferenceIsTaken(t *testing.T) {
 		advance(time.Hour)
 		f.expectWrites(t, "update foos/status")
 		expectEqual(t, "the list of events", []string{
-			`Warning DeploymentConflict Deployment "web" exists and is not controlled by this Foo: delete it or choose another spec.deploymentName`,
+			"Warning DeploymentConflict " + conflictWithNobody,
 		}, f.recorded())
 	})
 }

@@ -33,6 +33,9 @@ const (
 	actionCreate action = "create"
 	// actionUpdate: a field that the Foo owns has drifted.
 	actionUpdate action = "update"
+	// actionAdopt: the Deployment of that name has no controller, and whoever
+	// may edit it has asked for this Foo to become it.
+	actionAdopt action = "adopt"
 	// actionLeave: the Deployment of that name is not this Foo's.
 	actionLeave action = "leave"
 	// actionWait: the Foo or its Deployment is being deleted; writing now
@@ -43,37 +46,60 @@ const (
 // decision is what a sync will do.
 type decision struct {
 	action action
-	// found is the Deployment of the wanted name, if the Foo controls it.
-	found *appsv1.Deployment
+	// named is the Deployment of the wanted name, whoever controls it, or nil.
+	named *appsv1.Deployment
 	// write is what to create or update; nil for the other actions.
 	write *appsv1.Deployment
+	// surplus are the Deployments that the Foo controls under other names,
+	// left by a change of spec.deploymentName. They go once the wanted one is there.
+	surplus []*appsv1.Deployment
 }
 
 // decide says what a Foo needs, given the Deployment that has the name in its
-// spec, or nil. It reads only its arguments and changes none of them.
-func decide(foo *samplev1alpha1.Foo, named *appsv1.Deployment) decision {
-	if named != nil && !isControlledBy(named, foo) {
-		return decideForeign(foo)
-	}
+// spec, or nil, and all Deployments that it controls. It reads only its
+// arguments and changes none of them.
+func decide(foo *samplev1alpha1.Foo, named *appsv1.Deployment, controlled []*appsv1.Deployment) decision {
+	decided := decision{named: named}
 	switch {
-	case isTerminating(foo), named != nil && isTerminating(named):
-		return decision{action: actionWait, found: named}
+	case isTerminating(foo):
+		decided.action = actionWait
 	case named == nil:
-		return decision{action: actionCreate, write: newDeployment(foo)}
+		decided.action, decided.write = actionCreate, newDeployment(foo)
+	case mayAdopt(named, foo):
+		decided.action = actionAdopt
+	case !isControlledBy(named, foo):
+		decided.action = actionLeave
+	case isTerminating(named):
+		decided.action = actionWait
+	default:
+		decided.action = actionNone
+		if repaired, drifted := repairedDeployment(named, foo); drifted {
+			decided.action, decided.write = actionUpdate, repaired
+		}
 	}
-	if repaired, drifted := repairedDeployment(named, foo); drifted {
-		return decision{action: actionUpdate, found: named, write: repaired}
-	}
-	return decision{action: actionNone, found: named}
+	decided.surplus = surplusOf(decided.action, foo, controlled)
+	return decided
 }
 
-// decideForeign says what to do where the name is taken by a Deployment that
-// the Foo does not control.
-func decideForeign(foo *samplev1alpha1.Foo) decision {
-	if isTerminating(foo) {
-		return decision{action: actionWait}
+// surplusOf returns the Deployments to remove after an action. While the
+// wanted one can't be had, the old one goes on serving.
+func surplusOf(act action, foo *samplev1alpha1.Foo, controlled []*appsv1.Deployment) []*appsv1.Deployment {
+	if act == actionWait || act == actionLeave {
+		return nil
 	}
-	return decision{action: actionLeave}
+	var surplus []*appsv1.Deployment
+	for _, deployment := range controlled {
+		if isSurplus(deployment, foo) {
+			surplus = append(surplus, deployment)
+		}
+	}
+	return surplus
+}
+
+// isSurplus tells whether a Deployment is a Foo's, under a name that the Foo
+// does not ask for, and not on its way out yet.
+func isSurplus(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) bool {
+	return isControlledBy(deployment, foo) && deployment.Name != foo.Spec.DeploymentName && !isTerminating(deployment)
 }
 
 func isTerminating(object metav1.Object) bool {

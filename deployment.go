@@ -68,6 +68,15 @@ func repairedDeployment(found *appsv1.Deployment, foo *samplev1alpha1.Foo) (*app
 	return repaired, !equality.Semantic.DeepEqual(found.Spec, repaired.Spec)
 }
 
+// adoptedDeployment returns a copy of a Deployment that has the Foo as its
+// controller and the fields that the Foo owns as it wants them.
+func adoptedDeployment(found *appsv1.Deployment, foo *samplev1alpha1.Foo) *appsv1.Deployment {
+	adopted := found.DeepCopy()
+	adopted.OwnerReferences = append(adopted.OwnerReferences, newControllerRef(foo))
+	setOwnedFields(adopted, foo)
+	return adopted
+}
+
 // setOwnedFields writes into a Deployment the few fields that a Foo owns. The
 // rest belongs to others: annotations, sidecars, the strategy, the time of a
 // "kubectl rollout restart", and the replicas where the Foo leaves them out.

@@ -130,6 +130,22 @@ func (f *fixture) refuseUntilToldOtherwise(verb, resource string, err error) (st
 	return func() { stopped.Store(true) }
 }
 
+// answerGets makes live reads of these objects find them as they are here,
+// whatever the caches hold.
+func (f *fixture) answerGets(objects ...metav1.Object) {
+	reaction := func(action clienttesting.Action) (bool, runtime.Object, error) {
+		for _, object := range objects {
+			_, isFoo := object.(*samplev1alpha1.Foo)
+			if object.GetName() == action.(clienttesting.GetAction).GetName() && isFoo == (action.GetResource() == foosResource) {
+				return true, object.(runtime.Object), nil
+			}
+		}
+		return false, nil, nil
+	}
+	f.kubeClient.PrependReactor("get", "deployments", reaction)
+	f.fooClient.PrependReactor("get", "foos", reaction)
+}
+
 // writes lists what was written, in the order in which each client wrote:
 // "create deployments", "update foos/status".
 func (f *fixture) writes() (verbs []string, objects []runtime.Object) {
@@ -250,6 +266,11 @@ func (f *fixture) failTimes(times int32, verb, resource string, err error) {
 func (f *fixture) createFoo(t *testing.T, foo *samplev1alpha1.Foo) {
 	t.Helper()
 	must(t, f.fooClient.Tracker().Add(foo))
+}
+
+func (f *fixture) updateFoo(t *testing.T, foo *samplev1alpha1.Foo) {
+	t.Helper()
+	must(t, f.fooClient.Tracker().Update(foosResource, foo, namespace))
 }
 
 func (f *fixture) deleteFoo(t *testing.T, name string) {

@@ -28,9 +28,14 @@ import (
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions/samplecontroller/v1alpha1"
 )
 
-// byDeploymentName indexes Foos by the Deployment that they ask for, as
-// "namespace/name".
-const byDeploymentName = "deploymentName"
+const (
+	// byDeploymentName indexes Foos by the Deployment that they ask for, as
+	// "namespace/name".
+	byDeploymentName = "deploymentName"
+	// byControllerUID indexes Deployments by the UID of the Foo that controls
+	// them. It finds the one that a Foo had under an earlier name.
+	byControllerUID = "controllerUID"
+)
 
 // watch registers the indexes and event handlers. Handlers map an object to the
 // keys of the Foos that it concerns and do nothing else.
@@ -40,6 +45,9 @@ func (c *Controller) watch(
 	foos fooinformers.FooIndexInformer,
 ) error {
 	if err := foos.AddTypedIndexers(fooinformers.FooIndexers{byDeploymentName: indexByDeploymentName}); err != nil {
+		return err
+	}
+	if err := deployments.AddTypedIndexers(appsinformers.DeploymentIndexers{byControllerUID: indexByControllerUID}); err != nil {
 		return err
 	}
 	logger := klog.FromContext(ctx)
@@ -122,6 +130,13 @@ func (c *Controller) enqueueWaitingFor(deployment cache.ObjectName) {
 	for _, foo := range foos {
 		c.enqueueFoo(foo)
 	}
+}
+
+func indexByControllerUID(deployment *appsv1.Deployment) ([]string, error) {
+	if ref := controllingFoo(deployment); ref != nil {
+		return []string{string(ref.UID)}, nil
+	}
+	return nil, nil
 }
 
 func indexByDeploymentName(foo *samplev1alpha1.Foo) ([]string, error) {

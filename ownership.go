@@ -49,6 +49,14 @@ func isControlledBy(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) bool
 	return ref != nil && ref.UID == foo.UID
 }
 
+// mayAdopt tells whether a Foo may become the controller of a Deployment: it
+// has none, is not being deleted, and its annotation names the Foo. Without the
+// annotation an orphan stays an orphan: it may have been orphaned on purpose.
+func mayAdopt(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) bool {
+	return metav1.GetControllerOfNoCopy(deployment) == nil && !isTerminating(deployment) &&
+		deployment.Annotations[samplev1alpha1.AnnotationAdoptBy] == foo.Name
+}
+
 // newControllerRef returns the owner reference that makes foo the controller
 // of an object. It blocks the Foo's foreground deletion until the object is gone.
 func newControllerRef(foo *samplev1alpha1.Foo) metav1.OwnerReference {

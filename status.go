@@ -43,11 +43,14 @@ type verdict struct {
 type outcome struct {
 	// action is what the sync decided to do.
 	action action
+	// named is the Deployment of the wanted name as it was found, whoever
+	// controls it, or nil.
+	named *appsv1.Deployment
 	// deployment is the Foo's Deployment as last read or written; nil where
 	// the Foo has none.
 	deployment *appsv1.Deployment
-	// failure is the API server's refusal of the Deployment; nil unless it
-	// would refuse the same again.
+	// failure is the API server's refusal of a write; nil unless it would
+	// refuse the same again.
 	failure error
 }
 
@@ -82,17 +85,27 @@ func judge(foo *samplev1alpha1.Foo, result outcome) verdict {
 	case isTerminating(foo):
 		return notReady(samplev1alpha1.ReasonTerminating, "The Foo is being deleted")
 	case result.action == actionLeave:
-		return notReady(samplev1alpha1.ReasonDeploymentConflict,
-			"Deployment %q exists and is not controlled by this Foo: delete it or choose another spec.deploymentName", name)
+		return judgeConflict(foo, result.named)
 	case result.action == actionWait:
 		return notReady(samplev1alpha1.ReasonTerminating, "Deployment %q is being deleted; it is created again once it is gone", name)
 	case result.failure != nil:
-		return notReady(samplev1alpha1.ReasonDeploymentFailed, "The API server refuses Deployment %q: %s",
-			name, truncate(result.failure.Error(), maxServerWords))
+		return notReady(samplev1alpha1.ReasonDeploymentFailed, "The API server refused: %s", truncate(result.failure.Error(), maxServerWords))
 	case result.deployment == nil:
 		return notReady(samplev1alpha1.ReasonProgressing, "Deployment %q is being created", name)
 	}
 	return judgeRollout(result.deployment)
+}
+
+// judgeConflict says whose the Deployment is that a Foo can't have.
+func judgeConflict(foo *samplev1alpha1.Foo, taken *appsv1.Deployment) verdict {
+	if owner := metav1.GetControllerOfNoCopy(taken); owner != nil {
+		return notReady(samplev1alpha1.ReasonDeploymentConflict,
+			"Deployment %q belongs to %s %q: choose another spec.deploymentName, or delete the owner", taken.Name, owner.Kind, owner.Name)
+	}
+	return notReady(samplev1alpha1.ReasonDeploymentConflict,
+		"Deployment %q exists and has no controller: choose another spec.deploymentName, delete the Deployment, "+
+			"or hand it over with 'kubectl annotate -n %s deployment %s %s=%s'",
+		taken.Name, taken.Namespace, taken.Name, samplev1alpha1.AnnotationAdoptBy, foo.Name)
 }
 
 // judgeRollout says whether a Deployment has rolled out: its controller has

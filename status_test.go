@@ -39,51 +39,54 @@ func TestJudge(t *testing.T) {
 		result outcome
 		want   verdict
 	}{
-		"all Pods available": {foo("a"), outcome{actionNone, deployment("a"), nil}, available},
+		"all Pods available": {foo("a"), outcome{actionNone, nil, deployment("a"), nil}, available},
 		"scaled to nothing by others": {
-			foo("a", withoutReplicas), outcome{actionNone, deployment("a", scaledTo(0), withCounts(0, 0, 0)), nil},
+			foo("a", withoutReplicas), outcome{actionNone, nil, deployment("a", scaledTo(0), withCounts(0, 0, 0)), nil},
 			verdict{metav1.ConditionTrue, "Available", `Deployment "web" has 0 of 0 Pods available`},
 		},
-		"some Pods available": {foo("a"), outcome{actionNone, deployment("a", withCounts(2, 2, 1)), nil}, rollingOut("1 available of 2 wanted Pods")},
+		"some Pods available": {foo("a"), outcome{actionNone, nil, deployment("a", withCounts(2, 2, 1)), nil}, rollingOut("1 available of 2 wanted Pods")},
 		"Pods of an old template left": {
-			foo("a"), outcome{actionNone, deployment("a", withCounts(3, 2, 3)), nil}, rollingOut("3 available of 2 wanted Pods"),
+			foo("a"), outcome{actionNone, nil, deployment("a", withCounts(3, 2, 3)), nil}, rollingOut("3 available of 2 wanted Pods"),
 		},
 		"an old Pod that is not available left": {
-			foo("a"), outcome{actionNone, deployment("a", withCounts(3, 2, 2)), nil}, rollingOut("2 available of 2 wanted Pods"),
+			foo("a"), outcome{actionNone, nil, deployment("a", withCounts(3, 2, 2)), nil}, rollingOut("2 available of 2 wanted Pods"),
 		},
 		"Pods of the new template missing": {
-			foo("a"), outcome{actionNone, deployment("a", withCounts(2, 1, 2)), nil}, rollingOut("2 available of 2 wanted Pods"),
+			foo("a"), outcome{actionNone, nil, deployment("a", withCounts(2, 1, 2)), nil}, rollingOut("2 available of 2 wanted Pods"),
 		},
 		"the Deployment's status is of an older spec": {
-			foo("a"), outcome{actionNone, deployment("a", atGeneration(2)), nil}, rollingOut("2 available of 2 wanted Pods"),
+			foo("a"), outcome{actionNone, nil, deployment("a", atGeneration(2)), nil}, rollingOut("2 available of 2 wanted Pods"),
 		},
 		"the ReplicaSet can't make Pods": {
-			foo("a"), outcome{actionNone, deployment("a", withReplicaFailure("exceeded quota: pods=0")), nil},
+			foo("a"), outcome{actionNone, nil, deployment("a", withReplicaFailure("exceeded quota: pods=0")), nil},
 			verdict{metav1.ConditionFalse, "DeploymentFailed", `Deployment "web" cannot create its Pods: exceeded quota: pods=0`},
 		},
 		"a failure that is over": {
-			foo("a"), outcome{actionNone, deployment("a", withReplicaFailure("old news"), func(deployment *appsv1.Deployment) {
+			foo("a"), outcome{actionNone, nil, deployment("a", withReplicaFailure("old news"), func(deployment *appsv1.Deployment) {
 				deployment.Status.Conditions[0].Status = corev1.ConditionFalse
 			}), nil}, available,
 		},
 		"the API server refuses": {
-			foo("a"), outcome{actionUpdate, deployment("a"), errors.New("no")},
-			verdict{metav1.ConditionFalse, "DeploymentFailed", `The API server refuses Deployment "web": no`},
+			foo("a"), outcome{actionUpdate, nil, deployment("a"), errors.New("no")},
+			verdict{metav1.ConditionFalse, "DeploymentFailed", "The API server refused: no"},
 		},
 		"not created yet": {
-			foo("a"), outcome{actionCreate, nil, nil},
+			foo("a"), outcome{actionCreate, nil, nil, nil},
 			verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" is being created`},
 		},
 		"the name is another's": {
-			foo("a"), outcome{actionLeave, nil, nil},
-			verdict{metav1.ConditionFalse, "DeploymentConflict", `Deployment "web" exists and is not controlled by this Foo: delete it or choose another spec.deploymentName`},
+			foo("a"), outcome{actionLeave, deployment("b"), nil, nil}, verdict{metav1.ConditionFalse, "DeploymentConflict", conflictWithB},
+		},
+		"the name is an orphan's": {
+			foo("a"), outcome{actionLeave, deployment("a", withoutOwner), nil, nil},
+			verdict{metav1.ConditionFalse, "DeploymentConflict", conflictWithNobody},
 		},
 		"the Deployment is in deletion": {
-			foo("a"), outcome{actionWait, deployment("a", terminating), nil},
+			foo("a"), outcome{actionWait, nil, deployment("a", terminating), nil},
 			verdict{metav1.ConditionFalse, "Terminating", `Deployment "web" is being deleted; it is created again once it is gone`},
 		},
 		"the Foo is in deletion, which comes before all else": {
-			foo("a", beingDeleted), outcome{actionWait, deployment("a", withReplicaFailure("quota")), nil},
+			foo("a", beingDeleted), outcome{actionWait, nil, deployment("a", withReplicaFailure("quota")), nil},
 			verdict{metav1.ConditionFalse, "Terminating", "The Foo is being deleted"},
 		},
 	} {
@@ -100,7 +103,7 @@ func TestCalculateStatusKeepsWhatItDoesNotOwn(t *testing.T) {
 	before := settled("a")
 	before.Conditions = append(before.Conditions, others)
 	source := foo("a", withStatus(before))
-	status := calculateStatus(source, outcome{actionLeave, nil, nil}, now)
+	status := calculateStatus(source, outcome{actionLeave, deployment("b"), nil, nil}, now)
 
 	expectEqual(t, "another's condition", others, status.Conditions[1])
 	if status.Selector != "" || status.Replicas != 0 || status.AvailableReplicas != 0 {
@@ -115,9 +118,9 @@ func TestLastTransitionTimeMovesWithTheConditionsStatusOnly(t *testing.T) {
 		result outcome
 		want   metav1.Time
 	}{
-		"still ready":                   {foo("a", withStatus(settled("a"))), outcome{actionNone, deployment("a"), nil}, earlier},
-		"not any more":                  {foo("a", withStatus(settled("a"))), outcome{actionLeave, nil, nil}, now},
-		"a new generation, still ready": {foo("a", withGeneration(2), withStatus(settled("a"))), outcome{actionNone, deployment("a"), nil}, earlier},
+		"still ready":                   {foo("a", withStatus(settled("a"))), outcome{actionNone, nil, deployment("a"), nil}, earlier},
+		"not any more":                  {foo("a", withStatus(settled("a"))), outcome{actionLeave, deployment("b"), nil, nil}, now},
+		"a new generation, still ready": {foo("a", withGeneration(2), withStatus(settled("a"))), outcome{actionNone, nil, deployment("a"), nil}, earlier},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := calculateStatus(row.foo, row.result, now)
@@ -148,7 +151,7 @@ func TestTruncate(t *testing.T) {
 }
 
 func TestServersWordsAreCut(t *testing.T) {
-	ready := judge(foo("a"), outcome{actionCreate, nil, errors.New(strings.Repeat("x", 100_000))})
+	ready := judge(foo("a"), outcome{actionCreate, nil, nil, errors.New(strings.Repeat("x", 100_000))})
 	if len(ready.message) > 1000 {
 		t.Errorf("a condition's message has %d bytes", len(ready.message))
 	}

@@ -27,7 +27,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 
 	"example.com/sample-controller/internal/readyourwrites"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -50,17 +49,17 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 		c.counters.staleSyncs.Add(1)
 		return errCacheBehind
 	}
-	named, err := c.deployments.Deployments(foo.Namespace).Get(foo.Spec.DeploymentName)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("reading Deployment %q from the cache: %w", foo.Spec.DeploymentName, err)
+	named, controlled, err := c.deploymentsOf(foo)
+	if err != nil {
+		return fmt.Errorf("reading Deployments from the cache: %w", err)
 	}
 
-	decided := decide(foo, named)
+	decided := decide(foo, named, controlled)
 	deployment, err := c.carryOut(ctx, foo, decided)
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return err
 	}
-	result := outcome{action: decided.action, deployment: deployment}
+	result := outcome{action: decided.action, named: named, deployment: deployment}
 	if isRefusal(err) {
 		result.failure = err
 	}
@@ -70,61 +69,40 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	return errors.Join(c.writeStatus(ctx, foo, status), err)
 }
 
-// carryOut makes the write that was decided, if any, and returns the Foo's
+// deploymentsOf returns what the cache has for a Foo: the Deployment of the
+// name that it asks for, or nil, and all Deployments that it controls.
+func (c *Controller) deploymentsOf(foo *samplev1alpha1.Foo) (named *appsv1.Deployment, controlled []*appsv1.Deployment, err error) {
+	named, err = c.deployments.Deployments(foo.Namespace).Get(foo.Spec.DeploymentName)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, nil, err
+	}
+	controlled, err = c.deploymentIndexer.ByTypedIndex(byControllerUID, string(foo.UID))
+	return named, controlled, err
+}
+
+// carryOut makes the writes that were decided, if any, and returns the Foo's
 // Deployment as it is then; nil where there is none.
 func (c *Controller) carryOut(ctx context.Context, foo *samplev1alpha1.Foo, decided decision) (*appsv1.Deployment, error) {
+	var deployment *appsv1.Deployment
+	if decided.named != nil && isControlledBy(decided.named, foo) {
+		deployment = decided.named
+	}
+	var written *appsv1.Deployment
+	var err error
 	switch decided.action {
 	case actionCreate:
-		created, err := c.createDeployment(ctx, foo, decided.write)
-		if err != nil {
-			return nil, fmt.Errorf("creating Deployment %q: %w", decided.write.Name, err)
-		}
-		return created, nil
+		written, err = c.createDeployment(ctx, foo, decided.write)
 	case actionUpdate:
-		updated, err := c.updateDeployment(ctx, foo, decided.write)
-		if err != nil {
-			return decided.found, fmt.Errorf("updating Deployment %q: %w", decided.write.Name, err)
-		}
-		return updated, nil
+		written, err = c.updateDeployment(ctx, foo, decided.write)
+	case actionAdopt:
+		written, err = c.adoptDeployment(ctx, foo)
 	case actionNone, actionWait, actionLeave:
+		written = deployment
 	}
-	return decided.found, nil
-}
-
-// createDeployment creates by name: where somebody else was quicker the API
-// server refuses, which an apply would not.
-func (c *Controller) createDeployment(ctx context.Context, foo *samplev1alpha1.Foo, deployment *appsv1.Deployment) (*appsv1.Deployment, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.callTimeout)
-	defer cancel()
-	created, err := c.kubeClient.AppsV1().Deployments(deployment.Namespace).Create(ctx, deployment, metav1.CreateOptions{FieldManager: controllerName})
 	if err != nil {
-		return nil, err
+		return deployment, err
 	}
-	c.wrote(foo, c.deploymentIndexer, created)
-	klog.FromContext(ctx).V(2).Info("Created Deployment", "deployment", klog.KObj(created))
-	return created, nil
-}
-
-// updateDeployment sends a repaired Deployment. Two checks keep an old wish
-// from overwriting a newer one: the Deployment's resourceVersion, and a live
-// look at the Foo, whose cache may be older than the Deployment's.
-func (c *Controller) updateDeployment(ctx context.Context, foo *samplev1alpha1.Foo, deployment *appsv1.Deployment) (*appsv1.Deployment, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.callTimeout)
-	defer cancel()
-	live, err := c.fooClient.SamplecontrollerV1alpha1().Foos(foo.Namespace).Get(ctx, foo.Name, metav1.GetOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("reading the Foo: %w", err)
-	}
-	if !asksTheSame(foo, live) {
-		return nil, errCacheBehind
-	}
-	updated, err := c.kubeClient.AppsV1().Deployments(deployment.Namespace).Update(ctx, deployment, metav1.UpdateOptions{FieldManager: controllerName})
-	if err != nil {
-		return nil, err
-	}
-	c.wrote(foo, c.deploymentIndexer, updated)
-	klog.FromContext(ctx).V(2).Info("Updated Deployment", "deployment", klog.KObj(updated))
-	return updated, nil
+	return written, c.removeSurplus(ctx, foo, decided.surplus)
 }
 
 // writeStatus writes a Foo's status if it differs from the cached one, then
@@ -133,7 +111,7 @@ func (c *Controller) writeStatus(ctx context.Context, foo *samplev1alpha1.Foo, s
 	if equality.Semantic.DeepEqual(foo.Status, status) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.callTimeout)
+	ctx, cancel := c.withDeadline(ctx)
 	defer cancel()
 	// What a lister returns is shared with every other reader: write to a copy.
 	desired := foo.DeepCopy()
@@ -147,6 +125,12 @@ func (c *Controller) writeStatus(ctx context.Context, foo *samplev1alpha1.Foo, s
 		c.recorder.Event(updated, eventType(ready.Reason), ready.Reason, ready.Message)
 	}
 	return nil
+}
+
+// withDeadline bounds a call to the API server. Two calls that hang would else
+// stop both workers for ever.
+func (c *Controller) withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, c.callTimeout)
 }
 
 // wrote remembers a write on a Foo's behalf until its cache has seen it.

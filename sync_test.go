@@ -133,17 +133,15 @@ func TestSync(t *testing.T) {
 			wantWrites: []string{"update foos/status"},
 			wantStatus: &samplev1alpha1.FooStatus{
 				ObservedGeneration: 1,
-				Conditions: ready(metav1.ConditionFalse, "DeploymentConflict",
-					`Deployment "web" exists and is not controlled by this Foo: delete it or choose another spec.deploymentName`, now),
+				Conditions:         ready(metav1.ConditionFalse, "DeploymentConflict", conflictWithB, now),
 			},
-			wantEvents: []string{`Warning DeploymentConflict Deployment "web" exists and is not controlled by this Foo: delete it or choose another spec.deploymentName`},
+			wantEvents: []string{"Warning DeploymentConflict " + conflictWithB},
 		},
 		"a conflict that was reported is not reported again": {
 			world: []runtime.Object{
 				foo("a", withStatus(samplev1alpha1.FooStatus{
 					ObservedGeneration: 1,
-					Conditions: ready(metav1.ConditionFalse, "DeploymentConflict",
-						`Deployment "web" exists and is not controlled by this Foo: delete it or choose another spec.deploymentName`, earlier),
+					Conditions:         ready(metav1.ConditionFalse, "DeploymentConflict", conflictWithNobody, earlier),
 				})),
 				deployment("a", withoutOwner),
 			},
@@ -173,9 +171,9 @@ func TestSync(t *testing.T) {
 			wantStatus: &samplev1alpha1.FooStatus{
 				ObservedGeneration: 1,
 				Conditions: ready(metav1.ConditionFalse, "DeploymentFailed",
-					`The API server refuses Deployment "web": creating Deployment "web": deployments.apps "web" is forbidden: exceeded quota`, now),
+					`The API server refused: creating Deployment "web": deployments.apps "web" is forbidden: exceeded quota`, now),
 			},
-			wantEvents: []string{`Warning DeploymentFailed The API server refuses Deployment "web": creating Deployment "web": deployments.apps "web" is forbidden: exceeded quota`},
+			wantEvents: []string{`Warning DeploymentFailed The API server refused: creating Deployment "web": deployments.apps "web" is forbidden: exceeded quota`},
 			wantErr:    quotaExceeded,
 		},
 		"a server that is down is no verdict on the Foo, but the error is returned": {
@@ -202,6 +200,49 @@ func TestSync(t *testing.T) {
 			wantWrites:     []string{"create deployments"},
 			wantDeployment: created("a"),
 			wantErr:        namespaceGoing,
+		},
+		"a renamed Foo gets the new Deployment, then loses the old": {
+			world:          []runtime.Object{foo("a"), deployment("a", named("old"))},
+			wantWrites:     []string{"create deployments", "delete deployments", "update foos/status"},
+			wantDeployment: created("a"),
+			wantStatus: &samplev1alpha1.FooStatus{
+				ObservedGeneration: 1, Selector: "app=nginx,controller=a",
+				Conditions: ready(metav1.ConditionFalse, "Progressing", `Deployment "web" is rolling out: 0 available of 2 wanted Pods`, now),
+			},
+			wantEvents: []string{`Normal Progressing Deployment "web" is rolling out: 0 available of 2 wanted Pods`},
+		},
+		"a renamed Foo whose controller died half-way loses the old Deployment": {
+			world:      []runtime.Object{foo("a", withStatus(settled("a"))), deployment("a"), deployment("a", named("old"))},
+			wantWrites: []string{"delete deployments"},
+		},
+		"a renamed Foo that can't have the new name keeps the old Deployment": {
+			world:      []runtime.Object{foo("a"), deployment("b"), deployment("a", named("old"))},
+			wantWrites: []string{"update foos/status"},
+			wantStatus: &samplev1alpha1.FooStatus{
+				ObservedGeneration: 1, Conditions: ready(metav1.ConditionFalse, "DeploymentConflict", conflictWithB, now),
+			},
+			wantEvents: []string{"Warning DeploymentConflict " + conflictWithB},
+		},
+		"a renamed Foo whose new Deployment is refused keeps the old one": {
+			world:          []runtime.Object{foo("a"), deployment("a", named("old"))},
+			refuse:         map[string]error{"create deployments": serverDown},
+			wantWrites:     []string{"create deployments", "update foos/status"},
+			wantDeployment: created("a"),
+			wantStatus: &samplev1alpha1.FooStatus{
+				ObservedGeneration: 1, Conditions: ready(metav1.ConditionFalse, "Progressing", `Deployment "web" is being created`, now),
+			},
+			wantEvents: []string{`Normal Progressing Deployment "web" is being created`},
+			wantErr:    serverDown,
+		},
+		"a Deployment that was handed over is adopted, with what others put into it": {
+			world:          []runtime.Object{foo("a", withReplicas(5)), deployment("a", withSidecar, withoutOwner, withAdoptBy("a"))},
+			wantWrites:     []string{"update deployments", "update foos/status"},
+			wantDeployment: deployment("a", withSidecar, withAdoptBy("a"), scaledTo(5)),
+			wantStatus: &samplev1alpha1.FooStatus{
+				ObservedGeneration: 1, Replicas: 2, AvailableReplicas: 2, Selector: "app=nginx,controller=a",
+				Conditions: ready(metav1.ConditionFalse, "Progressing", `Deployment "web" is rolling out: 2 available of 5 wanted Pods`, now),
+			},
+			wantEvents: []string{`Normal Progressing Deployment "web" is rolling out: 2 available of 5 wanted Pods`},
 		},
 		"a key whose Foo is gone is no error": {
 			world: []runtime.Object{foo("b")},

@@ -37,3 +37,8 @@ const (
 	// ReasonTerminating (False): the Foo or its Deployment is being deleted.
 	ReasonTerminating = "Terminating"
 )
+
+// AnnotationAdoptBy, on a Deployment that has no controller, names the Foo of
+// the same namespace that may become its controller. Whoever can set it may
+// edit the Deployment, which is why it is not on the Foo.
+const AnnotationAdoptBy = "samplecontroller.k8s.io/adopt-by"

@@ -1,0 +1,159 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
+	"k8s.io/klog/v2"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// Every write has a condition that the API server checks, so that one which
+// was decided on a stale cache, sent late, or sent by a second controller does
+// no harm: a create fails if the name is taken, an update carries the
+// resourceVersion that it was made from, a delete names UID and resourceVersion.
+
+func (c *Controller) deploymentsIn(namespace string) typedappsv1.DeploymentInterface {
+	return c.kubeClient.AppsV1().Deployments(namespace)
+}
+
+func (c *Controller) createDeployment(ctx context.Context, foo *samplev1alpha1.Foo, deployment *appsv1.Deployment) (*appsv1.Deployment, error) {
+	ctx, cancel := c.withDeadline(ctx)
+	defer cancel()
+	created, err := c.deploymentsIn(foo.Namespace).Create(ctx, deployment, metav1.CreateOptions{FieldManager: controllerName})
+	if err != nil {
+		return nil, fmt.Errorf("creating Deployment %q: %w", deployment.Name, err)
+	}
+	c.wrote(foo, c.deploymentIndexer, created)
+	klog.FromContext(ctx).V(2).Info("Created Deployment", "deployment", klog.KObj(created))
+	return created, nil
+}
+
+// updateDeployment sends a repaired Deployment. Its resourceVersion keeps it
+// from overwriting a newer Deployment; the live look at the Foo keeps an old
+// wish from overwriting a newer one, where the Foos' cache is the older.
+func (c *Controller) updateDeployment(ctx context.Context, foo *samplev1alpha1.Foo, deployment *appsv1.Deployment) (*appsv1.Deployment, error) {
+	if err := c.confirmFoo(ctx, foo); err != nil {
+		return nil, err
+	}
+	ctx, cancel := c.withDeadline(ctx)
+	defer cancel()
+	updated, err := c.deploymentsIn(foo.Namespace).Update(ctx, deployment, metav1.UpdateOptions{FieldManager: controllerName})
+	if err != nil {
+		return nil, fmt.Errorf("updating Deployment %q: %w", deployment.Name, err)
+	}
+	c.wrote(foo, c.deploymentIndexer, updated)
+	klog.FromContext(ctx).V(2).Info("Updated Deployment", "deployment", klog.KObj(updated))
+	return updated, nil
+}
+
+// adoptDeployment makes a Foo the controller of the Deployment that asks for
+// it. The cache keeps little of such a Deployment, so it is read first.
+func (c *Controller) adoptDeployment(ctx context.Context, foo *samplev1alpha1.Foo) (*appsv1.Deployment, error) {
+	live, err := c.liveDeployment(ctx, foo, foo.Spec.DeploymentName)
+	if err != nil {
+		return nil, err
+	}
+	if !mayAdopt(live, foo) {
+		return nil, errCacheBehind
+	}
+	return c.updateDeployment(ctx, foo, adoptedDeployment(live, foo))
+}
+
+// removeSurplus deletes the Deployments that a Foo has under earlier names. A
+// delete can't be undone, so all that it rests on is looked at live: what the
+// Foo asks for, that it has it, and what is to go.
+func (c *Controller) removeSurplus(ctx context.Context, foo *samplev1alpha1.Foo, surplus []*appsv1.Deployment) error {
+	if len(surplus) == 0 {
+		return nil
+	}
+	if err := c.confirmFoo(ctx, foo); err != nil {
+		return err
+	}
+	wanted, err := c.liveDeployment(ctx, foo, foo.Spec.DeploymentName)
+	if err != nil {
+		return err
+	}
+	if !isControlledBy(wanted, foo) || isTerminating(wanted) {
+		return errCacheBehind
+	}
+	for _, deployment := range surplus {
+		if err := c.deleteSurplus(ctx, foo, deployment.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteSurplus deletes a Deployment if, looked at live, the Foo still has no
+// use for it.
+func (c *Controller) deleteSurplus(ctx context.Context, foo *samplev1alpha1.Foo, name string) error {
+	live, err := c.liveDeployment(ctx, foo, name)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !isSurplus(live, foo) {
+		return nil
+	}
+	ctx, cancel := c.withDeadline(ctx)
+	defer cancel()
+	background := metav1.DeletePropagationBackground
+	err = c.deploymentsIn(foo.Namespace).Delete(ctx, name, metav1.DeleteOptions{
+		Preconditions:     &metav1.Preconditions{UID: &live.UID, ResourceVersion: &live.ResourceVersion},
+		PropagationPolicy: &background,
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("deleting Deployment %q, which the Foo had before: %w", name, err)
+	}
+	klog.FromContext(ctx).V(2).Info("Deleted Deployment of an earlier name", "deployment", klog.KObj(live))
+	return nil
+}
+
+// confirmFoo returns nil if the Foo, looked at live, still asks for what the
+// cache says.
+func (c *Controller) confirmFoo(ctx context.Context, foo *samplev1alpha1.Foo) error {
+	ctx, cancel := c.withDeadline(ctx)
+	defer cancel()
+	live, err := c.fooClient.SamplecontrollerV1alpha1().Foos(foo.Namespace).Get(ctx, foo.Name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("reading the Foo: %w", err)
+	}
+	if !asksTheSame(foo, live) {
+		return errCacheBehind
+	}
+	return nil
+}
+
+func (c *Controller) liveDeployment(ctx context.Context, foo *samplev1alpha1.Foo, name string) (*appsv1.Deployment, error) {
+	ctx, cancel := c.withDeadline(ctx)
+	defer cancel()
+	live, err := c.deploymentsIn(foo.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("reading Deployment %q: %w", name, err)
+	}
+	return live, nil
+}
