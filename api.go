@@ -40,18 +40,18 @@ func waitForFoos(ctx context.Context, client clientset.Interface, namespace stri
 	told := false
 	err := wait.PollUntilContextCancel(ctx, apiPollPeriod, true, func(ctx context.Context) (bool, error) {
 		err := probeFoos(ctx, client, namespace, timeout)
-		hint, waitable := waitingFor(err)
-		if waitable && !told {
+		hint := waitingFor(err)
+		if hint == "" {
+			return err == nil, err
+		}
+		if !told {
 			told = true
 			klog.FromContext(ctx).Info("Waiting until Foos can be listed", "cause", hint)
 		}
-		if waitable {
-			return false, nil
-		}
-		return err == nil, err
+		return false, nil
 	})
 	if ctx.Err() != nil {
-		return nil
+		err = nil // the stop that was asked for, not a failure
 	}
 	return err
 }
@@ -65,15 +65,15 @@ func probeFoos(ctx context.Context, client clientset.Interface, namespace string
 }
 
 // waitingFor says what an administrator has to do where an error is of the
-// kind that is waited for.
-func waitingFor(err error) (string, bool) {
+// kind that is waited for, else "".
+func waitingFor(err error) string {
 	switch {
 	case apierrors.IsNotFound(err):
-		return "the CustomResourceDefinition foos.samplecontroller.k8s.io is not installed: install it with 'kubectl apply -f artifacts/crd'", true
+		return "the CustomResourceDefinition foos.samplecontroller.k8s.io is not installed: install it with 'kubectl apply -f artifacts/crd'"
 	case apierrors.IsForbidden(err):
-		return fmt.Sprintf("the right is missing: grant it to the identity that this runs as (%v)", err), true
+		return fmt.Sprintf("the right is missing: grant it to the identity that this runs as (%v)", err)
 	}
-	return "", false
+	return ""
 }
 
 // explainUnreachable says in one line why the API server can't be used.

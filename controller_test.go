@@ -27,7 +27,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/tools/cache"
 )
 
 // These tests run the whole controller, queue and workers included, each in a
@@ -277,42 +276,5 @@ func TestRunFinishesTheSyncUnderWayAndLeavesTheRest(t *testing.T) {
 		close(release)
 		<-stopped
 		f.expectWrites(t, "create deployments", "update foos/status")
-	})
-}
-
-func TestDeploymentResyncQueuesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a", withStatus(settled("a"))), deployment("a"))
-		f.drainQueue()
-
-		f.enqueueConcernedByUpdate(deployment("a"), deployment("a", withAvailable(1)))
-		if f.queue.Len() != 0 {
-			t.Error("an update without a new resourceVersion queued a Foo")
-		}
-		f.enqueueConcernedByUpdate(deployment("a"), deployment("a", atVersion("21")))
-		if f.queue.Len() != 1 {
-			t.Error("an update with a new resourceVersion did not queue its Foo")
-		}
-		f.drainQueue()
-
-		// Under a name that no Foo asks for, only the owner reference leads to the Foo.
-		f.enqueueConcernedByUpdate(deployment("a", named("old")), deployment("a", named("old"), withoutOwner, atVersion("21")))
-		if f.queue.Len() != 1 {
-			t.Error("a Foo that lost a Deployment was not queued")
-		}
-	})
-}
-
-func TestMissedDeletionsAreHandled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a", withStatus(settled("a"))), deployment("a"))
-		f.drainQueue()
-
-		f.enqueueConcernedByDelete(cache.DeletedObject[*appsv1.Deployment]{
-			FinalStateUnknown: &cache.DeletedFinalStateUnknown{Key: namespace + "/web"},
-		})
-		if f.queue.Len() != 1 {
-			t.Error("a Deployment that was missed being deleted, of which only the name is known, queued nothing")
-		}
 	})
 }

@@ -223,7 +223,7 @@ func (f *fixture) start(workers int) (stop func()) {
 // advance lets time pass in a test's bubble, then waits until every goroutine
 // in it has nothing left to do. No real time passes.
 func advance(d time.Duration) {
-	time.Sleep(d)
+	time.Sleep(d) //nolint:forbidigo // in a bubble this sets the clock forward
 	synctest.Wait()
 }
 
@@ -258,49 +258,6 @@ func (f *fixture) failTimes(times int32, verb, resource string, err error) {
 	reaction := func(clienttesting.Action) (bool, runtime.Object, error) { return calls.Add(1) <= times, nil, err }
 	f.kubeClient.PrependReactor(verb, resource, reaction)
 	f.fooClient.PrependReactor(verb, resource, reaction)
-}
-
-// The following change the world as somebody else would. They go past the
-// list of writes, which holds the controller's own.
-
-func (f *fixture) createFoo(t *testing.T, foo *samplev1alpha1.Foo) {
-	t.Helper()
-	must(t, f.fooClient.Tracker().Add(foo))
-}
-
-func (f *fixture) updateFoo(t *testing.T, foo *samplev1alpha1.Foo) {
-	t.Helper()
-	must(t, f.fooClient.Tracker().Update(foosResource, foo, namespace))
-}
-
-func (f *fixture) deleteFoo(t *testing.T, name string) {
-	t.Helper()
-	must(t, f.fooClient.Tracker().Delete(foosResource, namespace, name))
-}
-
-func (f *fixture) updateDeployment(t *testing.T, deployment *appsv1.Deployment) {
-	t.Helper()
-	must(t, f.kubeClient.Tracker().Update(deploymentsResource, deployment, namespace))
-}
-
-func (f *fixture) deleteDeployment(t *testing.T, name string) {
-	t.Helper()
-	must(t, f.kubeClient.Tracker().Delete(deploymentsResource, namespace, name))
-}
-
-// deployment returns a Deployment as the API server has it.
-func (f *fixture) deployment(t *testing.T, name string) *appsv1.Deployment {
-	t.Helper()
-	object, err := f.kubeClient.Tracker().Get(deploymentsResource, namespace, name)
-	must(t, err)
-	return object.(*appsv1.Deployment)
-}
-
-func (f *fixture) cachedFoo(t *testing.T, name string) *samplev1alpha1.Foo {
-	t.Helper()
-	foo, err := f.foos.Foos(namespace).Get(name)
-	must(t, err)
-	return foo
 }
 
 // drainQueue takes the keys of the first list out of the queue.

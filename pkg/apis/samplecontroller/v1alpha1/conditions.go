@@ -38,7 +38,7 @@ const (
 	ReasonTerminating = "Terminating"
 )
 
-// AnnotationAdoptBy, on a Deployment that has no controller, names the Foo of
+// AnnotationAdoptBy names, on a Deployment that has no controller, the Foo of
 // the same namespace that may become its controller. Whoever can set it may
 // edit the Deployment, which is why it is not on the Foo.
 const AnnotationAdoptBy = "samplecontroller.k8s.io/adopt-by"

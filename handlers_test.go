@@ -1,0 +1,62 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"testing"
+	"testing/synctest"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+func TestDeploymentResyncQueuesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a", withStatus(settled("a"))), deployment("a"))
+		f.drainQueue()
+
+		f.enqueueConcernedByUpdate(deployment("a"), deployment("a", withAvailable(1)))
+		if f.queue.Len() != 0 {
+			t.Error("an update without a new resourceVersion queued a Foo")
+		}
+		f.enqueueConcernedByUpdate(deployment("a"), deployment("a", atVersion("21")))
+		if f.queue.Len() != 1 {
+			t.Error("an update with a new resourceVersion did not queue its Foo")
+		}
+		f.drainQueue()
+
+		// Under a name that no Foo asks for, only the owner reference leads to the Foo.
+		f.enqueueConcernedByUpdate(deployment("a", named("old")), deployment("a", named("old"), withoutOwner, atVersion("21")))
+		if f.queue.Len() != 1 {
+			t.Error("a Foo that lost a Deployment was not queued")
+		}
+	})
+}
+
+func TestMissedDeletionsAreHandled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a", withStatus(settled("a"))), deployment("a"))
+		f.drainQueue()
+
+		f.enqueueConcernedByDelete(cache.DeletedObject[*appsv1.Deployment]{
+			FinalStateUnknown: &cache.DeletedFinalStateUnknown{Key: namespace + "/web"},
+		})
+		if f.queue.Len() != 1 {
+			t.Error("a Deployment that was missed being deleted, of which only the name is known, queued nothing")
+		}
+	})
+}
