@@ -19,10 +19,12 @@ package e2e
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -53,14 +55,21 @@ func checkStatusNumbers(t *testing.T, ns *namespace) {
 
 func checkTransitionTime(t *testing.T, ns *namespace) {
 	before := ns.createReadyFoo(t, newFoo("transition"))
+	// A time is kept to the second, so that two writes in one second would look
+	// alike: make the transition one of long ago.
+	const longAgo = "2026-01-01T00:00:00Z"
+	aged := `[{"op":"replace","path":"/status/conditions/0/lastTransitionTime","value":"` + longAgo + `"}]`
+	if _, err := ns.foos().Patch(t.Context(), "transition", types.JSONPatchType, []byte(aged), metav1.PatchOptions{}, "status"); err != nil {
+		t.Fatal(err)
+	}
 	// One Pod is what the Deployment runs already: only the generation moves on.
 	mergePatch(t, ns.foos(), "transition", `{"spec":{"replicas":1}}`)
 	after := ns.awaitReady(t, "transition")
 	if after.Status.ObservedGeneration == before.Status.ObservedGeneration {
 		t.Error("The generation has not moved on, so this test shows nothing")
 	}
-	if was, is := readyOf(before).LastTransitionTime, readyOf(after).LastTransitionTime; !was.Equal(&is) || was.IsZero() {
-		t.Errorf("lastTransitionTime went from %v to %v without a transition", was, is)
+	if got := readyOf(after).LastTransitionTime.UTC().Format(time.RFC3339); got != longAgo {
+		t.Errorf("lastTransitionTime went from %s to %s without a transition", longAgo, got)
 	}
 }
 
