@@ -60,9 +60,21 @@ type fixture struct {
 }
 
 // newFixture starts a controller's informers in a world of Foos and
-// Deployments and waits for the caches. Its workers are not started. Call it in
-// a testing/synctest bubble: there a test knows when nothing more will happen.
+// Deployments, and waits until they have nothing left to do. Its workers are
+// not started. Call it in a testing/synctest bubble: there a test knows when
+// nothing more will happen.
 func newFixture(t *testing.T, world ...runtime.Object) *fixture {
+	t.Helper()
+	f := newFixtureInRealTime(t, world...)
+	synctest.Wait() // the watches are open
+	f.kubeClient.ClearActions()
+	f.fooClient.ClearActions()
+	return f
+}
+
+// newFixtureInRealTime is newFixture for a test that can't be in a bubble,
+// because it talks to a network.
+func newFixtureInRealTime(t *testing.T, world ...runtime.Object) *fixture {
 	t.Helper()
 	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(4)))
 	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), logger))
@@ -108,8 +120,6 @@ func newFixture(t *testing.T, world ...runtime.Object) *fixture {
 	for _, object := range append(controller.fooIndexer.List(), controller.deploymentIndexer.List()...) {
 		f.cached[object.(runtime.Object)] = object.(runtime.Object).DeepCopyObject()
 	}
-	f.kubeClient.ClearActions()
-	f.fooClient.ClearActions()
 	return f
 }
 

@@ -55,8 +55,7 @@ func (c *Controller) watch(
 	fooHandlers, err := foos.AddTypedEventHandler(fooinformers.FooHandlerFuncs{
 		AddFunc:    c.enqueueFoo,
 		UpdateFunc: c.enqueueUpdatedFoo,
-		// The key of a Foo that is gone is synced once more, to forget it.
-		DeleteFunc: func(deleted fooinformers.DeletedFoo) { c.queue.Add(deleted.GetObjectName()) },
+		DeleteFunc: c.forgetFoo,
 	}, options)
 	if err != nil {
 		return err
@@ -80,10 +79,21 @@ func (c *Controller) enqueueFoo(foo *samplev1alpha1.Foo) {
 // enqueueUpdatedFoo takes changes and the periodic resync. A Foo whose last
 // sync failed keeps to its back-off, unless what it asks for has changed.
 func (c *Controller) enqueueUpdatedFoo(before, after *samplev1alpha1.Foo) {
+	if before.UID != after.UID {
+		// Deleted and made again, seen as one change: the writes were the first one's.
+		c.writes.Forget(cache.MetaObjectToName(after))
+	}
 	if asksTheSame(before, after) && c.retries.ahead(cache.MetaObjectToName(after)) {
 		return
 	}
 	c.enqueueFoo(after)
+}
+
+// forgetFoo drops what is remembered of a Foo that is gone. A key that is
+// synced once more ends its row of failures.
+func (c *Controller) forgetFoo(deleted fooinformers.DeletedFoo) {
+	c.writes.Forget(deleted.GetObjectName())
+	c.queue.Add(deleted.GetObjectName())
 }
 
 // asksTheSame tells whether two states of a Foo ask for the same: the spec is

@@ -22,6 +22,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/client-go/tools/cache"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 func TestDeploymentResyncQueuesNothing(t *testing.T) {
@@ -59,4 +61,22 @@ func TestMissedDeletionsAreHandled(t *testing.T) {
 			t.Error("a Deployment that was missed being deleted, of which only the name is known, queued nothing")
 		}
 	})
+}
+
+func TestWritesOfAFooThatIsGoneHoldNothingUp(t *testing.T) {
+	for name, goes := range map[string]func(f *fixture){
+		"deleted":                func(f *fixture) { f.forgetFoo(cache.DeletedObject[*samplev1alpha1.Foo]{OptionalObj: foo("a")}) },
+		"deleted and made again": func(f *fixture) { f.enqueueUpdatedFoo(foo("a"), foo("a", withFooUID("uid-new"))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t, foo("a"))
+				f.Controller.writes.Wrote(keyOf(foo("a")), storeAt("7"), "9")
+				goes(f)
+				if !f.Controller.writes.CaughtUp(keyOf(foo("a"))) {
+					t.Error("a new Foo waits for the writes of one that is gone")
+				}
+			})
+		})
+	}
 }

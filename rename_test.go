@@ -22,6 +22,8 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -50,6 +52,17 @@ func TestNothingIsDeletedOnTheWordOfACache(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestOldDeploymentThatIsGoneAlreadyIsNoError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a", withStatus(settled("a"))), deployment("a"), deployment("a", named("old")))
+		f.kubeClient.PrependReactor("get", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			return action.(clienttesting.GetAction).GetName() == "old", nil, apierrors.NewNotFound(deploymentsGR, "old")
+		})
+		must(t, f.sync(f.ctx, keyOf(foo("a"))))
+		f.expectWrites(t)
+	})
 }
 
 func TestDeleteNamesWhatItDeletes(t *testing.T) {

@@ -119,13 +119,22 @@ func (r *retries) plan(key cache.ObjectName, next attempt) time.Duration {
 	if delay == 0 {
 		delay = r.limiter.When(key)
 	}
+	r.mu.Lock()
+	delete(r.due, key)
 	if !next.expected {
-		r.mu.Lock()
 		r.due[key] = r.clock.Now().Add(delay)
-		r.mu.Unlock()
 	}
+	r.mu.Unlock()
 	r.queue.AddAfter(key, delay)
 	return delay
+}
+
+// hold counts a key as having failed, until its sync has ended and plan or
+// forget says more.
+func (r *retries) hold(key cache.ObjectName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.due[key] = r.clock.Now().Add(lastRetry)
 }
 
 // ahead tells whether a key failed and its next attempt is still to come.

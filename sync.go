@@ -36,18 +36,16 @@ import (
 // decides, writes at most what differs, and writes the status if that differs,
 // also when the work failed. It may be called at any time, any number of times.
 func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
+	if !c.writes.CaughtUp(key) {
+		c.counters.staleSyncs.Add(1)
+		return errCacheBehind
+	}
 	foo, err := c.foos.Foos(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
-		// The garbage collector takes the Deployment.
-		c.writes.Forget(key)
-		return nil
+		return nil // the garbage collector takes the Deployment
 	}
 	if err != nil {
 		return fmt.Errorf("reading the Foo from the cache: %w", err)
-	}
-	if !c.writes.CaughtUp(key, foo.UID) {
-		c.counters.staleSyncs.Add(1)
-		return errCacheBehind
 	}
 	named, controlled, err := c.deploymentsOf(foo)
 	if err != nil {
@@ -58,6 +56,10 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	deployment, err := c.carryOut(ctx, foo, decided)
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return err
+	}
+	if err != nil && !nextAttempt(err).expected {
+		// Before the status is written, for its event must not wake the key at once.
+		c.retries.hold(key)
 	}
 	result := outcome{action: decided.action, named: named, deployment: deployment}
 	if isRefusal(err) {
@@ -135,7 +137,7 @@ func (c *Controller) withDeadline(ctx context.Context) (context.Context, context
 
 // wrote remembers a write on a Foo's behalf until its cache has seen it.
 func (c *Controller) wrote(foo *samplev1alpha1.Foo, store readyourwrites.Store, object metav1.Object) {
-	c.writes.Wrote(cache.MetaObjectToName(foo), foo.UID, store, object.GetResourceVersion())
+	c.writes.Wrote(cache.MetaObjectToName(foo), store, object.GetResourceVersion())
 }
 
 // eventType says whether the user has to do something about a reason.

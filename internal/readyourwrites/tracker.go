@@ -35,7 +35,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
@@ -55,13 +54,7 @@ type Tracker struct {
 	limit time.Duration
 
 	mu     sync.Mutex
-	owners map[cache.ObjectName]*record
-}
-
-// record holds the writes for one incarnation of an owner.
-type record struct {
-	uid    types.UID
-	writes map[Store]write
+	owners map[cache.ObjectName]map[Store]write
 }
 
 type write struct {
@@ -71,44 +64,41 @@ type write struct {
 
 // New returns a Tracker that waits at most limit for a store to catch up.
 func New(clock clock.PassiveClock, limit time.Duration) *Tracker {
-	return &Tracker{clock: clock, limit: limit, owners: map[cache.ObjectName]*record{}}
+	return &Tracker{clock: clock, limit: limit, owners: map[cache.ObjectName]map[Store]write{}}
 }
 
 // Wrote records that a write on behalf of an owner gave an object, of the kind
 // that store caches, this resourceVersion.
-func (t *Tracker) Wrote(owner cache.ObjectName, uid types.UID, store Store, resourceVersion string) {
+func (t *Tracker) Wrote(owner cache.ObjectName, store Store, resourceVersion string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	current := t.owners[owner]
-	if current == nil || current.uid != uid {
-		current = &record{uid: uid, writes: map[Store]write{}}
-		t.owners[owner] = current
+	if t.owners[owner] == nil {
+		t.owners[owner] = map[Store]write{}
 	}
-	current.writes[store] = write{resourceVersion, t.clock.Now()}
+	t.owners[owner][store] = write{resourceVersion, t.clock.Now()}
 }
 
 // CaughtUp tells whether the stores have seen every write recorded for an
-// owner. Writes for an earlier owner of the same name do not count.
-func (t *Tracker) CaughtUp(owner cache.ObjectName, uid types.UID) bool {
+// owner. Ask before reading the stores: one that catches up in between would
+// otherwise vouch for what was read before it did.
+func (t *Tracker) CaughtUp(owner cache.ObjectName) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	current := t.owners[owner]
-	if current == nil {
-		return true
-	}
-	for store, written := range current.writes {
-		if current.uid != uid || reached(store, written.resourceVersion) || t.clock.Since(written.at) >= t.limit {
-			delete(current.writes, store)
+	writes := t.owners[owner]
+	for store, written := range writes {
+		if reached(store, written.resourceVersion) || t.clock.Since(written.at) >= t.limit {
+			delete(writes, store)
 		}
 	}
-	if len(current.writes) > 0 {
+	if len(writes) > 0 {
 		return false
 	}
 	delete(t.owners, owner)
 	return true
 }
 
-// Forget drops what is recorded for an owner that is gone.
+// Forget drops what is recorded for an owner that is gone, or replaced by
+// another of its name.
 func (t *Tracker) Forget(owner cache.ObjectName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -45,8 +45,8 @@ func TestOwnerIsCaughtUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tracker := New(clocktesting.NewFakeClock(time.Now()), time.Minute)
-			tracker.Wrote(owner, "uid", &store{row.seen}, row.written)
-			if got := tracker.CaughtUp(owner, "uid"); got != row.want {
+			tracker.Wrote(owner, &store{row.seen}, row.written)
+			if got := tracker.CaughtUp(owner); got != row.want {
 				t.Errorf("CaughtUp = %v, not %v", got, row.want)
 			}
 		})
@@ -56,16 +56,16 @@ func TestOwnerIsCaughtUp(t *testing.T) {
 func TestEveryStoreMustCatchUpWithTheNewestWrite(t *testing.T) {
 	tracker := New(clocktesting.NewFakeClock(time.Now()), time.Minute)
 	foos, deployments := &store{"1"}, &store{"1"}
-	tracker.Wrote(owner, "uid", deployments, "2")
-	tracker.Wrote(owner, "uid", foos, "3")
-	tracker.Wrote(owner, "uid", foos, "5")
+	tracker.Wrote(owner, deployments, "2")
+	tracker.Wrote(owner, foos, "3")
+	tracker.Wrote(owner, foos, "5")
 
 	foos.version = "5"
-	if tracker.CaughtUp(owner, "uid") {
+	if tracker.CaughtUp(owner) {
 		t.Error("caught up while one store is behind")
 	}
 	foos.version, deployments.version = "4", "2"
-	if !tracker.CaughtUp(owner, "uid") {
+	if !tracker.CaughtUp(owner) {
 		t.Error("a store that has caught up once is asked again")
 	}
 }
@@ -73,34 +73,26 @@ func TestEveryStoreMustCatchUpWithTheNewestWrite(t *testing.T) {
 func TestWaitEndsWithItsLimit(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	tracker := New(clock, time.Minute)
-	tracker.Wrote(owner, "uid", &store{"5"}, "900") // then etcd was restored from a backup
+	tracker.Wrote(owner, &store{"5"}, "900") // then etcd was restored from a backup
 	clock.Step(time.Minute - 1)
-	if tracker.CaughtUp(owner, "uid") {
+	if tracker.CaughtUp(owner) {
 		t.Error("the wait ended before its limit")
 	}
 	clock.Step(1)
-	if !tracker.CaughtUp(owner, "uid") {
+	if !tracker.CaughtUp(owner) {
 		t.Error("the wait goes on after its limit")
-	}
-}
-
-func TestWritesOfAnEarlierOwnerDoNotCount(t *testing.T) {
-	tracker := New(clocktesting.NewFakeClock(time.Now()), time.Minute)
-	tracker.Wrote(owner, "uid-before", &store{"5"}, "9")
-	if !tracker.CaughtUp(owner, "uid-now") {
-		t.Error("a new owner waits for the writes of an old one")
 	}
 }
 
 func TestNothingIsKeptOfAnOwnerThatIsGoneOrCaughtUp(t *testing.T) {
 	tracker := New(clocktesting.NewFakeClock(time.Now()), time.Minute)
-	tracker.Wrote(owner, "uid", &store{"5"}, "9")
+	tracker.Wrote(owner, &store{"5"}, "9")
 	tracker.Forget(owner)
 	if len(tracker.owners) != 0 {
 		t.Error("a forgotten owner is remembered")
 	}
-	tracker.Wrote(owner, "uid", &store{"9"}, "9")
-	tracker.CaughtUp(owner, "uid")
+	tracker.Wrote(owner, &store{"9"}, "9")
+	tracker.CaughtUp(owner)
 	if len(tracker.owners) != 0 {
 		t.Error("an owner that has caught up is remembered")
 	}
