@@ -97,5 +97,8 @@ func openNodes(t *testing.T) sets.Set[string] {
 			names.Insert(nodes.Items[i].Name)
 		}
 	}
+	if names.Len() == 0 {
+		t.Fatal("There is no node that takes any Pod")
+	}
 	return names
 }

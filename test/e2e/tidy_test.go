@@ -39,27 +39,24 @@ func (c *testCluster) tidyUp() error {
 	return err
 }
 
+// removeNamespaces deletes the run's namespaces, those too that a test may
+// still make after an interruption.
 func (c *testCluster) removeNamespaces(ctx context.Context) error {
 	client := c.kube.CoreV1().Namespaces()
 	ours := metav1.ListOptions{LabelSelector: runLabel + "=" + c.run}
-	left, err := client.List(ctx, ours)
-	if err != nil {
-		return fmt.Errorf("looking for namespaces to delete: %w", err)
-	}
-	for i := range left.Items {
-		if left.Items[i].DeletionTimestamp != nil {
-			continue
+	_, err := untilList(ctx, client, ours, func(list *corev1.NamespaceList) error {
+		var errs []error
+		for i := range list.Items {
+			ns := &list.Items[i]
+			errs = append(errs, fmt.Errorf("namespace %s is left: see kubectl get namespaces -l %s", ns.Name, ours.LabelSelector))
+			if ns.DeletionTimestamp != nil {
+				continue
+			}
+			if err := client.Delete(ctx, ns.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+				errs = append(errs, fmt.Errorf("deleting it: %w", err))
+			}
 		}
-		if err := client.Delete(ctx, left.Items[i].Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("deleting namespace %s: %w", left.Items[i].Name, err)
-		}
-	}
-	_, err = untilList(ctx, client, ours, func(list *corev1.NamespaceList) error {
-		if len(list.Items) > 0 {
-			return fmt.Errorf("%d namespaces are left, among them %s: see kubectl get namespaces -l %s",
-				len(list.Items), list.Items[0].Name, ours.LabelSelector)
-		}
-		return nil
+		return errors.Join(errs...)
 	})
 	return err
 }
