@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -41,7 +42,7 @@ import (
 // versions, no guard against stale caches could be tested.
 type fakeAPI struct {
 	mu      sync.Mutex
-	version int
+	version atomic.Int64
 }
 
 // serve puts the API in front of a clientset's object tracker.
@@ -116,8 +117,7 @@ func (a *fakeAPI) delete(tracker clienttesting.ObjectTracker, action clienttesti
 // stamp gives an object the next resourceVersion. They begin above those that
 // the tests' own objects have.
 func (a *fakeAPI) stamp(object metav1.Object) {
-	a.version++
-	object.SetResourceVersion(strconv.Itoa(1000 + a.version))
+	object.SetResourceVersion(strconv.FormatInt(1000+a.version.Add(1), 10))
 }
 
 // mergeWrite returns what a write makes of the stored object: a status write

@@ -17,7 +17,6 @@ limitations under the License.
 package main
 
 import (
-	"strconv"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -69,10 +68,6 @@ func withFooUID(uid types.UID) fooOption {
 
 func withGeneration(generation int64) fooOption {
 	return func(foo *samplev1alpha1.Foo) { foo.Generation = generation }
-}
-
-func atFooVersion(version int) fooOption {
-	return func(foo *samplev1alpha1.Foo) { foo.ResourceVersion = strconv.Itoa(version) }
 }
 
 // beingDeleted is a Foo in foreground deletion: it waits for its Deployment.

@@ -63,7 +63,7 @@ func newSlowServer(t *testing.T, f *fixture) *slowServer {
 }
 
 func TestCallThatHangsIsGivenUp(t *testing.T) {
-	f := newFixtureInRealTime(t, foo("a"))
+	f := newFixtureInRealTime(t, func(*fixture) {}, foo("a"))
 	newSlowServer(t, f)
 	f.callTimeout = 50 * time.Millisecond
 	err := f.sync(f.ctx, keyOf(foo("a")))
@@ -73,7 +73,7 @@ func TestCallThatHangsIsGivenUp(t *testing.T) {
 }
 
 func TestStopDoesNotCutAWriteInHalf(t *testing.T) {
-	f := newFixtureInRealTime(t, foo("a"))
+	f := newFixtureInRealTime(t, func(*fixture) {}, foo("a"))
 	server := newSlowServer(t, f)
 	ctx, stop := context.WithCancel(f.ctx)
 	stopped := make(chan struct{})

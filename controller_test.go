@@ -42,7 +42,6 @@ func TestFooBecomesDeploymentAndDeploymentBecomesStatus(t *testing.T) {
 		f.expectWrites(t, "create deployments", "update foos/status")
 
 		made := f.deployment(t, "web")
-		made.ResourceVersion = "2000"
 		made.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: 2, AvailableReplicas: 2}
 		f.updateDeployment(t, made)
 		advance(0)
@@ -86,7 +85,7 @@ func TestOldOwnerIsLookedAtWhenAnOwnerReferenceIsTaken(t *testing.T) {
 		f := newFixture(t, foo("a", withStatus(settled("a"))), deployment("a"))
 		defer f.start(2)()
 
-		f.updateDeployment(t, deployment("a", withoutOwner, atVersion("21")))
+		f.updateDeployment(t, deployment("a", withoutOwner))
 		advance(time.Hour)
 		f.expectWrites(t, "update foos/status")
 		expectEqual(t, "the list of events", []string{

@@ -54,6 +54,7 @@ type fixture struct {
 	ctx        context.Context
 	kubeClient *kubefake.Clientset
 	fooClient  *foofake.Clientset
+	api        fakeAPI
 	events     chan string
 	// cached holds each object in the caches with a copy from before the test.
 	cached map[runtime.Object]runtime.Object
@@ -65,7 +66,14 @@ type fixture struct {
 // nothing more will happen.
 func newFixture(t *testing.T, world ...runtime.Object) *fixture {
 	t.Helper()
-	f := newFixtureInRealTime(t, world...)
+	return newFixtureWith(t, func(*fixture) {}, world...)
+}
+
+// newFixtureWith is newFixture with a change to the clientsets before the
+// informers use them.
+func newFixtureWith(t *testing.T, prepare func(*fixture), world ...runtime.Object) *fixture {
+	t.Helper()
+	f := newFixtureInRealTime(t, prepare, world...)
 	synctest.Wait() // the watches are open
 	f.kubeClient.ClearActions()
 	f.fooClient.ClearActions()
@@ -74,7 +82,7 @@ func newFixture(t *testing.T, world ...runtime.Object) *fixture {
 
 // newFixtureInRealTime is newFixture for a test that can't be in a bubble,
 // because it talks to a network.
-func newFixtureInRealTime(t *testing.T, world ...runtime.Object) *fixture {
+func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime.Object) *fixture {
 	t.Helper()
 	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(4)))
 	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), logger))
@@ -94,9 +102,9 @@ func newFixtureInRealTime(t *testing.T, world ...runtime.Object) *fixture {
 		events:     recorder.Events,
 		cached:     map[runtime.Object]runtime.Object{},
 	}
-	api := &fakeAPI{}
-	api.serve(&f.kubeClient.Fake, f.kubeClient.Tracker())
-	api.serve(&f.fooClient.Fake, f.fooClient.Tracker())
+	f.api.serve(&f.kubeClient.Fake, f.kubeClient.Tracker())
+	f.api.serve(&f.fooClient.Fake, f.fooClient.Tracker())
+	prepare(f)
 	kubeInformers := kubeinformers.NewSharedInformerFactory(f.kubeClient, 0)
 	fooInformers := fooinformers.NewSharedInformerFactory(f.fooClient, 0)
 	controller, err := NewController(ctx, f.kubeClient, f.fooClient,

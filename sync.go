@@ -34,7 +34,8 @@ import (
 
 // sync brings one Foo and its Deployment together: it reads the caches,
 // decides, writes at most what differs, and writes the status if that differs,
-// also when the work failed. It may be called at any time, any number of times.
+// also when the API server refused the work. It may be called at any time, any
+// number of times.
 func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	if !c.writes.CaughtUp(key) {
 		c.counters.staleSyncs.Add(1)
@@ -54,11 +55,12 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 
 	decided := decide(foo, named, controlled)
 	deployment, err := c.carryOut(ctx, foo, decided)
-	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return err
-	}
-	if err != nil && !nextAttempt(err).expected {
-		// Before the status is written, for its event must not wake the key at once.
+	if err != nil {
+		if nextAttempt(err).expected {
+			// A race that was lost says nothing of the Foo, and is run again at once.
+			return err
+		}
+		// Before the status is written: its event must not wake the key.
 		c.retries.hold(key)
 	}
 	result := outcome{action: decided.action, named: named, deployment: deployment}

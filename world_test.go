@@ -25,15 +25,18 @@ import (
 )
 
 // What is here changes the world as somebody else would, or looks at it. It goes
-// past the list of writes, which holds the controller's own.
+// past the list of writes, which holds the controller's own. Each change makes a
+// new resourceVersion.
 
 func (f *fixture) createFoo(t *testing.T, foo *samplev1alpha1.Foo) {
 	t.Helper()
+	f.api.stamp(foo)
 	must(t, f.fooClient.Tracker().Add(foo))
 }
 
 func (f *fixture) updateFoo(t *testing.T, foo *samplev1alpha1.Foo) {
 	t.Helper()
+	f.api.stamp(foo)
 	must(t, f.fooClient.Tracker().Update(foosResource, foo, namespace))
 }
 
@@ -44,6 +47,7 @@ func (f *fixture) deleteFoo(t *testing.T, name string) {
 
 func (f *fixture) updateDeployment(t *testing.T, deployment *appsv1.Deployment) {
 	t.Helper()
+	f.api.stamp(deployment)
 	must(t, f.kubeClient.Tracker().Update(deploymentsResource, deployment, namespace))
 }
 
