@@ -76,6 +76,7 @@ verify-codegen: ## Check that the generated code is what pkg/apis makes
 test-unit: ## Run the unit tests, with the race detector where there is a C compiler
 	$(check) unit
 
+# vet and lint compile what devcluster imports; building it first shows how far that is.
 .PHONY: vet
 vet: bin/devcluster ## Run go vet in each module
 	$(check) vet
