@@ -187,6 +187,22 @@ func TestResyncDoesNotRunAheadOfABackOff(t *testing.T) {
 	})
 }
 
+func TestFooInATerminatingNamespaceIsLeftInPeace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a"))
+		f.refuse("create", "deployments", namespaceTerminating())
+		defer f.start(2)()
+		advance(0)
+		f.expectWrites(t, "create deployments")
+
+		cached := f.cachedFoo(t, "a")
+		f.enqueueUpdatedFoo(cached, cached) // a resync
+		advance(refusedRetry - time.Second)
+		f.expectWrites(t)
+		expectEqual(t, "the list of events", []string(nil), f.recorded())
+	})
+}
+
 func TestPanicInOneSyncDoesNotStopTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, foo("a"), foo("b", withDeploymentName("other")))

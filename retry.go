@@ -51,6 +51,9 @@ type attempt struct {
 	again bool
 	// after is the time until then; 0 means the key's exponential back-off.
 	after time.Duration
+	// held keys are not synced before then unless what the Foo asks for, or its
+	// Deployment, changes: neither a resync nor the Foo's status wakes them.
+	held bool
 	// expected errors are everyday business (a lost race) and are not logged
 	// as errors.
 	expected bool
@@ -69,17 +72,17 @@ func nextAttempt(err error) attempt {
 		return attempt{expected: true}
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		// Nothing can be created there any more, and the Foo goes with its namespace.
-		return attempt{expected: true}
+		return attempt{again: true, after: refusedRetry, held: true, expected: true}
 	case isRefusal(err):
-		return attempt{again: true, after: refusedRetry}
+		return attempt{again: true, after: refusedRetry, held: true}
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
 		// The cache was behind another's write; its event is on the way.
 		return attempt{again: true, expected: true}
 	}
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-		return attempt{again: true, after: time.Duration(seconds) * time.Second}
+		return attempt{again: true, after: time.Duration(seconds) * time.Second, held: true}
 	}
-	return attempt{again: true}
+	return attempt{again: true, held: true}
 }
 
 // isRefusal tells whether the API server would refuse the same request again:
@@ -92,8 +95,8 @@ func isRefusal(err error) bool {
 		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsMethodNotSupported(err)
 }
 
-// retries paces the keys whose sync failed, and knows which of them have a
-// next try ahead, so that a periodic resync does not run ahead of it.
+// retries paces the keys whose sync failed, and knows which of them are held
+// until their next attempt, so that a periodic resync does not run ahead of it.
 type retries struct {
 	queue   workqueue.TypedDelayingInterface[cache.ObjectName]
 	limiter workqueue.TypedRateLimiter[cache.ObjectName]
@@ -111,9 +114,7 @@ func newRetries(
 	return &retries{queue: queue, limiter: limiter, clock: clock, due: map[cache.ObjectName]time.Time{}}
 }
 
-// plan queues a key for its next attempt and returns the time until then. An
-// expected error is over as soon as the next event comes, so that a key with
-// one does not count as having failed.
+// plan queues a key for its next attempt and returns the time until then.
 func (r *retries) plan(key cache.ObjectName, next attempt) time.Duration {
 	delay := next.after
 	if delay == 0 {
@@ -121,7 +122,7 @@ func (r *retries) plan(key cache.ObjectName, next attempt) time.Duration {
 	}
 	r.mu.Lock()
 	delete(r.due, key)
-	if !next.expected {
+	if next.held {
 		r.due[key] = r.clock.Now().Add(delay)
 	}
 	r.mu.Unlock()
@@ -129,15 +130,15 @@ func (r *retries) plan(key cache.ObjectName, next attempt) time.Duration {
 	return delay
 }
 
-// hold counts a key as having failed, until its sync has ended and plan or
-// forget says more.
+// hold holds a key whose sync has failed until the sync has ended, and plan
+// says until when.
 func (r *retries) hold(key cache.ObjectName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.due[key] = r.clock.Now().Add(lastRetry)
 }
 
-// ahead tells whether a key failed and its next attempt is still to come.
+// ahead tells whether a key is held: its next attempt is still to come.
 func (r *retries) ahead(key cache.ObjectName) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -29,10 +29,9 @@ import (
 )
 
 func TestNextAttempt(t *testing.T) {
-	backOff := attempt{again: true}
+	backOff := attempt{again: true, held: true}
 	quietBackOff := attempt{again: true, expected: true}
-	slowly := attempt{again: true, after: 5 * time.Minute}
-	notAgain := attempt{expected: true}
+	slowly := attempt{again: true, after: 5 * time.Minute, held: true}
 	forbidden := apierrors.NewForbidden(deploymentsGR, "web", errors.New("exceeded quota"))
 	conflict := apierrors.NewConflict(deploymentsGR, "web", errors.New("modified"))
 
@@ -49,12 +48,12 @@ func TestNextAttempt(t *testing.T) {
 		"forbidden by quota":               {forbidden, slowly},
 		"bad request":                      {apierrors.NewBadRequest("no"), slowly},
 		"too large":                        {apierrors.NewRequestEntityTooLargeError("3 MiB"), slowly},
-		"the namespace is going":           {namespaceTerminating(), notAgain},
-		"the controller is stopping":       {context.Canceled, notAgain},
+		"the namespace is going":           {namespaceTerminating(), attempt{again: true, after: 5 * time.Minute, held: true, expected: true}},
+		"the controller is stopping":       {context.Canceled, attempt{expected: true}},
 		"a call that hung":                 {context.DeadlineExceeded, backOff},
 		"server error":                     {apierrors.NewInternalError(errors.New("boom")), backOff},
 		"connection refused":               {errors.New("dial tcp: connection refused"), backOff},
-		"too many requests, try in 7 s":    {apierrors.NewTooManyRequests("slow down", 7), attempt{again: true, after: 7 * time.Second}},
+		"too many requests, try in 7 s":    {apierrors.NewTooManyRequests("slow down", 7), attempt{again: true, after: 7 * time.Second, held: true}},
 		"too many requests, no time given": {apierrors.NewTooManyRequests("slow down", 0), backOff},
 		"refused, and the status lost a race: the status comes first": {errors.Join(conflict, forbidden), quietBackOff},
 	} {
