@@ -182,17 +182,37 @@ func (d *devcluster) tryKubectl(args ...string) (string, error) {
 // supervisor's.
 func processes(t *testing.T, dir string) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "ps", "-A", "-o", "pid=,args=").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var found []string
-	for line := range strings.Lines(string(out)) {
+	for _, line := range commandLines(t) {
 		if strings.Contains(line, dir) {
 			found = append(found, strings.TrimSpace(line))
 		}
 	}
 	return strings.Join(found, "\n")
+}
+
+// commandLines lists all processes, each as its number, a space and its command line. ps is asked only where
+// there is no /proc, for it is not on every machine.
+func commandLines(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil || len(files) == 0 {
+		out, err := exec.CommandContext(t.Context(), "ps", "-A", "-o", "pid=,args=").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Split(strings.TrimSpace(string(out)), "\n")
+	}
+	var lines []string
+	for _, file := range files {
+		args, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended meanwhile
+		}
+		pid := filepath.Base(filepath.Dir(file))
+		lines = append(lines, pid+" "+strings.ReplaceAll(strings.TrimRight(string(args), "\x00"), "\x00", " "))
+	}
+	return lines
 }
 
 func (d *devcluster) checkNoProcess() {

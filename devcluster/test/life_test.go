@@ -17,10 +17,10 @@ limitations under the License.
 package test
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -63,14 +63,19 @@ func TestDeathOfAComponent(t *testing.T) {
 func killComponent(t *testing.T, d *devcluster, component string) {
 	t.Helper()
 	for line := range strings.Lines(processes(t, d.dir)) {
-		var pid int
-		var program, name string
-		if _, err := fmt.Sscan(line, &pid, &program, &name); err == nil && name == component {
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
-			return
+		// The program's path may have spaces; its first argument is the component.
+		if !strings.Contains(line, " "+component+" ") {
+			continue
 		}
+		number, _, _ := strings.Cut(line, " ")
+		pid, err := strconv.Atoi(number)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		return
 	}
 	t.Fatalf("no process of %s", component)
 }
