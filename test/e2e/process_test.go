@@ -50,7 +50,15 @@ func (ns *namespace) startController(t *testing.T, flags ...string) *process {
 // startController runs the controller with these flags alone.
 func startController(t *testing.T, flags ...string) *process {
 	t.Helper()
-	p := startProcess(t, exec.CommandContext(cluster.ctx, cluster.controller, flags...))
+	return startControllerIn(t, nil, flags...)
+}
+
+// startControllerIn runs the controller with more in its environment.
+func startControllerIn(t *testing.T, environment []string, flags ...string) *process {
+	t.Helper()
+	command := exec.CommandContext(cluster.ctx, cluster.controller, flags...)
+	command.Env = append(os.Environ(), environment...)
+	p := startProcess(t, command)
 	t.Cleanup(func() {
 		if !p.hasEnded() {
 			p.stop(t)

@@ -1,0 +1,155 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// hold is a finalizer that keeps a deleted object until the test lets it go.
+const hold = "e2e.samplecontroller.k8s.io/hold"
+
+const (
+	heldPatch     = `{"metadata":{"finalizers":["` + hold + `"]}}`
+	releasedPatch = `{"metadata":{"finalizers":null}}`
+)
+
+// requests are those that one controller has sent.
+type requests struct {
+	mu   sync.Mutex
+	seen []string
+}
+
+// startRecorded runs the controller on the namespace and keeps its requests.
+func (ns *namespace) startRecorded(t *testing.T, environment []string, flags ...string) (*process, *requests) {
+	t.Helper()
+	sent := &requests{}
+	gate := newGate(t, func(r *http.Request) bool {
+		sent.mu.Lock()
+		defer sent.mu.Unlock()
+		sent.seen = append(sent.seen, r.Method+" "+r.URL.RequestURI())
+		return false
+	})
+	flags = append([]string{"-kubeconfig=" + gate.kubeconfig, "-namespace=" + ns.name}, flags...)
+	return startControllerIn(t, environment, flags...), sent
+}
+
+// count returns how many requests with a method have a text in their address.
+func (r *requests) count(method, text string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	count := 0
+	for _, request := range r.seen {
+		if strings.HasPrefix(request, method+" ") && strings.Contains(request, text) {
+			count++
+		}
+	}
+	return count
+}
+
+// writes returns the requests that change something of a kind.
+func (r *requests) writes(resource string) int {
+	count := 0
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		count += r.count(method, "/"+resource)
+	}
+	return count
+}
+
+// awaitResyncs waits until the caches have been gone through again a number of
+// times. The controller needs -resync=1s -v=4.
+func (p *process) awaitResyncs(t *testing.T, times int) {
+	t.Helper()
+	const resynced = "Forcing resync"
+	// Two caches, each of which says so.
+	p.awaitLog(t, resynced, p.log.count(resynced)+2*times)
+}
+
+// awaitConflict waits until a Foo says that it can't have its Deployment.
+func (ns *namespace) awaitConflict(t *testing.T, name string) *samplev1alpha1.Foo {
+	t.Helper()
+	return awaitOne(t, "Foo "+name+" reports the conflict", ns.foos(), name, isConflicted)
+}
+
+// awaitReason waits until a Foo is not ready for a reason.
+func (ns *namespace) awaitReason(t *testing.T, name, reason string) *samplev1alpha1.Foo {
+	t.Helper()
+	return awaitOne(t, "Foo "+name+" says "+reason, ns.foos(), name, func(foo *samplev1alpha1.Foo) error {
+		return hasReady(foo, metav1.ConditionFalse, reason)
+	})
+}
+
+// awaitOnly waits until a Foo controls one Deployment and it has a name.
+func (ns *namespace) awaitOnly(t *testing.T, foo *samplev1alpha1.Foo, name string) {
+	t.Helper()
+	want := fmt.Sprintf("Foo %s controls Deployment %s and no other", foo.Name, name)
+	awaitList(t, want, ns.deployments(), metav1.ListOptions{}, func(list *appsv1.DeploymentList) error {
+		var has []string
+		for i := range list.Items {
+			if metav1.IsControlledBy(&list.Items[i], foo) {
+				has = append(has, list.Items[i].Name)
+			}
+		}
+		if len(has) != 1 || has[0] != name {
+			return fmt.Errorf("it controls %v", has)
+		}
+		return nil
+	})
+}
+
+// isSameVersion checks that nobody has written to a Deployment since.
+func (ns *namespace) isSameVersion(t *testing.T, before *appsv1.Deployment) {
+	t.Helper()
+	if got := ns.getDeployment(t, before.Name); got.UID != before.UID || got.ResourceVersion != before.ResourceVersion {
+		t.Errorf("Deployment %s was written to:\n%s\nbefore:\n%s", before.Name, show(got), show(before))
+	}
+}
+
+// awaitSettledOne waits until the Deployment controller has written its last
+// word on a Deployment, and returns it.
+func (ns *namespace) awaitSettledOne(t *testing.T, name string) *appsv1.Deployment {
+	t.Helper()
+	return awaitOne(t, "Deployment "+name+" has settled", ns.deployments(), name, func(d *appsv1.Deployment) error {
+		if !isSettled(d) {
+			return fmt.Errorf("its status is %+v", d.Status)
+		}
+		return nil
+	})
+}
+
+// deleteFoo deletes a Foo in a way.
+func (ns *namespace) deleteFoo(t *testing.T, name string, how metav1.DeletionPropagation) {
+	t.Helper()
+	if err := ns.foos().Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &how}); err != nil {
+		t.Fatalf("Deleting Foo %s: %v", name, err)
+	}
+}
+
+// ownedBy is an owner reference that names a controller.
+func ownedBy(group string, name string, uid string) string {
+	return fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":%q,"kind":"Foo","name":%q,"uid":%q,"controller":true}]}}`,
+		group+"/v1alpha1", name, uid)
+}

@@ -1,0 +1,223 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// setQuota limits a resource of the namespace and waits until that counts.
+func (ns *namespace) setQuota(t *testing.T, name corev1.ResourceName, limit string) {
+	t.Helper()
+	quotas := cluster.kube.CoreV1().ResourceQuotas(ns.name)
+	hard := corev1.ResourceList{name: resource.MustParse(limit)}
+	_, err := quotas.Create(t.Context(), &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "limit"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: hard},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitOne(t, "the quota counts", quotas, "limit", func(quota *corev1.ResourceQuota) error {
+		if _, counted := quota.Status.Hard[name]; !counted {
+			return errNone
+		}
+		return nil
+	})
+}
+
+func TestARefusedDeploymentIsTheConditionAndNotHammered(t *testing.T) {
+	t.Parallel()
+	needsToBeAlone(t)
+	ns := newNamespace(t)
+	ns.setQuota(t, "count/deployments.apps", "0")
+	p, sent := ns.startRecorded(t, nil, "-resync=1s", "-v=4")
+	ns.createFoo(t, newFoo("refused", withReplicas(1)))
+	foo := ns.awaitReason(t, "refused", samplev1alpha1.ReasonDeploymentFailed)
+	if message := readyOf(foo).Message; !strings.Contains(message, "exceeded quota: limit") {
+		t.Errorf("The message %q is without the server's words", message)
+	}
+	awaitEvent(t, ns, "refused", corev1.EventTypeWarning, samplev1alpha1.ReasonDeploymentFailed)
+	p.awaitResyncs(t, 5)
+	if got := sent.count(http.MethodPost, "/deployments"); got > 2 {
+		t.Errorf("The Deployment was tried %d times in 5 resyncs, want twice at most", got)
+	}
+	if got := ns.eventCount(t, "refused", samplev1alpha1.ReasonDeploymentFailed); got != 1 {
+		t.Errorf("%d events, want 1", got)
+	}
+
+	mergePatch(t, cluster.kube.CoreV1().ResourceQuotas(ns.name), "limit", `{"spec":{"hard":{"count/deployments.apps":"5"}}}`)
+	awaitOne(t, "the higher quota counts", cluster.kube.CoreV1().ResourceQuotas(ns.name), "limit", func(quota *corev1.ResourceQuota) error {
+		if allowed := quota.Status.Hard["count/deployments.apps"]; allowed.Value() != 5 {
+			return errNone
+		}
+		return nil
+	})
+	mergePatch(t, ns.foos(), "refused", `{"spec":{"replicas":2}}`)
+	ns.awaitReplicas(t, "refused", 2)
+}
+
+// eventCount returns how often an event about a Foo has come.
+func (ns *namespace) eventCount(t *testing.T, foo, reason string) int {
+	t.Helper()
+	events, err := ns.events().List(t.Context(), eventsOf(foo))
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	for i := range events.Items {
+		if events.Items[i].Reason == reason {
+			count += max(1, int(events.Items[i].Count))
+		}
+	}
+	return count
+}
+
+func TestADeploymentThatCannotMakeItsPodsIsTheCondition(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	ns.setQuota(t, corev1.ResourcePods, "0")
+	ns.startController(t, "-resync=0")
+	ns.createFoo(t, newFoo("barren", withReplicas(1)))
+	foo := ns.awaitReason(t, "barren", samplev1alpha1.ReasonDeploymentFailed)
+	if message := readyOf(foo).Message; !strings.Contains(message, `"barren" cannot create its Pods`) || !strings.Contains(message, "exceeded quota: limit") {
+		t.Errorf("The message %q does not say what fails and why", message)
+	}
+	awaitEvent(t, ns, "barren", corev1.EventTypeWarning, samplev1alpha1.ReasonDeploymentFailed)
+
+	if err := cluster.kube.CoreV1().ResourceQuotas(ns.name).Delete(t.Context(), "limit", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	ns.awaitReady(t, "barren")
+}
+
+// Foos that can't be deleted keep a namespace whose Deployments are gone
+// already: the state in which a controller would try to make them again.
+func TestATerminatingNamespaceIsLeftInPeace(t *testing.T) {
+	t.Parallel()
+	needsToBeAlone(t)
+	if !cluster.devcluster {
+		t.Skip("this test needs an admission policy, which is the whole cluster's")
+	}
+	ns := newNamespace(t)
+	p, sent := ns.startRecorded(t, nil, "-resync=1s", "-v=4")
+	names := []string{"one", "two", "three"}
+	for _, name := range names {
+		ns.createReadyFoo(t, newFoo(name))
+		awaitEvent(t, ns, name, corev1.EventTypeNormal, samplev1alpha1.ReasonAvailable)
+	}
+	ns.forbidDeletionOfFoos(t, names[0])
+	creates, events := sent.count(http.MethodPost, "/deployments"), sent.writes("events")
+	if err := cluster.kube.CoreV1().Namespaces().Delete(t.Context(), ns.name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		awaitGone(t, ns.deployments(), name)
+	}
+	p.awaitLog(t, "because it is being terminated", len(names))
+	p.awaitResyncs(t, 3)
+
+	if got := sent.count(http.MethodPost, "/deployments") - creates; got != len(names) {
+		t.Errorf("%d creates, want one refused for each of %d Foos", got, len(names))
+	}
+	if got := sent.writes("events") - events; got > len(names) {
+		t.Errorf("%d events, want no more than Foos", got)
+	}
+	for _, name := range names {
+		if foo := ns.getFoo(t, name); foo.DeletionTimestamp != nil {
+			t.Errorf("Foo %s is being deleted, so this test shows nothing", name)
+		}
+	}
+	if p.hasEnded() {
+		t.Error("The controller has ended")
+	}
+}
+
+// forbidDeletionOfFoos has the API server refuse to delete the namespace's
+// Foos until the test ends.
+func (ns *namespace) forbidDeletionOfFoos(t *testing.T, probe string) {
+	t.Helper()
+	policies := cluster.kube.AdmissionregistrationV1().ValidatingAdmissionPolicies()
+	bindings := cluster.kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		if err := bindings.Delete(ctx, ns.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			t.Errorf("Deleting a policy's binding: %v", err)
+		}
+		if err := policies.Delete(ctx, ns.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			t.Errorf("Deleting a policy: %v", err)
+		}
+	})
+	if _, err := policies.Create(t.Context(), keepFoos(ns.name), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := bindings.Create(t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: ns.name},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName:        ns.name,
+			ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The API server takes a moment to notice a policy, and has no other way to ask.
+	err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, cluster.patience(), true, func(ctx context.Context) (bool, error) {
+		err := ns.foos().Delete(ctx, probe, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+		return apierrors.IsInvalid(err) || apierrors.IsForbidden(err), nil
+	})
+	if err != nil {
+		t.Fatalf("Waiting for the policy: %v", err)
+	}
+}
+
+// keepFoos is a policy by which no Foo of a namespace can be deleted.
+func keepFoos(namespace string) *admissionregistrationv1.ValidatingAdmissionPolicy {
+	return &admissionregistrationv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: namespace},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionregistrationv1.MatchResources{
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
+				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+					RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+						Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Delete},
+						Rule: admissionregistrationv1.Rule{
+							APIGroups:   []string{samplev1alpha1.GroupName},
+							APIVersions: []string{"*"},
+							Resources:   []string{"foos"},
+						},
+					},
+				}},
+			},
+			Validations: []admissionregistrationv1.Validation{{Expression: "false", Message: "kept by a test"}},
+		},
+	}
+}

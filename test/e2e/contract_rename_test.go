@@ -1,0 +1,98 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+func TestARenamedFooHasOneDeployment(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	ns.startController(t, "-resync=0")
+	checkAll(t, ns, []scenario{
+		{"the new one is made, then the old one removed", checkRenamed},
+		{"there and back ends with the first", checkRenamedThereAndBack},
+		{"onto a taken name keeps the old one until the name is free", checkRenamedOntoTaken},
+	})
+}
+
+func (ns *namespace) rename(t *testing.T, foo, deployment string) {
+	t.Helper()
+	mergePatch(t, ns.foos(), foo, `{"spec":{"deploymentName":"`+deployment+`"}}`)
+}
+
+func checkRenamed(t *testing.T, ns *namespace) {
+	foo := ns.createReadyFoo(t, newFoo("renamed", withReplicas(2)))
+	ns.rename(t, "renamed", "renamed-new")
+	ns.awaitOnly(t, foo, "renamed-new")
+	awaitGone(t, ns.deployments(), "renamed")
+	ns.awaitReady(t, "renamed")
+}
+
+func checkRenamedThereAndBack(t *testing.T, ns *namespace) {
+	foo := ns.createReadyFoo(t, newFoo("there"))
+	for range 3 {
+		ns.rename(t, "there", "back")
+		ns.rename(t, "there", "there")
+	}
+	ns.awaitReady(t, "there")
+	ns.awaitOnly(t, foo, "there")
+	ns.passOnce(t)
+	ns.awaitOnly(t, foo, "there")
+}
+
+func checkRenamedOntoTaken(t *testing.T, ns *namespace) {
+	foreign := ns.createDeployment(t, "taken", 1)
+	foo := ns.createReadyFoo(t, newFoo("keeper"))
+	kept := ns.awaitSettledOne(t, "keeper")
+	ns.rename(t, "keeper", "taken")
+	ns.awaitConflict(t, "keeper")
+	ns.passOnce(t)
+	ns.isSameVersion(t, kept)
+	isUntouched(t, ns.getDeployment(t, "taken"), foreign)
+
+	deleteAndForget(t, ns, "taken")
+	ns.awaitOnly(t, foo, "taken")
+	ns.awaitReady(t, "keeper")
+}
+
+// The first controller has made the new Deployment and asks for the old one's
+// deletion when it dies: the request never arrives.
+func TestARenameInterruptedByACrashIsFinished(t *testing.T) {
+	t.Parallel()
+	needsToBeAlone(t)
+	ns := newNamespace(t)
+	gate := newGate(t, func(r *http.Request) bool {
+		return r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/deployments/")
+	})
+	first := startController(t, "-kubeconfig="+gate.kubeconfig, "-namespace="+ns.name)
+	foo := ns.createReadyFoo(t, newFoo("old"))
+	ns.rename(t, "old", "new")
+	receive(t, gate.arrived)
+	first.kill(t)
+	made := ns.awaitSettledOne(t, "new")
+	ns.getDeployment(t, "old")
+
+	ns.startController(t)
+	ns.awaitOnly(t, foo, "new")
+	awaitGone(t, ns.deployments(), "old")
+	ns.awaitReady(t, "old")
+	ns.isSameVersion(t, made)
+}

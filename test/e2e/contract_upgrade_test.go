@@ -1,0 +1,84 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestADeploymentMadeByUpstreamIsTakenOverWithoutAWrite(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("THIRDPARTY") != "1" {
+		t.Skip("THIRDPARTY=1 is not set: this test downloads and builds upstream's controller")
+	}
+	needsToBeAlone(t)
+	program := filepath.Join(t.TempDir(), "upstream")
+	goCommand(t, "build", "-o", program, "k8s.io/sample-controller")
+	ns := newNamespace(t)
+	upstream := startProcess(t, exec.CommandContext(cluster.ctx, program, "-kubeconfig="+ns.onlyKubeconfig(t)))
+	ns.createFoo(t, newFoo("foo", withReplicas(2)))
+	before := ns.awaitSettledOne(t, "foo")
+	upstream.kill(t)
+	podsBefore := podVersions(t, ns, "foo")
+
+	p := ns.startController(t)
+	ns.awaitReady(t, "foo")
+	ns.passOnce(t)
+	p.stop(t)
+	ns.isSameVersion(t, before)
+	if after := podVersions(t, ns, "foo"); len(after) != 2 || !maps.Equal(after, podsBefore) {
+		t.Errorf("The Pods are %v, before %v", after, podsBefore)
+	}
+}
+
+// onlyKubeconfig leads to an API server on which the namespace is all there
+// is: upstream's controller can't be held to one, and must not meddle.
+func (ns *namespace) onlyKubeconfig(t *testing.T) string {
+	t.Helper()
+	proxy := proxyToAPIServer(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, resource := range []string{"deployments", "foos"} {
+			if group, found := strings.CutSuffix(r.URL.Path, "/"+resource); found && !strings.Contains(group, "/namespaces/") {
+				r.URL.Path = group + "/namespaces/" + ns.name + "/" + resource
+			}
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return kubeconfigFor(t, server.URL)
+}
+
+// podVersions returns the resourceVersion of each of a Foo's Pods.
+func podVersions(t *testing.T, ns *namespace, foo string) map[string]string {
+	t.Helper()
+	pods, err := ns.pods().List(t.Context(), podsOf(foo))
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions := map[string]string{}
+	for i := range pods.Items {
+		versions[pods.Items[i].Name] = pods.Items[i].ResourceVersion
+	}
+	return versions
+}

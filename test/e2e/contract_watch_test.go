@@ -1,0 +1,218 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+)
+
+func TestTheControllerWorksWithAndWithoutWatchList(t *testing.T) {
+	t.Parallel()
+	for value, streams := range map[string]bool{"false": false, "true": true} {
+		t.Run(value, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			_, sent := ns.startRecorded(t, []string{"KUBE_FEATURE_WatchListClient=" + value})
+			ns.createReadyFoo(t, newFoo("foo", withReplicas(1)))
+			mergePatch(t, ns.foos(), "foo", `{"spec":{"replicas":3}}`)
+			ns.awaitReplicas(t, "foo", 3)
+			ns.deleteFoo(t, "foo", metav1.DeletePropagationBackground)
+			awaitGone(t, ns.deployments(), "foo")
+			if got := sent.count(http.MethodGet, "sendInitialEvents=true") > 0; got != streams {
+				t.Errorf("The first list came as a stream: %v, want %v", got, streams)
+			}
+		})
+	}
+}
+
+func TestAWatchThatIsSilentlyDeadIsReplaced(t *testing.T) {
+	t.Parallel()
+	needsToBeAlone(t)
+	ns := newNamespace(t)
+	line := newLine(t)
+	startControllerIn(t, []string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS=2", "HTTP2_PING_TIMEOUT_SECONDS=2"},
+		"-kubeconfig="+line.kubeconfig, "-namespace="+ns.name, "-resync=0")
+	ns.createReadyFoo(t, newFoo("foo", withReplicas(1)))
+	line.goSilent()
+	mergePatch(t, ns.foos(), "foo", `{"spec":{"replicas":3}}`)
+	ns.awaitReplicas(t, "foo", 3)
+}
+
+// line is a way to the API server for bytes, that can go dead without a word.
+type line struct {
+	kubeconfig string
+	mu         sync.Mutex
+	open       []net.Conn
+	silent     map[net.Conn]bool
+}
+
+// newLine listens until the test ends.
+func newLine(t *testing.T) *line {
+	t.Helper()
+	target, err := url.Parse(cluster.config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &line{kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), silent: map[net.Conn]bool{}}
+	t.Cleanup(func() { l.close(listener) })
+	l.writeKubeconfig(t, listener.Addr().String(), target.Hostname())
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", target.Host)
+			if err != nil {
+				client.Close()
+				continue
+			}
+			l.join(client, server)
+		}
+	}()
+	return l
+}
+
+// writeKubeconfig is the cluster's own, by another way.
+func (l *line) writeKubeconfig(t *testing.T, address, name string) {
+	t.Helper()
+	config, err := clientcmd.LoadFromFile(cluster.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range config.Clusters {
+		c.Server = "https://" + address
+		c.TLSServerName = name
+	}
+	if err := clientcmd.WriteToFile(*config, l.kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// join copies between two connections until one of them ends.
+func (l *line) join(client, server net.Conn) {
+	l.mu.Lock()
+	l.open = append(l.open, client, server)
+	l.mu.Unlock()
+	go l.copy(server, client)
+	go l.copy(client, server)
+}
+
+func (l *line) copy(to, from net.Conn) {
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		if l.isSilent(from) {
+			// What arrives is lost; the end of one side never reaches the other.
+			_, _ = io.Copy(io.Discard, from)
+			return
+		}
+		if n > 0 {
+			if _, err := to.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			to.Close()
+			return
+		}
+	}
+}
+
+func (l *line) isSilent(conn net.Conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.silent[conn]
+}
+
+// goSilent has the connections that there are carry nothing any more. Later
+// ones work.
+func (l *line) goSilent() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, conn := range l.open {
+		l.silent[conn] = true
+	}
+}
+
+func (l *line) close(listener net.Listener) {
+	listener.Close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, conn := range l.open {
+		conn.Close()
+	}
+}
+
+// The definition is the whole cluster's, so this test starts another: an API
+// server and etcd are enough.
+func TestADefinitionDeletedAndMadeAgainIsPickedUp(t *testing.T) {
+	t.Parallel()
+	kubeconfig := startBareCluster(t, needsDevclusterProgram(t))
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err1 := dynamic.NewForConfig(config)
+	kube, err2 := kubernetes.NewForConfig(config)
+	foos, err3 := clientset.NewForConfig(config)
+	definition, err4 := readObject(filepath.Join(moduleRoot, definitionFile))
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		t.Fatal(err)
+	}
+	p := startController(t, "-kubeconfig="+kubeconfig)
+
+	install := func(foo string) {
+		t.Helper()
+		if _, err := definitions(raw).Create(t.Context(), definition, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		awaitList(t, "the definition is established", definitions(raw), named(definition.GetName()), isEstablished)
+		if _, err := foos.SamplecontrollerV1alpha1().Foos(metav1.NamespaceDefault).Create(t.Context(), newFoo(foo), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		awaitOne(t, "the Foo has a Deployment", kube.AppsV1().Deployments(metav1.NamespaceDefault), foo, func(*appsv1.Deployment) error { return nil })
+	}
+	install("first")
+	if err := definitions(raw).Delete(t.Context(), definition.GetName(), metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitGone(t, definitions(raw), definition.GetName())
+	install("second")
+	if p.hasEnded() {
+		t.Error("The controller has ended")
+	}
+}
