@@ -29,8 +29,12 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// resyncs is how many resyncs of both informers are looked on, a second apart.
-const resyncs = 2 * 3
+const (
+	// resyncs is how many resyncs of both informers are looked on, a second apart.
+	resyncs = 2 * 3
+	// settledFoos is how many Foos are looked at.
+	settledFoos = 50
+)
 
 // This test is not parallel, so that it runs alone: on a development cluster
 // its controller looks after all namespaces, and the server's counters count
@@ -38,12 +42,15 @@ const resyncs = 2 * 3
 func TestSettledFoosCostNoWrites(t *testing.T) {
 	places, flags := settledPlaces(t)
 	p := startController(t, append(flags, "-kubeconfig="+cluster.kubeconfig, "-resync=1s", "-v=4")...)
+	for i := range settledFoos {
+		places[i%len(places)].createFoo(t, newFoo(settledName(i), withReplicas(2)))
+	}
+	for i := range settledFoos {
+		ns := places[i%len(places)]
+		ns.awaitReady(t, settledName(i))
+		awaitEvent(t, ns, settledName(i), corev1.EventTypeNormal, samplev1alpha1.ReasonAvailable)
+	}
 	for _, ns := range places {
-		for i := range 3 {
-			name := fmt.Sprintf("settled-%d", i)
-			ns.createReadyFoo(t, newFoo(name, withReplicas(2)))
-			awaitEvent(t, ns, name, corev1.EventTypeNormal, samplev1alpha1.ReasonAvailable)
-		}
 		ns.awaitSettled(t)
 	}
 
@@ -60,6 +67,8 @@ func TestSettledFoosCostNoWrites(t *testing.T) {
 		t.Errorf("The API server has counted writes: %v, before %v", after, writesBefore)
 	}
 }
+
+func settledName(i int) string { return fmt.Sprintf("settled-%d", i) }
 
 // settledPlaces returns the namespaces to look at, and the controller's flags
 // for them: on a cluster that is somebody else's only a namespace of our own.
