@@ -21,11 +21,17 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 )
 
 func TestNextAttempt(t *testing.T) {
@@ -65,6 +71,48 @@ func TestNextAttempt(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestRetries(t *testing.T) {
+	key := cache.ObjectName{Namespace: namespace, Name: "a"}
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry)
+	queue := workqueue.NewTypedDelayingQueue[cache.ObjectName]()
+	defer queue.ShutDown()
+	r := newRetries(queue, limiter, clock.RealClock{})
+
+	backOff := attempt{again: true, held: true}
+	if first, second := r.plan(key, backOff), r.plan(key, backOff); first != firstRetry || second != 2*firstRetry {
+		t.Errorf("the first delays are %v and %v", first, second)
+	}
+	r.forget(key)
+	if again := r.plan(key, backOff); again != firstRetry {
+		t.Errorf("after a success the delay is %v", again)
+	}
+
+	r.hold(key)
+	if !r.ahead(key) {
+		t.Error("a held key may be synced")
+	}
+	r.plan(key, attempt{again: true, expected: true})
+	if r.ahead(key) {
+		t.Error("a key is held whose next attempt is not")
+	}
+}
+
+func TestFailedFooIsHeldBeforeItsStatusIsWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a"))
+		f.refuse("create", "deployments", apierrors.NewForbidden(deploymentsGR, "web", errors.New("exceeded quota")))
+		held := false
+		f.fooClient.PrependReactor("update", "foos", func(clienttesting.Action) (bool, runtime.Object, error) {
+			held = f.retries.ahead(keyOf(foo("a")))
+			return false, nil, nil
+		})
+		_ = f.sync(f.ctx, keyOf(foo("a")))
+		if !held {
+			t.Error("the event of the status would wake the Foo at once")
+		}
+	})
 }
 
 // wrapped is an error as sync returns it.
