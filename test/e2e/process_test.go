@@ -57,7 +57,8 @@ func startController(t *testing.T, flags ...string) *process {
 func startControllerIn(t *testing.T, environment []string, flags ...string) *process {
 	t.Helper()
 	command := exec.CommandContext(cluster.ctx, cluster.controller, flags...)
-	command.Env = append(os.Environ(), environment...)
+	// A controller that changes an object of its caches in place panics.
+	command.Env = append(append(os.Environ(), "KUBE_CACHE_MUTATION_DETECTOR=true"), environment...)
 	p := startProcess(t, command)
 	t.Cleanup(func() {
 		if !p.hasEnded() {
