@@ -14,8 +14,19 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command sample-controller runs the controller for Foos, the custom resource
-// of the API group samplecontroller.k8s.io, against a cluster.
+// Command sample-controller makes a Deployment for each Foo, the custom resource
+// of the API group samplecontroller.k8s.io, keeps the fields that the Foo owns,
+// and reports in the Foo's status how it stands.
+//
+// A Foo is looked at when it changes, when a Deployment that it controls or
+// asks for changes, and at each resync. Each time the caches are read, what to
+// do is decided by pure functions (decision.go, status.go), then the Deployment
+// is written, the one of an earlier name is removed, the status is written, and
+// a change of the condition Ready is told by an event; each only if it is needed.
+//
+// It does not delete the Deployment of a deleted Foo: the garbage collector
+// does, by the owner reference. It never touches a Deployment that it does not
+// control, unless somebody who may edit that asks it to.
 package main
 
 import (
