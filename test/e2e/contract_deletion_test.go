@@ -19,6 +19,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -45,26 +46,37 @@ func TestADeletionIsNotFought(t *testing.T) {
 	})
 }
 
-// release takes the finalizer from what a test has left of an object.
-func release[T any](t *testing.T, client interface {
+// patcher is what can be patched; every typed client is one.
+type patcher[T any] interface {
 	Patch(ctx context.Context, name string, kind types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (T, error)
-}, name string) {
+}
+
+// releaseAtEnd has the finalizer taken from what a test leaves of an object.
+func releaseAtEnd[T any](t *testing.T, client patcher[T], name string) {
 	t.Helper()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
-		_, err := client.Patch(ctx, name, types.MergePatchType, []byte(releasedPatch), metav1.PatchOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
-			t.Errorf("Releasing %s: %v", name, err)
+		if err := releaseNow(ctx, client, name); err != nil {
+			t.Error(err)
 		}
 	})
+}
+
+// releaseNow takes the finalizers from an object, if it is still there.
+func releaseNow[T any](ctx context.Context, client patcher[T], name string) error {
+	_, err := client.Patch(ctx, name, types.MergePatchType, []byte(releasedPatch), metav1.PatchOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("releasing %s: %w", name, err)
+	}
+	return nil
 }
 
 // The garbage collector leaves the Deployment of a Foo that is held alone, so
 // all that happens to it would be the controller's doing.
 func checkTerminatingFoo(t *testing.T, ns *namespace) {
 	ns.createReadyFoo(t, newFoo("held", withReplicas(1)))
-	release(t, ns.foos(), "held")
+	releaseAtEnd(t, ns.foos(), "held")
 	mergePatch(t, ns.foos(), "held", heldPatch)
 	ns.deleteFoo(t, "held", metav1.DeletePropagationBackground)
 	before := ns.awaitSettledOne(t, "held")
@@ -81,7 +93,7 @@ func checkTerminatingFoo(t *testing.T, ns *namespace) {
 
 func checkForegroundFoo(t *testing.T, ns *namespace) {
 	ns.createReadyFoo(t, newFoo("foreground", withReplicas(1)))
-	release(t, ns.deployments(), "foreground")
+	releaseAtEnd(t, ns.deployments(), "foreground")
 	mergePatch(t, ns.deployments(), "foreground", heldPatch)
 	ns.deleteFoo(t, "foreground", metav1.DeletePropagationForeground)
 	going := awaitOne(t, "the Deployment is being deleted", ns.deployments(), "foreground", isGoing)
@@ -129,7 +141,7 @@ func bared(deployment *appsv1.Deployment) *appsv1.Deployment {
 
 func checkTerminatingDeployment(t *testing.T, ns *namespace) {
 	foo := ns.createReadyFoo(t, newFoo("waited", withReplicas(1)))
-	release(t, ns.deployments(), "waited")
+	releaseAtEnd(t, ns.deployments(), "waited")
 	first := mergePatch(t, ns.deployments(), "waited", heldPatch)
 	foreground := metav1.DeletePropagationForeground
 	if err := ns.deployments().Delete(t.Context(), "waited", metav1.DeleteOptions{PropagationPolicy: &foreground}); err != nil {
@@ -143,7 +155,7 @@ func checkTerminatingDeployment(t *testing.T, ns *namespace) {
 		t.Errorf("The Deployment's spec was written to: %s", show(got))
 	}
 
-	mergePatch(t, ns.deployments(), "waited", `{"metadata":{"finalizers":null}}`)
+	mergePatch(t, ns.deployments(), "waited", releasedPatch)
 	awaitOne(t, "there is another Deployment", ns.deployments(), "waited", func(d *appsv1.Deployment) error {
 		if d.UID == first.UID {
 			return errors.New("it is still the first")

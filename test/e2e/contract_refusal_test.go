@@ -180,7 +180,7 @@ func (ns *namespace) forbidDeletionOfFoos(t *testing.T, probe string) {
 		t.Fatal(err)
 	}
 	_, err := bindings.Create(t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: ns.name},
+		ObjectMeta: ofRun(ns.name),
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
 			PolicyName:        ns.name,
 			ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
@@ -199,10 +199,15 @@ func (ns *namespace) forbidDeletionOfFoos(t *testing.T, probe string) {
 	}
 }
 
+// ofRun marks what is not in a namespace, for the end of the run.
+func ofRun(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Labels: map[string]string{runLabel: cluster.run}}
+}
+
 // keepFoos is a policy by which no Foo of a namespace can be deleted.
 func keepFoos(namespace string) *admissionregistrationv1.ValidatingAdmissionPolicy {
 	return &admissionregistrationv1.ValidatingAdmissionPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: namespace},
+		ObjectMeta: ofRun(namespace),
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 			MatchConstraints: &admissionregistrationv1.MatchResources{
 				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},

@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,7 +33,7 @@ import (
 func (c *testCluster) tidyUp() error {
 	ctx, cancel := context.WithTimeout(context.Background(), c.patience())
 	defer cancel()
-	err := c.removeNamespaces(ctx)
+	err := errors.Join(c.removePolicies(ctx), c.removeNamespaces(ctx))
 	if c.definition == definitionInstalled {
 		err = errors.Join(err, c.removeDefinition(ctx))
 	}
@@ -43,7 +44,7 @@ func (c *testCluster) tidyUp() error {
 // still make after an interruption.
 func (c *testCluster) removeNamespaces(ctx context.Context) error {
 	client := c.kube.CoreV1().Namespaces()
-	ours := metav1.ListOptions{LabelSelector: runLabel + "=" + c.run}
+	ours := c.ofThisRun()
 	_, err := untilList(ctx, client, ours, func(list *corev1.NamespaceList) error {
 		var errs []error
 		for i := range list.Items {
@@ -52,6 +53,7 @@ func (c *testCluster) removeNamespaces(ctx context.Context) error {
 			if ns.DeletionTimestamp != nil {
 				continue
 			}
+			errs = append(errs, c.releaseHeld(ctx, ns.Name))
 			if err := client.Delete(ctx, ns.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 				errs = append(errs, fmt.Errorf("deleting it: %w", err))
 			}
@@ -59,6 +61,44 @@ func (c *testCluster) removeNamespaces(ctx context.Context) error {
 		return errors.Join(errs...)
 	})
 	return err
+}
+
+func (c *testCluster) ofThisRun() metav1.ListOptions {
+	return metav1.ListOptions{LabelSelector: runLabel + "=" + c.run}
+}
+
+// removePolicies removes what an interrupted test has left: it would keep the
+// test's namespace.
+func (c *testCluster) removePolicies(ctx context.Context) error {
+	if !c.devcluster {
+		return nil // the tests make none there
+	}
+	client := c.kube.AdmissionregistrationV1()
+	return errors.Join(
+		client.ValidatingAdmissionPolicyBindings().DeleteCollection(ctx, metav1.DeleteOptions{}, c.ofThisRun()),
+		client.ValidatingAdmissionPolicies().DeleteCollection(ctx, metav1.DeleteOptions{}, c.ofThisRun()))
+}
+
+// releaseHeld takes the tests' finalizer from what a namespace holds.
+func (c *testCluster) releaseHeld(ctx context.Context, name string) error {
+	ns := &namespace{name: name}
+	foos, err1 := ns.foos().List(ctx, metav1.ListOptions{})
+	deployments, err2 := ns.deployments().List(ctx, metav1.ListOptions{})
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	var errs []error
+	for i := range foos.Items {
+		if slices.Contains(foos.Items[i].Finalizers, hold) {
+			errs = append(errs, releaseNow(ctx, ns.foos(), foos.Items[i].Name))
+		}
+	}
+	for i := range deployments.Items {
+		if slices.Contains(deployments.Items[i].Finalizers, hold) {
+			errs = append(errs, releaseNow(ctx, ns.deployments(), deployments.Items[i].Name))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (c *testCluster) removeDefinition(ctx context.Context) error {
