@@ -19,11 +19,10 @@ limitations under the License.
 //
 //	KUBECONFIG=… go test ./test/e2e
 //
-// Without KUBECONFIG, or with -short, every test is skipped, so that
-// "go test ./..." needs no cluster. With it, the tests run against the
-// kubeconfig's current context, whatever that is, and the first line of the
-// output (-v shows it) says which server that is. If your shell always exports
-// KUBECONFIG, "go test -short ./..." keeps these tests away from that cluster.
+// Without KUBECONFIG, with -short, or where the package is matched by a pattern,
+// every test is skipped: "go test ./..." touches no cluster, whatever the shell
+// exports. Otherwise they run against the kubeconfig's current context, and the
+// first line of the output (-v shows it) says which server that is.
 //
 // The tests are good guests:
 //   - Each makes a namespace of its own with a generated name and the label

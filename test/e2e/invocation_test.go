@@ -1,0 +1,66 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// matchedByPattern tells whether a go command's line names packages by a
+// pattern, as in "go test ./...". Whoever types that means the tests of the
+// code, not of the cluster that the shell happens to have in KUBECONFIG.
+func matchedByPattern(commandLine []string) bool {
+	return slices.ContainsFunc(commandLine, func(argument string) bool {
+		return !strings.HasPrefix(argument, "-") && strings.HasSuffix(argument, "...")
+	})
+}
+
+// parentCommandLine returns how the process that runs this program was called,
+// or nil where that can't be found out.
+func parentCommandLine() []string {
+	parent := strconv.Itoa(os.Getppid())
+	if line, err := os.ReadFile("/proc/" + parent + "/cmdline"); err == nil {
+		return strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")
+	}
+	if line, err := exec.Command("ps", "-o", "args=", "-p", parent).Output(); err == nil {
+		return strings.Fields(string(line))
+	}
+	return nil
+}
+
+// TestPatternsAreToldFromNames needs no cluster, but the tests beside it do,
+// and it is they whose skipping it is about.
+func TestPatternsAreToldFromNames(t *testing.T) {
+	for line, want := range map[string]bool{
+		"go test ./...":                             true,
+		"go test -count=1 ./test/...":               true,
+		"go test example.com/sample-controller/...": true,
+		"go test ./test/e2e":                        false,
+		"go test -v -run=Test... ./test/e2e":        false,
+		"go test":                                   false,
+		"":                                          false,
+	} {
+		if got := matchedByPattern(strings.Fields(line)); got != want {
+			t.Errorf("%q: %v", line, got)
+		}
+	}
+}
