@@ -87,6 +87,11 @@ func setOwnedFields(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) {
 	}
 	template := &deployment.Spec.Template
 	for key, value := range podLabels(foo) {
+		// A selector can't change, and the Pods must match it: where an adopted
+		// Deployment's asks for another value, that one stands.
+		if selected, ok := deployment.Spec.Selector.MatchLabels[key]; ok {
+			value = selected
+		}
 		metav1.SetMetaDataLabel(&template.ObjectMeta, key, value)
 	}
 	ownedContainer(&template.Spec).Image = containerImage

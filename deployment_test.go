@@ -49,6 +49,14 @@ func TestRepairedDeployment(t *testing.T) {
 		"the image":                              {foo("a"), deployment("a", withImage("nginx:1"), withSidecar), deployment("a", withSidecar)},
 		"a label of the template":                {foo("a"), deployment("a", withTemplateLabel("app", "apache")), deployment("a")},
 		"all labels of the template":             {foo("a"), deployment("a", func(found *appsv1.Deployment) { found.Spec.Template.Labels = nil }), deployment("a")},
+		"a selector of others' making, as wanted": {
+			foo("a"), deployment("a", withSelected("app", "byhand"), withSelected("controller", "b")), nil,
+		},
+		"labels that a selector of others' making asks for": {
+			foo("a"),
+			deployment("a", withSelected("app", "byhand"), withTemplateLabel("app", "nginx")),
+			deployment("a", withSelected("app", "byhand")),
+		},
 		"the container is gone": {
 			foo("a"),
 			deployment("a", func(found *appsv1.Deployment) {
@@ -72,5 +80,26 @@ func TestRepairedDeployment(t *testing.T) {
 			expectEqual(t, "the repaired Deployment", want, repaired)
 			expectEqual(t, "the Deployment that was found", before, row.found)
 		})
+	}
+}
+
+func TestAdoptedDeploymentFitsItsSelector(t *testing.T) {
+	byHand := deployment("a", withoutOwner, withAdoptBy("a"), func(deployment *appsv1.Deployment) {
+		deployment.Spec.Selector.MatchLabels = map[string]string{"app": "byhand"}
+		deployment.Spec.Template.Labels = map[string]string{"app": "byhand"}
+	})
+	adopted := adoptedDeployment(byHand, foo("a"))
+	expectEqual(t, "the labels of the Pods", map[string]string{"app": "byhand", "controller": "a"}, adopted.Spec.Template.Labels)
+	if !isControlledBy(adopted, foo("a")) {
+		t.Error("the Foo does not control what it adopted")
+	}
+}
+
+// withSelected is a Deployment whose selector asks for this label, and whose
+// Pods have it.
+func withSelected(key, value string) deploymentOption {
+	return func(deployment *appsv1.Deployment) {
+		deployment.Spec.Selector.MatchLabels[key] = value
+		deployment.Spec.Template.Labels[key] = value
 	}
 }

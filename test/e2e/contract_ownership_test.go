@@ -33,6 +33,7 @@ func TestADeploymentChangesOwnersOnlyWhenAsked(t *testing.T) {
 	ns.startController(t, "-resync=0")
 	checkAll(t, ns, []scenario{
 		{"an orphan is not adopted, until the command in the message is run", checkAdoption},
+		{"a Deployment made by hand is adopted with its own selector", checkAdoptionByHand},
 		{"a Deployment whose owner reference a user takes away is let go", checkOwnerTaken},
 		{"a Deployment that a user gives to another Foo is that Foo's", checkOwnerChanged},
 		{"a Foo of another API group is another owner, whatever its UID", checkOtherGroup},
@@ -62,6 +63,18 @@ func checkAdoption(t *testing.T, ns *namespace) {
 	}
 }
 
+// checkAdoptionByHand: the selector of kubectl create deployment is not the
+// one that the controller would have made.
+func checkAdoptionByHand(t *testing.T, ns *namespace) {
+	ns.kubectl(t, "create", "deployment", "byhand", "--image=nginx")
+	ns.createFoo(t, newFoo("hopeful", withDeployment("byhand"), withReplicas(2)))
+	ns.kubectl(t, commandIn(t, readyOf(ns.awaitConflict(t, "hopeful")).Message)...)
+	ns.awaitReady(t, "hopeful")
+	if app := ns.getDeployment(t, "byhand").Spec.Template.Labels["app"]; app != "byhand" {
+		t.Errorf("The Pods' label app is %q, which the selector does not match", app)
+	}
+}
+
 // commandIn returns the arguments of the kubectl command that a message quotes.
 func commandIn(t *testing.T, message string) []string {
 	t.Helper()
@@ -83,11 +96,7 @@ func checkOwnerTaken(t *testing.T, ns *namespace) {
 	ns.isSameVersion(t, taken)
 }
 
-// A Deployment that a Foo has made can't be another Foo's, for its selector
-// names the first. One that was adopted can change hands.
 func checkOwnerChanged(t *testing.T, ns *namespace) {
-	ns.createDeployment(t, "gift", 1)
-	mergePatch(t, ns.deployments(), "gift", `{"metadata":{"annotations":{"`+samplev1alpha1.AnnotationAdoptBy+`":"giver"}}}`)
 	ns.createReadyFoo(t, newFoo("giver", withDeployment("gift"), withReplicas(1)))
 	taker := ns.createFoo(t, newFoo("taker", withDeployment("gift"), withReplicas(2)))
 	ns.awaitConflict(t, "taker")
