@@ -118,11 +118,8 @@ func judgeRollout(deployment *appsv1.Deployment) verdict {
 	}
 	status := &deployment.Status
 	if status.ObservedGeneration >= deployment.Generation {
-		for _, condition := range status.Conditions {
-			if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
-				return notReady(samplev1alpha1.ReasonDeploymentFailed, "Deployment %q cannot create its Pods: %s",
-					deployment.Name, truncate(condition.Message, maxServerWords))
-			}
+		if failure := rolloutFailure(status.Conditions); failure != "" {
+			return notReady(samplev1alpha1.ReasonDeploymentFailed, "Deployment %q %s", deployment.Name, failure)
 		}
 		if status.UpdatedReplicas == desired && status.Replicas == desired && status.AvailableReplicas == desired {
 			return verdict{metav1.ConditionTrue, samplev1alpha1.ReasonAvailable,
@@ -131,6 +128,21 @@ func judgeRollout(deployment *appsv1.Deployment) verdict {
 	}
 	return notReady(samplev1alpha1.ReasonProgressing, "Deployment %q is rolling out: %d available of %d wanted Pods",
 		deployment.Name, status.AvailableReplicas, desired)
+}
+
+// rolloutFailure says, in the words of the Deployment's controller, what keeps a
+// Deployment from rolling out: its Pods or its ReplicaSet can't be created, or
+// nothing has moved for its progressDeadlineSeconds. "" if nothing does.
+func rolloutFailure(conditions []appsv1.DeploymentCondition) string {
+	for _, condition := range conditions {
+		switch {
+		case condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue:
+			return "cannot create its Pods: " + truncate(condition.Message, maxServerWords)
+		case condition.Type == appsv1.DeploymentProgressing && condition.Status == corev1.ConditionFalse:
+			return "does not roll out: " + truncate(condition.Message, maxServerWords)
+		}
+	}
+	return ""
 }
 
 func notReady(reason, format string, args ...any) verdict {

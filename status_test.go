@@ -61,6 +61,15 @@ func TestJudge(t *testing.T) {
 			foo("a"), outcome{actionNone, nil, deployment("a", withReplicaFailure("exceeded quota: pods=0")), nil},
 			verdict{metav1.ConditionFalse, "DeploymentFailed", `Deployment "web" cannot create its Pods: exceeded quota: pods=0`},
 		},
+		"the ReplicaSet can't be made, or nothing moves any more": {
+			foo("a"), outcome{actionNone, nil, deployment("a", func(deployment *appsv1.Deployment) {
+				deployment.Status.Conditions = []appsv1.DeploymentCondition{
+					{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse, Message: "minimum availability"},
+					{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Message: "the name is too long"},
+				}
+			}), nil},
+			verdict{metav1.ConditionFalse, "DeploymentFailed", `Deployment "web" does not roll out: the name is too long`},
+		},
 		"a failure that is over": {
 			foo("a"), outcome{actionNone, nil, deployment("a", withReplicaFailure("old news"), func(deployment *appsv1.Deployment) {
 				deployment.Status.Conditions[0].Status = corev1.ConditionFalse

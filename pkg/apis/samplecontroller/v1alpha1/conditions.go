@@ -32,7 +32,7 @@ const (
 	// control has the name in spec.deploymentName.
 	ReasonDeploymentConflict = "DeploymentConflict"
 	// ReasonDeploymentFailed (False): the API server refuses the Deployment, or
-	// the Deployment reports that it cannot make its Pods.
+	// the Deployment reports that it cannot make its Pods or does not progress.
 	ReasonDeploymentFailed = "DeploymentFailed"
 	// ReasonTerminating (False): the Foo or its Deployment is being deleted.
 	ReasonTerminating = "Terminating"
