@@ -20,6 +20,7 @@ import (
 	"context"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	appsinformers "k8s.io/client-go/informers/apps/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -61,7 +62,7 @@ func (c *Controller) watch(
 		return err
 	}
 	deploymentHandlers, err := deployments.AddTypedEventHandler(appsinformers.DeploymentHandlerFuncs{
-		AddFunc:    c.enqueueConcerned,
+		AddFunc:    func(deployment *appsv1.Deployment) { c.enqueueConcerned(deployment) },
 		UpdateFunc: c.enqueueConcernedByUpdate,
 		DeleteFunc: c.enqueueConcernedByDelete,
 	}, options)
@@ -109,8 +110,7 @@ func (c *Controller) enqueueConcernedByUpdate(before, after *appsv1.Deployment) 
 		return
 	}
 	// The Foo that has lost the Deployment wants to know, too.
-	c.enqueueConcerned(before)
-	c.enqueueConcerned(after)
+	c.enqueueConcerned(before, after)
 }
 
 func (c *Controller) enqueueConcernedByDelete(deleted appsinformers.DeletedDeployment) {
@@ -118,28 +118,40 @@ func (c *Controller) enqueueConcernedByDelete(deleted appsinformers.DeletedDeplo
 		c.enqueueConcerned(deleted.OptionalObj)
 		return
 	}
-	c.enqueueWaitingFor(deleted.GetObjectName())
-}
-
-// enqueueConcerned queues the Foo that controls a Deployment and the Foos that
-// ask for its name: they may be waiting for it to become free.
-func (c *Controller) enqueueConcerned(deployment *appsv1.Deployment) {
-	if ref := controllingFoo(deployment); ref != nil {
-		c.queue.Add(cache.ObjectName{Namespace: deployment.Namespace, Name: ref.Name})
+	for _, key := range c.waitingFor(deleted.GetObjectName()) {
+		c.queue.Add(key)
 	}
-	c.enqueueWaitingFor(cache.MetaObjectToName(deployment))
 }
 
-// enqueueWaitingFor queues the Foos that ask for a Deployment of this name.
-func (c *Controller) enqueueWaitingFor(deployment cache.ObjectName) {
+// enqueueConcerned queues the Foos that control a Deployment, in any of its
+// states, and those that ask for its name: they may be waiting for it to become
+// free. Each is queued once: a worker may take a key between two additions, and
+// would then sync it twice.
+func (c *Controller) enqueueConcerned(states ...*appsv1.Deployment) {
+	concerned := sets.New[cache.ObjectName]()
+	for _, deployment := range states {
+		if ref := controllingFoo(deployment); ref != nil {
+			concerned.Insert(cache.ObjectName{Namespace: deployment.Namespace, Name: ref.Name})
+		}
+		concerned.Insert(c.waitingFor(cache.MetaObjectToName(deployment))...)
+	}
+	for key := range concerned {
+		c.queue.Add(key)
+	}
+}
+
+// waitingFor returns the keys of the Foos that ask for a Deployment of this name.
+func (c *Controller) waitingFor(deployment cache.ObjectName) []cache.ObjectName {
 	foos, err := c.fooIndexer.ByTypedIndex(byDeploymentName, deployment.String())
 	if err != nil {
 		// The index is registered in watch; nothing at run time can remove it.
 		panic(err)
 	}
+	keys := make([]cache.ObjectName, 0, len(foos))
 	for _, foo := range foos {
-		c.enqueueFoo(foo)
+		keys = append(keys, cache.MetaObjectToName(foo))
 	}
+	return keys
 }
 
 func indexByControllerUID(deployment *appsv1.Deployment) ([]string, error) {
