@@ -31,7 +31,6 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 
@@ -49,7 +48,7 @@ const (
 func main() {
 	opts, err := parseOptions(os.Args[1:], os.Stdout)
 	switch {
-	case errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, errAnswered):
 		return
 	case err != nil:
 		fail(err, exitUsage)

@@ -44,12 +44,17 @@ type options struct {
 	qps            float64
 	burst          int
 	requestTimeout time.Duration
+	version        bool
 }
 
-// parseOptions reads the command line. It returns flag.ErrHelp, having printed
-// the flags to help, where that was asked for; any other error is one line
-// that says what is wrong and what would be right.
-func parseOptions(args []string, help io.Writer) (*options, error) {
+// errAnswered says that the command line asked only for what has been printed:
+// the flags or the version.
+var errAnswered = errors.New("answered")
+
+// parseOptions reads the command line. It returns errAnswered, having printed
+// to answer what -help or -version asked for; any other error is one line that
+// says what is wrong and what would be right.
+func parseOptions(args []string, answer io.Writer) (*options, error) {
 	flags := flag.NewFlagSet(controllerName, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	var opts options
@@ -59,12 +64,15 @@ func parseOptions(args []string, help io.Writer) (*options, error) {
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintf(help, "%s runs the controller for Foos against a cluster.\n\nUsage: %s [flags]\n\n", controllerName, controllerName)
-		flags.SetOutput(help)
+		fmt.Fprintf(answer, "%s runs the controller for Foos against a cluster.\n\nUsage: %s [flags]\n\n", controllerName, controllerName)
+		flags.SetOutput(answer)
 		flags.PrintDefaults()
-		return nil, err
+		return nil, errAnswered
 	case err != nil:
 		return nil, fmt.Errorf("%w (see -help)", err)
+	case opts.version:
+		fmt.Fprint(answer, currentVersion())
+		return nil, errAnswered
 	}
 	return &opts, opts.validate(flags.Args())
 }
@@ -87,6 +95,8 @@ func (o *options) addFlags(flags *flag.FlagSet) {
 		"Requests to the API server that may exceed -kube-api-qps at once. Without meaning where that is -1.")
 	flags.DurationVar(&o.requestTimeout, "request-timeout", 30*time.Second,
 		"Time after which a single request to the API server is given up and tried again later.")
+	flags.BoolVar(&o.version, "version", false,
+		"Print the version of this program, of Go and of the Kubernetes modules in it, and end.")
 }
 
 // validate refuses what can't be meant, naming the flag and what it takes.

@@ -18,7 +18,6 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,10 +76,20 @@ func TestBadOptionsAreRefusedInOneLineThatNamesThem(t *testing.T) {
 	}
 }
 
+func TestVersionIsAnsweredWhateverElseIsGiven(t *testing.T) {
+	var answer strings.Builder
+	if _, err := parseOptions([]string{"-workers=0", "--version"}, &answer); !errors.Is(err, errAnswered) {
+		t.Errorf("-version returned %v", err)
+	}
+	if answer.String() != currentVersion().String() {
+		t.Errorf("-version says %q", answer.String())
+	}
+}
+
 func TestHelpListsTheFlags(t *testing.T) {
 	var help strings.Builder
 	_, err := parseOptions([]string{"-help"}, &help)
-	if !errors.Is(err, flag.ErrHelp) {
+	if !errors.Is(err, errAnswered) {
 		t.Errorf("-help returned %v", err)
 	}
 	for _, name := range []string{"-kubeconfig", "-master", "-workers", "-resync", "-kube-api-qps", "-namespace", "-v value"} {

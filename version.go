@@ -1,0 +1,110 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"runtime/debug"
+	"strings"
+)
+
+// buildVersion is what the go command has written into the program about where
+// it comes from. A field is empty where that is not known.
+type buildVersion struct {
+	version   string // of this module: a tag, or a pseudo-version made of the commit
+	commit    string // the whole hash
+	committed string // when, in UTC, as RFC 3339 has it
+	modified  bool   // what was built is not just the commit
+	golang    string // the Go release, such as go1.26.0
+	platform  string // such as linux/amd64
+
+	// The versions of the Kubernetes modules of these names.
+	clientGo     string
+	api          string
+	apimachinery string
+}
+
+// currentVersion is the buildVersion of the running program.
+func currentVersion() buildVersion {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return buildVersion{}
+	}
+	return versionOf(info)
+}
+
+// versionOf picks what matters out of info.
+func versionOf(info *debug.BuildInfo) buildVersion {
+	settings := map[string]string{}
+	for _, setting := range info.Settings {
+		settings[setting.Key] = setting.Value
+	}
+	version := buildVersion{
+		commit:       settings["vcs.revision"],
+		committed:    settings["vcs.time"],
+		modified:     settings["vcs.modified"] == "true",
+		golang:       info.GoVersion,
+		clientGo:     dependency(info, "k8s.io/client-go"),
+		api:          dependency(info, "k8s.io/api"),
+		apimachinery: dependency(info, "k8s.io/apimachinery"),
+	}
+	// The go command's word for a module whose version it does not know.
+	if info.Main.Version != "(devel)" {
+		version.version = info.Main.Version
+	}
+	if settings["GOOS"] != "" && settings["GOARCH"] != "" {
+		version.platform = settings["GOOS"] + "/" + settings["GOARCH"]
+	}
+	return version
+}
+
+// dependency is the version of the module at path, and what it was replaced
+// by, if it was.
+func dependency(info *debug.BuildInfo, path string) string {
+	for _, module := range info.Deps {
+		switch {
+		case module.Path != path:
+		case module.Replace == nil:
+			return module.Version
+		default:
+			return strings.TrimSpace(module.Version + " => " + module.Replace.Path + " " + module.Replace.Version)
+		}
+	}
+	return ""
+}
+
+// String is the answer to -version, a line for each fact.
+func (v buildVersion) String() string {
+	commit := cmp.Or(v.commit, "unknown: built without git, or by go run")
+	if v.modified {
+		commit += ", with changes that are not committed"
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s %s\n", controllerName, cmp.Or(v.version, "(version unknown)"))
+	for _, line := range []struct{ name, value string }{
+		{"commit", commit},
+		{"committed", v.committed},
+		{"go", strings.TrimSpace(v.golang + " " + v.platform)},
+		{"k8s.io/client-go", v.clientGo},
+		{"k8s.io/api", v.api},
+		{"k8s.io/apimachinery", v.apimachinery},
+	} {
+		fmt.Fprintf(&text, "%-20s %s\n", line.name, cmp.Or(line.value, "unknown"))
+	}
+	return text.String()
+}
