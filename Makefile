@@ -102,7 +102,7 @@ test-e2e: bin/devcluster ## Run the end-to-end tests on a devcluster, or on your
 FORCE:
 
 bin/sample-controller: FORCE
-	@hack/build.sh . . $@
+	@hack/build.sh -stamp . . $@
 
 bin/devcluster: FORCE
 	@hack/build.sh devcluster . $@

@@ -90,7 +90,7 @@ func dependency(info *debug.BuildInfo, path string) string {
 
 // String is the answer to -version, a line for each fact.
 func (v buildVersion) String() string {
-	commit := cmp.Or(v.commit, "unknown: built without git, or by go run")
+	commit := cmp.Or(v.commit, "unknown: the build looked at no git clone")
 	if v.modified {
 		commit += ", with changes that are not committed"
 	}

@@ -64,7 +64,7 @@ func TestVersionOf(t *testing.T) {
 }
 
 func TestVersionSaysWhatIsKnown(t *testing.T) {
-	const unknownCommit = "unknown: built without git, or by go run"
+	const unknownCommit = "unknown: the build looked at no git clone"
 	for name, row := range map[string]struct {
 		change func(*debug.BuildInfo)
 		want   string

@@ -16,14 +16,20 @@
 
 # Builds a Go program, and shows how far it is: the first build of a large one takes minutes.
 #
-#   hack/build.sh MODULE_FOLDER PACKAGE OUTPUT
+#   hack/build.sh [-stamp] MODULE_FOLDER PACKAGE OUTPUT
 #
 # PACKAGE is relative to MODULE_FOLDER, OUTPUT to the working directory. Says nothing when OUTPUT is up to date.
+# With -stamp the go command writes the commit and the version made of it into OUTPUT, if git knows them.
 
 set -o errexit -o nounset -o pipefail
 
+stamp=""
+if [[ "${1:-}" == -stamp ]]; then
+  stamp=yes
+  shift
+fi
 if [[ $# -ne 3 ]]; then
-  echo "usage: $0 MODULE_FOLDER PACKAGE OUTPUT" >&2
+  echo "usage: $0 [-stamp] MODULE_FOLDER PACKAGE OUTPUT" >&2
   exit 2
 fi
 
@@ -37,6 +43,20 @@ cd "$1"
 # The same for every build, because each of them is part of what the build cache goes by.
 export CGO_ENABLED=0
 export GOFLAGS="-trimpath -buildvcs=false"
+
+# committed says whether git has a commit with this folder. It has none where the sources came without .git, even if they
+# lie inside somebody else's repository; and it does not say where the clone belongs to another user. The go command
+# would name the wrong commit for the one, and fail for the other.
+committed() {
+  git rev-parse --verify HEAD:./go.mod >/dev/null 2>&1
+}
+
+# Only package main and the link depend on the commit: the rest of the build cache still serves everything.
+if [[ -n "${stamp}" ]] && committed; then
+  GOFLAGS="-trimpath -buildvcs=auto"
+  # The go command asks git for the status, which must not hold up a commit that is made meanwhile.
+  export GIT_OPTIONAL_LOCKS=0
+fi
 
 # The go command renames its result into place if it is on the same file system, so that there is never half an
 # OUTPUT; and it leaves an OUTPUT alone that is up to date.
