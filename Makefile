@@ -19,6 +19,10 @@ unexport KUBECONFIG
 export GO_TEST_FLAGS ?=
 # Passed to the demo, for example -exit.
 DEMO_FLAGS ?=
+# The name of the image, with the registry where that is not Docker's, and its
+# platforms; empty, linux on this machine's architecture.
+IMAGE ?= sample-controller:latest
+IMAGE_PLATFORMS ?=
 
 check := @hack/check.sh
 
@@ -35,6 +39,14 @@ build: bin/sample-controller bin/devcluster ## Build bin/sample-controller and b
 .PHONY: demo
 demo: build bin/demo ## Show a Foo become running Pods, in a cluster of its own (DEMO_FLAGS=-exit: end after that)
 	@bin/demo $(DEMO_FLAGS)
+
+.PHONY: image
+image: ## Make a container image, without Docker, in _output/image (IMAGE=name:tag IMAGE_PLATFORMS=linux/amd64,linux/arm64)
+	@hack/image.sh "$(IMAGE)" "$(IMAGE_PLATFORMS)" _output/image
+
+.PHONY: push-image
+push-image: ## Make the image and push it, with the list of what is in it, to the registry that IMAGE says
+	@hack/image.sh -push "$(IMAGE)" "$(IMAGE_PLATFORMS)" _output/image
 
 .PHONY: clean
 clean: ## Remove what the build made

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+
+# Copyright The Sample Controller Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+# Makes a container image of the controller, without a daemon, a base image or a network, and lists what is in it.
+#
+#   hack/image.sh [-push] NAME PLATFORMS FOLDER
+#
+# PLATFORMS is a list with commas, such as linux/amd64,linux/arm64; where it is empty, linux on this machine's
+# architecture. FOLDER gets sample-controller.tar and, for each platform, sample-controller_OS_ARCHITECTURE.cdx.json.
+# With -push the image also goes to the registry that NAME says.
+#
+# The same commit gives the same image, to the bit, in any folder and for any user, if the Go release is the same and the
+# clone has the same tags.
+
+set -o errexit -o nounset -o pipefail
+
+push=()
+if [[ "${1:-}" == -push ]]; then
+  push=(-push)
+  shift
+fi
+if [[ $# -ne 3 ]]; then
+  echo "usage: $0 [-push] NAME PLATFORMS FOLDER" >&2
+  exit 2
+fi
+readonly image="$1"
+platforms="${2:-linux/$(go env GOHOSTARCH)}"
+mkdir -p "$3"
+folder="$(cd "$3" && pwd)"
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# What the environment of one machine would otherwise bring into the program. hack/build.sh sets the rest.
+export GOWORK=off GOAMD64=v1 GOARM64=v8.0 GOPPC64=power8 GORISCV64=rva20u64 GOFIPS140=off
+unset GOEXPERIMENT
+
+env -u GOOS -u GOARCH hack/build.sh hack/tools/image . bin/image
+programs=()
+IFS=, read -r -a list <<<"${platforms}"
+for platform in "${list[@]}"; do
+  if [[ ! "${platform}" =~ ^(linux)/([a-z0-9]+)$ ]]; then
+    echo "$0: platform ${platform}: must be linux/ARCHITECTURE, such as linux/arm64" >&2
+    exit 2
+  fi
+  program="${folder}/${BASH_REMATCH[1]}_${BASH_REMATCH[2]}/sample-controller"
+  GOOS="${BASH_REMATCH[1]}" GOARCH="${BASH_REMATCH[2]}" hack/build.sh -stamp . . "${program}"
+  programs+=("${program}")
+done
+rm -f "${folder}"/sample-controller_*.cdx.json
+bin/image ${push[@]+"${push[@]}"} -image="${image}" -folder="${folder}" "${programs[@]}"

@@ -1,0 +1,157 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"archive/tar"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+// write writes an archive of the image, and of each program what it is made
+// of, to folder. It returns the path of the archive.
+func write(folder string, tag name.Tag, images []*platformImage, whole described) (path string, err error) {
+	for _, image := range images {
+		document, err := bomOf(image.program)
+		if err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(filepath.Join(folder, bomFile(image.program)), document, 0o644); err != nil {
+			return "", err
+		}
+	}
+	path = filepath.Join(folder, programName+".tar")
+	// A new file, renamed into place: there is never half an archive.
+	file, err := os.CreateTemp(folder, ".image-*")
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(file.Name())) }()
+	err = errors.Join(writeArchive(file, tag, images, whole), file.Chmod(0o644), file.Close())
+	if err != nil {
+		return "", fmt.Errorf("writing %s: %w", path, err)
+	}
+	return path, os.Rename(file.Name(), path)
+}
+
+// writeArchive writes a tar file that is an OCI image layout and, for a single
+// platform, also what "docker save" writes: each reader takes the one it knows.
+func writeArchive(to io.Writer, tag name.Tag, images []*platformImage, whole described) (err error) {
+	folder, err := os.MkdirTemp("", "image-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	if err := writeLayout(folder, tag, whole); err != nil {
+		return err
+	}
+	if len(images) == 1 {
+		if err := writeDockerManifest(folder, tag, images[0]); err != nil {
+			return err
+		}
+	}
+	archive := tar.NewWriter(to)
+	// In the order of the names, and with nothing that the file system adds.
+	err = fs.WalkDir(os.DirFS(folder), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(filepath.Join(folder, path))
+		if err != nil {
+			return err
+		}
+		header := tar.Header{Name: path, Size: int64(len(content)), Mode: 0o644, ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR}
+		if err := archive.WriteHeader(&header); err != nil {
+			return err
+		}
+		_, err = archive.Write(content)
+		return err
+	})
+	return errors.Join(err, archive.Close())
+}
+
+// writeLayout writes an OCI image layout with nothing but the image: of several
+// manifests, "podman load" and "kind load" would not know which is meant.
+func writeLayout(folder string, tag name.Tag, whole described) error {
+	path, err := layout.Write(folder, empty.Index)
+	if err != nil {
+		return err
+	}
+	switch whole := whole.(type) {
+	case v1.Image:
+		err = path.WriteImage(whole)
+	case v1.ImageIndex:
+		err = path.WriteIndex(whole)
+	default:
+		err = fmt.Errorf("neither an image nor an index: %T", whole)
+	}
+	if err != nil {
+		return err
+	}
+	about, err := partial.Descriptor(whole)
+	if err != nil {
+		return err
+	}
+	return path.AppendDescriptor(v1.Descriptor{
+		MediaType: about.MediaType,
+		Size:      about.Size,
+		Digest:    about.Digest,
+		Annotations: map[string]string{
+			labelPrefix + "ref.name":   tag.String(),  // podman, skopeo
+			"io.containerd.image.name": fullName(tag), // containerd, and so docker and kind
+		},
+	})
+}
+
+// fullName is the name with the registry, Docker's where none is given. Docker
+// and containerd write that one in another way than the library does.
+func fullName(tag name.Tag) string {
+	return strings.Replace(tag.Name(), name.DefaultRegistry+"/", "docker.io/", 1)
+}
+
+// writeDockerManifest adds the file by which a Docker that has no containerd
+// image store, and crane, find config and layers.
+func writeDockerManifest(folder string, tag name.Tag, image *platformImage) error {
+	manifest, err := image.Manifest()
+	if err != nil {
+		return err
+	}
+	blob := func(digest v1.Hash) string { return "blobs/" + digest.Algorithm + "/" + digest.Hex }
+	entry := tarball.Descriptor{Config: blob(manifest.Config.Digest), RepoTags: []string{tag.String()}}
+	for _, layer := range manifest.Layers {
+		entry.Layers = append(entry.Layers, blob(layer.Digest))
+	}
+	content, err := json.Marshal(tarball.Manifest{entry})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, "manifest.json"), content, 0o644)
+}

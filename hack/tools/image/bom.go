@@ -1,0 +1,102 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	cyclonedx "github.com/CycloneDX/cyclonedx-go"
+)
+
+// bomType is the media type of what bomOf returns.
+const bomType = "application/vnd.cyclonedx+json"
+
+// bomFile is the name of the file with what the program is made of.
+func bomFile(p *program) string {
+	return fmt.Sprintf("%s_%s_%s.cdx.json", programName, p.platform.OS, p.platform.Architecture)
+}
+
+// bomOf lists what the program is made of, as CycloneDX JSON: what the go
+// command has linked, not what go.mod allows. It has no serial number, for that
+// would have to differ each time.
+func bomOf(p *program) ([]byte, error) {
+	bom := cyclonedx.NewBOM()
+	sum := sha256.Sum256(p.content)
+	main := component(cyclonedx.ComponentTypeApplication, &p.info.Main)
+	main.Version = p.version()
+	main.Hashes = &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: hex.EncodeToString(sum[:])}}
+	main.Licenses = &cyclonedx.Licenses{{License: &cyclonedx.License{ID: license}}}
+	bom.Metadata = &cyclonedx.Metadata{Component: &main}
+	if committed := p.committed(); !committed.IsZero() {
+		bom.Metadata.Timestamp = committed.Format(time.RFC3339)
+	}
+	components := []cyclonedx.Component{standardLibrary(p.info.GoVersion)}
+	for _, module := range p.info.Deps {
+		if module.Replace != nil {
+			module = module.Replace
+		}
+		components = append(components, component(cyclonedx.ComponentTypeLibrary, module))
+	}
+	bom.Components = &components
+	// A program knows its modules, not which of them needs which.
+	var all []string
+	for _, part := range components {
+		all = append(all, part.BOMRef)
+	}
+	bom.Dependencies = &[]cyclonedx.Dependency{{Ref: main.BOMRef, Dependencies: &all}}
+	var text bytes.Buffer
+	encoder := cyclonedx.NewBOMEncoder(&text, cyclonedx.BOMFileFormatJSON).SetPretty(true).SetEscapeHTML(false)
+	// Not the newest version: scanners take a while to learn it.
+	err := encoder.EncodeVersion(bom, cyclonedx.SpecVersion1_6)
+	return text.Bytes(), err
+}
+
+// component describes a module, identified as the Go world does.
+func component(kind cyclonedx.ComponentType, module *debug.Module) cyclonedx.Component {
+	url := packageURL(module.Path, module.Version)
+	described := cyclonedx.Component{BOMRef: url, Type: kind, Name: module.Path, Version: module.Version, PackageURL: url}
+	// What go.sum has is a SHA-256 too, of a list of the module's files.
+	if sum, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(module.Sum, "h1:")); err == nil && len(sum) == sha256.Size {
+		described.Hashes = &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: hex.EncodeToString(sum)}}
+	}
+	return described
+}
+
+// standardLibrary describes Go's own packages under the name by which scanners
+// know their vulnerabilities.
+func standardLibrary(release string) cyclonedx.Component {
+	// Of "go1.26.0 X:experiment" too.
+	release, _, _ = strings.Cut(release, " ")
+	return component(cyclonedx.ComponentTypeLibrary, &debug.Module{Path: "stdlib", Version: strings.TrimPrefix(release, "go")})
+}
+
+// packageURL is the module's purl. A plus, as in v1.0.0+incompatible, would be
+// read as a space.
+func packageURL(path, version string) string {
+	url := "pkg:golang/" + path
+	if version != "" && version != "(devel)" {
+		url += "@" + strings.ReplaceAll(version, "+", "%2B")
+	}
+	return url
+}

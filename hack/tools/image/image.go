@@ -1,0 +1,164 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"io"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// What every image of the controller has. Dockerfile says the same.
+const (
+	programName = "sample-controller"
+	// Nobody in particular, by number: the kubelet can't tell from a name that
+	// it isn't root (runAsNonRoot), and there is no file to look it up in.
+	user        = "65532:65532"
+	description = "Kubernetes controller that makes a Deployment for each Foo"
+	license     = "Apache-2.0"
+)
+
+// labelPrefix is that of the keys that OCI's image specification defines.
+const labelPrefix = "org.opencontainers.image."
+
+// platformImage is the image for one platform, and what it was made of.
+type platformImage struct {
+	v1.Image
+	program *program
+}
+
+// labels are what the image tells of itself: as labels of its config, which
+// follow it into a container, and as annotations of its manifest, which can be
+// read without fetching it.
+func labels(p *program) map[string]string {
+	all := map[string]string{
+		labelPrefix + "title":       programName,
+		labelPrefix + "description": description,
+		labelPrefix + "licenses":    license,
+		labelPrefix + "source":      "https://" + p.info.Main.Path,
+	}
+	if p.version() != "" {
+		all[labelPrefix+"version"] = p.version()
+	}
+	if p.revision() != "" {
+		all[labelPrefix+"revision"] = p.revision()
+	}
+	if committed := p.committed(); !committed.IsZero() {
+		all[labelPrefix+"created"] = committed.Format(time.RFC3339)
+	}
+	return all
+}
+
+// timestamp stands in the image where its format wants a time. Without a commit
+// that is the earliest which every reader takes.
+func timestamp(p *program) time.Time {
+	if committed := p.committed(); !committed.IsZero() {
+		return committed
+	}
+	return time.Unix(0, 0).UTC()
+}
+
+// newPlatformImage makes an image with the program as its only file. It has no
+// certificates of authorities, for the API server's comes with the service
+// account or the kubeconfig, and no users, shell or temporary folder.
+func newPlatformImage(p *program) (*platformImage, error) {
+	layer, err := layerOf(p)
+	if err != nil {
+		return nil, err
+	}
+	created := v1.Time{Time: timestamp(p)}
+	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	image, err := mutate.ConfigFile(base, &v1.ConfigFile{
+		OS:           p.platform.OS,
+		Architecture: p.platform.Architecture,
+		Created:      created,
+		RootFS:       v1.RootFS{Type: "layers"},
+		Config: v1.Config{
+			User:       user,
+			WorkingDir: "/",
+			Entrypoint: []string{"/" + programName},
+			Labels:     labels(p),
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	image, err = mutate.Append(image, mutate.Addendum{
+		Layer:   layer,
+		History: v1.History{Created: created, CreatedBy: "COPY " + programName + " /", Comment: "the program, and nothing else"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &platformImage{Image: mutate.Annotations(image, labels(p)).(v1.Image), program: p}, nil
+}
+
+// layerOf is a layer with the program. What a file system would tell of the
+// file (owner, mode, times) is said here instead.
+func layerOf(p *program) (v1.Layer, error) {
+	var files bytes.Buffer
+	archive := tar.NewWriter(&files)
+	if err := archive.WriteHeader(&tar.Header{
+		Name:    programName,
+		Size:    int64(len(p.content)),
+		Mode:    0o755,
+		ModTime: timestamp(p),
+		Format:  tar.FormatUSTAR,
+	}); err != nil {
+		return nil, err
+	}
+	if _, err := archive.Write(p.content); err != nil {
+		return nil, err
+	}
+	if err := archive.Close(); err != nil {
+		return nil, err
+	}
+	return tarball.LayerFromOpener(
+		func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(files.Bytes())), nil },
+		tarball.WithMediaType(types.OCILayer), tarball.WithCompressionLevel(gzip.BestCompression), tarball.WithCompressedCaching)
+}
+
+// described is an image or an index of images.
+type described interface {
+	partial.Describable
+	partial.WithRawManifest
+}
+
+// combine makes one thing of the images: the image itself where there is one,
+// else an index from which a runtime chooses by its platform.
+func combine(images []*platformImage) (described, error) {
+	if len(images) == 1 {
+		return images[0].Image, nil
+	}
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, image := range images {
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{
+			Add:        image.Image,
+			Descriptor: v1.Descriptor{Platform: &image.program.platform},
+		})
+	}
+	return mutate.Annotations(index, labels(images[0].program)).(v1.ImageIndex), nil
+}

@@ -1,0 +1,126 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Command image makes a container image of programs that the go command has
+// built, one for each platform: from scratch, without a daemon, a base image or
+// a network. Beside the image it writes what each program is made of, as a
+// CycloneDX document.
+//
+// All that the image tells of itself comes from the programs, where the go
+// command has written it; so the same programs give the same image, to the bit,
+// wherever and whenever it is made. hack/image.sh builds them and calls this.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
+)
+
+// options are the command's flags and arguments.
+type options struct {
+	image    string
+	folder   string
+	push     bool
+	programs []string
+}
+
+func main() {
+	var opts options
+	flag.StringVar(&opts.image, "image", "", "Name of the image, such as registry.example.com/team/sample-controller:v1.2.3.")
+	flag.StringVar(&opts.folder, "folder", "", "Folder to write to.")
+	flag.BoolVar(&opts.push, "push", false, "Push the image to the registry that its name says, with the documents as its referrers.")
+	flag.Parse()
+	opts.programs = flag.Args()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, opts)
+	stop()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "image: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, opts options) error {
+	if opts.image == "" || opts.folder == "" || len(opts.programs) == 0 {
+		return errors.New("-image, -folder and at least one program are needed")
+	}
+	tag, err := name.NewTag(opts.image)
+	if err != nil {
+		return fmt.Errorf("-image=%s: %w", opts.image, err)
+	}
+	images, err := imagesOf(opts.programs)
+	if err != nil {
+		return err
+	}
+	whole, err := combine(images)
+	if err != nil {
+		return err
+	}
+	archive, err := write(opts.folder, tag, images, whole)
+	if err != nil {
+		return err
+	}
+	if opts.push {
+		if err := push(ctx, tag, images, whole); err != nil {
+			return fmt.Errorf("pushing %s: %w", tag.Name(), err)
+		}
+	}
+	return tell(archive, tag, images, whole)
+}
+
+// imagesOf makes an image of each program.
+func imagesOf(paths []string) ([]*platformImage, error) {
+	var images []*platformImage
+	for _, path := range paths {
+		program, err := readProgram(path)
+		if err != nil {
+			return nil, err
+		}
+		image, err := newPlatformImage(program)
+		if err != nil {
+			return nil, fmt.Errorf("making an image of %s: %w", path, err)
+		}
+		images = append(images, image)
+	}
+	return images, nil
+}
+
+// tell prints the digest, by which the image is known wherever it goes, and
+// where it lies.
+func tell(archive string, tag name.Tag, images []*platformImage, whole partial.Describable) error {
+	digest, err := whole.Digest()
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(archive)
+	if err != nil {
+		return err
+	}
+	var platforms []v1.Platform
+	for _, image := range images {
+		platforms = append(platforms, image.program.platform)
+	}
+	fmt.Printf("%s@%s %v\n%s (%.1f MB)\n", tag, digest, platforms, archive, float64(info.Size())/1e6)
+	return nil
+}

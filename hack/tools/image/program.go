@@ -1,0 +1,91 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"bytes"
+	"debug/buildinfo"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// program is an executable file and what the go command has written into it.
+type program struct {
+	content  []byte
+	info     *debug.BuildInfo
+	platform v1.Platform
+}
+
+// readProgram reads the file at path. It refuses a program that needs more
+// than the kernel, for there will be nothing else.
+func readProgram(path string) (*program, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := buildinfo.Read(bytes.NewReader(content))
+	if err != nil {
+		return nil, fmt.Errorf("reading what %s is made of: %w", path, err)
+	}
+	p := &program{content: content, info: info}
+	p.platform = v1.Platform{OS: p.setting("GOOS"), Architecture: p.setting("GOARCH")}
+	if p.platform.OS != "linux" {
+		return nil, fmt.Errorf("%s is built for %s: build it with GOOS=linux", path, p.platform)
+	}
+	if p.setting("CGO_ENABLED") != "0" {
+		return nil, fmt.Errorf("%s may need a C library, which the image has not: build it with CGO_ENABLED=0", path)
+	}
+	return p, nil
+}
+
+// setting is how the go command was told to build; empty where it does not say.
+func (p *program) setting(key string) string {
+	for _, setting := range p.info.Settings {
+		if setting.Key == key {
+			return setting.Value
+		}
+	}
+	return ""
+}
+
+// revision is the commit, or empty where the build did not know it. A change
+// that is not committed shows in the version.
+func (p *program) revision() string {
+	return p.setting("vcs.revision")
+}
+
+// version is the module's, or empty where the build did not know it.
+func (p *program) version() string {
+	if p.info.Main.Version == "(devel)" {
+		return ""
+	}
+	return p.info.Main.Version
+}
+
+// committed is the time of the commit, zero where the build did not know it. It
+// is the only time in the image: that of the build would make each build another.
+func (p *program) committed() time.Time {
+	committed, err := time.Parse(time.RFC3339, p.setting("vcs.time"))
+	if err != nil {
+		return time.Time{}
+	}
+	return committed.UTC()
+}

@@ -1,0 +1,85 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// noConfig is the config of what is not an image, as OCI's specification has it.
+const noConfig = "{}"
+
+// referrer is a manifest with one file, which is about an image.
+type referrer struct {
+	manifest []byte
+	file     v1.Layer
+}
+
+// newReferrer makes a referrer to subject out of a file. The name is the one
+// under which a client saves it.
+func newReferrer(subject v1.Image, name string, mediaType types.MediaType, content []byte) (v1.Image, error) {
+	about, err := partial.Descriptor(subject)
+	if err != nil {
+		return nil, err
+	}
+	file := static.NewLayer(content, mediaType)
+	layer, err := partial.Descriptor(file)
+	if err != nil {
+		return nil, err
+	}
+	layer.Annotations = map[string]string{labelPrefix + "title": name}
+	config, err := partial.Descriptor(static.NewLayer([]byte(noConfig), types.OCIEmptyJSON))
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := json.Marshal(v1.Manifest{
+		SchemaVersion: 2,
+		MediaType:     types.OCIManifestSchema1,
+		ArtifactType:  string(mediaType),
+		Config:        *config,
+		Layers:        []v1.Descriptor{*layer},
+		Subject:       &v1.Descriptor{MediaType: about.MediaType, Size: about.Size, Digest: about.Digest},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return partial.CompressedToImage(&referrer{manifest: manifest, file: file})
+}
+
+// RawConfigFile is part of partial.CompressedImageCore.
+func (*referrer) RawConfigFile() ([]byte, error) { return []byte(noConfig), nil }
+
+// MediaType is part of partial.CompressedImageCore.
+func (*referrer) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
+
+// RawManifest is part of partial.CompressedImageCore.
+func (r *referrer) RawManifest() ([]byte, error) { return r.manifest, nil }
+
+// LayerByDigest is part of partial.CompressedImageCore.
+func (r *referrer) LayerByDigest(digest v1.Hash) (partial.CompressedLayer, error) {
+	own, err := r.file.Digest()
+	if err == nil && own != digest {
+		err = fmt.Errorf("no layer %v", digest)
+	}
+	return r.file, err
+}
