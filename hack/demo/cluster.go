@@ -29,7 +29,7 @@ const (
 	devclusterPath = "bin/devcluster"
 	controllerPath = "bin/sample-controller"
 	crdPath        = "artifacts/crd"
-	rightsPath     = "hack/demo/rbac.yaml"
+	rightsPath     = "artifacts/deploy/rights"
 	examplePath    = "artifacts/examples/example-foo.yaml"
 )
 

@@ -118,7 +118,10 @@ func (d *demo) begin(forever context.Context, config *rest.Config, watches *watc
 		return err
 	}
 	fmt.Fprintln(d.out)
-	if err := kubectl(ctx, d.out, "apply", "-f", crdPath, "-f", rightsPath); err != nil {
+	if err := kubectl(ctx, d.out, "apply", "-f", crdPath); err != nil {
+		return err
+	}
+	if err := kubectl(ctx, d.out, "apply", "-k", rightsPath); err != nil {
 		return err
 	}
 	if err := kubectl(ctx, d.out, "wait", "--for=condition=Established", "-f", crdPath); err != nil {

@@ -27,7 +27,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// serviceAccount is the controller's, in the namespace of the same name; see rbac.yaml.
+// serviceAccount is the controller's, in the namespace of the same name; see artifacts/deploy/rights.
 const serviceAccount = "sample-controller"
 
 // whoAmI returns the name by which the cluster knows the user at the terminal.
