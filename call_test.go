@@ -79,7 +79,7 @@ func TestStopDoesNotCutAWriteInHalf(t *testing.T) {
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		f.Run(ctx, 1)
+		f.work(ctx, f.ctx, 1, f.handlersSynced)
 	}()
 	<-server.called
 	stop()

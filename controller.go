@@ -59,15 +59,14 @@ type Controller struct {
 	kubeClient kubernetes.Interface
 	fooClient  clientset.Interface
 
-	foos        foolisters.FooLister
-	deployments appslisters.DeploymentLister
+	fooInformer        fooinformers.FooIndexInformer
+	deploymentInformer appsinformers.DeploymentIndexInformer
+	foos               foolisters.FooLister
+	deployments        appslisters.DeploymentLister
 	// The indexers behind the listers, for look-ups by other things than name
 	// and for what they know of their own age.
 	fooIndexer        cache.TypedIndexer[*samplev1alpha1.Foo]
 	deploymentIndexer cache.TypedIndexer[*appsv1.Deployment]
-	// handlersSynced are done when the handlers have been given every object
-	// of the first list, which is later than the caches being full.
-	handlersSynced []cache.DoneChecker
 
 	queue    workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	retries  *retries
@@ -88,10 +87,9 @@ type counters struct {
 	panics atomic.Int64
 }
 
-// NewController wires a Controller to its informers. It registers handlers and
-// indexes, so call it before the informer factories are started.
+// NewController makes a Controller on its informers. It adds indexes to them,
+// so call it before the informer factories are started.
 func NewController(
-	ctx context.Context,
 	kubeClient kubernetes.Interface,
 	fooClient clientset.Interface,
 	deploymentInformer appsinformers.TypedDeploymentInformer,
@@ -100,39 +98,59 @@ func NewController(
 	clock clock.WithTicker,
 	callTimeout time.Duration,
 ) (*Controller, error) {
+	deployments, foos := deploymentInformer.TypedInformer(), fooInformer.TypedInformer()
+	if err := addIndexes(deployments, foos); err != nil {
+		return nil, fmt.Errorf("adding indexes to the informers: %w", err)
+	}
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry)
 	queue := workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
 		workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: controllerName, Clock: clock})
-	c := &Controller{
-		kubeClient:        kubeClient,
-		fooClient:         fooClient,
-		foos:              fooInformer.Lister(),
-		deployments:       deploymentInformer.Lister(),
-		fooIndexer:        fooInformer.TypedInformer().GetTypedIndexer(),
-		deploymentIndexer: deploymentInformer.TypedInformer().GetTypedIndexer(),
-		queue:             queue,
-		retries:           newRetries(queue, limiter, clock),
-		writes:            readyourwrites.New(clock, callTimeout),
-		recorder:          recorder,
-		clock:             clock,
-		callTimeout:       callTimeout,
-	}
-	if err := c.watch(ctx, deploymentInformer.TypedInformer(), fooInformer.TypedInformer()); err != nil {
-		return nil, fmt.Errorf("registering with the informers: %w", err)
-	}
-	return c, nil
+	return &Controller{
+		kubeClient:         kubeClient,
+		fooClient:          fooClient,
+		fooInformer:        foos,
+		deploymentInformer: deployments,
+		foos:               fooInformer.Lister(),
+		deployments:        deploymentInformer.Lister(),
+		fooIndexer:         foos.GetTypedIndexer(),
+		deploymentIndexer:  deployments.GetTypedIndexer(),
+		queue:              queue,
+		retries:            newRetries(queue, limiter, clock),
+		writes:             readyourwrites.New(clock, callTimeout),
+		recorder:           recorder,
+		clock:              clock,
+		callTimeout:        callTimeout,
+	}, nil
 }
 
-// Run works until ctx is done, and returns only when its workers have. Syncs
-// under way at that moment are finished, within drainTimeout; what is still
-// queued is left to the next start.
-func (c *Controller) Run(ctx context.Context, workers int) {
+// Run works until ctx is done, and returns only when its workers have. It is
+// called once. Event handlers are registered here, so that a standby, whose
+// caches are filled, has nothing queued.
+//
+// Syncs under way when ctx ends are finished, within drainTimeout; what is still
+// queued is left to the next start. When held ends, they are cut off at once:
+// another may be working by then.
+func (c *Controller) Run(ctx, held context.Context, workers int) error {
 	logger := klog.FromContext(ctx)
 	logger.Info("Starting controller")
-	defer logger.Info("Controller stopped")
+	handlersSynced, err := c.watch(ctx)
+	if err != nil {
+		return fmt.Errorf("registering with the informers: %w", err)
+	}
+	c.work(ctx, held, workers, handlersSynced)
+	logger.Info("Controller stopped")
+	return nil
+}
+
+// work has workers sync what is queued, from when the handlers have synced.
+func (c *Controller) work(ctx, held context.Context, workers int, handlersSynced []cache.DoneChecker) {
+	logger := klog.FromContext(ctx)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(held, stop)()
 
 	// A sync outlives ctx, so that a stop does not cut a write in half.
-	syncCtx, cancelSyncs := context.WithCancel(context.WithoutCancel(ctx))
+	syncCtx, cancelSyncs := context.WithCancel(klog.NewContext(held, logger))
 	var wg sync.WaitGroup
 	defer func() {
 		c.queue.ShutDown()
@@ -142,7 +160,7 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 		cancelSyncs()
 	}()
 
-	if !cache.WaitFor(klog.NewContext(ctx, logger.V(4)), "caches", c.handlersSynced...) {
+	if !cache.WaitFor(klog.NewContext(ctx, logger.V(4)), "handlers", handlersSynced...) {
 		return
 	}
 	logger.Info("Starting workers", "count", workers)

@@ -56,6 +56,8 @@ type fixture struct {
 	fooClient  *foofake.Clientset
 	api        fakeAPI
 	events     chan string
+	// handlersSynced are done when the handlers have been given the first list.
+	handlersSynced []cache.DoneChecker
 	// cached holds each object in the caches with a copy from before the test.
 	cached map[runtime.Object]runtime.Object
 }
@@ -107,13 +109,15 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 	prepare(f)
 	kubeInformers := kubeinformers.NewSharedInformerFactory(f.kubeClient, 0)
 	fooInformers := fooinformers.NewSharedInformerFactory(f.fooClient, 0)
-	controller, err := NewController(ctx, f.kubeClient, f.fooClient,
+	controller, err := NewController(f.kubeClient, f.fooClient,
 		kubeInformers.Apps().V1().Deployments(), fooInformers.Samplecontroller().V1alpha1().Foos(),
 		recorder, clock.RealClock{}, 30*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.Controller = controller
+	f.handlersSynced, err = controller.watch(ctx)
+	must(t, err)
 	kubeInformers.StartWithContext(ctx)
 	fooInformers.StartWithContext(ctx)
 	t.Cleanup(func() {
@@ -122,7 +126,7 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 		fooInformers.Shutdown()
 		controller.queue.ShutDown()
 	})
-	if !cache.WaitFor(ctx, "", controller.handlersSynced...) {
+	if !cache.WaitFor(ctx, "", f.handlersSynced...) {
 		t.Fatal("the caches were not filled")
 	}
 	for _, object := range append(controller.fooIndexer.List(), controller.deploymentIndexer.List()...) {
@@ -230,7 +234,7 @@ func (f *fixture) start(workers int) (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		f.Run(ctx, workers)
+		f.work(ctx, f.ctx, workers, f.handlersSynced)
 	}()
 	return func() {
 		cancel()

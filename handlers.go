@@ -18,6 +18,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -38,39 +39,38 @@ const (
 	byControllerUID = "controllerUID"
 )
 
-// watch registers the indexes and event handlers. Handlers map an object to the
-// keys of the Foos that it concerns and do nothing else.
-func (c *Controller) watch(
-	ctx context.Context,
-	deployments appsinformers.DeploymentIndexInformer,
-	foos fooinformers.FooIndexInformer,
-) error {
-	if err := foos.AddTypedIndexers(fooinformers.FooIndexers{byDeploymentName: indexByDeploymentName}); err != nil {
-		return err
-	}
-	if err := deployments.AddTypedIndexers(appsinformers.DeploymentIndexers{byControllerUID: indexByControllerUID}); err != nil {
-		return err
-	}
+// addIndexes makes the caches findable by more than names. It has to be done
+// before the informers start.
+func addIndexes(deployments appsinformers.DeploymentIndexInformer, foos fooinformers.FooIndexInformer) error {
+	return errors.Join(
+		foos.AddTypedIndexers(fooinformers.FooIndexers{byDeploymentName: indexByDeploymentName}),
+		deployments.AddTypedIndexers(appsinformers.DeploymentIndexers{byControllerUID: indexByControllerUID}))
+}
+
+// watch registers the event handlers, which are then given all that the caches
+// hold. Handlers map an object to the keys of the Foos that it concerns and do
+// nothing else. What it returns is done when they have been given every object
+// of the first list, which is later than the caches being full.
+func (c *Controller) watch(ctx context.Context) ([]cache.DoneChecker, error) {
 	logger := klog.FromContext(ctx)
 	options := cache.HandlerOptions{Logger: &logger}
-	fooHandlers, err := foos.AddTypedEventHandler(fooinformers.FooHandlerFuncs{
+	fooHandlers, err := c.fooInformer.AddTypedEventHandler(fooinformers.FooHandlerFuncs{
 		AddFunc:    c.enqueueFoo,
 		UpdateFunc: c.enqueueUpdatedFoo,
 		DeleteFunc: c.forgetFoo,
 	}, options)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	deploymentHandlers, err := deployments.AddTypedEventHandler(appsinformers.DeploymentHandlerFuncs{
+	deploymentHandlers, err := c.deploymentInformer.AddTypedEventHandler(appsinformers.DeploymentHandlerFuncs{
 		AddFunc:    func(deployment *appsv1.Deployment) { c.enqueueConcerned(deployment) },
 		UpdateFunc: c.enqueueConcernedByUpdate,
 		DeleteFunc: c.enqueueConcernedByDelete,
 	}, options)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c.handlersSynced = []cache.DoneChecker{fooHandlers.HasSyncedChecker(), deploymentHandlers.HasSyncedChecker()}
-	return nil
+	return []cache.DoneChecker{fooHandlers.HasSyncedChecker(), deploymentHandlers.HasSyncedChecker()}, nil
 }
 
 func (c *Controller) enqueueFoo(foo *samplev1alpha1.Foo) {
@@ -144,7 +144,7 @@ func (c *Controller) enqueueConcerned(states ...*appsv1.Deployment) {
 func (c *Controller) waitingFor(deployment cache.ObjectName) []cache.ObjectName {
 	foos, err := c.fooIndexer.ByTypedIndex(byDeploymentName, deployment.String())
 	if err != nil {
-		// The index is registered in watch; nothing at run time can remove it.
+		// The index is there from the start; nothing at run time can remove it.
 		panic(err)
 	}
 	keys := make([]cache.ObjectName, 0, len(foos))

@@ -22,15 +22,11 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/klog/v2"
 )
 
@@ -45,6 +41,8 @@ type options struct {
 	burst          int
 	requestTimeout time.Duration
 	version        bool
+	election       electionOptions
+	serving        servingOptions
 }
 
 // errAnswered says that the command line asked only for what has been printed:
@@ -97,6 +95,8 @@ func (o *options) addFlags(flags *flag.FlagSet) {
 		"Time after which a single request to the API server is given up and tried again later.")
 	flags.BoolVar(&o.version, "version", false,
 		"Print the version of this program, of Go and of the Kubernetes modules in it, and end.")
+	o.election.addFlags(flags)
+	o.serving.addFlags(flags)
 }
 
 // validate refuses what can't be meant, naming the flag and what it takes.
@@ -131,45 +131,10 @@ func (o *options) validate(args []string) error {
 	if _, err := url.Parse(o.master); err != nil {
 		refuse("-master: %v", err)
 	}
+	problems = append(problems, o.election.problems()...)
+	problems = append(problems, o.serving.problems()...)
 	if len(problems) > 0 {
 		return errors.New(strings.Join(problems, "; "))
 	}
 	return nil
-}
-
-// restConfig finds the cluster: where -kubeconfig is not given, $KUBECONFIG,
-// then the Pod's service account, then ~/.kube/config. The client-side limits
-// are set; -1 turns them off.
-func (o *options) restConfig() (*rest.Config, error) {
-	config, err := o.clusterConfig()
-	if err != nil {
-		return nil, err
-	}
-	config.QPS = float32(o.qps)
-	config.Burst = o.burst
-	config.UserAgent = rest.DefaultKubernetesUserAgent()
-	return config, nil
-}
-
-func (o *options) clusterConfig() (*rest.Config, error) {
-	fromEnvironment := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
-	if o.kubeconfig == "" && o.master == "" && fromEnvironment == "" {
-		config, err := rest.InClusterConfig()
-		if !errors.Is(err, rest.ErrNotInCluster) {
-			return config, err
-		}
-	}
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = o.kubeconfig
-	overrides := &clientcmd.ConfigOverrides{ClusterInfo: clientcmdapi.Cluster{Server: o.master}}
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
-	switch {
-	case clientcmd.IsEmptyConfig(err):
-		return nil, fmt.Errorf("no cluster is configured in %s: give -kubeconfig=PATH or set KUBECONFIG", strings.Join(rules.GetLoadingPrecedence(), ", "))
-	case err != nil && o.kubeconfig != "":
-		return nil, fmt.Errorf("-kubeconfig=%s: %w", o.kubeconfig, err)
-	case err != nil:
-		return nil, fmt.Errorf("reading %s: %w", strings.Join(rules.GetLoadingPrecedence(), ", "), err)
-	}
-	return config, nil
 }

@@ -25,11 +25,16 @@ import (
 	"time"
 )
 
+var defaultElection = electionOptions{
+	leaseDuration: 15 * time.Second, renewDeadline: 10 * time.Second, retryPeriod: 2 * time.Second,
+	resourceName: "sample-controller",
+}
+
 func TestParseOptions(t *testing.T) {
 	opts, err := parseOptions([]string{"-kubeconfig=/k", "--master=https://m", "-namespace=n", "-workers=3", "-resync=0",
 		"-kube-api-qps=50", "-kube-api-burst=60", "-request-timeout=5s", "-v=2"}, nil)
 	must(t, err)
-	want := options{kubeconfig: "/k", master: "https://m", namespace: "n", workers: 3, resync: 0, qps: 50, burst: 60, requestTimeout: 5 * time.Second}
+	want := options{kubeconfig: "/k", master: "https://m", namespace: "n", workers: 3, resync: 0, qps: 50, burst: 60, requestTimeout: 5 * time.Second, election: defaultElection}
 	if *opts != want {
 		t.Errorf("parsed %+v, not %+v", *opts, want)
 	}
@@ -38,7 +43,7 @@ func TestParseOptions(t *testing.T) {
 func TestDefaultOptions(t *testing.T) {
 	opts, err := parseOptions(nil, nil)
 	must(t, err)
-	want := options{workers: 2, resync: 30 * time.Second, qps: -1, burst: 100, requestTimeout: 30 * time.Second}
+	want := options{workers: 2, resync: 30 * time.Second, qps: -1, burst: 100, requestTimeout: 30 * time.Second, election: defaultElection}
 	if *opts != want {
 		t.Errorf("the defaults are %+v, not %+v", *opts, want)
 	}
@@ -120,7 +125,7 @@ func TestWhereTheClusterIsFound(t *testing.T) {
 			t.Setenv("KUBECONFIG", row.environment)
 			t.Setenv("HOME", home)
 			row.opts.qps = -1
-			config, err := row.opts.restConfig()
+			config, _, err := row.opts.restConfig()
 			must(t, err)
 			if config.Host != row.want {
 				t.Errorf("the server is %s, not %s", config.Host, row.want)
@@ -140,7 +145,7 @@ func TestBadKubeconfigIsNamed(t *testing.T) {
 		garbage:                         "garbage",
 		filepath.Join(folder, "absent"): "no such file",
 	} {
-		_, err := (&options{kubeconfig: path}).restConfig()
+		_, _, err := (&options{kubeconfig: path}).restConfig()
 		if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), part) {
 			t.Errorf("the error for %s is %v", path, err)
 		}

@@ -18,84 +18,102 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	kubeinformers "k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	"example.com/sample-controller/internal/election"
+	"example.com/sample-controller/internal/events"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
-	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
-// run connects to the cluster and works until ctx is done.
+const (
+	// flushTimeout bounds how long a stop waits for events to be written.
+	flushTimeout = 5 * time.Second
+	// watchdogGrace is how far beyond its end a leader may go on with a Lease
+	// before it is reported as unhealthy. Kubernetes' components give as much.
+	watchdogGrace = 20 * time.Second
+)
+
+// run connects to the cluster and works until ctx is done. Events are written
+// out last, for the election has some of its own.
 func run(ctx context.Context, opts *options) error {
-	config, err := opts.restConfig()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	logger := klog.FromContext(ctx)
+	config, namespace, err := opts.restConfig()
 	if err != nil {
 		return err
 	}
-	kubeClient, fooClient, err := newClients(config)
+	clients, err := newClients(config, opts)
 	if err != nil {
-		return fmt.Errorf("making clients for %s: %w", config.Host, err)
+		return err
 	}
-	if err := waitForFoos(ctx, fooClient, opts.namespace, opts.requestTimeout); err != nil {
+	watchdog := leaderelection.NewLeaderHealthzAdaptor(watchdogGrace)
+	if err := waitForFoos(ctx, clients.foos, opts.namespace, opts.requestTimeout); err != nil {
 		return explainUnreachable(err, config.Host)
 	}
 	if ctx.Err() != nil {
 		return nil
 	}
+	recorder, flush := events.Start(ctx, &typedcorev1.EventSinkImpl{Interface: clients.events.CoreV1().Events(metav1.NamespaceAll)},
+		fooscheme.Scheme, corev1.EventSource{Component: controllerName})
+	defer flush(flushTimeout)
 
-	kubeInformers := kubeinformers.NewSharedInformerFactoryWithOptions(kubeClient, opts.resync,
-		kubeinformers.WithNamespace(opts.namespace), kubeinformers.WithTransform(trimForCache))
-	fooInformers := fooinformers.NewSharedInformerFactoryWithOptions(fooClient, opts.resync,
-		fooinformers.WithNamespace(opts.namespace), fooinformers.WithTransform(trimForCache))
-	recorder, stopEvents := startEvents(ctx, kubeClient)
-	defer stopEvents()
-	controller, err := NewController(ctx, kubeClient, fooClient,
-		kubeInformers.Apps().V1().Deployments(),
-		fooInformers.Samplecontroller().V1alpha1().Foos(),
+	caches := newCaches(clients, opts)
+	controller, err := NewController(clients.kube, clients.foos,
+		caches.kube.Apps().V1().Deployments(), caches.foos.Samplecontroller().V1alpha1().Foos(),
 		recorder, clock.RealClock{}, opts.requestTimeout)
 	if err != nil {
 		return err
 	}
-	kubeInformers.StartWithContext(ctx)
-	fooInformers.StartWithContext(ctx)
-	controller.Run(ctx, opts.workers)
-	kubeInformers.Shutdown()
-	fooInformers.Shutdown()
-	return nil
+	defer caches.stop()
+	defer cancel()
+	caches.fill(ctx)
+	if ctx.Err() != nil {
+		return nil
+	}
+	if !opts.election.enabled {
+		return controller.Run(ctx, context.WithoutCancel(ctx), opts.workers)
+	}
+	lease, err := opts.election.config(clients, recorder, namespace, watchdog)
+	if err != nil {
+		return err
+	}
+	logger.Info("Standing by for the Lease", "lease", lease.Namespace+"/"+lease.Name, "identity", lease.Identity)
+	var ended error
+	err = election.Run(ctx, lease, func(held context.Context) { ended = controller.Run(ctx, held, opts.workers) })
+	return errors.Join(err, ended)
 }
 
-// newClients returns a client for Kubernetes' own types and one for Foos.
-// Built-in types travel as protobuf, at half the bytes and CPU of JSON; a
-// custom resource has only JSON.
-func newClients(config *rest.Config) (*kubernetes.Clientset, *clientset.Clientset, error) {
-	kubeConfig := rest.CopyConfig(config)
-	kubeConfig.ContentType = runtime.ContentTypeProtobuf
-	kubeConfig.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	kubeClient, err := kubernetes.NewForConfig(kubeConfig)
+// config names the Lease to compete for, and us.
+func (o *electionOptions) config(clients *clients, recorder record.EventRecorder, namespace string, watchdog *leaderelection.HealthzAdaptor) (election.Config, error) {
+	host, err := os.Hostname()
 	if err != nil {
-		return nil, nil, err
+		return election.Config{}, fmt.Errorf("naming this replica for the election: %w", err)
 	}
-	fooClient, err := clientset.NewForConfig(config)
-	if err != nil {
-		return nil, nil, err
+	if o.resourceNamespace != "" {
+		namespace = o.resourceNamespace
 	}
-	return kubeClient, fooClient, nil
-}
-
-// startEvents returns a recorder that writes events to the API server in the
-// background, and a function that stops it.
-func startEvents(ctx context.Context, kubeClient kubernetes.Interface) (record.EventRecorder, func()) {
-	// The broadcaster outlives ctx, for the syncs that a stop still finishes.
-	broadcaster := record.NewBroadcaster(record.WithContext(context.WithoutCancel(ctx)))
-	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kubeClient.CoreV1().Events(corev1.NamespaceAll)})
-	recorder := broadcaster.NewRecorder(fooscheme.Scheme, corev1.EventSource{Component: controllerName})
-	return recorder, broadcaster.Shutdown
+	return election.Config{
+		Client:        clients.election.CoordinationV1(),
+		Namespace:     namespace,
+		Name:          o.resourceName,
+		Identity:      host + "_" + string(uuid.NewUUID()),
+		Recorder:      recorder,
+		LeaseDuration: o.leaseDuration,
+		RenewDeadline: o.renewDeadline,
+		RetryPeriod:   o.retryPeriod,
+		Watchdog:      watchdog,
+	}, nil
 }

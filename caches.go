@@ -1,0 +1,56 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+
+	kubeinformers "k8s.io/client-go/informers"
+
+	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
+)
+
+// caches are the two informer factories: one for Kubernetes' own types, one for
+// Foos.
+type caches struct {
+	kube kubeinformers.SharedInformerFactory
+	foos fooinformers.SharedInformerFactory
+}
+
+func newCaches(clients *clients, opts *options) *caches {
+	return &caches{
+		kube: kubeinformers.NewSharedInformerFactoryWithOptions(clients.kube, opts.resync,
+			kubeinformers.WithNamespace(opts.namespace), kubeinformers.WithTransform(trimForCache)),
+		foos: fooinformers.NewSharedInformerFactoryWithOptions(clients.foos, opts.resync,
+			fooinformers.WithNamespace(opts.namespace), fooinformers.WithTransform(trimForCache)),
+	}
+}
+
+// fill starts the informers that were asked for, and returns when they hold
+// what the API server has, or ctx is done.
+func (c *caches) fill(ctx context.Context) {
+	c.kube.StartWithContext(ctx)
+	c.foos.StartWithContext(ctx)
+	c.kube.WaitForCacheSyncWithContext(ctx)
+	c.foos.WaitForCacheSyncWithContext(ctx)
+}
+
+// stop returns when the informers have ended, after the context of fill.
+func (c *caches) stop() {
+	c.kube.Shutdown()
+	c.foos.Shutdown()
+}

@@ -1,0 +1,85 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"flag"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/tools/leaderelection"
+)
+
+// electionOptions are the flags of leader election, named and preset as those
+// of Kubernetes' own components.
+type electionOptions struct {
+	enabled           bool
+	leaseDuration     time.Duration
+	renewDeadline     time.Duration
+	retryPeriod       time.Duration
+	resourceName      string
+	resourceNamespace string
+}
+
+func (o *electionOptions) addFlags(flags *flag.FlagSet) {
+	flags.BoolVar(&o.enabled, "leader-elect", false,
+		"Work only while holding a Lease, so that several replicas can run and one of them works.")
+	flags.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second,
+		"Time after which a standby takes the Lease of a leader that no longer renews it. The same for all replicas.")
+	flags.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", 10*time.Second,
+		"Time for which the leader tries to renew the Lease before it gives up and exits. Less than the lease duration.")
+	flags.DurationVar(&o.retryPeriod, "leader-elect-retry-period", 2*time.Second,
+		"Time between tries to get or renew the Lease.")
+	flags.StringVar(&o.resourceName, "leader-elect-resource-name", controllerName,
+		"Name of the Lease.")
+	flags.StringVar(&o.resourceNamespace, "leader-elect-resource-namespace", "",
+		"Namespace of the Lease. Left out: the namespace of the Pod that this runs in, else that of the kubeconfig's context.")
+}
+
+// problems lists what can't be meant. Flags of an election that is off are not
+// looked at.
+func (o *electionOptions) problems() []string {
+	if !o.enabled {
+		return nil
+	}
+	var problems []string
+	refuse := func(format string, args ...any) {
+		problems = append(problems, fmt.Sprintf(format, args...))
+	}
+	if o.leaseDuration < time.Second || o.leaseDuration%time.Second != 0 {
+		refuse("-leader-elect-lease-duration=%v: must be whole seconds, 1s or more: a Lease counts in seconds", o.leaseDuration)
+	}
+	if o.leaseDuration <= o.renewDeadline {
+		refuse("-leader-elect-renew-deadline=%v: must be less than the lease duration of %v", o.renewDeadline, o.leaseDuration)
+	}
+	if o.retryPeriod <= 0 {
+		refuse("-leader-elect-retry-period=%v: must be more than 0", o.retryPeriod)
+	}
+	if least := time.Duration(leaderelection.JitterFactor * float64(o.retryPeriod)); o.renewDeadline <= least {
+		refuse("-leader-elect-renew-deadline=%v: must be more than %v, the retry period and a fifth", o.renewDeadline, least)
+	}
+	for _, problem := range validation.IsDNS1123Subdomain(o.resourceName) {
+		refuse("-leader-elect-resource-name=%q: %s", o.resourceName, problem)
+	}
+	if o.resourceNamespace != "" {
+		for _, problem := range validation.IsDNS1123Label(o.resourceNamespace) {
+			refuse("-leader-elect-resource-namespace=%q: %s", o.resourceNamespace, problem)
+		}
+	}
+	return problems
+}
