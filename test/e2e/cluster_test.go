@@ -66,6 +66,8 @@ type testCluster struct {
 	run string
 	// controller is the program under test.
 	controller string
+	// account is who it is.
+	account *account
 	// definition is what became of the CustomResourceDefinition.
 	definition definitionState
 	// otherController is true where one that is not of this run is at work.

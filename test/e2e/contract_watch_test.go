@@ -109,7 +109,7 @@ func newLine(t *testing.T) *line {
 // writeKubeconfig is the cluster's own, by another way.
 func (l *line) writeKubeconfig(t *testing.T, address, name string) {
 	t.Helper()
-	config, err := clientcmd.LoadFromFile(cluster.kubeconfig)
+	config, err := clientcmd.LoadFromFile(cluster.account.kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,8 @@ func TestADefinitionDeletedAndMadeAgainIsPickedUp(t *testing.T) {
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		t.Fatal(err)
 	}
-	p := startController(t, "-kubeconfig="+kubeconfig)
+	account := newAccountIn(t, kubeconfig, metav1.NamespaceDefault)
+	p := startController(t, "-kubeconfig="+account.kubeconfig)
 
 	install := func(foo string) {
 		t.Helper()
@@ -201,6 +202,9 @@ func TestADefinitionDeletedAndMadeAgainIsPickedUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		awaitList(t, "the definition is established", definitions(raw), named(definition.GetName()), isEstablished)
+		if err := account.awaitFoosAsOwners(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		if _, err := foos.SamplecontrollerV1alpha1().Foos(metav1.NamespaceDefault).Create(t.Context(), newFoo(foo), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}

@@ -27,10 +27,14 @@ limitations under the License.
 // The tests are good guests:
 //   - Each makes a namespace of its own with a generated name and the label
 //     e2e.samplecontroller.k8s.io/run, and deletes it at the end, after a
-//     failure and after Ctrl-C, too. They write nowhere else.
-//   - The controller under test is built from this tree and looks after the
-//     test's namespace only. One that is at work in the cluster already is
-//     left alone; the tests that it would spoil are skipped.
+//     failure and after Ctrl-C, too.
+//   - The controller under test is built from this tree, looks after the
+//     test's namespace only, and has a service account of the run with the
+//     rights, and under the admission policy, of artifacts/deploy/rights. What
+//     of that is in no namespace has the run's name and label, and goes when
+//     the run ends.
+//   - A controller that is at work in the cluster already is left alone; the
+//     tests that it would spoil are skipped.
 //   - The CustomResourceDefinition is installed if there is none, and then
 //     removed at the end. One that is there stays as it is; if it is another
 //     than this tree's, the tests of its rules and columns are skipped.

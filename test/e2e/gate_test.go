@@ -64,10 +64,10 @@ func newGate(t *testing.T, stops func(*http.Request) bool) *gate {
 	return g
 }
 
-// proxyToAPIServer passes requests on, as the user who runs the tests.
+// proxyToAPIServer passes requests on, as the account of the controller.
 func proxyToAPIServer(t *testing.T) http.Handler {
 	t.Helper()
-	transport, err := rest.TransportFor(cluster.config)
+	transport, err := rest.TransportFor(cluster.account.config)
 	if err != nil {
 		t.Fatal(err)
 	}

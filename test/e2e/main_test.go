@@ -84,8 +84,8 @@ func testAgainstCluster(m *testing.M) (int, error) {
 	return code, errors.Join(err, cluster.tidyUp())
 }
 
-// prepare makes all ready for the tests: the program, the definition, and how
-// many of them run at once.
+// prepare makes all ready for the tests: the definition, the program and its rights, and
+// how many of them run at once.
 func (c *testCluster) prepare(ctx context.Context, folder string) error {
 	if err := c.installDefinition(ctx); err != nil {
 		return err
@@ -95,6 +95,9 @@ func (c *testCluster) prepare(ctx context.Context, folder string) error {
 		return err
 	}
 	if err := c.buildController(ctx, filepath.Join(folder, "sample-controller")); err != nil {
+		return err
+	}
+	if err := c.makeAccount(ctx, folder); err != nil {
 		return err
 	}
 	if err := c.lookAtCanary(ctx, ns); err != nil {

@@ -32,7 +32,7 @@ import (
 func TestAMissingDefinitionIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	kubeconfig := startBareCluster(t, needsDevclusterProgram(t))
-	p := startController(t, "-kubeconfig="+kubeconfig)
+	p := startController(t, "-kubeconfig="+newAccountIn(t, kubeconfig, metav1.NamespaceDefault).kubeconfig)
 	p.awaitLog(t, "CustomResourceDefinition foos.samplecontroller.k8s.io is not installed", 1)
 	p.awaitLog(t, "kubectl apply -f artifacts/crd", 1)
 
@@ -60,7 +60,8 @@ func TestAMissingDefinitionIsWaitedFor(t *testing.T) {
 
 func TestAControllerThatWaitsForTheDefinitionCanBeStopped(t *testing.T) {
 	t.Parallel()
-	p := startController(t, "-kubeconfig="+startBareCluster(t, needsDevclusterProgram(t)))
+	kubeconfig := startBareCluster(t, needsDevclusterProgram(t))
+	p := startController(t, "-kubeconfig="+newAccountIn(t, kubeconfig, metav1.NamespaceDefault).kubeconfig)
 	p.awaitLog(t, "is not installed", 1)
 	p.stop(t)
 }

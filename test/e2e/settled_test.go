@@ -41,7 +41,7 @@ const (
 // everybody's requests.
 func TestSettledFoosCostNoWrites(t *testing.T) {
 	places, flags := settledPlaces(t)
-	p := startController(t, append(flags, "-kubeconfig="+cluster.kubeconfig, "-resync=1s", "-v=4")...)
+	p := startController(t, append(flags, "-kubeconfig="+cluster.account.kubeconfig, "-resync=1s", "-v=4")...)
 	for i := range settledFoos {
 		places[i%len(places)].createFoo(t, newFoo(settledName(i), withReplicas(2)))
 	}

@@ -100,7 +100,7 @@ func TestWithoutAFlagTheClusterComesFromTheEnvironment(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	command := exec.CommandContext(cluster.ctx, cluster.controller, "-namespace="+ns.name)
-	command.Env = append(os.Environ(), "KUBECONFIG="+cluster.kubeconfig)
+	command.Env = append(os.Environ(), "KUBECONFIG="+cluster.account.kubeconfig)
 	p := startProcess(t, command)
 	ns.createReadyFoo(t, newFoo("from-environment"))
 	p.stop(t)

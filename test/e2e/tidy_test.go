@@ -33,7 +33,7 @@ import (
 func (c *testCluster) tidyUp() error {
 	ctx, cancel := context.WithTimeout(context.Background(), c.patience())
 	defer cancel()
-	err := errors.Join(c.removePolicies(ctx), c.removeNamespaces(ctx))
+	err := errors.Join(c.removeRights(ctx), c.removeNamespaces(ctx))
 	if c.definition == definitionInstalled {
 		err = errors.Join(err, c.removeDefinition(ctx))
 	}
@@ -67,16 +67,16 @@ func (c *testCluster) ofThisRun() metav1.ListOptions {
 	return metav1.ListOptions{LabelSelector: runLabel + "=" + c.run}
 }
 
-// removePolicies removes what an interrupted test has left: it would keep the
-// test's namespace.
-func (c *testCluster) removePolicies(ctx context.Context) error {
-	if !c.devcluster {
-		return nil // the tests make none there
-	}
-	client := c.kube.AdmissionregistrationV1()
+// removeRights removes what is in no namespace: roles and admission policies,
+// those too that an interrupted test has left.
+func (c *testCluster) removeRights(ctx context.Context) error {
+	admission, rbac := c.kube.AdmissionregistrationV1(), c.kube.RbacV1()
+	now, ours := metav1.DeleteOptions{}, c.ofThisRun()
 	return errors.Join(
-		client.ValidatingAdmissionPolicyBindings().DeleteCollection(ctx, metav1.DeleteOptions{}, c.ofThisRun()),
-		client.ValidatingAdmissionPolicies().DeleteCollection(ctx, metav1.DeleteOptions{}, c.ofThisRun()))
+		admission.ValidatingAdmissionPolicyBindings().DeleteCollection(ctx, now, ours),
+		admission.ValidatingAdmissionPolicies().DeleteCollection(ctx, now, ours),
+		rbac.ClusterRoleBindings().DeleteCollection(ctx, now, ours),
+		rbac.ClusterRoles().DeleteCollection(ctx, now, ours))
 }
 
 // releaseHeld takes the tests' finalizer from what a namespace holds.

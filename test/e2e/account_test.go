@@ -1,0 +1,292 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// tokenLifetime outlives a run.
+const tokenLifetime = time.Hour
+
+// account is who a controller under test is: a service account with rights
+// from the shipped manifests.
+type account struct {
+	// namespace is that of the account and of its Lease. It is also the one
+	// of the kubeconfig's context.
+	namespace  string
+	kubeconfig string
+	config     *rest.Config
+}
+
+// makeAccount makes the account of the run, in a namespace of its own.
+func (c *testCluster) makeAccount(ctx context.Context, folder string) error {
+	ctx, cancel := context.WithTimeout(ctx, c.patience())
+	defer cancel()
+	place, err := c.createNamespace(ctx)
+	if err != nil {
+		return err
+	}
+	objects, err := shippedRights()
+	if err != nil {
+		return err
+	}
+	if err := move(objects, map[string]string{shippedNamespace: place.Name}, c.run); err != nil {
+		return err
+	}
+	if c.account, err = installAccount(ctx, c.kubeconfig, place.Name, objects, folder); err != nil {
+		return err
+	}
+	return c.account.awaitFoosAsOwners(ctx)
+}
+
+// newAccount makes another account, with the shipped rights, in a namespace of
+// the test: for a controller that needs a Lease of its own.
+func (ns *namespace) newAccount(t *testing.T) *account {
+	t.Helper()
+	return newAccountIn(t, cluster.kubeconfig, ns.name)
+}
+
+// newAccountIn makes an account with the shipped rights in any cluster.
+func newAccountIn(t *testing.T, kubeconfig, namespace string) *account {
+	t.Helper()
+	objects, err := shippedRights()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := move(objects, map[string]string{shippedNamespace: namespace}, cluster.run); err != nil {
+		t.Fatal(err)
+	}
+	made, err := installAccount(t.Context(), kubeconfig, namespace, objects, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// installAccount creates the objects that make an account and returns it when
+// its rights, and the policy that narrows them, count. The kubeconfig is an
+// administrator's; the account's goes into folder.
+func installAccount(ctx context.Context, kubeconfig, namespace string, objects []*unstructured.Unstructured, folder string) (*account, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1
+	admin, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	if err := createAll(ctx, config, admin, objects); err != nil {
+		return nil, err
+	}
+	a := &account{namespace: namespace, kubeconfig: filepath.Join(folder, "controller.kubeconfig")}
+	token, err := tokenOf(ctx, admin, namespace, shippedName)
+	if err != nil {
+		return nil, err
+	}
+	if err := writeTokenKubeconfig(kubeconfig, a.kubeconfig, token, namespace); err != nil {
+		return nil, err
+	}
+	if a.config, err = clientcmd.BuildConfigFromFlags("", a.kubeconfig); err != nil {
+		return nil, err
+	}
+	if err := awaitRights(ctx, admin, a.user(), objects); err != nil {
+		return nil, err
+	}
+	return a, awaitPolicy(ctx, a, objects)
+}
+
+// user is the name by which the API server knows an account.
+func (a *account) user() string {
+	return "system:serviceaccount:" + a.namespace + ":" + shippedName
+}
+
+// createAll creates objects of any kind. The run's admission policy may be
+// there already.
+func createAll(ctx context.Context, config *rest.Config, admin kubernetes.Interface, objects []*unstructured.Unstructured) error {
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	groups, err := restmapper.GetAPIGroupResources(admin.Discovery())
+	if err != nil {
+		return err
+	}
+	mapper := restmapper.NewDiscoveryRESTMapper(groups)
+	for _, object := range objects {
+		kind := object.GroupVersionKind()
+		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if err != nil {
+			return err
+		}
+		_, err = client.Resource(mapping.Resource).Namespace(object.GetNamespace()).Create(ctx, object, metav1.CreateOptions{})
+		if err != nil && !(apierrors.IsAlreadyExists(err) && kind.Kind == "ValidatingAdmissionPolicy") {
+			return fmt.Errorf("creating %s %s: %w", kind.Kind, object.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// tokenOf returns a token of a service account.
+func tokenOf(ctx context.Context, admin kubernetes.Interface, namespace, name string) (string, error) {
+	token, err := admin.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenLifetime.Seconds()))},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("getting a token of service account %s/%s: %w", namespace, name, err)
+	}
+	return token.Status.Token, nil
+}
+
+// writeTokenKubeconfig writes a copy of a kubeconfig in which the user is known
+// by a token.
+func writeTokenKubeconfig(from, to, token, namespace string) error {
+	config, err := clientcmd.LoadFromFile(from)
+	if err != nil {
+		return err
+	}
+	for name := range config.AuthInfos {
+		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token}
+	}
+	for _, c := range config.Contexts {
+		c.Namespace = namespace
+	}
+	return clientcmd.WriteToFile(*config, to)
+}
+
+// awaitRights waits until the API server, which learns of rights by a watch,
+// grants a user all that the roles among the objects say.
+func awaitRights(ctx context.Context, admin kubernetes.Interface, user string, objects []*unstructured.Unstructured) error {
+	wanted, err := grantsOf(objects)
+	if err != nil {
+		return err
+	}
+	for _, grant := range wanted {
+		err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+			return isAllowed(ctx, admin, user, grant)
+		})
+		if err != nil {
+			return fmt.Errorf("waiting until %s may %s: %w", user, grant, err)
+		}
+	}
+	return nil
+}
+
+func isAllowed(ctx context.Context, admin kubernetes.Interface, user string, g grant) (bool, error) {
+	review, err := admin.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: g.namespace, Verb: g.verb, Group: g.group, Resource: g.resource, Subresource: g.subresource, Name: g.name,
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return false, err
+	}
+	return review.Status.Allowed, nil
+}
+
+// awaitPolicy waits until the admission policy among the objects, if there is
+// one, refuses the account what it never needs.
+func awaitPolicy(ctx context.Context, a *account, objects []*unstructured.Unstructured) error {
+	bound := false
+	for _, object := range objects {
+		bound = bound || object.GetKind() == "ValidatingAdmissionPolicyBinding"
+	}
+	if !bound {
+		return nil
+	}
+	client, err := kubernetes.NewForConfig(a.config)
+	if err != nil {
+		return err
+	}
+	var last error
+	err = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		_, last = client.AppsV1().Deployments(a.namespace).Create(ctx, &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Name: "nobodys"},
+			Spec:       appsv1.DeploymentSpec{Selector: selectorOf("nobodys"), Template: templateOf("nobodys")},
+		}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return isDeniedByPolicy(last), nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting until the admission policy counts: %w: %w", err, last)
+	}
+	return nil
+}
+
+// isDeniedByPolicy tells whether it was an admission policy that refused a request.
+func isDeniedByPolicy(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'sample-controller")
+}
+
+// awaitFoosAsOwners waits until the account may make a Deployment for a Foo.
+// The admission plugin OwnerReferencesPermissionEnforcement looks only every
+// 30 s which kinds there are, and refuses owners of a kind that is newer.
+func (a *account) awaitFoosAsOwners(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(a.config)
+	if err != nil {
+		return err
+	}
+	var last error
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		_, last = client.AppsV1().Deployments(a.namespace).Create(ctx, foosDeployment(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting until a Deployment can have a Foo as its owner: %w: %w", err, last)
+	}
+	return nil
+}
+
+// foosDeployment is what the controller makes for a Foo called foo.
+func foosDeployment() *appsv1.Deployment {
+	labels := map[string]string{"app": "nginx", "controller": "foo"}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "foo", OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: samplev1alpha1.SchemeGroupVersion.String(), Kind: "Foo", Name: "foo", UID: "00000000-0000-0000-0000-000000000000",
+			Controller: new(true), BlockOwnerDeletion: new(true),
+		}}},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "nginx", Image: "nginx:latest"}}},
+			},
+		},
+	}
+}

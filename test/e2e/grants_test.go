@@ -1,0 +1,97 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// grant is one verb on one resource.
+type grant struct {
+	// role is the kind and name of the role that grants it.
+	role string
+	// namespace is where; empty for all, and for what is in none.
+	namespace                                string
+	group, resource, subresource, name, verb string
+}
+
+func (g grant) String() string {
+	resource := g.resource
+	if g.subresource != "" {
+		resource += "/" + g.subresource
+	}
+	return g.verb + " " + resource
+}
+
+// grantsOf lists what the bound roles among objects grant, verb by verb.
+func grantsOf(objects []*unstructured.Unstructured) ([]grant, error) {
+	bound := map[string]bool{}
+	for _, object := range objects {
+		if strings.HasSuffix(object.GetKind(), "Binding") {
+			kind, _, _ := unstructured.NestedString(object.Object, "roleRef", "kind")
+			name, _, _ := unstructured.NestedString(object.Object, "roleRef", "name")
+			bound[kind+" "+name] = true
+		}
+	}
+	var grants []grant
+	for _, object := range objects {
+		role := object.GetKind() + " " + object.GetName()
+		if !bound[role] {
+			continue
+		}
+		// The rules of a Role and of a ClusterRole look the same.
+		var rules rbacv1.ClusterRole
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &rules); err != nil {
+			return nil, fmt.Errorf("%s: %w", role, err)
+		}
+		for _, rule := range rules.Rules {
+			grants = append(grants, grantsOfRule(role, object.GetNamespace(), rule)...)
+		}
+	}
+	if len(grants) == 0 {
+		return nil, errors.New("the manifests grant nothing")
+	}
+	return grants, nil
+}
+
+func grantsOfRule(role, namespace string, rule rbacv1.PolicyRule) []grant {
+	names := rule.ResourceNames
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	var grants []grant
+	for _, group := range rule.APIGroups {
+		for _, path := range rule.Resources {
+			resource, subresource, _ := strings.Cut(path, "/")
+			for _, name := range names {
+				for _, verb := range rule.Verbs {
+					grants = append(grants, grant{
+						role: role, namespace: namespace,
+						group: group, resource: resource, subresource: subresource, name: name, verb: verb,
+					})
+				}
+			}
+		}
+	}
+	return grants
+}

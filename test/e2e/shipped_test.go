@@ -1,0 +1,133 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// rightsFolder has who the controller is and what it may do, as it is shipped.
+const rightsFolder = "artifacts/deploy/rights"
+
+// The names in the shipped manifests.
+const (
+	shippedNamespace = "sample-controller"
+	shippedName      = "sample-controller"
+)
+
+// shippedRights returns the objects of rightsFolder that make the controller's
+// account, as "kubectl apply -k" would send them: none of them is patched
+// there. Its namespace is left out, and what is for people.
+func shippedRights() ([]*unstructured.Unstructured, error) {
+	folder := filepath.Join(moduleRoot, rightsFolder)
+	kustomization, err := readObject(filepath.Join(folder, "kustomization.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	files, _, err := unstructured.NestedStringSlice(kustomization.Object, "resources")
+	if err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	for _, file := range files {
+		if file == "namespace.yaml" || file == "users.yaml" {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(folder, file))
+		if err != nil {
+			return nil, err
+		}
+		found, err := parseObjects(content)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		objects = append(objects, found...)
+	}
+	return objects, nil
+}
+
+// parseObjects reads the objects of a YAML file.
+func parseObjects(content []byte) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
+	for {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(document, &object.Object); err != nil {
+			return nil, err
+		}
+		if object.Object != nil {
+			objects = append(objects, object)
+		}
+	}
+}
+
+// move gives shipped objects other namespaces than the manifests', and what is
+// in none another name, so that they are in nobody's way. The first namespace
+// of places is the account's. The admission policy is about whatever account
+// its binding names, so that one does for the whole run.
+func move(objects []*unstructured.Unstructured, places map[string]string, run string) error {
+	var errs []error
+	set := func(object map[string]any, value string, path ...string) {
+		errs = append(errs, unstructured.SetNestedField(object, value, path...))
+	}
+	suffix := "-" + places[shippedNamespace]
+	for _, object := range objects {
+		object.SetLabels(map[string]string{runLabel: run})
+		switch {
+		case object.GetNamespace() != "":
+			object.SetNamespace(places[object.GetNamespace()])
+		case object.GetKind() == "ValidatingAdmissionPolicy":
+			object.SetName(object.GetName() + "-" + run)
+		default:
+			object.SetName(object.GetName() + suffix)
+		}
+		switch object.GetKind() {
+		case "RoleBinding", "ClusterRoleBinding":
+			if kind, _, _ := unstructured.NestedString(object.Object, "roleRef", "kind"); kind == "ClusterRole" {
+				name, _, _ := unstructured.NestedString(object.Object, "roleRef", "name")
+				set(object.Object, name+suffix, "roleRef", "name")
+			}
+			subjects, _, err := unstructured.NestedSlice(object.Object, "subjects")
+			for _, subject := range subjects {
+				set(subject.(map[string]any), places[shippedNamespace], "namespace")
+			}
+			errs = append(errs, err, unstructured.SetNestedSlice(object.Object, subjects, "subjects"))
+		case "ValidatingAdmissionPolicyBinding":
+			name, _, _ := unstructured.NestedString(object.Object, "spec", "policyName")
+			set(object.Object, name+"-"+run, "spec", "policyName")
+			set(object.Object, places[shippedNamespace], "spec", "paramRef", "namespace")
+		}
+	}
+	return errors.Join(errs...)
+}
