@@ -78,7 +78,10 @@ func Run(ctx context.Context, config Config, lead func(held context.Context)) er
 	defer withdraw()
 
 	standby, endStandby := context.WithCancel(candidacy)
-	lock := config.newLock(klog.FromContext(ctx), lose)
+	lock := config.newLock(klog.FromContext(ctx), func() {
+		lose()
+		withdraw()
+	})
 	ended := make(chan struct{})
 	elector, err := config.newElector(ctx, lock, func(context.Context) {
 		endStandby()
