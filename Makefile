@@ -65,7 +65,7 @@ fmt: bin/golangci-lint ## Format the hand-written Go code
 ##@ Check
 
 .PHONY: test
-test: fmt-check tidy-check shellcheck verify-codegen test-unit build vet lint test-codegen test-devcluster test-e2e ## Check everything
+test: fmt-check tidy-check shellcheck verify-codegen test-unit build vet lint test-codegen test-image test-devcluster test-e2e ## Check everything
 	@echo "All checks passed"
 
 .PHONY: fmt-check
@@ -100,6 +100,10 @@ lint: bin/golangci-lint bin/devcluster ## Run golangci-lint in each module
 .PHONY: test-codegen
 test-codegen: ## Test the scripts that generate code, on copies of the tree
 	$(check) codegen
+
+.PHONY: test-image
+test-image: ## Make the image from two clones, and look at what is in it
+	$(check) image
 
 .PHONY: test-devcluster
 test-devcluster: bin/devcluster ## Test devcluster: real clusters, started and killed

@@ -103,7 +103,7 @@ unit_tests() {
   packages=$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...) || return
   while IFS= read -r package; do
     case "${package}" in
-      '' | */test/* | */devcluster/test | */hack/tools) ;;
+      '' | */test/* | */devcluster/test | */hack/tools | */hack/tools/image/test) ;;
       *) list+=("${package}") ;;
     esac
   done <<<"${packages}"
@@ -132,6 +132,11 @@ check_shellcheck() {
     return
   fi
   files \( -name '*.sh' -o -path './.ci/run' \) | xargs -0 shellcheck -x
+}
+
+# make image makes the same image anywhere, and the image is what it should be.
+check_image() {
+  (cd hack/tools/image && go_test -count=1 ./test)
 }
 
 # devcluster's own tests, which start and kill clusters.

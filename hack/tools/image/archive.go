@@ -98,8 +98,8 @@ func writeArchive(to io.Writer, tag name.Tag, images []*platformImage, whole des
 	return errors.Join(err, archive.Close())
 }
 
-// writeLayout writes an OCI image layout with nothing but the image: of several
-// manifests, "podman load" and "kind load" would not know which is meant.
+// writeLayout writes an OCI image layout with nothing but the image: podman and
+// skopeo refuse one with several manifests, for which of them would be meant?
 func writeLayout(folder string, tag name.Tag, whole described) error {
 	path, err := layout.Write(folder, empty.Index)
 	if err != nil {

@@ -149,9 +149,9 @@ type described interface {
 
 // combine makes one thing of the images: the image itself where there is one,
 // else an index from which a runtime chooses by its platform.
-func combine(images []*platformImage) (described, error) {
+func combine(images []*platformImage) described {
 	if len(images) == 1 {
-		return images[0].Image, nil
+		return images[0].Image
 	}
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, image := range images {
@@ -160,5 +160,5 @@ func combine(images []*platformImage) (described, error) {
 			Descriptor: v1.Descriptor{Platform: &image.program.platform},
 		})
 	}
-	return mutate.Annotations(index, labels(images[0].program)).(v1.ImageIndex), nil
+	return mutate.Annotations(index, labels(images[0].program)).(v1.ImageIndex)
 }

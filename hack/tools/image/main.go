@@ -73,10 +73,7 @@ func run(ctx context.Context, opts options) error {
 	if err != nil {
 		return err
 	}
-	whole, err := combine(images)
-	if err != nil {
-		return err
-	}
+	whole := combine(images)
 	archive, err := write(opts.folder, tag, images, whole)
 	if err != nil {
 		return err

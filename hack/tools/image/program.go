@@ -19,6 +19,7 @@ package main
 import (
 	"bytes"
 	"debug/buildinfo"
+	"errors"
 	"fmt"
 	"os"
 	"runtime/debug"
@@ -34,8 +35,7 @@ type program struct {
 	platform v1.Platform
 }
 
-// readProgram reads the file at path. It refuses a program that needs more
-// than the kernel, for there will be nothing else.
+// readProgram reads the file at path.
 func readProgram(path string) (*program, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -47,13 +47,22 @@ func readProgram(path string) (*program, error) {
 	}
 	p := &program{content: content, info: info}
 	p.platform = v1.Platform{OS: p.setting("GOOS"), Architecture: p.setting("GOARCH")}
-	if p.platform.OS != "linux" {
-		return nil, fmt.Errorf("%s is built for %s: build it with GOOS=linux", path, p.platform)
-	}
-	if p.setting("CGO_ENABLED") != "0" {
-		return nil, fmt.Errorf("%s may need a C library, which the image has not: build it with CGO_ENABLED=0", path)
+	if err := p.check(); err != nil {
+		return nil, fmt.Errorf("%s %w", path, err)
 	}
 	return p, nil
+}
+
+// check refuses a program that needs more than a Linux kernel, for there will
+// be nothing else. The error lacks its subject, the file.
+func (p *program) check() error {
+	if p.platform.OS != "linux" {
+		return fmt.Errorf("is built for %s: build it with GOOS=linux", p.platform)
+	}
+	if p.setting("CGO_ENABLED") != "0" {
+		return errors.New("may need a C library, which the image has not: build it with CGO_ENABLED=0")
+	}
+	return nil
 }
 
 // setting is how the go command was told to build; empty where it does not say.

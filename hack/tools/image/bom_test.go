@@ -1,0 +1,87 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"bytes"
+	"testing"
+
+	cyclonedx "github.com/CycloneDX/cyclonedx-go"
+)
+
+func readBOM(t *testing.T, text []byte) cyclonedx.BOM {
+	t.Helper()
+	var bom cyclonedx.BOM
+	must(t, cyclonedx.NewBOMDecoder(bytes.NewReader(text), cyclonedx.BOMFileFormatJSON).Decode(&bom))
+	return bom
+}
+
+func TestBOMListsTheLinkedModules(t *testing.T) {
+	text, err := bomOf(newProgram("amd64"))
+	must(t, err)
+	bom := readBOM(t, text)
+	main := bom.Metadata.Component
+	if main.Name != "example.com/sample-controller" || main.Version != "v1.2.3" || main.Type != cyclonedx.ComponentTypeApplication {
+		t.Errorf("it is about %+v", main)
+	}
+	if bom.Metadata.Timestamp != commitTime {
+		t.Errorf("its time is %s, not the commit's", bom.Metadata.Timestamp)
+	}
+	want := []string{
+		"pkg:golang/stdlib@1.26.0",
+		"pkg:golang/example.com/one@v1.0.0%2Bincompatible",
+		"pkg:golang/example.com/fork@v2.0.1", // what was linked in place of example.com/two
+	}
+	for i, component := range *bom.Components {
+		if component.PackageURL != want[i] {
+			t.Errorf("component %d is %s, not %s", i, component.PackageURL, want[i])
+		}
+		if needed := (*(*bom.Dependencies)[0].Dependencies)[i]; needed != component.BOMRef {
+			t.Errorf("the program needs %s, which is not the component's reference", needed)
+		}
+	}
+	if len(*bom.Components) != len(want) {
+		t.Errorf("%d components", len(*bom.Components))
+	}
+	// The same 32 bytes that go.sum has in base64.
+	const sum = "1b8b7d446a0f0db40c2f7f21cff91042296db6d81ddde820d8e0c247c688736a"
+	if hashes := (*bom.Components)[1].Hashes; hashes == nil || (*hashes)[0].Value != sum {
+		t.Errorf("example.com/one has the hashes %v", hashes)
+	}
+}
+
+func TestBOMWithoutGitIsStillOne(t *testing.T) {
+	text, err := bomOf(withoutGit(newProgram("amd64")))
+	must(t, err)
+	bom := readBOM(t, text)
+	if main := bom.Metadata.Component; main.PackageURL != "pkg:golang/example.com/sample-controller" || main.Version != "" {
+		t.Errorf("it is about %+v", main)
+	}
+	if bom.Metadata.Timestamp != "" {
+		t.Errorf("its time is %s", bom.Metadata.Timestamp)
+	}
+}
+
+func TestBOMIsTheSameEachTime(t *testing.T) {
+	first, err := bomOf(newProgram("amd64"))
+	must(t, err)
+	second, err := bomOf(newProgram("amd64"))
+	must(t, err)
+	if !bytes.Equal(first, second) {
+		t.Errorf("%s\nthen\n%s", first, second)
+	}
+}

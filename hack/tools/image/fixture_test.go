@@ -1,0 +1,99 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"io"
+	"runtime/debug"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+const (
+	commit        = "0123456789abcdef0123456789abcdef01234567"
+	commitTime    = "2026-05-04T03:02:01Z"
+	dependencySum = "h1:G4t9RGoPDbQML38hz/kQQiltttgd3egg2ODCR8aIc2o="
+)
+
+// newProgram is a program for linux on the architecture, as the go command
+// builds it in a clone whose commit has the tag v1.2.3.
+func newProgram(architecture string) *program {
+	return &program{
+		content:  []byte("the program for " + architecture),
+		platform: v1.Platform{OS: "linux", Architecture: architecture},
+		info: &debug.BuildInfo{
+			GoVersion: "go1.26.0 X:some",
+			Main:      debug.Module{Path: "example.com/sample-controller", Version: "v1.2.3"},
+			Deps: []*debug.Module{
+				{Path: "example.com/one", Version: "v1.0.0+incompatible", Sum: dependencySum},
+				{Path: "example.com/two", Version: "v2.0.0", Replace: &debug.Module{Path: "example.com/fork", Version: "v2.0.1"}},
+			},
+			Settings: []debug.BuildSetting{
+				{Key: "CGO_ENABLED", Value: "0"},
+				{Key: "GOARCH", Value: architecture},
+				{Key: "GOOS", Value: "linux"},
+				{Key: "vcs.revision", Value: commit},
+				{Key: "vcs.time", Value: commitTime},
+				{Key: "vcs.modified", Value: "false"},
+			},
+		},
+	}
+}
+
+// withoutGit makes p a program that was built outside a clone.
+func withoutGit(p *program) *program {
+	p.info.Main.Version = "(devel)"
+	p.info.Settings = p.info.Settings[:3]
+	return p
+}
+
+// newImages makes an image of a program for each architecture.
+func newImages(t *testing.T, architectures ...string) []*platformImage {
+	t.Helper()
+	var images []*platformImage
+	for _, architecture := range architectures {
+		image, err := newPlatformImage(newProgram(architecture))
+		must(t, err)
+		images = append(images, image)
+	}
+	return images
+}
+
+func newTag(t *testing.T, image string) name.Tag {
+	t.Helper()
+	tag, err := name.NewTag(image)
+	must(t, err)
+	return tag
+}
+
+func readAll(t *testing.T, from io.ReadCloser, err error) []byte {
+	t.Helper()
+	must(t, err)
+	content, err := io.ReadAll(from)
+	must(t, err)
+	must(t, from.Close())
+	return content
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,115 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"bytes"
+	"io"
+	"log"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+func TestPushSendsTheImageAndWhatIsInIt(t *testing.T) {
+	for name, row := range map[string]struct {
+		architectures []string
+		referrers     bool // whether the registry has an API for them
+	}{
+		"one platform":                 {[]string{"amd64"}, true},
+		"two platforms":                {[]string{"amd64", "arm64"}, true},
+		"a registry without referrers": {[]string{"amd64"}, false},
+		"two, a registry without them": {[]string{"amd64", "arm64"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0)), registry.WithReferrersSupport(row.referrers)))
+			defer server.Close()
+			t.Setenv("DOCKER_CONFIG", t.TempDir()) // nobody's credentials
+			tag := newTag(t, strings.TrimPrefix(server.URL, "http://")+"/team/controller:v1")
+			images := newImages(t, row.architectures...)
+			whole := combine(images)
+
+			must(t, push(t.Context(), tag, images, whole))
+
+			want, err := whole.Digest()
+			must(t, err)
+			head, err := remote.Head(tag)
+			must(t, err)
+			if head.Digest != want {
+				t.Errorf("%s is %s, not %s", tag, head.Digest, want)
+			}
+			for _, image := range images {
+				digest, err := image.Digest()
+				must(t, err)
+				index, err := remote.Referrers(tag.Digest(digest.String()))
+				must(t, err)
+				wantReferrer(t, index, image, func(digest v1.Hash) (v1.Image, error) {
+					return remote.Image(tag.Digest(digest.String()))
+				})
+			}
+		})
+	}
+}
+
+// wantReferrer fails unless index has one referrer, with the document about
+// the image's program.
+func wantReferrer(t *testing.T, index v1.ImageIndex, image *platformImage, get func(v1.Hash) (v1.Image, error)) {
+	t.Helper()
+	manifest, err := index.IndexManifest()
+	must(t, err)
+	if len(manifest.Manifests) != 1 {
+		t.Fatalf("the referrers are %+v", manifest.Manifests)
+	}
+	found, err := get(manifest.Manifests[0].Digest)
+	must(t, err)
+	foundManifest, err := found.Manifest()
+	must(t, err)
+	if foundManifest.ArtifactType != bomType {
+		t.Errorf("the referrer is %s", foundManifest.ArtifactType)
+	}
+	subject, err := image.Digest()
+	must(t, err)
+	if foundManifest.Subject == nil || foundManifest.Subject.Digest != subject {
+		t.Errorf("the subject is %+v, not %s", foundManifest.Subject, subject)
+	}
+	if title := foundManifest.Layers[0].Annotations["org.opencontainers.image.title"]; title != bomFile(image.program) {
+		t.Errorf("the document is called %q", title)
+	}
+	layers, err := found.Layers()
+	must(t, err)
+	content, err := layers[0].Compressed()
+	want, bomErr := bomOf(image.program)
+	must(t, bomErr)
+	if !bytes.Equal(readAll(t, content, err), want) {
+		t.Error("the document is not that of the program")
+	}
+}
+
+func TestPushSaysWhichRegistryRefused(t *testing.T) {
+	server := httptest.NewServer(nil)
+	host := strings.TrimPrefix(server.URL, "http://")
+	server.Close()
+	images := newImages(t, "amd64")
+	err := push(t.Context(), newTag(t, host+"/controller"), images, combine(images))
+	if err == nil || !strings.Contains(err.Error(), host) {
+		t.Errorf("the error is %v", err)
+	}
+}

@@ -1,0 +1,170 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package test makes the image as a user does, from clones of this tree, and
+// looks at what comes out. The other tests of the module are of its functions.
+package test
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+)
+
+// Relative to a clone.
+const (
+	archiveFile = "_output/image/sample-controller.tar"
+	programFile = "/sample-controller"
+)
+
+// clone is a folder with the sources.
+type clone struct {
+	*testing.T
+	folder string
+}
+
+// newClone copies this tree, with what is not committed, to a folder of its
+// own and makes a repository with one commit of it.
+func newClone(t *testing.T) *clone {
+	t.Helper()
+	root, err := filepath.Abs(filepath.Join("..", "..", "..", ".."))
+	must(t, err)
+	c := &clone{T: t, folder: filepath.Join(t.TempDir(), "clone")}
+	must(t, os.Mkdir(c.folder, 0o755))
+	entries, err := os.ReadDir(root)
+	must(t, err)
+	for _, entry := range entries {
+		from, to := filepath.Join(root, entry.Name()), filepath.Join(c.folder, entry.Name())
+		switch {
+		case slices.Contains([]string{".git", "bin", "_output"}, entry.Name()):
+		case entry.IsDir():
+			must(t, os.CopyFS(to, os.DirFS(from)))
+		case entry.Type().IsRegular():
+			must(t, exec.Command("cp", from, to).Run())
+		}
+	}
+	c.bash("git init --quiet && git add --all && git commit --quiet --message=first")
+	return c
+}
+
+// clone makes another clone of the commit, at the path name.
+func (c *clone) clone(name string) *clone {
+	c.Helper()
+	other := &clone{T: c.T, folder: filepath.Join(c.TempDir(), name)}
+	c.bash(`git clone --quiet . "$1"`, other.folder)
+	return other
+}
+
+// bash runs a script in the clone, and returns what it printed. Neither the
+// make that runs this test nor the settings of whoever runs it have a say.
+func (c *clone) bash(script string, arguments ...string) string {
+	c.Helper()
+	cmd := exec.CommandContext(c.Context(), "bash", append([]string{"-o", "errexit", "-c", script, "bash"}, arguments...)...)
+	cmd.Dir = c.folder
+	for _, variable := range os.Environ() {
+		name, _, _ := strings.Cut(variable, "=")
+		if !strings.HasPrefix(name, "GIT_") && !strings.HasPrefix(name, "IMAGE") && !strings.HasPrefix(name, "MAKE") && name != "MFLAGS" {
+			cmd.Env = append(cmd.Env, variable)
+		}
+	}
+	cmd.Env = append(cmd.Env, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1",
+		"GIT_AUTHOR_NAME=someone", "GIT_AUTHOR_EMAIL=", "GIT_AUTHOR_DATE=2026-05-04T03:02:01Z",
+		"GIT_COMMITTER_NAME=someone", "GIT_COMMITTER_EMAIL=", "GIT_COMMITTER_DATE=2026-05-04T05:02:01+02:00")
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		c.Fatalf("%s: %v\n%s%s", script, err, stdout.String(), stderr.String())
+	}
+	return stdout.String()
+}
+
+func (c *clone) read(path string) []byte {
+	c.Helper()
+	content, err := os.ReadFile(filepath.Join(c.folder, path))
+	must(c.T, err)
+	return content
+}
+
+// image reads the image that make has made, by the rules of an OCI layout.
+func (c *clone) image() v1.Image {
+	c.Helper()
+	folder := filepath.Join(c.TempDir(), "layout")
+	for _, file := range untar(c.T, bytes.NewReader(c.read(archiveFile))) {
+		path := filepath.Join(folder, file.Name)
+		must(c.T, os.MkdirAll(filepath.Dir(path), 0o755))
+		must(c.T, os.WriteFile(path, file.content, 0o600))
+	}
+	index, err := layout.ImageIndexFromPath(folder)
+	must(c.T, err)
+	manifest, err := index.IndexManifest()
+	must(c.T, err)
+	image, err := index.Image(manifest.Manifests[0].Digest)
+	must(c.T, err)
+	return image
+}
+
+// files are those in all layers of the image.
+func files(t *testing.T, image v1.Image) []file {
+	t.Helper()
+	layers, err := image.Layers()
+	must(t, err)
+	var all []file
+	for _, layer := range layers {
+		content, err := layer.Uncompressed()
+		must(t, err)
+		all = append(all, untar(t, content)...)
+		must(t, content.Close())
+	}
+	return all
+}
+
+// file is one of a tar archive.
+type file struct {
+	tar.Header
+	content []byte
+}
+
+func untar(t *testing.T, from io.Reader) []file {
+	t.Helper()
+	var all []file
+	for archive := tar.NewReader(from); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		must(t, err)
+		content, err := io.ReadAll(archive)
+		must(t, err)
+		all = append(all, file{*header, content})
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

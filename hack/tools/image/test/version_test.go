@@ -1,0 +1,63 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package test
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+const unknownCommit = "the build looked at no git clone"
+
+// The program is built wherever its sources are, and never with somebody
+// else's commit.
+func TestBuildWithoutACommit(t *testing.T) {
+	first := newClone(t)
+	for name, row := range map[string]struct {
+		prepare string
+		asRoot  bool
+	}{
+		"sources without .git":            {"rm -rf .git", false},
+		"sources in another's repository": {"rm -rf .git && cd .. && git init --quiet && git commit --quiet --allow-empty --message=other", false},
+		"a repository without a commit":   {"rm -rf .git && git init -q && git add --all", false},
+		"a clone that belongs to another": {"chown -R 65532 .", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if row.asRoot && os.Geteuid() != 0 {
+				t.Skip("only root can give a clone away")
+			}
+			c := (&clone{T: t, folder: first.folder}).clone("source")
+			c.bash(row.prepare)
+			version := c.bash("hack/build.sh -stamp . . bin/sample-controller && bin/sample-controller -version")
+			if !strings.Contains(version, unknownCommit) {
+				t.Errorf("-version says\n%s", version)
+			}
+		})
+	}
+}
+
+func TestBuildSaysThatTheTreeWasChanged(t *testing.T) {
+	c := newClone(t)
+	commit := strings.TrimSpace(c.bash("git rev-parse HEAD"))
+	version := c.bash("touch new && hack/build.sh -stamp . . bin/sample-controller && bin/sample-controller -version")
+	for _, part := range []string{"+dirty\n", commit + ", with changes that are not committed\n"} {
+		if !strings.Contains(version, part) {
+			t.Errorf("-version does not say %q:\n%s", part, version)
+		}
+	}
+}
