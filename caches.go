@@ -18,8 +18,10 @@ package main
 
 import (
 	"context"
+	"sync/atomic"
 
 	kubeinformers "k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
 
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
@@ -29,15 +31,21 @@ import (
 type caches struct {
 	kube kubeinformers.SharedInformerFactory
 	foos fooinformers.SharedInformerFactory
+	full atomic.Bool
 }
 
-func newCaches(clients *clients, opts *options) *caches {
+func newCaches(clients *clients, opts *options) (*caches, error) {
+	// Informers without a name have no metrics.
+	name, err := cache.NewInformerName(controllerName)
+	if err != nil {
+		return nil, err
+	}
 	return &caches{
 		kube: kubeinformers.NewSharedInformerFactoryWithOptions(clients.kube, opts.resync,
-			kubeinformers.WithNamespace(opts.namespace), kubeinformers.WithTransform(trimForCache)),
+			kubeinformers.WithInformerName(name), kubeinformers.WithNamespace(opts.namespace), kubeinformers.WithTransform(trimForCache)),
 		foos: fooinformers.NewSharedInformerFactoryWithOptions(clients.foos, opts.resync,
-			fooinformers.WithNamespace(opts.namespace), fooinformers.WithTransform(trimForCache)),
-	}
+			fooinformers.WithInformerName(name), fooinformers.WithNamespace(opts.namespace), fooinformers.WithTransform(trimForCache)),
+	}, nil
 }
 
 // fill starts the informers that were asked for, and returns when they hold
@@ -47,6 +55,14 @@ func (c *caches) fill(ctx context.Context) {
 	c.foos.StartWithContext(ctx)
 	c.kube.WaitForCacheSyncWithContext(ctx)
 	c.foos.WaitForCacheSyncWithContext(ctx)
+	if ctx.Err() == nil {
+		c.full.Store(true)
+	}
+}
+
+// filled tells whether the informers hold what the API server has.
+func (c *caches) filled() bool {
+	return c.full.Load()
 }
 
 // stop returns when the informers have ended, after the context of fill.

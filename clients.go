@@ -34,25 +34,28 @@ import (
 )
 
 // clients are what the controller talks to the API server with. Reconciling,
-// events and the election have one each, with a connection and limits of its
-// own, so that none has to wait for another: not an event's retries, and above
-// all not the Lease for the rest.
+// events, the election and the metrics have one each, with a connection and
+// limits of its own, so that none has to wait for another: not an event's
+// retries, and above all not the Lease for the rest.
 type clients struct {
 	kube     *kubernetes.Clientset
 	foos     *clientset.Clientset
 	events   *kubernetes.Clientset
 	election *kubernetes.Clientset
+	// reviews asks who may get the metrics.
+	reviews *kubernetes.Clientset
 }
 
 // newClients makes clients from the configuration of one.
 func newClients(config *rest.Config, opts *options) (*clients, error) {
 	var c clients
-	var errs [4]error
+	var errs [5]error
 	c.kube, errs[0] = kubernetes.NewForConfig(withProtobuf(config))
 	c.foos, errs[1] = clientset.NewForConfig(config)
 	c.events, errs[2] = kubernetes.NewForConfig(apart(config, "events", opts.requestTimeout))
 	// It watches, too, so that its calls have no common timeout.
 	c.election, errs[3] = kubernetes.NewForConfig(apart(config, "leader-election", 0))
+	c.reviews, errs[4] = kubernetes.NewForConfig(apart(config, "metrics", opts.requestTimeout))
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("making clients for %s: %w", config.Host, err)
 	}

@@ -21,7 +21,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -75,16 +74,7 @@ type Controller struct {
 	clock    clock.WithTicker
 	// callTimeout bounds each call to the API server.
 	callTimeout time.Duration
-
-	counters counters
-}
-
-// counters count what an operator would want to know of.
-type counters struct {
-	// staleSyncs are syncs put off because a cache had not seen our last write.
-	staleSyncs atomic.Int64
-	// panics are syncs that panicked and were recovered.
-	panics atomic.Int64
+	metrics     *controllerMetrics
 }
 
 // NewController makes a Controller on its informers. It adds indexes to them,
@@ -97,6 +87,7 @@ func NewController(
 	recorder record.EventRecorder,
 	clock clock.WithTicker,
 	callTimeout time.Duration,
+	metrics *controllerMetrics,
 ) (*Controller, error) {
 	deployments, foos := deploymentInformer.TypedInformer(), fooInformer.TypedInformer()
 	if err := addIndexes(deployments, foos); err != nil {
@@ -120,6 +111,7 @@ func NewController(
 		recorder:           recorder,
 		clock:              clock,
 		callTimeout:        callTimeout,
+		metrics:            metrics,
 	}, nil
 }
 
@@ -182,7 +174,10 @@ func (c *Controller) processNextKey(ctx context.Context) bool {
 	}
 	defer c.queue.Done(key)
 	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "foo", key))
-	c.schedule(ctx, key, c.syncRecovered(ctx, key))
+	start := c.clock.Now()
+	err := c.syncRecovered(ctx, key)
+	c.metrics.synced(err, c.clock.Since(start))
+	c.schedule(ctx, key, err)
 	return true
 }
 
@@ -206,8 +201,8 @@ func (c *Controller) schedule(ctx context.Context, key cache.ObjectName, err err
 func (c *Controller) syncRecovered(ctx context.Context, key cache.ObjectName) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			c.counters.panics.Add(1)
-			err = fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
+			c.metrics.panics.Inc()
+			err = fmt.Errorf("%w: %v\n%s", errPanic, cause, debug.Stack())
 		}
 	}()
 	return c.sync(ctx, key)

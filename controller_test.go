@@ -217,9 +217,8 @@ func TestPanicInOneSyncDoesNotStopTheOthers(t *testing.T) {
 		advance(time.Second)
 		f.deployment(t, "other")
 		f.deployment(t, "web")
-		if panics := f.counters.panics.Load(); panics != 1 {
-			t.Errorf("%d panics were counted, not 1", panics)
-		}
+		f.expectMetrics(t, "panics and syncs", `sample_controller_sync_panics_total 1`,
+			`sample_controller_sync_duration_seconds_count{result="panic"} 1`)
 	})
 }
 
@@ -230,9 +229,8 @@ func TestSyncWaitsForTheCacheToSeeOurOwnWrite(t *testing.T) {
 		defer f.start(2)()
 		advance(0)
 		f.expectWrites(t)
-		if skipped := f.counters.staleSyncs.Load(); skipped != 1 {
-			t.Errorf("%d skipped syncs were counted, not 1", skipped)
-		}
+		f.expectMetrics(t, "skipped syncs", `sample_controller_stale_syncs_total 1`,
+			`sample_controller_sync_duration_seconds_count{result="retry"} 1`)
 
 		advance(f.callTimeout + behindRetry) // a store whose versions went backwards never gets there
 		f.expectWrites(t, "create deployments", "update foos/status")

@@ -33,6 +33,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/utils/clock"
@@ -58,6 +59,7 @@ type fixture struct {
 	events     chan string
 	// handlersSynced are done when the handlers have been given the first list.
 	handlersSynced []cache.DoneChecker
+	registry       metrics.KubeRegistry
 	// cached holds each object in the caches with a copy from before the test.
 	cached map[runtime.Object]runtime.Object
 }
@@ -102,6 +104,7 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 		kubeClient: kubefake.NewClientset(others...),
 		fooClient:  foofake.NewClientset(foos...),
 		events:     recorder.Events,
+		registry:   metrics.NewKubeRegistry(),
 		cached:     map[runtime.Object]runtime.Object{},
 	}
 	f.api.serve(&f.kubeClient.Fake, f.kubeClient.Tracker())
@@ -111,7 +114,7 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 	fooInformers := fooinformers.NewSharedInformerFactory(f.fooClient, 0)
 	controller, err := NewController(f.kubeClient, f.fooClient,
 		kubeInformers.Apps().V1().Deployments(), fooInformers.Samplecontroller().V1alpha1().Foos(),
-		recorder, clock.RealClock{}, 30*time.Second)
+		recorder, clock.RealClock{}, 30*time.Second, newControllerMetrics(f.registry))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,6 +29,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -59,7 +60,20 @@ func run(ctx context.Context, opts *options) error {
 	if err != nil {
 		return err
 	}
+	caches, err := newCaches(clients, opts)
+	if err != nil {
+		return err
+	}
+	registry := metrics.NewKubeRegistry()
+	own := newControllerMetrics(registry)
+	registry.CustomMustRegister(newFooCollector(caches.foos.Samplecontroller().V1alpha1().Foos().Lister(), caches.filled))
 	watchdog := leaderelection.NewLeaderHealthzAdaptor(watchdogGrace)
+	// Before anything is waited for: that this waits is to be seen from outside.
+	stopServing, err := opts.serving.start(ctx, healthHandler(ctx, caches, watchdog), metricsHandler(registry), clients.reviews)
+	if err != nil {
+		return err
+	}
+	defer stopServing()
 	if err := waitForFoos(ctx, clients.foos, opts.namespace, opts.requestTimeout); err != nil {
 		return explainUnreachable(err, config.Host)
 	}
@@ -70,10 +84,9 @@ func run(ctx context.Context, opts *options) error {
 		fooscheme.Scheme, corev1.EventSource{Component: controllerName})
 	defer flush(flushTimeout)
 
-	caches := newCaches(clients, opts)
 	controller, err := NewController(clients.kube, clients.foos,
 		caches.kube.Apps().V1().Deployments(), caches.foos.Samplecontroller().V1alpha1().Foos(),
-		recorder, clock.RealClock{}, opts.requestTimeout)
+		recorder, clock.RealClock{}, opts.requestTimeout, own)
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ import (
 // number of times.
 func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	if !c.writes.CaughtUp(key) {
-		c.counters.staleSyncs.Add(1)
+		c.metrics.staleSyncs.Inc()
 		return errCacheBehind
 	}
 	foo, err := c.foos.Foos(key.Namespace).Get(key.Name)
@@ -124,6 +124,7 @@ func (c *Controller) writeStatus(ctx context.Context, foo *samplev1alpha1.Foo, s
 	if err != nil {
 		return fmt.Errorf("updating the Foo's status: %w", err)
 	}
+	c.metrics.statusesUpdated.Inc()
 	c.wrote(foo, c.fooIndexer, updated)
 	if ready := readyChanged(foo.Status, status); ready != nil {
 		c.recorder.Event(updated, eventType(ready.Reason), ready.Reason, ready.Message)

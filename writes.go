@@ -45,6 +45,7 @@ func (c *Controller) createDeployment(ctx context.Context, foo *samplev1alpha1.F
 	if err != nil {
 		return nil, fmt.Errorf("creating Deployment %q: %w", deployment.Name, err)
 	}
+	c.metrics.deploymentsCreated.Inc()
 	c.wrote(foo, c.deploymentIndexer, created)
 	klog.FromContext(ctx).V(2).Info("Created Deployment", "deployment", klog.KObj(created))
 	return created, nil
@@ -63,6 +64,7 @@ func (c *Controller) updateDeployment(ctx context.Context, foo *samplev1alpha1.F
 	if err != nil {
 		return nil, fmt.Errorf("updating Deployment %q: %w", deployment.Name, err)
 	}
+	c.metrics.deploymentsUpdated.Inc()
 	c.wrote(foo, c.deploymentIndexer, updated)
 	klog.FromContext(ctx).V(2).Info("Updated Deployment", "deployment", klog.KObj(updated))
 	return updated, nil
@@ -126,9 +128,13 @@ func (c *Controller) deleteSurplus(ctx context.Context, foo *samplev1alpha1.Foo,
 		Preconditions:     &metav1.Preconditions{UID: &live.UID, ResourceVersion: &live.ResourceVersion},
 		PropagationPolicy: &background,
 	})
-	if err != nil && !apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("deleting Deployment %q, which the Foo had before: %w", name, err)
 	}
+	c.metrics.deploymentsDeleted.Inc()
 	klog.FromContext(ctx).V(2).Info("Deleted Deployment of an earlier name", "deployment", klog.KObj(live))
 	return nil
 }

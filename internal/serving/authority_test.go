@@ -1,0 +1,107 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package serving
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// authority is an API server that knows two tokens: that of "prometheus", who
+// may get /metrics, and that of "visitor", who may nothing.
+type authority struct {
+	client *fake.Clientset
+	// tokenReviews and accessReviews count what was asked, tries included.
+	tokenReviews, accessReviews atomic.Int32
+	// lastAccess is the last access that was asked for.
+	lastAccess atomic.Pointer[authorizationv1.SubjectAccessReviewSpec]
+	// fault, if it is set, is what comes in place of an answer to a kind of
+	// reviews. It is called each time.
+	tokenFault, accessFault func() error
+}
+
+var errOutage = errors.New("etcd is on fire")
+
+func newAuthority() *authority {
+	a := &authority{client: fake.NewClientset()}
+	a.client.PrependReactor("create", "tokenreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		a.tokenReviews.Add(1)
+		if a.tokenFault != nil {
+			if err := a.tokenFault(); err != nil {
+				return true, nil, err
+			}
+		}
+		review := created[*authenticationv1.TokenReview](action)
+		if name := map[string]string{"p": "prometheus", "v": "visitor"}[review.Spec.Token]; name != "" {
+			review.Status.Authenticated = true
+			review.Status.User = authenticationv1.UserInfo{Username: name, UID: name + "-uid", Groups: []string{"people"},
+				Extra: map[string]authenticationv1.ExtraValue{"pod": {name + "-0"}}}
+		} else {
+			review.Status.Error = "invalid bearer token"
+		}
+		return true, review, nil
+	})
+	a.client.PrependReactor("create", "subjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		a.accessReviews.Add(1)
+		if a.accessFault != nil {
+			if err := a.accessFault(); err != nil {
+				return true, nil, err
+			}
+		}
+		review := created[*authorizationv1.SubjectAccessReview](action)
+		a.lastAccess.Store(review.Spec.DeepCopy())
+		asked := review.Spec.NonResourceAttributes
+		review.Status.Allowed = review.Spec.User == "prometheus" && asked.Verb == "get"
+		return true, review, nil
+	})
+	return a
+}
+
+func created[T runtime.Object](action clienttesting.Action) T {
+	return action.(clienttesting.CreateAction).GetObject().DeepCopyObject().(T)
+}
+
+// asked returns how often the API server was asked.
+func (a *authority) asked() [2]int32 {
+	return [2]int32{a.tokenReviews.Load(), a.accessReviews.Load()}
+}
+
+// get sends a request with a token and returns the answer.
+func get(t *testing.T, handler http.Handler, path, token string) *httptest.ResponseRecorder {
+	t.Helper()
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	answer := httptest.NewRecorder()
+	handler.ServeHTTP(answer, request)
+	return answer
+}
+
+// secret is what the gate guards.
+var secret = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	_, _ = w.Write([]byte("the secret"))
+})

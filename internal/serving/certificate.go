@@ -1,0 +1,92 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package serving
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"os"
+	"sync"
+
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	certutil "k8s.io/client-go/util/cert"
+)
+
+// Certificate is how a server proves who it is.
+type Certificate struct {
+	config *tls.Config
+	// watch reads the files again when they change, until ctx is done.
+	watch func(ctx context.Context)
+}
+
+// SelfSigned makes a certificate that is signed by itself, kept in memory only.
+// It encrypts, and proves nothing.
+func SelfSigned() (*Certificate, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	certificate, key, err := certutil.GenerateSelfSignedCertKey(host, nil, []string{"localhost"})
+	if err != nil {
+		return nil, fmt.Errorf("making a certificate: %w", err)
+	}
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		return nil, err
+	}
+	config := baseConfig()
+	config.Certificates = []tls.Certificate{pair}
+	return &Certificate{config: config, watch: func(context.Context) {}}, nil
+}
+
+// FromFiles reads a certificate, with those of its issuers, and its key.
+func FromFiles(certFile, keyFile string) (*Certificate, error) {
+	files, err := dynamiccertificates.NewDynamicServingContentFromFiles("serving", certFile, keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("reading the certificate %s with the key %s: %w", certFile, keyFile, err)
+	}
+	current := dynamiccertificates.NewDynamicServingCertificateController(baseConfig(), nil, files, nil, nil)
+	files.AddListener(current)
+	if err := current.RunOnce(); err != nil {
+		return nil, fmt.Errorf("reading the certificate %s: %w", certFile, err)
+	}
+	config := baseConfig()
+	config.GetConfigForClient = current.GetConfigForClient
+	return &Certificate{config: config, watch: func(ctx context.Context) {
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		wg.Go(func() { files.Run(ctx, 1) })
+		wg.Go(func() { current.Run(1, ctx.Done()) })
+	}}, nil
+}
+
+// Config is for Listen.
+func (c *Certificate) Config() *tls.Config {
+	return c.config
+}
+
+// Watch has each new connection get the certificate that is in the files by
+// then. It returns when ctx is done.
+func (c *Certificate) Watch(ctx context.Context) {
+	c.watch(ctx)
+}
+
+// baseConfig is as that of Kubernetes' own servers, without HTTP/2: see Listen.
+func baseConfig() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+}

@@ -1,0 +1,307 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package serving
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+func TestWhoMayPassTheGate(t *testing.T) {
+	tests := []struct {
+		what     string
+		header   string
+		fault    error
+		lost     error // in place of the answer about the access
+		code     int
+		contains string
+	}{
+		{what: "no token", code: http.StatusUnauthorized, contains: "give a bearer token"},
+		{what: "a password", header: "Basic cDpw", code: http.StatusUnauthorized, contains: "give a bearer token"},
+		{what: "an empty token", header: "Bearer ", code: http.StatusUnauthorized, contains: "give a bearer token"},
+		{what: "a token that nobody has", header: "Bearer x", code: http.StatusUnauthorized, contains: "does not accept the token"},
+		{what: "a user without the right", header: "Bearer v", code: http.StatusForbidden, contains: `"visitor" lacks the right to get /metrics`},
+		{what: "a user with the right", header: "Bearer p", code: http.StatusOK, contains: "the secret"},
+		{what: "no verdict on the token", header: "Bearer p", fault: errOutage, code: http.StatusInternalServerError, contains: "could not be asked"},
+		{what: "no verdict on the access", header: "Bearer p", lost: errOutage, code: http.StatusInternalServerError, contains: "could not be asked"},
+	}
+	for _, test := range tests {
+		t.Run(test.what, func(t *testing.T) {
+			authority := newAuthority()
+			authority.tokenFault = func() error { return test.fault }
+			authority.accessFault = func() error { return test.lost }
+			request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody)
+			request.Header.Set("Authorization", test.header)
+			answer := httptest.NewRecorder()
+			NewGate(authority.client).Guard(secret).ServeHTTP(answer, request)
+
+			if answer.Code != test.code || !strings.Contains(answer.Body.String(), test.contains) {
+				t.Errorf("Got %d: %s, want %d: … %s", answer.Code, answer.Body, test.code, test.contains)
+			}
+			if strings.Contains(answer.Body.String(), errOutage.Error()) {
+				t.Errorf("The answer tells a stranger what is wrong inside: %s", answer.Body)
+			}
+			if challenge := answer.Header().Get("WWW-Authenticate"); (challenge == "Bearer") != (test.code == http.StatusUnauthorized) {
+				t.Errorf("With %d comes WWW-Authenticate: %q", test.code, challenge)
+			}
+		})
+	}
+}
+
+func TestTheTokenAloneSaysWhoAsks(t *testing.T) {
+	authority := newAuthority()
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodHead, "/metrics?as=prometheus", http.NoBody)
+	request.Header.Set("Authorization", "Bearer v")
+	request.Header.Set("Impersonate-User", "prometheus")
+	request.Header.Set("Impersonate-Group", "system:masters")
+	request.Header.Set("X-Remote-User", "prometheus")
+	answer := httptest.NewRecorder()
+	NewGate(authority.client).Guard(secret).ServeHTTP(answer, request)
+
+	if answer.Code != http.StatusForbidden {
+		t.Errorf("Got %d, want %d", answer.Code, http.StatusForbidden)
+	}
+	want := &authorizationv1.SubjectAccessReviewSpec{
+		User: "visitor", UID: "visitor-uid", Groups: []string{"people"},
+		Extra:                 map[string]authorizationv1.ExtraValue{"pod": {"visitor-0"}},
+		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "head"},
+	}
+	if got := authority.lastAccess.Load(); !equality.Semantic.DeepEqual(got, want) {
+		t.Errorf("Asked for the access\n%v\nwant\n%v", got, want)
+	}
+}
+
+func TestTheTokenIsNotHandedOn(t *testing.T) {
+	handler := NewGate(newAuthority().client).Guard(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if header := r.Header.Get("Authorization"); header != "" {
+			t.Errorf("The handler was given %q", header)
+		}
+	}))
+	if code := get(t, handler, "/metrics", "p").Code; code != http.StatusOK {
+		t.Errorf("Got %d", code)
+	}
+}
+
+// The pairs are how often the API server has been asked: whose the token is,
+// and what the user may do.
+func TestVerdictsAreRememberedForAWhile(t *testing.T) {
+	type step struct {
+		after time.Duration
+		asked [2]int32
+	}
+	tests := []struct {
+		what, token string
+		code        int
+		steps       []step
+	}{
+		{"a user with the right", "p", http.StatusOK, []step{
+			{0, [2]int32{1, 1}}, {30 * time.Second, [2]int32{1, 1}}, {31 * time.Second, [2]int32{2, 1}}, {4 * time.Minute, [2]int32{3, 2}},
+		}},
+		{"a user without the right", "v", http.StatusForbidden, []step{
+			{0, [2]int32{1, 1}}, {29 * time.Second, [2]int32{1, 1}}, {2 * time.Second, [2]int32{1, 2}}, {31 * time.Second, [2]int32{2, 3}},
+		}},
+		{"a token that nobody has", "x", http.StatusUnauthorized, []step{
+			{0, [2]int32{1, 0}}, {59 * time.Second, [2]int32{1, 0}}, {2 * time.Second, [2]int32{2, 0}},
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				authority := newAuthority()
+				handler := NewGate(authority.client).Guard(secret)
+				for i, step := range test.steps {
+					<-time.After(step.after)
+					if code := get(t, handler, "/metrics", test.token).Code; code != test.code {
+						t.Errorf("Step %d: got %d, want %d", i, code, test.code)
+					}
+					if got := authority.asked(); got != step.asked {
+						t.Errorf("Step %d: the API server has been asked %v times, want %v", i, got, step.asked)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestAFailureToAskIsNotRemembered(t *testing.T) {
+	authority := newAuthority()
+	handler := NewGate(authority.client).Guard(secret)
+	for _, fault := range []*func() error{&authority.tokenFault, &authority.accessFault} {
+		*fault = func() error { return errOutage }
+		if code := get(t, handler, "/metrics", "p").Code; code != http.StatusInternalServerError {
+			t.Errorf("Got %d, want %d", code, http.StatusInternalServerError)
+		}
+		*fault = nil
+	}
+	if code := get(t, handler, "/metrics", "p").Code; code != http.StatusOK {
+		t.Errorf("After the outage: got %d, want %d", code, http.StatusOK)
+	}
+}
+
+func TestAFailureThatMayPassIsTriedAgain(t *testing.T) {
+	tests := []struct {
+		what  string
+		fault error
+		asked int32
+	}{
+		{"unavailable", apierrors.NewServiceUnavailable("starting"), 3},
+		{"internal error", apierrors.NewInternalError(errOutage), 3},
+		{"too many requests", apierrors.NewTooManyRequestsError("later"), 3},
+		{"we lack the right to ask", apierrors.NewForbidden(authorizationv1.Resource("tokenreviews"), "", errors.New("no")), 1},
+	}
+	for _, test := range tests {
+		t.Run(test.what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				authority := newAuthority()
+				authority.tokenFault = func() error { return test.fault }
+				code := get(t, NewGate(authority.client).Guard(secret), "/metrics", "p").Code
+				if code != http.StatusInternalServerError {
+					t.Errorf("Got %d, want %d", code, http.StatusInternalServerError)
+				}
+				if got := authority.tokenReviews.Load(); got != test.asked {
+					t.Errorf("Asked %d times, want %d", got, test.asked)
+				}
+			})
+		})
+	}
+}
+
+// A thousand callers with the same token cost one review, also while it is
+// under way.
+func TestCallersWithOneTokenWaitForOneVerdict(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		authority := newAuthority()
+		answer := make(chan struct{})
+		authority.tokenFault = func() error {
+			<-answer
+			return nil
+		}
+		handler := NewGate(authority.client).Guard(secret)
+		var refused atomic.Int32
+		var wg sync.WaitGroup
+		for range 1000 {
+			wg.Go(func() {
+				if get(t, handler, "/metrics", "x").Code == http.StatusUnauthorized {
+					refused.Add(1)
+				}
+			})
+		}
+		synctest.Wait()
+		close(answer)
+		wg.Wait()
+		if got := authority.tokenReviews.Load(); got != 1 || refused.Load() != 1000 {
+			t.Errorf("Asked %d times, refused %d callers, want 1 and 1000", got, refused.Load())
+		}
+	})
+}
+
+// A caller who makes up tokens can't make the controller hammer the API server,
+// nor hold up who is known.
+func TestMadeUpTokensCostABoundedNumberOfReviews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		authority := newAuthority()
+		handler := NewGate(authority.client).Guard(secret)
+		if code := get(t, handler, "/metrics", "p").Code; code != http.StatusOK {
+			t.Fatalf("Got %d", code)
+		}
+		<-time.After(2 * time.Second) // until the limiter is full again
+		codes := map[int]int{}
+		flood := func(seconds int) {
+			for i := range 1000 * seconds {
+				answer := get(t, handler, "/metrics", fmt.Sprintf("made-up-%d-%d", seconds, i))
+				codes[answer.Code]++
+				if answer.Code == http.StatusTooManyRequests && answer.Header().Get("Retry-After") == "" {
+					t.Fatal("429 without Retry-After")
+				}
+				<-time.After(time.Millisecond)
+			}
+		}
+		flood(10)
+		// 20 at once, and 10 in each second.
+		if got := authority.tokenReviews.Load() - 1; got < 115 || got > 121 {
+			t.Errorf("10000 made-up tokens in 10 seconds cost %d reviews, want 120", got)
+		}
+		if codes[http.StatusUnauthorized]+codes[http.StatusTooManyRequests] != 10000 {
+			t.Errorf("Got these answers: %v", codes)
+		}
+		if code := get(t, handler, "/metrics", "p").Code; code != http.StatusOK {
+			t.Errorf("Who is known gets %d, want %d", code, http.StatusOK)
+		}
+	})
+}
+
+// With a valid token, a caller could ask about any path.
+func TestUnknownPathsCostNoReview(t *testing.T) {
+	authority := newAuthority()
+	handler := MetricsHandler(NewGate(authority.client), secret, false)
+	for _, path := range []string{"/", "/metrics/", "/metrics/x", "/debug/pprof/", "/debug/pprof/heap", "/healthz"} {
+		if code := get(t, handler, path, "p").Code; code != http.StatusNotFound {
+			t.Errorf("%s: got %d, want %d", path, code, http.StatusNotFound)
+		}
+	}
+	if got := authority.asked(); got != [2]int32{} {
+		t.Errorf("Asked %v times, want none", got)
+	}
+}
+
+func TestProfilesAreServedOnlyIfAskedForAndAllowed(t *testing.T) {
+	authority := newAuthority()
+	handler := MetricsHandler(NewGate(authority.client), secret, true)
+	paths := []string{"/debug/pprof/", "/debug/pprof/cmdline", "/debug/pprof/symbol", "/debug/pprof/heap", "/debug/pprof/goroutine", "/debug/pprof/allocs"}
+	for _, path := range paths {
+		for token, want := range map[string]int{"": http.StatusUnauthorized, "v": http.StatusForbidden, "p": http.StatusOK} {
+			if code := get(t, handler, path, token).Code; code != want {
+				t.Errorf("%s with token %q: got %d, want %d", path, token, code, want)
+			}
+		}
+		if got := authority.lastAccess.Load().NonResourceAttributes.Path; got != path {
+			t.Errorf("For %s the right to get %s was asked for", path, got)
+		}
+	}
+	if code := get(t, handler, "/debug/pprof/made-up", "p").Code; code != http.StatusNotFound {
+		t.Errorf("A profile that is none: got %d, want %d", code, http.StatusNotFound)
+	}
+}
+
+func TestOnlyReadingMethodsAreAnswered(t *testing.T) {
+	authority := newAuthority()
+	handler := MetricsHandler(NewGate(authority.client), secret, true)
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions} {
+		request := httptest.NewRequestWithContext(t.Context(), method, "/metrics", http.NoBody)
+		request.Header.Set("Authorization", "Bearer p")
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, request)
+		if answer.Code != http.StatusMethodNotAllowed {
+			t.Errorf("%s: got %d, want %d", method, answer.Code, http.StatusMethodNotAllowed)
+		}
+	}
+	if got := authority.asked(); got != [2]int32{} {
+		t.Errorf("Asked %v times, want none", got)
+	}
+}

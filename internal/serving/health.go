@@ -1,0 +1,35 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package serving
+
+import (
+	"net/http"
+
+	"k8s.io/apiserver/pkg/server/healthz"
+)
+
+// HealthHandler answers /healthz by the checks in alive and /readyz by those in
+// ready: 200 if all pass, else 500 and the names of those that failed. As in
+// Kubernetes' own components, ?verbose lists the checks, ?exclude=NAME leaves
+// one out, and /healthz/NAME or /readyz/NAME asks one alone, and says why it
+// fails.
+func HealthHandler(alive, ready []healthz.HealthChecker) http.Handler {
+	mux := http.NewServeMux()
+	healthz.InstallHandler(mux, append([]healthz.HealthChecker{healthz.PingHealthz}, alive...)...)
+	healthz.InstallReadyzHandler(mux, append([]healthz.HealthChecker{healthz.PingHealthz}, ready...)...)
+	return mux
+}

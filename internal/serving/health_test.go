@@ -1,0 +1,73 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package serving
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"k8s.io/apiserver/pkg/server/healthz"
+)
+
+func TestHealthIsToldByItsChecks(t *testing.T) {
+	check := func(name, problem string) healthz.HealthChecker {
+		return healthz.NamedCheck(name, func(*http.Request) error {
+			if problem != "" {
+				return errors.New(problem)
+			}
+			return nil
+		})
+	}
+	well := HealthHandler([]healthz.HealthChecker{check("leaderElection", "")}, []healthz.HealthChecker{check("caches", "")})
+	filling := HealthHandler([]healthz.HealthChecker{check("leaderElection", "")}, []healthz.HealthChecker{check("caches", "not filled")})
+	stuck := HealthHandler([]healthz.HealthChecker{check("leaderElection", "Lease is over")}, []healthz.HealthChecker{check("caches", "")})
+	tests := []struct {
+		what    string
+		handler http.Handler
+		path    string
+		code    int
+		says    []string
+	}{
+		{"alive", well, "/healthz", http.StatusOK, []string{"ok"}},
+		{"ready", well, "/readyz", http.StatusOK, []string{"ok"}},
+		{"alive, in detail", well, "/healthz?verbose", http.StatusOK, []string{"[+]ping ok", "[+]leaderElection ok"}},
+		{"ready, in detail", well, "/readyz?verbose", http.StatusOK, []string{"[+]ping ok", "[+]caches ok"}},
+		{"alive, though not ready", filling, "/healthz", http.StatusOK, []string{"ok"}},
+		{"not ready, and which check", filling, "/readyz", http.StatusInternalServerError, []string{"[-]caches failed", "[+]ping ok"}},
+		{"not ready, and why", filling, "/readyz/caches", http.StatusInternalServerError, []string{"not filled"}},
+		{"a check left out", filling, "/readyz?exclude=caches", http.StatusOK, []string{"ok"}},
+		{"stuck, and which check", stuck, "/healthz", http.StatusInternalServerError, []string{"[-]leaderElection failed"}},
+		{"stuck, and why", stuck, "/healthz/leaderElection", http.StatusInternalServerError, []string{"Lease is over"}},
+		{"ready by its own checks", stuck, "/readyz", http.StatusOK, []string{"ok"}},
+		{"nothing else", well, "/metrics", http.StatusNotFound, nil},
+	}
+	for _, test := range tests {
+		t.Run(test.what, func(t *testing.T) {
+			answer := get(t, test.handler, test.path, "")
+			if answer.Code != test.code {
+				t.Errorf("Got %d, want %d", answer.Code, test.code)
+			}
+			for _, text := range test.says {
+				if !strings.Contains(answer.Body.String(), text) {
+					t.Errorf("Got %q, want it to say %q", answer.Body, text)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,235 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package serving
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
+)
+
+// serve runs a server until the test ends, or stop is called; that returns how
+// it ended.
+func serve(t *testing.T, handler http.Handler, secure *tls.Config) (server *Server, stop func() error) {
+	t.Helper()
+	server, err := Listen("127.0.0.1:0", handler, secure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(ctx) }()
+	stop = func() error {
+		cancel()
+		err := <-ended
+		ended <- err
+		return err
+	}
+	t.Cleanup(func() { _ = stop() })
+	return server, stop
+}
+
+// answer is what a server has said.
+type answer struct {
+	code  int
+	proto string
+	tls   *tls.ConnectionState
+	body  string
+}
+
+// fetch sends a GET, on a connection of its own.
+func fetch(ctx context.Context, url string, secure *tls.Config) (answer, error) {
+	transport := &http.Transport{TLSClientConfig: secure, ForceAttemptHTTP2: true, DisableKeepAlives: true}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return answer{}, err
+	}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return answer{}, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return answer{response.StatusCode, response.Proto, response.TLS, string(body)}, err
+}
+
+func TestAnAddressThatCantBeHadIsSaidAtOnce(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for address, want := range map[string]string{
+		taken.Addr().String():  taken.Addr().String() + ": bind: address already in use",
+		"127.0.0.1:99999":      "invalid port",
+		"no-such-host.invalid": "missing port",
+	} {
+		if _, err := Listen(address, secret, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Listening at %s: got %v, want … %s", address, err, want)
+		}
+	}
+}
+
+// A client that connects before Serve is called waits for it.
+func TestTheAddressIsTakenBeforeAnythingIsServed(t *testing.T) {
+	server, err := Listen("127.0.0.1:0", secret, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", server.Address())
+	if err != nil {
+		t.Fatalf("Nobody listens: %v", err)
+	}
+	connection.Close()
+	if err := server.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTLSAndHTTPVersions(t *testing.T) {
+	certificate, err := SelfSigned()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, _ := serve(t, secret, certificate.Config())
+	url := "https://" + server.Address() + "/"
+
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		got, err := fetch(t.Context(), url, &tls.Config{InsecureSkipVerify: true, MaxVersion: version})
+		if err != nil || got.body != "the secret" {
+			t.Fatalf("%s: got %q, %v", tls.VersionName(version), got.body, err)
+		}
+		if got.tls.Version != version || got.proto != "HTTP/1.1" {
+			t.Errorf("Got %s by %s, want HTTP/1.1 by %s", got.proto, tls.VersionName(got.tls.Version), tls.VersionName(version))
+		}
+	}
+	if _, err := fetch(t.Context(), url, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}); err == nil || !strings.Contains(err.Error(), "protocol version") {
+		t.Errorf("TLS 1.1: got %v, want a refusal", err)
+	}
+	if _, err := fetch(t.Context(), url, &tls.Config{}); err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("A client that verifies: got %v, want that it does not trust the certificate", err)
+	}
+	if got, err := fetch(t.Context(), "http://"+server.Address()+"/", nil); err == nil && got.code != http.StatusBadRequest {
+		t.Errorf("Without TLS: got %d, want a refusal", got.code)
+	}
+}
+
+func TestAStopLetsAnAnswerUnderWayFinish(t *testing.T) {
+	asked, answer := make(chan struct{}), make(chan struct{})
+	server, stop := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(asked)
+		<-answer
+		if r.Context().Err() != nil {
+			t.Error("The request was cancelled")
+		}
+		_, _ = w.Write([]byte("late"))
+	}), nil)
+	got := make(chan string, 1)
+	go func() {
+		late, err := fetch(t.Context(), "http://"+server.Address()+"/", nil)
+		if err != nil {
+			late.body = err.Error()
+		}
+		got <- late.body
+	}()
+	<-asked
+	stopped := make(chan error, 1)
+	go func() { stopped <- stop() }()
+	// The listener goes first, then the answers under way are waited for.
+	waitFor(t, "the address to be given up", func() bool {
+		connection, err := net.Dial("tcp", server.Address())
+		if err == nil {
+			connection.Close()
+		}
+		return err != nil
+	})
+	close(answer)
+	if body := <-got; body != "late" {
+		t.Errorf("The client got %q", body)
+	}
+	if err := <-stopped; err != nil {
+		t.Errorf("The server ended with %v", err)
+	}
+}
+
+func TestAStopDoesNotWaitForEver(t *testing.T) {
+	hang := make(chan struct{})
+	defer close(hang)
+	asked := make(chan struct{})
+	server, stop := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		close(asked)
+		<-hang
+	}), nil)
+	go func() { _, _ = fetch(t.Context(), "http://"+server.Address()+"/", nil) }()
+	<-asked
+	start := time.Now()
+	if err := stop(); err != nil {
+		t.Errorf("The server ended with %v", err)
+	}
+	if took := time.Since(start); took > 10*shutdownTimeout {
+		t.Errorf("It took %v", took)
+	}
+}
+
+func TestAServerThatLosesItsAddressSaysSo(t *testing.T) {
+	server, err := Listen("127.0.0.1:0", secret, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Close()
+	if err := server.Serve(t.Context()); err == nil || !strings.Contains(err.Error(), server.Address()) {
+		t.Errorf("Got %v, want an error that names the address", err)
+	}
+}
+
+func TestWhatAnybodyCanCauseIsNotLoggedByDefault(t *testing.T) {
+	var output bytes.Buffer
+	logger := errorLog{textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&output)))}
+	for _, message := range []string{"http: TLS handshake error from 10.0.0.1:1: EOF\n", "http: panic serving 10.0.0.1:1: oops\n"} {
+		if _, err := logger.Write([]byte(message)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	klog.Flush()
+	if text := output.String(); strings.Contains(text, "handshake") || !strings.Contains(text, "oops") {
+		t.Errorf("Logged: %s", text)
+	}
+}
+
+// waitFor polls a condition that nothing announces.
+func waitFor(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	timeout := time.After(30 * time.Second)
+	for !condition() {
+		select {
+		case <-ticker.C:
+		case <-timeout:
+			t.Fatalf("Waited for %s", what)
+		}
+	}
+}

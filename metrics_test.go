@@ -1,0 +1,214 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/component-base/metrics"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// scraped returns the lines of a scrape that are values.
+func scraped(t *testing.T, registry metrics.KubeRegistry) []string {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	metricsHandler(registry).ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
+	if answer.Code != http.StatusOK {
+		t.Fatalf("The scrape was answered with %d: %s", answer.Code, answer.Body)
+	}
+	return slices.DeleteFunc(strings.Split(strings.TrimSpace(answer.Body.String()), "\n"), func(line string) bool {
+		return strings.HasPrefix(line, "#")
+	})
+}
+
+// ours keeps the lines of our own metrics.
+func ours(lines []string) []string {
+	return slices.DeleteFunc(lines, func(line string) bool {
+		return !strings.HasPrefix(line, metricsSubsystem+"_") || strings.Contains(line, "_bucket{")
+	})
+}
+
+// expectMetrics checks that a scrape has these lines.
+func (f *fixture) expectMetrics(t *testing.T, what string, want ...string) {
+	t.Helper()
+	lines := scraped(t, f.registry)
+	for _, line := range want {
+		if !slices.Contains(lines, line) {
+			t.Errorf("The metrics do not tell the %s as wanted:\n%s\nbut\n%s", what, line, strings.Join(ours(lines), "\n"))
+		}
+	}
+}
+
+func TestMetricsTellWhatAControllerDid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a"), foo("b", withDeploymentName("taken")), deployment("c", named("taken")))
+		f.expectMetrics(t, "writes before the first", `sample_controller_writes_total{resource="deployments",verb="create"} 0`)
+		defer f.start(2)()
+		advance(time.Second)
+		f.expectMetrics(t, "writes",
+			`sample_controller_writes_total{resource="deployments",verb="create"} 1`,
+			`sample_controller_writes_total{resource="deployments",verb="update"} 0`,
+			`sample_controller_writes_total{resource="deployments",verb="delete"} 0`,
+			`sample_controller_writes_total{resource="foos/status",verb="update"} 2`)
+
+		a := f.cachedFoo(t, "a").DeepCopy()
+		a.Spec.DeploymentName = "renamed"
+		f.updateFoo(t, a)
+		advance(time.Second)
+		f.expectMetrics(t, "writes of a rename",
+			`sample_controller_writes_total{resource="deployments",verb="create"} 2`,
+			`sample_controller_writes_total{resource="deployments",verb="delete"} 1`)
+	})
+}
+
+func TestRefusedWritesAreNotCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a"))
+		f.refuse("create", "deployments", apierrors.NewForbidden(deploymentsResource.GroupResource(), "web", errors.New("no")))
+		f.refuse("update", "foos", errors.New("no"))
+		defer f.start(1)()
+		advance(0)
+		f.expectMetrics(t, "refused writes",
+			`sample_controller_writes_total{resource="deployments",verb="create"} 0`,
+			`sample_controller_writes_total{resource="foos/status",verb="update"} 0`,
+			`sample_controller_sync_duration_seconds_count{result="error"} 1`,
+			`sample_controller_sync_duration_seconds_count{result="success"} 0`)
+	})
+}
+
+func TestTheTimeOfASyncIsMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a"))
+		f.kubeClient.PrependReactor("create", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
+			<-time.After(3 * time.Second)
+			return false, nil, nil
+		})
+		defer f.start(1)()
+		advance(4 * time.Second)
+		f.expectMetrics(t, "duration", `sample_controller_sync_duration_seconds_sum{result="success"} 3`)
+	})
+}
+
+func TestSyncResult(t *testing.T) {
+	conflict := apierrors.NewConflict(deploymentsResource.GroupResource(), "web", errors.New("changed"))
+	for want, errs := range map[string][]error{
+		syncSuccess: {nil},
+		syncRetry:   {errCacheBehind, conflict, fmt.Errorf("updating: %w", conflict), context.Canceled},
+		syncError:   {errors.New("refused"), context.DeadlineExceeded, apierrors.NewInternalError(errors.New("etcd"))},
+		syncPanic:   {fmt.Errorf("%w: nil map", errPanic)},
+	} {
+		for _, err := range errs {
+			if got := syncResult(err); got != want {
+				t.Errorf("A sync that ends with %v is a %s, want %s", err, got, want)
+			}
+		}
+	}
+}
+
+func TestFoosAreCountedByReady(t *testing.T) {
+	withReady := func(status metav1.ConditionStatus) func(*samplev1alpha1.Foo) {
+		return func(foo *samplev1alpha1.Foo) {
+			foo.Status.Conditions = []metav1.Condition{{Type: "Other", Status: "True"}, {Type: samplev1alpha1.ConditionReady, Status: status}}
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("new"), foo("a", withReady("True")), foo("b", withReady("True")),
+			foo("c", withReady("False")), foo("d", withReady("Unknown")), foo("e", withReady("made up")))
+		filled := false
+		f.registry.CustomMustRegister(newFooCollector(f.foos, func() bool { return filled }))
+		if lines := strings.Join(scraped(t, f.registry), "\n"); strings.Contains(lines, "sample_controller_foos") {
+			t.Errorf("A cache that is being filled is counted: %s", lines)
+		}
+		filled = true
+		f.expectMetrics(t, "Foos",
+			`sample_controller_foos{ready="True"} 2`,
+			`sample_controller_foos{ready="False"} 1`,
+			`sample_controller_foos{ready="Unknown"} 3`)
+	})
+}
+
+// However many Foos there are, the series are these.
+func TestSeriesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("very-own-name", withDeploymentName("its-deployment")), foo("other"))
+		f.registry.CustomMustRegister(newFooCollector(f.foos, func() bool { return true }))
+		defer f.start(2)()
+		advance(time.Second)
+		series := map[string]bool{}
+		for _, line := range scraped(t, f.registry) {
+			for _, name := range []string{"very-own-name", "its-deployment", `"` + namespace + `"`} {
+				if strings.Contains(line, name) {
+					t.Errorf("A series carries the name of an object: %s", line)
+				}
+			}
+			name, _, _ := strings.Cut(line, " ")
+			if strings.HasPrefix(name, metricsSubsystem) && !strings.Contains(name, "_bucket{") {
+				series[name] = true
+			}
+		}
+		want := map[string]bool{
+			`sample_controller_foos{ready="False"}`:                                true,
+			`sample_controller_foos{ready="True"}`:                                 true,
+			`sample_controller_foos{ready="Unknown"}`:                              true,
+			`sample_controller_stale_syncs_total`:                                  true,
+			`sample_controller_sync_panics_total`:                                  true,
+			`sample_controller_sync_duration_seconds_count{result="error"}`:        true,
+			`sample_controller_sync_duration_seconds_count{result="panic"}`:        true,
+			`sample_controller_sync_duration_seconds_count{result="retry"}`:        true,
+			`sample_controller_sync_duration_seconds_count{result="success"}`:      true,
+			`sample_controller_sync_duration_seconds_sum{result="error"}`:          true,
+			`sample_controller_sync_duration_seconds_sum{result="panic"}`:          true,
+			`sample_controller_sync_duration_seconds_sum{result="retry"}`:          true,
+			`sample_controller_sync_duration_seconds_sum{result="success"}`:        true,
+			`sample_controller_writes_total{resource="deployments",verb="create"}`: true,
+			`sample_controller_writes_total{resource="deployments",verb="delete"}`: true,
+			`sample_controller_writes_total{resource="deployments",verb="update"}`: true,
+			`sample_controller_writes_total{resource="foos/status",verb="update"}`: true,
+		}
+		expectEqual(t, "the set of our series", want, series)
+	})
+}
+
+func TestMetricsAreNamedAsPrometheusWants(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a"))
+		f.registry.CustomMustRegister(newFooCollector(f.foos, func() bool { return true }))
+		families, err := f.registry.Gather()
+		must(t, err)
+		problems, err := promlint.NewWithMetricFamilies(families).Lint()
+		must(t, err)
+		for _, problem := range problems {
+			t.Errorf("%s: %s", problem.Metric, problem.Text)
+		}
+	})
+}
