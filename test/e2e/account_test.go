@@ -127,6 +127,7 @@ func installAccount(ctx context.Context, kubeconfig, namespace string, objects [
 	if a.config, err = clientcmd.BuildConfigFromFlags("", a.kubeconfig); err != nil {
 		return nil, err
 	}
+	a.config.QPS = -1
 	if err := awaitRights(ctx, admin, a.user(), objects); err != nil {
 		return nil, err
 	}

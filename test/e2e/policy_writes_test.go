@@ -1,0 +1,176 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// write is one that somebody with the controller's token may try.
+type write struct {
+	what   string
+	change func(*appsv1.Deployment)
+	// refusal is part of the policy's message; empty where the write is taken.
+	refusal string
+}
+
+// Parts of the policy's messages.
+const (
+	onlyForAFoo    = "only with a Foo as its controller and only owner"
+	onlyAFoos      = "only a Deployment that a Foo controls"
+	onlyTenPods    = "replicas only to 1 to 10"
+	onlyPlain      = "only without labels, annotations, finalizers and settings of its own"
+	onlyItsLabels  = "only with the labels app=nginx and controller="
+	onlyPlainPods  = "only with plain Pods"
+	onlyOne        = "only with the one container nginx"
+	onlyNginx      = "only with the image nginx:latest in the container nginx"
+	onlyItsImage   = "may not set anything in the container nginx but its image"
+	keepMetadata   = "may not change a Deployment's labels, annotations and finalizers"
+	keepSettings   = "may not change a Deployment's settings but replicas and template"
+	keepPodLabels  = "may change only the labels app and controller"
+	keepPods       = "may not change a Deployment's Pods but for the container nginx"
+	keepContainers = "may not change a Deployment's containers but nginx"
+)
+
+// podOf and nginxOf are what a thief would like to write to.
+func podOf(d *appsv1.Deployment) *corev1.PodSpec { return &d.Spec.Template.Spec }
+
+func nginxOf(d *appsv1.Deployment) *corev1.Container {
+	for i := range podOf(d).Containers {
+		if c := &podOf(d).Containers[i]; c.Name == "nginx" {
+			return c
+		}
+	}
+	return &corev1.Container{}
+}
+
+// labelPods sets a label of the Pods, and has the selector ask for it.
+func labelPods(d *appsv1.Deployment, key, value string) {
+	d.Spec.Template.Labels[key] = value
+	d.Spec.Selector.MatchLabels = d.Spec.Template.Labels
+}
+
+// addVolume gives nginx a volume from outside the container.
+func addVolume(d *appsv1.Deployment) {
+	podOf(d).Volumes = append(podOf(d).Volumes, corev1.Volume{Name: "loot", VolumeSource: corev1.VolumeSource{
+		Secret: &corev1.SecretVolumeSource{SecretName: "loot"},
+	}})
+	nginxOf(d).VolumeMounts = []corev1.VolumeMount{{Name: "loot", MountPath: "/loot"}}
+}
+
+var shell = []string{"sh", "-c", "true"}
+
+func execProbe() *corev1.Probe {
+	return &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: shell}}}
+}
+
+// anotherContainer runs the same image under another name.
+func anotherContainer() corev1.Container {
+	return corev1.Container{Name: "another", Image: "nginx:latest"}
+}
+
+// containerWrites turn the container nginx into something else. They are no
+// more allowed in a new Deployment than in one that is there.
+var containerWrites = []write{
+	{"another image", func(d *appsv1.Deployment) { nginxOf(d).Image = "busybox:latest" }, onlyNginx},
+	{"another tag", func(d *appsv1.Deployment) { nginxOf(d).Image = "nginx:1" }, onlyNginx},
+	{"an image of that name from elsewhere", func(d *appsv1.Deployment) { nginxOf(d).Image = "evil.example.com/nginx:latest" }, onlyNginx},
+	{"a command", func(d *appsv1.Deployment) { nginxOf(d).Command = shell }, onlyItsImage},
+	{"arguments", func(d *appsv1.Deployment) { nginxOf(d).Args = shell }, onlyItsImage},
+	{"a command at the start", func(d *appsv1.Deployment) {
+		nginxOf(d).Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: shell}}}
+	}, onlyItsImage},
+	{"a command as a probe", func(d *appsv1.Deployment) { nginxOf(d).LivenessProbe = execProbe() }, onlyItsImage},
+	{"a variable", func(d *appsv1.Deployment) { nginxOf(d).Env = []corev1.EnvVar{{Name: "LD_PRELOAD", Value: "/x"}} }, onlyItsImage},
+	{"a Secret as variables", func(d *appsv1.Deployment) {
+		nginxOf(d).EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "loot"}}}}
+	}, onlyItsImage},
+	{"a port of the node", func(d *appsv1.Deployment) {
+		nginxOf(d).Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}}
+	}, onlyItsImage},
+	{"privileges", func(d *appsv1.Deployment) {
+		nginxOf(d).SecurityContext = &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_ADMIN"}}}
+	}, onlyItsImage},
+	{"a node's whole memory", func(d *appsv1.Deployment) {
+		nginxOf(d).Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Ti")}
+	}, onlyItsImage},
+	{"a terminal", func(d *appsv1.Deployment) { nginxOf(d).TTY = true }, onlyItsImage},
+}
+
+// podWrites do so with the Pod.
+var podWrites = []write{
+	{"a Secret", addVolume, ""},
+	{"a container before the others", func(d *appsv1.Deployment) { podOf(d).InitContainers = []corev1.Container{anotherContainer()} }, ""},
+	{"an account", func(d *appsv1.Deployment) { podOf(d).ServiceAccountName = "admin" }, ""},
+	{"a token", func(d *appsv1.Deployment) { podOf(d).AutomountServiceAccountToken = new(true) }, ""},
+	{"the node's network", func(d *appsv1.Deployment) { podOf(d).HostNetwork = true }, ""},
+	{"the node's processes", func(d *appsv1.Deployment) { podOf(d).HostPID = true }, ""},
+	{"a user", func(d *appsv1.Deployment) {
+		podOf(d).SecurityContext = &corev1.PodSecurityContext{RunAsUser: new(int64(0))}
+	}, ""},
+	{"a node", func(d *appsv1.Deployment) { podOf(d).NodeName = "node-1" }, ""},
+	{"a place on each node", func(d *appsv1.Deployment) {
+		podOf(d).Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	}, ""},
+	{"a priority", func(d *appsv1.Deployment) { podOf(d).PriorityClassName = "system-node-critical" }, ""},
+	{"another runtime", func(d *appsv1.Deployment) { podOf(d).RuntimeClassName = new("trusted") }, ""},
+	{"credentials for images", func(d *appsv1.Deployment) { podOf(d).ImagePullSecrets = []corev1.LocalObjectReference{{Name: "loot"}} }, ""},
+	{"names of hosts", func(d *appsv1.Deployment) {
+		podOf(d).HostAliases = []corev1.HostAlias{{IP: "127.0.0.1", Hostnames: []string{"x"}}}
+	}, ""},
+	{"Pods that never end", func(d *appsv1.Deployment) { podOf(d).TerminationGracePeriodSeconds = new(int64(86400)) }, ""},
+}
+
+// refusedWith is a copy of writes that are refused with one message.
+func refusedWith(writes []write, refusal string) []write {
+	var all []write
+	for _, w := range writes {
+		if w.refusal == "" {
+			w.refusal = refusal
+		}
+		all = append(all, w)
+	}
+	return all
+}
+
+func setOwners(owners ...metav1.OwnerReference) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) { d.OwnerReferences = owners }
+}
+
+// owner returns the reference to a Foo that the controller would write, changed.
+func owner(change func(*metav1.OwnerReference)) metav1.OwnerReference {
+	ref := foosDeployment().OwnerReferences[0]
+	change(&ref)
+	return ref
+}
+
+// isJudged checks what the API server said to a write.
+func isJudged(t *testing.T, err error, refusal string) {
+	t.Helper()
+	switch {
+	case refusal == "" && err != nil:
+		t.Errorf("It is refused: %v", err)
+	case refusal != "" && (!isDeniedByPolicy(err) || !strings.Contains(err.Error(), refusal)):
+		t.Errorf("The server says %v\nwant the policy to refuse it with %q", err, refusal)
+	}
+}
