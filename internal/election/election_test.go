@@ -32,9 +32,12 @@ func TestOneLeadsAndTheOtherStandsBy(t *testing.T) {
 		a := compete(t, s, "a", 0)
 		a.leadsBetween(t, 0, time.Second)
 		b := compete(t, s, "b", 0)
-		advance(10 * time.Minute)
+		advance(2 * time.Minute)
 		if b.leading.Load() || a.drained.Load() || s.holder(t) != "a" {
-			t.Errorf("after 10 minutes b leads: %v, a has stopped: %v, and %q has the Lease", b.leading.Load(), a.drained.Load(), s.holder(t))
+			t.Errorf("after 2 minutes b leads: %v, a has stopped: %v, and %q has the Lease", b.leading.Load(), a.drained.Load(), s.holder(t))
+		}
+		if open := s.watches.Load(); open != 1 {
+			t.Errorf("%d watches are open, want the standby's alone", open)
 		}
 	})
 }
@@ -215,13 +218,13 @@ func TestAStandbyWaitsForAnAPIServerThatIsDown(t *testing.T) {
 		s := newServer()
 		s.down.Store(true)
 		a := compete(t, s, "a", 0)
-		advance(10 * time.Minute)
+		advance(2 * time.Minute)
 		s.down.Store(false)
 		a.leadsBetween(t, 0, 5*time.Second)
 	})
 }
 
-// In 10 minutes there are 300 retry periods.
+// In 2 minutes there are 60 retry periods.
 func TestCallsAreAsRareAsTheRetryPeriodSays(t *testing.T) {
 	for name, blind := range map[string]bool{"with a watch": false, "without": true} {
 		t.Run(name, func(t *testing.T) {
@@ -233,9 +236,9 @@ func TestCallsAreAsRareAsTheRetryPeriodSays(t *testing.T) {
 				compete(t, s, "b", 0)
 				s.gets.Store(0)
 				s.updates.Store(0)
-				advance(10 * time.Minute)
-				if gets, updates := s.gets.Load(), s.updates.Load(); updates > 300 || updates < 260 || gets > 600 {
-					t.Errorf("in 10 minutes the leader wrote %d times, and there were %d reads", updates, gets)
+				advance(2 * time.Minute)
+				if gets, updates := s.gets.Load(), s.updates.Load(); updates > 60 || updates < 52 || gets > 120 {
+					t.Errorf("in 2 minutes the leader wrote %d times, and there were %d reads", updates, gets)
 				}
 			})
 		})

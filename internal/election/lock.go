@@ -159,7 +159,7 @@ func (l *pacedLock) isTime() bool {
 // stopped, and not much if another was quicker.
 func (l *pacedLock) say(ctx context.Context, doing string, err error) {
 	switch {
-	case err == nil, context.Cause(ctx) == context.Canceled:
+	case err == nil, errors.Is(context.Cause(ctx), context.Canceled):
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		l.logger.V(2).Info("Another replica was quicker", "lease", l.Describe(), "err", err)
 	default:

@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -50,7 +51,9 @@ type server struct {
 	blind atomic.Bool
 	// gets and updates count the calls.
 	gets, updates atomic.Int64
-	version       atomic.Int64
+	// watches counts those that are open.
+	watches atomic.Int64
+	version atomic.Int64
 }
 
 func newServer() *server {
@@ -62,9 +65,21 @@ func newServer() *server {
 		if s.blind.Load() {
 			return true, nil, errors.New("no watches here")
 		}
-		return false, nil, nil
+		opened, err := s.Tracker().Watch(leases, "ns")
+		s.watches.Add(1)
+		return true, &countedWatch{Interface: opened, closed: sync.OnceFunc(func() { s.watches.Add(-1) })}, err
 	})
 	return s
+}
+
+type countedWatch struct {
+	watch.Interface
+	closed func()
+}
+
+func (w *countedWatch) Stop() {
+	w.closed()
+	w.Interface.Stop()
 }
 
 func (s *server) react(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -206,6 +221,7 @@ func (c *candidate) ends(t *testing.T, latest time.Duration) error {
 	t.Helper()
 	select {
 	case <-c.ended:
+		synctest.Wait() // so has all that follows from it
 		return c.err
 	case <-time.After(latest):
 		t.Fatalf("%s has not ended after %v", c.name, latest)

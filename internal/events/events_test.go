@@ -35,6 +35,7 @@ import (
 // sink is an API server that takes its time for each Event.
 type sink struct {
 	takes time.Duration
+	stuck chan struct{} // if not nil, nothing is written before it is closed
 	err   error
 
 	mu       sync.Mutex
@@ -43,6 +44,9 @@ type sink struct {
 
 func (s *sink) Create(event *corev1.Event) (*corev1.Event, error) {
 	time.Sleep(s.takes) //nolint:forbidigo // in a bubble this sets the clock forward
+	if s.stuck != nil {
+		<-s.stuck
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err == nil {
@@ -104,7 +108,8 @@ func TestFlushOfNothingIsImmediateAndWritesNothing(t *testing.T) {
 // Recording must not wait for the API server: it happens in a sync.
 func TestRecordingDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		recorder, flush := start(t, &sink{takes: time.Hour})
+		s := &sink{stuck: make(chan struct{})}
+		recorder, flush := start(t, s)
 		began := time.Now()
 		for i := range 2000 { // more than are kept
 			recorder.Event(pod(fmt.Sprint(i)), corev1.EventTypeNormal, "Done", "")
@@ -113,7 +118,7 @@ func TestRecordingDoesNotWait(t *testing.T) {
 			t.Errorf("recording took %v", took)
 		}
 		flush(time.Second)
-		time.Sleep(time.Hour) //nolint:forbidigo // the bubble ends only when the sink has
+		close(s.stuck)
 	})
 }
 
