@@ -65,7 +65,7 @@ fmt: bin/golangci-lint ## Format the hand-written Go code
 ##@ Check
 
 .PHONY: test
-test: fmt-check tidy-check shellcheck verify-codegen test-unit build vet lint test-codegen test-image test-devcluster test-e2e ## Check everything
+test: fmt-check tidy-check shellcheck monitoring verify-codegen test-unit build vet lint test-codegen test-image test-devcluster test-e2e ## Check everything
 	@echo "All checks passed"
 
 .PHONY: fmt-check
@@ -79,6 +79,10 @@ tidy-check: ## Check that each go.mod is tidy
 .PHONY: shellcheck
 shellcheck: ## Check the shell scripts, where shellcheck is installed
 	$(check) shellcheck
+
+.PHONY: monitoring
+monitoring: ## Test the alert rules and the dashboard, where promtool is installed
+	$(check) monitoring
 
 .PHONY: verify-codegen
 verify-codegen: ## Check that the generated code is what pkg/apis makes

@@ -139,6 +139,14 @@ check_image() {
   (cd hack/tools/image && go_test -count=1 ./test)
 }
 
+# The alerts fire when they should. The unit tests have this, too; here it is said when it can't be done.
+check_monitoring() {
+  if [[ ! -x bin/promtool ]] && ! command -v promtool >/dev/null; then
+    echo "promtool is not installed (Debian has it in the package prometheus): rules and expressions are not tested"
+  fi
+  go_test -count=1 ./artifacts/monitoring
+}
+
 # devcluster's own tests, which start and kill clusters.
 check_devcluster() {
   (cd devcluster && DEVCLUSTER_BIN=${root}/bin/devcluster go_test -count=1 -timeout=15m ./test)

@@ -1,0 +1,262 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package monitoring has no code: it tests the alert rules, the dashboard and
+// the manifests in this folder. That the metrics they ask for exist is tested
+// on a real scrape, in test/e2e.
+package monitoring
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// ruleFile is a file of Prometheus' rules.
+type ruleFile struct {
+	Groups []struct {
+		Name  string `json:"name"`
+		Rules []struct {
+			Alert       string            `json:"alert"`
+			Expr        string            `json:"expr"`
+			For         string            `json:"for"`
+			Labels      map[string]string `json:"labels"`
+			Annotations map[string]string `json:"annotations"`
+		} `json:"rules"`
+	} `json:"groups"`
+}
+
+func parse[T any](t *testing.T, file string) T {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var value T
+	if err := yaml.Unmarshal(content, &value); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	return value
+}
+
+func TestThePrometheusRuleIsMadeFromTheRules(t *testing.T) {
+	type prometheusRule struct {
+		Spec any `json:"spec"`
+	}
+	want, err := json.Marshal(parse[any](t, "rules.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := json.Marshal(parse[prometheusRule](t, "prometheus-rule.yaml").Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != string(want) {
+		t.Error("prometheus-rule.yaml has other rules than rules.yaml: run hack/update-monitoring.sh")
+	}
+}
+
+// What each alert needs, so that somebody who is woken up by it knows what to do.
+func TestAlertsSayWhatToDo(t *testing.T) {
+	severities := map[string]bool{"critical": true, "warning": true, "info": true}
+	manual, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
+	if err != nil {
+		t.Logf("What alerts point to is not looked at: %v", err)
+	}
+	tests, err := os.ReadFile("rules.test.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, group := range parse[ruleFile](t, "rules.yaml").Groups {
+		for _, rule := range group.Rules {
+			if seen[rule.Alert] || !strings.HasPrefix(rule.Alert, "SampleController") {
+				t.Errorf("%q: there is another, or it does not say whose alert it is", rule.Alert)
+			}
+			seen[rule.Alert] = true
+			if !severities[rule.Labels["severity"]] {
+				t.Errorf("%s has severity %q", rule.Alert, rule.Labels["severity"])
+			}
+			for _, annotation := range []string{"summary", "description"} {
+				if text := rule.Annotations[annotation]; text == "" || !strings.HasSuffix(text, ".") || strings.Contains(text, "\n") {
+					t.Errorf("%s: the %s is no sentence: %q", rule.Alert, annotation, text)
+				}
+			}
+			anchor := "alert-" + strings.ToLower(rule.Alert)
+			if want := "docs/operations.md#" + anchor; rule.Annotations["runbook"] != want {
+				t.Errorf("%s points to %q, want %q", rule.Alert, rule.Annotations["runbook"], want)
+			}
+			if heading := "Alert " + rule.Alert + "\n"; manual != nil && !strings.Contains(string(manual), heading) {
+				t.Errorf("docs/operations.md has no heading %q", heading)
+			}
+			// Once where it does not fire, once where it does.
+			if strings.Count(string(tests), "alertname: "+rule.Alert+"\n") < 2 {
+				t.Errorf("%s: rules.test.yaml does not have it fire and not fire", rule.Alert)
+			}
+		}
+	}
+}
+
+// promtool returns the path of Prometheus' own checker.
+func promtool(t *testing.T) string {
+	t.Helper()
+	own, err := filepath.Abs(filepath.Join("..", "..", "bin", "promtool"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, candidate := range []string{own, "promtool"} {
+		if path, err := exec.LookPath(candidate); err == nil {
+			return path
+		}
+	}
+	t.Skip("promtool is not installed")
+	return ""
+}
+
+func TestAlertsFireWhenTheyShould(t *testing.T) {
+	tool := promtool(t)
+	for _, arguments := range [][]string{{"check", "rules", "rules.yaml"}, {"test", "rules", "rules.test.yaml"}} {
+		if output, err := exec.CommandContext(t.Context(), tool, arguments...).CombinedOutput(); err != nil {
+			t.Errorf("promtool %v: %v\n%s", arguments, err, output)
+		}
+	}
+}
+
+// dashboard is what of Grafana's format is looked at.
+type dashboard struct {
+	UID        string `json:"uid"`
+	Title      string `json:"title"`
+	Templating struct {
+		List []struct {
+			Name string `json:"name"`
+			Type string `json:"type"`
+		} `json:"list"`
+	} `json:"templating"`
+	Panels []panel `json:"panels"`
+}
+
+type panel struct {
+	ID         int        `json:"id"`
+	Type       string     `json:"type"`
+	Title      string     `json:"title"`
+	Position   position   `json:"gridPos"`
+	Datasource datasource `json:"datasource"`
+	Targets    []struct {
+		RefID      string     `json:"refId"`
+		Expr       string     `json:"expr"`
+		Datasource datasource `json:"datasource"`
+	} `json:"targets"`
+}
+
+type datasource struct {
+	UID string `json:"uid"`
+}
+
+// position is in columns, of which there are 24, and rows.
+type position struct {
+	H, W, X, Y int
+}
+
+func (p position) overlaps(other position) bool {
+	return p.X < other.X+other.W && other.X < p.X+p.W && p.Y < other.Y+other.H && other.Y < p.Y+p.H
+}
+
+func readDashboard(t *testing.T) dashboard {
+	t.Helper()
+	content, err := os.ReadFile("dashboard.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d dashboard
+	if err := json.Unmarshal(content, &d); err != nil {
+		t.Fatalf("dashboard.json: %v", err)
+	}
+	return d
+}
+
+func TestTheDashboardCanBeShown(t *testing.T) {
+	d := readDashboard(t)
+	if d.UID == "" || d.Title == "" {
+		t.Error("It has no title or no uid")
+	}
+	variables := map[string]string{}
+	for _, variable := range d.Templating.List {
+		variables[variable.Name] = variable.Type
+	}
+	if variables["datasource"] != "datasource" {
+		t.Errorf("Nobody can choose the data source: the variables are %v", variables)
+	}
+	for i, p := range d.Panels {
+		if p.Position.W < 1 || p.Position.H < 1 || p.Position.X < 0 || p.Position.X+p.Position.W > 24 {
+			t.Errorf("%s is at %+v, and there are 24 columns", p.Title, p.Position)
+		}
+		for _, other := range d.Panels[:i] {
+			if p.ID == other.ID {
+				t.Errorf("%s and %s have the same id", p.Title, other.Title)
+			}
+			if p.Position.overlaps(other.Position) {
+				t.Errorf("%s and %s overlap", p.Title, other.Title)
+			}
+		}
+		if p.Type == "row" {
+			continue
+		}
+		if p.Datasource.UID != "${datasource}" || len(p.Targets) == 0 {
+			t.Errorf("%s shows nothing of the data source that was chosen", p.Title)
+		}
+		for _, target := range p.Targets {
+			if target.Datasource.UID != "${datasource}" || target.Expr == "" || target.RefID == "" {
+				t.Errorf("%s: %+v asks nothing of the data source that was chosen", p.Title, target)
+			}
+		}
+	}
+}
+
+// variable matches what Grafana fills in.
+var variable = regexp.MustCompile(`\$\w+`)
+
+// Each expression is made a rule, which promtool parses.
+func TestTheDashboardsExpressionsAreValid(t *testing.T) {
+	tool := promtool(t)
+	type rule struct {
+		Record string `json:"record"`
+		Expr   string `json:"expr"`
+	}
+	var rules []rule
+	for _, p := range readDashboard(t).Panels {
+		for _, target := range p.Targets {
+			expr := strings.ReplaceAll(target.Expr, "$__rate_interval", "5m")
+			rules = append(rules, rule{Record: "dashboard:" + target.RefID, Expr: variable.ReplaceAllString(expr, "x")})
+		}
+	}
+	content, err := yaml.Marshal(map[string]any{"groups": []any{map[string]any{"name": "dashboard", "rules": rules}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if output, err := exec.CommandContext(t.Context(), tool, "check", "rules", "--lint=none", file).CombinedOutput(); err != nil {
+		t.Errorf("promtool: %v\n%s\n%s", err, output, content)
+	}
+}
