@@ -131,6 +131,9 @@ func (c *Config) newElector(ctx context.Context, lock resourcelock.Interface, le
 			OnStartedLeading: lead,
 			OnStoppedLeading: func() {},
 			OnNewLeader: func(identity string) {
+				if identity == "" {
+					return // given back, and free for a moment
+				}
 				logger.Info("The Lease has a new holder", "lease", lock.Describe(), "holder", identity, "self", identity == c.Identity)
 			},
 		},

@@ -56,7 +56,7 @@ func TestADeploymentMadeByUpstreamIsTakenOverWithoutAWrite(t *testing.T) {
 // is: upstream's controller can't be held to one, and must not meddle.
 func (ns *namespace) onlyKubeconfig(t *testing.T) string {
 	t.Helper()
-	proxy := proxyToAPIServer(t)
+	proxy := proxyToAPIServer(t, cluster.account)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, resource := range []string{"deployments", "foos"} {
 			if group, found := strings.CutSuffix(r.URL.Path, "/"+resource); found && !strings.Contains(group, "/namespaces/") {

@@ -43,11 +43,17 @@ type gate struct {
 // newGate holds up the requests that stops picks.
 func newGate(t *testing.T, stops func(*http.Request) bool) *gate {
 	t.Helper()
+	return newGateFor(t, cluster.account, stops)
+}
+
+// newGateFor is newGate for another account than the run's.
+func newGateFor(t *testing.T, account *account, stops func(*http.Request) bool) *gate {
+	t.Helper()
 	arrived, opened := make(chan struct{}), make(chan struct{})
 	arrive := sync.OnceFunc(func() { close(arrived) })
 	g := &gate{arrived: arrived, open: sync.OnceFunc(func() { close(opened) })}
 
-	proxy := proxyToAPIServer(t)
+	proxy := proxyToAPIServer(t, account)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if stops(r) {
 			arrive()
@@ -64,10 +70,10 @@ func newGate(t *testing.T, stops func(*http.Request) bool) *gate {
 	return g
 }
 
-// proxyToAPIServer passes requests on, as the account of the controller.
-func proxyToAPIServer(t *testing.T) http.Handler {
+// proxyToAPIServer passes requests on, as an account of the controller.
+func proxyToAPIServer(t *testing.T, account *account) http.Handler {
 	t.Helper()
-	transport, err := rest.TransportFor(cluster.account.config)
+	transport, err := rest.TransportFor(account.config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,174 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// frozenFor is longer than a Lease lasts.
+const frozenFor = 20 * time.Second
+
+// frozenFoos are enough that the leader is at work when it is frozen.
+const frozenFoos = 30
+
+// A process that is stopped for a while goes on where it was, with full caches
+// and a queue, when another has long taken over.
+func TestALeaderThatWasFrozenDoesNoHarm(t *testing.T) {
+	t.Parallel()
+	r := newReplicas(t)
+	first := r.start(t)
+	first.awaitLog(t, working, 1)
+	second := r.start(t)
+	for i := range frozenFoos {
+		r.ns.createFoo(t, newFoo(frozenName(i), withReplicas(1)))
+	}
+	holder := r.holder(t)
+	first.signal(t, syscall.SIGSTOP)
+	thaw := time.NewTimer(frozenFor)
+	for i := range frozenFoos {
+		mergePatch(t, r.ns.foos(), frozenName(i), `{"spec":{"replicas":2}}`)
+	}
+	r.awaitOtherHolder(t, holder)
+	second.awaitLog(t, working, 1)
+	<-thaw.C
+	first.signal(t, syscall.SIGCONT)
+
+	if code := first.exitCode(t); code != exitFailure {
+		t.Errorf("The exit code of the one that was frozen is %d, want %d", code, exitFailure)
+	}
+	for i := range frozenFoos {
+		r.ns.awaitReplicas(t, frozenName(i), 2)
+		r.ns.awaitReady(t, frozenName(i))
+	}
+	r.ns.awaitSettled(t)
+	r.expectOneDeploymentEach(t, frozenFoos)
+	r.expectQuiet(t, second)
+}
+
+func frozenName(i int) string { return fmt.Sprintf("frozen-%d", i) }
+
+func (r *replicas) expectOneDeploymentEach(t *testing.T, foos int) {
+	t.Helper()
+	list, err := r.ns.deployments().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	owners := map[string]int{}
+	for i := range list.Items {
+		if ref := metav1.GetControllerOf(&list.Items[i]); ref != nil {
+			owners[string(ref.UID)]++
+		}
+	}
+	if len(list.Items) != foos || len(owners) != foos {
+		t.Errorf("There are %d Deployments of %d Foos, want %d of each", len(list.Items), len(owners), foos)
+	}
+}
+
+// expectQuiet checks that the leader stays, and writes nothing over some
+// resyncs.
+func (r *replicas) expectQuiet(t *testing.T, leader *process) {
+	t.Helper()
+	before, holder := r.ns.versions(t), r.holder(t)
+	const resynced = "Forcing resync"
+	leader.awaitLog(t, resynced, leader.log.count(resynced)+resyncs)
+	if after := r.ns.versions(t); !maps.Equal(before, after) {
+		t.Errorf("There were writes at rest: %v, before %v", after, before)
+	}
+	if now := r.holder(t); now != holder {
+		t.Errorf("The Lease went from %q to %q", holder, now)
+	}
+}
+
+// changes is how often the leader changes before what is left behind is counted.
+const changes = 100
+
+// A leader's process ends with its term. What lives through many changes is a
+// standby that never gets its turn: here one that may not write the Lease.
+func TestAHundredLeadersLeaveNothingBehind(t *testing.T) {
+	t.Parallel()
+	r := newReplicas(t)
+	leader := r.start(t, quick...)
+	leader.awaitLog(t, working, 1)
+	witness := r.startWith(t, r.readOnlyAccount(t).kubeconfig, quick...)
+	witness.awaitLog(t, newHolder, 1)
+
+	for range changes {
+		next := r.start(t, quick...)
+		leader.stop(t)
+		next.awaitLog(t, working, 1)
+		leader = next
+	}
+	r.ns.createFoo(t, newFoo("after", withReplicas(1)))
+	r.ns.awaitReady(t, "after")
+	witness.awaitLog(t, newHolder, changes/2) // it may have missed some
+
+	fresh := r.startWith(t, r.readOnlyAccount(t).kubeconfig, quick...)
+	fresh.awaitLog(t, newHolder, 1)
+	old, young := witness.goroutines(t), fresh.goroutines(t)
+	const aWatch = "watch.(*StreamWatcher).receive"
+	if watches := strings.Count(old, aWatch); watches != 3 {
+		t.Errorf("After %d leaders a standby has %d watches open, want those on Foos, Deployments and the Lease", changes, watches)
+	}
+	const each = "\ngoroutine "
+	// A connection that has been idle has a goroutine or two less.
+	if was, is := strings.Count(young, each), strings.Count(old, each); is > was+2 {
+		t.Errorf("After %d leaders a standby has %d goroutines, and a new one %d:\n%s", changes, is, was, old)
+	}
+}
+
+// readOnlyAccount makes an account that may see the Lease and not write it.
+func (r *replicas) readOnlyAccount(t *testing.T) *account {
+	t.Helper()
+	a := newNamespace(t).newAccount(t)
+	meta := metav1.ObjectMeta{Name: "lease-reader-of-" + a.namespace, Namespace: r.account.namespace}
+	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{shippedName}, Verbs: []string{"get", "watch"},
+	}}}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: meta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: a.namespace, Name: shippedName}},
+	}
+	if _, err := cluster.kube.RbacV1().Roles(meta.Namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cluster.kube.RbacV1().RoleBindings(meta.Namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// goroutines ends the program by SIGQUIT, and returns the stacks that it prints.
+func (p *process) goroutines(t *testing.T) string {
+	t.Helper()
+	p.signal(t, syscall.SIGQUIT)
+	p.exitCode(t)
+	_, stacks, found := strings.Cut(p.log.String(), "SIGQUIT: quit")
+	if !found {
+		t.Fatalf("%s has printed no stacks", p.command.Path)
+	}
+	return stacks
+}

@@ -1,0 +1,229 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/utils/ptr"
+)
+
+// What the controller prints on its way to the Lease and from it.
+const (
+	standingBy = "Standing by for the Lease"
+	newHolder  = "The Lease has a new holder"
+	working    = "Starting workers"
+)
+
+// replicas are controllers that compete for one Lease, over the Foos of a
+// namespace of their own.
+type replicas struct {
+	ns      *namespace
+	account *account
+}
+
+func newReplicas(t *testing.T) *replicas {
+	t.Helper()
+	ns := newNamespace(t)
+	return &replicas{ns: ns, account: ns.newAccount(t)}
+}
+
+// start runs one more, and waits until its caches are full.
+func (r *replicas) start(t *testing.T, flags ...string) *process {
+	t.Helper()
+	return r.startWith(t, r.account.kubeconfig, flags...)
+}
+
+func (r *replicas) startWith(t *testing.T, kubeconfig string, flags ...string) *process {
+	t.Helper()
+	p := startController(t, append([]string{"-kubeconfig=" + kubeconfig, "-namespace=" + r.ns.name,
+		"-leader-elect", "-leader-elect-resource-namespace=" + r.account.namespace, "-resync=1s", "-v=4"}, flags...)...)
+	p.awaitLog(t, standingBy, 1)
+	return p
+}
+
+func (r *replicas) leases() typedcoordinationv1.LeaseInterface {
+	return cluster.kube.CoordinationV1().Leases(r.account.namespace)
+}
+
+func (r *replicas) holder(t *testing.T) string {
+	t.Helper()
+	lease, err := r.leases().Get(t.Context(), shippedName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ptr.Deref(lease.Spec.HolderIdentity, "")
+}
+
+// awaitOtherHolder waits until the Lease is held by another than the one named.
+func (r *replicas) awaitOtherHolder(t *testing.T, before string) {
+	t.Helper()
+	awaitOne(t, "another has the Lease", r.leases(), shippedName, func(lease *coordinationv1.Lease) error {
+		if now := ptr.Deref(lease.Spec.HolderIdentity, ""); now == "" || now == before {
+			return fmt.Errorf("%q has it", now)
+		}
+		return nil
+	})
+}
+
+// seize writes another's name into the Lease.
+func (r *replicas) seize(t *testing.T) {
+	t.Helper()
+	_, err := r.leases().Patch(t.Context(), shippedName, types.MergePatchType, []byte(`{"spec":{"holderIdentity":"another"}}`), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Each of these is twice seen: by a Foo that the other has to look after, and
+// by a clock.
+func TestAStandbyTakesOver(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		end    syscall.Signal
+		within time.Duration
+		code   int
+	}{
+		"from a leader that is killed":  {syscall.SIGKILL, 17 * time.Second, -1},
+		"from a leader that is stopped": {syscall.SIGTERM, 2 * time.Second, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newReplicas(t)
+			leader := r.start(t)
+			leader.awaitLog(t, working, 1)
+			r.ns.createReadyFoo(t, newFoo("before", withReplicas(1)))
+			standby := r.start(t)
+
+			began := time.Now()
+			leader.signal(t, row.end)
+			r.ns.createFoo(t, newFoo("after", withReplicas(1)))
+			r.ns.awaitReplicas(t, "after", 1)
+			if took := time.Since(began); took > row.within {
+				t.Errorf("It took %v, want at most %v", took, row.within)
+			}
+			standby.awaitLog(t, working, 1)
+			if code := leader.exitCode(t); code != row.code {
+				t.Errorf("The leader's exit code is %d, want %d", code, row.code)
+			}
+		})
+	}
+}
+
+// The Lease belongs to whoever writes: it is kept, and renewed, until the last
+// write has been made.
+func TestTheLeaseIsKeptWhileAWriteIsUnderWay(t *testing.T) {
+	t.Parallel()
+	r := newReplicas(t)
+	gate := newGateFor(t, r.account, isCreateOfDeployment)
+	leader := r.startWith(t, gate.kubeconfig, quick...)
+	r.ns.createFoo(t, newFoo("slow"))
+	receive(t, gate.arrived)
+	standby := r.start(t, quick...)
+
+	held := r.holder(t)
+	leader.signal(t, syscall.SIGTERM)
+	leader.awaitLog(t, stopping, 1)
+	renewed := r.renewals(t, 5) // longer than the Lease lasts
+	if renewed != held || standby.log.count(working) != 0 {
+		t.Fatalf("While its leader %q still writes, the Lease is held by %q, and the standby works: %v", held, renewed, standby.log.count(working) != 0)
+	}
+	gate.open()
+	if code := leader.exitCode(t); code != 0 {
+		t.Errorf("The leader's exit code is %d, want 0", code)
+	}
+	standby.awaitLog(t, working, 1)
+	r.ns.awaitReady(t, "slow")
+}
+
+// renewals waits until the Lease has been renewed a number of times, and
+// returns who has it then.
+func (r *replicas) renewals(t *testing.T, times int) string {
+	t.Helper()
+	var last metav1.MicroTime
+	seen := 0
+	lease := awaitOne(t, fmt.Sprintf("the Lease is renewed %d times", times), r.leases(), shippedName, func(lease *coordinationv1.Lease) error {
+		if renewed := ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}); !renewed.Equal(&last) {
+			last = renewed
+			seen++
+		}
+		if seen <= times {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	return ptr.Deref(lease.Spec.HolderIdentity, "")
+}
+
+// quick are flags for an election that takes seconds.
+var quick = []string{"-leader-elect-lease-duration=3s", "-leader-elect-renew-deadline=2s", "-leader-elect-retry-period=1s"}
+
+func isCreateOfDeployment(r *http.Request) bool {
+	return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/deployments")
+}
+
+func TestALeaderThatLosesTheLeaseEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	r := newReplicas(t)
+	gate := newGateFor(t, r.account, isCreateOfDeployment)
+	leader := r.startWith(t, gate.kubeconfig)
+	r.ns.createFoo(t, newFoo("slow"))
+	receive(t, gate.arrived)
+
+	began := time.Now()
+	r.seize(t)
+	if code := leader.exitCode(t); code != exitFailure {
+		t.Errorf("The exit code is %d, want %d", code, exitFailure)
+	}
+	// Two seconds until it looks; the twenty of an orderly stop are not granted.
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("It went on for %v with a write under way", took)
+	}
+	if leader.log.count("lost the Lease") != 1 {
+		t.Error("It does not say that it lost the Lease")
+	}
+	if holder := r.holder(t); holder != "another" {
+		t.Errorf("The Lease is held by %q: it was given back by one who no longer had it", holder)
+	}
+}
+
+func TestALeaderMakesADeletedLeaseAgain(t *testing.T) {
+	t.Parallel()
+	r := newReplicas(t)
+	leader := r.start(t)
+	leader.awaitLog(t, working, 1)
+	holder := r.holder(t)
+	if err := r.leases().Delete(t.Context(), shippedName, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if now := r.renewals(t, 1); now != holder {
+		t.Errorf("The Lease is held by %q, was by %q", now, holder)
+	}
+	if leader.log.count(working) != 1 {
+		t.Error("The leader began anew")
+	}
+}
