@@ -55,32 +55,44 @@ func (o *servingOptions) start(ctx context.Context, health, metrics http.Handler
 		cancel()
 		wg.Wait()
 	}
-	defer func() {
-		if err != nil {
-			stop()
-		}
-	}()
-	if o.healthAddress != "" {
-		server, err := serving.Listen(o.healthAddress, health, nil)
-		if err != nil {
-			return nil, fmt.Errorf("-health-probe-bind-address=%s: %w", o.healthAddress, err)
-		}
-		wg.Go(func() { serve(ctx, "health", server) })
+	err = o.startHealth(ctx, &wg, health)
+	if err == nil {
+		err = o.startMetrics(ctx, &wg, metrics, reviews)
 	}
-	if o.metricsAddress != "" {
-		certificate, err := o.certificate()
-		if err != nil {
-			return nil, err
-		}
-		handler := serving.MetricsHandler(serving.NewGate(reviews), metrics, o.profiling)
-		server, err := serving.Listen(o.metricsAddress, handler, certificate.Config())
-		if err != nil {
-			return nil, fmt.Errorf("-metrics-bind-address=%s: %w", o.metricsAddress, err)
-		}
-		wg.Go(func() { certificate.Watch(ctx) })
-		wg.Go(func() { serve(ctx, "metrics", server) })
+	if err != nil {
+		stop()
 	}
-	return stop, nil
+	return stop, err
+}
+
+func (o *servingOptions) startHealth(ctx context.Context, wg *sync.WaitGroup, health http.Handler) error {
+	if o.healthAddress == "" {
+		return nil
+	}
+	server, err := serving.Listen(o.healthAddress, health, nil)
+	if err != nil {
+		return fmt.Errorf("-health-probe-bind-address=%s: %w", o.healthAddress, err)
+	}
+	wg.Go(func() { serve(ctx, "health", server) })
+	return nil
+}
+
+func (o *servingOptions) startMetrics(ctx context.Context, wg *sync.WaitGroup, metrics http.Handler, reviews kubernetes.Interface) error {
+	if o.metricsAddress == "" {
+		return nil
+	}
+	certificate, err := o.certificate()
+	if err != nil {
+		return err
+	}
+	handler := serving.MetricsHandler(serving.NewGate(reviews), metrics, o.profiling)
+	server, err := serving.Listen(o.metricsAddress, handler, certificate.Config())
+	if err != nil {
+		return fmt.Errorf("-metrics-bind-address=%s: %w", o.metricsAddress, err)
+	}
+	wg.Go(func() { certificate.Watch(ctx) })
+	wg.Go(func() { serve(ctx, "metrics", server) })
+	return nil
 }
 
 // certificate is that of the metrics' address.

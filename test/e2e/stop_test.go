@@ -69,13 +69,14 @@ func TestASecondSignalEndsTheControllerAtOnce(t *testing.T) {
 	}
 }
 
-// startHeldUp returns a controller whose first write is held up by a gate.
-func startHeldUp(t *testing.T, ns *namespace) (*process, *gate) {
+// startHeldUp returns a controller whose first write is held up by a gate. More
+// flags may follow.
+func startHeldUp(t *testing.T, ns *namespace, flags ...string) (*process, *gate) {
 	t.Helper()
 	gate := newGate(t, func(r *http.Request) bool {
 		return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/deployments")
 	})
-	p := startController(t, "-kubeconfig="+gate.kubeconfig, "-namespace="+ns.name)
+	p := startController(t, append([]string{"-kubeconfig=" + gate.kubeconfig, "-namespace=" + ns.name}, flags...)...)
 	ns.createFoo(t, newFoo("slow"))
 	receive(t, gate.arrived)
 	return p, gate

@@ -1,0 +1,125 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func TestNothingListensUnlessAsked(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("Which ports a process listens on is read from /proc")
+	}
+	ns := newNamespace(t)
+	quiet := ns.startController(t)
+	quiet.awaitLog(t, "Starting workers", 1)
+	if got := quiet.listening(t); len(got) > 0 {
+		t.Errorf("Without flags it listens at %v", got)
+	}
+
+	open := newNamespace(t).startController(t, "-health-probe-bind-address="+anyPort, "-metrics-bind-address="+anyPort)
+	open.awaitLog(t, "Starting workers", 1)
+	want := []string{open.servedAt(t, "health"), open.servedAt(t, "metrics")}
+	slices.Sort(want)
+	if got := open.listening(t); !slices.Equal(got, want) {
+		t.Errorf("It listens at %v, want %v", got, want)
+	}
+}
+
+func TestAnAddressThatIsTakenIsSaidAtOnce(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", anyPort)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for _, flag := range []string{"-health-probe-bind-address", "-metrics-bind-address"} {
+		p := startController(t, "-kubeconfig="+cluster.account.kubeconfig, flag+"="+taken.Addr().String())
+		if code := p.exitCode(t); code != exitFailure {
+			t.Errorf("%s: the exit code is %d, want %d", flag, code, exitFailure)
+		}
+		want := flag + "=" + taken.Addr().String() + ": "
+		if text := p.log.String(); !strings.Contains(text, want) || !strings.Contains(text, "address already in use") {
+			t.Errorf("It does not say what is wrong: %s", text)
+		}
+	}
+}
+
+// listening returns the addresses at which a process accepts connections.
+func (p *process) listening(t *testing.T) []string {
+	t.Helper()
+	proc := filepath.Join("/proc", strconv.Itoa(p.command.Process.Pid))
+	sockets := map[string]bool{}
+	descriptors, err := os.ReadDir(filepath.Join(proc, "fd"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, descriptor := range descriptors {
+		target, err := os.Readlink(filepath.Join(proc, "fd", descriptor.Name()))
+		if err == nil && strings.HasPrefix(target, "socket:[") {
+			sockets[strings.Trim(target, "socket:[]")] = true
+		}
+	}
+	if len(sockets) == 0 {
+		t.Fatal("It has no socket, not even to the API server")
+	}
+	var addresses []string
+	for _, table := range []string{"tcp", "tcp6", "udp", "udp6"} {
+		content, err := os.ReadFile(filepath.Join(proc, "net", table))
+		if err != nil {
+			continue // without IPv6
+		}
+		for line := range strings.Lines(string(content)) {
+			// sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode
+			fields := strings.Fields(line)
+			if len(fields) < 10 || !sockets[fields[9]] || !strings.HasSuffix(fields[2], ":0000") {
+				continue
+			}
+			addresses = append(addresses, readAddress(t, fields[1]))
+		}
+	}
+	slices.Sort(addresses)
+	return addresses
+}
+
+// readAddress reads an address as /proc/net has it: in hexadecimal, an IPv4
+// address from its last byte to its first.
+func readAddress(t *testing.T, text string) string {
+	t.Helper()
+	host, port, _ := strings.Cut(text, ":")
+	number, err := strconv.ParseUint(port, 16, 16)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	if len(host) == 8 {
+		var b [4]byte
+		if _, err := fmt.Sscanf(host, "%02x%02x%02x%02x", &b[3], &b[2], &b[1], &b[0]); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		host = net.IP(b[:]).String()
+	}
+	return net.JoinHostPort(host, strconv.FormatUint(number, 10))
+}

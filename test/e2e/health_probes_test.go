@@ -1,0 +1,114 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"net/http"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// expectHealth checks the answer of a path.
+func (p *process) expectHealth(t *testing.T, path string, code int, says ...string) {
+	t.Helper()
+	got := ask(t, "http://"+p.servedAt(t, "health")+path, "")
+	if got.code != code {
+		t.Errorf("%s answers %d: %s, want %d", path, got.code, got.body, code)
+	}
+	for _, text := range says {
+		if !strings.Contains(got.body, text) {
+			t.Errorf("%s does not say %q, but: %s", path, text, got.body)
+		}
+	}
+}
+
+// While it waits for the definition it can be looked at: it is well, and not ready.
+func TestAControllerIsReadyWhenItsCachesAreFilled(t *testing.T) {
+	t.Parallel()
+	kubeconfig := startBareCluster(t, needsDevclusterProgram(t))
+	p := startController(t, "-kubeconfig="+newAccountIn(t, kubeconfig, metav1.NamespaceDefault).kubeconfig,
+		"-health-probe-bind-address="+anyPort, "-metrics-bind-address="+anyPort)
+	p.awaitLog(t, "is not installed", 1)
+	p.expectHealth(t, "/healthz", http.StatusOK)
+	p.expectHealth(t, "/readyz", http.StatusInternalServerError, "[-]caches failed", "[+]shutdown ok")
+	p.expectHealth(t, "/readyz/caches", http.StatusInternalServerError, "not filled")
+	if got := ask(t, "https://"+p.servedAt(t, "metrics")+"/metrics", ""); got.code != http.StatusUnauthorized {
+		t.Errorf("The metrics' answer is %d: %s", got.code, got.body)
+	}
+
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	definition, err := readObject(filepath.Join(moduleRoot, definitionFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := definitions(client).Create(t.Context(), definition, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitAnswer(t, "http://"+p.servedAt(t, "health")+"/readyz", http.StatusOK)
+	p.expectHealth(t, "/healthz?verbose", http.StatusOK, "[+]ping ok", "[+]leaderElection ok")
+}
+
+// A standby is ready, for it could work, and it counts the Foos, too.
+func TestAStandbyIsReady(t *testing.T) {
+	t.Parallel()
+	needsToBeAlone(t)
+	ns := newNamespace(t)
+	flags := []string{"-kubeconfig=" + ns.newAccount(t).kubeconfig, "-namespace=" + ns.name, "-leader-elect",
+		"-health-probe-bind-address=" + anyPort, "-metrics-bind-address=" + anyPort}
+	leader := startController(t, flags...)
+	leader.awaitLog(t, "Starting workers", 1)
+	ns.createReadyFoo(t, newFoo("foo"))
+	standby := startController(t, flags...)
+	awaitAnswer(t, "http://"+standby.servedAt(t, "health")+"/readyz", http.StatusOK)
+	standby.expectHealth(t, "/healthz", http.StatusOK)
+	token := ns.newReader(t)
+	standby.awaitMetrics(t, token, `leader_election_master_status{name="sample-controller"} 0`, `sample_controller_foos{ready="True"} 1`,
+		`sample_controller_sync_duration_seconds_count{result="success"} 0`)
+	leader.awaitMetrics(t, token, `leader_election_master_status{name="sample-controller"} 1`, `sample_controller_foos{ready="True"} 1`)
+	if standby.log.count("Starting workers") > 0 {
+		t.Error("The standby works")
+	}
+}
+
+// While a stop waits for a sync it is well, and not ready.
+func TestAControllerThatStopsIsNotReady(t *testing.T) {
+	t.Parallel()
+	needsToBeAlone(t)
+	p, gate := startHeldUp(t, newNamespace(t), "-health-probe-bind-address="+anyPort)
+	p.expectHealth(t, "/readyz", http.StatusOK)
+	p.signal(t, syscall.SIGTERM)
+	p.awaitLog(t, stopping, 1)
+	p.expectHealth(t, "/readyz", http.StatusInternalServerError, "[-]shutdown failed")
+	p.expectHealth(t, "/healthz", http.StatusOK)
+	gate.open()
+	if code := p.exitCode(t); code != 0 {
+		t.Errorf("The exit code is %d, want 0", code)
+	}
+}

@@ -1,0 +1,129 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// promised are the metrics that docs and alerts go by.
+var promised = []string{
+	"sample_controller_sync_duration_seconds_bucket", "sample_controller_sync_duration_seconds_sum", "sample_controller_sync_duration_seconds_count",
+	"sample_controller_writes_total", "sample_controller_stale_syncs_total", "sample_controller_sync_panics_total", "sample_controller_foos",
+	"workqueue_depth", "workqueue_adds_total", "workqueue_retries_total", "workqueue_queue_duration_seconds_bucket",
+	"workqueue_work_duration_seconds_bucket", "workqueue_longest_running_processor_seconds", "workqueue_unfinished_work_seconds",
+	"rest_client_requests_total", "rest_client_request_duration_seconds_bucket", "rest_client_rate_limiter_duration_seconds_bucket",
+	"leader_election_master_status",
+	"informer_queued_items", "informer_processing_latency_seconds_bucket", "informer_store_resource_version",
+	"go_build_info", "go_goroutines", "process_resident_memory_bytes", "process_cpu_seconds_total",
+}
+
+func TestMetricsTellWhatIsPromised(t *testing.T) {
+	t.Parallel()
+	needsToBeAlone(t)
+	ns := newNamespace(t)
+	// Each metric has a value: as a leader, and with a limit on its requests.
+	p := startController(t, "-kubeconfig="+ns.newAccount(t).kubeconfig, "-namespace="+ns.name,
+		"-leader-elect", "-kube-api-qps=1000", "-metrics-bind-address="+anyPort)
+	token := ns.newReader(t)
+	ns.createReadyFoo(t, newFoo("very-own-name", withDeployment("its-deployment")))
+	lines := p.awaitMetrics(t, token, `sample_controller_foos{ready="True"} 1`,
+		`sample_controller_writes_total{resource="deployments",verb="create"} 1`,
+		`leader_election_master_status{name="sample-controller"} 1`)
+
+	names := map[string]bool{}
+	for _, line := range lines {
+		for _, object := range []string{"very-own-name", "its-deployment", ns.name} {
+			if strings.Contains(line, object) {
+				t.Errorf("A series carries the name of an object: %s", line)
+			}
+		}
+		names[line[:strings.IndexAny(line, "{ ")]] = true
+	}
+	for _, name := range promised {
+		if !names[name] {
+			t.Errorf("There is no %s", name)
+		}
+	}
+	for name, expr := range monitored(t) {
+		if !names[name] {
+			t.Errorf("There is no %s, which is asked for in %s", name, expr)
+		}
+	}
+}
+
+// selector matches a metric where it is asked for.
+var selector = regexp.MustCompile(`([a-zA-Z_:][\w:]*)\{`)
+
+// monitored returns the metrics that alert rules and dashboard ask for, each
+// with an expression that does.
+func monitored(t *testing.T) map[string]string {
+	t.Helper()
+	folder := filepath.Join(moduleRoot, "artifacts", "monitoring")
+	metrics := map[string]string{}
+	for _, file := range []string{"rules.yaml", "dashboard.json"} {
+		content, err := os.ReadFile(filepath.Join(folder, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var parsed any
+		if err := yaml.Unmarshal(content, &parsed); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		expressions := stringsAt(parsed, "expr")
+		if len(expressions) < 10 {
+			t.Errorf("%s has %d expressions", file, len(expressions))
+		}
+		for _, expr := range expressions {
+			found := selector.FindAllStringSubmatch(expr, -1)
+			if len(found) == 0 {
+				t.Errorf("%s: no metric is selected by its labels in %s", file, expr)
+			}
+			for _, match := range found {
+				if match[1] != "up" { // Prometheus' own
+					metrics[match[1]] = expr
+				}
+			}
+		}
+	}
+	return metrics
+}
+
+// stringsAt collects the strings that are somewhere in a parsed file by a key.
+func stringsAt(value any, key string) []string {
+	var found []string
+	switch value := value.(type) {
+	case map[string]any:
+		for k, v := range value {
+			if text, ok := v.(string); ok && k == key {
+				found = append(found, text)
+			}
+			found = append(found, stringsAt(v, key)...)
+		}
+	case []any:
+		for _, v := range value {
+			found = append(found, stringsAt(v, key)...)
+		}
+	}
+	return found
+}
