@@ -72,6 +72,21 @@ func TestCallThatHangsIsGivenUp(t *testing.T) {
 	}
 }
 
+func TestALostLeaseCutsOffTheCallUnderWay(t *testing.T) {
+	f := newFixtureInRealTime(t, func(*fixture) {}, foo("a"))
+	server := newSlowServer(t, f)
+	held, lose := context.WithCancel(f.ctx)
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		f.work(f.ctx, held, 1, f.handlersSynced)
+	}()
+	<-server.called
+	lose()
+	<-server.cut
+	<-stopped
+}
+
 func TestStopDoesNotCutAWriteInHalf(t *testing.T) {
 	f := newFixtureInRealTime(t, func(*fixture) {}, foo("a"))
 	server := newSlowServer(t, f)

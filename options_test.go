@@ -51,16 +51,29 @@ func TestDefaultOptions(t *testing.T) {
 
 func TestBadOptionsAreRefusedInOneLineThatNamesThem(t *testing.T) {
 	for arguments, wanted := range map[string][]string{
-		"-workers=0":                  {"-workers=0", "1 or more"},
-		"-workers=two":                {"-workers", "two"},
-		"-resync=10ms":                {"-resync=10ms", "1s or more"},
-		"-resync=-1s":                 {"-resync=-1s"},
-		"-kube-api-qps=0":             {"-kube-api-qps=0", "-1 (no limit)"},
-		"-kube-api-burst=0":           {"-kube-api-burst=0"},
-		"-request-timeout=0":          {"-request-timeout=0s"},
-		"-namespace=Not_A_Namespace":  {"-namespace=", "lowercase"},
-		"-master=:nonsense":           {"-master"},
-		"-no-such-flag":               {"-no-such-flag", "-help"},
+		"-workers=0":                 {"-workers=0", "1 or more"},
+		"-workers=two":               {"-workers", "two"},
+		"-resync=10ms":               {"-resync=10ms", "1s or more"},
+		"-resync=-1s":                {"-resync=-1s"},
+		"-kube-api-qps=0":            {"-kube-api-qps=0", "-1 (no limit)"},
+		"-kube-api-burst=0":          {"-kube-api-burst=0"},
+		"-request-timeout=0":         {"-request-timeout=0s"},
+		"-namespace=Not_A_Namespace": {"-namespace=", "lowercase"},
+		"-master=:nonsense":          {"-master"},
+		"-no-such-flag":              {"-no-such-flag", "-help"},
+
+		"-health-probe-bind-address=8081":               {"-health-probe-bind-address=", "[HOST]:PORT"},
+		"-metrics-bind-address=8443":                    {"-metrics-bind-address=", "[HOST]:PORT"},
+		"-metrics-bind-address=:8443 -tls-cert-file=/c": {"-tls-private-key-file", "both"},
+		"-tls-cert-file=/c -tls-private-key-file=/k":    {"-tls-cert-file=/c", "-metrics-bind-address"},
+		"-profiling": {"-profiling", "-metrics-bind-address"},
+
+		"-leader-elect -leader-elect-lease-duration=10s":     {"-leader-elect-renew-deadline=10s", "less than the lease duration of 10s"},
+		"-leader-elect -leader-elect-lease-duration=15500ms": {"-leader-elect-lease-duration=15.5s", "whole seconds"},
+		"-leader-elect -leader-elect-renew-deadline=2s":      {"-leader-elect-renew-deadline=2s", "more than 2.4s"},
+		"-leader-elect -leader-elect-retry-period=0":         {"-leader-elect-retry-period=0s", "more than 0"},
+		"-leader-elect -leader-elect-resource-name=A_B":      {"-leader-elect-resource-name=", "lowercase"},
+		"-leader-elect -leader-elect-resource-namespace=A_B": {"-leader-elect-resource-namespace=", "lowercase"},
 		"extra":                       {"\"extra\"", "flags only"},
 		"-workers=0 -kube-api-qps=-2": {"-workers=0", "-kube-api-qps=-2"},
 	} {
@@ -125,8 +138,11 @@ func TestWhereTheClusterIsFound(t *testing.T) {
 			t.Setenv("KUBECONFIG", row.environment)
 			t.Setenv("HOME", home)
 			row.opts.qps = -1
-			config, _, err := row.opts.restConfig()
+			config, namespace, err := row.opts.restConfig()
 			must(t, err)
+			if row.opts.kubeconfig == fromFlag && namespace != "of-flag" {
+				t.Errorf("the namespace is %q, not that of the context", namespace)
+			}
 			if config.Host != row.want {
 				t.Errorf("the server is %s, not %s", config.Host, row.want)
 			}
@@ -158,7 +174,7 @@ func writeKubeconfig(t *testing.T, path, server string) string {
 	must(t, os.WriteFile(path, []byte(`apiVersion: v1
 kind: Config
 current-context: test
-contexts: [{name: test, context: {cluster: test}}]
+contexts: [{name: test, context: {cluster: test, namespace: of-`+filepath.Base(path)+`}}]
 clusters: [{name: test, cluster: {server: "`+server+`"}}]
 `), 0o600))
 	return path

@@ -1,0 +1,66 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubeinformers "k8s.io/client-go/informers"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/component-base/metrics"
+	"k8s.io/utils/clock"
+
+	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
+	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
+)
+
+// A standby holds no queue: what it had to do as the leader it is told when it
+// becomes one.
+func TestBeforeItRunsNothingIsQueued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		kubeClient, fooClient := kubefake.NewClientset(), foofake.NewClientset(foo("a"))
+		kubeInformers := kubeinformers.NewSharedInformerFactory(kubeClient, 0)
+		fooInformers := fooinformers.NewSharedInformerFactory(fooClient, 0)
+		controller, err := NewController(kubeClient, fooClient,
+			kubeInformers.Apps().V1().Deployments(), fooInformers.Samplecontroller().V1alpha1().Foos(),
+			record.NewFakeRecorder(100), clock.RealClock{}, time.Minute, newControllerMetrics(metrics.NewKubeRegistry()))
+		must(t, err)
+		kubeInformers.StartWithContext(ctx)
+		fooInformers.StartWithContext(ctx)
+		advance(time.Hour)
+		if queued := controller.queue.Len(); queued != 0 {
+			t.Errorf("%d Foos are queued", queued)
+		}
+
+		stopped := make(chan error)
+		go func() { stopped <- controller.Run(ctx, context.Background(), 2) }()
+		advance(time.Second)
+		if _, err := kubeClient.AppsV1().Deployments(namespace).Get(ctx, "web", metav1.GetOptions{}); err != nil {
+			t.Errorf("as the leader: %v", err)
+		}
+		stop()
+		must(t, <-stopped)
+		kubeInformers.Shutdown()
+		fooInformers.Shutdown()
+	})
+}
