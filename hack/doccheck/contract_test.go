@@ -24,6 +24,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -37,30 +38,48 @@ var testName = regexp.MustCompile("`((?:Test|check)[A-Z][A-Za-z0-9]*)`")
 // row is the beginning of a line of the contract's tables of cases.
 var row = regexp.MustCompile(`(?m)^\| ([BC][0-9]+) \|.*$`)
 
-func readContract(t *testing.T) string {
+// runbook is where an alert says what to do about it.
+var runbook = regexp.MustCompile(`(?m)^ *runbook: (\S+)#(\S+)$`)
+
+func read(t *testing.T, path ...string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(moduleRoot, "docs", "contract.md"))
+	text, err := os.ReadFile(filepath.Join(append([]string{moduleRoot}, path...)...))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(text)
 }
 
-func TestTheTestsThatTheContractNamesExist(t *testing.T) {
-	existing := testsIn(t, ".", "test/e2e")
-	named := testName.FindAllStringSubmatch(readContract(t), -1)
-	if len(named) == 0 {
-		t.Fatal("The contract names no test")
+func TestTheTestsThatDocumentsNameExist(t *testing.T) {
+	existing := testsIn(t, ".", "test/e2e", "internal/*")
+	for _, document := range []string{"contract.md", "operations.md"} {
+		named := testName.FindAllStringSubmatch(read(t, "docs", document), -1)
+		if len(named) == 0 {
+			t.Errorf("docs/%s names no test", document)
+		}
+		for _, match := range named {
+			if !existing.Has(match[1]) {
+				t.Errorf("docs/%s names %s, which is not in the root package, test/e2e or internal/", document, match[1])
+			}
+		}
 	}
-	for _, match := range named {
-		if !existing.Has(match[1]) {
-			t.Errorf("docs/contract.md names %s, which is not in the root package or test/e2e", match[1])
+}
+
+func TestEachAlertHasASectionThatSaysWhatToDo(t *testing.T) {
+	pointers := runbook.FindAllStringSubmatch(read(t, "artifacts", "monitoring", "rules.yaml"), -1)
+	if len(pointers) == 0 {
+		t.Fatal("No alert says what to do about it")
+	}
+	for _, pointer := range pointers {
+		heading := "\n### " + strings.ReplaceAll(pointer[2], "-", " ") + "\n"
+		if !strings.Contains(strings.ToLower(read(t, pointer[1])), heading) {
+			t.Errorf("%s has no section #%s", pointer[1], pointer[2])
 		}
 	}
 }
 
 func TestEachCaseOfTheContractNamesATest(t *testing.T) {
-	rows := row.FindAllStringSubmatch(readContract(t), -1)
+	rows := row.FindAllStringSubmatch(read(t, "docs", "contract.md"), -1)
 	if len(rows) == 0 {
 		t.Fatal("The contract has no cases")
 	}
