@@ -18,6 +18,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -64,10 +65,10 @@ func (c *testCluster) makeAccount(ctx context.Context, folder string) error {
 		return err
 	}
 	objects, err := shippedRights()
-	if err != nil {
-		return err
+	if err == nil {
+		err = errors.Join(move(objects, map[string]string{shippedNamespace: place.Name}, c.run), onlyForRun(objects, c.run))
 	}
-	if err := move(objects, map[string]string{shippedNamespace: place.Name}, c.run); err != nil {
+	if err != nil {
 		return err
 	}
 	if c.account, err = installAccount(ctx, c.kubeconfig, place.Name, objects, folder); err != nil {
@@ -80,16 +81,25 @@ func (c *testCluster) makeAccount(ctx context.Context, folder string) error {
 // the test: for a controller that needs a Lease of its own.
 func (ns *namespace) newAccount(t *testing.T) *account {
 	t.Helper()
-	return newAccountIn(t, cluster.kubeconfig, ns.name)
+	objects, err := shippedRights()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newAccountWith(t, cluster.kubeconfig, ns.name, withoutPolicy(objects))
 }
 
-// newAccountIn makes an account with the shipped rights in any cluster.
+// newAccountIn makes an account with the shipped rights in another cluster.
 func newAccountIn(t *testing.T, kubeconfig, namespace string) *account {
 	t.Helper()
 	objects, err := shippedRights()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newAccountWith(t, kubeconfig, namespace, objects)
+}
+
+func newAccountWith(t *testing.T, kubeconfig, namespace string, objects []*unstructured.Unstructured) *account {
+	t.Helper()
 	if err := move(objects, map[string]string{shippedNamespace: namespace}, cluster.run); err != nil {
 		t.Fatal(err)
 	}
@@ -139,8 +149,7 @@ func (a *account) user() string {
 	return "system:serviceaccount:" + a.namespace + ":" + shippedName
 }
 
-// createAll creates objects of any kind. The run's admission policy may be
-// there already.
+// createAll creates objects of any kind.
 func createAll(ctx context.Context, config *rest.Config, admin kubernetes.Interface, objects []*unstructured.Unstructured) error {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -158,7 +167,7 @@ func createAll(ctx context.Context, config *rest.Config, admin kubernetes.Interf
 			return err
 		}
 		_, err = client.Resource(mapping.Resource).Namespace(object.GetNamespace()).Create(ctx, object, metav1.CreateOptions{})
-		if err != nil && !(apierrors.IsAlreadyExists(err) && kind.Kind == "ValidatingAdmissionPolicy") {
+		if err != nil {
 			return fmt.Errorf("creating %s %s: %w", kind.Kind, object.GetName(), err)
 		}
 	}
@@ -227,7 +236,7 @@ func isAllowed(ctx context.Context, admin kubernetes.Interface, user string, g g
 func awaitPolicy(ctx context.Context, a *account, objects []*unstructured.Unstructured) error {
 	bound := false
 	for _, object := range objects {
-		bound = bound || object.GetKind() == "ValidatingAdmissionPolicyBinding"
+		bound = bound || object.GetKind() == policyBinding
 	}
 	if !bound {
 		return nil

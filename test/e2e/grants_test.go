@@ -35,12 +35,14 @@ type grant struct {
 	group, resource, subresource, name, verb string
 }
 
-func (g grant) String() string {
-	resource := g.resource
+func (g grant) String() string { return g.verb + " " + g.path() }
+
+// path is the resource and, if there is one, the subresource.
+func (g grant) path() string {
 	if g.subresource != "" {
-		resource += "/" + g.subresource
+		return g.resource + "/" + g.subresource
 	}
-	return g.verb + " " + resource
+	return g.resource
 }
 
 // grantsOf lists what the bound roles among objects grant, verb by verb.
@@ -59,17 +61,28 @@ func grantsOf(objects []*unstructured.Unstructured) ([]grant, error) {
 		if !bound[role] {
 			continue
 		}
-		// The rules of a Role and of a ClusterRole look the same.
-		var rules rbacv1.ClusterRole
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &rules); err != nil {
-			return nil, fmt.Errorf("%s: %w", role, err)
+		more, err := grantsOfRole(object)
+		if err != nil {
+			return nil, err
 		}
-		for _, rule := range rules.Rules {
-			grants = append(grants, grantsOfRule(role, object.GetNamespace(), rule)...)
-		}
+		grants = append(grants, more...)
 	}
 	if len(grants) == 0 {
 		return nil, errors.New("the manifests grant nothing")
+	}
+	return grants, nil
+}
+
+// grantsOfRole lists what a Role or ClusterRole grants. Their rules look the same.
+func grantsOfRole(object *unstructured.Unstructured) ([]grant, error) {
+	role := object.GetKind() + " " + object.GetName()
+	var content rbacv1.ClusterRole
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &content); err != nil {
+		return nil, fmt.Errorf("%s: %w", role, err)
+	}
+	var grants []grant
+	for _, rule := range content.Rules {
+		grants = append(grants, grantsOfRule(role, object.GetNamespace(), rule)...)
 	}
 	return grants, nil
 }

@@ -19,10 +19,12 @@ package e2e
 import (
 	"maps"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
 	"k8s.io/client-go/util/retry"
@@ -151,7 +153,8 @@ func (ns *namespace) tryUpdates(t *testing.T, name string, writes []write) {
 	for _, w := range writes {
 		t.Run(w.what, func(t *testing.T) {
 			// The Deployment controller writes at times of its own.
-			err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			often := wait.Backoff{Duration: 10 * time.Millisecond, Steps: 100}
+			err := retry.RetryOnConflict(often, func() error {
 				deployment := ns.getDeployment(t, name)
 				w.change(deployment)
 				_, err := client.Update(t.Context(), deployment, metav1.UpdateOptions{DryRun: dryRun})

@@ -24,6 +24,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -37,6 +38,7 @@ const rightsFolder = "artifacts/deploy/rights"
 const (
 	shippedNamespace = "sample-controller"
 	shippedName      = "sample-controller"
+	policyBinding    = "ValidatingAdmissionPolicyBinding"
 )
 
 // shippedRights returns the objects of rightsFolder that make the controller's
@@ -94,8 +96,7 @@ func parseObjects(content []byte) ([]*unstructured.Unstructured, error) {
 
 // move gives shipped objects other namespaces than the manifests', and what is
 // in none another name, so that they are in nobody's way. The first namespace
-// of places is the account's. The admission policy is about whatever account
-// its binding names, so that one does for the whole run.
+// of places is the account's.
 func move(objects []*unstructured.Unstructured, places map[string]string, run string) error {
 	var errs []error
 	set := func(object map[string]any, value string, path ...string) {
@@ -104,12 +105,9 @@ func move(objects []*unstructured.Unstructured, places map[string]string, run st
 	suffix := "-" + places[shippedNamespace]
 	for _, object := range objects {
 		object.SetLabels(map[string]string{runLabel: run})
-		switch {
-		case object.GetNamespace() != "":
+		if object.GetNamespace() != "" {
 			object.SetNamespace(places[object.GetNamespace()])
-		case object.GetKind() == "ValidatingAdmissionPolicy":
-			object.SetName(object.GetName() + "-" + run)
-		default:
+		} else {
 			object.SetName(object.GetName() + suffix)
 		}
 		switch object.GetKind() {
@@ -123,11 +121,31 @@ func move(objects []*unstructured.Unstructured, places map[string]string, run st
 				set(subject.(map[string]any), places[shippedNamespace], "namespace")
 			}
 			errs = append(errs, err, unstructured.SetNestedSlice(object.Object, subjects, "subjects"))
-		case "ValidatingAdmissionPolicyBinding":
+		case policyBinding:
 			name, _, _ := unstructured.NestedString(object.Object, "spec", "policyName")
-			set(object.Object, name+"-"+run, "spec", "policyName")
-			set(object.Object, places[shippedNamespace], "spec", "paramRef", "namespace")
+			set(object.Object, name+suffix, "spec", "policyName")
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// onlyForRun holds the admission policy to the namespaces of a run: it goes by
+// the name of the account alone, and there may be a controller at work whose
+// account has the same.
+func onlyForRun(objects []*unstructured.Unstructured, run string) error {
+	var errs []error
+	for _, object := range objects {
+		if object.GetKind() == policyBinding {
+			errs = append(errs, unstructured.SetNestedStringMap(object.Object, map[string]string{runLabel: run},
+				"spec", "matchResources", "namespaceSelector", "matchLabels"))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// withoutPolicy leaves out the admission policy, where the run's is in force.
+func withoutPolicy(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(objects), func(object *unstructured.Unstructured) bool {
+		return object.GetKind() == policyBinding || object.GetKind() == "ValidatingAdmissionPolicy"
+	})
 }

@@ -1,0 +1,278 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// trial is a controller with some rights, and where it works.
+type trial struct {
+	account *account
+	// foos is the namespace that it looks after. Its account is in another.
+	foos *namespace
+	// readerToken may read the metrics.
+	readerToken string
+	flags       []string
+	environment []string
+	// controllers are those that run, the first to start first.
+	controllers []*process
+}
+
+// newTrial makes an account with the rights in the objects, and starts nothing.
+func newTrial(t *testing.T, objects []*unstructured.Unstructured, environment []string) *trial {
+	t.Helper()
+	home := newNamespace(t)
+	tr := &trial{foos: newNamespace(t), environment: environment}
+	var copies []*unstructured.Unstructured
+	for _, object := range withoutPolicy(objects) {
+		copies = append(copies, object.DeepCopy())
+	}
+	err := move(copies, map[string]string{shippedNamespace: home.name, metav1.NamespaceDefault: tr.foos.name}, cluster.run)
+	if err == nil {
+		tr.account, err = installAccount(t.Context(), cluster.kubeconfig, home.name, copies, t.TempDir())
+	}
+	if err == nil {
+		tr.readerToken, err = home.makeReader(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.flags = []string{
+		"-v=2", "-kubeconfig=" + tr.account.kubeconfig, "-namespace=" + tr.foos.name,
+		"-leader-elect", "-leader-elect-lease-duration=30s", "-leader-elect-renew-deadline=25s",
+		"-metrics-bind-address=127.0.0.1:0",
+	}
+	return tr
+}
+
+// makeReader makes a service account that may read the metrics, by the role
+// that is shipped for that, and returns its token.
+func (ns *namespace) makeReader(ctx context.Context) (string, error) {
+	const name = "reader"
+	_, err1 := cluster.kube.CoreV1().ServiceAccounts(ns.name).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err2 := cluster.kube.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: ofRun(name + "-" + ns.name),
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "sample-controller-metrics-reader-" + ns.name},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Name: name, Namespace: ns.name}},
+	}, metav1.CreateOptions{})
+	if err := errors.Join(err1, err2); err != nil {
+		return "", err
+	}
+	// The controller remembers a no, so there must be none.
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		review, err := cluster.kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{
+				User:                  "system:serviceaccount:" + ns.name + ":" + name,
+				NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"},
+			},
+		}, metav1.CreateOptions{})
+		return err == nil && review.Status.Allowed, err
+	})
+	if err != nil {
+		return "", fmt.Errorf("waiting until the reader may read the metrics: %w", err)
+	}
+	return tokenOf(ctx, cluster.kube, ns.name, name)
+}
+
+// start starts one more controller.
+func (tr *trial) start(t *testing.T, flags ...string) {
+	t.Helper()
+	tr.controllers = append(tr.controllers, startControllerIn(t, tr.environment, append(flags, tr.flags...)...))
+}
+
+// step is something that the controller does.
+type step struct {
+	name string
+	// begin does what the controller reacts to. Whatever it waits for takes
+	// only rights of steps before.
+	begin func(t *testing.T, tr *trial)
+	// outcome objects until the controller has done its part.
+	outcome func(t *testing.T, tr *trial) error
+}
+
+// The names of the steps.
+const (
+	stepStart         = "leads and works"
+	stepLeaderEvent   = "tells by an event who leads"
+	stepRenewal       = "renews the Lease"
+	stepCreate        = "makes a Deployment"
+	stepStatus        = "reports in the status"
+	stepScale         = "scales the Deployment"
+	stepRename        = "removes the Deployment of an earlier name"
+	stepAdoption      = "adopts a Deployment"
+	stepRepeatedEvent = "counts an event that comes again"
+	stepMetrics       = "shows the metrics to who may read them"
+	stepHandOver      = "hands over to a standby at once"
+)
+
+// steps, each of which builds on those before. For the sake of speed no outcome
+// is watched for: each is looked at many times a second.
+var steps = []step{
+	{stepStart, func(t *testing.T, tr *trial) {
+		t.Helper()
+		tr.start(t, "-leader-elect-retry-period=1s")
+	}, func(_ *testing.T, tr *trial) error { return hasLogged(tr.controllers[0], "Starting workers") }},
+	{stepLeaderEvent, nothing, leaderEventWritten},
+	{stepRenewal, nothing, leaseRenewed},
+	{stepCreate, func(t *testing.T, tr *trial) {
+		t.Helper()
+		tr.foos.createFoo(t, newFoo("web", withReplicas(1)))
+	}, asksForPods("web", 1)},
+	{stepStatus, nothing, func(t *testing.T, tr *trial) error {
+		t.Helper()
+		return isReady(tr.foos.getFoo(t, "web"))
+	}},
+	{stepScale, func(t *testing.T, tr *trial) {
+		t.Helper()
+		mergePatch(t, tr.foos.foos(), "web", `{"spec":{"replicas":2}}`)
+	}, asksForPods("web", 2)},
+	{stepRename, func(t *testing.T, tr *trial) {
+		t.Helper()
+		tr.foos.rename(t, "web", "shop")
+	}, func(t *testing.T, tr *trial) error {
+		t.Helper()
+		list, err := tr.foos.deployments().List(t.Context(), metav1.ListOptions{})
+		if err != nil || len(list.Items) != 1 || list.Items[0].Name != "shop" {
+			return fmt.Errorf("%d Deployments (%w), want shop alone", len(list.Items), err)
+		}
+		return nil
+	}},
+	{stepAdoption, func(t *testing.T, tr *trial) {
+		t.Helper()
+		tr.foos.createDeployment(t, "orphan", 1)
+		tr.foos.createFoo(t, newFoo("foster", withDeployment("orphan"), withReplicas(3)))
+		mergePatch(t, tr.foos.deployments(), "orphan", `{"metadata":{"annotations":{"`+samplev1alpha1.AnnotationAdoptBy+`":"foster"}}}`)
+	}, asksForPods("orphan", 3)},
+	{stepRepeatedEvent, conflictTwice, eventCounted},
+	{stepMetrics, nothing, metricsShown},
+	{stepHandOver, func(t *testing.T, tr *trial) {
+		t.Helper()
+		// Without the watch it would look again after 20 s.
+		tr.start(t, "-leader-elect-retry-period=20s")
+		tr.controllers[1].awaitLog(t, "The Lease has a new holder", 1) // it has looked once
+		tr.controllers[0].stop(t)
+	}, func(_ *testing.T, tr *trial) error { return hasLogged(tr.controllers[1], "Starting workers") }},
+}
+
+func nothing(*testing.T, *trial) {}
+
+func hasLogged(p *process, text string) error {
+	if p.log.count(text) == 0 {
+		return fmt.Errorf("the log does not say %q", text)
+	}
+	return nil
+}
+
+func leaderEventWritten(t *testing.T, tr *trial) error {
+	t.Helper()
+	events, err := cluster.kube.CoreV1().Events(tr.account.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=Lease"})
+	if err == nil && len(events.Items) == 0 {
+		err = errNone
+	}
+	return err
+}
+
+func leaseRenewed(t *testing.T, tr *trial) error {
+	t.Helper()
+	lease := get(t, cluster.kube.CoordinationV1().Leases(tr.account.namespace), "sample-controller")
+	if !lease.Spec.RenewTime.After(lease.Spec.AcquireTime.Time) {
+		return errors.New("it was not renewed since it was acquired")
+	}
+	return nil
+}
+
+// asksForPods says that a Deployment is there and asks for a number of Pods.
+func asksForPods(name string, replicas int32) func(*testing.T, *trial) error {
+	return func(t *testing.T, tr *trial) error {
+		t.Helper()
+		list, err := tr.foos.deployments().List(t.Context(), named(name))
+		if err != nil {
+			return err
+		}
+		deployments, err := itemsOf[appsv1.Deployment](list)
+		if err != nil || len(deployments) == 0 {
+			return errors.Join(err, errNone)
+		}
+		return asksFor(deployments[0], replicas)
+	}
+}
+
+// conflictTwice has a Foo ask for a name that is taken, for another, and again
+// for the first: the third event is the first once more.
+func conflictTwice(t *testing.T, tr *trial) {
+	t.Helper()
+	tr.foos.createDeployment(t, "taken", 1)
+	tr.foos.createFoo(t, newFoo("restless", withDeployment("taken")))
+	tr.foos.awaitConflict(t, "restless")
+	tr.foos.rename(t, "restless", "free")
+	tr.foos.awaitReady(t, "restless")
+	tr.foos.rename(t, "restless", "taken")
+	tr.foos.awaitConflict(t, "restless")
+}
+
+func eventCounted(t *testing.T, tr *trial) error {
+	t.Helper()
+	if got := tr.foos.eventCount(t, "restless", samplev1alpha1.ReasonDeploymentConflict); got != 2 {
+		return fmt.Errorf("the event has come %d times, want 2", got)
+	}
+	return nil
+}
+
+// metricsAddress finds the address in a controller's log.
+var metricsAddress = regexp.MustCompile(`"Serving metrics" address="([^"]+)"`)
+
+func metricsShown(t *testing.T, tr *trial) error {
+	t.Helper()
+	found := metricsAddress.FindStringSubmatch(tr.controllers[0].log.String())
+	if found == nil {
+		return errors.New("the log has no address of the metrics")
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+found[1]+"/metrics", http.NoBody)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Authorization", "Bearer "+tr.readerToken)
+	// The certificate is the controller's own.
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return errors.New(response.Status)
+	}
+	return nil
+}
