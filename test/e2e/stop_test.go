@@ -49,6 +49,10 @@ func TestAStoppedControllerFirstFinishesWhatItHasBegun(t *testing.T) {
 	if got := ns.getFoo(t, "slow"); got.Status.ObservedGeneration != got.Generation {
 		t.Error("The sync under way was not finished: its status is missing")
 	}
+	// Not awaited: nobody is left to write it.
+	if len(fooEvents(t, []*namespace{ns})) != 1 {
+		t.Error("The event of the sync under way was not written before the end")
+	}
 }
 
 func TestASecondSignalEndsTheControllerAtOnce(t *testing.T) {
