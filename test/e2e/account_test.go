@@ -74,7 +74,7 @@ func (c *testCluster) makeAccount(ctx context.Context, folder string) error {
 	if c.account, err = installAccount(ctx, c.kubeconfig, place.Name, objects, folder); err != nil {
 		return err
 	}
-	return c.account.awaitFoosAsOwners(ctx)
+	return c.account.awaitFoosAsOwners(ctx, place.Name)
 }
 
 // newAccount makes another account, with the shipped rights, in a namespace of
@@ -126,6 +126,18 @@ func installAccount(ctx context.Context, kubeconfig, namespace string, objects [
 	if err := createAll(ctx, config, admin, objects); err != nil {
 		return nil, err
 	}
+	a, err := useAccount(ctx, admin, kubeconfig, namespace, folder)
+	if err != nil {
+		return nil, err
+	}
+	if err := awaitRights(ctx, admin, a.user(), objects); err != nil {
+		return nil, err
+	}
+	return a, awaitPolicy(ctx, a, objects)
+}
+
+// useAccount returns an account that is there, with a token.
+func useAccount(ctx context.Context, admin kubernetes.Interface, kubeconfig, namespace, folder string) (*account, error) {
 	a := &account{namespace: namespace, kubeconfig: filepath.Join(folder, "controller.kubeconfig")}
 	token, err := tokenOf(ctx, admin, namespace, shippedName)
 	if err != nil {
@@ -138,10 +150,7 @@ func installAccount(ctx context.Context, kubeconfig, namespace string, objects [
 		return nil, err
 	}
 	a.config.QPS = -1
-	if err := awaitRights(ctx, admin, a.user(), objects); err != nil {
-		return nil, err
-	}
-	return a, awaitPolicy(ctx, a, objects)
+	return a, nil
 }
 
 // user is the name by which the API server knows an account.
@@ -264,17 +273,18 @@ func isDeniedByPolicy(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'sample-controller")
 }
 
-// awaitFoosAsOwners waits until the account may make a Deployment for a Foo.
+// awaitFoosAsOwners waits until the account may make a Deployment for a Foo of
+// a namespace.
 // The admission plugin OwnerReferencesPermissionEnforcement looks only every
 // 30 s which kinds there are, and refuses owners of a kind that is newer.
-func (a *account) awaitFoosAsOwners(ctx context.Context) error {
+func (a *account) awaitFoosAsOwners(ctx context.Context, namespace string) error {
 	client, err := kubernetes.NewForConfig(a.config)
 	if err != nil {
 		return err
 	}
 	var last error
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		_, last = client.AppsV1().Deployments(a.namespace).Create(ctx, foosDeployment(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, last = client.AppsV1().Deployments(namespace).Create(ctx, foosDeployment(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return last == nil, nil
 	})
 	if err != nil {

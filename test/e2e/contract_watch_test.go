@@ -202,7 +202,7 @@ func TestADefinitionDeletedAndMadeAgainIsPickedUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		awaitList(t, "the definition is established", definitions(raw), named(definition.GetName()), isEstablished)
-		if err := account.awaitFoosAsOwners(t.Context()); err != nil {
+		if err := account.awaitFoosAsOwners(t.Context(), metav1.NamespaceDefault); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := foos.SamplecontrollerV1alpha1().Foos(metav1.NamespaceDefault).Create(t.Context(), newFoo(foo), metav1.CreateOptions{}); err != nil {

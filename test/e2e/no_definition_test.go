@@ -17,9 +17,7 @@ limitations under the License.
 package e2e
 
 import (
-	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,15 +68,5 @@ func TestAControllerThatWaitsForTheDefinitionCanBeStopped(t *testing.T) {
 // returns its kubeconfig.
 func startBareCluster(t *testing.T, devcluster string) string {
 	t.Helper()
-	folder := t.TempDir()
-	kubeconfig := filepath.Join(folder, "kubeconfig")
-	p := startProcess(t, exec.CommandContext(cluster.ctx, devcluster, "up",
-		"-data-dir="+filepath.Join(folder, "data"), "-kubeconfig="+kubeconfig,
-		"-without=kube-controller-manager,kube-scheduler,kwok"))
-	t.Cleanup(func() {
-		p.signal(t, syscall.SIGTERM)
-		p.exitCode(t)
-	})
-	p.awaitLog(t, "Kubernetes is up", 1)
-	return kubeconfig
+	return startCluster(t, devcluster, "-without=kube-controller-manager,kube-scheduler,kwok")
 }

@@ -1,0 +1,272 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+)
+
+// deployFolder is what an administrator applies.
+const deployFolder = moduleRoot + "/artifacts/deploy"
+
+// The manifests have names of their own, so this test starts a cluster of its
+// own: a whole one, whose nodes are KWOK's. The Pods pretend to run; the program
+// runs as a process, with the token and the arguments that the Pods would have.
+func TestTheManifestsInstallTheController(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, startCluster(t, needsDevclusterProgram(t), "-nodes=2"))
+	for _, variant := range []struct{ name, folder, elsewhere string }{
+		{"for all namespaces", deployFolder, "yes\n"},
+		{"for one namespace", deployFolder + "/namespaced", "no\n"},
+	} {
+		// One after the other: their names are the same.
+		done := t.Run(variant.name, func(t *testing.T) {
+			s.install(t, variant.folder)
+			s.checkPods(t)
+			s.checkRestricted(t)
+			s.checkPolicy(t)
+			s.checkUsers(t)
+			if out, _ := s.try(t, "auth", "can-i", "list", "foos.samplecontroller.k8s.io", "-n=kube-public", "--as="+s.account); out != variant.elsewhere {
+				t.Errorf("May it list Foos of another namespace? %s", out)
+			}
+			s.checkProgram(t)
+			s.uninstall(t, variant.folder)
+		})
+		if !done {
+			break
+		}
+	}
+}
+
+// site is a cluster to install the controller in.
+type site struct {
+	kubeconfig string
+	kube       kubernetes.Interface
+	foos       clientset.Interface
+	// account is the controller's user name.
+	account string
+}
+
+func newSite(t *testing.T, kubeconfig string) *site {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kube, err1 := kubernetes.NewForConfig(config)
+	foos, err2 := clientset.NewForConfig(config)
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	installed := account{namespace: shippedNamespace}
+	return &site{kubeconfig: kubeconfig, kube: kube, foos: foos, account: installed.user()}
+}
+
+// startCluster starts a cluster that lasts until the test ends, and returns its
+// kubeconfig.
+func startCluster(t *testing.T, devcluster string, flags ...string) string {
+	t.Helper()
+	folder := t.TempDir()
+	kubeconfig := filepath.Join(folder, "kubeconfig")
+	args := append([]string{"up", "-data-dir=" + filepath.Join(folder, "data"), "-kubeconfig=" + kubeconfig}, flags...)
+	p := startProcess(t, exec.CommandContext(cluster.ctx, devcluster, args...))
+	t.Cleanup(func() {
+		p.signal(t, syscall.SIGTERM)
+		p.exitCode(t)
+	})
+	p.awaitLog(t, "Kubernetes is up", 1)
+	return kubeconfig
+}
+
+// try runs kubectl and returns what it prints: the answer, and all else.
+func (s *site) try(t *testing.T, args ...string) (stdout, stderr string) {
+	t.Helper()
+	command := kubectlCommand(t, append([]string{"--kubeconfig=" + s.kubeconfig}, args...))
+	var out, errs bytes.Buffer
+	command.Stdout, command.Stderr = &out, &errs
+	if err := command.Run(); err != nil && !errors.As(err, new(*exec.ExitError)) {
+		t.Fatal(err)
+	}
+	return out.String(), errs.String()
+}
+
+// kubectl runs kubectl, which must have nothing to complain of, not even in a
+// warning.
+func (s *site) kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	stdout, stderr := s.try(t, args...)
+	if stderr != "" {
+		t.Fatalf("kubectl %s: %s", strings.Join(args, " "), stderr)
+	}
+	return stdout
+}
+
+// install applies a folder, at first only to see what the server thinks of it.
+// For that the namespace, with its Pod Security profile, has to be there.
+func (s *site) install(t *testing.T, folder string) {
+	t.Helper()
+	s.kubectl(t, "apply", "-f="+deployFolder+"/rights/namespace.yaml")
+	s.kubectl(t, "apply", "-k="+folder, "--dry-run=server")
+	if pods, err := s.kube.AppsV1().Deployments(shippedNamespace).List(t.Context(), metav1.ListOptions{}); err != nil || len(pods.Items) > 0 {
+		t.Fatalf("After a dry run there are %d Deployments (%v)", len(pods.Items), err)
+	}
+	s.kubectl(t, "apply", "-k="+folder)
+	s.kubectl(t, "wait", "--for=condition=Established", "crd/"+definitionName)
+}
+
+// checkPods: two replicas are admitted, on two nodes, and one may go.
+func (s *site) checkPods(t *testing.T) {
+	t.Helper()
+	inNamespace := "-n=" + shippedNamespace
+	patience := "--timeout=" + cluster.patience().String()
+	s.kubectl(t, "wait", inNamespace, "deployment/sample-controller", "--for=jsonpath={.status.readyReplicas}=2", patience)
+	s.kubectl(t, "wait", inNamespace, "pdb/sample-controller", "--for=jsonpath={.status.disruptionsAllowed}=1", patience)
+	pods, err := s.kube.CoreV1().Pods(shippedNamespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes := map[string]bool{}
+	for i := range pods.Items {
+		nodes[pods.Items[i].Spec.NodeName] = true
+		if qos := pods.Items[i].Status.QOSClass; qos != corev1.PodQOSBurstable {
+			t.Errorf("Pod %s is %s, want Burstable: it has requests, and no limit of CPU", pods.Items[i].Name, qos)
+		}
+	}
+	if len(nodes) != 2 {
+		t.Errorf("The Pods are on %v, want one on each of two nodes", nodes)
+	}
+}
+
+// checkRestricted: the profile is in force, so that the Pods above mean something.
+func (s *site) checkRestricted(t *testing.T) {
+	t.Helper()
+	_, stderr := s.try(t, "run", "plain", "--image=nginx", "-n="+shippedNamespace, "--dry-run=server")
+	if !strings.Contains(stderr, `violates PodSecurity "restricted:latest"`) {
+		t.Errorf("A Pod without a security context: %q, want a refusal", stderr)
+	}
+}
+
+// checkPolicy: it is well typed, and knows the account by its real name.
+func (s *site) checkPolicy(t *testing.T) {
+	t.Helper()
+	const policy = "validatingadmissionpolicy/sample-controller"
+	s.kubectl(t, "wait", policy, "--for=jsonpath={.status.observedGeneration}=1", "--timeout="+cluster.patience().String())
+	if warnings := s.kubectl(t, "get", policy, "-o=jsonpath={.status.typeChecking.expressionWarnings}"); warnings != "" {
+		t.Errorf("The server warns of the policy's expressions: %s", warnings)
+	}
+	_, stderr := s.try(t, "create", "deployment", "mine", "--image=busybox", "--as="+s.account, "--dry-run=server")
+	if !strings.Contains(stderr, "ValidatingAdmissionPolicy 'sample-controller'") {
+		t.Errorf("A Deployment of nobody's: %q, want a refusal by the policy", stderr)
+	}
+}
+
+// checkUsers: the built-in roles are about Foos, too. A controller of
+// Kubernetes' puts the shipped roles into them.
+func (s *site) checkUsers(t *testing.T) {
+	t.Helper()
+	for _, role := range []string{"view", "edit"} {
+		s.kubectl(t, "create", "rolebinding", role, "--clusterrole="+role, "--user="+role)
+	}
+	may := func(user, verb string) bool {
+		allowed, err := isAllowed(t.Context(), s.kube, user, grant{
+			namespace: metav1.NamespaceDefault, group: samplev1alpha1.GroupName, resource: "foos", verb: verb,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return allowed
+	}
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, cluster.patience(), true, func(context.Context) (bool, error) {
+		return may("view", "get") && may("edit", "get") && may("edit", "create"), nil
+	})
+	if err != nil {
+		t.Errorf("Waiting until who has the role view or edit may read or write Foos: %v", err)
+	}
+	if may("view", "create") || may("nobody", "get") {
+		t.Error("Others may do that, too")
+	}
+	s.kubectl(t, "delete", "rolebinding", "view", "edit")
+}
+
+// checkProgram runs the program as a Pod would, as to its rights and arguments.
+func (s *site) checkProgram(t *testing.T) {
+	t.Helper()
+	deployment, err := s.kube.AppsV1().Deployments(shippedNamespace).Get(t.Context(), "sample-controller", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	installed, err := useAccount(t.Context(), s.kube, s.kubeconfig, shippedNamespace, t.TempDir())
+	if err == nil {
+		err = installed.awaitFoosAsOwners(t.Context(), metav1.NamespaceDefault)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := startController(t, append([]string{"-kubeconfig=" + installed.kubeconfig}, argsOnThisMachine(deployment)...)...)
+	p.awaitLog(t, "Starting workers", 1)
+	if _, err := s.foos.SamplecontrollerV1alpha1().Foos(metav1.NamespaceDefault).Create(t.Context(), newFoo("web"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitOne(t, "the Foo is ready", s.foos.SamplecontrollerV1alpha1().Foos(metav1.NamespaceDefault), "web", isReady)
+	p.stop(t)
+	// The garbage collector looks every 30 s which kinds there are, and knows nothing of Foos yet.
+	s.kubectl(t, "delete", "foo/web", "deployment/web")
+	if got := p.log.count("forbidden"); got > 0 {
+		t.Errorf("%d times something was forbidden:\n%s", got, p.log)
+	}
+}
+
+// argsOnThisMachine are the arguments of the manifest, but with ports that are free.
+func argsOnThisMachine(deployment *appsv1.Deployment) []string {
+	args := slices.Clone(deployment.Spec.Template.Spec.Containers[0].Args)
+	for i := range args {
+		if flag, _, found := strings.Cut(args[i], "-bind-address=:"); found {
+			args[i] = flag + "-bind-address=127.0.0.1:0"
+		}
+	}
+	return args
+}
+
+// uninstall deletes what was installed, and waits until the namespace is gone.
+func (s *site) uninstall(t *testing.T, folder string) {
+	t.Helper()
+	s.kubectl(t, "delete", "-k="+folder, "--timeout="+cluster.patience().String())
+	for _, kind := range []string{"clusterroles", "clusterrolebindings", "validatingadmissionpolicies", "validatingadmissionpolicybindings", "crds", "namespaces"} {
+		if left := s.kubectl(t, "get", kind, "-o=name"); strings.Contains(left, "sample") {
+			t.Errorf("Left are %s", left)
+		}
+	}
+}

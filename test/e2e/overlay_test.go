@@ -1,0 +1,102 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// An overlay of a user's sets the image and another namespace, and all that is
+// named after the namespace follows.
+func TestAnOverlayCanSetTheNamespaceAndTheImage(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	base, err := filepath.Abs(deployFolder)
+	if err == nil {
+		base, err = filepath.Rel(folder, base)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, folder, "kustomization.yaml", "namespace: elsewhere\nresources: ['"+filepath.ToSlash(base)+"']\n"+
+		"images: [{name: sample-controller, newName: registry.example.com/sample-controller, newTag: v1}]\n")
+	out, err := kubectlCommand(t, []string{"kustomize", folder}).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := parseObjects(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]int{}
+	for _, object := range objects {
+		seen[object.GetKind()]++
+		if place := object.GetNamespace(); place == shippedNamespace {
+			t.Errorf("%s %s is in %s", object.GetKind(), object.GetName(), place)
+		}
+		subjects, _, _ := unstructured.NestedSlice(object.Object, "subjects")
+		for _, subject := range subjects {
+			if place := subject.(map[string]any)["namespace"]; place != "elsewhere" {
+				t.Errorf("%s %s is about an account in %s", object.GetKind(), object.GetName(), place)
+			}
+		}
+		switch object.GetKind() {
+		case "Namespace":
+			if object.GetName() != "elsewhere" {
+				t.Errorf("The namespace is %s", object.GetName())
+			}
+		case "Deployment":
+			containers, _, _ := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
+			if image := containers[0].(map[string]any)["image"]; image != "registry.example.com/sample-controller:v1" {
+				t.Errorf("The image is %s", image)
+			}
+		}
+	}
+	for _, kind := range []string{"Namespace", "CustomResourceDefinition", "ServiceAccount", "ClusterRoleBinding", "ValidatingAdmissionPolicyBinding", "Deployment"} {
+		if seen[kind] == 0 {
+			t.Errorf("There is no %s in the overlay: %v", kind, seen)
+		}
+	}
+}
+
+// A CustomResourceDefinition that is generated must also be installed.
+func TestTheFolderOfDefinitionsSaysWhatIsInIt(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(moduleRoot, filepath.Dir(definitionFile))
+	kustomization, err := readObject(filepath.Join(folder, "Kustomization"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed, _, err := unstructured.NestedStringSlice(kustomization.Object, "resources")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if filepath.Ext(file.Name()) == ".yaml" && !slices.Contains(listed, file.Name()) {
+			t.Errorf("%s is not in %s/Kustomization", file.Name(), folder)
+		}
+	}
+}
