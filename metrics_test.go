@@ -82,6 +82,12 @@ func TestMetricsTellWhatAControllerDid(t *testing.T) {
 			`sample_controller_writes_total{resource="foos/status",verb="update"} 2`)
 
 		a := f.cachedFoo(t, "a").DeepCopy()
+		a.Spec.Replicas = new(int32(7))
+		f.updateFoo(t, a)
+		advance(time.Second)
+		f.expectMetrics(t, "writes of a change", `sample_controller_writes_total{resource="deployments",verb="update"} 1`)
+
+		a = f.cachedFoo(t, "a").DeepCopy()
 		a.Spec.DeploymentName = "renamed"
 		f.updateFoo(t, a)
 		advance(time.Second)

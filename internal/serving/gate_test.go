@@ -247,8 +247,8 @@ func TestMadeUpTokensCostABoundedNumberOfReviews(t *testing.T) {
 		if got := authority.tokenReviews.Load() - 1; got < 115 || got > 121 {
 			t.Errorf("10000 made-up tokens in 10 seconds cost %d reviews, want 120", got)
 		}
-		if codes[http.StatusUnauthorized]+codes[http.StatusTooManyRequests] != 10000 {
-			t.Errorf("Got these answers: %v", codes)
+		if refused, spared := codes[http.StatusUnauthorized], codes[http.StatusTooManyRequests]; refused != int(authority.tokenReviews.Load())-1 || refused+spared != 10000 {
+			t.Errorf("The answers are %v, want 401 for each review and 429 for the rest", codes)
 		}
 		if code := get(t, handler, "/metrics", "p").Code; code != http.StatusOK {
 			t.Errorf("Who is known gets %d, want %d", code, http.StatusOK)
@@ -270,10 +270,10 @@ func TestUnknownPathsCostNoReview(t *testing.T) {
 	}
 }
 
-func TestProfilesAreServedOnlyIfAskedForAndAllowed(t *testing.T) {
+func TestMetricsAndProfilesAreServedToWhoIsAllowed(t *testing.T) {
 	authority := newAuthority()
 	handler := MetricsHandler(NewGate(authority.client), secret, true)
-	paths := []string{"/debug/pprof/", "/debug/pprof/cmdline", "/debug/pprof/symbol", "/debug/pprof/heap", "/debug/pprof/goroutine", "/debug/pprof/allocs"}
+	paths := []string{"/metrics", "/debug/pprof/", "/debug/pprof/cmdline", "/debug/pprof/symbol", "/debug/pprof/heap", "/debug/pprof/goroutine", "/debug/pprof/allocs"}
 	for _, path := range paths {
 		for token, want := range map[string]int{"": http.StatusUnauthorized, "v": http.StatusForbidden, "p": http.StatusOK} {
 			if code := get(t, handler, path, token).Code; code != want {
@@ -284,8 +284,9 @@ func TestProfilesAreServedOnlyIfAskedForAndAllowed(t *testing.T) {
 			t.Errorf("For %s the right to get %s was asked for", path, got)
 		}
 	}
-	if code := get(t, handler, "/debug/pprof/made-up", "p").Code; code != http.StatusNotFound {
-		t.Errorf("A profile that is none: got %d, want %d", code, http.StatusNotFound)
+	asked := authority.asked()
+	if code := get(t, handler, "/debug/pprof/made-up", "p").Code; code != http.StatusNotFound || authority.asked() != asked {
+		t.Errorf("A profile that is none: got %d, want %d and no review", code, http.StatusNotFound)
 	}
 }
 
