@@ -52,7 +52,8 @@ var (
 // Whoever can connect can send tokens, known and unknown. So verdicts are
 // remembered, good ones and bad, requests with the same token wait for the
 // same verdict, and the API server is asked at a bounded rate: beyond it, the
-// answer is 429 at once. Who is remembered does not notice.
+// answer is 429 at once. Who is remembered does not notice, until that is over;
+// who may connect at all is for a NetworkPolicy to say.
 //
 // k8s.io/apiserver has authenticatorfactory and authorizerfactory for this.
 // They bring CEL, gRPC and the exporters of OpenTelemetry along: a controller

@@ -49,7 +49,9 @@ func TestMetricsTellWhatIsPromised(t *testing.T) {
 	ns.createReadyFoo(t, newFoo("very-own-name", withDeployment("its-deployment")))
 	lines := p.awaitMetrics(t, token, `sample_controller_foos{ready="True"} 1`,
 		`sample_controller_writes_total{resource="deployments",verb="create"} 1`,
-		`leader_election_master_status{name="sample-controller"} 1`)
+		`leader_election_master_status{name="sample-controller"} 1`,
+		`informer_queued_items{group="apps",name="sample-controller",resource="deployments",version="v1"} 0`,
+		`informer_queued_items{group="samplecontroller.k8s.io",name="sample-controller",resource="foos",version="v1alpha1"} 0`)
 
 	names := map[string]bool{}
 	for _, line := range lines {
