@@ -72,45 +72,69 @@ var needs = map[string]need{
 func TestEachRightIsNeeded(t *testing.T) {
 	t.Parallel()
 	needsToBeAlone(t)
+	rows := rightsRows(t)
+	for i := range atOnce {
+		t.Run(fmt.Sprintf("%d of %d", i+1, atOnce), func(t *testing.T) {
+			t.Parallel()
+			for j := i; j < len(rows); j += atOnce {
+				t.Run(rows[j].name, rows[j].check)
+			}
+		})
+	}
+}
+
+// atOnce is how many rows are tried at the same time: each is a controller that
+// starts, and other tests go by the clock.
+const atOnce = 4
+
+// rightsRow is a controller with some rights, and what is to come of it.
+type rightsRow struct {
+	name  string
+	check func(t *testing.T)
+}
+
+// rightsRows returns a row for each shipped variant, and one for each right.
+// The variants have most of them in common.
+func rightsRows(t *testing.T) []rightsRow {
+	t.Helper()
 	everywhere, err := shippedRights()
 	if err != nil {
 		t.Fatal(err)
 	}
-	inOneNamespace := namespacedRights(t)
-	tested := map[string]bool{}
+	var rows []rightsRow
+	seen := map[string]bool{}
 	for _, variant := range []struct {
 		name    string
 		objects []*unstructured.Unstructured
-	}{{"all namespaces", everywhere}, {"one namespace", inOneNamespace}} {
-		t.Run("with all rights in "+variant.name, func(t *testing.T) {
-			t.Parallel()
+	}{{"all namespaces", everywhere}, {"one namespace", namespacedRights(t)}} {
+		rows = append(rows, rightsRow{"with all rights in " + variant.name, func(t *testing.T) {
 			newTrial(t, variant.objects, nil).expectAllSteps(t)
-		})
+		}})
 		grants, err := grantsOf(variant.objects)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, right := range grants {
-			row := right.roleName() + ": " + right.String()
-			if tested[row] {
-				continue // the variants have most rules in common
+			name := right.roleName() + ": " + right.String()
+			if seen[name] {
+				continue
 			}
-			tested[row] = true
-			t.Run("without "+row, func(t *testing.T) {
-				t.Parallel()
-				need, known := needs[row]
+			seen[name] = true
+			rows = append(rows, rightsRow{"without " + name, func(t *testing.T) {
+				need, known := needs[name]
 				if !known {
 					t.Fatal("The right is shipped, and the table does not say what for")
 				}
 				newTrial(t, without(t, variant.objects, right), need.environment).expectRefusal(t, need.step, right)
-			})
+			}})
 		}
 	}
-	for row := range needs {
-		if !tested[row] {
-			t.Errorf("%s: the table has a right that is not shipped", row)
+	for name := range needs {
+		if !seen[name] {
+			t.Errorf("%s: the table has a right that is not shipped", name)
 		}
 	}
+	return rows
 }
 
 // roleName is the name without the kind, which differs between the variants.
