@@ -197,7 +197,7 @@ func TestFooInATerminatingNamespaceIsLeftInPeace(t *testing.T) {
 
 		cached := f.cachedFoo(t, "a")
 		f.enqueueUpdatedFoo(cached, cached) // a resync
-		advance(refusedRetry - time.Second)
+		advance(lastRetry - time.Second)
 		f.expectWrites(t)
 		expectEqual(t, "the list of events", []string(nil), f.recorded())
 	})

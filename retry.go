@@ -33,9 +33,12 @@ const (
 	// firstRetry and lastRetry bound the exponential back-off of a key.
 	firstRetry = 5 * time.Millisecond
 	lastRetry  = 5 * time.Minute
-	// refusedRetry is how long a refused write waits for the quota, the policy
-	// or the right to change, unless the Foo or its Deployment changes first.
-	refusedRetry = 5 * time.Minute
+	// refusedRetry is how long a refused write first waits for the quota, the
+	// policy or the right to change, unless the Foo or its Deployment changes
+	// before; doubled each time, up to lastRetry. Some refusals pass by
+	// themselves: for half a minute after a definition is installed the API
+	// server may not let its objects own others.
+	refusedRetry = 10 * time.Second
 	// behindRetry is how soon a sync that its own writes held up is tried
 	// again, should the event that it waits for not wake it.
 	behindRetry = time.Second
@@ -51,6 +54,9 @@ type attempt struct {
 	again bool
 	// after is the time until then; 0 means the key's exponential back-off.
 	after time.Duration
+	// slowly is for what was refused and would be again: its back-off begins
+	// with refusedRetry.
+	slowly bool
 	// held keys are not synced before then unless what the Foo asks for, or its
 	// Deployment, changes: neither a resync nor the Foo's status wakes them.
 	held bool
@@ -72,9 +78,9 @@ func nextAttempt(err error) attempt {
 		return attempt{expected: true}
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		// Nothing can be created there any more, and the Foo goes with its namespace.
-		return attempt{again: true, after: refusedRetry, held: true, expected: true}
+		return attempt{again: true, after: lastRetry, held: true, expected: true}
 	case isRefusal(err):
-		return attempt{again: true, after: refusedRetry, held: true}
+		return attempt{again: true, slowly: true, held: true}
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
 		// The cache was behind another's write; its event is on the way.
 		return attempt{again: true, expected: true}
@@ -100,7 +106,9 @@ func isRefusal(err error) bool {
 type retries struct {
 	queue   workqueue.TypedDelayingInterface[cache.ObjectName]
 	limiter workqueue.TypedRateLimiter[cache.ObjectName]
-	clock   clock.PassiveClock
+	// refusals is the limiter of what was refused.
+	refusals workqueue.TypedRateLimiter[cache.ObjectName]
+	clock    clock.PassiveClock
 
 	mu  sync.Mutex
 	due map[cache.ObjectName]time.Time
@@ -111,13 +119,22 @@ func newRetries(
 	limiter workqueue.TypedRateLimiter[cache.ObjectName],
 	clock clock.PassiveClock,
 ) *retries {
-	return &retries{queue: queue, limiter: limiter, clock: clock, due: map[cache.ObjectName]time.Time{}}
+	return &retries{
+		queue:    queue,
+		limiter:  limiter,
+		refusals: workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](refusedRetry, lastRetry),
+		clock:    clock,
+		due:      map[cache.ObjectName]time.Time{},
+	}
 }
 
 // plan queues a key for its next attempt and returns the time until then.
 func (r *retries) plan(key cache.ObjectName, next attempt) time.Duration {
 	delay := next.after
-	if delay == 0 {
+	switch {
+	case next.slowly:
+		delay = r.refusals.When(key)
+	case delay == 0:
 		delay = r.limiter.When(key)
 	}
 	r.mu.Lock()
@@ -152,4 +169,5 @@ func (r *retries) forget(key cache.ObjectName) {
 	delete(r.due, key)
 	r.mu.Unlock()
 	r.limiter.Forget(key)
+	r.refusals.Forget(key)
 }

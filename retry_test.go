@@ -37,7 +37,7 @@ import (
 func TestNextAttempt(t *testing.T) {
 	backOff := attempt{again: true, held: true}
 	quietBackOff := attempt{again: true, expected: true}
-	slowly := attempt{again: true, after: 5 * time.Minute, held: true}
+	slowly := attempt{again: true, slowly: true, held: true}
 	forbidden := apierrors.NewForbidden(deploymentsGR, "web", errors.New("exceeded quota"))
 	conflict := apierrors.NewConflict(deploymentsGR, "web", errors.New("modified"))
 
@@ -87,6 +87,17 @@ func TestRetries(t *testing.T) {
 	r.forget(key)
 	if again := r.plan(key, backOff); again != firstRetry {
 		t.Errorf("after a success the delay is %v", again)
+	}
+
+	refused := attempt{again: true, slowly: true, held: true}
+	for _, want := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, lastRetry, lastRetry} {
+		if delay := r.plan(key, refused); delay != want {
+			t.Errorf("a refused key waits %v, not %v", delay, want)
+		}
+	}
+	r.forget(key)
+	if again := r.plan(key, refused); again != refusedRetry {
+		t.Errorf("after a success a refused key waits %v", again)
 	}
 
 	r.hold(key)
