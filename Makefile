@@ -65,7 +65,7 @@ fmt: bin/golangci-lint ## Format the hand-written Go code
 ##@ Check
 
 .PHONY: test
-test: fmt-check tidy-check shellcheck monitoring verify-codegen test-unit build vet lint test-codegen test-image test-devcluster test-e2e ## Check everything
+test: fmt-check tidy-check shellcheck monitoring verify-codegen test-unit build vet lint test-codegen test-image test-devcluster test-e2e test-faults ## Check everything
 	@echo "All checks passed"
 
 .PHONY: fmt-check
@@ -116,6 +116,14 @@ test-devcluster: bin/devcluster ## Test devcluster: real clusters, started and k
 .PHONY: test-e2e
 test-e2e: bin/devcluster ## Run the end-to-end tests on a devcluster, or on yours: make test-e2e KUBECONFIG=file
 	$(check) e2e
+
+.PHONY: test-faults
+test-faults: bin/devcluster ## Break what the controller relies on, in some of the ways that make faults tries
+	$(check) faults
+
+.PHONY: faults
+faults: bin/devcluster ## Break it in all of them, compare with upstream's controller, and write docs/faults.md
+	@FAULTS=all FAULTS_REPORT="$(CURDIR)/docs/faults.md" hack/check.sh faults
 
 # Programs are handed to the go command each time: it knows what is up to date.
 .PHONY: FORCE

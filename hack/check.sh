@@ -169,6 +169,14 @@ check_e2e() {
   KUBECONFIG=${folder}/$(basename "${E2E_KUBECONFIG}") "${tests[@]}"
 }
 
+# Faults on a real control plane: those of FAULTS, quick or all. FAULTS_SEED repeats a choice, and FAULTS_REPORT is
+# where to write the comparison with upstream's controller.
+check_faults() {
+  export FAULTS=${FAULTS:-quick} DEVCLUSTER_BIN=${root}/bin/devcluster
+  local tests=(go test -vet=off ${go_test_flags[@]+"${go_test_flags[@]}"} -count=1 -timeout=60m ./test/faults/...)
+  "${DEVCLUSTER_BIN}" run -nodes=3 -- "${tests[@]}"
+}
+
 name=${1:-}
 if [[ $# -ne 1 ]] || ! declare -F "check_${name}" >/dev/null; then
   echo "usage: $0 NAME, one of:$(declare -F | sed -n 's/^declare -f check_/ /p' | tr -d '\n')" >&2

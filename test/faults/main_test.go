@@ -1,0 +1,137 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package faults
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	// parallel is how many trials run at once: most of their time they wait.
+	parallel = "12"
+	// patience bounds how long anything may take that has to happen. It is no
+	// measure of speed: the machine may be slow.
+	patience = 90 * time.Second
+)
+
+// everything is what the trials of a run share.
+type everything struct {
+	cluster *testCluster
+	// folder is where programs and kubeconfigs are, and is removed at the end.
+	folder string
+	ours   *subject
+	// upstream is nil unless the run is a comparison.
+	upstream *subject
+	// all tells that every perturbation is tried, and not a choice of them.
+	all bool
+	// seed decides the choice, and what else is left to chance.
+	seed   uint64
+	report *report
+}
+
+var run everything
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if reason := skipReason(); reason != "" {
+		fmt.Println("faults: all tests skipped: " + reason)
+		return
+	}
+	code, err := runTests(m)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "faults: %v\n", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+func skipReason() string {
+	switch {
+	case os.Getenv("FAULTS") != "quick" && os.Getenv("FAULTS") != "all":
+		return "FAULTS is neither quick nor all; use make faults, or hack/check.sh faults"
+	case os.Getenv("KUBECONFIG") == "" || os.Getenv("DEVCLUSTER_BIN") == "":
+		return "KUBECONFIG or DEVCLUSTER_BIN is not set"
+	}
+	return ""
+}
+
+func runTests(m *testing.M) (code int, err error) {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	run.all = os.Getenv("FAULTS") == "all"
+	if run.seed, err = chooseSeed(os.Getenv("FAULTS_SEED")); err != nil {
+		return 1, err
+	}
+	fmt.Printf("faults: seed %d\n", run.seed)
+	if run.folder, err = os.MkdirTemp("", "foo-faults-"); err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(run.folder)
+	if run.cluster, err = prepare(ctx, os.Getenv("KUBECONFIG")); err != nil {
+		return 1, err
+	}
+	if run.ours, err = ours(ctx, moduleRoot, filepath.Join(run.folder, "ours")); err != nil {
+		return 1, err
+	}
+	output := os.Getenv("FAULTS_REPORT")
+	if output != "" {
+		if run.upstream, err = upstream(ctx, run.folder); err != nil {
+			return 1, err
+		}
+	}
+	run.report = newReport()
+	if !isSet("test.parallel") {
+		if err := flag.Set("test.parallel", parallel); err != nil {
+			return 1, err
+		}
+	}
+	code = m.Run()
+	fmt.Println("faults: " + run.report.summary())
+	if output != "" {
+		err = run.report.write(output)
+	}
+	return code, errors.Join(err, ctx.Err())
+}
+
+// chooseSeed returns the seed that is asked for, or any.
+func chooseSeed(asked string) (uint64, error) {
+	if asked == "" {
+		return uint64(rand.Uint32()), nil
+	}
+	seed, err := strconv.ParseUint(asked, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("FAULTS_SEED: %w", err)
+	}
+	return seed, nil
+}
+
+func isSet(name string) bool {
+	found := false
+	flag.Visit(func(f *flag.Flag) { found = found || f.Name == name })
+	return found
+}

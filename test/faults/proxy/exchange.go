@@ -1,0 +1,192 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Exchange is a request under way, for a Fault to handle. Its methods are for
+// the goroutine of the Fault alone.
+type Exchange struct {
+	Call *Call
+
+	proxy   *Proxy
+	writer  http.ResponseWriter
+	request *http.Request
+	body    []byte
+
+	answer *answer
+}
+
+type answer struct {
+	code   int
+	header http.Header
+	body   []byte
+}
+
+func (p *Proxy) newExchange(call *Call, w http.ResponseWriter, r *http.Request) (*Exchange, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	if call.IsWrite() {
+		call.Body = body
+	}
+	return &Exchange{Call: call, proxy: p, writer: w, request: r, body: body}, nil
+}
+
+// outgoing is the request as the API server gets it.
+func (x *Exchange) outgoing(ctx context.Context) *http.Request {
+	out := x.request.Clone(ctx)
+	out.RequestURI = ""
+	out.URL.Scheme, out.URL.Host, out.Host = x.proxy.target.Scheme, x.proxy.target.Host, ""
+	out.URL.Path = x.proxy.confined(out.URL.Path)
+	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(x.body)), int64(len(x.body))
+	out.Header.Del("Connection")
+	out.Header.Del("Authorization")
+	out.Header.Del("Accept-Encoding")
+	out.Header.Set("Accept", "application/json")
+	return out
+}
+
+// confined makes a path about all namespaces one about the proxy's, if it has one.
+func (p *Proxy) confined(path string) string {
+	if p.namespace == "" {
+		return path
+	}
+	for _, resource := range []string{"/deployments", "/foos"} {
+		if prefix, ok := strings.CutSuffix(path, resource); ok && !strings.Contains(prefix, "/namespaces/") {
+			return prefix + "/namespaces/" + p.namespace + resource
+		}
+	}
+	return path
+}
+
+// Forward sends the request to the API server and keeps the answer. It is not
+// called off when the client goes.
+func (x *Exchange) Forward() {
+	response, err := x.proxy.transport.RoundTrip(x.outgoing(x.proxy.life))
+	if err != nil {
+		x.tell("not answered: " + err.Error())
+		return
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		x.tell("not answered in full: " + err.Error())
+		return
+	}
+	x.keep(&answer{response.StatusCode, response.Header, body})
+}
+
+// keep remembers an answer, and what it says of the object.
+func (x *Exchange) keep(a *answer) {
+	x.answer = a
+	version := ""
+	if x.Call.IsWrite() {
+		version = versionOf(a.body)
+	}
+	x.proxy.note(func() {
+		x.Call.Code, x.Call.Version = a.code, version
+		x.Call.Unchanged = version != "" && x.Call.Method == http.MethodPut && version == versionOf(x.body)
+		if x.Call.IsWrite() {
+			x.Call.Answer = a.body
+		}
+	})
+}
+
+// versionOf returns the resourceVersion of an object in JSON, or "".
+func versionOf(body []byte) string {
+	var object metav1.PartialObjectMetadata
+	if json.Unmarshal(body, &object) != nil {
+		return ""
+	}
+	return object.ResourceVersion
+}
+
+// Reply gives the client the API server's answer, or none if there is none.
+func (x *Exchange) Reply() {
+	if x.answer == nil {
+		panic(http.ErrAbortHandler)
+	}
+	maps.Copy(x.writer.Header(), x.answer.header)
+	x.writer.Header().Del("Content-Length")
+	x.writer.WriteHeader(x.answer.code)
+	_, _ = x.writer.Write(x.answer.body)
+}
+
+// Cut ends the connection without a word.
+func (x *Exchange) Cut() {
+	panic(http.ErrAbortHandler)
+}
+
+// Gone is closed when the client has given up.
+func (x *Exchange) Gone() <-chan struct{} { return x.request.Context().Done() }
+
+// Later forwards the request when begin is closed, whatever the client does
+// meanwhile.
+func (x *Exchange) Later(begin <-chan struct{}) {
+	x.proxy.late.Go(func() {
+		select {
+		case <-begin:
+			x.Forward()
+		case <-x.proxy.life.Done():
+		}
+	})
+}
+
+// Answer answers in the API server's place. A retryAfter of 0 seconds is left out.
+func (x *Exchange) Answer(code int, reason metav1.StatusReason, message string, retryAfter int) {
+	status := metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+		Status:   metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message,
+	}
+	if retryAfter > 0 {
+		x.writer.Header().Set("Retry-After", strconv.Itoa(retryAfter))
+		status.Details = &metav1.StatusDetails{RetryAfterSeconds: int32(retryAfter)}
+	}
+	body, err := json.Marshal(status)
+	if err != nil {
+		panic(fmt.Sprintf("encoding a Status: %v", err))
+	}
+	x.tell(fmt.Sprintf("answered %d in the API server's place", code))
+	x.proxy.note(func() { x.Call.Code = code })
+	x.writer.Header().Set("Content-Type", "application/json")
+	x.writer.WriteHeader(code)
+	_, _ = x.writer.Write(body)
+}
+
+// tell adds to the call's record what was done to it.
+func (x *Exchange) tell(what string) {
+	x.proxy.note(func() {
+		if x.Call.Fault != "" {
+			what = x.Call.Fault + "; " + what
+		}
+		x.Call.Fault = what
+	})
+}

@@ -1,0 +1,201 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package faults
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"syscall"
+
+	"example.com/sample-controller/test/faults/proxy"
+)
+
+// rivals are D1: somebody else writes to the same Deployment.
+func rivals(counted) []trialCase {
+	return []trialCase{
+		{"unseen by the cache", func(ctx context.Context, tr *trial) error {
+			r, err := tr.start()
+			if err != nil {
+				return err
+			}
+			if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.settled(ctx)); err != nil {
+				return err
+			}
+			release := r.proxy.HoldEvents("deployments")
+			defer release()
+			if err := errors.Join(tr.annotate(ctx, "a", "mine"), tr.scaleFoo(ctx, "a", 3)); err != nil {
+				return err
+			}
+			err = awaitCall(ctx, r, func(call proxy.Call) bool {
+				return call.Method == http.MethodPut && call.Resource == "deployments" && call.Code != 0
+			})
+			release()
+			return errors.Join(err, tr.stableAndQuiet(ctx))
+		}},
+		{"a storm", func(ctx context.Context, tr *trial) error {
+			if _, err := tr.start(); err != nil {
+				return err
+			}
+			if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.settled(ctx)); err != nil {
+				return err
+			}
+			var errs []error
+			for i := range 100 {
+				errs = append(errs, tr.patchDeployment(ctx, "a", fmt.Sprintf(`{"metadata":{"annotations":{"storm":"%d"}}}`, i)))
+				if i%20 == 10 {
+					errs = append(errs, tr.scaleFoo(ctx, "a", int32(i/20+1)))
+				}
+			}
+			tr.keepAnnotation("a", "storm", "99")
+			return errors.Join(errors.Join(errs...), tr.stableAndQuiet(ctx))
+		}},
+	}
+}
+
+// outages are D2 and D3: for a while, nothing gets through.
+func outages(counted) []trialCase {
+	var cases []trialCase
+	for name, fault := range map[string]proxy.Fault{
+		"429 to all": proxy.TooMany, "500 to all": proxy.Internal, "503 to all": proxy.Unavailable, "401 to all": proxy.Unauthorized,
+	} {
+		cases = append(cases, outage(name, func(r *replica) func() {
+			end := r.proxy.Use(func(*proxy.Call) proxy.Fault { return fault })
+			r.proxy.EndWatches("")
+			return end
+		}))
+	}
+	return append(cases, outage("connections cut", func(r *replica) func() { return r.proxy.Down() }))
+}
+
+func outage(name string, begin func(*replica) (end func())) trialCase {
+	return trialCase{name, func(ctx context.Context, tr *trial) error {
+		r, err := tr.start()
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.createFoo(ctx, "b", "b", 1), tr.settled(ctx)); err != nil {
+			return err
+		}
+		end := begin(r)
+		err = errors.Join(tr.scaleFoo(ctx, "a", 3), tr.patchDeployment(ctx, "b", `{"spec":{"replicas":4}}`), tr.createFoo(ctx, "c", "c", 1))
+		pause(ctx, 3*quiet)
+		if r.process.hasEnded() {
+			return errors.New("it has ended")
+		}
+		end()
+		return errors.Join(err, tr.stableAndQuiet(ctx))
+	}}
+}
+
+// hanging are D4: calls that are never answered do not hold up other Foos.
+func hanging(counted) []trialCase {
+	hang := func(name string, fault proxy.Fault) trialCase {
+		return trialCase{name, func(ctx context.Context, tr *trial) error {
+			r, err := tr.start(tr.deadline()...)
+			if err != nil {
+				return err
+			}
+			end := r.proxy.Use(func(call *proxy.Call) proxy.Fault {
+				if call.Method == http.MethodPost && call.Resource == "deployments" && bytes.Contains(call.Body, []byte("stuck-")) {
+					return fault
+				}
+				return nil
+			})
+			for _, foo := range []string{"stuck-1", "stuck-2"} {
+				if err := tr.createFoo(ctx, foo, foo, 1); err != nil {
+					return err
+				}
+			}
+			if err := awaitCall(ctx, r, func(call proxy.Call) bool { return call.Fault != "" }); err != nil {
+				return err
+			}
+			if err := errors.Join(tr.createFoo(ctx, "free", "free", 1), tr.awaitDeployment(ctx, "free")); err != nil {
+				return fmt.Errorf("two calls hang, and a third Foo is held up: %w", err)
+			}
+			end()
+			return tr.stableAndQuiet(ctx)
+		}}
+	}
+	return []trialCase{hang("not done", proxy.Hang), hang("done", proxy.HangDone)}
+}
+
+// deadline is the flag that shortens the time for a call, where there is one.
+func (tr *trial) deadline() []string {
+	if tr.subject == run.upstream {
+		return nil
+	}
+	return []string{"-request-timeout=2s"}
+}
+
+// frozen are a process that stands still while the world changes, and one that
+// is asked to stop in mid-write (A4).
+func frozen(counted) []trialCase {
+	return []trialCase{{"for a while", func(ctx context.Context, tr *trial) error {
+		r, err := tr.start()
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(tr.createFoo(ctx, "a", "one", 1), tr.createFoo(ctx, "b", "b", 1), tr.settled(ctx)); err != nil {
+			return err
+		}
+		r.process.signal(syscall.SIGSTOP)
+		err = errors.Join(tr.scaleFoo(ctx, "a", 3), tr.deployments().Delete(ctx, "b", deleteNow()), tr.createFoo(ctx, "c", "c", 2))
+		pause(ctx, quiet)
+		r.process.signal(syscall.SIGCONT)
+		return errors.Join(err, tr.stableAndQuiet(ctx))
+	}}}
+}
+
+// stopped is A4.
+func stopped(counted) []trialCase {
+	return []trialCase{{"a create under way", func(ctx context.Context, tr *trial) error {
+		r, err := tr.start()
+		if err != nil {
+			return err
+		}
+		release := make(chan struct{})
+		open := sync.OnceFunc(func() { close(release) })
+		defer open()
+		r.proxy.Use(once(func(call *proxy.Call) proxy.Fault {
+			if call.Method == http.MethodPost && call.Resource == "deployments" {
+				return proxy.Hold(release)
+			}
+			return nil
+		}))
+		if err := tr.createFoo(ctx, "a", "a", 1); err != nil {
+			return err
+		}
+		if err := awaitCall(ctx, r, func(call proxy.Call) bool { return call.Fault != "" }); err != nil {
+			return err
+		}
+		r.process.signal(syscall.SIGTERM)
+		pause(ctx, quiet/3)
+		open()
+		if code := r.process.exitCode(); code != 0 {
+			return fmt.Errorf("asked to stop, it ended with code %d", code)
+		}
+		if !slices.ContainsFunc(r.proxy.Calls(), isCreate) {
+			return errors.New("asked to stop, it dropped the write that was under way")
+		}
+		return errors.Join(r.process.start(), tr.stableAndQuiet(ctx))
+	}}}
+}

@@ -1,0 +1,294 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/test/faults/proxy"
+)
+
+// watched are the resources of which a controller keeps a cache.
+func watched() []string { return []string{"foos", "deployments"} }
+
+// emptyCaches are A5: nothing is written before the caches are full, also if the
+// controller is killed while they fill.
+func emptyCaches(counted) []trialCase {
+	var cases []trialCase
+	for _, resource := range watched() {
+		cases = append(cases, trialCase{"the " + resource + " are late", func(ctx context.Context, tr *trial) error {
+			r, err := tr.start()
+			if err != nil {
+				return err
+			}
+			if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.settled(ctx)); err != nil {
+				return err
+			}
+			r.process.kill()
+			if err := errors.Join(tr.scaleFoo(ctx, "a", 2), tr.createFoo(ctx, "b", "b", 1)); err != nil {
+				return err
+			}
+			release := r.proxy.HoldEvents(resource)
+			defer release()
+			for range 2 {
+				r.process.crash()
+				if err := tr.noWork(ctx, quiet); err != nil {
+					return err
+				}
+			}
+			release()
+			return tr.stableAndQuiet(ctx)
+		}})
+	}
+	return cases
+}
+
+// staleDeployments are B1: the cache is behind the controller's own create.
+func staleDeployments(counted) []trialCase {
+	return []trialCase{{"own create unseen", func(ctx context.Context, tr *trial) error {
+		r, err := tr.start()
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(tr.createFoo(ctx, "other", "other", 1), tr.settled(ctx)); err != nil {
+			return err
+		}
+		release := r.proxy.HoldEvents("deployments")
+		defer release()
+		if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), awaitCall(ctx, r, isCreate)); err != nil {
+			return err
+		}
+		if err := tr.scaleFoo(ctx, "a", 3); err != nil {
+			return err
+		}
+		if err := tr.noWork(ctx, quiet); err != nil {
+			return fmt.Errorf("while its cache is behind: %w", err)
+		}
+		release()
+		return tr.stableAndQuiet(ctx)
+	}}}
+}
+
+func isCreate(call proxy.Call) bool {
+	return call.Method == http.MethodPost && call.Resource == "deployments" && call.Succeeded()
+}
+
+func isUpdate(call proxy.Call) bool {
+	return call.Method == http.MethodPut && call.Resource == "deployments" && call.Succeeded()
+}
+
+// awaitCall waits until a controller has made a call.
+func awaitCall(ctx context.Context, r *replica, is func(proxy.Call) bool) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
+	defer cancel()
+	err := r.proxy.Await(ctx, func(calls []proxy.Call) bool { return slices.ContainsFunc(calls, is) })
+	if err != nil {
+		return fmt.Errorf("waiting for a request: %w", err)
+	}
+	return nil
+}
+
+// staleFoos are B2: the Foo in the cache is older than the one that has been
+// carried out, by another controller or by an earlier self.
+func staleFoos(counted) []trialCase {
+	return []trialCase{{"beside one that sees", func(ctx context.Context, tr *trial) error {
+		blind, err := tr.start()
+		if err != nil {
+			return err
+		}
+		if _, err := tr.start(); err != nil {
+			return err
+		}
+		if err := errors.Join(tr.createFoo(ctx, "a", "a", 2), tr.settled(ctx)); err != nil {
+			return err
+		}
+		release := blind.proxy.HoldEvents("foos")
+		defer release()
+		before := len(blind.proxy.Calls())
+		if err := errors.Join(tr.scaleFoo(ctx, "a", 4), tr.awaitReplicas(ctx, "a", 4), tr.annotate(ctx, "a", "seen")); err != nil {
+			return err
+		}
+		pause(ctx, quiet)
+		if slices.ContainsFunc(blind.proxy.Calls()[before:], isUpdate) {
+			return errors.New("a controller that has not seen the Foo's new replicas wrote the old ones over them")
+		}
+		release()
+		return tr.stableAndQuiet(ctx)
+	}}}
+}
+
+// olderServer is B5: a controller is started again and gets Foos from a server
+// that is behind.
+func olderServer(counted) []trialCase {
+	change := func(name string, act func(context.Context, *trial) error) trialCase {
+		return trialCase{name, func(ctx context.Context, tr *trial) error {
+			r, err := tr.start()
+			if err != nil {
+				return err
+			}
+			if err := errors.Join(tr.createFoo(ctx, "a", "one", 1), tr.settled(ctx)); err != nil {
+				return err
+			}
+			catchUp := make(chan struct{})
+			r.proxy.ReplayTo("foos", catchUp)
+			if err := errors.Join(act(ctx, tr), tr.settled(ctx)); err != nil {
+				return err
+			}
+			before := len(r.proxy.Calls())
+			r.process.crash()
+			pause(ctx, 2*quiet)
+			for _, call := range r.proxy.Calls()[before:] {
+				if call.Succeeded() && (isUpdate(call) || call.Method == http.MethodDelete) {
+					return fmt.Errorf("it acted on an older Foo: %s", call.String())
+				}
+			}
+			close(catchUp)
+			return tr.stableAndQuiet(ctx)
+		}}
+	}
+	return []trialCase{
+		change("scaled since", func(ctx context.Context, tr *trial) error { return tr.scaleFoo(ctx, "a", 3) }),
+		change("renamed since", func(ctx context.Context, tr *trial) error { return tr.renameDeployment(ctx, "a", "two") }),
+	}
+}
+
+// expiredWatches are B7: the watch ends, things change, and a new one from the
+// old resourceVersion is refused. With a DELETE that was missed, B6.
+func expiredWatches(counted) []trialCase {
+	var cases []trialCase
+	for _, w := range workloads() {
+		if w.oursOnly != "" || w.name == "rename" {
+			continue
+		}
+		cases = append(cases, trialCase{w.name, func(ctx context.Context, tr *trial) error {
+			r, err := w.prepare(ctx, tr)
+			if err != nil {
+				return err
+			}
+			again := r.proxy.Use(func(call *proxy.Call) proxy.Fault {
+				if call.Watch && !strings.Contains(call.Path, "sendInitialEvents") {
+					return proxy.Expired
+				}
+				return nil
+			})
+			r.proxy.EndWatches("")
+			defer again()
+			if err := w.act(ctx, tr); err != nil {
+				return err
+			}
+			return tr.stableAndQuiet(ctx)
+		}})
+	}
+	return cases
+}
+
+// missedDelete is B6.
+func missedDelete(counted) []trialCase {
+	return []trialCase{{"the Deployment's", func(ctx context.Context, tr *trial) error {
+		r, err := tr.start()
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.settled(ctx)); err != nil {
+			return err
+		}
+		r.proxy.EditEvents(func(e proxy.Event) int {
+			if e.Type == "DELETED" {
+				return 0
+			}
+			return 1
+		})
+		if err := tr.deployments().Delete(ctx, "a", metav1.DeleteOptions{}); err != nil {
+			return err
+		}
+		pause(ctx, quiet/3)
+		r.proxy.EditEvents(nil)
+		r.proxy.Use(once(func(call *proxy.Call) proxy.Fault {
+			if call.Watch && call.Resource == "deployments" {
+				return proxy.Expired
+			}
+			return nil
+		}))
+		r.proxy.EndWatches("deployments")
+		return tr.stableAndQuiet(ctx)
+	}}}
+}
+
+// doubled is B9.
+func doubled(counted) []trialCase {
+	return underway(func(r *replica) { r.proxy.EditEvents(func(proxy.Event) int { return 2 }) })
+}
+
+// withoutWatchList is D8: a server that does not know sendInitialEvents.
+func withoutWatchList(counted) []trialCase {
+	return underway(func(r *replica) {
+		r.proxy.Use(func(call *proxy.Call) proxy.Fault {
+			if strings.Contains(call.Path, "sendInitialEvents") {
+				return func(x *proxy.Exchange) {
+					x.Answer(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid,
+						"sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled", 0)
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// underway makes a case of each workload, under something that lasts from the start.
+func underway(begin func(*replica)) []trialCase {
+	var cases []trialCase
+	for _, w := range workloads() {
+		if w.oursOnly != "" || w.name == "rename" {
+			continue
+		}
+		cases = append(cases, trialCase{w.name, func(ctx context.Context, tr *trial) error {
+			r, err := tr.start()
+			if err != nil {
+				return err
+			}
+			begin(r)
+			r.process.crash()
+			return errors.Join(w.arrange(ctx, tr), tr.settled(ctx), w.act(ctx, tr), tr.stableAndQuiet(ctx))
+		}})
+	}
+	return cases
+}
+
+// thereAndBack is B10: a Foo is renamed and back before the controller sees it.
+func thereAndBack(counted) []trialCase {
+	return []trialCase{{"unseen", func(ctx context.Context, tr *trial) error {
+		r, err := tr.start()
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(tr.createFoo(ctx, "a", "one", 1), tr.settled(ctx)); err != nil {
+			return err
+		}
+		release := r.proxy.HoldEvents("foos")
+		defer release()
+		err = errors.Join(tr.renameDeployment(ctx, "a", "two"), tr.renameDeployment(ctx, "a", "one"))
+		release()
+		return errors.Join(err, tr.stableAndQuiet(ctx))
+	}}}
+}

@@ -1,0 +1,79 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package faults
+
+import (
+	"context"
+	"fmt"
+
+	"example.com/sample-controller/test/faults/proxy"
+)
+
+// crashes are A1.
+func crashes() []breakage {
+	return []breakage{
+		{"crash before", func(r *replica) (proxy.Fault, func()) { return proxy.Before("crash", r.process.crash), nil }},
+		{"crash after", func(r *replica) (proxy.Fault, func()) { return proxy.After("crash", r.process.crash), nil }},
+	}
+}
+
+// lostReplies are A2.
+func lostReplies() []breakage {
+	return []breakage{{"reply lost", always(proxy.LoseReply)}}
+}
+
+// lateWrites are A3: the write is done when the controller has long done it again.
+func lateWrites() []breakage {
+	return []breakage{{"done late", func(*replica) (proxy.Fault, func()) {
+		begin := make(chan struct{})
+		return proxy.CutAndLater(begin), func() { close(begin) }
+	}}}
+}
+
+// refusals are D1 to D3, for one write.
+func refusals() []breakage {
+	return []breakage{
+		{"409", always(proxy.Conflict)},
+		{"429", always(proxy.TooMany)},
+		{"500", always(proxy.Internal)},
+		{"503", always(proxy.Unavailable)},
+		{"401", always(proxy.Unauthorized)},
+		{"reset", always(proxy.Cut)},
+	}
+}
+
+func always(fault proxy.Fault) func(*replica) (proxy.Fault, func()) {
+	return func(*replica) (proxy.Fault, func()) { return fault, nil }
+}
+
+// eachWrite makes a case of each workload, each of its writes, and each breakage.
+func eachWrite(breakages func() []breakage) func(counted) []trialCase {
+	return func(writes counted) []trialCase {
+		var cases []trialCase
+		for _, w := range workloads() {
+			for write := 1; write <= writes[w.name]; write++ {
+				for _, b := range breakages() {
+					cases = append(cases, trialCase{
+						name: fmt.Sprintf("%s, write %d, %s", w.name, write, b.name),
+						run:  func(ctx context.Context, tr *trial) error { return w.runBroken(ctx, tr, b, write) },
+					})
+				}
+			}
+		}
+		return cases
+	}
+}

@@ -1,0 +1,89 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package faults
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/test/faults/proxy"
+)
+
+// pause gives a controller time to do what it must not do. What it has to do is
+// waited for.
+func pause(ctx context.Context, howLong time.Duration) {
+	timer := time.NewTimer(howLong)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// noWork returns an error if a controller changes, or tries to change, a Foo or
+// a Deployment within a time.
+func (tr *trial) noWork(ctx context.Context, howLong time.Duration) error {
+	since := time.Now()
+	pause(ctx, howLong)
+	for _, call := range tr.calls() {
+		if call.Began.After(since) && call.IsWork() {
+			return fmt.Errorf("it should not write, and did: %s", call.String())
+		}
+	}
+	return ctx.Err()
+}
+
+// awaitReplicas waits until a Deployment asks for a number of Pods.
+func (tr *trial) awaitReplicas(ctx context.Context, name string, want int32) error {
+	return await(ctx, fmt.Sprintf("Deployment %s asks for %d Pods", name, want), func(ctx context.Context) error {
+		d, err := tr.deployments().Get(ctx, name, metav1.GetOptions{})
+		if err == nil && *d.Spec.Replicas != want {
+			err = fmt.Errorf("it asks for %d", *d.Spec.Replicas)
+		}
+		return err
+	})
+}
+
+// awaitDeployment waits until there is a Deployment of a name.
+func (tr *trial) awaitDeployment(ctx context.Context, name string) error {
+	return await(ctx, "there is Deployment "+name, func(ctx context.Context) error {
+		_, err := tr.deployments().Get(ctx, name, metav1.GetOptions{})
+		return err
+	})
+}
+
+// once makes a rule that decides one request and then no more.
+func once(decide proxy.Rule) proxy.Rule { return times(1, decide) }
+
+// times makes a rule that decides a number of requests and then no more.
+func times(limit int32, decide proxy.Rule) proxy.Rule {
+	var decided atomic.Int32
+	return func(call *proxy.Call) proxy.Fault {
+		if decided.Load() >= limit {
+			return nil
+		}
+		fault := decide(call)
+		if fault != nil && decided.Add(1) > limit {
+			return nil
+		}
+		return fault
+	}
+}

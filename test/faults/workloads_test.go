@@ -1,0 +1,153 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package faults
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/test/faults/proxy"
+)
+
+// workload is something that a user does, and that makes a controller write.
+type workload struct {
+	name string
+	// title says what is asked for, for the matrix.
+	title   string
+	arrange func(ctx context.Context, tr *trial) error
+	act     func(ctx context.Context, tr *trial) error
+	// oursOnly says why only our controller can be asked for it.
+	oursOnly string
+}
+
+// workloads are run without a fault, and then once for each write and fault.
+func workloads() []workload {
+	return []workload{{
+		name: "create", title: "a Foo is created",
+		arrange: func(context.Context, *trial) error { return nil },
+		act:     func(ctx context.Context, tr *trial) error { return tr.createFoo(ctx, "a", "a", 2) },
+	}, {
+		name: "scale", title: "a Foo is scaled",
+		arrange: func(ctx context.Context, tr *trial) error { return tr.createFoo(ctx, "a", "a", 1) },
+		act:     func(ctx context.Context, tr *trial) error { return tr.scaleFoo(ctx, "a", 3) },
+	}, {
+		name: "rename", title: "a Foo asks for a Deployment of another name",
+		arrange: func(ctx context.Context, tr *trial) error { return tr.createFoo(ctx, "a", "one", 1) },
+		act:     func(ctx context.Context, tr *trial) error { return tr.renameDeployment(ctx, "a", "two") },
+	}, {
+		name: "drift", title: "somebody scales the Deployment",
+		arrange: func(ctx context.Context, tr *trial) error { return tr.createFoo(ctx, "a", "a", 2) },
+		act: func(ctx context.Context, tr *trial) error {
+			return tr.patchDeployment(ctx, "a", `{"spec":{"replicas":5}}`)
+		},
+	}, {
+		name: "recreate", title: "a Foo is deleted and made again",
+		arrange: func(ctx context.Context, tr *trial) error { return tr.createFoo(ctx, "a", "a", 1) },
+		act: func(ctx context.Context, tr *trial) error {
+			return errors.Join(tr.deleteFoo(ctx, "a", metav1.DeletePropagationBackground), tr.createFoo(ctx, "a", "a", 2))
+		},
+	}, {
+		name: "takeover", title: "of two Foos that ask for one Deployment the first is deleted",
+		arrange: func(ctx context.Context, tr *trial) error {
+			if err := tr.createFoo(ctx, "first", "shared", 1); err != nil {
+				return err
+			}
+			return errors.Join(tr.settled(ctx), tr.createFoo(ctx, "second", "shared", 2))
+		},
+		act: func(ctx context.Context, tr *trial) error {
+			return tr.deleteFoo(ctx, "first", metav1.DeletePropagationBackground)
+		},
+	}, {
+		name: "adopt", title: "a Deployment is handed over to a Foo", oursOnly: "has no adoption",
+		arrange: func(ctx context.Context, tr *trial) error {
+			if _, err := tr.deployments().Create(ctx, newDeployment("orphan"), metav1.CreateOptions{}); err != nil {
+				return err
+			}
+			return tr.createFoo(ctx, "a", "orphan", 2)
+		},
+		act: func(ctx context.Context, tr *trial) error {
+			return tr.patchDeployment(ctx, "orphan", `{"metadata":{"annotations":{"samplecontroller.k8s.io/adopt-by":"a"}}}`)
+		},
+	}}
+}
+
+// errNotReached says that a run had fewer writes than the one without faults,
+// so that there was nothing to break.
+var errNotReached = errors.New("the write that was to fail was not made")
+
+// breakage is what is done to a write. A new one is made for each trial.
+type breakage struct {
+	name string
+	make func(r *replica) (fault proxy.Fault, afterwards func())
+}
+
+// run runs a workload without a fault and returns the number of its writes.
+func (w *workload) run(ctx context.Context, tr *trial) (writes int, err error) {
+	r, err := w.prepare(ctx, tr)
+	if err != nil {
+		return 0, err
+	}
+	if err := w.act(ctx, tr); err != nil {
+		return 0, err
+	}
+	err = tr.stableAndQuiet(ctx)
+	return r.proxy.Writes(), err
+}
+
+// runBroken runs a workload in which one write, counted from 1, is broken.
+func (w *workload) runBroken(ctx context.Context, tr *trial, b breakage, write int) error {
+	r, err := w.prepare(ctx, tr)
+	if err != nil {
+		return err
+	}
+	fault, afterwards := b.make(r)
+	var reached atomic.Bool
+	r.proxy.Use(func(call *proxy.Call) proxy.Fault {
+		if call.Write != write {
+			return nil
+		}
+		reached.Store(true)
+		return fault
+	})
+	if err := w.act(ctx, tr); err != nil {
+		return err
+	}
+	err = tr.stableAndQuiet(ctx)
+	if err == nil && !reached.Load() {
+		return errNotReached
+	}
+	if err != nil || afterwards == nil {
+		return err
+	}
+	afterwards()
+	return tr.stableAndQuiet(ctx)
+}
+
+func (w *workload) prepare(ctx context.Context, tr *trial) (*replica, error) {
+	r, err := tr.start()
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(w.arrange(ctx, tr), tr.settled(ctx)); err != nil {
+		return nil, err
+	}
+	r.proxy.CountAnew()
+	return r, nil
+}
