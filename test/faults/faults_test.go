@@ -47,6 +47,8 @@ type trialCase struct {
 // that fails without one is not in it.
 type counted map[string]int
 
+const noElection = "has no leader election"
+
 func scenarios() []scenario {
 	return []scenario{
 		{row: "A1", title: "crash before and after each write", quick: 10, cases: eachWrite(crashes)},
@@ -71,6 +73,12 @@ func scenarios() []scenario {
 		{row: "D2-D3", title: "nothing gets through for a while", quick: 2, cases: outages},
 		{row: "D4", title: "calls that hang hold up nothing else", quick: 1, cases: hanging},
 		{row: "D8", title: "a server without WatchList", quick: 2, cases: withoutWatchList},
+		{row: "E1", title: "the leader is killed", quick: 1, cases: leaderKilled, oursOnly: noElection},
+		{row: "E2", title: "the leader is stopped in mid-write: the Lease is released after it", quick: 1, cases: leaderStopped, oursOnly: noElection},
+		{row: "E3-E6", title: "the Lease is taken, or deleted", quick: 1, cases: leaseLost, oursOnly: noElection},
+		{row: "E4", title: "a leader is frozen until another leads, and goes on", quick: 1, cases: leaderFrozen, oursOnly: noElection},
+		{row: "E4b", title: "two controllers work at once", quick: 2, cases: twoAtOnce},
+		{row: "E7", title: "writes are slower than the Lease's renewals", quick: 1, cases: slowServer, oursOnly: noElection},
 		{row: "F", title: "a process that stands still for a while", quick: 1, cases: frozen},
 		{row: "rest", title: "at rest nothing is written, over resyncs too", quick: 1, cases: atRest},
 	}
@@ -103,7 +111,7 @@ func countWrites(t *testing.T, s *subject) counted {
 	var mu sync.Mutex
 	t.Run("no fault", func(t *testing.T) {
 		for _, w := range workloads() {
-			row := scenario{row: "0", title: "no fault: " + w.title, oursOnly: w.oursOnly}
+			row := w.scenario()
 			if row.notFor(s) {
 				continue
 			}
@@ -128,6 +136,11 @@ func countWrites(t *testing.T, s *subject) counted {
 		}
 	}
 	return writes
+}
+
+// scenario is the row of a workload without a fault.
+func (w *workload) scenario() scenario {
+	return scenario{row: w.row, title: "no fault: " + w.title, oursOnly: w.oursOnly}
 }
 
 func (sc *scenario) notFor(s *subject) bool {

@@ -51,7 +51,7 @@ func (tr *trial) settled(ctx context.Context) error {
 }
 
 func (tr *trial) judge(ctx context.Context, silence time.Duration) error {
-	err := await(ctx, "stable and quiet", func(ctx context.Context) error {
+	err := tr.await(ctx, "stable and quiet", func(ctx context.Context) error {
 		before, err := tr.look(ctx)
 		if err != nil {
 			return err

@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/diff"
 )
 
 // other is something of others in the namespace: a Deployment, or a part of one.
@@ -59,7 +60,7 @@ func (tr *trial) leaveAlone(before *appsv1.Deployment) {
 	tr.others = append(tr.others, other{deployment: before.Name, changed: func(now *appsv1.Deployment) error {
 		if now.UID != before.UID || now.Generation != before.Generation || !equality.Semantic.DeepEqual(now.Spec, before.Spec) ||
 			!equality.Semantic.DeepEqual(now.OwnerReferences, before.OwnerReferences) || now.DeletionTimestamp != nil {
-			return fmt.Errorf("Deployment %s, which belongs to others, has been changed:\n%+v\nbefore:\n%+v", now.Name, now.Spec, before.Spec)
+			return fmt.Errorf("Deployment %s, which belongs to others, has been changed: %s", now.Name, diff.Diff(before.Spec, now.Spec))
 		}
 		return nil
 	}})

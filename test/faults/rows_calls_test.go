@@ -33,7 +33,7 @@ import (
 func rivals(counted) []trialCase {
 	return []trialCase{
 		{"unseen by the cache", func(ctx context.Context, tr *trial) error {
-			r, err := tr.start()
+			r, err := tr.startBare()
 			if err != nil {
 				return err
 			}
@@ -45,14 +45,14 @@ func rivals(counted) []trialCase {
 			if err := errors.Join(tr.annotate(ctx, "a", "mine"), tr.scaleFoo(ctx, "a", 3)); err != nil {
 				return err
 			}
-			err = awaitCall(ctx, r, func(call proxy.Call) bool {
+			err = tr.awaitCall(ctx, r, func(call proxy.Call) bool {
 				return call.Method == http.MethodPut && call.Resource == "deployments" && call.Code != 0
 			})
 			release()
 			return errors.Join(err, tr.stableAndQuiet(ctx))
 		}},
 		{"a storm", func(ctx context.Context, tr *trial) error {
-			if _, err := tr.start(); err != nil {
+			if _, err := tr.startBare(); err != nil {
 				return err
 			}
 			if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.settled(ctx)); err != nil {
@@ -125,7 +125,7 @@ func hanging(counted) []trialCase {
 					return err
 				}
 			}
-			if err := awaitCall(ctx, r, func(call proxy.Call) bool { return call.Fault != "" }); err != nil {
+			if err := tr.awaitCall(ctx, r, func(call proxy.Call) bool { return call.Fault != "" }); err != nil {
 				return err
 			}
 			if err := errors.Join(tr.createFoo(ctx, "free", "free", 1), tr.awaitDeployment(ctx, "free")); err != nil {
@@ -184,7 +184,7 @@ func stopped(counted) []trialCase {
 		if err := tr.createFoo(ctx, "a", "a", 1); err != nil {
 			return err
 		}
-		if err := awaitCall(ctx, r, func(call proxy.Call) bool { return call.Fault != "" }); err != nil {
+		if err := tr.awaitCall(ctx, r, func(call proxy.Call) bool { return call.Fault != "" }); err != nil {
 			return err
 		}
 		r.process.signal(syscall.SIGTERM)

@@ -36,7 +36,7 @@ func deleteNow() metav1.DeleteOptions {
 // serve, so that the garbage collector does not get to it.
 func deadOwner(counted) []trialCase {
 	return []trialCase{{"of the same name", func(ctx context.Context, tr *trial) error {
-		if _, err := tr.start(); err != nil {
+		if _, err := tr.startBare(); err != nil {
 			return err
 		}
 		tr.uncollected["a"] = true
@@ -52,7 +52,7 @@ func deadOwner(counted) []trialCase {
 // sharedName is C7: two Foos ask for one Deployment.
 func sharedName(counted) []trialCase {
 	return []trialCase{{"two Foos", func(ctx context.Context, tr *trial) error {
-		if _, err := tr.start(); err != nil {
+		if _, err := tr.startBare(); err != nil {
 			return err
 		}
 		return errors.Join(tr.createFoo(ctx, "first", "shared", 1), tr.settled(ctx),
@@ -64,7 +64,7 @@ func sharedName(counted) []trialCase {
 // controller writes.
 func kept(counted) []trialCase {
 	return []trialCase{{"an annotation and a sidecar", func(ctx context.Context, tr *trial) error {
-		if _, err := tr.start(); err != nil {
+		if _, err := tr.startBare(); err != nil {
 			return err
 		}
 		const sidecar = `{"spec":{"template":{"spec":{"containers":[{"name":"nginx","image":"nginx:latest"},{"name":"sidecar","image":"busybox"}]}}}}`
@@ -94,7 +94,7 @@ func orphaned(counted) []trialCase {
 		if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.settled(ctx), tr.deleteFoo(ctx, "a", metav1.DeletePropagationOrphan)); err != nil {
 			return err
 		}
-		return await(ctx, "Deployment a is an orphan", func(ctx context.Context) error {
+		return tr.await(ctx, "Deployment a is an orphan", func(ctx context.Context) error {
 			d, err := tr.deployments().Get(ctx, "a", metav1.GetOptions{})
 			if err != nil {
 				return err
@@ -128,7 +128,7 @@ func foreground(counted) []trialCase {
 			tr.deleteFoo(ctx, "a", metav1.DeletePropagationForeground)); err != nil {
 			return err
 		}
-		err = await(ctx, "Deployment a is gone", func(ctx context.Context) error {
+		err = tr.await(ctx, "Deployment a is gone", func(ctx context.Context) error {
 			list, err := tr.deployments().List(ctx, metav1.ListOptions{})
 			if err == nil && len(list.Items) > 0 {
 				err = errors.New("it is still there")
@@ -158,7 +158,7 @@ func atRest(counted) []trialCase {
 		if _, err := tr.start(flags...); err != nil {
 			return err
 		}
-		if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.createFoo(ctx, "b", "b", 1), tr.stableAndQuiet(ctx)); err != nil {
+		if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.createFoo(ctx, "b", "b", 1), tr.settled(ctx)); err != nil {
 			return err
 		}
 		since := time.Now()

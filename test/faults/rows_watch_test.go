@@ -76,7 +76,7 @@ func staleDeployments(counted) []trialCase {
 		}
 		release := r.proxy.HoldEvents("deployments")
 		defer release()
-		if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), awaitCall(ctx, r, isCreate)); err != nil {
+		if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.awaitCall(ctx, r, isCreate)); err != nil {
 			return err
 		}
 		if err := tr.scaleFoo(ctx, "a", 3); err != nil {
@@ -99,8 +99,8 @@ func isUpdate(call proxy.Call) bool {
 }
 
 // awaitCall waits until a controller has made a call.
-func awaitCall(ctx context.Context, r *replica, is func(proxy.Call) bool) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
+func (tr *trial) awaitCall(ctx context.Context, r *replica, is func(proxy.Call) bool) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, tr.patience, errPatience)
 	defer cancel()
 	err := r.proxy.Await(ctx, func(calls []proxy.Call) bool { return slices.ContainsFunc(calls, is) })
 	if err != nil {
@@ -175,12 +175,9 @@ func olderServer(counted) []trialCase {
 
 // expiredWatches are B7: the watch ends, things change, and a new one from the
 // old resourceVersion is refused. With a DELETE that was missed, B6.
-func expiredWatches(counted) []trialCase {
+func expiredWatches(writes counted) []trialCase {
 	var cases []trialCase
-	for _, w := range workloads() {
-		if w.oursOnly != "" || w.name == "rename" {
-			continue
-		}
+	for _, w := range passing(writes) {
 		cases = append(cases, trialCase{w.name, func(ctx context.Context, tr *trial) error {
 			r, err := w.prepare(ctx, tr)
 			if err != nil {
@@ -236,13 +233,13 @@ func missedDelete(counted) []trialCase {
 }
 
 // doubled is B9.
-func doubled(counted) []trialCase {
-	return underway(func(r *replica) { r.proxy.EditEvents(func(proxy.Event) int { return 2 }) })
+func doubled(writes counted) []trialCase {
+	return underway(writes, func(r *replica) { r.proxy.EditEvents(func(proxy.Event) int { return 2 }) })
 }
 
 // withoutWatchList is D8: a server that does not know sendInitialEvents.
-func withoutWatchList(counted) []trialCase {
-	return underway(func(r *replica) {
+func withoutWatchList(writes counted) []trialCase {
+	return underway(writes, func(r *replica) {
 		r.proxy.Use(func(call *proxy.Call) proxy.Fault {
 			if strings.Contains(call.Path, "sendInitialEvents") {
 				return func(x *proxy.Exchange) {
@@ -256,12 +253,9 @@ func withoutWatchList(counted) []trialCase {
 }
 
 // underway makes a case of each workload, under something that lasts from the start.
-func underway(begin func(*replica)) []trialCase {
+func underway(writes counted, begin func(*replica)) []trialCase {
 	var cases []trialCase
-	for _, w := range workloads() {
-		if w.oursOnly != "" || w.name == "rename" {
-			continue
-		}
+	for _, w := range passing(writes) {
 		cases = append(cases, trialCase{w.name, func(ctx context.Context, tr *trial) error {
 			r, err := tr.start()
 			if err != nil {

@@ -64,7 +64,7 @@ func always(fault proxy.Fault) func(*replica) (proxy.Fault, func()) {
 func eachWrite(breakages func() []breakage) func(counted) []trialCase {
 	return func(writes counted) []trialCase {
 		var cases []trialCase
-		for _, w := range workloads() {
+		for _, w := range passing(writes) {
 			for write := 1; write <= writes[w.name]; write++ {
 				for _, b := range breakages() {
 					cases = append(cases, trialCase{

@@ -45,6 +45,8 @@ type trial struct {
 	cluster *testCluster
 	ns      string
 	folder  string
+	// patience bounds each wait.
+	patience time.Duration
 	// replicas are the controllers, each behind a proxy of its own; most trials have one.
 	replicas []*replica
 	// others are objects that the controller must leave as they are.
@@ -77,7 +79,10 @@ func newTrialOn(t *testing.T, c *testCluster, s *subject) *trial {
 	if err != nil {
 		t.Fatalf("Making a namespace: %v", err)
 	}
-	tr := &trial{subject: s, cluster: c, ns: created.Name, folder: t.TempDir(), uncollected: map[string]bool{}, refused: map[string]string{}}
+	tr := &trial{
+		subject: s, cluster: c, ns: created.Name, folder: t.TempDir(), patience: patience,
+		uncollected: map[string]bool{}, refused: map[string]string{},
+	}
 	t.Cleanup(func() {
 		tr.close()
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -86,6 +91,13 @@ func newTrialOn(t *testing.T, c *testCluster, s *subject) *trial {
 		_ = c.kube.CoreV1().Namespaces().Delete(ctx, tr.ns, metav1.DeleteOptions{})
 	})
 	return tr
+}
+
+// startBare starts a controller whose account the admission policy is not
+// about. Where a controller would harm others that is the second line of
+// defence, and what is looked at is the first.
+func (tr *trial) startBare(flags ...string) (*replica, error) {
+	return tr.startAs(tr.cluster.bare, flags...)
 }
 
 // start starts a controller with the account that fits it, and more flags.
@@ -172,19 +184,23 @@ func (tr *trial) story() string {
 var errPatience = errors.New("not within the time that it may take")
 
 // await waits until what is asked for is so: until check has no objection.
-func await(ctx context.Context, what string, check func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
+func (tr *trial) await(ctx context.Context, what string, check func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, tr.patience, errPatience)
 	defer cancel()
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
+	var last error
 	for {
 		err := check(ctx)
 		if err == nil {
 			return nil
 		}
+		if ctx.Err() == nil {
+			last = err // and not that the time is over
+		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %w: %w", what, context.Cause(ctx), err)
+			return fmt.Errorf("%s: %w: %w", what, context.Cause(ctx), last)
 		case <-ticker.C:
 		}
 	}

@@ -53,7 +53,7 @@ func (tr *trial) noWork(ctx context.Context, howLong time.Duration) error {
 
 // awaitReplicas waits until a Deployment asks for a number of Pods.
 func (tr *trial) awaitReplicas(ctx context.Context, name string, want int32) error {
-	return await(ctx, fmt.Sprintf("Deployment %s asks for %d Pods", name, want), func(ctx context.Context) error {
+	return tr.await(ctx, fmt.Sprintf("Deployment %s asks for %d Pods", name, want), func(ctx context.Context) error {
 		d, err := tr.deployments().Get(ctx, name, metav1.GetOptions{})
 		if err == nil && *d.Spec.Replicas != want {
 			err = fmt.Errorf("it asks for %d", *d.Spec.Replicas)
@@ -64,7 +64,7 @@ func (tr *trial) awaitReplicas(ctx context.Context, name string, want int32) err
 
 // awaitDeployment waits until there is a Deployment of a name.
 func (tr *trial) awaitDeployment(ctx context.Context, name string) error {
-	return await(ctx, "there is Deployment "+name, func(ctx context.Context) error {
+	return tr.await(ctx, "there is Deployment "+name, func(ctx context.Context) error {
 		_, err := tr.deployments().Get(ctx, name, metav1.GetOptions{})
 		return err
 	})

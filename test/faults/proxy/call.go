@@ -43,6 +43,8 @@ type Call struct {
 	// tells that a write left it as it was.
 	Version   string
 	Unchanged bool
+	// GivenUp tells that the client did not wait for the answer.
+	GivenUp bool
 	// Fault says what was done to it, if anything.
 	Fault string
 	// Body is what a write sent, and Answer what it got, cut to a size for reading.

@@ -18,6 +18,7 @@ package proxy
 
 import (
 	"net/http"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -59,6 +60,22 @@ func Hold(release <-chan struct{}) Fault {
 		case <-release:
 		case <-x.Gone():
 			x.tell("given up by the client")
+			x.proxy.note(func() { x.Call.GivenUp = true })
+			x.Cut()
+		}
+		x.Forward()
+		x.Reply()
+	}
+}
+
+// Delay forwards the request after a time.
+func Delay(howLong time.Duration) Fault {
+	return func(x *Exchange) {
+		timer := time.NewTimer(howLong)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-x.Gone():
 			x.Cut()
 		}
 		x.Forward()

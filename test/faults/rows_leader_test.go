@@ -1,0 +1,257 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"syscall"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"example.com/sample-controller/test/faults/proxy"
+)
+
+// leaseFlags make elections quick: a Lease lasts 3 s.
+func (tr *trial) leaseFlags() []string {
+	return []string{
+		"-leader-elect", "-leader-elect-resource-namespace=" + tr.ns,
+		"-leader-elect-lease-duration=3s", "-leader-elect-renew-deadline=2s", "-leader-elect-retry-period=500ms",
+	}
+}
+
+// startTwo starts a controller that leads and, once it does, one that stands by.
+func (tr *trial) startTwo(ctx context.Context) (leader, standby *replica, err error) {
+	if err := tr.grantLease(ctx); err != nil {
+		return nil, nil, err
+	}
+	if leader, err = tr.start(tr.leaseFlags()...); err != nil {
+		return nil, nil, err
+	}
+	if err := tr.awaitHolder(ctx, ""); err != nil {
+		return nil, nil, err
+	}
+	standby, err = tr.start(tr.leaseFlags()...)
+	return leader, standby, errors.Join(err, tr.createFoo(ctx, "a", "a", 1), tr.settled(ctx))
+}
+
+// grantLease gives the shipped account the shipped rights to a Lease in the
+// trial's namespace.
+func (tr *trial) grantLease(ctx context.Context) error {
+	const role = shippedName + "-election"
+	rbac := tr.cluster.kube.RbacV1()
+	shipped, err := rbac.Roles(shippedName).Get(ctx, role, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	name := metav1.ObjectMeta{Name: role}
+	if _, err := rbac.Roles(tr.ns).Create(ctx, &rbacv1.Role{ObjectMeta: name, Rules: shipped.Rules}, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	_, err = rbac.RoleBindings(tr.ns).Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: name,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: shippedName, Name: shippedName}},
+	}, metav1.CreateOptions{})
+	return err
+}
+
+func (tr *trial) holder(ctx context.Context) (string, error) {
+	lease, err := tr.cluster.kube.CoordinationV1().Leases(tr.ns).Get(ctx, shippedName, metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+	return ptr.Deref(lease.Spec.HolderIdentity, ""), nil
+}
+
+// awaitHolder waits until another than before holds the Lease.
+func (tr *trial) awaitHolder(ctx context.Context, before string) error {
+	return tr.await(ctx, "another holds the Lease", func(ctx context.Context) error {
+		now, err := tr.holder(ctx)
+		if err == nil && (now == "" || now == before) {
+			err = fmt.Errorf("%q holds it", now)
+		}
+		return err
+	})
+}
+
+// leaderCase is a case with a leader and a standby.
+func leaderCase(name string, run func(ctx context.Context, tr *trial, leader, standby *replica) error) trialCase {
+	return trialCase{name, func(ctx context.Context, tr *trial) error {
+		leader, standby, err := tr.startTwo(ctx)
+		if err != nil {
+			return err
+		}
+		if err := run(ctx, tr, leader, standby); err != nil {
+			return err
+		}
+		return tr.stableAndQuiet(ctx)
+	}}
+}
+
+// leaderKilled is E1.
+func leaderKilled(counted) []trialCase {
+	return []trialCase{leaderCase("SIGKILL", func(ctx context.Context, tr *trial, leader, standby *replica) error {
+		if standby.proxy.Writes() > 0 {
+			return errors.New("the standby has written")
+		}
+		leader.process.kill()
+		return tr.scaleFoo(ctx, "a", 3)
+	})}
+}
+
+// holdScale scales Foo a, and holds the leader's write to its Deployment.
+func (tr *trial) holdScale(ctx context.Context, leader *replica, release <-chan struct{}) error {
+	leader.proxy.Use(once(func(call *proxy.Call) proxy.Fault {
+		if call.Method == http.MethodPut && call.Resource == "deployments" {
+			return proxy.Hold(release)
+		}
+		return nil
+	}))
+	if err := tr.scaleFoo(ctx, "a", 3); err != nil {
+		return err
+	}
+	return tr.awaitCall(ctx, leader, func(call proxy.Call) bool { return call.Fault != "" })
+}
+
+// leaderStopped is E2: asked to stop in mid-write, the leader keeps the Lease
+// until the write is answered.
+func leaderStopped(counted) []trialCase {
+	return []trialCase{leaderCase("SIGTERM in mid-write", func(ctx context.Context, tr *trial, leader, standby *replica) error {
+		release := make(chan struct{})
+		if err := tr.holdScale(ctx, leader, release); err != nil {
+			return err
+		}
+		held, err := tr.holder(ctx)
+		if err != nil {
+			return err
+		}
+		leader.process.signal(syscall.SIGTERM)
+		pause(ctx, quiet)
+		now, err := tr.holder(ctx)
+		close(release)
+		switch {
+		case err != nil:
+			return err
+		case now != held || standby.proxy.Writes() > 0:
+			return fmt.Errorf("the Lease was released while a write was under way: %q holds it, was %q", now, held)
+		}
+		if code := leader.process.exitCode(); code != 0 {
+			return fmt.Errorf("asked to stop, the leader ended with code %d", code)
+		}
+		return nil
+	})}
+}
+
+// leaseLost is E3 and E6: somebody else takes or deletes the Lease.
+func leaseLost(counted) []trialCase {
+	return []trialCase{
+		leaderCase("taken in mid-write", func(ctx context.Context, tr *trial, leader, _ *replica) error {
+			never := make(chan struct{})
+			if err := tr.holdScale(ctx, leader, never); err != nil {
+				return err
+			}
+			_, err := tr.cluster.kube.CoordinationV1().Leases(tr.ns).Patch(ctx, shippedName, types.MergePatchType,
+				[]byte(`{"spec":{"holderIdentity":"somebody"}}`), metav1.PatchOptions{})
+			if err != nil {
+				return err
+			}
+			if code := leader.process.exitCode(); code != 1 {
+				return fmt.Errorf("robbed of the Lease, the leader ended with code %d", code)
+			}
+			return tr.awaitCall(ctx, leader, func(call proxy.Call) bool { return call.GivenUp })
+		}),
+		leaderCase("deleted", func(ctx context.Context, tr *trial, _, _ *replica) error {
+			err := tr.cluster.kube.CoordinationV1().Leases(tr.ns).Delete(ctx, shippedName, metav1.DeleteOptions{})
+			if err != nil {
+				return err
+			}
+			if err := tr.awaitHolder(ctx, ""); err != nil {
+				return err
+			}
+			return tr.scaleFoo(ctx, "a", 3)
+		}),
+	}
+}
+
+// leaderFrozen is E4 as it happens: a leader stands still until another leads,
+// and goes on with a write in its hands.
+func leaderFrozen(counted) []trialCase {
+	return []trialCase{leaderCase("and back in mid-write", func(ctx context.Context, tr *trial, leader, _ *replica) error {
+		release := make(chan struct{})
+		if err := tr.holdScale(ctx, leader, release); err != nil {
+			return err
+		}
+		held, err := tr.holder(ctx)
+		if err != nil {
+			return err
+		}
+		leader.process.signal(syscall.SIGSTOP)
+		if err := tr.awaitHolder(ctx, held); err != nil {
+			return err
+		}
+		err = errors.Join(tr.awaitReplicas(ctx, "a", 3), tr.annotate(ctx, "a", "later"), tr.scaleFoo(ctx, "a", 4), tr.awaitReplicas(ctx, "a", 4))
+		close(release) // the write of the first leader arrives now
+		leader.process.signal(syscall.SIGCONT)
+		return err
+	})}
+}
+
+// slowServer is E7: writes take longer than a Lease may go without renewal.
+func slowServer(counted) []trialCase {
+	return []trialCase{leaderCase("each write takes 3 s", func(ctx context.Context, tr *trial, leader, standby *replica) error {
+		held, err := tr.holder(ctx)
+		if err != nil {
+			return err
+		}
+		leader.proxy.Use(func(call *proxy.Call) proxy.Fault {
+			if call.IsWork() {
+				return proxy.Delay(3 * time.Second)
+			}
+			return nil
+		})
+		if err := errors.Join(tr.scaleFoo(ctx, "a", 3), tr.createFoo(ctx, "b", "b", 1), tr.stableAndQuiet(ctx)); err != nil {
+			return err
+		}
+		now, err := tr.holder(ctx)
+		if err == nil && (now != held || standby.proxy.Writes() > 0) {
+			err = errors.New("the leader lost the Lease because writes were slow")
+		}
+		return err
+	})}
+}
+
+// twoAtOnce is E4 at its worst: two controllers that know nothing of each other.
+func twoAtOnce(writes counted) []trialCase {
+	var cases []trialCase
+	for _, w := range passing(writes) {
+		cases = append(cases, trialCase{w.name, func(ctx context.Context, tr *trial) error {
+			if _, err := tr.start(); err != nil {
+				return err
+			}
+			_, err := w.run(ctx, tr)
+			return err
+		}})
+	}
+	return cases
+}
