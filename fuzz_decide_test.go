@@ -1,0 +1,178 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"errors"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// named returns the Deployment that the Foo asks for, or nil, and controlled
+// all that are in the index of the Foo's, as a sync reads them.
+func (w *fuzzWorld) named() *appsv1.Deployment { return w.find(w.foo.Spec.DeploymentName) }
+
+func (w *fuzzWorld) controlled(t *testing.T) []*appsv1.Deployment {
+	t.Helper()
+	var controlled []*appsv1.Deployment
+	for _, deployment := range w.deployments {
+		uids, err := indexByControllerUID(deployment)
+		must(t, err)
+		for _, uid := range uids {
+			if uid == string(w.foo.UID) {
+				controlled = append(controlled, deployment)
+			}
+		}
+	}
+	return controlled
+}
+
+// FuzzDecide gives deciding and reporting any Foo with any Deployments. What is
+// decided touches nothing of others, and leads to where nothing is left to
+// decide; the status is one that the API server takes, and says it once.
+func FuzzDecide(f *testing.F) {
+	addSeeds(f, fuzzSeeds)
+	f.Fuzz(func(t *testing.T, script, noise []byte, words string) {
+		w := newFuzzWorld(script, noise, words)
+		named, controlled := w.named(), w.controlled(t)
+		before := copyOf(w)
+
+		decided := decide(w.foo, named, controlled)
+		checkDecision(t, w, decided)
+		status := calculateStatus(w.foo, outcomeOf(w, decided), now)
+		checkStatus(t, w.foo, status)
+		expectEqual(t, "the Foo that was read", before.foo, w.foo)
+		expectEqual(t, "the list of Deployments that was read", before.deployments, w.deployments)
+
+		checkSettles(t, w, decided, status)
+	})
+}
+
+func copyOf(w *fuzzWorld) *fuzzWorld {
+	same := &fuzzWorld{foo: w.foo.DeepCopy()}
+	for _, deployment := range w.deployments {
+		same.deployments = append(same.deployments, deployment.DeepCopy())
+	}
+	return same
+}
+
+// checkDecision fails if a decision would touch what is not the Foo's.
+func checkDecision(t *testing.T, w *fuzzWorld, decided decision) {
+	t.Helper()
+	named := w.named()
+	switch decided.action {
+	case actionCreate:
+		if named != nil {
+			t.Errorf("a Deployment is created that is there")
+		}
+		checkWanted(t, decided.write, w.foo)
+	case actionNone:
+		checkWanted(t, named, w.foo)
+	case actionUpdate:
+		if !belongsTo(named, w.foo) || named.DeletionTimestamp != nil {
+			t.Errorf("a Deployment is updated that is not the Foo's to update")
+		}
+		if decided.write.ResourceVersion != named.ResourceVersion || decided.write.UID != named.UID {
+			t.Errorf("the update does not say which Deployment it was made from")
+		}
+		checkWanted(t, decided.write, w.foo)
+		checkOthersKept(t, named, decided.write, w.foo)
+	case actionAdopt:
+		if !handedOverTo(named, w.foo) {
+			t.Errorf("a Deployment is adopted that nobody has handed over")
+		}
+		adopted := adoptedDeployment(named, w.foo)
+		checkWanted(t, adopted, w.foo)
+		checkOthersKept(t, named, adopted, w.foo)
+	}
+	wrote := decided.action == actionCreate || decided.action == actionUpdate || decided.action == actionAdopt
+	if w.foo.DeletionTimestamp != nil && (wrote || len(decided.surplus) > 0) {
+		t.Errorf("something is written for a Foo that is being deleted: %s, and %d deletions", decided.action, len(decided.surplus))
+	}
+	for _, deployment := range decided.surplus {
+		if !belongsTo(deployment, w.foo) || deployment.Name == w.foo.Spec.DeploymentName || deployment.DeletionTimestamp != nil {
+			t.Errorf("Deployment %s is not the Foo's to delete", deployment.Name)
+		}
+		if !wrote && !belongsTo(named, w.foo) {
+			t.Errorf("Deployment %s is deleted while the Foo has no other", deployment.Name)
+		}
+	}
+}
+
+// outcomeOf is what a sync that carries out a decision comes to. Of the writes,
+// the API server refuses those of a Foo with a bad spec, and quotes the words.
+func outcomeOf(w *fuzzWorld, decided decision) outcome {
+	result := outcome{action: decided.action, named: decided.named}
+	if decided.named != nil && isControlledBy(decided.named, w.foo) {
+		result.deployment = decided.named
+	}
+	if w.refused() {
+		if decided.action == actionCreate || decided.action == actionUpdate || decided.action == actionAdopt {
+			result.failure = apierrors.NewForbidden(deploymentsGR, string(decided.action), errors.New(w.words))
+		}
+		return result
+	}
+	switch decided.action {
+	case actionCreate, actionUpdate:
+		result.deployment = decided.write
+	case actionAdopt:
+		result.deployment = adoptedDeployment(decided.named, w.foo)
+	}
+	return result
+}
+
+// checkSettles fails if, once a decision has been carried out and told, there is
+// something left to do or to tell.
+func checkSettles(t *testing.T, w *fuzzWorld, decided decision, status samplev1alpha1.FooStatus) {
+	t.Helper()
+	result := outcomeOf(w, decided)
+	later := metav1.NewTime(now.Add(1))
+	after := &fuzzWorld{foo: w.foo.DeepCopy()}
+	after.foo.Status = status
+	expectEqual(t, "the status when nothing has happened since", status, calculateStatus(after.foo, result, later))
+	if result.failure != nil {
+		return
+	}
+	if result.deployment != nil {
+		after.deployments = append(after.deployments, result.deployment)
+	}
+	for _, deployment := range w.deployments {
+		gone := false
+		for _, surplus := range decided.surplus {
+			gone = gone || surplus == deployment
+		}
+		if !gone && after.find(deployment.Name) == nil {
+			after.deployments = append(after.deployments, deployment)
+		}
+	}
+	again := decide(after.foo, after.named(), after.controlled(t))
+	if again.action == actionCreate || again.action == actionUpdate || again.action == actionAdopt || len(again.surplus) > 0 {
+		t.Errorf("after %s comes %s, and %d deletions", decided.action, again.action, len(again.surplus))
+	}
+	for _, deployment := range after.controlled(t) {
+		if has := result.deployment; has != nil && has.DeletionTimestamp == nil && after.foo.DeletionTimestamp == nil &&
+			deployment != has && deployment.DeletionTimestamp == nil {
+			t.Errorf("Deployment %s is left over", deployment.Name)
+		}
+	}
+	expectEqual(t, "the status after a second look", status, calculateStatus(after.foo, outcomeOf(after, again), later))
+}

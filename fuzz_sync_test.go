@@ -1,0 +1,183 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// FuzzSync syncs the Foo "a" in any world, which the caches may know as it was
+// some time ago. However wrong they are, nothing of others is written to, and
+// the second sync after they have caught up (the first, if they were not wrong)
+// writes nothing.
+func FuzzSync(f *testing.F) {
+	addSeeds(f, slices.Concat(fuzzSeeds, staleSeeds))
+	f.Fuzz(func(t *testing.T, script, noise []byte, words string) {
+		w := newFuzzWorld(script, noise, words)
+		f := newFuzzFixture(t)
+		bystander := foo("b", withDeploymentName("old"))
+		live := w.live()
+		f.store(t, live, bystander)
+		f.cacheSees(t, []*samplev1alpha1.Foo{w.foo, bystander}, w.seen())
+
+		stale := w.stale()
+		f.pass(t, w.foo, live.foo, !stale)
+		for range 2 {
+			foos, deployments := f.stored(t)
+			f.cacheSees(t, foos, deployments)
+			// A Foo that is gone, or made again, is known to be by now.
+			now := fooNamed(foos, "a")
+			known := now
+			if known == nil {
+				known = w.foo
+			}
+			if wrote := f.pass(t, known, now, true); len(wrote) > 0 && !stale && !w.refused() {
+				t.Errorf("a sync after which nothing has happened wrote: %v", wrote)
+			}
+			stale = false
+		}
+	})
+}
+
+// pass syncs once, checks what has changed by that, and returns what was sent to
+// the API server. known is the Foo as the caches have it, live as it is, or nil.
+func (f *fuzzFixture) pass(t *testing.T, known, live *samplev1alpha1.Foo, fresh bool) []string {
+	t.Helper()
+	foosBefore, before := f.stored(t)
+	err := f.sync(f.ctx, keyOf(known))
+	foosAfter, after := f.stored(t)
+
+	if fresh && err != nil && !isRefusal(err) {
+		t.Errorf("with caches that are right, the sync failed: %v", err)
+	}
+	mayWrite := live != nil && live.UID == known.UID && live.Generation == known.Generation &&
+		(live.DeletionTimestamp == nil) == (known.DeletionTimestamp == nil)
+	for _, deployment := range before {
+		checkChange(t, deployment, deploymentNamed(after, deployment.Name), deploymentNamed(after, known.Spec.DeploymentName), known, mayWrite)
+	}
+	for _, deployment := range after {
+		if deploymentNamed(before, deployment.Name) == nil {
+			if known.DeletionTimestamp != nil {
+				t.Errorf("Deployment %s was created for a Foo that is being deleted", deployment.Name)
+			}
+			checkWanted(t, deployment, known)
+		}
+	}
+	if len(foosBefore) != len(foosAfter) {
+		t.Fatalf("of %d Foos there are %d", len(foosBefore), len(foosAfter))
+	}
+	for i, foo := range foosAfter {
+		checkFooChange(t, foosBefore[i], foo, known)
+	}
+	return f.takeWrites()
+}
+
+// checkChange fails if a Deployment was changed or deleted that is not the
+// Foo's, or otherwise than it may be. wanted is the one that the Foo asks for.
+func checkChange(t *testing.T, before, after, wanted *appsv1.Deployment, known *samplev1alpha1.Foo, mayWrite bool) {
+	t.Helper()
+	if after != nil && equality.Semantic.DeepEqual(before, after) {
+		return
+	}
+	if !mayWrite {
+		t.Errorf("Deployment %s was written to, though the Foo asks for something else by now, or is gone", before.Name)
+	}
+	if before.DeletionTimestamp != nil || !belongsTo(before, known) && !handedOverTo(before, known) {
+		t.Errorf("Deployment %s was written to, and is not the Foo's: %v", before.Name, before.OwnerReferences)
+	}
+	if after == nil {
+		if before.Name == known.Spec.DeploymentName || wanted == nil || !belongsTo(wanted, known) {
+			t.Errorf("Deployment %s was deleted while the Foo has no other", before.Name)
+		}
+		return
+	}
+	checkWanted(t, after, known)
+	sent := after.DeepCopy()
+	sent.ResourceVersion, sent.Generation, sent.ManagedFields = before.ResourceVersion, before.Generation, before.ManagedFields
+	checkOthersKept(t, before, sent, known)
+}
+
+// checkFooChange fails if anything but the status of the Foo that was synced has
+// been changed, or the API server would refuse that.
+func checkFooChange(t *testing.T, before, after, known *samplev1alpha1.Foo) {
+	t.Helper()
+	if equality.Semantic.DeepEqual(before, after) {
+		return
+	}
+	if before.Name != known.Name || before.UID != known.UID || before.ResourceVersion != known.ResourceVersion {
+		t.Errorf("Foo %s of UID %s at version %s was written to", before.Name, before.UID, before.ResourceVersion)
+	}
+	checkStatus(t, after, after.Status)
+	rest := after.DeepCopy()
+	rest.Status, rest.ResourceVersion = before.Status, before.ResourceVersion
+	expectEqual(t, "all of the Foo but its status", before, rest)
+}
+
+func fooNamed(foos []*samplev1alpha1.Foo, name string) *samplev1alpha1.Foo {
+	for _, foo := range foos {
+		if foo.Name == name {
+			return foo
+		}
+	}
+	return nil
+}
+
+func deploymentNamed(deployments []*appsv1.Deployment, name string) *appsv1.Deployment {
+	return (&fuzzWorld{deployments: deployments}).find(name)
+}
+
+// live is the world as the API server has it.
+func (w *fuzzWorld) live() *fuzzWorld {
+	live := &fuzzWorld{foo: pick(w.fooCase.Live, fooNews)(w.foo.DeepCopy())}
+	for i, deployment := range w.deployments {
+		if now := pick(w.deploymentCases[i].Live, deploymentNews)(deployment.DeepCopy()); now != nil {
+			live.deployments = append(live.deployments, now)
+		}
+	}
+	return live
+}
+
+// seen are the Deployments that are in the cache.
+func (w *fuzzWorld) seen() []*appsv1.Deployment {
+	var seen []*appsv1.Deployment
+	for i, deployment := range w.deployments {
+		if w.deploymentCases[i].Unseen%2 == 0 {
+			seen = append(seen, deployment)
+		}
+	}
+	return seen
+}
+
+// stale tells whether the caches do not know the world as it is.
+func (w *fuzzWorld) stale() bool {
+	stale := int(w.fooCase.Live)%len(fooNews) != 0
+	for _, how := range w.deploymentCases {
+		stale = stale || how.Unseen%2 != 0 || int(how.Live)%len(deploymentNews) != 0
+	}
+	return stale
+}
+
+// refused tells whether the API server takes no Deployment that the Foo asks for.
+func (w *fuzzWorld) refused() bool {
+	return w.foo.Spec.DeploymentName == "" || w.foo.Spec.Replicas != nil && *w.foo.Spec.Replicas < 0
+}

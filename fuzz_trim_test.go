@@ -1,0 +1,92 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// FuzzTrimForCache decides once on Deployments as the API server has them, and
+// once on what the caches keep of them: whatever is trimmed, the outcome is one.
+func FuzzTrimForCache(f *testing.F) {
+	addSeeds(f, fuzzSeeds)
+	f.Fuzz(func(t *testing.T, script, noise []byte, words string) {
+		whole := newFuzzWorld(script, noise, words)
+		trimmed := &fuzzWorld{foo: whole.foo, words: whole.words}
+		for _, deployment := range whole.deployments {
+			kept := trimmedCopy(t, deployment)
+			checkIndexed(t, deployment, kept)
+			trimmed.deployments = append(trimmed.deployments, kept)
+		}
+		want := decide(whole.foo, whole.named(), whole.controlled(t))
+		got := decide(trimmed.foo, trimmed.named(), trimmed.controlled(t))
+
+		expectEqual(t, "the action", want.action, got.action)
+		expectEqual(t, "what to write", withoutManagedFields(want.write), withoutManagedFields(got.write))
+		expectEqual(t, "what to delete", namesOf(want.surplus), namesOf(got.surplus))
+		if want.action != actionAdopt { // which writes to what it reads live
+			expectEqual(t, "the status", calculateStatus(whole.foo, outcomeOf(whole, want), now), calculateStatus(trimmed.foo, outcomeOf(trimmed, got), now))
+		}
+	})
+}
+
+func trimmedCopy(t *testing.T, deployment *appsv1.Deployment) *appsv1.Deployment {
+	t.Helper()
+	trimmed, err := trimForCache(deployment.DeepCopy())
+	must(t, err)
+	return trimmed.(*appsv1.Deployment)
+}
+
+// checkIndexed fails if what is kept of a Deployment is found under another name
+// or owner than the whole, or can't say how new it is.
+func checkIndexed(t *testing.T, whole, kept *appsv1.Deployment) {
+	t.Helper()
+	want, err := indexByControllerUID(whole)
+	must(t, err)
+	got, err := indexByControllerUID(kept)
+	must(t, err)
+	expectEqual(t, "the owner in the index", want, got)
+	expectEqual(t, "the key", keyOf(whole), keyOf(kept))
+	if whole.UID != kept.UID || whole.ResourceVersion != kept.ResourceVersion {
+		t.Errorf("of UID %s at version %s, UID %s at version %s is kept", whole.UID, whole.ResourceVersion, kept.UID, kept.ResourceVersion)
+	}
+	if kept.ManagedFields != nil {
+		t.Error("the managed fields are kept")
+	}
+}
+
+// withoutManagedFields is a Deployment as an update sends it: the API server
+// reads missing managedFields as unchanged.
+func withoutManagedFields(deployment *appsv1.Deployment) *appsv1.Deployment {
+	if deployment == nil {
+		return nil
+	}
+	sent := deployment.DeepCopy()
+	sent.ManagedFields = []metav1.ManagedFieldsEntry(nil)
+	return sent
+}
+
+func namesOf(deployments []*appsv1.Deployment) []string {
+	var names []string
+	for _, deployment := range deployments {
+		names = append(names, deployment.Name)
+	}
+	return names
+}
