@@ -67,11 +67,12 @@ type Controller struct {
 	fooIndexer        cache.TypedIndexer[*samplev1alpha1.Foo]
 	deploymentIndexer cache.TypedIndexer[*appsv1.Deployment]
 
-	queue    workqueue.TypedRateLimitingInterface[cache.ObjectName]
-	retries  *retries
-	writes   *readyourwrites.Tracker
-	recorder record.EventRecorder
-	clock    clock.WithTicker
+	queue     workqueue.TypedRateLimitingInterface[cache.ObjectName]
+	retries   *retries
+	writes    *readyourwrites.Tracker
+	overruled *overruled
+	recorder  record.EventRecorder
+	clock     clock.WithTicker
 	// callTimeout bounds each call to the API server.
 	callTimeout time.Duration
 	metrics     *controllerMetrics
@@ -108,6 +109,7 @@ func NewController(
 		queue:              queue,
 		retries:            newRetries(queue, limiter, clock),
 		writes:             readyourwrites.New(clock, callTimeout),
+		overruled:          newOverruled(),
 		recorder:           recorder,
 		clock:              clock,
 		callTimeout:        callTimeout,

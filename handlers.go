@@ -94,6 +94,7 @@ func (c *Controller) enqueueUpdatedFoo(before, after *samplev1alpha1.Foo) {
 // synced once more ends its row of failures.
 func (c *Controller) forgetFoo(deleted fooinformers.DeletedFoo) {
 	c.writes.Forget(deleted.GetObjectName())
+	c.overruled.forget(deleted.GetObjectName())
 	c.queue.Add(deleted.GetObjectName())
 }
 

@@ -97,6 +97,10 @@ func (c *Controller) carryOut(ctx context.Context, foo *samplev1alpha1.Foo, deci
 	case actionCreate:
 		written, err = c.createDeployment(ctx, foo, decided.write)
 	case actionUpdate:
+		if c.overruled.stands(foo, decided.named) {
+			written = deployment
+			break
+		}
 		written, err = c.updateDeployment(ctx, foo, decided.write)
 	case actionAdopt:
 		written, err = c.adoptDeployment(ctx, foo)

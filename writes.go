@@ -48,6 +48,7 @@ func (c *Controller) createDeployment(ctx context.Context, foo *samplev1alpha1.F
 	c.metrics.deploymentsCreated.Inc()
 	c.wrote(foo, c.deploymentIndexer, created)
 	klog.FromContext(ctx).V(2).Info("Created Deployment", "deployment", klog.KObj(created))
+	c.learn(ctx, foo, created)
 	return created, nil
 }
 
@@ -67,7 +68,17 @@ func (c *Controller) updateDeployment(ctx context.Context, foo *samplev1alpha1.F
 	c.metrics.deploymentsUpdated.Inc()
 	c.wrote(foo, c.deploymentIndexer, updated)
 	klog.FromContext(ctx).V(2).Info("Updated Deployment", "deployment", klog.KObj(updated))
+	c.learn(ctx, foo, updated)
 	return updated, nil
+}
+
+// learn remembers it if the API server stored a Deployment otherwise than it
+// was sent.
+func (c *Controller) learn(ctx context.Context, foo *samplev1alpha1.Foo, stored *appsv1.Deployment) {
+	if c.overruled.learn(foo, stored) {
+		klog.FromContext(ctx).Info("The API server has stored the Deployment otherwise than the Foo asks for, as an admission webhook may have it: it stays so until one of them is changed",
+			"deployment", klog.KObj(stored))
+	}
 }
 
 // adoptDeployment makes a Foo the controller of the Deployment that asks for

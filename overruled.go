@@ -1,0 +1,85 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// overruled remembers, by Foo, the Deployments that the API server stored
+// otherwise than they were sent. An admission webhook does that: one that puts
+// a mirror's name before each image, for example. To send the same again would
+// get the same answer, at each resync and for ever.
+//
+// A ruling stands until somebody changes what the Foo or the Deployment asks
+// for, and until the controller starts anew.
+type overruled struct {
+	mu      sync.Mutex
+	rulings map[cache.ObjectName]ruling
+}
+
+// ruling is the state of both objects in which an update is of no use.
+type ruling struct {
+	foo, deployment                     types.UID
+	fooGeneration, deploymentGeneration int64
+}
+
+func newOverruled() *overruled {
+	return &overruled{rulings: map[cache.ObjectName]ruling{}}
+}
+
+func rulingOn(foo *samplev1alpha1.Foo, deployment *appsv1.Deployment) ruling {
+	return ruling{
+		foo: foo.UID, fooGeneration: foo.Generation,
+		deployment: deployment.UID, deploymentGeneration: deployment.Generation,
+	}
+}
+
+// learn looks at what the API server made of a Deployment that was sent for a
+// Foo, and tells whether that is not what the Foo asks for.
+func (o *overruled) learn(foo *samplev1alpha1.Foo, stored *appsv1.Deployment) bool {
+	_, differs := repairedDeployment(stored, foo)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if differs {
+		o.rulings[cache.MetaObjectToName(foo)] = rulingOn(foo, stored)
+	} else {
+		delete(o.rulings, cache.MetaObjectToName(foo))
+	}
+	return differs
+}
+
+// stands tells whether to update a Foo's Deployment is of no use.
+func (o *overruled) stands(foo *samplev1alpha1.Foo, deployment *appsv1.Deployment) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	known, ok := o.rulings[cache.MetaObjectToName(foo)]
+	return ok && known == rulingOn(foo, deployment)
+}
+
+// forget drops what is known of a Foo that is gone.
+func (o *overruled) forget(key cache.ObjectName) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.rulings, key)
+}
