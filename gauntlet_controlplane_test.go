@@ -154,6 +154,6 @@ func (c *controlPlane) write(who string, object runtime.Object, subresource stri
 
 // wrote returns true: where the write has failed, it is tried again.
 func (c *controlPlane) wrote(who, verb string, object runtime.Object, err error) bool {
-	c.note("%s: %s %s -> %s", who, verb, idOf(object), outcomeOf(err))
+	c.note("%s: %s %s -> %s", who, verb, idOf(object), answerOf(err))
 	return true
 }

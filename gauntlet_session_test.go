@@ -75,7 +75,7 @@ func (s *session) do(ctx context.Context, verb string, id objectID, apply func(i
 	}
 	s.world.note("%s: %s meets %q", s.name, moment, strike.name)
 	object, err := strike.call(r)
-	s.world.note("%s: %s was told %s", s.name, moment, outcomeOf(err))
+	s.world.note("%s: %s was told %s", s.name, moment, answerOf(err))
 	return object, err
 }
 
@@ -96,11 +96,11 @@ func (r *request) commit() (runtime.Object, error) {
 // its sender can't be blamed for what became of it, and may be dead.
 func (r *request) commitLate() (runtime.Object, error) {
 	object, err := r.apply(r.session.inspectLate)
-	r.session.world.note("%s: %s, late -> %s", r.session.name, r.moment, outcomeOf(err))
+	r.session.world.note("%s: %s, late -> %s", r.session.name, r.moment, answerOf(err))
 	return object, err
 }
 
-func outcomeOf(err error) string {
+func answerOf(err error) string {
 	if err == nil {
 		return "ok"
 	}

@@ -184,7 +184,7 @@ func (w *world) reach(verb string, id objectID) (moment, fault) {
 
 // committed takes down how a request went.
 func (w *world) committed(r *request, err error) {
-	w.note("%s: %s -> %s", r.session.name, r.moment, outcomeOf(err))
+	w.note("%s: %s -> %s", r.session.name, r.moment, answerOf(err))
 	if err != nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
