@@ -113,7 +113,7 @@ func runTests(m *testing.M) (code int, err error) {
 	code = m.Run()
 	fmt.Println("faults: " + run.report.summary())
 	if output != "" {
-		err = run.report.write(output)
+		err = writeReport(output)
 	}
 	return code, errors.Join(err, ctx.Err())
 }
@@ -134,4 +134,12 @@ func isSet(name string) bool {
 	found := false
 	flag.Visit(func(f *flag.Flag) { found = found || f.Name == name })
 	return found
+}
+
+func writeReport(path string) error {
+	version, err := run.cluster.kube.Discovery().ServerVersion()
+	if err != nil {
+		return err
+	}
+	return run.report.write(path, version.GitVersion)
 }

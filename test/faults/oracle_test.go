@@ -177,7 +177,7 @@ func (tr *trial) silent(ctx context.Context, before *world, silence time.Duratio
 	var writes []string
 	for _, call := range tr.calls() {
 		if call.Began.After(since) && call.IsWrite() && !tr.overlooked(&call) {
-			writes = append(writes, call.String())
+			writes = append(writes, call.Short())
 		}
 	}
 	if len(writes) > 0 {

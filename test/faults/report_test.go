@@ -17,10 +17,14 @@ limitations under the License.
 package faults
 
 import (
+	"cmp"
 	"fmt"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
+	"text/template"
 )
 
 // report gathers the results of a run, row by row.
@@ -58,16 +62,15 @@ func (r *report) find(sc *scenario, s *subject) *result {
 	return first
 }
 
-func (r *report) note(sc *scenario, s *subject, name string, err error) {
+func (r *report) note(sc *scenario, s *subject, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	found := r.find(sc, s)
 	found.tried++
 	if err != nil {
 		found.failed++
-		if found.reason == "" {
-			_, which, _ := strings.Cut(name, sc.row+"/")
-			found.reason = which + ": " + err.Error()
+		if reason := inALine(err); found.reason == "" || reason < found.reason {
+			found.reason = reason // the same one, whichever comes first
 		}
 	}
 }
@@ -76,6 +79,15 @@ func (r *report) skip(sc *scenario, s *subject) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.find(sc, s).skipped = sc.oursOnly
+}
+
+// accidental is what differs from run to run.
+var accidental = regexp.MustCompile(`stable and quiet: not within the time that it may take: |faults-[a-z0-9]+`)
+
+// inALine is the first line of an error, without what is accidental.
+func inALine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return strings.TrimRight(accidental.ReplaceAllString(line, ""), ". ")
 }
 
 // summary is the run in a line.
@@ -88,9 +100,72 @@ func (r *report) summary() string {
 			tried, failed = tried+result.tried, failed+result.failed
 		}
 	}
-	return fmt.Sprintf("%d perturbations of %d rows, %d failed (seed %d)", tried, len(r.rows), failed, run.seed)
+	return fmt.Sprintf("%d perturbations in %d rows, %d failed (seed %d)", tried, len(r.rows), failed, run.seed)
 }
 
-func (r *report) write(path string) error {
-	return os.WriteFile(path, []byte(""), 0o644)
+// page is what the template is filled with.
+type page struct {
+	Upstream, Kubernetes string
+	Total                int
+	Seed                 uint64
+	Rows                 []pageRow
+	Failures             []pageFailure
+}
+
+type pageRow struct{ Name, Title, Ours, Upstream string }
+
+type pageFailure struct{ Name, Title, Why, Reason string }
+
+// write writes the matrix.
+func (r *report) write(path, kubernetes string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	shown := page{Upstream: run.upstream.version, Kubernetes: kubernetes, Seed: run.seed}
+	slices.SortStableFunc(r.rows, func(a, b *row) int { return cmp.Compare(a.rank(), b.rank()) })
+	for _, one := range r.rows {
+		sc, theirs := one.scenario, one.results[run.upstream.name]
+		if mine := one.results[run.ours.name]; mine != nil {
+			shown.Total += mine.tried
+		}
+		shown.Rows = append(shown.Rows, pageRow{sc.row, sc.title, one.results[run.ours.name].cell(), theirs.cell()})
+		if theirs != nil && theirs.failed > 0 {
+			shown.Failures = append(shown.Failures, pageFailure{sc.row, sc.title, sc.why, theirs.reason})
+		}
+	}
+	layout, err := template.ParseFiles("testdata/faults.md.tmpl")
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	if err := layout.Execute(&text, shown); err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(text.String()), 0o644) //nolint:gosec // a page of the documentation
+}
+
+// rank orders rows by letter, number and title; those without a fault come first.
+func (r *row) rank() string {
+	var letter string
+	var number int
+	if _, err := fmt.Sscanf(r.scenario.row, "%1s%d", &letter, &number); err != nil {
+		letter = "Z"
+	}
+	first := 1
+	if strings.HasPrefix(r.scenario.title, noFault) {
+		first = 0
+	}
+	return fmt.Sprintf("%d%s%03d%s", first, letter, number, r.scenario.title)
+}
+
+// cell is a result in the matrix.
+func (r *result) cell() string {
+	switch {
+	case r == nil || r.tried == 0 && r.skipped == "":
+		return "not tried"
+	case r.skipped != "":
+		return "– (" + r.skipped + ")"
+	case r.failed > 0:
+		return fmt.Sprintf("**fails** %d of %d", r.failed, r.tried)
+	}
+	return fmt.Sprintf("passes (%d)", r.tried)
 }

@@ -20,7 +20,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,18 +34,27 @@ func deleteNow() metav1.DeleteOptions {
 // collected. Its owner reference is of a version that the API server does not
 // serve, so that the garbage collector does not get to it.
 func deadOwner(counted) []trialCase {
-	return []trialCase{{"of the same name", func(ctx context.Context, tr *trial) error {
+	return []trialCase{ownedElsewhere("of the same name", "samplecontroller.k8s.io/v1beta1")}
+}
+
+// otherGroup is C13: the owner is a Foo, and of another API.
+func otherGroup(counted) []trialCase {
+	return []trialCase{ownedElsewhere("of the same name", "faults.example.com/v1alpha1")}
+}
+
+func ownedElsewhere(name, apiVersion string) trialCase {
+	return trialCase{name, func(ctx context.Context, tr *trial) error {
 		if _, err := tr.startBare(); err != nil {
 			return err
 		}
 		tr.uncollected["a"] = true
 		if err := tr.createForeign(ctx, "a", ownedBy("a", "00000000-0000-0000-0000-000000000001"), func(d *appsv1.Deployment) {
-			d.OwnerReferences[0].APIVersion = "samplecontroller.k8s.io/v1beta1"
+			d.OwnerReferences[0].APIVersion = apiVersion
 		}); err != nil {
 			return err
 		}
 		return errors.Join(tr.createFoo(ctx, "a", "a", 3), tr.stableAndQuiet(ctx))
-	}}}
+	}}
 }
 
 // sharedName is C7: two Foos ask for one Deployment.
@@ -95,6 +103,9 @@ func orphaned(counted) []trialCase {
 			return err
 		}
 		return tr.await(ctx, "Deployment a is an orphan", func(ctx context.Context) error {
+			if _, err := tr.foosClient().Get(ctx, "a", metav1.GetOptions{}); err == nil {
+				return errors.New("its Foo is still there")
+			}
 			d, err := tr.deployments().Get(ctx, "a", metav1.GetOptions{})
 			if err != nil {
 				return err
@@ -147,31 +158,67 @@ func foreground(counted) []trialCase {
 	}}}
 }
 
-// atRest is the promise that Foos which are as they should be cost nothing,
-// resyncs included.
-func atRest(counted) []trialCase {
-	return []trialCase{{"some resyncs", func(ctx context.Context, tr *trial) error {
-		flags, howLong := []string{"-resync=1s"}, 5*time.Second
-		if tr.subject.resyncs {
-			flags, howLong = nil, 65*time.Second // two of its resyncs
-		}
-		if _, err := tr.start(flags...); err != nil {
+// stripped is C6: a user takes the owner reference off a Foo's Deployment. It is
+// an orphan then, and nobody fights over it.
+func stripped(counted) []trialCase {
+	return []trialCase{{"by a user", func(ctx context.Context, tr *trial) error {
+		if _, err := tr.startBare(); err != nil {
 			return err
 		}
-		if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.createFoo(ctx, "b", "b", 1), tr.settled(ctx)); err != nil {
+		if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.settled(ctx),
+			tr.patchDeployment(ctx, "a", `{"metadata":{"ownerReferences":null}}`)); err != nil {
 			return err
 		}
-		since := time.Now()
-		pause(ctx, howLong)
-		writes := 0
-		for _, call := range tr.calls() {
-			if call.Began.After(since) && call.IsWrite() {
-				writes++
+		d, err := tr.deployments().Get(ctx, "a", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		tr.leaveAlone(d)
+		return errors.Join(tr.scaleFoo(ctx, "a", 2), tr.stableAndQuiet(ctx))
+	}}}
+}
+
+// terminating is C9: the Deployment is on its way out and not gone yet.
+func terminating(counted) []trialCase {
+	return []trialCase{{"held by a finalizer", func(ctx context.Context, tr *trial) error {
+		if _, err := tr.start(); err != nil {
+			return err
+		}
+		if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.settled(ctx),
+			tr.patchDeployment(ctx, "a", `{"metadata":{"finalizers":["faults.example.com/hold"]}}`), tr.settled(ctx),
+			tr.deployments().Delete(ctx, "a", deleteNow())); err != nil {
+			return err
+		}
+		pause(ctx, quiet/3)
+		if err := tr.noWork(ctx, quiet); err != nil {
+			return err
+		}
+		return errors.Join(tr.patchDeployment(ctx, "a", `{"metadata":{"finalizers":null}}`), tr.stableAndQuiet(ctx))
+	}}}
+}
+
+// leavingNamespace is C10: the namespace goes, and a finalizer keeps the Foo a while longer.
+func leavingNamespace(counted) []trialCase {
+	return []trialCase{{"with a Foo held by a finalizer", func(ctx context.Context, tr *trial) error {
+		if _, err := tr.start(); err != nil {
+			return err
+		}
+		if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.settled(ctx),
+			tr.patchFoo(ctx, "a", `{"metadata":{"finalizers":["faults.example.com/hold"]}}`), tr.settled(ctx),
+			tr.cluster.kube.CoreV1().Namespaces().Delete(ctx, tr.ns, metav1.DeleteOptions{})); err != nil {
+			return err
+		}
+		err := tr.await(ctx, "Deployment a is gone", func(ctx context.Context) error {
+			list, err := tr.deployments().List(ctx, metav1.ListOptions{})
+			if err == nil && len(list.Items) > 0 {
+				err = errors.New("it is still there")
 			}
+			return err
+		})
+		if err != nil {
+			return err
 		}
-		if writes > 0 {
-			return fmt.Errorf("nothing happens, and it writes: %d requests for two Foos in %v", writes, howLong)
-		}
-		return tr.stableAndQuiet(ctx)
+		pause(ctx, quiet)
+		return errors.Join(tr.noWork(ctx, 4*quiet), tr.patchFoo(ctx, "a", `{"metadata":{"finalizers":null}}`))
 	}}}
 }

@@ -22,12 +22,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
 // subject is a controller to test: any program that takes -kubeconfig.
 type subject struct {
 	name string
 	path string
+	// version is that of upstream's module.
+	version string
 	// flags are given besides -kubeconfig.
 	flags []string
 	// namespaced programs are told by -namespace what to look after; what
@@ -61,11 +64,18 @@ func ours(ctx context.Context, source, output string) (*subject, error) {
 // upstream builds kubernetes/sample-controller, of the version that
 // test/thirdparty asks for. Its resync of 30 s can't be turned off.
 func upstream(ctx context.Context, folder string) (*subject, error) {
-	output := filepath.Join(folder, "upstream")
-	if err := goBuild(ctx, filepath.Join(moduleRoot, "test/thirdparty"), output, "k8s.io/sample-controller"); err != nil {
+	const module = "k8s.io/sample-controller"
+	source, output := filepath.Join(moduleRoot, "test/thirdparty"), filepath.Join(folder, "upstream")
+	if err := goBuild(ctx, source, output, module); err != nil {
 		return nil, err
 	}
-	return &subject{name: "upstream", path: output, resyncs: true}, nil
+	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", module)
+	list.Dir = source
+	version, err := list.Output()
+	if err != nil {
+		return nil, err
+	}
+	return &subject{name: "upstream", path: output, version: strings.TrimSpace(string(version)), resyncs: true}, nil
 }
 
 func goBuild(ctx context.Context, folder, output, pkg string) error {

@@ -131,16 +131,17 @@ func (tr *trial) prepare(account *rest.Config, flags ...string) (*replica, error
 	args = append(append(slices.Clip(args), "-kubeconfig="+r.kubeconfig), flags...)
 	r.process = &process{path: tr.subject.path, args: args, log: &logText{}}
 	tr.replicas = append(tr.replicas, r)
-	return r, writeKubeconfig(r.kubeconfig, p.URL, &clientcmdapi.AuthInfo{})
+	return r, r.writeKubeconfig(&clientcmdapi.AuthInfo{})
 }
 
-func writeKubeconfig(path, server string, user *clientcmdapi.AuthInfo) error {
+// writeKubeconfig writes a kubeconfig that leads through the proxy.
+func (r *replica) writeKubeconfig(user *clientcmdapi.AuthInfo) error {
 	config := clientcmdapi.NewConfig()
-	config.Clusters["it"] = &clientcmdapi.Cluster{Server: server}
+	config.Clusters["it"] = &clientcmdapi.Cluster{Server: r.proxy.URL, CertificateAuthorityData: r.proxy.Certificate()}
 	config.AuthInfos["it"] = user
 	config.Contexts["it"] = &clientcmdapi.Context{Cluster: "it", AuthInfo: "it"}
 	config.CurrentContext = "it"
-	return clientcmd.WriteToFile(*config, path)
+	return clientcmd.WriteToFile(*config, r.kubeconfig)
 }
 
 func (tr *trial) close() {

@@ -45,7 +45,7 @@ func (tr *trial) noWork(ctx context.Context, howLong time.Duration) error {
 	pause(ctx, howLong)
 	for _, call := range tr.calls() {
 		if call.Began.After(since) && call.IsWork() {
-			return fmt.Errorf("it should not write, and did: %s", call.String())
+			return fmt.Errorf("it should not write, and did: %s", call.Short())
 		}
 	}
 	return ctx.Err()

@@ -36,6 +36,8 @@ type workload struct {
 	act        func(ctx context.Context, tr *trial) error
 	// oursOnly says why only our controller can be asked for it.
 	oursOnly string
+	// why explains what upstream's controller does if it fails.
+	why string
 }
 
 // workloads are run without a fault, and then once for each write and fault.
@@ -49,7 +51,7 @@ func workloads() []workload {
 		arrange: func(ctx context.Context, tr *trial) error { return tr.createFoo(ctx, "a", "a", 1) },
 		act:     func(ctx context.Context, tr *trial) error { return tr.scaleFoo(ctx, "a", 3) },
 	}, {
-		name: "rename", row: "C1", title: "a Foo asks for a Deployment of another name",
+		name: "rename", row: "C1", title: "a Foo asks for a Deployment of another name", why: "only the Deployment of the present name is looked for",
 		arrange: func(ctx context.Context, tr *trial) error { return tr.createFoo(ctx, "a", "one", 1) },
 		act:     func(ctx context.Context, tr *trial) error { return tr.renameDeployment(ctx, "a", "two") },
 	}, {
@@ -57,6 +59,12 @@ func workloads() []workload {
 		arrange: func(ctx context.Context, tr *trial) error { return tr.createFoo(ctx, "a", "a", 2) },
 		act: func(ctx context.Context, tr *trial) error {
 			return tr.patchDeployment(ctx, "a", `{"spec":{"replicas":5}}`)
+		},
+	}, {
+		name: "deleted", row: "C8", title: "somebody deletes the Deployment",
+		arrange: func(ctx context.Context, tr *trial) error { return tr.createFoo(ctx, "a", "a", 2) },
+		act: func(ctx context.Context, tr *trial) error {
+			return tr.deployments().Delete(ctx, "a", deleteNow())
 		},
 	}, {
 		name: "recreate", row: "B3", title: "a Foo is deleted and made again",

@@ -33,6 +33,8 @@ type Call struct {
 	Name        string
 	Subresource string
 	Watch       bool
+	// Token is the bearer token that the client sent.
+	Token string
 	// Write numbers the writes from 1 on, those of events and Leases left out; 0
 	// for others.
 	Write int
@@ -75,6 +77,9 @@ func (c *Call) Target() string {
 	return strings.Join(parts, "/")
 }
 
+// Short is the request in a few words, without what differs from run to run.
+func (c *Call) Short() string { return c.Method + " " + c.Target() }
+
 // String is the request in a line.
 func (c *Call) String() string {
 	line := fmt.Sprintf("%s %-6s %s", c.Began.Format("15:04:05.000"), c.Method, c.Path)
@@ -99,7 +104,8 @@ func (c *Call) String() string {
 // newCall reads a request's line.
 func newCall(r *http.Request) *Call {
 	query := r.URL.Query()
-	c := &Call{Method: r.Method, Path: r.URL.Path, Watch: query.Get("watch") == "true" || query.Get("watch") == "1"}
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	c := &Call{Method: r.Method, Path: r.URL.Path, Token: token, Watch: query.Get("watch") == "true" || query.Get("watch") == "1"}
 	if c.Watch {
 		c.Path += "?watch&resourceVersion=" + query.Get("resourceVersion")
 		if query.Get("sendInitialEvents") == "true" {

@@ -17,13 +17,16 @@ limitations under the License.
 // Package proxy stands between a controller and its API server, sees every
 // request, and does to some of them what networks, servers and crashes do.
 //
-// It speaks plain HTTP to the controller and adds the credentials of an account
-// to what it forwards. Every response is asked for as JSON, so that the events
+// It puts the credentials of an account in the place of those that the
+// controller sends. Every response is asked for as JSON, so that the events
 // of a watch can be told apart and held, dropped or sent twice.
 package proxy
 
 import (
 	"context"
+	"encoding/pem"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -81,9 +84,17 @@ func New(config *rest.Config, namespace string) (*Proxy, error) {
 	p := &Proxy{target: target, transport: transport, namespace: namespace, changed: make(chan struct{})}
 	p.life, p.end = context.WithCancel(context.Background())
 	p.streams = newStreams()
-	p.server = httptest.NewServer(http.HandlerFunc(p.serve))
+	// With TLS, for client-go sends no credentials without.
+	p.server = httptest.NewUnstartedServer(http.HandlerFunc(p.serve))
+	p.server.Config.ErrorLog = log.New(io.Discard, "", 0) // of connections that are cut
+	p.server.StartTLS()
 	p.URL = p.server.URL
 	return p, nil
+}
+
+// Certificate is the PEM of what the proxy's URL is trusted by.
+func (p *Proxy) Certificate() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})
 }
 
 // Close ends all requests, and returns when none is left.

@@ -1,0 +1,234 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package faults
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The parts of a control plane, in the order in which they are started.
+const (
+	etcd              = "etcd"
+	apiServer         = "kube-apiserver"
+	controllerManager = "kube-controller-manager"
+	scheduler         = "kube-scheduler"
+	nodes             = "kwok"
+)
+
+func allParts() []string { return []string{etcd, apiServer, controllerManager, scheduler, nodes} }
+
+// plane is a control plane whose parts can be killed and started again. The
+// devcluster ends all when one ends, so it is asked for the command lines only.
+type plane struct {
+	*testCluster
+	data  string
+	parts map[string]*part
+	// lifeline ends the parts with this process, however it ends.
+	lifelineRead, lifelineWrite *os.File
+}
+
+// part is a component, which runs or does not.
+type part struct {
+	args    []string
+	mu      sync.Mutex
+	command *exec.Cmd
+	done    chan struct{}
+}
+
+// newPlane starts a control plane of the test's own.
+func newPlane(t *testing.T) *plane {
+	t.Helper()
+	folder := t.TempDir()
+	p := &plane{data: filepath.Join(folder, "data"), parts: map[string]*part{}}
+	kubeconfig := filepath.Join(folder, "kubeconfig")
+	if err := p.learn(t.Context(), kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if p.lifelineRead, p.lifelineWrite, err = os.Pipe(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.close)
+	p.testCluster = &testCluster{kubeconfig: kubeconfig}
+	if err := p.connect(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.start(t.Context(), allParts()...); err != nil {
+		t.Fatal(err)
+	}
+	if p.testCluster, err = prepare(t.Context(), kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// learn has the devcluster make its files, and reads the command lines.
+func (p *plane) learn(ctx context.Context, kubeconfig string) error {
+	up := exec.CommandContext(ctx, os.Getenv("DEVCLUSTER_BIN"), "up", "-v", "-keep", "-nodes=2", "-data-dir="+p.data, "-kubeconfig="+kubeconfig)
+	var told bytes.Buffer
+	up.Stderr = &told
+	out, err := up.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := up.Start(); err != nil {
+		return err
+	}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if strings.HasPrefix(lines.Text(), "Ctrl-C") {
+			break // the last line: it is up
+		}
+	}
+	if err := errors.Join(up.Process.Signal(syscall.SIGTERM), up.Wait()); err != nil {
+		return fmt.Errorf("starting a cluster: %w\n%s", err, told.String())
+	}
+	return p.parse(told.String())
+}
+
+// parse reads what devcluster -v prints: a component's name, then an argument a line.
+func (p *plane) parse(told string) error {
+	var current *part
+	for line := range strings.Lines(told) {
+		line, _ = strings.CutSuffix(strings.TrimSuffix(line, "\n"), ` \`)
+		if argument, ok := strings.CutPrefix(line, "    "); ok && current != nil {
+			current.args = append(current.args, argument)
+			continue
+		}
+		current = nil
+		if slices.Contains(allParts(), line) {
+			current = &part{args: []string{line}}
+			p.parts[line] = current
+		}
+	}
+	for _, name := range allParts() {
+		if p.parts[name] == nil {
+			return fmt.Errorf("devcluster -v does not tell the command line of %s:\n%s", name, told)
+		}
+	}
+	p.parts[etcd].args = append(p.parts[etcd].args, "--unsafe-no-fsync=true")
+	return nil
+}
+
+// start starts parts, and waits until the API server serves if it is among them.
+func (p *plane) start(ctx context.Context, names ...string) error {
+	for _, name := range names {
+		if err := p.launch(name); err != nil {
+			return err
+		}
+		if name != apiServer {
+			continue
+		}
+		if err := p.awaitServed(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *plane) launch(name string) error {
+	one := p.parts[name]
+	log, err := os.OpenFile(filepath.Join(p.data, "logs", name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	command := exec.Command(os.Getenv("DEVCLUSTER_BIN"), one.args...)
+	command.Stdout, command.Stderr = log, log
+	command.ExtraFiles = []*os.File{p.lifelineRead} // descriptor 3
+	command.Env = append(os.Environ(), "DEVCLUSTER_LIFELINE_FD=3", "NO_PROXY=*", "no_proxy=*", "KUBECONFIG=",
+		"KWOK_WORKDIR="+filepath.Join(p.data, "config"))
+	if err := command.Start(); err != nil {
+		return err
+	}
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	one.command, one.done = command, make(chan struct{})
+	done := one.done
+	go func() {
+		_ = command.Wait()
+		close(done)
+	}()
+	return nil
+}
+
+// awaitServed waits until the API server is ready, and removes the Leases of
+// those who are to be started, so that they need not wait for them.
+func (p *plane) awaitServed(ctx context.Context) error {
+	tr := &trial{patience: patience}
+	err := tr.await(ctx, "the API server is ready", func(ctx context.Context) error {
+		return p.kube.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+	})
+	return errors.Join(err, p.forgetLeases(ctx))
+}
+
+func (p *plane) forgetLeases(ctx context.Context) error {
+	var errs []error
+	for _, name := range []string{controllerManager, scheduler} {
+		err := p.kube.CoordinationV1().Leases(metav1.NamespaceSystem).Delete(ctx, name, metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// signal sends a signal to a part.
+func (p *plane) signal(name string, s syscall.Signal) {
+	one := p.parts[name]
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	if one.command != nil {
+		_ = one.command.Process.Signal(s) // it may have ended
+	}
+}
+
+// kill kills parts, and returns when they are gone.
+func (p *plane) kill(names ...string) {
+	for _, name := range names {
+		p.signal(name, syscall.SIGKILL)
+		one := p.parts[name]
+		one.mu.Lock()
+		done := one.done
+		one.mu.Unlock()
+		if done != nil {
+			<-done
+		}
+	}
+}
+
+func (p *plane) close() {
+	parts := allParts()
+	slices.Reverse(parts)
+	p.kill(parts...)
+	_ = p.lifelineRead.Close()
+	_ = p.lifelineWrite.Close()
+}

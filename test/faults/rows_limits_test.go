@@ -1,0 +1,125 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/faults/proxy"
+)
+
+// atRest is the promise that Foos which are as they should be cost nothing,
+// resyncs included.
+func atRest(counted) []trialCase {
+	return []trialCase{{"some resyncs", func(ctx context.Context, tr *trial) error {
+		flags, howLong := []string{"-resync=1s"}, 5*time.Second
+		if tr.subject.resyncs {
+			flags, howLong = nil, 65*time.Second // two of its resyncs
+		}
+		if _, err := tr.start(flags...); err != nil {
+			return err
+		}
+		if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.createFoo(ctx, "b", "b", 1), tr.settled(ctx)); err != nil {
+			return err
+		}
+		since := time.Now()
+		pause(ctx, howLong)
+		writes := 0
+		for _, call := range tr.calls() {
+			if call.Began.After(since) && call.IsWrite() {
+				writes++
+			}
+		}
+		if writes > 0 {
+			return fmt.Errorf("nothing happens, and it writes: %d requests for two Foos in %v", writes, howLong)
+		}
+		return tr.stableAndQuiet(ctx)
+	}}}
+}
+
+// exhaustedQuota is D11.
+func exhaustedQuota(counted) []trialCase {
+	return []trialCase{{"and raised", func(ctx context.Context, tr *trial) error {
+		tr.patience = 4 * patience // a refused write is tried again later and later, up to 5 minutes
+		if _, err := tr.start(); err != nil {
+			return err
+		}
+		quotas := tr.cluster.kube.CoreV1().ResourceQuotas(tr.ns)
+		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "few"}}
+		quota.Spec.Hard = corev1.ResourceList{"count/deployments.apps": resource.MustParse("1")}
+		if _, err := quotas.Create(ctx, quota, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+		err := tr.await(ctx, "the quota is in force", func(ctx context.Context) error {
+			found, err := quotas.Get(ctx, "few", metav1.GetOptions{})
+			if err == nil && len(found.Status.Used) == 0 {
+				err = errors.New("it is not counted yet")
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		tr.refused["b"] = samplev1alpha1.ReasonDeploymentFailed
+		if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.settled(ctx), tr.createFoo(ctx, "b", "b", 1), tr.settled(ctx)); err != nil {
+			return err
+		}
+		delete(tr.refused, "b")
+		quota.Spec.Hard["count/deployments.apps"] = resource.MustParse("9")
+		_, err = quotas.Update(ctx, quota, metav1.UpdateOptions{})
+		return errors.Join(err, tr.stableAndQuiet(ctx))
+	}}}
+}
+
+// withoutEvents is F7: events are a courtesy, and nothing waits for them.
+func withoutEvents(writes counted) []trialCase {
+	return underway(writes, func(r *replica) {
+		r.proxy.Use(func(call *proxy.Call) proxy.Fault {
+			if call.Resource == "events" {
+				return proxy.Hang
+			}
+			return nil
+		})
+	})
+}
+
+// many is F5, at the size that a laptop's control plane takes beside the rest.
+func many(counted) []trialCase {
+	return []trialCase{{"a hundred", func(ctx context.Context, tr *trial) error {
+		tr.patience = 6 * patience // upstream's client sends 5 requests a second
+		r, err := tr.start()
+		if err != nil {
+			return err
+		}
+		const count = 100
+		for i := range count {
+			if err := tr.createFoo(ctx, fmt.Sprintf("a-%d", i), fmt.Sprintf("a-%d", i), 1); err != nil {
+				return err
+			}
+		}
+		r.process.crash()
+		return tr.stableAndQuiet(ctx)
+	}}}
+}

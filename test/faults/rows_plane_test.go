@@ -1,0 +1,161 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/test/faults/proxy"
+)
+
+// planeScenario is a scenario that needs a control plane of its own.
+type planeScenario struct {
+	scenario
+	name string
+	run  func(ctx context.Context, tr *trial, p *plane) error
+}
+
+func planeScenarios() []planeScenario {
+	server := scenario{row: "D5", title: "the API server is killed and comes back with cold caches"}
+	store := scenario{row: "D6", title: "etcd is killed, or stands still"}
+	return []planeScenario{
+		{server, "before a write", inWrite(func(ctx context.Context, p *plane) func(*proxy.Exchange) {
+			return proxy.Before("API server killed", func() { p.kill(apiServer); _ = p.start(ctx, apiServer) })
+		})},
+		{server, "after a write", inWrite(func(ctx context.Context, p *plane) func(*proxy.Exchange) {
+			return proxy.After("API server killed", func() { p.kill(apiServer); _ = p.start(ctx, apiServer) })
+		})},
+		{store, "killed before a write", inWrite(func(ctx context.Context, p *plane) func(*proxy.Exchange) {
+			return proxy.Before("etcd killed", func() { p.kill(etcd); _ = p.start(ctx, etcd) })
+		})},
+		{store, "frozen in a write", frozenStore},
+		{scenario{row: "B4", title: "no garbage collector while a Foo is deleted and made again"}, "killed", noCollector},
+		{scenario{row: "D7", title: "etcd is restored from a backup: resourceVersions go back"}, "restored", restored},
+	}
+}
+
+// TestControlPlane kills parts of a control plane, one after the other.
+func TestControlPlane(t *testing.T) {
+	if !run.all {
+		t.Skip("not in the quick part")
+	}
+	for _, s := range []*subject{run.ours, run.upstream} {
+		if s == nil {
+			continue
+		}
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlane(t)
+			for _, sc := range planeScenarios() {
+				t.Run(sc.row+"/"+sc.name, func(t *testing.T) {
+					sc.tryCaseOn(t, p.testCluster, s, func(ctx context.Context, tr *trial) error { return sc.run(ctx, tr, p) })
+				})
+			}
+		})
+	}
+}
+
+// inWrite breaks something in the first write of a scaling.
+func inWrite(breakIt func(context.Context, *plane) func(*proxy.Exchange)) func(context.Context, *trial, *plane) error {
+	return func(ctx context.Context, tr *trial, p *plane) error {
+		return scaling().runBroken(ctx, tr, breakage{"", always(breakIt(ctx, p))}, 1)
+	}
+}
+
+func scaling() *workload {
+	all := workloads()
+	return &all[slices.IndexFunc(all, func(w workload) bool { return w.name == "scale" })]
+}
+
+// frozenStore is D6: etcd stands still with a write under way.
+func frozenStore(ctx context.Context, tr *trial, p *plane) error {
+	thaw := func() { p.signal(etcd, syscall.SIGCONT) }
+	defer thaw()
+	freeze := breakage{"", always(func(x *proxy.Exchange) {
+		p.signal(etcd, syscall.SIGSTOP)
+		timer := proxy.After("etcd frozen", func() {})
+		go func() {
+			pause(ctx, 3*quiet)
+			thaw()
+		}()
+		timer(x)
+	})}
+	return scaling().runBroken(ctx, tr, freeze, 1)
+}
+
+// noCollector is B3 and B4 without tricks: nobody collects what a deleted Foo
+// leaves behind.
+func noCollector(ctx context.Context, tr *trial, p *plane) error {
+	if _, err := tr.start(); err != nil {
+		return err
+	}
+	if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.settled(ctx)); err != nil {
+		return err
+	}
+	old, err := tr.deployments().Get(ctx, "a", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	p.kill(controllerManager)
+	err = errors.Join(tr.deleteFoo(ctx, "a", metav1.DeletePropagationBackground), tr.createFoo(ctx, "a", "a", 3))
+	pause(ctx, 2*quiet)
+	now, lookErr := tr.deployments().Get(ctx, "a", metav1.GetOptions{})
+	if err := errors.Join(err, lookErr, p.forgetLeases(ctx), p.start(ctx, controllerManager)); err != nil {
+		return err
+	}
+	if now.UID != old.UID || now.Generation != old.Generation {
+		return errors.New("it changed the Deployment of a Foo that is gone")
+	}
+	return tr.stableAndQuiet(ctx)
+}
+
+// restored is D7. Whoever restores etcd restarts the rest of the control plane;
+// the controller goes on as it is.
+func restored(ctx context.Context, tr *trial, p *plane) error {
+	if _, err := tr.start("-v=4"); err != nil {
+		return err
+	}
+	if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.createFoo(ctx, "b", "one", 1), tr.settled(ctx)); err != nil {
+		return err
+	}
+	backup := filepath.Join(p.data, "backup")
+	live := filepath.Join(p.data, "etcd")
+	p.kill(apiServer, etcd)
+	if err := errors.Join(os.CopyFS(backup, os.DirFS(live)), p.start(ctx, etcd, apiServer)); err != nil {
+		return err
+	}
+	if err := errors.Join(tr.scaleFoo(ctx, "a", 3), tr.renameDeployment(ctx, "b", "two"), tr.createFoo(ctx, "c", "c", 1), tr.settled(ctx)); err != nil {
+		return err
+	}
+	p.kill(nodes, scheduler, controllerManager, apiServer, etcd)
+	if err := errors.Join(os.RemoveAll(live), os.Rename(backup, live), p.start(ctx, allParts()...)); err != nil {
+		return err
+	}
+	if err := tr.stableAndQuiet(ctx); err != nil {
+		return fmt.Errorf("after the restore: %w", err)
+	}
+	return errors.Join(tr.scaleFoo(ctx, "a", 2), tr.createFoo(ctx, "d", "d", 1), tr.stableAndQuiet(ctx))
+}
