@@ -67,14 +67,8 @@ func prepare(ctx context.Context, kubeconfig string) (*testCluster, error) {
 	if err := c.connect(); err != nil {
 		return nil, err
 	}
-	for _, args := range [][]string{
-		{"apply", "-f", filepath.Join(moduleRoot, "artifacts/crd/samplecontroller.k8s.io_foos.yaml")},
-		{"wait", "--for=condition=Established", "crd/foos.samplecontroller.k8s.io", "--timeout=60s"},
-		{"apply", "-k", filepath.Join(moduleRoot, "artifacts/deploy/rights")},
-	} {
-		if err := c.kubectl(ctx, args...); err != nil {
-			return nil, err
-		}
+	if err := c.install(ctx); err != nil {
+		return nil, err
 	}
 	if err := c.makeBareAccount(ctx); err != nil {
 		return nil, err
@@ -87,6 +81,20 @@ func prepare(ctx context.Context, kubeconfig string) (*testCluster, error) {
 		return nil, err
 	}
 	return c, errors.Join(awaitRights(ctx, c.account, true), awaitRights(ctx, c.bare, false))
+}
+
+// install applies what is shipped: the definition and the rights.
+func (c *testCluster) install(ctx context.Context) error {
+	for _, args := range [][]string{
+		{"apply", "-f", filepath.Join(moduleRoot, "artifacts/crd/samplecontroller.k8s.io_foos.yaml")},
+		{"wait", "--for=condition=Established", "crd/foos.samplecontroller.k8s.io", "--timeout=60s"},
+		{"apply", "-k", filepath.Join(moduleRoot, "artifacts/deploy/rights")},
+	} {
+		if err := c.kubectl(ctx, args...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *testCluster) connect() error {

@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,6 +28,8 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"example.com/sample-controller/test/faults/proxy"
 )
@@ -53,6 +56,8 @@ func planeScenarios() []planeScenario {
 		})},
 		{store, "frozen in a write", frozenStore},
 		{scenario{row: "B4", title: "no garbage collector while a Foo is deleted and made again"}, "killed", noCollector},
+		{scenario{row: "B8", title: "a connection with its watches is dead, and nobody says so"}, "silent", deadConnection},
+		{scenario{row: "C12", title: "the CustomResourceDefinition is deleted and made again"}, "while running", newDefinition},
 		{scenario{row: "D7", title: "etcd is restored from a backup: resourceVersions go back"}, "restored", restored},
 	}
 }
@@ -158,4 +163,72 @@ func restored(ctx context.Context, tr *trial, p *plane) error {
 		return fmt.Errorf("after the restore: %w", err)
 	}
 	return errors.Join(tr.scaleFoo(ctx, "a", 2), tr.createFoo(ctx, "d", "d", 1), tr.stableAndQuiet(ctx))
+}
+
+// deadConnection is B8: no byte of the connections that there are arrives any
+// more. client-go sends a ping over one that is silent for 30 s, and gives it up
+// after 15 more.
+func deadConnection(ctx context.Context, tr *trial, p *plane) error {
+	tr.patience = 2 * patience
+	host, err := url.Parse(p.config.Host)
+	if err != nil {
+		return err
+	}
+	between, err := newRelay(ctx, host.Host)
+	if err != nil {
+		return err
+	}
+	defer between.close()
+	r, err := tr.prepareDirect("https://" + between.listener.Addr().String())
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(r.process.start(), tr.createFoo(ctx, "a", "a", 1), tr.settled(ctx)); err != nil {
+		return err
+	}
+	between.silence()
+	return errors.Join(tr.scaleFoo(ctx, "a", 3), tr.stableAndQuiet(ctx))
+}
+
+// prepareDirect makes a controller ready that does not go through a proxy. What
+// it writes is then seen by the objects alone.
+func (tr *trial) prepareDirect(server string) (*replica, error) {
+	account := tr.cluster.account
+	if !tr.subject.namespaced {
+		account = tr.cluster.bare
+	}
+	r, err := tr.prepare(account)
+	if err != nil {
+		return nil, err
+	}
+	config := clientcmdapi.NewConfig()
+	config.Clusters["it"] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: account.CAData}
+	config.AuthInfos["it"] = &clientcmdapi.AuthInfo{Token: account.BearerToken}
+	config.Contexts["it"] = &clientcmdapi.Context{Cluster: "it", AuthInfo: "it"}
+	config.CurrentContext = "it"
+	return r, clientcmd.WriteToFile(*config, r.kubeconfig)
+}
+
+// newDefinition is C12. With the definition all Foos go, and their Deployments.
+func newDefinition(ctx context.Context, tr *trial, p *plane) error {
+	r, err := tr.start()
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.settled(ctx),
+		p.kubectl(ctx, "delete", "crd", "foos.samplecontroller.k8s.io", "--wait=true", "--timeout=60s")); err != nil {
+		return err
+	}
+	pause(ctx, 2*quiet)
+	if r.process.hasEnded() {
+		return errors.New("it has ended")
+	}
+	err = tr.await(ctx, "Deployment a is gone", func(ctx context.Context) error {
+		list, err := tr.deployments().List(ctx, metav1.ListOptions{})
+		if err == nil && len(list.Items) > 0 {
+			err = errors.New("it is still there")
+		}
+		return err
+	})
+	return errors.Join(err, p.install(ctx), tr.createFoo(ctx, "a", "a", 2), tr.stableAndQuiet(ctx))
 }

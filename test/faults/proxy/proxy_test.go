@@ -1,0 +1,303 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package proxy
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+const deployments = "/apis/apps/v1/namespaces/ns/deployments"
+
+// server is an API server that notes what it is asked, and whose watches send
+// what the test wants.
+type server struct {
+	mu     sync.Mutex
+	asked  []string
+	events chan string
+}
+
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.asked = append(s.asked, r.Method+" "+r.URL.Path)
+	s.mu.Unlock()
+	if r.URL.Query().Get("watch") != "true" {
+		_, _ = io.WriteString(w, `{"metadata":{"resourceVersion":"7"}}`)
+		return
+	}
+	_ = http.NewResponseController(w).Flush()
+	for {
+		select {
+		case event := <-s.events:
+			_, _ = io.WriteString(w, event+"\n")
+			_ = http.NewResponseController(w).Flush()
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+func (s *server) saw(request string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Contains(s.asked, request)
+}
+
+// newPair starts a server and a proxy to it, and returns a client that trusts it.
+func newPair(t *testing.T, namespace string) (*server, *Proxy, *http.Client) {
+	t.Helper()
+	s := &server{events: make(chan string, 10)}
+	backend := httptest.NewServer(s)
+	t.Cleanup(backend.Close)
+	p, err := New(&rest.Config{Host: backend.URL}, namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(p.Certificate())
+	return s, p, &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}}
+}
+
+// post sends a write and returns the code of its answer, or 0 if there was none.
+func post(t *testing.T, client *http.Client, url string) int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return 0
+	}
+	defer response.Body.Close()
+	return response.StatusCode
+}
+
+func TestAFaultDecidesWhatBothSidesSee(t *testing.T) {
+	for name, row := range map[string]struct {
+		fault Fault
+		code  int
+		done  bool
+	}{
+		"none":         {nil, http.StatusOK, true},
+		"cut":          {Cut, 0, false},
+		"reply lost":   {LoseReply, 0, true},
+		"crash before": {Before("crash", func() {}), 0, false},
+		"crash after":  {After("crash", func() {}), 0, true},
+		"conflict":     {Conflict, http.StatusConflict, false},
+		"too many":     {TooMany, http.StatusTooManyRequests, false},
+		"unauthorized": {Unauthorized, http.StatusUnauthorized, false},
+		"expired":      {Expired, http.StatusGone, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, p, client := newPair(t, "")
+			p.Use(func(*Call) Fault { return row.fault })
+			if code := post(t, client, p.URL+deployments); code != row.code {
+				t.Errorf("The client sees %d, want %d", code, row.code)
+			}
+			if done := s.saw("POST " + deployments); done != row.done {
+				t.Errorf("The API server was asked: %v, want %v", done, row.done)
+			}
+		})
+	}
+}
+
+func TestAWriteIsDoneLater(t *testing.T) {
+	s, p, client := newPair(t, "")
+	begin := make(chan struct{})
+	p.Use(func(call *Call) Fault {
+		if call.Write == 1 {
+			return CutAndLater(begin)
+		}
+		return nil
+	})
+	if code := post(t, client, p.URL+deployments); code != 0 || s.saw("POST "+deployments) {
+		t.Fatalf("It was answered %d, and was done: %v", code, s.saw("POST "+deployments))
+	}
+	close(begin)
+	err := p.Await(t.Context(), func(calls []Call) bool { return calls[0].Code == http.StatusOK })
+	if err != nil || !s.saw("POST "+deployments) {
+		t.Errorf("It was not done later: %v", err)
+	}
+}
+
+func TestOneNamespaceIsSeenOfAll(t *testing.T) {
+	s, p, client := newPair(t, "mine")
+	post(t, client, p.URL+"/apis/apps/v1/deployments")
+	post(t, client, p.URL+"/apis/apps/v1/namespaces/other/deployments")
+	post(t, client, p.URL+"/api/v1/nodes")
+	for _, want := range []string{
+		"POST /apis/apps/v1/namespaces/mine/deployments", "POST /apis/apps/v1/namespaces/other/deployments", "POST /api/v1/nodes",
+	} {
+		if !s.saw(want) {
+			t.Errorf("The API server was not asked %s", want)
+		}
+	}
+}
+
+func TestCallsAreToldApart(t *testing.T) {
+	_, p, client := newPair(t, "")
+	post(t, client, p.URL+"/apis/samplecontroller.k8s.io/v1alpha1/namespaces/ns/foos/a/status")
+	post(t, client, p.URL+"/api/v1/namespaces/ns/events")
+	calls := p.Calls()
+	status, event := calls[0], calls[1]
+	if status.Namespace != "ns" || status.Resource != "foos" || status.Name != "a" || status.Subresource != "status" || status.Write != 1 || status.Version != "7" {
+		t.Errorf("A status is %+v", status)
+	}
+	if event.Resource != "events" || event.Write != 0 {
+		t.Errorf("An event is %+v", event)
+	}
+}
+
+// watched opens a watch and returns what reads its next event's name.
+func watched(t *testing.T, p *Proxy, client *http.Client) func() string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.URL+deployments+"?watch=true", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { response.Body.Close() })
+	events := json.NewDecoder(response.Body)
+	return func() string {
+		var event struct {
+			Type   string
+			Object metav1.PartialObjectMetadata
+		}
+		if err := events.Decode(&event); err != nil {
+			return "end"
+		}
+		return event.Object.Name
+	}
+}
+
+func event(kind, name string) string {
+	return `{"type":"` + kind + `","object":{"metadata":{"name":"` + name + `"}}}`
+}
+
+func TestEventsAreDroppedAndDoubled(t *testing.T) {
+	s, p, client := newPair(t, "")
+	p.EditEvents(func(e Event) int {
+		return map[string]int{"DELETED": 0, "MODIFIED": 2}[e.Type]
+	})
+	next := watched(t, p, client)
+	s.events <- event("DELETED", "dropped")
+	s.events <- event("MODIFIED", "doubled")
+	if first, second := next(), next(); first != "doubled" || second != "doubled" {
+		t.Errorf("The client sees %s, %s", first, second)
+	}
+}
+
+func TestEventsAreHeldAndAWatchEnds(t *testing.T) {
+	s, p, client := newPair(t, "")
+	next := watched(t, p, client)
+	release := p.HoldEvents("deployments")
+	s.events <- event("ADDED", "a")
+	seen := make(chan string)
+	go func() { seen <- next() }()
+	s.events <- event("ADDED", "b")
+	select {
+	case name := <-seen:
+		t.Fatalf("The client sees %s, which is held", name)
+	case <-time.After(50 * time.Millisecond): // a hold that does not hold is quicker
+	}
+	release()
+	if name := <-seen; name != "a" {
+		t.Errorf("The client sees %s, want a", name)
+	}
+	if name := next(); name != "b" {
+		t.Errorf("The client sees %s, want b", name)
+	}
+	p.EndWatches("deployments")
+	if name := next(); name != "end" {
+		t.Errorf("The client sees %s of a watch that has ended", name)
+	}
+}
+
+func TestANewWatchSeesWhatAnEarlierOneSaw(t *testing.T) {
+	s, p, client := newPair(t, "")
+	next := watched(t, p, client)
+	s.events <- event("ADDED", "old")
+	next()
+	until := make(chan struct{})
+	p.ReplayTo("deployments", until)
+	s.events <- event("ADDED", "new")
+	next()
+
+	again := watched(t, p, client)
+	if name := again(); name != "old" {
+		t.Errorf("The client sees %s, want old", name)
+	}
+	close(until)
+	if name := again(); name != "end" {
+		t.Errorf("The client sees %s, want the end", name)
+	}
+}
+
+func TestNothingPassesWhileItIsDown(t *testing.T) {
+	s, p, client := newPair(t, "")
+	next := watched(t, p, client)
+	up := p.Down()
+	if name := next(); name != "end" {
+		t.Errorf("A watch goes on: %s", name)
+	}
+	if code := post(t, client, p.URL+deployments); code != 0 || s.saw("POST "+deployments) {
+		t.Errorf("A request is answered %d", code)
+	}
+	up()
+	if code := post(t, client, p.URL+deployments); code != http.StatusOK {
+		t.Errorf("After that a request is answered %d", code)
+	}
+}
+
+func TestAnAnswerIsAStatus(t *testing.T) {
+	_, p, client := newPair(t, "")
+	p.Use(func(*Call) Fault { return TooMany })
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.URL+deployments, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if response.Header.Get("Retry-After") != "1" || !bytes.Contains(body, []byte(`"reason":"TooManyRequests"`)) {
+		t.Errorf("The answer is %v %s", response.Header, body)
+	}
+}
