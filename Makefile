@@ -17,6 +17,9 @@ unexport KUBECONFIG
 
 # Passed to each go test, for example -v.
 export GO_TEST_FLAGS ?=
+# How long each fuzz target runs: a number of inputs, as in 5000x, or a duration.
+# Of a duration, Go before 1.27 may take the end for a failure (go.dev/issue/75804).
+export FUZZ_TIME ?= 5000x
 # Passed to the demo, for example -exit.
 DEMO_FLAGS ?=
 # The name of the image, with the registry where that is not Docker's, and its
@@ -65,7 +68,7 @@ fmt: bin/golangci-lint ## Format the hand-written Go code
 ##@ Check
 
 .PHONY: test
-test: fmt-check tidy-check shellcheck monitoring verify-codegen test-unit build vet lint test-codegen test-image test-devcluster test-e2e test-faults ## Check everything
+test: fmt-check tidy-check shellcheck monitoring verify-codegen test-unit fuzz build vet lint test-codegen test-image test-devcluster test-e2e test-faults ## Check everything
 	@echo "All checks passed"
 
 .PHONY: fmt-check
@@ -91,6 +94,10 @@ verify-codegen: ## Check that the generated code is what pkg/apis makes
 .PHONY: test-unit
 test-unit: ## Run the unit tests, with the race detector where there is a C compiler
 	$(check) unit
+
+.PHONY: fuzz
+fuzz: ## Fuzz syncing, trimming and the CRD, each target for FUZZ_TIME (5000x: that many inputs; 10m: that long)
+	$(check) fuzz
 
 # vet and lint compile what devcluster imports; building it first shows how far that is.
 .PHONY: vet

@@ -42,7 +42,7 @@ var (
 	wantedSizes = []func(*samplev1alpha1.Foo){withReplicas(2), withoutReplicas, withReplicas(10), withReplicas(0), withReplicas(-1)}
 	deletings   = []bool{false, true}
 	fooStatuses = []func() samplev1alpha1.FooStatus{noStatus, settledStatus, conflictStatus, olderStatus}
-	repeats     = []int{1, 40, 4000}
+	repeats     = []int{1, 40, 40_000}
 	adoptions   = []string{"", "a", "b"}
 	sizes       = []*int32{new(int32(2)), new(int32(5)), new(int32(0)), nil}
 )

@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -123,9 +124,9 @@ func newFuzzWorld(text, noise []byte, words string) *fuzzWorld {
 
 // repeated is text that an API server could hold, many times.
 func repeated(words string, times int) string {
-	const limit = 40_000 // more than the longest message of a condition
+	const limit = 40_000 // more characters than a condition's message may have
 	valid := strings.ToValidUTF8(words, "?")
-	return strings.Repeat(valid, min(times, 1+limit/max(1, len(valid))))
+	return strings.Repeat(valid, min(times, 1+limit/max(1, utf8.RuneCountInString(valid))))
 }
 
 func (w *fuzzWorld) find(name string) *appsv1.Deployment {

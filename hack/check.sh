@@ -117,6 +117,35 @@ unit_tests() {
   fi
 }
 
+# Inputs that nobody has thought of. The unit tests have run those that were found and kept; test/fuzz's are run here.
+check_fuzz() {
+  local failed=0
+  fuzz_package . example.com/sample-controller/... || failed=1
+  (cd test/fuzz && go_test -count=1 .) || failed=1
+  fuzz_package test/fuzz k8s.io/apiextensions-apiserver/... || failed=1
+  return "${failed}"
+}
+
+# fuzz_package FOLDER PACKAGES runs the fuzz targets in a folder, one after the other. Only the PACKAGES are watched for
+# new paths: that is what -d=libfuzzer does, and go test -fuzz would compile all that they import a second time for it.
+fuzz_package() (
+  cd "$1"
+  local scratch corpus targets target failed=0
+  scratch=$(mktemp -d)
+  trap 'rm -rf "${scratch}"' EXIT
+  corpus=$(go env GOCACHE)/fuzz/$(go list .) # where go test -fuzz keeps what it finds interesting
+  go test -vet=off -c -gcflags="$2=-d=libfuzzer" -o "${scratch}/fuzz.test" . || return
+  targets=$("${scratch}/fuzz.test" -test.list '^Fuzz') || return
+  while IFS= read -r target; do
+    "${scratch}/fuzz.test" -test.v -test.run='^$' -test.fuzz="^${target}\$" -test.fuzztime="${FUZZ_TIME:-5000x}" \
+      -test.fuzzminimizetime=100x -test.fuzzcachedir="${corpus}" </dev/null || {
+      echo "to try the input again: in ${PWD}, the go test above; it is an ordinary test now, and so is the unit test to write"
+      failed=1
+    }
+  done <<<"${targets}"
+  return "${failed}"
+)
+
 # hack/update-codegen.sh and hack/verify-codegen.sh do what they say.
 check_codegen() {
   (cd hack/tools && go_test -count=1 .)

@@ -1,0 +1,150 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package fuzz
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
+)
+
+// knownTimes is what this has found and nobody has mended yet; whoever does sets
+// it to false. The API server takes times that are not as RFC 3339 has them, such
+// as 2026-11-21t12:00:00z or 2026-11-21T12:00:00+99:99, and the typed client can't
+// read them; nor does it send the time zero, or one out of the years 1 to 9999.
+const knownTimes = true
+
+// request returns a Foo as a client sends it, made of JSON that anybody could
+// have written, or nil if it is no JSON.
+func request(metadata, spec, status string) []byte {
+	text, err := json.Marshal(map[string]any{
+		"apiVersion": "samplecontroller.k8s.io/v1alpha1", "kind": "Foo",
+		"metadata": json.RawMessage(metadata), "spec": json.RawMessage(spec), "status": json.RawMessage(status),
+	})
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
+const (
+	plainMetadata = `{"name":"a","namespace":"team-a"}`
+	plainSpec     = `{"deploymentName":"web","replicas":2}`
+)
+
+// condition returns a status with a condition in which the fields are added or
+// replaced.
+func condition(fields string) string {
+	return fmt.Sprintf(`{"conditions":[{"type":"Ready","status":"True","reason":"Available","message":"",`+
+		`"lastTransitionTime":"2026-11-21T12:00:00Z"%s}]}`, fields)
+}
+
+// FuzzAcceptedFooIsRead sends Foos as JSON. One that the API server accepts, and
+// the typed client can't read, stops the informer for all Foos, and with it the
+// controller.
+func FuzzAcceptedFooIsRead(f *testing.F) {
+	for _, spec := range []string{plainSpec, `{"deploymentName":"web"}`, `{"deploymentName":"w.e-b","replicas":null,"more":[1]}`, `{"deploymentName":"web","replicas":10}`} {
+		f.Add(plainMetadata, spec, `{}`)
+	}
+	for _, status := range []string{
+		`{"observedGeneration":9007199254740991,"replicas":2147483647,"availableReplicas":2147483647,"selector":"app=nginx"}`,
+		`{"availableReplicas":1099511627776}`, `{"availableReplicas":1.0}`, `{"observedGeneration":1e2}`, `{"replicas":-1}`,
+		condition(``), condition(`,"observedGeneration":3`), condition(`,"observedGeneration":9223372036854775807`),
+		condition(`,"lastTransitionTime":"2026-11-21T12:00:00.5+01:00"`), condition(`,"lastTransitionTime":null`),
+		condition(`,"lastTransitionTime":"2026-11-21t12:00:00z"`), condition(`,"lastTransitionTime":"0001-01-01T00:00:00Z"`),
+		`{"conditions":[]}`, `{"conditions":null}`, `null`,
+	} {
+		f.Add(plainMetadata, plainSpec, status)
+	}
+	f.Add(`{"name":"a","namespace":"n","labels":{"a":"b"},"generation":3,"creationTimestamp":"2026-11-21T12:00:00Z","ownerReferences":[]}`, plainSpec, `{}`)
+
+	s := newServer(f)
+	f.Fuzz(func(t *testing.T, metadata, spec, status string) {
+		sent := request(metadata, spec, status)
+		if sent == nil {
+			return
+		}
+		stored, err := s.accept(t, sent)
+		if err != nil {
+			return
+		}
+		if knownTimes && !saneTimes(t, stored) {
+			return
+		}
+		text, err := stored.MarshalJSON()
+		must(t, err)
+		foo := read(t, text)
+		for i := range foo.Status.Conditions { // it sends whole seconds
+			since := &foo.Status.Conditions[i].LastTransitionTime
+			*since = since.Rfc3339Copy()
+		}
+		checkBounds(t, foo)
+		// The controller sends back what it has read, with another status.
+		back, err := runtime.Encode(scheme.Codecs.LegacyCodec(samplev1alpha1.SchemeGroupVersion), foo)
+		must(t, err)
+		again, err := s.accept(t, back)
+		if err != nil {
+			t.Fatalf("what was read from\n%s\nis sent back as\n%s\nand refused: %v", text, back, err)
+		}
+		text, err = again.MarshalJSON()
+		must(t, err)
+		if now := read(t, text); !equality.Semantic.DeepEqual(foo, now) {
+			t.Errorf("what was read as\n%v\nis read as\n%v\nafter it was sent back", foo, now)
+		}
+	})
+}
+
+func saneTimes(t *testing.T, foo *unstructured.Unstructured) bool {
+	t.Helper()
+	conditions, _, err := unstructured.NestedSlice(foo.Object, "status", "conditions")
+	must(t, err)
+	for _, condition := range conditions {
+		text, _, err := unstructured.NestedString(condition.(map[string]any), "lastTransitionTime")
+		must(t, err)
+		since, err := time.Parse(time.RFC3339, text)
+		if utc := since.UTC(); err != nil || since.IsZero() || utc.Year() < 1 || utc.Year() > 9999 {
+			return false
+		}
+	}
+	return true
+}
+
+// read is what the typed client makes of an answer of the API server.
+func read(t *testing.T, answer []byte) *samplev1alpha1.Foo {
+	t.Helper()
+	object, err := runtime.Decode(scheme.Codecs.UniversalDeserializer(), answer)
+	if err != nil {
+		t.Fatalf("the API server accepts a Foo that the typed client can't read: %v\n%s", err, answer)
+	}
+	return object.(*samplev1alpha1.Foo)
+}
+
+// checkBounds fails if a Foo was accepted that is not as types.go says.
+func checkBounds(t *testing.T, foo *samplev1alpha1.Foo) {
+	t.Helper()
+	if why := outOfBounds(foo); why != "" {
+		t.Errorf("the API server accepts a Foo although %s", why)
+	}
+}

@@ -1,0 +1,149 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package fuzz
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"testing"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	metavalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+)
+
+const definitionFile = "../../artifacts/crd/samplecontroller.k8s.io_foos.yaml"
+
+// server is what an API server makes of a version of a CustomResourceDefinition:
+// pkg/apiserver/customresource_handler.go and pkg/registry/customresource of
+// k8s.io/apiextensions-apiserver, without what needs a network or a store.
+type server struct {
+	version   apiextensionsv1.CustomResourceDefinitionVersion
+	schema    *structuralschema.Structural
+	validator validation.SchemaValidator
+	rules     *cel.Validator
+}
+
+func newServer(tb testing.TB) *server {
+	tb.Helper()
+	text, err := os.ReadFile(definitionFile)
+	must(tb, err)
+	var definition apiextensionsv1.CustomResourceDefinition
+	must(tb, yaml.UnmarshalStrict(text, &definition))
+	if len(definition.Spec.Versions) != 1 {
+		tb.Fatalf("the definition has %d versions: test each", len(definition.Spec.Versions))
+	}
+	s := &server{version: definition.Spec.Versions[0]}
+	var properties apiextensions.JSONSchemaProps
+	must(tb, apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(s.version.Schema.OpenAPIV3Schema, &properties, nil))
+	s.schema, err = structuralschema.NewStructural(&properties)
+	must(tb, err)
+	s.validator, _, err = validation.NewSchemaValidator(&properties)
+	must(tb, err)
+	s.rules = cel.NewValidator(s.schema, true, celconfig.PerCallLimit)
+	return s
+}
+
+// accept returns a request's object as it would be stored, with status, or why
+// it is refused.
+func (s *server) accept(tb testing.TB, request []byte) (*unstructured.Unstructured, error) {
+	tb.Helper()
+	decoded, err := runtime.Decode(unstructured.UnstructuredJSONScheme, request)
+	if err != nil {
+		return nil, err
+	}
+	object, ok := decoded.(*unstructured.Unstructured)
+	if !ok {
+		return nil, errors.New("a list")
+	}
+	if err := s.coerce(object); err != nil {
+		return nil, err
+	}
+	return object, s.validate(tb, object)
+}
+
+// coerce drops what the schema does not know, and holds the metadata to its type.
+func (s *server) coerce(object *unstructured.Unstructured) error {
+	apiVersion, kind := object.GetAPIVersion(), object.GetKind()
+	metadata, found, err := objectmeta.GetObjectMeta(object.Object, false)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return errors.New("no metadata")
+	}
+	pruning.Prune(object.Object, s.schema, true)
+	defaulting.PruneNonNullableNullsWithoutDefaults(object.Object, s.schema)
+	if err := objectmeta.Coerce(nil, object.Object, s.schema, false, false); err != nil {
+		return err
+	}
+	object.SetAPIVersion(apiVersion)
+	object.SetKind(kind)
+	return objectmeta.SetObjectMeta(object.Object, metadata)
+}
+
+func (s *server) validate(tb testing.TB, object *unstructured.Unstructured) error {
+	tb.Helper()
+	if object.GetAPIVersion() != "samplecontroller.k8s.io/"+s.version.Name || object.GetKind() != "Foo" {
+		return fmt.Errorf("%s %s", object.GetAPIVersion(), object.GetKind())
+	}
+	errs := metavalidation.ValidateObjectMetaAccessor(object, true, metavalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	errs = append(errs, validation.ValidateCustomResource(nil, object.Object, s.validator)...)
+	errs = append(errs, objectmeta.Validate(tb.Context(), nil, object.Object, s.schema, false)...)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.schema, object.Object)...)
+	errs = append(errs, validateScale(object.Object)...)
+	// Rules are not asked about what the schema has refused already.
+	if len(errs) == 0 {
+		broken, _ := s.rules.Validate(tb.Context(), nil, s.schema, object.Object, nil, celconfig.RuntimeCELCostBudget)
+		errs = append(errs, broken...)
+	}
+	return errs.ToAggregate()
+}
+
+// validateScale is what the subresource scale adds.
+func validateScale(object map[string]any) field.ErrorList {
+	var errs field.ErrorList
+	for _, part := range []string{"spec", "status"} {
+		path := field.NewPath(part, "replicas")
+		replicas, _, err := unstructured.NestedInt64(object, part, "replicas")
+		if err != nil || replicas < 0 || replicas > math.MaxInt32 {
+			errs = append(errs, field.Invalid(path, replicas, "must be an integer that the scale can have"))
+		}
+	}
+	return errs
+}
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
