@@ -134,7 +134,7 @@ func allSimulated(nodes []corev1.Node) bool {
 // patience bounds each wait. It is spent in full only by a test that fails.
 func (c *testCluster) patience() time.Duration {
 	if c.devcluster {
-		return time.Minute
+		return 2 * time.Minute
 	}
 	return 4 * time.Minute // images are pulled
 }

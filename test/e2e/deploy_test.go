@@ -243,7 +243,7 @@ func (s *site) checkProgram(t *testing.T) {
 	awaitOne(t, "the Foo is ready", s.foos.SamplecontrollerV1alpha1().Foos(metav1.NamespaceDefault), "web", isReady)
 	p.stop(t)
 	// The garbage collector looks every 30 s which kinds there are, and knows nothing of Foos yet.
-	s.kubectl(t, "delete", "foo/web", "deployment/web")
+	s.kubectl(t, "delete", "--ignore-not-found", "foo/web", "deployment/web")
 	if got := p.log.count("forbidden"); got > 0 {
 		t.Errorf("%d times something was forbidden:\n%s", got, p.log)
 	}

@@ -110,13 +110,13 @@ const changes = 100
 func TestAHundredLeadersLeaveNothingBehind(t *testing.T) {
 	t.Parallel()
 	r := newReplicas(t)
-	leader := r.start(t, quick...)
+	leader := r.start(t)
 	leader.awaitLog(t, working, 1)
-	witness := r.startWith(t, r.readOnlyAccount(t).kubeconfig, quick...)
+	witness := r.startWith(t, r.readOnlyAccount(t).kubeconfig)
 	witness.awaitLog(t, newHolder, 1)
 
 	for range changes {
-		next := r.start(t, quick...)
+		next := r.start(t)
 		leader.stop(t)
 		next.awaitLog(t, working, 1)
 		leader = next
@@ -125,7 +125,7 @@ func TestAHundredLeadersLeaveNothingBehind(t *testing.T) {
 	r.ns.awaitReady(t, "after")
 	witness.awaitLog(t, newHolder, changes/2) // it may have missed some
 
-	fresh := r.startWith(t, r.readOnlyAccount(t).kubeconfig, quick...)
+	fresh := r.startWith(t, r.readOnlyAccount(t).kubeconfig)
 	fresh.awaitLog(t, newHolder, 1)
 	old, young := witness.goroutines(t), fresh.goroutines(t)
 	const aWatch = "watch.(*StreamWatcher).receive"
