@@ -18,9 +18,10 @@ limitations under the License.
 // the API server accepts, the client can read, and the bounds that types.go
 // states are the ones that the API server holds.
 //
-//	go test ./...
+//	go test -count=1 .
 //	go test -fuzz=FuzzAcceptedFooIsRead .
 //
-// The API server is here as a library: the code by which it reads, prunes and
-// validates a custom resource.
+// With -count=1, because go test does not know that a file outside of the
+// module, the definition, has changed. The API server is here as a
+// library: the code by which it reads, prunes and validates a custom resource.
 package fuzz
