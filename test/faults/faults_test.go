@@ -110,11 +110,14 @@ func (w *workload) scenario() scenario {
 	return scenario{row: w.row, title: noFault + w.title, oursOnly: w.oursOnly, why: w.why}
 }
 
+// failsAnyway is said where a controller fails what a row needs while nothing goes wrong.
+const failsAnyway = "fails what it needs without a fault"
+
 // skipFor skips a test that a subject can't be asked for.
 func (sc *scenario) skipFor(t *testing.T, s *subject) {
 	t.Helper()
 	if sc.oursOnly != "" && s != run.ours {
-		run.report.skip(sc, s)
+		run.report.skip(sc, s, sc.oursOnly)
 		t.Skip(sc.oursOnly)
 	}
 }
@@ -123,6 +126,10 @@ func (sc *scenario) skipFor(t *testing.T, s *subject) {
 func (sc *scenario) try(t *testing.T, s *subject, writes counted) {
 	sc.skipFor(t, s)
 	cases := sc.cases(writes)
+	if len(cases) == 0 {
+		run.report.skip(sc, s, failsAnyway)
+		t.Skip(failsAnyway)
+	}
 	if !run.all && len(cases) > sc.quick {
 		// The same choice for the same seed, whatever else is run.
 		random := rand.New(rand.NewPCG(run.seed, uint64(len(sc.title))))

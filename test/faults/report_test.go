@@ -75,10 +75,10 @@ func (r *report) note(sc *scenario, s *subject, err error) {
 	}
 }
 
-func (r *report) skip(sc *scenario, s *subject) {
+func (r *report) skip(sc *scenario, s *subject, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.find(sc, s).skipped = sc.oursOnly
+	r.find(sc, s).skipped = why
 }
 
 // accidental is what differs from run to run.

@@ -20,10 +20,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"testing"
 
@@ -76,6 +76,9 @@ func TestControlPlane(t *testing.T) {
 			p := newPlane(t)
 			for _, sc := range planeScenarios() {
 				t.Run(sc.row+"/"+sc.name, func(t *testing.T) {
+					if err := p.awaitServed(t.Context()); err != nil {
+						t.Fatal(err) // what the one before has left
+					}
 					sc.tryCaseOn(t, p.testCluster, s, func(ctx context.Context, tr *trial) error { return sc.run(ctx, tr, p) })
 				})
 			}
@@ -83,32 +86,41 @@ func TestControlPlane(t *testing.T) {
 	}
 }
 
-// inWrite breaks something in the first write of a scaling.
+// inWrite breaks something when a controller scales a Deployment.
 func inWrite(breakIt func(context.Context, *plane) func(*proxy.Exchange)) func(context.Context, *trial, *plane) error {
 	return func(ctx context.Context, tr *trial, p *plane) error {
-		return scaling().runBroken(ctx, tr, breakage{"", always(breakIt(ctx, p))}, 1)
+		r, err := tr.start()
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.settled(ctx)); err != nil {
+			return err
+		}
+		fault := breakIt(ctx, p)
+		r.proxy.Use(once(func(call *proxy.Call) proxy.Fault {
+			if call.Method == http.MethodPut && call.Resource == "deployments" {
+				return fault
+			}
+			return nil
+		}))
+		return errors.Join(tr.scaleFoo(ctx, "a", 3), tr.stableAndQuiet(ctx))
 	}
-}
-
-func scaling() *workload {
-	all := workloads()
-	return &all[slices.IndexFunc(all, func(w workload) bool { return w.name == "scale" })]
 }
 
 // frozenStore is D6: etcd stands still with a write under way.
 func frozenStore(ctx context.Context, tr *trial, p *plane) error {
 	thaw := func() { p.signal(etcd, syscall.SIGCONT) }
 	defer thaw()
-	freeze := breakage{"", always(func(x *proxy.Exchange) {
-		p.signal(etcd, syscall.SIGSTOP)
-		timer := proxy.After("etcd frozen", func() {})
-		go func() {
-			pause(ctx, 3*quiet)
-			thaw()
-		}()
-		timer(x)
-	})}
-	return scaling().runBroken(ctx, tr, freeze, 1)
+	return inWrite(func(ctx context.Context, p *plane) func(*proxy.Exchange) {
+		return func(x *proxy.Exchange) {
+			p.signal(etcd, syscall.SIGSTOP)
+			go func() {
+				pause(ctx, 3*quiet)
+				thaw()
+			}()
+			proxy.LoseReply(x)
+		}
+	})(ctx, tr, p)
 }
 
 // noCollector is B3 and B4 without tricks: nobody collects what a deleted Foo

@@ -32,20 +32,20 @@ func crashScenarios() []scenario {
 		{row: "A1", title: "crash before and after each write", quick: 10, cases: eachWrite(crashes)},
 		{row: "A2", title: "a write is done and its reply lost", quick: 6, cases: eachWrite(lostReplies)},
 		{row: "A3", title: "a write is cut off, and done after it has been made again", quick: 6, cases: eachWrite(lateWrites)},
-		{row: "A4", title: "SIGTERM while a write is under way", quick: 1, cases: stopped,
+		{row: "A4", title: "SIGTERM while a write is under way: the write is finished", quick: 1, cases: stopped,
 			why: "Run returns without waiting for its workers, and the process ends with the request on its way"},
-		{row: "A5", title: "the caches are late at the start, and the controller is killed meanwhile", quick: 2, cases: emptyCaches},
+		{row: "A5", title: "the caches are late at the start, and the controller is killed meanwhile: nothing is written before", quick: 2, cases: emptyCaches},
 		{row: "A6", title: "the process stands still while the world changes", quick: 1, cases: frozen},
 	}
 }
 
 func viewScenarios() []scenario {
 	return []scenario{
-		{row: "B1", title: "the cache has not seen the controller's own create", quick: 1, cases: staleDeployments},
-		{row: "B2", title: "the Foo in the cache is older than what has been carried out", quick: 1, cases: staleFoos,
+		{row: "B1", title: "the cache has not seen the controller's own create: there is no second", quick: 1, cases: staleDeployments},
+		{row: "B2", title: "the Foo in the cache is older than what has been carried out: it is not put in its place", quick: 1, cases: staleFoos,
 			why: "an Update without a resourceVersion, of a Foo that is not looked at again: the last writer wins, however old its view"},
 		{row: "B3", title: "the Deployment of a dead namesake is not collected yet", quick: 1, cases: deadOwner},
-		{row: "B5", title: "restart beside an API server that is behind", quick: 2, cases: olderServer,
+		{row: "B5", title: "restart beside an API server that is behind: nothing is changed or deleted by what it says", quick: 2, cases: olderServer,
 			why: "as B2"},
 		{row: "B6", title: "a DELETE event is missed, then a relist", quick: 1, cases: missedDelete},
 		{row: "B7", title: "each watch ends in 410 Gone", quick: 2, cases: expiredWatches},
@@ -61,7 +61,7 @@ func ownershipScenarios() []scenario {
 		{row: "C4", title: "orphan deletion: the Deployment survives, and is not taken over (C5)", quick: 2, cases: orphaned},
 		{row: "C6", title: "the owner reference is stripped by a user", quick: 1, cases: stripped},
 		{row: "C7", title: "two Foos ask for one Deployment", quick: 1, cases: sharedName},
-		{row: "C9", title: "the Deployment is being deleted, and not gone yet", quick: 1, cases: terminating},
+		{row: "C9", title: "the Deployment is being deleted, and not gone yet: nothing is written", quick: 1, cases: terminating},
 		{row: "C10", title: "the namespace is being deleted: no attempt is made any more", quick: 1, cases: leavingNamespace,
 			why: "a create that the namespace's end forbids is an error like any other, and tried again"},
 		{row: "C13", title: "the owner is a Foo of another API group", quick: 1, cases: otherGroup},
@@ -74,12 +74,12 @@ func serverScenarios() []scenario {
 	return []scenario{
 		{row: "D1", title: "a rival writes to the Deployment", quick: 2, cases: rivals, why: "as C14, and without a resourceVersion"},
 		{row: "D2", title: "a write is answered 409, 429, 500, 503, 401, or reset", quick: 6, cases: eachWrite(refusals)},
-		{row: "D3", title: "nothing gets through for a while: 429, 500, 503, 401, cut", quick: 2, cases: outages},
+		{row: "D3", title: "nothing gets through for a while (429, 500, 503, 401, cut): the process goes on", quick: 2, cases: outages},
 		{row: "D4", title: "calls that hang hold up nothing else", quick: 1, cases: hanging,
 			why: "a call has no deadline, and there are two workers"},
 		{row: "D8", title: "a server without WatchList", quick: 2, cases: withoutWatchList},
 		{row: "D9", title: "the token is rotated", quick: 1, cases: rotatedToken},
-		{row: "D10", title: "a right is taken away, and given back", quick: 2, cases: lostRights},
+		{row: "D10", title: "a right is taken away, and given back: the process goes on", quick: 2, cases: lostRights},
 		{row: "D11", title: "a quota is exhausted, and raised", quick: 0, cases: exhaustedQuota},
 	}
 }
