@@ -52,7 +52,7 @@ func (w *fuzzWorld) controlled(t *testing.T) []*appsv1.Deployment {
 func FuzzDecide(f *testing.F) {
 	addSeeds(f, fuzzSeeds)
 	f.Fuzz(func(t *testing.T, script, noise []byte, words string) {
-		w := newFuzzWorld(script, noise, words)
+		w := newFuzzWorld(t, script, noise, words)
 		named, controlled := w.named(), w.controlled(t)
 		before := copyOf(w)
 

@@ -91,7 +91,7 @@ func TestFuzzSeedsReachEveryDecisionAndReason(t *testing.T) {
 		"Available": true, "Progressing": true, "DeploymentConflict": true, "DeploymentFailed": true, "Terminating": true,
 	}
 	for _, seed := range fuzzSeeds {
-		w := newFuzzWorld(seed.script, seed.noise, seed.words)
+		w := newFuzzWorld(t, seed.script, seed.noise, seed.words)
 		decided := decide(w.foo, w.named(), w.controlled(t))
 		status := calculateStatus(w.foo, outcomeOf(w, decided), now)
 		delete(missing, string(decided.action))

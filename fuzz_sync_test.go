@@ -33,7 +33,7 @@ import (
 func FuzzSync(f *testing.F) {
 	addSeeds(f, slices.Concat(fuzzSeeds, staleSeeds))
 	f.Fuzz(func(t *testing.T, script, noise []byte, words string) {
-		w := newFuzzWorld(script, noise, words)
+		w := newFuzzWorld(t, script, noise, words)
 		f := newFuzzFixture(t)
 		bystander := foo("b", withDeploymentName("old"))
 		live := w.live()

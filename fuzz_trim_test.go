@@ -28,7 +28,7 @@ import (
 func FuzzTrimForCache(f *testing.F) {
 	addSeeds(f, fuzzSeeds)
 	f.Fuzz(func(t *testing.T, script, noise []byte, words string) {
-		whole := newFuzzWorld(script, noise, words)
+		whole := newFuzzWorld(t, script, noise, words)
 		trimmed := &fuzzWorld{foo: whole.foo, words: whole.words}
 		for _, deployment := range whole.deployments {
 			kept := trimmedCopy(t, deployment)

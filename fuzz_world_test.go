@@ -20,6 +20,7 @@ import (
 	"encoding/binary"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 	"unicode/utf8"
 
@@ -105,9 +106,15 @@ type fuzzWorld struct {
 	deploymentCases []deploymentCase
 }
 
-func newFuzzWorld(text, noise []byte, words string) *fuzzWorld {
+func newFuzzWorld(t *testing.T, text, noise []byte, words string) *fuzzWorld {
+	t.Helper()
 	how, others := readScript(text)
 	w := &fuzzWorld{fooCase: how, words: repeated(words, pick(how.Words, repeats))}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the world was %+v and %+v", w.fooCase, w.deploymentCases)
+		}
+	})
 	w.foo = foo("a", withDeploymentName(pick(how.Name, wantedNames)), pick(how.Replicas, wantedSizes), withStatus(pick(how.Status, fooStatuses)()))
 	if pick(how.Deleting, deletings) {
 		beingDeleted(w.foo)

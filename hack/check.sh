@@ -139,7 +139,7 @@ fuzz_package() (
   while IFS= read -r target; do
     "${scratch}/fuzz.test" -test.v -test.run='^$' -test.fuzz="^${target}\$" -test.fuzztime="${FUZZ_TIME:-5000x}" \
       -test.fuzzminimizetime=100x -test.fuzzcachedir="${corpus}" </dev/null || {
-      echo "to try the input again: in ${PWD}, the go test above; it is an ordinary test now, and so is the unit test to write"
+      echo "to run it again: (cd $1 && go test -count=1 -run='${target}/NAME' .), where NAME is what stands after ${target}/ above"
       failed=1
     }
   done <<<"${targets}"
