@@ -54,6 +54,7 @@ func TestSettledFoosCostNoWrites(t *testing.T) {
 		ns.awaitSettled(t)
 	}
 
+	awaitNoEndingNamespaces(t)
 	before, eventsBefore, writesBefore := allVersions(t, places), fooEvents(t, places), countWrites(t)
 	const resynced = "Forcing resync"
 	p.awaitLog(t, resynced, p.log.count(resynced)+resyncs)
@@ -66,6 +67,21 @@ func TestSettledFoosCostNoWrites(t *testing.T) {
 	if after := countWrites(t); !maps.Equal(writesBefore, after) {
 		t.Errorf("The API server has counted writes: %v, before %v", after, writesBefore)
 	}
+}
+
+// awaitNoEndingNamespaces waits until what tests before this one have left is
+// gone, for its end is writes, too.
+func awaitNoEndingNamespaces(t *testing.T) {
+	t.Helper()
+	ofRun := metav1.ListOptions{LabelSelector: runLabel + "=" + cluster.run}
+	awaitList(t, "no namespace is being deleted", cluster.kube.CoreV1().Namespaces(), ofRun, func(list *corev1.NamespaceList) error {
+		for i := range list.Items {
+			if list.Items[i].DeletionTimestamp != nil {
+				return fmt.Errorf("namespace %s is", list.Items[i].Name)
+			}
+		}
+		return nil
+	})
 }
 
 func settledName(i int) string { return fmt.Sprintf("settled-%d", i) }
