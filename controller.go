@@ -71,6 +71,7 @@ type Controller struct {
 	retries   *retries
 	writes    *readyourwrites.Tracker
 	overruled *overruled
+	outdated  *outdated
 	recorder  record.EventRecorder
 	clock     clock.WithTicker
 	// callTimeout bounds each call to the API server.
@@ -110,6 +111,7 @@ func NewController(
 		retries:            newRetries(queue, limiter, clock),
 		writes:             readyourwrites.New(clock, callTimeout),
 		overruled:          newOverruled(),
+		outdated:           newOutdated(),
 		recorder:           recorder,
 		clock:              clock,
 		callTimeout:        callTimeout,

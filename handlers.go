@@ -95,6 +95,7 @@ func (c *Controller) enqueueUpdatedFoo(before, after *samplev1alpha1.Foo) {
 func (c *Controller) forgetFoo(deleted fooinformers.DeletedFoo) {
 	c.writes.Forget(deleted.GetObjectName())
 	c.overruled.forget(deleted.GetObjectName())
+	c.outdated.forget(deleted.GetObjectName())
 	c.queue.Add(deleted.GetObjectName())
 }
 

@@ -48,6 +48,11 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	if err != nil {
 		return fmt.Errorf("reading the Foo from the cache: %w", err)
 	}
+	if c.outdated.has(foo) {
+		if err := c.confirmFoo(ctx, foo); err != nil {
+			return err
+		}
+	}
 	named, controlled, err := c.deploymentsOf(foo)
 	if err != nil {
 		return fmt.Errorf("reading Deployments from the cache: %w", err)
@@ -125,6 +130,7 @@ func (c *Controller) writeStatus(ctx context.Context, foo *samplev1alpha1.Foo, s
 	desired := foo.DeepCopy()
 	desired.Status = status
 	updated, err := c.fooClient.SamplecontrollerV1alpha1().Foos(foo.Namespace).UpdateStatus(ctx, desired, metav1.UpdateOptions{FieldManager: controllerName})
+	c.outdated.learn(foo, err)
 	if err != nil {
 		return fmt.Errorf("updating the Foo's status: %w", err)
 	}

@@ -38,7 +38,15 @@ func (c *Controller) deploymentsIn(namespace string) typedappsv1.DeploymentInter
 	return c.kubeClient.AppsV1().Deployments(namespace)
 }
 
+// createDeployment makes a Foo's Deployment. A Foo with a status has had one: it
+// is looked at live first, for it may be the Foo that is gone, and the
+// Deployment with it, and the cache of Foos that is late.
 func (c *Controller) createDeployment(ctx context.Context, foo *samplev1alpha1.Foo, deployment *appsv1.Deployment) (*appsv1.Deployment, error) {
+	if foo.Status.ObservedGeneration > 0 {
+		if err := c.confirmFoo(ctx, foo); err != nil {
+			return nil, err
+		}
+	}
 	ctx, cancel := c.withDeadline(ctx)
 	defer cancel()
 	created, err := c.deploymentsIn(foo.Namespace).Create(ctx, deployment, metav1.CreateOptions{FieldManager: controllerName})
@@ -95,14 +103,11 @@ func (c *Controller) adoptDeployment(ctx context.Context, foo *samplev1alpha1.Fo
 }
 
 // removeSurplus deletes the Deployments that a Foo has under earlier names. A
-// delete can't be undone, so all that it rests on is looked at live: what the
-// Foo asks for, that it has it, and what is to go.
+// delete can't be undone, so all that it rests on is looked at live: that the
+// Foo has what it asks for, what is to go, and last what the Foo asks for.
 func (c *Controller) removeSurplus(ctx context.Context, foo *samplev1alpha1.Foo, surplus []*appsv1.Deployment) error {
 	if len(surplus) == 0 {
 		return nil
-	}
-	if err := c.confirmFoo(ctx, foo); err != nil {
-		return err
 	}
 	wanted, err := c.liveDeployment(ctx, foo, foo.Spec.DeploymentName)
 	if err != nil {
@@ -120,7 +125,8 @@ func (c *Controller) removeSurplus(ctx context.Context, foo *samplev1alpha1.Foo,
 }
 
 // deleteSurplus deletes a Deployment if, looked at live, the Foo still has no
-// use for it.
+// use for it. The Foo is looked at after the Deployment: one that has been made
+// since, because the Foo asks for it again, is another than the delete names.
 func (c *Controller) deleteSurplus(ctx context.Context, foo *samplev1alpha1.Foo, name string) error {
 	live, err := c.liveDeployment(ctx, foo, name)
 	if apierrors.IsNotFound(err) {
@@ -131,6 +137,9 @@ func (c *Controller) deleteSurplus(ctx context.Context, foo *samplev1alpha1.Foo,
 	}
 	if !isSurplus(live, foo) {
 		return nil
+	}
+	if err := c.confirmFoo(ctx, foo); err != nil {
+		return err
 	}
 	ctx, cancel := c.withDeadline(ctx)
 	defer cancel()

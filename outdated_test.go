@@ -1,0 +1,132 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/watch"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// These tests are about Foos that the cache has otherwise than the API server,
+// and for long: since etcd was restored from a backup, or a watch stands still.
+
+// holdFoos makes the watch on Foos deliver nothing any more.
+func holdFoos(f *fixture) {
+	f.fooClient.PrependWatchReactor("foos", func(clienttesting.Action) (bool, watch.Interface, error) {
+		return true, watch.NewRaceFreeFake(), nil
+	})
+}
+
+// collectDeployments is the garbage collector's work in a world without Foos.
+func (f *fixture) collectDeployments(t *testing.T) {
+	t.Helper()
+	deployments, err := f.deployments.List(labels.Everything())
+	must(t, err)
+	for _, deployment := range deployments {
+		f.deleteDeployment(t, deployment.Name)
+	}
+}
+
+func TestFooThatOnlyTheCacheHasGetsNoDeploymentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixtureWith(t, holdFoos, foo("a", withStatus(settled("a"))), deployment("a"))
+		defer f.start(2)()
+		advance(0)
+		f.expectWrites(t)
+		f.deleteFoo(t, "a")
+		f.collectDeployments(t)
+		advance(10 * time.Minute)
+		f.expectWrites(t)
+	})
+}
+
+func TestNewFooThatOnlyTheCacheHasGetsOneDeployment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixtureWith(t, holdFoos, foo("a"))
+		f.deleteFoo(t, "a")
+		defer f.start(2)()
+		advance(0)
+		f.expectWrites(t, "create deployments", "update foos/status")
+		for range 3 {
+			f.collectDeployments(t)
+			advance(10 * time.Minute)
+		}
+		f.expectWrites(t)
+		f.forgetFoo(cache.DeletedObject[*samplev1alpha1.Foo]{OptionalObj: foo("a")})
+		if len(f.outdated.versions) > 0 {
+			t.Error("a Foo is remembered that is gone from the cache, too")
+		}
+	})
+}
+
+func TestFooOfAnOldStateIsLookedAtBeforeMoreIsDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixtureWith(t, holdFoos, foo("a"))
+		f.failTimes(1, "update", "foos", apierrors.NewConflict(foosResource.GroupResource(), "a", nil))
+		newer := foo("a", withReplicas(3))
+		newer.Generation++
+		f.answerGets(newer)
+		defer f.start(2)()
+		advance(0)
+		f.expectWrites(t, "create deployments", "update foos/status")
+		f.collectDeployments(t)
+		advance(10 * time.Minute)
+		f.expectWrites(t)
+	})
+}
+
+// A conflict that was the API server's whim must not stop anything.
+func TestFooThatIsConfirmedIsWorkedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a"))
+		f.failTimes(3, "update", "foos", apierrors.NewConflict(foosResource.GroupResource(), "a", nil))
+		defer f.start(2)()
+		advance(time.Minute)
+		f.expectWrites(t, "create deployments", "update foos/status", "update foos/status", "update foos/status", "update foos/status")
+		if len(f.outdated.versions) > 0 {
+			t.Error("a Foo counts as out of date whose status was written")
+		}
+	})
+}
+
+func TestNothingIsKeptOfAFooThatIsGoneOrNewer(t *testing.T) {
+	known, old, newer := newOutdated(), foo("a"), foo("a")
+	old.ResourceVersion, newer.ResourceVersion = "1", "2"
+	known.learn(old, apierrors.NewConflict(foosResource.GroupResource(), "a", nil))
+	if !known.has(old) || known.has(newer) {
+		t.Errorf("out of date: the old state %v, the newer %v", known.has(old), known.has(newer))
+	}
+	known.learn(newer, nil)
+	known.learn(old, apierrors.NewNotFound(foosResource.GroupResource(), "a"))
+	known.forget(keyOf(old))
+	if len(known.versions) != 0 {
+		t.Error("a Foo that is gone is remembered")
+	}
+	known.learn(old, apierrors.NewTooManyRequests("", 1))
+	if len(known.versions) != 0 {
+		t.Error("an error that says nothing of the Foo's age is taken for one that does")
+	}
+}
