@@ -38,6 +38,12 @@ type fault struct {
 // eventVerb is how the verbs of moments begin at which an event arrives.
 const eventVerb = "event-"
 
+// The faults with which two controllers work at once.
+const (
+	secondController = "second controller from here"
+	overtaken        = "second controller while in the air"
+)
+
 // faultsAt returns the faults that can strike at a moment.
 func faultsAt(m moment) []fault {
 	switch m.verb {
@@ -72,11 +78,11 @@ var callFaults = []fault{
 	}},
 	{name: "Foos seen late from here", call: staleFromHere("foos")},
 	{name: "Deployments seen late from here", call: staleFromHere("deployments")},
-	{name: "second controller from here", call: func(r *request) (runtime.Object, error) {
+	{name: secondController, call: func(r *request) (runtime.Object, error) {
 		r.session.world.startController(asEver)
 		return r.commit()
 	}},
-	{name: "second controller while in the air", call: func(r *request) (runtime.Object, error) {
+	{name: overtaken, call: func(r *request) (runtime.Object, error) {
 		r.session.world.startController(asEver)
 		if !r.pause(gauntletTimeout / 2) {
 			return nil, r.ctx.Err()

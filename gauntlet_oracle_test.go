@@ -30,8 +30,8 @@ import (
 )
 
 const (
-	// restTime is how long the world is given after the last step: faults that
-	// begin late, and the back-off of what they made fail, end within it.
+	// restTime is how long the world is given after one fault: what came late,
+	// and the back-off of what it made fail, end within it.
 	restTime = 30 * time.Second
 	// quietTime has several resyncs in it.
 	quietTime = 3*gauntletResync + time.Second
@@ -56,8 +56,8 @@ func (w *world) state() state {
 
 // judge is the oracle. It lets the world come to rest and complains if that is
 // not as every Foo asks, or if anybody goes on.
-func (w *world) judge() state {
-	advance(restTime)
+func (w *world) judge(rest time.Duration) state {
+	advance(rest)
 	s := w.state()
 	for _, foo := range s.Foos {
 		w.judgeFoo(s, foo)
