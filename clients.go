@@ -30,6 +30,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"example.com/sample-controller/internal/rewatch"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
 
@@ -50,8 +51,8 @@ type clients struct {
 func newClients(config *rest.Config, opts *options) (*clients, error) {
 	var c clients
 	var errs [5]error
-	c.kube, errs[0] = kubernetes.NewForConfig(withProtobuf(config))
-	c.foos, errs[1] = clientset.NewForConfig(config)
+	c.kube, errs[0] = kubernetes.NewForConfig(forInformers(withProtobuf(config)))
+	c.foos, errs[1] = clientset.NewForConfig(forInformers(config))
 	c.events, errs[2] = kubernetes.NewForConfig(apart(config, "events", opts.requestTimeout))
 	// It watches, too, so that its calls have no common timeout.
 	c.election, errs[3] = kubernetes.NewForConfig(apart(config, "leader-election", 0))
@@ -68,6 +69,13 @@ func withProtobuf(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	return config
+}
+
+// forInformers has watches survive it if etcd is restored from a backup.
+func forInformers(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Wrap(rewatch.Guard)
 	return config
 }
 

@@ -1,0 +1,156 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package rewatch
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+)
+
+// apiServer answers every list with a status, and every watch with none of the events.
+type apiServer struct {
+	answer  *apierrors.StatusError
+	lists   []url.Values
+	watches []url.Values
+}
+
+func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	if query.Get("watch") != "" {
+		s.watches = append(s.watches, query)
+		return
+	}
+	s.lists = append(s.lists, query)
+	w.Header().Set("Content-Type", "application/json")
+	if s.answer == nil {
+		_, _ = w.Write([]byte(`{"kind":"DeploymentList","apiVersion":"apps/v1","items":[]}`))
+		return
+	}
+	s.answer.ErrStatus.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	w.Header().Set("Retry-After", "1")
+	w.WriteHeader(int(s.answer.ErrStatus.Code))
+	_ = json.NewEncoder(w).Encode(s.answer.ErrStatus)
+}
+
+// watch has client-go watch Deployments, through Guard.
+func (s *apiServer) watch(t *testing.T, options metav1.ListOptions) error {
+	t.Helper()
+	server := httptest.NewServer(s)
+	defer server.Close()
+	config := &rest.Config{Host: server.URL}
+	config.Wrap(Guard)
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	watcher, err := client.AppsV1().Deployments("ns").Watch(t.Context(), options)
+	if err == nil {
+		watcher.Stop()
+	}
+	return err
+}
+
+func tooLarge() *apierrors.StatusError {
+	err := apierrors.NewTimeoutError("Too large resource version: 1200, current: 1000", 1)
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
+	return err
+}
+
+func TestWatchFromAVersionThatTheServerDoesNotKnowIsRefused(t *testing.T) {
+	server, began := &apiServer{answer: tooLarge()}, time.Now()
+	err := server.watch(t, metav1.ListOptions{
+		ResourceVersion: "1200", FieldSelector: "metadata.name=a", AllowWatchBookmarks: true, TimeoutSeconds: ptr.To[int64](300),
+	})
+	// What client-go's reflector goes by.
+	if !apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
+		t.Errorf("the watch ended with %v", err)
+	}
+	if len(server.watches) > 0 {
+		t.Error("the watch was opened all the same")
+	}
+	if len(server.lists) != 1 || time.Since(began) >= time.Second {
+		t.Fatalf("asked %d times, in %v", len(server.lists), time.Since(began))
+	}
+	want := "fieldSelector=metadata.name%3Da&limit=1&resourceVersion=1200&resourceVersionMatch=NotOlderThan"
+	if got := server.lists[0].Encode(); got != want {
+		t.Errorf("asked with %s, not %s", got, want)
+	}
+}
+
+func TestWatchIsOpenedWhateverElseTheServerSays(t *testing.T) {
+	for name, answer := range map[string]*apierrors.StatusError{
+		"nothing wrong": nil,
+		"a timeout":     apierrors.NewTimeoutError("slow", 1),
+		"forbidden":     apierrors.NewForbidden(metav1.Unversioned.WithResource("deployments").GroupResource(), "", nil),
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := &apiServer{answer: answer}
+			if err := server.watch(t, metav1.ListOptions{ResourceVersion: "1200"}); err != nil {
+				t.Error(err)
+			}
+			if len(server.lists) != 1 || len(server.watches) != 1 {
+				t.Fatalf("%d lists and %d watches", len(server.lists), len(server.watches))
+			}
+			if got := server.watches[0].Encode(); got != "resourceVersion=1200&watch=true" {
+				t.Errorf("the watch became %s", got)
+			}
+		})
+	}
+}
+
+func TestNothingIsAskedBeforeAWatchThatBeginsAnew(t *testing.T) {
+	for name, options := range map[string]metav1.ListOptions{
+		"without a version": {},
+		"from any version":  {ResourceVersion: "0"},
+		"with all objects":  {ResourceVersion: "1200", SendInitialEvents: ptr.To(true)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := &apiServer{answer: tooLarge()}
+			if err := server.watch(t, options); err != nil {
+				t.Error(err)
+			}
+			if len(server.lists) != 0 || len(server.watches) != 1 {
+				t.Fatalf("%d lists and %d watches", len(server.lists), len(server.watches))
+			}
+		})
+	}
+}
+
+func TestOtherRequestsAreLeftAlone(t *testing.T) {
+	server := &apiServer{}
+	web := httptest.NewServer(server)
+	defer web.Close()
+	client := http.Client{Transport: Guard(http.DefaultTransport)}
+	answer, err := client.Get(web.URL + "/apis/apps/v1/deployments?resourceVersion=1200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if len(server.lists) != 1 {
+		t.Errorf("%d lists", len(server.lists))
+	}
+}
