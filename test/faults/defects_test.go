@@ -29,7 +29,7 @@ import (
 // defectPatience is how long something may take that a defect keeps from ever
 // happening. The reason that a row then gives is compared, so that a slow
 // machine is not taken for the defect's work.
-const defectPatience = 20 * time.Second
+const defectPatience = 40 * time.Second
 
 // TestTheHarnessCanFail puts a defect into a copy of the controller, and sees
 // that a row goes red, for the reason that the defect gives.

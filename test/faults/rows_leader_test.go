@@ -32,11 +32,12 @@ import (
 	"example.com/sample-controller/test/faults/proxy"
 )
 
-// leaseFlags make elections quick: a Lease lasts 3 s.
+// leaseFlags make elections quicker than by default, and not so quick that a
+// busy machine decides them.
 func (tr *trial) leaseFlags() []string {
 	return []string{
 		"-leader-elect", "-leader-elect-resource-namespace=" + tr.ns,
-		"-leader-elect-lease-duration=3s", "-leader-elect-renew-deadline=2s", "-leader-elect-retry-period=500ms",
+		"-leader-elect-lease-duration=6s", "-leader-elect-renew-deadline=4s", "-leader-elect-retry-period=500ms",
 	}
 }
 
@@ -219,14 +220,14 @@ func leaderFrozen(counted) []trialCase {
 
 // slowServer is E7: writes take longer than a Lease may go without renewal.
 func slowServer(counted) []trialCase {
-	return []trialCase{leaderCase("each write takes 3 s", func(ctx context.Context, tr *trial, leader, standby *replica) error {
+	return []trialCase{leaderCase("each write takes 6 s", func(ctx context.Context, tr *trial, leader, standby *replica) error {
 		held, err := tr.holder(ctx)
 		if err != nil {
 			return err
 		}
 		leader.proxy.Use(func(call *proxy.Call) proxy.Fault {
 			if call.IsWork() {
-				return proxy.Delay(3 * time.Second)
+				return proxy.Delay(6 * time.Second)
 			}
 			return nil
 		})

@@ -142,7 +142,7 @@ func foreground(counted) []trialCase {
 		err = tr.await(ctx, "Deployment a is gone", func(ctx context.Context) error {
 			list, err := tr.deployments().List(ctx, metav1.ListOptions{})
 			if err == nil && len(list.Items) > 0 {
-				err = errors.New("it is still there")
+				err = errors.New("it is still there, or again")
 			}
 			return err
 		})
@@ -211,14 +211,18 @@ func leavingNamespace(counted) []trialCase {
 		err := tr.await(ctx, "Deployment a is gone", func(ctx context.Context) error {
 			list, err := tr.deployments().List(ctx, metav1.ListOptions{})
 			if err == nil && len(list.Items) > 0 {
-				err = errors.New("it is still there")
+				err = errors.New("it is still there, or again")
 			}
-			return err
+			foo, fooErr := tr.foosClient().Get(ctx, "a", metav1.GetOptions{})
+			if fooErr == nil && foo.DeletionTimestamp == nil {
+				fooErr = errors.New("its Foo is not being deleted yet")
+			}
+			return errors.Join(err, fooErr)
 		})
 		if err != nil {
 			return err
 		}
-		pause(ctx, quiet)
+		pause(ctx, 2*quiet) // the deletion is news, which may be told
 		return errors.Join(tr.noWork(ctx, 4*quiet), tr.patchFoo(ctx, "a", `{"metadata":{"finalizers":null}}`))
 	}}}
 }

@@ -78,8 +78,8 @@ func serverScenarios() []scenario {
 		{row: "D4", title: "calls that hang hold up nothing else", quick: 1, cases: hanging,
 			why: "a call has no deadline, and there are two workers"},
 		{row: "D8", title: "a server without WatchList", quick: 2, cases: withoutWatchList},
-		{row: "D9", title: "the token is rotated", quick: 1, cases: rotatedToken},
-		{row: "D10", title: "a right is taken away, and given back: the process goes on", quick: 2, cases: lostRights},
+		{row: "D9", title: "the token is rotated", quick: 0, cases: rotatedToken},
+		{row: "D10", title: "a right is taken away, and given back: the process goes on", quick: 0, cases: lostRights},
 		{row: "D11", title: "a quota is exhausted, and raised", quick: 0, cases: exhaustedQuota},
 	}
 }

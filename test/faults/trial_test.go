@@ -168,14 +168,18 @@ func (tr *trial) calls() []proxy.Call {
 	return all
 }
 
-// story is what the controllers asked for, and the end of what they printed.
+// story is what the controllers asked for, and the end of what they printed. Of
+// what is long ago it has the watches, and what was broken.
 func (tr *trial) story() string {
+	const recent = 60
 	var text strings.Builder
 	for i, r := range tr.replicas {
 		calls := r.proxy.Calls()
-		fmt.Fprintf(&text, "Requests of controller %d (%d, the last of them):\n", i+1, len(calls))
-		for _, call := range calls[max(0, len(calls)-60):] {
-			fmt.Fprintf(&text, "  %s\n", call.String())
+		fmt.Fprintf(&text, "Requests of controller %d, %d in all:\n", i+1, len(calls))
+		for n, call := range calls {
+			if n >= len(calls)-recent || call.Watch || call.Fault != "" {
+				fmt.Fprintf(&text, "  %s\n", call.String())
+			}
 		}
 		fmt.Fprintf(&text, "The end of its log:\n%s\n", r.process.log.tail(40))
 	}
