@@ -33,7 +33,7 @@ import (
 const moduleRoot = "../.."
 
 // testName is a test, or a sentence of an end-to-end test, as a document names it.
-var testName = regexp.MustCompile("`((?:Test|check)[A-Z][A-Za-z0-9]*)`")
+var testName = regexp.MustCompile("`((?:Test|Fuzz|check)[A-Z][A-Za-z0-9]*)`")
 
 // row is the beginning of a line of the contract's tables of cases.
 var row = regexp.MustCompile(`(?m)^\| ([BC][0-9]+) \|.*$`)
@@ -51,15 +51,15 @@ func read(t *testing.T, path ...string) string {
 }
 
 func TestTheTestsThatDocumentsNameExist(t *testing.T) {
-	existing := testsIn(t, ".", "test/e2e", "internal/*")
-	for _, document := range []string{"contract.md", "operations.md"} {
+	existing := testsIn(t, ".", "test/*", "internal/*")
+	for _, document := range []string{"contract.md", "operations.md", "testing.md", "faults.md"} {
 		named := testName.FindAllStringSubmatch(read(t, "docs", document), -1)
 		if len(named) == 0 {
 			t.Errorf("docs/%s names no test", document)
 		}
 		for _, match := range named {
 			if !existing.Has(match[1]) {
-				t.Errorf("docs/%s names %s, which is not in the root package, test/e2e or internal/", document, match[1])
+				t.Errorf("docs/%s names %s, which is not in the root package, test/ or internal/", document, match[1])
 			}
 		}
 	}
