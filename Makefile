@@ -68,7 +68,7 @@ fmt: bin/golangci-lint ## Format the hand-written Go code
 ##@ Check
 
 .PHONY: test
-test: fmt-check tidy-check shellcheck monitoring verify-codegen test-unit fuzz build vet lint test-codegen test-image test-devcluster test-e2e ## Check everything
+test: fmt-check tidy-check shellcheck monitoring verify-codegen test-unit fuzz build vet lint test-codegen test-image test-devcluster test-e2e test-faults ## Check everything
 	@echo "All checks passed"
 
 .PHONY: fmt-check
