@@ -33,6 +33,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"example.com/sample-controller/internal/fairqueue"
 	"example.com/sample-controller/internal/readyourwrites"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
@@ -96,8 +97,7 @@ func NewController(
 		return nil, fmt.Errorf("adding indexes to the informers: %w", err)
 	}
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry)
-	queue := workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
-		workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: controllerName, Clock: clock})
+	queue := newQueue(limiter, clock)
 	return &Controller{
 		kubeClient:         kubeClient,
 		fooClient:          fooClient,
@@ -117,6 +117,19 @@ func NewController(
 		callTimeout:        callTimeout,
 		metrics:            metrics,
 	}, nil
+}
+
+// newQueue makes client-go's work queue, in which namespaces take turns.
+func newQueue(limiter workqueue.TypedRateLimiter[cache.ObjectName], clock clock.WithTicker) workqueue.TypedRateLimitingInterface[cache.ObjectName] {
+	ready := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[cache.ObjectName]{
+		Name: controllerName, Clock: clock, Queue: fairqueue.New(),
+	})
+	delayed := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[cache.ObjectName]{
+		Name: controllerName, Clock: clock, Queue: ready,
+	})
+	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{
+		Name: controllerName, Clock: clock, DelayingQueue: delayed,
+	})
 }
 
 // Run works until ctx is done, and returns only when its workers have. It is

@@ -1,0 +1,40 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"k8s.io/client-go/tools/cache"
+)
+
+func TestAFooOfAnotherNamespaceDoesNotWaitForAThousand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		for i := range 1000 {
+			f.queue.Add(cache.ObjectName{Namespace: "many", Name: fmt.Sprint(i)})
+		}
+		f.queue.Add(cache.ObjectName{Namespace: "one", Name: "only"})
+		f.queue.Get()
+		second, _ := f.queue.Get()
+		if second.Namespace != "one" {
+			t.Errorf("%s is served before", second)
+		}
+	})
+}

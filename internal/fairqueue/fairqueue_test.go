@@ -1,0 +1,89 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package fairqueue
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+)
+
+// order puts keys, each "namespace/name", into a work queue and returns them in
+// the order in which a worker gets them.
+func order(keys ...string) []string {
+	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[cache.ObjectName]{Queue: New()})
+	for _, key := range keys {
+		namespace, name, _ := strings.Cut(key, "/")
+		queue.Add(cache.ObjectName{Namespace: namespace, Name: name})
+	}
+	var got []string
+	for queue.Len() > 0 {
+		key, _ := queue.Get()
+		queue.Done(key)
+		got = append(got, key.String())
+	}
+	return got
+}
+
+func TestNamespacesTakeTurns(t *testing.T) {
+	for name, row := range map[string]struct{ added, want []string }{
+		"one namespace: first come, first served": {
+			[]string{"a/1", "a/2", "a/3"}, []string{"a/1", "a/2", "a/3"}},
+		"a single key waits for one of each other namespace": {
+			[]string{"a/1", "a/2", "a/3", "b/1", "b/2", "c/1"}, []string{"a/1", "b/1", "c/1", "a/2", "b/2", "a/3"}},
+		"a key that is added again keeps its place": {
+			[]string{"a/1", "a/2", "a/1", "b/1", "a/1"}, []string{"a/1", "b/1", "a/2"}},
+		"nothing": {nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := order(row.added...); !slices.Equal(got, row.want) {
+				t.Errorf("got %v, not %v", got, row.want)
+			}
+		})
+	}
+}
+
+func TestANamespaceThatComesLateIsServedNext(t *testing.T) {
+	q := New()
+	for i := range 5000 {
+		q.Push(cache.ObjectName{Namespace: "many", Name: fmt.Sprint(i)})
+	}
+	q.Pop()
+	q.Push(cache.ObjectName{Namespace: "one", Name: "only"})
+	q.Pop() // the turn of many, which stood first
+	if got := q.Pop(); got.Namespace != "one" {
+		t.Errorf("%s was served before", got)
+	}
+	if q.Len() != 4998 {
+		t.Errorf("%d keys are left, not 4998", q.Len())
+	}
+}
+
+func TestNothingIsKeptOfANamespaceWithoutKeys(t *testing.T) {
+	q := New()
+	for i := range 100 {
+		q.Push(cache.ObjectName{Namespace: fmt.Sprint(i), Name: "a"})
+		q.Pop()
+	}
+	if len(q.rows) != 0 || q.turns.Len() != 0 || q.Len() != 0 {
+		t.Errorf("%d rows and %d turns are left", len(q.rows), q.turns.Len())
+	}
+}
