@@ -127,13 +127,17 @@ func (w *world) wrongFoo(tr *trial, foo *samplev1alpha1.Foo) error {
 	case len(controlled) != 1 || controlled[0] != named:
 		return fmt.Errorf("it asks for Deployment %s and controls %v", foo.Spec.DeploymentName, names)
 	}
-	return errors.Join(wrongDeployment(foo, named), tr.wrongStatus(foo, named))
+	return errors.Join(tr.wrongDeployment(foo, named), tr.wrongStatus(foo, named))
 }
 
 // wrongDeployment tells what a Foo's Deployment lacks, its Pods included.
-func wrongDeployment(foo *samplev1alpha1.Foo, d *appsv1.Deployment) error {
-	if foo.Spec.Replicas != nil && *d.Spec.Replicas != *foo.Spec.Replicas {
-		return fmt.Errorf("it asks for %d replicas, Deployment %s has %d", *foo.Spec.Replicas, d.Name, *d.Spec.Replicas)
+func (tr *trial) wrongDeployment(foo *samplev1alpha1.Foo, d *appsv1.Deployment) error {
+	wanted := foo.Spec.Replicas
+	if capped, ok := tr.capped[d.Name]; ok {
+		wanted = &capped
+	}
+	if wanted != nil && *d.Spec.Replicas != *wanted {
+		return fmt.Errorf("there should be %d replicas, Deployment %s has %d", *wanted, d.Name, *d.Spec.Replicas)
 	}
 	if status := d.Status; status.ObservedGeneration != d.Generation || status.AvailableReplicas != *d.Spec.Replicas || status.Replicas != *d.Spec.Replicas {
 		return fmt.Errorf("Deployment %s is not rolled out: %d of %d", d.Name, status.AvailableReplicas, *d.Spec.Replicas)

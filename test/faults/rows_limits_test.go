@@ -30,14 +30,20 @@ import (
 	"example.com/sample-controller/test/faults/proxy"
 )
 
+// resyncing returns the flags with which a controller resyncs, and a time in
+// which it does so twice or more.
+func (tr *trial) resyncing() (flags []string, howLong time.Duration) {
+	if tr.subject.resyncs {
+		return nil, 65 * time.Second
+	}
+	return []string{"-resync=1s"}, 5 * time.Second
+}
+
 // atRest is the promise that Foos which are as they should be cost nothing,
 // resyncs included.
 func atRest(counted) []trialCase {
 	return []trialCase{{"some resyncs", func(ctx context.Context, tr *trial) error {
-		flags, howLong := []string{"-resync=1s"}, 5*time.Second
-		if tr.subject.resyncs {
-			flags, howLong = nil, 65*time.Second // two of its resyncs
-		}
+		flags, howLong := tr.resyncing()
 		if _, err := tr.start(flags...); err != nil {
 			return err
 		}

@@ -81,6 +81,9 @@ func serverScenarios() []scenario {
 		{row: "D9", title: "the token is rotated", quick: 0, cases: rotatedToken},
 		{row: "D10", title: "a right is taken away, and given back: the process goes on", quick: 0, cases: lostRights},
 		{row: "D11", title: "a quota is exhausted, and raised", quick: 0, cases: exhaustedQuota},
+		{row: "D12", title: "an admission policy refuses a Deployment, in many words, and is withdrawn", quick: 0, cases: refusedByPolicy},
+		{row: "D12", title: "an admission policy changes each Deployment that is written: nobody fights it", quick: 1, cases: overruledByPolicy,
+			why: "each Update leaves out the annotation in which the Deployment's controller counts revisions; that one puts it back, which is a change, and has the Foo synced again: without end, as fast as the client's limit lets it"},
 	}
 }
 

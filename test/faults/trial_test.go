@@ -56,6 +56,9 @@ type trial struct {
 	// refused are Foos whose Deployment can't be made, with the reason that
 	// their condition has to give.
 	refused map[string]string
+	// capped are Deployments that an admission policy keeps at a number of Pods,
+	// whatever their Foos ask for.
+	capped map[string]int32
 }
 
 // replica is a controller's process and its way to the API server.
@@ -81,7 +84,7 @@ func newTrialOn(t *testing.T, c *testCluster, s *subject) *trial {
 	}
 	tr := &trial{
 		subject: s, cluster: c, ns: created.Name, folder: t.TempDir(), patience: patience,
-		uncollected: map[string]bool{}, refused: map[string]string{},
+		uncollected: map[string]bool{}, refused: map[string]string{}, capped: map[string]int32{},
 	}
 	t.Cleanup(func() {
 		tr.close()

@@ -1,0 +1,122 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Policies are the cluster's. A trial's have the name of its namespace, and are
+// about nothing outside it.
+
+// deny has an admission policy refuse an operation on one Deployment.
+// messageExpression, in CEL, is what it says.
+func (tr *trial) deny(ctx context.Context, deployment string, operation admissionregistrationv1.OperationType, messageExpression string) error {
+	name, client := metav1.ObjectMeta{Name: tr.ns}, tr.cluster.kube.AdmissionregistrationV1()
+	_, err := client.ValidatingAdmissionPolicies().Create(ctx, &admissionregistrationv1.ValidatingAdmissionPolicy{
+		ObjectMeta: name,
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: tr.deploymentsHere(operation),
+			MatchConditions:  []admissionregistrationv1.MatchCondition{{Name: "this-one", Expression: fmt.Sprintf("object.metadata.name == %q", deployment)}},
+			Validations:      []admissionregistrationv1.Validation{{Expression: "false", MessageExpression: messageExpression}},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	_, err = client.ValidatingAdmissionPolicyBindings().Create(ctx, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: name,
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: tr.ns, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+		},
+	}, metav1.CreateOptions{})
+	return err
+}
+
+// mutate has an admission policy replace a value in each Deployment that is
+// created or updated. value is in CEL.
+func (tr *trial) mutate(ctx context.Context, path, value string) error {
+	name, client := metav1.ObjectMeta{Name: tr.ns}, tr.cluster.kube.AdmissionregistrationV1()
+	_, err := client.MutatingAdmissionPolicies().Create(ctx, &admissionregistrationv1.MutatingAdmissionPolicy{
+		ObjectMeta: name,
+		Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
+			MatchConstraints: tr.deploymentsHere(admissionregistrationv1.Create, admissionregistrationv1.Update),
+			Mutations: []admissionregistrationv1.Mutation{{
+				PatchType: admissionregistrationv1.PatchTypeJSONPatch,
+				JSONPatch: &admissionregistrationv1.JSONPatch{Expression: fmt.Sprintf(`[JSONPatch{op: "replace", path: %q, value: %s}]`, path, value)},
+			}},
+			ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	_, err = client.MutatingAdmissionPolicyBindings().Create(ctx, &admissionregistrationv1.MutatingAdmissionPolicyBinding{
+		ObjectMeta: name,
+		Spec:       admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: tr.ns},
+	}, metav1.CreateOptions{})
+	return err
+}
+
+// deploymentsHere matches operations on the Deployments of the trial's namespace.
+func (tr *trial) deploymentsHere(operations ...admissionregistrationv1.OperationType) *admissionregistrationv1.MatchResources {
+	return &admissionregistrationv1.MatchResources{
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: tr.ns}},
+		ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+			Operations: operations,
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{appsv1.GroupName}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},
+		}}},
+	}
+}
+
+// withdraw removes the trial's policies, if there are any; when the trial has
+// been called off, too.
+func (tr *trial) withdraw(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	client := tr.cluster.kube.AdmissionregistrationV1()
+	var errs []error
+	for _, remove := range []func(context.Context, string, metav1.DeleteOptions) error{
+		client.ValidatingAdmissionPolicyBindings().Delete, client.ValidatingAdmissionPolicies().Delete,
+		client.MutatingAdmissionPolicyBindings().Delete, client.MutatingAdmissionPolicies().Delete,
+	} {
+		if err := remove(ctx, tr.ns, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// awaitAdmission waits until the API server admits a Deployment as it should,
+// or does not: a policy is in force a little later than it is stored.
+func (tr *trial) awaitAdmission(ctx context.Context, what string, tried *appsv1.Deployment, right func(*appsv1.Deployment, error) bool) error {
+	return tr.await(ctx, what, func(ctx context.Context) error {
+		made, err := tr.deployments().Create(ctx, tried, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if !right(made, err) {
+			return errors.Join(errors.New("it is not so yet"), err)
+		}
+		return nil
+	})
+}
