@@ -84,6 +84,7 @@ func serverScenarios() []scenario {
 		{row: "D12", title: "an admission policy refuses a Deployment, in many words, and is withdrawn", quick: 0, cases: refusedByPolicy},
 		{row: "D12", title: "an admission policy changes each Deployment that is written: nobody fights it", quick: 1, cases: overruledByPolicy,
 			why: "each Update leaves out the annotation in which the Deployment's controller counts revisions; that one puts it back, which is a change, and has the Foo synced again: without end, as fast as the client's limit lets it"},
+		{row: "D14", title: "others have filled a Foo and its Deployment with annotations", quick: 1, cases: fullObjects, why: "as C14"},
 	}
 }
 

@@ -1,0 +1,78 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package faults
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+)
+
+// maxAnnotations is how many annotations of 1 KiB an object may have: 256 KiB in all.
+const maxAnnotations = 256
+
+// bigAnnotations returns annotations of 1 KiB each, key and value.
+func bigAnnotations(count int) map[string]string {
+	annotations := map[string]string{}
+	for i := range count {
+		key := fmt.Sprintf("somebody/%03d", i)
+		annotations[key] = strings.Repeat("x", 1024-len(key))
+	}
+	return annotations
+}
+
+// fullObjects is D14: others have filled a Foo and its Deployment.
+func fullObjects(counted) []trialCase {
+	return []trialCase{{"of annotations", func(ctx context.Context, tr *trial) error {
+		if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.patchFoo(ctx, "a", annotating(bigAnnotations(maxAnnotations)))); err != nil {
+			return err
+		}
+		if _, err := tr.startBare(); err != nil {
+			return err
+		}
+		if err := tr.settled(ctx); err != nil {
+			return err
+		}
+		// The Deployment's controller copies them to the ReplicaSet, and adds its own there.
+		theirs := bigAnnotations(maxAnnotations - 1)
+		if err := tr.patchDeployment(ctx, "a", annotating(theirs)); err != nil {
+			return err
+		}
+		tr.others = append(tr.others, other{deployment: "a", changed: func(now *appsv1.Deployment) error {
+			for key, value := range theirs {
+				if now.Annotations[key] != value {
+					return errors.New("annotations that somebody else put on Deployment a are gone")
+				}
+			}
+			return nil
+		}})
+		return errors.Join(tr.settled(ctx), tr.scaleFoo(ctx, "a", 3), tr.stableAndQuiet(ctx))
+	}}}
+}
+
+// annotating returns a patch.
+func annotating(annotations map[string]string) string {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
+	if err != nil {
+		panic(err) // strings can always be written as JSON
+	}
+	return string(patch)
+}
