@@ -47,6 +47,11 @@ const (
 	// defaults (20 and 50) are for clusters whose API server has other clients to care for.
 	clientQPS = 1000
 
+	// componentLease is that of kube-controller-manager and kube-scheduler. A component that can't renew its Lease
+	// in five sixths of that ends, and the cluster with it; by default that is 10 s, which a busy machine may take.
+	// Nobody else competes for the Leases.
+	componentLease = 2 * time.Minute
+
 	// nodeLabel marks the nodes that KWOK keeps alive. Without it a node gets no more heartbeats.
 	nodeLabelKey   = "kwok.x-k8s.io/node"
 	nodeLabelValue = "fake"
@@ -143,6 +148,8 @@ func servingArgs(l Layout, component string, port int) []string {
 		"--authorization-kubeconfig=" + kubeconfig,
 		fmt.Sprintf("--kube-api-qps=%d", clientQPS),
 		fmt.Sprintf("--kube-api-burst=%d", 2*clientQPS),
+		"--leader-elect-lease-duration=" + componentLease.String(),
+		"--leader-elect-renew-deadline=" + (componentLease * 5 / 6).String(),
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 var (
@@ -111,6 +112,24 @@ func TestEachControllerHasItsOwnIdentity(t *testing.T) {
 	args := controllerManagerArgs(testLayout, testPorts)
 	if got := flagValue(t, args, "use-service-account-credentials"); got != "true" {
 		t.Errorf("--use-service-account-credentials=%s", got)
+	}
+}
+
+func TestAComponentSurvivesAMinuteWithoutTheAPIServer(t *testing.T) {
+	for component, args := range map[string][]string{
+		"kube-controller-manager": controllerManagerArgs(testLayout, testPorts), "kube-scheduler": schedulerArgs(testLayout, testPorts),
+	} {
+		deadline, err := time.ParseDuration(flagValue(t, args, "leader-elect-renew-deadline"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lease, err := time.ParseDuration(flagValue(t, args, "leader-elect-lease-duration"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if deadline < time.Minute || deadline >= lease {
+			t.Errorf("%s ends after %v without its Lease of %v", component, deadline, lease)
+		}
 	}
 }
 
