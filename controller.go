@@ -73,6 +73,7 @@ type Controller struct {
 	writes    *readyourwrites.Tracker
 	overruled *overruled
 	outdated  *outdated
+	progress  *progress
 	recorder  record.EventRecorder
 	clock     clock.WithTicker
 	// callTimeout bounds each call to the API server.
@@ -112,6 +113,7 @@ func NewController(
 		writes:             readyourwrites.New(clock, callTimeout),
 		overruled:          newOverruled(),
 		outdated:           newOutdated(),
+		progress:           newProgress(clock),
 		recorder:           recorder,
 		clock:              clock,
 		callTimeout:        callTimeout,

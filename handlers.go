@@ -96,6 +96,7 @@ func (c *Controller) forgetFoo(deleted fooinformers.DeletedFoo) {
 	c.writes.Forget(deleted.GetObjectName())
 	c.overruled.forget(deleted.GetObjectName())
 	c.outdated.forget(deleted.GetObjectName())
+	c.progress.forget(deleted.GetObjectName())
 	c.queue.Add(deleted.GetObjectName())
 }
 

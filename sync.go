@@ -122,6 +122,11 @@ func (c *Controller) carryOut(ctx context.Context, foo *samplev1alpha1.Foo, deci
 // tells of a change of its readiness by an event.
 func (c *Controller) writeStatus(ctx context.Context, foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus) error {
 	if equality.Semantic.DeepEqual(foo.Status, status) {
+		c.progress.forget(cache.MetaObjectToName(foo))
+		return nil
+	}
+	if wait := c.progress.wait(foo, status); wait > 0 {
+		c.queue.AddAfter(cache.MetaObjectToName(foo), wait)
 		return nil
 	}
 	ctx, cancel := c.withDeadline(ctx)

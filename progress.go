@@ -1,0 +1,85 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// progressInterval is how long a status may wait that differs only in how many
+// Pods a rollout has come to. The Deployment's controller tells of each Pod; a
+// write for each would be most of what a new Foo costs the API server.
+const progressInterval = 5 * time.Second
+
+// progress paces statuses that tell of a rollout's progress and of nothing else.
+// What somebody may be waiting for is written at once.
+type progress struct {
+	clock clock.PassiveClock
+
+	mu sync.Mutex
+	// since is when the oldest progress of a Foo was seen that is not written yet.
+	since map[cache.ObjectName]time.Time
+}
+
+func newProgress(clock clock.PassiveClock) *progress {
+	return &progress{clock: clock, since: map[cache.ObjectName]time.Time{}}
+}
+
+// wait returns how long a Foo's new status has to wait; 0 if it is to be written now.
+func (p *progress) wait(foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := cache.MetaObjectToName(foo)
+	if !isProgressAlone(foo.Status, status) {
+		delete(p.since, key)
+		return 0
+	}
+	since, known := p.since[key]
+	if !known {
+		since = p.clock.Now()
+		p.since[key] = since
+	}
+	left := progressInterval - p.clock.Since(since)
+	if left <= 0 {
+		delete(p.since, key)
+		return 0
+	}
+	return left
+}
+
+// forget drops what is known of a Foo that is gone.
+func (p *progress) forget(key cache.ObjectName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.since, key)
+}
+
+// isProgressAlone tells whether two statuses say the same of the same spec but
+// for the number of Pods, while these are being rolled out.
+func isProgressAlone(before, after samplev1alpha1.FooStatus) bool {
+	was := meta.FindStatusCondition(before.Conditions, samplev1alpha1.ConditionReady)
+	is := meta.FindStatusCondition(after.Conditions, samplev1alpha1.ConditionReady)
+	return was != nil && is != nil && is.Reason == samplev1alpha1.ReasonProgressing && was.Reason == is.Reason &&
+		before.ObservedGeneration == after.ObservedGeneration && before.Selector == after.Selector
+}

@@ -1,0 +1,176 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// rollOut has the Deployment's controller report so many of two Pods.
+func (f *fixture) rollOut(t *testing.T, replicas, available int32) {
+	t.Helper()
+	made := f.deployment(t, "web").DeepCopy()
+	made.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: replicas, UpdatedReplicas: replicas, AvailableReplicas: available}
+	f.updateDeployment(t, made)
+	advance(0)
+}
+
+func TestProgressOfARolloutIsWrittenNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		defer f.start(2)()
+		f.createFoo(t, foo("a"))
+		advance(0)
+		f.expectWrites(t, "create deployments", "update foos/status")
+
+		f.rollOut(t, 1, 0)
+		advance(time.Second)
+		f.rollOut(t, 2, 0)
+		advance(time.Second)
+		f.rollOut(t, 2, 1)
+		f.expectWrites(t)
+		advance(progressInterval - 2*time.Second - 1)
+		f.expectWrites(t)
+		advance(1)
+		_, status := f.written(t)
+		if status == nil || status.Replicas != 2 || status.AvailableReplicas != 1 {
+			t.Errorf("the status is %+v", status)
+		}
+		f.expectWrites(t, "update foos/status")
+
+		f.rollOut(t, 2, 0)
+		f.expectWrites(t)
+		advance(progressInterval)
+		f.expectWrites(t, "update foos/status")
+		advance(time.Hour)
+		f.expectWrites(t)
+	})
+}
+
+func TestWhatIsWaitedForIsWrittenAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		defer f.start(2)()
+		f.createFoo(t, foo("a"))
+		advance(0)
+		f.expectWrites(t, "create deployments", "update foos/status")
+
+		f.rollOut(t, 2, 1)
+		advance(time.Second)
+		f.rollOut(t, 2, 2)
+		f.expectWrites(t, "update foos/status")
+		// The progress that was held back before then has nothing left to tell.
+		advance(time.Hour)
+		f.expectWrites(t)
+
+		scaled := f.cachedFoo(t, "a").DeepCopy()
+		scaled.Generation, scaled.Spec.Replicas = 2, new(int32(3))
+		f.updateFoo(t, scaled)
+		advance(0)
+		f.expectWrites(t, "update deployments", "update foos/status")
+	})
+}
+
+func TestProgressThatWasTakenBackIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		defer f.start(2)()
+		f.createFoo(t, foo("a"))
+		advance(0)
+		f.rollOut(t, 1, 0)
+		f.rollOut(t, 0, 0)
+		if len(f.progress.since) > 0 {
+			t.Error("progress is remembered that is none any more")
+		}
+		f.rollOut(t, 1, 0)
+		f.forgetFoo(cache.DeletedObject[*samplev1alpha1.Foo]{OptionalObj: foo("a")})
+		if len(f.progress.since) > 0 {
+			t.Error("the progress of a Foo is remembered that is gone")
+		}
+	})
+}
+
+func TestIsProgressAlone(t *testing.T) {
+	with := func(change func(*samplev1alpha1.FooStatus)) samplev1alpha1.FooStatus {
+		status := rolling(1)
+		change(&status)
+		return status
+	}
+	same := func(*samplev1alpha1.FooStatus) {}
+	reason := func(reason string) func(*samplev1alpha1.FooStatus) {
+		return func(s *samplev1alpha1.FooStatus) { s.Conditions[0].Reason = reason }
+	}
+	for name, row := range map[string]struct {
+		before, after func(*samplev1alpha1.FooStatus)
+		want          bool
+	}{
+		"more Pods":           {same, func(s *samplev1alpha1.FooStatus) { s.Replicas, s.Conditions[0].Message = 2, "1 of 2" }, true},
+		"a newer spec":        {same, func(s *samplev1alpha1.FooStatus) { s.ObservedGeneration = 2 }, false},
+		"other Pods":          {same, func(s *samplev1alpha1.FooStatus) { s.Selector = "app=else" }, false},
+		"a failure":           {same, reason("DeploymentFailed"), false},
+		"a failure that ends": {reason("DeploymentFailed"), same, false},
+		"another failure":     {reason("DeploymentFailed"), reason("DeploymentFailed"), false},
+		"the first status":    {func(s *samplev1alpha1.FooStatus) { s.Conditions = nil }, same, false},
+		"no condition":        {same, func(s *samplev1alpha1.FooStatus) { s.Conditions = nil }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := isProgressAlone(with(row.before), with(row.after)); got != row.want {
+				t.Errorf("isProgressAlone = %v, not %v", got, row.want)
+			}
+		})
+	}
+}
+
+func TestEachProgressWaitsTheWholeTime(t *testing.T) {
+	for name, ends := range map[string]func(p *progress, clock *clocktesting.FakeClock, old *samplev1alpha1.Foo){
+		"since the last was written": func(p *progress, clock *clocktesting.FakeClock, old *samplev1alpha1.Foo) {
+			clock.Step(progressInterval)
+			p.wait(old, rolling(2))
+		},
+		"since something else was written": func(p *progress, clock *clocktesting.FakeClock, old *samplev1alpha1.Foo) {
+			clock.Step(1)
+			p.wait(old, settled("a"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktesting.NewFakeClock(time.Now())
+			p, old := newProgress(clock), foo("a", withStatus(rolling(0)))
+			p.wait(old, rolling(1))
+			ends(p, clock, old)
+			if left := p.wait(old, rolling(1)); left != progressInterval {
+				t.Errorf("it waits %v", left)
+			}
+		})
+	}
+}
+
+// rolling is the status of a Foo with so many Pods, not all of them available.
+func rolling(replicas int32) samplev1alpha1.FooStatus {
+	return samplev1alpha1.FooStatus{
+		ObservedGeneration: 1, Replicas: replicas, Selector: "app=nginx,controller=a",
+		Conditions: ready(metav1.ConditionFalse, "Progressing", "", earlier),
+	}
+}
