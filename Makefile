@@ -22,6 +22,8 @@ export GO_TEST_FLAGS ?=
 export FUZZ_TIME ?= 5000x
 # Passed to the demo, for example -exit.
 DEMO_FLAGS ?=
+# Passed to the benchmark, for example -part=throughput; see bin/bench -help.
+BENCH_FLAGS ?=
 # The name of the image, with the registry where that is not Docker's, and its
 # platforms; empty, linux on this machine's architecture.
 IMAGE ?= sample-controller:latest
@@ -132,6 +134,20 @@ test-faults: bin/devcluster ## Break what the controller relies on, in some of t
 faults: bin/devcluster ## Break it in all of them, compare with upstream's controller, and write docs/faults.md
 	@FAULTS=all FAULTS_REPORT="$(CURDIR)/docs/faults.md" hack/check.sh faults
 
+##@ Measure
+
+.PHONY: bench
+bench: bin/devcluster bin/bench ## Measure the controller beside others, and write docs/benchmarks.md (40 minutes on 2 cores)
+	@bin/bench -docs=docs $(BENCH_FLAGS)
+
+.PHONY: bench-quick
+bench-quick: bin/devcluster bin/bench ## The same with little of everything, into _output/bench
+	@bin/bench -quick $(BENCH_FLAGS)
+
+.PHONY: bench-report
+bench-report: bin/bench ## Write docs/benchmarks.md from what make bench has measured before
+	@bin/bench -report -results=docs/benchmarks/results.json -docs=docs
+
 # Programs are handed to the go command each time: it knows what is up to date.
 .PHONY: FORCE
 FORCE:
@@ -144,6 +160,9 @@ bin/devcluster: FORCE
 
 bin/demo: FORCE
 	@hack/build.sh . ./hack/demo $@
+
+bin/bench: FORCE
+	@hack/build.sh test/bench . $@
 
 bin/golangci-lint: FORCE
 	@hack/build.sh hack/tools/lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint $@

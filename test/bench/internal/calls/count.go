@@ -1,0 +1,104 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package calls
+
+import (
+	"context"
+	"maps"
+
+	"k8s.io/client-go/kubernetes"
+)
+
+// Counter tells what one account has asked of the API server.
+type Counter struct {
+	client kubernetes.Interface
+	log    *AuditLog
+	user   string
+	// since are the reads that were counted before.
+	since map[string]float64
+}
+
+// Counts are the requests between two readings.
+type Counts struct {
+	// ByKind are requests by "verb resource"; other than reads and writes as
+	// "other requests".
+	ByKind map[string]float64
+	// Refused are the writes among them that the server turned down, such as conflicts.
+	Refused int
+	// Writes are the account's writes, one by one, refused ones included.
+	Writes []Write
+	// OthersWrites are everybody else's.
+	OthersWrites []Write
+}
+
+// Total is the number of requests.
+func (c Counts) Total() float64 {
+	total := 0.0
+	for _, n := range c.ByKind {
+		total += n
+	}
+	return total
+}
+
+// NewCounter counts a user's requests from now on. auditLog is the path of the
+// server's; see CountFlows for what has to be arranged before.
+func NewCounter(ctx context.Context, client kubernetes.Interface, auditLog, user string) (*Counter, error) {
+	log, err := OpenAuditLog(auditLog)
+	if err != nil {
+		return nil, err
+	}
+	since, err := Flows(ctx, client)
+	return &Counter{client: client, log: log, user: user, since: since}, err
+}
+
+// Next returns the requests since the last call, or since NewCounter.
+func (c *Counter) Next(ctx context.Context) (Counts, error) {
+	flows, err := Flows(ctx, c.client)
+	if err != nil {
+		return Counts{}, err
+	}
+	all, err := c.log.Next()
+	if err != nil {
+		return Counts{}, err
+	}
+	counts := Counts{ByKind: map[string]float64{}}
+	for kind, n := range flows {
+		if n -= c.since[kind]; n > 0 {
+			counts.ByKind[kind] = n
+		}
+	}
+	c.since = maps.Clone(flows)
+	// The log tells writes apart, which are "other" to the flows.
+	others := counts.ByKind["other"]
+	delete(counts.ByKind, "other")
+	for _, write := range all {
+		if write.User != c.user {
+			counts.OthersWrites = append(counts.OthersWrites, write)
+			continue
+		}
+		counts.Writes = append(counts.Writes, write)
+		counts.ByKind[write.Verb+" "+write.Resource]++
+		others--
+		if !write.OK() {
+			counts.Refused++
+		}
+	}
+	if others > 0 {
+		counts.ByKind["other requests"] = others
+	}
+	return counts, nil
+}

@@ -1,0 +1,71 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package machine says what a measurement was made on.
+package machine
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+
+	"github.com/prometheus/procfs"
+
+	"example.com/sample-controller/test/bench/internal/results"
+)
+
+// Describe tells of this machine. What can't be found out is left empty.
+func Describe() results.Machine {
+	m := results.Machine{Cores: runtime.NumCPU(), OS: runtime.GOOS + "/" + runtime.GOARCH}
+	fs, err := procfs.NewDefaultFS()
+	if err != nil {
+		return m
+	}
+	if cpus, err := fs.CPUInfo(); err == nil && len(cpus) > 0 {
+		m.CPU = cpus[0].ModelName
+	}
+	if memory, err := fs.Meminfo(); err == nil && memory.MemTotal != nil {
+		m.MemoryGiB = math.Round(float64(*memory.MemTotal)/(1<<20)*10) / 10
+	}
+	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		m.OS += ", kernel " + strings.TrimSpace(string(release))
+	}
+	return m
+}
+
+// Versions are those of Go, of what is in devcluster, and of ours.
+func Versions(ctx context.Context, devcluster, ours string) map[string]string {
+	versions := map[string]string{"Go": runtime.Version()}
+	if out, err := exec.CommandContext(ctx, devcluster, "version").Output(); err == nil {
+		for line := range bytes.Lines(out) {
+			if fields := strings.Fields(string(line)); len(fields) == 2 {
+				versions[fields[0]] = fields[1]
+			}
+		}
+	}
+	if out, err := exec.CommandContext(ctx, ours, "-version").Output(); err == nil {
+		for line := range bytes.Lines(out) {
+			if commit, ok := strings.CutPrefix(string(line), "commit "); ok {
+				versions["ours"] = "commit " + strings.TrimSpace(commit)
+			}
+		}
+	}
+	return versions
+}

@@ -1,0 +1,91 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package measure
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// action is what is done for a Foo the moment that its creation is acknowledged.
+type action func(context.Context, *samplev1alpha1.Foo) error
+
+// arrived is what has become of Foos that arrived by the clock.
+type arrived struct {
+	foos []*samplev1alpha1.Foo
+	// late is how late the latest was sent.
+	late time.Duration
+	// err is the first failure.
+	err error
+}
+
+// arrivals creates Foos by the clock, at random intervals of which perSecond come
+// in a second, until ctx is done. It never waits for an answer: a goroutine of
+// its own creates each Foo, and then calls acknowledged, which may be nil. It
+// returns when all have been answered. The intervals are the same each time.
+func (s *session) arrivals(ctx context.Context, perSecond float64, foo func(number int) *samplev1alpha1.Foo, acknowledged action) arrived {
+	var all arrived
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	answered := context.WithoutCancel(ctx) // even when the time is up
+	next := time.Now()
+	intervals := rand.New(rand.NewPCG(1, 1))
+	for number := 0; ; number++ {
+		next = next.Add(time.Duration(intervals.ExpFloat64() / perSecond * float64(time.Second)))
+		if !until(ctx, next) {
+			break
+		}
+		all.late = max(all.late, time.Since(next))
+		wg.Go(func() {
+			created, err := s.create(answered, foo(number), acknowledged)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil && all.err == nil {
+				all.err = err
+			}
+			all.foos = append(all.foos, created)
+		})
+	}
+	wg.Wait()
+	return all
+}
+
+// until waits until some time has come; false if ctx is done before.
+func until(ctx context.Context, moment time.Time) bool {
+	timer := time.NewTimer(time.Until(moment))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (s *session) create(ctx context.Context, foo *samplev1alpha1.Foo, acknowledged action) (*samplev1alpha1.Foo, error) {
+	created, err := s.Foos.SamplecontrollerV1alpha1().Foos(foo.Namespace).Create(ctx, foo, metav1.CreateOptions{})
+	if err == nil && acknowledged != nil {
+		err = acknowledged(ctx, created)
+	}
+	return created, err
+}

@@ -1,0 +1,134 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package measure makes the measurements. Each has a cluster of its own, so that
+// none finds what another has left.
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/bench/internal/calls"
+	"example.com/sample-controller/test/bench/internal/devcluster"
+	"example.com/sample-controller/test/bench/internal/observe"
+	"example.com/sample-controller/test/bench/internal/process"
+	"example.com/sample-controller/test/bench/internal/program"
+	"example.com/sample-controller/test/bench/internal/world"
+)
+
+const (
+	mebibyte = 1 << 20
+	// quietNamespace is for the few Foos that a measurement adds to the many.
+	quietNamespace = "bench-quiet"
+	// convergeTimeout bounds each wait for Foos to converge.
+	convergeTimeout = 10 * time.Minute
+)
+
+// Bench is what all measurements need.
+type Bench struct {
+	// Devcluster is the path of its binary, Repository that of this repository.
+	Devcluster, Repository string
+	// Profiles is the folder for CPU profiles; "" is for none.
+	Profiles string
+}
+
+// session is one cluster in use.
+type session struct {
+	*devcluster.Cluster
+	whole bool
+}
+
+// in starts a cluster, does something in it, and removes it.
+func (b *Bench) in(ctx context.Context, whole bool, do func(*session) error) error {
+	cluster, err := devcluster.Start(ctx, devcluster.Options{
+		Program: b.Devcluster, Repository: b.Repository, Whole: whole,
+		Namespaces: append(world.Namespaces(), quietNamespace),
+	})
+	if err != nil {
+		return err
+	}
+	err = do(&session{Cluster: cluster, whole: whole})
+	if err != nil && ctx.Err() == nil {
+		err = errors.Join(err, cluster.Running())
+	}
+	return errors.Join(err, cluster.Stop())
+}
+
+// start starts a program in the session's cluster.
+func (s *session) start(p program.Program) (*process.Process, error) {
+	return process.Start(p.Name, s.Log(p.Name), p.Path, append([]string{"-kubeconfig", s.ContenderKubeconfig}, p.Args...)...)
+}
+
+func (s *session) counter(ctx context.Context) (*calls.Counter, error) {
+	return calls.NewCounter(ctx, s.Kube, s.AuditLog(), devcluster.User)
+}
+
+// converge starts a program and waits until Foos have converged. The program
+// runs on, unless there is an error. The times are since its start.
+func (s *session) converge(ctx context.Context, p program.Program, foos []*samplev1alpha1.Foo) (running *process.Process, times []time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, convergeTimeout)
+	defer cancel()
+	watch, err := observe.Watch(ctx, s.Cluster, foos, s.whole)
+	if err != nil {
+		return nil, nil, err
+	}
+	running, err = s.start(p)
+	if err != nil {
+		return nil, nil, err
+	}
+	seen, err := watch.Wait(ctx, running.Ended(), nil)
+	if err != nil {
+		err = errors.Join(err, running.Running())
+		running.Stop()
+		return nil, nil, fmt.Errorf("%s: %w", p.Name, err)
+	}
+	for _, at := range seen {
+		times = append(times, at.Sub(running.Started))
+	}
+	return running, times, nil
+}
+
+// pause waits for some time, unless ctx or a program that should run ends.
+func pause(ctx context.Context, d time.Duration, running *process.Process) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-running.Ended():
+		return running.Running()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// perFoo divides counts by a number of Foos.
+func perFoo(counts map[string]float64, foos int) map[string]float64 {
+	shares := maps.Clone(counts)
+	for kind := range shares {
+		shares[kind] /= float64(foos)
+	}
+	return shares
+}
+
+func perFooMilliseconds(d time.Duration, foos int) float64 {
+	return d.Seconds() * 1000 / float64(foos)
+}

@@ -1,0 +1,111 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package measure
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"example.com/sample-controller/test/bench/internal/process"
+	"example.com/sample-controller/test/bench/internal/program"
+	"example.com/sample-controller/test/bench/internal/results"
+	"example.com/sample-controller/test/bench/internal/world"
+)
+
+const (
+	// idleShare is what of a core a program that has filled its caches may use.
+	idleShare = 0.05
+	// idleInterval is over which that is looked at, and idleTimeout how long.
+	idleInterval = 2 * time.Second
+	idleTimeout  = 20 * time.Second
+)
+
+// Holdings measures the memory of programs that start where there are some
+// numbers of objects, from few to many: foreign Deployments, or else settled Foos
+// with their Deployments. said is told of each.
+func (b *Bench) Holdings(ctx context.Context, programs []program.Program, sizes []int, foreign bool, said func(name string, holding results.Holding)) error {
+	err := b.in(ctx, false, func(s *session) error {
+		there := 0
+		for _, size := range sizes {
+			if err := s.add(ctx, there, size-there, foreign); err != nil {
+				return err
+			}
+			there = size
+			for _, p := range programs {
+				holding, err := s.holding(ctx, p)
+				if err != nil {
+					return err
+				}
+				holding.Objects = size
+				said(p.Name, holding)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("memory: %w", err)
+	}
+	return nil
+}
+
+func (s *session) add(ctx context.Context, first, n int, foreign bool) error {
+	if n == 0 {
+		return nil
+	}
+	if foreign {
+		return world.ForeignDeployments(ctx, s.Cluster, first, n)
+	}
+	foos, err := world.Foos(ctx, s.Cluster, first, n)
+	if err != nil {
+		return err
+	}
+	return world.Settle(ctx, s.Cluster, foos)
+}
+
+// holding starts a program, waits until it is idle, and stops it.
+func (s *session) holding(ctx context.Context, p program.Program) (results.Holding, error) {
+	running, err := s.start(p)
+	if err != nil {
+		return results.Holding{}, err
+	}
+	defer running.Stop()
+	usage, err := idle(ctx, running)
+	if err != nil {
+		return results.Holding{}, err
+	}
+	return results.Holding{PeakMiB: float64(usage.Peak) / mebibyte, ResidentMiB: float64(usage.Resident) / mebibyte}, nil
+}
+
+// idle waits until a program uses next to no CPU. One that never rests is waited
+// for no longer than idleTimeout.
+func idle(ctx context.Context, running *process.Process) (process.Usage, error) {
+	var before process.Usage
+	for end := time.Now().Add(idleTimeout); ; {
+		if err := pause(ctx, idleInterval, running); err != nil {
+			return before, err
+		}
+		now, err := running.Usage()
+		if err != nil {
+			return now, err
+		}
+		if used := now.CPU - before.CPU; float64(used) < idleShare*float64(idleInterval) || time.Now().After(end) {
+			return now, nil
+		}
+		before = now
+	}
+}

@@ -1,0 +1,178 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package measure
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/bench/internal/calls"
+	"example.com/sample-controller/test/bench/internal/process"
+	"example.com/sample-controller/test/bench/internal/program"
+	"example.com/sample-controller/test/bench/internal/results"
+	"example.com/sample-controller/test/bench/internal/world"
+)
+
+// trailing is how long after the last convergence writes may still be on their
+// way where nothing else is waited for.
+const trailing = time.Second
+
+// TrialOptions say what a Trial is to find, and what to do after it.
+type TrialOptions struct {
+	// Foos wait when the program starts, beside Foreign Deployments.
+	Foos, Foreign int
+	// Whole is with kube-controller-manager, scheduler and KWOK.
+	Whole bool
+	// Settle is how long after convergence CPU and calls are still counted.
+	Settle time.Duration
+	// Rest is how long calls are counted after that; 0 is not at all.
+	Rest time.Duration
+	// Restart is how long calls are counted after a restart; 0 is no restart.
+	Restart time.Duration
+}
+
+// Outcome is what a Trial has measured. Rest and Restart are nil where they were
+// not asked for.
+type Outcome struct {
+	Trial   results.Trial
+	Rest    *results.Rest
+	Restart *results.Restart
+}
+
+// Trial starts a program where Foos wait and measures how it makes them converge.
+func (b *Bench) Trial(ctx context.Context, p program.Program, options TrialOptions) (outcome Outcome, err error) {
+	err = b.in(ctx, options.Whole, func(s *session) error {
+		if err := world.ForeignDeployments(ctx, s.Cluster, 0, options.Foreign); err != nil {
+			return err
+		}
+		foos, err := world.Foos(ctx, s.Cluster, 0, options.Foos)
+		if err != nil {
+			return err
+		}
+		outcome, err = s.trial(ctx, p, options, foos)
+		return err
+	})
+	if err != nil {
+		return Outcome{}, fmt.Errorf("%s: %w", p.Name, err)
+	}
+	return outcome, nil
+}
+
+func (s *session) trial(ctx context.Context, p program.Program, options TrialOptions, foos []*samplev1alpha1.Foo) (outcome Outcome, err error) {
+	counter, err := s.counter(ctx)
+	if err != nil {
+		return outcome, err
+	}
+	running, times, err := s.converge(ctx, p, foos)
+	if err != nil {
+		return outcome, err
+	}
+	defer running.Stop()
+	converged, err := running.Usage()
+	if err != nil {
+		return outcome, err
+	}
+	settle := max(options.Settle, trailing)
+	if err := pause(ctx, settle, running); err != nil {
+		return outcome, err
+	}
+	settled, err := running.Usage()
+	if err != nil {
+		return outcome, err
+	}
+	counts, err := counter.Next(ctx)
+	if err != nil {
+		return outcome, err
+	}
+	last := times[len(times)-1]
+	outcome.Trial = results.Trial{
+		Foos: options.Foos, Foreign: options.Foreign,
+		Seconds: last.Seconds(), FirstSeconds: times[0].Seconds(), PerSecond: float64(options.Foos) / last.Seconds(),
+		CPUConverged: perFooMilliseconds(converged.CPU, options.Foos), CPUSettled: perFooMilliseconds(settled.CPU, options.Foos),
+		SettledSeconds: settle.Seconds(), PeakMiB: float64(settled.Peak) / mebibyte,
+		Calls: perFoo(counts.ByKind, options.Foos), Refused: float64(counts.Refused) / float64(options.Foos),
+	}
+	if options.Rest > 0 {
+		if outcome.Rest, err = rest(ctx, running, counter, options.Rest); err != nil {
+			return outcome, err
+		}
+	}
+	if options.Restart > 0 {
+		running.Stop()
+		if outcome.Restart, err = s.restart(ctx, p, counter, options); err != nil {
+			return outcome, err
+		}
+	}
+	return outcome, nil
+}
+
+// rest counts what a program asks for while nothing happens.
+func rest(ctx context.Context, running *process.Process, counter *calls.Counter, duration time.Duration) (*results.Rest, error) {
+	before, err := running.Usage()
+	if err != nil {
+		return nil, err
+	}
+	if err := pause(ctx, duration, running); err != nil {
+		return nil, err
+	}
+	after, err := running.Usage()
+	if err != nil {
+		return nil, err
+	}
+	counts, err := counter.Next(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &results.Rest{Seconds: duration.Seconds(), Calls: counts.ByKind, CPUMilliseconds: (after.CPU - before.CPU).Seconds() * 1000}, nil
+}
+
+// restart starts a program again where all has converged but one Foo, which shows
+// when the program is at work.
+func (s *session) restart(ctx context.Context, p program.Program, counter *calls.Counter, options TrialOptions) (*results.Restart, error) {
+	if _, err := counter.Next(ctx); err != nil {
+		return nil, err
+	}
+	probe, err := world.FoosIn(ctx, s.Cluster, func(int) string { return quietNamespace }, 0, 1)
+	if err != nil {
+		return nil, err
+	}
+	running, times, err := s.converge(ctx, p, probe)
+	if err != nil {
+		return nil, err
+	}
+	defer running.Stop()
+	if err := pause(ctx, options.Restart, running); err != nil {
+		return nil, err
+	}
+	counts, err := counter.Next(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, write := range counts.Writes {
+		if write.Namespace == quietNamespace {
+			counts.ByKind[write.Verb+" "+write.Resource]--
+		}
+	}
+	for kind, n := range counts.ByKind {
+		if n == 0 {
+			delete(counts.ByKind, kind)
+		}
+	}
+	return &results.Restart{Foos: options.Foos, ReadySeconds: times[0].Seconds(), Seconds: options.Restart.Seconds(), Calls: counts.ByKind}, nil
+}

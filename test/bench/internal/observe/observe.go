@@ -1,0 +1,196 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package observe tells when Foos have converged, from watches of its own: it
+// knows nothing of the program that makes them converge.
+//
+// Without kube-controller-manager a Foo has converged when a Deployment with the
+// name that it asks for exists and has the Foo's UID as its controller, and the
+// Foo's status has been written, which its managedFields tell. The watches carry
+// metadata alone, as protobuf, so that watching costs little of what is measured.
+//
+// With kube-controller-manager a Foo has converged when its status says that the
+// Pods that it asks for are available.
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/bench/internal/devcluster"
+)
+
+// Convergence waits for Foos to converge.
+type Convergence struct {
+	signs  chan sign
+	stop   func()
+	needed int // signs of each Foo
+	foos   map[types.UID]*samplev1alpha1.Foo
+}
+
+// sign is one of the things that have to be seen of a Foo.
+type sign struct {
+	foo  types.UID
+	kind int
+	at   time.Time
+	err  error
+}
+
+// Watch begins to watch for the convergence of Foos that have been created.
+// whole says what convergence means: see the package's comment.
+func Watch(ctx context.Context, cluster *devcluster.Cluster, foos []*samplev1alpha1.Foo, whole bool) (*Convergence, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	c := &Convergence{signs: make(chan sign, 1024), stop: cancel, foos: map[types.UID]*samplev1alpha1.Foo{}}
+	since := ""
+	for _, foo := range foos {
+		c.foos[foo.UID] = foo
+		since = foo.ResourceVersion
+	}
+	fooVersion := samplev1alpha1.GroupVersion.Version
+	fooResource := samplev1alpha1.Resource("foos").WithVersion(fooVersion)
+	sources := []source{
+		{cluster.Metadata.Resource(appsv1.SchemeGroupVersion.WithResource("deployments")).Watch, c.hasDeployment},
+		{cluster.Metadata.Resource(fooResource).Watch, hasStatus},
+	}
+	if whole {
+		sources = []source{{cluster.Foos.SamplecontrollerV1alpha1().Foos(metav1.NamespaceAll).Watch, isAvailable}}
+	}
+	c.needed = len(sources)
+	for kind, source := range sources {
+		watcher, err := watchtools.NewRetryWatcherWithContext(ctx, since, source)
+		if err != nil {
+			cancel()
+			return nil, fmt.Errorf("watching for convergence: %w", err)
+		}
+		go c.read(ctx, watcher, kind, source.judge)
+	}
+	return c, nil
+}
+
+// source is a watch, and what tells from one of its objects that a Foo has what
+// is waited for.
+type source struct {
+	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
+	judge func(runtime.Object) (types.UID, bool)
+}
+
+// WatchWithContext opens the watch.
+func (s source) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	return s.watch(ctx, options)
+}
+
+var _ cache.WatcherWithContext = source{}
+
+// read turns the events of a watch into signs.
+func (c *Convergence) read(ctx context.Context, watcher watch.Interface, kind int, judge func(runtime.Object) (types.UID, bool)) {
+	tell := func(s sign) {
+		select {
+		case c.signs <- s:
+		case <-ctx.Done():
+		}
+	}
+	for event := range watcher.ResultChan() {
+		switch event.Type {
+		case watch.Added, watch.Modified:
+			if foo, ok := judge(event.Object); ok {
+				tell(sign{foo: foo, kind: kind, at: time.Now()})
+			}
+		case watch.Error:
+			tell(sign{err: fmt.Errorf("watching for convergence: %v", event.Object)})
+		}
+	}
+	tell(sign{err: errors.New("watching for convergence: the watch has ended")})
+}
+
+// Wait returns when all Foos have converged, with the time of each in the order
+// in which they did. seen, which may be nil, is told of each. It fails when ctx
+// or the program that is measured ends.
+func (c *Convergence) Wait(ctx context.Context, ended <-chan struct{}, seen func(*samplev1alpha1.Foo)) ([]time.Time, error) {
+	defer c.stop()
+	signs := map[types.UID]int{}
+	var times []time.Time
+	for len(times) < len(c.foos) {
+		select {
+		case s := <-c.signs:
+			if s.err != nil {
+				return times, s.err
+			}
+			foo, ours := c.foos[s.foo]
+			before := signs[s.foo]
+			signs[s.foo] |= 1 << s.kind
+			if all := 1<<c.needed - 1; ours && before != all && signs[s.foo] == all {
+				times = append(times, s.at)
+				if seen != nil {
+					seen(foo)
+				}
+			}
+		case <-ended:
+			return times, errors.New("the program ended before all Foos had converged")
+		case <-ctx.Done():
+			return times, fmt.Errorf("%d of %d Foos have converged: %w", len(times), len(c.foos), context.Cause(ctx))
+		}
+	}
+	return times, nil
+}
+
+// hasDeployment tells whose controller's a Deployment is, if it has the name
+// that the Foo asks for.
+func (c *Convergence) hasDeployment(object runtime.Object) (types.UID, bool) {
+	deployment, ok := object.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return "", false
+	}
+	owner := metav1.GetControllerOfNoCopy(deployment)
+	if owner == nil {
+		return "", false
+	}
+	foo, ok := c.foos[owner.UID]
+	return owner.UID, ok && foo.Namespace == deployment.Namespace && foo.Spec.DeploymentName == deployment.Name
+}
+
+// hasStatus tells whether somebody has written a Foo's status.
+func hasStatus(object runtime.Object) (types.UID, bool) {
+	foo, ok := object.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return "", false
+	}
+	for i := range foo.ManagedFields {
+		if foo.ManagedFields[i].Subresource == "status" {
+			return foo.UID, true
+		}
+	}
+	return "", false
+}
+
+// isAvailable tells whether a Foo's status says that its Pods are available.
+func isAvailable(object runtime.Object) (types.UID, bool) {
+	foo, ok := object.(*samplev1alpha1.Foo)
+	if !ok || foo.Spec.Replicas == nil {
+		return "", false
+	}
+	return foo.UID, foo.Status.AvailableReplicas == *foo.Spec.Replicas
+}

@@ -1,0 +1,146 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package plan
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"example.com/sample-controller/test/bench/internal/measure"
+	"example.com/sample-controller/test/bench/internal/program"
+	"example.com/sample-controller/test/bench/internal/results"
+)
+
+// latency is for the bare client first: what there is to compare with.
+func (p *Planner) latency() (steps []Step) {
+	bare := p.Programs.Bare.With(Bare)
+	for _, contender := range p.chosen(append([]program.Program{bare}, p.controllers()...)...) {
+		who := &contender
+		if contender.Name == Bare {
+			who = nil
+		}
+		steps = append(steps, Step{
+			Part:  "latency",
+			Title: "Foos that arrive by the clock: " + contender.Name,
+			Run: func(ctx context.Context) (string, error) {
+				limit, err := p.limit()
+				if err != nil {
+					return "", err
+				}
+				loads, err := p.Bench.Latency(ctx, who, limit, p.Sizes.Loads, p.Sizes.LoadFor)
+				if err != nil {
+					return "", err
+				}
+				p.Results.Latency[contender.Name] = loads
+				var found []string
+				for _, load := range loads {
+					found = append(found, fmt.Sprintf("at %.0f/s created p50 %.1f ms, p99 %.1f ms", load.PerSecond, load.Created.P50, load.Created.P99))
+				}
+				return strings.Join(found, "; "), nil
+			},
+		})
+	}
+	return steps
+}
+
+func (p *Planner) memory() (steps []Step) {
+	controllers := p.controllers()
+	if len(controllers) == 0 {
+		return nil
+	}
+	for _, kind := range []string{"settled Foos", "foreign Deployments"} {
+		foreign := kind == "foreign Deployments"
+		steps = append(steps, Step{
+			Part:  "memory",
+			Title: fmt.Sprintf("memory beside %v %s", p.Sizes.Holdings, kind),
+			Run: func(ctx context.Context) (string, error) {
+				p.forgetHoldings(foreign)
+				err := p.Bench.Holdings(ctx, controllers, p.Sizes.Holdings, foreign, func(name string, holding results.Holding) {
+					p.addHolding(name, foreign, holding)
+				})
+				return p.lastHoldings(controllers, foreign), err
+			},
+		})
+	}
+	for _, contender := range controllers {
+		steps = append(steps, Step{
+			Part:  "memory",
+			Title: fmt.Sprintf("%d waiting Foos beside %d foreign Deployments: %s", p.Sizes.Peak, p.Sizes.Peak, contender.Name),
+			Run: func(ctx context.Context) (string, error) {
+				peaks := map[string][]results.Trial{}
+				found, err := p.trial(contender, measure.TrialOptions{Foos: p.Sizes.Peak, Foreign: p.Sizes.Peak, Settle: p.Sizes.Settle / 3}, peaks)(ctx)
+				memory := p.Results.Memory[contender.Name]
+				memory.Peak = peaks[contender.Name]
+				p.Results.Memory[contender.Name] = memory
+				return found, err
+			},
+		})
+	}
+	return steps
+}
+
+func holdings(memory *results.Memory, foreign bool) *[]results.Holding {
+	if foreign {
+		return &memory.Foreign
+	}
+	return &memory.Foos
+}
+
+// forgetHoldings drops what an earlier run has found.
+func (p *Planner) forgetHoldings(foreign bool) {
+	for name, memory := range p.Results.Memory {
+		*holdings(&memory, foreign) = nil
+		p.Results.Memory[name] = memory
+	}
+}
+
+func (p *Planner) addHolding(name string, foreign bool, holding results.Holding) {
+	memory := p.Results.Memory[name]
+	list := holdings(&memory, foreign)
+	*list = append(*list, holding)
+	p.Results.Memory[name] = memory
+}
+
+func (p *Planner) lastHoldings(controllers []program.Program, foreign bool) string {
+	var found []string
+	for _, contender := range controllers {
+		memory := p.Results.Memory[contender.Name]
+		if list := *holdings(&memory, foreign); len(list) > 0 {
+			found = append(found, fmt.Sprintf("%s %.0f MiB", contender.Name, list[len(list)-1].PeakMiB))
+		}
+	}
+	return strings.Join(found, ", ")
+}
+
+func (p *Planner) fairness() (steps []Step) {
+	for _, contender := range p.controllers() {
+		steps = append(steps, Step{
+			Part:  "fairness",
+			Title: fmt.Sprintf("single Foos beside %d that wait in another namespace: %s", p.Sizes.Backlog, contender.Name),
+			Run: func(ctx context.Context) (string, error) {
+				fairness, err := p.Bench.Fairness(ctx, contender, p.Sizes.Backlog, p.Sizes.Singles, p.Sizes.Idle)
+				if err != nil {
+					return "", err
+				}
+				p.Results.Fairness[contender.Name] = fairness
+				return fmt.Sprintf("p99 idle %.1f ms, busy %.1f ms", fairness.Idle.P99, fairness.Busy.P99), nil
+			},
+		})
+	}
+	return steps
+}

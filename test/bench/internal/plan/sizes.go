@@ -1,0 +1,79 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package plan says what a run measures, in which order, and with how much of
+// everything.
+package plan
+
+import "time"
+
+// Sizes are how much of everything there is.
+type Sizes struct {
+	// Foos wait in a trial; UpstreamFoos for upstream with its limiter, which
+	// makes 5 in a second.
+	Foos, UpstreamFoos int
+	// Rounds is how often each trial is repeated; in the first SettledRounds of
+	// them CPU and calls are counted for Settle after convergence.
+	Rounds, SettledRounds int
+	Settle                time.Duration
+	// Rest and Restart are how long calls are counted at rest and after a restart,
+	// in the first round.
+	Rest, Restart time.Duration
+	// WholeFoos wait in each of WholeRounds trials with all components.
+	WholeFoos, WholeRounds int
+	// Sweep are the numbers of goroutines that are tried.
+	Sweep []int
+	// Loads are the shares of the limit at which Foos arrive, each for LoadFor.
+	Loads   []float64
+	LoadFor time.Duration
+	// Holdings are the numbers of objects at which memory is looked at; Peak of
+	// them converge beside as many foreign Deployments.
+	Holdings []int
+	Peak     int
+	// Backlog Foos wait in one namespace, while Singles in a second arrive in
+	// another. They have arrived for Idle before that.
+	Backlog int
+	Singles float64
+	Idle    time.Duration
+}
+
+// Full is what docs/benchmarks.md tells of.
+func Full() Sizes {
+	return Sizes{
+		Foos: 2000, UpstreamFoos: 100,
+		Rounds: 5, SettledRounds: 3, Settle: 45 * time.Second,
+		Rest: time.Minute, Restart: 10 * time.Second,
+		WholeFoos: 500, WholeRounds: 3,
+		Sweep: []int{1, 2, 4, 8, 16, 32, 64},
+		Loads: []float64{0.1, 0.5, 0.8}, LoadFor: 15 * time.Second,
+		Holdings: []int{0, 1000, 10000, 50000}, Peak: 10000,
+		Backlog: 5000, Singles: 10, Idle: 20 * time.Second,
+	}
+}
+
+// Quick is to see that all of it works.
+func Quick() Sizes {
+	return Sizes{
+		Foos: 300, UpstreamFoos: 20,
+		Rounds: 2, SettledRounds: 1, Settle: 5 * time.Second,
+		Rest: 5 * time.Second, Restart: 3 * time.Second,
+		WholeFoos: 50, WholeRounds: 1,
+		Sweep: []int{2, 16},
+		Loads: []float64{0.5}, LoadFor: 5 * time.Second,
+		Holdings: []int{0, 1000}, Peak: 500,
+		Backlog: 500, Singles: 10, Idle: 5 * time.Second,
+	}
+}

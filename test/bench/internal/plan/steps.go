@@ -1,0 +1,187 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package plan
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"example.com/sample-controller/test/bench/internal/measure"
+	"example.com/sample-controller/test/bench/internal/program"
+	"example.com/sample-controller/test/bench/internal/results"
+	"example.com/sample-controller/test/bench/internal/stats"
+)
+
+// Step is one measurement: it adds to the results, and says what it has found.
+type Step struct {
+	// Part is the part of the run that it belongs to, Title says what it measures.
+	Part, Title string
+	Run         func(ctx context.Context) (found string, err error)
+}
+
+// Parts are those that a run can be confined to.
+func Parts() []string {
+	return []string{"throughput", "whole", "sweep", "latency", "memory", "fairness"}
+}
+
+// The bare loop's names: it makes a Deployment and a status, with as many
+// goroutines as the controller has workers; and also an event, beside watches.
+const (
+	Bare     = "bare"
+	BareSame = "bare-same-writes"
+)
+
+// Planner makes the steps of a run.
+type Planner struct {
+	Bench    *measure.Bench
+	Programs *program.Set
+	Sizes    Sizes
+	Results  *results.Results
+	// Further are controllers to measure besides.
+	Further []program.Program
+	// Only are the names of the programs to measure; none is all.
+	Only []string
+	// Limit is the bare loop's, in Foos per second; 0 is the measured one.
+	Limit float64
+}
+
+// Steps are all steps of some parts; of all parts if none is named.
+func (p *Planner) Steps(parts []string) []Step {
+	all := slices.Concat(p.throughput(), p.whole(), p.sweep(), p.latency(), p.memory(), p.fairness())
+	return slices.DeleteFunc(all, func(step Step) bool {
+		return len(parts) > 0 && !slices.Contains(parts, step.Part)
+	})
+}
+
+// chosen are those programs that are to be measured.
+func (p *Planner) chosen(programs ...program.Program) []program.Program {
+	return slices.DeleteFunc(programs, func(candidate program.Program) bool {
+		return len(p.Only) > 0 && !slices.Contains(p.Only, candidate.Name)
+	})
+}
+
+// controllers are all that have no limiter.
+func (p *Planner) controllers() []program.Program {
+	return p.chosen(append([]program.Program{p.Programs.Ours, p.Programs.Unlimited, p.Programs.ControllerRuntime}, p.Further...)...)
+}
+
+// throughput is each program in turn, and that again and again.
+func (p *Planner) throughput() (steps []Step) {
+	controllers := p.controllers()
+	contenders := slices.Concat(controllers, p.chosen(
+		p.Programs.Bare.With(Bare),
+		p.Programs.Bare.With(BareSame, "-events", "-watch"),
+		p.Programs.Upstream))
+	for round := range p.Sizes.Rounds {
+		for i, contender := range contenders {
+			options := measure.TrialOptions{Foos: p.Sizes.Foos}
+			if contender.Name == p.Programs.Upstream.Name {
+				options.Foos = p.Sizes.UpstreamFoos
+			}
+			if i < len(controllers) && round < p.Sizes.SettledRounds {
+				options.Settle = p.Sizes.Settle
+			}
+			if i < len(controllers) && round == 0 {
+				options.Rest, options.Restart = p.Sizes.Rest, p.Sizes.Restart
+			}
+			steps = append(steps, Step{
+				Part:  "throughput",
+				Title: fmt.Sprintf("%d waiting Foos, round %d of %d: %s", options.Foos, round+1, p.Sizes.Rounds, contender.Name),
+				Run:   p.trial(contender, options, p.Results.Isolated),
+			})
+		}
+	}
+	return steps
+}
+
+func (p *Planner) whole() (steps []Step) {
+	for round := range p.Sizes.WholeRounds {
+		for _, contender := range p.controllers() {
+			steps = append(steps, Step{
+				Part: "whole",
+				Title: fmt.Sprintf("%d waiting Foos until their Pods are available, round %d of %d: %s",
+					p.Sizes.WholeFoos, round+1, p.Sizes.WholeRounds, contender.Name),
+				Run: p.trial(contender, measure.TrialOptions{Foos: p.Sizes.WholeFoos, Whole: true, Settle: p.Sizes.Settle / 3}, p.Results.Whole),
+			})
+		}
+	}
+	return steps
+}
+
+// sweep tries numbers of goroutines of the bare loop, and of workers of ours.
+func (p *Planner) sweep() (steps []Step) {
+	for _, goroutines := range p.Sizes.Sweep {
+		n := strconv.Itoa(goroutines)
+		for _, contender := range p.chosen(p.Programs.Bare.With(Bare, "-goroutines="+n), p.Programs.Ours.With(p.Programs.Ours.Name, "-workers="+n)) {
+			if p.Results.Sweep[contender.Name] == nil {
+				p.Results.Sweep[contender.Name] = map[int][]results.Trial{}
+			}
+			into := map[string][]results.Trial{}
+			trial := p.trial(contender, measure.TrialOptions{Foos: p.Sizes.Foos}, into)
+			steps = append(steps, Step{
+				Part:  "sweep",
+				Title: fmt.Sprintf("%d waiting Foos, %d at a time: %s", p.Sizes.Foos, goroutines, contender.Name),
+				Run: func(ctx context.Context) (string, error) {
+					found, err := trial(ctx)
+					p.Results.Sweep[contender.Name][goroutines] = into[contender.Name]
+					return found, err
+				},
+			})
+		}
+	}
+	return steps
+}
+
+// trial is a step that adds a trial to some results.
+func (p *Planner) trial(contender program.Program, options measure.TrialOptions, into map[string][]results.Trial) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		outcome, err := p.Bench.Trial(ctx, contender, options)
+		if err != nil {
+			return "", err
+		}
+		trial := outcome.Trial
+		into[contender.Name] = append(into[contender.Name], trial)
+		found := fmt.Sprintf("%.1f Foos/s, CPU per Foo %.2f ms, after %.0f s more %.2f ms, %.0f MiB",
+			trial.PerSecond, trial.CPUConverged, trial.SettledSeconds, trial.CPUSettled, trial.PeakMiB)
+		if outcome.Rest != nil {
+			p.Results.Rest[contender.Name] = *outcome.Rest
+			found += fmt.Sprintf("; at rest %.0f calls in %.0f s", results.Total(outcome.Rest.Calls), outcome.Rest.Seconds)
+		}
+		if outcome.Restart != nil {
+			p.Results.Restart[contender.Name] = *outcome.Restart
+			found += fmt.Sprintf("; restarted: ready in %.2f s, %.0f writes", outcome.Restart.ReadySeconds, results.Writes(outcome.Restart.Calls))
+		}
+		return found, nil
+	}
+}
+
+// limit is the bare loop's throughput.
+func (p *Planner) limit() (float64, error) {
+	if p.Limit > 0 {
+		return p.Limit, nil
+	}
+	var values []float64
+	for _, trial := range p.Results.Isolated[Bare] {
+		values = append(values, trial.PerSecond)
+	}
+	if len(values) == 0 {
+		return 0, fmt.Errorf("the bare loop's limit is not known: measure throughput with %s first, or give -limit", Bare)
+	}
+	return stats.Of(values...).Median, nil
+}

@@ -1,0 +1,171 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package program builds the programs that are measured.
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"example.com/sample-controller/test/bench/contender/upstream"
+)
+
+// Program is a controller, or a bare loop: it takes -kubeconfig and works until
+// it is stopped.
+type Program struct {
+	Name string
+	Path string
+	Args []string
+}
+
+// With returns a copy of a program with a name of its own and further arguments.
+func (p Program) With(name string, args ...string) Program {
+	return Program{Name: name, Path: p.Path, Args: append(append([]string(nil), p.Args...), args...)}
+}
+
+// Set is all that is measured.
+type Set struct {
+	Ours, Upstream, Unlimited, ControllerRuntime, Bare Program
+	// Versions are those of upstream's module and of controller-runtime.
+	Versions map[string]string
+}
+
+const (
+	upstreamModule = "k8s.io/sample-controller"
+	runtimeModule  = "sigs.k8s.io/controller-runtime"
+)
+
+// Build builds everything into a folder. repository is the root of this one; ours,
+// if not empty, is the path of a controller that is built already. say is told
+// what is being built.
+func Build(ctx context.Context, repository, folder, ours string, say func(format string, args ...any)) (*Set, error) {
+	bench, thirdParty := filepath.Join(repository, "test/bench"), filepath.Join(repository, "test/thirdparty")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return nil, err
+	}
+	path := func(name string) string { return filepath.Join(folder, name) }
+	set := &Set{Versions: map[string]string{}}
+	for _, module := range []struct{ folder, path string }{{thirdParty, upstreamModule}, {bench, runtimeModule}} {
+		version, err := goList(ctx, module.folder, module.path, "{{.Version}}")
+		if err != nil {
+			return nil, err
+		}
+		set.Versions[module.path] = version
+	}
+	say("building ours, upstream's with and without its limiter, the one on controller-runtime, and the bare loop")
+	if ours == "" {
+		ours = path("ours")
+		if err := run(ctx, repository, "hack/build.sh", "-stamp", ".", ".", ours); err != nil {
+			return nil, err
+		}
+	}
+	err := errors.Join(
+		goBuild(ctx, thirdParty, path("upstream"), upstreamModule),
+		buildUnlimited(ctx, thirdParty, path("unlimited")),
+		goBuild(ctx, bench, path("controllerruntime"), "./contender/controllerruntime"),
+		goBuild(ctx, bench, path("bare"), "./contender/bare"))
+	if err != nil {
+		return nil, err
+	}
+	set.Ours = Program{Name: "ours", Path: ours}
+	set.Upstream = Program{Name: "upstream", Path: path("upstream")}
+	set.Unlimited = Program{Name: "upstream-unlimited", Path: path("unlimited")}
+	set.ControllerRuntime = Program{Name: "controller-runtime", Path: path("controllerruntime")}
+	set.Bare = Program{Name: "bare", Path: path("bare")}
+	return set, nil
+}
+
+// buildUnlimited builds upstream's module with our main in place of its own, in
+// a copy: the module cache can't be changed, and go build -overlay refuses it.
+func buildUnlimited(ctx context.Context, thirdParty, output string) error {
+	source, err := goList(ctx, thirdParty, upstreamModule, "{{.Dir}}")
+	if err != nil {
+		return err
+	}
+	scratch, err := os.MkdirTemp("", "foo-bench-upstream-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	if err := copySource(scratch, source); err != nil {
+		return fmt.Errorf("copying %s: %w", source, err)
+	}
+	if err := os.WriteFile(filepath.Join(scratch, "main.go"), upstream.Main, 0o644); err != nil {
+		return err
+	}
+	return goBuild(ctx, scratch, output, ".")
+}
+
+// copySource copies a module, writable as the module cache's files are not.
+func copySource(to, from string) error {
+	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, relative)
+		if entry.IsDir() {
+			return os.MkdirAll(target, 0o755)
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(target, content, 0o644)
+	})
+}
+
+func goList(ctx context.Context, folder, module, format string) (string, error) {
+	// go mod download fills the Dir of a module that only a build would fetch.
+	if err := run(ctx, folder, "go", "mod", "download", module); err != nil {
+		return "", err
+	}
+	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", format, module)
+	list.Dir = folder
+	out, err := list.Output()
+	if err != nil {
+		return "", fmt.Errorf("looking for %s in the module in %s: %w", module, folder, err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// goBuild builds with the flags of hack/build.sh, whose build cache it shares.
+func goBuild(ctx context.Context, folder, output, pkg string) error {
+	return run(ctx, folder, "go", "build", "-ldflags=-s -w", "-o", output, pkg)
+}
+
+func run(ctx context.Context, folder, name string, args ...string) error {
+	command := exec.CommandContext(ctx, name, args...)
+	command.Dir = folder
+	if filepath.Dir(name) != "." {
+		command.Path, command.Err = filepath.Join(folder, name), nil
+	}
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false", "GOWORK=off")
+	if out, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %s in %s: %w\n%s", name, strings.Join(args, " "), folder, err, out)
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package stats summarizes repeated measurements.
+package stats
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// Spread is what became of a measurement that was repeated.
+type Spread struct {
+	Median, Min, Max float64
+	// N is how often it was measured; 0 means that it was not.
+	N int
+}
+
+// Of summarizes values.
+func Of(values ...float64) Spread {
+	if len(values) == 0 {
+		return Spread{}
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	return Spread{Median: median(sorted), Min: sorted[0], Max: sorted[len(sorted)-1], N: len(sorted)}
+}
+
+func median(sorted []float64) float64 {
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[middle]
+	}
+	return (sorted[middle-1] + sorted[middle]) / 2
+}
+
+// Latency summarizes how long something took, in milliseconds.
+type Latency struct {
+	P50, P99, Max float64
+	N             int
+}
+
+// LatencyOf summarizes durations. A percentile is the smallest of them that as
+// many are not above.
+func LatencyOf(durations []time.Duration) Latency {
+	if len(durations) == 0 {
+		return Latency{}
+	}
+	sorted := slices.Sorted(slices.Values(durations))
+	rank := func(share float64) float64 {
+		return Milliseconds(sorted[max(0, int(math.Ceil(share*float64(len(sorted))))-1)])
+	}
+	return Latency{P50: rank(0.50), P99: rank(0.99), Max: rank(1), N: len(sorted)}
+}
+
+// Milliseconds is a duration as a number.
+func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

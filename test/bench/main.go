@@ -1,0 +1,55 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Command bench measures the controller beside others that do the same work, and
+// beside a bare client, which is the limit: the same API server, in turn, in one
+// run. It starts a cluster of its own for each measurement.
+//
+//	bench [flags]                 from the root of the repository
+//	bench -report                 write the report from results that are there
+//
+// The results are kept in a file after each measurement; at the end they become
+// a report with plots.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	var opts options
+	opts.addFlags(flags)
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	return opts.run(ctx)
+}

@@ -1,0 +1,160 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/sample-controller/test/bench/internal/machine"
+	"example.com/sample-controller/test/bench/internal/measure"
+	"example.com/sample-controller/test/bench/internal/plan"
+	"example.com/sample-controller/test/bench/internal/program"
+	"example.com/sample-controller/test/bench/internal/results"
+)
+
+// options are the command's flags.
+type options struct {
+	quick, reportOnly bool
+	results, docs     string
+	profiles          string
+	parts, only       string
+	foos, rounds      int
+	limit             float64
+	ours              string
+	further           []program.Program
+}
+
+func (o *options) addFlags(flags *flag.FlagSet) {
+	flags.BoolVar(&o.quick, "quick", false, "little of everything, to see that it works: under 5 minutes")
+	flags.BoolVar(&o.reportOnly, "report", false, "measure nothing: write the report from the results that are there")
+	flags.StringVar(&o.results, "results", "_output/bench/results.json", "`file` for what is measured, written after each measurement")
+	flags.StringVar(&o.docs, "docs", "_output/bench", "`folder` for benchmarks.md, and benchmarks/ with its plots and a copy of the results")
+	flags.StringVar(&o.parts, "part", "", "comma-separated `parts` to measure, of "+strings.Join(plan.Parts(), ", ")+"; what is there of the others stays (default all)")
+	flags.StringVar(&o.only, "only", "", "comma-separated `names` of programs to measure: ours, upstream, upstream-unlimited, controller-runtime, bare, bare-same-writes (default all)")
+	flags.IntVar(&o.foos, "foos", 0, "`number` of Foos that wait (default 2000, with -quick 300)")
+	flags.IntVar(&o.rounds, "rounds", 0, "`number` of rounds (default 5, with -quick 2)")
+	flags.Float64Var(&o.limit, "limit", 0, "Foos per `second` that latency's shares are of (default what the bare loop has been measured at)")
+	flags.StringVar(&o.ours, "ours", "", "`path` of a controller to measure as ours (default built from this tree)")
+	flags.StringVar(&o.profiles, "profiles", "", "`folder` for CPU profiles of ours and of the API server, from throughput")
+	flags.Func("also", "`name=path` of a further program to measure, which takes -kubeconfig; may be given again", func(value string) error {
+		name, path, ok := strings.Cut(value, "=")
+		if !ok || name == "" {
+			return errors.New("must be NAME=PATH")
+		}
+		path, err := exec.LookPath(path)
+		if err == nil {
+			path, err = filepath.Abs(path)
+		}
+		o.further = append(o.further, program.Program{Name: name, Path: path})
+		return err
+	})
+}
+
+func (o *options) sizes() plan.Sizes {
+	sizes := plan.Full()
+	if o.quick {
+		sizes = plan.Quick()
+	}
+	if o.foos > 0 {
+		sizes.Foos, sizes.Peak, sizes.UpstreamFoos = o.foos, min(sizes.Peak, o.foos), min(sizes.UpstreamFoos, o.foos)
+	}
+	if o.rounds > 0 {
+		sizes.Rounds, sizes.WholeRounds = o.rounds, min(sizes.WholeRounds, o.rounds)
+	}
+	return sizes
+}
+
+func (o *options) run(ctx context.Context) error {
+	repository, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	parts := split(o.parts)
+	for _, part := range parts {
+		if !slices.Contains(plan.Parts(), part) {
+			return fmt.Errorf("-part=%s: no such part; there are %s", part, strings.Join(plan.Parts(), ", "))
+		}
+	}
+	found := results.New()
+	if len(parts) > 0 || o.reportOnly {
+		if found, err = results.Read(o.results); err != nil {
+			return err
+		}
+	}
+	if !o.reportOnly {
+		if err := o.measure(ctx, repository, found, parts); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// measure makes all measurements, and writes the results after each.
+func (o *options) measure(ctx context.Context, repository string, found *results.Results, parts []string) error {
+	devcluster := filepath.Join(repository, "bin/devcluster")
+	if _, err := os.Stat(devcluster); err != nil {
+		return fmt.Errorf("%w: run make bench in the root of the repository", err)
+	}
+	programs, err := program.Build(ctx, repository, filepath.Join(repository, "_output/bench/bin"), o.ours, say)
+	if err != nil {
+		return err
+	}
+	planner := &plan.Planner{
+		Bench:    &measure.Bench{Devcluster: devcluster, Repository: repository, Profiles: o.profiles},
+		Programs: programs, Sizes: o.sizes(), Results: found,
+		Further: o.further, Only: split(o.only), Limit: o.limit,
+	}
+	found.Machine, found.Versions = machine.Describe(), machine.Versions(ctx, devcluster, programs.Ours.Path)
+	maps.Copy(found.Versions, programs.Versions)
+	found.Quick = o.quick
+	found.Forget(parts)
+	steps := planner.Steps(parts)
+	began, before := time.Now(), found.Minutes
+	found.Began = began.UTC().Truncate(time.Second)
+	for i, step := range steps {
+		say("[%d/%d, %v] %s", i+1, len(steps), time.Since(began).Round(time.Second), step.Title)
+		news, err := step.Run(ctx)
+		if err != nil {
+			return err
+		}
+		say("    %s", news)
+		found.Minutes = before + time.Since(began).Minutes()
+		if err := found.Write(o.results); err != nil {
+			return err
+		}
+	}
+	say("%d measurements in %v, kept in %s", len(steps), time.Since(began).Round(time.Second), o.results)
+	return nil
+}
+
+func say(format string, args ...any) {
+	fmt.Printf(format+"\n", args...)
+}
+
+func split(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
+}
