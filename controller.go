@@ -200,6 +200,9 @@ func (c *Controller) processNextKey(ctx context.Context) bool {
 	return true
 }
 
+// busy tells whether Foos are waiting for a worker.
+func (c *Controller) busy() bool { return c.queue.Len() > 0 }
+
 // schedule arranges the next sync of a key after one that ended with err.
 func (c *Controller) schedule(ctx context.Context, key cache.ObjectName, err error) {
 	next := nextAttempt(err)

@@ -90,6 +90,7 @@ func run(ctx context.Context, opts *options) error {
 	if err != nil {
 		return err
 	}
+	recorder.YieldTo(controller.busy)
 	defer caches.stop()
 	defer cancel()
 	caches.fill(ctx)

@@ -14,61 +14,204 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package events writes Events in the background, and can wait for those that
-// are on their way.
+// Package events writes Events in the background, after what is more urgent.
+//
+// client-go's broadcaster keeps a thousand Events and drops the rest, and writes
+// them as fast as it can. When thousands of objects are worked on at once that
+// loses Events, and those that are written take the API server's time from the
+// work that they tell of. Here ten thousand are kept, and they wait while there is
+// such work, up to a limit. What becomes of an Event that has been seen before,
+// or too often, is decided by client-go's correlator, as everywhere.
 package events
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/tools/record/util"
+	"k8s.io/client-go/tools/reference"
 	"k8s.io/klog/v2"
 )
 
+const (
+	// capacity is how many Events may wait, at about 500 bytes each.
+	capacity = 10_000
+	// patience is how long an Event may wait for urgent work to end.
+	patience = 30 * time.Second
+	// lookAgain is how often that is looked at.
+	lookAgain = 50 * time.Millisecond
+)
+
+// Recorder keeps Events until they are written. It is a record.EventRecorder.
+type Recorder struct {
+	scheme *runtime.Scheme
+	source corev1.EventSource
+	logger klog.Logger
+
+	mu      sync.Mutex
+	waiting []*waiting
+	dropped int
+	urgent  func() bool
+	// flushing tells that nothing is more urgent any more, and that the writer
+	// ends when nothing is left.
+	flushing bool
+	// news wakes the writer.
+	news chan struct{}
+}
+
+var _ record.EventRecorder = &Recorder{}
+
+// waiting is an Event to be.
+type waiting struct {
+	object                *corev1.ObjectReference
+	annotations           map[string]string
+	kind, reason, message string
+	at                    time.Time
+}
+
 // Start returns a recorder whose Events a goroutine writes to a sink, one after
-// the other; recording one never waits. What is recorded while a thousand are
-// waiting is dropped.
+// the other; recording one never waits.
 //
 // The function returned ends that: it waits until all that was recorded before
 // is written or given up, but no longer than limit. It is called once, and
 // after it nothing must be recorded. The end of ctx ends nothing.
-func Start(ctx context.Context, sink record.EventSink, scheme *runtime.Scheme, source corev1.EventSource) (recorder record.EventRecorder, flush func(limit time.Duration)) {
-	ctx = context.WithoutCancel(ctx)
-	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
-	marked := &markedSink{EventSink: sink, mark: uuid.NewUUID(), reached: make(chan struct{})}
-	broadcaster.StartRecordingToSink(marked)
-	recorder = broadcaster.NewRecorder(scheme, source)
-	return recorder, func(limit time.Duration) {
-		defer broadcaster.Shutdown()
-		// Events come out in the order in which they went in, so the mark comes last.
-		recorder.Event(&corev1.ObjectReference{Kind: "Mark", UID: marked.mark}, corev1.EventTypeNormal, "Mark", "")
+func Start(ctx context.Context, sink record.EventSink, scheme *runtime.Scheme, source corev1.EventSource) (recorder *Recorder, flush func(limit time.Duration)) {
+	logger := klog.FromContext(ctx)
+	r := &Recorder{scheme: scheme, source: source, logger: logger, news: make(chan struct{}, 1)}
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), logger))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.write(ctx, newWriter(sink))
+	}()
+	return r, func(limit time.Duration) {
+		defer cancel()
+		r.mu.Lock()
+		r.flushing = true
+		r.mu.Unlock()
+		r.wake()
 		timer := time.NewTimer(limit)
 		defer timer.Stop()
 		select {
-		case <-marked.reached:
+		case <-done:
 		case <-timer.C:
-			klog.FromContext(ctx).Error(nil, "Events that could not be written in time are lost", "waited", limit)
+			logger.Error(nil, "Events that could not be written in time are lost", "waited", limit)
 		}
 	}
 }
 
-// markedSink says when the Event with the mark has come; that one it keeps.
-type markedSink struct {
-	record.EventSink
-	mark    types.UID
-	reached chan struct{}
+// YieldTo has Events wait while urgent returns true.
+func (r *Recorder) YieldTo(urgent func() bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.urgent = urgent
 }
 
-// Create writes an Event.
-func (s *markedSink) Create(event *corev1.Event) (*corev1.Event, error) {
-	if event.InvolvedObject.UID == s.mark {
-		close(s.reached)
-		return event, nil
+// Event records an Event about an object.
+func (r *Recorder) Event(object runtime.Object, kind, reason, message string) {
+	r.record(object, nil, kind, reason, message)
+}
+
+// Eventf is Event with a formatted message.
+func (r *Recorder) Eventf(object runtime.Object, kind, reason, format string, args ...any) {
+	r.record(object, nil, kind, reason, fmt.Sprintf(format, args...))
+}
+
+// AnnotatedEventf is Eventf with annotations of the Event.
+func (r *Recorder) AnnotatedEventf(object runtime.Object, annotations map[string]string, kind, reason, format string, args ...any) {
+	r.record(object, annotations, kind, reason, fmt.Sprintf(format, args...))
+}
+
+func (r *Recorder) record(object runtime.Object, annotations map[string]string, kind, reason, message string) {
+	about, err := reference.GetReference(r.scheme, object)
+	if err != nil {
+		r.logger.Error(err, "No Event can be made about this object", "reason", reason, "message", message)
+		return
 	}
-	return s.EventSink.Create(event)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.waiting) >= capacity {
+		if r.dropped == 0 {
+			r.logger.Error(nil, "Too many Events are waiting: some are dropped", "waiting", capacity)
+		}
+		r.dropped++
+		return
+	}
+	r.waiting = append(r.waiting, &waiting{about, annotations, kind, reason, message, time.Now()})
+	r.wake()
+}
+
+func (r *Recorder) wake() {
+	select {
+	case r.news <- struct{}{}:
+	default: // it is awake
+	}
+}
+
+// write writes what is recorded, until all is written after a flush, or ctx is done.
+func (r *Recorder) write(ctx context.Context, w *writer) {
+	for ctx.Err() == nil {
+		next, urgent, ended := r.next()
+		var again <-chan time.Time
+		switch {
+		case ended:
+			return
+		case next != nil:
+			w.write(ctx, r.event(next))
+			continue
+		case urgent:
+			again = time.After(lookAgain)
+		}
+		select {
+		case <-ctx.Done():
+		case <-r.news:
+		case <-again:
+		}
+	}
+}
+
+// next takes the next Event to write. If there is none, it tells whether one
+// waits for something urgent, and whether there will be none any more.
+func (r *Recorder) next() (next *waiting, urgent, ended bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.waiting) == 0 {
+		r.waiting = nil // the memory of a flood
+		if r.dropped > 0 {
+			r.logger.Info("All Events that were kept are written", "dropped", r.dropped)
+			r.dropped = 0
+		}
+		return nil, false, r.flushing
+	}
+	next = r.waiting[0]
+	if r.urgent != nil && !r.flushing && time.Since(next.at) < patience && r.urgent() {
+		return nil, true, false
+	}
+	r.waiting[0] = nil
+	r.waiting = r.waiting[1:]
+	return next, false, false
+}
+
+// event makes the Event, as of when it was recorded.
+func (r *Recorder) event(w *waiting) *corev1.Event {
+	at := metav1.NewTime(w.at)
+	namespace := w.object.Namespace
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	return &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: util.GenerateEventName(w.object.Name, w.at.UnixNano()), Namespace: namespace, Annotations: w.annotations,
+		},
+		InvolvedObject: *w.object,
+		Type:           w.kind, Reason: w.reason, Message: w.message,
+		FirstTimestamp: at, LastTimestamp: at, Count: 1,
+		Source: r.source, ReportingController: r.source.Component, ReportingInstance: r.source.Host,
+	}
 }

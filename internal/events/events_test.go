@@ -20,14 +20,17 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 )
@@ -39,7 +42,9 @@ type sink struct {
 	err   error
 
 	mu       sync.Mutex
+	calls    int
 	messages []string
+	last     *corev1.Event
 }
 
 func (s *sink) Create(event *corev1.Event) (*corev1.Event, error) {
@@ -49,8 +54,10 @@ func (s *sink) Create(event *corev1.Event) (*corev1.Event, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.calls++
 	if s.err == nil {
 		s.messages = append(s.messages, event.Message)
+		s.last = event
 	}
 	return event, s.err
 }
@@ -58,6 +65,12 @@ func (s *sink) Create(event *corev1.Event) (*corev1.Event, error) {
 func (s *sink) Update(event *corev1.Event) (*corev1.Event, error) { return s.Create(event) }
 
 func (s *sink) Patch(event *corev1.Event, _ []byte) (*corev1.Event, error) { return s.Create(event) }
+
+func (s *sink) written() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.messages)
+}
 
 func pod(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name}}
@@ -122,8 +135,160 @@ func TestRecordingDoesNotWait(t *testing.T) {
 	})
 }
 
+func TestTenThousandEventsAreKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &sink{stuck: make(chan struct{})}
+		recorder, flush := start(t, s)
+		recorder.Event(pod("first"), corev1.EventTypeNormal, "Done", "")
+		synctest.Wait() // it is on its way
+		for i := range capacity + 1 {
+			recorder.Event(pod(fmt.Sprint(i)), corev1.EventTypeNormal, "Done", fmt.Sprint(i))
+		}
+		close(s.stuck)
+		flush(time.Minute)
+		if len(s.messages) != 1+capacity || s.messages[capacity] != fmt.Sprint(capacity-1) {
+			t.Errorf("%d Events were written, the last of them %q", len(s.messages), s.messages[len(s.messages)-1])
+		}
+	})
+}
+
+func TestUrgentWorkComesFirst(t *testing.T) {
+	for name, row := range map[string]struct {
+		after   time.Duration
+		urgent  bool
+		written int
+	}{
+		"while there is some":         {patience - 1, true, 0},
+		"but not for ever":            {patience, true, 1},
+		"not when there is none left": {lookAgain, false, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var urgent atomic.Bool
+				urgent.Store(true)
+				s := &sink{}
+				recorder, flush := start(t, s)
+				recorder.YieldTo(urgent.Load)
+				recorder.Event(pod("a"), corev1.EventTypeNormal, "Done", "")
+				synctest.Wait()
+				urgent.Store(row.urgent)
+				time.Sleep(row.after) //nolint:forbidigo // in a bubble this sets the clock forward
+				synctest.Wait()
+				if got := s.written(); got != row.written {
+					t.Errorf("%d Events were written, not %d", got, row.written)
+				}
+				flush(0)
+			})
+		})
+	}
+}
+
+func TestNothingIsUrgentWhenItEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &sink{}
+		recorder, flush := start(t, s)
+		recorder.YieldTo(func() bool { return true })
+		recorder.Event(pod("a"), corev1.EventTypeNormal, "Done", "")
+		began := time.Now()
+		flush(time.Minute)
+		if len(s.messages) != 1 || time.Since(began) != 0 {
+			t.Errorf("%d Events were written, in %v", len(s.messages), time.Since(began))
+		}
+	})
+}
+
+func TestAnEventTellsWhatWhenAndWho(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, at := &sink{}, time.Now()
+		recorder, flush := start(t, s)
+		recorder.YieldTo(func() bool { return time.Since(at) < time.Second })
+		recorder.Event(pod("a"), corev1.EventTypeWarning, "Broken", "into pieces")
+		time.Sleep(time.Minute) //nolint:forbidigo // in a bubble this sets the clock forward
+		flush(time.Minute)
+		want := &corev1.Event{
+			ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("a.%x", at.UnixNano()), Namespace: "team-a"},
+			InvolvedObject: corev1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: "team-a", Name: "a"},
+			Type:           corev1.EventTypeWarning, Reason: "Broken", Message: "into pieces",
+			FirstTimestamp: metav1.NewTime(at), LastTimestamp: metav1.NewTime(at), Count: 1,
+			Source: corev1.EventSource{Component: "test"}, ReportingController: "test",
+		}
+		if !equality.Semantic.DeepEqual(want, s.last) {
+			t.Errorf("not as expected (-want +got):\n%s", diff.Diff(want, s.last))
+		}
+	})
+}
+
+func TestAnEventSeenBeforeIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &sink{}
+		recorder, flush := start(t, s)
+		for range 3 {
+			recorder.Event(pod("a"), corev1.EventTypeNormal, "Done", "again")
+		}
+		flush(time.Minute)
+		if s.last.Count != 3 {
+			t.Errorf("the count is %d", s.last.Count)
+		}
+	})
+}
+
+func TestAnObjectThatTellsTooMuchIsCutShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &sink{}
+		recorder, flush := start(t, s)
+		for i := range 30 {
+			recorder.Event(pod("a"), corev1.EventTypeNormal, fmt.Sprint("Reason", i), "")
+		}
+		flush(time.Minute)
+		if len(s.messages) != 25 { // the correlator's burst
+			t.Errorf("%d Events were written", len(s.messages))
+		}
+	})
+}
+
+func TestAnEventIsTriedAgainOnlyIfThatCanHelp(t *testing.T) {
+	events := corev1.SchemeGroupVersion.WithResource("events").GroupResource()
+	for name, row := range map[string]struct {
+		err   error
+		tries int
+	}{
+		"no answer":         {errors.New("connection refused"), attempts},
+		"not at the moment": {apierrors.NewServiceUnavailable("etcd is away"), attempts},
+		"too many requests": {apierrors.NewTooManyRequests("wait", 1), attempts},
+		"not allowed":       {apierrors.NewForbidden(events, "a", nil), 1},
+		"there already":     {apierrors.NewAlreadyExists(events, "a"), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &sink{err: row.err}
+				recorder, flush := start(t, s)
+				recorder.Event(pod("a"), corev1.EventTypeNormal, "Done", "")
+				flush(time.Hour)
+				if s.calls != row.tries {
+					t.Errorf("it was tried %d times, not %d", s.calls, row.tries)
+				}
+			})
+		})
+	}
+}
+
+func TestAtRestNothingIsLookedAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		looks := 0
+		recorder, flush := start(t, &sink{})
+		recorder.YieldTo(func() bool { looks++; return looks < 3 })
+		recorder.Event(pod("a"), corev1.EventTypeNormal, "Done", "")
+		time.Sleep(time.Hour) //nolint:forbidigo // in a bubble this sets the clock forward
+		synctest.Wait()
+		if looks != 3 {
+			t.Errorf("it was asked %d times for urgent work", looks)
+		}
+		flush(time.Minute)
+	})
+}
+
 // start is Start, with the test's logger.
-func start(t *testing.T, s *sink) (recorder record.EventRecorder, flush func(time.Duration)) {
+func start(t *testing.T, s *sink) (recorder *Recorder, flush func(time.Duration)) {
 	t.Helper()
 	ctx := klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.NewConfig()))
 	return Start(ctx, s, scheme.Scheme, corev1.EventSource{Component: "test"})

@@ -1,0 +1,116 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package events
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/tools/record/util"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// attempts is how often an Event is tried that does not reach the API server,
+	// and retryAfter the time between, as in client-go.
+	attempts   = 12
+	retryAfter = 10 * time.Second
+)
+
+// writer writes Events to a sink: one that has been seen before as a higher
+// count of the first.
+type writer struct {
+	sink       record.EventSink
+	correlator *record.EventCorrelator
+}
+
+func newWriter(sink record.EventSink) *writer {
+	return &writer{sink, record.NewEventCorrelator(clock.RealClock{})}
+}
+
+// write writes an Event, or gives it up: there are too many of its kind, the API
+// server refuses it, or can't be reached for two minutes. It returns early if ctx
+// is done.
+func (w *writer) write(ctx context.Context, event *corev1.Event) {
+	logger := klog.LoggerWithValues(klog.FromContext(ctx), "about", klog.KRef(event.InvolvedObject.Namespace, event.InvolvedObject.Name),
+		"reason", event.Reason)
+	result, err := w.correlator.EventCorrelate(event)
+	if err != nil {
+		logger.Error(err, "An Event could not be compared with earlier ones")
+	}
+	if result == nil || result.Skip {
+		return
+	}
+	for range attempts {
+		err = w.send(result)
+		if err == nil {
+			return
+		}
+		if isRefusal(err) {
+			reportRefusal(logger, err)
+			return
+		}
+		logger.V(2).Info("An Event could not be written yet", "retryAfter", retryAfter, "err", err)
+		timer := time.NewTimer(retryAfter)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+	}
+	logger.Error(err, "An Event could not be written and is lost")
+}
+
+// isRefusal tells whether the API server has answered and would answer the same again.
+func isRefusal(err error) bool {
+	var answer *apierrors.StatusError
+	return errors.As(err, &answer) && answer.ErrStatus.Code < http.StatusInternalServerError && !apierrors.IsTooManyRequests(err)
+}
+
+// reportRefusal reports what the API server will not have. Where the namespace is
+// being deleted, or the Event is there, nobody misses it.
+func reportRefusal(logger klog.Logger, err error) {
+	if apierrors.IsAlreadyExists(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		logger.V(5).Info("An Event was refused", "err", err)
+		return
+	}
+	logger.Error(err, "An Event was refused and is lost")
+}
+
+func (w *writer) send(result *record.EventCorrelateResult) error {
+	var written *corev1.Event
+	var err error
+	if result.Event.Count > 1 {
+		written, err = w.sink.Patch(result.Event, result.Patch)
+	}
+	if result.Event.Count <= 1 || util.IsKeyNotFoundError(err) {
+		// New, or the first one has been removed since.
+		result.Event.ResourceVersion = ""
+		written, err = w.sink.Create(result.Event)
+	}
+	if err == nil {
+		w.correlator.UpdateState(written)
+	}
+	return err
+}
