@@ -50,6 +50,13 @@ func (f *fixture) collectDeployments(t *testing.T) {
 	}
 }
 
+// kept is of how many Foos something is remembered.
+func (o *outdated) kept() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.versions)
+}
+
 func TestFooThatOnlyTheCacheHasGetsNoDeploymentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixtureWith(t, holdFoos, foo("a", withStatus(settled("a"))), deployment("a"))
@@ -76,7 +83,7 @@ func TestNewFooThatOnlyTheCacheHasGetsOneDeployment(t *testing.T) {
 		}
 		f.expectWrites(t)
 		f.forgetFoo(cache.DeletedObject[*samplev1alpha1.Foo]{OptionalObj: foo("a")})
-		if len(f.outdated.versions) > 0 {
+		if f.outdated.kept() > 0 {
 			t.Error("a Foo is remembered that is gone from the cache, too")
 		}
 	})
@@ -106,7 +113,7 @@ func TestFooThatIsConfirmedIsWorkedOn(t *testing.T) {
 		defer f.start(2)()
 		advance(time.Minute)
 		f.expectWrites(t, "create deployments", "update foos/status", "update foos/status", "update foos/status", "update foos/status")
-		if len(f.outdated.versions) > 0 {
+		if f.outdated.kept() > 0 {
 			t.Error("a Foo counts as out of date whose status was written")
 		}
 	})
@@ -122,11 +129,11 @@ func TestNothingIsKeptOfAFooThatIsGoneOrNewer(t *testing.T) {
 	known.learn(newer, nil)
 	known.learn(old, apierrors.NewNotFound(foosResource.GroupResource(), "a"))
 	known.forget(keyOf(old))
-	if len(known.versions) != 0 {
+	if known.kept() != 0 {
 		t.Error("a Foo that is gone is remembered")
 	}
 	known.learn(old, apierrors.NewTooManyRequests("", 1))
-	if len(known.versions) != 0 {
+	if known.kept() != 0 {
 		t.Error("an error that says nothing of the Foo's age is taken for one that does")
 	}
 }

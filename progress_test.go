@@ -94,6 +94,13 @@ func TestWhatIsWaitedForIsWrittenAtOnce(t *testing.T) {
 	})
 }
 
+// kept is of how many Foos something is remembered.
+func (p *progress) kept() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.since)
+}
+
 func TestProgressThatWasTakenBackIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
@@ -102,12 +109,12 @@ func TestProgressThatWasTakenBackIsForgotten(t *testing.T) {
 		advance(0)
 		f.rollOut(t, 1, 0)
 		f.rollOut(t, 0, 0)
-		if len(f.progress.since) > 0 {
+		if f.progress.kept() > 0 {
 			t.Error("progress is remembered that is none any more")
 		}
 		f.rollOut(t, 1, 0)
 		f.forgetFoo(cache.DeletedObject[*samplev1alpha1.Foo]{OptionalObj: foo("a")})
-		if len(f.progress.since) > 0 {
+		if f.progress.kept() > 0 {
 			t.Error("the progress of a Foo is remembered that is gone")
 		}
 	})

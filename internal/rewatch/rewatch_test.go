@@ -28,7 +28,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 )
 
 // apiServer answers every list with a status, and every watch with none of the events.
@@ -83,7 +82,7 @@ func tooLarge() *apierrors.StatusError {
 func TestWatchFromAVersionThatTheServerDoesNotKnowIsRefused(t *testing.T) {
 	server, began := &apiServer{answer: tooLarge()}, time.Now()
 	err := server.watch(t, metav1.ListOptions{
-		ResourceVersion: "1200", FieldSelector: "metadata.name=a", AllowWatchBookmarks: true, TimeoutSeconds: ptr.To[int64](300),
+		ResourceVersion: "1200", FieldSelector: "metadata.name=a", AllowWatchBookmarks: true, TimeoutSeconds: new(int64(300)),
 	})
 	// What client-go's reflector goes by.
 	if !apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
@@ -126,7 +125,7 @@ func TestNothingIsAskedBeforeAWatchThatBeginsAnew(t *testing.T) {
 	for name, options := range map[string]metav1.ListOptions{
 		"without a version": {},
 		"from any version":  {ResourceVersion: "0"},
-		"with all objects":  {ResourceVersion: "1200", SendInitialEvents: ptr.To(true)},
+		"with all objects":  {ResourceVersion: "1200", SendInitialEvents: new(true)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := &apiServer{answer: tooLarge()}
@@ -144,8 +143,11 @@ func TestOtherRequestsAreLeftAlone(t *testing.T) {
 	server := &apiServer{}
 	web := httptest.NewServer(server)
 	defer web.Close()
-	client := http.Client{Transport: Guard(http.DefaultTransport)}
-	answer, err := client.Get(web.URL + "/apis/apps/v1/deployments?resourceVersion=1200")
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, web.URL+"/apis/apps/v1/deployments?resourceVersion=1200", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := Guard(http.DefaultTransport).RoundTrip(request)
 	if err != nil {
 		t.Fatal(err)
 	}
