@@ -70,7 +70,7 @@ fmt: bin/golangci-lint ## Format the hand-written Go code
 ##@ Check
 
 .PHONY: test
-test: fmt-check tidy-check shellcheck monitoring verify-codegen test-unit fuzz build vet lint test-codegen test-image test-devcluster test-e2e test-faults ## Check everything
+test: fmt-check tidy-check shellcheck monitoring verify-codegen test-unit fuzz build vet lint test-codegen test-image test-devcluster test-e2e budgets test-faults ## Check everything
 	@echo "All checks passed"
 
 .PHONY: fmt-check
@@ -125,6 +125,10 @@ test-devcluster: bin/devcluster ## Test devcluster: real clusters, started and k
 .PHONY: test-e2e
 test-e2e: bin/devcluster ## Run the end-to-end tests on a devcluster, or on yours: make test-e2e KUBECONFIG=file
 	$(check) e2e
+
+.PHONY: budgets
+budgets: bin/devcluster ## Count what the controller asks of the API server: for a new Foo, at rest, after a restart
+	$(check) budgets
 
 .PHONY: test-faults
 test-faults: bin/devcluster ## Break what the controller relies on, in some of the ways that make faults tries

@@ -207,6 +207,12 @@ check_faults() {
   "${DEVCLUSTER_BIN}" run -nodes=3 -- "${tests[@]}"
 }
 
+# What the controller asks of the API server, counted, and the benchmark's own tests.
+check_budgets() {
+  export DEVCLUSTER_BIN=${root}/bin/devcluster
+  (cd test/bench && go_test -count=1 -timeout=10m ./...)
+}
+
 name=${1:-}
 if [[ $# -ne 1 ]] || ! declare -F "check_${name}" >/dev/null; then
   echo "usage: $0 NAME, one of:$(declare -F | sed -n 's/^declare -f check_/ /p' | tr -d '\n')" >&2

@@ -33,6 +33,7 @@ import (
 	"example.com/sample-controller/test/bench/internal/measure"
 	"example.com/sample-controller/test/bench/internal/plan"
 	"example.com/sample-controller/test/bench/internal/program"
+	"example.com/sample-controller/test/bench/internal/report"
 	"example.com/sample-controller/test/bench/internal/results"
 )
 
@@ -110,6 +111,10 @@ func (o *options) run(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := report.Write(found, o.docs); err != nil {
+		return err
+	}
+	say("the report is %s", filepath.Join(o.docs, "benchmarks.md"))
 	return nil
 }
 

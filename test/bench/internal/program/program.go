@@ -75,7 +75,7 @@ func Build(ctx context.Context, repository, folder, ours string, say func(format
 	say("building ours, upstream's with and without its limiter, the one on controller-runtime, and the bare loop")
 	if ours == "" {
 		ours = path("ours")
-		if err := run(ctx, repository, "hack/build.sh", "-stamp", ".", ".", ours); err != nil {
+		if err := BuildOurs(ctx, repository, ours); err != nil {
 			return nil, err
 		}
 	}
@@ -93,6 +93,11 @@ func Build(ctx context.Context, repository, folder, ours string, say func(format
 	set.ControllerRuntime = Program{Name: "controller-runtime", Path: path("controllerruntime")}
 	set.Bare = Program{Name: "bare", Path: path("bare")}
 	return set, nil
+}
+
+// BuildOurs builds the controller of this repository.
+func BuildOurs(ctx context.Context, repository, output string) error {
+	return run(ctx, repository, "hack/build.sh", "-stamp", ".", ".", output)
 }
 
 // buildUnlimited builds upstream's module with our main in place of its own, in

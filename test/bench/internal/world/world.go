@@ -50,6 +50,11 @@ func Namespace(number int) string {
 	return fmt.Sprintf("bench-%d", number%namespaces)
 }
 
+// Name is that of the Foo with a number.
+func Name(number int) string {
+	return fmt.Sprintf("foo-%d", number)
+}
+
 // Foos creates Foos with the numbers from first to first+n-1. The last of them
 // was created last: everything has been created at its resourceVersion.
 func Foos(ctx context.Context, cluster *devcluster.Cluster, first, n int) ([]*samplev1alpha1.Foo, error) {
@@ -62,7 +67,7 @@ func FoosIn(ctx context.Context, cluster *devcluster.Cluster, namespace func(num
 	create := func(ctx context.Context, i int) (err error) {
 		in := namespace(first + i)
 		foos[i], err = cluster.Foos.SamplecontrollerV1alpha1().Foos(in).
-			Create(ctx, objects.Foo(in, fmt.Sprintf("foo-%d", first+i)), metav1.CreateOptions{})
+			Create(ctx, objects.Foo(in, Name(first+i)), metav1.CreateOptions{})
 		return err
 	}
 	if err := each(ctx, n-1, create); err != nil {

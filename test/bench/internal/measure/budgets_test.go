@@ -1,0 +1,231 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package measure
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"example.com/sample-controller/test/bench/internal/calls"
+	"example.com/sample-controller/test/bench/internal/process"
+	"example.com/sample-controller/test/bench/internal/program"
+	"example.com/sample-controller/test/bench/internal/results"
+	"example.com/sample-controller/test/bench/internal/world"
+)
+
+const (
+	budgetFoos = 60
+	// restTime is how long nothing must be asked for, and has some resyncs in it.
+	restTime   = 5 * time.Second
+	resync     = "-resync=1s"
+	testLimits = 3 * time.Minute
+)
+
+// budgets is a controller under test.
+type budgets struct {
+	*session
+	subject program.Program
+	metrics string
+	running *process.Process
+	counter *calls.Counter
+}
+
+// TestBudgets counts what the controller asks of an API server that nobody else
+// uses. Counts, unlike times, are the same on any machine.
+func TestBudgets(t *testing.T) {
+	devcluster := os.Getenv("DEVCLUSTER_BIN")
+	if devcluster == "" {
+		t.Skip("DEVCLUSTER_BIN is not set to the path of bin/devcluster: hack/check.sh budgets does it")
+	}
+	repository, err := filepath.Abs("../../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), testLimits)
+	defer cancel()
+	path := filepath.Join(t.TempDir(), "ours")
+	if err := program.BuildOurs(ctx, repository, path); err != nil {
+		t.Fatal(err)
+	}
+	address := freeAddress(t)
+	bench := &Bench{Devcluster: devcluster, Repository: repository}
+	err = bench.in(ctx, false, func(s *session) error {
+		b := &budgets{session: s, metrics: address}
+		b.subject = program.Program{Name: "ours", Path: path, Args: []string{resync, "-metrics-bind-address=" + address}}
+		var err error
+		if b.counter, err = s.counter(ctx); err != nil {
+			return err
+		}
+		defer func() {
+			if b.running != nil {
+				b.running.Stop()
+			}
+		}()
+		_ = t.Run("new Foos", b.newFoos) && t.Run("rest", b.rest) && t.Run("no limiter", b.noLimiter) && t.Run("restart", b.restart)
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// newFoos: for each, one Deployment is created, the status is written once, and
+// there is at most one event; nothing else is written.
+func (b *budgets) newFoos(t *testing.T) {
+	ctx := t.Context()
+	foos, err := world.Foos(ctx, b.Cluster, 0, budgetFoos)
+	if err != nil {
+		t.Fatal(err)
+	}
+	running, _, err := b.converge(ctx, b.subject, foos)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.running = running
+	for foo, writes := range writesByFoo(b.untilQuiet(t)) {
+		if n := writes["create deployments"]; n != 1 {
+			t.Errorf("%s: %d requests to create a Deployment, want 1", foo, n)
+		}
+		if n := writes["update foos/status"]; n != 1 {
+			t.Errorf("%s: %d requests to write the status, want 1", foo, n)
+		}
+		if n := writes["create events"]; n > 1 {
+			t.Errorf("%s: %d requests to create an Event, want at most 1", foo, n)
+		}
+		delete(writes, "create deployments")
+		delete(writes, "update foos/status")
+		delete(writes, "create events")
+		if len(writes) > 0 {
+			t.Errorf("%s: further writes: %v", foo, writes)
+		}
+	}
+}
+
+// untilQuiet returns what was written, once nothing more is.
+func (b *budgets) untilQuiet(t *testing.T) []calls.Write {
+	t.Helper()
+	var all []calls.Write
+	err := wait.PollUntilContextTimeout(t.Context(), 2*time.Second, time.Minute, true, func(ctx context.Context) (bool, error) {
+		counts, err := b.counter.Next(ctx)
+		all = append(all, counts.Writes...)
+		return err == nil && len(all) > 0 && len(counts.Writes) == 0, err
+	})
+	if err != nil {
+		t.Fatalf("waiting until nothing is written any more: %v; %d writes for %d Foos so far", err, len(all), budgetFoos)
+	}
+	return all
+}
+
+// writesByFoo counts writes for each Foo, whether or not there is one: the
+// Deployment has the Foo's name, and an Event's begins with it.
+func writesByFoo(writes []calls.Write) map[string]map[string]int {
+	by := map[string]map[string]int{}
+	for i := range budgetFoos {
+		by[world.Name(i)] = map[string]int{}
+	}
+	for _, write := range writes {
+		foo, _, _ := strings.Cut(write.Name, ".")
+		if by[foo] == nil {
+			by[foo] = map[string]int{}
+		}
+		by[foo][write.Verb+" "+write.Resource]++
+	}
+	return by
+}
+
+// rest: a resync of Foos that are as they should be asks for nothing at all.
+func (b *budgets) rest(t *testing.T) {
+	found, err := rest(t.Context(), b.running, b.counter, restTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found.Calls) > 0 {
+		t.Errorf("requests within %v in which nothing happened: %v, want none", restTime, found.Calls)
+	}
+}
+
+// noLimiter: no request has waited in the client.
+func (b *budgets) noLimiter(t *testing.T) {
+	text := b.scrape(t)
+	requests, err := calls.Family(text, "rest_client_requests_total")
+	if err != nil || len(requests.GetMetric()) == 0 {
+		t.Fatalf("the controller's metrics have no rest_client_requests_total (%v): nothing can be told from them", err)
+	}
+	waits, err := calls.Family(text, "rest_client_rate_limiter_duration_seconds")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, wait := range waits.GetMetric() {
+		if seconds := wait.GetHistogram().GetSampleSum(); seconds > 0 {
+			t.Errorf("requests waited %.6f s in the client's rate limiter: %v, want 0", seconds, wait.GetLabel())
+		}
+	}
+}
+
+// restart: where all is as it should be, a new start writes nothing.
+func (b *budgets) restart(t *testing.T) {
+	b.running.Stop()
+	found, err := b.session.restart(t.Context(), b.subject, b.counter, TrialOptions{Foos: budgetFoos, Restart: restTime})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if results.Writes(found.Calls) > 0 {
+		t.Errorf("requests after a restart: %v, want no writes", found.Calls)
+	}
+}
+
+func (b *budgets) scrape(t *testing.T) []byte {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+b.metrics+"/metrics", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+b.Contender.BearerToken)
+	// The certificate is made at each start, and is its own authority.
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("the controller's metrics: %s %v\n%s", response.Status, err, text)
+	}
+	return text
+}
+
+// freeAddress is one that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}

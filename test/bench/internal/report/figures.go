@@ -1,0 +1,84 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"example.com/sample-controller/test/bench/internal/results"
+	"example.com/sample-controller/test/bench/internal/stats"
+)
+
+// spread summarizes one figure of trials.
+func spread(trials []results.Trial, figure func(results.Trial) float64) stats.Spread {
+	values := make([]float64, len(trials))
+	for i, trial := range trials {
+		values[i] = figure(trial)
+	}
+	return stats.Of(values...)
+}
+
+func perSecond(t results.Trial) float64    { return t.PerSecond }
+func cpuConverged(t results.Trial) float64 { return t.CPUConverged }
+func cpuSettled(t results.Trial) float64   { return t.CPUSettled }
+func peakMiB(t results.Trial) float64      { return t.PeakMiB }
+
+// settled are the trials that were watched the longest after convergence: only
+// they tell what comes later.
+func settled(trials []results.Trial) []results.Trial {
+	longest := 0.0
+	for _, trial := range trials {
+		longest = max(longest, trial.SettledSeconds)
+	}
+	return slices.DeleteFunc(slices.Clone(trials), func(trial results.Trial) bool { return trial.SettledSeconds < longest })
+}
+
+// number writes three significant digits, and no more than are needed.
+func number(value float64) string {
+	if value == 0 {
+		return "0"
+	}
+	digits := max(0, 2-int(math.Floor(math.Log10(math.Abs(value)))))
+	text := strconv.FormatFloat(value, 'f', digits, 64)
+	if strings.Contains(text, ".") {
+		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
+	}
+	return text
+}
+
+// count writes calls per Foo: few are rare, not none.
+func count(value float64) string {
+	if value > 0 && value < 0.005 {
+		return "< 0.01"
+	}
+	return strings.TrimSuffix(strings.TrimRight(strconv.FormatFloat(value, 'f', 2, 64), "0"), ".")
+}
+
+// ranged writes a median with minimum and maximum.
+func ranged(s stats.Spread) string {
+	switch s.N {
+	case 0:
+		return ""
+	case 1:
+		return number(s.Median)
+	}
+	return fmt.Sprintf("%s (%s to %s)", number(s.Median), number(s.Min), number(s.Max))
+}

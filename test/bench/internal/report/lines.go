@@ -1,0 +1,112 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package report
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/plotutil"
+
+	"example.com/sample-controller/test/bench/internal/results"
+)
+
+// addLine draws points, joined.
+func addLine(p *plot.Plot, number int, meaning string, points plotter.XYs) error {
+	line, dots, err := plotter.NewLinePoints(points)
+	if err != nil {
+		return err
+	}
+	line.Color, dots.Color = plotutil.Color(number), plotutil.Color(number)
+	dots.Shape = plotutil.Shape(number)
+	p.Add(line, dots)
+	p.Legend.Add(meaning, line, dots)
+	return nil
+}
+
+// linePlot draws one line for each name that there are points for.
+func linePlot(file string, p *plot.Plot, names []string, points func(name string) plotter.XYs) drawing {
+	d := drawing{file: file, height: chart, plot: p}
+	p.Add(plotter.NewGrid())
+	drawn := 0
+	for i, name := range names {
+		if xys := points(name); len(xys) > 0 && d.err == nil {
+			d.err = addLine(p, i, name, xys)
+			drawn++
+		}
+	}
+	if drawn == 0 {
+		return drawing{file: file}
+	}
+	p.X.Max *= 1.05
+	p.Y.Min = 0
+	p.Y.Max *= 1.25 // room for the legend
+	p.Legend.Top, p.Legend.Left = true, true
+	return d
+}
+
+func sweepPlot(r *results.Results) drawing {
+	p := newPlot("Waiting Foos that converge, by how many at a time", "workers of ours, goroutines of the bare loop", "Foos/s")
+	p.X.Scale = plot.LogScale{}
+	names := contenders(r.Sweep)
+	var ticks plot.ConstantTicks
+	for _, name := range names {
+		for n := range r.Sweep[name] {
+			ticks = append(ticks, plot.Tick{Value: float64(n), Label: strconv.Itoa(n)})
+		}
+	}
+	p.X.Tick.Marker = ticks
+	return linePlot("sweep.svg", p, names, func(name string) (points plotter.XYs) {
+		for _, n := range slices.Sorted(maps.Keys(r.Sweep[name])) {
+			points = append(points, plotter.XY{X: float64(n), Y: spread(r.Sweep[name][n], perSecond).Median})
+		}
+		return points
+	})
+}
+
+func latencyPlot(r *results.Results) drawing {
+	p := newPlot("From Foo acknowledged to Deployment created, p99", "share of the bare loop's limit, %", "ms")
+	return linePlot("latency.svg", p, contenders(r.Latency), func(name string) (points plotter.XYs) {
+		for _, load := range r.Latency[name] {
+			if load.Created.N > 0 {
+				points = append(points, plotter.XY{X: load.Share * 100, Y: load.Created.P99})
+			}
+		}
+		return points
+	})
+}
+
+func memoryPlot(r *results.Results, foreign bool) drawing {
+	file, what := "memory-foos.svg", "settled Foos, each with its Deployment"
+	if foreign {
+		file, what = "memory-foreign.svg", "Deployments that no Foo has to do with"
+	}
+	p := newPlot("Peak memory after a start", what, "MiB")
+	return linePlot(file, p, contenders(r.Memory), func(name string) (points plotter.XYs) {
+		holdings := r.Memory[name].Foos
+		if foreign {
+			holdings = r.Memory[name].Foreign
+		}
+		for _, holding := range holdings {
+			points = append(points, plotter.XY{X: float64(holding.Objects), Y: holding.PeakMiB})
+		}
+		return points
+	})
+}

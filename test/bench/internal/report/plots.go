@@ -1,0 +1,191 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package report
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/plotutil"
+	"gonum.org/v1/plot/vg"
+	_ "gonum.org/v1/plot/vg/vgsvg" // the format svg
+
+	"example.com/sample-controller/test/bench/internal/results"
+	"example.com/sample-controller/test/bench/internal/stats"
+)
+
+const (
+	width     = 18 * vg.Centimeter
+	barHeight = 0.9 * vg.Centimeter
+	chart     = 9 * vg.Centimeter
+	barWidth  = 0.28 * vg.Centimeter
+
+	// fontFamily is what the library writes; not every viewer has it, and some
+	// then take one with serifs.
+	fontFamily   = "font-family:Liberation Sans;"
+	fontFamilies = "font-family:'Liberation Sans',Arial,Helvetica,sans-serif;"
+)
+
+// drawing is a plot that makes one file.
+type drawing struct {
+	file   string
+	height vg.Length
+	plot   *plot.Plot
+	err    error
+}
+
+// writePlots draws what there are figures for; a plot without any is removed.
+func writePlots(r *results.Results, folder string) error {
+	var errs []error
+	for _, d := range []drawing{throughputPlot(r), cpuPlot(r), sweepPlot(r), latencyPlot(r), memoryPlot(r, false), memoryPlot(r, true)} {
+		path := filepath.Join(folder, d.file)
+		if d.plot == nil || d.err != nil {
+			_ = os.Remove(path) // it may not be there
+			errs = append(errs, d.err)
+			continue
+		}
+		var content bytes.Buffer
+		writer, err := d.plot.WriterTo(width, d.height, "svg")
+		if err == nil {
+			_, err = writer.WriteTo(&content)
+		}
+		if err == nil {
+			err = os.WriteFile(path, bytes.ReplaceAll(content.Bytes(), []byte(fontFamily), []byte(fontFamilies)), 0o644)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// newPlot is a plot in a font without serifs, with a grid behind it.
+func newPlot(title, x, y string) *plot.Plot {
+	p := plot.New()
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
+	for _, style := range []*plot.Axis{&p.X, &p.Y} {
+		style.Label.TextStyle.Font.Variant = "Sans"
+		style.Tick.Label.Font.Variant = "Sans"
+	}
+	p.Title.TextStyle.Font.Variant, p.Legend.TextStyle.Font.Variant = "Sans", "Sans"
+	p.Title.Padding = 0.3 * vg.Centimeter
+	return p
+}
+
+// bars is a set of bars with the same meaning, one for each name.
+type bars struct {
+	meaning string
+	of      []stats.Spread
+}
+
+// barPlot draws bars from the left, the first name on top, with lines from
+// minimum to maximum.
+func barPlot(file, title, axis string, names []string, sets ...bars) drawing {
+	var labels []string
+	for _, name := range slices.Backward(names) {
+		labels = append(labels, name+"   ") // a viewer's font may be wider than ours
+	}
+	p := newPlot(title, axis, "")
+	p.X.Min = 0
+	p.NominalY(labels...)
+	d := drawing{file: file, height: barHeight*vg.Length(len(names)) + 3*vg.Centimeter, plot: p}
+	for i, set := range sets {
+		of := slices.Clone(set.of)
+		slices.Reverse(of)
+		offset := barWidth * vg.Length(float64(len(sets)-1)/2-float64(i))
+		if d.err == nil {
+			d.err = addBars(p, of, offset, i, set.meaning)
+		}
+	}
+	p.X.Max *= 1.05
+	if len(sets) > 1 {
+		p.X.Max *= 1.3 // room for the legend
+	}
+	return d
+}
+
+func addBars(p *plot.Plot, of []stats.Spread, offset vg.Length, color int, meaning string) error {
+	values := make(plotter.Values, len(of))
+	for i, s := range of {
+		values[i] = s.Median
+	}
+	chart, err := plotter.NewBarChart(values, barWidth)
+	if err != nil {
+		return err
+	}
+	chart.Horizontal, chart.Offset, chart.Color, chart.LineStyle.Width = true, offset, plotutil.Color(color), 0
+	p.Add(chart)
+	if meaning == "" {
+		p.Add(newWhiskers(of))
+		return nil
+	}
+	p.Legend.Add(meaning+"   ", chart)
+	p.Legend.Top = false
+	return nil
+}
+
+// whiskers are the ranges of bars.
+type whiskers []stats.Spread
+
+func newWhiskers(of []stats.Spread) plot.Plotter {
+	lines, err := plotter.NewXErrorBars(whiskers(of))
+	if err != nil {
+		return plotter.NewGrid() // there is nothing that could be drawn
+	}
+	return lines
+}
+
+// Len is the number of bars.
+func (w whiskers) Len() int { return len(w) }
+
+// XY is where a bar ends.
+func (w whiskers) XY(i int) (x, y float64) { return w[i].Median, float64(i) }
+
+// XError is how far minimum and maximum are from there.
+func (w whiskers) XError(i int) (low, high float64) {
+	return w[i].Median - w[i].Min, w[i].Max - w[i].Median
+}
+
+func throughputPlot(r *results.Results) drawing {
+	const file = "throughput.svg"
+	names := contenders(r.Isolated)
+	if len(names) == 0 {
+		return drawing{file: file}
+	}
+	return barPlot(file, "Waiting Foos that converge, without kube-controller-manager", "Foos/s, median, minimum and maximum", names, figures(r, names, "", perSecond))
+}
+
+func cpuPlot(r *results.Results) drawing {
+	const file = "cpu.svg"
+	names := contenders(r.Rest) // those that were watched after convergence
+	if len(names) == 0 {
+		return drawing{file: file}
+	}
+	return barPlot(file, "CPU of the process", "ms per Foo, median", names,
+		figures(r, names, "to convergence", cpuConverged), figures(r, names, number(settledSeconds(r))+" s later", cpuSettled))
+}
+
+func figures(r *results.Results, names []string, meaning string, figure func(results.Trial) float64) bars {
+	set := bars{meaning: meaning}
+	for _, name := range names {
+		set.of = append(set.of, spread(r.Isolated[name], figure))
+	}
+	return set
+}

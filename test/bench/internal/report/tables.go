@@ -1,0 +1,177 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"example.com/sample-controller/test/bench/internal/results"
+	"example.com/sample-controller/test/bench/internal/stats"
+)
+
+func trialsTable(of map[string][]results.Trial) string {
+	seconds := 0.0
+	for _, trials := range of {
+		for _, trial := range trials {
+			seconds = max(seconds, trial.SettledSeconds)
+		}
+	}
+	head := []string{"", "waiting Foos", "Foos/s", "ms of CPU per Foo", fmt.Sprintf("the same %.0f s later", seconds), "peak MiB", "writes per Foo"}
+	var rows [][]string
+	for _, name := range contenders(of) {
+		trials := of[name]
+		late := settled(trials)
+		cpuLater := ranged(spread(late, cpuSettled))
+		if late[0].SettledSeconds < seconds {
+			cpuLater = "" // not watched for as long as the others
+		}
+		rows = append(rows, []string{
+			name, strconv.Itoa(trials[0].Foos), ranged(spread(trials, perSecond)), ranged(spread(trials, cpuConverged)), cpuLater,
+			ranged(spread(trials, peakMiB)), count(spread(late, func(t results.Trial) float64 { return results.Writes(t.Calls) }).Median),
+		})
+	}
+	return table(head, rows)
+}
+
+// callsTable has the calls per Foo of each contender, by kind.
+func callsTable(of map[string][]results.Trial) string {
+	names := contenders(of)
+	kinds := map[string]bool{}
+	for _, trials := range of {
+		for _, trial := range trials {
+			for kind := range trial.Calls {
+				kinds[kind] = true
+			}
+		}
+	}
+	var rows [][]string
+	row := func(kind string, figure func(results.Trial) float64) {
+		cells := []string{kind}
+		for _, name := range names {
+			cells = append(cells, count(spread(settled(of[name]), figure).Median))
+		}
+		rows = append(rows, cells)
+	}
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		row(kind, func(t results.Trial) float64 { return t.Calls[kind] })
+	}
+	row("writes that were refused", func(t results.Trial) float64 { return t.Refused })
+	return table(append([]string{"calls per Foo"}, names...), rows)
+}
+
+func quietTable(r *results.Results) string {
+	var rows [][]string
+	seconds, foos := 0.0, 0
+	for _, name := range contenders(r.Rest) {
+		rest, restart := r.Rest[name], r.Restart[name]
+		seconds, foos = rest.Seconds, restart.Foos
+		rows = append(rows, []string{
+			name, number(results.Total(rest.Calls)), number(rest.CPUMilliseconds),
+			number(restart.ReadySeconds), number(results.Writes(restart.Calls)),
+		})
+	}
+	return table([]string{
+		"", fmt.Sprintf("calls in %.0f s at rest", seconds), "ms of CPU in that time",
+		fmt.Sprintf("s from a restart beside %d settled Foos to a new Foo's convergence", foos), "writes after the restart",
+	}, rows)
+}
+
+func sweepTable(r *results.Results) string {
+	var rows [][]string
+	names := contenders(r.Sweep)
+	numbers := map[int]bool{}
+	for _, name := range names {
+		for n := range r.Sweep[name] {
+			numbers[n] = true
+		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(numbers)) {
+		cells := []string{strconv.Itoa(n)}
+		for _, name := range names {
+			cells = append(cells, ranged(spread(r.Sweep[name][n], perSecond)))
+		}
+		rows = append(rows, cells)
+	}
+	head := []string{"at a time"}
+	for _, name := range names {
+		head = append(head, name+", Foos/s")
+	}
+	return table(head, rows)
+}
+
+func latencyTable(r *results.Results) string {
+	var rows [][]string
+	for _, name := range contenders(r.Latency) {
+		for _, load := range r.Latency[name] {
+			missing := ""
+			if load.Missing > 0 {
+				missing = fmt.Sprintf("%d of %d", load.Missing, load.Foos)
+			}
+			rows = append(rows, []string{
+				name, fmt.Sprintf("%.0f %%", load.Share*100), number(load.PerSecond), strconv.Itoa(load.Foos),
+				threeTimes(load.Created), threeTimes(load.Status), missing, number(load.LateMilliseconds),
+			})
+		}
+	}
+	return table([]string{"", "load", "Foos/s", "Foos", "ms to created: p50, p99, max", "ms to status: p50, p99, max", "without status", "sent late by, ms"}, rows)
+}
+
+func threeTimes(l stats.Latency) string {
+	if l.N == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s, %s, %s", number(l.P50), number(l.P99), number(l.Max))
+}
+
+func memoryTable(r *results.Results) string {
+	var rows [][]string
+	for _, name := range contenders(r.Memory) {
+		memory := r.Memory[name]
+		for _, kind := range []struct {
+			what     string
+			holdings []results.Holding
+		}{{"settled Foos", memory.Foos}, {"foreign Deployments", memory.Foreign}} {
+			for i, holding := range kind.holdings {
+				each := ""
+				if i > 0 {
+					none := kind.holdings[0]
+					each = number((holding.PeakMiB - none.PeakMiB) * 1024 / float64(holding.Objects-none.Objects))
+				}
+				rows = append(rows, []string{name + ", " + kind.what, strconv.Itoa(holding.Objects), number(holding.PeakMiB), number(holding.ResidentMiB), each})
+			}
+		}
+	}
+	return table([]string{"", "objects", "peak MiB", "MiB at rest", "KiB of the peak per object"}, rows)
+}
+
+func fairnessTable(r *results.Results) string {
+	var rows [][]string
+	for _, name := range contenders(r.Fairness) {
+		fairness := r.Fairness[name]
+		times := ""
+		if fairness.Idle.P99 > 0 {
+			times = number(fairness.Busy.P99 / fairness.Idle.P99)
+		}
+		rows = append(rows, []string{
+			name, strconv.Itoa(fairness.Backlog), strconv.Itoa(fairness.Busy.N), threeTimes(fairness.Idle), threeTimes(fairness.Busy), times,
+		})
+	}
+	return table([]string{"", "waiting Foos of the other namespace", "single Foos", "ms when idle: p50, p99, max", "ms beside them: p50, p99, max", "p99, times"}, rows)
+}

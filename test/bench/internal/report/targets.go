@@ -1,0 +1,138 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"example.com/sample-controller/test/bench/internal/results"
+)
+
+// Target is a figure that was to be reached.
+type Target struct {
+	Figure string
+	// AtLeast tells that more is better. Bound is what was to be reached, Got
+	// what was measured.
+	AtLeast    bool
+	Bound, Got float64
+	// Measured is false where this run has not measured what it takes.
+	Measured bool
+}
+
+// Met tells whether a figure was reached.
+func (t Target) Met() bool {
+	if t.AtLeast {
+		return t.Measured && t.Got >= t.Bound
+	}
+	return t.Measured && t.Got <= t.Bound
+}
+
+const ours = "ours"
+
+// Targets are all figures that were to be reached.
+func Targets(r *results.Results) []Target {
+	throughput := func(name string) float64 { return spread(r.Isolated[name], perSecond).Median }
+	cpu := func(name string) float64 { return spread(settled(r.Isolated[name]), cpuSettled).Median }
+	peak := func(name string) float64 { return spread(r.Memory[name].Peak, peakMiB).Median }
+	whole := settled(r.Whole[ours])
+	rest, rested := r.Rest[ours]
+	restart, restarted := r.Restart[ours]
+	fairness := r.Fairness[ours]
+	return []Target{
+		ratio("throughput / bare loop with the same writes and watches", true, 0.95, throughput(ours), throughput("bare-same-writes")),
+		ratio("throughput / bare loop, no watch, no event", true, 0.80, throughput(ours), throughput("bare")),
+		ratio("throughput / upstream without limiter", true, 1.15, throughput(ours), throughput("upstream-unlimited")),
+		ratio("throughput / controller-runtime", true, 1.65, throughput(ours), throughput("controller-runtime")),
+		ratio("throughput / upstream as shipped", true, 50, throughput(ours), throughput("upstream")),
+		ratio("best throughput / best bare loop of a sweep", true, 0.75, best(r, ours), best(r, "bare")),
+		ratio(fmt.Sprintf("CPU per Foo to %.0f s after convergence / upstream without limiter", settledSeconds(r)), false, 0.40, cpu(ours), cpu("upstream-unlimited")),
+		ratio("the same / controller-runtime", false, 0.60, cpu(ours), cpu("controller-runtime")),
+		ratio(fmt.Sprintf("peak memory, %d Foos beside as many foreign Deployments / upstream without limiter", peakFoos(r)), false, 0.40, peak(ours), peak("upstream-unlimited")),
+		{"writes per new Foo, events left out, whole", false, 3, spread(whole, writesButEvents).Median, len(whole) > 0},
+		{"events per new Foo, whole", false, 2, spread(whole, events).Median, len(whole) > 0},
+		{fmt.Sprintf("calls over %.0f s at rest", rest.Seconds), false, 0, results.Total(rest.Calls), rested},
+		{"writes on restart with all settled", false, 0, results.Writes(restart.Calls), restarted},
+		ratio("p99 from Foo acknowledged to Deployment created, 50 % load / that of the bare create call", false, 2, half(r, ours).Created.P99, half(r, "bare").Created.P99),
+		ratio(fmt.Sprintf("p99 of a single Foo beside %d of another namespace / that when idle", fairness.Backlog), false, 3, fairness.Busy.P99, fairness.Idle.P99),
+	}
+}
+
+// ratio is a target whose figure is one number by another; it is not measured if
+// one of them is not.
+func ratio(figure string, atLeast bool, bound, a, b float64) Target {
+	t := Target{Figure: figure, AtLeast: atLeast, Bound: bound, Measured: a > 0 && b > 0}
+	if t.Measured {
+		t.Got = a / b
+	}
+	return t
+}
+
+func events(t results.Trial) float64 { return results.WritesOf(t.Calls, "events") }
+
+func writesButEvents(t results.Trial) float64 { return results.Writes(t.Calls) - events(t) }
+
+// best is the highest throughput of a sweep.
+func best(r *results.Results, name string) float64 {
+	highest := 0.0
+	for _, trials := range r.Sweep[name] {
+		highest = max(highest, spread(trials, perSecond).Median)
+	}
+	return highest
+}
+
+// half is what was measured at half the load.
+func half(r *results.Results, name string) results.Load {
+	for _, load := range r.Latency[name] {
+		if load.Share == 0.5 {
+			return load
+		}
+	}
+	return results.Load{}
+}
+
+func settledSeconds(r *results.Results) float64 {
+	for _, trial := range settled(r.Isolated[ours]) {
+		return trial.SettledSeconds
+	}
+	return 0
+}
+
+func peakFoos(r *results.Results) int {
+	for _, trial := range r.Memory[ours].Peak {
+		return trial.Foos
+	}
+	return 0
+}
+
+func targetsTable(targets []Target) string {
+	rows := make([][]string, 0, len(targets))
+	for _, target := range targets {
+		sign, got, verdict := "≤", "", "not measured"
+		if target.AtLeast {
+			sign = "≥"
+		}
+		if target.Measured {
+			got, verdict = number(target.Got), "**missed**"
+		}
+		if target.Met() {
+			verdict = "met"
+		}
+		rows = append(rows, []string{target.Figure, fmt.Sprintf("%s %s", sign, number(target.Bound)), got, verdict})
+	}
+	return strings.ReplaceAll(table([]string{"figure", "to reach", "measured", ""}, rows), "≤ 0 |", "0 |")
+}
