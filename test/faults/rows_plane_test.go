@@ -100,14 +100,19 @@ func inWrite(breakIt func(context.Context, *plane) func(*proxy.Exchange)) func(c
 		if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.settled(ctx)); err != nil {
 			return err
 		}
-		fault := breakIt(ctx, p)
+		fault, asked := breakIt(ctx, p), make(chan struct{})
 		r.proxy.Use(once(func(call *proxy.Call) proxy.Fault {
-			if call.Method == http.MethodPut && call.Resource == "deployments" {
-				return fault
+			if call.Method != http.MethodPut || call.Resource != "deployments" {
+				return nil
 			}
-			return nil
+			return func(x *proxy.Exchange) {
+				<-asked // whoever scales the Foo has had an answer
+				fault(x)
+			}
 		}))
-		return errors.Join(tr.scaleFoo(ctx, "a", 3), tr.stableAndQuiet(ctx))
+		err = tr.scaleFoo(ctx, "a", 3)
+		close(asked)
+		return errors.Join(err, tr.stableAndQuiet(ctx))
 	}
 }
 
