@@ -60,7 +60,7 @@ func (o *options) addFlags(flags *flag.FlagSet) {
 	flags.IntVar(&o.rounds, "rounds", 0, "`number` of rounds (default 5, with -quick 2)")
 	flags.Float64Var(&o.limit, "limit", 0, "Foos per `second` that latency's shares are of (default what the bare loop has been measured at)")
 	flags.StringVar(&o.ours, "ours", "", "`path` of a controller to measure as ours (default built from this tree)")
-	flags.StringVar(&o.profiles, "profiles", "", "`folder` for CPU profiles of ours and of the API server, from throughput")
+	flags.StringVar(&o.profiles, "profiles", "", "`folder` for profiles of ours, and of the API server beside it; taken on their own, as part profile")
 	flags.Func("also", "`name=path` of a further program to measure, which takes -kubeconfig; may be given again", func(value string) error {
 		name, path, ok := strings.Cut(value, "=")
 		if !ok || name == "" {
@@ -129,9 +129,9 @@ func (o *options) measure(ctx context.Context, repository string, found *results
 		return err
 	}
 	planner := &plan.Planner{
-		Bench:    &measure.Bench{Devcluster: devcluster, Repository: repository, Profiles: o.profiles},
+		Bench:    &measure.Bench{Devcluster: devcluster, Repository: repository},
 		Programs: programs, Sizes: o.sizes(), Results: found,
-		Further: o.further, Only: split(o.only), Limit: o.limit,
+		Further: o.further, Only: split(o.only), Limit: o.limit, Profiles: o.profiles,
 	}
 	found.Machine, found.Versions = machine.Describe(), machine.Versions(ctx, devcluster, programs.Ours.Path)
 	maps.Copy(found.Versions, programs.Versions)

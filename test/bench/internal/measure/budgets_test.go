@@ -39,8 +39,9 @@ import (
 
 const (
 	budgetFoos = 60
-	// restTime is how long nothing must be asked for, and has some resyncs in it.
-	restTime   = 5 * time.Second
+	// restTime is how long nothing must be asked for. It has some resyncs in it, and
+	// is longer than the controller puts off telling of a rollout.
+	restTime   = 8 * time.Second
 	resync     = "-resync=1s"
 	testLimits = 3 * time.Minute
 )

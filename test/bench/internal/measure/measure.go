@@ -46,8 +46,6 @@ const (
 type Bench struct {
 	// Devcluster is the path of its binary, Repository that of this repository.
 	Devcluster, Repository string
-	// Profiles is the folder for CPU profiles; "" is for none.
-	Profiles string
 }
 
 // session is one cluster in use.

@@ -37,7 +37,7 @@ type Step struct {
 
 // Parts are those that a run can be confined to.
 func Parts() []string {
-	return []string{"throughput", "whole", "sweep", "latency", "memory", "fairness"}
+	return []string{"throughput", "whole", "sweep", "latency", "memory", "fairness", "profile"}
 }
 
 // The bare loop's names: it makes a Deployment and a status, with as many
@@ -59,11 +59,13 @@ type Planner struct {
 	Only []string
 	// Limit is the bare loop's, in Foos per second; 0 is the measured one.
 	Limit float64
+	// Profiles is the folder for profiles of ours; "" is for none.
+	Profiles string
 }
 
 // Steps are all steps of some parts; of all parts if none is named.
 func (p *Planner) Steps(parts []string) []Step {
-	all := slices.Concat(p.throughput(), p.whole(), p.sweep(), p.latency(), p.memory(), p.fairness())
+	all := slices.Concat(p.throughput(), p.whole(), p.sweep(), p.latency(), p.memory(), p.fairness(), p.profile())
 	return slices.DeleteFunc(all, func(step Step) bool {
 		return len(parts) > 0 && !slices.Contains(parts, step.Part)
 	})

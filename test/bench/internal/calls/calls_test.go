@@ -1,0 +1,105 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package calls
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	created = `{"stage":"ResponseComplete","verb":"create","user":{"username":"a"},"objectRef":{"resource":"deployments","namespace":"n","name":"d"},` +
+		`"responseStatus":{"code":201},"requestReceivedTimestamp":"2026-01-02T03:04:05.000100Z","stageTimestamp":"2026-01-02T03:04:05.001200Z"}` + "\n"
+	refused = `{"stage":"ResponseComplete","verb":"update","user":{"username":"b"},"objectRef":{"resource":"foos","subresource":"status"},` +
+		`"responseStatus":{"code":409}}` + "\n"
+	begun = `{"stage":"ResponseStarted","verb":"create","objectRef":{"resource":"deployments"}}` + "\n"
+)
+
+func TestAuditLog(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	appendTo := func(text string) {
+		t.Helper()
+		file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := file.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+		if err := file.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := func(log *AuditLog) []Write {
+		t.Helper()
+		writes, err := log.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return writes
+	}
+	appendTo(refused)
+	log, err := OpenAuditLog(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := next(log); len(got) != 0 {
+		t.Errorf("what was there before it was opened: %v, want nothing", got)
+	}
+
+	half := len(created) / 2
+	appendTo(begun + refused + created[:half])
+	got := next(log)
+	if len(got) != 1 || got[0].Resource != "foos/status" || got[0].OK() || got[0].User != "b" {
+		t.Errorf("got %+v, want the refused update of a status alone: one line only tells of a beginning, the last is half written", got)
+	}
+
+	appendTo(created[half:])
+	got = next(log)
+	if len(got) != 1 || !got[0].OK() || got[0].Done.Sub(got[0].Received) != 1100*time.Microsecond || got[0].Name != "d" {
+		t.Errorf("got %+v, want the creation of n/d, which took 1.1 ms", got)
+	}
+
+	if err := os.Truncate(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := log.Next(); err == nil || !strings.Contains(err.Error(), "rotated") {
+		t.Errorf("of a log that has become shorter: %v, want an error that says so", err)
+	}
+}
+
+func TestParseFlows(t *testing.T) {
+	got, err := parseFlows([]byte(`
+# TYPE apiserver_flowcontrol_dispatched_requests_total counter
+apiserver_flowcontrol_dispatched_requests_total{flow_schema="bench.get.foos",priority_level="workload-low"} 3
+apiserver_flowcontrol_dispatched_requests_total{flow_schema="bench.get.foos",priority_level="another"} 4
+apiserver_flowcontrol_dispatched_requests_total{flow_schema="bench.other",priority_level="workload-low"} 5
+apiserver_flowcontrol_dispatched_requests_total{flow_schema="exempt",priority_level="exempt"} 1000
+# TYPE apiserver_request_total counter
+apiserver_request_total{verb="GET"} 7
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (map[string]float64{"get foos": 7, "other": 5}); !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}

@@ -1,0 +1,70 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package measure
+
+import (
+	"testing"
+	"time"
+
+	"example.com/sample-controller/test/bench/internal/calls"
+	"example.com/sample-controller/test/bench/internal/devcluster"
+)
+
+func TestLives(t *testing.T) {
+	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	write := func(user, verb, resource, name string, code, milliseconds int) calls.Write {
+		return calls.Write{User: user, Verb: verb, Resource: resource, Namespace: "n", Name: name, Code: code, Done: began.Add(time.Duration(milliseconds) * time.Millisecond)}
+	}
+	const measured, other = devcluster.User, "somebody"
+	for name, test := range map[string]struct {
+		writes          []calls.Write
+		created, status time.Duration
+		missing         int
+	}{
+		"a life": {[]calls.Write{
+			write(other, "create", "foos", "a", 201, 10), write(measured, "create", "deployments", "a", 201, 13), write(measured, "update", "foos/status", "a", 200, 17),
+		}, 3 * time.Millisecond, 7 * time.Millisecond, 0},
+		"only the first status counts": {[]calls.Write{
+			write(other, "create", "foos", "a", 201, 10), write(measured, "create", "deployments", "a", 201, 13), write(measured, "update", "foos/status", "a", 200, 17), write(measured, "update", "foos/status", "a", 200, 99),
+		}, 3 * time.Millisecond, 7 * time.Millisecond, 0},
+		"what was refused has not happened": {[]calls.Write{
+			write(other, "create", "foos", "a", 201, 10), write(measured, "create", "deployments", "a", 409, 12), write(measured, "create", "deployments", "a", 201, 14),
+			write(measured, "update", "foos/status", "a", 409, 15), write(measured, "patch", "foos/status", "a", 200, 20),
+		}, 4 * time.Millisecond, 10 * time.Millisecond, 0},
+		"what others do does not count": {[]calls.Write{
+			write(other, "create", "foos", "a", 201, 10), write(other, "create", "deployments", "a", 201, 13), write(measured, "update", "foos/status", "a", 200, 17),
+		}, 0, 0, 1},
+		"what comes before the acknowledgement takes no time": {[]calls.Write{
+			write(measured, "create", "deployments", "a", 201, 9), write(other, "create", "foos", "a", 201, 10), write(measured, "update", "foos/status", "a", 200, 12),
+		}, 0, 2 * time.Millisecond, 0},
+		"another Foo": {[]calls.Write{
+			write(other, "create", "foos", "b", 201, 10), write(measured, "create", "deployments", "b", 201, 13), write(measured, "update", "foos/status", "b", 200, 17),
+		}, 0, 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := lives{"n/a": {}}
+			l.add(test.writes)
+			created, status, missing := l.latencies()
+			if missing != test.missing || l.complete() != (missing == 0) {
+				t.Fatalf("%d missing, complete %v; want %d", missing, l.complete(), test.missing)
+			}
+			if missing == 0 && (created[0] != test.created || status[0] != test.status) {
+				t.Errorf("created after %v, status after %v; want %v, %v", created[0], status[0], test.created, test.status)
+			}
+		})
+	}
+}

@@ -1,0 +1,120 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package measure
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"example.com/sample-controller/test/bench/internal/program"
+)
+
+const (
+	// profileSeconds is how long CPU profiles are, from the program's start.
+	profileSeconds = 4
+	// profileStart bounds the wait for the program to serve profiles.
+	profileStart = 10 * time.Second
+)
+
+// profiler fetches profiles of a program that takes this controller's flags, and
+// of the API server at the same time.
+type profiler struct {
+	session *session
+	folder  string
+	name    string
+	// address is where the program serves its profiles.
+	address string
+	client  *http.Client
+}
+
+// profiler returns a program that serves profiles, and what fetches them.
+func (s *session) profiler(p program.Program, folder string) (program.Program, *profiler, error) {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return p, nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return p, nil, err
+	}
+	address := listener.Addr().String()
+	// The certificate is made at each start, and is its own authority.
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
+	f := &profiler{session: s, folder: folder, name: p.Name, address: address, client: &http.Client{Transport: transport}}
+	return p.With(p.Name, "-metrics-bind-address="+address, "-profiling"), f, listener.Close()
+}
+
+// cpu fetches CPU profiles of the program, which is about to start, and of the
+// API server. The function returned waits for them.
+func (f *profiler) cpu(ctx context.Context) (done func() error) {
+	var group errgroup.Group
+	seconds := strconv.Itoa(profileSeconds)
+	group.Go(func() error {
+		return wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, profileStart, true, func(ctx context.Context) (bool, error) {
+			err := f.fetch(ctx, "profile?seconds="+seconds, f.name+"-cpu.pprof")
+			if _, refused := errors.AsType[*net.OpError](err); refused {
+				return false, nil // it does not serve yet
+			}
+			return true, err
+		})
+	})
+	group.Go(func() error {
+		content, err := f.session.Kube.CoreV1().RESTClient().Get().AbsPath("/debug/pprof/profile").Param("seconds", seconds).DoRaw(ctx)
+		if err != nil {
+			return fmt.Errorf("profiling the API server: %w", err)
+		}
+		return os.WriteFile(filepath.Join(f.folder, "apiserver-beside-"+f.name+"-cpu.pprof"), content, 0o644)
+	})
+	return group.Wait
+}
+
+// heap fetches what the program holds.
+func (f *profiler) heap(ctx context.Context) error {
+	return f.fetch(ctx, "heap", f.name+"-heap.pprof")
+}
+
+func (f *profiler) fetch(ctx context.Context, what, file string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+f.address+"/debug/pprof/"+what, http.NoBody)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Authorization", "Bearer "+f.session.Contender.BearerToken)
+	response, err := f.client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("profiling %s: %s: %s", f.name, response.Status, content)
+	}
+	return os.WriteFile(filepath.Join(f.folder, file), content, 0o644)
+}

@@ -1,0 +1,56 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"example.com/sample-controller/test/bench/internal/program"
+	"example.com/sample-controller/test/bench/internal/world"
+)
+
+// Profile fetches profiles of a program that takes this controller's flags while
+// it makes waiting Foos converge, and of the API server. Being profiled costs
+// something, so that nothing else is measured meanwhile.
+func (b *Bench) Profile(ctx context.Context, p program.Program, folder string, foos, foreign int) error {
+	err := b.in(ctx, false, func(s *session) error {
+		if err := world.ForeignDeployments(ctx, s.Cluster, 0, foreign); err != nil {
+			return err
+		}
+		waiting, err := world.Foos(ctx, s.Cluster, 0, foos)
+		if err != nil {
+			return err
+		}
+		p, profiler, err := s.profiler(p, folder)
+		if err != nil {
+			return err
+		}
+		done := profiler.cpu(ctx)
+		running, _, err := s.converge(ctx, p, waiting)
+		if err != nil {
+			return errors.Join(err, done())
+		}
+		defer running.Stop()
+		return errors.Join(done(), profiler.heap(ctx))
+	})
+	if err != nil {
+		return fmt.Errorf("profiling %s: %w", p.Name, err)
+	}
+	return nil
+}

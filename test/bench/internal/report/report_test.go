@@ -1,0 +1,125 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package report
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"example.com/sample-controller/test/bench/internal/results"
+	"example.com/sample-controller/test/bench/internal/stats"
+)
+
+// measured is a run in which each figure is what it was to be, exactly.
+func measured() *results.Results {
+	r := results.New()
+	for name, perSecond := range map[string]float64{
+		"ours": 300, "bare-same-writes": 300 / 0.95, "bare": 300 / 0.80, "upstream-unlimited": 300 / 1.15, "controller-runtime": 300 / 1.65, "upstream": 6,
+	} {
+		r.Isolated[name] = []results.Trial{{Foos: 10, PerSecond: perSecond, CPUSettled: 1000, SettledSeconds: 1}}
+	}
+	for name, cpu := range map[string]float64{"ours": 0.6, "upstream-unlimited": 1.5, "controller-runtime": 1} {
+		r.Isolated[name] = append(r.Isolated[name], results.Trial{PerSecond: r.Isolated[name][0].PerSecond, CPUSettled: cpu, SettledSeconds: 45})
+	}
+	r.Sweep["ours"] = map[int][]results.Trial{2: {{PerSecond: 300}}, 8: {{PerSecond: 375}}}
+	r.Sweep["bare"] = map[int][]results.Trial{2: {{PerSecond: 390}}, 16: {{PerSecond: 500}}}
+	holdings := []results.Holding{{PeakMiB: 30}, {Objects: 1000, PeakMiB: 40}}
+	r.Memory["ours"] = results.Memory{Foos: holdings, Foreign: holdings, Peak: []results.Trial{{Foos: 10, PeakMiB: 40}}}
+	r.Memory["upstream-unlimited"] = results.Memory{Peak: []results.Trial{{Foos: 10, PeakMiB: 100}}}
+	r.Whole["ours"] = []results.Trial{{Calls: map[string]float64{"create deployments": 1, "update foos/status": 2, "create events": 2, "get foos": 9}}}
+	r.Rest["ours"] = results.Rest{Seconds: 60}
+	r.Restart["ours"] = results.Restart{Calls: map[string]float64{"list foos": 1}}
+	r.Latency["ours"] = []results.Load{{Share: 0.1}, {Share: 0.5, Created: stats.Latency{P99: 8, N: 1}}}
+	r.Latency["bare"] = []results.Load{{Share: 0.5, Created: stats.Latency{P99: 4, N: 1}}}
+	r.Fairness["ours"] = results.Fairness{Idle: stats.Latency{P99: 5}, Busy: stats.Latency{P99: 15}}
+	return r
+}
+
+func TestTargetsThatAreJustMet(t *testing.T) {
+	for _, target := range Targets(measured()) {
+		if !target.Met() {
+			t.Errorf("%s: %v where %v was to be reached: not met", target.Figure, target.Got, target.Bound)
+		}
+	}
+}
+
+func TestTargetsOfNothing(t *testing.T) {
+	for _, target := range Targets(results.New()) {
+		if target.Measured || target.Met() {
+			t.Errorf("%s: met, or missed, without a measurement", target.Figure)
+		}
+	}
+}
+
+func TestTargetsThatAreMissed(t *testing.T) {
+	r := measured()
+	r.Isolated["ours"] = []results.Trial{{PerSecond: 5, CPUSettled: 3, SettledSeconds: 45}}
+	r.Sweep["ours"] = map[int][]results.Trial{2: {{PerSecond: 374}}}
+	r.Memory["ours"] = results.Memory{Peak: []results.Trial{{PeakMiB: 41}}}
+	r.Whole["ours"] = []results.Trial{{Calls: map[string]float64{"create deployments": 1, "update foos/status": 2.01, "create events": 1, "patch events": 1.01}}}
+	r.Rest["ours"] = results.Rest{Seconds: 60, Calls: map[string]float64{"get foos": 1}}
+	r.Restart["ours"] = results.Restart{Calls: map[string]float64{"patch foos": 1}}
+	r.Latency["ours"][1].Created.P99 = 8.1
+	r.Fairness["ours"] = results.Fairness{Idle: stats.Latency{P99: 5}, Busy: stats.Latency{P99: 15.1}}
+	for _, target := range Targets(r) {
+		if !target.Measured || target.Met() {
+			t.Errorf("%s: %v where %v was to be reached: not missed", target.Figure, target.Got, target.Bound)
+		}
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for value, want := range map[float64]string{
+		0: "0", 3: "3", 0.4: "0.4", 1234.5: "1234", 12.345: "12.3", 0.0123456: "0.0123", 593: "593", 100: "100", 2.50: "2.5", 99.96: "100",
+	} {
+		if got := number(value); got != want {
+			t.Errorf("number(%v) = %q, want %q", value, got, want)
+		}
+	}
+}
+
+// TestWrite writes a report of little and of all there can be.
+func TestWrite(t *testing.T) {
+	for name, r := range map[string]*results.Results{"nothing": results.New(), "everything": measured()} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			if err := Write(r, folder); err != nil {
+				t.Fatal(err)
+			}
+			page, err := os.ReadFile(filepath.Join(folder, "benchmarks.md"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(string(page)) {
+				_, rest, isPlot := strings.Cut(line, "](benchmarks/")
+				if !isPlot {
+					continue
+				}
+				file, _, _ := strings.Cut(rest, ")")
+				if _, err := os.Stat(filepath.Join(folder, "benchmarks", file)); err != nil {
+					t.Errorf("the page refers to %s: %v", file, err)
+				}
+			}
+			read, err := results.Read(filepath.Join(folder, "benchmarks", "results.json"))
+			if err != nil || len(read.Isolated) != len(r.Isolated) {
+				t.Errorf("reading the results beside it: %v, %v", read, err)
+			}
+		})
+	}
+}
