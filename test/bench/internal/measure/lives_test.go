@@ -20,8 +20,10 @@ import (
 	"testing"
 	"time"
 
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/bench/internal/calls"
 	"example.com/sample-controller/test/bench/internal/devcluster"
+	"example.com/sample-controller/test/bench/internal/objects"
 )
 
 func TestLives(t *testing.T) {
@@ -64,6 +66,29 @@ func TestLives(t *testing.T) {
 			}
 			if missing == 0 && (created[0] != test.created || status[0] != test.status) {
 				t.Errorf("created after %v, status after %v; want %v, %v", created[0], status[0], test.created, test.status)
+			}
+		})
+	}
+}
+
+func TestUntilTold(t *testing.T) {
+	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	event := func(name string, code, second int) calls.Write {
+		return calls.Write{Verb: "create", Resource: "events", Namespace: "n", Name: name, Code: code, Done: began.Add(time.Duration(second) * time.Second)}
+	}
+	foos := []*samplev1alpha1.Foo{objects.Foo("n", "a"), objects.Foo("n", "b")}
+	for name, test := range map[string]struct {
+		writes []calls.Write
+		want   time.Time
+	}{
+		"the later of two":         {[]calls.Write{event("a.1", 201, 5), event("b.1", 201, 3)}, began.Add(5 * time.Second)},
+		"only a Foo's first event": {[]calls.Write{event("a.1", 201, 1), event("b.1", 201, 3), event("a.2", 201, 9)}, began.Add(3 * time.Second)},
+		"a Foo without any":        {[]calls.Write{event("a.1", 201, 1), event("ab.1", 201, 2)}, time.Time{}},
+		"a refused one":            {[]calls.Write{event("a.1", 201, 1), event("b.1", 500, 2)}, time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := untilTold(test.writes, foos); !got.Equal(test.want) {
+				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})
 	}

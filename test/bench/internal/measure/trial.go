@@ -19,6 +19,7 @@ package measure
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -101,10 +102,12 @@ func (s *session) trial(ctx context.Context, p program.Program, options TrialOpt
 		return outcome, err
 	}
 	last := times[len(times)-1]
+	told := untilTold(counts.Writes, foos)
 	outcome.Trial = results.Trial{
 		Foos: options.Foos, Foreign: options.Foreign,
 		Seconds: last.Seconds(), FirstSeconds: times[0].Seconds(), PerSecond: float64(options.Foos) / last.Seconds(),
-		CPUConverged: perFooMilliseconds(converged.CPU, options.Foos), CPUSettled: perFooMilliseconds(settled.CPU, options.Foos),
+		PerSecondEvents: perSecondOrNever(options.Foos, max(last, told.Sub(running.Started)), told),
+		CPUConverged:    perFooMilliseconds(converged.CPU, options.Foos), CPUSettled: perFooMilliseconds(settled.CPU, options.Foos),
 		SettledSeconds: settle.Seconds(), PeakMiB: float64(settled.Peak) / mebibyte,
 		Calls: perFoo(counts.ByKind, options.Foos), Refused: float64(counts.Refused) / float64(options.Foos),
 	}
@@ -175,4 +178,35 @@ func (s *session) restart(ctx context.Context, p program.Program, counter *calls
 		}
 	}
 	return &results.Restart{Foos: options.Foos, ReadySeconds: times[0].Seconds(), Seconds: options.Restart.Seconds(), Calls: counts.ByKind}, nil
+}
+
+// untilTold is when the last of the Foos got its first Event, whose name begins
+// with the Foo's; 0 if one of them has none.
+func untilTold(writes []calls.Write, foos []*samplev1alpha1.Foo) (last time.Time) {
+	first := map[string]time.Time{}
+	for _, write := range writes {
+		foo, _, _ := strings.Cut(write.Name, ".")
+		key := write.Namespace + "/" + foo
+		if _, told := first[key]; !told && write.Resource == "events" && write.Verb == "create" && write.OK() {
+			first[key] = write.Done
+		}
+	}
+	for _, foo := range foos {
+		at, told := first[foo.Namespace+"/"+foo.Name]
+		if !told {
+			return time.Time{}
+		}
+		if at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
+// perSecondOrNever is a rate, or 0 for what has not happened.
+func perSecondOrNever(foos int, took time.Duration, happened time.Time) float64 {
+	if happened.IsZero() {
+		return 0
+	}
+	return float64(foos) / took.Seconds()
 }

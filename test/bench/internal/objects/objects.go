@@ -102,7 +102,7 @@ func Settle(ctx context.Context, kube kubernetes.Interface, foos clientset.Inter
 func Event(foo *samplev1alpha1.Foo) *corev1.Event {
 	now := metav1.Now()
 	return &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: foo.Namespace, GenerateName: foo.Name + "."},
+		ObjectMeta: metav1.ObjectMeta{Namespace: foo.Namespace, Name: fmt.Sprintf("%s.%x", foo.Name, now.UnixNano())},
 		InvolvedObject: corev1.ObjectReference{
 			APIVersion: samplev1alpha1.GroupVersion.String(), Kind: "Foo",
 			Namespace: foo.Namespace, Name: foo.Name, UID: foo.UID, ResourceVersion: foo.ResourceVersion,

@@ -29,7 +29,7 @@ import (
 // latency is for the bare client first: what there is to compare with.
 func (p *Planner) latency() (steps []Step) {
 	bare := p.Programs.Bare.With(Bare)
-	for _, contender := range p.chosen(append([]program.Program{bare}, p.controllers()...)...) {
+	for _, contender := range p.chosen(append([]program.Program{bare}, p.beside()...)...) {
 		who := &contender
 		if contender.Name == Bare {
 			who = nil
@@ -59,7 +59,7 @@ func (p *Planner) latency() (steps []Step) {
 }
 
 func (p *Planner) memory() (steps []Step) {
-	controllers := p.controllers()
+	controllers := p.beside(p.Programs.Unlimited)
 	if len(controllers) == 0 {
 		return nil
 	}
@@ -128,7 +128,7 @@ func (p *Planner) lastHoldings(controllers []program.Program, foreign bool) stri
 }
 
 func (p *Planner) fairness() (steps []Step) {
-	for _, contender := range p.controllers() {
+	for _, contender := range p.beside() {
 		steps = append(steps, Step{
 			Part:  "fairness",
 			Title: fmt.Sprintf("single Foos beside %d that wait in another namespace: %s", p.Sizes.Backlog, contender.Name),

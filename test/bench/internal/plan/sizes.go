@@ -36,6 +36,9 @@ type Sizes struct {
 	WholeFoos, WholeRounds int
 	// Sweep are the numbers of goroutines that are tried.
 	Sweep []int
+	// Few leaves out, of what comes after throughput, all contenders that no
+	// target asks for.
+	Few bool
 	// Loads are the shares of the limit at which Foos arrive, each for LoadFor.
 	Loads   []float64
 	LoadFor time.Duration
@@ -53,14 +56,14 @@ type Sizes struct {
 // Full is what docs/benchmarks.md tells of.
 func Full() Sizes {
 	return Sizes{
-		Foos: 2000, UpstreamFoos: 100,
-		Rounds: 5, SettledRounds: 3, Settle: 45 * time.Second,
+		Foos: 2000, UpstreamFoos: 80,
+		Rounds: 5, SettledRounds: 2, Settle: 45 * time.Second,
 		Rest: time.Minute, Restart: 10 * time.Second,
 		WholeFoos: 500, WholeRounds: 3,
-		Sweep: []int{1, 2, 4, 8, 16, 32, 64},
-		Loads: []float64{0.1, 0.5, 0.8}, LoadFor: 15 * time.Second,
+		Sweep: []int{2, 4, 8, 16, 32, 64},
+		Loads: []float64{0.1, 0.5, 0.8}, LoadFor: 12 * time.Second,
 		Holdings: []int{0, 1000, 10000, 50000}, Peak: 10000,
-		Backlog: 5000, Singles: 10, Idle: 20 * time.Second,
+		Backlog: 5000, Singles: 10, Idle: 15 * time.Second,
 	}
 }
 
@@ -71,9 +74,9 @@ func Quick() Sizes {
 		Rounds: 2, SettledRounds: 1, Settle: 5 * time.Second,
 		Rest: 5 * time.Second, Restart: 3 * time.Second,
 		WholeFoos: 50, WholeRounds: 1,
-		Sweep: []int{2, 16},
+		Sweep: []int{16}, Few: true,
 		Loads: []float64{0.5}, LoadFor: 5 * time.Second,
 		Holdings: []int{0, 1000}, Peak: 500,
-		Backlog: 500, Singles: 10, Idle: 5 * time.Second,
+		Backlog: 500, Singles: 10, Idle: 4 * time.Second,
 	}
 }

@@ -83,6 +83,15 @@ func (p *Planner) controllers() []program.Program {
 	return p.chosen(append([]program.Program{p.Programs.Ours, p.Programs.Unlimited, p.Programs.ControllerRuntime}, p.Further...)...)
 }
 
+// beside are the controllers that are measured where it is not throughput: ours,
+// and all others, or those that are needed.
+func (p *Planner) beside(needed ...program.Program) []program.Program {
+	if p.Sizes.Few {
+		return p.chosen(slices.Concat([]program.Program{p.Programs.Ours}, needed, p.Further)...)
+	}
+	return p.controllers()
+}
+
 // throughput is each program in turn, and that again and again.
 func (p *Planner) throughput() (steps []Step) {
 	controllers := p.controllers()
@@ -114,7 +123,7 @@ func (p *Planner) throughput() (steps []Step) {
 
 func (p *Planner) whole() (steps []Step) {
 	for round := range p.Sizes.WholeRounds {
-		for _, contender := range p.controllers() {
+		for _, contender := range p.beside() {
 			steps = append(steps, Step{
 				Part: "whole",
 				Title: fmt.Sprintf("%d waiting Foos until their Pods are available, round %d of %d: %s",

@@ -36,7 +36,9 @@ func spread(trials []results.Trial, figure func(results.Trial) float64) stats.Sp
 	return stats.Of(values...)
 }
 
-func perSecond(t results.Trial) float64    { return t.PerSecond }
+func perSecond(t results.Trial) float64       { return t.PerSecond }
+func perSecondEvents(t results.Trial) float64 { return t.PerSecondEvents }
+
 func cpuConverged(t results.Trial) float64 { return t.CPUConverged }
 func cpuSettled(t results.Trial) float64   { return t.CPUSettled }
 func peakMiB(t results.Trial) float64      { return t.PeakMiB }
@@ -49,6 +51,11 @@ func settled(trials []results.Trial) []results.Trial {
 		longest = max(longest, trial.SettledSeconds)
 	}
 	return slices.DeleteFunc(slices.Clone(trials), func(trial results.Trial) bool { return trial.SettledSeconds < longest })
+}
+
+// told are the trials in which each Foo had its event as long as it was watched.
+func told(trials []results.Trial) []results.Trial {
+	return slices.DeleteFunc(slices.Clone(trials), func(trial results.Trial) bool { return trial.PerSecondEvents == 0 })
 }
 
 // number writes three significant digits, and no more than are needed.

@@ -33,7 +33,7 @@ func trialsTable(of map[string][]results.Trial) string {
 			seconds = max(seconds, trial.SettledSeconds)
 		}
 	}
-	head := []string{"", "waiting Foos", "Foos/s", "ms of CPU per Foo", fmt.Sprintf("the same %.0f s later", seconds), "peak MiB", "writes per Foo"}
+	head := []string{"", "waiting Foos", "Foos/s", "with an event each", "ms of CPU per Foo", fmt.Sprintf("the same %.0f s later", seconds), "peak MiB", "writes per Foo"}
 	var rows [][]string
 	for _, name := range contenders(of) {
 		trials := of[name]
@@ -43,7 +43,7 @@ func trialsTable(of map[string][]results.Trial) string {
 			cpuLater = "" // not watched for as long as the others
 		}
 		rows = append(rows, []string{
-			name, strconv.Itoa(trials[0].Foos), ranged(spread(trials, perSecond)), ranged(spread(trials, cpuConverged)), cpuLater,
+			name, strconv.Itoa(trials[0].Foos), ranged(spread(trials, perSecond)), ranged(spread(told(trials), perSecondEvents)), ranged(spread(trials, cpuConverged)), cpuLater,
 			ranged(spread(trials, peakMiB)), count(spread(late, func(t results.Trial) float64 { return results.Writes(t.Calls) }).Median),
 		})
 	}

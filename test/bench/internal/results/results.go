@@ -72,6 +72,9 @@ type Trial struct {
 	Seconds, FirstSeconds float64
 	// PerSecond is Foos by Seconds.
 	PerSecond float64
+	// PerSecondEvents is the same until each Foo has an event, too; 0 if not all
+	// had one as long as it was watched.
+	PerSecondEvents float64
 	// CPUConverged and CPUSettled are milliseconds of CPU per Foo, from the
 	// program's start to the last convergence, and to SettledSeconds later.
 	CPUConverged, CPUSettled, SettledSeconds float64
