@@ -25,6 +25,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -56,43 +58,90 @@ type auditEvent struct {
 }
 
 // AuditLog reads a log that grows. The server writes to it before its answer is
-// complete, so that a call that has returned is in it.
+// complete, so that a call that has returned is in it. When the file has become
+// large, the server renames it and begins a new one.
 type AuditLog struct {
-	path   string
+	path string
+	// done is how many of the renamed files have been read, and offset how far the
+	// next has been.
+	done   int
 	offset int64
 }
 
-// OpenAuditLog reads the file at path, from its present end.
+// OpenAuditLog reads the log at path, from its present end.
 func OpenAuditLog(path string) (*AuditLog, error) {
+	renamed, err := renamedLogs(path)
+	if err != nil {
+		return nil, err
+	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	return &AuditLog{path: path, offset: info.Size()}, nil
+	return &AuditLog{path: path, done: len(renamed), offset: info.Size()}, nil
+}
+
+// renamedLogs are the files that a log was in before, the oldest first: of x.log,
+// those like x-2026-01-02T03-04-05.678.log.
+func renamedLogs(path string) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Dir(path)) // in the order of names, which are times
+	if err != nil {
+		return nil, err
+	}
+	extension := filepath.Ext(path)
+	prefix := strings.TrimSuffix(filepath.Base(path), extension) + "-"
+	var renamed []string
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), prefix) && filepath.Ext(entry.Name()) == extension {
+			renamed = append(renamed, filepath.Join(filepath.Dir(path), entry.Name()))
+		}
+	}
+	return renamed, nil
 }
 
 // Next returns what was written since the last call.
 func (l *AuditLog) Next() ([]Write, error) {
-	file, err := os.Open(l.path)
+	for {
+		renamed, err := renamedLogs(l.path)
+		if err != nil {
+			return nil, err
+		}
+		var content []byte
+		offset := l.offset
+		for _, path := range append(renamed[l.done:], l.path) {
+			more, err := readFrom(path, offset)
+			if err != nil {
+				return nil, err
+			}
+			offset += int64(len(more))
+			content = append(content, more...)
+			if path != l.path {
+				offset = 0
+			}
+		}
+		if now, err := renamedLogs(l.path); err != nil {
+			return nil, err
+		} else if len(now) != len(renamed) {
+			continue // it was renamed meanwhile: what was read is not whole
+		}
+		l.done, l.offset = len(renamed), offset
+		return parse(content)
+	}
+}
+
+// readFrom returns the whole lines of a file from an offset: the last line may be
+// half written.
+func readFrom(path string, offset int64) ([]byte, error) {
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	if info, err := file.Stat(); err != nil {
-		return nil, err
-	} else if info.Size() < l.offset {
-		return nil, fmt.Errorf("the audit log %s was rotated: too much was written between two readings of it", l.path)
-	}
-	if _, err := file.Seek(l.offset, io.SeekStart); err != nil {
+	if _, err := file.Seek(offset, io.SeekStart); err != nil {
 		return nil, err
 	}
 	content, err := io.ReadAll(file)
-	if err != nil {
-		return nil, err
-	}
-	content = content[:bytes.LastIndexByte(content, '\n')+1] // the last line may be half written
-	l.offset += int64(len(content))
-	return parse(content)
+	return content[:bytes.LastIndexByte(content, '\n')+1], err
 }
 
 func parse(content []byte) ([]Write, error) {
