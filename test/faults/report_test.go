@@ -108,8 +108,22 @@ type page struct {
 	Upstream, Kubernetes string
 	Total                int
 	Seed                 uint64
+	Ours, Theirs         tally
 	Rows                 []pageRow
 	Failures             []pageFailure
+}
+
+// tally is a subject's result in numbers of rows.
+type tally struct{ Asked, Failed int }
+
+func (t *tally) add(r *result) {
+	if r == nil || r.tried == 0 {
+		return
+	}
+	t.Asked++
+	if r.failed > 0 {
+		t.Failed++
+	}
 }
 
 type pageRow struct{ Name, Title, Ours, Upstream string }
@@ -127,6 +141,8 @@ func (r *report) write(path, kubernetes string) error {
 		if mine := one.results[run.ours.name]; mine != nil {
 			shown.Total += mine.tried
 		}
+		shown.Ours.add(one.results[run.ours.name])
+		shown.Theirs.add(theirs)
 		shown.Rows = append(shown.Rows, pageRow{sc.row, sc.title, one.results[run.ours.name].cell(), theirs.cell()})
 		if theirs != nil && theirs.failed > 0 {
 			shown.Failures = append(shown.Failures, pageFailure{sc.row, sc.title, sc.why, theirs.reason})
