@@ -56,7 +56,7 @@ func (o *options) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.docs, "docs", "_output/bench", "`folder` for benchmarks.md, and benchmarks/ with its plots and a copy of the results")
 	flags.StringVar(&o.parts, "part", "", "comma-separated `parts` to measure, of "+strings.Join(plan.Parts(), ", ")+"; what is there of the others stays (default all)")
 	flags.StringVar(&o.only, "only", "", "comma-separated `names` of programs to measure: ours, upstream, upstream-unlimited, controller-runtime, bare, bare-same-writes (default all)")
-	flags.IntVar(&o.foos, "foos", 0, "`number` of Foos that wait (default 2000, with -quick 300)")
+	flags.IntVar(&o.foos, "foos", 0, "`number` of Foos that wait (default 2000, with -quick 200)")
 	flags.IntVar(&o.rounds, "rounds", 0, "`number` of rounds (default 5, with -quick 2)")
 	flags.Float64Var(&o.limit, "limit", 0, "Foos per `second` that latency's shares are of (default what the bare loop has been measured at)")
 	flags.StringVar(&o.ours, "ours", "", "`path` of a controller to measure as ours (default built from this tree)")
@@ -138,6 +138,9 @@ func (o *options) measure(ctx context.Context, repository string, found *results
 	found.Quick = o.quick
 	found.Forget(parts)
 	steps := planner.Steps(parts)
+	if len(steps) == 0 {
+		return errors.New("nothing is to be measured: -part and -only leave nothing, and part profile needs -profiles")
+	}
 	began, before := time.Now(), found.Minutes
 	found.Began = began.UTC().Truncate(time.Second)
 	for i, step := range steps {

@@ -70,9 +70,9 @@ func Full() Sizes {
 // Quick is to see that all of it works.
 func Quick() Sizes {
 	return Sizes{
-		Foos: 300, UpstreamFoos: 20,
-		Rounds: 2, SettledRounds: 1, Settle: 5 * time.Second,
-		Rest: 5 * time.Second, Restart: 3 * time.Second,
+		Foos: 200, UpstreamFoos: 15,
+		Rounds: 2, SettledRounds: 1, Settle: 4 * time.Second,
+		Rest: 4 * time.Second, Restart: 2 * time.Second,
 		WholeFoos: 50, WholeRounds: 1,
 		Sweep: []int{16}, Few: true,
 		Loads: []float64{0.5}, LoadFor: 5 * time.Second,

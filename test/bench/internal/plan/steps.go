@@ -140,9 +140,6 @@ func (p *Planner) sweep() (steps []Step) {
 	for _, goroutines := range p.Sizes.Sweep {
 		n := strconv.Itoa(goroutines)
 		for _, contender := range p.chosen(p.Programs.Bare.With(Bare, "-goroutines="+n), p.Programs.Ours.With(p.Programs.Ours.Name, "-workers="+n)) {
-			if p.Results.Sweep[contender.Name] == nil {
-				p.Results.Sweep[contender.Name] = map[int][]results.Trial{}
-			}
 			into := map[string][]results.Trial{}
 			trial := p.trial(contender, measure.TrialOptions{Foos: p.Sizes.Foos}, into)
 			steps = append(steps, Step{
@@ -150,6 +147,9 @@ func (p *Planner) sweep() (steps []Step) {
 				Title: fmt.Sprintf("%d waiting Foos, %d at a time: %s", p.Sizes.Foos, goroutines, contender.Name),
 				Run: func(ctx context.Context) (string, error) {
 					found, err := trial(ctx)
+					if p.Results.Sweep[contender.Name] == nil {
+						p.Results.Sweep[contender.Name] = map[int][]results.Trial{}
+					}
 					p.Results.Sweep[contender.Name][goroutines] = into[contender.Name]
 					return found, err
 				},
