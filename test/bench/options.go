@@ -124,7 +124,12 @@ func (o *options) measure(ctx context.Context, repository string, found *results
 	if _, err := os.Stat(devcluster); err != nil {
 		return fmt.Errorf("%w: run make bench in the root of the repository", err)
 	}
-	programs, err := program.Build(ctx, repository, filepath.Join(repository, "_output/bench/bin"), o.ours, say)
+	copies, err := os.MkdirTemp("", "foo-bench-programs-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(copies)
+	programs, err := program.Build(ctx, repository, filepath.Join(repository, "_output/bench/bin"), copies, o.ours, say)
 	if err != nil {
 		return err
 	}

@@ -55,10 +55,11 @@ const (
 	runtimeModule  = "sigs.k8s.io/controller-runtime"
 )
 
-// Build builds everything into a folder. repository is the root of this one; ours,
-// if not empty, is the path of a controller that is built already. say is told
-// what is being built.
-func Build(ctx context.Context, repository, folder, ours string, say func(format string, args ...any)) (*Set, error) {
+// Build builds everything in folder, where little is left to do the next time, and
+// copies it to copies: a run goes on with what it began with, whatever is built
+// meanwhile. repository is the root of this one; ours, if not empty, is the path
+// of a controller that is built already. say is told what is being built.
+func Build(ctx context.Context, repository, folder, copies, ours string, say func(format string, args ...any)) (*Set, error) {
 	bench, thirdParty := filepath.Join(repository, "test/bench"), filepath.Join(repository, "test/thirdparty")
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, err
@@ -74,10 +75,10 @@ func Build(ctx context.Context, repository, folder, ours string, say func(format
 	}
 	say("building ours, upstream's with and without its limiter, the one on controller-runtime, and the bare loop")
 	if ours == "" {
-		ours = path("ours")
-		if err := BuildOurs(ctx, repository, ours); err != nil {
+		if err := BuildOurs(ctx, repository, path("ours")); err != nil {
 			return nil, err
 		}
+		ours = filepath.Join(copies, "ours")
 	}
 	err := errors.Join(
 		goBuild(ctx, thirdParty, path("upstream"), upstreamModule),
@@ -87,11 +88,15 @@ func Build(ctx context.Context, repository, folder, ours string, say func(format
 	if err != nil {
 		return nil, err
 	}
+	if err := os.CopyFS(copies, os.DirFS(folder)); err != nil {
+		return nil, err
+	}
+	copied := func(name string) string { return filepath.Join(copies, name) }
 	set.Ours = Program{Name: "ours", Path: ours}
-	set.Upstream = Program{Name: "upstream", Path: path("upstream")}
-	set.Unlimited = Program{Name: "upstream-unlimited", Path: path("unlimited")}
-	set.ControllerRuntime = Program{Name: "controller-runtime", Path: path("controllerruntime")}
-	set.Bare = Program{Name: "bare", Path: path("bare")}
+	set.Upstream = Program{Name: "upstream", Path: copied("upstream")}
+	set.Unlimited = Program{Name: "upstream-unlimited", Path: copied("unlimited")}
+	set.ControllerRuntime = Program{Name: "controller-runtime", Path: copied("controllerruntime")}
+	set.Bare = Program{Name: "bare", Path: copied("bare")}
 	return set, nil
 }
 
