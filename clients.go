@@ -72,10 +72,13 @@ func withProtobuf(config *rest.Config) *rest.Config {
 	return config
 }
 
-// forInformers has watches survive it if etcd is restored from a backup.
+// forInformers has watches survive it if etcd is restored from a backup. Lists
+// travel uncompressed, as kube-controller-manager's: packing and unpacking takes
+// both sides longer than the network of a cluster does.
 func forInformers(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(rewatch.Guard)
+	config.DisableCompression = true
 	return config
 }
 

@@ -17,10 +17,13 @@ limitations under the License.
 package main
 
 import (
+	"maps"
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -59,13 +62,30 @@ func newDeployment(foo *samplev1alpha1.Foo) *appsv1.Deployment {
 }
 
 // repairedDeployment returns a copy of a Foo's Deployment in which the fields
-// that the Foo owns are as it wants them, and whether that differs from what
-// is there. Everything else is as found, the resourceVersion included: sent as
-// an update, the copy is refused if anybody has written in between.
+// that the Foo owns are as it wants them, or the Deployment itself if they are,
+// and whether they were not. Everything else is as found, the resourceVersion
+// included: sent as an update, the copy is refused if anybody has written in
+// between.
 func repairedDeployment(found *appsv1.Deployment, foo *samplev1alpha1.Foo) (*appsv1.Deployment, bool) {
-	repaired := found.DeepCopy()
-	setOwnedFields(repaired, foo)
-	return repaired, !equality.Semantic.DeepEqual(found.Spec, repaired.Spec)
+	// Most are as they should be, and a whole copy of each takes a while: what is
+	// written to is copied first, the rest only where there is something to send.
+	repaired := *found
+	template := &repaired.Spec.Template
+	template.Labels = maps.Clone(template.Labels)
+	template.Spec.Containers = slices.Clone(template.Spec.Containers)
+	setOwnedFields(&repaired, foo)
+	if ownedFieldsEqual(&found.Spec, &repaired.Spec) {
+		return found, false
+	}
+	return repaired.DeepCopy(), true
+}
+
+// ownedFieldsEqual compares the fields that setOwnedFields writes.
+func ownedFieldsEqual(a, b *appsv1.DeploymentSpec) bool {
+	return ptr.Equal(a.Replicas, b.Replicas) && maps.Equal(a.Template.Labels, b.Template.Labels) &&
+		slices.EqualFunc(a.Template.Spec.Containers, b.Template.Spec.Containers, func(a, b corev1.Container) bool {
+			return a.Name == b.Name && a.Image == b.Image
+		})
 }
 
 // adoptedDeployment returns a copy of a Deployment that has the Foo as its
