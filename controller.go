@@ -68,7 +68,9 @@ type Controller struct {
 	fooIndexer        cache.TypedIndexer[*samplev1alpha1.Foo]
 	deploymentIndexer cache.TypedIndexer[*appsv1.Deployment]
 
-	queue     workqueue.TypedRateLimitingInterface[cache.ObjectName]
+	queue workqueue.TypedRateLimitingInterface[cache.ObjectName]
+	// turns is the queue's storage, which decides who is next.
+	turns     *fairqueue.Queue
 	retries   *retries
 	writes    *readyourwrites.Tracker
 	overruled *overruled
@@ -98,7 +100,8 @@ func NewController(
 		return nil, fmt.Errorf("adding indexes to the informers: %w", err)
 	}
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry)
-	queue := newQueue(limiter, clock)
+	turns := fairqueue.New()
+	queue := newQueue(turns, limiter, clock)
 	return &Controller{
 		kubeClient:         kubeClient,
 		fooClient:          fooClient,
@@ -109,6 +112,7 @@ func NewController(
 		fooIndexer:         foos.GetTypedIndexer(),
 		deploymentIndexer:  deployments.GetTypedIndexer(),
 		queue:              queue,
+		turns:              turns,
 		retries:            newRetries(queue, limiter, clock),
 		writes:             readyourwrites.New(clock, callTimeout),
 		overruled:          newOverruled(),
@@ -122,9 +126,13 @@ func NewController(
 }
 
 // newQueue makes client-go's work queue, in which namespaces take turns.
-func newQueue(limiter workqueue.TypedRateLimiter[cache.ObjectName], clock clock.WithTicker) workqueue.TypedRateLimitingInterface[cache.ObjectName] {
+func newQueue(
+	turns *fairqueue.Queue,
+	limiter workqueue.TypedRateLimiter[cache.ObjectName],
+	clock clock.WithTicker,
+) workqueue.TypedRateLimitingInterface[cache.ObjectName] {
 	ready := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[cache.ObjectName]{
-		Name: controllerName, Clock: clock, Queue: fairqueue.New(),
+		Name: controllerName, Clock: clock, Queue: turns,
 	})
 	delayed := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[cache.ObjectName]{
 		Name: controllerName, Clock: clock, Queue: ready,

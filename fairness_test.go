@@ -38,3 +38,41 @@ func TestAFooOfAnotherNamespaceDoesNotWaitForAThousand(t *testing.T) {
 		}
 	})
 }
+
+// next returns the name of the Foo that a worker gets next; "" if there is none.
+func (f *fixture) next() string {
+	if f.queue.Len() == 0 {
+		return ""
+	}
+	key, _ := f.queue.Get()
+	f.queue.Done(key)
+	return key.Name
+}
+
+func TestANewFooDoesNotWaitForThoseOfTheFirstList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a"), foo("b"), deployment("a"), deployment("b", named("api")))
+		f.createFoo(t, foo("new", withDeploymentName("db")))
+		synctest.Wait()
+		if first := f.next(); first != "new" {
+			t.Errorf("%s is served before", first)
+		}
+	})
+}
+
+func TestWhatHappensDoesNotWaitForAResync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a"), foo("b", withDeploymentName("api")))
+		f.drainQueue()
+		resynced := f.cachedFoo(t, "a")
+		f.enqueueUpdatedFoo(resynced, resynced)
+		must(t, f.kubeClient.Tracker().Create(deploymentsResource, deployment("b", named("api")), namespace))
+		synctest.Wait()
+		if first := f.next(); first != "b" {
+			t.Errorf("%s is served before", first)
+		}
+		if second := f.next(); second != "a" {
+			t.Errorf("then it is the turn of %s", second)
+		}
+	})
+}

@@ -54,16 +54,16 @@ func addIndexes(deployments appsinformers.DeploymentIndexInformer, foos fooinfor
 func (c *Controller) watch(ctx context.Context) ([]cache.DoneChecker, error) {
 	logger := klog.FromContext(ctx)
 	options := cache.HandlerOptions{Logger: &logger}
-	fooHandlers, err := c.fooInformer.AddTypedEventHandler(fooinformers.FooHandlerFuncs{
-		AddFunc:    c.enqueueFoo,
+	fooHandlers, err := c.fooInformer.AddTypedEventHandler(fooinformers.FooDetailedHandlerFuncs{
+		AddFunc:    c.enqueueAddedFoo,
 		UpdateFunc: c.enqueueUpdatedFoo,
 		DeleteFunc: c.forgetFoo,
 	}, options)
 	if err != nil {
 		return nil, err
 	}
-	deploymentHandlers, err := c.deploymentInformer.AddTypedEventHandler(appsinformers.DeploymentHandlerFuncs{
-		AddFunc:    func(deployment *appsv1.Deployment) { c.enqueueConcerned(deployment) },
+	deploymentHandlers, err := c.deploymentInformer.AddTypedEventHandler(appsinformers.DeploymentDetailedHandlerFuncs{
+		AddFunc:    c.enqueueConcernedByAdd,
 		UpdateFunc: c.enqueueConcernedByUpdate,
 		DeleteFunc: c.enqueueConcernedByDelete,
 	}, options)
@@ -73,7 +73,18 @@ func (c *Controller) watch(ctx context.Context) ([]cache.DoneChecker, error) {
 	return []cache.DoneChecker{fooHandlers.HasSyncedChecker(), deploymentHandlers.HasSyncedChecker()}, nil
 }
 
-func (c *Controller) enqueueFoo(foo *samplev1alpha1.Foo) {
+// enqueueLater queues a Foo that is looked at without anything having happened:
+// at the start, or by the periodic resync. It waits for those with news.
+func (c *Controller) enqueueLater(key cache.ObjectName) {
+	c.turns.Later(key)
+	c.queue.Add(key)
+}
+
+func (c *Controller) enqueueAddedFoo(foo *samplev1alpha1.Foo, isInInitialList bool) {
+	if isInInitialList {
+		c.enqueueLater(cache.MetaObjectToName(foo))
+		return
+	}
 	c.queue.Add(cache.MetaObjectToName(foo))
 }
 
@@ -87,7 +98,11 @@ func (c *Controller) enqueueUpdatedFoo(before, after *samplev1alpha1.Foo) {
 	if asksTheSame(before, after) && c.retries.ahead(cache.MetaObjectToName(after)) {
 		return
 	}
-	c.enqueueFoo(after)
+	if before.ResourceVersion == after.ResourceVersion {
+		c.enqueueLater(cache.MetaObjectToName(after))
+		return
+	}
+	c.queue.Add(cache.MetaObjectToName(after))
 }
 
 // forgetFoo drops what is remembered of a Foo that is gone. A key that is
@@ -105,6 +120,14 @@ func (c *Controller) forgetFoo(deleted fooinformers.DeletedFoo) {
 func asksTheSame(before, after *samplev1alpha1.Foo) bool {
 	return before.UID == after.UID && before.Generation == after.Generation &&
 		isTerminating(before) == isTerminating(after)
+}
+
+// enqueueConcernedByAdd takes no Deployment of the first list: all Foos are in
+// the first list of theirs.
+func (c *Controller) enqueueConcernedByAdd(deployment *appsv1.Deployment, isInInitialList bool) {
+	if !isInInitialList {
+		c.enqueueConcerned(deployment)
+	}
 }
 
 func (c *Controller) enqueueConcernedByUpdate(before, after *appsv1.Deployment) {

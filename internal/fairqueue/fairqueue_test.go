@@ -77,13 +77,91 @@ func TestANamespaceThatComesLateIsServedNext(t *testing.T) {
 	}
 }
 
-func TestNothingIsKeptOfANamespaceWithoutKeys(t *testing.T) {
+func key(text string) cache.ObjectName {
+	namespace, name, _ := strings.Cut(text, "/")
+	return cache.ObjectName{Namespace: namespace, Name: name}
+}
+
+// drained returns what a worker gets, in order.
+func drained(q *Queue) []string {
+	var got []string
+	for q.Len() > 0 {
+		got = append(got, q.Pop().String())
+	}
+	return got
+}
+
+func TestWhatCanWaitIsServedLast(t *testing.T) {
+	q := New()
+	for _, waits := range []string{"a/old-1", "a/old-2", "b/old"} {
+		q.Later(key(waits))
+		q.Push(key(waits))
+	}
+	for _, hurries := range []string{"a/new-1", "a/new-2", "c/new"} {
+		q.Push(key(hurries))
+	}
+	want := []string{"a/new-1", "c/new", "a/new-2", "a/old-1", "b/old", "a/old-2"}
+	if got := drained(q); !slices.Equal(got, want) {
+		t.Errorf("got %v, not %v", got, want)
+	}
+}
+
+func TestWhatCanWaitDoesNotWaitForEver(t *testing.T) {
+	q := New()
+	for _, waits := range []string{"a/1", "a/2"} {
+		q.Later(key(waits))
+		q.Push(key(waits))
+	}
+	for i := range 3 * inARow {
+		q.Push(key(fmt.Sprint("b/", i)))
+	}
+	got := drained(q)
+	if first, second := slices.Index(got, "a/1"), slices.Index(got, "a/2"); first != inARow || second != 2*inARow+1 {
+		t.Errorf("they are served after %d and %d others", first, second)
+	}
+}
+
+func TestAKeyToWhichSomethingHappensNeedNotWait(t *testing.T) {
+	q := New()
+	for _, waits := range []string{"a/1", "a/2", "a/3"} {
+		q.Later(key(waits))
+		q.Push(key(waits))
+	}
+	q.Touch(key("a/2"))
+	q.Later(key("a/3")) // as a second resync does
+	q.Touch(key("a/3"))
+	if q.Len() != 3 {
+		t.Errorf("%d keys are waiting, not 3", q.Len())
+	}
+	if got, want := drained(q), []string{"a/2", "a/1", "a/3"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, not %v", got, want)
+	}
+}
+
+func TestAKeyThatHurriesDoesNotWaitBecauseOfAResync(t *testing.T) {
+	q := New()
+	q.Push(key("a/1"))
+	q.Later(key("a/1"))
+	q.Touch(key("a/1"))
+	q.Pop()
+	q.Push(key("a/1"))
+	if q.waiting.Len() > 0 {
+		t.Error("what was said of the key before counts for its next turn, too")
+	}
+}
+
+func TestNothingIsKeptOfKeysThatAreGone(t *testing.T) {
 	q := New()
 	for i := range 100 {
-		q.Push(cache.ObjectName{Namespace: fmt.Sprint(i), Name: "a"})
+		waits := cache.ObjectName{Namespace: fmt.Sprint(i), Name: "a"}
+		q.Later(waits)
+		q.Push(waits)
+		q.Touch(waits)
+		q.Pop()
+		q.Push(waits)
 		q.Pop()
 	}
-	if len(q.rows) != 0 || q.turns.Len() != 0 || q.Len() != 0 {
-		t.Errorf("%d rows and %d turns are left", len(q.rows), q.turns.Len())
+	if len(q.soon.byNamespace)+len(q.later.byNamespace)+q.soon.turns.Len()+q.later.turns.Len()+q.announced.Len()+q.Len() != 0 {
+		t.Errorf("left are %+v", q)
 	}
 }
