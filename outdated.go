@@ -17,8 +17,6 @@ limitations under the License.
 package main
 
 import (
-	"sync"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 
@@ -32,38 +30,22 @@ import (
 // Without that a Foo which only the cache has would be given a Deployment each
 // time the garbage collector has taken the last one, as fast as both can.
 type outdated struct {
-	mu sync.Mutex
-	// versions are the resourceVersions of the states that are out of date.
-	versions map[cache.ObjectName]string
-}
-
-func newOutdated() *outdated {
-	return &outdated{versions: map[cache.ObjectName]string{}}
+	// memory has the resourceVersions of the states that are out of date.
+	memory[string]
 }
 
 // learn takes note of how a write ended that was made from a Foo's cached state.
 func (o *outdated) learn(foo *samplev1alpha1.Foo, err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	switch {
 	case err == nil:
-		delete(o.versions, cache.MetaObjectToName(foo))
+		o.forget(cache.MetaObjectToName(foo))
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		o.versions[cache.MetaObjectToName(foo)] = foo.ResourceVersion
+		o.remember(cache.MetaObjectToName(foo), foo.ResourceVersion)
 	}
 }
 
 // has tells whether a cached Foo is known to be out of date.
 func (o *outdated) has(foo *samplev1alpha1.Foo) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	version, known := o.versions[cache.MetaObjectToName(foo)]
+	version, known := o.recall(cache.MetaObjectToName(foo))
 	return known && version == foo.ResourceVersion
-}
-
-// forget drops what is known of a Foo that is gone from the cache as well.
-func (o *outdated) forget(key cache.ObjectName) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.versions, key)
 }

@@ -51,10 +51,10 @@ func (f *fixture) collectDeployments(t *testing.T) {
 }
 
 // kept is of how many Foos something is remembered.
-func (o *outdated) kept() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return len(o.versions)
+func (m *memory[V]) kept() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.byFoo)
 }
 
 func TestFooThatOnlyTheCacheHasGetsNoDeploymentAgain(t *testing.T) {
@@ -120,7 +120,7 @@ func TestFooThatIsConfirmedIsWorkedOn(t *testing.T) {
 }
 
 func TestNothingIsKeptOfAFooThatIsGoneOrNewer(t *testing.T) {
-	known, old, newer := newOutdated(), foo("a"), foo("a")
+	known, old, newer := &outdated{}, foo("a"), foo("a")
 	old.ResourceVersion, newer.ResourceVersion = "1", "2"
 	known.learn(old, apierrors.NewConflict(foosResource.GroupResource(), "a", nil))
 	if !known.has(old) || known.has(newer) {

@@ -17,8 +17,6 @@ limitations under the License.
 package main
 
 import (
-	"sync"
-
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -34,18 +32,13 @@ import (
 // A ruling stands until somebody changes what the Foo or the Deployment asks
 // for, and until the controller starts anew.
 type overruled struct {
-	mu      sync.Mutex
-	rulings map[cache.ObjectName]ruling
+	memory[ruling]
 }
 
 // ruling is the state of both objects in which an update is of no use.
 type ruling struct {
 	foo, deployment                     types.UID
 	fooGeneration, deploymentGeneration int64
-}
-
-func newOverruled() *overruled {
-	return &overruled{rulings: map[cache.ObjectName]ruling{}}
 }
 
 func rulingOn(foo *samplev1alpha1.Foo, deployment *appsv1.Deployment) ruling {
@@ -59,27 +52,16 @@ func rulingOn(foo *samplev1alpha1.Foo, deployment *appsv1.Deployment) ruling {
 // Foo, and tells whether that is not what the Foo asks for.
 func (o *overruled) learn(foo *samplev1alpha1.Foo, stored *appsv1.Deployment) bool {
 	_, differs := repairedDeployment(stored, foo)
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	if differs {
-		o.rulings[cache.MetaObjectToName(foo)] = rulingOn(foo, stored)
+		o.remember(cache.MetaObjectToName(foo), rulingOn(foo, stored))
 	} else {
-		delete(o.rulings, cache.MetaObjectToName(foo))
+		o.forget(cache.MetaObjectToName(foo))
 	}
 	return differs
 }
 
 // stands tells whether to update a Foo's Deployment is of no use.
 func (o *overruled) stands(foo *samplev1alpha1.Foo, deployment *appsv1.Deployment) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	known, ok := o.rulings[cache.MetaObjectToName(foo)]
+	known, ok := o.recall(cache.MetaObjectToName(foo))
 	return ok && known == rulingOn(foo, deployment)
-}
-
-// forget drops what is known of a Foo that is gone.
-func (o *overruled) forget(key cache.ObjectName) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.rulings, key)
 }

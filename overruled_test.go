@@ -75,7 +75,7 @@ func TestAWebhookThatChangesTheImageIsNotFought(t *testing.T) {
 
 		f.deleteFoo(t, "a")
 		advance(time.Second)
-		if len(f.overruled.rulings) != 0 {
+		if f.overruled.kept() != 0 {
 			t.Error("a Foo that is gone is remembered")
 		}
 	})
@@ -100,7 +100,7 @@ func TestAWebhookThatUndoesARepairIsAskedOnce(t *testing.T) {
 }
 
 func TestARulingIsOnTheseTwoObjects(t *testing.T) {
-	o := newOverruled()
+	o := &overruled{}
 	mirrored := deployment("a", withImage("mirror.example.com/nginx:latest"))
 	if !o.learn(foo("a"), mirrored) || !o.stands(foo("a"), mirrored) {
 		t.Error("what the API server made of a Deployment is not remembered")
@@ -114,7 +114,7 @@ func TestARulingIsOnTheseTwoObjects(t *testing.T) {
 	}
 	o.learn(foo("a"), mirrored)
 	o.forget(keyOf(foo("a")))
-	if len(o.rulings) != 0 {
+	if o.kept() != 0 {
 		t.Error("a Foo that is gone is remembered")
 	}
 }

@@ -17,7 +17,6 @@ limitations under the License.
 package main
 
 import (
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -36,43 +35,28 @@ const progressInterval = 5 * time.Second
 // What somebody may be waiting for is written at once.
 type progress struct {
 	clock clock.PassiveClock
-
-	mu sync.Mutex
-	// since is when the oldest progress of a Foo was seen that is not written yet.
-	since map[cache.ObjectName]time.Time
-}
-
-func newProgress(clock clock.PassiveClock) *progress {
-	return &progress{clock: clock, since: map[cache.ObjectName]time.Time{}}
+	// memory has when the oldest progress of a Foo was seen that is not written yet.
+	memory[time.Time]
 }
 
 // wait returns how long a Foo's new status has to wait; 0 if it is to be written now.
 func (p *progress) wait(foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	key := cache.MetaObjectToName(foo)
 	if !isProgressAlone(foo.Status, status) {
-		delete(p.since, key)
+		p.forget(key)
 		return 0
 	}
-	since, known := p.since[key]
+	since, known := p.recall(key)
 	if !known {
 		since = p.clock.Now()
-		p.since[key] = since
+		p.remember(key, since)
 	}
 	left := progressInterval - p.clock.Since(since)
 	if left <= 0 {
-		delete(p.since, key)
+		p.forget(key)
 		return 0
 	}
 	return left
-}
-
-// forget drops what is known of a Foo that is gone.
-func (p *progress) forget(key cache.ObjectName) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.since, key)
 }
 
 // isProgressAlone tells whether two statuses say the same of the same spec but

@@ -94,13 +94,6 @@ func TestWhatIsWaitedForIsWrittenAtOnce(t *testing.T) {
 	})
 }
 
-// kept is of how many Foos something is remembered.
-func (p *progress) kept() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.since)
-}
-
 func TestProgressThatWasTakenBackIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
@@ -164,7 +157,7 @@ func TestEachProgressWaitsTheWholeTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := clocktesting.NewFakeClock(time.Now())
-			p, old := newProgress(clock), foo("a", withStatus(rolling(0)))
+			p, old := &progress{clock: clock}, foo("a", withStatus(rolling(0)))
 			p.wait(old, rolling(1))
 			ends(p, clock, old)
 			if left := p.wait(old, rolling(1)); left != progressInterval {
