@@ -19,21 +19,23 @@ package main
 import (
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-func TestTrimForCacheKeepsAllOfAFoosDeploymentButManagedFields(t *testing.T) {
+func TestTheCacheKeepsAllOfAFoosDeploymentButManagedFields(t *testing.T) {
 	object := deployment("a", withSidecar)
 	object.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
-	trimmed, err := trimForCache(object)
+	trimmed, err := new(trimmer).trim(object)
 	must(t, err)
 	expectEqual(t, "the Deployment in the cache", deployment("a", withSidecar), trimmed)
 }
 
-func TestTrimForCacheKeepsWhatDecisionsReadOfOthersDeployments(t *testing.T) {
+func TestTheCacheKeepsWhatDecisionsReadOfOthersDeployments(t *testing.T) {
 	for name, options := range map[string][]deploymentOption{
 		"nobody's":                 {withoutOwner, terminating},
 		"another kind's":           {withOwner("example.com/v1", "Foo", "uid-other")},
@@ -42,7 +44,7 @@ func TestTrimForCacheKeepsWhatDecisionsReadOfOthersDeployments(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := deployment("a", options...)
-			trimmed, err := trimForCache(deployment("a", options...))
+			trimmed, err := new(trimmer).trim(deployment("a", options...))
 			must(t, err)
 			kept := trimmed.(metav1.Object)
 			adoptBy := kept.GetAnnotations()[samplev1alpha1.AnnotationAdoptBy]
@@ -62,9 +64,27 @@ func TestTrimForCacheKeepsWhatDecisionsReadOfOthersDeployments(t *testing.T) {
 	}
 }
 
-func TestTrimForCacheLeavesTombstonesAlone(t *testing.T) {
+func TestAFoosDeploymentsShareWhatIsAlikeAndNothingElse(t *testing.T) {
+	trimmer := new(trimmer)
+	kept := func(options ...deploymentOption) *appsv1.Deployment {
+		trimmed, err := trimmer.trim(deployment("a", options...))
+		must(t, err)
+		expectEqual(t, "the Deployment in the cache", deployment("a", options...), trimmed)
+		return trimmed.(*appsv1.Deployment)
+	}
+	first, second, other := kept(), kept(), kept(withSidecar)
+	containers := func(d *appsv1.Deployment) *corev1.Container { return &d.Spec.Template.Spec.Containers[0] }
+	if containers(first) != containers(second) {
+		t.Error("two Deployments that are alike have memory of their own for their containers")
+	}
+	if containers(second) == containers(other) {
+		t.Error("two Deployments that differ in their containers share them")
+	}
+}
+
+func TestTheTrimmerLeavesTombstonesAlone(t *testing.T) {
 	tombstone := cache.DeletedFinalStateUnknown{Key: "team-a/web"}
-	trimmed, err := trimForCache(tombstone)
+	trimmed, err := new(trimmer).trim(tombstone)
 	must(t, err)
 	expectEqual(t, "the tombstone", tombstone, trimmed)
 }

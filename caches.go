@@ -40,11 +40,12 @@ func newCaches(clients *clients, opts *options) (*caches, error) {
 	if err != nil {
 		return nil, err
 	}
+	trimmer := new(trimmer)
 	return &caches{
 		kube: kubeinformers.NewSharedInformerFactoryWithOptions(clients.kube, opts.resync,
-			kubeinformers.WithInformerName(name), kubeinformers.WithNamespace(opts.namespace), kubeinformers.WithTransform(trimForCache)),
+			kubeinformers.WithInformerName(name), kubeinformers.WithNamespace(opts.namespace), kubeinformers.WithTransform(trimmer.trim)),
 		foos: fooinformers.NewSharedInformerFactoryWithOptions(clients.foos, opts.resync,
-			fooinformers.WithInformerName(name), fooinformers.WithNamespace(opts.namespace), fooinformers.WithTransform(trimForCache)),
+			fooinformers.WithInformerName(name), fooinformers.WithNamespace(opts.namespace), fooinformers.WithTransform(trimmer.trim)),
 	}, nil
 }
 

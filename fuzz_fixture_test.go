@@ -41,7 +41,7 @@ import (
 )
 
 // fuzzFixture is a Controller whose caches are filled by hand, through
-// trimForCache: thousands of them a second, where running informers make tens.
+// a trimmer: thousands of them a second, where running informers make tens.
 type fuzzFixture struct {
 	*Controller
 	ctx  context.Context
@@ -84,13 +84,14 @@ func (f *fuzzFixture) cacheSees(t *testing.T, foos []*samplev1alpha1.Foo, deploy
 	t.Helper()
 	version := strconv.FormatInt(1000+f.api.version.Load(), 10) // as fakeAPI counts
 	var trimmedFoos, trimmedDeployments []any
+	trimmer := new(trimmer)
 	for _, foo := range foos {
-		trimmed, err := trimForCache(foo.DeepCopy())
+		trimmed, err := trimmer.trim(foo.DeepCopy())
 		must(t, err)
 		trimmedFoos = append(trimmedFoos, trimmed)
 	}
 	for _, deployment := range deployments {
-		trimmedDeployments = append(trimmedDeployments, trimmedCopy(t, deployment))
+		trimmedDeployments = append(trimmedDeployments, trimmedCopy(t, trimmer, deployment))
 	}
 	must(t, f.fooIndexer.Replace(trimmedFoos, version))
 	must(t, f.deploymentIndexer.Replace(trimmedDeployments, version))

@@ -30,8 +30,9 @@ func FuzzTrimForCache(f *testing.F) {
 	f.Fuzz(func(t *testing.T, script, noise []byte, words string) {
 		whole := newFuzzWorld(t, script, noise, words)
 		trimmed := &fuzzWorld{foo: whole.foo, words: whole.words}
+		trimmer := new(trimmer)
 		for _, deployment := range whole.deployments {
-			kept := trimmedCopy(t, deployment)
+			kept := trimmedCopy(t, trimmer, deployment)
 			checkIndexed(t, deployment, kept)
 			trimmed.deployments = append(trimmed.deployments, kept)
 		}
@@ -47,9 +48,9 @@ func FuzzTrimForCache(f *testing.F) {
 	})
 }
 
-func trimmedCopy(t *testing.T, deployment *appsv1.Deployment) *appsv1.Deployment {
+func trimmedCopy(t *testing.T, trimmer *trimmer, deployment *appsv1.Deployment) *appsv1.Deployment {
 	t.Helper()
-	trimmed, err := trimForCache(deployment.DeepCopy())
+	trimmed, err := trimmer.trim(deployment.DeepCopy())
 	must(t, err)
 	return trimmed.(*appsv1.Deployment)
 }

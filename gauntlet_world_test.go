@@ -126,9 +126,10 @@ func (w *world) startController(prepare func(*session)) {
 
 // runController is what run does, on a session's clients, until it ends.
 func (s *session) runController() error {
+	trimmer := new(trimmer)
 	caches := &caches{
-		kube: kubeinformers.NewSharedInformerFactoryWithOptions(kubeClient{session: s}, gauntletResync, kubeinformers.WithTransform(trimForCache)),
-		foos: fooinformers.NewSharedInformerFactoryWithOptions(fooClient{session: s}, gauntletResync, fooinformers.WithTransform(trimForCache)),
+		kube: kubeinformers.NewSharedInformerFactoryWithOptions(kubeClient{session: s}, gauntletResync, kubeinformers.WithTransform(trimmer.trim)),
+		foos: fooinformers.NewSharedInformerFactoryWithOptions(fooClient{session: s}, gauntletResync, fooinformers.WithTransform(trimmer.trim)),
 	}
 	deployments, foos := caches.kube.Apps().V1().Deployments(), caches.foos.Samplecontroller().V1alpha1().Foos()
 	controller, err := NewController(kubeClient{session: s}, fooClient{session: s}, deployments, foos,
