@@ -18,6 +18,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -35,12 +36,10 @@ func (w *fuzzWorld) controlled(t *testing.T) []*appsv1.Deployment {
 	t.Helper()
 	var controlled []*appsv1.Deployment
 	for _, deployment := range w.deployments {
-		uids, err := indexByControllerUID(deployment)
+		values, err := indexByControllerUID(deployment)
 		must(t, err)
-		for _, uid := range uids {
-			if uid == string(w.foo.UID) {
-				controlled = append(controlled, deployment)
-			}
+		if slices.Contains(values, bucket(string(w.foo.UID))) && isControlledBy(deployment, w.foo) {
+			controlled = append(controlled, deployment)
 		}
 	}
 	return controlled

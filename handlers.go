@@ -19,6 +19,8 @@ package main
 import (
 	"context"
 	"errors"
+	"hash/fnv"
+	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -31,12 +33,15 @@ import (
 )
 
 const (
-	// byDeploymentName indexes Foos by the Deployment that they ask for, as
-	// "namespace/name".
+	// byDeploymentName indexes Foos by the Deployment that they ask for, as the
+	// bucket of "namespace/name".
 	byDeploymentName = "deploymentName"
-	// byControllerUID indexes Deployments by the UID of the Foo that controls
-	// them. It finds the one that a Foo had under an earlier name.
+	// byControllerUID indexes Deployments by the bucket of the UID of the Foo that
+	// controls them. It finds the one that a Foo had under an earlier name.
 	byControllerUID = "controllerUID"
+	// indexBuckets is how many values an index has. Each is a set of its own; one
+	// for each object would be a tenth of the caches' memory.
+	indexBuckets = 4096
 )
 
 // addIndexes makes the caches findable by more than names. It has to be done
@@ -168,26 +173,36 @@ func (c *Controller) enqueueConcerned(states ...*appsv1.Deployment) {
 
 // waitingFor returns the keys of the Foos that ask for a Deployment of this name.
 func (c *Controller) waitingFor(deployment cache.ObjectName) []cache.ObjectName {
-	foos, err := c.fooIndexer.ByTypedIndex(byDeploymentName, deployment.String())
+	foos, err := c.fooIndexer.ByTypedIndex(byDeploymentName, bucket(deployment.String()))
 	if err != nil {
 		// The index is there from the start; nothing at run time can remove it.
 		panic(err)
 	}
-	keys := make([]cache.ObjectName, 0, len(foos))
+	var keys []cache.ObjectName
 	for _, foo := range foos {
-		keys = append(keys, cache.MetaObjectToName(foo))
+		if foo.Spec.DeploymentName == deployment.Name && foo.Namespace == deployment.Namespace {
+			keys = append(keys, cache.MetaObjectToName(foo))
+		}
 	}
 	return keys
 }
 
 func indexByControllerUID(deployment *appsv1.Deployment) ([]string, error) {
 	if ref := controllingFoo(deployment); ref != nil {
-		return []string{string(ref.UID)}, nil
+		return []string{bucket(string(ref.UID))}, nil
 	}
 	return nil, nil
 }
 
 func indexByDeploymentName(foo *samplev1alpha1.Foo) ([]string, error) {
 	name := cache.ObjectName{Namespace: foo.Namespace, Name: foo.Spec.DeploymentName}
-	return []string{name.String()}, nil
+	return []string{bucket(name.String())}, nil
+}
+
+// bucket is the value of an index under which an object with this value is kept.
+// Objects of other values are, too: whoever looks there has to compare.
+func bucket(value string) string {
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(value)) // never fails
+	return strconv.FormatUint(uint64(hash.Sum32()%indexBuckets), 10)
 }

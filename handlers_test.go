@@ -17,10 +17,13 @@ limitations under the License.
 package main
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -78,5 +81,34 @@ func TestWritesOfAFooThatIsGoneHoldNothingUp(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// An index keeps many objects under one value, of which it gives all.
+func TestOthersOfTheSameBucketAreLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one := foo("a")
+		uid := sharing(string(one.UID), func(i int) string { return fmt.Sprintf("uid-%d", i) })
+		name := sharing(namespace+"/web", func(i int) string { return fmt.Sprintf("%s/web-%d", namespace, i) })
+		other := foo("b", withFooUID(types.UID(uid)), withDeploymentName(strings.TrimPrefix(name, namespace+"/")))
+		f := newFixture(t, one, other, deployment("a"),
+			deployment("b", named(other.Spec.DeploymentName), withOwner(samplev1alpha1.SchemeGroupVersion.String(), "Foo", other.UID)))
+		_, controlled, err := f.deploymentsOf(one)
+		must(t, err)
+		if len(controlled) != 1 || controlled[0].Name != "web" {
+			t.Errorf("of two Deployments these are taken for the Foo's own: %v", namesOf(controlled))
+		}
+		if waiting := f.waitingFor(cache.ObjectName{Namespace: namespace, Name: "web"}); len(waiting) != 1 {
+			t.Errorf("%v wait for the Deployment that one of them asks for", waiting)
+		}
+	})
+}
+
+// sharing returns the first of some values that shares the bucket of another.
+func sharing(value string, candidate func(int) string) string {
+	for i := 0; ; i++ {
+		if other := candidate(i); bucket(other) == bucket(value) {
+			return other
+		}
 	}
 }

@@ -85,7 +85,12 @@ func (c *Controller) deploymentsOf(foo *samplev1alpha1.Foo) (named *appsv1.Deplo
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, nil, err
 	}
-	controlled, err = c.deploymentIndexer.ByTypedIndex(byControllerUID, string(foo.UID))
+	candidates, err := c.deploymentIndexer.ByTypedIndex(byControllerUID, bucket(string(foo.UID)))
+	for _, candidate := range candidates {
+		if isControlledBy(candidate, foo) {
+			controlled = append(controlled, candidate)
+		}
+	}
 	return named, controlled, err
 }
 
