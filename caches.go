@@ -42,9 +42,9 @@ func newCaches(clients *clients, opts *options) (*caches, error) {
 	}
 	trimmer := new(trimmer)
 	return &caches{
-		kube: kubeinformers.NewSharedInformerFactoryWithOptions(clients.kube, opts.resync,
+		kube: kubeinformers.NewSharedInformerFactoryWithOptions(clients.kubeInformers, opts.resync,
 			kubeinformers.WithInformerName(name), kubeinformers.WithNamespace(opts.namespace), kubeinformers.WithTransform(trimmer.trim)),
-		foos: fooinformers.NewSharedInformerFactoryWithOptions(clients.foos, opts.resync,
+		foos: fooinformers.NewSharedInformerFactoryWithOptions(clients.fooInformers, opts.resync,
 			fooinformers.WithInformerName(name), fooinformers.WithNamespace(opts.namespace), fooinformers.WithTransform(trimmer.trim)),
 	}, nil
 }

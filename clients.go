@@ -34,11 +34,14 @@ import (
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
 
-// clients are what the controller talks to the API server with. Reconciling,
-// events, the election and the metrics have one each, with a connection and
-// limits of its own, so that none has to wait for another: not an event's
+// clients are what the controller talks to the API server with. Filling the
+// caches, reconciling, events, the election and the metrics have connections and
+// limits of their own, so that none has to wait for another: not an event's
 // retries, and above all not the Lease for the rest.
 type clients struct {
+	kubeInformers *kubernetes.Clientset
+	fooInformers  *clientset.Clientset
+	// kube and foos are for reconciling.
 	kube     *kubernetes.Clientset
 	foos     *clientset.Clientset
 	events   *kubernetes.Clientset
@@ -50,13 +53,15 @@ type clients struct {
 // newClients makes clients from the configuration of one.
 func newClients(config *rest.Config, opts *options) (*clients, error) {
 	var c clients
-	var errs [5]error
-	c.kube, errs[0] = kubernetes.NewForConfig(forInformers(withProtobuf(config)))
-	c.foos, errs[1] = clientset.NewForConfig(forInformers(config))
-	c.events, errs[2] = kubernetes.NewForConfig(apart(config, "events", opts.requestTimeout))
+	var errs [7]error
+	c.kubeInformers, errs[0] = kubernetes.NewForConfig(forInformers(withProtobuf(config)))
+	c.fooInformers, errs[1] = clientset.NewForConfig(forInformers(config))
+	c.kube, errs[2] = kubernetes.NewForConfig(forCalls(withProtobuf(config), opts.workers))
+	c.foos, errs[3] = clientset.NewForConfig(forCalls(config, opts.workers))
+	c.events, errs[4] = kubernetes.NewForConfig(forCalls(apart(config, "events", opts.requestTimeout), 1))
 	// It watches, too, so that its calls have no common timeout.
-	c.election, errs[3] = kubernetes.NewForConfig(apart(config, "leader-election", 0))
-	c.reviews, errs[4] = kubernetes.NewForConfig(apart(config, "metrics", opts.requestTimeout))
+	c.election, errs[5] = kubernetes.NewForConfig(apart(config, "leader-election", 0))
+	c.reviews, errs[6] = kubernetes.NewForConfig(apart(config, "metrics", opts.requestTimeout))
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("making clients for %s: %w", config.Host, err)
 	}
@@ -79,6 +84,24 @@ func forInformers(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(rewatch.Guard)
 	config.DisableCompression = true
+	return config
+}
+
+// keptConnections is how many idle connections to an API server client-go keeps
+// (idleConnsPerHost in its package transport).
+const keptConnections = 25
+
+// forCalls has a few workers use HTTP/1.1, each with a connection of its own: a
+// call is then one write to it and one read, while HTTP/2 sends headers and body
+// apart and has a goroutine between. That is 14 % of the controller's CPU. Only
+// watches need HTTP/2: it notices by pings that a connection is dead, where a call
+// has its deadline. More workers than connections that are kept would go on making
+// new ones, so that they share one, as is client-go's default.
+func forCalls(config *rest.Config, workers int) *rest.Config {
+	config = rest.CopyConfig(config)
+	if workers <= keptConnections {
+		config.NextProtos = []string{"http/1.1"}
+	}
 	return config
 }
 

@@ -1,0 +1,85 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+// Watches need HTTP/2's pings; calls have deadlines, and cost less without it.
+func TestWhichClientsUseHTTP2(t *testing.T) {
+	protocols := make(chan string, 1)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		protocols <- r.Proto
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte("{}"))
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	config := &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: authority}}
+
+	for _, row := range []struct {
+		workers int
+		calls   string
+	}{{2, "HTTP/1.1"}, {keptConnections, "HTTP/1.1"}, {keptConnections + 1, "HTTP/2.0"}} {
+		clients, err := newClients(config, &options{workers: row.workers})
+		must(t, err)
+		ctx := t.Context()
+		for name, of := range map[string]struct {
+			call func() error
+			want string
+		}{
+			"caches of Foos": {func() error {
+				_, err := clients.fooInformers.SamplecontrollerV1alpha1().Foos("").List(ctx, metav1.ListOptions{})
+				return err
+			}, "HTTP/2.0"},
+			"caches of Deployments": {func() error {
+				_, err := clients.kubeInformers.AppsV1().Deployments("").List(ctx, metav1.ListOptions{})
+				return err
+			}, "HTTP/2.0"},
+			"Foos": {func() error {
+				_, err := clients.foos.SamplecontrollerV1alpha1().Foos("a").Get(ctx, "a", metav1.GetOptions{})
+				return err
+			}, row.calls},
+			"Deployments": {func() error {
+				_, err := clients.kube.AppsV1().Deployments("a").Get(ctx, "a", metav1.GetOptions{})
+				return err
+			}, row.calls},
+			"Events": {func() error {
+				_, err := clients.events.CoreV1().Events("a").Get(ctx, "a", metav1.GetOptions{})
+				return err
+			}, "HTTP/1.1"},
+			"the Lease": {func() error {
+				_, err := clients.election.CoordinationV1().Leases("a").Get(ctx, "a", metav1.GetOptions{})
+				return err
+			}, "HTTP/2.0"},
+		} {
+			must(t, of.call())
+			if got := <-protocols; got != of.want {
+				t.Errorf("%d workers: %s travel in %s, not %s", row.workers, name, got, of.want)
+			}
+		}
+	}
+}
