@@ -53,6 +53,7 @@ func main() {
 	case err != nil:
 		fail(err, exitUsage)
 	}
+	useCores(opts.workers)
 	if err := run(signals.SetupSignalHandler(), opts); err != nil {
 		fail(err, exitFailure)
 	}
