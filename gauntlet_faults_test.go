@@ -172,7 +172,7 @@ func crashAfter(prepare func(*session)) func(*request) (runtime.Object, error) {
 // server whose own cache has not seen the current step yet.
 func beginWithOld(resource string) func(*session) {
 	return func(s *session) {
-		s.listedAsOf[resource] = s.world.stepBegan
+		s.listedAsOf[resource] = int(s.world.stepBegan.Load())
 		s.hold(shortly, resource)
 	}
 }

@@ -104,7 +104,7 @@ func (u *randomUser) check(t *rapid.T) {
 // step does a step at once, without settling.
 func (u *randomUser) step(s step) {
 	u.note("user: %s", s.name)
-	u.stepBegan = u.api.version()
+	u.stepBegan.Store(int64(u.api.version()))
 	s.do(u.world)
 }
 

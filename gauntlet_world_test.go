@@ -20,6 +20,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	kubeinformers "k8s.io/client-go/informers"
@@ -75,7 +76,7 @@ type world struct {
 	strikeAt func(moment) fault
 	began    time.Time
 	// stepBegan is the version at which the current step began.
-	stepBegan int
+	stepBegan atomic.Int64
 
 	mu          sync.Mutex
 	controllers int
@@ -212,7 +213,7 @@ func (w *world) complain(format string, args ...any) {
 // do makes a user's change and lets the world settle.
 func (w *world) do(s step) {
 	w.note("user: %s", s.name)
-	w.stepBegan = w.api.version()
+	w.stepBegan.Store(int64(w.api.version()))
 	s.do(w)
 	advance(settleTime)
 }
