@@ -225,7 +225,7 @@ func TestPanicInOneSyncDoesNotStopTheOthers(t *testing.T) {
 func TestSyncWaitsForTheCacheToSeeOurOwnWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, foo("a"))
-		f.Controller.writes.Wrote(keyOf(foo("a")), storeAt("7"), "9")
+		f.Controller.writes.Wrote(keyOf(foo("a")), foo("a").UID, storeAt("7"), "9")
 		defer f.start(2)()
 		advance(0)
 		f.expectWrites(t)

@@ -98,7 +98,7 @@ func (c *Controller) enqueueAddedFoo(foo *samplev1alpha1.Foo, isInInitialList bo
 func (c *Controller) enqueueUpdatedFoo(before, after *samplev1alpha1.Foo) {
 	if before.UID != after.UID {
 		// Deleted and made again, seen as one change: the writes were the first one's.
-		c.writes.Forget(cache.MetaObjectToName(after))
+		c.writes.Forget(cache.MetaObjectToName(before), before.UID)
 	}
 	if asksTheSame(before, after) && c.retries.ahead(cache.MetaObjectToName(after)) {
 		return
@@ -113,7 +113,9 @@ func (c *Controller) enqueueUpdatedFoo(before, after *samplev1alpha1.Foo) {
 // forgetFoo drops what is remembered of a Foo that is gone. A key that is
 // synced once more ends its row of failures.
 func (c *Controller) forgetFoo(deleted fooinformers.DeletedFoo) {
-	c.writes.Forget(deleted.GetObjectName())
+	if deleted.OptionalObj != nil {
+		c.writes.Forget(deleted.GetObjectName(), deleted.OptionalObj.UID)
+	}
 	c.overruled.forget(deleted.GetObjectName())
 	c.outdated.forget(deleted.GetObjectName())
 	c.progress.forget(deleted.GetObjectName())

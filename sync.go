@@ -160,7 +160,7 @@ func (c *Controller) withDeadline(ctx context.Context) (context.Context, context
 
 // wrote remembers a write on a Foo's behalf until its cache has seen it.
 func (c *Controller) wrote(foo *samplev1alpha1.Foo, store readyourwrites.Store, object metav1.Object) {
-	c.writes.Wrote(cache.MetaObjectToName(foo), store, object.GetResourceVersion())
+	c.writes.Wrote(cache.MetaObjectToName(foo), foo.UID, store, object.GetResourceVersion())
 }
 
 // eventType says whether the user has to do something about a reason.

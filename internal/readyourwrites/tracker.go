@@ -35,6 +35,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
@@ -54,7 +55,14 @@ type Tracker struct {
 	limit time.Duration
 
 	mu     sync.Mutex
-	owners map[cache.ObjectName]map[Store]write
+	owners map[cache.ObjectName]*owned
+}
+
+// owned is what was written on behalf of one owner; another of the same name
+// that comes after it has another UID.
+type owned struct {
+	uid    types.UID
+	writes map[Store]write
 }
 
 type write struct {
@@ -64,18 +72,19 @@ type write struct {
 
 // New returns a Tracker that waits at most limit for a store to catch up.
 func New(clock clock.PassiveClock, limit time.Duration) *Tracker {
-	return &Tracker{clock: clock, limit: limit, owners: map[cache.ObjectName]map[Store]write{}}
+	return &Tracker{clock: clock, limit: limit, owners: map[cache.ObjectName]*owned{}}
 }
 
 // Wrote records that a write on behalf of an owner gave an object, of the kind
-// that store caches, this resourceVersion.
-func (t *Tracker) Wrote(owner cache.ObjectName, store Store, resourceVersion string) {
+// that store caches, this resourceVersion. What was written on behalf of an
+// earlier owner of the name is forgotten.
+func (t *Tracker) Wrote(owner cache.ObjectName, uid types.UID, store Store, resourceVersion string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.owners[owner] == nil {
-		t.owners[owner] = map[Store]write{}
+	if known := t.owners[owner]; known == nil || known.uid != uid {
+		t.owners[owner] = &owned{uid: uid, writes: map[Store]write{}}
 	}
-	t.owners[owner][store] = write{resourceVersion, t.clock.Now()}
+	t.owners[owner].writes[store] = write{resourceVersion, t.clock.Now()}
 }
 
 // CaughtUp tells whether the stores have seen every write recorded for an
@@ -84,13 +93,16 @@ func (t *Tracker) Wrote(owner cache.ObjectName, store Store, resourceVersion str
 func (t *Tracker) CaughtUp(owner cache.ObjectName) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	writes := t.owners[owner]
-	for store, written := range writes {
+	known := t.owners[owner]
+	if known == nil {
+		return true
+	}
+	for store, written := range known.writes {
 		if reached(store, written.resourceVersion) || t.clock.Since(written.at) >= t.limit {
-			delete(writes, store)
+			delete(known.writes, store)
 		}
 	}
-	if len(writes) > 0 {
+	if len(known.writes) > 0 {
 		return false
 	}
 	delete(t.owners, owner)
@@ -98,11 +110,14 @@ func (t *Tracker) CaughtUp(owner cache.ObjectName) bool {
 }
 
 // Forget drops what is recorded for an owner that is gone, or replaced by
-// another of its name.
-func (t *Tracker) Forget(owner cache.ObjectName) {
+// another of its name. What has been written for that other already stays: a
+// cache holds an object before its event handlers hear of it.
+func (t *Tracker) Forget(owner cache.ObjectName, uid types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.owners, owner)
+	if known := t.owners[owner]; known != nil && known.uid == uid {
+		delete(t.owners, owner)
+	}
 }
 
 // reached tells whether a store is at least as new as a write. Versions that

@@ -45,7 +45,7 @@ func TestOwnerIsCaughtUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tracker := New(clocktesting.NewFakeClock(time.Now()), time.Minute)
-			tracker.Wrote(owner, &store{row.seen}, row.written)
+			tracker.Wrote(owner, "uid", &store{row.seen}, row.written)
 			if got := tracker.CaughtUp(owner); got != row.want {
 				t.Errorf("CaughtUp = %v, not %v", got, row.want)
 			}
@@ -56,9 +56,9 @@ func TestOwnerIsCaughtUp(t *testing.T) {
 func TestEveryStoreMustCatchUpWithTheNewestWrite(t *testing.T) {
 	tracker := New(clocktesting.NewFakeClock(time.Now()), time.Minute)
 	foos, deployments := &store{"1"}, &store{"1"}
-	tracker.Wrote(owner, deployments, "2")
-	tracker.Wrote(owner, foos, "3")
-	tracker.Wrote(owner, foos, "5")
+	tracker.Wrote(owner, "uid", deployments, "2")
+	tracker.Wrote(owner, "uid", foos, "3")
+	tracker.Wrote(owner, "uid", foos, "5")
 
 	foos.version = "5"
 	if tracker.CaughtUp(owner) {
@@ -73,7 +73,7 @@ func TestEveryStoreMustCatchUpWithTheNewestWrite(t *testing.T) {
 func TestWaitEndsWithItsLimit(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	tracker := New(clock, time.Minute)
-	tracker.Wrote(owner, &store{"5"}, "900") // then etcd was restored from a backup
+	tracker.Wrote(owner, "uid", &store{"5"}, "900") // then etcd was restored from a backup
 	clock.Step(time.Minute - 1)
 	if tracker.CaughtUp(owner) {
 		t.Error("the wait ended before its limit")
@@ -86,14 +86,29 @@ func TestWaitEndsWithItsLimit(t *testing.T) {
 
 func TestNothingIsKeptOfAnOwnerThatIsGoneOrCaughtUp(t *testing.T) {
 	tracker := New(clocktesting.NewFakeClock(time.Now()), time.Minute)
-	tracker.Wrote(owner, &store{"5"}, "9")
-	tracker.Forget(owner)
+	tracker.Wrote(owner, "uid", &store{"5"}, "9")
+	tracker.Forget(owner, "uid")
 	if len(tracker.owners) != 0 {
 		t.Error("a forgotten owner is remembered")
 	}
-	tracker.Wrote(owner, &store{"9"}, "9")
+	tracker.Wrote(owner, "uid", &store{"9"}, "9")
 	tracker.CaughtUp(owner)
 	if len(tracker.owners) != 0 {
 		t.Error("an owner that has caught up is remembered")
+	}
+}
+
+func TestAnOwnerIsNotTakenForAnotherOfItsName(t *testing.T) {
+	tracker := New(clocktesting.NewFakeClock(time.Now()), time.Minute)
+	foos, deployments := &store{"1"}, &store{"1"}
+	tracker.Wrote(owner, "first", deployments, "2")
+	tracker.Wrote(owner, "second", foos, "3")
+	tracker.Forget(owner, "first")
+	if tracker.CaughtUp(owner) {
+		t.Error("what was written for the second is forgotten with the first")
+	}
+	foos.version = "3"
+	if !tracker.CaughtUp(owner) {
+		t.Error("the second waits for what was written for the first")
 	}
 }
