@@ -93,7 +93,8 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 }
 
 func (c *Cluster) start(ctx context.Context, options Options) error {
-	args := []string{"run", "-data-dir", c.data()}
+	// With -v it says how to reach etcd.
+	args := []string{"run", "-v", "-data-dir", c.data()}
 	if !options.Whole {
 		args = append(args, "-without=kube-controller-manager,kube-scheduler,kwok")
 	}
@@ -122,7 +123,7 @@ func (c *Cluster) start(ctx context.Context, options Options) error {
 
 // launch starts devcluster and returns when its cluster is up.
 func (c *Cluster) launch(ctx context.Context, process *exec.Cmd) error {
-	log, err := os.Create(c.path("devcluster.log"))
+	log, err := os.Create(c.log())
 	if err != nil {
 		return err
 	}
@@ -195,5 +196,7 @@ func (c *Cluster) AuditLog() string { return filepath.Join(c.data(), "audit.log"
 func (c *Cluster) Log(program string) string { return c.path(program + ".log") }
 
 func (c *Cluster) data() string { return c.path("data") }
+
+func (c *Cluster) log() string { return c.path("devcluster.log") }
 
 func (c *Cluster) path(name string) string { return filepath.Join(c.Dir, name) }

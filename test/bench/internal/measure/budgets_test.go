@@ -58,25 +58,13 @@ type budgets struct {
 // TestBudgets counts what the controller asks of an API server that nobody else
 // uses. Counts, unlike times, are the same on any machine.
 func TestBudgets(t *testing.T) {
-	devcluster := os.Getenv("DEVCLUSTER_BIN")
-	if devcluster == "" {
-		t.Skip("DEVCLUSTER_BIN is not set to the path of bin/devcluster: hack/check.sh budgets does it")
-	}
-	repository, err := filepath.Abs("../../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), testLimits)
 	defer cancel()
-	path := filepath.Join(t.TempDir(), "ours")
-	if err := program.BuildOurs(ctx, repository, path); err != nil {
-		t.Fatal(err)
-	}
+	bench, ours := underTest(ctx, t)
 	address := freeAddress(t)
-	bench := &Bench{Devcluster: devcluster, Repository: repository}
-	err = bench.in(ctx, false, func(s *session) error {
+	err := bench.in(ctx, false, func(s *session) error {
 		b := &budgets{session: s, metrics: address}
-		b.subject = program.Program{Name: "ours", Path: path, Args: []string{resync, "-metrics-bind-address=" + address}}
+		b.subject = ours.With("ours", resync, "-metrics-bind-address="+address)
 		var err error
 		if b.counter, err = s.counter(ctx); err != nil {
 			return err
@@ -92,6 +80,24 @@ func TestBudgets(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// underTest builds the controller.
+func underTest(ctx context.Context, t *testing.T) (*Bench, program.Program) {
+	t.Helper()
+	devcluster := os.Getenv("DEVCLUSTER_BIN")
+	if devcluster == "" {
+		t.Skip("DEVCLUSTER_BIN is not set to the path of bin/devcluster: hack/check.sh budgets does it")
+	}
+	repository, err := filepath.Abs("../../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "ours")
+	if err := program.BuildOurs(ctx, repository, path); err != nil {
+		t.Fatal(err)
+	}
+	return &Bench{Devcluster: devcluster, Repository: repository}, program.Program{Name: "ours", Path: path}
 }
 
 // newFoos: for each, one Deployment is created, the status is written once, and

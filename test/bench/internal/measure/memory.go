@@ -64,17 +64,10 @@ func (b *Bench) Holdings(ctx context.Context, programs []program.Program, sizes 
 }
 
 func (s *session) add(ctx context.Context, first, n int, foreign bool) error {
-	if n == 0 {
-		return nil
-	}
 	if foreign {
 		return world.ForeignDeployments(ctx, s.Cluster, first, n)
 	}
-	foos, err := world.Foos(ctx, s.Cluster, first, n)
-	if err != nil {
-		return err
-	}
-	return world.Settle(ctx, s.Cluster, foos)
+	return world.SettledFoos(ctx, s.Cluster, first, n)
 }
 
 // holding starts a program, waits until it is idle, and stops it.

@@ -79,32 +79,6 @@ func FoosIn(ctx context.Context, cluster *devcluster.Cluster, namespace func(num
 	return foos, nil
 }
 
-// Settle gives Foos the Deployment and the status that the controller would.
-func Settle(ctx context.Context, cluster *devcluster.Cluster, foos []*samplev1alpha1.Foo) error {
-	err := each(ctx, len(foos), func(ctx context.Context, i int) error {
-		return objects.Settle(ctx, cluster.Kube, cluster.Foos, foos[i])
-	})
-	if err != nil {
-		return fmt.Errorf("settling Foos: %w", err)
-	}
-	return nil
-}
-
-// ForeignDeployments creates Deployments that no Foo has to do with, with the
-// numbers from first to first+n-1.
-func ForeignDeployments(ctx context.Context, cluster *devcluster.Cluster, first, n int) error {
-	err := each(ctx, n, func(ctx context.Context, i int) error {
-		in := Namespace(first + i)
-		_, err := cluster.Kube.AppsV1().Deployments(in).
-			Create(ctx, objects.Foreign(in, fmt.Sprintf("foreign-%d", first+i)), metav1.CreateOptions{})
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("creating foreign Deployments: %w", err)
-	}
-	return nil
-}
-
 // each calls do with 0 to n-1, several at a time.
 func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)

@@ -1,0 +1,206 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+	http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package measure
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/diff"
+	appsv1client "k8s.io/client-go/kubernetes/typed/apps/v1"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	sampleclient "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/bench/internal/results"
+	"example.com/sample-controller/test/bench/internal/world"
+)
+
+const (
+	copies = 300
+	// copiesRest has some resyncs in it.
+	copiesRest = 3 * time.Second
+)
+
+// TestCopies: what is copied within etcd cannot be told from what came through
+// the API, neither by this controller nor by another client.
+func TestCopies(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), testLimits)
+	defer cancel()
+	bench, ours := underTest(ctx, t)
+	err := bench.in(ctx, false, func(s *session) error {
+		// Twice, as where memory is measured, and with a rest that fills no transaction.
+		const first = 280
+		err := errors.Join(s.add(ctx, 0, first, false), s.add(ctx, 0, first, true),
+			s.add(ctx, first, copies-first, false), s.add(ctx, first, copies-first, true))
+		if err != nil {
+			return err
+		}
+		c := copied{s}
+		t.Run("lists", c.lists)
+		t.Run("likeness", c.likeness)
+		counter, err := s.counter(ctx)
+		if err != nil {
+			return err
+		}
+		found, err := s.restart(ctx, ours.With("ours", resync), counter, TrialOptions{Foos: copies, Restart: copiesRest})
+		if err != nil {
+			return err
+		}
+		if results.Writes(found.Calls) > 0 {
+			t.Errorf("requests of a controller that starts beside copies: %v, want no writes", found.Calls)
+		}
+		t.Run("writes", c.writes)
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// copied is a cluster with copies in it.
+type copied struct{ *session }
+
+// lists: all are listed, each with a UID of its own, from the API server's cache
+// and from etcd.
+func (c copied) lists(t *testing.T) {
+	for _, options := range []metav1.ListOptions{{ResourceVersion: "0"}, {}} {
+		foos, err := c.Foos.SamplecontrollerV1alpha1().Foos("").List(t.Context(), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		deployments, err := c.Kube.AppsV1().Deployments("").List(t.Context(), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		uids := map[string]bool{}
+		for i := range foos.Items {
+			uids[string(foos.Items[i].UID)] = true
+		}
+		for i := range deployments.Items {
+			uids[string(deployments.Items[i].UID)] = true
+		}
+		if n, m := len(foos.Items), len(deployments.Items); n != copies || m != 2*copies || len(uids) != n+m {
+			t.Errorf("resourceVersion %q: %d Foos and %d Deployments with %d UIDs, want %d, %d, and as many UIDs",
+				options.ResourceVersion, n, m, len(uids), copies, 2*copies)
+		}
+	}
+}
+
+// likeness: but for names, UIDs, times and resourceVersions a copy is served as
+// the first, which came through the API.
+func (c copied) likeness(t *testing.T) {
+	for _, number := range []int{1, 57, 279, copies - 1} {
+		var served [2]any
+		for i, number := range []int{0, number} {
+			foo, err := c.foos(number).Get(t.Context(), world.Name(number), metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			deployment, err := c.deployments(number).Get(t.Context(), foo.Name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			foreign, err := c.deployments(number).Get(t.Context(), fmt.Sprintf("foreign-%d", number), metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			served[i] = anonymous(t, foo, deployment, foreign)
+		}
+		if !reflect.DeepEqual(served[0], served[1]) {
+			t.Errorf("%s and what belongs to it, - as the first and + as served:\n%s", world.Name(number), diff.Diff(served[0], served[1]))
+		}
+	}
+}
+
+// anonymous is what is served of a Foo and two Deployments, with placeholders for
+// what every object has of its own.
+func anonymous(t *testing.T, foo *samplev1alpha1.Foo, deployments ...*appsv1.Deployment) (found any) {
+	t.Helper()
+	served := []metav1.Object{foo}
+	replaced := []string{`"` + foo.Namespace + `"`, `"NAMESPACE"`}
+	for _, deployment := range deployments {
+		served = append(served, deployment)
+	}
+	for i, object := range served {
+		replaced = append(replaced, string(object.GetUID()), fmt.Sprint("UID", i), object.GetName(), fmt.Sprint("NAME", i))
+		object.SetResourceVersion("")
+		object.SetCreationTimestamp(metav1.Time{})
+		fields := object.GetManagedFields()
+		for i := range fields {
+			fields[i].Time = nil
+		}
+	}
+	for i := range foo.Status.Conditions {
+		foo.Status.Conditions[i].LastTransitionTime = metav1.Time{}
+	}
+	text, err := json.Marshal(served)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(strings.NewReplacer(replaced...).Replace(string(text))), &found); err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// writes: copies can be updated and deleted.
+func (c copied) writes(t *testing.T) {
+	const number = 42
+	foo, err := c.foos(number).Get(t.Context(), world.Name(number), metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployment, err := c.deployments(number).Get(t.Context(), foo.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	foo.Spec.Replicas, deployment.Spec.Replicas = new(int32(3)), new(int32(3))
+	if updated, err := c.foos(number).Update(t.Context(), foo, metav1.UpdateOptions{}); err != nil || updated.Generation != 2 {
+		t.Errorf("updating Foo %s: %v, generation %d; want none, 2", foo.Name, err, updated.GetGeneration())
+	}
+	if updated, err := c.deployments(number).Update(t.Context(), deployment, metav1.UpdateOptions{}); err != nil || updated.Generation != 2 {
+		t.Errorf("updating Deployment %s: %v, generation %d; want none, 2", foo.Name, err, updated.GetGeneration())
+	}
+	if err := c.foos(number).Delete(t.Context(), foo.Name, *metav1.NewPreconditionDeleteOptions(string(foo.UID))); err != nil {
+		t.Errorf("deleting Foo %s: %v", foo.Name, err)
+	}
+	if err := c.deployments(number).Delete(t.Context(), foo.Name, *metav1.NewPreconditionDeleteOptions(string(deployment.UID))); err != nil {
+		t.Errorf("deleting Deployment %s: %v", foo.Name, err)
+	}
+	_, errFoo := c.foos(number).Get(t.Context(), foo.Name, metav1.GetOptions{})
+	_, errDeployment := c.deployments(number).Get(t.Context(), foo.Name, metav1.GetOptions{})
+	if !apierrors.IsNotFound(errFoo) || !apierrors.IsNotFound(errDeployment) {
+		t.Errorf("Foo %s and its Deployment after they were deleted: %v, %v; want them gone", foo.Name, errFoo, errDeployment)
+	}
+}
+
+func (c copied) foos(number int) sampleclient.FooInterface {
+	return c.Foos.SamplecontrollerV1alpha1().Foos(world.Namespace(number))
+}
+
+func (c copied) deployments(number int) appsv1client.DeploymentInterface {
+	return c.Kube.AppsV1().Deployments(world.Namespace(number))
+}

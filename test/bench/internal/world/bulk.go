@@ -1,0 +1,132 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/bench/internal/devcluster"
+	"example.com/sample-controller/test/bench/internal/objects"
+)
+
+// SettledFoos makes Foos with the numbers from first to first+n-1 as the
+// controller leaves them: with a Deployment and a status. Through the API that
+// is three writes for each Foo, minutes for many; here only the first comes from
+// the API, and etcd is given copies of it.
+func SettledFoos(ctx context.Context, cluster *devcluster.Cluster, first, n int) error {
+	if n == 0 {
+		return nil
+	}
+	made, err := Foos(ctx, cluster, first, 1)
+	if err != nil {
+		return err
+	}
+	if err := objects.Settle(ctx, cluster.Kube, cluster.Foos, made[0]); err != nil {
+		return fmt.Errorf("settling Foo %s/%s: %w", made[0].Namespace, made[0].Name, err)
+	}
+	s, err := openStore(cluster)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	var foo samplev1alpha1.Foo
+	var deployment appsv1.Deployment
+	if err := errors.Join(s.foos.read(ctx, Namespace(first), Name(first), &foo),
+		s.deployments.read(ctx, Namespace(first), Name(first), &deployment)); err != nil {
+		return err
+	}
+	err = s.write(ctx, first+1, n-1, func(number int) ([]clientv3.Op, error) {
+		foo := copyFoo(&foo, number)
+		deployment := copyDeployment(&deployment, objects.Deployment(foo))
+		putFoo, errFoo := s.foos.put(foo)
+		putDeployment, errDeployment := s.deployments.put(deployment)
+		return []clientv3.Op{putFoo, putDeployment}, errors.Join(errFoo, errDeployment)
+	})
+	if err != nil {
+		return fmt.Errorf("copying Foo %s/%s: %w", foo.Namespace, foo.Name, err)
+	}
+	last := first + n - 1
+	return errors.Join(awaitFoo(ctx, cluster, last), awaitDeployment(ctx, cluster, Namespace(last), Name(last)))
+}
+
+// ForeignDeployments makes Deployments that no Foo has to do with, with the
+// numbers from first to first+n-1: copies of the first, as in SettledFoos.
+func ForeignDeployments(ctx context.Context, cluster *devcluster.Cluster, first, n int) error {
+	if n == 0 {
+		return nil
+	}
+	foreign := func(number int) *appsv1.Deployment {
+		return objects.Foreign(Namespace(number), fmt.Sprintf("foreign-%d", number))
+	}
+	made, err := cluster.Kube.AppsV1().Deployments(Namespace(first)).Create(ctx, foreign(first), metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("creating a foreign Deployment: %w", err)
+	}
+	s, err := openStore(cluster)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	var deployment appsv1.Deployment
+	if err := s.deployments.read(ctx, made.Namespace, made.Name, &deployment); err != nil {
+		return err
+	}
+	err = s.write(ctx, first+1, n-1, func(number int) ([]clientv3.Op, error) {
+		put, err := s.deployments.put(copyDeployment(&deployment, foreign(number)))
+		return []clientv3.Op{put}, err
+	})
+	if err != nil {
+		return fmt.Errorf("copying Deployment %s/%s: %w", made.Namespace, made.Name, err)
+	}
+	last := foreign(first + n - 1)
+	return awaitDeployment(ctx, cluster, last.Namespace, last.Name)
+}
+
+// copyFoo returns the Foo with a number, in the state of another.
+func copyFoo(from *samplev1alpha1.Foo, number int) *samplev1alpha1.Foo {
+	wanted := objects.Foo(Namespace(number), Name(number))
+	foo := from.DeepCopy()
+	foo.Namespace, foo.Name, foo.UID = wanted.Namespace, wanted.Name, uuid.NewUUID()
+	foo.Spec = wanted.Spec
+	return objects.WithStatus(foo)
+}
+
+// copyDeployment returns the Deployment that is wanted, in the state of another.
+func copyDeployment(from, wanted *appsv1.Deployment) *appsv1.Deployment {
+	deployment := from.DeepCopy()
+	deployment.Namespace, deployment.Name, deployment.UID = wanted.Namespace, wanted.Name, uuid.NewUUID()
+	deployment.OwnerReferences = wanted.OwnerReferences
+	deployment.Spec.Selector = wanted.Spec.Selector
+	deployment.Spec.Template.Labels = wanted.Spec.Template.Labels
+	// Managed fields name an owner by its UID.
+	for i, owner := range from.OwnerReferences {
+		for _, managed := range deployment.ManagedFields {
+			fields := managed.FieldsV1
+			fields.SetRawString(strings.ReplaceAll(fields.GetRawString(), string(owner.UID), string(wanted.OwnerReferences[i].UID)))
+		}
+	}
+	return deployment
+}
