@@ -60,7 +60,7 @@ func (o *options) addFlags(flags *flag.FlagSet) {
 	flags.IntVar(&o.rounds, "rounds", 0, "`number` of rounds (default 5, with -quick 2)")
 	flags.Float64Var(&o.limit, "limit", 0, "Foos per `second` that latency's shares are of (default what the bare loop has been measured at)")
 	flags.StringVar(&o.ours, "ours", "", "`path` of a controller to measure as ours (default built from this tree)")
-	flags.StringVar(&o.profiles, "profiles", "", "`folder` for profiles of ours, and of the API server beside it; taken on their own, as part profile")
+	flags.StringVar(&o.profiles, "profiles", "_output/bench/profiles", "`folder` for profiles of ours, and of the API server beside it")
 	flags.Func("also", "`name=path` of a further program to measure, which takes -kubeconfig; may be given again", func(value string) error {
 		name, path, ok := strings.Cut(value, "=")
 		if !ok || name == "" {
@@ -144,7 +144,7 @@ func (o *options) measure(ctx context.Context, repository string, found *results
 	found.Forget(parts)
 	steps := planner.Steps(parts)
 	if len(steps) == 0 {
-		return errors.New("nothing is to be measured: -part and -only leave nothing, and part profile needs -profiles")
+		return errors.New("nothing is to be measured: -part and -only leave nothing")
 	}
 	began, before := time.Now(), found.Minutes
 	found.Began = began.UTC().Truncate(time.Second)

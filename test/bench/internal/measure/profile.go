@@ -37,9 +37,11 @@ import (
 
 const (
 	// profileSeconds is how long CPU profiles are, from the program's start.
-	profileSeconds = 4
+	profileSeconds = 12
 	// profileStart bounds the wait for the program to serve profiles.
 	profileStart = 10 * time.Second
+	// cpuSuffix and heapSuffix end the names of the files.
+	cpuSuffix, heapSuffix = "-cpu.pprof", "-heap.pprof"
 )
 
 // profiler fetches profiles of a program that takes this controller's flags, and
@@ -76,7 +78,7 @@ func (f *profiler) cpu(ctx context.Context) (done func() error) {
 	seconds := strconv.Itoa(profileSeconds)
 	group.Go(func() error {
 		return wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, profileStart, true, func(ctx context.Context) (bool, error) {
-			err := f.fetch(ctx, "profile?seconds="+seconds, f.name+"-cpu.pprof")
+			err := f.fetch(ctx, "profile?seconds="+seconds, f.name+cpuSuffix)
 			if _, refused := errors.AsType[*net.OpError](err); refused {
 				return false, nil // it does not serve yet
 			}
@@ -88,14 +90,14 @@ func (f *profiler) cpu(ctx context.Context) (done func() error) {
 		if err != nil {
 			return fmt.Errorf("profiling the API server: %w", err)
 		}
-		return os.WriteFile(filepath.Join(f.folder, "apiserver-beside-"+f.name+"-cpu.pprof"), content, 0o644)
+		return os.WriteFile(filepath.Join(f.folder, "apiserver-beside-"+f.name+cpuSuffix), content, 0o644)
 	})
 	return group.Wait
 }
 
 // heap fetches what the program holds.
 func (f *profiler) heap(ctx context.Context) error {
-	return f.fetch(ctx, "heap", f.name+"-heap.pprof")
+	return f.fetch(ctx, "heap?gc=1", f.name+heapSuffix)
 }
 
 func (f *profiler) fetch(ctx context.Context, what, file string) error {

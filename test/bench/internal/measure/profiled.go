@@ -20,16 +20,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 
+	"example.com/sample-controller/test/bench/internal/profiles"
 	"example.com/sample-controller/test/bench/internal/program"
+	"example.com/sample-controller/test/bench/internal/results"
 	"example.com/sample-controller/test/bench/internal/world"
 )
 
 // Profile fetches profiles of a program that takes this controller's flags while
-// it makes waiting Foos converge, and of the API server. Being profiled costs
-// something, so that nothing else is measured meanwhile.
-func (b *Bench) Profile(ctx context.Context, p program.Program, folder string, foos, foreign int) error {
-	err := b.in(ctx, false, func(s *session) error {
+// it makes waiting Foos converge, and of the API server, into a folder, and tells
+// what the program's say. Being profiled costs something, so that nothing else is
+// measured meanwhile.
+func (b *Bench) Profile(ctx context.Context, p program.Program, folder string, foos, foreign int) (found results.Profile, err error) {
+	err = b.in(ctx, false, func(s *session) error {
 		if err := world.ForeignDeployments(ctx, s.Cluster, 0, foreign); err != nil {
 			return err
 		}
@@ -47,10 +52,27 @@ func (b *Bench) Profile(ctx context.Context, p program.Program, folder string, f
 			return errors.Join(err, done())
 		}
 		defer running.Stop()
-		return errors.Join(done(), profiler.heap(ctx))
+		if err := errors.Join(done(), profiler.heap(ctx)); err != nil {
+			return err
+		}
+		found, err = summary(folder, p.Name)
+		found.Foos, found.Foreign, found.Seconds = foos, foreign, profileSeconds
+		return err
 	})
 	if err != nil {
-		return fmt.Errorf("profiling %s: %w", p.Name, err)
+		return found, fmt.Errorf("profiling %s: %w", p.Name, err)
 	}
-	return nil
+	return found, nil
+}
+
+// summary reads the profiles of a program from the folder that they are in.
+func summary(folder, name string) (found results.Profile, err error) {
+	cpu, errCPU := os.ReadFile(filepath.Join(folder, name+cpuSuffix))
+	heap, errHeap := os.ReadFile(filepath.Join(folder, name+heapSuffix))
+	if err := errors.Join(errCPU, errHeap); err != nil {
+		return found, err
+	}
+	found.CPUPercent, errCPU = profiles.CPU(cpu)
+	found.HeapMiB, errHeap = profiles.Heap(heap)
+	return found, errors.Join(errCPU, errHeap)
 }

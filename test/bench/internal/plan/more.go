@@ -145,17 +145,20 @@ func (p *Planner) fairness() (steps []Step) {
 	return steps
 }
 
-// profile is at work, and beside what memory's peak is measured with.
+// profile tells what ours spends CPU and memory on, which is where a target that
+// is missed is lost.
 func (p *Planner) profile() (steps []Step) {
-	if p.Profiles == "" {
-		return nil
-	}
 	for _, contender := range p.chosen(p.Programs.Ours) {
 		steps = append(steps, Step{
 			Part:  "profile",
 			Title: fmt.Sprintf("profiles of %s with %d waiting Foos beside %d foreign Deployments", contender.Name, p.Sizes.Peak, p.Sizes.Peak),
 			Run: func(ctx context.Context) (string, error) {
-				return "in " + p.Profiles, p.Bench.Profile(ctx, contender, p.Profiles, p.Sizes.Peak, p.Sizes.Peak)
+				found, err := p.Bench.Profile(ctx, contender, p.Profiles, p.Sizes.Peak, p.Sizes.Peak)
+				if err != nil {
+					return "", err
+				}
+				p.Results.Profile[contender.Name] = found
+				return "in " + p.Profiles, nil
 			},
 		})
 	}

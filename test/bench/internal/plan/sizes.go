@@ -61,9 +61,9 @@ func Full() Sizes {
 		Rest: time.Minute, Restart: 10 * time.Second,
 		WholeFoos: 500, WholeRounds: 3,
 		Sweep: []int{2, 4, 8, 16, 32, 64},
-		Loads: []float64{0.1, 0.5, 0.8}, LoadFor: 12 * time.Second,
+		Loads: []float64{0.1, 0.5, 0.8}, LoadFor: 10 * time.Second,
 		Holdings: []int{0, 1000, 10000, 50000}, Peak: 10000,
-		Backlog: 5000, Singles: 10, Idle: 15 * time.Second,
+		Backlog: 5000, Singles: 10, Idle: 10 * time.Second,
 	}
 }
 

@@ -59,7 +59,7 @@ type Planner struct {
 	Only []string
 	// Limit is the bare loop's, in Foos per second; 0 is the measured one.
 	Limit float64
-	// Profiles is the folder for profiles of ours; "" is for none.
+	// Profiles is the folder for profiles of ours.
 	Profiles string
 }
 
@@ -128,7 +128,7 @@ func (p *Planner) whole() (steps []Step) {
 				Part: "whole",
 				Title: fmt.Sprintf("%d waiting Foos until their Pods are available, round %d of %d: %s",
 					p.Sizes.WholeFoos, round+1, p.Sizes.WholeRounds, contender.Name),
-				Run: p.trial(contender, measure.TrialOptions{Foos: p.Sizes.WholeFoos, Whole: true, Settle: p.Sizes.Settle / 3}, p.Results.Whole),
+				Run: p.trial(contender, measure.TrialOptions{Foos: p.Sizes.WholeFoos, Whole: true, Settle: p.Sizes.Settle / 5}, p.Results.Whole),
 			})
 		}
 	}

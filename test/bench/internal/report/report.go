@@ -75,6 +75,9 @@ func render(r *results.Results) ([]byte, error) {
 		"memory":     func() string { return memoryTable(r) },
 		"peak":       func() string { return trialsTable(peaks(r)) },
 		"fairness":   func() string { return fairnessTable(r) },
+		"missed":     func() string { return missedList(Targets(r)) },
+		"cpuShares":  func(p results.Profile) string { return sharesTable("CPU", "%", p.CPUPercent) },
+		"heapShares": func(p results.Profile) string { return sharesTable("memory in use", "MiB", p.HeapMiB) },
 	}).Parse(page)
 	if err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ func measured() *results.Results {
 	for name, perSecond := range map[string]float64{
 		"ours": 300, "bare-same-writes": 300 / 0.95, "bare": 300 / 0.80, "upstream-unlimited": 300 / 1.15, "controller-runtime": 300 / 1.65, "upstream": 6,
 	} {
-		r.Isolated[name] = []results.Trial{{Foos: 10, PerSecond: perSecond, CPUSettled: 1000, SettledSeconds: 1}}
+		r.Isolated[name] = []results.Trial{{Foos: 10, PerSecond: perSecond, PerSecondEvents: perSecond / 2, CPUSettled: 1000, SettledSeconds: 1}}
 	}
 	for name, cpu := range map[string]float64{"ours": 0.6, "upstream-unlimited": 1.5, "controller-runtime": 1} {
 		r.Isolated[name] = append(r.Isolated[name], results.Trial{PerSecond: r.Isolated[name][0].PerSecond, CPUSettled: cpu, SettledSeconds: 45})
@@ -48,6 +48,7 @@ func measured() *results.Results {
 	r.Latency["ours"] = []results.Load{{Share: 0.1}, {Share: 0.5, Created: stats.Latency{P99: 8, N: 1}}}
 	r.Latency["bare"] = []results.Load{{Share: 0.5, Created: stats.Latency{P99: 4, N: 1}}}
 	r.Fairness["ours"] = results.Fairness{Idle: stats.Latency{P99: 5}, Busy: stats.Latency{P99: 15}}
+	r.Profile["ours"] = results.Profile{CPUPercent: []results.Share{{What: "reading", Amount: 40}}, HeapMiB: []results.Share{{What: "Foos", Amount: 3}}}
 	return r
 }
 
@@ -69,7 +70,7 @@ func TestTargetsOfNothing(t *testing.T) {
 
 func TestTargetsThatAreMissed(t *testing.T) {
 	r := measured()
-	r.Isolated["ours"] = []results.Trial{{PerSecond: 5, CPUSettled: 3, SettledSeconds: 45}}
+	r.Isolated["ours"] = []results.Trial{{PerSecond: 5, PerSecondEvents: 1, CPUSettled: 3, SettledSeconds: 45}}
 	r.Sweep["ours"] = map[int][]results.Trial{2: {{PerSecond: 374}}}
 	r.Memory["ours"] = results.Memory{Peak: []results.Trial{{PeakMiB: 41}}}
 	r.Whole["ours"] = []results.Trial{{Calls: map[string]float64{"create deployments": 1, "update foos/status": 2.01, "create events": 1, "patch events": 1.01}}}

@@ -161,6 +161,15 @@ func memoryTable(r *results.Results) string {
 	return table([]string{"", "objects", "peak MiB", "MiB at rest", "KiB of the peak per object"}, rows)
 }
 
+// sharesTable has what CPU or memory goes to.
+func sharesTable(of, unit string, shares []results.Share) string {
+	var rows [][]string
+	for _, share := range shares {
+		rows = append(rows, []string{share.What, number(share.Amount)})
+	}
+	return table([]string{of, unit}, rows)
+}
+
 func fairnessTable(r *results.Results) string {
 	var rows [][]string
 	for _, name := range contenders(r.Fairness) {

@@ -53,6 +53,7 @@ type Results struct {
 	Latency  map[string][]Load
 	Memory   map[string]Memory
 	Fairness map[string]Fairness
+	Profile  map[string]Profile
 }
 
 // Machine is where it was measured.
@@ -144,6 +145,20 @@ type Fairness struct {
 	Idle, Busy stats.Latency
 }
 
+// Profile is what a program's CPU and memory go to, while Foos converge beside
+// Foreign Deployments: CPU in the first Seconds, memory at the end.
+type Profile struct {
+	Foos, Foreign       int
+	Seconds             float64
+	CPUPercent, HeapMiB []Share
+}
+
+// Share is what one use of something takes of it.
+type Share struct {
+	What   string
+	Amount float64
+}
+
 // New returns results that can be added to.
 func New() *Results {
 	return &Results{
@@ -151,6 +166,7 @@ func New() *Results {
 		Isolated: map[string][]Trial{}, Whole: map[string][]Trial{}, Sweep: map[string]map[int][]Trial{},
 		Rest: map[string]Rest{}, Restart: map[string]Restart{},
 		Latency: map[string][]Load{}, Memory: map[string]Memory{}, Fairness: map[string]Fairness{},
+		Profile: map[string]Profile{},
 	}
 }
 
@@ -231,6 +247,7 @@ func (r *Results) Forget(parts []string) {
 		"latency":    func() { clear(r.Latency) },
 		"memory":     func() { clear(r.Memory) },
 		"fairness":   func() { clear(r.Fairness) },
+		"profile":    func() { clear(r.Profile) },
 	}
 	for part, forget := range all {
 		if len(parts) == 0 || slices.Contains(parts, part) {

@@ -1,0 +1,85 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package profiles
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/google/pprof/profile"
+
+	"example.com/sample-controller/test/bench/internal/results"
+)
+
+// encoded is a profile of samples that are each one stack, from the innermost
+// function on, with a value.
+func encoded(t *testing.T, sampleType string, stacks map[int64][]string) []byte {
+	t.Helper()
+	p := &profile.Profile{
+		SampleType: []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: sampleType, Unit: "nanoseconds"}},
+	}
+	for value, stack := range stacks {
+		sample := &profile.Sample{Value: []int64{1, value}}
+		for _, name := range stack {
+			function := &profile.Function{ID: uint64(len(p.Function) + 1), Name: name}
+			location := &profile.Location{ID: function.ID, Line: []profile.Line{{Function: function}}}
+			p.Function, p.Location = append(p.Function, function), append(p.Location, location)
+			sample.Location = append(sample.Location, location)
+		}
+		p.Sample = append(p.Sample, sample)
+	}
+	var b bytes.Buffer
+	if err := p.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestASampleIsOfTheFirstKindOnItsStack(t *testing.T) {
+	const json = "k8s.io/apimachinery/pkg/runtime/serializer/json.(*Serializer).Decode"
+	got, err := CPU(encoded(t, "cpu", map[int64][]string{
+		30: {"strconv.ParseInt", json, "k8s.io/client-go/rest.Result.Into", "main.(*Controller).sync"},
+		20: {"crypto/tls.(*Conn).Write", "net/http.(*Client).Do", "k8s.io/client-go/rest.(*Request).Do"},
+		40: {"main.decide", "main.(*Controller).sync"},
+		10: {"somewhere.else"},
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []results.Share{
+		{What: "deciding, and the queue", Amount: 40},
+		{What: "reading Foos: JSON, of answers and of watches", Amount: 30},
+		{What: "HTTP, TLS and the system calls for it", Amount: 20},
+	}
+	for i, share := range want {
+		if got[i] != share {
+			t.Errorf("number %d is %v, not %v", i, got[i], share)
+		}
+	}
+	if last := got[len(got)-1]; last != (results.Share{What: "all else", Amount: 10}) {
+		t.Errorf("the last is %v", last)
+	}
+}
+
+func TestAProfileOfSomethingElseIsRefused(t *testing.T) {
+	if _, err := Heap(encoded(t, "cpu", nil)); err == nil {
+		t.Error("a CPU profile passes for one of the heap")
+	}
+	if _, err := CPU([]byte("no profile")); err == nil {
+		t.Error("anything passes for a profile")
+	}
+}
