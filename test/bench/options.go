@@ -81,7 +81,7 @@ func (o *options) sizes() plan.Sizes {
 		sizes = plan.Quick()
 	}
 	if o.foos > 0 {
-		sizes.Foos, sizes.Peak, sizes.UpstreamFoos = o.foos, min(sizes.Peak, o.foos), min(sizes.UpstreamFoos, o.foos)
+		sizes.Foos, sizes.SweepFoos, sizes.Peak, sizes.UpstreamFoos = o.foos, min(sizes.SweepFoos, o.foos), min(sizes.Peak, o.foos), min(sizes.UpstreamFoos, o.foos)
 	}
 	if o.rounds > 0 {
 		sizes.Rounds, sizes.WholeRounds = o.rounds, min(sizes.WholeRounds, o.rounds)

@@ -32,7 +32,7 @@ const (
 	idleShare = 0.05
 	// idleInterval is over which that is looked at, and idleTimeout how long.
 	idleInterval = 2 * time.Second
-	idleTimeout  = 20 * time.Second
+	idleTimeout  = 10 * time.Second
 )
 
 // Holdings measures the memory of programs that start where there are some

@@ -77,7 +77,7 @@ func (f *profiler) cpu(ctx context.Context) (done func() error) {
 	var group errgroup.Group
 	seconds := strconv.Itoa(profileSeconds)
 	group.Go(func() error {
-		return wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, profileStart, true, func(ctx context.Context) (bool, error) {
+		return wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, profileStart+profileSeconds*time.Second, true, func(ctx context.Context) (bool, error) {
 			err := f.fetch(ctx, "profile?seconds="+seconds, f.name+cpuSuffix)
 			if _, refused := errors.AsType[*net.OpError](err); refused {
 				return false, nil // it does not serve yet

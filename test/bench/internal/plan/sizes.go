@@ -34,8 +34,9 @@ type Sizes struct {
 	Rest, Restart time.Duration
 	// WholeFoos wait in each of WholeRounds trials with all components.
 	WholeFoos, WholeRounds int
-	// Sweep are the numbers of goroutines that are tried.
-	Sweep []int
+	// Sweep are the numbers of goroutines that are tried, with SweepFoos waiting.
+	Sweep     []int
+	SweepFoos int
 	// Few leaves out, of what comes after throughput, all contenders that no
 	// target asks for.
 	Few bool
@@ -58,10 +59,10 @@ func Full() Sizes {
 	return Sizes{
 		Foos: 2000, UpstreamFoos: 80,
 		Rounds: 5, SettledRounds: 2, Settle: 45 * time.Second,
-		Rest: time.Minute, Restart: 10 * time.Second,
-		WholeFoos: 500, WholeRounds: 3,
-		Sweep: []int{2, 4, 8, 16, 32, 64},
-		Loads: []float64{0.1, 0.5, 0.8}, LoadFor: 10 * time.Second,
+		Rest: time.Minute, Restart: 5 * time.Second,
+		WholeFoos: 300, WholeRounds: 3,
+		Sweep: []int{2, 4, 8, 16, 32, 64}, SweepFoos: 1000,
+		Loads: []float64{0.1, 0.5, 0.8}, LoadFor: 8 * time.Second,
 		Holdings: []int{0, 1000, 10000, 50000}, Peak: 10000,
 		Backlog: 5000, Singles: 10, Idle: 10 * time.Second,
 	}
@@ -74,7 +75,7 @@ func Quick() Sizes {
 		Rounds: 2, SettledRounds: 1, Settle: 4 * time.Second,
 		Rest: 4 * time.Second, Restart: 2 * time.Second,
 		WholeFoos: 50, WholeRounds: 1,
-		Sweep: []int{16}, Few: true,
+		Sweep: []int{16}, SweepFoos: 200, Few: true,
 		Loads: []float64{0.5}, LoadFor: 5 * time.Second,
 		Holdings: []int{0, 1000}, Peak: 500,
 		Backlog: 500, Singles: 10, Idle: 4 * time.Second,

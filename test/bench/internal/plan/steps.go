@@ -141,10 +141,10 @@ func (p *Planner) sweep() (steps []Step) {
 		n := strconv.Itoa(goroutines)
 		for _, contender := range p.chosen(p.Programs.Bare.With(Bare, "-goroutines="+n), p.Programs.Ours.With(p.Programs.Ours.Name, "-workers="+n)) {
 			into := map[string][]results.Trial{}
-			trial := p.trial(contender, measure.TrialOptions{Foos: p.Sizes.Foos}, into)
+			trial := p.trial(contender, measure.TrialOptions{Foos: p.Sizes.SweepFoos}, into)
 			steps = append(steps, Step{
 				Part:  "sweep",
-				Title: fmt.Sprintf("%d waiting Foos, %d at a time: %s", p.Sizes.Foos, goroutines, contender.Name),
+				Title: fmt.Sprintf("%d waiting Foos, %d at a time: %s", p.Sizes.SweepFoos, goroutines, contender.Name),
 				Run: func(ctx context.Context) (string, error) {
 					found, err := trial(ctx)
 					if p.Results.Sweep[contender.Name] == nil {

@@ -21,6 +21,7 @@ import (
 	"strings"
 
 	"example.com/sample-controller/test/bench/internal/results"
+	"example.com/sample-controller/test/bench/internal/stats"
 )
 
 // Target is a figure that was to be reached.
@@ -32,6 +33,8 @@ type Target struct {
 	Bound, Got float64
 	// Measured is false where this run has not measured what it takes.
 	Measured bool
+	// Range is of the rounds' own figures, where there are rounds.
+	Range stats.Spread
 	// Binds says what keeps it from being reached, where that is known.
 	Binds string
 }
@@ -48,25 +51,28 @@ const ours = "ours"
 
 // Targets are all figures that were to be reached.
 func Targets(r *results.Results) []Target {
-	throughput := func(name string) float64 { return spread(r.Isolated[name], perSecond).Median }
-	withEvents := func(name string) float64 { return spread(told(r.Isolated[name]), perSecondEvents).Median }
-	cpu := func(name string) float64 { return spread(settled(r.Isolated[name]), cpuSettled).Median }
-	peak := func(name string) float64 { return spread(r.Memory[name].Peak, peakMiB).Median }
+	throughput := func(figure string, bound float64, other string) Target {
+		return paired(figure, true, bound, r.Isolated[ours], r.Isolated[other], perSecond)
+	}
+	cpu := func(figure string, bound float64, other string) Target {
+		return paired(figure, false, bound, settled(r.Isolated[ours]), settled(r.Isolated[other]), cpuSettled)
+	}
 	whole := settled(r.Whole[ours])
 	rest, rested := r.Rest[ours]
 	restart, restarted := r.Restart[ours]
 	fairness := r.Fairness[ours]
 	return []Target{
-		ratio("throughput / bare loop with the same writes and watches", true, 0.95, throughput(ours), throughput("bare-same-writes")),
-		ratio("the same, each to its last event", true, 0.95, withEvents(ours), withEvents("bare-same-writes")),
-		ratio("throughput / bare loop, no watch, no event", true, 0.80, throughput(ours), throughput("bare")),
-		ratio("throughput / upstream without limiter", true, 1.15, throughput(ours), throughput("upstream-unlimited")),
-		ratio("throughput / controller-runtime", true, 1.65, throughput(ours), throughput("controller-runtime")),
-		ratio("throughput / upstream as shipped", true, 50, throughput(ours), throughput("upstream")),
+		throughput("throughput / bare loop with the same writes and watches", 0.95, "bare-same-writes"),
+		paired("the same, each to its last event", true, 0.95, r.Isolated[ours], r.Isolated["bare-same-writes"], perSecondEvents),
+		throughput("throughput / bare loop, no watch, no event", 0.80, "bare"),
+		throughput("throughput / upstream without limiter", 1.15, "upstream-unlimited").because(bindsBesideUpstream(r)),
+		throughput("throughput / controller-runtime", 1.65, "controller-runtime").because(bindsBesideControllerRuntime(r)),
+		throughput("throughput / upstream as shipped", 50, "upstream").because(bindsBesideLimiter(r)),
 		ratio("best throughput / best bare loop of a sweep", true, 0.75, best(r, ours), best(r, "bare")),
-		ratio(fmt.Sprintf("CPU per Foo to %.0f s after convergence / upstream without limiter", settledSeconds(r)), false, 0.40, cpu(ours), cpu("upstream-unlimited")),
-		ratio("the same / controller-runtime", false, 0.60, cpu(ours), cpu("controller-runtime")),
-		ratio(fmt.Sprintf("peak memory, %d Foos beside as many foreign Deployments / upstream without limiter", peakFoos(r)), false, 0.40, peak(ours), peak("upstream-unlimited")),
+		cpu(fmt.Sprintf("CPU per Foo to %.0f s after convergence / upstream without limiter", settledSeconds(r)), 0.40, "upstream-unlimited").because(bindsCPU(r, "upstream-unlimited")),
+		cpu("the same / controller-runtime", 0.60, "controller-runtime").because(bindsCPU(r, "controller-runtime")),
+		paired(fmt.Sprintf("peak memory, %d Foos beside as many foreign Deployments / upstream without limiter", peakFoos(r)), false, 0.40,
+			r.Memory[ours].Peak, r.Memory["upstream-unlimited"].Peak, peakMiB).because(bindsMemory(r)),
 		counted("writes per new Foo, events left out, whole", 3, spread(whole, writesButEvents).Median, len(whole) > 0),
 		counted("events per new Foo, whole", 2, spread(whole, events).Median, len(whole) > 0),
 		counted(fmt.Sprintf("calls over %.0f s at rest", rest.Seconds), 0, results.Total(rest.Calls), rested),
@@ -74,6 +80,26 @@ func Targets(r *results.Results) []Target {
 		ratio("p99 from Foo acknowledged to Deployment created, 50 % load / that of the bare create call", false, 2, half(r, ours).Created.P99, half(r, "bare").Created.P99),
 		ratio(fmt.Sprintf("p99 of a single Foo beside %d of another namespace / that when idle", fairness.Backlog), false, 3, fairness.Busy.P99, fairness.Idle.P99),
 	}
+}
+
+// paired is a target whose figure is the median of the rounds' ratios: contenders
+// of one round run within minutes of each other, while a shared machine may be
+// half as fast in the next.
+func paired(figure string, atLeast bool, bound float64, a, b []results.Trial, of func(results.Trial) float64) Target {
+	var ratios []float64
+	for round := range min(len(a), len(b)) {
+		if of(a[round]) > 0 && of(b[round]) > 0 {
+			ratios = append(ratios, of(a[round])/of(b[round]))
+		}
+	}
+	spread := stats.Of(ratios...)
+	return Target{Figure: figure, AtLeast: atLeast, Bound: bound, Got: spread.Median, Measured: spread.N > 0, Range: spread}
+}
+
+// because returns the target with what binds where it is missed.
+func (t Target) because(binds string) Target {
+	t.Binds = binds
+	return t
 }
 
 // counted is a target that is a number itself, of which less is better.
@@ -137,6 +163,9 @@ func targetsTable(targets []Target) string {
 		}
 		if target.Measured {
 			got, verdict = number(target.Got), "**missed**"
+			if target.Range.N > 1 {
+				got = ranged(target.Range)
+			}
 		}
 		if target.Met() {
 			verdict = "met"
