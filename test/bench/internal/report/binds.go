@@ -55,3 +55,16 @@ func bindsMemory(r *results.Results) string {
 		"an appsv1.Deployment is 1,232 bytes before it has a name, and listers hand out nothing smaller. The collector lets that grow to twice as much, and the "+
 		"program's own pages come on top. GOGC is the lever that is left, and costs CPU.", number(inUse))
 }
+
+func bindsLatency(r *results.Results) string {
+	load := half(r, ours)
+	return fmt.Sprintf("the machine is full: %s Foos in a second are %s writes, for each is created itself, and has a Deployment, a status and an event. "+
+		"The bare call makes three of the four. In the sweep the bare loop made %s writes in a second at most, with however many goroutines.",
+		number(load.PerSecond), number(4*load.PerSecond), number(2*best(r, "bare")))
+}
+
+func bindsFairness(r *results.Results) string {
+	fairness := r.Fairness[ours]
+	return fmt.Sprintf("the namespace's turn is the next, but a single Foo waits for one of the two calls under way, and shares the cores with what the others' cost: "+
+		"its median goes from %s to %s ms, too.", number(fairness.Idle.P50), number(fairness.Busy.P50))
+}

@@ -82,6 +82,26 @@ func TestTargetsThatAreMissed(t *testing.T) {
 		if !target.Measured || target.Met() {
 			t.Errorf("%s: %v where %v was to be reached: not missed", target.Figure, target.Got, target.Bound)
 		}
+		if listed := strings.Contains(missedList([]Target{target}), target.Binds); target.Binds != "" && !listed {
+			t.Errorf("%s: nothing tells what binds", target.Figure)
+		}
+	}
+}
+
+func TestARatioIsTheMedianOfTheRoundsOwn(t *testing.T) {
+	trials := func(rates ...float64) (all []results.Trial) {
+		for _, rate := range rates {
+			all = append(all, results.Trial{PerSecond: rate})
+		}
+		return all
+	}
+	// The machine is half as fast in the second round, and the fourth has one contender only.
+	target := paired("", true, 2, trials(300, 150, 310, 290), trials(150, 75, 100), perSecond)
+	if target.Got != 2 || target.Range.Max != 3.1 || !target.Met() {
+		t.Errorf("the ratio is %+v", target)
+	}
+	if paired("", true, 2, trials(300), nil, perSecond).Measured {
+		t.Error("a ratio to nothing passes for measured")
 	}
 }
 
