@@ -83,7 +83,9 @@ func sweepPlot(r *results.Results) drawing {
 
 func latencyPlot(r *results.Results) drawing {
 	p := newPlot("From Foo acknowledged to Deployment created, p99", "share of the bare loop's limit, %", "ms")
-	return linePlot("latency.svg", p, contenders(r.Latency), func(name string) (points plotter.XYs) {
+	p.Y.Scale = plot.LogScale{}
+	p.Y.Tick.Marker = plot.LogTicks{Prec: -1}
+	d := linePlot("latency.svg", p, contenders(r.Latency), func(name string) (points plotter.XYs) {
 		for _, load := range r.Latency[name] {
 			if load.Created.N > 0 {
 				points = append(points, plotter.XY{X: load.Share * 100, Y: load.Created.P99})
@@ -91,6 +93,9 @@ func latencyPlot(r *results.Results) drawing {
 		}
 		return points
 	})
+	p.Y.Min = 1   // a logarithm has no 0
+	p.Y.Max *= 10 // room for the legend
+	return d
 }
 
 func memoryPlot(r *results.Results, foreign bool) drawing {

@@ -22,11 +22,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 	_ "gonum.org/v1/plot/vg/vgsvg" // the format svg
 
 	"example.com/sample-controller/test/bench/internal/results"
@@ -38,6 +40,7 @@ const (
 	barHeight = 0.9 * vg.Centimeter
 	chart     = 9 * vg.Centimeter
 	barWidth  = 0.28 * vg.Centimeter
+	margin    = 0.8 * vg.Centimeter
 
 	// fontFamily is what the library writes; not every viewer has it, and some
 	// then take one with serifs.
@@ -63,17 +66,23 @@ func writePlots(r *results.Results, folder string) error {
 			errs = append(errs, d.err)
 			continue
 		}
-		var content bytes.Buffer
-		writer, err := d.plot.WriterTo(width, d.height, "svg")
-		if err == nil {
-			_, err = writer.WriteTo(&content)
-		}
-		if err == nil {
-			err = os.WriteFile(path, bytes.ReplaceAll(content.Bytes(), []byte(fontFamily), []byte(fontFamilies)), 0o644)
-		}
-		errs = append(errs, err)
+		errs = append(errs, d.write(path))
 	}
 	return errors.Join(errs...)
+}
+
+// write writes a plot to a file, with a margin for viewers whose fonts are wider.
+func (d drawing) write(path string) error {
+	canvas, err := draw.NewFormattedCanvas(width, d.height, "svg")
+	if err != nil {
+		return err
+	}
+	d.plot.Draw(draw.Crop(draw.New(canvas), margin, -margin, margin/2, -margin/2))
+	var content bytes.Buffer
+	if _, err := canvas.WriteTo(&content); err != nil {
+		return err
+	}
+	return os.WriteFile(path, bytes.ReplaceAll(content.Bytes(), []byte(fontFamily), []byte(fontFamilies)), 0o644)
 }
 
 // newPlot is a plot in a font without serifs, with a grid behind it.
@@ -83,10 +92,22 @@ func newPlot(title, x, y string) *plot.Plot {
 	for _, style := range []*plot.Axis{&p.X, &p.Y} {
 		style.Label.TextStyle.Font.Variant = "Sans"
 		style.Tick.Label.Font.Variant = "Sans"
+		style.Tick.Marker = plot.TickerFunc(ticks)
 	}
 	p.Title.TextStyle.Font.Variant, p.Legend.TextStyle.Font.Variant = "Sans", "Sans"
 	p.Title.Padding = 0.3 * vg.Centimeter
 	return p
+}
+
+// ticks are the library's, with no more digits than a number needs.
+func ticks(low, high float64) []plot.Tick {
+	marks := plot.DefaultTicks{}.Ticks(low, high)
+	for i, mark := range marks {
+		if mark.Label != "" {
+			marks[i].Label = strconv.FormatFloat(mark.Value, 'f', -1, 64)
+		}
+	}
+	return marks
 }
 
 // bars is a set of bars with the same meaning, one for each name.
@@ -137,7 +158,7 @@ func addBars(p *plot.Plot, of []stats.Spread, offset vg.Length, color int, meani
 		return nil
 	}
 	p.Legend.Add(meaning+"   ", chart)
-	p.Legend.Top = false
+	p.Legend.Top = true // where the bars are short: ours come first
 	return nil
 }
 
@@ -169,7 +190,7 @@ func throughputPlot(r *results.Results) drawing {
 	if len(names) == 0 {
 		return drawing{file: file}
 	}
-	return barPlot(file, "Waiting Foos that converge, without kube-controller-manager", "Foos/s, median, minimum and maximum", names, figures(r, names, "", perSecond))
+	return barPlot(file, "Waiting Foos that converge, without kube-controller-manager", "Foos/s, median, minimum and maximum", names, figures(r.Isolated, names, "", perSecond))
 }
 
 func cpuPlot(r *results.Results) drawing {
@@ -178,14 +199,18 @@ func cpuPlot(r *results.Results) drawing {
 	if len(names) == 0 {
 		return drawing{file: file}
 	}
+	watched := map[string][]results.Trial{}
+	for _, name := range names {
+		watched[name] = settled(r.Isolated[name])
+	}
 	return barPlot(file, "CPU of the process", "ms per Foo, median", names,
-		figures(r, names, "to convergence", cpuConverged), figures(r, names, number(settledSeconds(r))+" s later", cpuSettled))
+		figures(r.Isolated, names, "to convergence", cpuConverged), figures(watched, names, number(settledSeconds(r))+" s later", cpuSettled))
 }
 
-func figures(r *results.Results, names []string, meaning string, figure func(results.Trial) float64) bars {
+func figures(of map[string][]results.Trial, names []string, meaning string, figure func(results.Trial) float64) bars {
 	set := bars{meaning: meaning}
 	for _, name := range names {
-		set.of = append(set.of, spread(r.Isolated[name], figure))
+		set.of = append(set.of, spread(of[name], figure))
 	}
 	return set
 }
