@@ -57,7 +57,7 @@ func (o *options) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.parts, "part", "", "comma-separated `parts` to measure, of "+strings.Join(plan.Parts(), ", ")+"; what is there of the others stays (default all)")
 	flags.StringVar(&o.only, "only", "", "comma-separated `names` of programs to measure: ours, upstream, upstream-unlimited, controller-runtime, bare, bare-same-writes (default all)")
 	flags.IntVar(&o.foos, "foos", 0, "`number` of Foos that wait (default 2000, with -quick 200)")
-	flags.IntVar(&o.rounds, "rounds", 0, "`number` of rounds (default 5, with -quick 2)")
+	flags.IntVar(&o.rounds, "rounds", 0, "`number` of rounds (default 5, with -quick 1)")
 	flags.Float64Var(&o.limit, "limit", 0, "Foos per `second` that latency's shares are of (default what the bare loop has been measured at)")
 	flags.StringVar(&o.ours, "ours", "", "`path` of a controller to measure as ours (default built from this tree)")
 	flags.StringVar(&o.profiles, "profiles", "_output/bench/profiles", "`folder` for profiles of ours, and of the API server beside it")

@@ -72,7 +72,7 @@ func Full() Sizes {
 func Quick() Sizes {
 	return Sizes{
 		Foos: 200, UpstreamFoos: 15,
-		Rounds: 2, SettledRounds: 1, Settle: 4 * time.Second,
+		Rounds: 1, SettledRounds: 1, Settle: 4 * time.Second,
 		Rest: 4 * time.Second, Restart: 2 * time.Second,
 		WholeFoos: 50, WholeRounds: 1,
 		Sweep: []int{16}, SweepFoos: 200, Few: true,
