@@ -68,7 +68,7 @@ func sweepPlot(r *results.Results) drawing {
 	names := contenders(r.Sweep)
 	var ticks plot.ConstantTicks
 	for _, name := range names {
-		for n := range r.Sweep[name] {
+		for _, n := range slices.Sorted(maps.Keys(r.Sweep[name])) {
 			ticks = append(ticks, plot.Tick{Value: float64(n), Label: strconv.Itoa(n)})
 		}
 	}
