@@ -77,7 +77,7 @@ func (p *Planner) memory() (steps []Step) {
 			},
 		})
 	}
-	for _, contender := range p.chosen(append([]program.Program{p.Programs.Ours, p.Programs.Unlimited}, p.Further...)...) {
+	for _, contender := range p.oursBeside(p.Programs.Unlimited) {
 		steps = append(steps, Step{
 			Part:  "memory",
 			Title: fmt.Sprintf("%d waiting Foos beside %d foreign Deployments: %s", p.Sizes.Peak, p.Sizes.Peak, contender.Name),

@@ -80,16 +80,21 @@ func (p *Planner) chosen(programs ...program.Program) []program.Program {
 
 // controllers are all that have no limiter.
 func (p *Planner) controllers() []program.Program {
-	return p.chosen(append([]program.Program{p.Programs.Ours, p.Programs.Unlimited, p.Programs.ControllerRuntime}, p.Further...)...)
+	return p.oursBeside(p.Programs.Unlimited, p.Programs.ControllerRuntime)
 }
 
 // beside are the controllers that are measured where it is not throughput: ours,
 // and all others, or those that are needed.
 func (p *Planner) beside(needed ...program.Program) []program.Program {
 	if p.Sizes.Few {
-		return p.chosen(slices.Concat([]program.Program{p.Programs.Ours}, needed, p.Further)...)
+		return p.oursBeside(needed...)
 	}
 	return p.controllers()
+}
+
+// oursBeside are ours, some others, and the controllers that are measured besides.
+func (p *Planner) oursBeside(others ...program.Program) []program.Program {
+	return p.chosen(slices.Concat([]program.Program{p.Programs.Ours}, others, p.Further)...)
 }
 
 // throughput is each program in turn, and that again and again.
