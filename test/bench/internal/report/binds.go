@@ -24,15 +24,10 @@ import (
 
 // What binds where a target is missed, with the figures of the same run.
 
-func bindsBesideControllerRuntime(r *results.Results) string {
-	bare := paired("", true, 0, r.Isolated["bare"], r.Isolated["controller-runtime"], perSecond)
+func bindsThroughput(r *results.Results, other string) string {
+	bare := roundRatios(r.Isolated["bare"], r.Isolated[other], perSecond)
 	return fmt.Sprintf("two workers have two calls under way, and the API server takes most of their time, whoever makes them. "+
-		"The bare loop, which does nothing but these calls, is %s times as fast as controller-runtime.", number(bare.Got))
-}
-
-func bindsBesideUpstream(r *results.Results) string {
-	bare := paired("", true, 0, r.Isolated["bare"], r.Isolated["upstream-unlimited"], perSecond)
-	return fmt.Sprintf("as below: the bare loop itself is %s times as fast as upstream without its limiter.", number(bare.Got))
+		"The bare loop, which does nothing but these calls, is %s times as fast as %s.", number(bare.Median), other)
 }
 
 func bindsBesideLimiter(r *results.Results) string {
@@ -41,12 +36,15 @@ func bindsBesideLimiter(r *results.Results) string {
 }
 
 func bindsCPU(r *results.Results, other string) string {
-	limit := paired("", false, 0, settled(r.Isolated["bare-same-writes"]), settled(r.Isolated[other]), cpuSettled)
+	limit := roundRatios(settled(r.Isolated["bare-same-writes"]), settled(r.Isolated[other]), cpuSettled)
 	return fmt.Sprintf("three calls of client-go and two watches: the bare loop that makes the same writes takes %s of what %s takes. "+
-		"[Where it goes](#where-it-goes) has the parts: none that is ours alone is large.", number(limit.Got), other)
+		"[Where it goes](#where-it-goes) has the parts: none that is ours alone is large.", number(limit.Median), other)
 }
 
 func bindsMemory(r *results.Results) string {
+	if len(r.Profile[ours].HeapMiB) == 0 {
+		return "" // without a profile it is not known
+	}
 	inUse := 0.0
 	for _, share := range r.Profile[ours].HeapMiB {
 		inUse += share.Amount

@@ -65,8 +65,8 @@ func Targets(r *results.Results) []Target {
 		throughput("throughput / bare loop with the same writes and watches", 0.95, "bare-same-writes"),
 		paired("the same, each to its last event", true, 0.95, r.Isolated[ours], r.Isolated["bare-same-writes"], perSecondEvents),
 		throughput("throughput / bare loop, no watch, no event", 0.80, "bare"),
-		throughput("throughput / upstream without limiter", 1.15, "upstream-unlimited").because(bindsBesideUpstream(r)),
-		throughput("throughput / controller-runtime", 1.65, "controller-runtime").because(bindsBesideControllerRuntime(r)),
+		throughput("throughput / upstream without limiter", 1.15, "upstream-unlimited").because(bindsThroughput(r, "upstream-unlimited")),
+		throughput("throughput / controller-runtime", 1.65, "controller-runtime").because(bindsThroughput(r, "controller-runtime")),
 		throughput("throughput / upstream as shipped", 50, "upstream").because(bindsBesideLimiter(r)),
 		ratio("best throughput / best bare loop of a sweep", true, 0.75, best(r, ours), best(r, "bare")),
 		cpu(fmt.Sprintf("CPU per Foo to %.0f s after convergence / upstream without limiter", settledSeconds(r)), 0.40, "upstream-unlimited").because(bindsCPU(r, "upstream-unlimited")),
@@ -82,18 +82,23 @@ func Targets(r *results.Results) []Target {
 	}
 }
 
-// paired is a target whose figure is the median of the rounds' ratios: contenders
-// of one round run within minutes of each other, while a shared machine may be
-// half as fast in the next.
+// paired is a target whose figure is the median of the rounds' ratios.
 func paired(figure string, atLeast bool, bound float64, a, b []results.Trial, of func(results.Trial) float64) Target {
+	ratios := roundRatios(a, b, of)
+	return Target{Figure: figure, AtLeast: atLeast, Bound: bound, Got: ratios.Median, Measured: ratios.N > 0, Range: ratios}
+}
+
+// roundRatios are the ratios of two contenders in each round: those of one round
+// run within minutes of each other, while a shared machine may be half as fast in
+// the next.
+func roundRatios(a, b []results.Trial, of func(results.Trial) float64) stats.Spread {
 	var ratios []float64
 	for round := range min(len(a), len(b)) {
 		if of(a[round]) > 0 && of(b[round]) > 0 {
 			ratios = append(ratios, of(a[round])/of(b[round]))
 		}
 	}
-	spread := stats.Of(ratios...)
-	return Target{Figure: figure, AtLeast: atLeast, Bound: bound, Got: spread.Median, Measured: spread.N > 0, Range: spread}
+	return stats.Of(ratios...)
 }
 
 // because returns the target with what binds where it is missed.
