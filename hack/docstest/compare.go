@@ -18,6 +18,7 @@ package main
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -69,6 +70,9 @@ func wantedLines(text string, first int) []wanted {
 // first line that should not have been. Both are nil if all is as it should be.
 func compare(printed string, want []wanted, options printOptions) (missing *wanted, surplus *string) {
 	lines := printedLines(printed, options)
+	if options.anyOrder {
+		return compareUnordered(lines, want, options)
+	}
 	at := 0
 	gap := !options.exactly // other lines may come here
 	for i := range want {
@@ -91,6 +95,21 @@ func compare(printed string, want []wanted, options printOptions) (missing *want
 	}
 	if at < len(lines) && !gap {
 		return nil, &lines[at]
+	}
+	return nil, nil
+}
+
+// compareUnordered is compare where the lines may come in any order.
+func compareUnordered(lines []string, want []wanted, options printOptions) (missing *wanted, surplus *string) {
+	for i := range want {
+		found := slices.IndexFunc(lines, func(line string) bool { return matches(options.strip(want[i].text), line) })
+		if found < 0 {
+			return &want[i], nil
+		}
+		lines = slices.Delete(lines, found, found+1)
+	}
+	if options.exactly && len(lines) > 0 {
+		return nil, &lines[0]
 	}
 	return nil, nil
 }

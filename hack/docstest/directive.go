@@ -44,10 +44,11 @@ type runOptions struct {
 
 // printOptions say how to compare what a block printed.
 type printOptions struct {
-	of      string // id of the block, if it is not the last one
-	exactly bool
-	within  time.Duration
-	ignore  *regexp.Regexp
+	of       string // id of the block, if it is not the last one
+	exactly  bool   // no other lines
+	anyOrder bool
+	within   time.Duration
+	ignore   *regexp.Regexp
 }
 
 // actOptions say what to do where a comment stands.
@@ -137,6 +138,8 @@ func applyPrints(o option, prints *printOptions) error {
 		prints.of = o.value
 	case "exactly":
 		prints.exactly = true
+	case "unordered":
+		prints.anyOrder = true
 	case "within":
 		prints.within, err = time.ParseDuration(o.value)
 	case "ignore":

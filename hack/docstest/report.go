@@ -32,6 +32,9 @@ import (
 // errReported is returned when the output has said already what is wrong.
 var errReported = errors.New("not every document is right")
 
+// titleLength is how much of a command is shown while it runs.
+const titleLength = 90
+
 // report counts the blocks, and prints how each went in the words of go test, which is what .ci/run counts.
 type report struct {
 	out     io.Writer
@@ -61,7 +64,7 @@ func runAll(ctx context.Context, opts options, out io.Writer) error {
 	if opts.list {
 		return nil
 	}
-	fmt.Fprintf(out, "\n%d blocks passed, %d failed, %d not run, in %.0f s\n", r.passed, r.failed, len(r.skipped), time.Since(start).Seconds())
+	fmt.Fprintf(out, "\n%d commands and outputs passed, %d failed, %d not run, in %.0f s\n", r.passed, r.failed, len(r.skipped), time.Since(start).Seconds())
 	for _, skipped := range r.skipped {
 		fmt.Fprintf(out, "    not run: %s\n", skipped)
 	}
@@ -95,7 +98,7 @@ func findDocuments(root string) ([]string, error) {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && slices.Contains([]string{".git", "bin", "_output", "testdata"}, entry.Name()):
+		case entry.IsDir() && (slices.Contains(notSources, entry.Name()) || entry.Name() == "testdata"):
 			return filepath.SkipDir
 		case entry.IsDir() || filepath.Ext(path) != ".md":
 			return nil
@@ -135,7 +138,10 @@ func (r *report) document(ctx context.Context, root, name string, opts options) 
 	}
 	run := newRunner(name, w)
 	err = r.steps(ctx, run, steps)
-	err = errors.Join(err, run.close())
+	if closeErr := run.close(); closeErr != nil {
+		r.failed++
+		fmt.Fprintf(r.out, "--- FAIL: %s: what it left running: %v\n", name, closeErr)
+	}
 	if opts.keep {
 		fmt.Fprintf(r.out, "%s: the copy of the tree, and what its blocks printed, are in %s\n", name, w.scratch)
 		return err
@@ -164,6 +170,8 @@ func (r *report) steps(ctx context.Context, run *runner, steps []step) error {
 			return nil
 		case skipped != "":
 			r.skip(title, s, skipped)
+		case s.kind == stepAct || s.kind == stepFile:
+			fmt.Fprintf(r.out, "    done: %s (%.2fs)\n", title, took)
 		default:
 			r.passed++
 			fmt.Fprintf(r.out, "--- PASS: %s (%.2fs)\n", title, took)
@@ -204,7 +212,9 @@ func (r *report) list(name string, steps []step) {
 func (s step) title() string {
 	lines := strings.Split(strings.TrimSpace(s.text), "\n")
 	first := lines[0]
-	if len(lines) > 1 {
+	if runes := []rune(first); len(runes) > titleLength {
+		first = string(runes[:titleLength]) + "..."
+	} else if len(lines) > 1 {
 		first += " ..."
 	}
 	switch s.kind {

@@ -21,7 +21,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 )
@@ -34,9 +33,6 @@ const (
 
 // afterBackground is how long the output of a background block is waited for where the document says no time.
 const afterBackground = 10 * time.Second
-
-// upTimeout is how long a cluster may take to start.
-const upTimeout = 3 * time.Minute
 
 // runner carries out the steps of one document.
 type runner struct {
@@ -184,7 +180,7 @@ func (r *runner) expect(ctx context.Context, s step) (skipped string, err error)
 	if b.step.run.background && within == 0 {
 		within = afterBackground
 	}
-	ctx, cancel := context.WithTimeout(ctx, within)
+	deadline, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	want := wantedLines(s.text, s.first)
 	for {
@@ -198,12 +194,12 @@ func (r *runner) expect(ctx context.Context, s step) (skipped string, err error)
 			pause = lookEvery
 		}
 		select {
-		case <-ctx.Done():
+		case <-deadline.Done():
 			return "", r.failure(b, r.difference(missing, surplus))
 		case <-time.After(pause):
 		}
 		if !b.step.run.background {
-			if err := r.runBlock(context.WithoutCancel(ctx), b); err != nil {
+			if err := r.runBlock(ctx, b); err != nil {
 				return "", err
 			}
 		}
@@ -250,62 +246,6 @@ func (r *runner) applyPatch(ctx context.Context, s step) error {
 func (r *runner) keep(s step) (string, error) {
 	name := r.world.in("run", fmt.Sprintf("line-%d", s.line))
 	return name, os.WriteFile(name, []byte(s.text), 0o600)
-}
-
-// act interrupts what it is asked to, and starts a cluster.
-func (r *runner) act(ctx context.Context, a actOptions) error {
-	if a.interrupt {
-		if err := r.interrupt(a.victim); err != nil {
-			return err
-		}
-	}
-	if a.nodes > 0 {
-		return r.startCluster(ctx, a.nodes)
-	}
-	return nil
-}
-
-// interrupt ends a background block as Ctrl-C does.
-func (r *runner) interrupt(id string) error {
-	for i := len(r.background) - 1; i >= 0; i-- {
-		b := r.background[i]
-		if b.job.stopped || id != "" && b.step.run.id != id {
-			continue
-		}
-		if b.job.ended() {
-			return r.failure(b, fmt.Errorf("should still be running, and has ended with exit code %d", b.job.exitCode()))
-		}
-		if err := b.job.interrupt(); err != nil {
-			return r.failure(b, err)
-		}
-		return nil
-	}
-	return fmt.Errorf("nothing to interrupt: no block %q is in the background", id)
-}
-
-// startCluster starts a cluster for the rest of the document, in the place of the one that it may have.
-func (r *runner) startCluster(ctx context.Context, nodes int) error {
-	if r.cluster != nil {
-		if err := r.cluster.interrupt(); err != nil {
-			return err
-		}
-	}
-	kubeconfig := filepath.Join(r.world.home, ".kube", "config")
-	b := &block{step: step{
-		run:  runOptions{terminal: "cluster", background: true, until: "export KUBECONFIG=", timeout: upTimeout},
-		text: fmt.Sprintf("mkdir -p %q\nexec bin/devcluster up -nodes=%d -kubeconfig=%q\n", filepath.Dir(kubeconfig), nodes, kubeconfig),
-	}}
-	ctx, cancel := context.WithTimeout(ctx, upTimeout)
-	defer cancel()
-	job, err := r.shell.begin("cluster", b.step.text, true)
-	if err != nil {
-		return err
-	}
-	b.job, r.cluster = job, job
-	if err := r.waitUntil(ctx, b); err != nil {
-		return fmt.Errorf("cluster: %w", err)
-	}
-	return r.shell.export("KUBECONFIG", kubeconfig)
 }
 
 func indent(text string) string {

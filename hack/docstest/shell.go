@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,15 +49,42 @@ type shell struct {
 	start   string   // the folder in which each terminal begins
 	env     []string // of each command
 	jobs    []*job   // all that were started
+	leader  *leader  // of the process group of all that is not in the background
 }
 
 // job is a command block that was started.
 type job struct {
 	command *exec.Cmd
+	group   int    // of its processes
 	log     string // file of its output
 	state   string // file of its session
 	done    chan struct{}
 	stopped bool
+}
+
+// leader is a process that does nothing but keep a process group, so that its number stays ours: what a block has left
+// behind can be ended long after the block.
+type leader struct {
+	command *exec.Cmd
+	stdin   io.Closer
+}
+
+func startLeader() (*leader, error) {
+	l := &leader{command: exec.Command("cat")}
+	l.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	stdin, err := l.command.StdinPipe() // cat ends with us, for then this is closed
+	if err != nil {
+		return nil, err
+	}
+	l.stdin = stdin
+	return l, l.command.Start()
+}
+
+// end kills the group.
+func (l *leader) end() {
+	_ = syscall.Kill(-l.command.Process.Pid, syscall.SIGKILL)
+	_ = l.stdin.Close()
+	_ = l.command.Wait()
 }
 
 // stateOf is the file that keeps a terminal's session.
@@ -68,6 +96,9 @@ func (s *shell) stateOf(terminal string) string {
 func (s *shell) begin(terminal, script string, background bool) (*job, error) {
 	name := filepath.Join(s.scratch, strconv.Itoa(len(s.jobs)))
 	j := &job{log: name + ".log", state: s.stateOf(terminal), done: make(chan struct{})}
+	if err := os.Remove(j.state + ".line"); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
 	if background {
 		state, err := os.ReadFile(j.state)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -89,16 +120,41 @@ func (s *shell) begin(terminal, script string, background bool) (*job, error) {
 	j.command = exec.Command("bash", "--noprofile", "--norc", "-c", prelude, j.state, name+".sh")
 	j.command.Dir, j.command.Env = s.start, s.env
 	j.command.Stdout, j.command.Stderr = log, log
-	j.command.SysProcAttr = ownGroup()
-	if err := j.command.Start(); err != nil {
+	if err := s.launch(j, background); err != nil {
 		return nil, fmt.Errorf("bash: %w", err)
 	}
+	return j, nil
+}
+
+// launch starts a job: in a group of its own in the background, otherwise in that of all the others.
+func (s *shell) launch(j *job, background bool) error {
+	group := 0
+	if !background {
+		if s.leader == nil {
+			l, err := startLeader()
+			if err != nil {
+				return err
+			}
+			s.leader = l
+		}
+		group = s.leader.command.Process.Pid
+	}
+	j.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: group}
+	if err := j.command.Start(); err != nil {
+		return err
+	}
 	s.jobs = append(s.jobs, j)
+	if j.group = group; background {
+		j.group = j.command.Process.Pid
+	}
 	go func() {
 		defer close(j.done)
 		_ = j.command.Wait() // its ProcessState has it
+		if background {
+			j.signal(syscall.SIGKILL) // what it has left behind
+		}
 	}()
-	return j, nil
+	return nil
 }
 
 // export sets a variable in each terminal, those that exist already included.
@@ -106,8 +162,8 @@ func (s *shell) export(name, value string) error {
 	s.env = append(s.env, name+"="+value)
 	states, err := filepath.Glob(s.stateOf("*"))
 	for _, state := range states {
-		if strings.HasSuffix(state, ".line") {
-			continue
+		if strings.Contains(filepath.Base(state), ".") {
+			continue // not the session itself
 		}
 		file, openErr := os.OpenFile(state, os.O_APPEND|os.O_WRONLY, 0)
 		if openErr != nil {
@@ -175,7 +231,6 @@ func (j *job) interrupt() error {
 	j.signal(syscall.SIGINT)
 	select {
 	case <-j.done:
-		j.signal(syscall.SIGKILL) // whatever it has left behind
 		return nil
 	case <-time.After(patience):
 		j.signal(syscall.SIGKILL)
@@ -184,23 +239,22 @@ func (j *job) interrupt() error {
 	}
 }
 
-// signal goes to the job's processes, which have a group of their own.
-func (j *job) signal(signal syscall.Signal) {
-	_ = syscall.Kill(-j.command.Process.Pid, signal) // there may be none left
-}
+// signal goes to the job's group. There may be none left.
+func (j *job) signal(signal syscall.Signal) { _ = syscall.Kill(-j.group, signal) }
 
 // close ends whatever still runs, the last first.
 func (s *shell) close() error {
 	var errs []error
 	for i := len(s.jobs) - 1; i >= 0; i-- {
-		if s.jobs[i].stopped {
+		if s.jobs[i].ended() {
 			continue
 		}
 		if err := s.jobs[i].interrupt(); err != nil {
 			errs = append(errs, err)
 		}
 	}
+	if s.leader != nil {
+		s.leader.end()
+	}
 	return errors.Join(errs...)
 }
-
-func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

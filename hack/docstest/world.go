@@ -21,6 +21,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -85,7 +86,7 @@ func (w *world) in(parts ...string) string {
 	return filepath.Join(append([]string{w.scratch}, parts...)...)
 }
 
-// remove is undone by nothing. Modules in a GOPATH would be read-only; none is made here.
+// remove removes all that there is of the world.
 func (w *world) remove() error { return os.RemoveAll(w.scratch) }
 
 // kept are the caller's variables that a document's commands have, too: what the network and the go command need.
@@ -115,8 +116,12 @@ func (w *world) environment(ctx context.Context, root string) ([]string, error) 
 	return env, nil
 }
 
-// cloneTree clones the repository in root, and puts into the clone what is not committed yet.
+// cloneTree clones the repository in root, and puts into the clone what is not committed yet. Where git knows of no
+// repository, as in an unpacked archive or in a clone of another user's, it copies the files.
 func cloneTree(ctx context.Context, root, clone string) error {
+	if _, err := output(ctx, root, "git", "rev-parse", "HEAD:./README.md"); err != nil {
+		return copyTree(root, clone)
+	}
 	if _, err := output(ctx, root, "git", "clone", "--quiet", "--no-hardlinks", ".", clone); err != nil {
 		return err
 	}
@@ -128,7 +133,7 @@ func cloneTree(ctx context.Context, root, clone string) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range strings.Split(changed+added, "\x00") {
+	for name := range strings.SplitSeq(changed+added, "\x00") {
 		if name == "" {
 			continue
 		}
@@ -141,6 +146,27 @@ func cloneTree(ctx context.Context, root, clone string) error {
 		}
 	}
 	return nil
+}
+
+// notSources are folders that git ignores, and its own.
+var notSources = []string{".git", "bin", "_output"}
+
+func copyTree(root, to string) error {
+	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && slices.Contains(notSources, name):
+			return filepath.SkipDir
+		case !entry.Type().IsRegular():
+			return nil
+		}
+		return copyFile(path, filepath.Join(to, name))
+	})
 }
 
 func copyFile(from, to string) error {
