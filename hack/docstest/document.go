@@ -229,12 +229,13 @@ func (s *step) dialogue() ([]step, error) {
 		next := *s
 		next.first = s.first + i
 		next.line = next.first
+		next.run.exit = 0
 		command, isCommand := strings.CutPrefix(line, "$ ")
 		more, goesOn := strings.CutPrefix(line, "> ")
 		last := len(steps) - 1
 		switch {
 		case isCommand:
-			next.kind, next.text, next.run.exit = stepRun, command+"\n", 0
+			next.kind, next.text = stepRun, command+"\n"
 			next.act = actOptions{}
 			if len(steps) == 0 {
 				next.act = s.act

@@ -80,12 +80,12 @@ func TestADocumentIsReadAsSteps(t *testing.T) {
 				`7 run {interrupt:false victim: nodes:1} "x\n"`,
 			},
 		},
-		"hidden commands": {"Text.\n\n<!-- hidden:\nkubectl get --raw=/\n-->\n", []string{`3 run "kubectl get --raw=/\n"`}},
+		"hidden commands": {"Text.\n\n<!-- hidden:\nkubectl get --raw=/\n-->\n", []string{`3 run "kubectl get --raw=/"`}},
 		"a console": {
 			"<!-- run: fails cluster -->\n'''console\n$ one\n$ two \\\n> --three\nfour\n\nfive\n$ six\nseven\n'''\n",
 			[]string{
 				`3 run {interrupt:false victim: nodes:1} "one\n"`, `4 run "two \\\n--three\n"`, `6 expect "four\n\nfive\n"`,
-				`9 run exit -1 "six\n"`, `10 expect exit -1 "seven\n"`,
+				`9 run exit -1 "six\n"`, `10 expect "seven\n"`,
 			},
 		},
 		"a block in a list":            {"- a\n\n  '''sh\n  b\n  '''\n", []string{`3 run "b\n"`}},

@@ -18,7 +18,7 @@ limitations under the License.
 // is run by make docs-test; CONTRIBUTING.md says how a document is marked.
 //
 // markdown.go, directive.go and document.go make steps of a document; compare.go compares; world.go makes the copy of
-// the tree in which shell.go runs bash; runner.go carries out the steps, and report.go tells how it went.
+// the tree in which shell.go runs bash; runner.go and acts.go carry out the steps, and report.go tells how it went.
 package main
 
 import (

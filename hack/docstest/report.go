@@ -40,7 +40,7 @@ type report struct {
 	out     io.Writer
 	verbose bool
 	passed  int
-	failed  int
+	failed  []string
 	skipped []string
 }
 
@@ -64,11 +64,14 @@ func runAll(ctx context.Context, opts options, out io.Writer) error {
 	if opts.list {
 		return nil
 	}
-	fmt.Fprintf(out, "\n%d commands and outputs passed, %d failed, %d not run, in %.0f s\n", r.passed, r.failed, len(r.skipped), time.Since(start).Seconds())
+	fmt.Fprintf(out, "\n%d commands and outputs passed, %d failed, %d not run, in %.0f s\n", r.passed, len(r.failed), len(r.skipped), time.Since(start).Seconds())
 	for _, skipped := range r.skipped {
 		fmt.Fprintf(out, "    not run: %s\n", skipped)
 	}
-	if r.failed > 0 {
+	for _, failed := range r.failed {
+		fmt.Fprintf(out, "    failed: %s\n", failed)
+	}
+	if len(r.failed) > 0 {
 		return errReported
 	}
 	return nil
@@ -119,9 +122,8 @@ func (r *report) document(ctx context.Context, root, name string, opts options) 
 	steps, err := parseDocument(source)
 	if err != nil {
 		for line := range strings.SplitSeq(err.Error(), "\n") {
-			fmt.Fprintf(r.out, "--- FAIL: %s: %s\n", name, line)
+			r.fail(name + ": " + line)
 		}
-		r.failed++
 		return nil
 	}
 	if opts.list {
@@ -139,8 +141,7 @@ func (r *report) document(ctx context.Context, root, name string, opts options) 
 	run := newRunner(name, w)
 	err = r.steps(ctx, run, steps)
 	if closeErr := run.close(); closeErr != nil {
-		r.failed++
-		fmt.Fprintf(r.out, "--- FAIL: %s: what it left running: %v\n", name, closeErr)
+		r.fail(fmt.Sprintf("%s: what it left running: %v", name, closeErr))
 	}
 	if opts.keep {
 		fmt.Fprintf(r.out, "%s: the copy of the tree, and what its blocks printed, are in %s\n", name, w.scratch)
@@ -162,11 +163,8 @@ func (r *report) steps(ctx context.Context, run *runner, steps []step) error {
 		}
 		switch {
 		case err != nil:
-			r.failed++
-			fmt.Fprintf(r.out, "--- FAIL: %s (%.2fs)\n%s\n%s\n", title, took, indent(s.text), indent(err.Error()))
-			if rest := len(steps) - i - 1; rest > 0 {
-				fmt.Fprintf(r.out, "    the %d steps after it were not run\n", rest)
-			}
+			r.fail(title)
+			fmt.Fprintf(r.out, "%s\n%s\n    steps not run after it: %d\n", indent(s.text), indent(err.Error()), len(steps)-i-1)
 			return nil
 		case skipped != "":
 			r.skip(title, s, skipped)
@@ -188,6 +186,11 @@ func (r *report) all(name string, steps []step) {
 	for _, s := range steps {
 		r.skip(fmt.Sprintf("%s:%d", name, s.line), s, s.run.skip)
 	}
+}
+
+func (r *report) fail(what string) {
+	r.failed = append(r.failed, what)
+	fmt.Fprintf(r.out, "--- FAIL: %s\n", what)
 }
 
 func (r *report) skip(title string, s step, why string) {

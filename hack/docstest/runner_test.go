@@ -79,13 +79,13 @@ func TestDocumentsThatAreRight(t *testing.T) {
 		"interrupt by name": "<!-- run: background id=a -->\n'''sh\nsleep 100\n'''\n<!-- run: background id=b -->\n'''sh\nsleep 100\n'''\n" +
 			"<!-- run: interrupt=a -->\n\n<!-- run: interrupt=b -->\n",
 		"a file":                             "'''sh\nname='my file'\n'''\n<!-- file: \"folder/$name\" -->\n'''text\na $b\n'''\n'''console\n$ cat 'folder/my file'\na $b\n'''\n",
-		"a patch":                            "'''sh\necho old >a\ncd /\n'''\n<!-- patch -->\n'''diff\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-old\n+new\n'''\n'''console\n$ cat ~-/a\nnew\n'''\n",
+		"a patch":                            "'''sh\necho old >a\nmkdir b\ncd b\n'''\n<!-- patch -->\n'''diff\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-old\n+new\n'''\n'''console\n$ cat ../a\nnew\n'''\n",
 		"hidden commands":                    "<!-- hidden:\necho a >b\n-->\n\n'''console\n$ cat b\na\n'''\n",
 		"home has another name in documents": "'''sh\necho $HOME/x\n'''\n<!-- prints: exactly -->\n'''text\n~/x\n'''\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if r, out := runDocument(t, newTestWorld(t), document); r.failed > 0 || len(r.skipped) > 0 {
+			if r, out := runDocument(t, newTestWorld(t), document); len(r.failed) > 0 || len(r.skipped) > 0 {
 				t.Error(out)
 			}
 		})
@@ -130,8 +130,8 @@ func TestDocumentsThatAreWrong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, out := runDocument(t, newTestWorld(t), test.document)
-			if r.failed != 1 || !strings.Contains(out, "--- FAIL: doc.md:") || !strings.Contains(out, test.want) {
-				t.Errorf("%d failed; got\n%s\nwant\n%s", r.failed, out, test.want)
+			if len(r.failed) != 1 || !strings.Contains(out, "--- FAIL: doc.md:") || !strings.Contains(out, test.want) {
+				t.Errorf("%d failed; got\n%s\nwant\n%s", len(r.failed), out, test.want)
 			}
 		})
 	}
@@ -143,7 +143,7 @@ func TestNothingIsRunAfterAFailure(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(w.copy, "ran")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the second block was run (%v)", err)
 	}
-	if !strings.Contains(out, "the 1 steps after it were not run") {
+	if !strings.Contains(out, "steps not run after it: 1") {
 		t.Error(out)
 	}
 }
@@ -155,7 +155,7 @@ func TestASkippedBlockIsNotRunAndNeitherIsItsOutputCompared(t *testing.T) {
 		t.Errorf("it was run (%v)", err)
 	}
 	want := []string{"doc.md:2  touch ran (no Docker)"}
-	if r.failed > 0 || r.passed > 0 || strings.Join(r.skipped, "\n") != strings.Join(want, "\n") {
+	if len(r.failed) > 0 || r.passed > 0 || strings.Join(r.skipped, "\n") != strings.Join(want, "\n") {
 		t.Errorf("skipped %q, want %q\n%s", r.skipped, want, out)
 	}
 }
@@ -221,7 +221,7 @@ func TestACluster(t *testing.T) {
 	r, out := runDocument(t, w, "'''sh\nexport KUBECONFIG=mine\n'''\n<!-- run: cluster=2 -->\n\n"+
 		"'''console\n$ echo $KUBECONFIG\n~/.kube/config\n'''\n"+
 		"<!-- run: terminal=2 -->\n'''console\n$ bash -c 'echo $KUBECONFIG'\n~/.kube/config\n'''\n<!-- run: cluster -->\n")
-	if r.failed > 0 {
+	if len(r.failed) > 0 {
 		t.Error(out)
 	}
 	started, err := os.ReadFile(filepath.Join(w.copy, "started"))

@@ -103,7 +103,7 @@ func TestTheCopyHasWhatIsNotCommittedYet(t *testing.T) {
 		t.Error(err)
 	}
 	r, out := runDocument(t, w, "'''console\n$ kubectl get foo\ndevcluster kubectl get foo\n$ echo changed >README.md\n'''\n")
-	if r.failed > 0 {
+	if len(r.failed) > 0 {
 		t.Error(out)
 	}
 	wantFiles(t, root, map[string]string{"README.md": "new\n"})
@@ -126,7 +126,7 @@ func TestTheCallersVariablesStayOut(t *testing.T) {
 		}
 	}
 	r, out := runDocument(t, w, "'''console\n$ echo $GOFLAGS $HOME $TMPDIR\n-trimpath ~ "+w.in("tmp")+"\n$ go env GOMODCACHE >/dev/null\n'''\n")
-	if r.failed > 0 {
+	if len(r.failed) > 0 {
 		t.Error(out)
 	}
 }
