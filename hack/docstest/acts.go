@@ -20,6 +20,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -41,8 +42,7 @@ func (r *runner) act(ctx context.Context, a actOptions) error {
 
 // interrupt ends a background block as Ctrl-C does.
 func (r *runner) interrupt(id string) error {
-	for i := len(r.background) - 1; i >= 0; i-- {
-		b := r.background[i]
+	for _, b := range slices.Backward(r.background) {
 		if b.job.stopped || id != "" && b.step.run.id != id {
 			continue
 		}

@@ -98,7 +98,8 @@ func (r *reader) comment(p piece) {
 	switch word {
 	case wordHidden:
 		r.dropPending()
-		first := p.line + strings.Count(p.text[:strings.Index(p.text, word)], "\n")
+		before, _, _ := strings.Cut(p.text, word)
+		first := p.line + strings.Count(before, "\n")
 		rest = strings.TrimPrefix(rest, "\n")
 		r.steps = append(r.steps, step{kind: stepRun, line: p.line, first: first + 1, text: rest, hidden: true, run: newRun()})
 		return

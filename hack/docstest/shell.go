@@ -24,6 +24,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -245,11 +246,11 @@ func (j *job) signal(signal syscall.Signal) { _ = syscall.Kill(-j.group, signal)
 // close ends whatever still runs, the last first.
 func (s *shell) close() error {
 	var errs []error
-	for i := len(s.jobs) - 1; i >= 0; i-- {
-		if s.jobs[i].ended() {
+	for _, j := range slices.Backward(s.jobs) {
+		if j.ended() {
 			continue
 		}
-		if err := s.jobs[i].interrupt(); err != nil {
+		if err := j.interrupt(); err != nil {
 			errs = append(errs, err)
 		}
 	}
