@@ -62,8 +62,8 @@ func TestParseOptions(t *testing.T) {
 		want options
 		err  string
 	}{
-		"no flags":    {nil, options{timeout: time.Minute}, ""},
-		"all flags":   {[]string{"-exit", "-v", "-timeout=5s"}, options{exit: true, verbose: true, timeout: 5 * time.Second}, ""},
+		"no flags":    {nil, options{timeout: time.Minute, picture: picturePath}, ""},
+		"all flags":   {[]string{"-exit", "-v", "-timeout=5s", "-picture="}, options{exit: true, verbose: true, timeout: 5 * time.Second}, ""},
 		"no time":     {[]string{"-timeout=0s"}, options{}, "-timeout=0s: must be more than 0"},
 		"an argument": {[]string{"up"}, options{}, `unexpected argument "up"`},
 		"no flag":     {[]string{"-x"}, options{}, "flag provided but not defined: -x (see -help)"},
