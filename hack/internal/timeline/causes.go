@@ -17,6 +17,8 @@ limitations under the License.
 package timeline
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"example.com/sample-controller/hack/internal/audit"
@@ -76,8 +78,8 @@ func (c *causes) record(i int) {
 // of returns the cause of a step, or none.
 func (c *causes) of(i int) int {
 	s := c.steps[i]
-	others := func(before step) bool { return before.actor != s.actor && c.within(before, s, patience) }
-	own := max(c.last(c.on[s.object], others), c.last(c.on[collection(s.object)], others))
+	others := func(before step) bool { return before.actor != s.actor && within(before, s, patience) }
+	own := c.own(s, others)
 	if looksAtOne(s.actor) {
 		return own
 	}
@@ -88,7 +90,7 @@ func (c *causes) of(i int) int {
 	}
 	best := own
 	if s.deletes() {
-		for _, parent := range append(c.kin.parents[s.object], namespaceOf(s.object)) {
+		for _, parent := range slices.Concat(c.kin.parents[s.object], []key{namespaceOf(s.object)}) {
 			best = max(best, c.last(c.on[parent], deletions))
 		}
 	}
@@ -101,19 +103,35 @@ func (c *causes) of(i int) int {
 	return max(best, c.last(c.below[s.object], others))
 }
 
-// guess returns the cause of an object whose owner is not known: the last write on an object that can own it, best
-// on one for which none was made yet. From then on, that is its owner.
+// own returns the last write of others on a step's object itself, or on all of its kind.
+func (c *causes) own(s step, others func(step) bool) int {
+	if s.Name == "" {
+		return none
+	}
+	ofAll := func(before step) bool { return before.Verb == "deletecollection" && others(before) }
+	return max(c.last(c.on[s.object], others), c.last(c.on[collection(s.object)], ofAll))
+}
+
+// guess returns the cause of an object whose owner is not known: the first create of an object that can own it and
+// for which none was made yet, or the last write on one. From then on, that is its owner.
 func (c *causes) guess(i int) (cause int, guessed bool) {
 	s := c.steps[i]
-	best := none
+	owners := ownersFor(s.actor)
 	fits := func(before step) bool {
 		return before.actor != s.actor && !before.reports() && !before.deletes() && canOwn(before.object, s.object) &&
-			c.within(before, s, guessable)
+			(owners == "" || owners == before.object.resource) && within(before, s, guessable)
 	}
 	untaken := func(before step) bool { return fits(before) && !c.taken[[2]key{before.object, resourceOf(s.object)}] }
+	near := c.all[s.object.namespace]
+	best := none
+	for n := len(near) - 1; n >= max(0, len(near)-lookBack); n-- {
+		if before := c.steps[near[n]]; before.creates() && untaken(before) {
+			best = near[n]
+		}
+	}
 	for _, accept := range []func(step) bool{untaken, fits} {
-		if best = c.last(c.all[s.object.namespace], accept); best != none {
-			break
+		if best == none {
+			best = c.last(near, accept)
 		}
 	}
 	if best == none {
@@ -127,6 +145,18 @@ func (c *causes) guess(i int) (cause int, guessed bool) {
 	return best, true
 }
 
+// ownersFor is the resource for whose objects one of Kubernetes' own controllers makes others; "" where the name
+// does not tell.
+func ownersFor(actor audit.Actor) string {
+	name := plural(strings.ReplaceAll(strings.TrimSuffix(actor.Name, "-controller"), "-", ""))
+	for _, resources := range makers() {
+		if strings.Contains(resources, " "+name+" ") {
+			return name
+		}
+	}
+	return ""
+}
+
 // last returns the last of some steps that is accepted, or none.
 func (c *causes) last(indices []int, accept func(step) bool) int {
 	for n := len(indices) - 1; n >= max(0, len(indices)-lookBack); n-- {
@@ -137,7 +167,7 @@ func (c *causes) last(indices []int, accept func(step) bool) int {
 	return none
 }
 
-func (c *causes) within(before, after step, limit time.Duration) bool {
+func within(before, after step, limit time.Duration) bool {
 	return after.Received.Sub(before.Received) <= limit
 }
 

@@ -51,6 +51,7 @@ type composer struct {
 // compose places a picture's parts.
 func compose(title string, steps []step, panels []panel, notes []string) *Picture {
 	c := composer{Picture: &Picture{title: clean(title), panels: len(panels)}, steps: steps, lanes: lanesOf(steps, panels, lanesLeft)}
+	c.actors = c.lanes.names
 	c.textX = c.lanes.right() + textGap
 	c.width = max(pictureWidth, c.textX+textLeast+margin)
 	c.findNamespace(panels)
@@ -87,7 +88,7 @@ func (c *composer) panel(n int, p panel, first time.Time) {
 	top := c.height
 	side := p.subtitle
 	if n > 0 {
-		side = fmt.Sprintf("%s later: %s", pause(p.start.Sub(first)), side)
+		side += fmt.Sprintf(", %s after the first act", pause(max(0, p.start.Sub(first))))
 	}
 	room := c.width - 2*margin
 	used := min(monospaced(side, fontSize), room/2)
@@ -98,15 +99,15 @@ func (c *composer) panel(n int, p panel, first time.Time) {
 	headers, height := c.lanes.headers(c.width - margin)
 	lanesTop := y + height + 4
 	rows := rowsOf(c.steps, p)
-	ys, pauses := c.rowPlaces(p, rows, lanesTop+rowHeight/2)
+	ys, pauses := c.rowPlaces(rows, lanesTop+rowHeight/2)
 	bottom := ys[len(ys)-1] + rowHeight/2 + 6
 	c.rects = append(c.rects, rect{margin / 2, top, c.width - margin, bottom - top, "panel"})
 	c.names(headers, y, lanesTop, bottom-4)
-	for i, at := range pauses {
-		c.pause(at, p, rows, i)
-	}
 	c.arrowsOf(rows, ys)
 	for i, r := range rows {
+		if at, ok := pauses[i]; ok {
+			c.pause(at, c.at(r).Sub(c.at(rows[i-1])))
+		}
 		c.row(p, r, ys[i])
 	}
 	c.table(n, p)
@@ -123,12 +124,12 @@ func (c *composer) names(headers []header, y, top, bottom float64) {
 			c.lines = append(c.lines, line{x, y + h.y + headerLine + 3, x, bottom, "lane"})
 		}
 	}
-	c.lines = append(c.lines, line{2 * margin / 2, top - 2, c.width - margin, top - 2, "lane"})
+	c.lines = append(c.lines, line{margin, top - 2, c.width - margin, top - 2, "lane"})
 }
 
 // rowPlaces says at which height each row is. The longer nothing happens, the farther are they apart; from a second
 // on, the gap says how long it was: pauses has its height by the row after it.
-func (c *composer) rowPlaces(p panel, rows []row, y float64) (ys []float64, pauses map[int]float64) {
+func (c *composer) rowPlaces(rows []row, y float64) (ys []float64, pauses map[int]float64) {
 	pauses = map[int]float64{}
 	for i, r := range rows {
 		if i > 0 {
@@ -149,9 +150,8 @@ func (c *composer) rowPlaces(p panel, rows []row, y float64) (ys []float64, paus
 func (c *composer) at(r row) time.Time { return c.steps[r.steps[0]].at }
 
 // pause says how long nothing happened before a row.
-func (c *composer) pause(y float64, p panel, rows []row, i int) {
-	text := pause(c.at(rows[i]).Sub(c.at(rows[i-1]))) + " later"
-	c.text(c.textX, y-lineHeight(fontSize)/2, c.width-2*margin-c.textX, fontSize, "dim", text, monospaced)
+func (c *composer) pause(y float64, d time.Duration) {
+	c.text(c.textX, y-lineHeight(fontSize)/2, c.width-2*margin-c.textX, fontSize, "dim", pause(d)+" later", monospaced)
 	c.lines = append(c.lines, line{margin, y, c.textX - textGap, y, "pause"})
 }
 

@@ -38,15 +38,15 @@ func (c *composer) footer(notes []string) {
 		guessed bool
 		text    string
 	}{{false, "cause to effect"}, {true, "guessed"}} {
-		c.arrows = append(c.arrows, arrow{x - 4, y - rowHeight/2, x - 4, x + 26, y, legendColour, item.guessed})
+		c.arrows = append(c.arrows, arrow{x - 4, y - 14, x - 4, x + 26, y, legendColour, item.guessed})
 		x += 26
 		x += c.text(x, y-lineHeight(fontSize)/2, c.width-margin-x, fontSize, "dim", item.text, monospaced) + 2*margin
 	}
 	y += rowHeight
 	notes = append([]string{"Times are in ms from the act that a panel begins with, by the API server's clock."}, notes...)
 	for _, note := range notes {
-		for _, text := range wrapped(clean(note), c.width-4*margin, fontSize) {
-			c.text(1.5*margin, y-lineHeight(fontSize)/2, c.width-3*margin, fontSize, "dim", text, proportional)
+		for _, text := range wrapped(clean(note), c.width-3*margin, fontSize) {
+			c.text(1.5*margin, y-lineHeight(fontSize)/2, c.width-3*margin, fontSize, "dim", text, monospaced)
 			y += rowHeight
 		}
 	}

@@ -39,8 +39,9 @@ func kinOf(steps []step) *kin {
 			k.byName[[2]string{o.namespace, o.name}] = append(k.byName[[2]string{o.namespace, o.name}], o)
 		}
 	}
-	told := map[key]bool{}
+	told := map[key]bool{} // of these it is known what they belong to, be it nothing
 	for _, s := range steps {
+		told[s.object] = told[s.object] || s.creates() && s.acts // What people make, they name as they like.
 		if s.Body == nil || len(s.Body.Owners) == 0 || s.Name == "" {
 			continue
 		}

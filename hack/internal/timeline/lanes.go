@@ -18,6 +18,7 @@ package timeline
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"example.com/sample-controller/hack/internal/audit"
@@ -32,10 +33,12 @@ type lanes struct {
 }
 
 const (
-	lanesWidth = 400.0 // of all lanes, as long as none is narrower than the least
+	lanesWidth = 364.0 // of all lanes, as long as none is narrower than the least
 	widestLane = 64.0
 	leastLane  = 16.0
 	colours    = 8
+
+	longestName = 500.0
 )
 
 // lanesOf orders actors: people first, then along the way from a Foo to its Pods, then the rest as they appear.
@@ -57,14 +60,21 @@ func lanesOf(steps []step, panels []panel, left float64) lanes {
 	for i, a := range actors {
 		l.index[a] = i
 		name := a.Name
-		if uses[name] > 1 {
+		if uses[name] > 1 || name == "" {
 			name = a.Full
+		}
+		name = short(name)
+		for n := 2; slices.Contains(l.names, name); n++ {
+			name = fmt.Sprintf("%s (%d)", short(a.Full), n)
 		}
 		l.names = append(l.names, name)
 	}
 	l.width = max(leastLane, min(widestLane, lanesWidth/float64(len(actors))))
 	return l
 }
+
+// short is a name of a length that is read at ease.
+func short(name string) string { return shorten(clean(name), longestName, fontSize, monospaced) }
 
 // rankOf says where an actor's lane is: from 1 on.
 func rankOf(a audit.Actor, acts bool) int {

@@ -58,7 +58,6 @@ func (l *Log) Add(w audit.Write) {
 	case l.Namespace != "" && w.Namespace != l.Namespace:
 		l.elsewhere++
 	default:
-		w.Agent = strings.Clone(w.Agent)
 		l.writes = append(l.writes, w)
 	}
 }
@@ -84,7 +83,7 @@ func (l *Log) Picture() (*Picture, error) {
 	chosen := choose(steps, kin, selection)
 	others := l.elsewhere + len(steps) - len(chosen)
 	if len(chosen) == 0 {
-		return nil, fmt.Errorf("%w: %s", errNoWrites, l.leftOut(others))
+		return nil, fmt.Errorf("%w, but these: %s", errNoWrites, l.leftOut(others))
 	}
 	tighten(chosen)
 	l.nameYou(chosen)
@@ -129,10 +128,10 @@ func (l *Log) nameYou(steps []step) {
 func (l *Log) leftOut(others int) string {
 	var parts []string
 	for _, what := range slices.Sorted(maps.Keys(l.left)) {
-		parts = append(parts, fmt.Sprintf("%d %s", l.left[what], what))
+		parts = append(parts, fmt.Sprintf("%s (%d)", what, l.left[what]))
 	}
 	if others > 0 {
-		parts = append(parts, fmt.Sprintf("%d writes on other objects", others))
+		parts = append(parts, fmt.Sprintf("writes on other objects (%d)", others))
 	}
 	if len(parts) == 0 {
 		return "nothing"

@@ -20,7 +20,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -134,5 +133,5 @@ func milliseconds(d time.Duration) string {
 	if d < 100*time.Second {
 		return fmt.Sprintf("%d ms", d.Milliseconds())
 	}
-	return strings.TrimSuffix(d.Round(time.Second).String(), "0s")
+	return d.Round(time.Second).String()
 }

@@ -23,6 +23,7 @@ type Picture struct {
 	title         string
 	width, height float64
 	panels        int
+	actors        []string // of the lanes, from left to right
 	rects         []rect
 	lines         []line
 	arrows        []arrow

@@ -46,7 +46,8 @@ func (c *composer) row(p panel, r row, y float64) {
 // describe says what a row is about, in no more than the given width: verb, kind, name, and how it went.
 func (c *composer) describe(r row, room float64) []run {
 	s := c.steps[r.steps[0]]
-	verb := run{clean(s.Verb), fmt.Sprintf("b c%d", c.lanes.index[s.actor]%colours)}
+	fit := func(text string, room float64) string { return shorten(clean(text), room, fontSize, monospaced) }
+	verb := run{fit(s.Verb, room/4), fmt.Sprintf("b c%d", c.lanes.index[s.actor]%colours)}
 	kind := " " + kindAndPart(s)
 	if len(r.steps) > 1 {
 		kind += fmt.Sprintf(" ×%d", len(r.steps))
@@ -58,13 +59,15 @@ func (c *composer) describe(r row, room float64) []run {
 	case s.Body != nil && len(r.steps) == 1 && s.Body.Note != "":
 		note.text = " " + s.Body.Note
 	}
-	kind = shorten(clean(kind), room/2, fontSize, monospaced)
-	note.text = shorten(clean(note.text), room/3, fontSize, monospaced)
 	name := c.nameOf(r)
 	if name != "" {
-		left := room - monospaced(verb.text+kind+note.text+" ", fontSize)
-		name = " " + shorten(clean(name), left, fontSize, monospaced)
+		name = " " + name
 	}
+	// The name gives way first, but some of it stays.
+	note.text = fit(note.text, room/3)
+	left := room - monospaced(verb.text+note.text, fontSize)
+	kind = fit(kind, left-min(monospaced(name, fontSize), room/4))
+	name = fit(name, left-monospaced(kind, fontSize))
 	return []run{verb, {kind, "b"}, {name, ""}, note}
 }
 
@@ -164,7 +167,7 @@ func (c *composer) entry(n int, p panel, i int) entry {
 	s := c.steps[i]
 	e := entry{
 		Panel: fmt.Sprint(n + 1), Milliseconds: fmt.Sprint(s.at.Sub(p.start).Milliseconds()),
-		Actor: clean(c.lanes.names[c.lanes.index[s.actor]]), Verb: clean(s.Verb), Object: clean(c.objectOf(s)),
+		Actor: c.lanes.names[c.lanes.index[s.actor]], Verb: clean(s.Verb), Object: clean(c.objectOf(s)),
 		Result: clean(outcome(s)),
 	}
 	if s.Body != nil && s.Body.Note != "" && s.OK() {

@@ -79,7 +79,7 @@ func choose(steps []step, k *kin, selection Selection) []step {
 		if !follows && !k.belongs(s.object, selection, objects) {
 			continue
 		}
-		objects[s.object] = true
+		objects[s.object] = s.Name != ""
 		chosen[i] = len(kept)
 		if s.cause != none {
 			s.cause = chosen[s.cause]

@@ -55,6 +55,7 @@ func stylesheet() string {
 .guessed{stroke-dasharray:4 3}
 .mark{stroke-width:1.5}
 .cross{stroke-width:2.6;stroke-linecap:round}
+.refused .cross{stroke-width:1.5}
 ` + light().rules("") + "@media (prefers-color-scheme:dark){\n" + dark().rules("") + "}\n"
 }
 

@@ -103,9 +103,13 @@ func (s *svg) arrow(a arrow) {
 	}
 	tip := a.toX - sign*(radius+1.5)
 	back := tip - sign*headSpan
+	if (back-a.trackX)*sign < 0 {
+		back = a.trackX
+	}
+	turn := a.trackX + sign*min(bend, (back-a.trackX)*sign)
 	s.printf("<path class=%q d=\"M%s %sQ%s %s %s %sV%sQ%s %s %s %sH%s\"/>", class,
 		num(a.fromX), num(a.fromY+radius), num(a.trackX), num(a.fromY+radius), num(a.trackX), num(a.fromY+radius+bend),
-		num(a.toY-bend), num(a.trackX), num(a.toY), num(a.trackX+sign*bend), num(a.toY), num(back))
+		num(a.toY-bend), num(a.trackX), num(a.toY), num(turn), num(a.toY), num(back))
 	s.printf("<path class=\"head %s\" d=\"M%s %sL%s %sL%s %sz\"/>\n", colourClass(a.colour),
 		num(tip), num(a.toY), num(back), num(a.toY-3.2), num(back), num(a.toY+3.2))
 }
@@ -122,17 +126,24 @@ func (s *svg) mark(m mark) {
 	}
 	x, y, r := m.x, m.y, radius
 	switch m.shape {
+	case ended:
+		if m.refused {
+			s.printf("<circle cx=\"%s\" cy=\"%s\" r=\"%s\"/>", num(x), num(y), num(r))
+			r = 2.5
+		} else {
+			r = 4
+		}
+		s.printf("<path class=\"cross\" d=\"M%s %sL%s %sM%s %sL%s %s\"/>", num(x-r), num(y-r), num(x+r), num(y+r), num(x-r), num(y+r), num(x+r), num(y-r))
 	case made:
 		s.printf("<circle cx=\"%s\" cy=\"%s\" r=\"%s\"/>", num(x), num(y), num(r))
 	case altered:
 		r++
 		s.printf("<path d=\"M%s %sL%s %sL%s %sL%s %sz\"/>", num(x-r), num(y), num(x), num(y-r), num(x+r), num(y), num(x), num(y+r))
 	case told:
-		r = 3.2
+		if !m.refused {
+			r = 3.2
+		}
 		s.printf("<circle cx=\"%s\" cy=\"%s\" r=\"%s\"/>", num(x), num(y), num(r))
-	case ended:
-		r = 4
-		s.printf("<path class=\"cross\" d=\"M%s %sL%s %sM%s %sL%s %s\"/>", num(x-r), num(y-r), num(x+r), num(y+r), num(x-r), num(y+r), num(x+r), num(y-r))
 	}
 	s.printf("</g>\n")
 }

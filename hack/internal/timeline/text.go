@@ -44,13 +44,16 @@ func monospaced(text string, size float64) float64 {
 	return float64(cells) * cell * size
 }
 
+// narrowest is the width of the narrowest character, for a font of size 1.
+const narrowest = 0.45
+
 // proportional is the greatest width of bold text in the usual fonts without serifs.
 func proportional(text string, size float64) float64 {
 	width := 0.0
 	for _, r := range text {
 		switch {
 		case strings.ContainsRune("iljtfI.,:;'| ()-", r):
-			width += 0.45
+			width += narrowest
 		case r >= 0x1100, strings.ContainsRune("mwMW@%", r):
 			width += 1.15
 		case unicode.IsUpper(r):
@@ -72,7 +75,8 @@ func shorten(text string, width, size float64, measure func(string, float64) flo
 		return text
 	}
 	runes := []rune(text)
-	for kept := len(runes) - 1; kept > 0; kept-- {
+	most := int(width / (narrowest * size))
+	for kept := min(len(runes)-1, most); kept > 0; kept-- {
 		tail := kept / 2
 		short := string(runes[:kept-tail]) + ellipsis + string(runes[len(runes)-tail:])
 		if measure(short, size) <= width {
@@ -112,7 +116,7 @@ func wrapped(text string, width, size float64) []string {
 		switch longer := line + " " + word; {
 		case line == "":
 			line = word
-		case proportional(longer, size) > width:
+		case monospaced(longer, size) > width:
 			lines, line = append(lines, line), word
 		default:
 			line = longer

@@ -19,8 +19,8 @@ package timeline
 import "slices"
 
 const (
-	nearest = 8.0 // from the middle of a lane to its first track
-	pitch   = 5.0 // from a track to the next, where there is room
+	nearest = 13.0 // from the middle of a lane to its first track
+	pitch   = 5.0  // from a track to the next, where there is room
 )
 
 // trunk is the way down from a cause, on one side of its lane, to the last of its effects there.
@@ -109,9 +109,9 @@ func (c *composer) offset(t trunk, tracks map[side]int) float64 {
 	if n := tracks[side{t.lane, t.right}]; n > 1 {
 		step = min(pitch, (c.lanes.width/2-1-first)/float64(n-1))
 	}
-	if away := first + float64(t.track)*step; t.right {
-		return away
-	} else {
-		return -away
+	away := first + float64(t.track)*step
+	if !t.right {
+		away = -away
 	}
+	return away
 }
