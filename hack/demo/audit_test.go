@@ -27,7 +27,7 @@ import (
 // Lines of the audit log, shortened by what is not read.
 const (
 	createFooLine = `{"stage":"ResponseComplete","requestURI":"/apis/samplecontroller.k8s.io/v1alpha1/namespaces/default/foos",` +
-		`"verb":"create","user":{"username":"devcluster-admin"},"objectRef":{"resource":"foos","namespace":"default","name":"example-foo"},` +
+		`"verb":"create","user":{"username":"devcluster-admin"},"userAgent":"kubectl/v1","objectRef":{"resource":"foos","namespace":"default","name":"example-foo"},` +
 		`"responseStatus":{"code":201},"stageTimestamp":"2026-11-21T11:23:15.506749Z"}` + "\n"
 	updateStatusLine = `{"stage":"ResponseComplete","requestURI":"/apis/apps/v1/namespaces/default/replicasets/web-1/status","verb":"update",` +
 		`"objectRef":{"resource":"replicasets","namespace":"default","name":"web-1","resourceVersion":"291","subresource":"status"},` +
