@@ -44,8 +44,12 @@ help: ## Show this list
 build: bin/sample-controller bin/devcluster ## Build bin/sample-controller and bin/devcluster
 
 .PHONY: demo
-demo: build bin/demo ## Show a Foo become running Pods, in a cluster of its own (DEMO_FLAGS=-exit: end after that)
+demo: build bin/demo ## Show a Foo become running Pods, in a cluster of its own (DEMO_FLAGS=-exit: scale it, delete it, and end)
 	@bin/demo $(DEMO_FLAGS)
+
+.PHONY: timeline
+timeline: build bin/demo ## Draw a Foo's create, scale and delete, as they happen in a cluster, to docs/timeline.svg
+	@bin/demo -exit -picture=docs/timeline.svg
 
 .PHONY: image
 image: ## Make a container image, without Docker, in _output/image (IMAGE=name:tag IMAGE_PLATFORMS=linux/amd64,linux/arm64)
