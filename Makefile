@@ -20,12 +20,14 @@ export GO_TEST_FLAGS ?=
 # How long each fuzz target runs: a number of inputs, as in 5000x, or a duration.
 # Of a duration, Go before 1.27 may take the end for a failure (go.dev/issue/75804).
 export FUZZ_TIME ?= 5000x
-# Passed to the documents' runner, for example -only=README.md; see bin/docstest -help.
-export DOCS_FLAGS ?=
 # Passed to the demo, for example -exit.
 DEMO_FLAGS ?=
+# adopt:omit begin
+# Passed to the documents' runner, for example -only=README.md; see bin/docstest -help.
+export DOCS_FLAGS ?=
 # Passed to the benchmark, for example -part=throughput; see bin/bench -help.
 BENCH_FLAGS ?=
+# adopt:omit end
 # The name of the image, with the registry where that is not Docker's, and its
 # platforms; empty, linux on this machine's architecture.
 IMAGE ?= sample-controller:latest
@@ -76,8 +78,9 @@ fmt: bin/golangci-lint ## Format the hand-written Go code
 ##@ Check
 
 .PHONY: test
-test: fmt-check tidy-check shellcheck monitoring verify-codegen test-unit fuzz build vet lint test-codegen test-image test-devcluster test-e2e docs-test budgets test-faults ## Check everything
+test: fmt-check tidy-check shellcheck monitoring verify-codegen test-unit fuzz build vet lint test-codegen test-image test-devcluster test-e2e ## Check everything
 	@echo "All checks passed"
+test: docs-test budgets test-faults test-adopt # adopt:omit
 
 .PHONY: fmt-check
 fmt-check: ## Check that the Go code is formatted
@@ -132,6 +135,7 @@ test-devcluster: bin/devcluster ## Test devcluster: real clusters, started and k
 test-e2e: bin/devcluster ## Run the end-to-end tests on a devcluster, or on yours: make test-e2e KUBECONFIG=file
 	$(check) e2e
 
+# adopt:omit begin
 .PHONY: docs-test
 docs-test: build bin/demo bin/docstest ## Run the command blocks of README.md and docs/, and compare what they print
 	$(check) docs
@@ -148,6 +152,14 @@ test-faults: bin/devcluster ## Break what the controller relies on, in some of t
 faults: bin/devcluster ## Break it in all of them, compare with upstream's controller, and write docs/faults.md
 	@FAULTS=all FAULTS_REPORT="$(CURDIR)/docs/faults.md" hack/check.sh faults
 
+.PHONY: test-adopt
+test-adopt: ## Make projects with other names of this one, three of five, and check them
+	$(check) adopt
+
+.PHONY: adopt-test
+adopt-test: ## Make all five, and try two of them on a cluster (half an hour on 2 cores)
+	@ADOPTIONS=all hack/check.sh adopt
+
 ##@ Measure
 
 .PHONY: bench
@@ -162,6 +174,7 @@ bench-quick: bin/devcluster bin/bench ## The same with little of everything, int
 bench-report: bin/bench ## Write docs/benchmarks.md from what make bench has measured before
 	@bin/bench -report -results=docs/benchmarks/results.json -docs=docs
 
+# adopt:omit end
 # Programs are handed to the go command each time: it knows what is up to date.
 .PHONY: FORCE
 FORCE:
@@ -175,11 +188,13 @@ bin/devcluster: FORCE
 bin/demo: FORCE
 	@hack/build.sh . ./hack/demo $@
 
+# adopt:omit begin
 bin/docstest: FORCE
 	@hack/build.sh hack/docstest . $@
 
 bin/bench: FORCE
 	@hack/build.sh test/bench . $@
+# adopt:omit end
 
 bin/golangci-lint: FORCE
 	@hack/build.sh hack/tools/lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint $@

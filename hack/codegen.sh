@@ -232,23 +232,49 @@ codegen::openapi() {
   codegen::expect pkg/generated/openapi/zz_generated.openapi.go
 }
 
+# codegen::plurals DIR... prints KIND:PLURAL for each kind whose marker
+# +kubebuilder:resource has a path: the clients then call it as the definition
+# does. The plural has the kind's capitals as far as both are alike: httpmice
+# of HTTPMouse is HTTPMice.
+codegen::plurals() {
+  local dir
+  for dir in "$@"; do
+    awk '
+      /^\/\/ ?\+genclient *$/ { wanted = 1; plural = "" }
+      wanted && /^\/\/ ?\+kubebuilder:resource:(.*,)?path=/ {
+        plural = $0
+        sub(/^.*[:,]path="?/, "", plural)
+        sub(/[",].*$/, "", plural)
+      }
+      wanted && /^type / {
+        alike = 0
+        while (alike < length(plural) && substr(plural, alike + 1, 1) == tolower(substr($2, alike + 1, 1))) alike++
+        if (plural != "") print $2 ":" substr($2, 1, alike) substr(plural, alike + 1)
+        wanted = 0
+      }' "${dir}"/*.go
+  done
+}
+
 # codegen::clients MODULE DIR... makes apply configurations, clientset, listers
 # and informers for the APIs in the DIRs (pkg/apis/GROUP/VERSION).
 codegen::clients() {
   local module=$1 out=pkg/generated header=(--go-header-file hack/boilerplate.go.txt)
   local generated=${module}/${out}
   shift
-  local packages=("${@/#/${module}/}") inputs=("${@#pkg/apis/}")
+  local packages=("${@/#/${module}/}") inputs=("${@#pkg/apis/}") exception plurals=()
+  for exception in $(codegen::plurals "$@" | LC_ALL=C sort -u); do
+    plurals+=(--plural-exceptions "${exception}")
+  done
   codegen::run applyconfiguration-gen "${header[@]}" \
     --output-dir "${out}/applyconfiguration" --output-pkg "${generated}/applyconfiguration" \
     --openapi-schema "${out}/openapi/schema.json" "${packages[@]}"
-  codegen::run client-gen "${header[@]}" --clientset-name versioned \
+  codegen::run client-gen "${header[@]}" --clientset-name versioned ${plurals[@]+"${plurals[@]}"} \
     --output-dir "${out}/clientset" --output-pkg "${generated}/clientset" \
     --apply-configuration-package "${generated}/applyconfiguration" \
     --input-base "${module}/pkg/apis" "${inputs[@]/#/--input=}"
-  codegen::run lister-gen "${header[@]}" \
+  codegen::run lister-gen "${header[@]}" ${plurals[@]+"${plurals[@]}"} \
     --output-dir "${out}/listers" --output-pkg "${generated}/listers" "${packages[@]}"
-  codegen::run informer-gen "${header[@]}" \
+  codegen::run informer-gen "${header[@]}" ${plurals[@]+"${plurals[@]}"} \
     --output-dir "${out}/informers" --output-pkg "${generated}/informers" \
     --versioned-clientset-package "${generated}/clientset/versioned" \
     --listers-package "${generated}/listers" "${packages[@]}"

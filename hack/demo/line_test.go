@@ -17,6 +17,7 @@ limitations under the License.
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,8 @@ func TestStopwatchStartsAtYourChangeAfterAPause(t *testing.T) {
 
 func TestFormat(t *testing.T) {
 	status := line{who: sampleController, did: reported, kind: "Foo", name: "web", note: "1/1 available, Ready"}
+	// Of others, for where a line is broken depends on how long the names are.
+	others := line{who: deploymentController, did: reported, kind: "Pod", name: "web", note: "1/1 available, Ready"}
 	bare := line{who: "garbage-collector", did: deleted, kind: "Pod", name: "web-1-x"}
 	tests := map[string]struct {
 		style style
@@ -79,9 +82,9 @@ func TestFormat(t *testing.T) {
 		"into a pipe":          {style{}, status, "   12 sample-controller      reported Foo web                           1/1 available, Ready"},
 		"without a note":       {style{}, bare, "   12 garbage-collector      deleted  Pod web-1-x"},
 		"on a wide terminal":   {style{columns: 100}, status, "   12 sample-controller      reported Foo web                           1/1 available, Ready"},
-		"on a narrow terminal": {style{columns: 80}, status, "   12 sample-controller      reported Foo web 1/1 available, Ready"},
-		"on a tiny terminal":   {style{columns: 50}, status, "   12 sample-controller      reported Foo web\n" + strings.Repeat(" ", 31) + "1/1 available,\n" + strings.Repeat(" ", 31) + "Ready"},
-		"in colour":            {style{colour: true}, status, "\x1b[2m   12\x1b[0m \x1b[36msample-controller    \x1b[0m  reported Foo web                           \x1b[32m1/1 available, Ready\x1b[0m"},
+		"on a narrow terminal": {style{columns: 80}, others, "   12 deployment-controller  reported Pod web 1/1 available, Ready"},
+		"on a tiny terminal":   {style{columns: 50}, others, "   12 deployment-controller  reported Pod web\n" + strings.Repeat(" ", 31) + "1/1 available,\n" + strings.Repeat(" ", 31) + "Ready"},
+		"in colour":            {style{colour: true}, status, "\x1b[2m   12\x1b[0m \x1b[36m" + fmt.Sprintf("%-21s", sampleController) + "\x1b[0m  reported Foo web                           \x1b[32m1/1 available, Ready\x1b[0m"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -94,9 +97,9 @@ func TestFormat(t *testing.T) {
 
 func TestTheUsualLinesFitAHundredColumns(t *testing.T) {
 	for _, l := range []line{
-		{who: deploymentController, did: created, kind: "ReplicaSet", name: "example-foo-694f5774b", note: "owner Deployment, 1 replica"},
-		{who: replicaSetController, did: created, kind: "Pod", name: "example-foo-694f5774b-ndqnt", note: "owner ReplicaSet"},
-		{who: sampleController, did: reported, kind: "Foo", name: "example-foo", note: "10/10 available, Progressing"},
+		{who: deploymentController, did: created, kind: "ReplicaSet", name: "example-web-694f5774b", note: "owner Deployment, 1 replica"},
+		{who: replicaSetController, did: created, kind: "Pod", name: "example-web-694f5774b-ndqnt", note: "owner ReplicaSet"},
+		{who: deploymentController, did: reported, kind: "Deployment", name: "example-web", note: "10/10 available, Progressing"},
 	} {
 		if got := (style{columns: wide}).format(l, 99999); len(got) > wide || strings.Contains(got, "\n") {
 			t.Errorf("%d columns: %s", len(got), got)

@@ -156,9 +156,10 @@ func (c *checkout) wantAbsent(paths ...string) {
 func (c *checkout) addVersion(from, to string) {
 	c.Helper()
 	group := filepath.Dir(filepath.Clean(api))
+	version := regexp.MustCompile(`(package |\.)` + from + `\b`) // and not the end of an import
 	for path := range maps.Keys(c.snapshot()) {
 		if filepath.Dir(path) == group+"/"+from && strings.HasSuffix(path, ".go") && !generated(path) {
-			c.write(group+"/"+to+"/"+filepath.Base(path), strings.ReplaceAll(c.read(path), from, to))
+			c.write(group+"/"+to+"/"+filepath.Base(path), version.ReplaceAllString(c.read(path), "${1}"+to))
 		}
 	}
 	c.replace(typesFile, "// +genclient\n", "// +genclient\n// +kubebuilder:storageversion\n")

@@ -37,7 +37,7 @@ func TestKubectlGetShowsFoosWell(t *testing.T) {
 	checkAll(t, ns, []scenario{
 		{"with columns for the Deployment, the numbers and the condition", checkColumns},
 		{"and leaves Desired empty where the Foo leaves replicas out", checkEmptyColumn},
-		{"under the short name fo", checkShortName},
+		{"as fo", checkShortName},
 		{"among all", checkCategory},
 		{"on a terminal", checkKubectlGet},
 	})
@@ -90,7 +90,7 @@ func checkShortName(t *testing.T, _ *namespace) {
 	mapper := restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(discovery), discovery, nil)
 	got, err := mapper.ResourceFor(schema.GroupVersionResource{Resource: "fo"})
 	if want := samplev1alpha1.SchemeGroupVersion.WithResource("foos"); err != nil || got != want {
-		t.Errorf("fo means %v (%v), want %v", got, err, want)
+		t.Errorf("It means %v (%v), want %v", got, err, want)
 	}
 }
 

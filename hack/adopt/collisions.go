@@ -1,0 +1,163 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// checkFolder says whether a project can be written to a folder, and returns its absolute path.
+func checkFolder(dir, root string) (string, error) {
+	if dir == "" {
+		return "", errors.New("-dir is missing: it is the folder for the new project, such as ../widgets")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	parent, err := filepath.EvalSymlinks(filepath.Dir(dir))
+	if err != nil {
+		return "", fmt.Errorf("-dir=%s: %w: the folder that it is to be made in must exist", dir, err)
+	}
+	dir = filepath.Join(parent, filepath.Base(dir))
+	if root, err = filepath.EvalSymlinks(root); err != nil {
+		return "", err
+	}
+	if dir == root || strings.HasPrefix(dir, root+string(filepath.Separator)) {
+		return "", fmt.Errorf("-dir=%s: must not lie in this project, %s", dir, root)
+	}
+	info, err := os.Lstat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return dir, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("-dir=%s: %w", dir, err)
+	}
+	if !info.IsDir() {
+		return "", fmt.Errorf("-dir=%s: exists and is no folder: choose one that does not exist or is empty", dir)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", fmt.Errorf("-dir=%s: %w", dir, err)
+	}
+	if len(entries) > 0 {
+		return "", fmt.Errorf("-dir=%s: is not empty (it has %s): choose a folder that does not exist or is empty", dir, entries[0].Name())
+	}
+	return dir, nil
+}
+
+// builtProgram is where a script or the Makefile speaks of a program of the project.
+var builtProgram = regexp.MustCompile(`(?m)(?:^|[^/a-z])bin/([a-z0-9-]+)`)
+
+// checkProgram refuses names for the program that something else in the tree has.
+func checkProgram(n names, kept []treeFile) error {
+	if n.Program == "bin" {
+		return fmt.Errorf("-module=%s: its last element becomes the name of the program, and must not be bin, where the programs are built", n.Module)
+	}
+	for _, file := range kept {
+		first, _, _ := strings.Cut(file.path, "/")
+		if first == n.Program {
+			return fmt.Errorf("-module=%s: its last element becomes the name of the program, and must not be %s, which is a folder or file of the project", n.Module, first)
+		}
+		if file.path != "Makefile" && file.path != ".ci/run" && filepath.Ext(file.path) != ".sh" {
+			continue
+		}
+		for _, match := range builtProgram.FindAllStringSubmatch(string(file.data), -1) {
+			if match[1] == n.Program && match[1] != sample.Program {
+				return fmt.Errorf("-module=%s: its last element becomes the name of the program, and must not be %s, which %s has in bin already", n.Module, match[1], file.path)
+			}
+		}
+	}
+	return nil
+}
+
+// checkScopes refuses kinds and plurals whose name, as generated code spells it, means something else there.
+func checkScopes(n names, generated []*goFile) error {
+	private := map[string]string{"foo": lowerFirst(n.Kind), "foos": lowerFirst(n.Kinds)}
+	for _, file := range generated {
+		imported := importedNames(file.syntax)
+		for _, declaration := range file.syntax.Decls {
+			used := usedNames(declaration)
+			for old, name := range private {
+				if used[old] && (used[name] || imported[name]) {
+					return fmt.Errorf("-kind=%s: %s is another's name in generated code like that of %s: choose another kind or plural, or add a word", n.Kind, name, filepath.Base(file.path))
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
+
+func importedNames(file *ast.File) map[string]bool {
+	imported := map[string]bool{}
+	for _, spec := range file.Imports {
+		path := strings.Trim(spec.Path.Value, `"`)
+		if spec.Name != nil {
+			imported[spec.Name.Name] = true
+		} else {
+			imported[path[strings.LastIndex(path, "/")+1:]] = true
+		}
+	}
+	return imported
+}
+
+// usedNames are the identifiers in a declaration, but those of fields and methods.
+func usedNames(declaration ast.Decl) map[string]bool {
+	used := map[string]bool{}
+	var look func(node ast.Node) bool
+	look = func(node ast.Node) bool {
+		switch n := node.(type) {
+		case *ast.SelectorExpr:
+			ast.Inspect(n.X, look)
+			return false
+		case *ast.Ident:
+			used[n.Name] = true
+		}
+		return true
+	}
+	if d, ok := declaration.(*ast.GenDecl); ok && d.Tok == token.IMPORT {
+		return used
+	}
+	ast.Inspect(declaration, look)
+	return used
+}
+
+// checkGeneratedPaths refuses names with which two generated files would be one.
+func checkGeneratedPaths(s speller, generated []string) error {
+	var paths []string
+	for _, name := range generated {
+		paths = append(paths, s.text(name, prose))
+	}
+	slices.Sort(paths)
+	for i := 1; i < len(paths); i++ {
+		if paths[i] == paths[i-1] {
+			return fmt.Errorf("-kind=%s: the generators would write %s twice: choose another, or add a word", s.Kind, paths[i])
+		}
+	}
+	return nil
+}

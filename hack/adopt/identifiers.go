@@ -1,0 +1,163 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+// goPackage is what the Go files of one folder call things.
+type goPackage struct {
+	folder   string
+	names    map[string]bool // all identifiers
+	declared map[string]bool // those of the package's own declarations: exported or not, methods included
+	aliases  map[string]bool // imports of this project's packages
+}
+
+// packagesOf gathers the identifiers of Go files by folder, in order. Which function they are in is not looked at: a name
+// that is used anywhere in the package is taken.
+func packagesOf(files []*goFile) []*goPackage {
+	packages := map[string]*goPackage{}
+	for _, file := range files {
+		folder := path.Dir(file.path)
+		if packages[folder] == nil {
+			packages[folder] = &goPackage{folder, map[string]bool{}, map[string]bool{}, map[string]bool{}}
+		}
+		packages[folder].add(file)
+	}
+	return slices.SortedFunc(maps.Values(packages), func(a, b *goPackage) int { return strings.Compare(a.folder, b.folder) })
+}
+
+func (p *goPackage) add(file *goFile) {
+	for _, spec := range file.syntax.Imports {
+		own := strings.HasPrefix(strings.Trim(spec.Path.Value, `"`), sample.Module+"/")
+		switch {
+		case own && spec.Name != nil:
+			p.aliases[spec.Name.Name] = true
+		case own:
+			p.aliases[path.Base(strings.Trim(spec.Path.Value, `"`))] = true
+		case spec.Name == nil:
+			p.names[path.Base(strings.Trim(spec.Path.Value, `"`))] = true
+		}
+	}
+	ast.Inspect(file.syntax, func(node ast.Node) bool {
+		if ident, ok := node.(*ast.Ident); ok {
+			p.names[ident.Name] = true
+		}
+		return true
+	})
+	for _, declaration := range file.syntax.Decls {
+		switch d := declaration.(type) {
+		case *ast.FuncDecl:
+			p.declared[d.Name.Name] = true
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				p.declare(spec)
+			}
+		}
+	}
+}
+
+func (p *goPackage) declare(spec ast.Spec) {
+	switch s := spec.(type) {
+	case *ast.TypeSpec:
+		p.declared[s.Name.Name] = true
+		if methods, ok := s.Type.(*ast.InterfaceType); ok {
+			for _, method := range methods.Methods.List {
+				for _, name := range method.Names {
+					p.declared[name.Name] = true
+				}
+			}
+		}
+	case *ast.ValueSpec:
+		for _, name := range s.Names {
+			p.declared[name.Name] = true
+		}
+	}
+}
+
+// locals finds identifiers of hand-written packages that would mean two things with the new names, and gives them
+// others. Only what nobody sees outside of its package can be called otherwise.
+func (p *goPackage) locals(s speller) map[string]string {
+	renamed := map[string]string{}
+	taken := map[string]bool{}
+	for name := range p.names {
+		taken[name] = p.spell(s, name) == name
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.names)) {
+		spelled := p.spell(s, name)
+		if spelled == name {
+			continue
+		}
+		if free(spelled, taken) || token.IsExported(name) {
+			taken[spelled] = taken[spelled] || !token.IsExported(name)
+			continue
+		}
+		other := otherName(name, s)
+		if p.aliases[name] {
+			other = "own" + capitalized(spelled)
+		}
+		for !free(other, taken) {
+			other += "_"
+		}
+		taken[other] = true
+		renamed[name] = other
+	}
+	return renamed
+}
+
+// spell is what an identifier is called by the rule.
+func (p *goPackage) spell(s speller, name string) string {
+	if p.aliases[name] {
+		return s.importName(name)
+	}
+	return s.identifier(name)
+}
+
+// otherName is a second choice: with a word more after the kind.
+func otherName(name string, s speller) string {
+	s.Kind, s.Kinds = s.Kind+"Resource", s.Kind+"Resources"
+	return s.identifier(name)
+}
+
+// free says whether a name may be declared.
+func free(name string, taken map[string]bool) bool {
+	return !taken[name] && token.IsIdentifier(name) && types.Universe.Lookup(name) == nil
+}
+
+// checkDeclared refuses names that would be declared twice in a package.
+func (p *goPackage) checkDeclared(s speller, locals map[string]string) error {
+	became := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(p.declared)) {
+		spelled, ok := locals[name]
+		if !ok {
+			spelled = s.identifier(name)
+		}
+		if first, ok := became[spelled]; ok {
+			return fmt.Errorf("%s and %s would both be called %s in %s: choose another kind, plural or group", first, name, spelled, p.folder)
+		}
+		became[spelled] = name
+	}
+	return nil
+}

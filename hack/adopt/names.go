@@ -1,0 +1,217 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"strings"
+	"unicode"
+
+	"golang.org/x/mod/module"
+)
+
+// names are all names of a project that differ from one project to the next. The rest of the spellings is made of these.
+type names struct {
+	Module  string // the Go module: github.com/acme/widgets/v2
+	Program string // what runs, and its namespace, account and roles: widgets
+	Group   string // the API group: my-team.acme.dev
+	Package string // the group as a Go package: myteam
+	GoGroup string // the group in Go identifiers: MyTeam
+	Version string // the API version: v1beta1
+	Kind    string // CacheCluster
+	Kinds   string // the plural in Go identifiers: CacheClusters
+	Plural  string // the plural in URLs: cacheclusters
+	Short   string // the short name for kubectl, or empty
+}
+
+// sample are this project's own names. What is written in them is renamed.
+var sample = names{
+	Module: "example.com/sample-controller", Program: "sample-controller",
+	Group: "samplecontroller.k8s.io", Package: "samplecontroller", GoGroup: "Samplecontroller",
+	Version: "v1alpha1", Kind: "Foo", Kinds: "Foos", Plural: "foos", Short: "fo",
+}
+
+// request is what the user asks for. Plural and Short may be empty.
+type request struct {
+	Module, Group, Version, Kind, Plural, Short, Dir string
+}
+
+// deriveNames makes all names of a request, whether it is a good one or not.
+func deriveNames(r request) names {
+	label, _, _ := strings.Cut(r.Group, ".")
+	n := names{
+		Module: r.Module, Program: programOf(r.Module),
+		Group: r.Group, Package: strings.ReplaceAll(label, "-", ""), GoGroup: pascal(label),
+		Version: r.Version, Kind: r.Kind, Short: r.Short,
+	}
+	n.Kinds = pluralOf(r.Kind)
+	n.Plural = strings.ToLower(n.Kinds)
+	if r.Plural != "" && r.Plural != n.Plural {
+		n.Kinds, n.Plural = casedLike(r.Plural, r.Kind), r.Plural
+	}
+	return n
+}
+
+// singular is the kind as kubectl takes it and as the generators name files.
+func (n names) singular() string { return strings.ToLower(n.Kind) }
+
+// title is the version in Go identifiers.
+func (n names) title() string { return capitalized(n.Version) }
+
+// shortest is what kubectl takes for the resource with the least typing.
+func (n names) shortest() string {
+	if n.Short != "" {
+		return n.Short
+	}
+	return n.singular()
+}
+
+// modelPackage is the module's name in OpenAPI definitions: the host's labels in reverse, then the path, with dots. A ~
+// would be an escape in a JSON pointer.
+func (n names) modelPackage() string {
+	host, path, _ := strings.Cut(n.Module, "/")
+	labels := strings.Split(host, ".")
+	reversed := make([]string, 0, len(labels))
+	for i := range labels {
+		reversed = append(reversed, labels[len(labels)-1-i])
+	}
+	if path != "" {
+		reversed = append(reversed, strings.Split(path, "/")...)
+	}
+	return strings.ReplaceAll(strings.Join(reversed, "."), "~", "-")
+}
+
+// programOf is the last element of a module's path, without its major version, as Kubernetes names objects.
+func programOf(path string) string {
+	prefix, _, ok := module.SplitPathVersion(path)
+	if !ok {
+		prefix = path
+	}
+	last := strings.ToLower(prefix[strings.LastIndex(prefix, "/")+1:])
+	return strings.Trim(strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, last), "-")
+}
+
+// pluralOf is the plural as k8s.io/gengo's namers make it, so that it is that of the generated clients.
+func pluralOf(kind string) string {
+	if len(kind) < 2 {
+		return kind
+	}
+	stem, before, last := kind[:len(kind)-1], kind[len(kind)-2], kind[len(kind)-1]
+	switch {
+	case strings.IndexByte("sxz", last) >= 0, last == 'h' && (before == 'c' || before == 's'):
+		return kind + "es"
+	case last == 'y' && strings.IndexByte("bcdfghjklmnpqrstvwxyz", before) >= 0:
+		return stem + "ies"
+	case last == 'e' && before == 'f':
+		return kind[:len(kind)-2] + "ves"
+	case last == 'f':
+		return stem + "ves"
+	}
+	return kind + "s"
+}
+
+// casedLike spells a lower-case plural with the capitals of the kind, as far as both are alike: httpmice of HTTPMouse is
+// HTTPMice. hack/codegen.sh does the same for the generators.
+func casedLike(plural, kind string) string {
+	alike := 0
+	for alike < len(plural) && alike < len(kind) && plural[alike] == strings.ToLower(kind)[alike] {
+		alike++
+	}
+	return capitalized(kind[:alike] + plural[alike:])
+}
+
+// pascal is a name with dashes as a Go identifier: my-team is MyTeam.
+func pascal(name string) string {
+	var b strings.Builder
+	for part := range strings.SplitSeq(name, "-") {
+		b.WriteString(capitalized(part))
+	}
+	return b.String()
+}
+
+func capitalized(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// camel is an identifier that begins with a small letter: HTTPRoute is httpRoute.
+func camel(name string) string {
+	words := splitCamel(name)
+	if len(words) == 0 {
+		return name
+	}
+	return strings.ToLower(words[0]) + strings.Join(words[1:], "")
+}
+
+// splitCamel cuts a run of letters and digits where a word begins: HTTPRoute is HTTP and Route, V1alpha1 one word.
+func splitCamel(run string) []string {
+	var words []string
+	start := 0
+	for i := 1; i < len(run); i++ {
+		upper, before := isUpper(run[i]), isUpper(run[i-1])
+		nextSmall := i+1 < len(run) && unicode.IsLower(rune(run[i+1]))
+		if upper && (!before || nextSmall) {
+			words = append(words, run[start:i])
+			start = i
+		}
+	}
+	if start < len(run) {
+		words = append(words, run[start:])
+	}
+	return words
+}
+
+func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
+
+// article is the indefinite article for a kind: an HTTPRoute, a Widget.
+func article(kind string) string {
+	first := splitCamel(kind)
+	if len(first) == 0 {
+		return "a"
+	}
+	word := first[0]
+	if len(word) > 1 && word == strings.ToUpper(word) || len(word) == 1 {
+		if strings.IndexByte("AEFHILMNORSX8", word[0]) >= 0 { // spelled, letter by letter
+			return "an"
+		}
+		return "a"
+	}
+	return articleOfWord(strings.ToLower(word))
+}
+
+func articleOfWord(word string) string {
+	for _, silent := range []string{"hour", "honest", "honor", "honour", "heir"} {
+		if strings.HasPrefix(word, silent) {
+			return "an"
+		}
+	}
+	for _, consonant := range []string{"eu", "ewe", "one", "once", "uni", "use", "usa", "uti", "ubiq", "ur"} {
+		if strings.HasPrefix(word, consonant) && !strings.HasPrefix(word, "unin") && !strings.HasPrefix(word, "urg") && !strings.HasPrefix(word, "urn") {
+			return "a"
+		}
+	}
+	if strings.IndexByte("aeiou", word[0]) >= 0 {
+		return "an"
+	}
+	return "a"
+}

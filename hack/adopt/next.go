@@ -1,0 +1,50 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// next is what to do with a new project. Each function that it names is in the file that it names: a test looks.
+const next = `
+{{dir}} is a controller for {{Kinds}} ({{plural}}.{{group}}, {{version}}). {{git}}.
+
+See it work (the first build compiles Kubernetes, which takes minutes):
+  cd {{dir}}
+  make demo
+
+Make it yours:
+  decision.go     decide           what to do, given {{a}} {{Kind}} and the Deployments that there are
+  deployment.go   newDeployment    what the child is; setOwnedFields: what of it is kept as the {{Kind}} asks
+  status.go       calculateStatus  what the {{Kind}} says of itself
+  {{types}}
+                  {{Kind}}Spec: add a field there, then run hack/update-codegen.sh
+
+A right, or a field of the Deployment, that the controller newly needs goes into artifacts/deploy/rights as well;
+CONTRIBUTING.md has the rules. Check with
+  go test ./...
+  make test
+`
+
+// sayNext says what to do with the new project.
+func (m *maker) sayNext() {
+	types := "pkg/apis/" + m.Package + "/" + m.Version + "/types.go"
+	fmt.Fprint(m.out, strings.NewReplacer("{{dir}}", m.dir, "{{Kinds}}", m.Kinds, "{{Kind}}", m.Kind, "{{a}}", article(m.Kind), "{{plural}}", m.Plural,
+		"{{group}}", m.Group, "{{version}}", m.Version, "{{git}}", m.said, "{{types}}", types).Replace(next))
+}

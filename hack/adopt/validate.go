@@ -1,0 +1,208 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"go/build"
+	"go/token"
+	"go/types"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/module"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// maxLabel is how long a label of a domain name may be, and the value of a Kubernetes label.
+const maxLabel = 63
+
+// maxDomain is how long a domain name may be.
+const maxDomain = 253
+
+// maxProgram leaves room for what is put after the program's name where that may have 63 characters: the host name of
+// its metrics, for one.
+const maxProgram = 50
+
+// maxKind leaves room for example- before the kind in a label.
+const maxKind = maxLabel - len("example-")
+
+var (
+	goKind     = regexp.MustCompile(`^[A-Z][A-Za-z0-9]+$`)
+	apiVersion = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
+	lowerWord  = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
+)
+
+// checkNames says which rules a request breaks: all that can be known without the sources.
+func checkNames(r request) error {
+	n := deriveNames(r)
+	return errors.Join(checkModule(n), checkGroup(n), checkVersion(n.Version), checkKind(n), checkPlural(n), checkShort(n.Short))
+}
+
+func checkModule(n names) error {
+	if err := module.CheckPath(n.Module); err != nil {
+		return fmt.Errorf("-module=%s: %w: must be a path that go get takes, such as github.com/acme/widgets or github.com/acme/widgets/v2", n.Module, err)
+	}
+	switch {
+	case n.Module == sample.Module || strings.HasPrefix(n.Module, sample.Module+"/"):
+		return fmt.Errorf("-module=%s: is this project's own: choose the path under which the new project will be found", n.Module)
+	case strings.HasPrefix(n.Module, "gopkg.in/"):
+		return fmt.Errorf("-module=%s: must not be on gopkg.in, which has one module for a repository: the project has more, such as the development cluster's", n.Module)
+	case len(validation.IsDNS1035Label(n.Program)) > 0 || len(n.Program) > maxProgram:
+		return fmt.Errorf("-module=%s: its last element, %q, becomes the name of the program, its namespace and its account: must begin with a letter, end with a letter or digit, and have at most %d letters, digits and dashes", n.Module, n.Program, maxProgram)
+	case n.Program == "default" || strings.HasPrefix(n.Program, "kube-"):
+		return fmt.Errorf("-module=%s: its last element, %q, becomes the name of a namespace: must not be one of Kubernetes' own (default, kube-...)", n.Module, n.Program)
+	}
+	return nil
+}
+
+func checkGroup(n names) error {
+	problems := validation.IsDNS1123Subdomain(n.Group)
+	switch {
+	case n.Group == "":
+		return errors.New("-group is missing: it is the API group, in a domain that is yours, such as acme.dev")
+	case len(problems) > 0:
+		return fmt.Errorf("-group=%s: %s", n.Group, strings.Join(problems, "; "))
+	case !strings.Contains(n.Group, "."):
+		return fmt.Errorf("-group=%s: must have a dot: a CustomResourceDefinition's group is a domain name, such as acme.dev", n.Group)
+	case isBelow(n.Group, "k8s.io") || isBelow(n.Group, "kubernetes.io"):
+		return fmt.Errorf("-group=%s: must not be k8s.io, kubernetes.io or in one of them: these are protected, and need an approval by Kubernetes (the annotation api-approved.kubernetes.io)", n.Group)
+	case len(n.Plural)+1+len(n.Group) > maxDomain:
+		return fmt.Errorf("-group=%s: %s.%s, the name of the CustomResourceDefinition, must have at most %d characters", n.Group, n.Plural, n.Group, maxDomain)
+	case !lowerWord.MatchString(n.Package):
+		return fmt.Errorf("-group=%s: its first label becomes a Go package, so it must begin with a letter", n.Group)
+	case !isPackageName(n.Package):
+		return fmt.Errorf("-group=%s: its first label becomes the Go package %s: must not be a word of the language, nor main, init, internal, vendor or testdata", n.Group, n.Package)
+	}
+	return nil
+}
+
+// isBelow says whether a domain is another, or a part of it.
+func isBelow(domain, other string) bool {
+	return domain == other || strings.HasSuffix(domain, "."+other)
+}
+
+func isPackageName(name string) bool {
+	return !isWordOfGo(name) && !slices.Contains([]string{"main", "init", "internal", "vendor", "testdata"}, name)
+}
+
+// isWordOfGo says whether a name is a keyword, or means something before anything is declared.
+func isWordOfGo(name string) bool {
+	return token.IsKeyword(name) || types.Universe.Lookup(name) != nil
+}
+
+func checkVersion(version string) error {
+	if !apiVersion.MatchString(version) {
+		return fmt.Errorf("-version=%s: must be v1, v2 and so on, or one of their alphas or betas, such as v1alpha1 or v2beta3: Kubernetes orders versions by that", version)
+	}
+	return nil
+}
+
+func checkKind(n names) error {
+	switch private := strings.ToLower(n.Kind[:min(1, len(n.Kind))]) + n.Kind[min(1, len(n.Kind)):]; {
+	case n.Kind == "":
+		return errors.New("-kind is missing: it is what the new resource is called, such as Widget")
+	case !goKind.MatchString(n.Kind):
+		return fmt.Errorf("-kind=%s: must begin with a capital letter and go on with letters and digits, at least one, as an exported Go identifier: CacheCluster", n.Kind)
+	case len(n.Kind) > maxKind:
+		return fmt.Errorf("-kind=%s: must have at most %d characters: an object is called example-%s, and its name is a label of Pods", n.Kind, maxKind, n.singular())
+	case n.Kind == sample.Kind || n.Kind == sample.Kinds:
+		return fmt.Errorf("-kind=%s: is this project's own, of which the new one has no trace: choose another", n.Kind)
+	case strings.HasSuffix(n.Kind, "List"):
+		return fmt.Errorf("-kind=%s: must not end in List: lists of objects are called KindList", n.Kind)
+	case isWordOfGo(private) || isWordOfGo(n.singular()):
+		return fmt.Errorf("-kind=%s: %s is a word of Go, and generated code has a variable of that name: choose another, or add a word: %sClaim", n.Kind, n.singular(), n.Kind)
+	case !compiledEverywhere("fake_" + n.singular() + ".go"):
+		return fmt.Errorf("-kind=%s: the generators write fake_%s.go, which Go compiles on one system only, or for tests only: choose another, or add a word", n.Kind, n.singular())
+	}
+	if group, ok := builtIn()[n.singular()]; ok {
+		return fmt.Errorf("-kind=%s: must not be a kind of Kubernetes' own (%s): kubectl would take the name for that", n.Kind, group)
+	}
+	return nil
+}
+
+// compiledEverywhere says whether a file of that name is compiled for each system: Go reads linux_amd64 and test at a
+// name's end.
+func compiledEverywhere(name string) bool {
+	context := build.Default
+	context.GOOS, context.GOARCH = "none", "none"
+	context.OpenFile = func(string) (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader("package none\n")), nil
+	}
+	ok, err := context.MatchFile("", name)
+	return ok && err == nil && !strings.HasSuffix(name, "_test.go")
+}
+
+// builtIn are the resources that client-go knows, by plural and singular, with their groups.
+func builtIn() map[string]string {
+	resources := map[string]string{}
+	for kind := range scheme.Scheme.AllKnownTypes() {
+		group := kind.Group
+		if group == "" {
+			group = "core"
+		}
+		if isMeta(kind) {
+			continue
+		}
+		plural, singular := meta.UnsafeGuessKindToResource(kind)
+		resources[plural.Resource], resources[singular.Resource] = group, group
+	}
+	return resources
+}
+
+// isMeta says whether a kind is no resource, but what requests and answers of each group are made of.
+func isMeta(kind schema.GroupVersionKind) bool {
+	return strings.HasSuffix(kind.Kind, "List") || strings.HasSuffix(kind.Kind, "Options") || kind.Version == "__internal"
+}
+
+func checkPlural(n names) error {
+	switch {
+	case !lowerWord.MatchString(n.Plural) || len(n.Plural) > maxLabel:
+		return fmt.Errorf("-plural=%s: must begin with a small letter, go on with small letters and digits, and have at most %d characters: it is a part of URLs and, with capitals, a Go identifier", n.Plural, maxLabel)
+	case n.Plural == sample.Plural:
+		return fmt.Errorf("-plural=%s: is this project's own, of which the new one has no trace: choose another", n.Plural)
+	case isWordOfGo(n.Plural):
+		return fmt.Errorf("-plural=%s: is a word of Go, and generated code has a type of that name: choose another", n.Plural)
+	}
+	if group, ok := builtIn()[n.Plural]; ok {
+		return fmt.Errorf("-plural=%s: must not be a resource of Kubernetes' own (%s): kubectl would take the name for that", n.Plural, group)
+	}
+	return nil
+}
+
+// shortNames are those of Kubernetes' own resources; client-go does not know them.
+var shortNames = sets.New("cm", "cs", "cj", "crd", "crds", "csr", "deploy", "ds", "ep", "ev", "hpa", "ing", "ip", "limits", "netpol", "no", "ns",
+	"pc", "pdb", "po", "pv", "pvc", "quota", "rc", "rs", "sa", "sc", "sts", "svc", "vac")
+
+func checkShort(short string) error {
+	switch {
+	case short == "":
+		return nil
+	case !lowerWord.MatchString(short) || len(short) > maxLabel:
+		return fmt.Errorf("-short=%s: must begin with a small letter, go on with small letters and digits, and have at most %d", short, maxLabel)
+	case shortNames.Has(short) || builtIn()[short] != "":
+		return fmt.Errorf("-short=%s: must not be a name of Kubernetes' own: kubectl would take it for that", short)
+	}
+	return nil
+}

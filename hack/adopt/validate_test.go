@@ -1,0 +1,169 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// good is a request that breaks no rule.
+var good = request{Module: "github.com/acme/widgets", Group: "acme.dev", Version: "v1alpha1", Kind: "Widget"}
+
+func TestGoodNames(t *testing.T) {
+	for say, change := range map[string]func(*request){
+		"the plain case":              func(*request) {},
+		"a major version":             func(r *request) { r.Module += "/v2" },
+		"a group with a dash":         func(r *request) { r.Group = "my-team.acme.dev" },
+		"a group like Kubernetes'":    func(r *request) { r.Group = "apps.acme.dev" },
+		"a group that ends like them": func(r *request) { r.Group = "myk8s.io" },
+		"a stable version":            func(r *request) { r.Version = "v1" },
+		"a late beta":                 func(r *request) { r.Version = "v12beta34" },
+		"an acronym":                  func(r *request) { r.Kind = "HTTPRoute" },
+		"digits":                      func(r *request) { r.Kind = "S3Bucket" },
+		"a kind with the old one":     func(r *request) { r.Kind = "FooTruck" },
+		"an irregular plural":         func(r *request) { r.Kind, r.Plural = "Person", "people" },
+		"no other plural":             func(r *request) { r.Kind, r.Plural = "Sheep", "sheep" },
+		"a short name":                func(r *request) { r.Short = "wd" },
+		"55 characters":               func(r *request) { r.Kind = strings.Repeat("K", 55) },
+	} {
+		r := good
+		change(&r)
+		if err := checkNames(r); err != nil {
+			t.Errorf("%s: %v", say, err)
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for say, test := range map[string]struct {
+		change func(*request)
+		want   string
+	}{
+		"no module":                      {func(r *request) { r.Module = "" }, "must be a path that go get takes"},
+		"a module without a domain":      {func(r *request) { r.Module = "widgets" }, "missing dot in first path element"},
+		"a module with a space":          {func(r *request) { r.Module = "github.com/acme/my widgets" }, "must be a path that go get takes"},
+		"version 1 in the path":          {func(r *request) { r.Module += "/v1" }, "must be a path that go get takes"},
+		"the old module":                 {func(r *request) { r.Module = "example.com/sample-controller" }, "is this project's own"},
+		"a host with one module":         {func(r *request) { r.Module = "gopkg.in/widgets.v3" }, "must not be on gopkg.in"},
+		"a module in the old one":        {func(r *request) { r.Module = "example.com/sample-controller/x" }, "is this project's own"},
+		"a program with a digit first":   {func(r *request) { r.Module = "github.com/acme/3widgets" }, "must begin with a letter"},
+		"a long program":                 {func(r *request) { r.Module = "github.com/acme/" + strings.Repeat("w", 51) }, "at most 50"},
+		"a namespace of Kubernetes":      {func(r *request) { r.Module = "github.com/acme/kube-widgets" }, "becomes the name of a namespace"},
+		"no group":                       {func(r *request) { r.Group = "" }, "-group is missing"},
+		"a group with capitals":          {func(r *request) { r.Group = "Acme.dev" }, "lower case"},
+		"a group without a dot":          {func(r *request) { r.Group = "acme" }, "must have a dot"},
+		"a protected group":              {func(r *request) { r.Group = "widgets.k8s.io" }, "are protected"},
+		"another protected group":        {func(r *request) { r.Group = "kubernetes.io" }, "are protected"},
+		"a group with a digit first":     {func(r *request) { r.Group = "3scale.dev" }, "must begin with a letter"},
+		"a group that is a keyword":      {func(r *request) { r.Group = "type.acme.dev" }, "must not be a word of the language"},
+		"a group that is a type":         {func(r *request) { r.Group = "string.acme.dev" }, "must not be a word of the language"},
+		"a group nobody can import":      {func(r *request) { r.Group = "internal.acme.dev" }, "nor main, init, internal"},
+		"a group that is a program":      {func(r *request) { r.Group = "main.acme.dev" }, "nor main, init, internal"},
+		"a long group":                   {func(r *request) { r.Group = strings.Repeat("a.", 123) + "dev" }, "at most 253"},
+		"a version without a v":          {func(r *request) { r.Version = "1" }, "-version=1: must be v1"},
+		"version 0":                      {func(r *request) { r.Version = "v0" }, "must be v1"},
+		"a version with a dot":           {func(r *request) { r.Version = "v1.2" }, "must be v1"},
+		"an alpha without a number":      {func(r *request) { r.Version = "v1alpha" }, "must be v1"},
+		"a release candidate":            {func(r *request) { r.Version = "v1rc1" }, "must be v1"},
+		"no version":                     {func(r *request) { r.Version = "" }, "must be v1"},
+		"no kind":                        {func(r *request) { r.Kind = "" }, "-kind is missing"},
+		"a kind in small letters":        {func(r *request) { r.Kind = "widget" }, "must begin with a capital letter"},
+		"a kind with an underscore":      {func(r *request) { r.Kind = "My_Widget" }, "letters and digits"},
+		"a kind with a letter of others": {func(r *request) { r.Kind = "Größe" }, "letters and digits"},
+		"a kind of one letter":           {func(r *request) { r.Kind = "W" }, "at least one"},
+		"a long kind":                    {func(r *request) { r.Kind = strings.Repeat("K", 56) }, "at most 55"},
+		"the old kind":                   {func(r *request) { r.Kind = "Foo" }, "is this project's own"},
+		"a list":                         {func(r *request) { r.Kind = "WidgetList" }, "must not end in List"},
+		"a keyword":                      {func(r *request) { r.Kind = "Type" }, "a word of Go"},
+		"a keyword in capitals":          {func(r *request) { r.Kind = "GO" }, "a word of Go"},
+		"a predeclared type":             {func(r *request) { r.Kind = "String" }, "a word of Go"},
+		"an error":                       {func(r *request) { r.Kind = "Error" }, "a word of Go"},
+		"a system in a file's name":      {func(r *request) { r.Kind = "Windows" }, "compiles on one system only"},
+		"a processor in a file's name":   {func(r *request) { r.Kind = "Arm64" }, "compiles on one system only"},
+		"tests in a file's name":         {func(r *request) { r.Kind = "Test" }, "for tests only"},
+		"Kubernetes' Deployment":         {func(r *request) { r.Kind = "Deployment" }, "Kubernetes' own (apps)"},
+		"Kubernetes' Pod":                {func(r *request) { r.Kind = "Pod" }, "Kubernetes' own (core)"},
+		"Kubernetes' Event":              {func(r *request) { r.Kind = "Event" }, "Kubernetes' own"},
+		"a plural with capitals":         {func(r *request) { r.Plural = "Widgets" + "es" }, "must begin with a small letter"},
+		"a plural with a dash":           {func(r *request) { r.Plural = "wid-gets" }, "must begin with a small letter"},
+		"a plural that got too long":     {func(r *request) { r.Kind = strings.Repeat("K", 63) }, "-plural="},
+		"the old plural":                 {func(r *request) { r.Plural = "foos" }, "is this project's own"},
+		"a plural that is a keyword":     {func(r *request) { r.Plural = "range" }, "a word of Go"},
+		"Kubernetes' plural":             {func(r *request) { r.Plural = "pods" }, "Kubernetes' own (core)"},
+		"a short name with a dash":       {func(r *request) { r.Short = "w-d" }, "must begin with a small letter"},
+		"Kubernetes' short name":         {func(r *request) { r.Short = "po" }, "must not be a name of Kubernetes' own"},
+		"Kubernetes' name":               {func(r *request) { r.Short = "secrets" }, "must not be a name of Kubernetes' own"},
+	} {
+		r := good
+		test.change(&r)
+		if err := checkNames(r); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v, want %q in it", say, err, test.want)
+		}
+	}
+}
+
+func TestAllBrokenRulesAreSaidAtOnce(t *testing.T) {
+	err := checkNames(request{Module: "widgets", Group: "acme", Version: "1", Kind: "widget", Short: "po"})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, flag := range []string{"-module", "-group", "-version", "-kind", "-short"} {
+		if !strings.Contains(err.Error(), flag+"=") {
+			t.Errorf("%s is not in %v", flag, err)
+		}
+	}
+}
+
+func TestCheckFolder(t *testing.T) {
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := filepath.Join(base, "root")
+	for _, folder := range []string{"root/docs", "empty", "full"} {
+		if err := os.MkdirAll(filepath.Join(base, folder), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range []string{"file", "full/file"} {
+		if err := os.WriteFile(filepath.Join(base, file), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(root, filepath.Join(base, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]string{
+		"new": "", "empty": "", "rootbeer": "",
+		"full": "is not empty", "file": "is no folder", "no/such/new": "must exist",
+		"root": "must not lie in this project", "root/new": "must not lie in this project", "link/new": "must not lie in this project", "link": "is no folder",
+	} {
+		got, err := checkFolder(filepath.Join(base, dir), root)
+		switch {
+		case want == "" && (err != nil || got != filepath.Join(base, dir)):
+			t.Errorf("%s: got %s, %v", dir, got, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%s: got %v, want %q in it", dir, err, want)
+		}
+	}
+	if _, err := checkFolder("", root); err == nil {
+		t.Error("no folder: no error")
+	}
+}
