@@ -23,6 +23,8 @@ export FUZZ_TIME ?= 5000x
 # Passed to the demo, for example -exit.
 DEMO_FLAGS ?=
 # adopt:omit begin
+# Passed to the documents' runner, for example -only=README.md; see bin/docstest -help.
+export DOCS_FLAGS ?=
 # Passed to the benchmark, for example -part=throughput; see bin/bench -help.
 BENCH_FLAGS ?=
 # adopt:omit end
@@ -44,8 +46,12 @@ help: ## Show this list
 build: bin/sample-controller bin/devcluster ## Build bin/sample-controller and bin/devcluster
 
 .PHONY: demo
-demo: build bin/demo ## Show a Foo become running Pods, in a cluster of its own (DEMO_FLAGS=-exit: end after that)
+demo: build bin/demo ## Show a Foo become running Pods, in a cluster of its own (DEMO_FLAGS=-exit: scale it, delete it, and end)
 	@bin/demo $(DEMO_FLAGS)
+
+.PHONY: timeline
+timeline: build bin/demo ## Draw a Foo's create, scale and delete, as they happen in a cluster, to docs/timeline.svg
+	@bin/demo -exit -picture=docs/timeline.svg
 
 .PHONY: image
 image: ## Make a container image, without Docker, in _output/image (IMAGE=name:tag IMAGE_PLATFORMS=linux/amd64,linux/arm64)
@@ -74,7 +80,7 @@ fmt: bin/golangci-lint ## Format the hand-written Go code
 .PHONY: test
 test: fmt-check tidy-check shellcheck monitoring verify-codegen test-unit fuzz build vet lint test-codegen test-image test-devcluster test-e2e ## Check everything
 	@echo "All checks passed"
-test: budgets test-faults test-adopt # adopt:omit
+test: docs-test budgets test-faults test-adopt # adopt:omit
 
 .PHONY: fmt-check
 fmt-check: ## Check that the Go code is formatted
@@ -130,6 +136,10 @@ test-e2e: bin/devcluster ## Run the end-to-end tests on a devcluster, or on your
 	$(check) e2e
 
 # adopt:omit begin
+.PHONY: docs-test
+docs-test: build bin/demo bin/docstest ## Run the command blocks of README.md and docs/, and compare what they print
+	$(check) docs
+
 .PHONY: budgets
 budgets: bin/devcluster ## Count what the controller asks of the API server: for a new Foo, at rest, after a restart
 	$(check) budgets
@@ -179,6 +189,9 @@ bin/demo: FORCE
 	@hack/build.sh . ./hack/demo $@
 
 # adopt:omit begin
+bin/docstest: FORCE
+	@hack/build.sh hack/docstest . $@
+
 bin/bench: FORCE
 	@hack/build.sh test/bench . $@
 # adopt:omit end

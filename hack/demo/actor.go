@@ -16,7 +16,11 @@ limitations under the License.
 
 package main
 
-import "strings"
+import (
+	"strings"
+
+	"example.com/sample-controller/hack/internal/audit"
+)
 
 // The actors that the steps name; others are called what the API server calls them.
 const (
@@ -25,23 +29,19 @@ const (
 	deploymentController = "deployment-controller"
 	replicaSetController = "replicaset-controller"
 	scheduler            = "kube-scheduler"
-	kubelet              = "kwok (as kubelet)"
+	kubelet              = audit.KwokKubelet
+	collector            = "garbage-collector"
 )
 
 // actorOf says who made a request, given the name of the user at the terminal.
-func actorOf(r record, self string) string {
+func actorOf(r audit.Write, self string) string {
 	switch {
-	case r.user == self && strings.HasPrefix(r.manager, "kubectl"):
+	case r.User == self && strings.HasPrefix(r.Manager, "kubectl"):
 		return you
-	case r.user == self:
-		return you + " (" + r.manager + ")"
-	case r.user == "kwok":
-		return kubelet
-	case strings.HasPrefix(r.user, "system:serviceaccount:"):
-		name := r.user[strings.LastIndex(r.user, ":")+1:]
-		return strings.TrimPrefix(name, "generic-")
+	case r.User == self:
+		return you + " (" + r.Manager + ")"
 	}
-	return strings.TrimPrefix(r.user, "system:")
+	return audit.ActorOf(r).Name
 }
 
 // isYou tells whether an actor is the user at the terminal.

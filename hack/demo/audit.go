@@ -18,81 +18,11 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
-	"fmt"
 	"io"
-	"net/url"
 	"os"
-	"strings"
-	"time"
+
+	"example.com/sample-controller/hack/internal/audit"
 )
-
-// record is what the API server's audit log says of one request that changed something.
-type record struct {
-	verb        string
-	resource    string
-	subresource string
-	namespace   string
-	// name is empty where the server made the name up, and for requests that concern many objects.
-	name string
-	// replaces is the resourceVersion that an update demanded to replace; empty if it did not care.
-	replaces string
-	// user is whom the server has authenticated.
-	user string
-	// manager is what the request's writer appears as in managedFields.
-	manager string
-	// done is when the server had answered.
-	done time.Time
-}
-
-// auditEvent is the part of an audit.k8s.io/v1 Event that a record is made from.
-type auditEvent struct {
-	Stage          string
-	RequestURI     string
-	Verb           string
-	UserAgent      string
-	User           struct{ Username string }
-	ObjectRef      struct{ Resource, Subresource, Namespace, Name, ResourceVersion string }
-	ResponseStatus struct{ Code int }
-	StageTimestamp time.Time
-}
-
-// parseRecord reads one line of the audit log. It returns false for a request that changed nothing.
-func parseRecord(line []byte) (record, bool, error) {
-	var event auditEvent
-	if err := json.Unmarshal(line, &event); err != nil {
-		return record{}, false, fmt.Errorf("reading a line of the audit log: %w", err)
-	}
-	uri, err := url.ParseRequestURI(event.RequestURI)
-	if err != nil {
-		return record{}, false, fmt.Errorf("reading a line of the audit log: %w", err)
-	}
-	query := uri.Query()
-	refused := event.ResponseStatus.Code < 200 || event.ResponseStatus.Code > 299
-	if event.Stage != "ResponseComplete" || refused || query.Has("dryRun") {
-		return record{}, false, nil
-	}
-	return record{
-		verb:        event.Verb,
-		resource:    event.ObjectRef.Resource,
-		subresource: event.ObjectRef.Subresource,
-		namespace:   event.ObjectRef.Namespace,
-		name:        event.ObjectRef.Name,
-		replaces:    event.ObjectRef.ResourceVersion,
-		user:        event.User.Username,
-		manager:     managerOf(query, event.UserAgent),
-		done:        event.StageTimestamp,
-	}, true, nil
-}
-
-// managerOf is how the API server names a request's writer in managedFields.
-func managerOf(query url.Values, userAgent string) string {
-	if manager := query.Get("fieldManager"); manager != "" {
-		return manager
-	}
-	program, _, _ := strings.Cut(userAgent, "/")
-	return program
-}
 
 // auditLog reads a log that grows.
 type auditLog struct {
@@ -100,8 +30,8 @@ type auditLog struct {
 	offset int64
 }
 
-// next returns the records that were written since the last call.
-func (l *auditLog) next() ([]record, error) {
+// next returns what was changed since the last call.
+func (l *auditLog) next() ([]audit.Write, error) {
 	f, err := os.Open(l.path)
 	if err != nil {
 		return nil, err
@@ -123,15 +53,18 @@ func (l *auditLog) next() ([]record, error) {
 	return parseRecords(data)
 }
 
-func parseRecords(data []byte) ([]record, error) {
-	var records []record
+// parseRecords reads whole lines of the log. It leaves out what the server refused.
+func parseRecords(data []byte) ([]audit.Write, error) {
+	var records []audit.Write
 	for line := range bytes.Lines(data) {
-		record, changed, err := parseRecord(line)
+		writes, err := audit.Parse(line)
 		if err != nil {
 			return nil, err
 		}
-		if changed {
-			records = append(records, record)
+		for _, write := range writes {
+			if write.OK() {
+				records = append(records, write)
+			}
 		}
 	}
 	return records, nil

@@ -31,7 +31,12 @@ const (
 	crdPath        = "artifacts/crd"
 	rightsPath     = "artifacts/deploy/rights"
 	examplePath    = "artifacts/examples/example-foo.yaml"
+	// exampleFoo is the name of the Foo in it.
+	exampleFoo = "example-foo"
 )
+
+// picturePath is where the timeline is drawn to, unless the user says otherwise.
+const picturePath = "_output/timeline.svg"
 
 // inClusterCommand is the first argument with which the program runs in a cluster; the data folder is the second.
 const inClusterCommand = "in-cluster"

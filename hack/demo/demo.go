@@ -37,7 +37,7 @@ import (
 const readPeriod = 50 * time.Millisecond
 
 // sources says where the columns come from.
-const sources = `The ms since the Foo's creation, and who did it, are from the API server's audit log;
+const sources = `The ms since your last change, and who did it, are from the API server's audit log;
 what was done is from watches.`
 
 // demo is one run of it in a cluster.
@@ -57,7 +57,13 @@ type demo struct {
 	audit      auditLog
 	timeline   timeline
 	stopwatch  stopwatch
-	steps      []step
+	client     kubernetes.Interface
+	// act is what was done last, steps are those that must still follow from it, and next is what to do then.
+	act   act
+	steps []step
+	next  []act
+	// waiting tells that it was said what the next act waits for.
+	waiting bool
 }
 
 // runInCluster runs the demo in a cluster that devcluster has started for it, until a signal or, with -exit, the
@@ -73,7 +79,7 @@ func runInCluster(opts *options, dataDir string) error {
 		dataDir:    dataDir,
 		changes:    make(chan change),
 		audit:      auditLog{path: filepath.Join(dataDir, "audit.log")},
-		steps:      firstSteps(),
+		next:       plan(opts.exit),
 	}
 	err := d.run(ctx)
 	if d.controller != nil {
@@ -84,6 +90,11 @@ func runInCluster(opts *options, dataDir string) error {
 	}
 	if d.exit {
 		return errors.New("stopped before the last step")
+	}
+	if d.act.command != nil {
+		if err := d.draw(); err != nil {
+			fmt.Fprintf(d.out, "\nNo picture: %v\n", err)
+		}
 	}
 	fmt.Fprintln(d.out, "\nStopping the controller and the cluster")
 	return nil
@@ -114,6 +125,7 @@ func (d *demo) begin(forever context.Context, config *rest.Config, watches *watc
 	if err != nil {
 		return err
 	}
+	d.client = client
 	if d.self, err = whoAmI(ctx, client); err != nil {
 		return err
 	}
@@ -137,7 +149,7 @@ func (d *demo) begin(forever context.Context, config *rest.Config, watches *watc
 	if !cache.WaitFor(ctx, "watches", synced...) {
 		return fmt.Errorf("watching the cluster: %w", context.Cause(ctx))
 	}
-	return kubectl(ctx, d.out, "apply", "-f", examplePath)
+	return d.do(ctx)
 }
 
 // startController starts the controller as its own service account.

@@ -23,39 +23,76 @@ import (
 	"time"
 )
 
-// follow prints what happens until ctx is done, a step does not come in time, the controller ends or, with -exit,
-// the last step is done.
+// clocks are the demo's.
+type clocks struct {
+	// reading ticks when the audit log is to be looked at, acting when it may be time for the next act.
+	reading, acting *time.Ticker
+	// limit is the time at which a step must have come.
+	limit *time.Timer
+}
+
+// follow prints what happens, and carries out what is next when all steps of an act are done. It ends when ctx is
+// done, a step does not come in time, the controller ends or, with -exit, the last step is done.
 func (d *demo) follow(ctx context.Context) error {
-	reading := time.NewTicker(readPeriod)
-	defer reading.Stop()
-	limit := time.NewTimer(d.timeout)
-	defer limit.Stop()
+	c := clocks{time.NewTicker(readPeriod), time.NewTicker(actPeriod), time.NewTimer(d.timeout)}
+	defer c.reading.Stop()
+	defer c.acting.Stop()
+	defer c.limit.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-d.controller.ended:
 			return d.controller.err
-		case <-limit.C:
-			return fmt.Errorf("waited %v (-timeout) in vain for: %s", d.timeout, listOf(d.steps))
-		case c := <-d.changes:
-			d.timeline.addChange(c)
-		case now := <-reading.C:
-			open := len(d.steps)
-			if err := d.tell(now); err != nil {
+		case <-c.limit.C:
+			return fmt.Errorf("waited %v (-timeout) in vain for: %s", d.timeout, d.awaited())
+		case change := <-d.changes:
+			d.timeline.addChange(change)
+		case now := <-c.reading.C:
+			if ended, err := d.read(now, c); ended || err != nil {
 				return err
 			}
-			switch {
-			case len(d.steps) > 0 && len(d.steps) < open:
-				limit.Reset(d.timeout)
-			case len(d.steps) == 0 && open > 0:
-				limit.Stop()
-				if d.finish(); d.exit {
-					return nil
-				}
+		case <-c.acting.C:
+			if err := d.proceed(ctx, c); err != nil {
+				return err
 			}
 		}
 	}
+}
+
+// read prints what is new, and finishes an act whose last step that was. It returns true at the demo's end.
+func (d *demo) read(now time.Time, c clocks) (ended bool, err error) {
+	open := len(d.steps)
+	if err := d.tell(now); err != nil || len(d.steps) == open {
+		return false, err
+	}
+	if c.limit.Reset(d.timeout); len(d.steps) > 0 {
+		return false, nil
+	}
+	if c.acting.Reset(actPeriod); len(d.next) == 0 {
+		c.limit.Stop()
+	}
+	return d.finish()
+}
+
+// proceed carries out the next act if there is one, and the last is done.
+func (d *demo) proceed(ctx context.Context, c clocks) error {
+	if len(d.steps) > 0 || len(d.next) == 0 {
+		return nil
+	}
+	done, err := d.doWhenReady(ctx)
+	if done {
+		c.limit.Reset(d.timeout)
+	}
+	return err
+}
+
+// awaited says what the demo waits for.
+func (d *demo) awaited() string {
+	if len(d.steps) == 0 {
+		return "the garbage collector's watch of Foos"
+	}
+	return listOf(d.steps)
 }
 
 // tell prints what is known well enough by now.

@@ -19,20 +19,22 @@ package main
 import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/hack/internal/audit"
 )
 
 // deleteMany is the verb of a request that deletes all objects that a selector selects.
 const deleteMany = "deletecollection"
 
 // likeness says how surely a request made a change; 0 means that it did not.
-func likeness(c change, r record) int {
+func likeness(c change, r audit.Write) int {
 	object := c.object()
-	named := r.name == object.GetName() || r.name == "" && (r.verb == "create" || r.verb == deleteMany)
+	named := r.Name == object.GetName() || r.Name == "" && (r.Verb == "create" || r.Verb == deleteMany)
 	switch {
-	case r.resource != c.resource, r.namespace != object.GetNamespace(), !named, !canMake(r, c):
+	case r.Resource != c.resource, r.Namespace != object.GetNamespace(), !named, !canMake(r, c):
 		return 0
-	case c.before == nil, c.after == nil, r.replaces == "":
-	case r.replaces == c.before.GetResourceVersion():
+	case c.before == nil, c.after == nil, r.Replaces == "":
+	case r.Replaces == c.before.GetResourceVersion():
 		return 3
 	default:
 		return 0
@@ -44,28 +46,28 @@ func likeness(c change, r record) int {
 }
 
 // canMake tells whether a request of this verb can make a change of this sort.
-func canMake(r record, c change) bool {
-	writes := r.verb == "update" || r.verb == "patch"
+func canMake(r audit.Write, c change) bool {
+	writes := r.Verb == "update" || r.Verb == "patch"
 	switch {
 	case c.before == nil:
-		return r.subresource == "" && (writes || r.verb == "create")
+		return r.Subresource == "" && (writes || r.Verb == "create")
 	case c.after == nil:
 		// The request that removes the last finalizer removes the object, too.
 		return isDelete(r) || writes && c.before.GetDeletionTimestamp() != nil
 	case c.before.GetDeletionTimestamp() == nil && c.after.GetDeletionTimestamp() != nil:
 		return isDelete(r)
 	}
-	return writes || r.verb == "create" && r.subresource != ""
+	return writes || r.Verb == "create" && r.Subresource != ""
 }
 
-func isDelete(r record) bool {
-	return r.verb == "delete" || r.verb == deleteMany || r.subresource == "eviction"
+func isDelete(r audit.Write) bool {
+	return r.Verb == "delete" || r.Verb == deleteMany || r.Subresource == "eviction"
 }
 
 // isWriter tells whether the object names the request's writer as that of the change.
-func isWriter(r record, c change) bool {
+func isWriter(r audit.Write, c change) bool {
 	for _, writer := range writers(c) {
-		if writer.Manager == r.manager && writer.Subresource == r.subresource {
+		if writer.Manager == r.Manager && writer.Subresource == r.Subresource {
 			return true
 		}
 	}

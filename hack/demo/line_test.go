@@ -21,10 +21,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/sample-controller/hack/internal/audit"
 )
 
 func TestLineOf(t *testing.T) {
-	by := &record{user: "admin", manager: "kubectl-create"}
+	by := &audit.Write{User: "admin", Manager: "kubectl-create"}
 	elsewhere := foo(1)
 	elsewhere.Namespace = "b"
 	tests := map[string]struct {

@@ -16,11 +16,12 @@ limitations under the License.
 
 // Command demo shows a Foo become a Pod. It starts a development cluster (bin/devcluster), runs the controller in
 // it (bin/sample-controller), applies the example Foo, and prints each change that follows: when, by whom, and
-// what. It is run in the root of the checkout, by make demo.
+// what. With -exit it then scales the Foo and deletes it. At the end it draws all of that. It is run in the root of
+// the checkout, by make demo.
 //
 // What was changed, and in which order, comes from watches (changes.go); who did it and when, from the API
 // server's audit log (audit.go). timeline.go joins the two, describe.go says what a change means, and steps.go
-// lists the changes that must come.
+// lists the changes that must come after what acts.go does. picture.go has the audit log drawn.
 package main
 
 import (
@@ -43,6 +44,7 @@ const (
 // options are the command's flags.
 type options struct {
 	exit    bool
+	picture string
 	timeout time.Duration
 	verbose bool
 }
@@ -85,7 +87,8 @@ func parseOptions(args []string, help io.Writer) (*options, error) {
 	var opts options
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.BoolVar(&opts.exit, "exit", false, "Stop after the last step instead of staying up until Ctrl-C.")
+	flags.BoolVar(&opts.exit, "exit", false, "Scale the Foo and delete it, too, and stop then, instead of staying up until Ctrl-C.")
+	flags.StringVar(&opts.picture, "picture", picturePath, "The `file` to draw the timeline to, as SVG; empty for none.")
 	flags.DurationVar(&opts.timeout, "timeout", time.Minute, "Time within which each step must come.")
 	flags.BoolVar(&opts.verbose, "v", false, "Show the controller's log instead of writing it to a file.")
 	err := flags.Parse(args)

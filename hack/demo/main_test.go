@@ -20,6 +20,7 @@ import (
 	"errors"
 	"flag"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -49,6 +50,68 @@ func TestSteps(t *testing.T) {
 	}
 }
 
+func TestStepsOfAScaleAndADeletion(t *testing.T) {
+	podReady := line{kind: "Pod", did: reported, who: kubelet, note: "Ready"}
+	podGone := line{kind: "Pod", did: removed, who: kubelet}
+	for name, test := range map[string]struct {
+		steps []step
+		lines []line
+	}{
+		"scale": {scaleSteps(), []line{
+			{kind: "Foo", did: scaled, who: you, note: "replicas 1 -> 3"},
+			{kind: "Deployment", did: scaled, who: sampleController},
+			{kind: "ReplicaSet", did: scaled, who: deploymentController},
+			podReady, podReady,
+			{kind: "Foo", did: reported, who: sampleController, note: "3/3 available, Ready"},
+		}},
+		"delete": {deleteSteps(), []line{
+			{kind: "Foo", did: deleted, who: you},
+			{kind: "Deployment", did: deleted, who: collector},
+			{kind: "ReplicaSet", did: deleted, who: collector},
+			podGone, podGone, podGone,
+		}},
+	} {
+		steps := without(test.steps, line{kind: "Foo", did: reported, who: sampleController, note: "1/3 available, Progressing"})
+		for i, l := range test.lines {
+			if steps = without(steps, l); len(steps) != len(test.lines)-i-1 {
+				t.Errorf("%s: after %+v: %s are left", name, l, listOf(steps))
+			}
+		}
+	}
+}
+
+func TestPlanActsOnceUnlessTheDemoEnds(t *testing.T) {
+	if stays, ends := plan(false), plan(true); len(stays) != 1 || len(ends) != 3 || !ends[2].collects {
+		t.Errorf("got %d and %d acts", len(stays), len(ends))
+	}
+}
+
+func TestCountWatches(t *testing.T) {
+	const metrics = `# HELP apiserver_longrunning_requests [STABLE] Gauge of all active long-running apiserver requests.
+apiserver_longrunning_requests{component="apiserver",group="samplecontroller.k8s.io",resource="foos",scope="cluster",subresource="",verb="WATCH",version="v1alpha1"} 2
+apiserver_longrunning_requests{component="apiserver",group="samplecontroller.k8s.io",resource="foos",scope="namespace",subresource="",verb="WATCH",version="v1alpha1"} 1
+apiserver_longrunning_requests{component="apiserver",group="samplecontroller.k8s.io",resource="foos",scope="resource",subresource="",verb="PROXY",version="v1alpha1"} 5
+apiserver_longrunning_requests{component="apiserver",group="",resource="pods",scope="cluster",subresource="",verb="WATCH",version="v1"} 7
+apiserver_request_total{resource="foos",verb="WATCH"} 9
+`
+	for resource, want := range map[string]int{"foos": 3, "pods": 7, "bars": 0} {
+		if got := countWatches([]byte(metrics), resource); got != want {
+			t.Errorf("%s: got %d, want %d", resource, got, want)
+		}
+	}
+}
+
+func TestDrawLog(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	if err := os.WriteFile(path, []byte(createFooLine+updateStatusLine[:99]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	document, err := drawLog(path, "devcluster-admin")
+	if err != nil || !strings.Contains(string(document), ">you<") {
+		t.Errorf("got %v, %s", err, document)
+	}
+}
+
 func TestListOf(t *testing.T) {
 	want := "Pod bound by kube-scheduler; Pod reported Ready by kwok (as kubelet)"
 	if got := listOf(firstSteps()[4:6]); got != want {
@@ -62,8 +125,8 @@ func TestParseOptions(t *testing.T) {
 		want options
 		err  string
 	}{
-		"no flags":    {nil, options{timeout: time.Minute}, ""},
-		"all flags":   {[]string{"-exit", "-v", "-timeout=5s"}, options{exit: true, verbose: true, timeout: 5 * time.Second}, ""},
+		"no flags":    {nil, options{timeout: time.Minute, picture: picturePath}, ""},
+		"all flags":   {[]string{"-exit", "-v", "-timeout=5s", "-picture="}, options{exit: true, verbose: true, timeout: 5 * time.Second}, ""},
 		"no time":     {[]string{"-timeout=0s"}, options{}, "-timeout=0s: must be more than 0"},
 		"an argument": {[]string{"up"}, options{}, `unexpected argument "up"`},
 		"no flag":     {[]string{"-x"}, options{}, "flag provided but not defined: -x (see -help)"},

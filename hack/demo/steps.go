@@ -18,7 +18,7 @@ package main
 
 import "slices"
 
-// step is a change that must come when a Foo is created.
+// step is a change that must come after an act.
 type step struct {
 	kind string
 	did  string
@@ -37,6 +37,30 @@ func firstSteps() []step {
 		{kind: "Pod", did: bound, who: scheduler},
 		{kind: "Pod", did: reported, who: kubelet, note: ready},
 		{kind: "Foo", did: reported, who: sampleController, note: ready},
+	}
+}
+
+// scaleSteps are the way from the wish for three Pods to all of them.
+func scaleSteps() []step {
+	return []step{
+		{kind: "Foo", did: scaled, who: you},
+		{kind: "Deployment", did: scaled, who: sampleController},
+		{kind: "ReplicaSet", did: scaled, who: deploymentController},
+		{kind: "Pod", did: reported, who: kubelet, note: ready},
+		{kind: "Pod", did: reported, who: kubelet, note: ready},
+		{kind: "Foo", did: reported, who: sampleController, note: "3/3 available, " + ready},
+	}
+}
+
+// deleteSteps are the way from the Foo's deletion to that of the last Pod.
+func deleteSteps() []step {
+	return []step{
+		{kind: "Foo", did: deleted, who: you},
+		{kind: "Deployment", did: deleted, who: collector},
+		{kind: "ReplicaSet", did: deleted, who: collector},
+		{kind: "Pod", did: removed, who: kubelet},
+		{kind: "Pod", did: removed, who: kubelet},
+		{kind: "Pod", did: removed, who: kubelet},
 	}
 }
 

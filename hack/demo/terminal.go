@@ -44,13 +44,8 @@ func wantsColour(getenv func(string) string) bool {
 	return getenv("NO_COLOR") == "" && name != "" && name != "dumb"
 }
 
-// finish says that the last step is done, and what to do now.
-func (d *demo) finish() {
-	took := d.stopwatch.last.Sub(d.stopwatch.start).Milliseconds()
-	fmt.Fprintf(d.out, "\n%s\n", d.style.paint(green, fmt.Sprintf("From the Foo to a Ready Pod, and back to the Foo's status: %d ms.", took)))
-	if d.exit {
-		return
-	}
+// suggest says what to try in a second terminal.
+func (d *demo) suggest() {
 	fmt.Fprintf(d.out, suggestions, quote(d.kubeconfig), quote(absolute(devclusterPath)), quote(absolute(examplePath)))
 }
 

@@ -20,6 +20,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"example.com/sample-controller/hack/internal/audit"
 )
 
 const (
@@ -35,21 +37,21 @@ const (
 // did it and when.
 type timeline struct {
 	changes []entry
-	records []record
+	records []audit.Write
 }
 
 // entry is a change with the request that made it; by is nil as long as that isn't known.
 type entry struct {
 	change
 
-	by *record
+	by *audit.Write
 	// at is when it was done: by the server's clock, or where by is nil the time at which a watch reported it.
 	at time.Time
 }
 
 func (t *timeline) addChange(c change) { t.changes = append(t.changes, entry{change: c, at: c.seen}) }
 
-func (t *timeline) addRecords(records []record) { t.records = append(t.records, records...) }
+func (t *timeline) addRecords(records []audit.Write) { t.records = append(t.records, records...) }
 
 // settle takes out the changes that are known well enough to be told, in the order in which they happened.
 func (t *timeline) settle(now time.Time) []entry {
@@ -66,7 +68,7 @@ func (t *timeline) settle(now time.Time) []entry {
 	}
 	told := slices.Clone(t.changes[:n])
 	t.changes = slices.Delete(t.changes, 0, n)
-	t.records = slices.DeleteFunc(t.records, func(r record) bool { return now.Sub(r.done) > keepRecords })
+	t.records = slices.DeleteFunc(t.records, func(r audit.Write) bool { return now.Sub(r.Done) > keepRecords })
 	return told
 }
 
@@ -87,8 +89,8 @@ func (t *timeline) claim(e *entry) {
 		return
 	}
 	by := t.records[best]
-	e.by, e.at = &by, by.done
-	if by.verb != deleteMany {
+	e.by, e.at = &by, by.Done
+	if by.Verb != deleteMany {
 		t.records = slices.Delete(t.records, best, best+1)
 	}
 }

@@ -20,6 +20,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"example.com/sample-controller/hack/internal/audit"
 )
 
 var (
@@ -31,13 +33,13 @@ var (
 func ms(n int) time.Time { return noon.Add(time.Duration(n) * time.Millisecond) }
 
 func TestLikeness(t *testing.T) {
-	status := func(edit record) record {
-		edit.resource, edit.namespace, edit.name, edit.subresource = "deployments", "default", "web", "status"
+	status := func(edit audit.Write) audit.Write {
+		edit.Resource, edit.Namespace, edit.Name, edit.Subresource = "deployments", "default", "web", "status"
 		return edit
 	}
-	whole := func(edit record) record {
+	whole := func(edit audit.Write) audit.Write {
 		edit = status(edit)
-		edit.subresource = ""
+		edit.Subresource = ""
 		return edit
 	}
 	fresh := change{resource: "deployments", after: at("7", "ctl", "", deployment(1))}
@@ -45,34 +47,34 @@ func TestLikeness(t *testing.T) {
 	gone := change{resource: "deployments", before: deployment(1)}
 	ended := change{resource: "deployments", before: doomed(deployment(1), 0)}
 	dooming := change{resource: "deployments", before: deployment(1), after: doomed(deployment(1), 0)}
-	nameless := whole(record{verb: "create", manager: "ctl"})
-	nameless.name = ""
+	nameless := whole(audit.Write{Verb: "create", Manager: "ctl"})
+	nameless.Name = ""
 	tests := map[string]struct {
 		change change
-		record record
+		record audit.Write
 		want   int
 	}{
-		"a create, by the manager":               {fresh, whole(record{verb: "create", manager: "ctl"}), 2},
-		"a create, by another manager":           {fresh, whole(record{verb: "create", manager: "x"}), 1},
+		"a create, by the manager":               {fresh, whole(audit.Write{Verb: "create", Manager: "ctl"}), 2},
+		"a create, by another manager":           {fresh, whole(audit.Write{Verb: "create", Manager: "x"}), 1},
 		"a create without a name":                {fresh, nameless, 2},
-		"an apply that creates":                  {fresh, whole(record{verb: "patch", manager: "ctl"}), 2},
-		"a delete creates nothing":               {fresh, whole(record{verb: "delete"}), 0},
-		"a status update creates nothing":        {fresh, status(record{verb: "update"}), 0},
-		"the update of this very version":        {updated, status(record{verb: "update", replaces: "1"}), 3},
-		"the update of another version":          {updated, status(record{verb: "update", replaces: "2", manager: "ctl"}), 0},
-		"a patch, by the manager":                {updated, status(record{verb: "patch", manager: "ctl"}), 2},
-		"a patch of another subresource":         {updated, whole(record{verb: "patch", manager: "ctl"}), 1},
-		"a create of a subresource (binding)":    {updated, status(record{verb: "create", manager: "x"}), 1},
-		"a create of the object updates nothing": {updated, whole(record{verb: "create"}), 0},
-		"a delete":                               {gone, whole(record{verb: "delete"}), 2},
-		"a patch removes nothing":                {gone, whole(record{verb: "patch"}), 0},
-		"the patch of the last finalizer":        {ended, whole(record{verb: "patch"}), 1},
-		"the beginning of a deletion":            {dooming, whole(record{verb: "delete"}), 1},
-		"a patch begins no deletion":             {dooming, whole(record{verb: "patch"}), 0},
-		"another resource":                       {fresh, record{verb: "create", resource: "pods", namespace: "default", name: "web"}, 0},
-		"another namespace":                      {fresh, record{verb: "create", resource: "deployments", namespace: "b", name: "web"}, 0},
-		"another name":                           {fresh, record{verb: "create", resource: "deployments", namespace: "default", name: "b"}, 0},
-		"another name, that was made up":         {fresh, record{verb: "delete", resource: "deployments", namespace: "default"}, 0},
+		"an apply that creates":                  {fresh, whole(audit.Write{Verb: "patch", Manager: "ctl"}), 2},
+		"a delete creates nothing":               {fresh, whole(audit.Write{Verb: "delete"}), 0},
+		"a status update creates nothing":        {fresh, status(audit.Write{Verb: "update"}), 0},
+		"the update of this very version":        {updated, status(audit.Write{Verb: "update", Replaces: "1"}), 3},
+		"the update of another version":          {updated, status(audit.Write{Verb: "update", Replaces: "2", Manager: "ctl"}), 0},
+		"a patch, by the manager":                {updated, status(audit.Write{Verb: "patch", Manager: "ctl"}), 2},
+		"a patch of another subresource":         {updated, whole(audit.Write{Verb: "patch", Manager: "ctl"}), 1},
+		"a create of a subresource (binding)":    {updated, status(audit.Write{Verb: "create", Manager: "x"}), 1},
+		"a create of the object updates nothing": {updated, whole(audit.Write{Verb: "create"}), 0},
+		"a delete":                               {gone, whole(audit.Write{Verb: "delete"}), 2},
+		"a patch removes nothing":                {gone, whole(audit.Write{Verb: "patch"}), 0},
+		"the patch of the last finalizer":        {ended, whole(audit.Write{Verb: "patch"}), 1},
+		"the beginning of a deletion":            {dooming, whole(audit.Write{Verb: "delete"}), 1},
+		"a patch begins no deletion":             {dooming, whole(audit.Write{Verb: "patch"}), 0},
+		"another resource":                       {fresh, audit.Write{Verb: "create", Resource: "pods", Namespace: "default", Name: "web"}, 0},
+		"another namespace":                      {fresh, audit.Write{Verb: "create", Resource: "deployments", Namespace: "b", Name: "web"}, 0},
+		"another name":                           {fresh, audit.Write{Verb: "create", Resource: "deployments", Namespace: "default", Name: "b"}, 0},
+		"another name, that was made up":         {fresh, audit.Write{Verb: "delete", Resource: "deployments", Namespace: "default"}, 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +96,7 @@ func told(entries []entry) (names, users []string, times []int64) {
 	for _, e := range entries {
 		user := "?"
 		if e.by != nil {
-			user = e.by.user
+			user = e.by.User
 		}
 		names, users, times = append(names, e.object().GetName()), append(users, user), append(times, e.at.Sub(noon).Milliseconds())
 	}
@@ -106,10 +108,10 @@ func TestSettleTellsInOrderOfRevisionAndNoLaterThanWhatFollowed(t *testing.T) {
 	line.addChange(podCreated("second", 2))
 	line.addChange(podCreated("third", 3))
 	line.addChange(podCreated("first", 1))
-	line.addRecords([]record{
-		{verb: "create", resource: "pods", namespace: "default", name: "third", user: "c", done: ms(30)},
-		{verb: "create", resource: "pods", namespace: "default", name: "second", user: "b", done: ms(20)},
-		{verb: "create", resource: "pods", namespace: "default", name: "first", user: "a", done: ms(25)},
+	line.addRecords([]audit.Write{
+		{Verb: "create", Resource: "pods", Namespace: "default", Name: "third", User: "c", Done: ms(30)},
+		{Verb: "create", Resource: "pods", Namespace: "default", Name: "second", User: "b", Done: ms(20)},
+		{Verb: "create", Resource: "pods", Namespace: "default", Name: "first", User: "a", Done: ms(25)},
 	})
 	if early := line.settle(due.Add(-1)); len(early) > 0 {
 		t.Fatalf("told %d changes before an earlier one could have come", len(early))
@@ -130,7 +132,7 @@ func TestSettleHoldsLaterChangesBackUntilTheFirstIsGivenUp(t *testing.T) {
 	var line timeline
 	line.addChange(podCreated("unknown", 1))
 	line.addChange(podCreated("known", 2))
-	line.addRecords([]record{{verb: "create", resource: "pods", namespace: "default", name: "known", user: "a", done: ms(5)}})
+	line.addRecords([]audit.Write{{Verb: "create", Resource: "pods", Namespace: "default", Name: "known", User: "a", Done: ms(5)}})
 	if early := line.settle(noon.Add(giveUp - 1)); len(early) > 0 {
 		t.Fatalf("told %d changes out of order", len(early))
 	}
@@ -144,10 +146,10 @@ func TestSettleUsesARecordOnceUnlessItIsOfManyObjects(t *testing.T) {
 	var line timeline
 	line.addChange(podCreated("a", 1))
 	line.addChange(podCreated("b", 2))
-	line.addRecords([]record{
-		{verb: "create", resource: "pods", namespace: "default", user: "first", done: ms(1)},
-		{verb: "create", resource: "pods", namespace: "default", user: "second", done: ms(2)},
-		{verb: "deletecollection", resource: "pods", namespace: "default", user: "third", done: ms(3)},
+	line.addRecords([]audit.Write{
+		{Verb: "create", Resource: "pods", Namespace: "default", User: "first", Done: ms(1)},
+		{Verb: "create", Resource: "pods", Namespace: "default", User: "second", Done: ms(2)},
+		{Verb: "deletecollection", Resource: "pods", Namespace: "default", User: "third", Done: ms(3)},
 	})
 	for i, name := range []string{"a", "b"} {
 		c := podCreated(name, uint64(3+i))

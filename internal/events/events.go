@@ -27,6 +27,7 @@ package events
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"sync"
 	"time"
 
@@ -46,6 +47,10 @@ const (
 	patience = 30 * time.Second
 	// lookAgain is how often that is looked at.
 	lookAgain = 50 * time.Millisecond
+	// lanes is how many Events are written at a time, at most one of an object:
+	// as many as workers sync by default, so that Events that come last take no
+	// longer than the work that they tell of.
+	lanes = 2
 )
 
 // Recorder keeps Events until they are written. It is a record.EventRecorder.
@@ -54,15 +59,24 @@ type Recorder struct {
 	source corev1.EventSource
 	logger klog.Logger
 
+	// seed spreads objects over the lanes.
+	seed  maphash.Seed
+	lanes [lanes]lane
+
 	mu      sync.Mutex
-	waiting []*waiting
+	kept    int // in all lanes
 	dropped int
 	urgent  func() bool
-	// flushing tells that nothing is more urgent any more, and that the writer
-	// ends when nothing is left.
+	// flushing tells that nothing is more urgent any more, and that the writers
+	// end when nothing is left.
 	flushing bool
-	// news wakes the writer.
-	news chan struct{}
+}
+
+// lane keeps the Events of some of the objects, which are written one after the
+// other: those of one object in the order in which they were recorded.
+type lane struct {
+	waiting []*waiting    // under the recorder's lock
+	news    chan struct{} // wakes the writer
 }
 
 var _ record.EventRecorder = &Recorder{}
@@ -75,27 +89,36 @@ type waiting struct {
 	at                    time.Time
 }
 
-// Start returns a recorder whose Events a goroutine writes to a sink, one after
-// the other; recording one never waits.
+// Start returns a recorder whose Events are written to a sink in the background,
+// those of one object one after the other; recording one never waits.
 //
 // The function returned ends that: it waits until all that was recorded before
 // is written or given up, but no longer than limit. It is called once, and
 // after it nothing must be recorded. The end of ctx ends nothing.
 func Start(ctx context.Context, sink record.EventSink, scheme *runtime.Scheme, source corev1.EventSource) (recorder *Recorder, flush func(limit time.Duration)) {
 	logger := klog.FromContext(ctx)
-	r := &Recorder{scheme: scheme, source: source, logger: logger, news: make(chan struct{}, 1)}
+	r := &Recorder{scheme: scheme, source: source, logger: logger, seed: maphash.MakeSeed()}
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), logger))
+	var writers sync.WaitGroup
+	w := newWriter(sink)
+	for i := range r.lanes {
+		l := &r.lanes[i]
+		l.news = make(chan struct{}, 1)
+		writers.Go(func() { r.write(ctx, l, w) })
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		r.write(ctx, newWriter(sink))
+		writers.Wait()
 	}()
 	return r, func(limit time.Duration) {
 		defer cancel()
 		r.mu.Lock()
 		r.flushing = true
 		r.mu.Unlock()
-		r.wake()
+		for i := range r.lanes {
+			r.lanes[i].wake()
+		}
 		timer := time.NewTimer(limit)
 		defer timer.Stop()
 		select {
@@ -136,28 +159,37 @@ func (r *Recorder) record(object runtime.Object, annotations map[string]string, 
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.waiting) >= capacity {
+	if r.kept >= capacity {
 		if r.dropped == 0 {
 			r.logger.Error(nil, "Too many Events are waiting: some are dropped", "waiting", capacity)
 		}
 		r.dropped++
 		return
 	}
-	r.waiting = append(r.waiting, &waiting{about, annotations, kind, reason, message, time.Now()})
-	r.wake()
+	r.kept++
+	l := r.lane(about)
+	l.waiting = append(l.waiting, &waiting{about, annotations, kind, reason, message, time.Now()})
+	l.wake()
 }
 
-func (r *Recorder) wake() {
+// lane returns the lane of an object.
+func (r *Recorder) lane(about *corev1.ObjectReference) *lane {
+	object := [...]string{about.Kind, about.Namespace, about.Name}
+	return &r.lanes[maphash.Comparable(r.seed, object)%lanes]
+}
+
+func (l *lane) wake() {
 	select {
-	case r.news <- struct{}{}:
+	case l.news <- struct{}{}:
 	default: // it is awake
 	}
 }
 
-// write writes what is recorded, until all is written after a flush, or ctx is done.
-func (r *Recorder) write(ctx context.Context, w *writer) {
+// write writes what is recorded in a lane, until all is written after a flush,
+// or ctx is done.
+func (r *Recorder) write(ctx context.Context, l *lane, w *writer) {
 	for ctx.Err() == nil {
-		next, urgent, ended := r.next()
+		next, urgent, ended := r.next(l)
 		var again <-chan time.Time
 		switch {
 		case ended:
@@ -170,31 +202,32 @@ func (r *Recorder) write(ctx context.Context, w *writer) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-r.news:
+		case <-l.news:
 		case <-again:
 		}
 	}
 }
 
-// next takes the next Event to write. If there is none, it tells whether one
-// waits for something urgent, and whether there will be none any more.
-func (r *Recorder) next() (next *waiting, urgent, ended bool) {
+// next takes the next Event to write from a lane. If there is none, it tells
+// whether one waits for something urgent, and whether there will be none any more.
+func (r *Recorder) next(l *lane) (next *waiting, urgent, ended bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.waiting) == 0 {
-		r.waiting = nil // the memory of a flood
-		if r.dropped > 0 {
+	if len(l.waiting) == 0 {
+		l.waiting = nil // the memory of a flood
+		if r.kept == 0 && r.dropped > 0 {
 			r.logger.Info("All Events that were kept are written", "dropped", r.dropped)
 			r.dropped = 0
 		}
 		return nil, false, r.flushing
 	}
-	next = r.waiting[0]
+	next = l.waiting[0]
 	if r.urgent != nil && !r.flushing && time.Since(next.at) < patience && r.urgent() {
 		return nil, true, false
 	}
-	r.waiting[0] = nil
-	r.waiting = r.waiting[1:]
+	l.waiting[0] = nil
+	l.waiting = l.waiting[1:]
+	r.kept--
 	return next, false, false
 }
 

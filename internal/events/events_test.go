@@ -19,6 +19,8 @@ package events
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -38,6 +40,7 @@ import (
 // sink is an API server that takes its time for each Event.
 type sink struct {
 	takes time.Duration
+	slow  string        // what starts with this takes a hundred times that
 	stuck chan struct{} // if not nil, nothing is written before it is closed
 	err   error
 
@@ -48,7 +51,11 @@ type sink struct {
 }
 
 func (s *sink) Create(event *corev1.Event) (*corev1.Event, error) {
-	time.Sleep(s.takes) //nolint:forbidigo // in a bubble this sets the clock forward
+	takes := s.takes
+	if s.slow != "" && strings.HasPrefix(event.Message, s.slow) {
+		takes *= 100
+	}
+	time.Sleep(takes) //nolint:forbidigo // in a bubble this sets the clock forward
 	if s.stuck != nil {
 		<-s.stuck
 	}
@@ -88,8 +95,50 @@ func TestFlushWaitsForWhatIsOnItsWay(t *testing.T) {
 		if took := time.Since(began); took > 3*time.Second {
 			t.Errorf("flush took %v for 20 Events of 100 ms", took)
 		}
-		if len(s.messages) != 20 || s.messages[19] != "19" {
+		if len(s.messages) != 20 {
 			t.Errorf("when flush returned these were written: %q", s.messages)
+		}
+	})
+}
+
+func TestEventsOfOneObjectAreWrittenInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &sink{takes: 100 * time.Millisecond, slow: "2 of 5"}
+		recorder, flush := start(t, s)
+		const objects, each = 21, 5
+		for i := range each {
+			for name := range objects {
+				recorder.Event(pod(fmt.Sprint(name)), corev1.EventTypeNormal, "Done", fmt.Sprintf("%d of %d", i, name))
+			}
+		}
+		flush(time.Minute)
+		for name := range objects {
+			var of []string
+			for _, message := range s.messages {
+				if strings.HasSuffix(message, fmt.Sprintf(" of %d", name)) {
+					of = append(of, message[:1])
+				}
+			}
+			if got := strings.Join(of, ""); got != "01234" {
+				t.Errorf("Events of object %d were written in the order %s", name, got)
+			}
+		}
+	})
+}
+
+// An Event that can't be written must hold up no more than it has to, and what
+// comes last must not take longer than the work before it.
+func TestEventsOfSeveralObjectsAreWrittenAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &sink{takes: time.Second}
+		recorder, flush := start(t, s)
+		for i := range lanes {
+			recorder.Event(podIn(t, recorder, i), corev1.EventTypeNormal, "Done", "")
+		}
+		began := time.Now()
+		flush(time.Minute)
+		if took := time.Since(began); took != time.Second || len(s.messages) != lanes {
+			t.Errorf("%d Events of a second each took %v", len(s.messages), took)
 		}
 	})
 }
@@ -139,15 +188,17 @@ func TestTenThousandEventsAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sink{stuck: make(chan struct{})}
 		recorder, flush := start(t, s)
-		recorder.Event(pod("first"), corev1.EventTypeNormal, "Done", "")
-		synctest.Wait() // it is on its way
+		for i := range lanes {
+			recorder.Event(podIn(t, recorder, i), corev1.EventTypeNormal, "Done", "")
+		}
+		synctest.Wait() // these are on their way
 		for i := range capacity + 1 {
 			recorder.Event(pod(fmt.Sprint(i)), corev1.EventTypeNormal, "Done", fmt.Sprint(i))
 		}
 		close(s.stuck)
 		flush(time.Minute)
-		if len(s.messages) != 1+capacity || s.messages[capacity] != fmt.Sprint(capacity-1) {
-			t.Errorf("%d Events were written, the last of them %q", len(s.messages), s.messages[len(s.messages)-1])
+		if len(s.messages) != lanes+capacity || slices.Contains(s.messages, fmt.Sprint(capacity)) {
+			t.Errorf("%d Events were written, not %d and all but the last", len(s.messages), lanes+capacity)
 		}
 	})
 }
@@ -285,6 +336,20 @@ func TestAtRestNothingIsLookedAt(t *testing.T) {
 		}
 		flush(time.Minute)
 	})
+}
+
+// podIn returns a Pod whose Events go into a lane.
+func podIn(t *testing.T, r *Recorder, i int) *corev1.Pod {
+	t.Helper()
+	for n := range 1000 {
+		p := pod(fmt.Sprint("pod-", n))
+		about := &corev1.ObjectReference{Kind: "Pod", Namespace: p.Namespace, Name: p.Name}
+		if r.lane(about) == &r.lanes[i] {
+			return p
+		}
+	}
+	t.Fatalf("no Pod's Events go into lane %d", i)
+	return nil
 }
 
 // start is Start, with the test's logger.

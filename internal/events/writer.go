@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,21 +41,25 @@ const (
 // writer writes Events to a sink: one that has been seen before as a higher
 // count of the first.
 type writer struct {
-	sink       record.EventSink
+	sink record.EventSink
+
+	// mu is for the correlator, which takes Events one at a time.
+	mu         sync.Mutex
 	correlator *record.EventCorrelator
 }
 
 func newWriter(sink record.EventSink) *writer {
-	return &writer{sink, record.NewEventCorrelator(clock.RealClock{})}
+	return &writer{sink: sink, correlator: record.NewEventCorrelator(clock.RealClock{})}
 }
 
 // write writes an Event, or gives it up: there are too many of its kind, the API
 // server refuses it, or can't be reached for two minutes. It returns early if ctx
-// is done.
+// is done. Two of one object must not be written at the same time: the second may
+// be a count of the first.
 func (w *writer) write(ctx context.Context, event *corev1.Event) {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "about", klog.KRef(event.InvolvedObject.Namespace, event.InvolvedObject.Name),
 		"reason", event.Reason)
-	result, err := w.correlator.EventCorrelate(event)
+	result, err := w.correlate(event)
 	if err != nil {
 		logger.Error(err, "An Event could not be compared with earlier ones")
 	}
@@ -80,6 +85,13 @@ func (w *writer) write(ctx context.Context, event *corev1.Event) {
 		}
 	}
 	logger.Error(err, "An Event could not be written and is lost")
+}
+
+// correlate compares an Event with those before it.
+func (w *writer) correlate(event *corev1.Event) (*record.EventCorrelateResult, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.correlator.EventCorrelate(event)
 }
 
 // isRefusal tells whether the API server has answered and would answer the same again.
@@ -110,6 +122,8 @@ func (w *writer) send(result *record.EventCorrelateResult) error {
 		written, err = w.sink.Create(result.Event)
 	}
 	if err == nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
 		w.correlator.UpdateState(written)
 	}
 	return err

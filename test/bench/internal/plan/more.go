@@ -127,8 +127,13 @@ func (p *Planner) lastHoldings(controllers []program.Program, foreign bool) stri
 	return strings.Join(found, ", ")
 }
 
+// fairness is for upstream's as well, to show what a plain queue does.
 func (p *Planner) fairness() (steps []Step) {
-	for _, contender := range p.beside() {
+	contenders := p.oursBeside(p.Programs.Unlimited)
+	if p.Sizes.Few {
+		contenders = p.oursBeside()
+	}
+	for _, contender := range contenders {
 		steps = append(steps, Step{
 			Part:  "fairness",
 			Title: fmt.Sprintf("single Foos beside %d that wait in another namespace: %s", p.Sizes.Backlog, contender.Name),

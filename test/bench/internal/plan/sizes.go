@@ -57,11 +57,11 @@ type Sizes struct {
 // Full is what docs/benchmarks.md tells of.
 func Full() Sizes {
 	return Sizes{
-		Foos: 2000, UpstreamFoos: 80,
-		Rounds: 5, SettledRounds: 2, Settle: 45 * time.Second,
+		Foos: 2000, UpstreamFoos: 60,
+		Rounds: 5, SettledRounds: 1, Settle: 45 * time.Second,
 		Rest: time.Minute, Restart: 5 * time.Second,
 		WholeFoos: 300, WholeRounds: 3,
-		Sweep: []int{2, 4, 8, 16, 32, 64}, SweepFoos: 1000,
+		Sweep: []int{2, 4, 8, 16, 32, 64}, SweepFoos: 800,
 		Loads: []float64{0.1, 0.5, 0.8}, LoadFor: 8 * time.Second,
 		Holdings: []int{0, 1000, 10000, 50000}, Peak: 10000,
 		Backlog: 5000, Singles: 10, Idle: 10 * time.Second,

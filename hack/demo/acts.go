@@ -1,0 +1,136 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+)
+
+// actPeriod is how often it is looked whether it is time for the next act. It is longer than pause, so that each act
+// starts the clock anew.
+const actPeriod = 500 * time.Millisecond
+
+// act is something that the demo does as a user would.
+type act struct {
+	// command are kubectl's arguments.
+	command []string
+	steps   []step
+	// took says what the time until the last step was for.
+	took string
+	// collects tells that the garbage collector has to know Foos.
+	collects bool
+}
+
+// plan lists the acts of a demo: of one that stays up, only the first.
+func plan(exit bool) []act {
+	acts := []act{
+		{
+			command: []string{"apply", "-f", examplePath}, steps: firstSteps(),
+			took: "From the Foo to a Ready Pod, and back to the Foo's status",
+		}, {
+			command: []string{"scale", "foo", exampleFoo, "--replicas=3"}, steps: scaleSteps(),
+			took: "From the wish for 3 replicas to 3 Ready Pods, and back to the Foo's status",
+		}, {
+			command: []string{"delete", "foo", exampleFoo}, steps: deleteSteps(), collects: true,
+			took: "From the Foo's deletion to the end of its last Pod",
+		},
+	}
+	if exit {
+		return acts
+	}
+	return acts[:1]
+}
+
+// do carries out the next act.
+func (d *demo) do(ctx context.Context) error {
+	d.act, d.next = d.next[0], d.next[1:]
+	d.steps = d.act.steps
+	return kubectl(ctx, d.out, d.act.command...)
+}
+
+// doWhenReady carries out the next act if it is time for it, and tells whether it was.
+func (d *demo) doWhenReady(forever context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeoutCause(forever, d.timeout, fmt.Errorf("not done within %v (-timeout)", d.timeout))
+	defer cancel()
+	if d.next[0].collects {
+		watched, err := collectorWatches(ctx, d.client)
+		if err != nil {
+			return false, err
+		}
+		if !watched && !d.waiting {
+			fmt.Fprintln(d.out, "\nWaiting until the garbage collector knows Foos: it looks every 30 s for new kinds.")
+		}
+		if d.waiting = !watched; d.waiting {
+			return false, nil
+		}
+	}
+	fmt.Fprintln(d.out)
+	return true, d.do(ctx)
+}
+
+// finish says that an act's last step is done and how long that took, and after the last act what to do now. It
+// returns true at the demo's end.
+func (d *demo) finish() (ended bool, err error) {
+	took := d.stopwatch.last.Sub(d.stopwatch.start).Milliseconds()
+	fmt.Fprintf(d.out, "\n%s\n", d.style.paint(green, fmt.Sprintf("%s: %d ms.", d.act.took, took)))
+	if len(d.next) > 0 {
+		return false, nil
+	}
+	if err := d.draw(); err != nil {
+		return true, err
+	}
+	if !d.exit {
+		d.suggest()
+	}
+	return d.exit, nil
+}
+
+// ownWatches are those of Foos that are there without the garbage collector's: the controller's and the demo's.
+const ownWatches = 2
+
+// collectorWatches tells whether somebody else watches Foos. The garbage collector gets to know a new kind only when
+// it looks for such, and what was deleted before, it finds much later.
+func collectorWatches(ctx context.Context, client kubernetes.Interface) (bool, error) {
+	metrics, err := client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return false, fmt.Errorf("asking the API server who watches Foos: %w", err)
+	}
+	return countWatches(metrics, "foos") > ownWatches, nil
+}
+
+// countWatches reads from the API server's metrics how many watches of a resource there are.
+func countWatches(metrics []byte, resource string) int {
+	watches := 0
+	for line := range bytes.Lines(metrics) {
+		text := strings.TrimSpace(string(line))
+		if !strings.HasPrefix(text, "apiserver_longrunning_requests{") || !strings.Contains(text, `resource="`+resource+`"`) ||
+			!strings.Contains(text, `verb="WATCH"`) {
+			continue
+		}
+		if n, err := strconv.Atoi(text[strings.LastIndexByte(text, ' ')+1:]); err == nil {
+			watches += n
+		}
+	}
+	return watches
+}

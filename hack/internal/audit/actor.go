@@ -1,0 +1,78 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package audit
+
+import "strings"
+
+// Kubelet is what the kubelets are called, and what plays them in the development cluster.
+const (
+	Kubelet     = "kubelet"
+	KwokKubelet = "kwok (as kubelet)"
+)
+
+// Actor is who makes requests.
+type Actor struct {
+	// Name is short, and may be that of two actors; Full is not.
+	Name, Full string
+	// System tells that it is a part of the cluster or a service account; others are people and their programs.
+	System bool
+	// ByHand tells that it works with kubectl, or with nothing that has a name.
+	ByHand bool
+}
+
+const (
+	systemUser     = "system:"
+	serviceAccount = "system:serviceaccount:"
+	nodeUser       = "system:node:"
+)
+
+// ActorOf says who made a request. One user may be several: whoever runs a controller with the kubeconfig of an
+// administrator is called after the program.
+func ActorOf(w Write) Actor {
+	byHand := strings.HasPrefix(program(w.Agent), "kubectl")
+	tool := ""
+	if byHand {
+		tool = " (kubectl)"
+	}
+	user := w.User
+	if user == "system:kube-controller-manager" {
+		// Without credentials of their own, its controllers still say in the user agent which they are.
+		if i := strings.Index(w.Agent, serviceAccount); i >= 0 {
+			user = w.Agent[i:]
+		}
+	}
+	switch {
+	case user == "":
+		return Actor{Name: "unknown", Full: "no user"}
+	case user == "kwok":
+		return Actor{Name: KwokKubelet, Full: user, System: true}
+	case strings.HasPrefix(user, nodeUser):
+		return Actor{Name: Kubelet, Full: strings.TrimSuffix(nodeUser, ":"), System: true}
+	case strings.HasPrefix(user, serviceAccount):
+		namespace, name, _ := strings.Cut(strings.TrimPrefix(user, serviceAccount), ":")
+		name = strings.TrimPrefix(name, "generic-")
+		return Actor{Name: name, Full: namespace + "/" + name + tool, System: !byHand, ByHand: byHand}
+	case strings.HasPrefix(user, systemUser) && !byHand && user != "system:admin" && user != "system:anonymous":
+		return Actor{Name: strings.TrimPrefix(user, systemUser), Full: user, System: true}
+	case byHand || program(w.Agent) == "":
+		if !strings.HasPrefix(user, systemUser) {
+			tool = ""
+		}
+		return Actor{Name: strings.TrimPrefix(user, systemUser), Full: user + tool, ByHand: true}
+	}
+	return Actor{Name: program(w.Agent), Full: program(w.Agent) + " (" + user + ")"}
+}

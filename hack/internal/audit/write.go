@@ -1,0 +1,179 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package audit reads the audit log of an API server: the requests that were to change something, and who made
+// them. It reads every level of the log; from level Request on it also knows whom an object belongs to.
+package audit
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Write is what the log says of one request that was to change something.
+type Write struct {
+	Verb        string
+	Group       string
+	Resource    string
+	Subresource string
+	Namespace   string
+	// Name is empty where the server made the name up and the log has no bodies, and for requests that concern
+	// many objects.
+	Name string
+	// Replaces is the resourceVersion that an update demanded to replace; empty if it did not care.
+	Replaces string
+	// User is whom the server took the request to come from; Agent is what the program called itself.
+	User, Agent string
+	// Manager is what the request's writer appears as in managedFields.
+	Manager string
+	// Code is the HTTP status of the answer, and Reason the API's word for a failure.
+	Code   int
+	Reason string
+	// Received and Done are by the server's clock: it took the request up, it had answered.
+	Received, Done time.Time
+	// Body is what the log has of the object; nil at level Metadata.
+	Body *Body
+}
+
+// OK tells whether the server did what was asked.
+func (w Write) OK() bool { return w.Code >= 200 && w.Code < 300 }
+
+// event is the part of an audit.k8s.io Event that a Write is made from.
+type event struct {
+	Kind             string
+	Stage            string
+	RequestURI       string
+	Verb             string
+	UserAgent        string
+	User             struct{ Username string }
+	ImpersonatedUser *struct{ Username string }
+	ObjectRef        *struct{ APIGroup, Resource, Subresource, Namespace, Name, ResourceVersion string }
+	ResponseStatus   struct {
+		Code   int
+		Reason string
+	}
+	RequestReceivedTimestamp time.Time
+	StageTimestamp           time.Time
+	RequestObject            json.RawMessage
+	ResponseObject           json.RawMessage
+	Items                    []json.RawMessage
+}
+
+// errNoEvent is said of JSON that is something else.
+var errNoEvent = errors.New("this is no event of audit.k8s.io")
+
+// Parse reads one line of the log, which holds an Event, or an EventList as a webhook gets it. It leaves out what
+// was not to change anything: reads, dry runs, and requests that have no answer yet.
+func Parse(line []byte) ([]Write, error) {
+	var e event
+	if err := json.Unmarshal(line, &e); err != nil {
+		return nil, fmt.Errorf("reading a line of the audit log: %w", err)
+	}
+	if strings.HasSuffix(e.Kind, "List") {
+		return parseItems(e.Items)
+	}
+	if e.Stage == "" || e.Verb == "" {
+		return nil, fmt.Errorf("reading a line of the audit log: %w", errNoEvent)
+	}
+	uri, err := url.ParseRequestURI(e.RequestURI)
+	if err != nil {
+		return nil, fmt.Errorf("reading a line of the audit log: %w", err)
+	}
+	query := uri.Query()
+	if !changes(e) || query.Has("dryRun") {
+		return nil, nil
+	}
+	if e.StageTimestamp.IsZero() {
+		return nil, fmt.Errorf("reading a line of the audit log: %w: it has no time", errNoEvent)
+	}
+	return []Write{writeOf(e, query)}, nil
+}
+
+func parseItems(items []json.RawMessage) ([]Write, error) {
+	var all []Write
+	for _, item := range items {
+		writes, err := Parse(item)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, writes...)
+	}
+	return all, nil
+}
+
+// changes tells whether an event is the answer to a request that was to change an object.
+func changes(e event) bool {
+	if e.ObjectRef == nil || e.Stage != "ResponseComplete" && e.Stage != "Panic" {
+		return false
+	}
+	switch e.Verb {
+	case "create", "update", "patch", "delete", "deletecollection":
+		return true
+	}
+	return false
+}
+
+func writeOf(e event, query url.Values) Write {
+	w := Write{
+		Verb:        e.Verb,
+		Group:       e.ObjectRef.APIGroup,
+		Resource:    e.ObjectRef.Resource,
+		Subresource: e.ObjectRef.Subresource,
+		Namespace:   e.ObjectRef.Namespace,
+		Name:        e.ObjectRef.Name,
+		Replaces:    e.ObjectRef.ResourceVersion,
+		User:        e.User.Username,
+		Agent:       e.UserAgent,
+		Manager:     managerOf(query, e.UserAgent),
+		Code:        e.ResponseStatus.Code,
+		Reason:      e.ResponseStatus.Reason,
+		Received:    e.RequestReceivedTimestamp,
+		Done:        e.StageTimestamp,
+		Body:        bodyOf(e.RequestObject, e.ResponseObject),
+	}
+	if e.ImpersonatedUser != nil {
+		w.User = e.ImpersonatedUser.Username
+	}
+	if e.Stage == "Panic" {
+		w.Code = http.StatusInternalServerError
+	}
+	if w.Received.IsZero() {
+		w.Received = w.Done
+	}
+	if w.Name == "" && w.Body != nil && w.Verb == "create" {
+		w.Name = w.Body.Name
+	}
+	return w
+}
+
+// managerOf is how the API server names a request's writer in managedFields.
+func managerOf(query url.Values, userAgent string) string {
+	if manager := query.Get("fieldManager"); manager != "" {
+		return manager
+	}
+	return program(userAgent)
+}
+
+// program is what a user agent calls itself.
+func program(userAgent string) string {
+	name, _, _ := strings.Cut(userAgent, "/")
+	return name
+}

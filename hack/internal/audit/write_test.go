@@ -1,0 +1,152 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package audit
+
+import (
+	"reflect"
+	"testing"
+	"time"
+)
+
+// Lines as kube-apiserver writes them, shortened by what is not read.
+const (
+	createFooLine = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","stage":"ResponseComplete",` +
+		`"requestURI":"/apis/samplecontroller.k8s.io/v1alpha1/namespaces/default/foos?fieldManager=kubectl-client-side-apply\u0026fieldValidation=Strict",` +
+		`"verb":"create","user":{"username":"devcluster-admin","groups":["system:masters"]},"userAgent":"kubectl/v1.37.0 (linux/amd64) kubernetes/unknown",` +
+		`"objectRef":{"resource":"foos","namespace":"default","name":"example-foo","apiGroup":"samplecontroller.k8s.io","apiVersion":"v1alpha1"},` +
+		`"responseStatus":{"metadata":{},"code":201},"requestReceivedTimestamp":"2026-11-21T11:23:15.5Z","stageTimestamp":"2026-11-21T11:23:15.506749Z"}`
+	updateStatusLine = `{"stage":"ResponseComplete","requestURI":"/apis/apps/v1/namespaces/default/replicasets/web-1/status","verb":"update",` +
+		`"user":{"username":"system:serviceaccount:kube-system:replicaset-controller"},"userAgent":"kube-controller-manager/v1.37.0 (linux/amd64)",` +
+		`"objectRef":{"resource":"replicasets","namespace":"default","name":"web-1","resourceVersion":"291","subresource":"status"},` +
+		`"responseStatus":{"code":200},"stageTimestamp":"2026-11-21T11:23:15.751945Z"}`
+	createPodLine = `{"stage":"ResponseComplete","requestURI":"/api/v1/namespaces/default/pods","verb":"create","user":{"username":"u"},` +
+		`"objectRef":{"resource":"pods","namespace":"default"},"responseStatus":{"code":201},"stageTimestamp":"2026-11-21T11:23:15.5Z",` +
+		`"requestObject":{"kind":"Pod","metadata":{"generateName":"web-1-","ownerReferences":[{"kind":"ReplicaSet","name":"web-1","uid":"7"}]}},` +
+		`"responseObject":{"kind":"Pod","metadata":{"name":"web-1-x","generateName":"web-1-","uid":"8"},"status":{"phase":"Pending"}}}`
+)
+
+// event is a line with few of the fields.
+func eventLine(fields string) string {
+	return `{"stage":"ResponseComplete","requestURI":"/a","verb":"update","objectRef":{"resource":"r"},"stageTimestamp":"2026-11-21T11:23:15.5Z",` +
+		fields + `}`
+}
+
+func day(seconds, nanoseconds int) time.Time {
+	return time.Date(2026, 11, 21, 11, 23, seconds, nanoseconds, time.UTC)
+}
+
+func TestParse(t *testing.T) {
+	half := day(15, 500000000)
+	status := day(15, 751945000)
+	bare := Write{Verb: "update", Resource: "r", Received: half, Done: half}
+	with := func(edit func(*Write)) []Write {
+		w := bare
+		edit(&w)
+		return []Write{w}
+	}
+	tests := map[string]struct {
+		line string
+		want []Write
+	}{
+		"a create, with the field manager that the client chose": {createFooLine, []Write{{
+			Verb: "create", Group: "samplecontroller.k8s.io", Resource: "foos", Namespace: "default", Name: "example-foo", User: "devcluster-admin",
+			Agent: "kubectl/v1.37.0 (linux/amd64) kubernetes/unknown", Manager: "kubectl-client-side-apply", Code: 201,
+			Received: half, Done: day(15, 506749000),
+		}}},
+		"an update of a subresource, with the version that it replaces": {updateStatusLine, []Write{{
+			Verb: "update", Resource: "replicasets", Subresource: "status", Namespace: "default", Name: "web-1", Replaces: "291",
+			User: "system:serviceaccount:kube-system:replicaset-controller", Agent: "kube-controller-manager/v1.37.0 (linux/amd64)",
+			Manager: "kube-controller-manager", Code: 200, Received: status, Done: status,
+		}}},
+		"a create, with bodies": {createPodLine, []Write{{
+			Verb: "create", Resource: "pods", Namespace: "default", Name: "web-1-x", User: "u", Code: 201, Received: half, Done: half,
+			Body: &Body{
+				Kind: "Pod", Name: "web-1-x", GenerateName: "web-1-", UID: "8", Owners: []Owner{{"ReplicaSet", "web-1", "7"}}, Note: "Pending",
+			},
+		}}},
+		"a conflict": {eventLine(`"responseStatus":{"code":409,"reason":"Conflict"}`), with(func(w *Write) { w.Code, w.Reason = 409, "Conflict" })},
+		"on behalf of another": {eventLine(`"user":{"username":"a"},"impersonatedUser":{"username":"b"},"responseStatus":{"code":200}`),
+			with(func(w *Write) { w.User, w.Code = "b", 200 })},
+		"a handler that panicked": {`{"stage":"Panic","requestURI":"/a","verb":"update","objectRef":{"resource":"r"},"stageTimestamp":"2026-11-21T11:23:15.5Z"}`,
+			with(func(w *Write) { w.Code = 500 })},
+		"several events, as a webhook gets them": {`{"kind":"EventList","items":[` + eventLine(`"responseStatus":{"code":1}`) + "," +
+			eventLine(`"responseStatus":{"code":2}`) + `]}`, append(with(func(w *Write) { w.Code = 1 }), with(func(w *Write) { w.Code = 2 })...)},
+		"a dry run":        {`{"stage":"ResponseComplete","requestURI":"/a?dryRun=All","verb":"update","objectRef":{},"responseStatus":{"code":200}}`, nil},
+		"not yet answered": {`{"stage":"RequestReceived","requestURI":"/a","verb":"update","objectRef":{}}`, nil},
+		"a read":           {`{"stage":"ResponseComplete","requestURI":"/a","verb":"list","objectRef":{}}`, nil},
+		"no object":        {`{"stage":"ResponseComplete","requestURI":"/a","verb":"create"}`, nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := Parse([]byte(test.line))
+			if err != nil || !reflect.DeepEqual(got, test.want) {
+				t.Errorf("got %+v, %v; want %+v", got, err, test.want)
+			}
+		})
+	}
+	for _, line := range []string{"", "{", `"text"`, "7", "{}", `{"level":"info","msg":"no audit event"}`,
+		`{"stage":"ResponseComplete","requestURI":"/a","verb":"update","objectRef":{}}`, `{"kind":"EventList","items":[{}]}`} {
+		if got, err := Parse([]byte(line)); err == nil {
+			t.Errorf("%s: no error, but %+v", line, got)
+		}
+	}
+}
+
+func TestNoteOfABody(t *testing.T) {
+	tests := map[string]struct{ request, response, want string }{
+		"a Foo that is ready": {``, `{"kind":"Foo","spec":{"replicas":3},"status":{"availableReplicas":3,"conditions":[{"type":"Ready","status":"True"}]}}`, "3/3 available, Ready"},
+		"a new Deployment":    {`{"kind":"Deployment","spec":{"replicas":1}}`, ``, "replicas 1"},
+		"a binding":           {`{"kind":"Binding","target":{"name":"node-1"}}`, `{"kind":"Status","status":"Success"}`, "to node-1"},
+		"a Pod":               {`[{"op":"add"}]`, `{"kind":"Pod","status":{"phase":"Running","conditions":[{"type":"Ready","status":"False"}]}}`, "Running"},
+	}
+	for name, test := range tests {
+		if body := bodyOf([]byte(test.request), []byte(test.response)); body == nil || body.Note != test.want {
+			t.Errorf("%s: got %+v, want %q", name, body, test.want)
+		}
+	}
+	if body := bodyOf(nil, nil); body != nil {
+		t.Errorf("a body of nothing: %+v", body)
+	}
+}
+
+func TestActorOf(t *testing.T) {
+	const account = "system:serviceaccount:"
+	const kubectl, manager = "kubectl/v1.37.0 (linux/amd64)", "kube-controller-manager/v1.37.0 (linux/amd64) kubernetes/1/"
+	tests := map[string]struct {
+		user, agent string
+		want        Actor
+	}{
+		"a person":                     {"alice", kubectl, Actor{"alice", "alice", false, true}},
+		"a person's program":           {"alice", "sample-controller/v0.0.0 (linux/amd64)", Actor{"sample-controller", "sample-controller (alice)", false, false}},
+		"a user without a program":     {"alice", "", Actor{"alice", "alice", false, true}},
+		"a controller":                 {account + "kube-system:deployment-controller", manager, Actor{"deployment-controller", "kube-system/deployment-controller", true, false}},
+		"the garbage collector":        {account + "kube-system:generic-garbage-collector", manager, Actor{"garbage-collector", "kube-system/garbage-collector", true, false}},
+		"a service account's kubectl":  {account + "ci:deployer", kubectl, Actor{"deployer", "ci/deployer (kubectl)", false, true}},
+		"a controller without account": {"system:kube-controller-manager", manager + account + "kube-system:job-controller", Actor{"job-controller", "kube-system/job-controller", true, false}},
+		"their manager itself":         {"system:kube-controller-manager", manager + "leader-election", Actor{"kube-controller-manager", "system:kube-controller-manager", true, false}},
+		"the scheduler":                {"system:kube-scheduler", "kube-scheduler/v1.37.0", Actor{"kube-scheduler", "system:kube-scheduler", true, false}},
+		"a node":                       {"system:node:n1", "kubelet/v1.37.0", Actor{"kubelet", "system:node", true, false}},
+		"kwok":                         {"kwok", "kwok/v0.8.0", Actor{"kwok (as kubelet)", "kwok", true, false}},
+		"an administrator":             {"system:admin", kubectl, Actor{"admin", "system:admin (kubectl)", false, true}},
+		"nobody":                       {"", "", Actor{"unknown", "no user", false, false}},
+	}
+	for name, test := range tests {
+		if got := ActorOf(Write{User: test.user, Agent: test.agent}); got != test.want {
+			t.Errorf("%s: got %+v, want %+v", name, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,164 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package timeline
+
+import (
+	"fmt"
+	"time"
+)
+
+// Where things are in a picture.
+const (
+	pictureWidth = 860.0
+	margin       = 16.0
+	gutter       = 64.0 // the right end of the column with the times
+	lanesLeft    = 76.0
+	rowHeight    = 18.0
+	pauseHeight  = 20.0
+	panelSpace   = 14.0
+	radius       = 5.0
+	textGap      = 10.0 // between the last lane and the column with the text
+	textLeast    = 340.0
+)
+
+// composer places panels below one another.
+type composer struct {
+	*Picture
+
+	steps []step
+	lanes lanes
+	// textX is where the column with verbs and objects begins.
+	textX float64
+	// oneNamespace is that of all objects, which then is said once; several tells that there are more.
+	oneNamespace string
+	several      bool
+}
+
+// compose places a picture's parts.
+func compose(title string, steps []step, panels []panel, notes []string) *Picture {
+	c := composer{Picture: &Picture{title: clean(title), panels: len(panels)}, steps: steps, lanes: lanesOf(steps, panels, lanesLeft)}
+	c.actors = c.lanes.names
+	c.textX = c.lanes.right() + textGap
+	c.width = max(pictureWidth, c.textX+textLeast+margin)
+	c.findNamespace(panels)
+	if c.oneNamespace != "" && !c.several {
+		title += " in " + c.oneNamespace
+	}
+	first := panels[0].start.UTC()
+	when := first.Format("2006-01-02 15:04:05 MST")
+	used := monospaced(when, fontSize)
+	c.text(c.width-margin-used, margin+3, used, fontSize, "dim", when, monospaced)
+	c.text(margin, margin, c.width-3*margin-used, titleSize, "title", title, proportional)
+	c.height = margin + 2*titleSize
+	for n, p := range panels {
+		c.panel(n, p, first)
+	}
+	c.footer(notes)
+	return c.Picture
+}
+
+func (c *composer) findNamespace(panels []panel) {
+	for _, p := range panels {
+		for _, i := range p.steps {
+			namespace := c.steps[i].object.namespace
+			c.several = c.several || namespace != "" && c.oneNamespace != "" && namespace != c.oneNamespace
+			if namespace != "" {
+				c.oneNamespace = namespace
+			}
+		}
+	}
+}
+
+// panel places a panel below what is there.
+func (c *composer) panel(n int, p panel, first time.Time) {
+	top := c.height
+	side := p.subtitle
+	if n > 0 {
+		side += fmt.Sprintf(", %s after the first act", pause(max(0, p.start.Sub(first))))
+	}
+	room := c.width - 2*margin
+	used := min(monospaced(side, fontSize), room/2)
+	y := top + 9
+	c.text(c.width-2*margin-used, y+2, used, fontSize, "dim", side, monospaced)
+	c.text(2*margin, y, room-3*margin-used, headSize, "title", p.title, proportional)
+	y += 2 * headSize
+	headers, height := c.lanes.headers(c.width - margin)
+	lanesTop := y + height + 4
+	rows := rowsOf(c.steps, p)
+	ys, pauses := c.rowPlaces(rows, lanesTop+rowHeight/2)
+	bottom := ys[len(ys)-1] + rowHeight/2 + 6
+	c.rects = append(c.rects, rect{margin / 2, top, c.width - margin, bottom - top, "panel"})
+	c.names(headers, y, lanesTop, bottom-4)
+	c.arrowsOf(rows, ys)
+	for i, r := range rows {
+		if at, ok := pauses[i]; ok {
+			c.pause(at, c.at(r).Sub(c.at(rows[i-1])))
+		}
+		c.row(p, r, ys[i])
+	}
+	c.table(n, p)
+	c.height = bottom + panelSpace
+}
+
+// names places the actors' names and their lanes.
+func (c *composer) names(headers []header, y, top, bottom float64) {
+	for _, h := range headers {
+		class := fmt.Sprintf("b c%d", h.lane%colours)
+		c.labels = append(c.labels, label{h.x, y + h.y, h.width, headerLine, fontSize, []run{{h.text, class}}})
+		if h.toTheEnd {
+			x := c.lanes.x(h.lane)
+			c.lines = append(c.lines, line{x, y + h.y + headerLine + 3, x, bottom, "lane"})
+		}
+	}
+	c.lines = append(c.lines, line{margin, top - 2, c.width - margin, top - 2, "lane"})
+}
+
+// rowPlaces says at which height each row is. The longer nothing happens, the farther are they apart; from a second
+// on, the gap says how long it was: pauses has its height by the row after it.
+func (c *composer) rowPlaces(rows []row, y float64) (ys []float64, pauses map[int]float64) {
+	pauses = map[int]float64{}
+	for i, r := range rows {
+		if i > 0 {
+			y += rowHeight
+			switch gap := c.at(r).Sub(c.at(rows[i-1])); {
+			case gap >= time.Second:
+				pauses[i] = y
+				y += pauseHeight
+			default:
+				y += min(12, float64(gap.Milliseconds())/8)
+			}
+		}
+		ys = append(ys, y)
+	}
+	return ys, pauses
+}
+
+func (c *composer) at(r row) time.Time { return c.steps[r.steps[0]].at }
+
+// pause says how long nothing happened before a row.
+func (c *composer) pause(y float64, d time.Duration) {
+	c.text(c.textX, y-lineHeight(fontSize)/2, c.width-2*margin-c.textX, fontSize, "dim", pause(d)+" later", monospaced)
+	c.lines = append(c.lines, line{margin, y, c.textX - textGap, y, "pause"})
+}
+
+// pause writes a length of time that one need not read exactly.
+func pause(d time.Duration) string {
+	if d < time.Minute {
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return d.Round(time.Second).String()
+}

@@ -1,0 +1,57 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package timeline
+
+// footer places what the marks mean, and what is not drawn.
+func (c *composer) footer(notes []string) {
+	x, y := 2*margin, c.height+rowHeight/2
+	for _, item := range []struct {
+		shape   shape
+		refused bool
+		text    string
+	}{
+		{made, false, "create"},
+		{altered, false, "update, patch"},
+		{told, false, "status"},
+		{ended, false, "delete"},
+		{made, true, "refused"},
+	} {
+		c.marks = append(c.marks, mark{x, y, item.shape, legendColour, item.refused, ""})
+		x += 2 * radius
+		x += c.text(x, y-lineHeight(fontSize)/2, c.width-margin-x, fontSize, "dim", item.text, monospaced) + 2*margin
+	}
+	for _, item := range []struct {
+		guessed bool
+		text    string
+	}{{false, "cause to effect"}, {true, "guessed"}} {
+		c.arrows = append(c.arrows, arrow{x - 4, y - 14, x - 4, x + 26, y, legendColour, item.guessed})
+		x += 26
+		x += c.text(x, y-lineHeight(fontSize)/2, c.width-margin-x, fontSize, "dim", item.text, monospaced) + 2*margin
+	}
+	y += rowHeight
+	notes = append([]string{"Times are in ms from the act that a panel begins with, by the API server's clock."}, notes...)
+	for _, note := range notes {
+		for _, text := range wrapped(clean(note), c.width-3*margin, fontSize) {
+			c.text(1.5*margin, y-lineHeight(fontSize)/2, c.width-3*margin, fontSize, "dim", text, monospaced)
+			y += rowHeight
+		}
+	}
+	c.height = y
+}
+
+// legendColour is that of marks which belong to nobody.
+const legendColour = -1

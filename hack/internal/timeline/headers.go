@@ -1,0 +1,115 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package timeline
+
+import (
+	"slices"
+	"strings"
+)
+
+const (
+	headerLine  = 14.0 // the height of a line of an actor's name
+	headerSpace = 8.0  // between two names, and between a name and another's line
+	headerRoom  = 72.0 // the width from which names stand over their lanes, broken into lines
+	nameLines   = 3
+)
+
+// header is an actor's name above the lanes. Y is from the headers' top; from its end on, a line leads down to the
+// lane.
+type header struct {
+	lane     int
+	x, y     float64
+	width    float64
+	text     string
+	toTheEnd bool // nothing more of this name follows below
+}
+
+// headers places the lanes' names so that none covers another one, or the line that leads from another's to its
+// lane. It returns the height that they take. To is how far to the right they may reach.
+func (l lanes) headers(to float64) ([]header, float64) {
+	if room := 2*l.width - headerSpace; room >= headerRoom {
+		return l.broken(room)
+	}
+	return l.stairs(to)
+}
+
+// broken centres names over their lanes, in lines, with every other lane's name above those of its neighbours. A
+// name is narrower than two lanes, and so reaches no neighbour's line.
+func (l lanes) broken(room float64) (placed []header, height float64) {
+	names := make([][]string, 0, len(l.names))
+	alone := true
+	var heights [2]float64
+	for i, name := range l.names {
+		names = append(names, breakName(clean(name), room))
+		for _, text := range names[i] {
+			alone = alone && monospaced(text, fontSize) <= l.width-headerSpace/2
+		}
+		heights[i%2] = max(heights[i%2], float64(len(names[i]))*headerLine)
+	}
+	if alone {
+		heights = [2]float64{0, max(heights[0], heights[1])}
+	}
+	for i, texts := range names {
+		bottom := heights[0] + heights[1]
+		if i%2 == 0 && !alone {
+			bottom = heights[0]
+		}
+		for n, text := range texts {
+			width := monospaced(text, fontSize)
+			y := bottom - float64(len(texts)-n)*headerLine
+			placed = append(placed, header{i, l.x(i) - width/2, y, width, text, n == len(texts)-1})
+		}
+	}
+	return placed, heights[0] + heights[1]
+}
+
+// stairs begins each name at its lane, above the names of all lanes to the right of it.
+func (l lanes) stairs(to float64) (placed []header, height float64) {
+	for i, name := range l.names {
+		x := l.x(i) - fontSize/2
+		text := shorten(clean(name), to-x, fontSize, monospaced)
+		placed = append(placed, header{i, x, float64(i) * headerLine, monospaced(text, fontSize), text, true})
+	}
+	return placed, float64(len(l.names)) * headerLine
+}
+
+// breakName breaks a name into lines no wider than given, after its hyphens and the like if that is possible.
+func breakName(name string, room float64) []string {
+	fits := int(room / (cell * fontSize))
+	var lines []string
+	for rest := []rune(name); len(rest) > 0; {
+		end := len(rest)
+		if end > fits {
+			end = max(1, fits/2) // Half as many fit if all of them are wide.
+			for n := min(fits, len(rest)) - 1; n > 0; n-- {
+				if strings.ContainsRune("-_./@: ", rest[n]) && monospaced(string(rest[:n+1]), fontSize) <= room {
+					end = n + 1
+					break
+				}
+			}
+		}
+		lines, rest = append(lines, strings.TrimSpace(string(rest[:end]))), rest[end:]
+	}
+	if len(lines) > nameLines {
+		last := strings.Join(lines[nameLines-1:], "")
+		lines = append(slices.Clone(lines[:nameLines-1]), shorten(last, room, fontSize, monospaced))
+	}
+	for i := range lines {
+		lines[i] = shorten(lines[i], room, fontSize, monospaced)
+	}
+	return lines
+}

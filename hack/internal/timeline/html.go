@@ -1,0 +1,73 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package timeline
+
+import (
+	"bytes"
+	"html/template"
+	"io"
+)
+
+// WriteHTML writes the picture and a table of its writes as a page that needs nothing else.
+func (p *Picture) WriteHTML(w io.Writer) error {
+	var picture bytes.Buffer
+	if err := p.WriteSVG(&picture); err != nil {
+		return err
+	}
+	parsed, err := template.New("page").Parse(page)
+	if err != nil {
+		return err
+	}
+	return parsed.Execute(w, struct {
+		Title   string
+		Picture template.HTML
+		Writes  []entry
+	}{p.title, template.HTML(picture.String()), p.entries}) //nolint:gosec // WriteSVG escapes all text
+}
+
+const page = `<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark">
+<title>{{.Title}}</title>
+<style>
+body{margin:0 auto;padding:8px;max-width:1600px;font:14px system-ui,-apple-system,"Segoe UI",Helvetica,Arial,sans-serif;background:#fff;color:#1f2328}
+body>svg{display:block;width:100%;height:auto}
+.wide{overflow-x:auto}
+table{border-collapse:collapse;width:100%}
+th,td{padding:3px 8px;border-bottom:1px solid #d1d9e0;text-align:left;vertical-align:top;overflow-wrap:anywhere}
+th{white-space:nowrap;overflow-wrap:normal}
+td:nth-child(2){text-align:right;font-variant-numeric:tabular-nums}
+@media (prefers-color-scheme:dark){body{background:#0d1117;color:#f0f6fc}th,td{border-color:#3d444d}}
+</style>
+</head>
+<body>
+{{.Picture}}
+<details>
+<summary>The same as a table</summary>
+<div class="wide"><table>
+<thead><tr><th>panel</th><th>ms</th><th>actor</th><th>verb</th><th>object</th><th>result</th><th>after</th></tr></thead>
+<tbody>
+{{range .Writes}}<tr><td>{{.Panel}}</td><td>{{.Milliseconds}}</td><td>{{.Actor}}</td><td>{{.Verb}}</td><td>{{.Object}}</td><td>{{.Result}}</td><td>{{.Cause}}</td></tr>
+{{end}}</tbody>
+</table></div>
+</details>
+</body>
+</html>
+`

@@ -1,0 +1,106 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package timeline
+
+import (
+	"slices"
+	"strings"
+)
+
+// kin knows which objects belong to which.
+type kin struct {
+	parents map[key][]key
+	// byName are the objects of the log, by namespace and name.
+	byName map[[2]string][]key
+}
+
+// kinOf finds what each object belongs to: by its owner references where the log has them, and else by its name,
+// which begins with its owner's.
+func kinOf(steps []step) *kin {
+	k := &kin{parents: map[key][]key{}, byName: map[[2]string][]key{}}
+	known := map[key]bool{}
+	for _, s := range steps {
+		if o := s.object; o.name != "" && !known[o] {
+			known[o] = true
+			k.byName[[2]string{o.namespace, o.name}] = append(k.byName[[2]string{o.namespace, o.name}], o)
+		}
+	}
+	told := map[key]bool{} // of these it is known what they belong to, be it nothing
+	for _, s := range steps {
+		told[s.object] = told[s.object] || s.creates() && s.acts // What people make, they name as they like.
+		if s.Body == nil || len(s.Body.Owners) == 0 || s.Name == "" {
+			continue
+		}
+		told[s.object] = true
+		for _, owner := range s.Body.Owners {
+			k.add(s.object, k.find(s.object.namespace, plural(owner.Kind), owner.Name))
+		}
+	}
+	for object := range known {
+		if !told[object] {
+			k.add(object, k.namesakes(object))
+		}
+	}
+	return k
+}
+
+func (k *kin) add(child key, parents []key) {
+	for _, parent := range parents {
+		if parent != child && !slices.Contains(k.parents[child], parent) {
+			k.parents[child] = append(k.parents[child], parent)
+		}
+	}
+}
+
+// find returns the objects of a name and a resource, in a namespace or in none.
+func (k *kin) find(namespace, resource, name string) []key {
+	var found []key
+	for _, place := range [][2]string{{namespace, name}, {"", name}} {
+		for _, o := range k.byName[place] {
+			if o.resource == resource && !slices.Contains(found, o) {
+				found = append(found, o)
+			}
+		}
+	}
+	return found
+}
+
+// namesakes are the objects that can own another, and whose name is the longest that this one's begins with.
+func (k *kin) namesakes(child key) []key {
+	for name := child.name; name != ""; name = shorter(name) {
+		var found, custom []key
+		for _, o := range k.byName[[2]string{child.namespace, name}] {
+			switch {
+			case !canOwn(o, child):
+			case builtIn(o):
+				found = append(found, o)
+			default:
+				custom = append(custom, o)
+			}
+		}
+		if len(found) > 0 {
+			return found
+		}
+		if len(custom) > 0 && builtIn(child) {
+			return custom
+		}
+	}
+	return nil
+}
+
+// shorter is a name without its last part.
+func shorter(name string) string { return name[:max(0, strings.LastIndexAny(name, "-."))] }

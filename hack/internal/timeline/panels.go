@@ -1,0 +1,137 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package timeline
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+const (
+	// inARow is how soon after one another a person's writes are one act.
+	inARow = 300 * time.Millisecond
+	// quiet is how long nothing must have happened for a write without a cause to begin a panel.
+	quiet = 5 * time.Second
+)
+
+// panel is an act of a person with the steps that follow from it.
+type panel struct {
+	title, subtitle string
+	// steps are indices, in the order of time; the first is the act, which is when the panel's time begins.
+	steps []int
+	start time.Time
+}
+
+// panelsOf sorts steps into panels: each goes where its cause is.
+func panelsOf(steps []step) []panel {
+	var panels []panel
+	place := make([]int, len(steps))
+	var latest time.Time
+	lastAct := none
+	for i, s := range steps {
+		at := len(panels) - 1
+		switch {
+		case s.cause != none:
+			at = place[s.cause]
+		case at < 0, s.acts && !sameAct(steps, lastAct, i), !s.acts && s.at.Sub(latest) > quiet:
+			panels = append(panels, panel{})
+			at++
+		case s.acts:
+			at = place[lastAct]
+		}
+		if s.acts {
+			lastAct = i
+		}
+		place[i] = at
+		panels[at].steps = append(panels[at].steps, i)
+		if s.at.After(latest) {
+			latest = s.at
+		}
+	}
+	for i := range panels {
+		panels[i].finish(steps)
+	}
+	return panels
+}
+
+// sameAct tells whether a write is another of those that a person has made in a row, as kubectl apply -f does.
+func sameAct(steps []step, last, i int) bool {
+	if last == none {
+		return false
+	}
+	a, b := steps[last], steps[i]
+	return a.actor == b.actor && a.Verb == b.Verb && a.Subresource == b.Subresource && b.at.Sub(a.at) <= inARow
+}
+
+// finish orders a panel's steps by time and names it.
+func (p *panel) finish(steps []step) {
+	slices.SortStableFunc(p.steps, func(a, b int) int { return cmp.Or(steps[a].at.Compare(steps[b].at), cmp.Compare(a, b)) })
+	first := steps[p.steps[0]]
+	p.start = first.at
+	roots := 0
+	for _, i := range p.steps {
+		if steps[i].cause == none && steps[i].actor == first.actor {
+			roots++
+		}
+	}
+	p.title = act(first) + " " + nameOf(first.object, first.kind)
+	if roots > 1 {
+		p.title += fmt.Sprintf(", and %s", count(roots-1, "more"))
+	}
+	last := steps[p.steps[len(p.steps)-1]]
+	p.subtitle = fmt.Sprintf("%s in %s", count(len(p.steps), "write"), milliseconds(last.at.Sub(p.start)))
+}
+
+// act is what a write is for whoever made it.
+func act(s step) string {
+	switch {
+	case s.deletes():
+		return "Delete"
+	case s.Subresource == "scale":
+		return "Scale"
+	case s.creates():
+		return "Create"
+	case s.Verb == "create":
+		return "Create " + s.Subresource + " of"
+	}
+	return "Change"
+}
+
+// nameOf names an object as a reader would.
+func nameOf(k key, kind string) string {
+	if k.name == "" {
+		return kind + " (unnamed)"
+	}
+	return kind + " " + k.name
+}
+
+func count(n int, what string) string {
+	if n == 1 || what == "more" {
+		return fmt.Sprintf("%d %s", n, what)
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// milliseconds writes a time: in ms, or in seconds from where digits would be no help.
+func milliseconds(d time.Duration) string {
+	if d < 100*time.Second {
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	}
+	return d.Round(time.Second).String()
+}

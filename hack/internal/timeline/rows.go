@@ -1,0 +1,191 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package timeline
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// row places the mark of a row, its time and its text.
+func (c *composer) row(p panel, r row, y float64) {
+	s := c.steps[r.steps[0]]
+	lane := c.lanes.index[s.actor]
+	x := c.lanes.x(lane)
+	c.lines = append(c.lines, line{x, y, c.textX - 4, y, "lead"})
+	c.marks = append(c.marks, mark{x, y, shapeOf(s), lane % colours, !s.OK(), c.tip(p, r)})
+	passed := elapsed(s.at.Sub(p.start))
+	width := monospaced(passed, fontSize)
+	top := y - lineHeight(fontSize)/2
+	c.labels = append(c.labels, label{gutter - width, top, width, lineHeight(fontSize), fontSize, []run{{passed, "num"}}})
+	room := c.width - 1.5*margin - c.textX
+	runs := c.describe(r, room)
+	all := ""
+	for _, part := range runs {
+		all += part.text
+	}
+	c.labels = append(c.labels, label{c.textX, top, monospaced(all, fontSize), lineHeight(fontSize), fontSize, runs})
+}
+
+// describe says what a row is about, in no more than the given width: verb, kind, name, and how it went.
+func (c *composer) describe(r row, room float64) []run {
+	s := c.steps[r.steps[0]]
+	fit := func(text string, room float64) string { return shorten(clean(text), room, fontSize, monospaced) }
+	verb := run{fit(s.Verb, room/4), fmt.Sprintf("b c%d", c.lanes.index[s.actor]%colours)}
+	kind := " " + kindAndPart(s)
+	if len(r.steps) > 1 {
+		kind += fmt.Sprintf(" ×%d", len(r.steps))
+	}
+	note := run{class: "dim"}
+	switch {
+	case !s.OK():
+		note = run{" " + outcome(s), "bad"}
+	case s.Body != nil && len(r.steps) == 1 && s.Body.Note != "":
+		note.text = " " + s.Body.Note
+	}
+	name := c.nameOf(r)
+	if name != "" {
+		name = " " + name
+	}
+	// The name gives way first, but some of it stays.
+	note.text = fit(note.text, room/3)
+	left := room - monospaced(verb.text+note.text, fontSize)
+	kind = fit(kind, left-min(monospaced(name, fontSize), room/4))
+	name = fit(name, left-monospaced(kind, fontSize))
+	return []run{verb, {kind, "b"}, {name, ""}, note}
+}
+
+// kindAndPart is the kind of a step's object, with the part of it that was written.
+func kindAndPart(s step) string {
+	if s.Subresource == "" {
+		return s.kind
+	}
+	return s.kind + "/" + s.Subresource
+}
+
+// nameOf is the name of a row's object, or what the names of its objects have in common.
+func (c *composer) nameOf(r row) string {
+	first := c.steps[r.steps[0]].object
+	name, same := c.qualified(first), true
+	for _, i := range r.steps[1:] {
+		if o := c.steps[i].object; o != first {
+			name, same = commonPrefix(name, c.qualified(o)), false
+		}
+	}
+	if !same {
+		return name + ellipsis
+	}
+	return name
+}
+
+// qualified is an object's name, with its namespace where the picture has several.
+func (c *composer) qualified(o key) string {
+	if c.several && o.namespace != "" {
+		return o.namespace + "/" + o.name
+	}
+	return o.name
+}
+
+func commonPrefix(a, b string) string {
+	x, y := []rune(a), []rune(b)
+	n := 0
+	for n < len(x) && n < len(y) && x[n] == y[n] {
+		n++
+	}
+	return string(x[:n])
+}
+
+// outcome is how the server refused a write.
+func outcome(s step) string {
+	if text := http.StatusText(s.Code); text != "" {
+		return fmt.Sprintf("%d %s", s.Code, text)
+	}
+	return strings.TrimSpace(fmt.Sprintf("%d %s", s.Code, s.Reason))
+}
+
+// elapsed is the time since a panel's beginning, in no more room than the gutter has.
+func elapsed(d time.Duration) string {
+	switch {
+	case d < 100*time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < 100*time.Hour:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	}
+	return fmt.Sprintf("%d h", int(d.Hours()))
+}
+
+func shapeOf(s step) shape {
+	switch {
+	case s.deletes():
+		return ended
+	case s.creates():
+		return made
+	case s.reports():
+		return told
+	}
+	return altered
+}
+
+// tip tells all that is known of a row.
+func (c *composer) tip(p panel, r row) string {
+	e := c.entry(0, p, r.steps[0])
+	text := fmt.Sprintf("%s ms: %s: %s %s: %s", e.Milliseconds, e.Actor, e.Verb, e.Object, e.Result)
+	if n := len(r.steps); n > 1 {
+		last := c.steps[r.steps[n-1]].at.Sub(p.start).Milliseconds()
+		text += fmt.Sprintf("; and %s until %d ms", count(n-1, "more"), last)
+	}
+	if e.Cause != "" {
+		text += "; after: " + e.Cause
+	}
+	return clean(text)
+}
+
+// table adds a panel's writes to the entries.
+func (c *composer) table(n int, p panel) {
+	for _, i := range p.steps {
+		c.entries = append(c.entries, c.entry(n, p, i))
+	}
+}
+
+func (c *composer) entry(n int, p panel, i int) entry {
+	s := c.steps[i]
+	e := entry{
+		Panel: fmt.Sprint(n + 1), Milliseconds: fmt.Sprint(s.at.Sub(p.start).Milliseconds()),
+		Actor: c.lanes.names[c.lanes.index[s.actor]], Verb: clean(s.Verb), Object: clean(c.objectOf(s)),
+		Result: clean(outcome(s)),
+	}
+	if s.Body != nil && s.Body.Note != "" && s.OK() {
+		e.Result += ", " + clean(s.Body.Note)
+	}
+	if s.cause != none {
+		cause := c.steps[s.cause]
+		e.Cause = clean(cause.Verb + " " + c.objectOf(cause) + " by " + cause.actor.Name)
+		if s.guessed {
+			e.Cause += " (guessed)"
+		}
+	}
+	return e
+}
+
+func (c *composer) objectOf(s step) string {
+	if s.Name == "" {
+		return kindAndPart(s)
+	}
+	return kindAndPart(s) + " " + c.qualified(s.object)
+}

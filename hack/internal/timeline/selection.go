@@ -1,0 +1,110 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package timeline
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Everything is the selection of all objects.
+const Everything = "all"
+
+// usual is the resource whose objects are drawn, with all that belongs to them, where nothing else was asked for and
+// the log has any.
+const usual = "foos"
+
+// Selection says whose writes to draw: those on an object, on what belongs to it, and all that follows from them.
+type Selection struct {
+	// resource is "" for everything; name is "" for all objects of the resource.
+	resource, name string
+}
+
+// ParseSelection reads a selection as kubectl names objects: foo/example-foo, foos, or all.
+func ParseSelection(text string) (Selection, error) {
+	if text == Everything {
+		return Selection{}, nil
+	}
+	resource, name, named := strings.Cut(text, "/")
+	if resource == "" || named && name == "" || strings.Contains(name, "/") {
+		return Selection{}, fmt.Errorf("%q: must be RESOURCE/NAME, RESOURCE or %s", text, Everything)
+	}
+	return Selection{strings.ToLower(resource), name}, nil
+}
+
+func (s Selection) all() bool { return s.resource == "" }
+
+func (s Selection) matches(k key) bool {
+	resource, group, qualified := strings.Cut(s.resource, ".")
+	fits := resource == k.resource || plural(resource) == k.resource || resource == singular(k.resource)
+	return fits && (!qualified || group == k.group) && (s.name == "" || s.name == k.name)
+}
+
+// usualSelection is that of the Foos where there are any.
+func usualSelection(steps []step) Selection {
+	foos := Selection{resource: usual}
+	for _, s := range steps {
+		if foos.matches(s.object) {
+			return foos
+		}
+	}
+	return Selection{}
+}
+
+// choose returns the steps that belong to a selection, with their causes among them.
+func choose(steps []step, k *kin, selection Selection) []step {
+	if selection.all() {
+		return steps
+	}
+	objects := map[key]bool{}
+	chosen := make([]int, len(steps))
+	var kept []step
+	for i, s := range steps {
+		chosen[i] = none
+		follows := s.cause != none && chosen[s.cause] != none
+		if !follows && !k.belongs(s.object, selection, objects) {
+			continue
+		}
+		objects[s.object] = s.Name != ""
+		chosen[i] = len(kept)
+		if s.cause != none {
+			s.cause = chosen[s.cause]
+		}
+		kept = append(kept, s)
+	}
+	return kept
+}
+
+// belongs tells whether an object or one that it belongs to is selected or known to be. A chain of owners that leads
+// back to where it began ends there.
+func (k *kin) belongs(object key, selection Selection, known map[key]bool) bool {
+	queue, seen := []key{object}, map[key]bool{object: true}
+	for len(queue) > 0 {
+		next := queue[0]
+		queue = queue[1:]
+		if selection.matches(next) || known[next] {
+			return true
+		}
+		for _, parent := range k.parents[next] {
+			if !seen[parent] {
+				seen[parent] = true
+				queue = append(queue, parent)
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,126 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package timeline
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// size is how large text is, in the picture's units; a picture that is 800 pixels wide shows it in 0.93 of that.
+const (
+	fontSize  = 12.0
+	titleSize = 16.0
+	headSize  = 13.0
+)
+
+// cell is the width of a character of a monospaced font, for one of size 1. The widest in use take 0.602.
+const cell = 0.61
+
+// monospaced is the width of text in a font of fixed width. What may be wider than a letter counts twice.
+func monospaced(text string, size float64) float64 {
+	cells := 0
+	for _, r := range text {
+		cells++
+		if r >= 0x1100 {
+			cells++
+		}
+	}
+	return float64(cells) * cell * size
+}
+
+// narrowest is the width of the narrowest character, for a font of size 1.
+const narrowest = 0.45
+
+// proportional is the greatest width of bold text in the usual fonts without serifs.
+func proportional(text string, size float64) float64 {
+	width := 0.0
+	for _, r := range text {
+		switch {
+		case strings.ContainsRune("iljtfI.,:;'| ()-", r):
+			width += narrowest
+		case r >= 0x1100, strings.ContainsRune("mwMW@%", r):
+			width += 1.15
+		case unicode.IsUpper(r):
+			width += 0.85
+		default:
+			width += 0.73
+		}
+	}
+	return width * size
+}
+
+// ellipsis stands for what there was no room for.
+const ellipsis = "…"
+
+// shorten takes so much out of the middle of text that it is no wider than given. What tells objects apart stands
+// at either end of their names.
+func shorten(text string, width, size float64, measure func(string, float64) float64) string {
+	if measure(text, size) <= width {
+		return text
+	}
+	runes := []rune(text)
+	most := int(width / (narrowest * size))
+	for kept := min(len(runes)-1, most); kept > 0; kept-- {
+		tail := kept / 2
+		short := string(runes[:kept-tail]) + ellipsis + string(runes[len(runes)-tail:])
+		if measure(short, size) <= width {
+			return short
+		}
+	}
+	return ""
+}
+
+// longest is how much of a text is kept: names have at most 253 characters, users may be called anything.
+const longest = 300
+
+// clean makes text of a log harmless: it is valid, of one line, and no character in it changes how others are read.
+func clean(text string) string {
+	var b strings.Builder
+	for i, r := range strings.ToValidUTF8(text, string(utf8.RuneError)) {
+		switch {
+		case i > longest:
+			b.WriteString(ellipsis)
+			return b.String()
+		case unicode.IsSpace(r):
+			b.WriteByte(' ')
+		case !unicode.IsPrint(r):
+			b.WriteRune(utf8.RuneError)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// wrapped breaks text into lines of at most the given width, except where a word is wider.
+func wrapped(text string, width, size float64) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		switch longer := line + " " + word; {
+		case line == "":
+			line = word
+		case monospaced(longer, size) > width:
+			lines, line = append(lines, line), word
+		default:
+			line = longer
+		}
+	}
+	return append(lines, line)
+}

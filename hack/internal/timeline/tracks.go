@@ -1,0 +1,117 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package timeline
+
+import "slices"
+
+const (
+	nearest = 13.0 // from the middle of a lane to its first track
+	pitch   = 5.0  // from a track to the next, where there is room
+)
+
+// trunk is the way down from a cause, on one side of its lane, to the last of its effects there.
+type trunk struct {
+	cause, last int
+	lane        int
+	right       bool
+	track       int
+}
+
+// arrowsOf places the arrows between a panel's rows. Each cause has a track of its own beside its lane as far down as
+// its arrows go, so that none runs through a mark, or along another's.
+func (c *composer) arrowsOf(rows []row, ys []float64) {
+	trunks := c.trunks(rows)
+	tracks := assign(trunks)
+	for i, r := range rows {
+		if r.cause == none {
+			continue
+		}
+		from, to := c.laneOf(rows[r.cause]), c.laneOf(r)
+		right := to >= from
+		n := slices.IndexFunc(trunks, func(t trunk) bool { return t.cause == r.cause && t.right == right })
+		c.arrows = append(c.arrows, arrow{
+			fromX: c.lanes.x(from), fromY: ys[r.cause],
+			trackX: c.lanes.x(from) + c.offset(trunks[n], tracks),
+			toX:    c.lanes.x(to), toY: ys[i],
+			colour: from % colours, guessed: r.guessed,
+		})
+	}
+}
+
+func (c *composer) laneOf(r row) int { return c.lanes.index[c.steps[r.steps[0]].actor] }
+
+func (c *composer) trunks(rows []row) []trunk {
+	var trunks []trunk
+	for i, r := range rows {
+		if r.cause == none {
+			continue
+		}
+		lane := c.laneOf(rows[r.cause])
+		right := c.laneOf(r) >= lane
+		n := slices.IndexFunc(trunks, func(t trunk) bool { return t.cause == r.cause && t.right == right })
+		if n < 0 {
+			trunks = append(trunks, trunk{cause: r.cause, last: i, lane: lane, right: right})
+			continue
+		}
+		trunks[n].last = i
+	}
+	return trunks
+}
+
+// side is one of a lane's.
+type side struct {
+	lane  int
+	right bool
+}
+
+// assign gives trunks their tracks, the nearest that is free, and returns how many there are at each side.
+func assign(trunks []trunk) map[side]int {
+	order := make([]int, len(trunks))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return trunks[a].cause - trunks[b].cause })
+	ends := map[side][]int{}
+	count := map[side]int{}
+	for _, i := range order {
+		t := &trunks[i]
+		at := side{t.lane, t.right}
+		for t.track < len(ends[at]) && ends[at][t.track] > t.cause {
+			t.track++
+		}
+		if t.track == len(ends[at]) {
+			ends[at] = append(ends[at], 0)
+		}
+		ends[at][t.track] = t.last
+		count[at] = max(count[at], t.track+1)
+	}
+	return count
+}
+
+// offset is how far from the middle of its lane a trunk is: within the lane, whatever the number of tracks.
+func (c *composer) offset(t trunk, tracks map[side]int) float64 {
+	first := min(nearest, c.lanes.width/2-1)
+	step := pitch
+	if n := tracks[side{t.lane, t.right}]; n > 1 {
+		step = min(pitch, (c.lanes.width/2-1-first)/float64(n-1))
+	}
+	away := first + float64(t.track)*step
+	if !t.right {
+		away = -away
+	}
+	return away
+}
