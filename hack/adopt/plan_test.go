@@ -208,7 +208,8 @@ func TestWhatIsToldIsThere(t *testing.T) {
 	all := texts(t, route)
 	for _, file := range []string{"Makefile", "hack/check.sh", "README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/testing.md", ".golangci.yml"} {
 		for _, match := range inTree.FindAllStringSubmatch(all[file], -1) {
-			if !exists(all, match[1]) && !strings.Contains(match[1], "GROUP") {
+			written := match[1] == "docs/timeline.svg" // make timeline writes it
+			if !exists(all, match[1]) && !written && !strings.Contains(match[1], "GROUP") {
 				t.Errorf("%s names %s, which is not there", file, match[1])
 			}
 		}

@@ -35,6 +35,7 @@ var rewordings = []rewording{
 	{"deployment_test.go", "TestNewDeploymentIsUpstreams", "TestNewDeployment"},
 	{"docs/contract.md", "the tests work, [faults.md](faults.md) what\nbecomes of the controller, and of upstream's, when things break.", "the tests work."},
 	{"docs/contract.md", "; D7 in [faults.md](faults.md) |", " |"},
+	{"docs/contract.md", ", and `make docs-test` compares them with those of a new one.", "."},
 	{"docs/operations.md", "[faults.md](faults.md) has all of it, tried on a real control plane.\n\n", ""},
 	{"docs/operations.md", "[benchmarks.md](benchmarks.md) has the measurements, on two cores that the API server and etcd share.", "Measured on two cores that the API server and etcd share:"},
 	{"docs/operations.md", "**Back.** Apply the older manifests, or start upstream's controller again.", "**Back.** Apply the older manifests."},
