@@ -1,0 +1,50 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Command queue shows what client-go's work queue does with keys that are added
+// while they wait, and while a worker has them. It is for the tour, docs/tour.md.
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"k8s.io/client-go/util/workqueue"
+)
+
+func main() {
+	show(os.Stdout)
+}
+
+func show(out io.Writer) {
+	queue := workqueue.NewTyped[string]()
+	add := func(key string, times int) {
+		for range times {
+			queue.Add(key)
+		}
+		fmt.Fprintf(out, "%d events for %s: %d waiting\n", times, key, queue.Len())
+	}
+	add("default/a", 1000)
+	add("default/b", 1)
+	first, _ := queue.Get()
+	fmt.Fprintf(out, "a worker takes %s: %d waiting\n", first, queue.Len())
+	add("default/a", 1000)
+	second, _ := queue.Get()
+	fmt.Fprintf(out, "another worker takes %s: %d waiting\n", second, queue.Len())
+	queue.Done(first)
+	fmt.Fprintf(out, "the first is done with %s: %d waiting\n", first, queue.Len())
+}
