@@ -18,6 +18,7 @@ package timeline
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -40,24 +41,25 @@ type composer struct {
 	*Picture
 
 	steps []step
-	lanes lanes
+	// all are the picture's lanes, and lanes those of the panel that is being placed.
+	all, lanes lanes
 	// textX is where the column with verbs and objects begins.
 	textX float64
-	// oneNamespace is that of all objects, which then is said once; several tells that there are more.
-	oneNamespace string
-	several      bool
+	// scattered tells that the panel's objects are in several namespaces.
+	scattered bool
 }
 
 // compose places a picture's parts.
 func compose(title string, steps []step, panels []panel, notes []string) *Picture {
-	c := composer{Picture: &Picture{title: clean(title), panels: len(panels)}, steps: steps, lanes: lanesOf(steps, panels, lanesLeft)}
-	c.actors = c.lanes.names
-	c.textX = c.lanes.right() + textGap
+	c := composer{Picture: &Picture{panels: len(panels)}, steps: steps, all: lanesOf(steps, panels, lanesLeft)}
+	c.actors = c.all.names
+	c.textX = c.all.right() + textGap
 	c.width = max(pictureWidth, c.textX+textLeast+margin)
-	c.findNamespace(panels)
-	if c.oneNamespace != "" && !c.several {
-		title += " in " + c.oneNamespace
+	namespaces := namespacesOf(steps, panels)
+	if len(namespaces) == 1 {
+		title += " in " + namespaces[0]
 	}
+	c.title = clean(title)
 	first := panels[0].start.UTC()
 	when := first.Format("2006-01-02 15:04:05 MST")
 	used := monospaced(when, fontSize)
@@ -65,22 +67,28 @@ func compose(title string, steps []step, panels []panel, notes []string) *Pictur
 	c.text(margin, margin, c.width-3*margin-used, titleSize, "title", title, proportional)
 	c.height = margin + 2*titleSize
 	for n, p := range panels {
+		here := namespacesOf(steps, panels[n:n+1])
+		if c.scattered = len(here) > 1; len(here) == 1 && len(namespaces) > 1 {
+			p.title += " in " + here[0]
+		}
+		c.lanes = c.all.of(steps, p)
 		c.panel(n, p, first)
 	}
 	c.footer(notes)
 	return c.Picture
 }
 
-func (c *composer) findNamespace(panels []panel) {
+// namespacesOf are the namespaces of the panels' objects, in the order in which they appear.
+func namespacesOf(steps []step, panels []panel) []string {
+	var namespaces []string
 	for _, p := range panels {
 		for _, i := range p.steps {
-			namespace := c.steps[i].object.namespace
-			c.several = c.several || namespace != "" && c.oneNamespace != "" && namespace != c.oneNamespace
-			if namespace != "" {
-				c.oneNamespace = namespace
+			if n := steps[i].object.namespace; n != "" && !slices.Contains(namespaces, n) {
+				namespaces = append(namespaces, n)
 			}
 		}
 	}
+	return namespaces
 }
 
 // panel places a panel below what is there.
@@ -117,7 +125,7 @@ func (c *composer) panel(n int, p panel, first time.Time) {
 // names places the actors' names and their lanes.
 func (c *composer) names(headers []header, y, top, bottom float64) {
 	for _, h := range headers {
-		class := fmt.Sprintf("b c%d", h.lane%colours)
+		class := fmt.Sprintf("b c%d", colour(h.lane))
 		c.labels = append(c.labels, label{h.x, y + h.y, h.width, headerLine, fontSize, []run{{h.text, class}}})
 		if h.toTheEnd {
 			x := c.lanes.x(h.lane)

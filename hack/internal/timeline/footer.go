@@ -30,7 +30,7 @@ func (c *composer) footer(notes []string) {
 		{ended, false, "delete"},
 		{made, true, "refused"},
 	} {
-		c.marks = append(c.marks, mark{x, y, item.shape, legendColour, item.refused, ""})
+		c.marks = append(c.marks, mark{x, y, item.shape, legendColour, item.refused, "", none})
 		x += 2 * radius
 		x += c.text(x, y-lineHeight(fontSize)/2, c.width-margin-x, fontSize, "dim", item.text, monospaced) + 2*margin
 	}

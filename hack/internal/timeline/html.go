@@ -36,7 +36,8 @@ func (p *Picture) WriteHTML(w io.Writer) error {
 		Title   string
 		Picture template.HTML
 		Writes  []entry
-	}{p.title, template.HTML(picture.String()), p.entries}) //nolint:gosec // WriteSVG escapes all text
+		More    int
+	}{p.title, template.HTML(picture.String()), p.entries, p.writes - len(p.entries)}) //nolint:gosec // WriteSVG escapes all text
 }
 
 const page = `<!DOCTYPE html>
@@ -67,7 +68,8 @@ td:nth-child(2){text-align:right;font-variant-numeric:tabular-nums}
 {{range .Writes}}<tr><td>{{.Panel}}</td><td>{{.Milliseconds}}</td><td>{{.Actor}}</td><td>{{.Verb}}</td><td>{{.Object}}</td><td>{{.Result}}</td><td>{{.Cause}}</td></tr>
 {{end}}</tbody>
 </table></div>
-</details>
+{{with .More}}<p>And {{.}} more.</p>
+{{end}}</details>
 </body>
 </html>
 `

@@ -56,12 +56,12 @@ func singular(plural string) string {
 func compounds() map[string]string {
 	kinds := map[string]string{"endpoints": "Endpoints"}
 	for _, kind := range []string{
-		"APIService", "ClusterRole", "ClusterRoleBinding", "ConfigMap", "ControllerRevision", "CronJob",
-		"CustomResourceDefinition", "DaemonSet", "EndpointSlice", "HorizontalPodAutoscaler", "LimitRange",
+		"APIService", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "ClusterTrustBundle", "ConfigMap", "ControllerRevision", "CronJob",
+		"CustomResourceDefinition", "DaemonSet", "DeviceClass", "EndpointSlice", "FlowSchema", "HorizontalPodAutoscaler", "IngressClass", "IPAddress", "LimitRange",
 		"MutatingWebhookConfiguration", "NetworkPolicy", "PersistentVolume", "PersistentVolumeClaim",
-		"PodDisruptionBudget", "PodTemplate", "PriorityClass", "ReplicaSet", "ReplicationController",
-		"ResourceQuota", "RoleBinding", "ServiceAccount", "StatefulSet", "StorageClass",
-		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration",
+		"PodDisruptionBudget", "PodTemplate", "PriorityClass", "PriorityLevelConfiguration", "ReplicaSet", "ReplicationController",
+		"ResourceClaim", "ResourceQuota", "ResourceSlice", "RoleBinding", "RuntimeClass", "ServiceAccount", "ServiceCIDR", "StatefulSet", "StorageClass",
+		"StorageVersion", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration",
 		"VolumeAttachment",
 	} {
 		kinds[plural(kind)] = kind

@@ -24,10 +24,11 @@ import (
 	"example.com/sample-controller/hack/internal/audit"
 )
 
-// lanes are the actors of a picture, from left to right.
+// lanes are the actors of a picture, or of a panel, from left to right.
 type lanes struct {
-	names []string
-	index map[audit.Actor]int
+	actors []audit.Actor
+	names  []string
+	index  map[audit.Actor]int
 	// left is where the first begins, and width how wide each is.
 	left, width float64
 }
@@ -37,6 +38,7 @@ const (
 	widestLane = 64.0
 	leastLane  = 16.0
 	colours    = 8
+	fewLanes   = 9 // from there on, a panel has those alone that it needs
 
 	longestName = 500.0
 )
@@ -57,8 +59,7 @@ func lanesOf(steps []step, panels []panel, left float64) lanes {
 		}
 	}
 	slices.SortStableFunc(actors, func(a, b audit.Actor) int { return cmp.Compare(rank[a], rank[b]) })
-	for i, a := range actors {
-		l.index[a] = i
+	for _, a := range actors {
 		name := a.Name
 		if uses[name] > 1 || name == "" {
 			name = a.Full
@@ -67,10 +68,36 @@ func lanesOf(steps []step, panels []panel, left float64) lanes {
 		for n := 2; slices.Contains(l.names, name); n++ {
 			name = fmt.Sprintf("%s (%d)", short(a.Full), n)
 		}
-		l.names = append(l.names, name)
+		l.add(a, name)
 	}
-	l.width = max(leastLane, min(widestLane, lanesWidth/float64(len(actors))))
+	l.width = widthOf(len(actors))
 	return l
+}
+
+func (l *lanes) add(a audit.Actor, name string) {
+	l.index[a] = len(l.names)
+	l.actors, l.names = append(l.actors, a), append(l.names, name)
+}
+
+// colour is that of a lane's marks and name.
+func colour(lane int) int { return lane % colours }
+
+// widthOf is how wide each of some lanes is.
+func widthOf(n int) float64 { return max(leastLane, min(widestLane, lanesWidth/float64(n))) }
+
+// of are the lanes of a panel: all of them, so that panels are alike, as long as they are few.
+func (l lanes) of(steps []step, p panel) lanes {
+	if len(l.names) <= fewLanes {
+		return l
+	}
+	here := lanes{index: map[audit.Actor]int{}, left: l.left}
+	for i, a := range l.actors {
+		if slices.ContainsFunc(p.steps, func(n int) bool { return steps[n].actor == a }) {
+			here.add(a, l.names[i])
+		}
+	}
+	here.width = widthOf(len(here.names))
+	return here
 }
 
 // short is a name of a length that is read at ease.

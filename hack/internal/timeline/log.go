@@ -42,6 +42,7 @@ type Log struct {
 	left        map[string]int
 	elsewhere   int
 	controllers map[string]bool
+	texts       map[string]string
 }
 
 // Add takes a write.
@@ -58,8 +59,27 @@ func (l *Log) Add(w audit.Write) {
 	case l.Namespace != "" && w.Namespace != l.Namespace:
 		l.elsewhere++
 	default:
-		l.writes = append(l.writes, w)
+		l.writes = append(l.writes, l.compact(w))
 	}
+}
+
+// compact keeps each text of a write once: a large log has few that differ.
+func (l *Log) compact(w audit.Write) audit.Write {
+	if l.texts == nil {
+		l.texts = map[string]string{}
+	}
+	w.Replaces, w.Manager = "", ""
+	for _, text := range []*string{
+		&w.Verb, &w.Group, &w.Resource, &w.Subresource, &w.Namespace, &w.Name, &w.User, &w.Agent, &w.Reason,
+	} {
+		known, ok := l.texts[*text]
+		if !ok {
+			known = *text
+			l.texts[known] = known
+		}
+		*text = known
+	}
+	return w
 }
 
 // acts tells whether an actor is a person, or a program that does things for reasons of its own.

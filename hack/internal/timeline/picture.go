@@ -23,13 +23,14 @@ type Picture struct {
 	title         string
 	width, height float64
 	panels        int
+	writes        int
 	actors        []string // of the lanes, from left to right
 	rects         []rect
 	lines         []line
 	arrows        []arrow
 	marks         []mark
 	labels        []label
-	// entries are the writes that are drawn, for a table.
+	// entries are the writes that are drawn, or the first of them, for a table.
 	entries []entry
 }
 
@@ -70,6 +71,8 @@ type mark struct {
 	refused bool
 	// tip is shown by browsers when one points at it.
 	tip string
+	// actor is the index of whose it is.
+	actor int
 }
 
 // label is text on one line. Its box is measured: x and y are its upper left corner.
@@ -87,7 +90,7 @@ type entry struct{ Panel, Milliseconds, Actor, Verb, Object, Result, Cause strin
 
 // Size says how much there is to see.
 func (p *Picture) Size() string {
-	return fmt.Sprintf("%s in %s", count(len(p.entries), "write"), count(p.panels, "panel"))
+	return fmt.Sprintf("%s in %s", count(p.writes, "write"), count(p.panels, "panel"))
 }
 
 // text adds a label, no wider than given, and returns its width.

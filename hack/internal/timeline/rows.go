@@ -29,25 +29,25 @@ func (c *composer) row(p panel, r row, y float64) {
 	lane := c.lanes.index[s.actor]
 	x := c.lanes.x(lane)
 	c.lines = append(c.lines, line{x, y, c.textX - 4, y, "lead"})
-	c.marks = append(c.marks, mark{x, y, shapeOf(s), lane % colours, !s.OK(), c.tip(p, r)})
+	c.marks = append(c.marks, mark{x, y, shapeOf(s), colour(lane), !s.OK(), c.tip(p, r), c.all.index[s.actor]})
 	passed := elapsed(s.at.Sub(p.start))
 	width := monospaced(passed, fontSize)
 	top := y - lineHeight(fontSize)/2
 	c.labels = append(c.labels, label{gutter - width, top, width, lineHeight(fontSize), fontSize, []run{{passed, "num"}}})
 	room := c.width - 1.5*margin - c.textX
 	runs := c.describe(r, room)
-	all := ""
+	width = 0
 	for _, part := range runs {
-		all += part.text
+		width += monospaced(part.text, fontSize)
 	}
-	c.labels = append(c.labels, label{c.textX, top, monospaced(all, fontSize), lineHeight(fontSize), fontSize, runs})
+	c.labels = append(c.labels, label{c.textX, top, width, lineHeight(fontSize), fontSize, runs})
 }
 
 // describe says what a row is about, in no more than the given width: verb, kind, name, and how it went.
 func (c *composer) describe(r row, room float64) []run {
 	s := c.steps[r.steps[0]]
 	fit := func(text string, room float64) string { return shorten(clean(text), room, fontSize, monospaced) }
-	verb := run{fit(s.Verb, room/4), fmt.Sprintf("b c%d", c.lanes.index[s.actor]%colours)}
+	verb := run{fit(s.Verb, room/4), fmt.Sprintf("b c%d", colour(c.lanes.index[s.actor]))}
 	kind := " " + kindAndPart(s)
 	if len(r.steps) > 1 {
 		kind += fmt.Sprintf(" ×%d", len(r.steps))
@@ -94,9 +94,9 @@ func (c *composer) nameOf(r row) string {
 	return name
 }
 
-// qualified is an object's name, with its namespace where the picture has several.
+// qualified is an object's name, with its namespace where the panel has several.
 func (c *composer) qualified(o key) string {
-	if c.several && o.namespace != "" {
+	if c.scattered && o.namespace != "" {
 		return o.namespace + "/" + o.name
 	}
 	return o.name
@@ -156,9 +156,13 @@ func (c *composer) tip(p panel, r row) string {
 	return clean(text)
 }
 
+// maxEntries is how many writes a table has.
+const maxEntries = 2000
+
 // table adds a panel's writes to the entries.
 func (c *composer) table(n int, p panel) {
-	for _, i := range p.steps {
+	c.writes += len(p.steps)
+	for _, i := range p.steps[:min(len(p.steps), max(0, maxEntries-len(c.entries)))] {
 		c.entries = append(c.entries, c.entry(n, p, i))
 	}
 }

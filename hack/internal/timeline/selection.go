@@ -65,14 +65,14 @@ func usualSelection(steps []step) Selection {
 	return Selection{}
 }
 
-// choose returns the steps that belong to a selection, with their causes among them.
+// choose returns the steps that belong to a selection, with their causes among them. It reuses the memory of steps.
 func choose(steps []step, k *kin, selection Selection) []step {
 	if selection.all() {
 		return steps
 	}
 	objects := map[key]bool{}
 	chosen := make([]int, len(steps))
-	var kept []step
+	kept := steps[:0] // Each is read before it is written over.
 	for i, s := range steps {
 		chosen[i] = none
 		follows := s.cause != none && chosen[s.cause] != none

@@ -20,7 +20,7 @@ limitations under the License.
 // A Log takes the writes of an audit log and leaves out those that tell nothing (noise.go). Log.Picture makes steps
 // of them: names.go names the objects that the log does not, kin.go says which objects belong together, causes.go
 // which write a write follows from, selection.go which are asked for. panels.go gives each act of a person a panel
-// with the writes that follow from it, fold.go joins rows where there are too many. layout.go and its like place
+// with the writes that follow from it, fold.go joins rows where there are too many. compose.go and its like place
 // all of that, and svg.go and html.go write it down. All but the last two are pure.
 package timeline
 
@@ -94,9 +94,9 @@ func (s step) reports() bool { return s.Subresource == "status" }
 
 // tighten moves causes to the time of what followed from them at the latest.
 func tighten(steps []step) {
-	for i := len(steps) - 1; i >= 0; i-- {
-		if c := steps[i].cause; c != none && steps[c].at.After(steps[i].at) {
-			steps[c].at = steps[i].at
+	for _, effect := range slices.Backward(steps) {
+		if c := effect.cause; c != none && steps[c].at.After(effect.at) {
+			steps[c].at = effect.at
 		}
 	}
 }

@@ -58,7 +58,7 @@ func (p *Picture) summary() string {
 	var b strings.Builder
 	for i, e := range p.entries {
 		if i == maxRows {
-			fmt.Fprintf(&b, "And %d more.", len(p.entries)-i)
+			fmt.Fprintf(&b, "And %d more.", p.writes-i)
 			break
 		}
 		fmt.Fprintf(&b, "Panel %s, %s ms: %s: %s %s. ", e.Panel, e.Milliseconds, e.Actor, e.Verb, e.Object)

@@ -112,7 +112,7 @@ func clean(text string) string {
 func wrapped(text string, width, size float64) []string {
 	var lines []string
 	line := ""
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		switch longer := line + " " + word; {
 		case line == "":
 			line = word

@@ -47,7 +47,7 @@ func (c *composer) arrowsOf(rows []row, ys []float64) {
 			fromX: c.lanes.x(from), fromY: ys[r.cause],
 			trackX: c.lanes.x(from) + c.offset(trunks[n], tracks),
 			toX:    c.lanes.x(to), toY: ys[i],
-			colour: from % colours, guessed: r.guessed,
+			colour: colour(from), guessed: r.guessed,
 		})
 	}
 }

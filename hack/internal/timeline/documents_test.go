@@ -1,0 +1,96 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package timeline
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestDocumentsAreWellFormedAndHarmless(t *testing.T) {
+	forRandomPictures(t, func(t *testing.T, _ *Log, p *Picture) {
+		var svg, page strings.Builder
+		if err := errors.Join(p.WriteSVG(&svg), p.WriteHTML(&page)); err != nil {
+			t.Fatal(err)
+		}
+		decoder := xml.NewDecoder(strings.NewReader(svg.String()))
+		for {
+			token, err := decoder.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			element, ok := token.(xml.StartElement)
+			if !ok {
+				continue
+			}
+			if !slices.Contains([]string{"svg", "title", "desc", "style", "rect", "path", "g", "circle", "text", "tspan"}, element.Name.Local) {
+				t.Errorf("there is an element %s", element.Name.Local)
+			}
+			for _, attribute := range element.Attr {
+				if strings.HasPrefix(attribute.Name.Local, "on") || strings.HasSuffix(attribute.Name.Local, "href") {
+					t.Errorf("there is an attribute %s", attribute.Name.Local)
+				}
+			}
+		}
+		for _, document := range []string{svg.String(), page.String()} {
+			if strings.Contains(document, "<script") || strings.Contains(document, "\u202e") {
+				t.Error("a name got through unchanged")
+			}
+		}
+	})
+}
+
+// luminance and contrast are those of the Web Content Accessibility Guidelines 2.
+func luminance(t *testing.T, colour string) float64 {
+	t.Helper()
+	var channels [3]uint8
+	if _, err := fmt.Sscanf(colour, "#%02x%02x%02x", &channels[0], &channels[1], &channels[2]); err != nil {
+		t.Fatalf("%s: %v", colour, err)
+	}
+	sum := 0.0
+	for i, weight := range []float64{0.2126, 0.7152, 0.0722} {
+		c := float64(channels[i]) / 255
+		if c <= 0.04045 {
+			sum += weight * c / 12.92
+		} else {
+			sum += weight * math.Pow((c+0.055)/1.055, 2.4)
+		}
+	}
+	return sum
+}
+
+func TestTextStandsOutFromItsGround(t *testing.T) {
+	for name, p := range map[string]palette{"light": light(), "dark": dark()} {
+		for _, ground := range []string{p.ground, p.panel} {
+			for _, colour := range append([]string{p.text, p.dim, p.bad}, p.actors[:]...) {
+				a, b := luminance(t, colour)+0.05, luminance(t, ground)+0.05
+				if contrast := max(a, b) / min(a, b); contrast < 4.5 {
+					t.Errorf("%s: %s on %s has a contrast of %.1f", name, colour, ground, contrast)
+				}
+			}
+		}
+	}
+}
