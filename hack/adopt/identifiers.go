@@ -31,9 +31,12 @@ import (
 type goPackage struct {
 	folder   string
 	names    map[string]bool // all identifiers
-	declared map[string]bool // those of the package's own declarations: exported or not, methods included
+	declared map[member]bool // those of the package's own declarations: exported or not, methods included
 	aliases  map[string]bool // imports of this project's packages
 }
+
+// member is a declaration of a package, or a method of a type.
+type member struct{ of, name string }
 
 // packagesOf gathers the identifiers of Go files by folder, in order. Which function they are in is not looked at: a name
 // that is used anywhere in the package is taken.
@@ -42,7 +45,7 @@ func packagesOf(files []*goFile) []*goPackage {
 	for _, file := range files {
 		folder := path.Dir(file.path)
 		if packages[folder] == nil {
-			packages[folder] = &goPackage{folder, map[string]bool{}, map[string]bool{}, map[string]bool{}}
+			packages[folder] = &goPackage{folder, map[string]bool{}, map[member]bool{}, map[string]bool{}}
 		}
 		packages[folder].add(file)
 	}
@@ -70,7 +73,7 @@ func (p *goPackage) add(file *goFile) {
 	for _, declaration := range file.syntax.Decls {
 		switch d := declaration.(type) {
 		case *ast.FuncDecl:
-			p.declared[d.Name.Name] = true
+			p.declared[member{receiver(d), d.Name.Name}] = true
 		case *ast.GenDecl:
 			for _, spec := range d.Specs {
 				p.declare(spec)
@@ -82,19 +85,33 @@ func (p *goPackage) add(file *goFile) {
 func (p *goPackage) declare(spec ast.Spec) {
 	switch s := spec.(type) {
 	case *ast.TypeSpec:
-		p.declared[s.Name.Name] = true
+		p.declared[member{"", s.Name.Name}] = true
 		if methods, ok := s.Type.(*ast.InterfaceType); ok {
 			for _, method := range methods.Methods.List {
 				for _, name := range method.Names {
-					p.declared[name.Name] = true
+					p.declared[member{s.Name.Name, name.Name}] = true
 				}
 			}
 		}
 	case *ast.ValueSpec:
 		for _, name := range s.Names {
-			p.declared[name.Name] = true
+			p.declared[member{"", name.Name}] = true
 		}
 	}
+}
+
+// receiver is the type that a method is of; empty for a function.
+func receiver(function *ast.FuncDecl) string {
+	of := ""
+	if function.Recv != nil {
+		ast.Inspect(function.Recv.List[0].Type, func(node ast.Node) bool {
+			if ident, ok := node.(*ast.Ident); ok && of == "" {
+				of = ident.Name
+			}
+			return true
+		})
+	}
+	return of
 }
 
 // locals finds identifiers of hand-written packages that would mean two things with the new names, and gives them
@@ -148,16 +165,18 @@ func free(name string, taken map[string]bool) bool {
 
 // checkDeclared refuses names that would be declared twice in a package.
 func (p *goPackage) checkDeclared(s speller, locals map[string]string) error {
-	became := map[string]string{}
-	for _, name := range slices.Sorted(maps.Keys(p.declared)) {
-		spelled, ok := locals[name]
+	became := map[member]string{}
+	sorted := slices.SortedFunc(maps.Keys(p.declared), func(a, b member) int { return strings.Compare(a.name+" "+a.of, b.name+" "+b.of) })
+	for _, declared := range sorted {
+		spelled, ok := locals[declared.name]
 		if !ok {
-			spelled = s.identifier(name)
+			spelled = s.identifier(declared.name)
 		}
-		if first, ok := became[spelled]; ok {
-			return fmt.Errorf("%s and %s would both be called %s in %s: choose another kind, plural or group", first, name, spelled, p.folder)
+		now := member{s.identifier(declared.of), spelled}
+		if first, ok := became[now]; ok {
+			return fmt.Errorf("%s and %s would both be called %s in %s: choose another kind, plural or group", first, declared.name, spelled, p.folder)
 		}
-		became[spelled] = name
+		became[now] = declared.name
 	}
 	return nil
 }

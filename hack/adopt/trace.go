@@ -71,7 +71,7 @@ func chosenNames(n names) []string {
 	var chosen []string
 	for _, name := range []string{n.Module, n.Program, s.program, s.programTitle(), strings.ReplaceAll(n.Program, "-", "_"),
 		n.Group, n.modelPackage(), n.Package, n.Kind, n.Kinds, n.Kind + "s", n.Short} {
-		if hasTrace(name, nil) || hasTrace(strings.ToLower(name), nil) {
+		if oldKind.MatchString(name) || oldProgram.MatchString(name) {
 			chosen = append(chosen, regexp.QuoteMeta(name))
 		}
 	}

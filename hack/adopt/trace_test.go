@@ -52,7 +52,7 @@ func TestChosenNamesAreNoTrace(t *testing.T) {
 			t.Errorf("%q: got %v", line, got)
 		}
 	}
-	for _, line := range []string{"foodtruck", "FoodTrucks", "example-foodtruck-1", "newFoodTruck", "foodTrucksDeployment"} {
+	for _, line := range []string{"foodtruck", "FoodTrucks", "example-foodtruck-1", "newFoodTruck", "foodTrucksDeployment", "fakefoodv1alpha1"} {
 		if got := findTraces([]treeFile{{path: line, data: []byte(line)}}, truck); len(got) > 0 {
 			t.Errorf("%q: got %v", line, got)
 		}
