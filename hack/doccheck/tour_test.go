@@ -39,7 +39,7 @@ var codeLink = regexp.MustCompile("\\[`([A-Za-z]+)`\\]\\((\\.\\./|https://github
 var clientGoLink = regexp.MustCompile(`https://github\.com/kubernetes/client-go/blob/(v[0-9.]+)/`)
 
 // diffBlock is a patch that the tour shows.
-var diffBlock = regexp.MustCompile("(?ms)^```diff\n(.*?)^```$")
+var diffBlock = regexp.MustCompile("(?s)\n```diff\n(.*?\n)```\n")
 
 func TestTheNamesThatTheTourLinksAreInTheirFiles(t *testing.T) {
 	links := codeLink.FindAllStringSubmatch(read(t, "docs", "tour.md"), -1)
