@@ -101,8 +101,11 @@ func TestDocumentsThatAreWrong(t *testing.T) {
 		},
 		"a command that does not exist":  {"'''sh\nkubektl get foo\n'''\n", "exit code 127, at doc.md:2: kubektl get foo\n"},
 		"a command that fails in a pipe": {"'''sh\nfalse | cat\n'''\n", "exit code 1, at doc.md:2: false | cat\n"},
-		"it should have failed":          {"<!-- run: fails -->\n'''sh\ntrue\n'''\n", "should have failed, and did not"},
-		"another exit code":              {"<!-- run: exit=3 -->\n'''sh\nexit 4\n'''\n", "exit code 4, not 3"},
+		"an exit, which is no command's failure": {
+			"<!-- run: fails -->\n'''sh\nfalse\n'''\n'''sh\nexit 4\n'''\n", "    exit code 4\n    printed by doc.md:5:\n",
+		},
+		"it should have failed": {"<!-- run: fails -->\n'''sh\ntrue\n'''\n", "should have failed, and did not"},
+		"another exit code":     {"<!-- run: exit=3 -->\n'''sh\nexit 4\n'''\n", "exit code 4, not 3"},
 		"only the last command of a console may fail": {
 			"<!-- run: fails -->\n'''console\n$ false\n$ false\n'''\n", "exit code 1, at doc.md:3: false\n",
 		},

@@ -167,9 +167,6 @@ func (s *shell) export(name, value string) error {
 	s.env = append(s.env, name+"="+value)
 	states, err := filepath.Glob(s.stateOf("*"))
 	for _, state := range states {
-		if strings.Contains(filepath.Base(state), ".") {
-			continue // not the session itself
-		}
 		file, openErr := os.OpenFile(state, os.O_APPEND|os.O_WRONLY, 0)
 		if openErr != nil {
 			return openErr
