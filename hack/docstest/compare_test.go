@@ -33,6 +33,7 @@ func TestALineMatchesButForWhatDiffersFromRunToRun(t *testing.T) {
 		"blanks":                {"  a   b", "a\tb ", true},
 		"anything":              {"a … d", "a b c d", true},
 		"anything, and wrong":   {"a … d", "a b c", false},
+		"anything in a name":    {"foo-…-jfmlc", "foo-694f5774b-jfmlc", true},
 		"anything is no regexp": {"a.c …", "abc d", false},
 		"ages":                  {"web True 4s", "web True 1m12s", true},
 		"an age and a number":   {"web 4s", "web 4", false},

@@ -81,6 +81,7 @@ func TestADocumentIsReadAsSteps(t *testing.T) {
 			},
 		},
 		"hidden commands": {"Text.\n\n<!-- hidden:\nkubectl get --raw=/\n-->\n", []string{`3 run "kubectl get --raw=/"`}},
+		"hidden commands, closed on the last one's line": {"<!-- hidden:\na\nb -->\n", []string{`1 run "a\nb"`}},
 		"a console": {
 			"<!-- run: fails cluster -->\n'''console\n$ one\n$ two \\\n> --three\nfour\n\nfive\n$ six\nseven\n'''\n",
 			[]string{

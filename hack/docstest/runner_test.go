@@ -72,12 +72,13 @@ func TestDocumentsThatAreRight(t *testing.T) {
 		"what a block with a name printed":  "<!-- run: id=x -->\n'''sh\necho a\n'''\n'''sh\necho b\n'''\n<!-- prints: of=x -->\n'''text\na\n'''\n",
 		"until it is true":                  "'''sh\necho x >>n\nwc -l <n\n'''\n<!-- prints: within=10s -->\n'''text\n3\n'''\n",
 		"a console until it is true":        "<!-- run: within=10s -->\n'''console\n$ echo x >>n; wc -l <n\n2\n'''\n",
-		"a background block, until it's up": "<!-- run: background until=up -->\n'''sh\nsleep 0.1; echo is up; sleep 0.2; echo more; sleep 100\n'''\n<!-- prints -->\n'''text\nmore\n'''\n",
-		"it has the session's variables":    "'''sh\na=1\n'''\n<!-- run: background -->\n'''sh\necho \"<$a>\"; sleep 100\n'''\n<!-- prints -->\n'''text\n<1>\n'''\n",
+		"a background block, until it's up": "<!-- run: background until=up -->\n'''sh\nsleep 0.1; echo is up; sleep 0.2; mkfifo fifo; echo more; read -r <>fifo\n'''\n<!-- prints -->\n'''text\nmore\n'''\n",
+		"it has the session's variables":    "'''sh\na=1\n'''\n<!-- run: background -->\n'''sh\nmkfifo fifo; echo \"<$a>\"; read -r <>fifo\n'''\n<!-- prints -->\n'''text\n<1>\n'''\n",
 		"interrupt is Ctrl-C": "<!-- run: background until=up -->\n'''sh\ntrap 'echo bye >bye; exit' INT\necho up\nwhile true; do sleep 0.05; done\n'''\n" +
 			"<!-- run: interrupt -->\n'''console\n$ cat bye\nbye\n'''\n",
-		"interrupt by name": "<!-- run: background id=a -->\n'''sh\nsleep 100\n'''\n<!-- run: background id=b -->\n'''sh\nsleep 100\n'''\n" +
-			"<!-- run: interrupt=a -->\n\n<!-- run: interrupt=b -->\n",
+		"interrupt by name": "<!-- run: background until=up id=a -->\n'''sh\ntrap 'touch a; exit' INT\necho up\nwhile true; do sleep 0.05; done\n'''\n" +
+			"<!-- run: background until=up id=b -->\n'''sh\ntrap 'touch b; exit' INT\necho up\nwhile true; do sleep 0.05; done\n'''\n" +
+			"<!-- run: interrupt=a exactly -->\n'''console\n$ ls\na\n'''\n<!-- run: interrupt=b exactly -->\n'''console\n$ ls\na\nb\n'''\n",
 		"a file":                             "'''sh\nname='my file'\n'''\n<!-- file: \"folder/$name\" -->\n'''text\na $b\n'''\n'''console\n$ cat 'folder/my file'\na $b\n'''\n",
 		"a patch":                            "'''sh\necho old >a\nmkdir b\ncd b\n'''\n<!-- patch -->\n'''diff\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-old\n+new\n'''\n'''console\n$ cat ../a\nnew\n'''\n",
 		"hidden commands":                    "<!-- hidden:\necho a >b\n-->\n\n'''console\n$ cat b\na\n'''\n",
@@ -100,8 +101,11 @@ func TestDocumentsThatAreWrong(t *testing.T) {
 		},
 		"a command that does not exist":  {"'''sh\nkubektl get foo\n'''\n", "exit code 127, at doc.md:2: kubektl get foo\n"},
 		"a command that fails in a pipe": {"'''sh\nfalse | cat\n'''\n", "exit code 1, at doc.md:2: false | cat\n"},
-		"it should have failed":          {"<!-- run: fails -->\n'''sh\ntrue\n'''\n", "should have failed, and did not"},
-		"another exit code":              {"<!-- run: exit=3 -->\n'''sh\nexit 4\n'''\n", "exit code 4, not 3"},
+		"an exit, which is no command's failure": {
+			"<!-- run: fails -->\n'''sh\nfalse\n'''\n'''sh\nexit 4\n'''\n", "    exit code 4\n    printed by doc.md:5:\n",
+		},
+		"it should have failed": {"<!-- run: fails -->\n'''sh\ntrue\n'''\n", "should have failed, and did not"},
+		"another exit code":     {"<!-- run: exit=3 -->\n'''sh\nexit 4\n'''\n", "exit code 4, not 3"},
 		"only the last command of a console may fail": {
 			"<!-- run: fails -->\n'''console\n$ false\n$ false\n'''\n", "exit code 1, at doc.md:3: false\n",
 		},
@@ -113,7 +117,7 @@ func TestDocumentsThatAreWrong(t *testing.T) {
 		"more than there should be":   {"'''sh\necho a; echo b\n'''\n<!-- prints: exactly -->\n'''text\na\n'''\n", "printed, and not in the document: b"},
 		"something else":              {"'''sh\necho a; echo b\n'''\n<!-- prints: exactly -->\n'''text\nb\n'''\n", "not printed next: doc.md:6: b\n    but: a\n"},
 		"it does not become true":     {"'''sh\necho a\n'''\n<!-- prints: within=1s -->\n'''text\nb\n'''\n", "not printed: doc.md:6: b\n"},
-		"it takes too long":           {"<!-- run: timeout=100ms -->\n'''sh\necho a; sleep 100\n'''\n", "took longer than 100ms\n    printed by doc.md:2:\n        a\n"},
+		"it takes too long":           {"<!-- run: timeout=1s -->\n'''sh\necho a; sleep 100\n'''\n", "took longer than 1s\n    printed by doc.md:2:\n        a\n"},
 		"a background block ends early": {
 			"<!-- run: background until=up -->\n'''sh\necho a; exit 5\n'''\n", `ended, with exit code 5, before it printed "up"`,
 		},
@@ -165,7 +169,7 @@ func TestNothingIsLeftRunning(t *testing.T) {
 		"in the background":             "<!-- run: background until=up -->\n'''sh\nsleep 100 & echo $! >pid\necho up\nwait\n'''\n",
 		"in the background, and ended":  "<!-- run: background until=up -->\n'''sh\nsleep 100 & echo $! >pid\necho up\n'''\n",
 		"by a block that has ended":     "'''sh\nsleep 100 & echo $! >pid\n'''\n'''sh\ntrue\n'''\n",
-		"by a block that took too long": "<!-- run: timeout=200ms -->\n'''sh\nsleep 100 & echo $! >pid\nwait\n'''\n",
+		"by a block that took too long": "<!-- run: timeout=2s -->\n'''sh\nsleep 100 & echo $! >pid\nwait\n'''\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -31,8 +31,12 @@ import (
 	"time"
 )
 
-// patience is how long a program that was asked to end is given.
-const patience = 30 * time.Second
+// How long a program that was asked to end is given: until it is asked again, because bash loses a Ctrl-C that comes
+// while it starts a program; and from then on until it is killed.
+const (
+	patience     = 15 * time.Second
+	lastPatience = 15 * time.Second
+)
 
 // prelude makes one session of many blocks: each begins with folder, variables and functions that the one before left
 // in the file $0. $1 is the block. A command that fails ends it, and $0.line says in which line.
@@ -163,9 +167,6 @@ func (s *shell) export(name, value string) error {
 	s.env = append(s.env, name+"="+value)
 	states, err := filepath.Glob(s.stateOf("*"))
 	for _, state := range states {
-		if strings.Contains(filepath.Base(state), ".") {
-			continue // not the session itself
-		}
 		file, openErr := os.OpenFile(state, os.O_APPEND|os.O_WRONLY, 0)
 		if openErr != nil {
 			return openErr
@@ -229,15 +230,17 @@ func (j *job) failedLine() int {
 // interrupt ends a job as Ctrl-C does, and kills it if it goes on.
 func (j *job) interrupt() error {
 	j.stopped = true
-	j.signal(syscall.SIGINT)
-	select {
-	case <-j.done:
-		return nil
-	case <-time.After(patience):
-		j.signal(syscall.SIGKILL)
-		<-j.done
-		return fmt.Errorf("it went on for %v after Ctrl-C, and was killed", patience)
+	for _, wait := range []time.Duration{patience, lastPatience} {
+		j.signal(syscall.SIGINT)
+		select {
+		case <-j.done:
+			return nil
+		case <-time.After(wait):
+		}
 	}
+	j.signal(syscall.SIGKILL)
+	<-j.done
+	return fmt.Errorf("it went on for %v after Ctrl-C, and was killed", patience+lastPatience)
 }
 
 // signal goes to the job's group. There may be none left.

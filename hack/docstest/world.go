@@ -27,6 +27,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // world is what a document is run in: a copy of the tree, a home, and nothing of the caller's but Go's caches.
@@ -76,9 +77,21 @@ func (w *world) fill(ctx context.Context, root string) error {
 	if err := os.WriteFile(w.in("path", "kubectl"), []byte(kubectl), 0o700); err != nil {
 		return err
 	}
+	// Else the go command leaves a process that writes there when everything has been removed.
+	if err := writeFile(w.in("home", ".config", "go", "telemetry", "mode"), "off"); err != nil {
+		return err
+	}
 	env, err := w.environment(ctx, root)
 	w.env = env
 	return err
+}
+
+// writeFile writes a file, and makes its folder.
+func writeFile(name, text string) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(name, []byte(text), 0o600)
 }
 
 // in is a path in the scratch folder.
@@ -86,8 +99,16 @@ func (w *world) in(parts ...string) string {
 	return filepath.Join(append([]string{w.scratch}, parts...)...)
 }
 
-// remove removes all that there is of the world.
-func (w *world) remove() error { return os.RemoveAll(w.scratch) }
+// remove removes all that there is of the world. What was killed may still be writing for a moment.
+func (w *world) remove() error {
+	for range 20 {
+		if err := os.RemoveAll(w.scratch); err == nil {
+			return nil
+		}
+		<-time.After(lookEvery)
+	}
+	return os.RemoveAll(w.scratch)
+}
 
 // kept are the caller's variables that a document's commands have, too: what the network and the go command need.
 var kept = []string{
