@@ -52,8 +52,8 @@ body{margin:0 auto;padding:8px;max-width:1600px;font:14px system-ui,-apple-syste
 body>svg{display:block;width:100%;height:auto}
 .wide{overflow-x:auto}
 table{border-collapse:collapse;width:100%}
-th,td{padding:3px 8px;border-bottom:1px solid #d1d9e0;text-align:left;vertical-align:top;overflow-wrap:anywhere}
-th{white-space:nowrap;overflow-wrap:normal}
+th,td{padding:3px 8px;border-bottom:1px solid #d1d9e0;text-align:left;vertical-align:top;overflow-wrap:break-word}
+th,td:nth-child(2),td:nth-child(4),td:nth-child(6){white-space:nowrap}
 td:nth-child(2){text-align:right;font-variant-numeric:tabular-nums}
 @media (prefers-color-scheme:dark){body{background:#0d1117;color:#f0f6fc}th,td{border-color:#3d444d}}
 </style>
