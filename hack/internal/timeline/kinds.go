@@ -52,9 +52,9 @@ func singular(plural string) string {
 	return strings.TrimSuffix(plural, "s")
 }
 
-// compounds are the kinds with a capital in the middle.
+// compounds are the kinds with a capital in the middle, and this project's own, whose plural may be any.
 func compounds() map[string]string {
-	kinds := map[string]string{"endpoints": "Endpoints"}
+	kinds := map[string]string{"endpoints": "Endpoints", "foos": "Foo"}
 	for _, kind := range []string{
 		"APIService", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "ClusterTrustBundle", "ConfigMap", "ControllerRevision", "CronJob",
 		"CustomResourceDefinition", "DaemonSet", "DeviceClass", "EndpointSlice", "FlowSchema", "HorizontalPodAutoscaler", "IngressClass", "IPAddress", "LimitRange",
