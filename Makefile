@@ -20,6 +20,8 @@ export GO_TEST_FLAGS ?=
 # How long each fuzz target runs: a number of inputs, as in 5000x, or a duration.
 # Of a duration, Go before 1.27 may take the end for a failure (go.dev/issue/75804).
 export FUZZ_TIME ?= 5000x
+# Passed to the documents' runner, for example -only=README.md; see bin/docstest -help.
+export DOCS_FLAGS ?=
 # Passed to the demo, for example -exit.
 DEMO_FLAGS ?=
 # Passed to the benchmark, for example -part=throughput; see bin/bench -help.
@@ -70,7 +72,7 @@ fmt: bin/golangci-lint ## Format the hand-written Go code
 ##@ Check
 
 .PHONY: test
-test: fmt-check tidy-check shellcheck monitoring verify-codegen test-unit fuzz build vet lint test-codegen test-image test-devcluster test-e2e budgets test-faults ## Check everything
+test: fmt-check tidy-check shellcheck monitoring verify-codegen test-unit fuzz build vet lint test-codegen test-image test-devcluster test-e2e docs-test budgets test-faults ## Check everything
 	@echo "All checks passed"
 
 .PHONY: fmt-check
@@ -126,6 +128,10 @@ test-devcluster: bin/devcluster ## Test devcluster: real clusters, started and k
 test-e2e: bin/devcluster ## Run the end-to-end tests on a devcluster, or on yours: make test-e2e KUBECONFIG=file
 	$(check) e2e
 
+.PHONY: docs-test
+docs-test: build bin/demo bin/docstest ## Run the command blocks of README.md and docs/, and compare what they print
+	$(check) docs
+
 .PHONY: budgets
 budgets: bin/devcluster ## Count what the controller asks of the API server: for a new Foo, at rest, after a restart
 	$(check) budgets
@@ -164,6 +170,9 @@ bin/devcluster: FORCE
 
 bin/demo: FORCE
 	@hack/build.sh . ./hack/demo $@
+
+bin/docstest: FORCE
+	@hack/build.sh hack/docstest . $@
 
 bin/bench: FORCE
 	@hack/build.sh test/bench . $@

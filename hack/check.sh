@@ -207,6 +207,13 @@ check_faults() {
   "${DEVCLUSTER_BIN}" run -nodes=3 -- "${tests[@]}"
 }
 
+# The documents' commands run, and print what the documents show. DOCS_FLAGS goes to bin/docstest.
+check_docs() {
+  local flags
+  read -r -a flags <<<"${DOCS_FLAGS:-}"
+  bin/docstest ${flags[@]+"${flags[@]}"}
+}
+
 # What the controller asks of the API server, counted, and the benchmark's own tests.
 check_budgets() {
   export DEVCLUSTER_BIN=${root}/bin/devcluster

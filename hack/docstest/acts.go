@@ -1,0 +1,83 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// upTimeout is how long a cluster may take to start.
+const upTimeout = 3 * time.Minute
+
+// act interrupts what it is asked to, and starts a cluster.
+func (r *runner) act(ctx context.Context, a actOptions) error {
+	if a.interrupt {
+		if err := r.interrupt(a.victim); err != nil {
+			return err
+		}
+	}
+	if a.nodes > 0 {
+		return r.startCluster(ctx, a.nodes)
+	}
+	return nil
+}
+
+// interrupt ends a background block as Ctrl-C does.
+func (r *runner) interrupt(id string) error {
+	for _, b := range slices.Backward(r.background) {
+		if b.job.stopped || id != "" && b.step.run.id != id {
+			continue
+		}
+		if b.job.ended() {
+			return r.failure(b, fmt.Errorf("should still be running, and has ended with exit code %d", b.job.exitCode()))
+		}
+		if err := b.job.interrupt(); err != nil {
+			return r.failure(b, err)
+		}
+		return nil
+	}
+	return fmt.Errorf("nothing to interrupt: no block %q is in the background", id)
+}
+
+// startCluster starts a cluster for the rest of the document, in the place of the one that it may have.
+func (r *runner) startCluster(ctx context.Context, nodes int) error {
+	if r.cluster != nil {
+		if err := r.cluster.interrupt(); err != nil {
+			return err
+		}
+	}
+	kubeconfig := filepath.Join(r.world.home, ".kube", "config")
+	b := &block{step: step{
+		run:  runOptions{terminal: "cluster", background: true, until: "export KUBECONFIG=", timeout: upTimeout},
+		text: fmt.Sprintf("mkdir -p %q\nexec bin/devcluster up -nodes=%d -kubeconfig=%q\n", filepath.Dir(kubeconfig), nodes, kubeconfig),
+	}}
+	ctx, cancel := context.WithTimeout(ctx, upTimeout)
+	defer cancel()
+	job, err := r.shell.begin("cluster", b.step.text, true)
+	if err != nil {
+		return err
+	}
+	b.job, r.cluster = job, job
+	if err := r.waitUntil(ctx, b); err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	return r.shell.export("KUBECONFIG", kubeconfig)
+}

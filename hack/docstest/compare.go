@@ -1,0 +1,164 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// kinds are the parts of a line that differ from run to run, and what each is taken for. The first come first: an
+// RFC 3339 time has numbers that would pass for something else.
+var kinds = []struct {
+	pattern *regexp.Regexp
+	as      string
+}{
+	// klog's header but severity and file.
+	{regexp.MustCompile(`\b([IWEF])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ ([\w.]+):\d+\]`), "$1<time> $2]"},
+	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?`), "<time>"},
+	{regexp.MustCompile(`\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}`), "<time>"},
+	{regexp.MustCompile(`\b\d\d:\d\d:\d\d(\.\d+)?\b`), "<time>"},
+	{regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`), "<uid>"},
+	{regexp.MustCompile(`\bsha256:[0-9a-f]{64}\b`), "<digest>"},
+	{regexp.MustCompile(`\b[0-9a-f]{40}\b`), "<commit>"},
+	// As the API server makes names: of ReplicaSets, and of their Pods.
+	{regexp.MustCompile(`([a-z0-9])-[bcdfghjklmnpqrstvwxz2456789]{6,10}-[bcdfghjklmnpqrstvwxz2456789]{5}\b`), "$1-<hash>-<suffix>"},
+	{regexp.MustCompile(`([a-z0-9])-[bcdfghjklmnpqrstvwxz2456789]{6,10}\b`), "$1-<hash>"},
+	{regexp.MustCompile(`\b(\d{1,3}(?:\.\d{1,3}){3}|localhost|\[::1?\]):\d+\b`), "$1:<port>"},
+	{regexp.MustCompile(`\b\d{1,3}(\.\d{1,3}){3}\b`), "<ip>"},
+	{regexp.MustCompile(`\bresourceVersion: "\d+"`), "resourceVersion: <version>"},
+	{regexp.MustCompile(`\b\d+(\.\d+)? (ns|µs|us|ms|s|min|seconds?|minutes?|hours?)\b`), "<duration>"},
+	{regexp.MustCompile(`\b(\d+(\.\d+)?(ns|µs|us|ms|s|m|h|d|y))+\b`), "<duration>"},
+}
+
+// anything is what a document writes for what it does not care about.
+const anything = "…"
+
+// wanted is a line of a document that has to be printed.
+type wanted struct {
+	line int // in the document
+	text string
+}
+
+// wantedLines are the lines of a block, but the empty ones.
+func wantedLines(text string, first int) []wanted {
+	var lines []wanted
+	for i, line := range strings.Split(text, "\n") {
+		if squeeze(line) != "" {
+			lines = append(lines, wanted{first + i, line})
+		}
+	}
+	return lines
+}
+
+// compare returns the first wanted line that was not printed, in its turn; and where nothing else may be printed, the
+// first line that should not have been. Both are nil if all is as it should be.
+func compare(printed string, want []wanted, options printOptions) (missing *wanted, surplus *string) {
+	lines := printedLines(printed, options)
+	if options.anyOrder {
+		return compareUnordered(lines, want, options)
+	}
+	at := 0
+	gap := !options.exactly // other lines may come here
+	for i := range want {
+		if squeeze(want[i].text) == anything {
+			gap = true
+			continue
+		}
+		found := at
+		for found < len(lines) && !matches(options.strip(want[i].text), lines[found]) {
+			found++
+		}
+		switch {
+		case found == len(lines):
+			return &want[i], nil
+		case found > at && !gap:
+			return &want[i], &lines[at]
+		}
+		at = found + 1
+		gap = !options.exactly
+	}
+	if at < len(lines) && !gap {
+		return nil, &lines[at]
+	}
+	return nil, nil
+}
+
+// compareUnordered is compare where the lines may come in any order.
+func compareUnordered(lines []string, want []wanted, options printOptions) (missing *wanted, surplus *string) {
+	for i := range want {
+		found := slices.IndexFunc(lines, func(line string) bool { return matches(options.strip(want[i].text), line) })
+		if found < 0 {
+			return &want[i], nil
+		}
+		lines = slices.Delete(lines, found, found+1)
+	}
+	if options.exactly && len(lines) > 0 {
+		return nil, &lines[0]
+	}
+	return nil, nil
+}
+
+func printedLines(printed string, options printOptions) []string {
+	var lines []string
+	for line := range strings.SplitSeq(printed, "\n") {
+		if line = options.strip(line); squeeze(line) != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// strip takes out of a line what is to be ignored.
+func (o printOptions) strip(line string) string {
+	if o.ignore == nil {
+		return line
+	}
+	return o.ignore.ReplaceAllString(line, "")
+}
+
+// squeeze makes one blank of many, and none of those at the ends.
+func squeeze(line string) string {
+	return strings.Join(strings.Fields(line), " ")
+}
+
+// matches tells whether a printed line is the one that a document has.
+func matches(document, printed string) bool {
+	document, printed = squeeze(document), squeeze(printed)
+	return wildcard(document, printed) || wildcard(alike(document), alike(printed))
+}
+
+// alike puts the name of its kind in the place of what differs from run to run.
+func alike(line string) string {
+	for _, kind := range kinds {
+		line = kind.pattern.ReplaceAllString(line, kind.as)
+	}
+	return line
+}
+
+// wildcard compares two lines, of which the first has … for anything.
+func wildcard(document, printed string) bool {
+	parts := strings.Split(document, anything)
+	if len(parts) == 1 {
+		return document == printed
+	}
+	for i, part := range parts {
+		parts[i] = regexp.QuoteMeta(part)
+	}
+	return regexp.MustCompile("^" + strings.Join(parts, ".*") + "$").MatchString(printed)
+}

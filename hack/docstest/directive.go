@@ -1,0 +1,162 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// defaultTimeout is how long a block may take that says nothing else.
+const defaultTimeout = 2 * time.Minute
+
+// anyFailure is the exit code of a block that has to fail in whatever way.
+const anyFailure = -1
+
+// runOptions say how to run a block.
+type runOptions struct {
+	terminal   string // which shell session; the first is called 1
+	background bool
+	until      string // for background: what its output has when it is up
+	id         string
+	exit       int // the exit code to come, or anyFailure
+	timeout    time.Duration
+	skip       string // why it is not run
+}
+
+// printOptions say how to compare what a block printed.
+type printOptions struct {
+	of       string // id of the block, if it is not the last one
+	exactly  bool   // no other lines
+	anyOrder bool
+	within   time.Duration
+	ignore   *regexp.Regexp
+}
+
+// actOptions say what to do where a comment stands.
+type actOptions struct {
+	interrupt bool
+	victim    string // id of the background block to interrupt, if it is not the last one
+	nodes     int    // 0: no cluster
+}
+
+// option is KEY, KEY=VALUE or KEY="VALUE".
+type option struct{ key, value string }
+
+var optionPattern = regexp.MustCompile(`^([a-z]+)(?:=(?:"([^"]*)"|([^"\s]\S*)))?(?:\s+|$)`)
+
+// words of comments that are for us.
+const (
+	wordRun    = "run"
+	wordPrints = "prints"
+	wordFile   = "file"
+	wordPatch  = "patch"
+	wordHidden = "hidden"
+)
+
+// splitComment returns the first word of a comment, and the rest.
+func splitComment(comment string) (word, rest string) {
+	comment = strings.TrimSpace(comment)
+	end := strings.IndexFunc(comment, func(r rune) bool { return r < 'a' || r > 'z' })
+	if end < 0 {
+		return comment, ""
+	}
+	return comment[:end], strings.TrimPrefix(comment[end:], ":")
+}
+
+func parseOptions(s string) ([]option, error) {
+	var options []option
+	for s = strings.TrimSpace(s); s != ""; {
+		match := optionPattern.FindStringSubmatch(s)
+		if match == nil {
+			return nil, fmt.Errorf("%q is no option: KEY, KEY=VALUE or KEY=\"VALUE\"", s)
+		}
+		options = append(options, option{match[1], match[2] + match[3]})
+		s = s[len(match[0]):]
+	}
+	return options, nil
+}
+
+// applyRun puts one option of a run comment where it belongs.
+func applyRun(o option, run *runOptions, prints *printOptions, act *actOptions) error {
+	var err error
+	switch o.key {
+	case "terminal":
+		run.terminal = o.value
+	case "background":
+		run.background = true
+	case "until":
+		run.until = o.value
+	case "id":
+		run.id = o.value
+	case "fails":
+		run.exit = anyFailure
+	case "exit":
+		run.exit, err = strconv.Atoi(o.value)
+	case "timeout":
+		run.timeout, err = time.ParseDuration(o.value)
+	case "skip":
+		if run.skip = o.value; run.skip == "" {
+			err = errors.New("say why: skip=\"reason\"")
+		}
+	case "cluster":
+		act.nodes = 1
+		if o.value != "" {
+			act.nodes, err = strconv.Atoi(o.value)
+		}
+	case "interrupt":
+		act.interrupt, act.victim = true, o.value
+	default:
+		return applyPrints(o, prints)
+	}
+	return err
+}
+
+// applyPrints puts one option of a prints comment where it belongs.
+func applyPrints(o option, prints *printOptions) error {
+	var err error
+	switch o.key {
+	case "of":
+		prints.of = o.value
+	case "exactly":
+		prints.exactly = true
+	case "unordered":
+		prints.anyOrder = true
+	case "within":
+		prints.within, err = time.ParseDuration(o.value)
+	case "ignore":
+		prints.ignore, err = regexp.Compile(o.value)
+	default:
+		err = fmt.Errorf("there is no option %s", o.key)
+	}
+	return err
+}
+
+// check finds options that don't go together.
+func (run runOptions) check() error {
+	switch {
+	case run.until != "" && !run.background:
+		return errors.New("until= is for background blocks")
+	case run.background && run.exit != 0:
+		return errors.New("the exit code of a background block is not looked at")
+	}
+	return nil
+}

@@ -1,0 +1,264 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// stepKind is what a step does.
+type stepKind int
+
+const (
+	stepRun    stepKind = iota // run text
+	stepExpect                 // compare text with what a block printed
+	stepFile                   // write text to path
+	stepPatch                  // apply text
+	stepAct                    // do what act says
+)
+
+// step is one thing that a document says to do.
+type step struct {
+	kind   stepKind
+	line   int // where it stands
+	first  int // the line where text begins
+	text   string
+	run    runOptions
+	prints printOptions
+	act    actOptions
+	path   string
+	hidden bool // not a block that readers see
+}
+
+// reader makes steps of pieces.
+type reader struct {
+	steps   []step
+	pending []piece // comments that wait for their block
+	errs    []error
+}
+
+// parseDocument returns the steps of a document, and all that is wrong with it.
+func parseDocument(source []byte) ([]step, error) {
+	var r reader
+	for _, p := range pieces(source) {
+		switch p.kind {
+		case pieceComment:
+			r.comment(p)
+		case pieceFence:
+			r.fence(p)
+		case pieceIndented:
+			r.dropPending()
+			r.fail(p.line, errors.New("a block of code by indentation: use a fence, with sh, text, yaml, ... behind it"))
+		default:
+			r.dropPending()
+		}
+	}
+	r.dropPending()
+	return r.steps, errors.Join(r.errs...)
+}
+
+func (r *reader) fail(line int, err error) {
+	r.errs = append(r.errs, fmt.Errorf("line %d: %w", line, err))
+}
+
+// dropPending is called where no block follows: of the comments only other people's may stand there.
+func (r *reader) dropPending() {
+	for _, p := range r.pending {
+		if word, _ := splitComment(p.text); isOurs(word) {
+			r.fail(p.line, fmt.Errorf("the comment <!-- %s --> stands before no block", word))
+		}
+	}
+	r.pending = nil
+}
+
+func isOurs(word string) bool {
+	return slices.Contains([]string{wordRun, wordPrints, wordFile, wordPatch}, word)
+}
+
+// comment carries out what stands alone, and keeps the rest for the block that follows.
+func (r *reader) comment(p piece) {
+	word, rest := splitComment(p.text)
+	switch word {
+	case wordHidden:
+		r.dropPending()
+		before, _, _ := strings.Cut(p.text, word)
+		first := p.line + strings.Count(before, "\n")
+		rest = strings.TrimPrefix(rest, "\n")
+		r.steps = append(r.steps, step{kind: stepRun, line: p.line, first: first + 1, text: rest, hidden: true, run: newRun()})
+		return
+	case wordRun:
+		// A comment of actions alone needs no block.
+		s := step{kind: stepAct, line: p.line, run: newRun()}
+		options, err := parseOptions(rest)
+		if err != nil || !slices.ContainsFunc(options, func(o option) bool { return o.key != "cluster" && o.key != "interrupt" }) {
+			if err == nil {
+				err = s.apply(options)
+			}
+			if err != nil {
+				r.fail(p.line, err)
+			}
+			r.steps = append(r.steps, s)
+			return
+		}
+	}
+	r.pending = append(r.pending, p)
+}
+
+func newRun() runOptions { return runOptions{terminal: "1", timeout: defaultTimeout} }
+
+// apply puts options of run comments where they belong.
+func (s *step) apply(options []option) error {
+	var errs []error
+	for _, o := range options {
+		if err := applyRun(o, &s.run, &s.prints, &s.act); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", o.key, err))
+		}
+	}
+	return errors.Join(append(errs, s.run.check())...)
+}
+
+// fence makes the steps of a fenced block and the comments before it.
+func (r *reader) fence(p piece) {
+	s := step{line: p.line, first: p.line + 1, text: p.text, run: newRun()}
+	comments := map[string]bool{}
+	for _, c := range r.pending {
+		word, rest := splitComment(c.text)
+		comments[word] = true
+		if err := s.comment(word, rest); err != nil {
+			r.fail(c.line, err)
+		}
+	}
+	r.pending = nil
+	language, _, _ := strings.Cut(p.info, " ")
+	if err := suits(language, comments); err != nil {
+		r.fail(p.line, err)
+		return
+	}
+	r.place(s, language, comments)
+}
+
+// comment reads one of the comments before a block.
+func (s *step) comment(word, rest string) error {
+	switch word {
+	case wordRun:
+		options, err := parseOptions(rest)
+		if err != nil {
+			return err
+		}
+		return s.apply(options)
+	case wordPrints:
+		options, err := parseOptions(rest)
+		for _, o := range options {
+			err = errors.Join(err, applyPrints(o, &s.prints))
+		}
+		return err
+	case wordFile:
+		if s.path = strings.TrimSpace(rest); s.path == "" {
+			return errors.New("say which file: <!-- file: path -->")
+		}
+	case wordPatch:
+	default:
+		return fmt.Errorf("a comment before a block begins with run, prints, file or patch, not with %q", word)
+	}
+	return nil
+}
+
+// suits tells what is wrong with a block of this language under these comments.
+func suits(language string, comments map[string]bool) error {
+	switch {
+	case len(comments) > 1:
+		return errors.New("a block is run, compared, written to a file or applied: one of them")
+	case comments[wordRun] && language != "sh" && language != "console":
+		return fmt.Errorf("only sh and console blocks are run, not %q", language)
+	case comments[wordPrints] && language != "text" && language != "":
+		return fmt.Errorf("what is printed is a text block, not %q", language)
+	case comments[wordPatch] && language != "diff":
+		return fmt.Errorf("a patch is a diff block, not %q", language)
+	case len(comments) == 0 && slices.Contains([]string{"", "bash", "shell", "shell-session"}, language):
+		return fmt.Errorf("a block of %q: say sh if it is commands, console if it has their output, text if it is neither", language)
+	case comments[wordFile] && (language == "sh" || language == "console"):
+		return errors.New("commands are run, not written to a file")
+	}
+	return nil
+}
+
+// place adds the steps of a block.
+func (r *reader) place(s step, language string, comments map[string]bool) {
+	switch {
+	case language == "sh":
+		s.kind = stepRun
+		r.steps = append(r.steps, s)
+	case language == "console":
+		steps, err := s.dialogue()
+		if err != nil {
+			r.fail(s.line, err)
+		}
+		r.steps = append(r.steps, steps...)
+	case comments[wordPrints]:
+		s.kind = stepExpect
+		r.steps = append(r.steps, s)
+	case comments[wordFile]:
+		s.kind = stepFile
+		r.steps = append(r.steps, s)
+	case comments[wordPatch]:
+		s.kind = stepPatch
+		r.steps = append(r.steps, s)
+	}
+}
+
+// dialogue takes a console block apart: lines after $ are commands, the lines under them what they print.
+func (s *step) dialogue() ([]step, error) {
+	var steps []step
+	for i, line := range strings.Split(strings.TrimSuffix(s.text, "\n"), "\n") {
+		next := *s
+		next.first = s.first + i
+		next.line = next.first
+		next.run.exit = 0
+		command, isCommand := strings.CutPrefix(line, "$ ")
+		more, goesOn := strings.CutPrefix(line, "> ")
+		last := len(steps) - 1
+		switch {
+		case isCommand:
+			next.kind, next.text = stepRun, command+"\n"
+			next.act = actOptions{}
+			if len(steps) == 0 {
+				next.act = s.act
+			}
+			steps = append(steps, next)
+		case len(steps) == 0:
+			return nil, errors.New("a console block begins with a command: $ COMMAND")
+		case goesOn && steps[last].kind == stepRun:
+			steps[last].text += more + "\n"
+		case steps[last].kind == stepRun:
+			next.kind, next.text, next.act = stepExpect, line+"\n", actOptions{}
+			steps = append(steps, next)
+		default:
+			steps[last].text += line + "\n"
+		}
+	}
+	// fails and exit= speak of the last command.
+	for i := len(steps) - 1; i >= 0; i-- {
+		if steps[i].kind == stepRun {
+			steps[i].run.exit = s.run.exit
+			break
+		}
+	}
+	return steps, nil
+}

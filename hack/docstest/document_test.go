@@ -1,0 +1,155 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// fences stands in tests for what Go's raw strings can't have.
+func fences(text string) string { return strings.ReplaceAll(text, "'''", "```") }
+
+// told is a step in a line: where, what, and how.
+func told(s step) string {
+	kind := map[stepKind]string{stepRun: "run", stepExpect: "expect", stepFile: "file", stepPatch: "patch", stepAct: "act"}[s.kind]
+	text := fmt.Sprintf("%d %s", s.line, kind)
+	if s.kind == stepRun && s.run.terminal != "1" {
+		text += " in " + s.run.terminal
+	}
+	if s.run.background {
+		text += " until " + s.run.until
+	}
+	if s.run.exit != 0 {
+		text += fmt.Sprintf(" exit %d", s.run.exit)
+	}
+	if s.run.skip != "" {
+		text += " skip " + s.run.skip
+	}
+	if s.act != (actOptions{}) {
+		text += fmt.Sprintf(" %+v", s.act)
+	}
+	return text + fmt.Sprintf(" %q", s.text)
+}
+
+func TestADocumentIsReadAsSteps(t *testing.T) {
+	for name, test := range map[string]struct {
+		document string
+		want     []string
+	}{
+		"a block of commands":                   {"Do\n\n'''sh\nmake\n'''\n", []string{`3 run "make\n"`}},
+		"prose, and languages that nobody runs": {"A `b`.\n\n'''go\nx\n'''\n\n'''text\ny\n'''\n\n'''yaml\nz\n'''\n", nil},
+		"options": {
+			"<!-- run: terminal=2 exit=3 timeout=5m -->\n'''sh\nfalse\n'''\n",
+			[]string{`2 run in 2 exit 3 "false\n"`},
+		},
+		"an option with blanks, and a comment with an empty line after it": {
+			"<!-- run: background until=\"is up\" -->\n\n'''sh\nserve\n'''\n",
+			[]string{`3 run until is up "serve\n"`},
+		},
+		"skip": {"<!-- run: skip=\"no Docker\" -->\n'''sh\ndocker\n'''\n", []string{`2 run skip no Docker "docker\n"`}},
+		"what is printed": {
+			"'''sh\nls\n'''\n\n<!-- prints -->\n'''text\na\n'''\n<!-- prints: exactly -->\n'''\nb\n'''\n",
+			[]string{`1 run "ls\n"`, `6 expect "a\n"`, `10 expect "b\n"`},
+		},
+		"a file and a patch": {
+			"<!-- file: a.yaml -->\n'''yaml\na: b\n'''\n<!-- patch -->\n'''diff\n+c\n'''\n",
+			[]string{`2 file "a: b\n"`, `6 patch "+c\n"`},
+		},
+		"actions alone, and before a block": {
+			"<!-- run: cluster=2 -->\n\nText.\n\n<!-- run: interrupt=a -->\n<!-- run: cluster id=b -->\n'''sh\nx\n'''\n",
+			[]string{
+				`1 act {interrupt:false victim: nodes:2} ""`,
+				`5 act {interrupt:true victim:a nodes:0} ""`,
+				`7 run {interrupt:false victim: nodes:1} "x\n"`,
+			},
+		},
+		"hidden commands": {"Text.\n\n<!-- hidden:\nkubectl get --raw=/\n-->\n", []string{`3 run "kubectl get --raw=/"`}},
+		"hidden commands, closed on the last one's line": {"<!-- hidden:\na\nb -->\n", []string{`1 run "a\nb"`}},
+		"a console": {
+			"<!-- run: fails cluster -->\n'''console\n$ one\n$ two \\\n> --three\nfour\n\nfive\n$ six\nseven\n'''\n",
+			[]string{
+				`3 run {interrupt:false victim: nodes:1} "one\n"`, `4 run "two \\\n--three\n"`, `6 expect "four\n\nfive\n"`,
+				`9 run exit -1 "six\n"`, `10 expect "seven\n"`,
+			},
+		},
+		"a block in a list":            {"- a\n\n  '''sh\n  b\n  '''\n", []string{`3 run "b\n"`}},
+		"a block that people can fold": {"<details>\n<summary>a</summary>\n\n'''sh\nb\n'''\n\n</details>\n", []string{`4 run "b\n"`}},
+		"a comment of somebody else's": {"<!-- made by hand -->\n\nText.\n\n'''sh\nb\n'''\n", []string{`5 run "b\n"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			steps, err := parseDocument([]byte(fences(test.document)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, s := range steps {
+				got = append(got, told(s))
+			}
+			if strings.Join(got, "\n") != strings.Join(test.want, "\n") {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
+			}
+		})
+	}
+}
+
+func TestWhatADocumentMayNotHave(t *testing.T) {
+	for name, test := range map[string]struct{ document, want string }{
+		"a block without a language":     {"\n'''\nmake\n'''\n", `line 2: a block of ""`},
+		"a block of bash":                {"'''bash\nmake\n'''\n", `line 1: a block of "bash"`},
+		"a block by its indentation":     {"Do\n\n    make\n", "line 3: a block of code by indentation"},
+		"an option that does not exist":  {"<!-- run: sleep=3 -->\n'''sh\nmake\n'''\n", "line 1: sleep: there is no option sleep"},
+		"an option that is none":         {"<!-- run: -x -->\n'''sh\nmake\n'''\n", "is no option"},
+		"a bad duration":                 {"<!-- run: timeout=3 -->\n'''sh\nmake\n'''\n", "timeout: "},
+		"a skip without a reason":        {"<!-- run: skip -->\n'''sh\nmake\n'''\n", "say why"},
+		"until in the foreground":        {"<!-- run: until=a -->\n'''sh\nmake\n'''\n", "until= is for background blocks"},
+		"a background block that fails":  {"<!-- run: background fails -->\n'''sh\nmake\n'''\n", "is not looked at"},
+		"run before yaml":                {"<!-- run: fails -->\n'''yaml\na\n'''\n", "only sh and console blocks are run"},
+		"prints before sh":               {"<!-- prints -->\n'''sh\na\n'''\n", "what is printed is a text block"},
+		"patch before yaml":              {"<!-- patch -->\n'''yaml\na\n'''\n", "a patch is a diff block"},
+		"a file without a name":          {"<!-- file -->\n'''yaml\na\n'''\n", "say which file"},
+		"commands for a file":            {"<!-- file: a -->\n'''sh\na\n'''\n", "commands are run, not written to a file"},
+		"two things for one block":       {"<!-- prints -->\n<!-- file: a -->\n'''text\na\n'''\n", "one of them"},
+		"a comment with a slip":          {"<!-- print -->\n'''text\na\n'''\n", `begins with run, prints, file or patch, not with "print"`},
+		"prints before no block":         {"<!-- prints -->\n\nText.\n", "line 1: the comment <!-- prints --> stands before no block"},
+		"prints at the end":              {"<!-- prints -->\n", "stands before no block"},
+		"a console that has no command":  {"'''console\na\n'''\n", "begins with a command"},
+		"more than one thing, each told": {"'''\na\n'''\n\n'''bash\nb\n'''\n", "line 1: a block of \"\": say sh if it is commands, console if it has their output, text if it is neither\nline 5:"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := parseDocument([]byte(fences(test.document)))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %s", err, test.want)
+			}
+		})
+	}
+}
+
+func TestDefaultsOfABlock(t *testing.T) {
+	steps, err := parseDocument([]byte(fences("'''sh\na\n'''\n\n<!-- prints: within=30s unordered exactly of=x -->\n'''text\nb\n'''\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (runOptions{terminal: "1", timeout: 2 * time.Minute}); steps[0].run != want {
+		t.Errorf("run: %+v, want %+v", steps[0].run, want)
+	}
+	if want := (printOptions{of: "x", exactly: true, anyOrder: true, within: 30 * time.Second}); steps[1].prints != want {
+		t.Errorf("prints: %+v, want %+v", steps[1].prints, want)
+	}
+}

@@ -1,0 +1,5 @@
+module example.com/sample-controller/hack/docstest
+
+go 1.26.0
+
+require github.com/yuin/goldmark v1.8.7

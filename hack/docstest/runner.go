@@ -1,0 +1,253 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// How often output is looked at that is still to come, and a block is run again until it prints what it should.
+const (
+	lookEvery  = 50 * time.Millisecond
+	retryEvery = 500 * time.Millisecond
+)
+
+// afterBackground is how long the output of a background block is waited for where the document says no time.
+const afterBackground = 10 * time.Second
+
+// runner carries out the steps of one document.
+type runner struct {
+	name  string // of the document
+	shell *shell
+	world *world
+	// The block that was run last, and those with an id.
+	last       *block
+	blocks     map[string]*block
+	background []*block
+	cluster    *job
+}
+
+// block is a command block that has been run, or is running, or was skipped.
+type block struct {
+	step    step
+	job     *job
+	skipped bool
+}
+
+func newRunner(name string, w *world) *runner {
+	return &runner{
+		name:   name,
+		world:  w,
+		shell:  &shell{scratch: w.in("run"), start: w.copy, env: w.env},
+		blocks: map[string]*block{},
+	}
+}
+
+// close ends what the document has left running.
+func (r *runner) close() error { return r.shell.close() }
+
+// at is a line of the document, as compilers print it.
+func (r *runner) at(line int) string { return fmt.Sprintf("%s:%d", r.name, line) }
+
+// do carries out one step. skipped says why it was not run.
+func (r *runner) do(ctx context.Context, s step) (skipped string, err error) {
+	if s.run.skip != "" {
+		r.remember(&block{step: s, skipped: true})
+		return s.run.skip, nil
+	}
+	if err := r.act(ctx, s.act); err != nil {
+		return "", err
+	}
+	switch s.kind {
+	case stepRun:
+		b := &block{step: s}
+		r.remember(b)
+		return "", r.runBlock(ctx, b)
+	case stepExpect:
+		return r.expect(ctx, s)
+	case stepFile:
+		return "", r.writeFile(ctx, s)
+	case stepPatch:
+		return "", r.applyPatch(ctx, s)
+	default:
+		return "", nil
+	}
+}
+
+func (r *runner) remember(b *block) {
+	r.last = b
+	if b.step.run.id != "" {
+		r.blocks[b.step.run.id] = b
+	}
+}
+
+// find returns the block with an id, or the last one where there is no id.
+func (r *runner) find(id string) (*block, error) {
+	b := r.last
+	if id != "" {
+		b = r.blocks[id]
+	}
+	if b == nil {
+		return nil, fmt.Errorf("no block %q has been run before this", id)
+	}
+	return b, nil
+}
+
+// runBlock runs a block to its end, or starts it in the background.
+func (r *runner) runBlock(ctx context.Context, b *block) error {
+	ctx, cancel := context.WithTimeout(ctx, b.step.run.timeout)
+	defer cancel()
+	job, err := r.shell.begin(b.step.run.terminal, b.step.text, b.step.run.background)
+	if err != nil {
+		return err
+	}
+	b.job = job
+	if b.step.run.background {
+		r.background = append(r.background, b)
+		return r.waitUntil(ctx, b)
+	}
+	if !job.wait(ctx) {
+		err := job.interrupt()
+		return r.failure(b, errors.Join(fmt.Errorf("took longer than %v", b.step.run.timeout), err))
+	}
+	code, want := job.exitCode(), b.step.run.exit
+	switch {
+	case code == want, code != 0 && want == anyFailure:
+		return nil
+	case want == anyFailure:
+		return r.failure(b, errors.New("should have failed, and did not"))
+	}
+	err = fmt.Errorf("exit code %d", code)
+	if want != 0 {
+		err = fmt.Errorf("exit code %d, not %d", code, want)
+	}
+	lines := strings.Split(b.step.text, "\n")
+	if n := job.failedLine(); code != 0 && n > 0 && n <= len(lines) {
+		err = fmt.Errorf("%w, at %s: %s", err, r.at(b.step.first+n-1), lines[n-1])
+	}
+	return r.failure(b, err)
+}
+
+// waitUntil returns when a background block has printed what it is up by.
+func (r *runner) waitUntil(ctx context.Context, b *block) error {
+	for b.step.run.until != "" {
+		if strings.Contains(b.job.output(), b.step.run.until) {
+			return nil
+		}
+		if b.job.ended() {
+			return r.failure(b, fmt.Errorf("ended, with exit code %d, before it printed %q", b.job.exitCode(), b.step.run.until))
+		}
+		select {
+		case <-ctx.Done():
+			return r.failure(b, fmt.Errorf("did not print %q within %v", b.step.run.until, b.step.run.timeout))
+		case <-time.After(lookEvery):
+		}
+	}
+	return nil
+}
+
+// failure says what a block has printed, too.
+func (r *runner) failure(b *block, err error) error {
+	return fmt.Errorf("%w\nprinted by %s:\n%s", err, r.at(b.step.line), indent(r.clean(b.job.output())))
+}
+
+// expect compares what a block has printed with what the document says.
+func (r *runner) expect(ctx context.Context, s step) (skipped string, err error) {
+	b, err := r.find(s.prints.of)
+	if err != nil || b.skipped {
+		return "so is the block that prints it", err
+	}
+	within := s.prints.within
+	if b.step.run.background && within == 0 {
+		within = afterBackground
+	}
+	deadline, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	want := wantedLines(s.text, s.first)
+	for {
+		printed := r.clean(b.job.output())
+		missing, surplus := compare(printed, want, s.prints)
+		if missing == nil && surplus == nil {
+			return "", nil
+		}
+		pause := retryEvery
+		if b.step.run.background {
+			pause = lookEvery
+		}
+		select {
+		case <-deadline.Done():
+			return "", r.failure(b, r.difference(missing, surplus))
+		case <-time.After(pause):
+		}
+		if !b.step.run.background {
+			if err := r.runBlock(ctx, b); err != nil {
+				return "", err
+			}
+		}
+	}
+}
+
+// difference says what compare has found.
+func (r *runner) difference(missing *wanted, surplus *string) error {
+	switch {
+	case missing == nil:
+		return fmt.Errorf("printed, and not in the document: %s", *surplus)
+	case surplus != nil:
+		return fmt.Errorf("not printed next: %s: %s\nbut: %s", r.at(missing.line), missing.text, *surplus)
+	}
+	return fmt.Errorf("not printed: %s: %s", r.at(missing.line), missing.text)
+}
+
+// clean gives the copy and its home the names that documents have for them.
+func (r *runner) clean(printed string) string {
+	return strings.NewReplacer(r.world.copy, "~/sample-controller", r.world.home, "~").Replace(printed)
+}
+
+// writeFile puts a block into a file, whose name is one for the terminal's shell.
+func (r *runner) writeFile(ctx context.Context, s step) error {
+	content, err := r.keep(s)
+	if err != nil {
+		return err
+	}
+	s.text = fmt.Sprintf("mkdir -p -- \"$(dirname -- %s)\"\ncp -- %s %s\n", s.path, content, s.path)
+	return r.runBlock(ctx, &block{step: s})
+}
+
+// applyPatch applies a block in the root of the copy.
+func (r *runner) applyPatch(ctx context.Context, s step) error {
+	patch, err := r.keep(s)
+	if err != nil {
+		return err
+	}
+	_, err = output(ctx, r.world.copy, "git", "apply", patch)
+	return err
+}
+
+// keep writes the text of a step to a file outside the copy, and returns its name.
+func (r *runner) keep(s step) (string, error) {
+	name := r.world.in("run", fmt.Sprintf("line-%d", s.line))
+	return name, os.WriteFile(name, []byte(s.text), 0o600)
+}
+
+func indent(text string) string {
+	return "    " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n    ")
+}

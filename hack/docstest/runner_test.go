@@ -1,0 +1,234 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// newTestWorld is a world without a tree: an empty folder, and the caller's PATH.
+func newTestWorld(t *testing.T) *world {
+	t.Helper()
+	scratch := t.TempDir()
+	w := &world{scratch: scratch, copy: filepath.Join(scratch, "a tree"), home: filepath.Join(scratch, "home")}
+	for _, folder := range []string{w.copy, w.home, w.in("run")} {
+		if err := os.Mkdir(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.home}
+	return w
+}
+
+// runDocument runs a document in a world, and returns what is reported.
+func runDocument(t *testing.T, w *world, document string) (*report, string) {
+	t.Helper()
+	steps, err := parseDocument([]byte(fences(document)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	r := &report{out: &out}
+	run := newRunner("doc.md", w)
+	err = r.steps(t.Context(), run, steps)
+	if err := errors.Join(err, run.close()); err != nil {
+		t.Fatal(err)
+	}
+	return r, out.String()
+}
+
+func TestDocumentsThatAreRight(t *testing.T) {
+	for name, document := range map[string]string{
+		"variables, functions and the folder stay": "'''sh\na=1\nexport b=2\nf() { echo \"$a$b$1\"; }\nmkdir 'c d'\ncd 'c d'\n'''\n" +
+			"'''console\n$ f 3; basename \"$PWD\"\n123\nc d\n'''\n",
+		"another terminal begins anew": "'''sh\nexport a=1\nmkdir b\ncd b\n'''\n<!-- run: terminal=2 -->\n'''console\n$ echo \"<$a>\"; basename \"$PWD\"\n<>\na tree\n'''\n" +
+			"'''console\n$ echo \"<$a>\"\n<1>\n'''\n",
+		"the state stays over a failure":    "<!-- run: fails -->\n'''sh\na=1\nfalse\n'''\n'''console\n$ echo $a\n1\n'''\n",
+		"an exit code":                      "<!-- run: exit=3 -->\n'''sh\nexit 3\n'''\n",
+		"both outputs":                      "'''sh\necho a\necho b >&2\n'''\n<!-- prints: exactly -->\n'''text\na\nb\n'''\n",
+		"nothing to read":                   "'''sh\ncat\n'''\n",
+		"what a block with a name printed":  "<!-- run: id=x -->\n'''sh\necho a\n'''\n'''sh\necho b\n'''\n<!-- prints: of=x -->\n'''text\na\n'''\n",
+		"until it is true":                  "'''sh\necho x >>n\nwc -l <n\n'''\n<!-- prints: within=10s -->\n'''text\n3\n'''\n",
+		"a console until it is true":        "<!-- run: within=10s -->\n'''console\n$ echo x >>n; wc -l <n\n2\n'''\n",
+		"a background block, until it's up": "<!-- run: background until=up -->\n'''sh\nsleep 0.1; echo is up; sleep 0.2; mkfifo fifo; echo more; read -r <>fifo\n'''\n<!-- prints -->\n'''text\nmore\n'''\n",
+		"it has the session's variables":    "'''sh\na=1\n'''\n<!-- run: background -->\n'''sh\nmkfifo fifo; echo \"<$a>\"; read -r <>fifo\n'''\n<!-- prints -->\n'''text\n<1>\n'''\n",
+		"interrupt is Ctrl-C": "<!-- run: background until=up -->\n'''sh\ntrap 'echo bye >bye; exit' INT\necho up\nwhile true; do sleep 0.05; done\n'''\n" +
+			"<!-- run: interrupt -->\n'''console\n$ cat bye\nbye\n'''\n",
+		"interrupt by name": "<!-- run: background until=up id=a -->\n'''sh\ntrap 'touch a; exit' INT\necho up\nwhile true; do sleep 0.05; done\n'''\n" +
+			"<!-- run: background until=up id=b -->\n'''sh\ntrap 'touch b; exit' INT\necho up\nwhile true; do sleep 0.05; done\n'''\n" +
+			"<!-- run: interrupt=a exactly -->\n'''console\n$ ls\na\n'''\n<!-- run: interrupt=b exactly -->\n'''console\n$ ls\na\nb\n'''\n",
+		"a file":                             "'''sh\nname='my file'\n'''\n<!-- file: \"folder/$name\" -->\n'''text\na $b\n'''\n'''console\n$ cat 'folder/my file'\na $b\n'''\n",
+		"a patch":                            "'''sh\necho old >a\nmkdir b\ncd b\n'''\n<!-- patch -->\n'''diff\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-old\n+new\n'''\n'''console\n$ cat ../a\nnew\n'''\n",
+		"hidden commands":                    "<!-- hidden:\necho a >b\n-->\n\n'''console\n$ cat b\na\n'''\n",
+		"home has another name in documents": "'''sh\necho $HOME/x\n'''\n<!-- prints: exactly -->\n'''text\n~/x\n'''\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if r, out := runDocument(t, newTestWorld(t), document); len(r.failed) > 0 || len(r.skipped) > 0 {
+				t.Error(out)
+			}
+		})
+	}
+}
+
+func TestDocumentsThatAreWrong(t *testing.T) {
+	for name, test := range map[string]struct{ document, want string }{
+		"a command that fails": {
+			"'''sh\necho a\nfalse b\necho c\n'''\n",
+			"    exit code 1, at doc.md:3: false b\n    printed by doc.md:1:\n        a\n",
+		},
+		"a command that does not exist":  {"'''sh\nkubektl get foo\n'''\n", "exit code 127, at doc.md:2: kubektl get foo\n"},
+		"a command that fails in a pipe": {"'''sh\nfalse | cat\n'''\n", "exit code 1, at doc.md:2: false | cat\n"},
+		"it should have failed":          {"<!-- run: fails -->\n'''sh\ntrue\n'''\n", "should have failed, and did not"},
+		"another exit code":              {"<!-- run: exit=3 -->\n'''sh\nexit 4\n'''\n", "exit code 4, not 3"},
+		"only the last command of a console may fail": {
+			"<!-- run: fails -->\n'''console\n$ false\n$ false\n'''\n", "exit code 1, at doc.md:3: false\n",
+		},
+		"a wrong output": {
+			"'''sh\necho a\necho c\n'''\n<!-- prints -->\n'''text\na\nb\n'''\n",
+			"    not printed: doc.md:8: b\n    printed by doc.md:1:\n        a\n        c\n",
+		},
+		"a wrong output of a console": {"'''console\n$ echo a\nb\n'''\n", "not printed: doc.md:3: b\n"},
+		"more than there should be":   {"'''sh\necho a; echo b\n'''\n<!-- prints: exactly -->\n'''text\na\n'''\n", "printed, and not in the document: b"},
+		"something else":              {"'''sh\necho a; echo b\n'''\n<!-- prints: exactly -->\n'''text\nb\n'''\n", "not printed next: doc.md:6: b\n    but: a\n"},
+		"it does not become true":     {"'''sh\necho a\n'''\n<!-- prints: within=1s -->\n'''text\nb\n'''\n", "not printed: doc.md:6: b\n"},
+		"it takes too long":           {"<!-- run: timeout=1s -->\n'''sh\necho a; sleep 100\n'''\n", "took longer than 1s\n    printed by doc.md:2:\n        a\n"},
+		"a background block ends early": {
+			"<!-- run: background until=up -->\n'''sh\necho a; exit 5\n'''\n", `ended, with exit code 5, before it printed "up"`,
+		},
+		"a background block does not come up": {
+			"<!-- run: background until=up timeout=100ms -->\n'''sh\nsleep 100\n'''\n", `did not print "up" within 100ms`,
+		},
+		"a background block ends before Ctrl-C": {
+			"<!-- run: background until=up -->\n'''sh\necho up\n'''\n'''sh\nsleep 0.3\n'''\n<!-- run: interrupt -->\n", "should still be running, and has ended with exit code 0",
+		},
+		"nothing to interrupt":      {"<!-- run: interrupt=a -->\n", `nothing to interrupt: no block "a" is in the background`},
+		"an output of no block":     {"<!-- prints -->\n'''text\na\n'''\n", `no block "" has been run before this`},
+		"a patch that does not fit": {"<!-- patch -->\n'''diff\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-old\n+new\n'''\n", "a: No such file or directory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, out := runDocument(t, newTestWorld(t), test.document)
+			if len(r.failed) != 1 || !strings.Contains(out, "--- FAIL: doc.md:") || !strings.Contains(out, test.want) {
+				t.Errorf("%d failed; got\n%s\nwant\n%s", len(r.failed), out, test.want)
+			}
+		})
+	}
+}
+
+func TestNothingIsRunAfterAFailure(t *testing.T) {
+	w := newTestWorld(t)
+	_, out := runDocument(t, w, "'''sh\nfalse\n'''\n'''sh\ntouch ran\n'''\n")
+	if _, err := os.Stat(filepath.Join(w.copy, "ran")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the second block was run (%v)", err)
+	}
+	if !strings.Contains(out, "steps not run after it: 1") {
+		t.Error(out)
+	}
+}
+
+func TestASkippedBlockIsNotRunAndNeitherIsItsOutputCompared(t *testing.T) {
+	w := newTestWorld(t)
+	r, out := runDocument(t, w, "<!-- run: skip=\"no Docker\" -->\n'''sh\ntouch ran\n'''\n<!-- prints -->\n'''text\na\n'''\n")
+	if _, err := os.Stat(filepath.Join(w.copy, "ran")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it was run (%v)", err)
+	}
+	want := []string{"doc.md:2  touch ran (no Docker)"}
+	if len(r.failed) > 0 || r.passed > 0 || strings.Join(r.skipped, "\n") != strings.Join(want, "\n") {
+		t.Errorf("skipped %q, want %q\n%s", r.skipped, want, out)
+	}
+}
+
+func TestNothingIsLeftRunning(t *testing.T) {
+	for name, document := range map[string]string{
+		"in the background":             "<!-- run: background until=up -->\n'''sh\nsleep 100 & echo $! >pid\necho up\nwait\n'''\n",
+		"in the background, and ended":  "<!-- run: background until=up -->\n'''sh\nsleep 100 & echo $! >pid\necho up\n'''\n",
+		"by a block that has ended":     "'''sh\nsleep 100 & echo $! >pid\n'''\n'''sh\ntrue\n'''\n",
+		"by a block that took too long": "<!-- run: timeout=2s -->\n'''sh\nsleep 100 & echo $! >pid\nwait\n'''\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newTestWorld(t)
+			_, out := runDocument(t, w, document)
+			text, err := os.ReadFile(filepath.Join(w.copy, "pid"))
+			if err != nil {
+				t.Fatal(err, out)
+			}
+			pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			waitUntilGone(t, pid)
+		})
+	}
+}
+
+// waitUntilGone fails the test if a process goes on. One that was killed is there until its parent has looked at it.
+func waitUntilGone(t *testing.T, pid int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for syscall.Kill(pid, 0) == nil {
+		if stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat"); err == nil && strings.Contains(string(stat), ") Z ") {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("process %d goes on", pid)
+		case <-time.After(lookEvery):
+		}
+	}
+}
+
+// fakeDevcluster says what devcluster says, and waits for Ctrl-C.
+const fakeDevcluster = `#!/usr/bin/env bash
+echo "$@" >>started
+trap 'echo stopped >>started; exit' INT
+echo "export KUBECONFIG=x"
+while true; do sleep 0.05; done
+`
+
+func TestACluster(t *testing.T) {
+	w := newTestWorld(t)
+	bin := filepath.Join(w.copy, "bin")
+	if err := os.Mkdir(bin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(bin, "devcluster"), []byte(fakeDevcluster), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r, out := runDocument(t, w, "'''sh\nexport KUBECONFIG=mine\n'''\n<!-- run: cluster=2 -->\n\n"+
+		"'''console\n$ echo $KUBECONFIG\n~/.kube/config\n'''\n"+
+		"<!-- run: terminal=2 -->\n'''console\n$ bash -c 'echo $KUBECONFIG'\n~/.kube/config\n'''\n<!-- run: cluster -->\n")
+	if len(r.failed) > 0 {
+		t.Error(out)
+	}
+	started, err := os.ReadFile(filepath.Join(w.copy, "started"))
+	kubeconfig := filepath.Join(w.home, ".kube", "config")
+	want := "up -nodes=2 -kubeconfig=" + kubeconfig + "\nstopped\nup -nodes=1 -kubeconfig=" + kubeconfig + "\nstopped\n"
+	if err != nil || string(started) != want {
+		t.Errorf("%v, got\n%swant\n%s", err, started, want)
+	}
+}

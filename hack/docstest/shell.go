@@ -1,0 +1,267 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// How long a program that was asked to end is given: until it is asked again, because bash loses a Ctrl-C that comes
+// while it starts a program; and from then on until it is killed.
+const (
+	patience     = 15 * time.Second
+	lastPatience = 15 * time.Second
+)
+
+// prelude makes one session of many blocks: each begins with folder, variables and functions that the one before left
+// in the file $0. $1 is the block. A command that fails ends it, and $0.line says in which line.
+const prelude = `
+if [[ -e $0 ]]; then source "$0" 2>/dev/null || true; fi
+trap '{ declare -p; declare -f; printf "cd %q\n" "$PWD"; } >"$0.new" && mv "$0.new" "$0"' EXIT
+trap 'echo "$LINENO" >"$0.line"' ERR
+set -e -o pipefail
+source "$1"
+`
+
+// shell runs commands in sessions, called terminals. It is used by one goroutine.
+type shell struct {
+	scratch string   // where its files are
+	start   string   // the folder in which each terminal begins
+	env     []string // of each command
+	jobs    []*job   // all that were started
+	leader  *leader  // of the process group of all that is not in the background
+}
+
+// job is a command block that was started.
+type job struct {
+	command *exec.Cmd
+	group   int    // of its processes
+	log     string // file of its output
+	state   string // file of its session
+	done    chan struct{}
+	stopped bool
+}
+
+// leader is a process that does nothing but keep a process group, so that its number stays ours: what a block has left
+// behind can be ended long after the block.
+type leader struct {
+	command *exec.Cmd
+	stdin   io.Closer
+}
+
+func startLeader() (*leader, error) {
+	l := &leader{command: exec.Command("cat")}
+	l.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	stdin, err := l.command.StdinPipe() // cat ends with us, for then this is closed
+	if err != nil {
+		return nil, err
+	}
+	l.stdin = stdin
+	return l, l.command.Start()
+}
+
+// end kills the group.
+func (l *leader) end() {
+	_ = syscall.Kill(-l.command.Process.Pid, syscall.SIGKILL)
+	_ = l.stdin.Close()
+	_ = l.command.Wait()
+}
+
+// stateOf is the file that keeps a terminal's session.
+func (s *shell) stateOf(terminal string) string {
+	return filepath.Join(s.scratch, "terminal-"+terminal)
+}
+
+// begin starts a block in a terminal. In the background it has a copy of the session.
+func (s *shell) begin(terminal, script string, background bool) (*job, error) {
+	name := filepath.Join(s.scratch, strconv.Itoa(len(s.jobs)))
+	j := &job{log: name + ".log", state: s.stateOf(terminal), done: make(chan struct{})}
+	if err := os.Remove(j.state + ".line"); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	if background {
+		state, err := os.ReadFile(j.state)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+		j.state = name + ".state"
+		if err := os.WriteFile(j.state, state, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.WriteFile(name+".sh", []byte(script), 0o600); err != nil {
+		return nil, err
+	}
+	log, err := os.Create(j.log)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	j.command = exec.Command("bash", "--noprofile", "--norc", "-c", prelude, j.state, name+".sh")
+	j.command.Dir, j.command.Env = s.start, s.env
+	j.command.Stdout, j.command.Stderr = log, log
+	if err := s.launch(j, background); err != nil {
+		return nil, fmt.Errorf("bash: %w", err)
+	}
+	return j, nil
+}
+
+// launch starts a job: in a group of its own in the background, otherwise in that of all the others.
+func (s *shell) launch(j *job, background bool) error {
+	group := 0
+	if !background {
+		if s.leader == nil {
+			l, err := startLeader()
+			if err != nil {
+				return err
+			}
+			s.leader = l
+		}
+		group = s.leader.command.Process.Pid
+	}
+	j.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: group}
+	if err := j.command.Start(); err != nil {
+		return err
+	}
+	s.jobs = append(s.jobs, j)
+	if j.group = group; background {
+		j.group = j.command.Process.Pid
+	}
+	go func() {
+		defer close(j.done)
+		_ = j.command.Wait() // its ProcessState has it
+		if background {
+			j.signal(syscall.SIGKILL) // what it has left behind
+		}
+	}()
+	return nil
+}
+
+// export sets a variable in each terminal, those that exist already included.
+func (s *shell) export(name, value string) error {
+	s.env = append(s.env, name+"="+value)
+	states, err := filepath.Glob(s.stateOf("*"))
+	for _, state := range states {
+		if strings.Contains(filepath.Base(state), ".") {
+			continue // not the session itself
+		}
+		file, openErr := os.OpenFile(state, os.O_APPEND|os.O_WRONLY, 0)
+		if openErr != nil {
+			return openErr
+		}
+		_, writeErr := fmt.Fprintf(file, "export %s=%q\n", name, value)
+		err = errors.Join(err, writeErr, file.Close())
+	}
+	return err
+}
+
+// wait returns when the job has ended, and whether it has; ctx limits it.
+func (j *job) wait(ctx context.Context) bool {
+	select {
+	case <-j.done:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// ended tells whether the job has.
+func (j *job) ended() bool {
+	select {
+	case <-j.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// exitCode is that of a job that has ended, as a shell gives it.
+func (j *job) exitCode() int {
+	if status, ok := j.command.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return j.command.ProcessState.ExitCode()
+}
+
+// output is what the job has printed so far.
+func (j *job) output() string {
+	text, err := os.ReadFile(j.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// failedLine is the line of the block that failed, from 1, or 0 if bash did not say.
+func (j *job) failedLine() int {
+	text, err := os.ReadFile(j.state + ".line")
+	if err != nil {
+		return 0
+	}
+	line, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return 0
+	}
+	return line
+}
+
+// interrupt ends a job as Ctrl-C does, and kills it if it goes on.
+func (j *job) interrupt() error {
+	j.stopped = true
+	for _, wait := range []time.Duration{patience, lastPatience} {
+		j.signal(syscall.SIGINT)
+		select {
+		case <-j.done:
+			return nil
+		case <-time.After(wait):
+		}
+	}
+	j.signal(syscall.SIGKILL)
+	<-j.done
+	return fmt.Errorf("it went on for %v after Ctrl-C, and was killed", patience+lastPatience)
+}
+
+// signal goes to the job's group. There may be none left.
+func (j *job) signal(signal syscall.Signal) { _ = syscall.Kill(-j.group, signal) }
+
+// close ends whatever still runs, the last first.
+func (s *shell) close() error {
+	var errs []error
+	for _, j := range slices.Backward(s.jobs) {
+		if j.ended() {
+			continue
+		}
+		if err := j.interrupt(); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if s.leader != nil {
+		s.leader.end()
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,77 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const moduleRoot = "../.."
+
+// opening is the first line of a fenced block; the last line of one has no language, and is told apart by turns.
+var opening = regexp.MustCompile("^ *```([a-z]*)$")
+
+// TestEachCommandBlockOfTheTreeIsRunOrSaysWhyNot looks for blocks in a way of its own, so that none is lost in the other.
+func TestEachCommandBlockOfTheTreeIsRunOrSaysWhyNot(t *testing.T) {
+	documents, err := findDocuments(moduleRoot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"README.md", "docs/contract.md", "docs/operations.md", "devcluster/README.md"} {
+		if !slices.Contains(documents, name) {
+			t.Errorf("%s was not found, only %s", name, strings.Join(documents, ", "))
+		}
+	}
+	for _, name := range documents {
+		t.Run(name, func(t *testing.T) {
+			source, err := os.ReadFile(filepath.Join(moduleRoot, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			steps, err := parseDocument(source)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, line := range commandBlocks(string(source)) {
+				if !slices.ContainsFunc(steps, func(s step) bool { return s.kind == stepRun && (s.line == line || s.line == line+1) }) {
+					t.Errorf("%s:%d: this block is neither run nor skipped", name, line)
+				}
+			}
+		})
+	}
+}
+
+// commandBlocks returns the lines on which blocks of commands begin.
+func commandBlocks(source string) []int {
+	var found []int
+	inside := false
+	for i, line := range strings.Split(source, "\n") {
+		match := opening.FindStringSubmatch(line)
+		if match == nil {
+			continue
+		}
+		if inside = !inside; inside && (match[1] == "sh" || match[1] == "console") {
+			found = append(found, i+1)
+		}
+	}
+	return found
+}

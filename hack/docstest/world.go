@@ -1,0 +1,220 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// world is what a document is run in: a copy of the tree, a home, and nothing of the caller's but Go's caches.
+type world struct {
+	scratch string
+	copy    string
+	home    string
+	env     []string
+}
+
+// built are the programs that are copied with the tree. Those that are out of date are made again by what needs them.
+var built = []string{"devcluster", "sample-controller", "demo"}
+
+// newWorld makes a world of the tree in root.
+func newWorld(ctx context.Context, root string) (*world, error) {
+	scratch, err := os.MkdirTemp("", "docs-")
+	if err != nil {
+		return nil, err
+	}
+	w := &world{
+		scratch: scratch,
+		copy:    filepath.Join(scratch, "sample-controller"),
+		home:    filepath.Join(scratch, "home"),
+	}
+	if err := w.fill(ctx, root); err != nil {
+		return nil, errors.Join(err, w.remove())
+	}
+	return w, nil
+}
+
+func (w *world) fill(ctx context.Context, root string) error {
+	for _, folder := range []string{w.home, w.in("tmp"), w.in("path"), w.in("run")} {
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			return err
+		}
+	}
+	if err := cloneTree(ctx, root, w.copy); err != nil {
+		return err
+	}
+	for _, name := range built {
+		err := copyFile(filepath.Join(root, "bin", name), filepath.Join(w.copy, "bin", name))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	kubectl := fmt.Sprintf("#!/usr/bin/env bash\nexec %q kubectl \"$@\"\n", filepath.Join(w.copy, "bin", "devcluster"))
+	if err := os.WriteFile(w.in("path", "kubectl"), []byte(kubectl), 0o700); err != nil {
+		return err
+	}
+	// Else the go command leaves a process that writes there when everything has been removed.
+	if err := writeFile(w.in("home", ".config", "go", "telemetry", "mode"), "off"); err != nil {
+		return err
+	}
+	env, err := w.environment(ctx, root)
+	w.env = env
+	return err
+}
+
+// writeFile writes a file, and makes its folder.
+func writeFile(name, text string) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(name, []byte(text), 0o600)
+}
+
+// in is a path in the scratch folder.
+func (w *world) in(parts ...string) string {
+	return filepath.Join(append([]string{w.scratch}, parts...)...)
+}
+
+// remove removes all that there is of the world. What was killed may still be writing for a moment.
+func (w *world) remove() error {
+	for range 20 {
+		if err := os.RemoveAll(w.scratch); err == nil {
+			return nil
+		}
+		<-time.After(lookEvery)
+	}
+	return os.RemoveAll(w.scratch)
+}
+
+// kept are the caller's variables that a document's commands have, too: what the network and the go command need.
+var kept = []string{
+	"USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "CC", "CGO_ENABLED", "SSL_CERT_FILE", "SSL_CERT_DIR",
+	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
+}
+
+func (w *world) environment(ctx context.Context, root string) ([]string, error) {
+	env := []string{"HOME=" + w.home, "TMPDIR=" + w.in("tmp"), "TERM=dumb",
+		"PATH=" + w.in("path") + string(os.PathListSeparator) + os.Getenv("PATH")}
+	for _, variable := range os.Environ() {
+		name, _, _ := strings.Cut(variable, "=")
+		if slices.Contains(kept, name) || strings.HasPrefix(name, "GO") && name != "GO_TEST_FLAGS" {
+			env = append(env, variable)
+		}
+	}
+	// They follow from HOME, which is another.
+	names := []string{"GOENV", "GOPATH", "GOCACHE", "GOMODCACHE"}
+	values, err := output(ctx, root, "go", append([]string{"env"}, names...)...)
+	if err != nil {
+		return nil, err
+	}
+	for i, value := range strings.Split(strings.TrimSuffix(values, "\n"), "\n") {
+		env = append(env, names[i]+"="+value)
+	}
+	return env, nil
+}
+
+// cloneTree clones the repository in root, and puts into the clone what is not committed yet. Where git knows of no
+// repository, as in an unpacked archive or in a clone of another user's, it copies the files.
+func cloneTree(ctx context.Context, root, clone string) error {
+	if _, err := output(ctx, root, "git", "rev-parse", "HEAD:./README.md"); err != nil {
+		return copyTree(root, clone)
+	}
+	if _, err := output(ctx, root, "git", "clone", "--quiet", "--no-hardlinks", ".", clone); err != nil {
+		return err
+	}
+	changed, err := output(ctx, root, "git", "diff", "--name-only", "--no-renames", "-z", "HEAD")
+	if err != nil {
+		return err
+	}
+	added, err := output(ctx, root, "git", "ls-files", "--others", "--exclude-standard", "-z")
+	if err != nil {
+		return err
+	}
+	for name := range strings.SplitSeq(changed+added, "\x00") {
+		if name == "" {
+			continue
+		}
+		err := copyFile(filepath.Join(root, name), filepath.Join(clone, name))
+		if errors.Is(err, os.ErrNotExist) {
+			err = os.Remove(filepath.Join(clone, name))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// notSources are folders that git ignores, and its own.
+var notSources = []string{".git", "bin", "_output"}
+
+func copyTree(root, to string) error {
+	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && slices.Contains(notSources, name):
+			return filepath.SkipDir
+		case !entry.Type().IsRegular():
+			return nil
+		}
+		return copyFile(path, filepath.Join(to, name))
+	})
+}
+
+func copyFile(from, to string) error {
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(to, content, info.Mode().Perm()); err != nil {
+		return err
+	}
+	return os.Chmod(to, info.Mode().Perm())
+}
+
+// output is what a program prints to standard output.
+func output(ctx context.Context, folder, name string, args ...string) (string, error) {
+	var stdout, stderr bytes.Buffer
+	command := exec.CommandContext(ctx, name, args...)
+	command.Dir, command.Stdout, command.Stderr = folder, &stdout, &stderr
+	if err := command.Run(); err != nil {
+		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, stderr.String())
+	}
+	return stdout.String(), nil
+}

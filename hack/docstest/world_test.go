@@ -1,0 +1,132 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// newTree makes a folder with some files, one of which is a program that the build made.
+func newTree(t *testing.T) string {
+	t.Helper()
+	root := t.TempDir()
+	write(t, root, ".gitignore", "/bin/\n/_output/\n")
+	write(t, root, "README.md", "old\n")
+	write(t, root, "gone.md", "a\n")
+	write(t, root, "bin/devcluster", "#!/bin/sh\necho devcluster \"$@\"\n")
+	write(t, root, "_output/log", "a\n")
+	if err := os.Chmod(filepath.Join(root, "bin/devcluster"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+func write(t *testing.T, root, name, text string) {
+	t.Helper()
+	path := filepath.Join(root, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func git(t *testing.T, root string, args ...string) {
+	t.Helper()
+	command := exec.Command("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com"}, args...)...)
+	command.Dir = root
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+}
+
+func enter(t *testing.T, root string) *world {
+	t.Helper()
+	w, err := newWorld(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// wantFiles compares the files of a folder and their texts, but not git's.
+func wantFiles(t *testing.T, root string, want map[string]string) {
+	t.Helper()
+	for name, text := range want {
+		got, err := os.ReadFile(filepath.Join(root, name))
+		if text == "" && err == nil {
+			t.Errorf("%s should not be there", name)
+		}
+		if text != "" && string(got) != text {
+			t.Errorf("%s has %q, want %q (%v)", name, got, text, err)
+		}
+	}
+}
+
+func TestTheCopyHasWhatIsNotCommittedYet(t *testing.T) {
+	root := newTree(t)
+	git(t, root, "init", "--quiet")
+	git(t, root, "add", ".")
+	git(t, root, "commit", "--quiet", "-m", "a")
+	write(t, root, "README.md", "new\n")
+	write(t, root, "docs/added.md", "b\n")
+	if err := os.Remove(filepath.Join(root, "gone.md")); err != nil {
+		t.Fatal(err)
+	}
+	w := enter(t, root)
+	wantFiles(t, w.copy, map[string]string{"README.md": "new\n", "docs/added.md": "b\n", "gone.md": "", "_output/log": ""})
+	if _, err := os.Stat(filepath.Join(w.copy, ".git")); err != nil {
+		t.Error(err)
+	}
+	r, out := runDocument(t, w, "'''console\n$ kubectl get foo\ndevcluster kubectl get foo\n$ echo changed >README.md\n'''\n")
+	if len(r.failed) > 0 {
+		t.Error(out)
+	}
+	wantFiles(t, root, map[string]string{"README.md": "new\n"})
+}
+
+func TestTheCopyOfATreeWithoutGit(t *testing.T) {
+	root := newTree(t)
+	w := enter(t, root)
+	wantFiles(t, w.copy, map[string]string{"README.md": "old\n", "gone.md": "a\n", "_output/log": ""})
+}
+
+func TestTheCallersVariablesStayOut(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/a")
+	t.Setenv("GO_TEST_FLAGS", "-v")
+	t.Setenv("GOFLAGS", "-trimpath")
+	w := enter(t, newTree(t))
+	for _, variable := range w.env {
+		if strings.HasPrefix(variable, "KUBECONFIG=") || strings.HasPrefix(variable, "GO_TEST_FLAGS=") {
+			t.Error(variable)
+		}
+	}
+	r, out := runDocument(t, w, "'''console\n$ echo $GOFLAGS $HOME $TMPDIR\n-trimpath ~ "+w.in("tmp")+"\n$ go env GOMODCACHE >/dev/null\n'''\n")
+	if len(r.failed) > 0 {
+		t.Error(out)
+	}
+}
