@@ -76,6 +76,8 @@ func TestDocumentsThatAreRight(t *testing.T) {
 		"it has the session's variables":    "'''sh\na=1\n'''\n<!-- run: background -->\n'''sh\nmkfifo fifo; echo \"<$a>\"; read -r <>fifo\n'''\n<!-- prints -->\n'''text\n<1>\n'''\n",
 		"interrupt is Ctrl-C": "<!-- run: background until=up -->\n'''sh\ntrap 'echo bye >bye; exit' INT\necho up\nwhile true; do sleep 0.05; done\n'''\n" +
 			"<!-- run: interrupt -->\n'''console\n$ cat bye\nbye\n'''\n",
+		"what was interrupted leaves the session alone": "'''sh\na=1\n'''\n'''sh\ntrue\n'''\n<!-- run: background until=up -->\n'''sh\ntrap 'exit' INT\necho up\nwhile true; do sleep 0.05; done\n'''\n" +
+			"'''sh\nb=2\n'''\n<!-- run: interrupt -->\n'''sh\nc=3\n'''\n'''console\n$ echo $a$b$c\n123\n'''\n",
 		"interrupt by name": "<!-- run: background until=up id=a -->\n'''sh\ntrap 'touch a; exit' INT\necho up\nwhile true; do sleep 0.05; done\n'''\n" +
 			"<!-- run: background until=up id=b -->\n'''sh\ntrap 'touch b; exit' INT\necho up\nwhile true; do sleep 0.05; done\n'''\n" +
 			"<!-- run: interrupt=a exactly -->\n'''console\n$ ls\na\n'''\n<!-- run: interrupt=b exactly -->\n'''console\n$ ls\na\nb\n'''\n",

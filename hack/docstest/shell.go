@@ -39,8 +39,10 @@ const (
 )
 
 // prelude makes one session of many blocks: each begins with folder, variables and functions that the one before left
-// in the file $0. $1 is the block. A command that fails ends it, and $0.line says in which line.
+// in the file $0. $1 is the block. A command that fails ends it, and $0.line says in which line. BASH_ARGV0 is left out of
+// what is kept: reading it would set $0, and what ran in the background would then write its session over another's.
 const prelude = `
+unset BASH_ARGV0
 if [[ -e $0 ]]; then source "$0" 2>/dev/null || true; fi
 trap '{ declare -p; declare -f; printf "cd %q\n" "$PWD"; } >"$0.new" && mv "$0.new" "$0"' EXIT
 trap 'echo "$LINENO" >"$0.line"' ERR
