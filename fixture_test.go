@@ -84,6 +84,17 @@ func newFixtureWith(t *testing.T, prepare func(*fixture), world ...runtime.Objec
 	return f
 }
 
+// fakeFooClient is a fake clientset that has some Foos. It is told what they are called in URLs: by itself, it would make
+// a plural of the kind that is wrong for many.
+func fakeFooClient(t *testing.T, foos ...runtime.Object) *foofake.Clientset {
+	t.Helper()
+	client := foofake.NewClientset()
+	for _, foo := range foos {
+		must(t, client.Tracker().Create(foosResource, foo, namespace))
+	}
+	return client
+}
+
 // newFixtureInRealTime is newFixture for a test that can't be in a bubble,
 // because it talks to a network.
 func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime.Object) *fixture {
@@ -102,7 +113,7 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 	f := &fixture{
 		ctx:        ctx,
 		kubeClient: kubefake.NewClientset(others...),
-		fooClient:  foofake.NewClientset(foos...),
+		fooClient:  fakeFooClient(t, foos...),
 		events:     recorder.Events,
 		registry:   metrics.NewKubeRegistry(),
 		cached:     map[runtime.Object]runtime.Object{},

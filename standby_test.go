@@ -29,7 +29,6 @@ import (
 	"k8s.io/component-base/metrics"
 	"k8s.io/utils/clock"
 
-	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
@@ -38,7 +37,7 @@ import (
 func TestBeforeItRunsNothingIsQueued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		kubeClient, fooClient := kubefake.NewClientset(), foofake.NewClientset(foo("a"))
+		kubeClient, fooClient := kubefake.NewClientset(), fakeFooClient(t, foo("a"))
 		kubeInformers := kubeinformers.NewSharedInformerFactory(kubeClient, 0)
 		fooInformers := fooinformers.NewSharedInformerFactory(fooClient, 0)
 		controller, err := NewController(kubeClient, fooClient,

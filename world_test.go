@@ -31,7 +31,7 @@ import (
 func (f *fixture) createFoo(t *testing.T, foo *samplev1alpha1.Foo) {
 	t.Helper()
 	f.api.stamp(foo)
-	must(t, f.fooClient.Tracker().Add(foo))
+	must(t, f.fooClient.Tracker().Create(foosResource, foo, namespace))
 }
 
 func (f *fixture) updateFoo(t *testing.T, foo *samplev1alpha1.Foo) {
