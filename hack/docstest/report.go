@@ -17,6 +17,7 @@ limitations under the License.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,19 +27,24 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // errReported is returned when the output has said already what is wrong.
 var errReported = errors.New("not every document is right")
 
-// titleLength is how much of a command is shown while it runs.
-const titleLength = 90
+// atATime is how many documents are run at a time: they wait for a cluster for most of their time.
+const atATime = 2
 
 // report counts the blocks, and prints how each went in the words of go test, which is what .ci/run counts.
 type report struct {
-	out     io.Writer
 	verbose bool
+
+	mu      sync.Mutex // for what follows
+	out     io.Writer
 	passed  int
 	failed  []string
 	skipped []string
@@ -56,13 +62,11 @@ func runAll(ctx context.Context, opts options, out io.Writer) error {
 	}
 	r := &report{out: out, verbose: opts.v}
 	start := time.Now()
-	for _, name := range documents {
-		if err := r.document(ctx, root, name, opts); err != nil {
-			return err
-		}
-	}
 	if opts.list {
-		return nil
+		return r.list(root, documents)
+	}
+	if err := r.documents(ctx, root, documents, opts); err != nil {
+		return err
 	}
 	fmt.Fprintf(out, "\n%d commands and outputs passed, %d failed, %d not run, in %.0f s\n", r.passed, len(r.failed), len(r.skipped), time.Since(start).Seconds())
 	for _, skipped := range r.skipped {
@@ -113,23 +117,52 @@ func findDocuments(root string) ([]string, error) {
 	return found, err
 }
 
-// document runs one document. Its error is one of the machine's; what is wrong with the document is reported.
-func (r *report) document(ctx context.Context, root, name string, opts options) error {
+// documents runs some documents, those that may take longest first.
+func (r *report) documents(ctx context.Context, root string, names []string, opts options) error {
+	type document struct {
+		name  string
+		steps []step
+		takes time.Duration
+	}
+	var documents []document
+	for _, name := range names {
+		steps, err := r.parse(root, name)
+		if err != nil {
+			return err
+		}
+		d := document{name: name, steps: steps}
+		for _, s := range steps {
+			d.takes += s.run.timeout
+		}
+		documents = append(documents, d)
+	}
+	slices.SortStableFunc(documents, func(a, b document) int { return cmp.Compare(b.takes, a.takes) })
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atATime)
+	for _, d := range documents {
+		group.Go(func() error { return r.document(ctx, root, d.name, d.steps, opts) })
+	}
+	return group.Wait()
+}
+
+// parse returns the steps of a document. What is wrong with it is reported.
+func (r *report) parse(root, name string) ([]step, error) {
 	source, err := os.ReadFile(filepath.Join(root, name))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	steps, err := parseDocument(source)
 	if err != nil {
 		for line := range strings.SplitSeq(err.Error(), "\n") {
 			r.fail(name + ": " + line)
 		}
-		return nil
+		return nil, nil
 	}
-	if opts.list {
-		r.list(name, steps)
-		return nil
-	}
+	return steps, nil
+}
+
+// document runs one document. Its error is one of the machine's; what is wrong with the document is reported.
+func (r *report) document(ctx context.Context, root, name string, steps []step, opts options) error {
 	if !slices.ContainsFunc(steps, func(s step) bool { return s.run.skip == "" }) {
 		r.all(name, steps)
 		return nil
@@ -144,7 +177,7 @@ func (r *report) document(ctx context.Context, root, name string, opts options) 
 		r.fail(fmt.Sprintf("%s: what it left running: %v", name, closeErr))
 	}
 	if opts.keep {
-		fmt.Fprintf(r.out, "%s: the copy of the tree, and what its blocks printed, are in %s\n", name, w.scratch)
+		r.say("%s: the copy of the tree, and what its blocks printed, are in %s\n", name, w.scratch)
 		return err
 	}
 	return errors.Join(err, w.remove())
@@ -154,7 +187,7 @@ func (r *report) document(ctx context.Context, root, name string, opts options) 
 func (r *report) steps(ctx context.Context, run *runner, steps []step) error {
 	for i, s := range steps {
 		title := run.at(s.line)
-		fmt.Fprintf(r.out, "=== RUN   %s  %s\n", title, s.title())
+		r.say("=== RUN   %s  %s\n", title, s.title())
 		start := time.Now()
 		skipped, err := run.do(ctx, s)
 		took := time.Since(start).Seconds()
@@ -163,18 +196,16 @@ func (r *report) steps(ctx context.Context, run *runner, steps []step) error {
 		}
 		switch {
 		case err != nil:
-			r.fail(title)
-			fmt.Fprintf(r.out, "%s\n%s\n    steps not run after it: %d\n", indent(s.text), indent(err.Error()), len(steps)-i-1)
+			r.fail(fmt.Sprintf("%s\n%s\n%s\n    steps not run after it: %d", title, indent(s.text), indent(err.Error()), len(steps)-i-1))
 			return nil
 		case skipped != "":
 			r.skip(title, s, skipped)
 		case s.kind == stepAct || s.kind == stepFile:
-			fmt.Fprintf(r.out, "    done: %s (%.2fs)\n", title, took)
+			r.say("    done: %s (%.2fs)\n", title, took)
 		default:
-			r.passed++
-			fmt.Fprintf(r.out, "--- PASS: %s (%.2fs)\n", title, took)
+			r.pass(title, took)
 			if r.verbose && s.kind == stepRun {
-				fmt.Fprintln(r.out, indent(run.clean(run.last.job.output())))
+				r.say("%s\n", indent(run.clean(run.last.job.output())))
 			}
 		}
 	}
@@ -188,57 +219,52 @@ func (r *report) all(name string, steps []step) {
 	}
 }
 
+// say prints something that nothing else comes between.
+func (r *report) say(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fmt.Fprintf(r.out, format, args...)
+}
+
+func (r *report) pass(title string, seconds float64) {
+	r.say("--- PASS: %s (%.2fs)\n", title, seconds)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.passed++
+}
+
+// fail reports what failed, and below it, why. The summary has the first line.
 func (r *report) fail(what string) {
-	r.failed = append(r.failed, what)
-	fmt.Fprintf(r.out, "--- FAIL: %s\n", what)
+	r.say("--- FAIL: %s\n", what)
+	first, _, _ := strings.Cut(what, "\n")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failed = append(r.failed, first)
 }
 
 func (r *report) skip(title string, s step, why string) {
-	fmt.Fprintf(r.out, "--- SKIP: %s (%s)\n", title, why)
+	r.say("--- SKIP: %s (%s)\n", title, why)
 	if s.kind == stepRun {
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		r.skipped = append(r.skipped, fmt.Sprintf("%s  %s (%s)", title, s.title(), why))
 	}
 }
 
 // list says what would be run.
-func (r *report) list(name string, steps []step) {
-	for _, s := range steps {
-		fmt.Fprintf(r.out, "%s:%d  %s", name, s.line, s.title())
-		if s.run.skip != "" {
-			fmt.Fprintf(r.out, " (not run: %s)", s.run.skip)
+func (r *report) list(root string, documents []string) error {
+	for _, name := range documents {
+		steps, err := r.parse(root, name)
+		if err != nil {
+			return err
 		}
-		fmt.Fprintln(r.out)
+		for _, s := range steps {
+			why := ""
+			if s.run.skip != "" {
+				why = " (not run: " + s.run.skip + ")"
+			}
+			r.say("%s:%d  %s%s\n", name, s.line, s.title(), why)
+		}
 	}
-}
-
-// title says in a line what a step does.
-func (s step) title() string {
-	lines := strings.Split(strings.TrimSpace(s.text), "\n")
-	first := lines[0]
-	if runes := []rune(first); len(runes) > titleLength {
-		first = string(runes[:titleLength]) + "..."
-	} else if len(lines) > 1 {
-		first += " ..."
-	}
-	switch s.kind {
-	case stepExpect:
-		return "prints " + strings.Join(strings.Fields(first), " ")
-	case stepFile:
-		return "file " + s.path
-	case stepPatch:
-		return "patch"
-	case stepAct:
-		return s.act.title()
-	}
-	return first
-}
-
-func (a actOptions) title() string {
-	switch {
-	case a.nodes > 0 && a.interrupt:
-		return "interrupt, then a cluster"
-	case a.nodes > 0:
-		return "a cluster"
-	}
-	return strings.TrimSpace("interrupt " + a.victim)
+	return nil
 }

@@ -1,0 +1,54 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import "strings"
+
+// titleLength is how much of a command is shown while it runs.
+const titleLength = 90
+
+// title says in a line what a step does.
+func (s step) title() string {
+	lines := strings.Split(strings.TrimSpace(s.text), "\n")
+	first := lines[0]
+	if runes := []rune(first); len(runes) > titleLength {
+		first = string(runes[:titleLength]) + "..."
+	} else if len(lines) > 1 {
+		first += " ..."
+	}
+	switch s.kind {
+	case stepExpect:
+		return "prints " + strings.Join(strings.Fields(first), " ")
+	case stepFile:
+		return "file " + s.path
+	case stepPatch:
+		return "patch"
+	case stepAct:
+		return s.act.title()
+	}
+	return first
+}
+
+func (a actOptions) title() string {
+	switch {
+	case a.nodes > 0 && a.interrupt:
+		return "interrupt, then a cluster"
+	case a.nodes > 0:
+		return "a cluster"
+	}
+	return strings.TrimSpace("interrupt " + a.victim)
+}
