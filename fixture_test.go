@@ -84,11 +84,11 @@ func newFixtureWith(t *testing.T, prepare func(*fixture), world ...runtime.Objec
 	return f
 }
 
-// fakeFooClient is a fake clientset that has some Foos. It is told what they are called in URLs: by itself, it would make
-// a plural of the kind that is wrong for many.
+// fakeFooClient has some Foos. It is told what they are called in URLs, and not NewClientset, which takes kinds whose
+// plural it guesses alone: boxs, keies.
 func fakeFooClient(t *testing.T, foos ...runtime.Object) *foofake.Clientset {
 	t.Helper()
-	client := foofake.NewClientset()
+	client := foofake.NewSimpleClientset()
 	for _, foo := range foos {
 		must(t, client.Tracker().Create(foosResource, foo, namespace))
 	}

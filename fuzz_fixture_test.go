@@ -153,7 +153,7 @@ func (f *fuzzFixture) store(t *testing.T, w *fuzzWorld, foos ...*samplev1alpha1.
 		foos = append(foos, w.foo)
 	}
 	for _, foo := range foos {
-		must(t, f.foos.Add(foo))
+		must(t, f.foos.Create(foosResource, foo, namespace))
 	}
 	for _, deployment := range w.deployments {
 		must(t, f.kube.Add(deployment))
