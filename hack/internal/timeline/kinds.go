@@ -73,6 +73,8 @@ func compounds() map[string]string {
 func plural(kind string) string {
 	name := strings.ToLower(kind)
 	switch {
+	case kind == "Foo":
+		return "foos" // this project's own, by no rule
 	case strings.HasSuffix(name, "y"):
 		return strings.TrimSuffix(name, "y") + "ies"
 	case strings.HasSuffix(name, "s"):
