@@ -166,7 +166,11 @@ func builtIn() map[string]string {
 			continue
 		}
 		plural, singular := meta.UnsafeGuessKindToResource(kind)
-		resources[plural.Resource], resources[singular.Resource] = group, group
+		for _, name := range []string{plural.Resource, singular.Resource} {
+			if first, ok := resources[name]; !ok || group < first { // the same one each time
+				resources[name] = group
+			}
+		}
 	}
 	return resources
 }
