@@ -119,6 +119,22 @@ func TestFooThatIsConfirmedIsWorkedOn(t *testing.T) {
 	})
 }
 
+// Nor may it be asked about for ever, if no status has to be written any more.
+func TestFooThatIsOfTheSameVersionLiveIsLookedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a", withStatus(settled("a"))), deployment("a", withAvailable(0)))
+		f.failTimes(1, "update", "foos", apierrors.NewConflict(foosResource.GroupResource(), "a", nil))
+		defer f.start(2)()
+		advance(0)
+		f.updateDeployment(t, deployment("a"))
+		advance(time.Minute)
+		f.expectWrites(t, "update foos/status")
+		if f.outdated.kept() > 0 {
+			t.Error("a Foo counts as out of date whose version is the API server's")
+		}
+	})
+}
+
 func TestNothingIsKeptOfAFooThatIsGoneOrNewer(t *testing.T) {
 	known, old, newer := &outdated{}, foo("a"), foo("a")
 	old.ResourceVersion, newer.ResourceVersion = "1", "2"

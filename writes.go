@@ -24,6 +24,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -160,7 +161,8 @@ func (c *Controller) deleteSurplus(ctx context.Context, foo *samplev1alpha1.Foo,
 }
 
 // confirmFoo returns nil if the Foo, looked at live, still asks for what the
-// cache says.
+// cache says. If it is of the same version it does not count as out of date any
+// more: the conflict that said so was somebody's mistake.
 func (c *Controller) confirmFoo(ctx context.Context, foo *samplev1alpha1.Foo) error {
 	ctx, cancel := c.withDeadline(ctx)
 	defer cancel()
@@ -170,6 +172,9 @@ func (c *Controller) confirmFoo(ctx context.Context, foo *samplev1alpha1.Foo) er
 	}
 	if !asksTheSame(foo, live) {
 		return errCacheBehind
+	}
+	if live.ResourceVersion == foo.ResourceVersion {
+		c.outdated.forget(cache.MetaObjectToName(foo))
 	}
 	return nil
 }
