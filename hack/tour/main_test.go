@@ -23,11 +23,11 @@ import (
 	"testing"
 )
 
-const log = `{"verb":"create","user":{"username":"devcluster-admin"},"userAgent":"kubectl/v1.37.0 (linux/amd64)","objectRef":{"resource":"foos","namespace":"default","name":"web"},"responseStatus":{"code":201},"stageTimestamp":"2026-11-21T23:36:06.214000Z"}
-{"verb":"update","user":{"username":"system:kube-scheduler"},"userAgent":"kube-scheduler/v1.37.0","objectRef":{"resource":"leases","namespace":"default","name":"kube-scheduler"},"responseStatus":{"code":200},"stageTimestamp":"2026-11-21T23:36:06.215000Z"}
-{"verb":"update","user":{"username":"system:serviceaccount:kube-system:deployment-controller"},"userAgent":"kube-controller-manager/v1.37.0","objectRef":{"resource":"deployments","subresource":"status","namespace":"default","name":"web"},"responseStatus":{"code":409},"stageTimestamp":"2026-11-21T23:36:06.216000Z"}
-{"verb":"create","user":{"username":"system:serviceaccount:kube-system:replicaset-controller"},"userAgent":"kube-controller-manager/v1.37.0","objectRef":{"resource":"pods","namespace":"other"},"responseStatus":{"code":201},"stageTimestamp":"2026-11-21T23:36:06.217000Z"}
-{"verb":"create","user"`
+const log = `{"stage":"ResponseComplete","requestURI":"/apis","verb":"create","user":{"username":"devcluster-admin"},"userAgent":"kubectl/v1.37.0 (linux/amd64)","objectRef":{"resource":"foos","namespace":"default","name":"web"},"responseStatus":{"code":201},"stageTimestamp":"2026-11-21T23:36:06.214000Z"}
+{"stage":"ResponseComplete","requestURI":"/apis","verb":"update","user":{"username":"system:kube-scheduler"},"userAgent":"kube-scheduler/v1.37.0","objectRef":{"resource":"leases","namespace":"default","name":"kube-scheduler"},"responseStatus":{"code":200},"stageTimestamp":"2026-11-21T23:36:06.215000Z"}
+{"stage":"ResponseComplete","requestURI":"/apis","verb":"update","user":{"username":"system:serviceaccount:kube-system:deployment-controller"},"userAgent":"kube-controller-manager/v1.37.0","objectRef":{"resource":"deployments","subresource":"status","namespace":"default","name":"web"},"responseStatus":{"code":409},"stageTimestamp":"2026-11-21T23:36:06.216000Z"}
+{"stage":"ResponseComplete","requestURI":"/apis","verb":"create","user":{"username":"system:serviceaccount:kube-system:replicaset-controller"},"userAgent":"kube-controller-manager/v1.37.0","objectRef":{"resource":"pods","namespace":"other"},"responseStatus":{"code":201},"stageTimestamp":"2026-11-21T23:36:06.217000Z"}
+{"stage":"ResponseComplete","requestURI":"/apis","verb":"create","user"`
 
 const (
 	webCreated = "23:36:06.214  kubectl                    create  201  foos                 web\n"
