@@ -242,5 +242,8 @@ say_result() {
   fi
 }
 trap say_result EXIT
+# Else a signal would end the script with the status of what came before it.
+trap 'exit 130' INT
+trap 'exit 143' TERM
 echo "==> ${name}"
 "check_${name}"
