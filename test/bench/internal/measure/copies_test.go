@@ -34,6 +34,7 @@ import (
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	sampleclient "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/bench/internal/program"
 	"example.com/sample-controller/test/bench/internal/results"
 	"example.com/sample-controller/test/bench/internal/world"
 )
@@ -73,6 +74,7 @@ func TestCopies(t *testing.T) {
 			t.Errorf("requests of a controller that starts beside copies: %v, want no writes", found.Calls)
 		}
 		t.Run("writes", c.writes)
+		t.Run("waiting", func(t *testing.T) { c.waiting(t, ours) })
 		return nil
 	})
 	if err != nil {
@@ -194,6 +196,42 @@ func (c copied) writes(t *testing.T) {
 	_, errDeployment := c.deployments(number).Get(t.Context(), foo.Name, metav1.GetOptions{})
 	if !apierrors.IsNotFound(errFoo) || !apierrors.IsNotFound(errDeployment) {
 		t.Errorf("Foo %s and its Deployment after they were deleted: %v, %v; want them gone", foo.Name, errFoo, errDeployment)
+	}
+}
+
+// waiting: Foos that wait are served as the first of them, and the controller
+// makes all of them converge.
+func (c copied) waiting(t *testing.T, ours program.Program) {
+	const first, n = 1000, 2*50 + 2 // with two whole transactions between the first and the last
+	waiting, err := world.WaitingFoos(t.Context(), c.Cluster, world.Namespace, first, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var like any
+	for i, made := range waiting {
+		foo, err := c.foos(first+i).Get(t.Context(), world.Name(first+i), metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if foo.UID != made.UID || foo.Spec.DeploymentName != made.Spec.DeploymentName {
+			t.Errorf("%s is served with UID %s for Deployment %s, want %s and %s",
+				foo.Name, foo.UID, foo.Spec.DeploymentName, made.UID, made.Spec.DeploymentName)
+		}
+		served := anonymous(t, foo)
+		if i == 0 {
+			like = served
+		}
+		if !reflect.DeepEqual(like, served) {
+			t.Fatalf("%s, - as the first and + as served:\n%s", foo.Name, diff.Diff(like, served))
+		}
+	}
+	running, times, err := c.converge(t.Context(), ours, waiting)
+	if err != nil {
+		t.Fatal(err)
+	}
+	running.Stop()
+	if len(times) != n {
+		t.Errorf("%d Foos have converged, want %d", len(times), n)
 	}
 }
 

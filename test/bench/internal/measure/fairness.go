@@ -58,7 +58,7 @@ func (b *Bench) Fairness(ctx context.Context, p program.Program, backlog int, pe
 // besides measures single Foos from when the first of a backlog has converged,
 // for the program has to start, until the last has.
 func (s *session) besides(ctx context.Context, p program.Program, backlog int, perSecond float64) (stats.Latency, error) {
-	foos, err := world.FoosIn(ctx, s.Cluster, func(int) string { return world.Namespace(0) }, 0, backlog)
+	foos, err := world.WaitingFoos(ctx, s.Cluster, func(int) string { return world.Namespace(0) }, 0, backlog)
 	if err != nil {
 		return stats.Latency{}, err
 	}

@@ -30,15 +30,18 @@ import (
 )
 
 // Profile fetches profiles of a program that takes this controller's flags while
-// it makes waiting Foos converge, and of the API server, into a folder, and tells
-// what the program's say. Being profiled costs something, so that nothing else is
-// measured meanwhile.
-func (b *Bench) Profile(ctx context.Context, p program.Program, folder string, foos, foreign int) (found results.Profile, err error) {
+// it makes Foos converge that wait beside settled ones, and of the API server,
+// into a folder, and tells what the program's say. Being profiled costs something,
+// so that nothing else is measured meanwhile.
+func (b *Bench) Profile(ctx context.Context, p program.Program, folder string, settled, waiting, foreign int) (found results.Profile, err error) {
 	err = b.in(ctx, false, func(s *session) error {
 		if err := world.ForeignDeployments(ctx, s.Cluster, 0, foreign); err != nil {
 			return err
 		}
-		waiting, err := world.Foos(ctx, s.Cluster, 0, foos)
+		if err := world.SettledFoos(ctx, s.Cluster, 0, settled); err != nil {
+			return err
+		}
+		foos, err := world.WaitingFoos(ctx, s.Cluster, world.Namespace, settled, waiting)
 		if err != nil {
 			return err
 		}
@@ -47,7 +50,7 @@ func (b *Bench) Profile(ctx context.Context, p program.Program, folder string, f
 			return err
 		}
 		done := profiler.cpu(ctx)
-		running, _, err := s.converge(ctx, p, waiting)
+		running, _, err := s.converge(ctx, p, foos)
 		if err != nil {
 			return errors.Join(err, done())
 		}
@@ -56,7 +59,7 @@ func (b *Bench) Profile(ctx context.Context, p program.Program, folder string, f
 			return err
 		}
 		found, err = summary(folder, p.Name)
-		found.Foos, found.Foreign, found.Seconds = foos, foreign, profileSeconds
+		found.Settled, found.Waiting, found.Foreign, found.Seconds = settled, waiting, foreign, profileSeconds
 		return err
 	})
 	if err != nil {

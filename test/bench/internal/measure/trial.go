@@ -62,7 +62,7 @@ func (b *Bench) Trial(ctx context.Context, p program.Program, options TrialOptio
 		if err := world.ForeignDeployments(ctx, s.Cluster, 0, options.Foreign); err != nil {
 			return err
 		}
-		foos, err := world.Foos(ctx, s.Cluster, 0, options.Foos)
+		foos, err := world.WaitingFoos(ctx, s.Cluster, world.Namespace, 0, options.Foos)
 		if err != nil {
 			return err
 		}

@@ -153,12 +153,17 @@ func (p *Planner) fairness() (steps []Step) {
 // profile tells what ours spends CPU and memory on, which is where a target that
 // is missed is lost.
 func (p *Planner) profile() (steps []Step) {
+	// As many Foos as where the peak of memory is measured, but no more of them wait
+	// than a CPU profile needs.
+	waiting := p.Sizes.Peak / 4
+	settled := p.Sizes.Peak - waiting
 	for _, contender := range p.chosen(p.Programs.Ours) {
 		steps = append(steps, Step{
-			Part:  "profile",
-			Title: fmt.Sprintf("profiles of %s with %d waiting Foos beside %d foreign Deployments", contender.Name, p.Sizes.Peak, p.Sizes.Peak),
+			Part: "profile",
+			Title: fmt.Sprintf("profiles of %s with %d waiting Foos beside %d settled ones and %d foreign Deployments",
+				contender.Name, waiting, settled, p.Sizes.Peak),
 			Run: func(ctx context.Context) (string, error) {
-				found, err := p.Bench.Profile(ctx, contender, p.Profiles, p.Sizes.Peak, p.Sizes.Peak)
+				found, err := p.Bench.Profile(ctx, contender, p.Profiles, settled, waiting, p.Sizes.Peak)
 				if err != nil {
 					return "", err
 				}

@@ -148,9 +148,9 @@ type Fairness struct {
 // Profile is what a program's CPU and memory go to, while Foos converge beside
 // Foreign Deployments: CPU in the first Seconds, memory at the end.
 type Profile struct {
-	Foos, Foreign       int
-	Seconds             float64
-	CPUPercent, HeapMiB []Share
+	Settled, Waiting, Foreign int
+	Seconds                   float64
+	CPUPercent, HeapMiB       []Share
 }
 
 // Share is what one use of something takes of it.

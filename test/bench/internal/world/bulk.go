@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -31,6 +32,41 @@ import (
 	"example.com/sample-controller/test/bench/internal/devcluster"
 	"example.com/sample-controller/test/bench/internal/objects"
 )
+
+// WaitingFoos makes Foos with the numbers from first to first+n-1, in namespaces
+// of the caller's choice, that nobody has done anything about: the first and the
+// last through the API, the others as copies of the first, as in SettledFoos.
+// Everything has been created at the last one's resourceVersion.
+func WaitingFoos(ctx context.Context, cluster *devcluster.Cluster, namespace func(number int) string, first, n int) ([]*samplev1alpha1.Foo, error) {
+	begin, err := FoosIn(ctx, cluster, namespace, first, min(n, 1))
+	if err != nil || n < 2 {
+		return begin, err
+	}
+	s, err := openStore(cluster)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	var foo samplev1alpha1.Foo
+	if err := s.foos.read(ctx, begin[0].Namespace, begin[0].Name, &foo); err != nil {
+		return nil, err
+	}
+	copies := make([]*samplev1alpha1.Foo, n-2)
+	err = s.write(ctx, first+1, n-2, func(number int) ([]clientv3.Op, error) {
+		foo := copyFoo(&foo, namespace(number), number)
+		copies[number-first-1] = foo
+		put, err := s.foos.put(foo)
+		return []clientv3.Op{put}, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("copying Foo %s/%s: %w", foo.Namespace, foo.Name, err)
+	}
+	end, err := FoosIn(ctx, cluster, namespace, first+n-1, 1)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(begin, copies, end), awaitFoo(ctx, cluster, end[0].Namespace, end[0].Name)
+}
 
 // SettledFoos makes Foos with the numbers from first to first+n-1 as the
 // controller leaves them: with a Deployment and a status. Through the API that
@@ -59,7 +95,7 @@ func SettledFoos(ctx context.Context, cluster *devcluster.Cluster, first, n int)
 		return err
 	}
 	err = s.write(ctx, first+1, n-1, func(number int) ([]clientv3.Op, error) {
-		foo := copyFoo(&foo, number)
+		foo := objects.WithStatus(copyFoo(&foo, Namespace(number), number))
 		deployment := copyDeployment(&deployment, objects.Deployment(foo))
 		putFoo, errFoo := s.foos.put(foo)
 		putDeployment, errDeployment := s.deployments.put(deployment)
@@ -69,7 +105,7 @@ func SettledFoos(ctx context.Context, cluster *devcluster.Cluster, first, n int)
 		return fmt.Errorf("copying Foo %s/%s: %w", foo.Namespace, foo.Name, err)
 	}
 	last := first + n - 1
-	return errors.Join(awaitFoo(ctx, cluster, last), awaitDeployment(ctx, cluster, Namespace(last), Name(last)))
+	return errors.Join(awaitFoo(ctx, cluster, Namespace(last), Name(last)), awaitDeployment(ctx, cluster, Namespace(last), Name(last)))
 }
 
 // ForeignDeployments makes Deployments that no Foo has to do with, with the
@@ -106,12 +142,12 @@ func ForeignDeployments(ctx context.Context, cluster *devcluster.Cluster, first,
 }
 
 // copyFoo returns the Foo with a number, in the state of another.
-func copyFoo(from *samplev1alpha1.Foo, number int) *samplev1alpha1.Foo {
-	wanted := objects.Foo(Namespace(number), Name(number))
+func copyFoo(from *samplev1alpha1.Foo, namespace string, number int) *samplev1alpha1.Foo {
+	wanted := objects.Foo(namespace, Name(number))
 	foo := from.DeepCopy()
 	foo.Namespace, foo.Name, foo.UID = wanted.Namespace, wanted.Name, uuid.NewUUID()
 	foo.Spec = wanted.Spec
-	return objects.WithStatus(foo)
+	return foo
 }
 
 // copyDeployment returns the Deployment that is wanted, in the state of another.

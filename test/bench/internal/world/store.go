@@ -149,10 +149,10 @@ func (s *store) commit(ctx context.Context, first, end int, puts func(number int
 	return nil
 }
 
-// awaitFoo waits until the API server's cache has the Foo with a number.
-func awaitFoo(ctx context.Context, cluster *devcluster.Cluster, number int) error {
-	return await(ctx, "Foo", Namespace(number), Name(number), func(ctx context.Context, options metav1.GetOptions) error {
-		_, err := cluster.Foos.SamplecontrollerV1alpha1().Foos(Namespace(number)).Get(ctx, Name(number), options)
+// awaitFoo waits until the API server's cache has a Foo.
+func awaitFoo(ctx context.Context, cluster *devcluster.Cluster, namespace, name string) error {
+	return await(ctx, "Foo", namespace, name, func(ctx context.Context, options metav1.GetOptions) error {
+		_, err := cluster.Foos.SamplecontrollerV1alpha1().Foos(namespace).Get(ctx, name, options)
 		return err
 	})
 }
