@@ -26,13 +26,14 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/diff"
 	appsv1client "k8s.io/client-go/kubernetes/typed/apps/v1"
+	restclient "k8s.io/client-go/rest"
 
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	sampleclient "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/bench/internal/program"
 	"example.com/sample-controller/test/bench/internal/results"
@@ -114,38 +115,50 @@ func (c copied) lists(t *testing.T) {
 // likeness: but for names, UIDs, times and resourceVersions a copy is served as
 // the first, which came through the API.
 func (c copied) likeness(t *testing.T) {
+	all := func(number int) any {
+		return anonymous(t, c.servedFoo(t, number),
+			c.servedDeployment(t, number, world.Name(number)), c.servedDeployment(t, number, fmt.Sprintf("foreign-%d", number)))
+	}
+	first := all(0)
 	for _, number := range []int{1, 57, 279, copies - 1} {
-		var served [2]any
-		for i, number := range []int{0, number} {
-			foo, err := c.foos(number).Get(t.Context(), world.Name(number), metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			deployment, err := c.deployments(number).Get(t.Context(), foo.Name, metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			foreign, err := c.deployments(number).Get(t.Context(), fmt.Sprintf("foreign-%d", number), metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			served[i] = anonymous(t, foo, deployment, foreign)
-		}
-		if !reflect.DeepEqual(served[0], served[1]) {
-			t.Errorf("%s and what belongs to it, - as the first and + as served:\n%s", world.Name(number), diff.Diff(served[0], served[1]))
+		if served := all(number); !reflect.DeepEqual(first, served) {
+			t.Errorf("%s and what belongs to it, - as the first and + as served:\n%s", world.Name(number), diff.Diff(first, served))
 		}
 	}
 }
 
-// anonymous is what is served of a Foo and two Deployments, with placeholders for
-// what every object has of its own.
-func anonymous(t *testing.T, foo *samplev1alpha1.Foo, deployments ...*appsv1.Deployment) (found any) {
+// servedFoo is a Foo as the API server sends it: the typed client would show a
+// status where there is none.
+func (c copied) servedFoo(t *testing.T, number int) *unstructured.Unstructured {
 	t.Helper()
-	served := []metav1.Object{foo}
-	replaced := []string{`"` + foo.Namespace + `"`, `"NAMESPACE"`}
-	for _, deployment := range deployments {
-		served = append(served, deployment)
+	request := c.Foos.SamplecontrollerV1alpha1().RESTClient().Get().Namespace(world.Namespace(number))
+	return served(t, request.Resource("foos").Name(world.Name(number)))
+}
+
+func (c copied) servedDeployment(t *testing.T, number int, name string) *unstructured.Unstructured {
+	t.Helper()
+	request := c.Kube.AppsV1().RESTClient().Get().Namespace(world.Namespace(number))
+	return served(t, request.Resource("deployments").Name(name))
+}
+
+func served(t *testing.T, request *restclient.Request) *unstructured.Unstructured {
+	t.Helper()
+	text, err := request.SetHeader("Accept", runtime.ContentTypeJSON).DoRaw(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
+	var object unstructured.Unstructured
+	if err := object.UnmarshalJSON(text); err != nil {
+		t.Fatal(err)
+	}
+	return &object
+}
+
+// anonymous is what is served of some objects of one namespace, with placeholders
+// for what every object has of its own.
+func anonymous(t *testing.T, served ...*unstructured.Unstructured) (found any) {
+	t.Helper()
+	replaced := []string{`"` + served[0].GetNamespace() + `"`, `"NAMESPACE"`}
 	for i, object := range served {
 		replaced = append(replaced, string(object.GetUID()), fmt.Sprint("UID", i), object.GetName(), fmt.Sprint("NAME", i))
 		object.SetResourceVersion("")
@@ -154,9 +167,19 @@ func anonymous(t *testing.T, foo *samplev1alpha1.Foo, deployments ...*appsv1.Dep
 		for i := range fields {
 			fields[i].Time = nil
 		}
-	}
-	for i := range foo.Status.Conditions {
-		foo.Status.Conditions[i].LastTransitionTime = metav1.Time{}
+		object.SetManagedFields(fields)
+		conditions, _, err := unstructured.NestedSlice(object.Object, "status", "conditions")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, condition := range conditions {
+			condition.(map[string]any)["lastTransitionTime"] = nil
+		}
+		if len(conditions) > 0 {
+			if err := unstructured.SetNestedSlice(object.Object, conditions, "status", "conditions"); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	text, err := json.Marshal(served)
 	if err != nil {
@@ -207,22 +230,14 @@ func (c copied) waiting(t *testing.T, ours program.Program) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var like any
+	like := anonymous(t, c.servedFoo(t, first))
 	for i, made := range waiting {
-		foo, err := c.foos(first+i).Get(t.Context(), world.Name(first+i), metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
+		foo := c.servedFoo(t, first+i)
+		if foo.GetUID() != made.UID {
+			t.Errorf("%s is served with UID %s, want %s", foo.GetName(), foo.GetUID(), made.UID)
 		}
-		if foo.UID != made.UID || foo.Spec.DeploymentName != made.Spec.DeploymentName {
-			t.Errorf("%s is served with UID %s for Deployment %s, want %s and %s",
-				foo.Name, foo.UID, foo.Spec.DeploymentName, made.UID, made.Spec.DeploymentName)
-		}
-		served := anonymous(t, foo)
-		if i == 0 {
-			like = served
-		}
-		if !reflect.DeepEqual(like, served) {
-			t.Fatalf("%s, - as the first and + as served:\n%s", foo.Name, diff.Diff(like, served))
+		if served := anonymous(t, foo); !reflect.DeepEqual(like, served) {
+			t.Fatalf("%s, - as the first and + as served:\n%s", made.Name, diff.Diff(like, served))
 		}
 	}
 	running, times, err := c.converge(t.Context(), ours, waiting)

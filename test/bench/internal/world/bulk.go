@@ -26,6 +26,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -47,19 +48,27 @@ func WaitingFoos(ctx context.Context, cluster *devcluster.Cluster, namespace fun
 		return nil, err
 	}
 	defer s.close()
-	var foo samplev1alpha1.Foo
-	if err := s.foos.read(ctx, begin[0].Namespace, begin[0].Name, &foo); err != nil {
+	// Not as a Foo, which has a status even where none has been written.
+	var stored unstructured.Unstructured
+	if err := s.foos.read(ctx, begin[0].Namespace, begin[0].Name, &stored); err != nil {
 		return nil, err
 	}
 	copies := make([]*samplev1alpha1.Foo, n-2)
 	err = s.write(ctx, first+1, n-2, func(number int) ([]clientv3.Op, error) {
-		foo := copyFoo(&foo, namespace(number), number)
+		foo := copyFoo(begin[0], namespace(number), number)
 		copies[number-first-1] = foo
-		put, err := s.foos.put(foo)
+		stored := stored.DeepCopy()
+		stored.SetNamespace(foo.Namespace)
+		stored.SetName(foo.Name)
+		stored.SetUID(foo.UID)
+		if err := unstructured.SetNestedField(stored.Object, foo.Spec.DeploymentName, "spec", "deploymentName"); err != nil {
+			return nil, err
+		}
+		put, err := s.foos.put(stored)
 		return []clientv3.Op{put}, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("copying Foo %s/%s: %w", foo.Namespace, foo.Name, err)
+		return nil, fmt.Errorf("copying Foo %s/%s: %w", begin[0].Namespace, begin[0].Name, err)
 	}
 	end, err := FoosIn(ctx, cluster, namespace, first+n-1, 1)
 	if err != nil {
