@@ -146,13 +146,24 @@ func (o *options) measure(ctx context.Context, repository string, found *results
 	if len(steps) == 0 {
 		return errors.New("nothing is to be measured: -part and -only leave nothing")
 	}
+	return o.take(ctx, steps, found)
+}
+
+// take makes measurements one after the other. One that fails leaves the others
+// as they are.
+func (o *options) take(ctx context.Context, steps []plan.Step, found *results.Results) error {
 	began, before := time.Now(), found.Minutes
 	found.Began = began.UTC().Truncate(time.Second)
+	var failed []error
 	for i, step := range steps {
 		say("[%d/%d, %v] %s", i+1, len(steps), time.Since(began).Round(time.Second), step.Title)
 		news, err := step.Run(ctx)
+		if ctx.Err() != nil {
+			return errors.Join(err, context.Cause(ctx))
+		}
 		if err != nil {
-			return err
+			failed = append(failed, fmt.Errorf("%s: %w: repeat it with -part=%s", step.Title, err, step.Part))
+			news = "FAILED: " + err.Error()
 		}
 		say("    %s", news)
 		found.Minutes = before + time.Since(began).Minutes()
@@ -160,8 +171,8 @@ func (o *options) measure(ctx context.Context, repository string, found *results
 			return err
 		}
 	}
-	say("%d measurements in %v, kept in %s", len(steps), time.Since(began).Round(time.Second), o.results)
-	return nil
+	say("%d measurements in %v, kept in %s", len(steps)-len(failed), time.Since(began).Round(time.Second), o.results)
+	return errors.Join(failed...)
 }
 
 func say(format string, args ...any) {

@@ -132,7 +132,7 @@ func (s *session) load(ctx context.Context, perSecond float64, duration time.Dur
 	if all.err != nil {
 		return results.Load{}, all.err
 	}
-	lives, err := follow(ctx, log, all.foos)
+	lives, err := follow(ctx, log, all.foos, catchUp)
 	if err != nil {
 		return results.Load{}, err
 	}

@@ -35,9 +35,10 @@ type life struct {
 	acknowledged, created, status time.Time
 }
 
-// follow reads an audit log until each of the Foos has its status, or long enough.
-func follow(ctx context.Context, log *calls.AuditLog, foos []*samplev1alpha1.Foo) (lives, error) {
-	ctx, cancel := context.WithTimeout(ctx, catchUp)
+// follow reads an audit log until each of the Foos has its status, or until
+// patience ends.
+func follow(ctx context.Context, log *calls.AuditLog, foos []*samplev1alpha1.Foo, patience time.Duration) (lives, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	ticker := time.NewTicker(auditInterval)
 	defer ticker.Stop()
