@@ -110,8 +110,19 @@ type retries struct {
 	refusals workqueue.TypedRateLimiter[cache.ObjectName]
 	clock    clock.PassiveClock
 
-	mu  sync.Mutex
-	due map[cache.ObjectName]time.Time
+	mu sync.Mutex
+	// plans are as the queue has them: the earliest for each key.
+	plans map[cache.ObjectName]plan
+}
+
+// plan is what becomes of a key whose sync failed.
+type plan struct {
+	attempt
+	// due is when the key is synced again.
+	due time.Time
+	// syncing is a sync that has failed and is not over: the next plan is still to
+	// be made.
+	syncing bool
 }
 
 func newRetries(
@@ -124,27 +135,40 @@ func newRetries(
 		limiter:  limiter,
 		refusals: workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](refusedRetry, lastRetry),
 		clock:    clock,
-		due:      map[cache.ObjectName]time.Time{},
+		plans:    map[cache.ObjectName]plan{},
 	}
 }
 
-// plan queues a key for its next attempt and returns the time until then.
+// plan queues a key for its next attempt and returns the time until then. A
+// sync that came before its time, woken by a change, and failed as the one
+// before did leaves the plan as it was.
 func (r *retries) plan(key cache.ObjectName, next attempt) time.Duration {
-	delay := next.after
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.clock.Now()
+	before := r.plans[key]
+	stands := now.Before(before.due)
+	due := before.due
+	if !stands || before.attempt != next {
+		due = now.Add(r.delay(key, next))
+		if stands && before.due.Before(due) {
+			due = before.due // the queue keeps to the earlier
+		}
+	}
+	r.plans[key] = plan{attempt: next, due: due}
+	r.queue.AddAfter(key, due.Sub(now))
+	return due.Sub(now)
+}
+
+// delay is how long a key waits after one more failure.
+func (r *retries) delay(key cache.ObjectName, next attempt) time.Duration {
 	switch {
 	case next.slowly:
-		delay = r.refusals.When(key)
-	case delay == 0:
-		delay = r.limiter.When(key)
+		return r.refusals.When(key)
+	case next.after > 0:
+		return next.after
 	}
-	r.mu.Lock()
-	delete(r.due, key)
-	if next.held {
-		r.due[key] = r.clock.Now().Add(delay)
-	}
-	r.mu.Unlock()
-	r.queue.AddAfter(key, delay)
-	return delay
+	return r.limiter.When(key)
 }
 
 // hold holds a key whose sync has failed until the sync has ended, and plan
@@ -152,21 +176,23 @@ func (r *retries) plan(key cache.ObjectName, next attempt) time.Duration {
 func (r *retries) hold(key cache.ObjectName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.due[key] = r.clock.Now().Add(lastRetry)
+	held := r.plans[key]
+	held.syncing = true
+	r.plans[key] = held
 }
 
 // ahead tells whether a key is held: its next attempt is still to come.
 func (r *retries) ahead(key cache.ObjectName) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	due, failed := r.due[key]
-	return failed && r.clock.Now().Before(due)
+	p := r.plans[key]
+	return p.syncing || p.held && r.clock.Now().Before(p.due)
 }
 
 // forget ends a key's row of failures.
 func (r *retries) forget(key cache.ObjectName) {
 	r.mu.Lock()
-	delete(r.due, key)
+	delete(r.plans, key)
 	r.mu.Unlock()
 	r.limiter.Forget(key)
 	r.refusals.Forget(key)

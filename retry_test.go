@@ -31,7 +31,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 func TestNextAttempt(t *testing.T) {
@@ -75,28 +75,31 @@ func TestNextAttempt(t *testing.T) {
 
 func TestRetries(t *testing.T) {
 	key := cache.ObjectName{Namespace: namespace, Name: "a"}
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry)
-	queue := workqueue.NewTypedDelayingQueue[cache.ObjectName]()
-	defer queue.ShutDown()
-	r := newRetries(queue, limiter, clock.RealClock{})
+	r, clock := newTestRetries(t)
+	// planAfterThat plans the next attempt once the last is due.
+	var last time.Duration
+	planAfterThat := func(next attempt) time.Duration {
+		clock.Step(last)
+		last = r.plan(key, next)
+		return last
+	}
 
 	backOff := attempt{again: true, held: true}
-	if first, second := r.plan(key, backOff), r.plan(key, backOff); first != firstRetry || second != 2*firstRetry {
+	if first, second := planAfterThat(backOff), planAfterThat(backOff); first != firstRetry || second != 2*firstRetry {
 		t.Errorf("the first delays are %v and %v", first, second)
 	}
 	r.forget(key)
-	if again := r.plan(key, backOff); again != firstRetry {
+	if again := planAfterThat(backOff); again != firstRetry {
 		t.Errorf("after a success the delay is %v", again)
 	}
 
-	refused := attempt{again: true, slowly: true, held: true}
 	for _, want := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, lastRetry, lastRetry} {
-		if delay := r.plan(key, refused); delay != want {
+		if delay := planAfterThat(refused); delay != want {
 			t.Errorf("a refused key waits %v, not %v", delay, want)
 		}
 	}
 	r.forget(key)
-	if again := r.plan(key, refused); again != refusedRetry {
+	if again := planAfterThat(refused); again != refusedRetry {
 		t.Errorf("after a success a refused key waits %v", again)
 	}
 
@@ -104,10 +107,59 @@ func TestRetries(t *testing.T) {
 	if !r.ahead(key) {
 		t.Error("a held key may be synced")
 	}
-	r.plan(key, attempt{again: true, expected: true})
+	planAfterThat(attempt{again: true, expected: true})
 	if r.ahead(key) {
 		t.Error("a key is held whose next attempt is not")
 	}
+}
+
+// refused is the attempt after a refusal.
+var refused = attempt{again: true, slowly: true, held: true}
+
+// TestWokenKeyKeepsItsPlan: changes wake a key before its next attempt is due.
+// Neither does that slow down its back-off, nor is more time told than there is.
+func TestWokenKeyKeepsItsPlan(t *testing.T) {
+	key := cache.ObjectName{Namespace: namespace, Name: "a"}
+	backOff := attempt{again: true, held: true}
+	for name, row := range map[string]struct {
+		next          attempt
+		wait, further time.Duration
+	}{
+		"refused again":                        {refused, 6 * time.Second, 20 * time.Second},
+		"failed otherwise, to be tried sooner": {backOff, firstRetry, 2 * firstRetry},
+		"failed otherwise, to be tried later":  {attempt{again: true, after: time.Minute, held: true}, 6 * time.Second, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, clock := newTestRetries(t)
+			r.plan(key, refused)
+			clock.Step(4 * time.Second)
+			r.hold(key)
+			if wait := r.plan(key, row.next); wait != row.wait {
+				t.Errorf("a key that was to wait 6 s more waits %v, want %v", wait, row.wait)
+			}
+			clock.Step(row.wait - 1)
+			if !r.ahead(key) {
+				t.Error("the key is not held until then")
+			}
+			clock.Step(1)
+			if r.ahead(key) {
+				t.Error("the key is held after that")
+			}
+			if further := r.plan(key, row.next); further != row.further {
+				t.Errorf("after that it waits %v, want %v", further, row.further)
+			}
+		})
+	}
+}
+
+// newTestRetries are retries whose clock stands still.
+func newTestRetries(t *testing.T) (*retries, *clocktesting.FakeClock) {
+	t.Helper()
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry)
+	queue := workqueue.NewTypedDelayingQueue[cache.ObjectName]()
+	t.Cleanup(queue.ShutDown)
+	clock := clocktesting.NewFakeClock(time.Now())
+	return newRetries(queue, limiter, clock), clock
 }
 
 func TestFailedFooIsHeldBeforeItsStatusIsWritten(t *testing.T) {
