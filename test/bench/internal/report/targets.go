@@ -63,7 +63,7 @@ func Targets(r *results.Results) []Target {
 	fairness := r.Fairness[ours]
 	return []Target{
 		throughput("throughput / bare loop with the same writes and watches", 0.95, "bare-same-writes"),
-		paired("the same, each to its last event", true, 0.95, r.Isolated[ours], r.Isolated["bare-same-writes"], perSecondEvents),
+		paired("the same, each to its last event", true, 0.95, r.Isolated[ours], r.Isolated["bare-same-writes"], perSecondEvents).because(bindsEvents(r)),
 		throughput("throughput / bare loop, no watch, no event", 0.80, "bare"),
 		throughput("throughput / upstream without limiter", 1.15, "upstream-unlimited").because(bindsThroughput(r, "upstream-unlimited")),
 		throughput("throughput / controller-runtime", 1.65, "controller-runtime").because(bindsThroughput(r, "controller-runtime")),
