@@ -19,20 +19,26 @@ package measure
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/bench/internal/calls"
+	"example.com/sample-controller/test/bench/internal/devcluster"
 	"example.com/sample-controller/test/bench/internal/process"
 	"example.com/sample-controller/test/bench/internal/program"
 	"example.com/sample-controller/test/bench/internal/results"
 	"example.com/sample-controller/test/bench/internal/world"
 )
 
-// trailing is how long after the last convergence writes may still be on their
-// way where nothing else is waited for.
-const trailing = time.Second
+const (
+	// trailing is how long nothing more must have been written after the last
+	// convergence where no other time is given, and trailingLimit how long that
+	// is waited for: some programs write for ever.
+	trailing      = time.Second
+	trailingLimit = 10 * trailing
+)
 
 // TrialOptions say what a Trial is to find, and what to do after it.
 type TrialOptions struct {
@@ -89,8 +95,8 @@ func (s *session) trial(ctx context.Context, p program.Program, options TrialOpt
 	if err != nil {
 		return outcome, err
 	}
-	settle := max(options.Settle, trailing)
-	if err := pause(ctx, settle, running); err != nil {
+	settle, err := s.settle(ctx, running, options.Settle)
+	if err != nil {
 		return outcome, err
 	}
 	settled, err := running.Usage()
@@ -123,6 +129,32 @@ func (s *session) trial(ctx context.Context, p program.Program, options TrialOpt
 		}
 	}
 	return outcome, nil
+}
+
+// settle lasts for the time given, or, without one, until the program writes
+// nothing more, and returns how long that was.
+func (s *session) settle(ctx context.Context, running *process.Process, given time.Duration) (lasted time.Duration, err error) {
+	if given > 0 {
+		return given, pause(ctx, given, running)
+	}
+	log, err := calls.OpenAuditLog(s.AuditLog())
+	if err != nil {
+		return 0, err
+	}
+	for lasted < trailingLimit {
+		if err := pause(ctx, trailing, running); err != nil {
+			return 0, err
+		}
+		lasted += trailing
+		writes, err := log.Next()
+		if err != nil {
+			return 0, err
+		}
+		if !slices.ContainsFunc(writes, func(write calls.Write) bool { return write.User == devcluster.User }) {
+			break
+		}
+	}
+	return lasted, nil
 }
 
 // rest counts what a program asks for while nothing happens.
