@@ -7,6 +7,7 @@ require (
 	github.com/google/go-containerregistry v0.22.1
 	github.com/moby/buildkit v0.30.0
 	github.com/moby/patternmatcher v0.6.1
+	golang.org/x/mod v0.41.0
 )
 
 require (

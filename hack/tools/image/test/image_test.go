@@ -32,6 +32,8 @@ import (
 
 	cyclonedx "github.com/CycloneDX/cyclonedx-go"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/module"
 )
 
 // The commits of the clones have this time.
@@ -70,7 +72,7 @@ func TestImage(t *testing.T) {
 	})
 	t.Run("has a program that needs nothing else", func(t *testing.T) {
 		version := runInImage(t, files(t, image)[0].content, "-version")
-		for _, part := range []string{"v0.0.0-20260504030201-" + commit[:12] + "\n", commit + "\n", commitTime, runtime.Version()} {
+		for _, part := range []string{versionOf(t, commit) + "\n", commit + "\n", commitTime, runtime.Version()} {
 			if !strings.Contains(version, part) {
 				t.Errorf("-version does not say %q:\n%s", part, version)
 			}
@@ -126,11 +128,26 @@ func wantConfig(t *testing.T, image v1.Image, commit string) {
 	if created := config.Created.Format(time.RFC3339); created != commitTime {
 		t.Errorf("it was created at %s, not at the commit's time", created)
 	}
-	for key, want := range map[string]string{"revision": commit, "created": commitTime, "version": "v0.0.0-20260504030201-" + commit[:12]} {
+	for key, want := range map[string]string{"revision": commit, "created": commitTime, "version": versionOf(t, commit)} {
 		if got := config.Config.Labels["org.opencontainers.image."+key]; got != want {
 			t.Errorf("the label %s is %q, not %q", key, got, want)
 		}
 	}
+}
+
+// versionOf is what Go calls a commit of this repository that has no tag: its
+// first number is that of the module's path.
+func versionOf(t *testing.T, commit string) string {
+	t.Helper()
+	mod, err := os.ReadFile("../../../../go.mod")
+	must(t, err)
+	_, major, ok := module.SplitPathVersion(modfile.ModulePath(mod))
+	if !ok {
+		t.Fatalf("go.mod has no module path that can have a version:\n%s", mod)
+	}
+	at, err := time.Parse(time.RFC3339, commitTime)
+	must(t, err)
+	return module.PseudoVersion(module.PathMajorPrefix(major), "", at, commit[:12])
 }
 
 // wantDocument fails unless the document lists client-go, and at least as many
