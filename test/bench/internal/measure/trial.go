@@ -95,8 +95,7 @@ func (s *session) trial(ctx context.Context, p program.Program, options TrialOpt
 	if err != nil {
 		return outcome, err
 	}
-	settle, err := s.settle(ctx, running, options.Settle)
-	if err != nil {
+	if err := s.settle(ctx, running, options.Settle); err != nil {
 		return outcome, err
 	}
 	settled, err := running.Usage()
@@ -114,7 +113,7 @@ func (s *session) trial(ctx context.Context, p program.Program, options TrialOpt
 		Seconds: last.Seconds(), FirstSeconds: times[0].Seconds(), PerSecond: float64(options.Foos) / last.Seconds(),
 		PerSecondEvents: perSecondOrNever(options.Foos, max(last, told.Sub(running.Started)), told),
 		CPUConverged:    perFooMilliseconds(converged.CPU, options.Foos), CPUSettled: perFooMilliseconds(settled.CPU, options.Foos),
-		SettledSeconds: settle.Seconds(), PeakMiB: float64(settled.Peak) / mebibyte,
+		SettledSeconds: max(options.Settle, trailing).Seconds(), PeakMiB: float64(settled.Peak) / mebibyte,
 		Calls: perFoo(counts.ByKind, options.Foos), Refused: float64(counts.Refused) / float64(options.Foos),
 	}
 	if options.Rest > 0 {
@@ -132,29 +131,28 @@ func (s *session) trial(ctx context.Context, p program.Program, options TrialOpt
 }
 
 // settle lasts for the time given, or, without one, until the program writes
-// nothing more, and returns how long that was.
-func (s *session) settle(ctx context.Context, running *process.Process, given time.Duration) (lasted time.Duration, err error) {
+// nothing more.
+func (s *session) settle(ctx context.Context, running *process.Process, given time.Duration) error {
 	if given > 0 {
-		return given, pause(ctx, given, running)
+		return pause(ctx, given, running)
 	}
 	log, err := calls.OpenAuditLog(s.AuditLog())
 	if err != nil {
-		return 0, err
+		return err
 	}
-	for lasted < trailingLimit {
+	for until := time.Now().Add(trailingLimit); time.Now().Before(until); {
 		if err := pause(ctx, trailing, running); err != nil {
-			return 0, err
+			return err
 		}
-		lasted += trailing
 		writes, err := log.Next()
 		if err != nil {
-			return 0, err
+			return err
 		}
 		if !slices.ContainsFunc(writes, func(write calls.Write) bool { return write.User == devcluster.User }) {
-			break
+			return nil
 		}
 	}
-	return lasted, nil
+	return nil
 }
 
 // rest counts what a program asks for while nothing happens.

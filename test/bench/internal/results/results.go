@@ -77,7 +77,8 @@ type Trial struct {
 	// had one as long as it was watched.
 	PerSecondEvents float64
 	// CPUConverged and CPUSettled are milliseconds of CPU per Foo, from the
-	// program's start to the last convergence, and to SettledSeconds later.
+	// program's start to the last convergence, and to SettledSeconds later; where
+	// that is one second, until nothing more was written in one.
 	CPUConverged, CPUSettled, SettledSeconds float64
 	// PeakMiB is the most memory that was resident, ever.
 	PeakMiB float64
