@@ -1,0 +1,70 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"example.com/sample-controller/test/bench/internal/plan"
+	"example.com/sample-controller/test/bench/internal/results"
+)
+
+// TestAMeasurementThatFailsLeavesTheOthers: they are made and kept, and the end
+// says which failed, and how to repeat it.
+func TestAMeasurementThatFailsLeavesTheOthers(t *testing.T) {
+	var made []string
+	step := func(part string, err error) plan.Step {
+		return plan.Step{Part: part, Title: "the one of " + part, Run: func(context.Context) (string, error) {
+			made = append(made, part)
+			return "measured", err
+		}}
+	}
+	o := &options{results: filepath.Join(t.TempDir(), "results.json")}
+	err := o.take(t.Context(), []plan.Step{step("throughput", nil), step("fairness", errors.New("too slow")), step("profile", nil)}, results.New())
+	if err == nil || !strings.Contains(err.Error(), "the one of fairness: too slow") || !strings.Contains(err.Error(), "-part=fairness") {
+		t.Errorf("the error is %v", err)
+	}
+	if want := []string{"throughput", "fairness", "profile"}; !slices.Equal(made, want) {
+		t.Errorf("measured are %v, want %v", made, want)
+	}
+	if _, err := results.Read(o.results); err != nil {
+		t.Errorf("the results are not kept: %v", err)
+	}
+}
+
+// TestNothingIsMeasuredAfterAnInterrupt: nor is what it interrupts kept.
+func TestNothingIsMeasuredAfterAnInterrupt(t *testing.T) {
+	ctx, interrupt := context.WithCancelCause(t.Context())
+	cause := errors.New("interrupted")
+	steps := []plan.Step{
+		{Part: "throughput", Run: func(context.Context) (string, error) { interrupt(cause); return "", nil }},
+		{Part: "profile", Run: func(context.Context) (string, error) { t.Error("it goes on"); return "", nil }},
+	}
+	o := &options{results: filepath.Join(t.TempDir(), "results.json")}
+	if err := o.take(ctx, steps, results.New()); !errors.Is(err, cause) {
+		t.Errorf("the error is %v, want %v", err, cause)
+	}
+	if _, err := os.Stat(o.results); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a measurement that was interrupted is kept: %v", err)
+	}
+}
