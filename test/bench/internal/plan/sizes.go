@@ -61,7 +61,7 @@ func Full() Sizes {
 		Rounds: 5, SettledRounds: 1, Settle: 45 * time.Second,
 		Rest: time.Minute, Restart: 5 * time.Second,
 		WholeFoos: 300, WholeRounds: 2,
-		Sweep: []int{2, 4, 8, 16, 32, 64}, SweepFoos: 800,
+		Sweep: []int{2, 4, 16, 64}, SweepFoos: 800,
 		Loads: []float64{0.1, 0.5, 0.8}, LoadFor: 8 * time.Second,
 		Holdings: []int{0, 1000, 10000, 50000}, Peak: 10000,
 		Backlog: 5000, Singles: 10, Idle: 10 * time.Second,
