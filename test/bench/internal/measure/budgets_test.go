@@ -166,7 +166,11 @@ func writesByFoo(writes []calls.Write) map[string]map[string]int {
 
 // rest: a resync of Foos that are as they should be asks for nothing at all.
 func (b *budgets) rest(t *testing.T) {
-	found, err := rest(t.Context(), b.running, b.counter, restTime)
+	resting, err := b.beginRest(t.Context(), b.running)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := resting.end(t.Context(), b.running, restTime)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,8 @@ type TrialOptions struct {
 	Whole bool
 	// Settle is how long after convergence CPU and calls are still counted.
 	Settle time.Duration
-	// Rest is how long calls are counted after that; 0 is not at all.
+	// Rest is how long calls are counted from when nothing more is written; 0 is
+	// not at all.
 	Rest time.Duration
 	// Restart is how long calls are counted after a restart; 0 is no restart.
 	Restart time.Duration
@@ -95,7 +96,17 @@ func (s *session) trial(ctx context.Context, p program.Program, options TrialOpt
 	if err != nil {
 		return outcome, err
 	}
-	if err := s.settle(ctx, running, options.Settle); err != nil {
+	settling := time.Now()
+	if err := s.quiet(ctx, running, options.Settle); err != nil {
+		return outcome, err
+	}
+	var resting *rest
+	if options.Rest > 0 {
+		if resting, err = s.beginRest(ctx, running); err != nil {
+			return outcome, err
+		}
+	}
+	if err := pause(ctx, options.Settle-time.Since(settling), running); err != nil {
 		return outcome, err
 	}
 	settled, err := running.Usage()
@@ -116,8 +127,8 @@ func (s *session) trial(ctx context.Context, p program.Program, options TrialOpt
 		SettledSeconds: max(options.Settle, trailing).Seconds(), PeakMiB: float64(settled.Peak) / mebibyte,
 		Calls: perFoo(counts.ByKind, options.Foos), Refused: float64(counts.Refused) / float64(options.Foos),
 	}
-	if options.Rest > 0 {
-		if outcome.Rest, err = rest(ctx, running, counter, options.Rest); err != nil {
+	if resting != nil {
+		if outcome.Rest, err = resting.end(ctx, running, options.Rest); err != nil {
 			return outcome, err
 		}
 	}
@@ -130,17 +141,18 @@ func (s *session) trial(ctx context.Context, p program.Program, options TrialOpt
 	return outcome, nil
 }
 
-// settle lasts for the time given, or, without one, until the program writes
-// nothing more.
-func (s *session) settle(ctx context.Context, running *process.Process, given time.Duration) error {
-	if given > 0 {
-		return pause(ctx, given, running)
-	}
+// quiet waits until a program writes nothing more, for a limited time: some
+// write for ever. The limit is as short as the time that it is given to settle.
+func (s *session) quiet(ctx context.Context, running *process.Process, settle time.Duration) error {
 	log, err := calls.OpenAuditLog(s.AuditLog())
 	if err != nil {
 		return err
 	}
-	for until := time.Now().Add(trailingLimit); time.Now().Before(until); {
+	limit := trailingLimit
+	if settle > 0 {
+		limit = min(limit, settle)
+	}
+	for until := time.Now().Add(limit); time.Now().Before(until); {
 		if err := pause(ctx, trailing, running); err != nil {
 			return err
 		}
@@ -155,24 +167,42 @@ func (s *session) settle(ctx context.Context, running *process.Process, given ti
 	return nil
 }
 
-// rest counts what a program asks for while nothing happens.
-func rest(ctx context.Context, running *process.Process, counter *calls.Counter, duration time.Duration) (*results.Rest, error) {
+// rest is a time in which nothing happens, and which may lie in that of settling.
+type rest struct {
+	counter *calls.Counter
+	began   time.Time
+	before  process.Usage
+}
+
+func (s *session) beginRest(ctx context.Context, running *process.Process) (*rest, error) {
 	before, err := running.Usage()
 	if err != nil {
 		return nil, err
 	}
-	if err := pause(ctx, duration, running); err != nil {
+	counter, err := s.counter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &rest{counter: counter, began: time.Now(), before: before}, nil
+}
+
+// end counts what a program has asked for, when a rest has lasted long enough.
+func (r *rest) end(ctx context.Context, running *process.Process, duration time.Duration) (*results.Rest, error) {
+	if err := pause(ctx, duration-time.Since(r.began), running); err != nil {
 		return nil, err
 	}
 	after, err := running.Usage()
 	if err != nil {
 		return nil, err
 	}
-	counts, err := counter.Next(ctx)
+	counts, err := r.counter.Next(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &results.Rest{Seconds: duration.Seconds(), Calls: counts.ByKind, CPUMilliseconds: (after.CPU - before.CPU).Seconds() * 1000}, nil
+	return &results.Rest{
+		Seconds: duration.Seconds(), Calls: counts.ByKind,
+		CPUMilliseconds: (after.CPU - r.before.CPU).Seconds() * 1000,
+	}, nil
 }
 
 // restart starts a program again where all has converged but one Foo, which shows

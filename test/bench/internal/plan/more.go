@@ -83,7 +83,7 @@ func (p *Planner) memory() (steps []Step) {
 			Title: fmt.Sprintf("%d waiting Foos beside %d foreign Deployments: %s", p.Sizes.Peak, p.Sizes.Peak, contender.Name),
 			Run: func(ctx context.Context) (string, error) {
 				peaks := map[string][]results.Trial{}
-				found, err := p.trial(contender, measure.TrialOptions{Foos: p.Sizes.Peak, Foreign: p.Sizes.Peak, Settle: p.Sizes.Settle / 3}, peaks)(ctx)
+				found, err := p.trial(contender, measure.TrialOptions{Foos: p.Sizes.Peak, Foreign: p.Sizes.Peak}, peaks)(ctx)
 				memory := p.Results.Memory[contender.Name]
 				memory.Peak = peaks[contender.Name]
 				p.Results.Memory[contender.Name] = memory

@@ -133,7 +133,7 @@ func (p *Planner) whole() (steps []Step) {
 				Part: "whole",
 				Title: fmt.Sprintf("%d waiting Foos until their Pods are available, round %d of %d: %s",
 					p.Sizes.WholeFoos, round+1, p.Sizes.WholeRounds, contender.Name),
-				Run: p.trial(contender, measure.TrialOptions{Foos: p.Sizes.WholeFoos, Whole: true, Settle: p.Sizes.Settle / 5}, p.Results.Whole),
+				Run: p.trial(contender, measure.TrialOptions{Foos: p.Sizes.WholeFoos, Whole: true}, p.Results.Whole),
 			})
 		}
 	}
