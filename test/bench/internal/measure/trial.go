@@ -87,6 +87,10 @@ func (s *session) trial(ctx context.Context, p program.Program, options TrialOpt
 	if err != nil {
 		return outcome, err
 	}
+	log, err := calls.OpenAuditLog(s.AuditLog())
+	if err != nil {
+		return outcome, err
+	}
 	running, times, err := s.converge(ctx, p, foos)
 	if err != nil {
 		return outcome, err
@@ -97,7 +101,7 @@ func (s *session) trial(ctx context.Context, p program.Program, options TrialOpt
 		return outcome, err
 	}
 	settling := time.Now()
-	if err := s.quiet(ctx, running, options.Settle); err != nil {
+	if err := trail(ctx, running, log, options.over(foos)); err != nil {
 		return outcome, err
 	}
 	var resting *rest
@@ -141,18 +145,22 @@ func (s *session) trial(ctx context.Context, p program.Program, options TrialOpt
 	return outcome, nil
 }
 
-// quiet waits until a program writes nothing more, for a limited time: some
-// write for ever. The limit is as short as the time that it is given to settle.
-func (s *session) quiet(ctx context.Context, running *process.Process, settle time.Duration) error {
-	log, err := calls.OpenAuditLog(s.AuditLog())
-	if err != nil {
-		return err
+// over says when what follows convergence is over: where more is measured after
+// it, or more than one event belongs to a Foo, not before nothing more is written;
+// else when each Foo has had its event.
+func (o TrialOptions) over(foos []*samplev1alpha1.Foo) func(writes []calls.Write) bool {
+	if o.Settle > 0 || o.Whole {
+		return func([]calls.Write) bool { return false }
 	}
-	limit := trailingLimit
-	if settle > 0 {
-		limit = min(limit, settle)
-	}
-	for until := time.Now().Add(limit); time.Now().Before(until); {
+	return func(writes []calls.Write) bool { return !untilTold(writes, foos).IsZero() }
+}
+
+// trail waits until a program writes nothing more, or until all that it has
+// written since the log was opened is enough. Some write for ever, so the time is
+// limited.
+func trail(ctx context.Context, running *process.Process, log *calls.AuditLog, enough func(writes []calls.Write) bool) error {
+	var all []calls.Write
+	for until := time.Now().Add(trailingLimit); time.Now().Before(until); {
 		if err := pause(ctx, trailing, running); err != nil {
 			return err
 		}
@@ -160,7 +168,9 @@ func (s *session) quiet(ctx context.Context, running *process.Process, settle ti
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(writes, func(write calls.Write) bool { return write.User == devcluster.User }) {
+		all = append(all, writes...)
+		more := slices.ContainsFunc(writes, func(write calls.Write) bool { return write.User == devcluster.User })
+		if !more || enough(all) {
 			return nil
 		}
 	}
