@@ -187,8 +187,11 @@ func competeWith(t *testing.T, s *server, name string, work func(ctx, held conte
 		defer close(c.ended)
 		c.err = Run(ctx, configFor(s, name), func(held context.Context) {
 			c.leading.Store(true)
-			defer context.AfterFunc(held, func() { c.lost.Store(true) })()
+			untold := context.AfterFunc(held, func() { c.lost.Store(true) })
 			work(ctx, held)
+			if untold() && held.Err() != nil {
+				c.lost.Store(true) // the work heard of it first
+			}
 			c.drained.Store(true)
 		})
 	}()
