@@ -154,6 +154,10 @@ func (c *Controller) Run(ctx, held context.Context, workers int) error {
 	logger.Info("Starting controller")
 	handlersSynced, err := c.watch(ctx)
 	if err != nil {
+		c.queue.ShutDown()
+		if ctx.Err() != nil {
+			return nil // informers that have stopped take no handlers
+		}
 		return fmt.Errorf("registering with the informers: %w", err)
 	}
 	c.work(ctx, held, workers, handlersSynced)

@@ -63,3 +63,25 @@ func TestBeforeItRunsNothingIsQueued(t *testing.T) {
 		fooInformers.Shutdown()
 	})
 }
+
+// A stop may come when the caches have just been filled: the informers then take
+// no handlers any more. That is a stop like any other, and nothing is left running.
+func TestAStopBeforeTheHandlersIsNoError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		kubeClient, fooClient := kubefake.NewClientset(), fakeFooClient(t)
+		kubeInformers := kubeinformers.NewSharedInformerFactory(kubeClient, 0)
+		fooInformers := fooinformers.NewSharedInformerFactory(fooClient, 0)
+		controller, err := NewController(kubeClient, fooClient,
+			kubeInformers.Apps().V1().Deployments(), fooInformers.Samplecontroller().V1alpha1().Foos(),
+			record.NewFakeRecorder(100), clock.RealClock{}, time.Minute, newControllerMetrics(metrics.NewKubeRegistry()))
+		must(t, err)
+		kubeInformers.StartWithContext(ctx)
+		fooInformers.StartWithContext(ctx)
+		advance(time.Second)
+		stop()
+		kubeInformers.Shutdown()
+		fooInformers.Shutdown()
+		must(t, controller.Run(ctx, context.Background(), 2))
+	})
+}
