@@ -156,7 +156,7 @@ func (c *Controller) Run(ctx, held context.Context, workers int) error {
 	if err != nil {
 		c.queue.ShutDown()
 		if ctx.Err() != nil {
-			return nil // informers that have stopped take no handlers
+			return nil //nolint:nilerr // informers that have stopped take no handlers
 		}
 		return fmt.Errorf("registering with the informers: %w", err)
 	}
