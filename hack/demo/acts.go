@@ -20,10 +20,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -116,21 +116,26 @@ func collectorWatches(ctx context.Context, client kubernetes.Interface) (bool, e
 	if err != nil {
 		return false, fmt.Errorf("asking the API server who watches Foos: %w", err)
 	}
-	return countWatches(metrics, "foos") > ownWatches, nil
+	watches, err := countWatches(metrics, "foos")
+	return watches > ownWatches, err
 }
 
 // countWatches reads from the API server's metrics how many watches of a resource there are.
-func countWatches(metrics []byte, resource string) int {
-	watches := 0
-	for line := range bytes.Lines(metrics) {
-		text := strings.TrimSpace(string(line))
-		if !strings.HasPrefix(text, "apiserver_longrunning_requests{") || !strings.Contains(text, `resource="`+resource+`"`) ||
-			!strings.Contains(text, `verb="WATCH"`) {
-			continue
+func countWatches(metrics []byte, resource string) (float64, error) {
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(metrics))
+	if err != nil {
+		return 0, fmt.Errorf("reading the API server's metrics: %w", err)
+	}
+	watches := 0.0
+	for _, requests := range families["apiserver_longrunning_requests"].GetMetric() {
+		labels := map[string]string{}
+		for _, label := range requests.GetLabel() {
+			labels[label.GetName()] = label.GetValue()
 		}
-		if n, err := strconv.Atoi(text[strings.LastIndexByte(text, ' ')+1:]); err == nil {
-			watches += n
+		if labels["resource"] == resource && labels["verb"] == "WATCH" {
+			watches += requests.GetGauge().GetValue()
 		}
 	}
-	return watches
+	return watches, nil
 }

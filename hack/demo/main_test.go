@@ -88,16 +88,20 @@ func TestPlanActsOnceUnlessTheDemoEnds(t *testing.T) {
 
 func TestCountWatches(t *testing.T) {
 	const metrics = `# HELP apiserver_longrunning_requests [STABLE] Gauge of all active long-running apiserver requests.
+# TYPE apiserver_longrunning_requests gauge
 apiserver_longrunning_requests{component="apiserver",group="samplecontroller.k8s.io",resource="foos",scope="cluster",subresource="",verb="WATCH",version="v1alpha1"} 2
 apiserver_longrunning_requests{component="apiserver",group="samplecontroller.k8s.io",resource="foos",scope="namespace",subresource="",verb="WATCH",version="v1alpha1"} 1
 apiserver_longrunning_requests{component="apiserver",group="samplecontroller.k8s.io",resource="foos",scope="resource",subresource="",verb="PROXY",version="v1alpha1"} 5
 apiserver_longrunning_requests{component="apiserver",group="",resource="pods",scope="cluster",subresource="",verb="WATCH",version="v1"} 7
 apiserver_request_total{resource="foos",verb="WATCH"} 9
 `
-	for resource, want := range map[string]int{"foos": 3, "pods": 7, "bars": 0} {
-		if got := countWatches([]byte(metrics), resource); got != want {
-			t.Errorf("%s: got %d, want %d", resource, got, want)
+	for resource, want := range map[string]float64{"foos": 3, "pods": 7, "bars": 0} {
+		if got, err := countWatches([]byte(metrics), resource); err != nil || got != want {
+			t.Errorf("%s: got %v, %v, want %v", resource, got, err, want)
 		}
+	}
+	if _, err := countWatches([]byte("<html>"), "foos"); err == nil {
+		t.Error("what is no metrics was read as none")
 	}
 }
 
