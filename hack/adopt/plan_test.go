@@ -46,7 +46,8 @@ func ours(t *testing.T) *sources {
 
 // TestPlansHaveNoTrace finds in a second what a whole adoption would find in minutes.
 func TestPlansHaveNoTrace(t *testing.T) {
-	for _, n := range []names{widget, route, policy, truck, bar, sheep} {
+	sample := deriveNames(request{Module: "github.com/acme/samples", Group: "sample.acme.dev", Version: "v1", Kind: "Sample"})
+	for _, n := range []names{widget, route, policy, truck, bar, sheep, sample} {
 		t.Run(n.Kind, func(t *testing.T) {
 			p, err := ours(t).plan(n)
 			if err != nil {

@@ -70,7 +70,7 @@ func chosenNames(n names) []string {
 	s := newSpeller(n)
 	var chosen []string
 	for _, name := range []string{n.Module, n.Program, s.program, s.programTitle(), strings.ReplaceAll(n.Program, "-", "_"),
-		n.Group, n.modelPackage(), n.Package, n.Kind, n.Kinds, n.Kind + "s", n.Short} {
+		n.Group, n.modelPackage(), n.Package, n.Package + n.Version, n.Kind, n.Kinds, n.Kind + "s", n.Short} {
 		if oldKind.MatchString(name) || oldProgram.MatchString(name) {
 			chosen = append(chosen, regexp.QuoteMeta(name))
 		}

@@ -38,7 +38,7 @@ func users(name string) (user, agent string) {
 		return "system:kube-scheduler", "kube-scheduler/v1"
 	case "kubelet":
 		return "system:node:n1", "kubelet/v1"
-	case "foo-controller", "deployment-controller", "replicaset-controller", "namespace-controller", "x":
+	case "web-controller", "deployment-controller", "replicaset-controller", "namespace-controller", "x":
 		return "system:serviceaccount:kube-system:" + name, name + "/v1"
 	}
 	return name, "kubectl/v1"

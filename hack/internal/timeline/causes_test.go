@@ -43,8 +43,8 @@ func TestCauses(t *testing.T) {
 	}{
 		"the way of a new Foo, down and back": {[]string{
 			"0 alice create foos/web",
-			"5 foo-controller create deployments/web",
-			"9 foo-controller update foos.status/web",
+			"5 web-controller create deployments/web",
+			"9 web-controller update foos.status/web",
 			"12 deployment-controller create replicasets/web-1",
 			"15 deployment-controller update deployments.status/web",
 			"20 replicaset-controller create pods/",
@@ -52,7 +52,7 @@ func TestCauses(t *testing.T) {
 			"30 kubelet patch pods.status/web-1-x",
 			"35 replicaset-controller update replicasets.status/web-1",
 			"40 deployment-controller update deployments.status/web",
-			"45 foo-controller update foos.status/web",
+			"45 web-controller update foos.status/web",
 		}, []int{none, 0, 0, 1, 1, 3, 5, 6, 7, 8, 9}},
 		"a deletion runs down by the garbage collector's own": {[]string{
 			"0 alice delete foos/web",
@@ -70,35 +70,35 @@ func TestCauses(t *testing.T) {
 		}, []int{none, none, 1, 2}},
 		"drift is undone": {[]string{
 			"0 alice create foos/web",
-			"2 foo-controller create deployments/web",
+			"2 web-controller create deployments/web",
 			"5000 bob patch deployments/web",
-			"5010 foo-controller update deployments/web",
+			"5010 web-controller update deployments/web",
 		}, []int{none, 0, none, 2}},
 		"what was refused has a cause and is none": {[]string{
 			"0 alice create foos/web",
 			"5 x update foos.status/web 409",
-			"9 foo-controller create deployments/web 403",
+			"9 web-controller create deployments/web 403",
 			"12 deployment-controller create replicasets/web-1",
 		}, []int{none, 0, 0, none}},
 		"names that begin alike": {[]string{
 			"0 alice create foos/web",
 			"10 bob create foos/web-2",
-			"20 foo-controller create deployments/web",
-			"30 foo-controller create deployments/web-2",
+			"20 web-controller create deployments/web",
+			"30 web-controller create deployments/web-2",
 			"40 deployment-controller create replicasets/web-2-1",
 			"50 deployment-controller create replicasets/web-1",
 		}, []int{none, none, 0, 1, 3, 2}},
 		"a name that tells nothing": {[]string{
 			"0 alice create foos/a",
 			"1 alice create foos/b",
-			"10 foo-controller create deployments/one",
-			"20 foo-controller create deployments/two",
+			"10 web-controller create deployments/one",
+			"20 web-controller create deployments/two",
 			"30 deployment-controller update deployments.status/one",
-			"40 foo-controller update foos.status/a",
+			"40 web-controller update foos.status/a",
 		}, []int{none, none, 100, 101, 2, 4}},
-		"too late": {[]string{"0 alice create foos/web", "70000 foo-controller create deployments/web"}, []int{none, none}},
+		"too late": {[]string{"0 alice create foos/web", "70000 web-controller create deployments/web"}, []int{none, none}},
 		"another namespace": {[]string{
-			"0 alice create foos/a:web", "5 foo-controller create deployments/b:web",
+			"0 alice create foos/a:web", "5 web-controller create deployments/b:web",
 		}, []int{none, none}},
 		"a namespace's end": {[]string{
 			"0 alice delete namespaces/n:n", "5 namespace-controller deletecollection pods/n:", "9 kubelet delete pods/n:x",
@@ -107,7 +107,7 @@ func TestCauses(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			log := logOf(test.writes...)
-			log.Add(said("0 foo-controller create events/x"))
+			log.Add(said("0 web-controller create events/x"))
 			if got := causesIn(log.steps()); !slices.Equal(got, test.want) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
@@ -117,7 +117,7 @@ func TestCauses(t *testing.T) {
 
 func TestOwnersOfABodyGoBeforeNames(t *testing.T) {
 	var log Log
-	for _, text := range []string{"0 alice create foos/web", "1 alice create foos/other", "10 foo-controller create deployments/web"} {
+	for _, text := range []string{"0 alice create foos/web", "1 alice create foos/other", "10 web-controller create deployments/web"} {
 		log.Add(said(text))
 	}
 	log.writes[2].Body = &audit.Body{Kind: "Deployment", Owners: []audit.Owner{{Kind: "Foo", Name: "other"}}}

@@ -77,8 +77,8 @@ func TestPanels(t *testing.T) {
 		want   []string
 	}{
 		"an act while another one's effects still come": {[]string{
-			"0 alice create foos/web", "400 foo-controller create deployments/web", "401 alice patch foos.scale/web",
-			"402 deployment-controller create replicasets/web-1", "410 foo-controller update deployments/web",
+			"0 alice create foos/web", "400 web-controller create deployments/web", "401 alice patch foos.scale/web",
+			"402 deployment-controller create replicasets/web-1", "410 web-controller update deployments/web",
 		}, []string{"Create Foo web", "Scale Foo web"}},
 		"some in a row are one act": {[]string{
 			"0 alice create foos/a", "100 alice create foos/b", "300 alice create foos/c",
@@ -109,10 +109,10 @@ func TestOnlyTheLastActsAreDrawn(t *testing.T) {
 func TestSelection(t *testing.T) {
 	writes := []string{
 		"0 alice create foos/web",
-		"5 foo-controller create deployments/web",
+		"5 web-controller create deployments/web",
 		"8 deployment-controller create replicasets/web-1",
 		"10 bob create foos/b:web",
-		"12 foo-controller create deployments/b:web",
+		"12 web-controller create deployments/b:web",
 		"20 alice create deployments/other",
 		"25 deployment-controller create replicasets/other-1",
 		"30 alice patch deployments/web",
@@ -231,7 +231,7 @@ func TestLikeWritesShareARowWhereThereAreMany(t *testing.T) {
 }
 
 func TestACauseIsNoLaterThanWhatFollowed(t *testing.T) {
-	log := logOf("0 alice create foos/web", "10 foo-controller create deployments/web", "15 deployment-controller create replicasets/web-1")
+	log := logOf("0 alice create foos/web", "10 web-controller create deployments/web", "15 deployment-controller create replicasets/web-1")
 	log.writes[1].Done = noon.Add(time.Second) // Its answer was slow; the object was there long before.
 	picture, err := log.Picture()
 	if err != nil {
@@ -239,8 +239,8 @@ func TestACauseIsNoLaterThanWhatFollowed(t *testing.T) {
 	}
 	want := []string{
 		"1: 0 alice create Foo web",
-		"1: 15 foo-controller create Deployment web < create Foo web by alice",
-		"1: 15 deployment-controller create ReplicaSet web-1 < create Deployment web by foo-controller",
+		"1: 15 web-controller create Deployment web < create Foo web by alice",
+		"1: 15 deployment-controller create ReplicaSet web-1 < create Deployment web by web-controller",
 	}
 	if got := tellings(picture); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
