@@ -206,15 +206,30 @@ func TestTheNewMakefileHasNoDeadEnd(t *testing.T) {
 	}
 }
 
-// TestWhatIsToldIsThere looks for the files that scripts and documents name.
+// TestWhatIsToldIsThere looks for the files that code, scripts and documents name.
 func TestWhatIsToldIsThere(t *testing.T) {
 	all := texts(t, route)
-	for _, file := range []string{"Makefile", "hack/check.sh", "README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/testing.md", ".golangci.yml"} {
+	for _, file := range slices.Sorted(maps.Keys(all)) {
+		if strings.HasSuffix(file, "_test.go") { // which make up files
+			continue
+		}
 		for _, match := range inTree.FindAllStringSubmatch(all[file], -1) {
-			written := match[1] == "docs/timeline.svg" // make timeline writes it
-			if !exists(all, match[1]) && !written && !strings.Contains(match[1], "GROUP") {
+			nearby := path.Join(path.Dir(file), match[1])
+			if !exists(all, match[1]) && !exists(all, nearby) && !strings.Contains(match[1], "GROUP") {
 				t.Errorf("%s names %s, which is not there", file, match[1])
 			}
+		}
+	}
+}
+
+func TestWhatIsLeftOutIsThere(t *testing.T) {
+	tree, err := readTree("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pattern := range left {
+		if !slices.ContainsFunc(tree, func(file treeFile) bool { return matches(file.path, []string{pattern}) }) {
+			t.Errorf("nothing of this project is %s, which new ones do without", pattern)
 		}
 	}
 }

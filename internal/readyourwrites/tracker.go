@@ -24,11 +24,11 @@ limitations under the License.
 // of each write, and asks before each sync whether the caches have reached it.
 //
 // kube-controller-manager does the same since 1.36 (KEP-5647,
-// pkg/controller/util/consistency), without a limit in time. Here a write that
-// the cache has not reached in time is forgotten: after etcd is restored from
-// a backup the versions start again below it, and a guard without a limit
-// would hold the key for ever. Writes carry preconditions of their own, so
-// that acting on a stale cache is wasteful, never wrong.
+// k8s.io/kubernetes/pkg/controller/util/consistency), without a limit in time.
+// Here a write that the cache has not reached in time is forgotten: after etcd
+// is restored from a backup the versions start again below it, and a guard
+// without a limit would hold the key for ever. Writes carry preconditions of
+// their own, so that acting on a stale cache is wasteful, never wrong.
 package readyourwrites
 
 import (
