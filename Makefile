@@ -157,7 +157,7 @@ test-adopt: ## Make projects with other names of this one, three of five, and ch
 	$(check) adopt
 
 .PHONY: adopt-test
-adopt-test: ## Make all five, and try two of them on a cluster (half an hour on 2 cores)
+adopt-test: ## Make all five, and have two of them pass all of their own checks (half an hour on 2 cores)
 	@ADOPTIONS=all hack/check.sh adopt
 
 ##@ Measure
