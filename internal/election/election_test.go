@@ -269,7 +269,8 @@ func TestAHundredLeadersLeaveNothingBehind(t *testing.T) {
 			next.leadsBetween(t, 0, time.Second)
 			last = next
 		}
-		if after := runtime.NumGoroutine(); after > before {
+		const passing = 5 // the runtime's own come and go; leaders that leave something would leave a hundred of it
+		if after := runtime.NumGoroutine(); after > before+passing {
 			t.Errorf("there were %d goroutines, and are %d", before, after)
 		}
 	})
