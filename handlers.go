@@ -62,7 +62,7 @@ func (c *Controller) watch(ctx context.Context) ([]cache.DoneChecker, error) {
 	fooHandlers, err := c.fooInformer.AddTypedEventHandler(fooinformers.FooDetailedHandlerFuncs{
 		AddFunc:    c.enqueueAddedFoo,
 		UpdateFunc: c.enqueueUpdatedFoo,
-		DeleteFunc: c.forgetFoo,
+		DeleteFunc: c.enqueueDeletedFoo,
 	}, options)
 	if err != nil {
 		return nil, err
@@ -110,15 +110,12 @@ func (c *Controller) enqueueUpdatedFoo(before, after *samplev1alpha1.Foo) {
 	c.queue.Add(cache.MetaObjectToName(after))
 }
 
-// forgetFoo drops what is remembered of a Foo that is gone. A key that is
-// synced once more ends its row of failures.
-func (c *Controller) forgetFoo(deleted fooinformers.DeletedFoo) {
+// enqueueDeletedFoo has a Foo that is gone synced once more: it ends its row of
+// failures, and what is remembered of it is dropped.
+func (c *Controller) enqueueDeletedFoo(deleted fooinformers.DeletedFoo) {
 	if deleted.OptionalObj != nil {
 		c.writes.Forget(deleted.GetObjectName(), deleted.OptionalObj.UID)
 	}
-	c.overruled.forget(deleted.GetObjectName())
-	c.outdated.forget(deleted.GetObjectName())
-	c.progress.forget(deleted.GetObjectName())
 	c.queue.Add(deleted.GetObjectName())
 }
 

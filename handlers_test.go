@@ -68,7 +68,7 @@ func TestMissedDeletionsAreHandled(t *testing.T) {
 
 func TestWritesOfAFooThatIsGoneHoldNothingUp(t *testing.T) {
 	for name, goes := range map[string]func(f *fixture){
-		"deleted":                func(f *fixture) { f.forgetFoo(cache.DeletedObject[*samplev1alpha1.Foo]{OptionalObj: foo("a")}) },
+		"deleted":                func(f *fixture) { f.enqueueDeletedFoo(cache.DeletedObject[*samplev1alpha1.Foo]{OptionalObj: foo("a")}) },
 		"deleted and made again": func(f *fixture) { f.enqueueUpdatedFoo(foo("a"), foo("a", withFooUID("uid-new"))) },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
@@ -82,9 +83,29 @@ func TestNewFooThatOnlyTheCacheHasGetsOneDeployment(t *testing.T) {
 			advance(10 * time.Minute)
 		}
 		f.expectWrites(t)
-		f.forgetFoo(cache.DeletedObject[*samplev1alpha1.Foo]{OptionalObj: foo("a")})
+		must(t, f.fooIndexer.Delete(foo("a")))
+		f.enqueueDeletedFoo(cache.DeletedObject[*samplev1alpha1.Foo]{OptionalObj: foo("a")})
+		advance(0)
 		if f.outdated.kept() > 0 {
 			t.Error("a Foo is remembered that is gone from the cache, too")
+		}
+	})
+}
+
+func TestAFooThatGoesDuringItsSyncIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		f.fooClient.PrependReactor("update", "foos", func(clienttesting.Action) (bool, runtime.Object, error) {
+			f.deleteFoo(t, "a")
+			<-time.After(time.Second) // so that the event is handled before the write is answered
+			return true, nil, apierrors.NewNotFound(foosResource.GroupResource(), "a")
+		})
+		defer f.start(2)()
+		f.createFoo(t, foo("a"))
+		advance(time.Minute)
+		f.expectWrites(t, "create deployments", "update foos/status")
+		if f.outdated.kept() > 0 {
+			t.Error("a Foo is remembered that was gone before its last write was answered")
 		}
 	})
 }

@@ -23,7 +23,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -106,7 +105,8 @@ func TestProgressThatWasTakenBackIsForgotten(t *testing.T) {
 			t.Error("progress is remembered that is none any more")
 		}
 		f.rollOut(t, 1, 0)
-		f.forgetFoo(cache.DeletedObject[*samplev1alpha1.Foo]{OptionalObj: foo("a")})
+		f.deleteFoo(t, "a")
+		advance(0)
 		if f.progress.kept() > 0 {
 			t.Error("the progress of a Foo is remembered that is gone")
 		}

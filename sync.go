@@ -43,6 +43,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	}
 	foo, err := c.foos.Foos(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
+		c.forget(key)
 		return nil // the garbage collector takes the Deployment
 	}
 	if err != nil {
@@ -76,6 +77,14 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	// The status' error first: it is the one to judge when to try again, for
 	// until it is written nobody is told of the other.
 	return errors.Join(c.writeStatus(ctx, foo, status), err)
+}
+
+// forget drops what is remembered of a Foo that is gone. It is a sync that does
+// so, not the event's handler: a sync under way would remember it again.
+func (c *Controller) forget(key cache.ObjectName) {
+	c.overruled.forget(key)
+	c.outdated.forget(key)
+	c.progress.forget(key)
 }
 
 // deploymentsOf returns what the cache has for a Foo: the Deployment of the
