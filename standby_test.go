@@ -23,6 +23,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	kubeinformers "k8s.io/client-go/informers"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
@@ -32,20 +33,31 @@ import (
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
+// standBy has the informers of a controller that is not running yet fill their caches, until ctx ends. What it returns
+// last waits for their end.
+func standBy(ctx context.Context, t *testing.T, foos ...runtime.Object) (*kubefake.Clientset, *Controller, func()) {
+	t.Helper()
+	kubeClient, fooClient := kubefake.NewClientset(), fakeFooClient(t, foos...)
+	kubeInformers := kubeinformers.NewSharedInformerFactory(kubeClient, 0)
+	fooInformers := fooinformers.NewSharedInformerFactory(fooClient, 0)
+	controller, err := NewController(kubeClient, fooClient,
+		kubeInformers.Apps().V1().Deployments(), fooInformers.Samplecontroller().V1alpha1().Foos(),
+		record.NewFakeRecorder(100), clock.RealClock{}, time.Minute, newControllerMetrics(metrics.NewKubeRegistry()))
+	must(t, err)
+	kubeInformers.StartWithContext(ctx)
+	fooInformers.StartWithContext(ctx)
+	return kubeClient, controller, func() {
+		kubeInformers.Shutdown()
+		fooInformers.Shutdown()
+	}
+}
+
 // A standby holds no queue: what it had to do as the leader it is told when it
 // becomes one.
 func TestBeforeItRunsNothingIsQueued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		kubeClient, fooClient := kubefake.NewClientset(), fakeFooClient(t, foo("a"))
-		kubeInformers := kubeinformers.NewSharedInformerFactory(kubeClient, 0)
-		fooInformers := fooinformers.NewSharedInformerFactory(fooClient, 0)
-		controller, err := NewController(kubeClient, fooClient,
-			kubeInformers.Apps().V1().Deployments(), fooInformers.Samplecontroller().V1alpha1().Foos(),
-			record.NewFakeRecorder(100), clock.RealClock{}, time.Minute, newControllerMetrics(metrics.NewKubeRegistry()))
-		must(t, err)
-		kubeInformers.StartWithContext(ctx)
-		fooInformers.StartWithContext(ctx)
+		kubeClient, controller, shutdown := standBy(ctx, t, foo("a"))
 		advance(time.Hour)
 		if queued := controller.queue.Len(); queued != 0 {
 			t.Errorf("%d Foos are queued", queued)
@@ -59,8 +71,7 @@ func TestBeforeItRunsNothingIsQueued(t *testing.T) {
 		}
 		stop()
 		must(t, <-stopped)
-		kubeInformers.Shutdown()
-		fooInformers.Shutdown()
+		shutdown()
 	})
 }
 
@@ -69,19 +80,10 @@ func TestBeforeItRunsNothingIsQueued(t *testing.T) {
 func TestAStopBeforeTheHandlersIsNoError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		kubeClient, fooClient := kubefake.NewClientset(), fakeFooClient(t)
-		kubeInformers := kubeinformers.NewSharedInformerFactory(kubeClient, 0)
-		fooInformers := fooinformers.NewSharedInformerFactory(fooClient, 0)
-		controller, err := NewController(kubeClient, fooClient,
-			kubeInformers.Apps().V1().Deployments(), fooInformers.Samplecontroller().V1alpha1().Foos(),
-			record.NewFakeRecorder(100), clock.RealClock{}, time.Minute, newControllerMetrics(metrics.NewKubeRegistry()))
-		must(t, err)
-		kubeInformers.StartWithContext(ctx)
-		fooInformers.StartWithContext(ctx)
+		_, controller, shutdown := standBy(ctx, t)
 		advance(time.Second)
 		stop()
-		kubeInformers.Shutdown()
-		fooInformers.Shutdown()
+		shutdown()
 		must(t, controller.Run(ctx, context.Background(), 2))
 	})
 }
