@@ -1,0 +1,190 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package oracle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+)
+
+// pollPeriod is how often Lies checks whether the watches have caught up.
+const pollPeriod = 20 * time.Millisecond
+
+// Recording fills a History from an API server.
+type Recording struct {
+	kube      kubernetes.Interface
+	foos      clientset.Interface
+	namespace string
+	history   History
+	stop      context.CancelFunc
+	running   sync.WaitGroup
+
+	mu sync.Mutex
+	// seen is the newest version recorded of each object.
+	seen   map[types.UID]uint64
+	broken error
+}
+
+// Record lists the Foos and Deployments of a namespace, or of all with "", and
+// records every change of them until Stop. A watch that ends is continued.
+func Record(ctx context.Context, kube kubernetes.Interface, foos clientset.Interface, namespace string) (*Recording, error) {
+	ctx, stop := context.WithCancel(ctx)
+	r := &Recording{kube: kube, foos: foos, namespace: namespace, stop: stop, seen: map[types.UID]uint64{}}
+	deployments, fooList, err := r.list(ctx)
+	if err == nil {
+		err = errors.Join(
+			r.follow(ctx, deployments, func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+				return kube.AppsV1().Deployments(namespace).Watch(ctx, options)
+			}),
+			r.follow(ctx, fooList, func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+				return foos.SamplecontrollerV1alpha1().Foos(namespace).Watch(ctx, options)
+			}))
+	}
+	if err != nil {
+		r.Stop()
+		return nil, fmt.Errorf("recording what Foos say: %w", err)
+	}
+	return r, nil
+}
+
+func (r *Recording) list(ctx context.Context) (*appsv1.DeploymentList, *samplev1alpha1.FooList, error) {
+	deployments, err := r.kube.AppsV1().Deployments(r.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, nil, err
+	}
+	foos, err := r.foos.SamplecontrollerV1alpha1().Foos(r.namespace).List(ctx, metav1.ListOptions{})
+	return deployments, foos, err
+}
+
+// follow records the objects of a list, then what a watch from its version on
+// delivers.
+func (r *Recording) follow(ctx context.Context, list runtime.Object, watchFunc cache.WatchFuncWithContext) error {
+	accessor, err := meta.ListAccessor(list)
+	if err != nil {
+		return err
+	}
+	if err := meta.EachListItem(list, func(object runtime.Object) error { r.record(object, false); return nil }); err != nil {
+		return err
+	}
+	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, accessor.GetResourceVersion(), &cache.ListWatch{WatchFuncWithContext: watchFunc})
+	if err != nil {
+		return err
+	}
+	r.running.Go(func() {
+		for event := range watcher.ResultChan() {
+			switch event.Type {
+			case watch.Added, watch.Modified, watch.Deleted:
+				r.record(event.Object, event.Type == watch.Deleted)
+			case watch.Error:
+				r.breakOff(apierrors.FromObject(event.Object))
+			}
+		}
+	})
+	return nil
+}
+
+func (r *Recording) record(object runtime.Object, deleted bool) {
+	accessor, err := meta.Accessor(object)
+	if err != nil {
+		r.breakOff(err)
+		return
+	}
+	switch object := object.(type) {
+	case *samplev1alpha1.Foo:
+		r.history.AddFoo(object, deleted)
+	case *appsv1.Deployment:
+		r.history.AddDeployment(object, deleted)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen[accessor.GetUID()] = versionOf(accessor)
+}
+
+// breakOff notes why the record has a gap.
+func (r *Recording) breakOff(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.broken = errors.Join(r.broken, err)
+}
+
+// Lies waits until everything up to now is recorded, and returns a sentence for
+// each state in which a Foo said what was not true. It fails if the record has
+// a gap, as after a restore of etcd: begin another one then.
+func (r *Recording) Lies(ctx context.Context) ([]string, error) {
+	// A Foo's claim rests on Deployments that are older.
+	foos, err := r.foos.SamplecontrollerV1alpha1().Foos(r.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("listing Foos: %w", err)
+	}
+	deployments, err := r.kube.AppsV1().Deployments(r.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("listing Deployments: %w", err)
+	}
+	for _, list := range []runtime.Object{deployments, foos} {
+		err := wait.PollUntilContextCancel(ctx, pollPeriod, true, func(context.Context) (bool, error) { return r.has(list) })
+		if err != nil {
+			return nil, fmt.Errorf("waiting for the watches to catch up: %w", err)
+		}
+	}
+	return r.history.lies(until(foos)), nil
+}
+
+// has reports whether every object of a list is recorded, in that version or a
+// newer one.
+func (r *Recording) has(list runtime.Object) (bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.broken != nil {
+		return false, r.broken
+	}
+	all := true
+	err := meta.EachListItem(list, func(object runtime.Object) error {
+		accessor, err := meta.Accessor(object)
+		if err == nil && r.seen[accessor.GetUID()] < versionOf(accessor) {
+			all = false
+		}
+		return err
+	})
+	return all, err
+}
+
+// until returns the version of a list.
+func until(list *samplev1alpha1.FooList) uint64 { return parseVersion(list.ResourceVersion) }
+
+// Stop ends the recording.
+func (r *Recording) Stop() {
+	r.stop()
+	r.running.Wait()
+}
