@@ -197,6 +197,21 @@ func ready(status metav1.ConditionStatus, reason, message string, since metav1.T
 	}}
 }
 
+// ofGeneration returns conditions as those of another generation.
+func ofGeneration(generation int64, conditions []metav1.Condition) []metav1.Condition {
+	for i := range conditions {
+		conditions[i].ObservedGeneration = generation
+	}
+	return conditions
+}
+
+// refusedStatus is the status of a Foo whose Deployment a quota did not allow.
+func refusedStatus() samplev1alpha1.FooStatus {
+	status := settled("a")
+	status.Conditions = ready(metav1.ConditionFalse, "DeploymentFailed", "The API server refused: exceeded quota", earlier)
+	return status
+}
+
 func atVersion(resourceVersion string) deploymentOption {
 	return func(deployment *appsv1.Deployment) { deployment.ResourceVersion = resourceVersion }
 }

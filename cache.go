@@ -49,6 +49,7 @@ func (t *trimmer) trim(object any) (any, error) {
 			Namespace:         deployment.Namespace,
 			UID:               deployment.UID,
 			ResourceVersion:   deployment.ResourceVersion,
+			Generation:        deployment.Generation,
 			OwnerReferences:   deployment.OwnerReferences,
 			DeletionTimestamp: deployment.DeletionTimestamp,
 			Annotations:       adoptionOf(deployment),

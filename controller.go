@@ -75,7 +75,10 @@ type Controller struct {
 	writes    *readyourwrites.Tracker
 	overruled *overruled
 	outdated  *outdated
+	confirmed *confirmed
 	progress  *progress
+	misfit    *misfit
+	untold    *memory[untoldTransition]
 	recorder  record.EventRecorder
 	clock     clock.WithTicker
 	// callTimeout bounds each call to the API server.
@@ -117,7 +120,10 @@ func NewController(
 		writes:             readyourwrites.New(clock, callTimeout),
 		overruled:          &overruled{},
 		outdated:           &outdated{},
+		confirmed:          &confirmed{},
 		progress:           &progress{clock: clock},
+		misfit:             &misfit{clock: clock},
+		untold:             &memory[untoldTransition]{},
 		recorder:           recorder,
 		clock:              clock,
 		callTimeout:        callTimeout,
@@ -222,8 +228,8 @@ func (c *Controller) schedule(ctx context.Context, key cache.ObjectName, err err
 		c.retries.forget(key)
 		return
 	}
-	delay := c.retries.plan(key, next)
-	if next.expected {
+	delay := c.retries.plan(key, err)
+	if next.expected || isPostponed(err) {
 		klog.FromContext(ctx).V(4).Info("Syncing again", "after", delay, "reason", err)
 		return
 	}

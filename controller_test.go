@@ -102,13 +102,13 @@ func TestDeletedFooLeavesNothingBehind(t *testing.T) {
 		advance(0)
 		f.expectWrites(t, "create deployments", "update foos/status")
 		key := keyOf(foo("a"))
-		if !f.retries.ahead(key) {
+		if !f.retries.inBackoff(key) {
 			t.Error("a refused Foo does not count as failing")
 		}
 
 		f.deleteFoo(t, "a")
 		advance(0)
-		if f.retries.ahead(key) {
+		if f.retries.inBackoff(key) {
 			t.Error("the key of a Foo that is gone still counts as failing")
 		}
 		advance(time.Hour)
@@ -116,14 +116,14 @@ func TestDeletedFooLeavesNothingBehind(t *testing.T) {
 	})
 }
 
-func TestRefusalWhoseStatusLostARaceIsTriedAgainAtOnce(t *testing.T) {
+func TestRefusalWhoseStatusLostARaceIsToldAtOnceAndNotRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, foo("a"))
 		f.refuse("create", "deployments", apierrors.NewForbidden(deploymentsGR, "web", errors.New("exceeded quota")))
 		f.failTimes(1, "update", "foos", apierrors.NewConflict(foosResource.GroupResource(), "a", errors.New("modified")))
 		defer f.start(2)()
 		advance(time.Second)
-		f.expectWrites(t, "create deployments", "create deployments", "update foos/status", "update foos/status")
+		f.expectWrites(t, "create deployments", "update foos/status", "update foos/status")
 	})
 }
 
@@ -179,11 +179,11 @@ func TestResyncDoesNotRunAheadOfABackOff(t *testing.T) {
 		advance(time.Second)
 		f.expectWrites(t, "create deployments")
 
-		changed := cached.DeepCopy()
+		changed := f.cachedFoo(t, "a").DeepCopy()
 		changed.Generation++
-		f.enqueueUpdatedFoo(cached, changed)
+		f.updateFoo(t, changed)
 		advance(0)
-		f.expectWrites(t, "create deployments")
+		f.expectWrites(t, "create deployments", "update foos/status")
 	})
 }
 

@@ -17,12 +17,15 @@ limitations under the License.
 package main
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -89,10 +92,14 @@ func ownedFieldsEqual(a, b *appsv1.DeploymentSpec) bool {
 }
 
 // adoptedDeployment returns a copy of a Deployment that has the Foo as its
-// controller and the fields that the Foo owns as it wants them.
+// controller and the fields that the Foo owns as it wants them. The annotation
+// that asked for that is spent: should the Deployment lose its controller again,
+// it takes a new one.
 func adoptedDeployment(found *appsv1.Deployment, foo *samplev1alpha1.Foo) *appsv1.Deployment {
 	adopted := found.DeepCopy()
+	adopted.OwnerReferences = slices.DeleteFunc(adopted.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == foo.UID })
 	adopted.OwnerReferences = append(adopted.OwnerReferences, newControllerRef(foo))
+	delete(adopted.Annotations, samplev1alpha1.AnnotationAdoptBy)
 	setOwnedFields(adopted, foo)
 	return adopted
 }
@@ -112,10 +119,59 @@ func setOwnedFields(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) {
 		if selected, ok := deployment.Spec.Selector.MatchLabels[key]; ok {
 			value = selected
 		}
-		metav1.SetMetaDataLabel(&template.ObjectMeta, key, value)
+		if !isForbidden(deployment.Spec.Selector, key, value) {
+			metav1.SetMetaDataLabel(&template.ObjectMeta, key, value)
+		}
 	}
 	ownedContainer(&template.Spec).Image = containerImage
 }
+
+// isForbidden reports whether an expression of a selector rules out a label. The
+// API server would refuse a template with it.
+func isForbidden(selector *metav1.LabelSelector, key, value string) bool {
+	var about metav1.LabelSelector
+	for _, expression := range selector.MatchExpressions {
+		if expression.Key == key {
+			about.MatchExpressions = append(about.MatchExpressions, expression)
+		}
+	}
+	if about.MatchExpressions == nil {
+		return false
+	}
+	parsed, err := metav1.LabelSelectorAsSelector(&about)
+	return err == nil && !parsed.Matches(labels.Set{key: value})
+}
+
+// describeDrift says in which of the fields that a Foo owns a Deployment differs
+// from what the Foo asks for; "" if in none.
+func describeDrift(found *appsv1.Deployment, foo *samplev1alpha1.Foo) string {
+	if !isControlledBy(found, foo) {
+		return "this Foo is not its controller"
+	}
+	wanted, drifted := repairedDeployment(found, foo)
+	if !drifted {
+		return ""
+	}
+	var differences []string
+	if is, want := found.Spec.Replicas, wanted.Spec.Replicas; !ptr.Equal(is, want) {
+		differences = append(differences, fmt.Sprintf("replicas is %d, not %d", ptr.Deref(is, 1), ptr.Deref(want, 1)))
+	}
+	for _, key := range slices.Sorted(maps.Keys(podLabels(foo))) {
+		if is, want := found.Spec.Template.Labels[key], wanted.Spec.Template.Labels[key]; is != want {
+			differences = append(differences, fmt.Sprintf("the Pods' label %s is %q, not %q", key, is, want))
+		}
+	}
+	switch i := slices.IndexFunc(found.Spec.Template.Spec.Containers, isOwnedContainer); {
+	case i < 0:
+		differences = append(differences, fmt.Sprintf("the container %s is missing", containerName))
+	case found.Spec.Template.Spec.Containers[i].Image != containerImage:
+		differences = append(differences, fmt.Sprintf("the image of container %s is %q, not %q",
+			containerName, found.Spec.Template.Spec.Containers[i].Image, containerImage))
+	}
+	return strings.Join(differences, "; ")
+}
+
+func isOwnedContainer(container corev1.Container) bool { return container.Name == containerName }
 
 // ownedContainer returns the container that a Foo owns, adding it if it is missing.
 func ownedContainer(pod *corev1.PodSpec) *corev1.Container {

@@ -139,16 +139,10 @@ func longSelector() metav1.LabelSelector {
 	for i := range 100 {
 		tiers = append(tiers, fmt.Sprintf("%063d", i))
 	}
-	if knownLongSelector {
-		tiers = tiers[:2]
-	}
 	return metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{tierIs(tiers...)}}
 }
 
 func selectorWithOurLabels() metav1.LabelSelector {
-	if knownForbiddenLabels {
-		return metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{tierIs("front")}}
-	}
 	return metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 		{Key: "app", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"nginx"}},
 		{Key: "controller", Operator: metav1.LabelSelectorOpDoesNotExist},

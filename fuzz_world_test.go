@@ -177,9 +177,6 @@ func ownerName(words string) string {
 	if words == "" {
 		return "bar"
 	}
-	if knownLongOwner {
-		return truncate(words, 1000)
-	}
 	return words
 }
 

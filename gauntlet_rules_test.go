@@ -62,7 +62,11 @@ func (s *session) inspectLate(stored, next runtime.Object) {
 	if !isUpdate || after == nil {
 		return
 	}
-	if was, is := othersPart(before), othersPart(after); !equality.Semantic.DeepEqual(was, is) {
+	was, is := othersPart(before), othersPart(after)
+	if controllerOf(before) == nil && controllerOf(after) != nil {
+		delete(was.Annotations, "samplecontroller.k8s.io/adopt-by") // spent by that
+	}
+	if !equality.Semantic.DeepEqual(was, is) {
 		s.world.complain("%s changed what is others' in %s (-before +after):\n%s", s.name, idOf(next), diff.Diff(was, is))
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/sets"
 	appsinformers "k8s.io/client-go/informers/apps/v1"
 	"k8s.io/client-go/tools/cache"
@@ -97,10 +98,11 @@ func (c *Controller) enqueueAddedFoo(foo *samplev1alpha1.Foo, isInInitialList bo
 // sync failed keeps to its back-off, unless what it asks for has changed.
 func (c *Controller) enqueueUpdatedFoo(before, after *samplev1alpha1.Foo) {
 	if before.UID != after.UID {
-		// Deleted and made again, seen as one change: the writes were the first one's.
+		// Deleted and made again, seen as one change: writes and failures were the first one's.
 		c.writes.Forget(cache.MetaObjectToName(before), before.UID)
+		c.retries.forget(cache.MetaObjectToName(before))
 	}
-	if asksTheSame(before, after) && c.retries.ahead(cache.MetaObjectToName(after)) {
+	if asksTheSame(before, after) && c.retries.inBackoff(cache.MetaObjectToName(after)) {
 		return
 	}
 	if before.ResourceVersion == after.ResourceVersion {
@@ -116,14 +118,17 @@ func (c *Controller) enqueueDeletedFoo(deleted fooinformers.DeletedFoo) {
 	if deleted.OptionalObj != nil {
 		c.writes.Forget(deleted.GetObjectName(), deleted.OptionalObj.UID)
 	}
+	// Another of the name may be there before the key is synced.
+	c.retries.forget(deleted.GetObjectName())
 	c.queue.Add(deleted.GetObjectName())
 }
 
-// asksTheSame tells whether two states of a Foo ask for the same: the spec is
-// untouched, and it is not the moment at which its deletion began.
+// asksTheSame reports whether two states of a Foo ask for the same: the spec is
+// untouched, and it is not the moment at which its deletion began. The specs are
+// compared as well: after a restore of etcd a generation can come a second time.
 func asksTheSame(before, after *samplev1alpha1.Foo) bool {
 	return before.UID == after.UID && before.Generation == after.Generation &&
-		isTerminating(before) == isTerminating(after)
+		isTerminating(before) == isTerminating(after) && equality.Semantic.DeepEqual(before.Spec, after.Spec)
 }
 
 // enqueueConcernedByAdd takes no Deployment of the first list: all Foos are in

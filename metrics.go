@@ -132,7 +132,7 @@ func syncResult(err error) string {
 		return syncSuccess
 	case errors.Is(err, errPanic):
 		return syncPanic
-	case nextAttempt(err).expected:
+	case nextAttempt(err).expected, isPostponed(err):
 		return syncRetry
 	}
 	return syncError

@@ -30,7 +30,7 @@ import (
 // get the same answer, at each resync and for ever.
 //
 // A ruling stands until somebody changes what the Foo or the Deployment asks
-// for, and until the controller starts anew.
+// for, and until the controller starts again.
 type overruled struct {
 	memory[ruling]
 }
@@ -39,29 +39,33 @@ type overruled struct {
 type ruling struct {
 	foo, deployment                     types.UID
 	fooGeneration, deploymentGeneration int64
+	// differs says in what the API server overruled the Foo. After a restore of
+	// etcd a generation can come a second time, with another spec.
+	differs string
 }
 
-func rulingOn(foo *samplev1alpha1.Foo, deployment *appsv1.Deployment) ruling {
+func rulingOn(foo *samplev1alpha1.Foo, deployment *appsv1.Deployment, differs string) ruling {
 	return ruling{
 		foo: foo.UID, fooGeneration: foo.Generation,
 		deployment: deployment.UID, deploymentGeneration: deployment.Generation,
+		differs: differs,
 	}
 }
 
-// learn looks at what the API server made of a Deployment that was sent for a
-// Foo, and tells whether that is not what the Foo asks for.
-func (o *overruled) learn(foo *samplev1alpha1.Foo, stored *appsv1.Deployment) bool {
-	_, differs := repairedDeployment(stored, foo)
-	if differs {
-		o.remember(cache.MetaObjectToName(foo), rulingOn(foo, stored))
+// learn compares what the API server made of a Deployment with what the Foo asks
+// for, and returns in what they differ; "" if in nothing.
+func (o *overruled) learn(foo *samplev1alpha1.Foo, stored *appsv1.Deployment) string {
+	differs := describeDrift(stored, foo)
+	if differs != "" {
+		o.remember(cache.MetaObjectToName(foo), rulingOn(foo, stored, differs))
 	} else {
 		o.forget(cache.MetaObjectToName(foo))
 	}
 	return differs
 }
 
-// stands tells whether to update a Foo's Deployment is of no use.
+// stands reports whether to update a Foo's Deployment is of no use.
 func (o *overruled) stands(foo *samplev1alpha1.Foo, deployment *appsv1.Deployment) bool {
 	known, ok := o.recall(cache.MetaObjectToName(foo))
-	return ok && known == rulingOn(foo, deployment)
+	return ok && known == rulingOn(foo, deployment, describeDrift(deployment, foo))
 }

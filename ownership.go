@@ -41,12 +41,13 @@ func controllingFoo(deployment *appsv1.Deployment) *metav1.OwnerReference {
 	return ref
 }
 
-// isControlledBy tells whether this very Foo controls the Deployment. The UID
+// isControlledBy reports whether this very Foo controls the Deployment. The UID
 // decides: a Foo deleted and made again under the same name is another owner,
-// and the garbage collector is about to take the Deployment of the first.
+// and the garbage collector is about to take the Deployment of the first. An
+// owner is in its dependent's namespace: elsewhere the UID means nothing.
 func isControlledBy(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) bool {
 	ref := controllingFoo(deployment)
-	return ref != nil && ref.UID == foo.UID
+	return ref != nil && ref.UID == foo.UID && deployment.Namespace == foo.Namespace
 }
 
 // mayAdopt tells whether a Foo may become the controller of a Deployment: it

@@ -19,14 +19,10 @@ package main
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
 )
 
 const (
@@ -57,8 +53,8 @@ type attempt struct {
 	// slowly is for what was refused and would be again: its back-off begins
 	// with refusedRetry.
 	slowly bool
-	// held keys are not synced before then unless what the Foo asks for, or its
-	// Deployment, changes: neither a resync nor the Foo's status wakes them.
+	// held keys are not synced before then unless the Foo's spec or its Deployment
+	// changes: neither a resync nor the Foo's own status wakes them.
 	held bool
 	// expected errors are everyday business (a lost race) and are not logged
 	// as errors.
@@ -79,6 +75,8 @@ func nextAttempt(err error) attempt {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		// Nothing can be created there any more, and the Foo goes with its namespace.
 		return attempt{again: true, after: lastRetry, held: true, expected: true}
+	case errors.Is(err, errMisfit):
+		return attempt{again: true, after: lastRetry, held: true}
 	case isRefusal(err):
 		return attempt{again: true, slowly: true, held: true}
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
@@ -86,7 +84,7 @@ func nextAttempt(err error) attempt {
 		return attempt{again: true, expected: true}
 	}
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-		return attempt{again: true, after: time.Duration(seconds) * time.Second, held: true}
+		return attempt{again: true, after: min(time.Duration(seconds)*time.Second, lastRetry), held: true}
 	}
 	return attempt{again: true, held: true}
 }
@@ -99,101 +97,4 @@ func isRefusal(err error) bool {
 	}
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) ||
 		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsMethodNotSupported(err)
-}
-
-// retries paces the keys whose sync failed, and knows which of them are held
-// until their next attempt, so that a periodic resync does not run ahead of it.
-type retries struct {
-	queue   workqueue.TypedDelayingInterface[cache.ObjectName]
-	limiter workqueue.TypedRateLimiter[cache.ObjectName]
-	// refusals is the limiter of what was refused.
-	refusals workqueue.TypedRateLimiter[cache.ObjectName]
-	clock    clock.PassiveClock
-
-	mu sync.Mutex
-	// plans are as the queue has them: the earliest for each key.
-	plans map[cache.ObjectName]plan
-}
-
-// plan is what becomes of a key whose sync failed.
-type plan struct {
-	attempt
-	// due is when the key is synced again.
-	due time.Time
-	// syncing is a sync that has failed and is not over: the next plan is still to
-	// be made.
-	syncing bool
-}
-
-func newRetries(
-	queue workqueue.TypedDelayingInterface[cache.ObjectName],
-	limiter workqueue.TypedRateLimiter[cache.ObjectName],
-	clock clock.PassiveClock,
-) *retries {
-	return &retries{
-		queue:    queue,
-		limiter:  limiter,
-		refusals: workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](refusedRetry, lastRetry),
-		clock:    clock,
-		plans:    map[cache.ObjectName]plan{},
-	}
-}
-
-// plan queues a key for its next attempt and returns the time until then. A
-// sync that came before its time, woken by a change, and failed as the one
-// before did leaves the plan as it was.
-func (r *retries) plan(key cache.ObjectName, next attempt) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := r.clock.Now()
-	before := r.plans[key]
-	stands := now.Before(before.due)
-	due := before.due
-	if !stands || before.attempt != next {
-		due = now.Add(r.delay(key, next))
-		if stands && before.due.Before(due) {
-			due = before.due // the queue keeps to the earlier
-		}
-	}
-	r.plans[key] = plan{attempt: next, due: due}
-	r.queue.AddAfter(key, due.Sub(now))
-	return due.Sub(now)
-}
-
-// delay is how long a key waits after one more failure.
-func (r *retries) delay(key cache.ObjectName, next attempt) time.Duration {
-	switch {
-	case next.slowly:
-		return r.refusals.When(key)
-	case next.after > 0:
-		return next.after
-	}
-	return r.limiter.When(key)
-}
-
-// hold holds a key whose sync has failed until the sync has ended, and plan
-// says until when.
-func (r *retries) hold(key cache.ObjectName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	held := r.plans[key]
-	held.syncing = true
-	r.plans[key] = held
-}
-
-// ahead tells whether a key is held: its next attempt is still to come.
-func (r *retries) ahead(key cache.ObjectName) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	p := r.plans[key]
-	return p.syncing || p.held && r.clock.Now().Before(p.due)
-}
-
-// forget ends a key's row of failures.
-func (r *retries) forget(key cache.ObjectName) {
-	r.mu.Lock()
-	delete(r.plans, key)
-	r.mu.Unlock()
-	r.limiter.Forget(key)
-	r.refusals.Forget(key)
 }

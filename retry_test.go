@@ -24,6 +24,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -61,6 +62,8 @@ func TestNextAttempt(t *testing.T) {
 		"connection refused":               {errors.New("dial tcp: connection refused"), backOff},
 		"too many requests, try in 7 s":    {apierrors.NewTooManyRequests("slow down", 7), attempt{again: true, after: 7 * time.Second, held: true}},
 		"too many requests, no time given": {apierrors.NewTooManyRequests("slow down", 0), backOff},
+		"too many requests, try tomorrow":  {apierrors.NewTooManyRequests("slow down", 86_400), attempt{again: true, after: 5 * time.Minute, held: true}},
+		"the definition does not fit":      {errMisfit, attempt{again: true, after: 5 * time.Minute, held: true}},
 		"refused, and the status lost a race: the status comes first": {errors.Join(conflict, forbidden), quietBackOff},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,82 +76,137 @@ func TestNextAttempt(t *testing.T) {
 	}
 }
 
-func TestRetries(t *testing.T) {
+// The times that a key waits whose sync fails again and again.
+func TestBackOff(t *testing.T) {
 	key := cache.ObjectName{Namespace: namespace, Name: "a"}
+	outage, forbidden := errors.New("connection refused"), apierrors.NewForbidden(deploymentsGR, "web", errors.New("exceeded quota"))
 	r, clock := newTestRetries(t)
 	// planAfterThat plans the next attempt once the last is due.
 	var last time.Duration
-	planAfterThat := func(next attempt) time.Duration {
+	planAfterThat := func(err error) time.Duration {
 		clock.Step(last)
-		last = r.plan(key, next)
+		last = r.plan(key, err)
 		return last
 	}
 
-	backOff := attempt{again: true, held: true}
-	if first, second := planAfterThat(backOff), planAfterThat(backOff); first != firstRetry || second != 2*firstRetry {
+	if first, second := planAfterThat(outage), planAfterThat(outage); first != firstRetry || second != 2*firstRetry {
 		t.Errorf("the first delays are %v and %v", first, second)
 	}
 	r.forget(key)
-	if again := planAfterThat(backOff); again != firstRetry {
+	if again := planAfterThat(outage); again != firstRetry {
 		t.Errorf("after a success the delay is %v", again)
 	}
 
 	for _, want := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, lastRetry, lastRetry} {
-		if delay := planAfterThat(refused); delay != want {
+		if delay := planAfterThat(forbidden); delay != want {
 			t.Errorf("a refused key waits %v, not %v", delay, want)
 		}
 	}
 	r.forget(key)
-	if again := planAfterThat(refused); again != refusedRetry {
+	if again := planAfterThat(forbidden); again != refusedRetry {
 		t.Errorf("after a success a refused key waits %v", again)
 	}
-
-	r.hold(key)
-	if !r.ahead(key) {
-		t.Error("a held key may be synced")
-	}
-	planAfterThat(attempt{again: true, expected: true})
-	if r.ahead(key) {
+	r.forget(key)
+	planAfterThat(errCacheBehind)
+	if r.inBackoff(key) {
 		t.Error("a key is held whose next attempt is not")
 	}
 }
 
-// refused is the attempt after a refusal.
-var refused = attempt{again: true, slowly: true, held: true}
-
-// TestWokenKeyKeepsItsPlan: changes wake a key before its next attempt is due.
-// Neither does that slow down its back-off, nor is more time told than there is.
-func TestWokenKeyKeepsItsPlan(t *testing.T) {
-	key := cache.ObjectName{Namespace: namespace, Name: "a"}
-	backOff := attempt{again: true, held: true}
+// TestAFailedTaskWaitsForItsTime: changes wake a key before its next attempt is
+// due. What failed is not tried again by that, unless what it was made from has
+// changed; and if that fails again, neither is the back-off slowed down by it.
+func TestAFailedTaskWaitsForItsTime(t *testing.T) {
+	forbidden := apierrors.NewForbidden(deploymentsGR, "web", errors.New("exceeded quota"))
+	key := keyOf(foo("a"))
+	drifted := func(options ...deploymentOption) task {
+		return task{foo("a"), decision{action: actionUpdate, named: deployment("a", append(options, scaledTo(9))...)}}
+	}
 	for name, row := range map[string]struct {
-		next          attempt
-		wait, further time.Duration
+		again task
+		waits bool
 	}{
-		"refused again":                        {refused, 6 * time.Second, 20 * time.Second},
-		"failed otherwise, to be tried sooner": {backOff, firstRetry, 2 * firstRetry},
-		"failed otherwise, to be tried later":  {attempt{again: true, after: time.Minute, held: true}, 6 * time.Second, time.Minute},
+		"nothing has changed":                      {drifted(), true},
+		"the Deployment's status has changed":      {drifted(atVersion("21"), withAvailable(1)), true},
+		"the Deployment's spec has changed":        {drifted(atGeneration(2)), false},
+		"the Deployment's owner has changed":       {drifted(withoutOwner), false},
+		"the Deployment's annotations have":        {drifted(withAdoptBy("b")), false},
+		"the Foo's spec has changed":               {task{foo("a", withGeneration(2)), drifted().decided}, false},
+		"the Foo was made again":                   {task{foo("a", withFooUID("new")), drifted().decided}, false},
+		"something else is to be done":             {task{foo("a"), decision{action: actionCreate}}, false},
+		"a Deployment of an earlier name is there": {task{foo("a"), decision{action: actionUpdate, named: drifted().decided.named, surplus: []*appsv1.Deployment{deployment("a", named("old"))}}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, clock := newTestRetries(t)
-			r.plan(key, refused)
+			r.fail(key, partDeployments, drifted(), forbidden)
+			r.plan(key, forbidden)
 			clock.Step(4 * time.Second)
-			r.hold(key)
-			if wait := r.plan(key, row.next); wait != row.wait {
-				t.Errorf("a key that was to wait 6 s more waits %v, want %v", wait, row.wait)
+			if err := r.standing(key, partDeployments, row.again); (err != nil) != row.waits {
+				t.Fatalf("the error that stands is %v", err)
 			}
-			clock.Step(row.wait - 1)
-			if !r.ahead(key) {
+			if !row.waits {
+				r.fail(key, partDeployments, row.again, forbidden)
+			}
+			if wait := r.plan(key, forbidden); wait != 6*time.Second {
+				t.Errorf("a key that was to wait 6 s more waits %v", wait)
+			}
+			clock.Step(6*time.Second - 1)
+			if !r.inBackoff(key) {
 				t.Error("the key is not held until then")
 			}
 			clock.Step(1)
-			if r.ahead(key) {
+			if r.inBackoff(key) || r.standing(key, partDeployments, row.again) != nil {
 				t.Error("the key is held after that")
 			}
-			if further := r.plan(key, row.next); further != row.further {
-				t.Errorf("after that it waits %v, want %v", further, row.further)
+			r.fail(key, partDeployments, row.again, forbidden)
+			if further := r.plan(key, forbidden); further != 20*time.Second {
+				t.Errorf("after that it waits %v", further)
 			}
 		})
+	}
+}
+
+// A failure of another kind, found when a change woke the key, does not put off
+// what was planned.
+func TestTheEarlierOfTwoPlansStands(t *testing.T) {
+	forbidden := apierrors.NewForbidden(deploymentsGR, "web", errors.New("exceeded quota"))
+	key, of := keyOf(foo("a")), task{foo("a"), decision{action: actionCreate}}
+	for name, row := range map[string]struct {
+		err  error
+		wait time.Duration
+	}{
+		"to be tried sooner": {errors.New("connection refused"), firstRetry},
+		"to be tried later":  {apierrors.NewTooManyRequests("", 60), 6 * time.Second},
+		"a lost race":        {apierrors.NewConflict(deploymentsGR, "web", errors.New("modified")), firstRetry},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, clock := newTestRetries(t)
+			r.fail(key, partDeployments, of, forbidden)
+			r.plan(key, forbidden)
+			clock.Step(4 * time.Second)
+			if nextAttempt(row.err).held {
+				r.fail(key, partDeployments, of, row.err)
+			}
+			if wait := r.plan(key, row.err); wait != row.wait {
+				t.Errorf("it waits %v, not %v", wait, row.wait)
+			}
+		})
+	}
+}
+
+// The status and the Deployment are put off each by itself.
+func TestAFailedStatusHoldsUpTheStatusAlone(t *testing.T) {
+	r, _ := newTestRetries(t)
+	forbidden := apierrors.NewForbidden(deploymentsGR, "web", errors.New("exceeded quota"))
+	key, work, status := keyOf(foo("a")), task{foo("a"), decision{action: actionCreate}}, task{foo: foo("a")}
+	r.fail(key, partStatus, status, forbidden)
+	r.fail(key, partDeployments, work, errors.New("connection refused"))
+	if wait := r.plan(key, errors.Join(forbidden, errors.New("connection refused"))); wait != firstRetry {
+		t.Errorf("the Deployment waits %v", wait)
+	}
+	r.succeed(key, partDeployments)
+	if r.standing(key, partDeployments, work) != nil || r.standing(key, partStatus, status) == nil {
+		t.Error("a success of one ended the failures of the other")
 	}
 }
 
@@ -168,7 +226,7 @@ func TestFailedFooIsHeldBeforeItsStatusIsWritten(t *testing.T) {
 		f.refuse("create", "deployments", apierrors.NewForbidden(deploymentsGR, "web", errors.New("exceeded quota")))
 		held := false
 		f.fooClient.PrependReactor("update", "foos", func(clienttesting.Action) (bool, runtime.Object, error) {
-			held = f.retries.ahead(keyOf(foo("a")))
+			held = f.retries.inBackoff(keyOf(foo("a")))
 			return false, nil, nil
 		})
 		_ = f.sync(f.ctx, keyOf(foo("a")))

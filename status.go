@@ -17,13 +17,17 @@ limitations under the License.
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"unicode/utf8"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -31,6 +35,14 @@ import (
 // maxServerWords bounds, in bytes, what a condition's message quotes of an
 // error: a refusal can list every field of an object.
 const maxServerWords = 512
+
+// maxQuotedName bounds, in bytes, what a message quotes of a kind or a name. The
+// API server bounds neither in an owner reference.
+const maxQuotedName = 253
+
+// maxSelector is how many characters of a selector the status has room for, as
+// the CustomResourceDefinition says.
+const maxSelector = 4096
 
 // verdict is what the condition Ready will say.
 type verdict struct {
@@ -49,8 +61,8 @@ type outcome struct {
 	// deployment is the Foo's Deployment as last read or written; nil where
 	// the Foo has none.
 	deployment *appsv1.Deployment
-	// failure is the API server's refusal of a write; nil unless it would
-	// refuse the same again.
+	// failure is why the sync did not get as far as it had decided: the API
+	// server refused a write, or did not answer; nil if it did.
 	failure error
 }
 
@@ -60,7 +72,7 @@ func calculateStatus(foo *samplev1alpha1.Foo, result outcome, now metav1.Time) s
 	status := *foo.Status.DeepCopy()
 	status.ObservedGeneration = foo.Generation
 	status.Replicas, status.AvailableReplicas, status.Selector = 0, 0, ""
-	if deployment := result.deployment; deployment != nil {
+	if deployment := result.deployment; deployment != nil && isControlledBy(deployment, foo) {
 		status.Replicas = deployment.Status.Replicas
 		status.AvailableReplicas = deployment.Status.AvailableReplicas
 		status.Selector = selectorText(deployment.Spec.Selector)
@@ -74,13 +86,20 @@ func calculateStatus(foo *samplev1alpha1.Foo, result outcome, now metav1.Time) s
 		Reason:             ready.reason,
 		Message:            ready.message,
 	})
+	for i := range status.Conditions {
+		// The API server wants a time, and one that can't be read is none.
+		if since := &status.Conditions[i].LastTransitionTime; since.IsZero() {
+			*since = now
+		}
+	}
 	return status
 }
 
 // judge says whether a Foo is ready after a sync, and if not, why and what its
-// user can do about it. What stands in the way comes first.
+// user can do about it. What stands in the way comes first. Only a sync in which
+// nothing failed makes a Foo ready, and only a Deployment that is as it asks.
 func judge(foo *samplev1alpha1.Foo, result outcome) verdict {
-	name := foo.Spec.DeploymentName
+	name := truncate(foo.Spec.DeploymentName, maxQuotedName)
 	switch {
 	case isTerminating(foo):
 		return notReady(samplev1alpha1.ReasonTerminating, "The Foo is being deleted")
@@ -88,19 +107,62 @@ func judge(foo *samplev1alpha1.Foo, result outcome) verdict {
 		return judgeConflict(foo, result.named)
 	case result.action == actionWait:
 		return notReady(samplev1alpha1.ReasonTerminating, "Deployment %q is being deleted; it is created again once it is gone", name)
-	case result.failure != nil:
+	case isRefusal(result.failure):
 		return notReady(samplev1alpha1.ReasonDeploymentFailed, "The API server refused: %s", truncate(result.failure.Error(), maxServerWords))
+	case result.failure != nil:
+		return judgeOutage(foo, result)
 	case result.deployment == nil:
 		return notReady(samplev1alpha1.ReasonProgressing, "Deployment %q is being created", name)
 	}
+	if differs := describeDrift(result.deployment, foo); differs != "" {
+		return notReady(samplev1alpha1.ReasonDeploymentFailed, "The API server stored Deployment %q otherwise than asked: %s", name, truncate(differs, maxServerWords))
+	}
 	return judgeRollout(result.deployment)
+}
+
+// judgeOutage is the verdict when a write or a live read failed for a reason
+// that passes. It says nothing of the Deployment as it was before. A refusal of
+// the same spec, which needs somebody to act, is still what matters: outages and
+// refusals in turns make one condition.
+func judgeOutage(foo *samplev1alpha1.Foo, result outcome) verdict {
+	ready := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionReady)
+	if ready != nil && ready.Reason == samplev1alpha1.ReasonDeploymentFailed && ready.Status == metav1.ConditionFalse &&
+		ready.ObservedGeneration == foo.Generation {
+		return verdict{ready.Status, ready.Reason, ready.Message}
+	}
+	name, done := foo.Spec.DeploymentName, participles[result.action]
+	if failed := (*writeError)(nil); errors.As(result.failure, &failed) {
+		name, done = failed.deployment, failed.done
+	}
+	return notReady(samplev1alpha1.ReasonProgressing, "Deployment %q could not be %s yet: %s",
+		truncate(name, maxQuotedName), done, describeOutage(result.failure))
+}
+
+// participles say what a sync was to do to a Deployment, where a read before that
+// failed.
+var participles = map[action]string{
+	actionCreate: "created", actionUpdate: "updated", actionAdopt: "adopted", actionNone: "checked",
+}
+
+// describeOutage quotes what the API server answered. Other errors name ports and
+// addresses that change with each try, and the status with them.
+func describeOutage(err error) string {
+	var answer apierrors.APIStatus
+	switch {
+	case errors.As(err, &answer) && answer.Status().Message != "":
+		return truncate(answer.Status().Message, maxServerWords)
+	case errors.Is(err, context.DeadlineExceeded):
+		return "the API server did not answer in time"
+	}
+	return "the API server could not be reached"
 }
 
 // judgeConflict says whose the Deployment is that a Foo can't have.
 func judgeConflict(foo *samplev1alpha1.Foo, taken *appsv1.Deployment) verdict {
 	if owner := metav1.GetControllerOfNoCopy(taken); owner != nil {
 		return notReady(samplev1alpha1.ReasonDeploymentConflict,
-			"Deployment %q belongs to %s %q: choose another spec.deploymentName, or delete the owner", taken.Name, owner.Kind, owner.Name)
+			"Deployment %q belongs to %s %q: choose another spec.deploymentName, or delete the owner",
+			taken.Name, truncate(owner.Kind, maxQuotedName), truncate(owner.Name, maxQuotedName))
 	}
 	return notReady(samplev1alpha1.ReasonDeploymentConflict,
 		"Deployment %q exists and has no controller: choose another spec.deploymentName, delete the Deployment, "+
@@ -112,10 +174,7 @@ func judgeConflict(foo *samplev1alpha1.Foo, taken *appsv1.Deployment) verdict {
 // seen the newest spec, every Pod is of the newest template, none of an older
 // one is left, and all are available. These are kubectl rollout status' terms.
 func judgeRollout(deployment *appsv1.Deployment) verdict {
-	desired := int32(1)
-	if deployment.Spec.Replicas != nil {
-		desired = *deployment.Spec.Replicas
-	}
+	desired := ptr.Deref(deployment.Spec.Replicas, 1)
 	status := &deployment.Status
 	if status.ObservedGeneration >= deployment.Generation {
 		if failure := rolloutFailure(status.Conditions); failure != "" {
@@ -125,9 +184,28 @@ func judgeRollout(deployment *appsv1.Deployment) verdict {
 			return verdict{metav1.ConditionTrue, samplev1alpha1.ReasonAvailable,
 				fmt.Sprintf("Deployment %q has %d of %d Pods available", deployment.Name, desired, desired)}
 		}
+		if isHeldBack(deployment) {
+			return notReady(samplev1alpha1.ReasonProgressing,
+				"Deployment %q is paused and has something to roll out: let it with 'kubectl rollout resume -n %s deployment %s'",
+				deployment.Name, deployment.Namespace, deployment.Name)
+		}
 	}
 	return notReady(samplev1alpha1.ReasonProgressing, "Deployment %q is rolling out: %d available of %d wanted Pods",
 		deployment.Name, status.AvailableReplicas, desired)
+}
+
+// isHeldBack reports whether a Deployment waits to be resumed: it is paused, and
+// has Pods of an older template, or none of any.
+func isHeldBack(deployment *appsv1.Deployment) bool {
+	status := &deployment.Status
+	return deployment.Spec.Paused && (status.UpdatedReplicas < status.Replicas || status.Replicas == 0)
+}
+
+// saysReady reports whether a Foo's status says that its newest spec is carried out.
+func saysReady(foo *samplev1alpha1.Foo) bool {
+	ready := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionReady)
+	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == foo.Generation &&
+		foo.Status.ObservedGeneration == foo.Generation
 }
 
 // rolloutFailure says, in the words of the Deployment's controller, what keeps a
@@ -162,13 +240,17 @@ func readyChanged(before, after samplev1alpha1.FooStatus) *metav1.Condition {
 }
 
 // selectorText returns a label selector in the form that a list request takes,
-// or "" for one that the API server would not have accepted.
+// or "" for one that the API server would not have accepted, or that is too long
+// for the status: a part of a selector selects something else.
 func selectorText(selector *metav1.LabelSelector) string {
 	parsed, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
 		return ""
 	}
-	return parsed.String()
+	if text := parsed.String(); len(text) <= maxSelector {
+		return text
+	}
+	return ""
 }
 
 // truncate cuts text to at most limit bytes, at the boundary of a character.

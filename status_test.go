@@ -17,13 +17,16 @@ limitations under the License.
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -31,6 +34,8 @@ import (
 
 func TestJudge(t *testing.T) {
 	available := verdict{metav1.ConditionTrue, "Available", `Deployment "web" has 2 of 2 Pods available`}
+	heldBack := verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" is paused and has something to roll out: ` +
+		`let it with 'kubectl rollout resume -n team-a deployment web'`}
 	rollingOut := func(message string) verdict {
 		return verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" is rolling out: ` + message}
 	}
@@ -76,9 +81,63 @@ func TestJudge(t *testing.T) {
 			}), nil}, available,
 		},
 		"the API server refuses": {
-			foo("a"), outcome{actionUpdate, nil, deployment("a"), errors.New("no")},
+			foo("a"), outcome{actionUpdate, nil, deployment("a"), apierrors.NewBadRequest("no")},
 			verdict{metav1.ConditionFalse, "DeploymentFailed", "The API server refused: no"},
 		},
+		"the API server is in trouble": {
+			foo("a"), outcome{actionUpdate, nil, deployment("a"), failedTo("updated", apierrors.NewInternalError(errors.New("a webhook is down")))},
+			verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" could not be updated yet: Internal error occurred: a webhook is down`},
+		},
+		"the API server hangs": {
+			foo("a"), outcome{actionCreate, nil, nil, failedTo("created", fmt.Errorf("Post: %w", context.DeadlineExceeded))},
+			verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" could not be created yet: the API server did not answer in time`},
+		},
+		"the API server is gone, after the Foo was read": {
+			foo("a"), outcome{actionUpdate, nil, deployment("a"), errors.New("reading the Foo: read tcp 127.0.0.1:49152: connection reset")},
+			verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" could not be updated yet: the API server could not be reached`},
+		},
+		"an earlier Deployment can't be deleted": {
+			foo("a"), outcome{actionNone, nil, deployment("a"), &writeError{"deleting the earlier", "deleted", "old", apierrors.NewInternalError(errors.New("no"))}},
+			verdict{metav1.ConditionFalse, "Progressing", `Deployment "old" could not be deleted yet: Internal error occurred: no`},
+		},
+		"an outage after a refusal of the same spec": {
+			foo("a", withStatus(refusedStatus())), outcome{actionUpdate, nil, deployment("a"), errors.New("down")},
+			verdict{metav1.ConditionFalse, "DeploymentFailed", "The API server refused: exceeded quota"},
+		},
+		"an outage after a refusal of an older spec": {
+			foo("a", withGeneration(2), withStatus(refusedStatus())), outcome{actionUpdate, nil, deployment("a"), errors.New("down")},
+			verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" could not be updated yet: the API server could not be reached`},
+		},
+		"another number of Pods is stored than asked for": {
+			foo("a", withReplicas(5)), outcome{actionUpdate, nil, deployment("a"), nil},
+			verdict{metav1.ConditionFalse, "DeploymentFailed", `The API server stored Deployment "web" otherwise than asked: replicas is 2, not 5`},
+		},
+		"another image and label are stored than asked for": {
+			foo("a"), outcome{actionNone, nil, deployment("a", withImage("mirror/nginx"), withTemplateLabel("app", "x")), nil},
+			verdict{metav1.ConditionFalse, "DeploymentFailed", `The API server stored Deployment "web" otherwise than asked: ` +
+				`the Pods' label app is "x", not "nginx"; the image of container nginx is "mirror/nginx", not "nginx:latest"`},
+		},
+		"no container is stored, nor any number of Pods": {
+			foo("a"), outcome{actionNone, nil, deployment("a", func(deployment *appsv1.Deployment) {
+				deployment.Spec.Replicas, deployment.Spec.Template.Spec.Containers = nil, nil
+			}), nil},
+			verdict{metav1.ConditionFalse, "DeploymentFailed", `The API server stored Deployment "web" otherwise than asked: ` +
+				`replicas is 1, not 2; the container nginx is missing`},
+		},
+		"the owner was not stored": {
+			foo("a"), outcome{actionAdopt, nil, deployment("a", withoutOwner), nil},
+			verdict{metav1.ConditionFalse, "DeploymentFailed", `The API server stored Deployment "web" otherwise than asked: this Foo is not its controller`},
+		},
+		"paused, with Pods of an old template": {
+			foo("a"), outcome{actionNone, nil, deployment("a", withCounts(3, 1, 3), paused), nil}, heldBack,
+		},
+		"paused before there was a Pod": {
+			foo("a"), outcome{actionNone, nil, deployment("a", withCounts(0, 0, 0), paused), nil}, heldBack,
+		},
+		"paused, and scaled": {
+			foo("a"), outcome{actionNone, nil, deployment("a", withCounts(2, 2, 1), paused), nil}, rollingOut("1 available of 2 wanted Pods"),
+		},
+		"paused with nothing to do": {foo("a"), outcome{actionNone, nil, deployment("a", paused), nil}, available},
 		"not created yet": {
 			foo("a"), outcome{actionCreate, nil, nil, nil},
 			verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" is being created`},
@@ -141,6 +200,10 @@ func TestLastTransitionTimeMovesWithTheConditionsStatusOnly(t *testing.T) {
 	}
 }
 
+func failedTo(done string, err error) error { return &writeError{"", done, "web", err} }
+
+func paused(deployment *appsv1.Deployment) { deployment.Spec.Paused = true }
+
 func TestTruncate(t *testing.T) {
 	for name, row := range map[string]struct {
 		text string
@@ -160,7 +223,7 @@ func TestTruncate(t *testing.T) {
 }
 
 func TestServersWordsAreCut(t *testing.T) {
-	ready := judge(foo("a"), outcome{actionCreate, nil, nil, errors.New(strings.Repeat("x", 100_000))})
+	ready := judge(foo("a"), outcome{actionCreate, nil, nil, apierrors.NewBadRequest(strings.Repeat("x", 100_000))})
 	if len(ready.message) > 1000 {
 		t.Errorf("a condition's message has %d bytes", len(ready.message))
 	}

@@ -22,13 +22,10 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"example.com/sample-controller/internal/readyourwrites"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -61,22 +58,15 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 
 	decided := decide(foo, named, controlled)
 	deployment, err := c.carryOut(ctx, foo, decided)
-	if err != nil {
-		if nextAttempt(err).expected {
-			// A race that was lost says nothing of the Foo, and is run again at once.
-			return err
-		}
-		// Before the status is written: its event must not wake the key.
-		c.retries.hold(key)
+	if err != nil && nextAttempt(err).expected {
+		// A race that was lost says nothing of the Foo, and is run again at once.
+		return err
 	}
-	result := outcome{action: decided.action, named: named, deployment: deployment}
-	if isRefusal(err) {
-		result.failure = err
-	}
+	result := outcome{action: decided.action, named: named, deployment: deployment, failure: err}
 	status := calculateStatus(foo, result, metav1.NewTime(c.clock.Now()))
 	// The status' error first: it is the one to judge when to try again, for
 	// until it is written nobody is told of the other.
-	return errors.Join(c.writeStatus(ctx, foo, status), err)
+	return errors.Join(c.writeStatus(ctx, foo, status, err == nil), err)
 }
 
 // forget drops what is remembered of a Foo that is gone. It is a sync that does
@@ -85,6 +75,9 @@ func (c *Controller) forget(key cache.ObjectName) {
 	c.overruled.forget(key)
 	c.outdated.forget(key)
 	c.progress.forget(key)
+	c.confirmed.forget(key)
+	c.untold.forget(key)
+	c.misfit.forget(key)
 }
 
 // deploymentsOf returns what the cache has for a Foo: the Deployment of the
@@ -104,79 +97,54 @@ func (c *Controller) deploymentsOf(foo *samplev1alpha1.Foo) (named *appsv1.Deplo
 }
 
 // carryOut makes the writes that were decided, if any, and returns the Foo's
-// Deployment as it is then; nil where there is none.
+// Deployment as it is then; nil where there is none. What failed before is not
+// sent again before its time, unless something but the Deployment's status has
+// changed.
 func (c *Controller) carryOut(ctx context.Context, foo *samplev1alpha1.Foo, decided decision) (*appsv1.Deployment, error) {
-	var deployment *appsv1.Deployment
+	key, of := cache.MetaObjectToName(foo), task{foo, decided}
+	var found *appsv1.Deployment
 	if decided.named != nil && isControlledBy(decided.named, foo) {
-		deployment = decided.named
+		found = decided.named
 	}
-	var written *appsv1.Deployment
-	var err error
+	if err := c.retries.standing(key, partDeployments, of); err != nil {
+		return found, err
+	}
+	written, err := c.writeDeployments(ctx, foo, decided)
+	switch {
+	case err == nil:
+		c.retries.succeed(key, partDeployments)
+		return written, nil
+	case !nextAttempt(err).expected:
+		// Before the status is written: its event must not wake the key.
+		c.retries.fail(key, partDeployments, of, err)
+	}
+	if written == nil {
+		written = found
+	}
+	return written, err
+}
+
+// writeDeployments makes the writes that were decided and returns the Foo's
+// Deployment as it is then.
+func (c *Controller) writeDeployments(ctx context.Context, foo *samplev1alpha1.Foo, decided decision) (*appsv1.Deployment, error) {
+	written, err := decided.named, error(nil)
 	switch decided.action {
 	case actionCreate:
 		written, err = c.createDeployment(ctx, foo, decided.write)
 	case actionUpdate:
-		if c.overruled.stands(foo, decided.named) {
-			written = deployment
-			break
+		if !c.overruled.stands(foo, decided.named) {
+			written, err = c.updateDeployment(ctx, foo, decided.write)
 		}
-		written, err = c.updateDeployment(ctx, foo, decided.write)
 	case actionAdopt:
-		written, err = c.adoptDeployment(ctx, foo)
-	case actionNone, actionWait, actionLeave:
-		written = deployment
+		if !c.overruled.stands(foo, decided.named) {
+			written, err = c.adoptDeployment(ctx, foo)
+		}
+	case actionNone:
+		written, err = c.confirmRollout(ctx, foo, decided.named)
+	case actionWait, actionLeave:
 	}
 	if err != nil {
-		return deployment, err
+		return nil, err
 	}
 	return written, c.removeSurplus(ctx, foo, decided.surplus)
-}
-
-// writeStatus writes a Foo's status if it differs from the cached one, then
-// tells of a change of its readiness by an event.
-func (c *Controller) writeStatus(ctx context.Context, foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus) error {
-	if equality.Semantic.DeepEqual(foo.Status, status) {
-		c.progress.forget(cache.MetaObjectToName(foo))
-		return nil
-	}
-	if wait := c.progress.wait(foo, status); wait > 0 {
-		c.queue.AddAfter(cache.MetaObjectToName(foo), wait)
-		return nil
-	}
-	ctx, cancel := c.withDeadline(ctx)
-	defer cancel()
-	// What a lister returns is shared with every other reader: write to a copy.
-	desired := foo.DeepCopy()
-	desired.Status = status
-	updated, err := c.fooClient.SamplecontrollerV1alpha1().Foos(foo.Namespace).UpdateStatus(ctx, desired, metav1.UpdateOptions{FieldManager: controllerName})
-	c.outdated.learn(foo, err)
-	if err != nil {
-		return fmt.Errorf("updating the Foo's status: %w", err)
-	}
-	c.metrics.statusesUpdated.Inc()
-	c.wrote(foo, c.fooIndexer, updated)
-	if ready := readyChanged(foo.Status, status); ready != nil {
-		c.recorder.Event(updated, eventType(ready.Reason), ready.Reason, ready.Message)
-	}
-	return nil
-}
-
-// withDeadline bounds a call to the API server. Two calls that hang would else
-// stop both workers for ever.
-func (c *Controller) withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, c.callTimeout)
-}
-
-// wrote remembers a write on a Foo's behalf until its cache has seen it.
-func (c *Controller) wrote(foo *samplev1alpha1.Foo, store readyourwrites.Store, object metav1.Object) {
-	c.writes.Wrote(cache.MetaObjectToName(foo), foo.UID, store, object.GetResourceVersion())
-}
-
-// eventType says whether the user has to do something about a reason.
-func eventType(reason string) string {
-	switch reason {
-	case samplev1alpha1.ReasonDeploymentConflict, samplev1alpha1.ReasonDeploymentFailed:
-		return corev1.EventTypeWarning
-	}
-	return corev1.EventTypeNormal
 }

@@ -171,11 +171,23 @@ func TestSync(t *testing.T) {
 			wantEvents: []string{`Warning DeploymentFailed The API server refused: creating Deployment "web": deployments.apps "web" is forbidden: exceeded quota`},
 			wantErr:    quotaExceeded,
 		},
-		"a server that is down is no verdict on the Foo, but the error is returned": {
-			world:          []runtime.Object{foo("a", withReplicas(5), withStatus(settled("a"))), deployment("a")},
+		"an update that fails leaves the Foo not ready, whatever the Deployment was before": {
+			world:          []runtime.Object{foo("a", withGeneration(2), withReplicas(5), withStatus(settled("a"))), deployment("a")},
+			refuse:         map[string]error{"update deployments": serverDown},
+			wantWrites:     []string{"update deployments", "update foos/status"},
+			wantDeployment: deployment("a", scaledTo(5)),
+			wantStatus: &samplev1alpha1.FooStatus{
+				ObservedGeneration: 2, Replicas: 2, AvailableReplicas: 2, Selector: "app=nginx,controller=a",
+				Conditions: ofGeneration(2, ready(metav1.ConditionFalse, "Progressing", `Deployment "web" could not be updated yet: etcd is down`, now)),
+			},
+			wantEvents: []string{`Normal Progressing Deployment "web" could not be updated yet: etcd is down`},
+			wantErr:    serverDown,
+		},
+		"an outage changes nothing of what a refusal of the same spec has said": {
+			world:          []runtime.Object{foo("a", withStatus(refusedStatus())), deployment("a", scaledTo(5))},
 			refuse:         map[string]error{"update deployments": serverDown},
 			wantWrites:     []string{"update deployments"},
-			wantDeployment: deployment("a", scaledTo(5)),
+			wantDeployment: deployment("a"),
 			wantErr:        serverDown,
 		},
 		"a lost race for the status is returned, without an event": {
@@ -218,21 +230,21 @@ func TestSync(t *testing.T) {
 			},
 			wantEvents: []string{"Warning DeploymentConflict " + conflictWithB},
 		},
-		"a renamed Foo whose new Deployment is refused keeps the old one": {
+		"a renamed Foo whose new Deployment can't be made keeps the old one": {
 			world:          []runtime.Object{foo("a"), deployment("a", named("old"))},
 			refuse:         map[string]error{"create deployments": serverDown},
 			wantWrites:     []string{"create deployments", "update foos/status"},
 			wantDeployment: created("a"),
 			wantStatus: &samplev1alpha1.FooStatus{
-				ObservedGeneration: 1, Conditions: ready(metav1.ConditionFalse, "Progressing", `Deployment "web" is being created`, now),
+				ObservedGeneration: 1, Conditions: ready(metav1.ConditionFalse, "Progressing", `Deployment "web" could not be created yet: etcd is down`, now),
 			},
-			wantEvents: []string{`Normal Progressing Deployment "web" is being created`},
+			wantEvents: []string{`Normal Progressing Deployment "web" could not be created yet: etcd is down`},
 			wantErr:    serverDown,
 		},
 		"a Deployment that was handed over is adopted, with what others put into it": {
 			world:          []runtime.Object{foo("a", withReplicas(5)), deployment("a", withSidecar, withoutOwner, withAdoptBy("a"))},
 			wantWrites:     []string{"update deployments", "update foos/status"},
-			wantDeployment: deployment("a", withSidecar, withAdoptBy("a"), scaledTo(5)),
+			wantDeployment: deployment("a", withSidecar, scaledTo(5)),
 			wantStatus: &samplev1alpha1.FooStatus{
 				ObservedGeneration: 1, Replicas: 2, AvailableReplicas: 2, Selector: "app=nginx,controller=a",
 				Conditions: ready(metav1.ConditionFalse, "Progressing", `Deployment "web" is rolling out: 2 available of 5 wanted Pods`, now),

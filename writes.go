@@ -27,6 +27,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"example.com/sample-controller/internal/readyourwrites"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -52,12 +53,11 @@ func (c *Controller) createDeployment(ctx context.Context, foo *samplev1alpha1.F
 	defer cancel()
 	created, err := c.deploymentsIn(foo.Namespace).Create(ctx, deployment, metav1.CreateOptions{FieldManager: controllerName})
 	if err != nil {
-		return nil, fmt.Errorf("creating Deployment %q: %w", deployment.Name, err)
+		return nil, &writeError{"creating", "created", deployment.Name, err}
 	}
 	c.metrics.deploymentsCreated.Inc()
-	c.wrote(foo, c.deploymentIndexer, created)
+	c.wroteDeployment(ctx, foo, created)
 	klog.FromContext(ctx).V(2).Info("Created Deployment", "deployment", klog.KObj(created))
-	c.learn(ctx, foo, created)
 	return created, nil
 }
 
@@ -72,23 +72,50 @@ func (c *Controller) updateDeployment(ctx context.Context, foo *samplev1alpha1.F
 	defer cancel()
 	updated, err := c.deploymentsIn(foo.Namespace).Update(ctx, deployment, metav1.UpdateOptions{FieldManager: controllerName})
 	if err != nil {
-		return nil, fmt.Errorf("updating Deployment %q: %w", deployment.Name, err)
+		return nil, &writeError{"updating", "updated", deployment.Name, err}
 	}
 	c.metrics.deploymentsUpdated.Inc()
-	c.wrote(foo, c.deploymentIndexer, updated)
+	c.wroteDeployment(ctx, foo, updated)
 	klog.FromContext(ctx).V(2).Info("Updated Deployment", "deployment", klog.KObj(updated))
-	c.learn(ctx, foo, updated)
 	return updated, nil
 }
 
-// learn remembers it if the API server stored a Deployment otherwise than it
-// was sent.
-func (c *Controller) learn(ctx context.Context, foo *samplev1alpha1.Foo, stored *appsv1.Deployment) {
-	if c.overruled.learn(foo, stored) {
-		klog.FromContext(ctx).Info("The API server has stored the Deployment otherwise than the Foo asks for, as an admission webhook may have it: it stays so until one of them is changed",
-			"deployment", klog.KObj(stored))
+// wroteDeployment remembers what the API server made of a Deployment that was
+// sent for a Foo.
+func (c *Controller) wroteDeployment(ctx context.Context, foo *samplev1alpha1.Foo, stored *appsv1.Deployment) {
+	c.wrote(foo, c.deploymentIndexer, stored)
+	c.confirmed.learn(foo, stored)
+	if differs := c.overruled.learn(foo, stored); differs != "" {
+		klog.FromContext(ctx).Info("The API server stored the Deployment otherwise than the Foo asks for, as an admission webhook may do: it stays so until one of them is changed",
+			"deployment", klog.KObj(stored), "differs", differs)
 	}
 }
+
+// wrote remembers a write on a Foo's behalf until its cache has seen it.
+func (c *Controller) wrote(foo *samplev1alpha1.Foo, store readyourwrites.Store, object metav1.Object) {
+	c.writes.Wrote(cache.MetaObjectToName(foo), foo.UID, store, object.GetResourceVersion())
+}
+
+// withDeadline bounds a call to the API server. Two calls that hang would else
+// stop both workers for ever.
+func (c *Controller) withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, c.callTimeout)
+}
+
+// writeError is a write to a Deployment that failed.
+type writeError struct {
+	// doing and done name the write: creating and created.
+	doing, done string
+	deployment  string
+	err         error
+}
+
+func (e *writeError) Error() string {
+	return fmt.Sprintf("%s Deployment %q: %v", e.doing, e.deployment, e.err)
+}
+
+// Unwrap returns what the API server or the connection to it said.
+func (e *writeError) Unwrap() error { return e.err }
 
 // adoptDeployment makes a Foo the controller of the Deployment that asks for
 // it. The cache keeps little of such a Deployment, so it is read first.
@@ -153,7 +180,7 @@ func (c *Controller) deleteSurplus(ctx context.Context, foo *samplev1alpha1.Foo,
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("deleting Deployment %q, which the Foo had before: %w", name, err)
+		return &writeError{"deleting the earlier", "deleted", name, err}
 	}
 	c.metrics.deploymentsDeleted.Inc()
 	klog.FromContext(ctx).V(2).Info("Deleted Deployment of an earlier name", "deployment", klog.KObj(live))

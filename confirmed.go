@@ -1,0 +1,79 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/tools/cache"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// confirmed remembers, by Foo, the Deployment that was written or read live on
+// behalf of its newest spec. From that version on, what the cache shows of the
+// Deployment is younger than the spec. Before it, the cache may show how things
+// were before the spec was changed, and a Foo must not call itself ready by that.
+type confirmed struct {
+	memory[confirmation]
+}
+
+// confirmation is a Deployment's version, as of a Foo's generation.
+type confirmation struct {
+	foo        types.UID
+	generation int64
+	deployment types.UID
+	version    string
+}
+
+// learn takes note of a Deployment as the API server has just returned it.
+func (c *confirmed) learn(foo *samplev1alpha1.Foo, live *appsv1.Deployment) {
+	c.remember(cache.MetaObjectToName(foo), confirmation{foo.UID, foo.Generation, live.UID, live.ResourceVersion})
+}
+
+// covers reports whether a cached Deployment is younger than the Foo's newest spec.
+func (c *confirmed) covers(foo *samplev1alpha1.Foo, cached *appsv1.Deployment) bool {
+	known, ok := c.recall(cache.MetaObjectToName(foo))
+	if !ok || known.foo != foo.UID || known.generation != foo.Generation || known.deployment != cached.UID {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, known.version)
+	return err == nil && order >= 0
+}
+
+// confirmRollout returns the Deployment by which the status is to be judged: the
+// cached one, unless the Foo would be called ready by it for the first time in
+// this generation and nothing says that it is no older than that. Then it is
+// read live.
+func (c *Controller) confirmRollout(ctx context.Context, foo *samplev1alpha1.Foo, cached *appsv1.Deployment) (*appsv1.Deployment, error) {
+	if saysReady(foo) || c.confirmed.covers(foo, cached) || judgeRollout(cached).status != metav1.ConditionTrue {
+		return cached, nil
+	}
+	live, err := c.liveDeployment(ctx, foo, cached.Name)
+	if err != nil {
+		return nil, err
+	}
+	if isTerminating(live) || describeDrift(live, foo) != "" {
+		return nil, errCacheBehind
+	}
+	c.confirmed.learn(foo, live)
+	return live, nil
+}

@@ -1,0 +1,146 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// writeStatus writes a Foo's status if it differs from the cached one, then
+// records a change of its readiness as an event. What only counts Pods of a
+// rollout may wait, if the sync was complete.
+func (c *Controller) writeStatus(ctx context.Context, foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus, complete bool) error {
+	key, of := cache.MetaObjectToName(foo), task{foo: foo}
+	c.recordUntold(foo)
+	if equality.Semantic.DeepEqual(foo.Status, status) {
+		c.progress.forget(key)
+		c.retries.succeed(key, partStatus)
+		return nil
+	}
+	if c.misfit.stands(foo, status) {
+		return nil
+	}
+	if err := c.retries.standing(key, partStatus, of); err != nil {
+		return err
+	}
+	if complete {
+		if wait := c.progress.wait(foo, status); wait > 0 {
+			c.queue.AddAfter(key, wait)
+			return nil
+		}
+	}
+	err := c.sendStatus(ctx, foo, status)
+	switch {
+	case err == nil:
+		c.retries.succeed(key, partStatus)
+	case !nextAttempt(err).expected:
+		c.retries.fail(key, partStatus, of, err)
+	}
+	return err
+}
+
+// sendStatus writes a Foo's status, then records a change of its readiness.
+func (c *Controller) sendStatus(ctx context.Context, foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus) error {
+	// What a lister returns is shared with every other reader: write to a copy.
+	desired := foo.DeepCopy()
+	desired.Status = status
+	callCtx, cancel := c.withDeadline(ctx)
+	defer cancel()
+	updated, err := c.fooClient.SamplecontrollerV1alpha1().Foos(foo.Namespace).UpdateStatus(callCtx, desired, metav1.UpdateOptions{FieldManager: controllerName})
+	if apierrors.IsNotFound(err) && c.isThere(ctx, foo) {
+		return fmt.Errorf("updating the Foo's status: %w", c.misfit.noSubresource())
+	}
+	c.outdated.learn(foo, err)
+	transition := readyChanged(c.misfit.lastSent(foo), status)
+	if err != nil {
+		if transition != nil && mayBeDone(err) {
+			c.untold.remember(cache.MetaObjectToName(foo), untoldTransition{foo.UID, *transition})
+		}
+		return fmt.Errorf("updating the Foo's status: %w", err)
+	}
+	c.metrics.statusesUpdated.Inc()
+	c.wrote(foo, c.fooIndexer, updated)
+	c.untold.forget(cache.MetaObjectToName(foo))
+	if transition != nil {
+		c.recorder.Event(updated, eventType(transition.Reason), transition.Reason, transition.Message)
+	}
+	if err := c.misfit.learn(foo, status, updated.Status); err != nil {
+		klog.FromContext(ctx).Error(err, "The API server does not store statuses as they are sent")
+	}
+	return nil
+}
+
+// isThere reports whether the API server still has a Foo.
+func (c *Controller) isThere(ctx context.Context, foo *samplev1alpha1.Foo) bool {
+	ctx, cancel := c.withDeadline(ctx)
+	defer cancel()
+	live, err := c.fooClient.SamplecontrollerV1alpha1().Foos(foo.Namespace).Get(ctx, foo.Name, metav1.GetOptions{})
+	return err == nil && live.UID == foo.UID
+}
+
+// untoldTransition is a change of a Foo's readiness that was sent, and of which
+// there is no event, for nobody knows whether it was stored.
+type untoldTransition struct {
+	foo   types.UID
+	ready metav1.Condition
+}
+
+// mayBeDone reports whether a write that failed may have been stored all the
+// same: its answer is lost, or says that something went wrong on the way.
+func mayBeDone(err error) bool {
+	var answer apierrors.APIStatus
+	return !errors.As(err, &answer) || answer.Status().Code >= http.StatusInternalServerError
+}
+
+// recordUntold records the event of a transition whose write failed, if the
+// cache shows that it was stored all the same.
+func (c *Controller) recordUntold(foo *samplev1alpha1.Foo) {
+	key := cache.MetaObjectToName(foo)
+	untold, known := c.untold.recall(key)
+	if !known {
+		return
+	}
+	ready := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionReady)
+	if untold.foo == foo.UID && ready != nil && ready.Status == untold.ready.Status && ready.Reason == untold.ready.Reason &&
+		ready.ObservedGeneration == untold.ready.ObservedGeneration {
+		c.untold.forget(key)
+		c.recorder.Event(foo, eventType(ready.Reason), ready.Reason, ready.Message)
+	}
+}
+
+// eventType says whether the user has to do something about a reason.
+func eventType(reason string) string {
+	switch reason {
+	case samplev1alpha1.ReasonDeploymentConflict, samplev1alpha1.ReasonDeploymentFailed:
+		return corev1.EventTypeWarning
+	}
+	return corev1.EventTypeNormal
+}
