@@ -131,7 +131,9 @@ func mergeWrite(stored, sent runtime.Object, subresource string) runtime.Object 
 			return stored
 		}
 		sent.Status = stored.Status
-		sent.Generation = nextGeneration(stored, equality.Semantic.DeepEqual(stored.Spec, sent.Spec))
+		// Of a Deployment the annotations count, too.
+		sent.Generation = nextGeneration(stored, equality.Semantic.DeepEqual(stored.Spec, sent.Spec) &&
+			equality.Semantic.DeepEqual(stored.Annotations, sent.Annotations))
 		return sent
 	case *samplev1alpha1.Foo:
 		sent := sent.(*samplev1alpha1.Foo)

@@ -70,17 +70,17 @@ type Controller struct {
 
 	queue workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	// turns is the queue's storage, which decides who is next.
-	turns     *fairqueue.Queue
-	retries   *retries
-	writes    *readyourwrites.Tracker
-	overruled *overruled
-	outdated  *outdated
-	confirmed *confirmed
-	progress  *progress
-	misfit    *misfit
-	untold    *memory[untoldTransition]
-	recorder  record.EventRecorder
-	clock     clock.WithTicker
+	turns       *fairqueue.Queue
+	retries     *retries
+	writes      *readyourwrites.Tracker
+	overruled   *overruled
+	outdated    *outdated
+	confirmed   *confirmed
+	progress    *progress
+	misfit      *misfit
+	transitions *transitions
+	recorder    record.EventRecorder
+	clock       clock.WithTicker
 	// callTimeout bounds each call to the API server.
 	callTimeout time.Duration
 	metrics     *controllerMetrics
@@ -123,7 +123,7 @@ func NewController(
 		confirmed:          &confirmed{},
 		progress:           &progress{clock: clock},
 		misfit:             &misfit{clock: clock},
-		untold:             &memory[untoldTransition]{},
+		transitions:        &transitions{},
 		recorder:           recorder,
 		clock:              clock,
 		callTimeout:        callTimeout,

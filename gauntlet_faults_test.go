@@ -49,7 +49,9 @@ func faultsAt(m moment) []fault {
 	switch m.verb {
 	case "get":
 		return callFaults
-	case "create", "update", "update-status", "delete":
+	case "create", "update":
+		return slices.Concat(writeFaults, callFaults, admissionFaults)
+	case "update-status", "delete":
 		return slices.Concat(writeFaults, callFaults)
 	case "list", "watch":
 		return informerFaults

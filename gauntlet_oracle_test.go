@@ -25,8 +25,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/diff"
+	"k8s.io/apimachinery/pkg/watch"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/oracle"
 )
 
 const (
@@ -69,7 +71,40 @@ func (w *world) judge(rest time.Duration) state {
 		}
 	}
 	w.judgeQuiet()
+	w.judgeEvents(s)
+	w.judgeTruth()
 	return s
+}
+
+// judgeTruth complains of every moment at which a Foo said what was not true.
+func (w *world) judgeTruth() {
+	var history oracle.History
+	changes, _ := w.api.next(0)
+	for _, change := range changes {
+		switch object := change.object.(type) {
+		case *samplev1alpha1.Foo:
+			history.AddFoo(object, change.kind == watch.Deleted)
+		case *appsv1.Deployment:
+			history.AddDeployment(object, change.kind == watch.Deleted)
+		}
+	}
+	for _, lie := range history.Lies() {
+		w.complain("%s", lie)
+	}
+}
+
+// judgeEvents complains of a transition of which the controller that wrote it,
+// and lives, has recorded no event.
+func (w *world) judgeEvents(s state) {
+	for _, session := range w.sessions {
+		session.mu.Lock()
+		for _, foo := range s.Foos {
+			if untold := session.untold[foo.UID]; untold > 0 && !session.dead {
+				w.complain("%s recorded no event for %d transitions of Foo %s", session.name, untold, foo.Name)
+			}
+		}
+		session.mu.Unlock()
+	}
 }
 
 // judgeFoo judges one Foo and what it has.

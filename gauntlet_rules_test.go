@@ -38,7 +38,7 @@ import (
 func (s *session) inspect(verb string) inspector {
 	return func(stored, next runtime.Object) {
 		s.inspectLate(stored, next)
-		if stored != nil && next != nil && !s.blind && equality.Semantic.DeepEqual(stored, next) {
+		if stored != nil && next != nil && !s.blind && !s.world.changesWrites() && equality.Semantic.DeepEqual(stored, next) {
 			s.world.complain("%s sent a write of %s that changes nothing", s.name, idOf(next))
 		}
 		switch verb {
@@ -48,8 +48,6 @@ func (s *session) inspect(verb string) inspector {
 			s.inspectUpdate(stored.(*appsv1.Deployment), next.(*appsv1.Deployment))
 		case "delete":
 			s.inspectDelete(stored.(*appsv1.Deployment))
-		case "update-status":
-			s.inspectStatus(stored.(*samplev1alpha1.Foo), next.(*samplev1alpha1.Foo))
 		}
 	}
 }
@@ -57,6 +55,9 @@ func (s *session) inspect(verb string) inspector {
 // inspectLate holds even a write that comes when nobody expects it any more:
 // others' fields stay as they are.
 func (s *session) inspectLate(stored, next runtime.Object) {
+	if foo, ok := stored.(*samplev1alpha1.Foo); ok && readyChanged(foo.Status, next.(*samplev1alpha1.Foo).Status) != nil {
+		s.untold[foo.UID]++
+	}
 	before, isUpdate := stored.(*appsv1.Deployment)
 	after, _ := next.(*appsv1.Deployment)
 	if !isUpdate || after == nil {
@@ -114,12 +115,6 @@ func (s *session) inspectDelete(stored *appsv1.Deployment) {
 		s.world.complain("%s deleted %s before the Foo had %s", s.name, idOf(stored), foo.Spec.DeploymentName)
 	}
 	s.world.removed[idOf(stored)] = askedBy(foo)
-}
-
-func (s *session) inspectStatus(stored, next *samplev1alpha1.Foo) {
-	if readyChanged(stored.Status, next.Status) != nil {
-		s.untold[next.Name]++
-	}
 }
 
 // askedBy identifies what a Foo asks for.

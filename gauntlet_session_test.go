@@ -25,6 +25,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -51,7 +52,7 @@ type session struct {
 	// make again what they have removed, or write what is written already.
 	blind bool
 	// untold counts, for each Foo, changes of its readiness without an event.
-	untold map[string]int
+	untold map[types.UID]int
 }
 
 // request is one call on its way. A fault decides whether and when it is
@@ -95,7 +96,9 @@ func (r *request) commit() (runtime.Object, error) {
 // commitLate is commit for a request that has been in the air for so long that
 // its sender can't be blamed for what became of it, and may be dead.
 func (r *request) commitLate() (runtime.Object, error) {
+	r.session.mu.Lock()
 	object, err := r.apply(r.session.inspectLate)
+	r.session.mu.Unlock()
 	r.session.world.note("%s: %s, late -> %s", r.session.name, r.moment, answerOf(err))
 	return object, err
 }
@@ -113,7 +116,11 @@ func (s *session) get(ctx context.Context, id objectID) (runtime.Object, error) 
 
 func (s *session) create(ctx context.Context, object runtime.Object) (runtime.Object, error) {
 	return s.do(ctx, "create", idOf(object), func(inspect inspector) (runtime.Object, error) {
-		return s.world.api.create(object, inspect)
+		admitted, err := s.world.admit(object)
+		if err != nil {
+			return nil, err
+		}
+		return s.world.api.create(admitted, inspect)
 	})
 }
 
@@ -123,7 +130,11 @@ func (s *session) update(ctx context.Context, object runtime.Object, subresource
 		verb += "-" + subresource
 	}
 	return s.do(ctx, verb, idOf(object), func(inspect inspector) (runtime.Object, error) {
-		return s.world.api.update(object, subresource, inspect)
+		admitted, err := s.world.admit(object)
+		if err != nil {
+			return nil, err
+		}
+		return s.world.api.update(admitted, subresource, inspect)
 	})
 }
 
@@ -189,12 +200,12 @@ func (s *session) kill() (was bool) {
 
 // Event makes a session the recorder of its controller's events.
 func (s *session) Event(object runtime.Object, _, reason, _ string) {
-	name := metaOf(object).GetName()
+	name, uid := metaOf(object).GetName(), metaOf(object).GetUID()
 	s.world.note("%s: event %s on Foo %s", s.name, reason, name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.untold[name]--
-	if s.untold[name] < 0 {
+	s.untold[uid]--
+	if s.untold[uid] < 0 {
 		s.world.complain("%s sent the event %s on Foo %s without a transition", s.name, reason, name)
 	}
 }

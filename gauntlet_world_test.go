@@ -23,6 +23,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-base/metrics"
@@ -78,13 +79,14 @@ type world struct {
 	// stepBegan is the version at which the current step began.
 	stepBegan atomic.Int64
 
-	mu          sync.Mutex
-	controllers int
-	journal     []string
-	complaints  []string
-	moments     []moment
-	reached     map[moment]int
-	refused     int
+	mu         sync.Mutex
+	sessions   []*session
+	admission  admission
+	journal    []string
+	complaints []string
+	moments    []moment
+	reached    map[moment]int
+	refused    int
 	// removed holds, for each Deployment that a controller deleted as surplus,
 	// the Foo's UID and generation of then.
 	removed map[objectID]string
@@ -109,18 +111,18 @@ func (w *world) end() {
 // startController starts a controller with nothing in its memory. prepare may
 // have its session begin with an old view of the world.
 func (w *world) startController(prepare func(*session)) {
-	w.mu.Lock()
-	w.controllers++
-	name := fmt.Sprintf("controller %d", w.controllers)
-	w.mu.Unlock()
-	s := &session{world: w, name: name, heldUntil: map[string]time.Time{}, listedAsOf: map[string]int{}, untold: map[string]int{}}
+	s := &session{world: w, heldUntil: map[string]time.Time{}, listedAsOf: map[string]int{}, untold: map[types.UID]int{}}
 	s.ctx, s.crash = context.WithCancel(w.ctx)
+	w.mu.Lock()
+	w.sessions = append(w.sessions, s)
+	s.name = fmt.Sprintf("controller %d", len(w.sessions))
+	w.mu.Unlock()
 	prepare(s)
-	w.note("%s starts", name)
+	w.note("%s starts", s.name)
 	w.running.Go(func() {
 		defer s.crash()
 		if err := s.runController(); err != nil {
-			w.complain("%s ended with: %v", name, err)
+			w.complain("%s ended with: %v", s.name, err)
 		}
 	})
 }

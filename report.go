@@ -25,9 +25,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -39,7 +37,9 @@ import (
 // rollout may wait, if the sync was complete.
 func (c *Controller) writeStatus(ctx context.Context, foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus, complete bool) error {
 	key, of := cache.MetaObjectToName(foo), task{foo: foo}
-	c.recordUntold(foo)
+	if missed := c.transitions.missed(foo); missed != nil {
+		c.recordTransition(foo, missed)
+	}
 	if equality.Semantic.DeepEqual(foo.Status, status) {
 		c.progress.forget(key)
 		c.retries.succeed(key, partStatus)
@@ -82,15 +82,15 @@ func (c *Controller) sendStatus(ctx context.Context, foo *samplev1alpha1.Foo, st
 	transition := readyChanged(c.misfit.lastSent(foo), status)
 	if err != nil {
 		if transition != nil && mayBeDone(err) {
-			c.untold.remember(cache.MetaObjectToName(foo), untoldTransition{foo.UID, *transition})
+			c.transitions.unknown(foo, *transition)
 		}
 		return fmt.Errorf("updating the Foo's status: %w", err)
 	}
 	c.metrics.statusesUpdated.Inc()
 	c.wrote(foo, c.fooIndexer, updated)
-	c.untold.forget(cache.MetaObjectToName(foo))
 	if transition != nil {
-		c.recorder.Event(updated, eventType(transition.Reason), transition.Reason, transition.Message)
+		c.transitions.stored(foo)
+		c.recordTransition(updated, transition)
 	}
 	if err := c.misfit.learn(foo, status, updated.Status); err != nil {
 		klog.FromContext(ctx).Error(err, "The API server does not store statuses as they are sent")
@@ -106,13 +106,6 @@ func (c *Controller) isThere(ctx context.Context, foo *samplev1alpha1.Foo) bool 
 	return err == nil && live.UID == foo.UID
 }
 
-// untoldTransition is a change of a Foo's readiness that was sent, and of which
-// there is no event, for nobody knows whether it was stored.
-type untoldTransition struct {
-	foo   types.UID
-	ready metav1.Condition
-}
-
 // mayBeDone reports whether a write that failed may have been stored all the
 // same: its answer is lost, or says that something went wrong on the way.
 func mayBeDone(err error) bool {
@@ -120,20 +113,9 @@ func mayBeDone(err error) bool {
 	return !errors.As(err, &answer) || answer.Status().Code >= http.StatusInternalServerError
 }
 
-// recordUntold records the event of a transition whose write failed, if the
-// cache shows that it was stored all the same.
-func (c *Controller) recordUntold(foo *samplev1alpha1.Foo) {
-	key := cache.MetaObjectToName(foo)
-	untold, known := c.untold.recall(key)
-	if !known {
-		return
-	}
-	ready := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionReady)
-	if untold.foo == foo.UID && ready != nil && ready.Status == untold.ready.Status && ready.Reason == untold.ready.Reason &&
-		ready.ObservedGeneration == untold.ready.ObservedGeneration {
-		c.untold.forget(key)
-		c.recorder.Event(foo, eventType(ready.Reason), ready.Reason, ready.Message)
-	}
+// recordTransition records a change of a Foo's readiness as an event.
+func (c *Controller) recordTransition(foo *samplev1alpha1.Foo, ready *metav1.Condition) {
+	c.recorder.Event(foo, eventType(ready.Reason), ready.Reason, ready.Message)
 }
 
 // eventType says whether the user has to do something about a reason.

@@ -76,7 +76,7 @@ func (c *Controller) forget(key cache.ObjectName) {
 	c.outdated.forget(key)
 	c.progress.forget(key)
 	c.confirmed.forget(key)
-	c.untold.forget(key)
+	c.transitions.forget(key)
 	c.misfit.forget(key)
 }
 
