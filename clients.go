@@ -30,6 +30,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"example.com/sample-controller/internal/retryafter"
 	"example.com/sample-controller/internal/rewatch"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
@@ -97,8 +98,12 @@ const keptConnections = 25
 // watches need HTTP/2: it notices by pings that a connection is dead, where a call
 // has its deadline. More workers than connections that are kept would go on making
 // new ones, so that they share one, as is client-go's default.
+//
+// If the API server asks for patience, the call fails and the key waits, not the
+// worker.
 func forCalls(config *rest.Config, workers int) *rest.Config {
 	config = rest.CopyConfig(config)
+	config.Wrap(retryafter.HandOver)
 	if workers <= keptConnections {
 		config.NextProtos = []string{"http/1.1"}
 	}

@@ -1,0 +1,96 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package retryafter hands a server's request for patience to the caller.
+//
+// Where the API server answers 429 or 5xx with a Retry-After header, client-go
+// sleeps inside the call and sends it again, up to ten times. A worker of a
+// controller is then of no use to anybody else, just when the server is busy.
+// With this transport the call fails at once, with an error of which
+// apierrors.SuggestsClientDelay knows the seconds, and the time to wait is the
+// work queue's business.
+package retryafter
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const (
+	header = "Retry-After"
+	// statusLimit is more than a Status takes, in bytes.
+	statusLimit = 1 << 16
+)
+
+// HandOver returns a transport that moves the Retry-After header of an answer
+// into its body, a Status. It has the signature of rest.Config's wrappers.
+func HandOver(next http.RoundTripper) http.RoundTripper { return transport{next} }
+
+type transport struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := t.next.RoundTrip(request)
+	if err != nil || response.StatusCode != http.StatusTooManyRequests && response.StatusCode < http.StatusInternalServerError {
+		return response, err
+	}
+	// As client-go, which reads no dates.
+	seconds, err := strconv.Atoi(response.Header.Get(header))
+	if err != nil {
+		return response, nil //nolint:nilerr // without seconds client-go does not wait
+	}
+	response.Header.Del(header)
+	if mediaType, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); mediaType == runtime.ContentTypeProtobuf {
+		return response, nil // the API server's own Status, which has the seconds, too
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, statusLimit))
+	response.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	body, err = json.Marshal(statusOf(request, response.StatusCode, body, seconds))
+	if err != nil {
+		return nil, err
+	}
+	response.Header.Set("Content-Type", runtime.ContentTypeJSON)
+	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return response, nil
+}
+
+// statusOf returns the Status in an answer's body, with the seconds. Priority and
+// Fairness, and proxies, answer with plain text: they get one made of that.
+func statusOf(request *http.Request, code int, body []byte, seconds int) *metav1.Status {
+	var status metav1.Status
+	if json.Unmarshal(body, &status) != nil || status.Kind != "Status" {
+		made := apierrors.NewGenericServerResponse(code, request.Method, schema.GroupResource{}, "", string(bytes.TrimSpace(body)), seconds, true)
+		made.ErrStatus.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+		return &made.ErrStatus
+	}
+	if status.Details == nil {
+		status.Details = &metav1.StatusDetails{}
+	}
+	status.Details.RetryAfterSeconds = int32(seconds)
+	return &status
+}

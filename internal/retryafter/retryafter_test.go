@@ -1,0 +1,124 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package retryafter
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	statusJSON = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"too many","reason":"TooManyRequests","code":429,"details":{"retryAfterSeconds":7}}`
+	// statusWithout is a Status in which the seconds are in the header alone.
+	statusWithout = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"too many","reason":"TooManyRequests","code":429}`
+)
+
+// A typed client's call is answered, and fails at once with what the server said.
+func TestACallFailsAtOnceWithTheTimeToWait(t *testing.T) {
+	for name, row := range map[string]struct {
+		code              int
+		retryAfter        string
+		contentType, body string
+		message           string
+		seconds           int
+	}{
+		"a Status":                             {429, "7", "application/json", statusJSON, "too many", 7},
+		"a Status as protobuf":                 {429, "7", runtime.ContentTypeProtobuf, protobuf(t), "too many", 7},
+		"a Status that lacks the seconds":      {429, "7", "application/json", statusWithout, "too many", 7},
+		"plain text, of Priority and Fairness": {429, "7", "text/plain; charset=utf-8", "Too many requests, please try again later.\n", "too many requests", 7},
+		"a proxy's page":                       {503, "7", "text/html", "<html>down</html>", "unable to handle the request", 7},
+		"a proxy's JSON":                       {503, "7", "application/json", `{"error":"down"}`, "unable to handle the request", 7},
+		"nothing at all":                       {503, "7", "", "", "", 7},
+		"no time":                              {500, "", "application/json", strings.ReplaceAll(statusWithout, "429", "500"), "too many", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var calls atomic.Int32
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				calls.Add(1)
+				if row.retryAfter != "" {
+					w.Header().Set("Retry-After", row.retryAfter)
+				}
+				w.Header().Set("Content-Type", row.contentType)
+				w.WriteHeader(row.code)
+				_, _ = io.WriteString(w, row.body)
+			}))
+			defer server.Close()
+			client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, QPS: -1, WrapTransport: HandOver,
+				ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeProtobuf, AcceptContentTypes: runtime.ContentTypeProtobuf + ",application/json"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = client.AppsV1().Deployments("team-a").Get(t.Context(), "web", metav1.GetOptions{})
+			if n := calls.Load(); n != 1 {
+				t.Errorf("it was sent %d times", n)
+			}
+			if seconds, _ := apierrors.SuggestsClientDelay(err); seconds != row.seconds {
+				t.Errorf("%d seconds to wait, not %d: %v", seconds, row.seconds, err)
+			}
+			if err == nil || !strings.Contains(err.Error(), row.message) {
+				t.Errorf("the error is %v, and does not say %q", err, row.message)
+			}
+		})
+	}
+}
+
+func protobuf(t *testing.T) string {
+	t.Helper()
+	info, _ := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
+	text, err := runtime.Encode(scheme.Codecs.EncoderForVersion(info.Serializer, metav1.SchemeGroupVersion), &apierrors.NewTooManyRequests("too many", 7).ErrStatus)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestAnAnswerIsLeftAlone(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Retry-After", r.URL.Query().Get("after"))
+		if r.URL.Path == "/busy" {
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+		_, _ = io.WriteString(w, "text")
+	}))
+	defer server.Close()
+	for _, path := range []string{"/?after=7", "/busy?after=Fri,+31+Dec+2027+23:59:59+GMT"} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := HandOver(http.DefaultTransport).RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(response.Body)
+		response.Body.Close()
+		if string(body) != "text" || response.Header.Get("Retry-After") == "" {
+			t.Errorf("%s: %q, %v", path, body, response.Header)
+		}
+	}
+}
