@@ -58,7 +58,7 @@ func TestACallFailsAtOnceWithTheTimeToWait(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var calls atomic.Int32
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				calls.Add(1)
 				if row.retryAfter != "" {
 					w.Header().Set("Retry-After", row.retryAfter)

@@ -27,6 +27,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -203,7 +204,7 @@ func (h *History) describe(foo *samplev1alpha1.Foo, from, until uint64) string {
 	if foo.Spec.Replicas != nil {
 		wanted = strconv.Itoa(int(*foo.Spec.Replicas))
 	}
-	text := fmt.Sprintf("wanted %s of nginx:latest for %s", wanted, foo.UID)
+	states := []string{fmt.Sprintf("wanted %s of nginx:latest for %s", wanted, foo.UID)}
 	for _, s := range h.between(foo, from, until) {
 		size := int32(1)
 		if s.object.Spec.Replicas != nil {
@@ -214,8 +215,8 @@ func (h *History) describe(foo *samplev1alpha1.Foo, from, until uint64) string {
 			owner = string(ref.UID)
 		}
 		status := s.object.Status
-		text += fmt.Sprintf("; at %d %s's, %d of %s, generation %d (%d observed), %d Pods, %d updated, %d available",
-			s.from, owner, size, imageOf(s.object), s.object.Generation, status.ObservedGeneration, status.Replicas, status.UpdatedReplicas, status.AvailableReplicas)
+		states = append(states, fmt.Sprintf("at %d %s's, %d of %s, generation %d (%d observed), %d Pods, %d updated, %d available",
+			s.from, owner, size, imageOf(s.object), s.object.Generation, status.ObservedGeneration, status.Replicas, status.UpdatedReplicas, status.AvailableReplicas))
 	}
-	return text
+	return strings.Join(states, "; ")
 }

@@ -1,0 +1,247 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// What a Foo says while writes fail, or are stored otherwise than they were sent.
+
+// scale changes a Foo's number of replicas, as a user does.
+func (f *fixture) scale(t *testing.T, name string, replicas int32) {
+	t.Helper()
+	scaled := f.cachedFoo(t, name).DeepCopy()
+	scaled.Spec.Replicas = &replicas
+	scaled.Generation++
+	f.updateFoo(t, scaled)
+}
+
+// resync queues a Foo as the periodic resync does, and lets its period pass.
+func (f *fixture) resync(t *testing.T, name string) {
+	t.Helper()
+	cached := f.cachedFoo(t, name)
+	f.enqueueUpdatedFoo(cached, cached)
+	advance(30 * time.Second)
+}
+
+// expectReady checks a Foo's condition, as "status reason of generation".
+func (f *fixture) expectReady(t *testing.T, name, want string) {
+	t.Helper()
+	foo := f.cachedFoo(t, name)
+	ready := readyOf(foo.Status)
+	got := fmt.Sprintf("%s %s of %d", ready.Status, ready.Reason, ready.ObservedGeneration)
+	if got != want || foo.Status.ObservedGeneration != ready.ObservedGeneration {
+		t.Errorf("Foo %s says %s (observedGeneration %d, %s), not %s", name, got, foo.Status.ObservedGeneration, ready.Message, want)
+	}
+}
+
+func TestAScaleThatCanNotBeWrittenIsNotReady(t *testing.T) {
+	for name, fail := range map[string]error{
+		"a webhook is down":    apierrors.NewInternalError(errors.New(`failed calling webhook "x": connection refused`)),
+		"no answer":            context.DeadlineExceeded,
+		"no connection":        errors.New("connection refused"),
+		"the server is busy":   apierrors.NewTooManyRequests("slow down", 7),
+		"the server goes down": apierrors.NewServiceUnavailable("shutting down"),
+		"no etcd":              apierrors.NewServerTimeout(deploymentsGR, "update", 1),
+	} {
+		for _, call := range [][2]string{{"update", "deployments"}, {"get", "foos"}} {
+			t.Run(name+" at "+strings.Join(call[:], " "), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					f := newFixture(t, foo("a", withStatus(settled("a"))), deployment("a"))
+					var healed atomic.Bool
+					reaction := func(clienttesting.Action) (bool, runtime.Object, error) { return !healed.Load(), nil, fail }
+					f.kubeClient.PrependReactor(call[0], call[1], reaction)
+					f.fooClient.PrependReactor(call[0], call[1], reaction)
+					if call[0] == "update" {
+						defer f.start(2)()
+					} else {
+						defer f.start(1)()
+					}
+					advance(time.Second)
+					f.expectWrites(t)
+					f.scale(t, "a", 5)
+					for range 60 {
+						advance(time.Second)
+						f.expectReady(t, "a", "False Progressing of 2")
+					}
+					if events := f.recorded(); len(events) != 1 || !strings.HasPrefix(events[0], `Normal Progressing Deployment "web" could not be updated yet: `) {
+						t.Errorf("the events of an outage are %q", events)
+					}
+					healed.Store(true)
+					advance(5 * time.Minute)
+					if replicas := *f.deployment(t, "web").Spec.Replicas; replicas != 5 {
+						t.Errorf("after the outage the Deployment has %d replicas", replicas)
+					}
+				})
+			})
+		}
+	}
+}
+
+// An outage and a refusal in turns are one condition, whichever comes first.
+func TestRefusalsAndOutagesInTurnsAreOneCondition(t *testing.T) {
+	refusal, outage := apierrors.NewForbidden(deploymentsGR, "web", errors.New("exceeded quota")), apierrors.NewInternalError(errors.New("etcd leader changed"))
+	for name, row := range map[string]struct {
+		turns []error
+		want  []string
+	}{
+		"a refusal first": {[]error{refusal, outage}, []string{"DeploymentFailed"}},
+		"an outage first": {[]error{outage, refusal}, []string{"Progressing", "DeploymentFailed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t, foo("a"))
+				n := 0
+				f.kubeClient.PrependReactor("create", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
+					n++
+					return true, nil, row.turns[n%2]
+				})
+				n = 1
+				defer f.start(2)()
+				advance(time.Hour)
+				var reasons []string
+				for _, event := range f.recorded() {
+					reasons = append(reasons, strings.Fields(event)[1])
+				}
+				expectEqual(t, "the reasons of the events", row.want, reasons)
+				if n < 6 {
+					t.Errorf("in an hour it was tried %d times", n)
+				}
+			})
+		})
+	}
+}
+
+// A policy caps the replicas: the Foo is not ready and says why, and nobody
+// fights the policy.
+func TestWhatIsStoredOtherwiseThanAskedIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a", withStatus(settled("a"))), deployment("a"))
+		f.kubeClient.PrependReactor("update", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			two := int32(2)
+			action.(clienttesting.UpdateAction).GetObject().(*appsv1.Deployment).Spec.Replicas = &two
+			return false, nil, nil
+		})
+		defer f.start(2)()
+		f.scale(t, "a", 5)
+		advance(time.Minute)
+		f.expectReady(t, "a", "False DeploymentFailed of 2")
+		const want = `The API server stored Deployment "web" otherwise than asked: replicas is 2, not 5`
+		if message := readyOf(f.cachedFoo(t, "a").Status).Message; message != want {
+			t.Errorf("the message is %q", message)
+		}
+		f.expectWrites(t, "update deployments", "update foos/status")
+		f.resync(t, "a")
+		f.expectWrites(t)
+		f.scale(t, "a", 2)
+		advance(time.Minute)
+		f.expectReady(t, "a", "True Available of 3")
+	})
+}
+
+// A webhook that undoes an adoption, its annotation included, is asked once.
+func TestAnAdoptionThatIsUndoneIsNotRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a"), deployment("a", withoutOwner, withAdoptBy("a")))
+		f.kubeClient.PrependReactor("update", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			sent := action.(clienttesting.UpdateAction).GetObject().(*appsv1.Deployment)
+			sent.OwnerReferences = nil
+			metav1.SetMetaDataAnnotation(&sent.ObjectMeta, samplev1alpha1.AnnotationAdoptBy, "a")
+			return false, nil, nil
+		})
+		defer f.start(2)()
+		for range 5 {
+			f.resync(t, "a")
+		}
+		f.expectReady(t, "a", "False DeploymentFailed of 1")
+		f.expectWrites(t, "update deployments", "update foos/status")
+		if got := f.cachedFoo(t, "a").Status; got.Replicas != 0 || got.Selector != "" {
+			t.Errorf("the status counts Pods that are not the Foo's: %+v", got)
+		}
+	})
+}
+
+// The consent to an adoption is good for one.
+func TestConsentToAdoptIsSpent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a"), deployment("a", withSidecar, withoutOwner, withAdoptBy("a")))
+		defer f.start(2)()
+		advance(time.Second)
+		adopted := f.deployment(t, "web").DeepCopy()
+		if !isControlledBy(adopted, foo("a")) {
+			t.Fatal("it is not adopted")
+		}
+		expectEqual(t, "the annotations", map[string]string{"team": "a"}, adopted.Annotations)
+
+		adopted.OwnerReferences = nil // on purpose, as is an orphan deletion
+		f.updateDeployment(t, adopted)
+		advance(time.Hour)
+		f.expectReady(t, "a", "False DeploymentConflict of 1")
+		f.deleteFoo(t, "a")
+		advance(time.Second)
+		f.createFoo(t, foo("a", withFooUID("uid-second")))
+		advance(time.Hour)
+		if metav1.GetControllerOf(f.deployment(t, "web")) != nil {
+			t.Error("a Deployment was adopted again, unasked")
+		}
+	})
+}
+
+// The generation can come a second time after a restore of etcd.
+func TestTheSameGenerationWithAnotherSpecIsAnotherWish(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a", withReplicas(2), withStatus(settled("a"))), deployment("a", scaledTo(9)))
+		f.answerGets(foo("a", withReplicas(9)))
+		if err := f.sync(f.ctx, keyOf(foo("a"))); !errors.Is(err, errCacheBehind) {
+			t.Errorf("the sync ended with %v", err)
+		}
+		f.expectWrites(t)
+	})
+}
+
+// A UID means nothing in another namespace.
+func TestDeploymentsOfOtherNamespacesAreNobodys(t *testing.T) {
+	elsewhere := func(name string) *appsv1.Deployment {
+		return deployment("a", named(name), func(deployment *appsv1.Deployment) { deployment.Namespace = "team-b" })
+	}
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a"), deployment("a"), elsewhere("one"), elsewhere("two"))
+		f.kubeClient.ClearActions()
+		must(t, f.sync(f.ctx, keyOf(foo("a"))))
+		for _, action := range f.kubeClient.Actions() {
+			if action.GetNamespace() != namespace {
+				t.Errorf("there was a %s in namespace %s", action.GetVerb(), action.GetNamespace())
+			}
+		}
+	})
+}
