@@ -29,7 +29,7 @@ import (
 )
 
 // confirmed remembers, by Foo, the Deployment that was written or read live on
-// behalf of its newest spec. From that version on, what the cache shows of the
+// behalf of its newest spec, until its status has said Ready of that. From that version on, what the cache shows of the
 // Deployment is younger than the spec. Before it, the cache may show how things
 // were before the spec was changed, and a Foo must not call itself ready by that.
 type confirmed struct {
@@ -64,7 +64,11 @@ func (c *confirmed) covers(foo *samplev1alpha1.Foo, cached *appsv1.Deployment) b
 // this generation and nothing says that it is no older than that. Then it is
 // read live.
 func (c *Controller) confirmRollout(ctx context.Context, foo *samplev1alpha1.Foo, cached *appsv1.Deployment) (*appsv1.Deployment, error) {
-	if saysReady(foo) || c.confirmed.covers(foo, cached) || judgeRollout(cached).status != metav1.ConditionTrue {
+	if saysReady(foo) {
+		c.confirmed.forget(cache.MetaObjectToName(foo)) // it was so, and that is for ever
+		return cached, nil
+	}
+	if c.confirmed.covers(foo, cached) || judgeRollout(cached).status != metav1.ConditionTrue {
 		return cached, nil
 	}
 	live, err := c.liveDeployment(ctx, foo, cached.Name)

@@ -245,3 +245,65 @@ func TestDeploymentsOfOtherNamespacesAreNobodys(t *testing.T) {
 		}
 	})
 }
+
+// The caches still have the Deployment of an earlier name, which is gone: a Foo
+// that is renamed back to it must not be called ready by that. One live read
+// tells, and none where the Deployment was written for this generation.
+func TestReadyOfANewGenerationIsConfirmedLive(t *testing.T) {
+	renamedBack := foo("a", withGeneration(3), withStatus(settled("a")))
+	for name, row := range map[string]struct {
+		live     []*appsv1.Deployment
+		err      error
+		wantErr  bool
+		wantTrue bool
+	}{
+		"as the cache has it":   {[]*appsv1.Deployment{deployment("a")}, nil, false, true},
+		"gone":                  {nil, apierrors.NewNotFound(deploymentsGR, "web"), true, false},
+		"another's by now":      {[]*appsv1.Deployment{deployment("b")}, nil, true, false},
+		"drifted by now":        {[]*appsv1.Deployment{deployment("a", scaledTo(9))}, nil, true, false},
+		"being deleted by now":  {[]*appsv1.Deployment{deployment("a", terminating)}, nil, true, false},
+		"with fewer Pods now":   {[]*appsv1.Deployment{deployment("a", withAvailable(1))}, nil, false, false},
+		"the server is in need": {nil, apierrors.NewInternalError(errors.New("etcd")), true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t, renamedBack, deployment("a"))
+				if row.err != nil {
+					f.refuse("get", "deployments", row.err)
+				}
+				for _, live := range row.live {
+					f.answerGets(live)
+				}
+				if err := f.sync(f.ctx, keyOf(renamedBack)); (err != nil) != row.wantErr {
+					t.Errorf("the sync ended with %v", err)
+				}
+				_, status := f.written(t)
+				if isTrue := status != nil && readyOf(*status).Status == metav1.ConditionTrue; isTrue != row.wantTrue {
+					t.Errorf("the status that was written is %+v", status)
+				}
+			})
+		})
+	}
+}
+
+func TestWhatWasWrittenForAGenerationNeedsNoLiveRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		defer f.start(2)()
+		f.createFoo(t, foo("a"))
+		advance(time.Second)
+		available := f.deployment(t, "web").DeepCopy()
+		available.Status = deployment("a").Status
+		f.updateDeployment(t, available)
+		advance(time.Second)
+		f.expectReady(t, "a", "True Available of 1")
+		for _, action := range f.kubeClient.Actions() {
+			if action.Matches("get", "deployments") {
+				t.Error("a Deployment was read live")
+			}
+		}
+		if f.confirmed.kept() != 0 || f.transitions.kept() != 0 {
+			t.Error("a Foo at rest is remembered")
+		}
+	})
+}
