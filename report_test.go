@@ -136,7 +136,7 @@ func TestBackOffIsNotInherited(t *testing.T) {
 }
 
 // prune makes the API server forget what a definition without conditions does
-// not know, as upstream's, while pruning is set.
+// not know, while pruning is set.
 func (f *fixture) prune() (pruning *atomic.Bool) {
 	pruning = &atomic.Bool{}
 	pruning.Store(true)
