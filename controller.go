@@ -209,13 +209,20 @@ func (c *Controller) processNextKey(ctx context.Context) bool {
 	if shutdown {
 		return false
 	}
-	defer c.queue.Done(key)
+	defer c.done(key)
 	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "foo", key))
 	start := c.clock.Now()
 	err := c.syncRecovered(ctx, key)
 	c.metrics.synced(err, c.clock.Since(start))
 	c.schedule(ctx, key, err)
 	return true
+}
+
+// done ends the work on a key that was taken out of the queue. The order matters:
+// see fairqueue.
+func (c *Controller) done(key cache.ObjectName) {
+	c.queue.Done(key)
+	c.turns.Done(key)
 }
 
 // busy tells whether Foos are waiting for a worker.

@@ -45,7 +45,7 @@ func (f *fixture) next() string {
 		return ""
 	}
 	key, _ := f.queue.Get()
-	f.queue.Done(key)
+	f.done(key)
 	return key.Name
 }
 
@@ -73,6 +73,22 @@ func TestWhatHappensDoesNotWaitForAResync(t *testing.T) {
 		}
 		if second := f.next(); second != "a" {
 			t.Errorf("then it is the turn of %s", second)
+		}
+	})
+}
+
+func TestAFooThatWasSyncedWaitsAtTheNextResync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a"), foo("b", withDeploymentName("api")))
+		for f.queue.Len() > 0 {
+			f.processNextKey(f.ctx)
+			synctest.Wait()
+		}
+		resynced := f.cachedFoo(t, "a")
+		f.enqueueUpdatedFoo(resynced, resynced)
+		f.queue.Add(keyOf(foo("b")))
+		if first := f.next(); first != "b" {
+			t.Errorf("%s is served before", first)
 		}
 	})
 }

@@ -300,7 +300,7 @@ func (f *fixture) failTimes(times int32, verb, resource string, err error) {
 func (f *fixture) drainQueue() {
 	for f.queue.Len() > 0 {
 		key, _ := f.queue.Get()
-		f.queue.Done(key)
+		f.done(key)
 	}
 }
 

@@ -48,22 +48,46 @@ type Queue struct {
 	waiting sets.Set[cache.ObjectName]
 	// announced are keys that Later has named and that are yet to be added.
 	announced sets.Set[cache.ObjectName]
-	served    int
+	// processing counts, for each key, the Pops that no Done has followed yet.
+	processing map[cache.ObjectName]int
+	served     int
 }
 
 var _ workqueue.Queue[cache.ObjectName] = &Queue{}
 
 // New returns an empty Queue.
 func New() *Queue {
-	return &Queue{soon: newRows(), later: newRows(), waiting: sets.New[cache.ObjectName](), announced: sets.New[cache.ObjectName]()}
+	return &Queue{
+		soon: newRows(), later: newRows(), waiting: sets.New[cache.ObjectName](),
+		announced: sets.New[cache.ObjectName](), processing: map[cache.ObjectName]int{},
+	}
 }
 
-// Later has a key wait for all others. Call it before the key is added to the
+// Later makes a key wait for all others. Call it before the key is added to the
 // work queue. A key that is there already keeps its place.
+//
+// A key that is being processed does not wait. The work queue adds it again when
+// that is done, and reports here only that, not what it was added for: it may
+// have been a change.
 func (q *Queue) Later(key cache.ObjectName) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.announced.Insert(key)
+	if q.processing[key] == 0 {
+		q.announced.Insert(key)
+	}
+}
+
+// Done reports that a key which was popped is no longer processed. Call it after
+// the work queue's Done: before, what is added in between would be taken for a
+// key that nothing has happened to. By then another worker may have popped the
+// key again, which is why they are counted.
+func (q *Queue) Done(key cache.ObjectName) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.processing[key]--
+	if q.processing[key] <= 0 {
+		delete(q.processing, key)
+	}
 }
 
 // Push takes up a key that is not waiting yet.
@@ -100,10 +124,19 @@ func (q *Queue) Len() int {
 	return q.soon.size + q.waiting.Len()
 }
 
-// Pop returns the key whose turn it is. There must be one.
+// Pop returns the key whose turn it is. There must be one. Done has to follow.
 func (q *Queue) Pop() cache.ObjectName {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	key := q.next()
+	q.processing[key]++
+	// Whatever it was announced for is added to a key that is being processed.
+	q.announced.Delete(key)
+	return key
+}
+
+// next removes the key whose turn it is.
+func (q *Queue) next() cache.ObjectName {
 	if q.soon.size > 0 && (q.waiting.Len() == 0 || q.served < inARow) {
 		q.served++
 		return q.soon.pop()

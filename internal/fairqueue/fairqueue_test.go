@@ -157,11 +157,15 @@ func TestNothingIsKeptOfKeysThatAreGone(t *testing.T) {
 		q.Later(waits)
 		q.Push(waits)
 		q.Touch(waits)
+		q.Later(waits)
 		q.Pop()
+		q.Later(waits)
 		q.Push(waits)
 		q.Pop()
+		q.Done(waits)
+		q.Done(waits)
 	}
-	if len(q.soon.byNamespace)+len(q.later.byNamespace)+q.soon.turns.Len()+q.later.turns.Len()+q.announced.Len()+q.Len() != 0 {
+	if len(q.soon.byNamespace)+len(q.later.byNamespace)+q.soon.turns.Len()+q.later.turns.Len()+q.announced.Len()+len(q.processing)+q.Len() != 0 {
 		t.Errorf("left are %+v", q)
 	}
 }

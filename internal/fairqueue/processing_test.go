@@ -1,0 +1,117 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package fairqueue
+
+import (
+	"fmt"
+	"testing"
+
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+)
+
+// work is a work queue on a Queue, as a controller uses it.
+type work struct {
+	storage *Queue
+	queue   *workqueue.Typed[cache.ObjectName]
+}
+
+func newWork() *work {
+	storage := New()
+	return &work{storage, workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[cache.ObjectName]{Queue: storage})}
+}
+
+func (w *work) changed(key cache.ObjectName) { w.queue.Add(key) }
+
+func (w *work) resynced(key cache.ObjectName) {
+	w.storage.Later(key)
+	w.queue.Add(key)
+}
+
+func (w *work) get() cache.ObjectName {
+	key, _ := w.queue.Get()
+	return key
+}
+
+func (w *work) done(key cache.ObjectName) {
+	w.queue.Done(key)
+	w.storage.Done(key)
+}
+
+// The work queue reports nothing of what is added while a key is processed: all
+// of that comes as one Push at the end.
+func TestAKeyThatChangesWhileItIsProcessedNeedNotWait(t *testing.T) {
+	a := key("x/a")
+	for name, during := range map[string]func(w *work){
+		"a change, then a resync": func(w *work) {
+			w.changed(a)
+			w.get()
+			w.changed(a)
+			w.resynced(a)
+			w.done(a)
+		},
+		"a resync, then a change": func(w *work) {
+			w.changed(a)
+			w.get()
+			w.resynced(a)
+			w.changed(a)
+			w.done(a)
+		},
+		"a resync that was announced before a worker took the key": func(w *work) {
+			w.changed(a)
+			w.storage.Later(a)
+			w.get()
+			w.queue.Add(a)
+			w.changed(a)
+			w.done(a)
+		},
+		"another worker has taken it when the first has ended": func(w *work) {
+			w.changed(a)
+			w.get()
+			w.changed(a)
+			w.queue.Done(a)
+			w.get()
+			w.storage.Done(a) // of the first
+			w.changed(a)
+			w.resynced(a)
+			w.done(a)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWork()
+			for i := range 100 {
+				w.resynced(cache.ObjectName{Namespace: "x", Name: fmt.Sprint(i)})
+			}
+			during(w)
+			if first := w.get(); first != a {
+				t.Errorf("%s, to which nothing has happened, is served before", first)
+			}
+		})
+	}
+}
+
+func TestAKeyThatHasBeenProcessedWaitsAtTheNextResync(t *testing.T) {
+	w := newWork()
+	a, b := key("x/a"), key("x/b")
+	w.changed(a)
+	w.done(w.get())
+	w.resynced(a)
+	w.changed(b)
+	if first := w.get(); first != b {
+		t.Errorf("%s, to which nothing has happened, is served before", first)
+	}
+}
