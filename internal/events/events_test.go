@@ -256,6 +256,7 @@ func TestAnEventIsTriedAgainOnlyIfThatCanHelp(t *testing.T) {
 		"no answer":         {errors.New("connection refused"), attempts},
 		"not at the moment": {apierrors.NewServiceUnavailable("etcd is away"), attempts},
 		"too many requests": {apierrors.NewTooManyRequests("wait", 1), attempts},
+		"a token too old":   {apierrors.NewUnauthorized("renew it"), attempts},
 		"not allowed":       {apierrors.NewForbidden(events, "a", nil), 1},
 		"there already":     {apierrors.NewAlreadyExists(events, "a"), 1},
 	} {

@@ -94,10 +94,14 @@ func (w *writer) correlate(event *corev1.Event) (*record.EventCorrelateResult, e
 	return w.correlator.EventCorrelate(event)
 }
 
-// isRefusal tells whether the API server has answered and would answer the same again.
+// isRefusal reports whether the API server has answered and would answer the same
+// again. A token that is not accepted may be accepted soon: the kubelet renews it,
+// client-go reads the new one within a minute, and an API server whose
+// authenticator is away answers 401 as well.
 func isRefusal(err error) bool {
 	var answer *apierrors.StatusError
-	return errors.As(err, &answer) && answer.ErrStatus.Code < http.StatusInternalServerError && !apierrors.IsTooManyRequests(err)
+	return errors.As(err, &answer) && answer.ErrStatus.Code < http.StatusInternalServerError &&
+		!apierrors.IsTooManyRequests(err) && !apierrors.IsUnauthorized(err)
 }
 
 // reportRefusal reports what the API server will not have. Where the namespace is
