@@ -19,12 +19,15 @@ package main
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 )
 
 func TestMissingDefinitionAndMissingRightAreWaitedFor(t *testing.T) {
@@ -51,12 +54,73 @@ func TestMissingDefinitionAndMissingRightAreWaitedFor(t *testing.T) {
 	}
 }
 
+// An API server that is busy just when the controller starts is not one that can't be used.
+func TestABusyServerIsWaitedForAsLongAsItAsks(t *testing.T) {
+	proxied := func(code, seconds int) error {
+		return apierrors.NewGenericServerResponse(code, "get", foosResource.GroupResource(), "", "", seconds, true)
+	}
+	for name, row := range map[string]struct {
+		answer error
+		calls  int // in the 10 minutes before the last
+	}{
+		"too many requests":                       {apierrors.NewTooManyRequests("slow down", 10), 60},
+		"too many requests, for a time not given": {apierrors.NewTooManyRequestsError("slow down"), 300},
+		"unavailable":                             {proxied(http.StatusServiceUnavailable, 30), 20},
+		"a timeout of the server":                 {apierrors.NewTimeoutError("slow storage", 10), 60},
+		"the server has to look elsewhere":        {apierrors.NewServerTimeout(foosResource.GroupResource(), "list", 0), 300},
+		"for a day":                               {apierrors.NewTooManyRequests("slow down", 86400), 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t)
+				recovered := f.refuseUntilToldOtherwise("list", "foos", row.answer)
+				ctx, log := logged(f.ctx)
+				done := make(chan error, 1)
+				go func() { done <- waitForFoos(ctx, f.fooClient, namespace, time.Second) }()
+				advance(10*time.Minute - time.Second)
+				if calls := len(f.fooClient.Actions()); calls != row.calls {
+					t.Errorf("it was called %d times in 10 minutes, not %d", calls, row.calls)
+				}
+				recovered()
+				must(t, <-done)
+				if said := log.String(); strings.Count(said, "Waiting until Foos can be listed") != 1 || !strings.Contains(said, "asks for patience") {
+					t.Errorf("it does not say once what it waits for:\n%s", said)
+				}
+			})
+		})
+	}
+}
+
+func TestEachCauseOfWaitingIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		ctx, log := logged(f.ctx)
+		ctx, stop := context.WithCancel(ctx)
+		noDefinition := apierrors.NewNotFound(foosResource.GroupResource(), "")
+		f.refuse("list", "foos", noDefinition)
+		busy := f.refuseUntilToldOtherwise("list", "foos", apierrors.NewTooManyRequests("slow down", 10))
+		time.AfterFunc(time.Minute, busy)
+		time.AfterFunc(time.Hour, stop)
+		must(t, waitForFoos(ctx, f.fooClient, namespace, time.Second))
+		if said := log.String(); strings.Count(said, "asks for patience") != 1 || strings.Count(said, "is not installed") != 1 {
+			t.Errorf("it does not say once each what it waits for:\n%s", said)
+		}
+	})
+}
+
+// logged returns a context whose logger writes to what is returned with it.
+func logged(ctx context.Context) (context.Context, ktesting.Buffer) {
+	logger := ktesting.NewLogger(ktesting.NopTL{}, ktesting.NewConfig(ktesting.BufferLogs(true)))
+	return klog.NewContext(ctx, logger), logger.GetSink().(ktesting.Underlier).GetBuffer()
+}
+
 func TestServerThatCannotBeUsedIsAnErrorAtOnce(t *testing.T) {
 	for name, row := range map[string]struct {
 		answer error
 		want   string
 	}{
 		"unreachable":     {errors.New("dial tcp: connection refused"), "check that it runs"},
+		"out of order":    {apierrors.NewInternalError(errors.New("etcd")), "check that it runs"},
 		"bad credentials": {apierrors.NewUnauthorized("no"), "does not accept the credentials"},
 	} {
 		t.Run(name, func(t *testing.T) {
