@@ -18,7 +18,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -105,9 +104,7 @@ func run(ctx context.Context, opts *options) error {
 		return err
 	}
 	logger.Info("Standing by for the Lease", "lease", lease.Namespace+"/"+lease.Name, "identity", lease.Identity)
-	var ended error
-	err = election.Run(ctx, lease, func(held context.Context) { ended = controller.Run(ctx, held, opts.workers) })
-	return errors.Join(err, ended)
+	return election.Run(ctx, lease, func(held context.Context) error { return controller.Run(ctx, held, opts.workers) })
 }
 
 // config names the Lease to compete for, and us.

@@ -66,11 +66,12 @@ type Config struct {
 // has it. The context given to lead does not end with ctx: it ends if the Lease
 // is lost, and then lead must drop what it is doing, for another may begin.
 //
-// When ctx is done, or lead returns, Run gives the Lease back and returns nil;
-// up to the return of lead, however long that takes, the Lease is renewed. An
+// When ctx is done, or lead returns, Run gives the Lease back and returns what
+// lead has returned; up to then, however long that takes, the Lease is renewed. An
 // error that is ErrLost means that it was lost: Run has waited for lead, but no
-// longer than RenewDeadline. Any other error is a wrong Config.
-func Run(ctx context.Context, config Config, lead func(held context.Context)) error {
+// longer than RenewDeadline, and lead may be running still. What it returns later
+// is dropped. Any other error is a wrong Config.
+func Run(ctx context.Context, config Config, lead func(held context.Context) error) error {
 	outlivesCtx := context.WithoutCancel(ctx)
 	held, lose := context.WithCancel(outlivesCtx)
 	defer lose()
@@ -82,11 +83,10 @@ func Run(ctx context.Context, config Config, lead func(held context.Context)) er
 		lose()
 		withdraw()
 	})
-	ended := make(chan struct{})
+	ended := make(chan error, 1) // buffered: it may be that nobody waits any more
 	elector, err := config.newElector(ctx, lock, func(context.Context) {
 		endStandby()
-		lead(held)
-		close(ended)
+		ended <- lead(held)
 		withdraw()
 	})
 	if err != nil {
@@ -110,11 +110,12 @@ func Run(ctx context.Context, config Config, lead func(held context.Context)) er
 	if candidacy.Err() == nil {
 		lose() // it was not we who ended this
 	}
-	if !endsWithin(ended, config.RenewDeadline) || held.Err() != nil {
-		return fmt.Errorf("%w %s: another replica may lead now", ErrLost, lock.Describe())
+	inTime, result := within(ended, config.RenewDeadline)
+	if !inTime || held.Err() != nil {
+		return errors.Join(fmt.Errorf("%w %s: another replica may lead now", ErrLost, lock.Describe()), result)
 	}
 	config.release(ctx, lock.Interface)
-	return nil
+	return result
 }
 
 // newElector returns client-go's elector.
@@ -180,13 +181,14 @@ func (c *Config) release(ctx context.Context, lock resourcelock.Interface) {
 // before the Lease is lost.
 func (c *Config) callTimeout() time.Duration { return c.RenewDeadline / 2 }
 
-func endsWithin(ended <-chan struct{}, limit time.Duration) bool {
+// within returns whether a result comes within the limit, and the result.
+func within(results <-chan error, limit time.Duration) (inTime bool, result error) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
-	case <-ended:
-		return true
+	case result = <-results:
+		return true, result
 	case <-timer.C:
-		return false
+		return false, nil
 	}
 }

@@ -190,30 +190,6 @@ func TestAStandbyStopsAtOnceAndLeavesTheLeaseAlone(t *testing.T) {
 	})
 }
 
-func TestWorkThatDoesNotEndIsNotWaitedForForEver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		stuck := make(chan struct{})
-		a := competeWith(t, s, "a", func(context.Context, context.Context) { <-stuck })
-		a.leadsBetween(t, 0, time.Second)
-		s.seize(t, "b")
-		if err := a.ends(t, 13*time.Second); !errors.Is(err, ErrLost) {
-			t.Errorf("a ended with %v", err)
-		}
-		close(stuck)
-	})
-}
-
-func TestWorkThatEndsByItselfEndsTheElection(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		a := competeWith(t, s, "a", func(context.Context, context.Context) {})
-		if err := a.ends(t, time.Second); err != nil || s.holder(t) != "" {
-			t.Errorf("a ended with %v, and %q has the Lease", err, s.holder(t))
-		}
-	})
-}
-
 func TestAStandbyWaitsForAnAPIServerThatIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -249,7 +225,7 @@ func TestCallsAreAsRareAsTheRetryPeriodSays(t *testing.T) {
 func TestABadConfigurationIsRefused(t *testing.T) {
 	config := configFor(newServer(), "a")
 	config.RenewDeadline = config.LeaseDuration
-	err := Run(t.Context(), config, func(context.Context) { t.Error("it leads") })
+	err := Run(t.Context(), config, func(context.Context) error { t.Error("it leads"); return nil })
 	if err == nil || errors.Is(err, ErrLost) {
 		t.Errorf("the error is %v", err)
 	}

@@ -162,7 +162,7 @@ type candidate struct {
 // drain to end.
 func compete(t *testing.T, s *server, name string, drain time.Duration) *candidate {
 	t.Helper()
-	return competeWith(t, s, name, func(ctx, held context.Context) {
+	return competeWith(t, s, name, func(ctx, held context.Context) error {
 		select {
 		case <-held.Done():
 		case <-ctx.Done():
@@ -171,10 +171,11 @@ func compete(t *testing.T, s *server, name string, drain time.Duration) *candida
 			case <-held.Done():
 			}
 		}
+		return nil
 	})
 }
 
-func competeWith(t *testing.T, s *server, name string, work func(ctx, held context.Context)) *candidate {
+func competeWith(t *testing.T, s *server, name string, work func(ctx, held context.Context) error) *candidate {
 	t.Helper()
 	logger := klog.LoggerWithName(ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(2))), name)
 	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), logger))
@@ -185,14 +186,15 @@ func competeWith(t *testing.T, s *server, name string, work func(ctx, held conte
 	})
 	go func() {
 		defer close(c.ended)
-		c.err = Run(ctx, configFor(s, name), func(held context.Context) {
+		c.err = Run(ctx, configFor(s, name), func(held context.Context) error {
 			c.leading.Store(true)
 			untold := context.AfterFunc(held, func() { c.lost.Store(true) })
-			work(ctx, held)
+			err := work(ctx, held)
 			if untold() && held.Err() != nil {
 				c.lost.Store(true) // the work heard of it first
 			}
 			c.drained.Store(true)
+			return err
 		})
 	}()
 	synctest.Wait()
