@@ -204,7 +204,8 @@ func (h *History) describe(foo *samplev1alpha1.Foo, from, until uint64) string {
 	if foo.Spec.Replicas != nil {
 		wanted = strconv.Itoa(int(*foo.Spec.Replicas))
 	}
-	states := []string{fmt.Sprintf("wanted %s of nginx:latest for %s", wanted, foo.UID)}
+	var text strings.Builder
+	fmt.Fprintf(&text, "wanted %s of nginx:latest for %s", wanted, foo.UID)
 	for _, s := range h.between(foo, from, until) {
 		size := int32(1)
 		if s.object.Spec.Replicas != nil {
@@ -215,8 +216,8 @@ func (h *History) describe(foo *samplev1alpha1.Foo, from, until uint64) string {
 			owner = string(ref.UID)
 		}
 		status := s.object.Status
-		states = append(states, fmt.Sprintf("at %d %s's, %d of %s, generation %d (%d observed), %d Pods, %d updated, %d available",
-			s.from, owner, size, imageOf(s.object), s.object.Generation, status.ObservedGeneration, status.Replicas, status.UpdatedReplicas, status.AvailableReplicas))
+		fmt.Fprintf(&text, "; at %d %s's, %d of %s, generation %d (%d observed), %d Pods, %d updated, %d available",
+			s.from, owner, size, imageOf(s.object), s.object.Generation, status.ObservedGeneration, status.Replicas, status.UpdatedReplicas, status.AvailableReplicas)
 	}
-	return strings.Join(states, "; ")
+	return text.String()
 }

@@ -52,16 +52,23 @@ type Recording struct {
 	running   sync.WaitGroup
 
 	mu sync.Mutex
-	// seen is the newest version recorded of each object.
-	seen   map[types.UID]uint64
+	// seen is the newest that is recorded of each object.
+	seen   map[types.UID]seen
 	broken error
+}
+
+// seen is the version of an object's newest state, and what kind of state it is.
+type seen struct {
+	version uint64
+	kind    string // of object
+	deleted bool
 }
 
 // Record lists the Foos and Deployments of a namespace, or of all with "", and
 // records every change of them until Stop. A watch that ends is continued.
 func Record(ctx context.Context, kube kubernetes.Interface, foos clientset.Interface, namespace string) (*Recording, error) {
 	ctx, stop := context.WithCancel(ctx)
-	r := &Recording{kube: kube, foos: foos, namespace: namespace, stop: stop, seen: map[types.UID]uint64{}}
+	r := &Recording{kube: kube, foos: foos, namespace: namespace, stop: stop, seen: map[types.UID]seen{}}
 	deployments, fooList, err := r.list(ctx)
 	if err == nil {
 		err = errors.Join(
@@ -129,7 +136,7 @@ func (r *Recording) record(object runtime.Object, deleted bool) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.seen[accessor.GetUID()] = versionOf(accessor)
+	r.seen[accessor.GetUID()] = seen{versionOf(accessor), kindOf(object), deleted}
 }
 
 // breakOff notes why the record has a gap.
@@ -152,8 +159,10 @@ func (r *Recording) Lies(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing Deployments: %w", err)
 	}
-	for _, list := range []runtime.Object{deployments, foos} {
-		err := wait.PollUntilContextCancel(ctx, pollPeriod, true, func(context.Context) (bool, error) { return r.has(list) })
+	for _, lists := range []struct{ list, kind runtime.Object }{{deployments, &appsv1.Deployment{}}, {foos, &samplev1alpha1.Foo{}}} {
+		err := wait.PollUntilContextCancel(ctx, pollPeriod, true, func(context.Context) (bool, error) {
+			return r.has(lists.list, kindOf(lists.kind))
+		})
 		if err != nil {
 			return nil, fmt.Errorf("waiting for the watches to catch up: %w", err)
 		}
@@ -161,22 +170,34 @@ func (r *Recording) Lies(ctx context.Context) ([]string, error) {
 	return r.history.lies(until(foos)), nil
 }
 
-// has reports whether every object of a list is recorded, in that version or a
-// newer one.
-func (r *Recording) has(list runtime.Object) (bool, error) {
+// kindOf tells Foos from Deployments.
+func kindOf(object runtime.Object) string { return fmt.Sprintf("%T", object) }
+
+// has reports whether the record has come up to a list: it has every object of
+// it, in that version or a newer one, and the end of each that is not in it.
+func (r *Recording) has(list runtime.Object, kind string) (bool, error) {
+	accessor, err := meta.ListAccessor(list)
+	if err != nil {
+		return false, err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.broken != nil {
 		return false, r.broken
 	}
-	all := true
-	err := meta.EachListItem(list, func(object runtime.Object) error {
+	all, listed := true, map[types.UID]bool{}
+	err = meta.EachListItem(list, func(object runtime.Object) error {
 		accessor, err := meta.Accessor(object)
-		if err == nil && r.seen[accessor.GetUID()] < versionOf(accessor) {
-			all = false
+		if err == nil {
+			listed[accessor.GetUID()] = true
+			all = all && r.seen[accessor.GetUID()].version >= versionOf(accessor)
 		}
 		return err
 	})
+	at := parseVersion(accessor.GetResourceVersion())
+	for uid, s := range r.seen {
+		all = all && (s.kind != kind || s.deleted || listed[uid] || s.version > at)
+	}
 	return all, err
 }
 

@@ -1,0 +1,154 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package oracle
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// moment is a state that came with one version: of a Foo or of a Deployment.
+type moment func(h *History, version string)
+
+// foo is Foo "foo" when its generation asks for a size, under a name. claims is
+// the generation of which it says that it is ready.
+func foo(uid types.UID, generation int64, name string, size *int32, claims int64) moment {
+	return fooState(uid, generation, name, size, claims, false)
+}
+
+func fooState(uid types.UID, generation int64, name string, size *int32, claims int64, deleted bool) moment {
+	return func(h *History, version string) {
+		f := &samplev1alpha1.Foo{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "foo", UID: uid, Generation: generation, ResourceVersion: version},
+			Spec:       samplev1alpha1.FooSpec{DeploymentName: name, Replicas: size},
+			Status: samplev1alpha1.FooStatus{ObservedGeneration: claims, Conditions: []metav1.Condition{
+				{Type: "Ready", Status: metav1.ConditionTrue, ObservedGeneration: claims},
+			}},
+		}
+		if claims == 0 {
+			f.Status.Conditions[0].Status = metav1.ConditionFalse
+		}
+		h.AddFoo(f, deleted)
+	}
+}
+
+// deployment is what there is under a name: for a Foo, of a size, rolled out,
+// and then changed.
+func deployment(name string, owner types.UID, size int32, changes ...func(*appsv1.Deployment)) moment {
+	return deploymentState(name, owner, size, false, changes...)
+}
+
+func deploymentState(name string, owner types.UID, size int32, deleted bool, changes ...func(*appsv1.Deployment)) moment {
+	return func(h *History, version string) {
+		d := &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "ns", Name: name, Generation: 1, ResourceVersion: version,
+				OwnerReferences: []metav1.OwnerReference{{Kind: "Foo", Name: "foo", UID: owner, Controller: new(true)}},
+			},
+			Spec: appsv1.DeploymentSpec{Replicas: &size, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+				Containers: []corev1.Container{{Name: "other", Image: "other"}, {Name: "nginx", Image: "nginx:latest"}},
+			}}},
+			Status: appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: size, UpdatedReplicas: size, AvailableReplicas: size},
+		}
+		for _, change := range changes {
+			change(d)
+		}
+		h.AddDeployment(d, deleted)
+	}
+}
+
+var two, five = new(int32(2)), new(int32(5))
+
+// Each moment's version is its place in the history. A history has the
+// Deployments that Foo "foo" could mean, and ends with what is judged.
+var histories = []struct {
+	what    string
+	moments []moment
+	lies    int
+}{
+	{"nothing at all", nil, 0},
+	{"it never says so", []moment{foo("a", 1, "d", two, 0)}, 0},
+	{"rolled out, then said", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 1, "d", two, 1)}, 0},
+	{"said while there is no Deployment", []moment{foo("a", 1, "d", two, 0), foo("a", 1, "d", two, 1)}, 1},
+	{"said before it is rolled out", []moment{foo("a", 1, "d", two, 0), foo("a", 1, "d", two, 1), deployment("d", "a", 2)}, 1},
+	{"said of the generation before", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 2, "d", five, 1)}, 0},
+	{"said of a scale that is not carried out", []moment{
+		foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 1, "d", two, 1), foo("a", 2, "d", five, 1), foo("a", 2, "d", five, 2),
+	}, 1},
+	{"said of a scale that is carried out", []moment{
+		foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 2, "d", five, 0), deployment("d", "a", 5), foo("a", 2, "d", five, 2),
+	}, 0},
+	{"as it should be already when the generation begins", []moment{deployment("d", "a", 2), foo("a", 2, "d", two, 1), foo("a", 2, "d", two, 2)}, 0},
+	{"as it should be before the generation began, but not since", []moment{
+		deployment("d", "a", 5), foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 2, "d", five, 0), foo("a", 2, "d", five, 2),
+	}, 1},
+	{"there for a moment since", []moment{
+		foo("a", 1, "d", two, 0), deployment("d", "a", 2), deployment("d", "a", 2, oneAvailable), foo("a", 1, "d", two, 1),
+	}, 0},
+	{"gone before the generation began", []moment{
+		deployment("d", "a", 2), deploymentState("d", "a", 2, true), foo("a", 1, "d", two, 0), foo("a", 1, "d", two, 1),
+	}, 1},
+	{"another Foo's", []moment{foo("a", 1, "d", two, 0), deployment("d", "b", 2), foo("a", 1, "d", two, 1)}, 1},
+	{"nobody's", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2, nobodys), foo("a", 1, "d", two, 1)}, 1},
+	{"of another name", []moment{foo("a", 1, "e", two, 0), deployment("d", "a", 2), foo("a", 1, "e", two, 1)}, 1},
+	{"of another image", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2, mirrored), foo("a", 1, "d", two, 1)}, 1},
+	{"with a Pod to come", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2, oneAvailable), foo("a", 1, "d", two, 1)}, 1},
+	{"with an old Pod", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2, oneUpdated), foo("a", 1, "d", two, 1)}, 1},
+	{"with a Pod too many", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2, threePods), foo("a", 1, "d", two, 1)}, 1},
+	{"not seen by its controller", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2, unseen), foo("a", 1, "d", two, 1)}, 1},
+	{"of any size, where the Foo leaves it out", []moment{foo("a", 1, "d", nil, 0), deployment("d", "a", 7), foo("a", 1, "d", nil, 1)}, 0},
+	{"said when the record begins", []moment{foo("a", 1, "d", two, 1)}, 0},
+	{"said when the record begins, and of the next generation", []moment{foo("a", 1, "d", two, 1), foo("a", 2, "d", five, 2)}, 1},
+	{"said twice of one generation is one lie", []moment{foo("a", 1, "d", two, 0), foo("a", 1, "d", two, 1), foo("a", 1, "d", two, 1)}, 1},
+	{"deleted, and made again of the same generation", []moment{
+		foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 1, "d", two, 1), fooState("a", 1, "d", two, 1, true),
+		foo("b", 1, "d", two, 0), foo("b", 1, "d", two, 1),
+	}, 1},
+	{"the last words of a deleted Foo are no claim", []moment{foo("a", 1, "d", two, 0), fooState("a", 2, "d", five, 2, true)}, 0},
+}
+
+func nobodys(d *appsv1.Deployment) { d.OwnerReferences[0].Controller = nil }
+func mirrored(d *appsv1.Deployment) {
+	d.Spec.Template.Spec.Containers[1].Image = "mirror.example.com/nginx:latest"
+}
+func oneAvailable(d *appsv1.Deployment) { d.Status.AvailableReplicas = 1 }
+func oneUpdated(d *appsv1.Deployment)   { d.Status.UpdatedReplicas = 1 }
+func threePods(d *appsv1.Deployment)    { d.Status.Replicas = 3 }
+func unseen(d *appsv1.Deployment)       { d.Generation = 2 }
+
+func TestLies(t *testing.T) {
+	for _, row := range histories {
+		t.Run(row.what, func(t *testing.T) {
+			h := &History{}
+			for i, m := range row.moments {
+				m(h, string(rune('1'+i)))
+			}
+			lies := h.Lies()
+			if len(lies) != row.lies || slices.ContainsFunc(lies, func(lie string) bool { return !strings.Contains(lie, "Foo ns/foo") }) {
+				t.Errorf("Told are %q, want %d", lies, row.lies)
+			}
+		})
+	}
+}

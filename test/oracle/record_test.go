@@ -1,0 +1,75 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package oracle
+
+import (
+	"errors"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+func fooAt(uid types.UID, version string) *samplev1alpha1.Foo {
+	return &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Name: "foo", UID: uid, ResourceVersion: version}}
+}
+
+func TestARecordIsJudgedWhenItHasComeUpToTheList(t *testing.T) {
+	for _, row := range []struct {
+		what   string
+		record func(r *Recording)
+		has    bool
+	}{
+		{"all of the list", func(r *Recording) { r.record(fooAt("a", "5"), false) }, true},
+		{"a newer state than the list's", func(r *Recording) { r.record(fooAt("a", "6"), false) }, true},
+		{"an older one", func(r *Recording) { r.record(fooAt("a", "4"), false) }, false},
+		{"nothing", func(*Recording) {}, false},
+		{"one besides, which is gone from the list", func(r *Recording) {
+			r.record(fooAt("a", "5"), false)
+			r.record(fooAt("b", "6"), false)
+		}, false},
+		{"one besides, and its end", func(r *Recording) {
+			r.record(fooAt("a", "5"), false)
+			r.record(fooAt("b", "6"), false)
+			r.record(fooAt("b", "7"), true)
+		}, true},
+		{"one besides, which is younger than the list", func(r *Recording) {
+			r.record(fooAt("a", "5"), false)
+			r.record(fooAt("b", "9"), false)
+		}, true},
+		{"a Deployment besides", func(r *Recording) {
+			r.record(fooAt("a", "5"), false)
+			r.record(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{UID: "d", ResourceVersion: "5"}}, false)
+		}, true},
+	} {
+		t.Run(row.what, func(t *testing.T) {
+			r := &Recording{seen: map[types.UID]seen{}}
+			row.record(r)
+			list := &samplev1alpha1.FooList{ListMeta: metav1.ListMeta{ResourceVersion: "8"}, Items: []samplev1alpha1.Foo{*fooAt("a", "5")}}
+			if has, err := r.has(list, kindOf(&samplev1alpha1.Foo{})); has != row.has || err != nil {
+				t.Errorf("It has come up to the list: %v (%v), want %v", has, err, row.has)
+			}
+			r.breakOff(errors.New("a gap"))
+			if _, err := r.has(list, kindOf(&samplev1alpha1.Foo{})); err == nil {
+				t.Error("A record with a gap is judged")
+			}
+		})
+	}
+}
