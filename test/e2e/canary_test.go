@@ -35,7 +35,7 @@ func (c *testCluster) sendCanary(ctx context.Context) (*namespace, error) {
 	if err != nil {
 		return nil, err
 	}
-	ns := &namespace{name: created.Name}
+	ns := &namespace{name: created.Name, in: c}
 	if _, err := ns.foos().Create(ctx, newFoo(canary), metav1.CreateOptions{}); err != nil {
 		return nil, fmt.Errorf("creating a Foo: %w", err)
 	}

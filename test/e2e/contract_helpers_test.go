@@ -47,7 +47,7 @@ type requests struct {
 func (ns *namespace) startRecorded(t *testing.T, environment []string, flags ...string) (*process, *requests) {
 	t.Helper()
 	sent := &requests{}
-	gate := newGate(t, func(r *http.Request) bool {
+	gate := newGateFor(t, ns.in.account, func(r *http.Request) bool {
 		sent.mu.Lock()
 		defer sent.mu.Unlock()
 		sent.seen = append(sent.seen, r.Method+" "+r.URL.RequestURI())

@@ -28,11 +28,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
-
-	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
 
 func TestTheControllerWorksWithAndWithoutWatchList(t *testing.T) {
@@ -181,41 +177,27 @@ func (l *line) close(listener net.Listener) {
 // server and etcd are enough.
 func TestADefinitionDeletedAndMadeAgainIsPickedUp(t *testing.T) {
 	t.Parallel()
-	kubeconfig := startBareCluster(t, needsDevclusterProgram(t))
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err1 := dynamic.NewForConfig(config)
-	kube, err2 := kubernetes.NewForConfig(config)
-	foos, err3 := clientset.NewForConfig(config)
-	definition, err4 := readObject(filepath.Join(moduleRoot, definitionFile))
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
-		t.Fatal(err)
-	}
-	account := newAccountIn(t, kubeconfig, metav1.NamespaceDefault)
+	own := newBareCluster(t)
+	ns, definition := own.inDefault(), definitions(own.dynamic)
+	account := newAccountIn(t, own.kubeconfig, ns.name)
 	p := startController(t, "-kubeconfig="+account.kubeconfig)
 
-	install := func(foo string) {
+	live := func(foo string) {
 		t.Helper()
-		if _, err := definitions(raw).Create(t.Context(), definition, metav1.CreateOptions{}); err != nil {
+		if err := errors.Join(own.installDefinition(t.Context()), account.awaitFoosAsOwners(t.Context(), ns.name)); err != nil {
 			t.Fatal(err)
 		}
-		awaitList(t, "the definition is established", definitions(raw), named(definition.GetName()), isEstablished)
-		if err := account.awaitFoosAsOwners(t.Context(), metav1.NamespaceDefault); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := foos.SamplecontrollerV1alpha1().Foos(metav1.NamespaceDefault).Create(t.Context(), newFoo(foo), metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		awaitOne(t, "the Foo has a Deployment", kube.AppsV1().Deployments(metav1.NamespaceDefault), foo, func(*appsv1.Deployment) error { return nil })
+		stop := ns.witness(t)
+		ns.createFoo(t, newFoo(foo))
+		awaitOne(t, "the Foo has a Deployment", ns.deployments(), foo, func(*appsv1.Deployment) error { return nil })
+		stop() // without the definition Foos can't be watched
 	}
-	install("first")
-	if err := definitions(raw).Delete(t.Context(), definition.GetName(), metav1.DeleteOptions{}); err != nil {
+	live("first")
+	if err := definition.Delete(t.Context(), definitionName, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	awaitGone(t, definitions(raw), definition.GetName())
-	install("second")
+	awaitGone(t, definition, definitionName)
+	live("second")
 	if p.hasEnded() {
 		t.Error("The controller has ended")
 	}

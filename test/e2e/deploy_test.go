@@ -32,11 +32,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
-	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
 
 // deployFolder is what an administrator applies.
@@ -47,7 +44,7 @@ const deployFolder = moduleRoot + "/artifacts/deploy"
 // runs as a process, with the token and the arguments that the Pods would have.
 func TestTheManifestsInstallTheController(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, startCluster(t, needsDevclusterProgram(t), "-nodes=2"))
+	s := newSite(newOwnCluster(t, "-nodes=2"))
 	for _, variant := range []struct{ name, folder, elsewhere string }{
 		{"for all namespaces", deployFolder, "yes\n"},
 		{"for one namespace", deployFolder + "/namespaced", "no\n"},
@@ -59,7 +56,7 @@ func TestTheManifestsInstallTheController(t *testing.T) {
 			s.checkRestricted(t)
 			s.checkPolicy(t)
 			s.checkUsers(t)
-			if out, _ := s.try(t, "auth", "can-i", "list", "foos.samplecontroller.k8s.io", "-n=kube-public", "--as="+s.account); out != variant.elsewhere {
+			if out, _ := s.try(t, "auth", "can-i", "list", "foos.samplecontroller.k8s.io", "-n=kube-public", "--as="+s.user); out != variant.elsewhere {
 				t.Errorf("May it list Foos of another namespace? %s", out)
 			}
 			s.checkProgram(t)
@@ -73,26 +70,14 @@ func TestTheManifestsInstallTheController(t *testing.T) {
 
 // site is a cluster to install the controller in.
 type site struct {
-	kubeconfig string
-	kube       kubernetes.Interface
-	foos       clientset.Interface
-	// account is the controller's user name.
-	account string
+	*testCluster
+	// user is the controller's.
+	user string
 }
 
-func newSite(t *testing.T, kubeconfig string) *site {
-	t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	kube, err1 := kubernetes.NewForConfig(config)
-	foos, err2 := clientset.NewForConfig(config)
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
+func newSite(in *testCluster) *site {
 	installed := account{namespace: shippedNamespace}
-	return &site{kubeconfig: kubeconfig, kube: kube, foos: foos, account: installed.user()}
+	return &site{testCluster: in, user: installed.user()}
 }
 
 // startCluster starts a cluster that lasts until the test ends, and returns its
@@ -187,7 +172,7 @@ func (s *site) checkPolicy(t *testing.T) {
 	if warnings := s.kubectl(t, "get", policy, "-o=jsonpath={.status.typeChecking.expressionWarnings}"); warnings != "" {
 		t.Errorf("The server warns of the policy's expressions: %s", warnings)
 	}
-	_, stderr := s.try(t, "create", "deployment", "mine", "--image=busybox", "--as="+s.account, "--dry-run=server")
+	_, stderr := s.try(t, "create", "deployment", "mine", "--image=busybox", "--as="+s.user, "--dry-run=server")
 	if !strings.Contains(stderr, "ValidatingAdmissionPolicy 'sample-controller'") {
 		t.Errorf("A Deployment of nobody's: %q, want a refusal by the policy", stderr)
 	}
@@ -235,12 +220,11 @@ func (s *site) checkProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ns := s.inDefault()
+	defer ns.witness(t)()
 	p := startController(t, append([]string{"-kubeconfig=" + installed.kubeconfig}, argsOnThisMachine(deployment)...)...)
 	p.awaitLog(t, "Starting workers", 1)
-	if _, err := s.foos.SamplecontrollerV1alpha1().Foos(metav1.NamespaceDefault).Create(t.Context(), newFoo("web"), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	awaitOne(t, "the Foo is ready", s.foos.SamplecontrollerV1alpha1().Foos(metav1.NamespaceDefault), "web", isReady)
+	ns.createReadyFoo(t, newFoo("web"))
 	p.stop(t)
 	// The garbage collector looks every 30 s which kinds there are, and knows nothing of Foos yet.
 	s.kubectl(t, "delete", "--ignore-not-found", "foo/web", "deployment/web")

@@ -77,7 +77,7 @@ func proxyToAPIServer(t *testing.T, account *account) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	target, err := url.Parse(cluster.config.Host)
+	target, err := url.Parse(account.config.Host)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,14 +18,11 @@ package e2e
 
 import (
 	"net/http"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/clientcmd"
 )
 
 // expectHealth checks the answer of a path.
@@ -45,8 +42,8 @@ func (p *process) expectHealth(t *testing.T, path string, code int, says ...stri
 // While it waits for the definition it can be looked at: it is well, and not ready.
 func TestAControllerIsReadyWhenItsCachesAreFilled(t *testing.T) {
 	t.Parallel()
-	kubeconfig := startBareCluster(t, needsDevclusterProgram(t))
-	p := startController(t, "-kubeconfig="+newAccountIn(t, kubeconfig, metav1.NamespaceDefault).kubeconfig,
+	own := newBareCluster(t)
+	p := startController(t, "-kubeconfig="+newAccountIn(t, own.kubeconfig, metav1.NamespaceDefault).kubeconfig,
 		"-health-probe-bind-address="+anyPort, "-metrics-bind-address="+anyPort)
 	p.awaitLog(t, "is not installed", 1)
 	p.expectHealth(t, "/healthz", http.StatusOK)
@@ -56,19 +53,7 @@ func TestAControllerIsReadyWhenItsCachesAreFilled(t *testing.T) {
 		t.Errorf("The metrics' answer is %d: %s", got.code, got.body)
 	}
 
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	definition, err := readObject(filepath.Join(moduleRoot, definitionFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := definitions(client).Create(t.Context(), definition, metav1.CreateOptions{}); err != nil {
+	if err := own.installDefinition(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	awaitAnswer(t, "http://"+p.servedAt(t, "health")+"/readyz", http.StatusOK)

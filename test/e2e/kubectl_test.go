@@ -27,7 +27,7 @@ import (
 // fails if kubectl does.
 func (ns *namespace) kubectl(t *testing.T, args ...string) string {
 	t.Helper()
-	command := kubectlCommand(t, append([]string{"--namespace=" + ns.name}, args...))
+	command := kubectlCommand(t, append([]string{"--kubeconfig=" + ns.in.kubeconfig, "--namespace=" + ns.name}, args...))
 	out, err := command.Output()
 	if err != nil {
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok {

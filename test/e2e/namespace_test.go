@@ -34,20 +34,22 @@ import (
 // runLabel marks all namespaces of a run.
 const runLabel = "e2e.samplecontroller.k8s.io/run"
 
-// namespace is a test's own place in the cluster.
+// namespace is a test's own place in a cluster.
 type namespace struct {
 	name string
+	in   *testCluster
 }
 
 // newNamespace makes a namespace that is deleted when the test ends. If the
-// test has failed, what is in it is shown first.
+// test has failed, what is in it is shown first. What its Foos say is watched
+// until then.
 func newNamespace(t *testing.T) *namespace {
 	t.Helper()
 	created, err := cluster.createNamespace(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	ns := &namespace{name: created.Name}
+	ns := &namespace{name: created.Name, in: cluster}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
@@ -59,27 +61,28 @@ func newNamespace(t *testing.T) *namespace {
 			t.Errorf("Deleting namespace %s: %v", ns.name, err)
 		}
 	})
+	ns.witness(t)
 	return ns
 }
 
 func (ns *namespace) foos() typedfoo.FooInterface {
-	return cluster.foos.SamplecontrollerV1alpha1().Foos(ns.name)
+	return ns.in.foos.SamplecontrollerV1alpha1().Foos(ns.name)
 }
 
 func (ns *namespace) deployments() typedappsv1.DeploymentInterface {
-	return cluster.kube.AppsV1().Deployments(ns.name)
+	return ns.in.kube.AppsV1().Deployments(ns.name)
 }
 
 func (ns *namespace) replicaSets() typedappsv1.ReplicaSetInterface {
-	return cluster.kube.AppsV1().ReplicaSets(ns.name)
+	return ns.in.kube.AppsV1().ReplicaSets(ns.name)
 }
 
 func (ns *namespace) pods() typedcorev1.PodInterface {
-	return cluster.kube.CoreV1().Pods(ns.name)
+	return ns.in.kube.CoreV1().Pods(ns.name)
 }
 
 func (ns *namespace) events() typedcorev1.EventInterface {
-	return cluster.kube.CoreV1().Events(ns.name)
+	return ns.in.kube.CoreV1().Events(ns.name)
 }
 
 // showContent prints what a failure in the namespace may come from.

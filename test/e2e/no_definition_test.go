@@ -17,36 +17,21 @@ limitations under the License.
 package e2e
 
 import (
-	"path/filepath"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/clientcmd"
 )
 
 // The cluster under test has the definition, so this test starts another: an
 // API server and etcd are enough.
 func TestAMissingDefinitionIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	kubeconfig := startBareCluster(t, needsDevclusterProgram(t))
-	p := startController(t, "-kubeconfig="+newAccountIn(t, kubeconfig, metav1.NamespaceDefault).kubeconfig)
+	own := newBareCluster(t)
+	p := startController(t, "-kubeconfig="+newAccountIn(t, own.kubeconfig, metav1.NamespaceDefault).kubeconfig)
 	p.awaitLog(t, "CustomResourceDefinition foos.samplecontroller.k8s.io is not installed", 1)
 	p.awaitLog(t, "kubectl apply -f artifacts/crd", 1)
 
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	definition, err := readObject(filepath.Join(moduleRoot, definitionFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := definitions(client).Create(t.Context(), definition, metav1.CreateOptions{}); err != nil {
+	if err := own.installDefinition(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	p.awaitLog(t, "Starting workers", 1)
@@ -58,15 +43,8 @@ func TestAMissingDefinitionIsWaitedFor(t *testing.T) {
 
 func TestAControllerThatWaitsForTheDefinitionCanBeStopped(t *testing.T) {
 	t.Parallel()
-	kubeconfig := startBareCluster(t, needsDevclusterProgram(t))
-	p := startController(t, "-kubeconfig="+newAccountIn(t, kubeconfig, metav1.NamespaceDefault).kubeconfig)
+	own := newBareCluster(t)
+	p := startController(t, "-kubeconfig="+newAccountIn(t, own.kubeconfig, metav1.NamespaceDefault).kubeconfig)
 	p.awaitLog(t, "is not installed", 1)
 	p.stop(t)
-}
-
-// startBareCluster starts an API server that lasts until the test ends, and
-// returns its kubeconfig.
-func startBareCluster(t *testing.T, devcluster string) string {
-	t.Helper()
-	return startCluster(t, devcluster, "-without=kube-controller-manager,kube-scheduler,kwok")
 }

@@ -36,7 +36,7 @@ import (
 // controller's token.
 func (ns *namespace) asController(t *testing.T) typedappsv1.DeploymentInterface {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(cluster.account.config)
+	client, err := kubernetes.NewForConfig(ns.in.account.config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ type process struct {
 // when it has to stop as one should. More flags may follow.
 func (ns *namespace) startController(t *testing.T, flags ...string) *process {
 	t.Helper()
-	return startController(t, append([]string{"-kubeconfig=" + cluster.account.kubeconfig, "-namespace=" + ns.name}, flags...)...)
+	return startController(t, append([]string{"-kubeconfig=" + ns.in.account.kubeconfig, "-namespace=" + ns.name}, flags...)...)
 }
 
 // startController runs the controller with these flags alone.

@@ -30,7 +30,7 @@ import (
 // rawFoos is a client that sends whatever it is given, also what our types
 // can't hold.
 func (ns *namespace) rawFoos() dynamic.ResourceInterface {
-	return cluster.dynamic.Resource(samplev1alpha1.SchemeGroupVersion.WithResource("foos")).Namespace(ns.name)
+	return ns.in.dynamic.Resource(samplev1alpha1.SchemeGroupVersion.WithResource("foos")).Namespace(ns.name)
 }
 
 // rawFoo returns a Foo with what a user has written below its metadata.

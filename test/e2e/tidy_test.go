@@ -81,7 +81,7 @@ func (c *testCluster) removeRights(ctx context.Context) error {
 
 // releaseHeld takes the tests' finalizer from what a namespace holds.
 func (c *testCluster) releaseHeld(ctx context.Context, name string) error {
-	ns := &namespace{name: name}
+	ns := &namespace{name: name, in: c}
 	foos, err1 := ns.foos().List(ctx, metav1.ListOptions{})
 	deployments, err2 := ns.deployments().List(ctx, metav1.ListOptions{})
 	if err := errors.Join(err1, err2); err != nil {

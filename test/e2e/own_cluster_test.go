@@ -1,0 +1,66 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"errors"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+)
+
+// newOwnCluster starts a cluster that lasts until the test ends, for what is
+// the whole cluster's, as the definition. It has no definition and no account.
+func newOwnCluster(t *testing.T, flags ...string) *testCluster {
+	t.Helper()
+	return clusterAt(t, startCluster(t, needsDevclusterProgram(t), flags...))
+}
+
+// newBareCluster is a cluster of an API server and etcd: no Pod ever runs.
+func newBareCluster(t *testing.T) *testCluster {
+	t.Helper()
+	return newOwnCluster(t, "-without=kube-controller-manager,kube-scheduler,kwok")
+}
+
+// clusterAt connects to a cluster that the test has started.
+func clusterAt(t *testing.T, kubeconfig string) *testCluster {
+	t.Helper()
+	c := &testCluster{ctx: cluster.ctx, kubeconfig: kubeconfig, devcluster: true, run: cluster.run}
+	var errs [4]error
+	c.config, errs[0] = clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if errs[0] != nil {
+		t.Fatal(errs[0])
+	}
+	c.config.QPS = -1
+	c.kube, errs[1] = kubernetes.NewForConfig(c.config)
+	c.foos, errs[2] = clientset.NewForConfig(c.config)
+	c.dynamic, errs[3] = dynamic.NewForConfig(c.config)
+	if err := errors.Join(errs[:]...); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// inDefault is the namespace default of a cluster of the test's own.
+func (c *testCluster) inDefault() *namespace {
+	return &namespace{name: metav1.NamespaceDefault, in: c}
+}
