@@ -104,6 +104,8 @@ func TestWithAStolenTokenOnlyTheFoosFieldsCanBeChanged(t *testing.T) {
 		{"a label", func(d *appsv1.Deployment) { d.Labels = map[string]string{"team": "red"} }, keepMetadata},
 		{"others' annotation", func(d *appsv1.Deployment) { d.Annotations["team"] = "red" }, keepMetadata},
 		{"others' annotation, away", func(d *appsv1.Deployment) { delete(d.Annotations, "team") }, keepMetadata},
+		{"the consent to be adopted, away", spend, keepMetadata},
+		{"all annotations, away", func(d *appsv1.Deployment) { d.Annotations = nil }, keepMetadata},
 		{"a finalizer", func(d *appsv1.Deployment) { d.Finalizers = []string{hold} }, keepMetadata},
 		{"the strategy", func(d *appsv1.Deployment) {
 			d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
@@ -134,7 +136,7 @@ func (ns *namespace) createFoosDeployment(t *testing.T) {
 	if _, err := ns.asController(t).Create(t.Context(), deployment, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	mergePatch(t, ns.deployments(), "foo", `{"metadata":{"annotations":{"team":"blue"}},"spec":{"template":{"metadata":{"labels":{"team":"blue"}}}}}`)
+	mergePatch(t, ns.deployments(), "foo", `{"metadata":{"annotations":{"team":"blue","`+samplev1alpha1.AnnotationAdoptBy+`":"foo"}},"spec":{"template":{"metadata":{"labels":{"team":"blue"}}}}}`)
 	ns.addContainer(t, "foo", "sidecar")
 	ns.awaitSettledOne(t, "foo")
 }
