@@ -122,10 +122,7 @@ func TestADeploymentThatCannotMakeItsPodsIsTheCondition(t *testing.T) {
 // already: the state in which a controller would try to make them again.
 func TestATerminatingNamespaceIsLeftInPeace(t *testing.T) {
 	t.Parallel()
-	needsToBeAlone(t)
-	if !cluster.devcluster {
-		t.Skip("this test needs an admission policy, which is the whole cluster's")
-	}
+	needsAdmission(t)
 	ns := newNamespace(t)
 	p, sent := ns.startRecorded(t, nil, "-resync=1s", "-v=4")
 	names := []string{"one", "two", "three"}
@@ -173,17 +170,8 @@ func (ns *namespace) forbidDeletionOfFoos(t *testing.T, probe string) {
 	t.Helper()
 	policies := cluster.kube.AdmissionregistrationV1().ValidatingAdmissionPolicies()
 	bindings := cluster.kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-		defer cancel()
-		if err := bindings.Delete(ctx, ns.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			t.Errorf("Deleting a policy's binding: %v", err)
-		}
-		if err := policies.Delete(ctx, ns.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			t.Errorf("Deleting a policy: %v", err)
-		}
-	})
-	if _, err := policies.Create(t.Context(), keepFoos(ns.name), metav1.CreateOptions{}); err != nil {
+	removing(t, ns.name, bindings.Delete, policies.Delete)
+	if _, err := policies.Create(t.Context(), ns.keepFoos(), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	_, err := bindings.Create(t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
@@ -211,13 +199,13 @@ func ofRun(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Labels: map[string]string{runLabel: cluster.run}}
 }
 
-// keepFoos is a policy by which no Foo of a namespace can be deleted.
-func keepFoos(namespace string) *admissionregistrationv1.ValidatingAdmissionPolicy {
+// keepFoos is a policy by which no Foo of the namespace can be deleted.
+func (ns *namespace) keepFoos() *admissionregistrationv1.ValidatingAdmissionPolicy {
 	return &admissionregistrationv1.ValidatingAdmissionPolicy{
-		ObjectMeta: ofRun(namespace),
+		ObjectMeta: ofRun(ns.name),
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 			MatchConstraints: &admissionregistrationv1.MatchResources{
-				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
+				NamespaceSelector: ns.selector(),
 				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
 					RuleWithOperations: admissionregistrationv1.RuleWithOperations{
 						Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Delete},

@@ -67,16 +67,22 @@ func (c *testCluster) ofThisRun() metav1.ListOptions {
 	return metav1.ListOptions{LabelSelector: runLabel + "=" + c.run}
 }
 
-// removeRights removes what is in no namespace: roles and admission policies,
-// those too that an interrupted test has left.
+// removeRights removes what is in no namespace: roles, admission policies and
+// webhooks, those too that an interrupted test has left.
 func (c *testCluster) removeRights(ctx context.Context) error {
 	admission, rbac := c.kube.AdmissionregistrationV1(), c.kube.RbacV1()
 	now, ours := metav1.DeleteOptions{}, c.ofThisRun()
-	return errors.Join(
+	var errs []error
+	if c.devcluster { // elsewhere no test makes these, and they may be unknown
+		errs = append(errs, admission.MutatingAdmissionPolicyBindings().DeleteCollection(ctx, now, ours),
+			admission.MutatingAdmissionPolicies().DeleteCollection(ctx, now, ours))
+	}
+	return errors.Join(append(errs,
+		admission.ValidatingWebhookConfigurations().DeleteCollection(ctx, now, ours),
 		admission.ValidatingAdmissionPolicyBindings().DeleteCollection(ctx, now, ours),
 		admission.ValidatingAdmissionPolicies().DeleteCollection(ctx, now, ours),
 		rbac.ClusterRoleBindings().DeleteCollection(ctx, now, ours),
-		rbac.ClusterRoles().DeleteCollection(ctx, now, ours))
+		rbac.ClusterRoles().DeleteCollection(ctx, now, ours))...)
 }
 
 // releaseHeld takes the tests' finalizer from what a namespace holds.
