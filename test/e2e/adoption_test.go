@@ -1,0 +1,189 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+func TestConsentToAnAdoptionIsForOne(t *testing.T) {
+	t.Parallel()
+	needsToBeAlone(t)
+	ns := newNamespace(t)
+	ns.startController(t, "-resync=0")
+	checkAll(t, ns, []scenario{
+		{"it is spent by the write that adopts, and all else stays", checkConsentSpent},
+		{"a Deployment whose owner reference is then taken away is let go", checkAdoptedTaken},
+		{"a Deployment that is then orphaned is nobody's", checkAdoptedOrphaned},
+		{"a Deployment that had the Foo as an owner has it once", checkAdoptedOwned},
+		{"a Deployment with a selector as long as can be is adopted, too", checkAdoptedLongSelector},
+	})
+}
+
+// handOver makes a Deployment by hand and a Foo of its name, and hands it over
+// as the Foo's message says. It returns the Deployment as it was before.
+func (ns *namespace) handOver(t *testing.T, name string) *appsv1.Deployment {
+	t.Helper()
+	ns.createDeployment(t, name, 1)
+	mergePatch(t, ns.deployments(), name, `{"metadata":{"annotations":{"team":"blue"}}}`)
+	before := ns.awaitSettledOne(t, name)
+	foo := ns.createFoo(t, newFoo(name, withReplicas(1)))
+	ns.kubectl(t, commandIn(t, readyOf(ns.awaitConflict(t, name)).Message)...)
+	ns.awaitReady(t, name)
+	if err := isControlled(ns.awaitSettledOne(t, name), foo); err != nil {
+		t.Fatal(err)
+	}
+	return before
+}
+
+func checkConsentSpent(t *testing.T, ns *namespace) {
+	before := ns.handOver(t, "spent")
+	after := ns.getDeployment(t, "spent")
+	// The Deployment's own controller writes one of the annotations.
+	for _, d := range []*appsv1.Deployment{before, after} {
+		maps.DeleteFunc(d.Annotations, func(key, _ string) bool { return strings.HasPrefix(key, "deployment.kubernetes.io/") })
+	}
+	if !maps.Equal(after.Annotations, before.Annotations) || !maps.Equal(after.Labels, before.Labels) {
+		t.Errorf("Annotations and labels are %v %v, were %v %v", after.Annotations, after.Labels, before.Annotations, before.Labels)
+	}
+	ns.eachState(t, before, after, func(d *appsv1.Deployment) {
+		if _, asks := d.Annotations[samplev1alpha1.AnnotationAdoptBy]; asks && metav1.GetControllerOf(d) != nil {
+			t.Errorf("At version %s it has a controller, and asks for one", d.ResourceVersion)
+		}
+	})
+}
+
+// eachState goes through the states that a Deployment was in from one until another.
+func (ns *namespace) eachState(t *testing.T, from, until *appsv1.Deployment, look func(*appsv1.Deployment)) {
+	t.Helper()
+	since := named(from.Name)
+	since.ResourceVersion = from.ResourceVersion
+	watcher, err := ns.deployments().Watch(t.Context(), since)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watcher.Stop()
+	for {
+		event := nextEvent(t, watcher)
+		state, ok := event.Object.(*appsv1.Deployment)
+		if !ok {
+			t.Fatalf("The watch delivers %v", event)
+		}
+		look(state)
+		if state.ResourceVersion == until.ResourceVersion {
+			return
+		}
+	}
+}
+
+func checkAdoptedTaken(t *testing.T, ns *namespace) {
+	ns.handOver(t, "lent")
+	taken := mergePatch(t, ns.deployments(), "lent", `{"metadata":{"ownerReferences":null}}`)
+	ns.awaitConflict(t, "lent")
+	mergePatch(t, ns.foos(), "lent", `{"spec":{"replicas":3}}`)
+	ns.awaitConflict(t, "lent")
+	ns.passOnce(t)
+	ns.isSameVersion(t, taken)
+}
+
+func checkAdoptedOrphaned(t *testing.T, ns *namespace) {
+	ns.handOver(t, "inherited")
+	ns.deleteFoo(t, "inherited", metav1.DeletePropagationOrphan)
+	awaitGone(t, ns.foos(), "inherited")
+	kept := ns.awaitSettledOne(t, "inherited")
+	ns.createFoo(t, newFoo("inherited", withReplicas(3)))
+	ns.awaitConflict(t, "inherited")
+	ns.passOnce(t)
+	ns.isSameVersion(t, kept)
+}
+
+func checkAdoptedOwned(t *testing.T, ns *namespace) {
+	other, err := ns.in.kube.CoreV1().ConfigMaps(ns.name).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	foo := ns.createFoo(t, newFoo("owner", withDeployment("owned")))
+	ns.createDeployment(t, "owned", 1)
+	others := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","name":"other","uid":%q}`, other.UID)
+	mergePatch(t, ns.deployments(), "owned", fmt.Sprintf(`{"metadata":{"ownerReferences":[%s,%s]}}`, reference(foo), others))
+	ns.kubectl(t, commandIn(t, readyOf(ns.awaitConflict(t, "owner")).Message)...)
+	ns.awaitReady(t, "owner")
+	owned := ns.getDeployment(t, "owned")
+	uids := map[types.UID]int{}
+	for _, ref := range owned.OwnerReferences {
+		uids[ref.UID]++
+	}
+	if err := isControlled(owned, foo); err != nil || !maps.Equal(uids, map[types.UID]int{foo.UID: 1, other.UID: 1}) {
+		t.Errorf("Its owners are %v, want the Foo as its controller, the ConfigMap, and no other", owned.OwnerReferences)
+	}
+}
+
+// checkAdoptedLongSelector: the status has room for 4096 characters of one.
+func checkAdoptedLongSelector(t *testing.T, ns *namespace) {
+	var shards []string
+	for i := range 100 {
+		shards = append(shards, fmt.Sprintf("%s-%d", strings.Repeat("x", 50), i))
+	}
+	template := templateOf("wide")
+	template.Labels["shard"] = shards[0]
+	selector := selectorOf("wide")
+	selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "shard", Operator: metav1.LabelSelectorOpIn, Values: shards}}
+	_, err := ns.deployments().Create(t.Context(), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "wide", Annotations: map[string]string{samplev1alpha1.AnnotationAdoptBy: "wide"}},
+		Spec:       appsv1.DeploymentSpec{Selector: selector, Template: template},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns.createFoo(t, newFoo("wide", withReplicas(2)))
+	if got := ns.awaitReady(t, "wide").Status.Selector; got != "" {
+		t.Errorf("status.selector is %q: a part of a selector selects something else", got)
+	}
+}
+
+// The API server bounds neither the kind nor the name of an owner.
+func TestAnOwnerWithALongNameIsAConflict(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	ns.startController(t, "-resync=0")
+	long := strings.Repeat("x", 40000)
+	for name, ref := range map[string]string{
+		"long-kind": fmt.Sprintf(`{"apiVersion":"other.example.com/v1","kind":%q,"name":"x","uid":"1","controller":true}`, long),
+		"long-name": fmt.Sprintf(`{"apiVersion":"other.example.com/v1","kind":"X","name":%q,"uid":"1","controller":true}`, long),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns.createDeployment(t, name, 1)
+			mergePatch(t, ns.deployments(), name, `{"metadata":{"ownerReferences":[`+ref+`]}}`)
+			ns.createFoo(t, newFoo(name))
+			if got := len(readyOf(ns.awaitConflict(t, name)).Message); got > 1024 {
+				t.Errorf("The message has %d characters, want one that can be read", got)
+			}
+			awaitEvent(t, ns, name, corev1.EventTypeWarning, samplev1alpha1.ReasonDeploymentConflict)
+		})
+	}
+}
