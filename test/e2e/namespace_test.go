@@ -45,11 +45,7 @@ type namespace struct {
 // until then.
 func newNamespace(t *testing.T) *namespace {
 	t.Helper()
-	created, err := cluster.createNamespace(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ns := &namespace{name: created.Name, in: cluster}
+	ns := cluster.newNamespace(t)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()

@@ -60,6 +60,16 @@ func clusterAt(t *testing.T, kubeconfig string) *testCluster {
 	return c
 }
 
+// newNamespace makes one that lasts as long as the cluster, of the test's own.
+func (c *testCluster) newNamespace(t *testing.T) *namespace {
+	t.Helper()
+	created, err := c.createNamespace(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &namespace{name: created.Name, in: c}
+}
+
 // inDefault is the namespace default of a cluster of the test's own.
 func (c *testCluster) inDefault() *namespace {
 	return &namespace{name: metav1.NamespaceDefault, in: c}

@@ -22,6 +22,8 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -189,6 +191,17 @@ func (l *processLog) count(text string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return bytes.Count(l.text.Bytes(), []byte(text))
+}
+
+// lines returns those that have all of some texts.
+func (l *processLog) lines(texts ...string) []string {
+	var lines []string
+	for line := range strings.Lines(l.String()) {
+		if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, text) }) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }
 
 func (l *processLog) String() string {
