@@ -235,7 +235,7 @@ func (c *Controller) schedule(ctx context.Context, key cache.ObjectName, err err
 		c.retries.forget(key)
 		return
 	}
-	delay := c.retries.plan(key, err)
+	delay := c.retries.plan(key, err).Round(time.Millisecond)
 	if next.expected || isPostponed(err) {
 		klog.FromContext(ctx).V(4).Info("Syncing again", "after", delay, "reason", err)
 		return

@@ -97,7 +97,9 @@ func ownedFieldsEqual(a, b *appsv1.DeploymentSpec) bool {
 // it takes a new one.
 func adoptedDeployment(found *appsv1.Deployment, foo *samplev1alpha1.Foo) *appsv1.Deployment {
 	adopted := found.DeepCopy()
-	adopted.OwnerReferences = slices.DeleteFunc(adopted.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == foo.UID })
+	adopted.OwnerReferences = slices.DeleteFunc(adopted.OwnerReferences, func(ref metav1.OwnerReference) bool {
+		return ref.UID == foo.UID && isToAFoo(&ref)
+	})
 	adopted.OwnerReferences = append(adopted.OwnerReferences, newControllerRef(foo))
 	delete(adopted.Annotations, samplev1alpha1.AnnotationAdoptBy)
 	setOwnedFields(adopted, foo)

@@ -27,18 +27,20 @@ import (
 const fooKind = "Foo"
 
 // controllingFoo returns the controller reference of a Deployment that says a
-// Foo of our API group controls it, or nil. The version is left out of the
-// comparison: a reference outlives the API version it was written with.
+// Foo of our API group controls it, or nil.
 func controllingFoo(deployment *appsv1.Deployment) *metav1.OwnerReference {
-	ref := metav1.GetControllerOfNoCopy(deployment)
-	if ref == nil || ref.Kind != fooKind {
-		return nil
+	if ref := metav1.GetControllerOfNoCopy(deployment); ref != nil && isToAFoo(ref) {
+		return ref
 	}
+	return nil
+}
+
+// isToAFoo reports whether an owner reference is to a Foo of our API group. The
+// version is left out of the comparison: a reference outlives the API version
+// it was written with.
+func isToAFoo(ref *metav1.OwnerReference) bool {
 	version, err := schema.ParseGroupVersion(ref.APIVersion)
-	if err != nil || version.Group != samplev1alpha1.GroupName {
-		return nil
-	}
-	return ref
+	return err == nil && ref.Kind == fooKind && version.Group == samplev1alpha1.GroupName
 }
 
 // isControlledBy reports whether this very Foo controls the Deployment. The UID
