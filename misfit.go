@@ -96,9 +96,6 @@ func (m *misfit) learn(foo *samplev1alpha1.Foo, sent, stored samplev1alpha1.FooS
 		m.pruned = map[cache.ObjectName]sentStatus{}
 	}
 	m.pruned[key] = sentStatus{foo.UID, sent}
-	if m.clock.Now().Before(m.retry) {
-		return nil
-	}
 	told := !m.retry.IsZero()
 	m.retry = m.clock.Now().Add(lastRetry)
 	if told {
