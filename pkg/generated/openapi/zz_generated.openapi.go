@@ -254,7 +254,7 @@ func schema_pkg_apis_samplecontroller_v1alpha1_FooStatus(ref common.ReferenceCal
 					},
 					"selector": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Selector is the label selector of the Deployment's Pods, in the string form that a list request takes. An autoscaler that targets the Foo finds the Pods with it, through the scale subresource.",
+							Description: "Selector is the label selector of the Deployment's Pods, in the string form that a list request takes. An autoscaler that targets the Foo finds the Pods with it, through the scale subresource. It is left out where it would have more than 4096 characters, as that of an adopted Deployment may.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

@@ -103,7 +103,8 @@ type FooStatus struct {
 
 	// Selector is the label selector of the Deployment's Pods, in the string
 	// form that a list request takes. An autoscaler that targets the Foo finds
-	// the Pods with it, through the scale subresource.
+	// the Pods with it, through the scale subresource. It is left out where it
+	// would have more than 4096 characters, as that of an adopted Deployment may.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Selector string `json:"selector,omitempty"`

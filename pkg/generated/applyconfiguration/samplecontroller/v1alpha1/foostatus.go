@@ -40,7 +40,8 @@ type FooStatusApplyConfiguration struct {
 	AvailableReplicas *int32 `json:"availableReplicas,omitempty"`
 	// Selector is the label selector of the Deployment's Pods, in the string
 	// form that a list request takes. An autoscaler that targets the Foo finds
-	// the Pods with it, through the scale subresource.
+	// the Pods with it, through the scale subresource. It is left out where it
+	// would have more than 4096 characters, as that of an adopted Deployment may.
 	Selector *string `json:"selector,omitempty"`
 	// Conditions say how the Foo stands. Type Ready is always there once the
 	// controller has seen the Foo; its reasons are the Reason constants of
