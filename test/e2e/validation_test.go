@@ -155,3 +155,36 @@ func TestTheAPIServerHoldsTheStatusToItsBounds(t *testing.T) {
 		})
 	}
 }
+
+// A single one of them in the store would keep every typed client from listing Foos.
+func TestTheAPIServerRefusesATimeThatNoClientCanRead(t *testing.T) {
+	t.Parallel()
+	needsOurDefinition(t)
+	ns := newNamespace(t)
+	ns.createFoo(t, newFoo("web"))
+	const field, outside = "status.conditions[0]", "must be a time like 2026-11-21T12:00:00Z, from 0001-01-01T00:00:01Z to 9999-12-31T23:59:59Z"
+	for since, message := range map[string]string{
+		"2026-11-21t12:00:00z":        outside,
+		"2026-11-21T12:00:00+99:99":   outside,
+		"2026-11-21T12:00:00ZTea":     outside,
+		"0000-05-01T00:00:00Z":        outside,
+		"0001-01-01T00:00:00Z":        outside,
+		"9999-12-31T23:59:59-01:00":   outside,
+		"2026-11-31T12:00:00Z":        "must be of type date-time",
+		"0001-01-01T00:00:01Z":        "",
+		"9999-12-31T23:59:59Z":        "",
+		"2026-11-21T12:00:00.5-07:00": "",
+	} {
+		t.Run(since, func(t *testing.T) {
+			t.Parallel()
+			patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":"True","reason":"Available","message":"","lastTransitionTime":%q}]}}`, since)
+			_, err := ns.foos().Patch(t.Context(), "web", types.MergePatchType, []byte(patch), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}, "status")
+			if message != "" {
+				isRefused(t, err, field)
+				isRefused(t, err, message)
+			} else if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -271,7 +271,7 @@ func schema_pkg_apis_samplecontroller_v1alpha1_FooStatus(ref common.ReferenceCal
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Conditions say how the Foo stands. Type Ready is always there once the controller has seen the Foo; its reasons are the Reason constants of this package.",
+							Description: "Conditions say how the Foo stands. Type Ready is always there once the controller has seen the Foo; its reasons are the Reason constants of this package.\n\nA condition's lastTransitionTime is one that Go reads as RFC 3339, such as 2026-11-21T12:00:00Z, from 0001-01-01T00:00:01Z to 9999-12-31T23:59:59Z. Anything else is refused: no client could read it.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

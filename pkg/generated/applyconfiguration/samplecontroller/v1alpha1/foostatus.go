@@ -46,6 +46,10 @@ type FooStatusApplyConfiguration struct {
 	// Conditions say how the Foo stands. Type Ready is always there once the
 	// controller has seen the Foo; its reasons are the Reason constants of
 	// this package.
+	//
+	// A condition's lastTransitionTime is one that Go reads as RFC 3339, such as
+	// 2026-11-21T12:00:00Z, from 0001-01-01T00:00:01Z to 9999-12-31T23:59:59Z.
+	// Anything else is refused: no client could read it.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 
