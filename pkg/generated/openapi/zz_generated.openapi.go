@@ -132,7 +132,6 @@ func schema_pkg_apis_samplecontroller_v1alpha1_Foo(ref common.ReferenceCallback)
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Status is what the controller last saw. Only the controller writes it, through the status subresource.",
-							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.FooStatus{}.OpenAPIModelName()),
 						},
 					},

@@ -59,7 +59,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: com.example.sample-controller.pkg.apis.samplecontroller.v1alpha1.FooStatus
-      default: {}
 - name: com.example.sample-controller.pkg.apis.samplecontroller.v1alpha1.FooSpec
   map:
     fields:

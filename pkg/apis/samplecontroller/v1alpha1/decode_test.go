@@ -1,0 +1,231 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package v1alpha1_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/diff"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	"example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
+	informers "example.com/sample-controller/pkg/generated/informers/externalversions"
+)
+
+var noon = metav1.NewTime(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
+
+// ready is a condition of some time.
+func ready(since metav1.Time) metav1.Condition {
+	return metav1.Condition{
+		Type: "Ready", Status: "True", Reason: "Available", Message: "all is well", ObservedGeneration: 3, LastTransitionTime: since,
+	}
+}
+
+// readyText is ready as the API server may have stored it.
+func readyText(since string) string {
+	return fmt.Sprintf(`{"type":"Ready","status":"True","reason":"Available","message":"all is well","observedGeneration":3,"lastTransitionTime":%s}`, since)
+}
+
+func conditions(items ...string) string {
+	return fmt.Sprintf(`{"replicas":2,"conditions":[%s],"selector":"app=nginx"}`, strings.Join(items, ","))
+}
+
+func TestOfAStatusAllIsReadThatCanBe(t *testing.T) {
+	sound := func(conditions ...metav1.Condition) v1alpha1.FooStatus {
+		return v1alpha1.FooStatus{Replicas: 2, Selector: "app=nginx", Conditions: conditions}
+	}
+	other := metav1.Condition{Type: "Other", Status: "False", Reason: "No", LastTransitionTime: noon}
+	const otherText = `{"type":"Other","status":"False","reason":"No","message":"","lastTransitionTime":"2026-11-21T12:00:00Z"}`
+	for what, row := range map[string]struct {
+		stored string
+		want   v1alpha1.FooStatus
+	}{
+		"a sound status": {
+			`{"observedGeneration":3,"replicas":2,"availableReplicas":1,"selector":"app=nginx","conditions":[` + readyText(`"2026-11-21T12:00:00Z"`) + `]}`,
+			v1alpha1.FooStatus{ObservedGeneration: 3, Replicas: 2, AvailableReplicas: 1, Selector: "app=nginx", Conditions: []metav1.Condition{ready(noon)}}},
+		"none":                                  {`null`, v1alpha1.FooStatus{}},
+		"an empty one":                          {`{}`, v1alpha1.FooStatus{}},
+		"a list":                                {`[1]`, v1alpha1.FooStatus{}},
+		"fields that nobody knows":              {`{"replicas":2,"more":{"a":[1]},"Replicas":"three"}`, v1alpha1.FooStatus{Replicas: 2}},
+		"an integer that is too large":          {`{"replicas":2,"availableReplicas":1099511627776,"selector":"app=nginx"}`, sound()},
+		"an integer that is a word":             {`{"replicas":2,"observedGeneration":"three","selector":"app=nginx"}`, sound()},
+		"a selector that is a map":              {`{"replicas":2,"selector":{"app":"nginx"}}`, v1alpha1.FooStatus{Replicas: 2}},
+		"conditions that are a map":             {`{"replicas":2,"conditions":{"Ready":"True"},"selector":"app=nginx"}`, sound()},
+		"a time in small letters":               {conditions(readyText(`"2026-11-21t12:00:00z"`), otherText), sound(ready(noon), other)},
+		"a time in no zone":                     {conditions(otherText, readyText(`"2026-11-21T12:00:00+99:99"`)), sound(other, ready(metav1.Time{}))},
+		"a time with rubbish":                   {conditions(readyText(`"2026-11-21T12:00:00ZTea"`)), sound(ready(metav1.Time{}))},
+		"a time that is a number":               {conditions(readyText(`1795262400`)), sound(ready(metav1.Time{}))},
+		"no time":                               {conditions(readyText(`null`)), sound(ready(metav1.Time{}))},
+		"the time zero":                         {conditions(readyText(`"0001-01-01T00:00:00Z"`)), sound(ready(metav1.Time{}))},
+		"a time that is written as zero":        {conditions(readyText(`"0001-01-01T00:00:00.9Z"`)), sound(ready(metav1.Time{}))},
+		"a time before the first year":          {conditions(readyText(`"0000-12-31T23:59:59Z"`)), sound(ready(metav1.Time{}))},
+		"a time after the year 9999":            {conditions(readyText(`"9999-12-31T23:59:59-01:00"`)), sound(ready(metav1.Time{}))},
+		"a time and a number, both out of hand": {`{"replicas":2,"availableReplicas":1099511627776,"selector":"app=nginx","conditions":[` + readyText(`"2026-11-21t12:00:00z"`) + `]}`, sound(ready(noon))},
+		"a condition that is a word":            {conditions(`"Ready"`, otherText), sound(other)},
+		"a condition whose status is a boolean": {conditions(`{"type":"Ready","status":true,"lastTransitionTime":"2026-11-21T12:00:00Z"}`, otherText), sound(other)},
+	} {
+		t.Run(what, func(t *testing.T) {
+			foo := decode[*v1alpha1.Foo](t, fooText("a", row.stored))
+			if !equality.Semantic.DeepEqual(row.want, foo.Status) {
+				t.Errorf("not as expected (-want +got):\n%s", diff.Diff(row.want, foo.Status))
+			}
+			if want := (v1alpha1.FooSpec{DeploymentName: "web"}); !equality.Semantic.DeepEqual(want, foo.Spec) {
+				t.Errorf("the spec is read as %+v", foo.Spec)
+			}
+		})
+	}
+}
+
+// Others than the typed client read Foos as well: the fake clientsets, and what converts from unstructured.
+func TestAStatusIsConvertedFromUnstructured(t *testing.T) {
+	stored := &unstructured.Unstructured{}
+	if err := stored.UnmarshalJSON([]byte(fooText("a", conditions(readyText(`"2026-11-21t12:00:00z"`))))); err != nil {
+		t.Fatal(err)
+	}
+	var foo v1alpha1.Foo
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(stored.Object, &foo); err != nil {
+		t.Fatal(err)
+	}
+	want := v1alpha1.FooStatus{Replicas: 2, Selector: "app=nginx", Conditions: []metav1.Condition{ready(noon)}}
+	if !equality.Semantic.DeepEqual(want, foo.Status) {
+		t.Errorf("not as expected (-want +got):\n%s", diff.Diff(want, foo.Status))
+	}
+}
+
+func TestWhatIsNoJSONIsAnError(t *testing.T) {
+	for _, text := range []string{``, `{`, `{"replicas":}`, `{"conditions":[}`} {
+		if err := new(v1alpha1.FooStatus).UnmarshalJSON([]byte(text)); err == nil {
+			t.Errorf("%q is read", text)
+		}
+	}
+}
+
+func TestAStatusIsWrittenAsItsFieldsSay(t *testing.T) {
+	status := v1alpha1.FooStatus{ObservedGeneration: 3, Replicas: 2, Selector: "app=nginx", Conditions: []metav1.Condition{ready(noon)}}
+	got, err := json.Marshal(status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"observedGeneration":3,"replicas":2,"availableReplicas":0,"selector":"app=nginx","conditions":[{"type":"Ready","status":"True",` +
+		`"observedGeneration":3,"lastTransitionTime":"2026-11-21T12:00:00Z","reason":"Available","message":"all is well"}]}`
+	if string(got) != want {
+		t.Errorf("it is written as\n%s\nnot\n%s", got, want)
+	}
+}
+
+// A list with a Foo that can't be read is an error for an informer, which then knows nothing of any Foo.
+func TestAnInformerListsAFooWhoseStatusCantBeRead(t *testing.T) {
+	bad := conditions(readyText(`"2026-11-21t12:00:00z"`), readyText(`"never"`))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") != "" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprint(w, listText(fooText("a", `{"replicas":1}`), fooText("b", bad), fooText("c", `{"replicas":1}`)))
+	}))
+	defer server.Close()
+	client, err := clientset.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	factory := informers.NewSharedInformerFactory(client, 0)
+	foos := factory.Samplecontroller().V1alpha1().Foos()
+	informer := foos.Informer()
+	ctx, stop := context.WithCancel(t.Context())
+	defer factory.Shutdown()
+	defer stop()
+	failed := make(chan error, 1)
+	if err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
+		select {
+		case failed <- err:
+		default:
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	factory.StartWithContext(ctx)
+	select {
+	case <-informer.HasSyncedChecker().Done():
+	case err := <-failed:
+		t.Fatalf("the informer stands still: %v", err)
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		if _, err := foos.Lister().Foos("team-a").Get(name); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// decode reads a text as the typed client does.
+func decode[T runtime.Object](tb testing.TB, text string) T {
+	tb.Helper()
+	object, err := runtime.Decode(scheme.Codecs.UniversalDeserializer(), []byte(text))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return object.(T)
+}
+
+func fooText(name, status string) string {
+	return fmt.Sprintf(`{"apiVersion":"samplecontroller.k8s.io/v1alpha1","kind":"Foo","metadata":{"name":%q,"namespace":"team-a"},`+
+		`"spec":{"deploymentName":"web"},"status":%s}`, name, status)
+}
+
+func listText(foos ...string) string {
+	return fmt.Sprintf(`{"apiVersion":"samplecontroller.k8s.io/v1alpha1","kind":"FooList","metadata":{"resourceVersion":"7"},"items":[%s]}`,
+		strings.Join(foos, ","))
+}
+
+// BenchmarkReadAList reads a thousand Foos as they usually are.
+func BenchmarkReadAList(b *testing.B) {
+	foo := `{"apiVersion":"samplecontroller.k8s.io/v1alpha1","kind":"Foo","metadata":{"creationTimestamp":"2026-11-21T12:00:00Z","generation":3,` +
+		`"name":"example","namespace":"team-a","resourceVersion":"123456","uid":"6a8b2b9e-6f0b-4d0e-9d86-0c2f3a1f9a55","managedFields":[` +
+		`{"apiVersion":"samplecontroller.k8s.io/v1alpha1","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{".":{},"f:deploymentName":{},"f:replicas":{}}},` +
+		`"manager":"kubectl-create","operation":"Update","time":"2026-11-21T12:00:00Z"},{"apiVersion":"samplecontroller.k8s.io/v1alpha1",` +
+		`"fieldsType":"FieldsV1","fieldsV1":{"f:status":{".":{},"f:availableReplicas":{},"f:conditions":{".":{},"k:{\"type\":\"Ready\"}":{".":{},` +
+		`"f:lastTransitionTime":{},"f:message":{},"f:observedGeneration":{},"f:reason":{},"f:status":{},"f:type":{}}},"f:observedGeneration":{},` +
+		`"f:replicas":{},"f:selector":{}}},"manager":"sample-controller","operation":"Update","subresource":"status","time":"2026-11-21T12:00:05Z"}]},` +
+		`"spec":{"deploymentName":"web","replicas":2},"status":{"availableReplicas":2,"conditions":[{"lastTransitionTime":"2026-11-21T12:00:05Z",` +
+		`"message":"2 of 2 Pods of Deployment \"web\" are available","observedGeneration":3,"reason":"Available","status":"True","type":"Ready"}],` +
+		`"observedGeneration":3,"replicas":2,"selector":"app=nginx,controller=example"}}`
+	foos := make([]string, 1000)
+	for i := range foos {
+		foos[i] = foo
+	}
+	text := listText(foos...)
+	b.ReportAllocs()
+	for b.Loop() {
+		if list := decode[*v1alpha1.FooList](b, text); len(list.Items) != len(foos) {
+			b.Fatal("some are missing")
+		}
+	}
+}
