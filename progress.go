@@ -19,6 +19,7 @@ package main
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
@@ -39,10 +40,11 @@ type progress struct {
 	memory[time.Time]
 }
 
-// wait returns how long a Foo's new status has to wait; 0 if it is to be written now.
-func (p *progress) wait(foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus) time.Duration {
+// wait returns how long a Foo's new status has to wait; 0 if it is to be written
+// now. After a sync that was not complete only the number of Pods may wait.
+func (p *progress) wait(foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus, complete bool) time.Duration {
 	key := cache.MetaObjectToName(foo)
-	if !isProgressAlone(foo.Status, status) {
+	if (!complete || !isProgressAlone(foo.Status, status)) && !isCountAlone(foo.Status, status) {
 		p.forget(key)
 		return 0
 	}
@@ -59,7 +61,14 @@ func (p *progress) wait(foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus
 	return left
 }
 
-// isProgressAlone tells whether two statuses say the same of the same spec but
+// isCountAlone reports whether two statuses say the same of the same spec but for
+// the number of Pods, as while those of a refused Deployment come and go.
+func isCountAlone(before, after samplev1alpha1.FooStatus) bool {
+	before.Replicas, before.AvailableReplicas = after.Replicas, after.AvailableReplicas
+	return equality.Semantic.DeepEqual(before, after)
+}
+
+// isProgressAlone reports whether two statuses say the same of the same spec but
 // for the number of Pods, while these are being rolled out.
 func isProgressAlone(before, after samplev1alpha1.FooStatus) bool {
 	was := meta.FindStatusCondition(before.Conditions, samplev1alpha1.ConditionReady)

@@ -148,19 +148,19 @@ func TestEachProgressWaitsTheWholeTime(t *testing.T) {
 	for name, ends := range map[string]func(p *progress, clock *clocktesting.FakeClock, old *samplev1alpha1.Foo){
 		"since the last was written": func(p *progress, clock *clocktesting.FakeClock, old *samplev1alpha1.Foo) {
 			clock.Step(progressInterval)
-			p.wait(old, rolling(2))
+			p.wait(old, rolling(2), true)
 		},
 		"since something else was written": func(p *progress, clock *clocktesting.FakeClock, old *samplev1alpha1.Foo) {
 			clock.Step(1)
-			p.wait(old, settled("a"))
+			p.wait(old, settled("a"), true)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := clocktesting.NewFakeClock(time.Now())
 			p, old := &progress{clock: clock}, foo("a", withStatus(rolling(0)))
-			p.wait(old, rolling(1))
+			p.wait(old, rolling(1), true)
 			ends(p, clock, old)
-			if left := p.wait(old, rolling(1)); left != progressInterval {
+			if left := p.wait(old, rolling(1), true); left != progressInterval {
 				t.Errorf("it waits %v", left)
 			}
 		})

@@ -51,11 +51,9 @@ func (c *Controller) writeStatus(ctx context.Context, foo *samplev1alpha1.Foo, s
 	if err := c.retries.standing(key, partStatus, of); err != nil {
 		return err
 	}
-	if complete {
-		if wait := c.progress.wait(foo, status); wait > 0 {
-			c.queue.AddAfter(key, wait)
-			return nil
-		}
+	if wait := c.progress.wait(foo, status, complete); wait > 0 {
+		c.queue.AddAfter(key, wait)
+		return nil
 	}
 	err := c.sendStatus(ctx, foo, status)
 	switch {

@@ -19,6 +19,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -73,8 +74,12 @@ func TestARefusedWriteIsNotRepeatedWithEachStatusOfTheDeployment(t *testing.T) {
 				if n := calls.Load(); n > 7 {
 					t.Errorf("in a minute it was sent %d times", n)
 				}
-				if got := f.cachedFoo(t, "a").Status; got.AvailableReplicas != 0 && readyOf(got).Reason == "DeploymentFailed" {
-					t.Errorf("the status counts %d available Pods, of none", got.AvailableReplicas)
+				advance(progressInterval)
+				if available := f.cachedFoo(t, "a").Status.AvailableReplicas; available != 0 {
+					t.Errorf("the status counts %d available Pods, of none", available)
+				}
+				if statuses := countWrites(f, "update foos/status"); statuses > 15 {
+					t.Errorf("in a minute the status was written %d times", statuses)
 				}
 				refused.Store(false)
 				advance(lastRetry)
@@ -84,6 +89,11 @@ func TestARefusedWriteIsNotRepeatedWithEachStatusOfTheDeployment(t *testing.T) {
 			})
 		})
 	}
+}
+
+func countWrites(f *fixture, write string) int {
+	verbs, _ := f.writes()
+	return len(slices.DeleteFunc(verbs, func(verb string) bool { return verb != write }))
 }
 
 func TestARefusedStatusIsNotRepeatedWithEachStatusOfTheDeployment(t *testing.T) {
