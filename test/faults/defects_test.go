@@ -18,6 +18,7 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -55,7 +56,7 @@ func TestTheHarnessCanFail(t *testing.T) {
 			}
 			tr := newTrial(t, broken)
 			tr.patience = defectPatience
-			err = defect.cases(nil)[0].run(t.Context(), tr)
+			err = errors.Join(defect.cases(nil)[0].run(t.Context(), tr), tr.lies(t.Context()))
 			if err == nil {
 				t.Fatalf("Row %s does not notice", defect.row)
 			}

@@ -154,10 +154,11 @@ func (sc *scenario) tryCase(t *testing.T, s *subject, try func(context.Context, 
 
 func (sc *scenario) tryCaseOn(t *testing.T, c *testCluster, s *subject, try func(context.Context, *trial) error) {
 	tr := newTrialOn(t, c, s)
-	err := try(t.Context(), tr)
-	if errors.Is(err, errNotReached) {
+	err, lies := try(t.Context(), tr), tr.lies(t.Context())
+	if errors.Is(err, errNotReached) && lies == nil {
 		t.Skip(err)
 	}
+	err = errors.Join(err, lies)
 	run.report.note(sc, s, err)
 	if err == nil {
 		return

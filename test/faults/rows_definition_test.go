@@ -28,6 +28,40 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
+// newDefinition is C12. With the definition all Foos go, and their Deployments.
+func newDefinition(ctx context.Context, tr *trial, p *plane) error {
+	r, err := tr.start()
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.settled(ctx)); err != nil {
+		return err
+	}
+	if err := tr.unrecorded(ctx, func() error { return tr.replaceDefinition(ctx, p, r) }); err != nil {
+		return err
+	}
+	return errors.Join(tr.createFoo(ctx, "a", "a", 2), tr.stableAndQuiet(ctx))
+}
+
+// replaceDefinition deletes the definition, and makes it again when all is gone.
+func (tr *trial) replaceDefinition(ctx context.Context, p *plane, r *replica) error {
+	if err := p.kubectl(ctx, "delete", "crd", "foos.samplecontroller.k8s.io", "--wait=true", "--timeout=60s"); err != nil {
+		return err
+	}
+	pause(ctx, 2*quiet)
+	if r.process.hasEnded() {
+		return errors.New("it has ended")
+	}
+	err := tr.await(ctx, "Deployment a is gone", func(ctx context.Context) error {
+		list, err := tr.deployments().List(ctx, metav1.ListOptions{})
+		if err == nil && len(list.Items) > 0 {
+			err = errors.New("it is still there")
+		}
+		return err
+	})
+	return errors.Join(err, p.install(ctx))
+}
+
 // withoutRules takes the rules for spec.deploymentName out of the definition.
 const withoutRules = `[{"op":"remove","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/deploymentName/x-kubernetes-validations"}]`
 
@@ -41,7 +75,7 @@ func storedBefore(ctx context.Context, tr *trial, p *plane) error {
 	if _, err := tr.start(); err != nil {
 		return err
 	}
-	if err := tr.storePoison(ctx, p); err != nil {
+	if err := tr.unrecorded(ctx, func() error { return tr.storePoison(ctx, p) }); err != nil {
 		return err
 	}
 	since := time.Now()

@@ -47,14 +47,14 @@ func planeScenarios() []planeScenario {
 	server := scenario{row: "D5", title: "the API server is killed and comes back with cold caches"}
 	store := scenario{row: "D6", title: "etcd is killed, or stands still"}
 	return []planeScenario{
-		{server, "before a write", inWrite(func(ctx context.Context, p *plane) func(*proxy.Exchange) {
-			return proxy.Before("API server killed", func() { p.kill(apiServer); _ = p.start(ctx, apiServer) })
+		{server, "before a write", inWrite(func(ctx context.Context, tr *trial, p *plane) proxy.Fault {
+			return proxy.Before("API server killed", func() { tr.restart(ctx, p, apiServer) })
 		})},
-		{server, "after a write", inWrite(func(ctx context.Context, p *plane) func(*proxy.Exchange) {
-			return proxy.After("API server killed", func() { p.kill(apiServer); _ = p.start(ctx, apiServer) })
+		{server, "after a write", inWrite(func(ctx context.Context, tr *trial, p *plane) proxy.Fault {
+			return proxy.After("API server killed", func() { tr.restart(ctx, p, apiServer) })
 		})},
-		{store, "killed before a write", inWrite(func(ctx context.Context, p *plane) func(*proxy.Exchange) {
-			return proxy.Before("etcd killed", func() { p.kill(etcd); _ = p.start(ctx, etcd) })
+		{store, "killed before a write", inWrite(func(ctx context.Context, tr *trial, p *plane) proxy.Fault {
+			return proxy.Before("etcd killed", func() { tr.restart(ctx, p, etcd) })
 		})},
 		{store, "frozen in a write", frozenStore},
 		{scenario{row: "B4", title: "no garbage collector while a Foo is deleted and made again"}, "killed", noCollector},
@@ -90,8 +90,18 @@ func TestControlPlane(t *testing.T) {
 	}
 }
 
+// restart kills a part of the control plane and starts it again. The write that
+// it is done in is the controller's only one, so that nothing is said between
+// the old record and the new.
+func (tr *trial) restart(ctx context.Context, p *plane, name string) {
+	_ = tr.unrecorded(ctx, func() error { // what does not come back is seen by the trial
+		p.kill(name)
+		return p.start(ctx, name)
+	})
+}
+
 // inWrite breaks something when a controller scales a Deployment.
-func inWrite(breakIt func(context.Context, *plane) func(*proxy.Exchange)) func(context.Context, *trial, *plane) error {
+func inWrite(breakIt func(context.Context, *trial, *plane) proxy.Fault) func(context.Context, *trial, *plane) error {
 	return func(ctx context.Context, tr *trial, p *plane) error {
 		r, err := tr.start()
 		if err != nil {
@@ -100,7 +110,7 @@ func inWrite(breakIt func(context.Context, *plane) func(*proxy.Exchange)) func(c
 		if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.settled(ctx)); err != nil {
 			return err
 		}
-		fault, asked := breakIt(ctx, p), make(chan struct{})
+		fault, asked := breakIt(ctx, tr, p), make(chan struct{})
 		r.proxy.Use(once(func(call *proxy.Call) proxy.Fault {
 			if call.Method != http.MethodPut || call.Resource != "deployments" {
 				return nil
@@ -120,7 +130,7 @@ func inWrite(breakIt func(context.Context, *plane) func(*proxy.Exchange)) func(c
 func frozenStore(ctx context.Context, tr *trial, p *plane) error {
 	thaw := func() { p.signal(etcd, syscall.SIGCONT) }
 	defer thaw()
-	return inWrite(func(ctx context.Context, p *plane) func(*proxy.Exchange) {
+	return inWrite(func(ctx context.Context, _ *trial, p *plane) proxy.Fault {
 		return func(x *proxy.Exchange) {
 			p.signal(etcd, syscall.SIGSTOP)
 			go func() {
@@ -176,8 +186,11 @@ func restored(ctx context.Context, tr *trial, p *plane) error {
 	}
 	backup := filepath.Join(p.data, "backup")
 	live := filepath.Join(p.data, "etcd")
-	p.kill(apiServer, etcd)
-	if err := errors.Join(os.CopyFS(backup, os.DirFS(live)), p.start(ctx, etcd, apiServer)); err != nil {
+	err = tr.unrecorded(ctx, func() error {
+		p.kill(apiServer, etcd)
+		return errors.Join(os.CopyFS(backup, os.DirFS(live)), p.start(ctx, etcd, apiServer))
+	})
+	if err != nil {
 		return err
 	}
 	if err := errors.Join(tr.scaleFoo(ctx, "a", 3), tr.scaleFoo(ctx, "b", 2), tr.createFoo(ctx, "c", "c", 1), tr.settled(ctx), tr.age(ctx, lostWrites)); err != nil {
@@ -189,8 +202,11 @@ func restored(ctx context.Context, tr *trial, p *plane) error {
 		}
 		return nil
 	})
-	p.kill(nodes, scheduler, controllerManager, apiServer, etcd)
-	if err := errors.Join(os.RemoveAll(live), os.Rename(backup, live), p.start(ctx, allParts()...)); err != nil {
+	err = tr.unrecorded(ctx, func() error {
+		p.kill(nodes, scheduler, controllerManager, apiServer, etcd)
+		return errors.Join(os.RemoveAll(live), os.Rename(backup, live), p.start(ctx, allParts()...))
+	})
+	if err != nil {
 		return err
 	}
 	warm()
@@ -261,28 +277,4 @@ func (tr *trial) prepareDirect(server string) (*replica, error) {
 	config.Contexts["it"] = &clientcmdapi.Context{Cluster: "it", AuthInfo: "it"}
 	config.CurrentContext = "it"
 	return r, clientcmd.WriteToFile(*config, r.kubeconfig)
-}
-
-// newDefinition is C12. With the definition all Foos go, and their Deployments.
-func newDefinition(ctx context.Context, tr *trial, p *plane) error {
-	r, err := tr.start()
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.settled(ctx),
-		p.kubectl(ctx, "delete", "crd", "foos.samplecontroller.k8s.io", "--wait=true", "--timeout=60s")); err != nil {
-		return err
-	}
-	pause(ctx, 2*quiet)
-	if r.process.hasEnded() {
-		return errors.New("it has ended")
-	}
-	err = tr.await(ctx, "Deployment a is gone", func(ctx context.Context) error {
-		list, err := tr.deployments().List(ctx, metav1.ListOptions{})
-		if err == nil && len(list.Items) > 0 {
-			err = errors.New("it is still there")
-		}
-		return err
-	})
-	return errors.Join(err, p.install(ctx), tr.createFoo(ctx, "a", "a", 2), tr.stableAndQuiet(ctx))
 }

@@ -59,6 +59,8 @@ type trial struct {
 	// capped are Deployments that an admission policy keeps at a number of Pods,
 	// whatever their Foos ask for.
 	capped map[string]int32
+	// told is the record of what the Foos say.
+	told record
 }
 
 // replica is a controller's process and its way to the API server.
@@ -93,6 +95,9 @@ func newTrialOn(t *testing.T, c *testCluster, s *subject) *trial {
 		// The cluster goes with the run; what is left in it then is no harm.
 		_ = c.kube.CoreV1().Namespaces().Delete(ctx, tr.ns, metav1.DeleteOptions{})
 	})
+	if err := tr.record(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	return tr
 }
 
@@ -152,6 +157,7 @@ func (tr *trial) close() {
 		r.process.close()
 		r.proxy.Close()
 	}
+	tr.stopRecording()
 }
 
 func (tr *trial) foosClient() typedfoo.FooInterface {
