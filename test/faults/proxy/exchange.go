@@ -167,16 +167,28 @@ func (x *Exchange) Answer(code int, reason metav1.StatusReason, message string, 
 		Status:   metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message,
 	}
 	if retryAfter > 0 {
-		x.writer.Header().Set("Retry-After", strconv.Itoa(retryAfter))
 		status.Details = &metav1.StatusDetails{RetryAfterSeconds: int32(retryAfter)}
 	}
 	body, err := json.Marshal(status)
 	if err != nil {
 		panic(fmt.Sprintf("encoding a Status: %v", err))
 	}
+	x.answerWith(code, "application/json", body, retryAfter)
+}
+
+// AnswerText answers in the API server's place, as it does before it knows what
+// it is asked for: without a Status.
+func (x *Exchange) AnswerText(code int, text string, retryAfter int) {
+	x.answerWith(code, "text/plain; charset=utf-8", []byte(text+"\n"), retryAfter)
+}
+
+func (x *Exchange) answerWith(code int, contentType string, body []byte, retryAfter int) {
 	x.tell(fmt.Sprintf("answered %d in the API server's place", code))
 	x.proxy.note(func() { x.Call.Code = code })
-	x.writer.Header().Set("Content-Type", "application/json")
+	if retryAfter > 0 {
+		x.writer.Header().Set("Retry-After", strconv.Itoa(retryAfter))
+	}
+	x.writer.Header().Set("Content-Type", contentType)
 	x.writer.WriteHeader(code)
 	_, _ = x.writer.Write(body)
 }

@@ -123,6 +123,21 @@ func TooMany(x *Exchange) {
 	x.Answer(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests", 1)
 }
 
+// ComeBack asks to come back after some seconds.
+func ComeBack(seconds int) Fault {
+	return func(x *Exchange) {
+		x.Answer(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests", seconds)
+	}
+}
+
+// Throttle asks for the same in the words of API Priority and Fairness: a line
+// of text, and a header.
+func Throttle(seconds int) Fault {
+	return func(x *Exchange) {
+		x.AnswerText(http.StatusTooManyRequests, "Too many requests, please try again later.", seconds)
+	}
+}
+
 // Internal answers 500.
 func Internal(x *Exchange) {
 	x.Answer(http.StatusInternalServerError, metav1.StatusReasonInternalError, "an internal error", 0)

@@ -282,22 +282,35 @@ func TestNothingPassesWhileItIsDown(t *testing.T) {
 }
 
 func TestAnAnswerIsAStatus(t *testing.T) {
-	_, p, client := newPair(t, "")
-	p.Use(func(*Call) Fault { return TooMany })
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.URL+deployments, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if response.Header.Get("Retry-After") != "1" || !bytes.Contains(body, []byte(`"reason":"TooManyRequests"`)) {
-		t.Errorf("The answer is %v %s", response.Header, body)
+	for name, row := range map[string]struct {
+		fault      Fault
+		retryAfter string
+		body       string
+	}{
+		"too many":  {TooMany, "1", `"reason":"TooManyRequests"`},
+		"come back": {ComeBack(10), "10", `"retryAfterSeconds":10`},
+		// But for one, which has no Status.
+		"throttle": {Throttle(10), "10", "Too many requests, please try again later.\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, p, client := newPair(t, "")
+			p.Use(func(*Call) Fault { return row.fault })
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.URL+deployments, http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response, err := client.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			body, err := io.ReadAll(response.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if response.Header.Get("Retry-After") != row.retryAfter || !bytes.Contains(body, []byte(row.body)) {
+				t.Errorf("The answer is %v %s", response.Header, body)
+			}
+		})
 	}
 }
