@@ -127,13 +127,16 @@ func (w *world) wrongFoo(tr *trial, foo *samplev1alpha1.Foo) error {
 	case len(controlled) != 1 || controlled[0] != named:
 		return fmt.Errorf("it asks for Deployment %s and controls %v", foo.Spec.DeploymentName, names)
 	}
+	if tr.mute {
+		return tr.wrongDeployment(foo, named)
+	}
 	return errors.Join(tr.wrongDeployment(foo, named), tr.wrongStatus(foo, named))
 }
 
 // wrongDeployment tells what a Foo's Deployment lacks, its Pods included.
 func (tr *trial) wrongDeployment(foo *samplev1alpha1.Foo, d *appsv1.Deployment) error {
 	wanted := foo.Spec.Replicas
-	if capped, ok := tr.capped[d.Name]; ok {
+	if capped := tr.overruled[d.Name]; capped > 0 {
 		wanted = &capped
 	}
 	if wanted != nil && *d.Spec.Replicas != *wanted {
@@ -148,6 +151,9 @@ func (tr *trial) wrongDeployment(foo *samplev1alpha1.Foo, d *appsv1.Deployment) 
 func (tr *trial) wrongStatus(foo *samplev1alpha1.Foo, d *appsv1.Deployment) error {
 	if foo.Status.AvailableReplicas != d.Status.AvailableReplicas {
 		return fmt.Errorf("status.availableReplicas is %d, its Deployment's %d", foo.Status.AvailableReplicas, d.Status.AvailableReplicas)
+	}
+	if _, ok := tr.overruled[d.Name]; ok {
+		return tr.wrongReason(foo, metav1.ConditionFalse, samplev1alpha1.ReasonDeploymentFailed)
 	}
 	return tr.wrongReason(foo, metav1.ConditionTrue, samplev1alpha1.ReasonAvailable)
 }

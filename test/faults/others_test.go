@@ -60,7 +60,8 @@ func (tr *trial) leaveAlone(before *appsv1.Deployment) {
 	tr.others = append(tr.others, other{deployment: before.Name, changed: func(now *appsv1.Deployment) error {
 		if now.UID != before.UID || now.Generation != before.Generation || !equality.Semantic.DeepEqual(now.Spec, before.Spec) ||
 			!equality.Semantic.DeepEqual(now.OwnerReferences, before.OwnerReferences) || now.DeletionTimestamp != nil {
-			return fmt.Errorf("Deployment %s, which belongs to others, has been changed: %s", now.Name, diff.Diff(before.Spec, now.Spec))
+			return fmt.Errorf("Deployment %s, which belongs to others, has been changed: %s%s", now.Name,
+				diff.Diff(before.OwnerReferences, now.OwnerReferences), diff.Diff(before.Spec, now.Spec))
 		}
 		return nil
 	}})

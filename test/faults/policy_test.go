@@ -80,6 +80,30 @@ func (tr *trial) mutate(ctx context.Context, path, value string) error {
 	return err
 }
 
+// failClosed has an admission webhook be asked about each Deployment that is
+// created or updated. Nobody is there to answer, and without an answer the API
+// server refuses: with 500, for it is nobody's will.
+func (tr *trial) failClosed(ctx context.Context) error {
+	here := tr.deploymentsHere(admissionregistrationv1.Create, admissionregistrationv1.Update)
+	_, err := tr.cluster.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: tr.ns},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name:                    "down.faults.example.com",
+			ClientConfig:            admissionregistrationv1.WebhookClientConfig{URL: new("https://127.0.0.1:1/")},
+			NamespaceSelector:       here.NamespaceSelector,
+			Rules:                   []admissionregistrationv1.RuleWithOperations{here.ResourceRules[0].RuleWithOperations},
+			FailurePolicy:           new(admissionregistrationv1.Fail),
+			SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
+			AdmissionReviewVersions: []string{"v1"},
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	return tr.awaitAdmission(ctx, "the webhook is asked", newDeployment("probe"),
+		func(_ *appsv1.Deployment, err error) bool { return apierrors.IsInternalError(err) })
+}
+
 // deploymentsHere matches operations on the Deployments of the trial's namespace.
 func (tr *trial) deploymentsHere(operations ...admissionregistrationv1.OperationType) *admissionregistrationv1.MatchResources {
 	return &admissionregistrationv1.MatchResources{
@@ -91,7 +115,7 @@ func (tr *trial) deploymentsHere(operations ...admissionregistrationv1.Operation
 	}
 }
 
-// withdraw removes the trial's policies, if there are any; when the trial has
+// withdraw removes the trial's policies and webhook, if there are any; when the trial has
 // been called off, too.
 func (tr *trial) withdraw(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
@@ -101,6 +125,7 @@ func (tr *trial) withdraw(ctx context.Context) error {
 	for _, remove := range []func(context.Context, string, metav1.DeleteOptions) error{
 		client.ValidatingAdmissionPolicyBindings().Delete, client.ValidatingAdmissionPolicies().Delete,
 		client.MutatingAdmissionPolicyBindings().Delete, client.MutatingAdmissionPolicies().Delete,
+		client.ValidatingWebhookConfigurations().Delete,
 	} {
 		if err := remove(ctx, tr.ns, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			errs = append(errs, err)

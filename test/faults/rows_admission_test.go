@@ -24,7 +24,6 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -113,8 +112,13 @@ func (tr *trial) awaitDenied(ctx context.Context, deployment string, operation a
 // prints it in a line.
 const readable = 1024
 
-// says returns an error if a Foo's condition does not say a word, or says too many.
-func (tr *trial) says(ctx context.Context, foo, word string) error {
+// says returns an error if a Foo's condition does not say some words, or says too many.
+func (tr *trial) says(ctx context.Context, foo string, words ...string) error {
+	return tr.begins(ctx, foo, "", words...)
+}
+
+// begins is says, of a condition whose message begins in a certain way.
+func (tr *trial) begins(ctx context.Context, foo, beginning string, words ...string) error {
 	if !tr.subject.conditions {
 		return nil
 	}
@@ -123,11 +127,16 @@ func (tr *trial) says(ctx context.Context, foo, word string) error {
 		return err
 	}
 	ready := meta.FindStatusCondition(found.Status.Conditions, samplev1alpha1.ConditionReady)
-	switch {
-	case ready == nil || !strings.Contains(ready.Message, word):
-		return fmt.Errorf("the condition of Foo %s does not say %q: %+v", foo, word, ready)
-	case len(ready.Message) > readable:
+	if ready == nil || !strings.HasPrefix(ready.Message, beginning) {
+		return fmt.Errorf("the condition of Foo %s does not begin with %q: %+v", foo, beginning, ready)
+	}
+	if len(ready.Message) > readable {
 		return fmt.Errorf("the condition of Foo %s has a message of %d bytes", foo, len(ready.Message))
+	}
+	for _, word := range words {
+		if !strings.Contains(ready.Message, word) {
+			return fmt.Errorf("the condition of Foo %s does not say %q: %+v", foo, word, ready)
+		}
 	}
 	return nil
 }
@@ -141,68 +150,4 @@ func (tr *trial) deploymentWrites(since time.Time) int {
 		}
 	}
 	return writes
-}
-
-// overruledByPolicy is D12: a policy changes each Deployment that is written, and
-// no resync tempts the controller to write it again.
-func overruledByPolicy(counted) []trialCase {
-	return []trialCase{{"the replicas", cappedReplicas}, {"the image", mirroredImage}}
-}
-
-func cappedReplicas(ctx context.Context, tr *trial) error {
-	flags, resyncs := tr.resyncing()
-	tr.patience = patience + resyncs
-	if _, err := tr.start(flags...); err != nil {
-		return err
-	}
-	defer tr.withdraw(ctx) //nolint:errcheck // after a failure, which is what is told
-	isCapped := func(capped bool) error {
-		return tr.awaitAdmission(ctx, fmt.Sprintf("the policy is in force: %v", capped), newDeployment("probe", withReplicas(3)),
-			func(d *appsv1.Deployment, err error) bool { return err == nil && (*d.Spec.Replicas == 1) == capped })
-	}
-	if err := errors.Join(tr.mutate(ctx, "/spec/replicas", "1"), isCapped(true)); err != nil {
-		return err
-	}
-	tr.capped["a"] = 1
-	err := errors.Join(tr.createFoo(ctx, "a", "a", 3), tr.judge(ctx, resyncs))
-	if err == nil {
-		err = errors.Join(tr.scaleFoo(ctx, "a", 2), tr.judge(ctx, resyncs))
-	}
-	if err != nil {
-		return err
-	}
-	delete(tr.capped, "a")
-	return errors.Join(tr.withdraw(ctx), isCapped(false), tr.scaleFoo(ctx, "a", 3), tr.stableAndQuiet(ctx))
-}
-
-func withReplicas(replicas int32) func(*appsv1.Deployment) {
-	return func(d *appsv1.Deployment) { d.Spec.Replicas = &replicas }
-}
-
-// mirroredImage has a policy put a mirror's name before the image. The shipped
-// policy forbids that, for the account that it is about.
-func mirroredImage(ctx context.Context, tr *trial) error {
-	flags, resyncs := tr.resyncing()
-	tr.patience = patience + resyncs
-	if _, err := tr.startBare(flags...); err != nil {
-		return err
-	}
-	const mirrored = "mirror.example.com/nginx:latest"
-	image := func(d *appsv1.Deployment) string { return d.Spec.Template.Spec.Containers[0].Image }
-	defer tr.withdraw(ctx) //nolint:errcheck // after a failure, which is what is told
-	err := tr.mutate(ctx, "/spec/template/spec/containers/0/image", fmt.Sprintf("%q", mirrored))
-	if err := errors.Join(err, tr.awaitAdmission(ctx, "the policy is in force", newDeployment("probe"),
-		func(d *appsv1.Deployment, err error) bool { return err == nil && image(d) == mirrored })); err != nil {
-		return err
-	}
-	tr.others = append(tr.others, other{deployment: "a", changed: func(d *appsv1.Deployment) error {
-		if image(d) != mirrored {
-			return fmt.Errorf("Deployment a has image %s, and not the mirror's", image(d))
-		}
-		return nil
-	}})
-	if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.judge(ctx, resyncs)); err != nil {
-		return err
-	}
-	return errors.Join(tr.scaleFoo(ctx, "a", 3), tr.judge(ctx, resyncs))
 }

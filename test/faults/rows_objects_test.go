@@ -99,23 +99,7 @@ func orphaned(counted) []trialCase {
 		if _, err := tr.start(); err != nil {
 			return err
 		}
-		if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.settled(ctx), tr.deleteFoo(ctx, "a", metav1.DeletePropagationOrphan)); err != nil {
-			return err
-		}
-		return tr.await(ctx, "Deployment a is an orphan", func(ctx context.Context) error {
-			if _, err := tr.foosClient().Get(ctx, "a", metav1.GetOptions{}); err == nil {
-				return errors.New("its Foo is still there")
-			}
-			d, err := tr.deployments().Get(ctx, "a", metav1.GetOptions{})
-			if err != nil {
-				return err
-			}
-			if len(d.OwnerReferences) > 0 {
-				return fmt.Errorf("it has the owners %v", d.OwnerReferences)
-			}
-			tr.leaveAlone(d)
-			return nil
-		})
+		return errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.settled(ctx), tr.orphan(ctx))
 	}
 	return []trialCase{
 		{"stays", func(ctx context.Context, tr *trial) error {
@@ -125,6 +109,28 @@ func orphaned(counted) []trialCase {
 			return errors.Join(orphan(ctx, tr), tr.createFoo(ctx, "a", "a", 2), tr.stableAndQuiet(ctx))
 		}},
 	}
+}
+
+// orphan deletes Foo a, and has the oracle see to it that its Deployment stays an
+// orphan.
+func (tr *trial) orphan(ctx context.Context) error {
+	if err := tr.deleteFoo(ctx, "a", metav1.DeletePropagationOrphan); err != nil {
+		return err
+	}
+	return tr.await(ctx, "Deployment a is an orphan", func(ctx context.Context) error {
+		if _, err := tr.foosClient().Get(ctx, "a", metav1.GetOptions{}); err == nil {
+			return errors.New("its Foo is still there")
+		}
+		d, err := tr.deployments().Get(ctx, "a", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if len(d.OwnerReferences) > 0 {
+			return fmt.Errorf("it has the owners %v", d.OwnerReferences)
+		}
+		tr.leaveAlone(d)
+		return nil
+	})
 }
 
 // foreground is C3: a Foo that waits for its Deployment to go gets no new one.

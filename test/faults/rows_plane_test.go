@@ -61,6 +61,8 @@ func planeScenarios() []planeScenario {
 		{scenario{row: "B8", title: "a connection with its watches is dead, and nobody says so"}, "silent", deadConnection},
 		{scenario{row: "C12", title: "the CustomResourceDefinition is deleted and made again"}, "while running", newDefinition},
 		{scenario{row: "F1", title: "a Foo that no Deployment can be made of was stored before the definition had its rules"}, "and a good one", storedBefore},
+		{scenario{row: "G6", title: "the definition prunes what the program says"}, "conditions", prunes().run},
+		{scenario{row: "G6", title: "the definition has no status subresource", why: "the 404 is an error like any other, and tried again"}, "none", speechless().run},
 		{scenario{row: "D7", title: "etcd is restored from a backup: resourceVersions go back",
 			why: "the informers continue their watches at versions that the store has not reached, and are deaf until it has"}, "restored", restored},
 	}

@@ -68,6 +68,21 @@ func fullObjects(counted) []trialCase {
 	}}}
 }
 
+// longOwner is G7: whoever owns the Deployment has a longer kind and name than
+// any message. The API server looks at neither.
+func longOwner(counted) []trialCase {
+	const long = 40_000
+	return []trialCase{{"of 40,000 characters", func(ctx context.Context, tr *trial) error {
+		if _, err := tr.startBare(); err != nil {
+			return err
+		}
+		err := tr.createForeign(ctx, "a", ownedBy(strings.Repeat("n", long), "00000000-0000-0000-0000-000000000001"), func(d *appsv1.Deployment) {
+			d.OwnerReferences[0].APIVersion, d.OwnerReferences[0].Kind = "faults.example.com/v1", strings.Repeat("K", long)
+		})
+		return errors.Join(err, tr.createFoo(ctx, "a", "a", 3), tr.stableAndQuiet(ctx), tr.says(ctx, "a", `Deployment "a"`))
+	}}}
+}
+
 // annotating returns a patch.
 func annotating(annotations map[string]string) string {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})

@@ -16,12 +16,16 @@ limitations under the License.
 
 package faults
 
-const noElection = "has no leader election"
+const (
+	noElection   = "has no leader election"
+	noAdoption   = "has no adoption"
+	noConditions = "has no conditions"
+)
 
 // scenarios are the rows that need no control plane of their own.
 func scenarios() []scenario {
 	var all []scenario
-	for _, some := range [][]scenario{crashScenarios(), viewScenarios(), ownershipScenarios(), serverScenarios(), leaderScenarios(), loadScenarios()} {
+	for _, some := range [][]scenario{crashScenarios(), viewScenarios(), ownershipScenarios(), serverScenarios(), leaderScenarios(), loadScenarios(), saidScenarios()} {
 		all = append(all, some...)
 	}
 	return all
@@ -82,8 +86,6 @@ func serverScenarios() []scenario {
 		{row: "D10", title: "a right is taken away, and given back: the process goes on", quick: 0, cases: lostRights},
 		{row: "D11", title: "a quota is exhausted, and raised", quick: 0, cases: exhaustedQuota},
 		{row: "D12", title: "an admission policy refuses a Deployment, in many words, and is withdrawn", quick: 0, cases: refusedByPolicy},
-		{row: "D12", title: "an admission policy changes each Deployment that is written: nobody fights it", quick: 1, cases: overruledByPolicy,
-			why: "each Update leaves out the annotation in which the Deployment's controller counts revisions; that one puts it back, which is a change, and has the Foo synced again: without end, as fast as the client's limit lets it"},
 		{row: "D14", title: "others have filled a Foo and its Deployment with annotations", quick: 1, cases: fullObjects, why: "as C14"},
 	}
 }
@@ -105,5 +107,24 @@ func loadScenarios() []scenario {
 		{row: "F7", title: "events can't be written", quick: 1, cases: withoutEvents},
 		{row: "rest", title: "at rest nothing is written, over resyncs too", quick: 1, cases: atRest,
 			why: "each resync, every 30 s, sends a status and an event for each Foo"},
+	}
+}
+
+// saidScenarios are about what is said while others are wrong. Upstream's
+// controller is asked for the rest: what it writes, how often, and how it ends.
+func saidScenarios() []scenario {
+	return []scenario{
+		{row: "G1", title: "a webhook that has to be asked is down (500): the Foo says so, and what there was serves on", quick: 3, cases: webhookDown},
+		{row: "G2", title: "writes for two Foos are answered 429 with Retry-After: the others go on", quick: 2, cases: throttled,
+			why: "client-go waits for Retry-After within the call, up to ten times, and there are two workers"},
+		{row: "G3", title: "an admission policy changes each Deployment that is written (D12): the Foo says what differs, and nobody fights it", quick: 1, cases: overruledByPolicy,
+			why: "each Update leaves out the annotation in which the Deployment's controller counts revisions; that one puts it back, which is a change, and has the Foo synced again: without end, as fast as the client's limit lets it"},
+		{row: "G4", title: "an update is refused, and the Deployment's status changes all the time: it is not tried each time", quick: 1, cases: flapping,
+			why: "each event of the Deployment has its Foo synced at once, whatever the back-off"},
+		{row: "G5", title: "a Deployment is paused, with something to roll out", quick: 1, cases: pausedRollout, oursOnly: noConditions},
+		{row: "G7", title: "the owner of a Deployment has an endless kind and name", quick: 1, cases: longOwner},
+		{row: "G7", title: "an adopted Deployment has an endless selector", quick: 1, cases: longSelector, oursOnly: noAdoption},
+		{row: "G8", title: "a Deployment was handed over once, and is not any more: it is not adopted again", quick: 2, cases: spentConsent, oursOnly: noAdoption},
+		{row: "G9", title: "an outage and a refusal in turns: each is told once", quick: 1, cases: outageAndRefusal},
 	}
 }

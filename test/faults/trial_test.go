@@ -53,12 +53,15 @@ type trial struct {
 	others []other
 	// uncollected are Deployments whose owner is gone and which nobody collects.
 	uncollected map[string]bool
-	// refused are Foos whose Deployment can't be made, with the reason that
-	// their condition has to give.
+	// refused are Foos whose Deployment can't be made, or not as they ask for it,
+	// with the reason that their condition has to give.
 	refused map[string]string
-	// capped are Deployments that an admission policy keeps at a number of Pods,
-	// whatever their Foos ask for.
-	capped map[string]int32
+	// overruled are Deployments that an admission policy makes otherwise than their
+	// Foos ask for, with the number of Pods that it leaves them; 0 if it is about
+	// something else.
+	overruled map[string]int32
+	// mute tells that nobody can write a status as it should be.
+	mute bool
 	// told is the record of what the Foos say.
 	told record
 }
@@ -86,7 +89,7 @@ func newTrialOn(t *testing.T, c *testCluster, s *subject) *trial {
 	}
 	tr := &trial{
 		subject: s, cluster: c, ns: created.Name, folder: t.TempDir(), patience: patience,
-		uncollected: map[string]bool{}, refused: map[string]string{}, capped: map[string]int32{},
+		uncollected: map[string]bool{}, refused: map[string]string{}, overruled: map[string]int32{},
 	}
 	t.Cleanup(func() {
 		tr.close()

@@ -84,7 +84,7 @@ func workloads() []workload {
 			return tr.deleteFoo(ctx, "first", metav1.DeletePropagationBackground)
 		},
 	}, {
-		name: "adopt", row: "C5", title: "a Deployment is handed over to a Foo", oursOnly: "has no adoption",
+		name: "adopt", row: "C5", title: "a Deployment is handed over to a Foo", oursOnly: noAdoption,
 		arrange: func(ctx context.Context, tr *trial) error {
 			if _, err := tr.deployments().Create(ctx, newDeployment("orphan"), metav1.CreateOptions{}); err != nil {
 				return err

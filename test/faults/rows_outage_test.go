@@ -1,0 +1,167 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package faults
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/faults/proxy"
+)
+
+// interrupted is what a user does while Deployments can't be written.
+type interrupted struct {
+	name string
+	// foo is whose, and begins what its condition says first.
+	foo, begins string
+	act         func(ctx context.Context, tr *trial) error
+}
+
+// webhookDown is G1: a webhook that has to be asked does not answer.
+func webhookDown(writes counted) []trialCase {
+	all := []interrupted{
+		{"a create", "b", `Deployment "b" could not be created yet: `,
+			func(ctx context.Context, tr *trial) error { return tr.createFoo(ctx, "b", "b", 1) }},
+		{"a scale", "a", `Deployment "one" could not be updated yet: `,
+			func(ctx context.Context, tr *trial) error { return tr.scaleFoo(ctx, "a", 3) }},
+	}
+	if writes["rename"] > 0 {
+		all = append(all, interrupted{"a rename", "a", `Deployment "two" could not be created yet: `,
+			func(ctx context.Context, tr *trial) error { return tr.renameDeployment(ctx, "a", "two") }})
+	}
+	var cases []trialCase
+	for _, what := range all {
+		cases = append(cases, trialCase{what.name, what.run})
+	}
+	return cases
+}
+
+func (i *interrupted) run(ctx context.Context, tr *trial) error {
+	tr.patience = 4 * patience // a write that fails is tried again later and later, up to 5 minutes
+	if _, err := tr.start(); err != nil {
+		return err
+	}
+	if err := errors.Join(tr.createFoo(ctx, "a", "one", 1), tr.settled(ctx)); err != nil {
+		return err
+	}
+	defer tr.withdraw(ctx) //nolint:errcheck // after a failure, which is what is told
+	if err := tr.failClosed(ctx); err != nil {
+		return err
+	}
+	since := time.Now()
+	tr.refused[i.foo] = samplev1alpha1.ReasonProgressing
+	if err := errors.Join(i.act(ctx, tr), tr.stableAndQuiet(ctx), tr.begins(ctx, i.foo, i.begins, "failed calling webhook"), tr.serves(ctx, "one", 1)); err != nil {
+		return fmt.Errorf("while the webhook is down: %w", err)
+	}
+	if attempts := tr.deploymentWrites(since); attempts > fewAttempts {
+		return fmt.Errorf("while the webhook is down: %d writes to Deployments in %v", attempts, time.Since(since).Round(time.Second))
+	}
+	delete(tr.refused, i.foo)
+	return errors.Join(tr.withdraw(ctx), tr.stableAndQuiet(ctx))
+}
+
+// serves returns an error if a Deployment has not as many Pods as it had.
+func (tr *trial) serves(ctx context.Context, deployment string, replicas int32) error {
+	d, err := tr.deployments().Get(ctx, deployment, metav1.GetOptions{})
+	if err == nil && (*d.Spec.Replicas != replicas || d.Status.AvailableReplicas != replicas) {
+		err = fmt.Errorf("Deployment %s has %d Pods of %d, and had %d", deployment, d.Status.AvailableReplicas, *d.Spec.Replicas, replicas)
+	}
+	return err
+}
+
+// inTurns is how many attempts see an outage and a refusal in turns.
+const inTurns = 5
+
+// outageAndRefusal is G9: the same write is now refused, now fails.
+func outageAndRefusal(counted) []trialCase {
+	turns := func(faults ...proxy.Fault) func(context.Context, *trial) error {
+		return func(ctx context.Context, tr *trial) error {
+			tr.patience = 4 * patience // a refused write is tried again later and later, up to 5 minutes
+			r, err := tr.start()
+			if err != nil {
+				return err
+			}
+			var attempts atomic.Int32
+			end := r.proxy.Use(func(call *proxy.Call) proxy.Fault {
+				if call.Method != http.MethodPost || call.Resource != "deployments" {
+					return nil
+				}
+				return faults[int(attempts.Add(1)-1)%len(faults)]
+			})
+			if err := tr.createFoo(ctx, "a", "a", 1); err != nil {
+				return err
+			}
+			err = tr.await(ctx, fmt.Sprintf("%d attempts", inTurns), func(context.Context) error {
+				if made := attempts.Load(); made < inTurns {
+					return fmt.Errorf("there were %d", made)
+				}
+				return nil
+			})
+			if err := errors.Join(err, r.steady()); err != nil {
+				return err
+			}
+			end()
+			return errors.Join(tr.scaleFoo(ctx, "a", 2), tr.stableAndQuiet(ctx)) // the new wish ends the back-off
+		}
+	}
+	return []trialCase{
+		{"a refusal first", turns(proxy.Forbidden, proxy.Internal)},
+		{"an outage first", turns(proxy.Internal, proxy.Forbidden)},
+	}
+}
+
+// steady returns an error if a controller has told of more than two changes: that
+// something is in the way, and what it then turned out to be.
+func (r *replica) steady() error {
+	events, reasons := 0, []string{""}
+	for _, call := range r.proxy.Calls() {
+		switch {
+		case !call.IsWrite() || !call.Succeeded():
+		case call.Resource == "events":
+			events++
+		case call.Subresource == "status":
+			if now := reasonIn(call.Answer); now != reasons[len(reasons)-1] {
+				reasons = append(reasons, now)
+			}
+		}
+	}
+	if events > 2 || len(reasons) > 3 {
+		return fmt.Errorf("an outage and a refusal in turns made %d events, and the reasons %v", events, reasons[1:])
+	}
+	return nil
+}
+
+// reasonIn returns the reason of a Foo's condition, or "" if it has none.
+func reasonIn(body []byte) string {
+	var foo samplev1alpha1.Foo
+	if json.Unmarshal(body, &foo) != nil {
+		return ""
+	}
+	if ready := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionReady); ready != nil {
+		return ready.Reason
+	}
+	return ""
+}

@@ -1,0 +1,115 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+)
+
+// overruling is a policy that changes each Deployment that is written.
+type overruling struct {
+	name string
+	// path is what it changes, and value, in CEL, what to.
+	path, value string
+	inForce     func(*appsv1.Deployment) bool
+	// capped is how many replicas are left; 0 if as many as are asked for.
+	capped int32
+	// differs says what is otherwise than a Foo of so many replicas asks.
+	differs func(replicas int32) string
+	start   func(tr *trial, flags ...string) (*replica, error)
+	// change has the Foo or its Deployment changed after the policy is gone.
+	change func(ctx context.Context, tr *trial) error
+}
+
+func changeFoo(ctx context.Context, tr *trial) error { return tr.scaleFoo(ctx, "a", 4) }
+
+func changeDeployment(ctx context.Context, tr *trial) error {
+	return tr.patchDeployment(ctx, "a", `{"spec":{"replicas":1}}`)
+}
+
+// overruledByPolicy is G3, and D12: a policy changes each Deployment that is
+// written, which is told, and no resync tempts the controller to write it again.
+func overruledByPolicy(counted) []trialCase {
+	capping := overruling{
+		path: "/spec/replicas", value: "2", capped: 2, start: (*trial).start,
+		inForce: func(d *appsv1.Deployment) bool { return *d.Spec.Replicas == 2 },
+		differs: func(replicas int32) string { return fmt.Sprintf("replicas is 2, not %d", replicas) },
+	}
+	const mirrored = "mirror.example.com/nginx:latest"
+	// The shipped policy forbids that, for the account that it is about.
+	mirror := overruling{
+		name: "the image", path: "/spec/template/spec/containers/0/image", value: fmt.Sprintf("%q", mirrored), start: (*trial).startBare,
+		inForce: func(d *appsv1.Deployment) bool { return d.Spec.Template.Spec.Containers[0].Image == mirrored },
+		differs: func(int32) string { return mirrored },
+		change:  changeFoo,
+	}
+	later, soon := capping, capping
+	later.name, later.change = "the replicas, and then the Foo is changed", changeFoo
+	soon.name, soon.change = "the replicas, and then the Deployment is changed", changeDeployment
+	var cases []trialCase
+	for _, o := range []overruling{later, soon, mirror} {
+		cases = append(cases, trialCase{o.name, o.run})
+	}
+	return cases
+}
+
+func (o *overruling) run(ctx context.Context, tr *trial) error {
+	flags, resyncs := tr.resyncing()
+	tr.patience = patience + resyncs
+	if _, err := o.start(tr, flags...); err != nil {
+		return err
+	}
+	defer tr.withdraw(ctx) //nolint:errcheck // after a failure, which is what is told
+	if err := errors.Join(tr.mutate(ctx, o.path, o.value), o.awaitForce(ctx, tr, true)); err != nil {
+		return err
+	}
+	tr.overruled["a"] = o.capped
+	if err := errors.Join(tr.createFoo(ctx, "a", "a", 5), o.stays(ctx, tr, 5, resyncs)); err != nil {
+		return err
+	}
+	if err := errors.Join(tr.scaleFoo(ctx, "a", 3), o.stays(ctx, tr, 3, resyncs)); err != nil {
+		return err
+	}
+	if err := errors.Join(tr.withdraw(ctx), o.awaitForce(ctx, tr, false)); err != nil {
+		return err
+	}
+	delete(tr.overruled, "a")
+	if err := errors.Join(o.change(ctx, tr), tr.stableAndQuiet(ctx)); err != nil {
+		return fmt.Errorf("when the policy is gone: %w", err)
+	}
+	return nil
+}
+
+// stays returns an error unless the Foo says what differs, and that is left so.
+func (o *overruling) stays(ctx context.Context, tr *trial, replicas int32, howLong time.Duration) error {
+	if err := tr.judge(ctx, howLong); err != nil {
+		return err
+	}
+	return tr.begins(ctx, "a", `The API server stored Deployment "a" otherwise than asked: `, o.differs(replicas))
+}
+
+// awaitForce waits until the policy is in force, or no longer.
+func (o *overruling) awaitForce(ctx context.Context, tr *trial, inForce bool) error {
+	probe := newDeployment("probe", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(3)) })
+	return tr.awaitAdmission(ctx, fmt.Sprintf("the policy is in force: %v", inForce), probe,
+		func(d *appsv1.Deployment, err error) bool { return err == nil && o.inForce(d) == inForce })
+}
