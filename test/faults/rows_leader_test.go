@@ -37,7 +37,7 @@ import (
 func (tr *trial) leaseFlags() []string {
 	return []string{
 		"-leader-elect", "-leader-elect-resource-namespace=" + tr.ns,
-		"-leader-elect-lease-duration=6s", "-leader-elect-renew-deadline=4s", "-leader-elect-retry-period=500ms",
+		"-leader-elect-lease-duration=10s", "-leader-elect-renew-deadline=8s", "-leader-elect-retry-period=500ms",
 	}
 }
 
@@ -220,14 +220,14 @@ func leaderFrozen(counted) []trialCase {
 
 // slowServer is E7: writes take longer than a Lease may go without renewal.
 func slowServer(counted) []trialCase {
-	return []trialCase{leaderCase("each write takes 6 s", func(ctx context.Context, tr *trial, leader, standby *replica) error {
+	return []trialCase{leaderCase("each write takes 9 s", func(ctx context.Context, tr *trial, leader, standby *replica) error {
 		held, err := tr.holder(ctx)
 		if err != nil {
 			return err
 		}
 		leader.proxy.Use(func(call *proxy.Call) proxy.Fault {
 			if call.IsWork() {
-				return proxy.Delay(6 * time.Second)
+				return proxy.Delay(9 * time.Second)
 			}
 			return nil
 		})
