@@ -22,6 +22,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +48,7 @@ func TestTheHarnessCanFail(t *testing.T) {
 		{"no-rename-cleanup", "C1", workloadCase("rename"), "it asks for Deployment two and controls [one two]"},
 		{"lease-released-early", "E2", leaderStopped, "the Lease was released while a write was under way"},
 		{"status-each-pass", "rest", atRest, "nothing happens, and it writes"},
+		{"failed-write-counts", "D2", scaleAnswered500, "says Ready of generation 2"},
 	} {
 		t.Run(defect.patch, func(t *testing.T) {
 			t.Parallel()
@@ -66,6 +68,14 @@ func TestTheHarnessCanFail(t *testing.T) {
 			t.Logf("Row %s is red: %v", defect.row, err)
 		})
 	}
+}
+
+// scaleAnswered500 is a Foo that is scaled, and the write of that to its
+// Deployment is answered 500.
+func scaleAnswered500(counted) []trialCase {
+	return slices.DeleteFunc(eachWrite(refusals)(counted{"scale": manyWrites}), func(c trialCase) bool {
+		return c.name != "scale, write 1, 500"
+	})
 }
 
 // workloadCase is a workload without a fault.
