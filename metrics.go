@@ -152,7 +152,7 @@ type fooCollector struct {
 func newFooCollector(foos foolisters.FooLister, filled func() bool) *fooCollector {
 	return &fooCollector{foos: foos, filled: filled, byReady: metrics.NewDesc(
 		metrics.BuildFQName("", metricsSubsystem, "foos"),
-		"Foos by the status of their condition Ready. One without the condition counts as Unknown. Each replica counts all that it looks after.",
+		"Foos by the status of their condition Ready. One without the condition, or with that of an older spec, counts as Unknown. Each replica counts all that it looks after.",
 		[]string{"ready"}, nil, metrics.ALPHA, "")}
 }
 
@@ -176,12 +176,15 @@ func (c *fooCollector) CollectWithStability(values chan<- metrics.Metric) {
 	}
 }
 
-// countByReady counts Foos by the status of their condition Ready.
+// countByReady counts Foos by the status of their condition Ready. What it says
+// of an older spec is not known of the newest: while no status can be written, a
+// Foo that was changed does not count as ready.
 func countByReady(foos []*samplev1alpha1.Foo) map[metav1.ConditionStatus]int {
 	counts := map[metav1.ConditionStatus]int{metav1.ConditionTrue: 0, metav1.ConditionFalse: 0, metav1.ConditionUnknown: 0}
 	for _, foo := range foos {
 		status := metav1.ConditionUnknown
-		if ready := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionReady); ready != nil {
+		ready := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionReady)
+		if ready != nil && ready.ObservedGeneration >= foo.Generation {
 			status = ready.Status
 		}
 		if _, known := counts[status]; !known {

@@ -144,12 +144,13 @@ func TestSyncResult(t *testing.T) {
 func TestFoosAreCountedByReady(t *testing.T) {
 	withReady := func(status metav1.ConditionStatus) func(*samplev1alpha1.Foo) {
 		return func(foo *samplev1alpha1.Foo) {
-			foo.Status.Conditions = []metav1.Condition{{Type: "Other", Status: "True"}, {Type: samplev1alpha1.ConditionReady, Status: status}}
+			foo.Status.Conditions = []metav1.Condition{{Type: "Other", Status: "True"}, {Type: samplev1alpha1.ConditionReady, Status: status, ObservedGeneration: 1}}
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, foo("new"), foo("a", withReady("True")), foo("b", withReady("True")),
-			foo("c", withReady("False")), foo("d", withReady("Unknown")), foo("e", withReady("made up")))
+			foo("c", withReady("False")), foo("d", withReady("Unknown")), foo("e", withReady("made up")),
+			foo("f", withReady("True"), withGeneration(2)))
 		filled := false
 		f.registry.CustomMustRegister(newFooCollector(f.foos, func() bool { return filled }))
 		if lines := strings.Join(scraped(t, f.registry), "\n"); strings.Contains(lines, "sample_controller_foos") {
@@ -159,7 +160,7 @@ func TestFoosAreCountedByReady(t *testing.T) {
 		f.expectMetrics(t, "Foos",
 			`sample_controller_foos{ready="True"} 2`,
 			`sample_controller_foos{ready="False"} 1`,
-			`sample_controller_foos{ready="Unknown"} 3`)
+			`sample_controller_foos{ready="Unknown"} 4`)
 	})
 }
 
