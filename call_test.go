@@ -23,6 +23,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -110,4 +112,29 @@ func TestStopDoesNotCutAWriteInHalf(t *testing.T) {
 	}
 	close(server.release)
 	<-stopped
+}
+
+// A server that asks for patience keeps the key waiting, not the worker.
+func TestRetryAfterIsTheQueuesBusiness(t *testing.T) {
+	var calls atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		calls.Add(1)
+		w.Header().Set("Retry-After", "2")
+		http.Error(w, "Too many requests, please try again later.", http.StatusTooManyRequests) // as Priority and Fairness does
+	}))
+	defer server.Close()
+	for _, workers := range []int{2, 1000} {
+		clients, err := newClients(&rest.Config{Host: server.URL, QPS: -1}, &options{workers: workers})
+		must(t, err)
+		f := newFixtureInRealTime(t, func(*fixture) {}, foo("a"))
+		f.Controller.kubeClient = clients.kube
+		calls.Store(0)
+		err = f.sync(f.ctx, keyOf(foo("a")))
+		if next := nextAttempt(err); next.after != 2*time.Second || calls.Load() != 1 {
+			t.Errorf("with %d workers: %d calls, the next attempt is %+v: %v", workers, calls.Load(), next, err)
+		}
+		if message := readyOf(f.storedFoo(t, "a").Status).Message; !strings.HasPrefix(message, `Deployment "web" could not be created yet: `) {
+			t.Errorf("the Foo says %q", message)
+		}
+	}
 }

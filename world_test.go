@@ -64,6 +64,14 @@ func (f *fixture) deployment(t *testing.T, name string) *appsv1.Deployment {
 	return object.(*appsv1.Deployment)
 }
 
+// storedFoo returns a Foo as the API server has it.
+func (f *fixture) storedFoo(t *testing.T, name string) *samplev1alpha1.Foo {
+	t.Helper()
+	object, err := f.fooClient.Tracker().Get(foosResource, namespace, name)
+	must(t, err)
+	return object.(*samplev1alpha1.Foo)
+}
+
 func (f *fixture) cachedFoo(t *testing.T, name string) *samplev1alpha1.Foo {
 	t.Helper()
 	foo, err := f.foos.Foos(namespace).Get(name)
