@@ -14,14 +14,11 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package v1alpha1_test
+package v1alpha1
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -30,14 +27,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/diff"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
-
-	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
-	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
-	"example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
-	informers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
 var noon = metav1.NewTime(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
@@ -59,25 +50,25 @@ func conditions(items ...string) string {
 }
 
 func TestOfAStatusAllIsReadThatCanBe(t *testing.T) {
-	sound := func(conditions ...metav1.Condition) v1alpha1.FooStatus {
-		return v1alpha1.FooStatus{Replicas: 2, Selector: "app=nginx", Conditions: conditions}
+	sound := func(conditions ...metav1.Condition) FooStatus {
+		return FooStatus{Replicas: 2, Selector: "app=nginx", Conditions: conditions}
 	}
 	other := metav1.Condition{Type: "Other", Status: "False", Reason: "No", LastTransitionTime: noon}
 	const otherText = `{"type":"Other","status":"False","reason":"No","message":"","lastTransitionTime":"2026-11-21T12:00:00Z"}`
 	for what, row := range map[string]struct {
 		stored string
-		want   v1alpha1.FooStatus
+		want   FooStatus
 	}{
 		"a sound status": {
 			`{"observedGeneration":3,"replicas":2,"availableReplicas":1,"selector":"app=nginx","conditions":[` + readyText(`"2026-11-21T12:00:00Z"`) + `]}`,
-			v1alpha1.FooStatus{ObservedGeneration: 3, Replicas: 2, AvailableReplicas: 1, Selector: "app=nginx", Conditions: []metav1.Condition{ready(noon)}}},
-		"none":                                  {`null`, v1alpha1.FooStatus{}},
-		"an empty one":                          {`{}`, v1alpha1.FooStatus{}},
-		"a list":                                {`[1]`, v1alpha1.FooStatus{}},
-		"fields that nobody knows":              {`{"replicas":2,"more":{"a":[1]},"Replicas":"three"}`, v1alpha1.FooStatus{Replicas: 2}},
+			FooStatus{ObservedGeneration: 3, Replicas: 2, AvailableReplicas: 1, Selector: "app=nginx", Conditions: []metav1.Condition{ready(noon)}}},
+		"none":                                  {`null`, FooStatus{}},
+		"an empty one":                          {`{}`, FooStatus{}},
+		"a list":                                {`[1]`, FooStatus{}},
+		"fields that nobody knows":              {`{"replicas":2,"more":{"a":[1]},"Replicas":"three"}`, FooStatus{Replicas: 2}},
 		"an integer that is too large":          {`{"replicas":2,"availableReplicas":1099511627776,"selector":"app=nginx"}`, sound()},
 		"an integer that is a word":             {`{"replicas":2,"observedGeneration":"three","selector":"app=nginx"}`, sound()},
-		"a selector that is a map":              {`{"replicas":2,"selector":{"app":"nginx"}}`, v1alpha1.FooStatus{Replicas: 2}},
+		"a selector that is a map":              {`{"replicas":2,"selector":{"app":"nginx"}}`, FooStatus{Replicas: 2}},
 		"conditions that are a map":             {`{"replicas":2,"conditions":{"Ready":"True"},"selector":"app=nginx"}`, sound()},
 		"a time in small letters":               {conditions(readyText(`"2026-11-21t12:00:00z"`), otherText), sound(ready(noon), other)},
 		"a time in no zone":                     {conditions(otherText, readyText(`"2026-11-21T12:00:00+99:99"`)), sound(other, ready(metav1.Time{}))},
@@ -93,11 +84,11 @@ func TestOfAStatusAllIsReadThatCanBe(t *testing.T) {
 		"a condition whose status is a boolean": {conditions(`{"type":"Ready","status":true,"lastTransitionTime":"2026-11-21T12:00:00Z"}`, otherText), sound(other)},
 	} {
 		t.Run(what, func(t *testing.T) {
-			foo := decode[*v1alpha1.Foo](t, fooText("a", row.stored))
+			foo := decode[*Foo](t, fooText("a", row.stored))
 			if !equality.Semantic.DeepEqual(row.want, foo.Status) {
 				t.Errorf("not as expected (-want +got):\n%s", diff.Diff(row.want, foo.Status))
 			}
-			if want := (v1alpha1.FooSpec{DeploymentName: "web"}); !equality.Semantic.DeepEqual(want, foo.Spec) {
+			if want := (FooSpec{DeploymentName: "web"}); !equality.Semantic.DeepEqual(want, foo.Spec) {
 				t.Errorf("the spec is read as %+v", foo.Spec)
 			}
 		})
@@ -110,11 +101,11 @@ func TestAStatusIsConvertedFromUnstructured(t *testing.T) {
 	if err := stored.UnmarshalJSON([]byte(fooText("a", conditions(readyText(`"2026-11-21t12:00:00z"`))))); err != nil {
 		t.Fatal(err)
 	}
-	var foo v1alpha1.Foo
+	var foo Foo
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(stored.Object, &foo); err != nil {
 		t.Fatal(err)
 	}
-	want := v1alpha1.FooStatus{Replicas: 2, Selector: "app=nginx", Conditions: []metav1.Condition{ready(noon)}}
+	want := FooStatus{Replicas: 2, Selector: "app=nginx", Conditions: []metav1.Condition{ready(noon)}}
 	if !equality.Semantic.DeepEqual(want, foo.Status) {
 		t.Errorf("not as expected (-want +got):\n%s", diff.Diff(want, foo.Status))
 	}
@@ -122,14 +113,14 @@ func TestAStatusIsConvertedFromUnstructured(t *testing.T) {
 
 func TestWhatIsNoJSONIsAnError(t *testing.T) {
 	for _, text := range []string{``, `{`, `{"replicas":}`, `{"conditions":[}`} {
-		if err := new(v1alpha1.FooStatus).UnmarshalJSON([]byte(text)); err == nil {
+		if err := new(FooStatus).UnmarshalJSON([]byte(text)); err == nil {
 			t.Errorf("%q is read", text)
 		}
 	}
 }
 
 func TestAStatusIsWrittenAsItsFieldsSay(t *testing.T) {
-	status := v1alpha1.FooStatus{ObservedGeneration: 3, Replicas: 2, Selector: "app=nginx", Conditions: []metav1.Condition{ready(noon)}}
+	status := FooStatus{ObservedGeneration: 3, Replicas: 2, Selector: "app=nginx", Conditions: []metav1.Condition{ready(noon)}}
 	got, err := json.Marshal(status)
 	if err != nil {
 		t.Fatal(err)
@@ -141,54 +132,14 @@ func TestAStatusIsWrittenAsItsFieldsSay(t *testing.T) {
 	}
 }
 
-// A list with a Foo that can't be read is an error for an informer, which then knows nothing of any Foo.
-func TestAnInformerListsAFooWhoseStatusCantBeRead(t *testing.T) {
-	bad := conditions(readyText(`"2026-11-21t12:00:00z"`), readyText(`"never"`))
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Query().Get("watch") != "" {
-			w.WriteHeader(http.StatusServiceUnavailable)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = fmt.Fprint(w, listText(fooText("a", `{"replicas":1}`), fooText("b", bad), fooText("c", `{"replicas":1}`)))
-	}))
-	defer server.Close()
-	client, err := clientset.NewForConfig(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	factory := informers.NewSharedInformerFactory(client, 0)
-	foos := factory.Samplecontroller().V1alpha1().Foos()
-	informer := foos.Informer()
-	ctx, stop := context.WithCancel(t.Context())
-	defer factory.Shutdown()
-	defer stop()
-	failed := make(chan error, 1)
-	if err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
-		select {
-		case failed <- err:
-		default:
-		}
-	}); err != nil {
-		t.Fatal(err)
-	}
-	factory.StartWithContext(ctx)
-	select {
-	case <-informer.HasSyncedChecker().Done():
-	case err := <-failed:
-		t.Fatalf("the informer stands still: %v", err)
-	}
-	for _, name := range []string{"a", "b", "c"} {
-		if _, err := foos.Lister().Foos("team-a").Get(name); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 // decode reads a text as the typed client does.
 func decode[T runtime.Object](tb testing.TB, text string) T {
 	tb.Helper()
-	object, err := runtime.Decode(scheme.Codecs.UniversalDeserializer(), []byte(text))
+	scheme := runtime.NewScheme()
+	if err := AddToScheme(scheme); err != nil {
+		tb.Fatal(err)
+	}
+	object, err := runtime.Decode(serializer.NewCodecFactory(scheme).UniversalDeserializer(), []byte(text))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -224,7 +175,7 @@ func BenchmarkReadAList(b *testing.B) {
 	text := listText(foos...)
 	b.ReportAllocs()
 	for b.Loop() {
-		if list := decode[*v1alpha1.FooList](b, text); len(list.Items) != len(foos) {
+		if list := decode[*FooList](b, text); len(list.Items) != len(foos) {
 			b.Fatal("some are missing")
 		}
 	}
