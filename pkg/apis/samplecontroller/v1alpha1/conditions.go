@@ -26,13 +26,15 @@ const (
 	// ReasonAvailable (True): the Deployment has rolled out the Foo's spec and
 	// all its Pods are available.
 	ReasonAvailable = "Available"
-	// ReasonProgressing (False): the Deployment is being created or rolled out.
+	// ReasonProgressing (False): the Deployment is being created or rolled out, is
+	// paused, or could not be written yet, for a reason that passes.
 	ReasonProgressing = "Progressing"
 	// ReasonDeploymentConflict (False): a Deployment that this Foo does not
 	// control has the name in spec.deploymentName.
 	ReasonDeploymentConflict = "DeploymentConflict"
-	// ReasonDeploymentFailed (False): the API server refuses the Deployment, or
-	// the Deployment reports that it cannot make its Pods or does not progress.
+	// ReasonDeploymentFailed (False): the API server refuses the Deployment or
+	// stores it otherwise than asked, or the Deployment reports that it cannot
+	// make its Pods or does not progress.
 	ReasonDeploymentFailed = "DeploymentFailed"
 	// ReasonTerminating (False): the Foo or its Deployment is being deleted.
 	ReasonTerminating = "Terminating"
@@ -40,5 +42,6 @@ const (
 
 // AnnotationAdoptBy names, on a Deployment that has no controller, the Foo of
 // the same namespace that may become its controller. Whoever can set it may
-// edit the Deployment, which is why it is not on the Foo.
+// edit the Deployment, which is why it is not on the Foo. It is removed when
+// that has happened: each adoption takes a consent of its own.
 const AnnotationAdoptBy = "samplecontroller.k8s.io/adopt-by"
