@@ -126,10 +126,13 @@ func checkAdoptedOwned(t *testing.T, ns *namespace) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	foo := ns.createFoo(t, newFoo("owner", withDeployment("owned")))
+	// The Foo has its UID before it asks for the Deployment, which nobody else has made by then.
+	foo := ns.createFoo(t, newFoo("owner", withDeployment("before")))
+	ns.awaitReady(t, "owner")
 	ns.createDeployment(t, "owned", 1)
 	others := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","name":"other","uid":%q}`, other.UID)
 	mergePatch(t, ns.deployments(), "owned", fmt.Sprintf(`{"metadata":{"ownerReferences":[%s,%s]}}`, reference(foo), others))
+	mergePatch(t, ns.foos(), "owner", `{"spec":{"deploymentName":"owned"}}`)
 	ns.kubectl(t, commandIn(t, readyOf(ns.awaitConflict(t, "owner")).Message)...)
 	ns.awaitReady(t, "owner")
 	owned := ns.getDeployment(t, "owned")
