@@ -64,6 +64,9 @@ func (p *progress) wait(foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus
 // isCountAlone reports whether two statuses say the same of the same spec but for
 // the number of Pods, as while those of a refused Deployment come and go.
 func isCountAlone(before, after samplev1alpha1.FooStatus) bool {
+	if before.Replicas == after.Replicas && before.AvailableReplicas == after.AvailableReplicas {
+		return false
+	}
 	before.Replicas, before.AvailableReplicas = after.Replicas, after.AvailableReplicas
 	return equality.Semantic.DeepEqual(before, after)
 }

@@ -144,6 +144,30 @@ func TestIsProgressAlone(t *testing.T) {
 	}
 }
 
+func TestIsCountAlone(t *testing.T) {
+	with := func(change func(*samplev1alpha1.FooStatus)) samplev1alpha1.FooStatus {
+		status := refusedStatus()
+		change(&status)
+		return status
+	}
+	for name, row := range map[string]struct {
+		change func(*samplev1alpha1.FooStatus)
+		want   bool
+	}{
+		"another number of Pods":           {func(s *samplev1alpha1.FooStatus) { s.Replicas = 7 }, true},
+		"another number of available ones": {func(s *samplev1alpha1.FooStatus) { s.AvailableReplicas = 0 }, true},
+		"nothing at all":                   {func(*samplev1alpha1.FooStatus) {}, false},
+		"a message besides":                {func(s *samplev1alpha1.FooStatus) { s.Replicas, s.Conditions[0].Message = 7, "else" }, false},
+		"the generation besides":           {func(s *samplev1alpha1.FooStatus) { s.Replicas, s.ObservedGeneration = 7, 2 }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := isCountAlone(refusedStatus(), with(row.change)); got != row.want {
+				t.Errorf("isCountAlone = %v, not %v", got, row.want)
+			}
+		})
+	}
+}
+
 func TestEachProgressWaitsTheWholeTime(t *testing.T) {
 	for name, ends := range map[string]func(p *progress, clock *clocktesting.FakeClock, old *samplev1alpha1.Foo){
 		"since the last was written": func(p *progress, clock *clocktesting.FakeClock, old *samplev1alpha1.Foo) {
