@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -203,11 +204,40 @@ func (s *session) Event(object runtime.Object, _, reason, _ string) {
 	name, uid := metaOf(object).GetName(), metaOf(object).GetUID()
 	s.world.note("%s: event %s on Foo %s", s.name, reason, name)
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.untold[uid]--
-	if s.untold[uid] < 0 {
+	tooMany := s.untold[uid] < 0
+	s.mu.Unlock()
+	if tooMany && !s.tellsForTheDead(uid) {
 		s.world.complain("%s sent the event %s on Foo %s without a transition", s.name, reason, name)
 	}
+}
+
+// tellsForTheDead reports whether an event is that of a transition which another
+// controller wrote that crashed before it could tell. To one whose answer was
+// lost that transition is its own.
+func (s *session) tellsForTheDead(uid types.UID) bool {
+	s.world.mu.Lock()
+	others := slices.Clone(s.world.sessions)
+	s.world.mu.Unlock()
+	if !slices.ContainsFunc(others, func(other *session) bool { return other != s && other.tookDown(uid) }) {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.untold[uid]++
+	return true
+}
+
+// tookDown takes a transition from a controller that crashed before its event,
+// and reports whether there was one.
+func (s *session) tookDown(uid types.UID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.dead || s.untold[uid] == 0 {
+		return false
+	}
+	s.untold[uid]--
+	return true
 }
 
 // Eventf is not what the controller uses.
