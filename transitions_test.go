@@ -1,0 +1,56 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// Of the writes that were made from one version of a Foo one is stored at most:
+// where that has its event, another whose answer is lost has none.
+func TestOneTransitionHasOneEvent(t *testing.T) {
+	before, after := foo("a"), foo("a", withStatus(settled("a")), func(foo *samplev1alpha1.Foo) { foo.ResourceVersion = "11" })
+	ready := readyOf(after.Status)
+	for name, row := range map[string]struct {
+		writes func(*transitions)
+		want   bool
+	}{
+		"the answer is lost":                {func(t *transitions) { t.unknown(before, ready) }, true},
+		"it is told, then one more is lost": {func(t *transitions) { t.stored(before); t.unknown(before, ready) }, false},
+		"one is lost, then it is told":      {func(t *transitions) { t.unknown(before, ready); t.stored(before) }, false},
+		"another is lost":                   {func(t *transitions) { t.unknown(before, metav1.Condition{Type: "Ready", Reason: "Other"}) }, false},
+		"there was none":                    {func(*transitions) {}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			known := &transitions{}
+			row.writes(known)
+			if missed := known.missed(before); missed != nil {
+				t.Errorf("before the cache shows anything, %v is missed", missed)
+			}
+			if missed := known.missed(after); (missed != nil) != row.want {
+				t.Errorf("what is missed is %v", missed)
+			}
+			if known.missed(after) != nil || known.kept() != 0 {
+				t.Error("it is remembered for ever")
+			}
+		})
+	}
+}
