@@ -98,9 +98,7 @@ func (c *Controller) sendStatus(ctx context.Context, foo *samplev1alpha1.Foo, st
 
 // isThere reports whether the API server still has a Foo.
 func (c *Controller) isThere(ctx context.Context, foo *samplev1alpha1.Foo) bool {
-	ctx, cancel := c.withDeadline(ctx)
-	defer cancel()
-	live, err := c.fooClient.SamplecontrollerV1alpha1().Foos(foo.Namespace).Get(ctx, foo.Name, metav1.GetOptions{})
+	live, err := c.liveFoo(ctx, foo)
 	return err == nil && live.UID == foo.UID
 }
 

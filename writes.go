@@ -191,11 +191,9 @@ func (c *Controller) deleteSurplus(ctx context.Context, foo *samplev1alpha1.Foo,
 // cache says. If it is of the same version it does not count as out of date any
 // more: the conflict that said so was somebody's mistake.
 func (c *Controller) confirmFoo(ctx context.Context, foo *samplev1alpha1.Foo) error {
-	ctx, cancel := c.withDeadline(ctx)
-	defer cancel()
-	live, err := c.fooClient.SamplecontrollerV1alpha1().Foos(foo.Namespace).Get(ctx, foo.Name, metav1.GetOptions{})
+	live, err := c.liveFoo(ctx, foo)
 	if err != nil {
-		return fmt.Errorf("reading the Foo: %w", err)
+		return err
 	}
 	if !asksTheSame(foo, live) {
 		return errCacheBehind
@@ -204,6 +202,16 @@ func (c *Controller) confirmFoo(ctx context.Context, foo *samplev1alpha1.Foo) er
 		c.outdated.forget(cache.MetaObjectToName(foo))
 	}
 	return nil
+}
+
+func (c *Controller) liveFoo(ctx context.Context, foo *samplev1alpha1.Foo) (*samplev1alpha1.Foo, error) {
+	ctx, cancel := c.withDeadline(ctx)
+	defer cancel()
+	live, err := c.fooClient.SamplecontrollerV1alpha1().Foos(foo.Namespace).Get(ctx, foo.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("reading the Foo: %w", err)
+	}
+	return live, nil
 }
 
 func (c *Controller) liveDeployment(ctx context.Context, foo *samplev1alpha1.Foo, name string) (*appsv1.Deployment, error) {
