@@ -207,12 +207,12 @@ func TestAMissingStatusSubresourceIsToldAndNotFought(t *testing.T) {
 		}
 		f := newFixture(t, world...)
 		calls, missing := f.countCalls("update", "foos", apierrors.NewNotFound(foosResource.GroupResource(), "a"))
-		defer f.start(2)()
+		defer f.start(1)()
 		advance(time.Hour)
 		for i := range count {
 			f.deployment(t, fmt.Sprint("d", i)) // what does not need the status goes on
 		}
-		if n := calls.Load(); n > 2*13 { // one each 5 minutes, two at a time
+		if n := calls.Load(); n > 13 { // one each 5 minutes
 			t.Errorf("of %d Foos %d statuses were sent in an hour", count, n)
 		}
 		f.expectMetrics(t, "an error each 5 minutes", `sample_controller_sync_duration_seconds_count{result="error"} 13`)

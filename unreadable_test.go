@@ -38,8 +38,12 @@ func TestAnInformerListsAFooWhoseStatusCantBeRead(t *testing.T) {
 		`{"type":"Ready","status":"True","reason":"Available","message":"","lastTransitionTime":"2026-11-21t12:00:00z"}]}},` +
 		`{"metadata":{"name":"c","namespace":"team-a"},"spec":{"deploymentName":"db"}}]}`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Query().Get("watch") != "" {
-			w.WriteHeader(http.StatusServiceUnavailable)
+		switch query := r.URL.Query(); {
+		case query.Get("sendInitialEvents") != "":
+			w.WriteHeader(http.StatusServiceUnavailable) // it lists instead
+			return
+		case query.Get("watch") != "":
+			<-r.Context().Done() // nothing happens
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
