@@ -8,15 +8,18 @@
 # --build-arg BUILDKIT_CONTEXT_KEEP_GIT_DIR=1). For the image to tell it, too:
 #
 #   --label org.opencontainers.image.revision="$(git rev-parse HEAD)"
+#
+# For Go's FIPS 140-3 module in the program: --build-arg GOFIPS140=v1.0.0
 
 FROM --platform=$BUILDPLATFORM golang:1.26.8 AS build
 WORKDIR /src
 ARG TARGETOS TARGETARCH
+ARG GOFIPS140=off
 # The sources are only looked at, so a change of them costs no copy; modules and compiled packages stay for the next build.
 RUN --mount=type=bind,target=/src \
     --mount=type=cache,target=/go/pkg/mod \
     --mount=type=cache,target=/root/.cache/go-build \
-    GOOS="${TARGETOS}" GOARCH="${TARGETARCH}" hack/build.sh -stamp . . /out/sample-controller
+    GOOS="${TARGETOS}" GOARCH="${TARGETARCH}" GOFIPS140="${GOFIPS140}" hack/build.sh -stamp . . /out/sample-controller
 
 FROM scratch
 LABEL org.opencontainers.image.title="sample-controller" \

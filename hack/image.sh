@@ -42,8 +42,9 @@ mkdir -p "$3"
 folder="$(cd "$3" && pwd)"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# What the environment of one machine would otherwise bring into the program. hack/build.sh sets the rest.
-export GOWORK=off GOAMD64=v1 GOARM64=v8.0 GOPPC64=power8 GORISCV64=rva20u64 GOFIPS140=off
+# What the environment of one machine would otherwise bring into the program. hack/build.sh sets the rest. Which of Go's
+# cryptographic modules is built in is for the caller to say, as a rule of theirs may ask for it: GOFIPS140=v1.0.0.
+export GOWORK=off GOAMD64=v1 GOARM64=v8.0 GOPPC64=power8 GORISCV64=rva20u64 GOFIPS140="${GOFIPS140:-off}"
 unset GOEXPERIMENT
 
 env -u GOOS -u GOARCH hack/build.sh hack/tools/image . bin/image

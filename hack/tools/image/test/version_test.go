@@ -17,7 +17,11 @@ limitations under the License.
 package test
 
 import (
+	"bytes"
+	"debug/buildinfo"
 	"os"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -59,5 +63,16 @@ func TestBuildSaysThatTheTreeWasChanged(t *testing.T) {
 		if !strings.Contains(version, part) {
 			t.Errorf("-version does not say %q:\n%s", part, version)
 		}
+	}
+}
+
+// Which of Go's cryptographic modules is in the program is for the caller to say.
+func TestTheCallerChoosesTheCryptographicModule(t *testing.T) {
+	c := newClone(t)
+	c.bash("GOFIPS140=latest make image")
+	info, err := buildinfo.Read(bytes.NewReader(files(t, c.image())[0].content))
+	must(t, err)
+	if !slices.Contains(info.Settings, debug.BuildSetting{Key: "GOFIPS140", Value: "latest"}) {
+		t.Errorf("the program was built with %v, want GOFIPS140=latest", info.Settings)
 	}
 }
