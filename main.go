@@ -54,6 +54,9 @@ func main() {
 		fail(err, exitUsage)
 	}
 	useCores(opts.workers)
+	if err := useMemory(); err != nil {
+		fail(err, exitUsage)
+	}
 	if err := run(signals.SetupSignalHandler(), opts); err != nil {
 		fail(err, exitFailure)
 	}

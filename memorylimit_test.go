@@ -1,0 +1,48 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"runtime/debug"
+	"testing"
+)
+
+func TestTheHeapKeepsToNinetyPercentOfTheMemory(t *testing.T) {
+	const before = 1 << 40
+	for _, row := range []struct {
+		name, limit, own string
+		want             int64
+		refused          bool
+	}{
+		{"256 MiB", "268435456", "", 241591905, false},
+		{"no limit", "", "", before, false},
+		{"a limit of the user's own", "268435456", "1TiB", before, false},
+		{"no number", "256Mi", "", before, true},
+		{"a number that is none of bytes", "-1", "", before, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Setenv(memoryLimitVariable, row.limit)
+			t.Setenv("GOMEMLIMIT", row.own)
+			was := debug.SetMemoryLimit(before)
+			defer debug.SetMemoryLimit(was)
+			err := useMemory()
+			if got := debug.SetMemoryLimit(-1); got != row.want || (err != nil) != row.refused {
+				t.Errorf("The limit is %d (%v), want %d", got, err, row.want)
+			}
+		})
+	}
+}
