@@ -36,8 +36,13 @@ import (
 // setQuota limits a resource of the namespace and waits until that counts.
 func (ns *namespace) setQuota(t *testing.T, name corev1.ResourceName, limit string) {
 	t.Helper()
+	ns.setQuotas(t, corev1.ResourceList{name: resource.MustParse(limit)})
+}
+
+// setQuotas does so for several resources.
+func (ns *namespace) setQuotas(t *testing.T, hard corev1.ResourceList) {
+	t.Helper()
 	quotas := cluster.kube.CoreV1().ResourceQuotas(ns.name)
-	hard := corev1.ResourceList{name: resource.MustParse(limit)}
 	_, err := quotas.Create(t.Context(), &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Name: "limit"},
 		Spec:       corev1.ResourceQuotaSpec{Hard: hard},
@@ -46,8 +51,10 @@ func (ns *namespace) setQuota(t *testing.T, name corev1.ResourceName, limit stri
 		t.Fatal(err)
 	}
 	awaitOne(t, "the quota counts", quotas, "limit", func(quota *corev1.ResourceQuota) error {
-		if _, counted := quota.Status.Hard[name]; !counted {
-			return errNone
+		for name := range hard {
+			if _, counted := quota.Status.Used[name]; !counted {
+				return errNone
+			}
 		}
 		return nil
 	})

@@ -1,0 +1,164 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+const quotaOfFoos = "count/foos." + samplev1alpha1.GroupName
+
+// Who may write Foos can delete one, leave its Deployment (--cascade=orphan), and create the next: a quota of Foos bounds
+// no Pods. Those that docs/operations.md names do.
+func TestTheQuotasThatHold(t *testing.T) {
+	t.Parallel()
+	needsToBeAlone(t)
+	newNamespace(t).awaitQuotaOfFoos(t)
+	for _, row := range []struct {
+		name  string
+		quota corev1.ResourceList
+		// refusal is part of the second Foo's message; empty where the quota does not hold.
+		refusal     string
+		deployments int
+	}{
+		{"of Foos alone: no", nil, "", 2},
+		{"of Deployments", corev1.ResourceList{"count/deployments.apps": resource.MustParse("1")}, "The API server refused: ", 1},
+		{"of Pods", corev1.ResourceList{corev1.ResourcePods: resource.MustParse("2")}, "cannot create its Pods", 2},
+		{"of CPU", corev1.ResourceList{corev1.ResourceRequestsCPU: resource.MustParse("200m")}, "cannot create its Pods", 2},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			ns.limitContainers(t, "100m")
+			hard := corev1.ResourceList{quotaOfFoos: resource.MustParse("1")}
+			for name, limit := range row.quota {
+				hard[name] = limit
+			}
+			ns.setQuotas(t, hard)
+			ns.startController(t)
+			ns.createReadyFoo(t, newFoo("first", withReplicas(2)))
+			ns.deleteFoo(t, "first", metav1.DeletePropagationOrphan)
+			awaitGone(t, ns.foos(), "first")
+			ns.createWhenCounted(t, newFoo("second", withReplicas(2)))
+			if row.refusal == "" {
+				ns.awaitReady(t, "second")
+			} else {
+				message := readyOf(ns.awaitReason(t, "second", samplev1alpha1.ReasonDeploymentFailed)).Message
+				if !strings.Contains(message, row.refusal) || !strings.Contains(message, "exceeded quota: limit") {
+					t.Errorf("The message is %q, want %q and the quota", message, row.refusal)
+				}
+			}
+			ns.hasWorkloads(t, row.deployments, row.refusal == "")
+		})
+	}
+}
+
+// awaitQuotaOfFoos waits until the quota controller knows the kind. It looks every 30 s which there are, and after that
+// it does not count again until a quota changes.
+func (ns *namespace) awaitQuotaOfFoos(t *testing.T) {
+	t.Helper()
+	quotas := cluster.kube.CoreV1().ResourceQuotas(ns.name)
+	_, err := quotas.Create(t.Context(), &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "probe"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{quotaOfFoos: resource.MustParse("1")}},
+	}, metav1.CreateOptions{})
+	for limit := 2; err == nil; limit++ {
+		_, err = quotas.Patch(t.Context(), "probe", types.MergePatchType,
+			fmt.Appendf(nil, `{"spec":{"hard":{%q:"%d"}}}`, quotaOfFoos, limit), metav1.PatchOptions{})
+		if err == nil && counts(t, quotas, int64(limit)) {
+			return
+		}
+	}
+	t.Fatal(err)
+}
+
+// counts reports whether the quota controller counts what it has seen the limit of.
+func counts(t *testing.T, quotas typedcorev1.ResourceQuotaInterface, limit int64) (counted bool) {
+	t.Helper()
+	awaitOne(t, "the quota controller has seen the limit", quotas, "probe", func(quota *corev1.ResourceQuota) error {
+		seen := quota.Status.Hard[quotaOfFoos]
+		if seen.Value() != limit {
+			return errNone
+		}
+		_, counted = quota.Status.Used[quotaOfFoos]
+		return nil
+	})
+	return counted
+}
+
+// limitContainers gives containers that ask for no CPU a request, as a quota of CPU needs.
+func (ns *namespace) limitContainers(t *testing.T, cpu string) {
+	t.Helper()
+	_, err := cluster.kube.CoreV1().LimitRanges(ns.name).Create(t.Context(), &corev1.LimitRange{
+		ObjectMeta: metav1.ObjectMeta{Name: "containers"},
+		Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+			Type: corev1.LimitTypeContainer, DefaultRequest: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)},
+		}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// createWhenCounted creates a Foo as soon as the quota knows that the one before is gone.
+func (ns *namespace) createWhenCounted(t *testing.T, foo *samplev1alpha1.Foo) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, cluster.patience(), true, func(ctx context.Context) (bool, error) {
+		_, err := ns.foos().Create(ctx, foo, metav1.CreateOptions{})
+		if apierrors.IsForbidden(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hasWorkloads compares the Deployments, and whether there are Pods of both or only the two of the first.
+func (ns *namespace) hasWorkloads(t *testing.T, deployments int, both bool) {
+	t.Helper()
+	list, err := ns.deployments().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods, err := ns.pods().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted := 2
+	if both {
+		wanted = 4
+	}
+	if len(list.Items) != deployments || len(pods.Items) != wanted {
+		t.Errorf("There are %d Deployments and %d Pods, want %d and %d", len(list.Items), len(pods.Items), deployments, wanted)
+	}
+}
