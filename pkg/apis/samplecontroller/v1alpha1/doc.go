@@ -23,4 +23,7 @@ limitations under the License.
 // v1alpha1. Everything named zz_generated.* beside this file, everything under
 // pkg/generated and the CustomResourceDefinition in artifacts/crd is made from
 // types.go by hack/update-codegen.sh.
+//
+// The CustomResourceDefinition takes Kubernetes 1.34 or newer: the oldest that
+// the end-to-end tests can be run on, as test/fuzz compiles its rules for.
 package v1alpha1

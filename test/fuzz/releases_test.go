@@ -1,0 +1,154 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package fuzz
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	schemacel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
+	"k8s.io/apimachinery/pkg/util/version"
+	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"sigs.k8s.io/yaml"
+)
+
+const policyFile = "../../artifacts/deploy/rights/admission-policy.yaml"
+
+// The oldest release of Kubernetes that the manifests are for, and the newest that there is: minors of 1.
+const (
+	oldestMinor = 34
+	newestMinor = 37
+)
+
+// An API server of minor n judges expressions that are new to it with what minor n-1 knew, so that they still compile
+// after a rollback.
+func TestTheRulesCompileOnEachRelease(t *testing.T) {
+	for minor := uint(oldestMinor); minor <= newestMinor; minor++ {
+		t.Run(fmt.Sprintf("1.%d", minor), func(t *testing.T) {
+			for _, failure := range failuresOn(t, minor) {
+				t.Error(failure)
+			}
+		})
+	}
+}
+
+// The test above sees it where a release is too old: the definition's rule of the name needs a library of 1.32.
+func TestTheRulesDoNotCompileOnAReleaseThatIsTooOld(t *testing.T) {
+	for _, failure := range failuresOn(t, 31) {
+		if strings.Contains(failure, "format") {
+			return
+		}
+	}
+	t.Error("All rules compile on 1.31, although the function format.dns1123Subdomain is newer")
+}
+
+// The documents promise no other release than the oldest that is tried.
+func TestTheDocumentsNameTheOldestRelease(t *testing.T) {
+	promise := regexp.MustCompile(`Kubernetes 1\.(\d+) or newer`)
+	for _, file := range []string{"../../README.md", "../../docs/operations.md", "../../pkg/apis/samplecontroller/v1alpha1/doc.go"} {
+		text, err := os.ReadFile(file)
+		must(t, err)
+		found := promise.FindAllSubmatch(text, -1)
+		if len(found) == 0 {
+			t.Errorf("%s does not say which release of Kubernetes it takes", file)
+		}
+		for _, match := range found {
+			if string(match[1]) != fmt.Sprint(oldestMinor) {
+				t.Errorf("%s says %q, want 1.%d", file, match[0], oldestMinor)
+			}
+		}
+	}
+}
+
+// failuresOn compiles the rules of the definition and of the admission policy as an API server of a release does, and
+// says which it would refuse.
+func failuresOn(t *testing.T, minor uint) []string {
+	t.Helper()
+	known := environment.MustBaseEnvSet(version.MajorMinor(1, minor-1))
+	rules, failures := compileSchema(t, known, newServer(t).schema, "", true)
+	if rules == 0 {
+		t.Fatal("The definition has no rules")
+	}
+	return append(failures, compilePolicy(t, known)...)
+}
+
+// compileSchema compiles the rules of a schema and of those within it, and returns how many there are.
+func compileSchema(t *testing.T, known *environment.EnvSet, schema *structuralschema.Structural, path string, root bool) (rules int, failures []string) {
+	t.Helper()
+	results, err := schemacel.Compile(schema, model.SchemaDeclType(schema, root), celconfig.PerCallLimit, known, schemacel.NewExpressionsEnvLoader())
+	must(t, err)
+	for i, result := range results {
+		if result.Error != nil {
+			failures = append(failures, fmt.Sprintf("rule %d of the definition's %s: %v", i, path, result.Error))
+		}
+	}
+	rules = len(results)
+	within := func(name string, inner *structuralschema.Structural) {
+		more, failed := compileSchema(t, known, inner, path+"."+name, false)
+		rules, failures = rules+more, append(failures, failed...)
+	}
+	for name := range schema.Properties {
+		inner := schema.Properties[name]
+		within(name, &inner)
+	}
+	if schema.Items != nil {
+		within("items", schema.Items)
+	}
+	return rules, failures
+}
+
+// compilePolicy compiles the expressions of the admission policy.
+func compilePolicy(t *testing.T, known *environment.EnvSet) (failures []string) {
+	t.Helper()
+	text, err := os.ReadFile(policyFile)
+	must(t, err)
+	var policy admissionregistrationv1.ValidatingAdmissionPolicy
+	must(t, yaml.UnmarshalStrict(bytes.Split(text, []byte("\n---\n"))[0], &policy))
+	if len(policy.Spec.MatchConditions) == 0 || len(policy.Spec.Variables) == 0 || len(policy.Spec.Validations) == 0 {
+		t.Fatal("The policy is empty")
+	}
+	compiler, err := plugincel.NewCompositedCompiler(known)
+	must(t, err)
+	given := plugincel.OptionalVariableDeclarations{HasParams: policy.Spec.ParamKind != nil, HasAuthorizer: true}
+	judge := func(what string, result plugincel.CompilationResult) {
+		if result.Error != nil {
+			failures = append(failures, fmt.Sprintf("the policy's %s: %v", what, result.Error))
+		}
+	}
+	for _, v := range policy.Spec.Variables {
+		judge("variable "+v.Name, compiler.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, given, environment.NewExpressions))
+	}
+	for i := range policy.Spec.MatchConditions {
+		condition := matchconditions.MatchCondition(policy.Spec.MatchConditions[i])
+		judge("condition "+condition.Name, compiler.CompileCELExpression(&condition, given, environment.NewExpressions))
+	}
+	for _, v := range policy.Spec.Validations {
+		judge("validation "+v.Message, compiler.CompileCELExpression(&validating.ValidationCondition{Expression: v.Expression}, given, environment.NewExpressions))
+	}
+	return failures
+}
