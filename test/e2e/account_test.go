@@ -18,7 +18,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -66,7 +65,7 @@ func (c *testCluster) makeAccount(ctx context.Context, folder string) error {
 	}
 	objects, err := shippedRights()
 	if err == nil {
-		err = errors.Join(move(objects, map[string]string{shippedNamespace: place.Name}, c.run), onlyForRun(objects, c.run))
+		err = move(objects, map[string]string{shippedNamespace: place.Name}, c.run)
 	}
 	if err != nil {
 		return err
@@ -85,7 +84,7 @@ func (ns *namespace) newAccount(t *testing.T) *account {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newAccountWith(t, cluster.kubeconfig, ns.name, withoutPolicy(objects))
+	return newAccountWith(t, cluster.kubeconfig, ns.name, objects)
 }
 
 // newAccountIn makes an account with the shipped rights in another cluster.
@@ -270,7 +269,7 @@ func awaitPolicy(ctx context.Context, a *account, objects []*unstructured.Unstru
 
 // isDeniedByPolicy tells whether it was an admission policy that refused a request.
 func isDeniedByPolicy(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'sample-controller")
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy '") && strings.Contains(err.Error(), "sample-controller may ")
 }
 
 // awaitFoosAsOwners waits until the account may make a Deployment for a Foo of

@@ -29,24 +29,9 @@ import (
 // named after the namespace follows.
 func TestAnOverlayCanSetTheNamespaceAndTheImage(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
-	base, err := filepath.Abs(deployFolder)
-	if err == nil {
-		base, err = filepath.Rel(folder, base)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, folder, "kustomization.yaml", "namespace: elsewhere\nresources: ['"+filepath.ToSlash(base)+"']\n"+
+	folder := writeOverlay(t, deployFolder, "namespace: elsewhere\n"+
 		"images: [{name: sample-controller, newName: registry.example.com/sample-controller, newTag: v1}]\n")
-	out, err := kubectlCommand(t, []string{"kustomize", folder}).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	objects, err := parseObjects(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := objectsOf(t, folder)
 	seen := map[string]int{}
 	for _, object := range objects {
 		seen[object.GetKind()]++

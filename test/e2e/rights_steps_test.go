@@ -56,7 +56,7 @@ func newTrial(t *testing.T, objects []*unstructured.Unstructured, environment []
 	home := newNamespace(t)
 	tr := &trial{foos: newNamespace(t), environment: environment}
 	var copies []*unstructured.Unstructured
-	for _, object := range withoutPolicy(objects) {
+	for _, object := range rolesAlone(objects) {
 		copies = append(copies, object.DeepCopy())
 	}
 	err := move(copies, map[string]string{shippedNamespace: home.name, metav1.NamespaceDefault: tr.foos.name}, cluster.run)

@@ -25,8 +25,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"testing"
 
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 )
@@ -39,6 +42,7 @@ const (
 	shippedNamespace = "sample-controller"
 	shippedName      = "sample-controller"
 	policyBinding    = "ValidatingAdmissionPolicyBinding"
+	flowSchema       = "FlowSchema"
 )
 
 // shippedRights returns the objects of rightsFolder that make the controller's
@@ -70,6 +74,26 @@ func shippedRights() ([]*unstructured.Unstructured, error) {
 		objects = append(objects, found...)
 	}
 	return objects, nil
+}
+
+// kustomize renders a folder as kubectl does.
+func kustomize(t *testing.T, folder string) string {
+	t.Helper()
+	out, err := kubectlCommand(t, []string{"kustomize", folder}).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+// objectsOf are the objects that a folder renders to.
+func objectsOf(t *testing.T, folder string) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := parseObjects([]byte(kustomize(t, folder)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
 }
 
 // parseObjects reads the objects of a YAML file.
@@ -124,28 +148,37 @@ func move(objects []*unstructured.Unstructured, places map[string]string, run st
 		case policyBinding:
 			name, _, _ := unstructured.NestedString(object.Object, "spec", "policyName")
 			set(object.Object, name+suffix, "spec", "policyName")
+			set(object.Object, places[shippedNamespace], "spec", "paramRef", "namespace")
+		case flowSchema:
+			errs = append(errs, moveFlowSchema(object, places[shippedNamespace]))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// onlyForRun holds the admission policy to the namespaces of a run: it goes by
-// the name of the account alone, and there may be a controller at work whose
-// account has the same.
-func onlyForRun(objects []*unstructured.Unstructured, run string) error {
-	var errs []error
-	for _, object := range objects {
-		if object.GetKind() == policyBinding {
-			errs = append(errs, unstructured.SetNestedStringMap(object.Object, map[string]string{runLabel: run},
-				"spec", "matchResources", "namespaceSelector", "matchLabels"))
+// moveFlowSchema has a flow schema be about the account in another namespace.
+func moveFlowSchema(object *unstructured.Unstructured, namespace string) error {
+	var schema flowcontrolv1.FlowSchema
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &schema); err != nil {
+		return err
+	}
+	for i := range schema.Spec.Rules {
+		for j := range schema.Spec.Rules[i].Subjects {
+			schema.Spec.Rules[i].Subjects[j].ServiceAccount.Namespace = namespace
 		}
 	}
-	return errors.Join(errs...)
+	var err error
+	object.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(&schema)
+	return err
 }
 
-// withoutPolicy leaves out the admission policy, where the run's is in force.
-func withoutPolicy(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+// rolesAlone leaves out what is not RBAC: the admission policy and the flow schema.
+func rolesAlone(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return slices.DeleteFunc(slices.Clone(objects), func(object *unstructured.Unstructured) bool {
-		return object.GetKind() == policyBinding || object.GetKind() == "ValidatingAdmissionPolicy"
+		switch object.GetKind() {
+		case policyBinding, "ValidatingAdmissionPolicy", flowSchema:
+			return true
+		}
+		return false
 	})
 }

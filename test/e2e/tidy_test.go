@@ -67,8 +67,8 @@ func (c *testCluster) ofThisRun() metav1.ListOptions {
 	return metav1.ListOptions{LabelSelector: runLabel + "=" + c.run}
 }
 
-// removeRights removes what is in no namespace: roles, admission policies and
-// webhooks, those too that an interrupted test has left.
+// removeRights removes what is in no namespace: roles, admission policies,
+// webhooks and flow schemas, those too that an interrupted test has left.
 func (c *testCluster) removeRights(ctx context.Context) error {
 	admission, rbac := c.kube.AdmissionregistrationV1(), c.kube.RbacV1()
 	now, ours := metav1.DeleteOptions{}, c.ofThisRun()
@@ -81,6 +81,7 @@ func (c *testCluster) removeRights(ctx context.Context) error {
 		admission.ValidatingWebhookConfigurations().DeleteCollection(ctx, now, ours),
 		admission.ValidatingAdmissionPolicyBindings().DeleteCollection(ctx, now, ours),
 		admission.ValidatingAdmissionPolicies().DeleteCollection(ctx, now, ours),
+		c.kube.FlowcontrolV1().FlowSchemas().DeleteCollection(ctx, now, ours),
 		rbac.ClusterRoleBindings().DeleteCollection(ctx, now, ours),
 		rbac.ClusterRoles().DeleteCollection(ctx, now, ours))...)
 }

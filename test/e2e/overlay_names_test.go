@@ -1,0 +1,190 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"context"
+	"net/http"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// overlays are what users write around the manifests: the account gets another name, another namespace, or both.
+var overlays = []struct{ name, text string }{
+	{"as shipped", ""},
+	{"with a prefix", "namePrefix: team-\n"},
+	{"with a suffix", "nameSuffix: -blue\n"},
+	{"with a namespace", "namespace: elsewhere\n"},
+	{"with all of them", "namePrefix: team-\nnameSuffix: -blue\nnamespace: elsewhere\n"},
+}
+
+// Whatever an overlay calls the account, it is that account which the admission policy holds and whose Lease has the
+// flow schema. The overlays are applied one over the other: what an earlier one leaves is about another account.
+func TestAnOverlayCanNotTurnTheAdmissionPolicyOff(t *testing.T) {
+	t.Parallel()
+	for variant, folder := range map[string]string{"for all namespaces": deployFolder, "for one namespace": deployFolder + "/namespaced"} {
+		t.Run(variant, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(newBareCluster(t))
+			for _, overlay := range overlays {
+				t.Run(overlay.name, func(t *testing.T) {
+					text := overlay.text + "images: [{name: sample-controller, newTag: v1}]\n"
+					thief := s.applyOverlay(t, writeOverlay(t, folder, text))
+					thief.isHeldByThePolicy(t)
+					thief.hasAFlowForTheLease(t)
+				})
+			}
+		})
+	}
+}
+
+// writeOverlay writes a kustomization around one of the shipped folders, and returns its folder.
+func writeOverlay(t *testing.T, base, text string) string {
+	t.Helper()
+	folder := t.TempDir()
+	base, err := filepath.Abs(base)
+	if err == nil {
+		base, err = filepath.Rel(folder, base)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, folder, "kustomization.yaml", text+"resources: ['"+filepath.ToSlash(base)+"']\n")
+	return folder
+}
+
+// thief is somebody who has the token of an installation's account.
+type thief struct {
+	admin kubernetes.Interface
+	// namespace is one where the account has rights on Deployments.
+	namespace string
+	client    kubernetes.Interface
+	// flow is the UID of the flow schema that the last request was served by.
+	flow atomic.Value
+}
+
+// applyOverlay installs an overlay and steals the token of its account.
+func (s *site) applyOverlay(t *testing.T, folder string) *thief {
+	t.Helper()
+	objects := objectsOf(t, folder)
+	s.kubectl(t, "apply", "-k="+folder)
+	s.kubectl(t, "wait", "--for=condition=Established", "crd/"+definitionName)
+	th := &thief{admin: s.kube, namespace: metav1.NamespaceDefault}
+	var token string
+	var err error
+	for _, object := range objects {
+		switch {
+		case object.GetKind() == "ServiceAccount":
+			token, err = tokenOf(t.Context(), s.kube, object.GetNamespace(), object.GetName())
+		case object.GetKind() == "Role" && writesDeployments(object):
+			th.namespace = object.GetNamespace()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	config := rest.AnonymousClientConfig(s.config)
+	config.BearerToken, config.QPS = token, -1
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			response, err := next.RoundTrip(r)
+			if err == nil {
+				th.flow.Store(response.Header.Get("X-Kubernetes-PF-FlowSchema-UID"))
+			}
+			return response, err
+		})
+	})
+	if th.client, err = kubernetes.NewForConfig(config); err != nil {
+		t.Fatal(err)
+	}
+	return th
+}
+
+// roundTripper is an http.RoundTripper made of a function.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// writesDeployments reports whether a role grants the writing of Deployments.
+func writesDeployments(role *unstructured.Unstructured) bool {
+	grants, err := grantsOfRole(role)
+	for _, grant := range grants {
+		if grant.resource == "deployments" && grant.verb == "create" {
+			return true
+		}
+	}
+	return err != nil
+}
+
+// isHeldByThePolicy: it takes what the controller creates, and refuses what a thief would like to.
+func (th *thief) isHeldByThePolicy(t *testing.T) {
+	t.Helper()
+	create := func(deployment *appsv1.Deployment) error {
+		_, err := th.client.AppsV1().Deployments(th.namespace).Create(t.Context(), deployment, metav1.CreateOptions{DryRun: dryRun})
+		return err
+	}
+	mine := foosDeployment()
+	nginxOf(mine).Image = "busybox"
+	// The API server learns of rights, policies and kinds by watches.
+	th.await(t, "a Foo's Deployment is taken", func() error { return create(foosDeployment()) }, func(err error) bool { return err == nil })
+	th.await(t, "any other is refused by the policy", func() error { return create(mine) }, isDeniedByPolicy)
+}
+
+// hasAFlowForTheLease: the API server says by which flow schema it has served a request.
+func (th *thief) hasAFlowForTheLease(t *testing.T) {
+	t.Helper()
+	schemas, err := th.admin.FlowcontrolV1().FlowSchemas().List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + shippedName})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := map[any]bool{}
+	for i := range schemas.Items {
+		ours[string(schemas.Items[i].UID)] = true
+	}
+	reviews := func() error {
+		_, err := th.client.CoordinationV1().Leases("any").Get(t.Context(), shippedName, metav1.GetOptions{})
+		return err
+	}
+	th.await(t, "a request for a Lease has the flow schema of ours", reviews, func(error) bool { return ours[th.flow.Load()] })
+	// Other requests keep theirs.
+	_, _ = th.client.AppsV1().Deployments(th.namespace).Get(t.Context(), "any", metav1.GetOptions{})
+	if ours[th.flow.Load()] {
+		t.Error("A request for a Deployment has the flow schema that is for the Lease")
+	}
+}
+
+// await repeats a request until its answer is as wanted.
+func (th *thief) await(t *testing.T, what string, request func() error, wanted func(error) bool) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		last = request()
+		return wanted(last), nil
+	})
+	if err != nil {
+		t.Fatalf("Waiting until %s: %v; the last answer: %v, by the flow schema %v", what, err, last, th.flow.Load())
+	}
+}
