@@ -61,6 +61,10 @@ image: ## Make a container image, without Docker, in _output/image (IMAGE=name:t
 push-image: ## Make the image and push it, with the list of what is in it, to the registry that IMAGE says
 	@hack/image.sh -push "$(IMAGE)" "$(IMAGE_PLATFORMS)" _output/image
 
+.PHONY: install-yaml
+install-yaml: bin/devcluster ## Write the installation into one file, _output/install.yaml (IMAGE=registry/name:tag or @digest)
+	@hack/install-yaml.sh "$(IMAGE)" _output/install.yaml
+
 .PHONY: clean
 clean: ## Remove what the build made
 	rm -rf bin _output

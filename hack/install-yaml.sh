@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+
+# Copyright The Sample Controller Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+# Writes the installation into one file, for those who do not build it with kustomize themselves.
+#
+#   hack/install-yaml.sh IMAGE OUTPUT
+#
+# IMAGE is the controller's, with its registry: NAME[:TAG][@DIGEST]. It takes the kubectl in bin/devcluster.
+
+set -o errexit -o nounset -o pipefail
+
+if [[ $# -ne 2 ]]; then
+  echo "usage: $0 IMAGE OUTPUT" >&2
+  exit 2
+fi
+image="$1"
+mkdir -p "$(dirname "$2")"
+output="$(cd "$(dirname "$2")" && pwd)/$(basename "$2")"
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+digest=""
+if [[ "${image}" == *@* ]]; then
+  digest="${image##*@}"
+  image="${image%@*}"
+fi
+tag=""
+# A colon before the last slash is that of the registry's port.
+if [[ "${image##*/}" == *:* ]]; then
+  tag="${image##*:}"
+  image="${image%:*}"
+fi
+if [[ -z "${tag}${digest}" ]]; then
+  echo "$0: ${image}: want a tag or a digest" >&2
+  exit 2
+fi
+
+# kustomize reads only relative paths.
+mkdir -p _output
+overlay="$(mktemp -d _output/install-XXXXXX)"
+trap 'rm -rf "${overlay}"' EXIT
+{
+  echo "resources: [../../artifacts/deploy]"
+  echo "images:"
+  echo "- name: sample-controller"
+  echo "  newName: ${image}"
+  if [[ -n "${tag}" ]]; then
+    echo "  newTag: \"${tag}\""
+  fi
+  if [[ -n "${digest}" ]]; then
+    echo "  digest: ${digest}"
+  fi
+} >"${overlay}/kustomization.yaml"
+"${DEVCLUSTER_BIN:-bin/devcluster}" kubectl kustomize "${overlay}" >"${overlay}/install.yaml"
+mv "${overlay}/install.yaml" "${output}"
+echo "Wrote ${output}"

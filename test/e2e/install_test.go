@@ -1,0 +1,109 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// The example that the documents give, with the digest beside the tag.
+const (
+	exampleImage  = "registry.example.com:5000/team/sample-controller"
+	exampleDigest = "sha256:4b8ffe8c5cd8b2ed94e1d5bd1f2ec0dbf3a5cbe1b3f6dd4f7f4b2c7e2f0e2a11"
+	definition    = "CustomResourceDefinition"
+)
+
+// The file that make install-yaml writes is the folder with the image in it, and an API server takes it, server-side
+// apply included, which is told the fields as they stand in the file.
+func TestOneFileInstallsTheSame(t *testing.T) {
+	t.Parallel()
+	own := newSite(newBareCluster(t))
+	file := filepath.Join(t.TempDir(), "install.yaml")
+	script, err := filepath.Abs(moduleRoot + "/hack/install-yaml.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), script, exampleImage+":v1@"+exampleDigest, file).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	inFile, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay := writeOverlay(t, deployFolder, "images: [{name: sample-controller, newName: '"+exampleImage+"', newTag: v1, digest: '"+exampleDigest+"'}]\n")
+	if want := kustomize(t, overlay); string(inFile) != want {
+		t.Errorf("The file is\n%s\nwant what kustomize makes:\n%s", inFile, want)
+	}
+	own.kubectl(t, "apply", "--server-side", "-f="+file)
+	own.kubectl(t, "apply", "--server-side", "-f="+file)
+	own.kubectl(t, "get", "-f="+file)
+	image := own.kubectl(t, "get", "deployment", shippedName, "-n="+shippedNamespace, "-o=jsonpath={.spec.template.spec.containers[0].image}")
+	if want := exampleImage + ":v1@" + exampleDigest; image != want {
+		t.Errorf("The image is %s, want %s", image, want)
+	}
+}
+
+// An overlay can leave out the definition, for those who install it on its own; nothing else goes with it.
+func TestAnOverlayCanLeaveOutTheDefinition(t *testing.T) {
+	t.Parallel()
+	for _, folder := range []string{deployFolder, deployFolder + "/namespaced"} {
+		whole := objectsOf(t, folder)
+		without := objectsOf(t, writeOverlay(t, folder, "patches:\n- target: {kind: CustomResourceDefinition}\n"+
+			"  patch: '{$patch: delete, kind: CustomResourceDefinition, metadata: {name: any}}'\n"))
+		whole = slices.DeleteFunc(whole, func(o *unstructured.Unstructured) bool { return o.GetKind() == definition })
+		if got, want := namesOf(without), namesOf(whole); !slices.Equal(got, want) {
+			t.Errorf("Of %s are left %v, want %v", folder, got, want)
+		}
+	}
+}
+
+// The tools that remove what is in a repository no more are told to leave the definition, and with it all Foos.
+func TestTheDefinitionIsKeptFromPruning(t *testing.T) {
+	t.Parallel()
+	for _, object := range objectsOf(t, deployFolder) {
+		if object.GetKind() != definition {
+			continue
+		}
+		for key, want := range map[string]string{
+			"kustomize.toolkit.fluxcd.io/prune": "disabled",
+			"argocd.argoproj.io/sync-options":   "Prune=false,Delete=false",
+			"helm.sh/resource-policy":           "keep",
+		} {
+			if got := object.GetAnnotations()[key]; got != want {
+				t.Errorf("%s has %s: %q, want %q", object.GetName(), key, got, want)
+			}
+		}
+		return
+	}
+	t.Error("There is no definition")
+}
+
+// namesOf lists objects by kind, namespace and name.
+func namesOf(objects []*unstructured.Unstructured) []string {
+	var names []string
+	for _, object := range objects {
+		names = append(names, object.GetKind()+" "+object.GetNamespace()+"/"+object.GetName())
+	}
+	slices.Sort(names)
+	return names
+}
