@@ -84,6 +84,8 @@ type Controller struct {
 	// callTimeout bounds each call to the API server.
 	callTimeout time.Duration
 	metrics     *controllerMetrics
+	// image is that of the container nginx.
+	image string
 }
 
 // NewController makes a Controller on its informers. It adds indexes to them,
@@ -97,6 +99,7 @@ func NewController(
 	clock clock.WithTicker,
 	callTimeout time.Duration,
 	metrics *controllerMetrics,
+	image string,
 ) (*Controller, error) {
 	deployments, foos := deploymentInformer.TypedInformer(), fooInformer.TypedInformer()
 	if err := addIndexes(deployments, foos); err != nil {
@@ -127,6 +130,7 @@ func NewController(
 		recorder:           recorder,
 		clock:              clock,
 		callTimeout:        callTimeout,
+		image:              image,
 		metrics:            metrics,
 	}, nil
 }

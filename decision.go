@@ -58,13 +58,13 @@ type decision struct {
 // decide says what a Foo needs, given the Deployment that has the name in its
 // spec, or nil, and all Deployments that it controls. It reads only its
 // arguments and changes none of them.
-func decide(foo *samplev1alpha1.Foo, named *appsv1.Deployment, controlled []*appsv1.Deployment) decision {
+func decide(foo *samplev1alpha1.Foo, named *appsv1.Deployment, controlled []*appsv1.Deployment, image string) decision {
 	decided := decision{named: named}
 	switch {
 	case isTerminating(foo):
 		decided.action = actionWait
 	case named == nil:
-		decided.action, decided.write = actionCreate, newDeployment(foo)
+		decided.action, decided.write = actionCreate, newDeployment(foo, image)
 	case mayAdopt(named, foo):
 		decided.action = actionAdopt
 	case !isControlledBy(named, foo):
@@ -73,7 +73,7 @@ func decide(foo *samplev1alpha1.Foo, named *appsv1.Deployment, controlled []*app
 		decided.action = actionWait
 	default:
 		decided.action = actionNone
-		if repaired, drifted := repairedDeployment(named, foo); drifted {
+		if repaired, drifted := repairedDeployment(named, foo, image); drifted {
 			decided.action, decided.write = actionUpdate, repaired
 		}
 	}

@@ -49,7 +49,7 @@ func TestDecide(t *testing.T) {
 		"handed over, but the Foo is in deletion":   {foo("a", beingDeleted), deployment("a", adoptable...), actionWait},
 	} {
 		t.Run(name, func(t *testing.T) {
-			decided := decide(row.foo, row.named, nil)
+			decided := decide(row.foo, row.named, nil, defaultImage)
 			if decided.action != row.want {
 				t.Errorf("decided to %s, not to %s", decided.action, row.want)
 			}
@@ -79,7 +79,7 @@ func TestDecideOnDeploymentsOfEarlierNames(t *testing.T) {
 		"is not the one that the Foo asks for now":  {foo("a"), deployment("a"), deployment("a"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			decided := decide(row.foo, row.named, []*appsv1.Deployment{row.old})
+			decided := decide(row.foo, row.named, []*appsv1.Deployment{row.old}, defaultImage)
 			if goes := len(decided.surplus) == 1; goes != row.goes {
 				t.Errorf("goes = %v, not %v", goes, row.goes)
 			}
@@ -88,7 +88,7 @@ func TestDecideOnDeploymentsOfEarlierNames(t *testing.T) {
 }
 
 func TestUpdateKeepsTheResourceVersion(t *testing.T) {
-	decided := decide(foo("a", withReplicas(5)), deployment("a", atVersion("77")), nil)
+	decided := decide(foo("a", withReplicas(5)), deployment("a", atVersion("77")), nil, defaultImage)
 	if decided.write.ResourceVersion != "77" {
 		t.Errorf("the update is sent with resourceVersion %q, so that it would overwrite a newer state", decided.write.ResourceVersion)
 	}

@@ -31,11 +31,12 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// The one container of a Foo's Pods. A Foo has no field for them: whoever may
-// create a Foo gets these Pods in their own namespace and nothing more.
+// The one container of a Foo's Pods, and its image where -image names no other. A
+// Foo has no field for them: whoever may create a Foo gets these Pods in their own
+// namespace and nothing more.
 const (
-	containerName  = "nginx"
-	containerImage = "nginx:latest"
+	containerName = "nginx"
+	defaultImage  = "nginx:latest"
 )
 
 // podLabels are the labels by which a Foo's Deployment finds its Pods. They are
@@ -49,7 +50,7 @@ func podLabels(foo *samplev1alpha1.Foo) map[string]string {
 }
 
 // newDeployment returns the Deployment that a Foo asks for, to be created.
-func newDeployment(foo *samplev1alpha1.Foo) *appsv1.Deployment {
+func newDeployment(foo *samplev1alpha1.Foo, image string) *appsv1.Deployment {
 	deployment := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:            foo.Spec.DeploymentName,
@@ -60,7 +61,7 @@ func newDeployment(foo *samplev1alpha1.Foo) *appsv1.Deployment {
 			Selector: &metav1.LabelSelector{MatchLabels: podLabels(foo)},
 		},
 	}
-	setOwnedFields(deployment, foo)
+	setOwnedFields(deployment, foo, image)
 	return deployment
 }
 
@@ -69,14 +70,14 @@ func newDeployment(foo *samplev1alpha1.Foo) *appsv1.Deployment {
 // and whether they were not. Everything else is as found, the resourceVersion
 // included: sent as an update, the copy is refused if anybody has written in
 // between.
-func repairedDeployment(found *appsv1.Deployment, foo *samplev1alpha1.Foo) (*appsv1.Deployment, bool) {
+func repairedDeployment(found *appsv1.Deployment, foo *samplev1alpha1.Foo, image string) (*appsv1.Deployment, bool) {
 	// Most are as they should be, and a whole copy of each takes a while: what is
 	// written to is copied first, the rest only where there is something to send.
 	repaired := *found
 	template := &repaired.Spec.Template
 	template.Labels = maps.Clone(template.Labels)
 	template.Spec.Containers = slices.Clone(template.Spec.Containers)
-	setOwnedFields(&repaired, foo)
+	setOwnedFields(&repaired, foo, image)
 	if ownedFieldsEqual(&found.Spec, &repaired.Spec) {
 		return found, false
 	}
@@ -95,21 +96,21 @@ func ownedFieldsEqual(a, b *appsv1.DeploymentSpec) bool {
 // controller and the fields that the Foo owns as it wants them. The annotation
 // that asked for that is spent: should the Deployment lose its controller again,
 // it takes a new one.
-func adoptedDeployment(found *appsv1.Deployment, foo *samplev1alpha1.Foo) *appsv1.Deployment {
+func adoptedDeployment(found *appsv1.Deployment, foo *samplev1alpha1.Foo, image string) *appsv1.Deployment {
 	adopted := found.DeepCopy()
 	adopted.OwnerReferences = slices.DeleteFunc(adopted.OwnerReferences, func(ref metav1.OwnerReference) bool {
 		return ref.UID == foo.UID && isToAFoo(&ref)
 	})
 	adopted.OwnerReferences = append(adopted.OwnerReferences, newControllerRef(foo))
 	delete(adopted.Annotations, samplev1alpha1.AnnotationAdoptBy)
-	setOwnedFields(adopted, foo)
+	setOwnedFields(adopted, foo, image)
 	return adopted
 }
 
 // setOwnedFields writes into a Deployment the few fields that a Foo owns. The
 // rest belongs to others: annotations, sidecars, the strategy, the time of a
 // "kubectl rollout restart", and the replicas where the Foo leaves them out.
-func setOwnedFields(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) {
+func setOwnedFields(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo, image string) {
 	if foo.Spec.Replicas != nil {
 		replicas := *foo.Spec.Replicas
 		deployment.Spec.Replicas = &replicas
@@ -125,7 +126,7 @@ func setOwnedFields(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) {
 			metav1.SetMetaDataLabel(&template.ObjectMeta, key, value)
 		}
 	}
-	ownedContainer(&template.Spec).Image = containerImage
+	ownedContainer(&template.Spec).Image = image
 }
 
 // isForbidden reports whether an expression of a selector rules out a label. The
@@ -146,11 +147,11 @@ func isForbidden(selector *metav1.LabelSelector, key, value string) bool {
 
 // describeDrift says in which of the fields that a Foo owns a Deployment differs
 // from what the Foo asks for; "" if in none.
-func describeDrift(found *appsv1.Deployment, foo *samplev1alpha1.Foo) string {
+func describeDrift(found *appsv1.Deployment, foo *samplev1alpha1.Foo, image string) string {
 	if !isControlledBy(found, foo) {
 		return "this Foo is not its controller"
 	}
-	wanted, drifted := repairedDeployment(found, foo)
+	wanted, drifted := repairedDeployment(found, foo, image)
 	if !drifted {
 		return ""
 	}
@@ -166,9 +167,9 @@ func describeDrift(found *appsv1.Deployment, foo *samplev1alpha1.Foo) string {
 	switch i := slices.IndexFunc(found.Spec.Template.Spec.Containers, isOwnedContainer); {
 	case i < 0:
 		differences = append(differences, fmt.Sprintf("the container %s is missing", containerName))
-	case found.Spec.Template.Spec.Containers[i].Image != containerImage:
+	case found.Spec.Template.Spec.Containers[i].Image != image:
 		differences = append(differences, fmt.Sprintf("the image of container %s is %q, not %q",
-			containerName, found.Spec.Template.Spec.Containers[i].Image, containerImage))
+			containerName, found.Spec.Template.Spec.Containers[i].Image, image))
 	}
 	return strings.Join(differences, "; ")
 }

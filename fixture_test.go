@@ -125,7 +125,7 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 	fooInformers := fooinformers.NewSharedInformerFactory(f.fooClient, 0)
 	controller, err := NewController(f.kubeClient, f.fooClient,
 		kubeInformers.Apps().V1().Deployments(), fooInformers.Samplecontroller().V1alpha1().Foos(),
-		recorder, clock.RealClock{}, 30*time.Second, newControllerMetrics(f.registry))
+		recorder, clock.RealClock{}, 30*time.Second, newControllerMetrics(f.registry), defaultImage)
 	if err != nil {
 		t.Fatal(err)
 	}

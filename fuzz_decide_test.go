@@ -55,9 +55,9 @@ func FuzzDecide(f *testing.F) {
 		named, controlled := w.named(), w.controlled(t)
 		before := copyOf(w)
 
-		decided := decide(w.foo, named, controlled)
+		decided := decide(w.foo, named, controlled, defaultImage)
 		checkDecision(t, w, decided)
-		status := calculateStatus(w.foo, outcomeOf(w, decided), now)
+		status := calculateStatus(w.foo, outcomeOf(w, decided), now, defaultImage)
 		checkStatus(t, w.foo, status)
 		expectEqual(t, "the Foo that was read", before.foo, w.foo)
 		expectEqual(t, "the list of Deployments that was read", before.deployments, w.deployments)
@@ -99,7 +99,7 @@ func checkDecision(t *testing.T, w *fuzzWorld, decided decision) {
 		if !handedOverTo(named, w.foo) {
 			t.Errorf("a Deployment is adopted that nobody has handed over")
 		}
-		adopted := adoptedDeployment(named, w.foo)
+		adopted := adoptedDeployment(named, w.foo, defaultImage)
 		checkWanted(t, adopted, w.foo)
 		checkOthersKept(t, named, adopted, w.foo)
 	}
@@ -134,7 +134,7 @@ func outcomeOf(w *fuzzWorld, decided decision) outcome {
 	case actionCreate, actionUpdate:
 		result.deployment = decided.write
 	case actionAdopt:
-		result.deployment = adoptedDeployment(decided.named, w.foo)
+		result.deployment = adoptedDeployment(decided.named, w.foo, defaultImage)
 	}
 	return result
 }
@@ -147,7 +147,7 @@ func checkSettles(t *testing.T, w *fuzzWorld, decided decision, status samplev1a
 	later := metav1.NewTime(now.Add(1))
 	after := &fuzzWorld{foo: w.foo.DeepCopy()}
 	after.foo.Status = status
-	expectEqual(t, "the status when nothing has happened since", status, calculateStatus(after.foo, result, later))
+	expectEqual(t, "the status when nothing has happened since", status, calculateStatus(after.foo, result, later, defaultImage))
 	if result.failure != nil {
 		return
 	}
@@ -163,7 +163,7 @@ func checkSettles(t *testing.T, w *fuzzWorld, decided decision, status samplev1a
 			after.deployments = append(after.deployments, deployment)
 		}
 	}
-	again := decide(after.foo, after.named(), after.controlled(t))
+	again := decide(after.foo, after.named(), after.controlled(t), defaultImage)
 	if again.action == actionCreate || again.action == actionUpdate || again.action == actionAdopt || len(again.surplus) > 0 {
 		t.Errorf("after %s comes %s, and %d deletions", decided.action, again.action, len(again.surplus))
 	}
@@ -173,5 +173,5 @@ func checkSettles(t *testing.T, w *fuzzWorld, decided decision, status samplev1a
 			t.Errorf("Deployment %s is left over", deployment.Name)
 		}
 	}
-	expectEqual(t, "the status after a second look", status, calculateStatus(after.foo, outcomeOf(after, again), later))
+	expectEqual(t, "the status after a second look", status, calculateStatus(after.foo, outcomeOf(after, again), later, defaultImage))
 }

@@ -72,7 +72,7 @@ func newFuzzFixture(t *testing.T) *fuzzFixture {
 	controller, err := NewController(kubeClient, fooClient,
 		kubeinformers.NewSharedInformerFactory(kubeClient, 0).Apps().V1().Deployments(),
 		fooinformers.NewSharedInformerFactory(fooClient, 0).Samplecontroller().V1alpha1().Foos(),
-		recorder, clocktesting.NewFakeClock(now.Time), 30*time.Second, newControllerMetrics(metrics.NewKubeRegistry()))
+		recorder, clocktesting.NewFakeClock(now.Time), 30*time.Second, newControllerMetrics(metrics.NewKubeRegistry()), defaultImage)
 	must(t, err)
 	f.Controller = controller
 	t.Cleanup(controller.queue.ShutDown)

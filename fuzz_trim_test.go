@@ -36,14 +36,14 @@ func FuzzTrimForCache(f *testing.F) {
 			checkIndexed(t, deployment, kept)
 			trimmed.deployments = append(trimmed.deployments, kept)
 		}
-		want := decide(whole.foo, whole.named(), whole.controlled(t))
-		got := decide(trimmed.foo, trimmed.named(), trimmed.controlled(t))
+		want := decide(whole.foo, whole.named(), whole.controlled(t), defaultImage)
+		got := decide(trimmed.foo, trimmed.named(), trimmed.controlled(t), defaultImage)
 
 		expectEqual(t, "the action", want.action, got.action)
 		expectEqual(t, "what to write", withoutManagedFields(want.write), withoutManagedFields(got.write))
 		expectEqual(t, "what to delete", namesOf(want.surplus), namesOf(got.surplus))
 		if want.action != actionAdopt { // which writes to what it reads live
-			expectEqual(t, "the status", calculateStatus(whole.foo, outcomeOf(whole, want), now), calculateStatus(trimmed.foo, outcomeOf(trimmed, got), now))
+			expectEqual(t, "the status", calculateStatus(whole.foo, outcomeOf(whole, want), now, defaultImage), calculateStatus(trimmed.foo, outcomeOf(trimmed, got), now, defaultImage))
 		}
 	})
 }

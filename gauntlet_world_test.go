@@ -136,7 +136,7 @@ func (s *session) runController() error {
 	}
 	deployments, foos := caches.kube.Apps().V1().Deployments(), caches.foos.Samplecontroller().V1alpha1().Foos()
 	controller, err := NewController(kubeClient{session: s}, fooClient{session: s}, deployments, foos,
-		s, clock.RealClock{}, gauntletTimeout, newControllerMetrics(metrics.NewKubeRegistry()))
+		s, clock.RealClock{}, gauntletTimeout, newControllerMetrics(metrics.NewKubeRegistry()), defaultImage)
 	if err != nil {
 		return err
 	}

@@ -35,6 +35,7 @@ type options struct {
 	kubeconfig     string
 	master         string
 	namespace      string
+	image          string
 	workers        int
 	resync         time.Duration
 	qps            float64
@@ -83,6 +84,8 @@ func (o *options) addFlags(flags *flag.FlagSet) {
 		"Address of the API server, in place of the kubeconfig's.")
 	flags.StringVar(&o.namespace, "namespace", metav1.NamespaceAll,
 		"Namespace whose Foos to look after. Left out: all.")
+	flags.StringVar(&o.image, "image", defaultImage,
+		"Image of the container nginx in the Deployments of all Foos, such as a mirror's. To change it rolls them all out. The admission policy has to allow it.")
 	flags.IntVar(&o.workers, "workers", 2,
 		"Number of Foos that are synced at the same time.")
 	flags.DurationVar(&o.resync, "resync", 30*time.Second,
@@ -107,6 +110,9 @@ func (o *options) validate(args []string) error {
 	}
 	if len(args) > 0 {
 		refuse("unexpected argument %q: this command takes flags only", args[0])
+	}
+	if o.image == "" {
+		refuse("-image=%q: must be the name of an image", o.image)
 	}
 	if o.workers < 1 {
 		refuse("-workers=%d: must be 1 or more", o.workers)

@@ -54,8 +54,8 @@ func rulingOn(foo *samplev1alpha1.Foo, deployment *appsv1.Deployment, differs st
 
 // learn compares what the API server made of a Deployment with what the Foo asks
 // for, and returns in what they differ; "" if in nothing.
-func (o *overruled) learn(foo *samplev1alpha1.Foo, stored *appsv1.Deployment) string {
-	differs := describeDrift(stored, foo)
+func (o *overruled) learn(foo *samplev1alpha1.Foo, stored *appsv1.Deployment, image string) string {
+	differs := describeDrift(stored, foo, image)
 	if differs != "" {
 		o.remember(cache.MetaObjectToName(foo), rulingOn(foo, stored, differs))
 	} else {
@@ -65,7 +65,7 @@ func (o *overruled) learn(foo *samplev1alpha1.Foo, stored *appsv1.Deployment) st
 }
 
 // stands reports whether to update a Foo's Deployment is of no use.
-func (o *overruled) stands(foo *samplev1alpha1.Foo, deployment *appsv1.Deployment) bool {
+func (o *overruled) stands(foo *samplev1alpha1.Foo, deployment *appsv1.Deployment, image string) bool {
 	known, ok := o.recall(cache.MetaObjectToName(foo))
-	return ok && known == rulingOn(foo, deployment, describeDrift(deployment, foo))
+	return ok && known == rulingOn(foo, deployment, describeDrift(deployment, foo, image))
 }

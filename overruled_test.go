@@ -102,17 +102,17 @@ func TestAWebhookThatUndoesARepairIsAskedOnce(t *testing.T) {
 func TestARulingIsOnTheseTwoObjects(t *testing.T) {
 	o := &overruled{}
 	mirrored := deployment("a", withImage("mirror.example.com/nginx:latest"))
-	if o.learn(foo("a"), mirrored) == "" || !o.stands(foo("a"), mirrored) {
+	if o.learn(foo("a"), mirrored, defaultImage) == "" || !o.stands(foo("a"), mirrored, defaultImage) {
 		t.Error("what the API server made of a Deployment is not remembered")
 	}
 	again := foo("a", withFooUID("uid-new"))
-	if o.stands(again, mirrored) {
+	if o.stands(again, mirrored, defaultImage) {
 		t.Error("the ruling stands for another Foo of the name")
 	}
-	if o.learn(foo("a"), deployment("a")) != "" || o.stands(foo("a"), mirrored) {
+	if o.learn(foo("a"), deployment("a"), defaultImage) != "" || o.stands(foo("a"), mirrored, defaultImage) {
 		t.Error("the ruling stands after a write that was stored as sent")
 	}
-	o.learn(foo("a"), mirrored)
+	o.learn(foo("a"), mirrored, defaultImage)
 	o.forget(keyOf(foo("a")))
 	if o.kept() != 0 {
 		t.Error("a Foo that is gone is remembered")

@@ -85,7 +85,7 @@ func run(ctx context.Context, opts *options) error {
 
 	controller, err := NewController(clients.kube, clients.foos,
 		caches.kube.Apps().V1().Deployments(), caches.foos.Samplecontroller().V1alpha1().Foos(),
-		recorder, clock.RealClock{}, opts.requestTimeout, own)
+		recorder, clock.RealClock{}, opts.requestTimeout, own, opts.image)
 	if err != nil {
 		return err
 	}

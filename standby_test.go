@@ -42,7 +42,7 @@ func standBy(ctx context.Context, t *testing.T, foos ...runtime.Object) (*kubefa
 	fooInformers := fooinformers.NewSharedInformerFactory(fooClient, 0)
 	controller, err := NewController(kubeClient, fooClient,
 		kubeInformers.Apps().V1().Deployments(), fooInformers.Samplecontroller().V1alpha1().Foos(),
-		record.NewFakeRecorder(100), clock.RealClock{}, time.Minute, newControllerMetrics(metrics.NewKubeRegistry()))
+		record.NewFakeRecorder(100), clock.RealClock{}, time.Minute, newControllerMetrics(metrics.NewKubeRegistry()), defaultImage)
 	must(t, err)
 	kubeInformers.StartWithContext(ctx)
 	fooInformers.StartWithContext(ctx)

@@ -68,7 +68,7 @@ type outcome struct {
 
 // calculateStatus returns the status that a Foo should have after a sync. now
 // becomes the time of the condition's transition if there is one.
-func calculateStatus(foo *samplev1alpha1.Foo, result outcome, now metav1.Time) samplev1alpha1.FooStatus {
+func calculateStatus(foo *samplev1alpha1.Foo, result outcome, now metav1.Time, image string) samplev1alpha1.FooStatus {
 	status := *foo.Status.DeepCopy()
 	status.ObservedGeneration = foo.Generation
 	status.Replicas, status.AvailableReplicas, status.Selector = 0, 0, ""
@@ -77,7 +77,7 @@ func calculateStatus(foo *samplev1alpha1.Foo, result outcome, now metav1.Time) s
 		status.AvailableReplicas = deployment.Status.AvailableReplicas
 		status.Selector = selectorText(deployment.Spec.Selector)
 	}
-	ready := judge(foo, result)
+	ready := judge(foo, result, image)
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
 		Type:               samplev1alpha1.ConditionReady,
 		Status:             ready.status,
@@ -98,7 +98,7 @@ func calculateStatus(foo *samplev1alpha1.Foo, result outcome, now metav1.Time) s
 // judge says whether a Foo is ready after a sync, and if not, why and what its
 // user can do about it. What stands in the way comes first. Only a sync in which
 // nothing failed makes a Foo ready, and only a Deployment that is as it asks.
-func judge(foo *samplev1alpha1.Foo, result outcome) verdict {
+func judge(foo *samplev1alpha1.Foo, result outcome, image string) verdict {
 	name := truncate(foo.Spec.DeploymentName, maxQuotedName)
 	switch {
 	case isTerminating(foo):
@@ -114,7 +114,7 @@ func judge(foo *samplev1alpha1.Foo, result outcome) verdict {
 	case result.deployment == nil:
 		return notReady(samplev1alpha1.ReasonProgressing, "Deployment %q is being created", name)
 	}
-	if differs := describeDrift(result.deployment, foo); differs != "" {
+	if differs := describeDrift(result.deployment, foo, image); differs != "" {
 		return notReady(samplev1alpha1.ReasonDeploymentFailed, "The API server stored Deployment %q otherwise than asked: %s", name, truncate(differs, maxServerWords))
 	}
 	return judgeRollout(result.deployment)

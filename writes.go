@@ -85,7 +85,7 @@ func (c *Controller) updateDeployment(ctx context.Context, foo *samplev1alpha1.F
 func (c *Controller) wroteDeployment(ctx context.Context, foo *samplev1alpha1.Foo, stored *appsv1.Deployment) {
 	c.wrote(foo, c.deploymentIndexer, stored)
 	c.confirmed.learn(foo, stored)
-	if differs := c.overruled.learn(foo, stored); differs != "" {
+	if differs := c.overruled.learn(foo, stored, c.image); differs != "" {
 		klog.FromContext(ctx).Info("The API server stored the Deployment otherwise than the Foo asks for, as an admission webhook may do: it stays so until one of them is changed",
 			"deployment", klog.KObj(stored), "differs", differs)
 	}
@@ -127,7 +127,7 @@ func (c *Controller) adoptDeployment(ctx context.Context, foo *samplev1alpha1.Fo
 	if !mayAdopt(live, foo) {
 		return nil, errCacheBehind
 	}
-	return c.updateDeployment(ctx, foo, adoptedDeployment(live, foo))
+	return c.updateDeployment(ctx, foo, adoptedDeployment(live, foo, c.image))
 }
 
 // removeSurplus deletes the Deployments that a Foo has under earlier names. A

@@ -36,6 +36,9 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
+// imageAnnotation says which image Foos' Pods run: of the account for the policy, of the Pods for the program.
+const imageAnnotation = "samplecontroller.k8s.io/image"
+
 // deployFolder is what an administrator applies.
 const deployFolder = moduleRoot + "/artifacts/deploy"
 
@@ -240,6 +243,7 @@ func argsOnThisMachine(deployment *appsv1.Deployment) []string {
 		if flag, _, found := strings.Cut(args[i], "-bind-address=:"); found {
 			args[i] = flag + "-bind-address=127.0.0.1:0"
 		}
+		args[i] = strings.ReplaceAll(args[i], "$(FOO_IMAGE)", deployment.Spec.Template.Annotations[imageAnnotation])
 	}
 	return args
 }

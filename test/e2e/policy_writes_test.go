@@ -115,6 +115,7 @@ var containerWrites = []write{
 		nginxOf(d).Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Ti")}
 	}, onlyItsImage},
 	{"a terminal", func(d *appsv1.Deployment) { nginxOf(d).TTY = true }, onlyItsImage},
+	{"an image that must be there", func(d *appsv1.Deployment) { nginxOf(d).ImagePullPolicy = corev1.PullNever }, onlyItsImage},
 }
 
 // podWrites do so with the Pod.

@@ -149,6 +149,9 @@ func compilePolicy(t *testing.T, known *environment.EnvSet) (failures []string) 
 	}
 	for _, v := range policy.Spec.Validations {
 		judge("validation "+v.Message, compiler.CompileCELExpression(&validating.ValidationCondition{Expression: v.Expression}, given, environment.NewExpressions))
+		if v.MessageExpression != "" {
+			judge("message "+v.MessageExpression, compiler.CompileCELExpression(&validating.MessageExpressionCondition{MessageExpression: v.MessageExpression}, given, environment.NewExpressions))
+		}
 	}
 	return failures
 }

@@ -1,0 +1,91 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// One line of an overlay names the mirror, for the program and for the policy: what the one writes the other takes, and
+// no other image. The Deployments that there are follow.
+func TestAnOverlayNamesTheMirrorInOnePlace(t *testing.T) {
+	t.Parallel()
+	s := newSite(newBareCluster(t))
+	const mirror = "registry.example.com/mirror/nginx:1.29"
+	ns := s.inDefault()
+	for _, row := range []struct{ name, text, image, other string }{
+		{"as shipped", "", "nginx:latest", mirror},
+		{"with a mirror", "commonAnnotations: {" + imageAnnotation + ": '" + mirror + "'}\n", mirror, "nginx:latest"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			thief := s.applyOverlay(t, writeOverlay(t, deployFolder, row.text+"images: [{name: sample-controller, newTag: v1}]\n"))
+			thief.runsOnly(t, row.image, row.other)
+			stop := s.startAsInstalled(t)
+			defer stop()
+			if row.text == "" {
+				ns.createFoo(t, newFoo("old"))
+			} else {
+				ns.createFoo(t, newFoo("new"))
+				ns.awaitImage(t, "new", row.image)
+			}
+			ns.awaitImage(t, "old", row.image)
+		})
+	}
+}
+
+// runsOnly: the policy takes a Foo's Deployment with an image, and none with another.
+func (th *thief) runsOnly(t *testing.T, image, other string) {
+	t.Helper()
+	create := func(image string) func() error {
+		deployment := foosDeployment()
+		nginxOf(deployment).Image = image
+		return func() error {
+			_, err := th.client.AppsV1().Deployments(th.namespace).Create(t.Context(), deployment, metav1.CreateOptions{DryRun: dryRun})
+			return err
+		}
+	}
+	th.await(t, "the image is taken", create(image), func(err error) bool { return err == nil })
+	th.await(t, "another is refused by the policy", create(other), isDeniedByPolicy)
+}
+
+// startAsInstalled starts the program with the arguments of the Deployment that is installed, and its account.
+func (s *site) startAsInstalled(t *testing.T) (stop func()) {
+	t.Helper()
+	deployment, err := s.kube.AppsV1().Deployments(shippedNamespace).Get(t.Context(), shippedName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	installed, err := useAccount(t.Context(), s.kube, s.kubeconfig, shippedNamespace, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := startController(t, append([]string{"-kubeconfig=" + installed.kubeconfig}, argsOnThisMachine(deployment)...)...)
+	return func() { p.stop(t) }
+}
+
+func (ns *namespace) awaitImage(t *testing.T, name, image string) {
+	t.Helper()
+	awaitOne(t, "the image is "+image, ns.deployments(), name, func(deployment *appsv1.Deployment) error {
+		if nginxOf(deployment).Image != image {
+			return errNone
+		}
+		return nil
+	})
+}
