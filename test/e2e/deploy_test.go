@@ -188,9 +188,10 @@ func (s *site) checkUsers(t *testing.T) {
 	for _, role := range []string{"view", "edit"} {
 		s.kubectl(t, "create", "rolebinding", role, "--clusterrole="+role, "--user="+role)
 	}
-	may := func(user, verb string) bool {
+	may := func(user, verb string, subresource ...string) bool {
 		allowed, err := isAllowed(t.Context(), s.kube, user, grant{
 			namespace: metav1.NamespaceDefault, group: samplev1alpha1.GroupName, resource: "foos", verb: verb,
+			subresource: strings.Join(subresource, ""),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -205,6 +206,9 @@ func (s *site) checkUsers(t *testing.T) {
 	}
 	if may("view", "create") || may("nobody", "get") {
 		t.Error("Others may do that, too")
+	}
+	if may("edit", "update", "status") || may("edit", "patch", "status") {
+		t.Error("Who has the role edit may write the status, which is the controller's")
 	}
 	s.kubectl(t, "delete", "rolebinding", "view", "edit")
 }
