@@ -17,7 +17,6 @@ limitations under the License.
 package main
 
 import (
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -107,13 +106,14 @@ func (t task) same(other task) bool {
 }
 
 // sameButStatus reports whether a write to a Deployment would fare the same in
-// two of its states.
+// two of its states. The generation counts changes of the spec and of the
+// annotations.
 func sameButStatus(a, b *appsv1.Deployment) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.UID == b.UID && a.Generation == b.Generation && isTerminating(a) == isTerminating(b) && maps.Equal(a.Labels, b.Labels) &&
-		maps.Equal(a.Annotations, b.Annotations) && equality.Semantic.DeepEqual(a.OwnerReferences, b.OwnerReferences)
+	return a.UID == b.UID && a.Generation == b.Generation && isTerminating(a) == isTerminating(b) &&
+		equality.Semantic.DeepEqual(a.OwnerReferences, b.OwnerReferences)
 }
 
 func newRetries(

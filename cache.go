@@ -18,76 +18,171 @@ package main
 
 import (
 	"maps"
-	"reflect"
-	"sync/atomic"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// A trimmer drops, before an object enters an informer's cache, what no decision
-// reads, and has Deployments share what they have in common. The caches hold
-// every Deployment of the cluster, so this is most of the controller's memory.
+// maxKeptText bounds, in bytes, what the cache keeps of texts that the API server
+// does not bound: an owner's kind and name, an image. No message quotes as much.
+const maxKeptText = 1024
+
+// A trimmer drops, before an object enters an informer's cache, everything that
+// no decision reads. Whoever may write Foos or Deployments can fill one with
+// more than a mebibyte: annotations, finalizers, owner references. What the
+// caches keep of an object is bounded, whatever is in it.
+//
+// So nothing from a cache is ever sent back in an update of a Deployment: that
+// is made from a live read. A Foo's status is sent with what is left of the Foo,
+// because the API server takes nothing but the status from that.
 type trimmer struct {
-	// last is what the latest of the Foos' Deployments asks for.
-	last atomic.Pointer[appsv1.DeploymentSpec]
+	// wanted are the containers of a Deployment that is as it should be, one
+	// copy for all of them.
+	wanted []corev1.Container
+}
+
+// newTrimmer makes a trimmer for Deployments whose container should have this image.
+func newTrimmer(image string) *trimmer {
+	return &trimmer{wanted: []corev1.Container{{Name: containerName, Image: image}}}
 }
 
 // trim is a cache.TransformFunc.
-//
-// A Deployment that a Foo controls keeps all but its managedFields, for it is
-// sent back in an update; the API server reads missing managedFields as
-// unchanged. Any other keeps its metadata alone and is never sent back.
 func (t *trimmer) trim(object any) (any, error) {
-	deployment, ok := object.(*appsv1.Deployment)
-	if ok && controllingFoo(deployment) == nil {
-		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
-			Name:              deployment.Name,
-			Namespace:         deployment.Namespace,
-			UID:               deployment.UID,
-			ResourceVersion:   deployment.ResourceVersion,
-			Generation:        deployment.Generation,
-			OwnerReferences:   deployment.OwnerReferences,
-			DeletionTimestamp: deployment.DeletionTimestamp,
-			Annotations:       adoptionOf(deployment),
-		}}, nil
-	}
-	if ok {
-		t.share(&deployment.Spec)
-	}
-	if accessor, err := meta.Accessor(object); err == nil {
-		accessor.SetManagedFields(nil)
+	switch object := object.(type) {
+	case *samplev1alpha1.Foo:
+		return &samplev1alpha1.Foo{ObjectMeta: identity(&object.ObjectMeta), Spec: object.Spec, Status: object.Status}, nil
+	case *appsv1.Deployment:
+		return t.trimDeployment(object), nil
 	}
 	return object, nil
 }
 
-// share has a Deployment use the memory of the one before for what is the same
-// in both: nearly all but names, 1.2 KiB of 3. What a cache holds is never
-// written to, so that nobody can tell.
-func (t *trimmer) share(spec *appsv1.DeploymentSpec) {
-	if spec.Selector != nil && maps.Equal(spec.Template.Labels, spec.Selector.MatchLabels) {
-		spec.Template.Labels = spec.Selector.MatchLabels
+// trimDeployment keeps the fields that a Foo owns and those that tell how the
+// rollout stands. Of a Deployment that no Foo controls, it keeps whose it is.
+func (t *trimmer) trimDeployment(deployment *appsv1.Deployment) *appsv1.Deployment {
+	kept := &appsv1.Deployment{ObjectMeta: identity(&deployment.ObjectMeta)}
+	owner := metav1.GetControllerOfNoCopy(deployment)
+	if owner == nil {
+		kept.Annotations = consentIn(deployment)
+		return kept
 	}
-	last := t.last.Swap(spec)
-	if last == nil {
-		return
+	kept.OwnerReferences = []metav1.OwnerReference{keptController(owner)}
+	if !isToAFoo(owner) {
+		return kept
 	}
-	if reflect.DeepEqual(last.Template.Spec, spec.Template.Spec) {
-		spec.Template.Spec = last.Template.Spec
+	t.keepSpec(&kept.Spec, &deployment.Spec)
+	kept.Status = appsv1.DeploymentStatus{
+		ObservedGeneration: deployment.Status.ObservedGeneration,
+		Replicas:           deployment.Status.Replicas,
+		UpdatedReplicas:    deployment.Status.UpdatedReplicas,
+		AvailableReplicas:  deployment.Status.AvailableReplicas,
+		Conditions:         keptConditions(deployment.Status.Conditions),
 	}
-	if reflect.DeepEqual(last.Strategy, spec.Strategy) {
-		spec.Strategy = last.Strategy
+	return kept
+}
+
+// keepSpec copies the fields that a Foo owns, and what decides whether it may set
+// them and when.
+func (t *trimmer) keepSpec(kept, spec *appsv1.DeploymentSpec) {
+	kept.Replicas = spec.Replicas
+	kept.Paused = spec.Paused
+	kept.Selector = keptSelector(spec.Selector)
+	kept.Template.Labels = keptLabels(spec)
+	kept.Template.Spec.Containers = t.keptContainers(spec.Template.Spec.Containers)
+}
+
+// identity returns the metadata that says which object this is, and which state
+// of it.
+func identity(object *metav1.ObjectMeta) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name:              object.Name,
+		Namespace:         object.Namespace,
+		UID:               object.UID,
+		ResourceVersion:   object.ResourceVersion,
+		Generation:        object.Generation,
+		DeletionTimestamp: object.DeletionTimestamp,
 	}
 }
 
-// adoptionOf returns the one annotation of another's Deployment that a
-// decision reads, if it is there.
-func adoptionOf(deployment *appsv1.Deployment) map[string]string {
-	if by, ok := deployment.Annotations[samplev1alpha1.AnnotationAdoptBy]; ok {
-		return map[string]string{samplev1alpha1.AnnotationAdoptBy: by}
+// keptController returns what decisions and messages read of a controller
+// reference. One that is not to a Foo of our group has no API version, so that a
+// text that was cut can't make it one.
+func keptController(owner *metav1.OwnerReference) metav1.OwnerReference {
+	kept := metav1.OwnerReference{
+		Kind:       truncate(owner.Kind, maxKeptText),
+		Name:       truncate(owner.Name, maxKeptText),
+		UID:        types.UID(truncate(string(owner.UID), maxKeptText)),
+		Controller: ptr.To(true),
+	}
+	if isToAFoo(owner) {
+		kept.APIVersion = samplev1alpha1.SchemeGroupVersion.String()
+	}
+	return kept
+}
+
+// consentIn returns the one annotation that a decision reads, if it is there and
+// can be the name of a Foo.
+func consentIn(deployment *appsv1.Deployment) map[string]string {
+	by, ok := deployment.Annotations[samplev1alpha1.AnnotationAdoptBy]
+	if !ok || len(by) > maxKeptText {
+		return nil
+	}
+	return map[string]string{samplev1alpha1.AnnotationAdoptBy: by}
+}
+
+// keptSelector returns a selector whole, or not at all: a part of one selects
+// something else.
+func keptSelector(selector *metav1.LabelSelector) *metav1.LabelSelector {
+	if isOversized(selector) {
+		return nil
+	}
+	return selector
+}
+
+// keptLabels returns the labels of the Pods that a Foo owns, in the memory of the
+// selector where they are the same.
+func keptLabels(spec *appsv1.DeploymentSpec) map[string]string {
+	kept := map[string]string{}
+	for _, key := range podLabelKeys {
+		if value, ok := spec.Template.Labels[key]; ok {
+			kept[key] = value
+		}
+	}
+	if selector := keptSelector(spec.Selector); selector != nil && maps.Equal(kept, selector.MatchLabels) {
+		return selector.MatchLabels
+	}
+	return kept
+}
+
+// keptContainers returns the container that a Foo owns, if it is there.
+func (t *trimmer) keptContainers(containers []corev1.Container) []corev1.Container {
+	for _, container := range containers {
+		switch {
+		case !isOwnedContainer(container):
+			continue
+		case container.Image == t.wanted[0].Image:
+			return t.wanted
+		}
+		return []corev1.Container{{Name: containerName, Image: truncate(container.Image, maxKeptText)}}
 	}
 	return nil
+}
+
+// keptConditions returns the conditions that a verdict reads, as far as it
+// quotes them.
+func keptConditions(conditions []appsv1.DeploymentCondition) []appsv1.DeploymentCondition {
+	var kept []appsv1.DeploymentCondition
+	for _, condition := range conditions {
+		if failure := rolloutFailure([]appsv1.DeploymentCondition{condition}); failure != "" {
+			kept = append(kept, appsv1.DeploymentCondition{
+				Type: condition.Type, Status: condition.Status, Message: truncate(condition.Message, maxServerWords),
+			})
+		}
+	}
+	return kept
 }

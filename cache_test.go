@@ -17,22 +17,139 @@ limitations under the License.
 package main
 
 import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/randfill"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-func TestTheCacheKeepsAllOfAFoosDeploymentButManagedFields(t *testing.T) {
-	object := deployment("a", withSidecar)
-	object.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
-	trimmed, err := new(trimmer).trim(object)
+// mostKept is how many bytes of memory the cache may take for one object, whatever
+// is in it.
+const mostKept = 8 << 10
+
+// Whoever may write Foos or Deployments must not be able to fill the memory of
+// the controller, which is everybody's. The objects are as large as the API server
+// takes, or larger.
+func TestWhatTheCacheKeepsOfAnObjectIsBounded(t *testing.T) {
+	isFoos := metav1.OwnerReference{APIVersion: "samplecontroller.k8s.io/v1alpha1", Kind: "Foo", Name: "a", UID: "uid-a", Controller: new(true)}
+	huge := isFoos
+	huge.Kind, huge.Name, huge.UID = strings.Repeat("K", 500<<10), strings.Repeat("N", 500<<10), types.UID(strings.Repeat("U", 500<<10))
+	hugeFoo := isFoos
+	hugeFoo.Name, hugeFoo.UID = huge.Name, huge.UID
+	for name, object := range map[string]metav1.Object{
+		"a Foo":                                             largest(foo("a")),
+		"a Foo's Deployment":                                largest(deployment("a"), isFoos),
+		"a Deployment of a Foo's that is not":               largest(deployment("a"), hugeFoo),
+		"another's Deployment":                              largest(deployment("a"), huge),
+		"nobody's Deployment":                               largest(deployment("a", withoutOwner)),
+		"a Deployment with a huge consent":                  largest(deployment("a", withoutOwner, withAdoptBy(strings.Repeat("a", 250<<10)))),
+		"a Deployment with a selector of many small labels": largest(deployment("a", withManyLabels), isFoos),
+		"a Deployment with a huge expression":               largest(deployment("a", withHugeExpression), isFoos),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if size := retained(t, object); size > mostKept {
+				t.Errorf("%d bytes are kept of it", size)
+			}
+		})
+	}
+}
+
+// largest fills what belongs to others in an object.
+func largest[T metav1.Object](object T, owners ...metav1.OwnerReference) T {
+	for i := range 1000 {
+		owners = append(owners, metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Other", Name: fmt.Sprint(i), UID: types.UID(fmt.Sprintf("uid-%d", i))})
+	}
+	object.SetOwnerReferences(owners)
+	labels, annotations := map[string]string{}, object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	for i := range 1000 {
+		labels[fmt.Sprintf("label-%d", i)] = strings.Repeat("l", 63)
+		annotations[fmt.Sprintf("annotation-%d", i)] = strings.Repeat("a", 240)
+	}
+	object.SetLabels(labels)
+	object.SetAnnotations(annotations)
+	object.SetFinalizers([]string{"example.com/" + strings.Repeat("f", 250<<10)})
+	object.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: strings.Repeat("m", 100<<10)}})
+	if deployment, ok := any(object).(*appsv1.Deployment); ok {
+		fillDeployment(deployment)
+	}
+	return object
+}
+
+func fillDeployment(deployment *appsv1.Deployment) {
+	template := &deployment.Spec.Template
+	template.Annotations = deployment.Annotations
+	template.Labels["other"] = "label"
+	template.Spec.Containers[0].Image = "example.com/" + strings.Repeat("i", 100<<10)
+	template.Spec.Containers[0].Args = []string{strings.Repeat("a", 100<<10)}
+	template.Spec.Containers = append(template.Spec.Containers, corev1.Container{Name: "other", Image: strings.Repeat("i", 100<<10)})
+	deployment.Status.Conditions = []appsv1.DeploymentCondition{
+		{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Message: strings.Repeat("m", 100<<10)},
+		{Type: "Others", Status: corev1.ConditionTrue, Message: strings.Repeat("m", 100<<10)},
+	}
+}
+
+func withManyLabels(deployment *appsv1.Deployment) {
+	for i := range 2000 {
+		deployment.Spec.Selector.MatchLabels[fmt.Sprintf("%x", i)] = ""
+	}
+}
+
+func withHugeExpression(deployment *appsv1.Deployment) {
+	values := make([]string, 20_000)
+	for i := range values {
+		values[i] = fmt.Sprint(i)
+	}
+	deployment.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "other", Operator: metav1.LabelSelectorOpNotIn, Values: values}}
+}
+
+// retained measures how much memory the cache takes for an object that has come
+// from the API server: what is free once it is gone from there.
+func retained(t *testing.T, object metav1.Object) int {
+	t.Helper()
+	const copies = 16
+	sent, err := json.Marshal(object)
 	must(t, err)
-	expectEqual(t, "the Deployment in the cache", deployment("a", withSidecar), trimmed)
+	trimmer := newTrimmer(defaultImage)
+	kept := make([]any, copies)
+	for i := range kept {
+		received := newLike(object)
+		must(t, json.Unmarshal(sent, received))
+		kept[i], err = trimmer.trim(received)
+		must(t, err)
+	}
+	full := heap()
+	clear(kept)
+	return (full - heap()) / copies
+}
+
+func newLike(object metav1.Object) any {
+	if _, ok := object.(*samplev1alpha1.Foo); ok {
+		return new(samplev1alpha1.Foo)
+	}
+	return new(appsv1.Deployment)
+}
+
+// heap returns how many bytes are in use once all garbage is gone.
+func heap() int {
+	var stats runtime.MemStats
+	for range 3 { // pools give back what they hold at the second
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&stats)
+	return int(stats.HeapAlloc)
 }
 
 func TestTheCacheKeepsWhatDecisionsReadOfOthersDeployments(t *testing.T) {
@@ -44,7 +161,7 @@ func TestTheCacheKeepsWhatDecisionsReadOfOthersDeployments(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := deployment("a", options...)
-			trimmed, err := new(trimmer).trim(deployment("a", options...))
+			trimmed, err := newTrimmer(defaultImage).trim(deployment("a", options...))
 			must(t, err)
 			kept := trimmed.(metav1.Object)
 			adoptBy := kept.GetAnnotations()[samplev1alpha1.AnnotationAdoptBy]
@@ -58,33 +175,56 @@ func TestTheCacheKeepsWhatDecisionsReadOfOthersDeployments(t *testing.T) {
 			if kept.GetResourceVersion() != object.ResourceVersion || kept.GetUID() != object.UID {
 				t.Error("the cache lost the version or the UID")
 			}
-			expectEqual(t, "the owners", object.OwnerReferences, kept.GetOwnerReferences())
+			if was, is := metav1.GetControllerOf(object), metav1.GetControllerOf(kept); (was == nil) != (is == nil) ||
+				was != nil && (was.Kind != is.Kind || was.Name != is.Name || was.UID != is.UID) {
+				t.Errorf("the controller was %v, is %v", was, is)
+			}
 			expectEqual(t, "the deletion timestamp", object.DeletionTimestamp, kept.GetDeletionTimestamp())
 		})
 	}
 }
 
-func TestAFoosDeploymentsShareWhatIsAlikeAndNothingElse(t *testing.T) {
-	trimmer := new(trimmer)
-	kept := func(options ...deploymentOption) *appsv1.Deployment {
-		trimmed, err := trimmer.trim(deployment("a", options...))
-		must(t, err)
-		expectEqual(t, "the Deployment in the cache", deployment("a", options...), trimmed)
-		return trimmed.(*appsv1.Deployment)
+// A field that a Foo owns and that the cache does not keep would look like drift
+// for ever.
+func TestTheCacheKeepsEveryFieldThatAFooOwns(t *testing.T) {
+	for seed := range int64(20) {
+		wanted := foo("a")
+		randfill.NewWithSeed(seed).NilChance(0).NumElements(1, 3).Fill(&wanted.Spec)
+		made := newDeployment(wanted, defaultImage)
+		if differs := describeDrift(trimmedCopy(t, newTrimmer(defaultImage), made), wanted, defaultImage); differs != "" || hasDrifted(trimmedCopy(t, newTrimmer(defaultImage), made), wanted, defaultImage) {
+			t.Errorf("a Deployment just made for %+v has drifted in the cache: %s", wanted.Spec, differs)
+		}
 	}
-	first, second, other := kept(), kept(), kept(withSidecar)
+}
+
+func TestAPausedDeploymentIsPausedInTheCache(t *testing.T) {
+	paused := deployment("a", func(deployment *appsv1.Deployment) {
+		deployment.Spec.Paused = true
+		deployment.Status.UpdatedReplicas, deployment.Status.Replicas = 1, 2
+	})
+	if want, got := judgeRollout(paused), judgeRollout(trimmedCopy(t, newTrimmer(defaultImage), paused)); got != want {
+		t.Errorf("the verdict is %v, not %v", got, want)
+	}
+}
+
+func TestDeploymentsThatAreAsTheyShouldBeShareMemory(t *testing.T) {
+	trimmer := newTrimmer(defaultImage)
+	kept := func(options ...deploymentOption) *appsv1.Deployment {
+		return trimmedCopy(t, trimmer, deployment("a", options...))
+	}
+	first, second, other := kept(), kept(withSidecar), kept(withImage("nginx:1"))
 	containers := func(d *appsv1.Deployment) *corev1.Container { return &d.Spec.Template.Spec.Containers[0] }
 	if containers(first) != containers(second) {
 		t.Error("two Deployments that are alike have memory of their own for their containers")
 	}
-	if containers(second) == containers(other) {
-		t.Error("two Deployments that differ in their containers share them")
+	if image := containers(other).Image; image != "nginx:1" || containers(first).Image != "nginx:latest" {
+		t.Errorf("a Deployment with another image has %s in the cache, others %s", image, containers(first).Image)
 	}
 }
 
 func TestTheTrimmerLeavesTombstonesAlone(t *testing.T) {
 	tombstone := cache.DeletedFinalStateUnknown{Key: "team-a/web"}
-	trimmed, err := new(trimmer).trim(tombstone)
+	trimmed, err := newTrimmer(defaultImage).trim(tombstone)
 	must(t, err)
 	expectEqual(t, "the tombstone", tombstone, trimmed)
 }

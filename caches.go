@@ -40,7 +40,7 @@ func newCaches(clients *clients, opts *options) (*caches, error) {
 	if err != nil {
 		return nil, err
 	}
-	trimmer := new(trimmer)
+	trimmer := newTrimmer(opts.image)
 	return &caches{
 		kube: kubeinformers.NewSharedInformerFactoryWithOptions(clients.kubeInformers, opts.resync,
 			kubeinformers.WithInformerName(name), kubeinformers.WithNamespace(opts.namespace), kubeinformers.WithTransform(trimmer.trim)),

@@ -67,6 +67,7 @@ type Controller struct {
 	// and for what they know of their own age.
 	fooIndexer        cache.TypedIndexer[*samplev1alpha1.Foo]
 	deploymentIndexer cache.TypedIndexer[*appsv1.Deployment]
+	buckets           buckets
 
 	queue workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	// turns is the queue's storage, which decides who is next.
@@ -102,7 +103,8 @@ func NewController(
 	image string,
 ) (*Controller, error) {
 	deployments, foos := deploymentInformer.TypedInformer(), fooInformer.TypedInformer()
-	if err := addIndexes(deployments, foos); err != nil {
+	buckets := newBuckets()
+	if err := addIndexes(deployments, foos, buckets); err != nil {
 		return nil, fmt.Errorf("adding indexes to the informers: %w", err)
 	}
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry)
@@ -117,6 +119,7 @@ func NewController(
 		deployments:        deploymentInformer.Lister(),
 		fooIndexer:         foos.GetTypedIndexer(),
 		deploymentIndexer:  deployments.GetTypedIndexer(),
+		buckets:            buckets,
 		queue:              queue,
 		turns:              turns,
 		retries:            newRetries(queue, limiter, clock),

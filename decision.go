@@ -48,8 +48,6 @@ type decision struct {
 	action action
 	// named is the Deployment of the wanted name, whoever controls it, or nil.
 	named *appsv1.Deployment
-	// write is what to create or update; nil for the other actions.
-	write *appsv1.Deployment
 	// surplus are the Deployments that the Foo controls under other names,
 	// left by a change of spec.deploymentName. They go once the wanted one is there.
 	surplus []*appsv1.Deployment
@@ -64,18 +62,17 @@ func decide(foo *samplev1alpha1.Foo, named *appsv1.Deployment, controlled []*app
 	case isTerminating(foo):
 		decided.action = actionWait
 	case named == nil:
-		decided.action, decided.write = actionCreate, newDeployment(foo, image)
+		decided.action = actionCreate
 	case mayAdopt(named, foo):
 		decided.action = actionAdopt
 	case !isControlledBy(named, foo):
 		decided.action = actionLeave
 	case isTerminating(named):
 		decided.action = actionWait
+	case hasDrifted(named, foo, image):
+		decided.action = actionUpdate
 	default:
 		decided.action = actionNone
-		if repaired, drifted := repairedDeployment(named, foo, image); drifted {
-			decided.action, decided.write = actionUpdate, repaired
-		}
 	}
 	decided.surplus = surplusOf(decided.action, foo, controlled)
 	return decided

@@ -53,9 +53,6 @@ func TestDecide(t *testing.T) {
 			if decided.action != row.want {
 				t.Errorf("decided to %s, not to %s", decided.action, row.want)
 			}
-			if writes := decided.write != nil; writes != (row.want == actionCreate || row.want == actionUpdate) {
-				t.Errorf("a decision to %s has something to write: %v", row.want, writes)
-			}
 		})
 	}
 }
@@ -88,8 +85,21 @@ func TestDecideOnDeploymentsOfEarlierNames(t *testing.T) {
 }
 
 func TestUpdateKeepsTheResourceVersion(t *testing.T) {
-	decided := decide(foo("a", withReplicas(5)), deployment("a", atVersion("77")), nil, defaultImage)
-	if decided.write.ResourceVersion != "77" {
-		t.Errorf("the update is sent with resourceVersion %q, so that it would overwrite a newer state", decided.write.ResourceVersion)
+	desired := desiredUpdate(deployment("a", atVersion("77")), foo("a", withReplicas(5)), defaultImage)
+	if desired.ResourceVersion != "77" {
+		t.Errorf("the update is sent with resourceVersion %q, so that it would overwrite a newer state", desired.ResourceVersion)
+	}
+}
+
+func TestNoUpdateOfWhatIsLiveNoneOfTheFoosOrAsItShouldBe(t *testing.T) {
+	for name, live := range map[string]*appsv1.Deployment{
+		"as wanted":   deployment("a", scaledTo(5)),
+		"another's":   deployment("b"),
+		"nobody's":    deployment("a", withoutOwner),
+		"in deletion": deployment("a", terminating),
+	} {
+		if desired := desiredUpdate(live, foo("a", withReplicas(5)), defaultImage); desired != nil {
+			t.Errorf("%s: an update is sent", name)
+		}
 	}
 }

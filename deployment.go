@@ -39,14 +39,19 @@ const (
 	defaultImage  = "nginx:latest"
 )
 
-// podLabels are the labels by which a Foo's Deployment finds its Pods. They are
+// The labels by which a Foo's Deployment finds its Pods. They are
 // upstream's: a Deployment's selector can't change, and other labels in the
 // template would restart every Pod when this binary replaces upstream's.
+const (
+	labelApp        = "app"
+	labelController = "controller"
+)
+
+var podLabelKeys = []string{labelApp, labelController}
+
+// podLabels are the labels of a Foo's Pods.
 func podLabels(foo *samplev1alpha1.Foo) map[string]string {
-	return map[string]string{
-		"app":        "nginx",
-		"controller": foo.Name,
-	}
+	return map[string]string{labelApp: "nginx", labelController: foo.Name}
 }
 
 // newDeployment returns the Deployment that a Foo asks for, to be created.
@@ -65,23 +70,31 @@ func newDeployment(foo *samplev1alpha1.Foo, image string) *appsv1.Deployment {
 	return deployment
 }
 
-// repairedDeployment returns a copy of a Foo's Deployment in which the fields
-// that the Foo owns are as it wants them, or the Deployment itself if they are,
-// and whether they were not. Everything else is as found, the resourceVersion
-// included: sent as an update, the copy is refused if anybody has written in
-// between.
-func repairedDeployment(found *appsv1.Deployment, foo *samplev1alpha1.Foo, image string) (*appsv1.Deployment, bool) {
-	// Most are as they should be, and a whole copy of each takes a while: what is
-	// written to is copied first, the rest only where there is something to send.
-	repaired := *found
-	template := &repaired.Spec.Template
+// hasDrifted reports whether a field that the Foo owns is not as the Foo wants it.
+func hasDrifted(found *appsv1.Deployment, foo *samplev1alpha1.Foo, image string) bool {
+	return !ownedFieldsEqual(&found.Spec, &withOwnedFields(found, foo, image).Spec)
+}
+
+// withOwnedFields returns a Deployment with the fields that the Foo owns as it
+// wants them. Everything else is shared with the one that was found. Most are as
+// they should be, and a whole copy of each would take a while.
+func withOwnedFields(found *appsv1.Deployment, foo *samplev1alpha1.Foo, image string) *appsv1.Deployment {
+	wanted := *found
+	template := &wanted.Spec.Template
 	template.Labels = maps.Clone(template.Labels)
 	template.Spec.Containers = slices.Clone(template.Spec.Containers)
-	setOwnedFields(&repaired, foo, image)
-	if ownedFieldsEqual(&found.Spec, &repaired.Spec) {
-		return found, false
-	}
-	return repaired.DeepCopy(), true
+	setOwnedFields(&wanted, foo, image)
+	return &wanted
+}
+
+// repairedDeployment returns a copy of a Foo's Deployment in which the fields
+// that the Foo owns are as it wants them. Everything else is as found, the
+// resourceVersion included: sent as an update, the copy is refused if anybody
+// has written in between.
+func repairedDeployment(found *appsv1.Deployment, foo *samplev1alpha1.Foo, image string) *appsv1.Deployment {
+	repaired := found.DeepCopy()
+	setOwnedFields(repaired, foo, image)
+	return repaired
 }
 
 // ownedFieldsEqual compares the fields that setOwnedFields writes.
@@ -115,7 +128,17 @@ func setOwnedFields(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo, imag
 		replicas := *foo.Spec.Replicas
 		deployment.Spec.Replicas = &replicas
 	}
-	template := &deployment.Spec.Template
+	setPodLabels(deployment, foo)
+	ownedContainer(&deployment.Spec.Template.Spec).Image = image
+}
+
+// setPodLabels writes the labels that a Foo owns into a Deployment's template.
+// They stay as they are where the selector is too long to be kept in the cache:
+// nobody knows there which labels it allows.
+func setPodLabels(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) {
+	if isOversized(deployment.Spec.Selector) {
+		return
+	}
 	for key, value := range podLabels(foo) {
 		// A selector can't change, and the Pods must match it: where an adopted
 		// Deployment's asks for another value, that one stands.
@@ -123,10 +146,30 @@ func setOwnedFields(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo, imag
 			value = selected
 		}
 		if !isForbidden(deployment.Spec.Selector, key, value) {
-			metav1.SetMetaDataLabel(&template.ObjectMeta, key, value)
+			metav1.SetMetaDataLabel(&deployment.Spec.Template.ObjectMeta, key, value)
 		}
 	}
-	ownedContainer(&template.Spec).Image = image
+}
+
+// isOversized reports whether a selector is too large to be kept in the cache, or
+// missing because it was. The status has no room for it either.
+func isOversized(selector *metav1.LabelSelector) bool {
+	if selector == nil {
+		return true
+	}
+	texts := len(selector.MatchLabels) + len(selector.MatchExpressions)
+	size := 0
+	for key, value := range selector.MatchLabels {
+		size += len(key) + len(value)
+	}
+	for _, expression := range selector.MatchExpressions {
+		texts += len(expression.Values)
+		size += len(expression.Key)
+		for _, value := range expression.Values {
+			size += len(value)
+		}
+	}
+	return texts > maxSelectorTexts || size > maxSelector
 }
 
 // isForbidden reports whether an expression of a selector rules out a label. The
@@ -151,15 +194,15 @@ func describeDrift(found *appsv1.Deployment, foo *samplev1alpha1.Foo, image stri
 	if !isControlledBy(found, foo) {
 		return "this Foo is not its controller"
 	}
-	wanted, drifted := repairedDeployment(found, foo, image)
-	if !drifted {
+	if !hasDrifted(found, foo, image) {
 		return ""
 	}
+	wanted := withOwnedFields(found, foo, image)
 	var differences []string
 	if is, want := found.Spec.Replicas, wanted.Spec.Replicas; !ptr.Equal(is, want) {
 		differences = append(differences, fmt.Sprintf("replicas is %d, not %d", ptr.Deref(is, 1), ptr.Deref(want, 1)))
 	}
-	for _, key := range slices.Sorted(maps.Keys(podLabels(foo))) {
+	for _, key := range podLabelKeys {
 		if is, want := found.Spec.Template.Labels[key], wanted.Spec.Template.Labels[key]; is != want {
 			differences = append(differences, fmt.Sprintf("the Pods' label %s is %q, not %q", key, is, want))
 		}
@@ -169,7 +212,7 @@ func describeDrift(found *appsv1.Deployment, foo *samplev1alpha1.Foo, image stri
 		differences = append(differences, fmt.Sprintf("the container %s is missing", containerName))
 	case found.Spec.Template.Spec.Containers[i].Image != image:
 		differences = append(differences, fmt.Sprintf("the image of container %s is %q, not %q",
-			containerName, found.Spec.Template.Spec.Containers[i].Image, image))
+			containerName, truncate(found.Spec.Template.Spec.Containers[i].Image, maxQuotedName), image))
 	}
 	return strings.Join(differences, "; ")
 }

@@ -69,10 +69,10 @@ func TestRepairedDeployment(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := row.found.DeepCopy()
-			repaired, drifted := repairedDeployment(row.found, row.foo, defaultImage)
-			if drifted != (row.want != nil) {
+			if drifted := hasDrifted(row.found, row.foo, defaultImage); drifted != (row.want != nil) {
 				t.Errorf("drifted = %v, not %v", drifted, row.want != nil)
 			}
+			repaired := repairedDeployment(row.found, row.foo, defaultImage)
 			want := row.want
 			if want == nil {
 				want = before

@@ -36,9 +36,9 @@ func (w *fuzzWorld) controlled(t *testing.T) []*appsv1.Deployment {
 	t.Helper()
 	var controlled []*appsv1.Deployment
 	for _, deployment := range w.deployments {
-		values, err := indexByControllerUID(deployment)
+		values, err := w.buckets.byControllerUID(deployment)
 		must(t, err)
-		if slices.Contains(values, bucket(string(w.foo.UID))) && isControlledBy(deployment, w.foo) {
+		if slices.Contains(values, w.buckets.of(string(w.foo.UID))) && isControlledBy(deployment, w.foo) {
 			controlled = append(controlled, deployment)
 		}
 	}
@@ -67,7 +67,7 @@ func FuzzDecide(f *testing.F) {
 }
 
 func copyOf(w *fuzzWorld) *fuzzWorld {
-	same := &fuzzWorld{foo: w.foo.DeepCopy()}
+	same := &fuzzWorld{foo: w.foo.DeepCopy(), buckets: w.buckets}
 	for _, deployment := range w.deployments {
 		same.deployments = append(same.deployments, deployment.DeepCopy())
 	}
@@ -83,25 +83,19 @@ func checkDecision(t *testing.T, w *fuzzWorld, decided decision) {
 		if named != nil {
 			t.Errorf("a Deployment is created that is there")
 		}
-		checkWanted(t, decided.write, w.foo)
+		checkWanted(t, newDeployment(w.foo, defaultImage), w.foo)
 	case actionNone:
 		checkWanted(t, named, w.foo)
 	case actionUpdate:
 		if !belongsTo(named, w.foo) || named.DeletionTimestamp != nil {
 			t.Errorf("a Deployment is updated that is not the Foo's to update")
 		}
-		if decided.write.ResourceVersion != named.ResourceVersion || decided.write.UID != named.UID {
-			t.Errorf("the update does not say which Deployment it was made from")
-		}
-		checkWanted(t, decided.write, w.foo)
-		checkOthersKept(t, named, decided.write, w.foo)
+		checkUpdate(t, w)
 	case actionAdopt:
 		if !handedOverTo(named, w.foo) {
 			t.Errorf("a Deployment is adopted that nobody has handed over")
 		}
-		adopted := adoptedDeployment(named, w.foo, defaultImage)
-		checkWanted(t, adopted, w.foo)
-		checkOthersKept(t, named, adopted, w.foo)
+		checkUpdate(t, w)
 	}
 	wrote := decided.action == actionCreate || decided.action == actionUpdate || decided.action == actionAdopt
 	if w.foo.DeletionTimestamp != nil && (wrote || len(decided.surplus) > 0) {
@@ -115,6 +109,22 @@ func checkDecision(t *testing.T, w *fuzzWorld, decided decision) {
 			t.Errorf("Deployment %s is deleted while the Foo has no other", deployment.Name)
 		}
 	}
+}
+
+// checkUpdate fails if the update of a Deployment that is live as it was found
+// would not make it what the Foo asks for, or would change more.
+func checkUpdate(t *testing.T, w *fuzzWorld) {
+	t.Helper()
+	named := w.named()
+	desired := desiredUpdate(named, w.foo, defaultImage)
+	if desired == nil {
+		t.Fatal("an update is decided, and none is made")
+	}
+	if desired.ResourceVersion != named.ResourceVersion || desired.UID != named.UID {
+		t.Errorf("the update does not say which Deployment it was made from")
+	}
+	checkWanted(t, desired, w.foo)
+	checkOthersKept(t, named, desired, w.foo)
 }
 
 // outcomeOf is what a sync that carries out a decision comes to. Of the writes,
@@ -131,10 +141,10 @@ func outcomeOf(w *fuzzWorld, decided decision) outcome {
 		return result
 	}
 	switch decided.action {
-	case actionCreate, actionUpdate:
-		result.deployment = decided.write
-	case actionAdopt:
-		result.deployment = adoptedDeployment(decided.named, w.foo, defaultImage)
+	case actionCreate:
+		result.deployment = newDeployment(w.foo, defaultImage)
+	case actionUpdate, actionAdopt:
+		result.deployment = desiredUpdate(w.named(), w.foo, defaultImage)
 	}
 	return result
 }
@@ -145,7 +155,7 @@ func checkSettles(t *testing.T, w *fuzzWorld, decided decision, status samplev1a
 	t.Helper()
 	result := outcomeOf(w, decided)
 	later := metav1.NewTime(now.Add(1))
-	after := &fuzzWorld{foo: w.foo.DeepCopy()}
+	after := &fuzzWorld{foo: w.foo.DeepCopy(), buckets: w.buckets}
 	after.foo.Status = status
 	expectEqual(t, "the status when nothing has happened since", status, calculateStatus(after.foo, result, later, defaultImage))
 	if result.failure != nil {

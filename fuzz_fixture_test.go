@@ -84,7 +84,7 @@ func (f *fuzzFixture) cacheSees(t *testing.T, foos []*samplev1alpha1.Foo, deploy
 	t.Helper()
 	version := strconv.FormatInt(1000+f.api.version.Load(), 10) // as fakeAPI counts
 	var trimmedFoos, trimmedDeployments []any
-	trimmer := new(trimmer)
+	trimmer := newTrimmer(defaultImage)
 	for _, foo := range foos {
 		trimmed, err := trimmer.trim(foo.DeepCopy())
 		must(t, err)

@@ -20,68 +20,64 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// FuzzTrimForCache decides once on Deployments as the API server has them, and
-// once on what the caches keep of them: whatever is trimmed, the outcome is one.
+// FuzzTrimForCache decides once on objects as the API server has them, and once
+// on what the caches keep of them: whatever is trimmed, the outcome is one.
 func FuzzTrimForCache(f *testing.F) {
 	addSeeds(f, fuzzSeeds)
 	f.Fuzz(func(t *testing.T, script, noise []byte, words string) {
 		whole := newFuzzWorld(t, script, noise, words)
-		trimmed := &fuzzWorld{foo: whole.foo, words: whole.words}
-		trimmer := new(trimmer)
+		trimmer := newTrimmer(defaultImage)
+		trimmed := &fuzzWorld{foo: trimmedCopy(t, trimmer, whole.foo), words: whole.words, buckets: whole.buckets}
 		for _, deployment := range whole.deployments {
 			kept := trimmedCopy(t, trimmer, deployment)
-			checkIndexed(t, deployment, kept)
+			checkIndexed(t, whole.buckets, deployment, kept)
+			checkSmall(t, kept)
 			trimmed.deployments = append(trimmed.deployments, kept)
 		}
 		want := decide(whole.foo, whole.named(), whole.controlled(t), defaultImage)
 		got := decide(trimmed.foo, trimmed.named(), trimmed.controlled(t), defaultImage)
 
 		expectEqual(t, "the action", want.action, got.action)
-		expectEqual(t, "what to write", withoutManagedFields(want.write), withoutManagedFields(got.write))
 		expectEqual(t, "what to delete", namesOf(want.surplus), namesOf(got.surplus))
-		if want.action != actionAdopt { // which writes to what it reads live
+		if named := whole.named(); named != nil {
+			expectEqual(t, "the drift", describeDrift(named, whole.foo, defaultImage), describeDrift(trimmed.named(), trimmed.foo, defaultImage))
+		}
+		if want.action != actionAdopt && want.action != actionUpdate { // which write to what they read live
 			expectEqual(t, "the status", calculateStatus(whole.foo, outcomeOf(whole, want), now, defaultImage), calculateStatus(trimmed.foo, outcomeOf(trimmed, got), now, defaultImage))
 		}
 	})
 }
 
-func trimmedCopy(t *testing.T, trimmer *trimmer, deployment *appsv1.Deployment) *appsv1.Deployment {
+// checkSmall fails if the cache keeps more of a Deployment than it should of any.
+func checkSmall(t *testing.T, kept *appsv1.Deployment) {
 	t.Helper()
-	trimmed, err := trimmer.trim(deployment.DeepCopy())
+	if size := kept.Size(); size > mostKept {
+		t.Errorf("%d bytes are kept of a Deployment", size)
+	}
+}
+
+func trimmedCopy[T interface{ DeepCopy() T }](t *testing.T, trimmer *trimmer, object T) T {
+	t.Helper()
+	trimmed, err := trimmer.trim(object.DeepCopy())
 	must(t, err)
-	return trimmed.(*appsv1.Deployment)
+	return trimmed.(T)
 }
 
 // checkIndexed fails if what is kept of a Deployment is found under another name
 // or owner than the whole, or can't say how new it is.
-func checkIndexed(t *testing.T, whole, kept *appsv1.Deployment) {
+func checkIndexed(t *testing.T, buckets buckets, whole, kept *appsv1.Deployment) {
 	t.Helper()
-	want, err := indexByControllerUID(whole)
+	want, err := buckets.byControllerUID(whole)
 	must(t, err)
-	got, err := indexByControllerUID(kept)
+	got, err := buckets.byControllerUID(kept)
 	must(t, err)
 	expectEqual(t, "the owner in the index", want, got)
 	expectEqual(t, "the key", keyOf(whole), keyOf(kept))
 	if whole.UID != kept.UID || whole.ResourceVersion != kept.ResourceVersion {
 		t.Errorf("of UID %s at version %s, UID %s at version %s is kept", whole.UID, whole.ResourceVersion, kept.UID, kept.ResourceVersion)
 	}
-	if kept.ManagedFields != nil {
-		t.Error("the managed fields are kept")
-	}
-}
-
-// withoutManagedFields is a Deployment as an update sends it: the API server
-// reads missing managedFields as unchanged.
-func withoutManagedFields(deployment *appsv1.Deployment) *appsv1.Deployment {
-	if deployment == nil {
-		return nil
-	}
-	sent := deployment.DeepCopy()
-	sent.ManagedFields = []metav1.ManagedFieldsEntry(nil)
-	return sent
 }
 
 func namesOf(deployments []*appsv1.Deployment) []string {

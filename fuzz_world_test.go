@@ -101,6 +101,7 @@ type fuzzWorld struct {
 	foo         *samplev1alpha1.Foo
 	deployments []*appsv1.Deployment
 	words       string
+	buckets     buckets
 
 	fooCase         fooCase
 	deploymentCases []deploymentCase
@@ -109,7 +110,7 @@ type fuzzWorld struct {
 func newFuzzWorld(t *testing.T, text, noise []byte, words string) *fuzzWorld {
 	t.Helper()
 	how, others := readScript(text)
-	w := &fuzzWorld{fooCase: how, words: repeated(words, pick(how.Words, repeats))}
+	w := &fuzzWorld{fooCase: how, buckets: newBuckets(), words: repeated(words, pick(how.Words, repeats))}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the world was %+v and %+v", w.fooCase, w.deploymentCases)

@@ -129,7 +129,7 @@ func (w *world) startController(prepare func(*session)) {
 
 // runController is what run does, on a session's clients, until it ends.
 func (s *session) runController() error {
-	trimmer := new(trimmer)
+	trimmer := newTrimmer(defaultImage)
 	caches := &caches{
 		kube: kubeinformers.NewSharedInformerFactoryWithOptions(kubeClient{session: s}, gauntletResync, kubeinformers.WithTransform(trimmer.trim)),
 		foos: fooinformers.NewSharedInformerFactoryWithOptions(fooClient{session: s}, gauntletResync, fooinformers.WithTransform(trimmer.trim)),

@@ -19,7 +19,7 @@ package main
 import (
 	"context"
 	"errors"
-	"hash/fnv"
+	"hash/maphash"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -47,10 +47,10 @@ const (
 
 // addIndexes makes the caches findable by more than names. It has to be done
 // before the informers start.
-func addIndexes(deployments appsinformers.DeploymentIndexInformer, foos fooinformers.FooIndexInformer) error {
+func addIndexes(deployments appsinformers.DeploymentIndexInformer, foos fooinformers.FooIndexInformer, b buckets) error {
 	return errors.Join(
-		foos.AddTypedIndexers(fooinformers.FooIndexers{byDeploymentName: indexByDeploymentName}),
-		deployments.AddTypedIndexers(appsinformers.DeploymentIndexers{byControllerUID: indexByControllerUID}))
+		foos.AddTypedIndexers(fooinformers.FooIndexers{byDeploymentName: b.byDeploymentName}),
+		deployments.AddTypedIndexers(appsinformers.DeploymentIndexers{byControllerUID: b.byControllerUID}))
 }
 
 // watch registers the event handlers, which are then given all that the caches
@@ -177,7 +177,7 @@ func (c *Controller) enqueueConcerned(states ...*appsv1.Deployment) {
 
 // waitingFor returns the keys of the Foos that ask for a Deployment of this name.
 func (c *Controller) waitingFor(deployment cache.ObjectName) []cache.ObjectName {
-	foos, err := c.fooIndexer.ByTypedIndex(byDeploymentName, bucket(deployment.String()))
+	foos, err := c.fooIndexer.ByTypedIndex(byDeploymentName, c.buckets.of(deployment.String()))
 	if err != nil {
 		// The index is there from the start; nothing at run time can remove it.
 		panic(err)
@@ -191,22 +191,29 @@ func (c *Controller) waitingFor(deployment cache.ObjectName) []cache.ObjectName 
 	return keys
 }
 
-func indexByControllerUID(deployment *appsv1.Deployment) ([]string, error) {
+// buckets make the values of the indexes. Whoever may write Foos chooses the
+// names that are indexed: the seed, which is another at each start, keeps them
+// from choosing names that all fall into one bucket.
+type buckets struct {
+	seed maphash.Seed
+}
+
+func newBuckets() buckets { return buckets{maphash.MakeSeed()} }
+
+// of returns the bucket of a value. Objects of other values are kept there, too:
+// whoever looks there has to compare.
+func (b buckets) of(value string) string {
+	return strconv.FormatUint(maphash.String(b.seed, value)%indexBuckets, 10)
+}
+
+func (b buckets) byControllerUID(deployment *appsv1.Deployment) ([]string, error) {
 	if ref := controllingFoo(deployment); ref != nil {
-		return []string{bucket(string(ref.UID))}, nil
+		return []string{b.of(string(ref.UID))}, nil
 	}
 	return nil, nil
 }
 
-func indexByDeploymentName(foo *samplev1alpha1.Foo) ([]string, error) {
+func (b buckets) byDeploymentName(foo *samplev1alpha1.Foo) ([]string, error) {
 	name := cache.ObjectName{Namespace: foo.Namespace, Name: foo.Spec.DeploymentName}
-	return []string{bucket(name.String())}, nil
-}
-
-// bucket is the value of an index under which an object with this value is kept.
-// Objects of other values are, too: whoever looks there has to compare.
-func bucket(value string) string {
-	hash := fnv.New32a()
-	_, _ = hash.Write([]byte(value)) // never fails
-	return strconv.FormatUint(uint64(hash.Sum32()%indexBuckets), 10)
+	return []string{b.of(name.String())}, nil
 }

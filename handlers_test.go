@@ -88,11 +88,12 @@ func TestWritesOfAFooThatIsGoneHoldNothingUp(t *testing.T) {
 func TestOthersOfTheSameBucketAreLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := foo("a")
-		uid := sharing(string(one.UID), func(i int) string { return fmt.Sprintf("uid-%d", i) })
-		name := sharing(namespace+"/web", func(i int) string { return fmt.Sprintf("%s/web-%d", namespace, i) })
+		f := newFixture(t, one, deployment("a"))
+		uid := f.sharing(string(one.UID), func(i int) string { return fmt.Sprintf("uid-%d", i) })
+		name := f.sharing(namespace+"/web", func(i int) string { return fmt.Sprintf("%s/web-%d", namespace, i) })
 		other := foo("b", withFooUID(types.UID(uid)), withDeploymentName(strings.TrimPrefix(name, namespace+"/")))
-		f := newFixture(t, one, other, deployment("a"),
-			deployment("b", named(other.Spec.DeploymentName), withOwner(samplev1alpha1.SchemeGroupVersion.String(), "Foo", other.UID)))
+		must(t, f.fooIndexer.Add(other))
+		must(t, f.deploymentIndexer.Add(deployment("b", named(other.Spec.DeploymentName), withOwner(samplev1alpha1.SchemeGroupVersion.String(), "Foo", other.UID))))
 		_, controlled, err := f.deploymentsOf(one)
 		must(t, err)
 		if len(controlled) != 1 || controlled[0].Name != "web" {
@@ -105,10 +106,31 @@ func TestOthersOfTheSameBucketAreLeftAlone(t *testing.T) {
 }
 
 // sharing returns the first of some values that shares the bucket of another.
-func sharing(value string, candidate func(int) string) string {
+func (f *fixture) sharing(value string, candidate func(int) string) string {
 	for i := 0; ; i++ {
-		if other := candidate(i); bucket(other) == bucket(value) {
+		if other := candidate(i); f.buckets.of(other) == f.buckets.of(value) {
 			return other
 		}
+	}
+}
+
+// Names that share a bucket in one process must not share one in the next:
+// whoever may write Foos could collect them, and slow down the handlers for all.
+func TestTheBucketsOfAnotherProcessAreOthers(t *testing.T) {
+	first, second := newBuckets(), newBuckets()
+	flooded, left := first.of(namespace+"/web"), 0
+	const names = 1000
+	for i, found := 0, 0; found < names; i++ {
+		name := fmt.Sprintf("%s/web-%d", namespace, i)
+		if first.of(name) != flooded {
+			continue
+		}
+		found++
+		if second.of(name) == second.of(namespace+"/web") {
+			left++
+		}
+	}
+	if left > names/10 {
+		t.Errorf("of %d names of one bucket, %d share one in another process, too", names, left)
 	}
 }

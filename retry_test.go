@@ -130,7 +130,6 @@ func TestAFailedTaskWaitsForItsTime(t *testing.T) {
 		"the Deployment's status has changed":      {drifted(atVersion("21"), withAvailable(1)), true},
 		"the Deployment's spec has changed":        {drifted(atGeneration(2)), false},
 		"the Deployment's owner has changed":       {drifted(withoutOwner), false},
-		"the Deployment's annotations have":        {drifted(withAdoptBy("b")), false},
 		"the Foo's spec has changed":               {task{foo("a", withGeneration(2)), drifted().decided}, false},
 		"the Foo was made again":                   {task{foo("a", withFooUID("new")), drifted().decided}, false},
 		"something else is to be done":             {task{foo("a"), decision{action: actionCreate}}, false},

@@ -44,6 +44,10 @@ const maxQuotedName = 253
 // the CustomResourceDefinition says.
 const maxSelector = 4096
 
+// maxSelectorTexts bounds how many labels, expressions and values of a selector
+// the cache keeps: short ones take more memory than they are long.
+const maxSelectorTexts = 64
+
 // verdict is what the condition Ready will say.
 type verdict struct {
 	status  metav1.ConditionStatus
@@ -241,8 +245,11 @@ func readyChanged(before, after samplev1alpha1.FooStatus) *metav1.Condition {
 
 // selectorText returns a label selector in the form that a list request takes,
 // or "" for one that the API server would not have accepted, or that is too long
-// for the status: a part of a selector selects something else.
+// for the status or the cache: a part of a selector selects something else.
 func selectorText(selector *metav1.LabelSelector) string {
+	if isOversized(selector) {
+		return ""
+	}
 	parsed, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
 		return ""

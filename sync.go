@@ -87,7 +87,7 @@ func (c *Controller) deploymentsOf(foo *samplev1alpha1.Foo) (named *appsv1.Deplo
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, nil, err
 	}
-	candidates, err := c.deploymentIndexer.ByTypedIndex(byControllerUID, bucket(string(foo.UID)))
+	candidates, err := c.deploymentIndexer.ByTypedIndex(byControllerUID, c.buckets.of(string(foo.UID)))
 	for _, candidate := range candidates {
 		if isControlledBy(candidate, foo) {
 			controlled = append(controlled, candidate)
@@ -130,14 +130,10 @@ func (c *Controller) writeDeployments(ctx context.Context, foo *samplev1alpha1.F
 	written, err := decided.named, error(nil)
 	switch decided.action {
 	case actionCreate:
-		written, err = c.createDeployment(ctx, foo, decided.write)
-	case actionUpdate:
+		written, err = c.createDeployment(ctx, foo)
+	case actionUpdate, actionAdopt:
 		if !c.overruled.stands(foo, decided.named, c.image) {
-			written, err = c.updateDeployment(ctx, foo, decided.write)
-		}
-	case actionAdopt:
-		if !c.overruled.stands(foo, decided.named, c.image) {
-			written, err = c.adoptDeployment(ctx, foo)
+			written, err = c.updateDeployment(ctx, foo)
 		}
 	case actionNone:
 		written, err = c.confirmRollout(ctx, foo, decided.named)

@@ -43,7 +43,7 @@ func (c *Controller) deploymentsIn(namespace string) typedappsv1.DeploymentInter
 // createDeployment makes a Foo's Deployment. A Foo with a status has had one: it
 // is looked at live first, for it may be the Foo that is gone, and the
 // Deployment with it, and the cache of Foos that is late.
-func (c *Controller) createDeployment(ctx context.Context, foo *samplev1alpha1.Foo, deployment *appsv1.Deployment) (*appsv1.Deployment, error) {
+func (c *Controller) createDeployment(ctx context.Context, foo *samplev1alpha1.Foo) (*appsv1.Deployment, error) {
 	if foo.Status.ObservedGeneration > 0 {
 		if err := c.confirmFoo(ctx, foo); err != nil {
 			return nil, err
@@ -51,9 +51,9 @@ func (c *Controller) createDeployment(ctx context.Context, foo *samplev1alpha1.F
 	}
 	ctx, cancel := c.withDeadline(ctx)
 	defer cancel()
-	created, err := c.deploymentsIn(foo.Namespace).Create(ctx, deployment, metav1.CreateOptions{FieldManager: controllerName})
+	created, err := c.deploymentsIn(foo.Namespace).Create(ctx, newDeployment(foo, c.image), metav1.CreateOptions{FieldManager: controllerName})
 	if err != nil {
-		return nil, &writeError{"creating", "created", deployment.Name, err}
+		return nil, &writeError{"creating", "created", foo.Spec.DeploymentName, err}
 	}
 	c.metrics.deploymentsCreated.Inc()
 	c.wroteDeployment(ctx, foo, created)
@@ -61,23 +61,46 @@ func (c *Controller) createDeployment(ctx context.Context, foo *samplev1alpha1.F
 	return created, nil
 }
 
-// updateDeployment sends a repaired Deployment. Its resourceVersion keeps it
-// from overwriting a newer Deployment; the live look at the Foo keeps an old
-// wish from overwriting a newer one, where the Foos' cache is the older.
-func (c *Controller) updateDeployment(ctx context.Context, foo *samplev1alpha1.Foo, deployment *appsv1.Deployment) (*appsv1.Deployment, error) {
+// updateDeployment repairs a Foo's Deployment, or makes the Foo the controller of
+// the one that asks for it. The cache has only what decisions read, so it is made
+// from a live read, whose resourceVersion keeps it from overwriting a newer
+// Deployment. The live read of the Foo keeps an old wish from overwriting a newer
+// one, where the Foos' cache is the older.
+func (c *Controller) updateDeployment(ctx context.Context, foo *samplev1alpha1.Foo) (*appsv1.Deployment, error) {
+	live, err := c.liveDeployment(ctx, foo, foo.Spec.DeploymentName)
+	if err != nil {
+		return nil, err
+	}
+	desired := desiredUpdate(live, foo, c.image)
+	if desired == nil {
+		return nil, errCacheBehind
+	}
 	if err := c.confirmFoo(ctx, foo); err != nil {
 		return nil, err
 	}
 	ctx, cancel := c.withDeadline(ctx)
 	defer cancel()
-	updated, err := c.deploymentsIn(foo.Namespace).Update(ctx, deployment, metav1.UpdateOptions{FieldManager: controllerName})
+	updated, err := c.deploymentsIn(foo.Namespace).Update(ctx, desired, metav1.UpdateOptions{FieldManager: controllerName})
 	if err != nil {
-		return nil, &writeError{"updating", "updated", deployment.Name, err}
+		return nil, &writeError{"updating", "updated", desired.Name, err}
 	}
 	c.metrics.deploymentsUpdated.Inc()
 	c.wroteDeployment(ctx, foo, updated)
 	klog.FromContext(ctx).V(2).Info("Updated Deployment", "deployment", klog.KObj(updated))
 	return updated, nil
+}
+
+// desiredUpdate returns what to make of a Deployment as it is live; nil if there
+// is nothing to update, so that the cache is behind.
+func desiredUpdate(live *appsv1.Deployment, foo *samplev1alpha1.Foo, image string) *appsv1.Deployment {
+	switch decide(foo, live, nil, image).action {
+	case actionUpdate:
+		return repairedDeployment(live, foo, image)
+	case actionAdopt:
+		return adoptedDeployment(live, foo, image)
+	default:
+		return nil
+	}
 }
 
 // wroteDeployment remembers what the API server made of a Deployment that was
@@ -116,19 +139,6 @@ func (e *writeError) Error() string {
 
 // Unwrap returns what the API server or the connection to it said.
 func (e *writeError) Unwrap() error { return e.err }
-
-// adoptDeployment makes a Foo the controller of the Deployment that asks for
-// it. The cache keeps little of such a Deployment, so it is read first.
-func (c *Controller) adoptDeployment(ctx context.Context, foo *samplev1alpha1.Foo) (*appsv1.Deployment, error) {
-	live, err := c.liveDeployment(ctx, foo, foo.Spec.DeploymentName)
-	if err != nil {
-		return nil, err
-	}
-	if !mayAdopt(live, foo) {
-		return nil, errCacheBehind
-	}
-	return c.updateDeployment(ctx, foo, adoptedDeployment(live, foo, c.image))
-}
 
 // removeSurplus deletes the Deployments that a Foo has under earlier names. A
 // delete can't be undone, so all that it rests on is looked at live: that the

@@ -19,6 +19,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -33,6 +34,7 @@ func TestOnlyTheFieldsThatAFooOwnsAreKept(t *testing.T) {
 		{"a changed number of replicas is undone", checkReplicasRestored},
 		{"replicas that the Foo leaves out are an autoscaler's", checkReplicasOfOthers},
 		{"a changed image is undone, and what others have added stays", checkOthersKept},
+		{"what others have written into a Foo stays, however large", checkOthersOfAFooKept},
 	})
 }
 
@@ -68,7 +70,7 @@ func checkOthersKept(t *testing.T, ns *namespace) {
 	// In one write what others own, the time of a "kubectl rollout restart"
 	// among it, and what the Foo owns.
 	drifted := patchAs(t, ns.deployments(), "mixed", types.StrategicMergePatchType, `{
-		"metadata": {"annotations": {"team": "blue"}, "labels": {"cost": "low"}},
+		"metadata": {"annotations": {"team": "blue"}, "labels": {"cost": "low"}, "finalizers": ["example.com/test"]},
 		"spec": {
 			"minReadySeconds": 0, "revisionHistoryLimit": 3,
 			"template": {
@@ -94,6 +96,7 @@ func checkOthersKept(t *testing.T, ns *namespace) {
 	for what, kept := range map[string]bool{
 		"the annotation":            repaired.Annotations["team"] == "blue",
 		"the label":                 repaired.Labels["cost"] == "low",
+		"the finalizer":             len(repaired.Finalizers) == 1,
 		"the history limit":         *repaired.Spec.RevisionHistoryLimit == 3,
 		"the time of the restart":   template.Annotations["kubectl.kubernetes.io/restartedAt"] != "",
 		"the sidecar":               containerNamed(repaired, "sidecar").Image == pauseImage,
@@ -104,4 +107,22 @@ func checkOthersKept(t *testing.T, ns *namespace) {
 		}
 	}
 	ns.awaitReady(t, "mixed")
+	mergePatch(t, ns.deployments(), "mixed", `{"metadata":{"finalizers":null}}`)
+}
+
+func checkOthersOfAFooKept(t *testing.T, ns *namespace) {
+	const finalizer = "example.com/test"
+	large := strings.Repeat("a", 255<<10)
+	foo := newFoo("large", withReplicas(1))
+	foo.Labels = map[string]string{"cost": "low"}
+	foo.Annotations = map[string]string{"team": large}
+	foo.Finalizers = []string{finalizer}
+	ns.createReadyFoo(t, foo)
+	mergePatch(t, ns.foos(), "large", `{"spec":{"replicas":2}}`)
+	scaled := ns.awaitReady(t, "large")
+	if scaled.Labels["cost"] != "low" || scaled.Annotations["team"] != large || len(scaled.Finalizers) != 1 {
+		t.Errorf("Writing the status has lost labels, annotations or finalizers of the Foo: %v, %d bytes, %v",
+			scaled.Labels, len(scaled.Annotations["team"]), scaled.Finalizers)
+	}
+	mergePatch(t, ns.foos(), "large", `{"metadata":{"finalizers":null}}`)
 }

@@ -50,7 +50,7 @@ var needs = map[string]need{
 	// The API server of this test can send the first list as a stream, which takes the right to watch. Others can't.
 	"sample-controller: list deployments":                         {step: stepStart, environment: []string{"KUBE_FEATURE_WatchListClient=false"}},
 	"sample-controller: watch deployments":                        {},
-	"sample-controller: get deployments":                          {step: stepRename},
+	"sample-controller: get deployments":                          {step: stepScale},
 	"sample-controller: create deployments":                       {step: stepCreate},
 	"sample-controller: update deployments":                       {step: stepScale},
 	"sample-controller: delete deployments":                       {step: stepRename},
