@@ -217,7 +217,7 @@ func (c *Controller) processNextKey(ctx context.Context) bool {
 		return false
 	}
 	defer c.done(key)
-	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "foo", key))
+	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "foo", klog.KRef(key.Namespace, key.Name)))
 	start := c.clock.Now()
 	err := c.syncRecovered(ctx, key)
 	c.metrics.synced(err, c.clock.Since(start))

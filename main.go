@@ -31,7 +31,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
 
 	"k8s.io/klog/v2"
@@ -47,25 +46,29 @@ const (
 
 func main() {
 	opts, err := parseOptions(os.Args[1:], os.Stdout)
-	switch {
-	case errors.Is(err, errAnswered):
+	if errors.Is(err, errAnswered) {
 		return
-	case err != nil:
-		fail(err, exitUsage)
+	}
+	// Also where a flag is wrong, so that the log's reader understands that line.
+	if formatErr := opts.logging.apply(); err == nil {
+		err = formatErr
+	}
+	if err != nil {
+		fail(opts, err, exitUsage)
 	}
 	useCores(opts.workers)
 	if err := useMemory(); err != nil {
-		fail(err, exitUsage)
+		fail(opts, err, exitUsage)
 	}
 	if err := run(signals.SetupSignalHandler(), opts); err != nil {
-		fail(err, exitFailure)
+		fail(opts, err, exitFailure)
 	}
 	klog.Flush()
 }
 
 // fail says what is wrong and ends the process.
-func fail(err error, code int) {
+func fail(opts *options, err error, code int) {
+	opts.logging.report(err, code)
 	klog.Flush()
-	fmt.Fprintf(os.Stderr, "%s: %v\n", controllerName, err)
 	os.Exit(code)
 }

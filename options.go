@@ -27,7 +27,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/klog/v2"
 )
 
 // options are the command's flags.
@@ -44,6 +43,7 @@ type options struct {
 	version        bool
 	election       electionOptions
 	serving        servingOptions
+	logging        loggingOptions
 }
 
 // errAnswered says that the command line asked only for what has been printed:
@@ -52,28 +52,28 @@ var errAnswered = errors.New("answered")
 
 // parseOptions reads the command line. It returns errAnswered, having printed
 // to answer what -help or -version asked for; any other error is one line that
-// says what is wrong and what would be right.
+// says what is wrong and what would be right. The options come with an error,
+// too: as far as they were read, they say how to log it.
 func parseOptions(args []string, answer io.Writer) (*options, error) {
 	flags := flag.NewFlagSet(controllerName, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	var opts options
 	opts.addFlags(flags)
-	// klog's own flags set klog's state; they are its only configuration.
-	klog.InitFlags(flags)
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprintf(answer, "%s runs the controller for Foos against a cluster.\n\nUsage: %s [flags]\n\n", controllerName, controllerName)
-		flags.SetOutput(answer)
-		flags.PrintDefaults()
+		visible := visibleFlags(flags)
+		visible.SetOutput(answer)
+		visible.PrintDefaults()
 		return nil, errAnswered
 	case err != nil:
-		return nil, fmt.Errorf("%w (see -help)", err)
+		return &opts, fmt.Errorf("%w (see -help)", err)
 	case opts.version:
 		fmt.Fprint(answer, currentVersion())
 		return nil, errAnswered
 	}
-	return &opts, opts.validate(flags.Args())
+	return &opts, opts.validate(flags)
 }
 
 // addFlags defines the flags, with their defaults, in a flag set.
@@ -100,16 +100,17 @@ func (o *options) addFlags(flags *flag.FlagSet) {
 		"Print the version of this program, of Go and of the Kubernetes modules in it, and end.")
 	o.election.addFlags(flags)
 	o.serving.addFlags(flags)
+	o.logging.addFlags(flags)
 }
 
 // validate refuses what can't be meant, naming the flag and what it takes.
-func (o *options) validate(args []string) error {
+func (o *options) validate(flags *flag.FlagSet) error {
 	var problems []string
 	refuse := func(format string, args ...any) {
 		problems = append(problems, fmt.Sprintf(format, args...))
 	}
-	if len(args) > 0 {
-		refuse("unexpected argument %q: this command takes flags only", args[0])
+	if flags.NArg() > 0 {
+		refuse("unexpected argument %q: this command takes flags only", flags.Arg(0))
 	}
 	if o.image == "" {
 		refuse("-image=%q: must be the name of an image", o.image)
@@ -139,6 +140,7 @@ func (o *options) validate(args []string) error {
 	}
 	problems = append(problems, o.election.problems()...)
 	problems = append(problems, o.serving.problems()...)
+	problems = append(problems, o.logging.problems(flags)...)
 	if len(problems) > 0 {
 		return errors.New(strings.Join(problems, "; "))
 	}

@@ -34,7 +34,7 @@ func TestParseOptions(t *testing.T) {
 	opts, err := parseOptions([]string{"-kubeconfig=/k", "--master=https://m", "-namespace=n", "-image=mirror/nginx:1", "-workers=3", "-resync=0",
 		"-kube-api-qps=50", "-kube-api-burst=60", "-request-timeout=5s", "-v=2"}, nil)
 	must(t, err)
-	want := options{kubeconfig: "/k", master: "https://m", namespace: "n", image: "mirror/nginx:1", workers: 3, resync: 0, qps: 50, burst: 60, requestTimeout: 5 * time.Second, election: defaultElection}
+	want := options{kubeconfig: "/k", master: "https://m", namespace: "n", image: "mirror/nginx:1", workers: 3, resync: 0, qps: 50, burst: 60, requestTimeout: 5 * time.Second, election: defaultElection, logging: loggingOptions{format: "text"}}
 	if *opts != want {
 		t.Errorf("parsed %+v, not %+v", *opts, want)
 	}
@@ -43,7 +43,7 @@ func TestParseOptions(t *testing.T) {
 func TestDefaultOptions(t *testing.T) {
 	opts, err := parseOptions(nil, nil)
 	must(t, err)
-	want := options{image: "nginx:latest", workers: 2, resync: 30 * time.Second, qps: -1, burst: 100, requestTimeout: 30 * time.Second, election: defaultElection}
+	want := options{image: "nginx:latest", workers: 2, resync: 30 * time.Second, qps: -1, burst: 100, requestTimeout: 30 * time.Second, election: defaultElection, logging: loggingOptions{format: "text"}}
 	if *opts != want {
 		t.Errorf("the defaults are %+v, not %+v", *opts, want)
 	}

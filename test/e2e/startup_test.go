@@ -56,6 +56,7 @@ func TestAWrongStartIsOneClearLine(t *testing.T) {
 		{"too short a resync", []string{"-resync=1ms"}, exitUsage, []string{"-resync=1ms", "1s or more"}},
 		{"a namespace that can't be", []string{"-namespace=Web"}, exitUsage, []string{`-namespace="Web"`, "lower case"}},
 		{"two wrong flags", []string{"-workers=0", "-kube-api-burst=0"}, exitUsage, []string{"-workers=0", "-kube-api-burst=0"}},
+		{"an unknown format of the log", []string{"-logging-format=xml"}, exitUsage, []string{`-logging-format="xml"`, "text or json"}},
 		{"an argument", []string{"start"}, exitUsage, []string{`"start"`, "flags only"}},
 		{"no kubeconfig", []string{"-kubeconfig=" + missing}, exitFailure, []string{missing, "no such file"}},
 		{"a kubeconfig of garbage", []string{"-kubeconfig=" + garbage}, exitFailure, []string{garbage}},
