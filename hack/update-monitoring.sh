@@ -14,13 +14,63 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-# Makes artifacts/monitoring/prometheus-rule.yaml of rules.yaml: the same alerts, as the Prometheus Operator takes them.
+# Makes what the Prometheus Operator and Grafana take from artifacts/monitoring/rules.yaml and dashboard.json.
+#
+#   hack/update-monitoring.sh          writes artifacts/monitoring/prometheus-rule.yaml, the alerts of rules.yaml
+#   hack/update-monitoring.sh FOLDER   writes all of artifacts/monitoring to FOLDER, with these variables' values:
+#
+#     CLUSTER_LABEL   the label by which a central Prometheus, Thanos or Mimir tells clusters apart
+#     RUNBOOKS        where docs/operations.md is published: runbook_url leads there
 
 set -o errexit -o nounset -o pipefail
 
-cd "$(dirname "${BASH_SOURCE[0]}")/../artifacts/monitoring"
-new=$(mktemp)
-trap 'rm -f "${new}"' EXIT
+# What is written in artifacts/monitoring.
+readonly default_label=cluster
+readonly default_runbooks=https://example.com/sample-controller/blob/main/docs/operations.md
+label=${CLUSTER_LABEL:-${default_label}}
+runbooks=${RUNBOOKS:-${default_runbooks}}
+
+# refuse says what is wrong and ends the script.
+refuse() {
+  echo "$0: $1" >&2
+  exit 2
+}
+if [[ $# -gt 1 ]]; then
+  refuse "usage: $0 [FOLDER]"
+fi
+if [[ ! "${label}" =~ ^[a-zA-Z_][a-zA-Z0-9_]*$ ]]; then
+  refuse "CLUSTER_LABEL=${label}: must be the name of a label: letters, digits and _"
+fi
+# The first three have a meaning to sed; the last one begins the anchor, which the alert adds.
+if [[ ! "${runbooks}" =~ ^https?://[^[:space:]]+$ || "${runbooks}" == *[\&\|\\\#]* ]]; then
+  refuse "RUNBOOKS=${runbooks}: must be an http or https address without &, |, \\ and #"
+fi
+
+source_folder=$(cd "$(dirname "${BASH_SOURCE[0]}")/../artifacts/monitoring" && pwd -P)
+folder=${source_folder}
+if [[ $# -eq 1 ]]; then
+  mkdir -p "$1"
+  folder=$(cd "$1" && pwd -P)
+fi
+if [[ "${folder}" == "${source_folder}" && "${label} ${runbooks}" != "${default_label} ${default_runbooks}" ]]; then
+  refuse "name another FOLDER: artifacts/monitoring keeps the defaults"
+fi
+
+# adapt prints a file with the values in the places of the defaults. A label is written as in "by (cluster, job)",
+# {cluster=~"..."}, label_values(up, cluster), {{cluster}} and $labels.cluster; Grafana's variable $cluster keeps its name.
+adapt() {
+  sed -E \
+    -e "s/([(]|, )${default_label}([,)])/\1${label}\2/g" \
+    -e "s/${default_label}=~/${label}=~/g" \
+    -e "s/[{][{]${default_label}[}][}]/{{${label}}}/g" \
+    -e "s/[.]${default_label} /.${label} /g" \
+    -e "s|${default_runbooks}|${runbooks}|g" \
+    "${source_folder}/$1"
+}
+
+new=$(mktemp -d)
+trap 'rm -rf "${new}"' EXIT
+adapt rules.yaml >"${new}/rules.yaml"
 {
   cat <<'EOF'
 # Made from rules.yaml by hack/update-monitoring.sh: change that one.
@@ -34,6 +84,13 @@ metadata:
 spec:
 EOF
   # From the groups on, without the comment about the file.
-  sed -n '/^groups:/,$ { s/^\(.\)/  \1/; p; }' rules.yaml
-} >"${new}"
-cat "${new}" >prometheus-rule.yaml
+  sed -n '/^groups:/,$ { s/^\(.\)/  \1/; p; }' "${new}/rules.yaml"
+} >"${new}/prometheus-rule.yaml"
+
+if [[ "${folder}" == "${source_folder}" ]]; then
+  cat "${new}/prometheus-rule.yaml" >"${folder}/prometheus-rule.yaml"
+  exit
+fi
+adapt dashboard.json >"${new}/dashboard.json"
+cp "${source_folder}/kustomization.yaml" "${source_folder}/scraper.yaml" "${source_folder}/service-monitor.yaml" "${new}"
+cp "${new}"/* "${folder}"

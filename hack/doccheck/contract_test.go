@@ -39,7 +39,7 @@ var testName = regexp.MustCompile("`((?:Test|Fuzz|check)[A-Z][A-Za-z0-9]*)`")
 var row = regexp.MustCompile(`(?m)^\| ([BC][0-9]+) \|.*$`)
 
 // runbook is where an alert says what to do about it.
-var runbook = regexp.MustCompile(`(?m)^ *runbook: (\S+)#(\S+)$`)
+var runbook = regexp.MustCompile(`(?m)^ *runbook_url: https://\S+/blob/main/(\S+)#(\S+)$`)
 
 func read(t *testing.T, path ...string) string {
 	t.Helper()

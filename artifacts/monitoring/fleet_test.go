@@ -1,0 +1,165 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package monitoring
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// grouping matches the labels by which an expression aggregates or compares.
+var grouping = regexp.MustCompile(`\b(?:by|on|ignoring|without) \(([^)]*)\)`)
+
+// An aggregation that drops the label of the cluster lets a cluster that is well
+// hide another that is not.
+func TestAlertsKeepClustersApart(t *testing.T) {
+	aggregation := regexp.MustCompile(`\b(sum|min|max|count|avg|group|topk|quantile)\b(?: by)? \(`)
+	for _, group := range parse[ruleFile](t, "rules.yaml").Groups {
+		for _, rule := range group.Rules {
+			groupings := grouping.FindAllStringSubmatch(rule.Expr, -1)
+			if len(groupings) < len(aggregation.FindAllString(rule.Expr, -1)) || len(groupings) == 0 {
+				t.Errorf("%s aggregates over everything: %s", rule.Alert, rule.Expr)
+			}
+			for _, found := range groupings {
+				// What nobody has seen anywhere has no cluster.
+				if rule.Alert == "SampleControllerDown" && found[0] == "on (job)" {
+					continue
+				}
+				if !strings.HasPrefix(found[1], "cluster, job, namespace") {
+					t.Errorf("%s does not keep cluster and namespace: %s", rule.Alert, found[0])
+				}
+			}
+		}
+	}
+}
+
+func TestTheDashboardIsOfTheClustersThatWereChosen(t *testing.T) {
+	selector := regexp.MustCompile(`\w+\{([^}]*)\}`)
+	for _, p := range readDashboard(t).Panels {
+		for _, target := range p.Targets {
+			for _, found := range selector.FindAllStringSubmatch(target.Expr, -1) {
+				if !strings.HasPrefix(found[1], `job="sample-controller", cluster=~"$cluster", namespace=~"$namespace"`) {
+					t.Errorf("%s shows other clusters or namespaces, too: %s", p.Title, found[0])
+				}
+			}
+			for _, found := range grouping.FindAllStringSubmatch(target.Expr, -1) {
+				if labels := strings.Split(found[1], ", "); slices.Contains(labels, "pod") && !slices.Contains(labels, "cluster") {
+					t.Errorf("%s takes Pods of several clusters for one: %s", p.Title, target.Expr)
+				}
+			}
+		}
+	}
+	var names []string
+	for _, variable := range readDashboard(t).Templating.List {
+		names = append(names, variable.Name)
+		// All is any value, and none: there may be no such label.
+		if variable.Type == "query" && (!variable.IncludeAll || variable.AllValue != ".*") {
+			t.Errorf("%s does not offer all, labeled or not", variable.Name)
+		}
+	}
+	if !slices.Equal(names, []string{"datasource", "cluster", "namespace"}) {
+		t.Errorf("The variables are %v", names)
+	}
+}
+
+// update runs hack/update-monitoring.sh into a new folder.
+func update(t *testing.T, environment ...string) (folder string) {
+	t.Helper()
+	folder = filepath.Join(t.TempDir(), "made")
+	command := exec.CommandContext(t.Context(), filepath.Join("..", "..", "hack", "update-monitoring.sh"), folder)
+	command.Env = append(os.Environ(), environment...)
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	return folder
+}
+
+func TestWithoutVariablesTheMonitoringIsMadeAsItIs(t *testing.T) {
+	folder := update(t, "CLUSTER_LABEL=", "RUNBOOKS=")
+	for _, file := range []string{"rules.yaml", "prometheus-rule.yaml", "dashboard.json", "kustomization.yaml", "scraper.yaml", "service-monitor.yaml"} {
+		if got, want := text(t, filepath.Join(folder, file)), text(t, file); got != want {
+			t.Errorf("%s is another one", file)
+		}
+	}
+}
+
+func text(t *testing.T, file string) string {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+func TestTheLabelOfClustersAndTheRunbooksCanBeChosen(t *testing.T) {
+	folder := update(t, "CLUSTER_LABEL=k8s_cluster", "RUNBOOKS=https://wiki.example.org/run?page=books")
+	for _, group := range parse[ruleFile](t, filepath.Join(folder, "rules.yaml")).Groups {
+		for _, rule := range group.Rules {
+			anchor := "#alert-" + strings.ToLower(rule.Alert)
+			if want := "https://wiki.example.org/run?page=books" + anchor; rule.Annotations["runbook_url"] != want {
+				t.Errorf("%s leads to %q, want %q", rule.Alert, rule.Annotations["runbook_url"], want)
+			}
+		}
+	}
+	made := text(t, filepath.Join(folder, "prometheus-rule.yaml")) + text(t, filepath.Join(folder, "dashboard.json"))
+	// Grafana's variable keeps its name, and comments their words.
+	label := regexp.MustCompile(`\bcluster\b`)
+	kept := strings.NewReplacer("$cluster", "", `"name": "cluster"`, "")
+	for line := range strings.Lines(made) {
+		if !strings.HasPrefix(strings.TrimSpace(line), "#") && label.MatchString(kept.Replace(line)) {
+			t.Errorf("The label is still cluster in %s", line)
+		}
+	}
+	var d dashboard
+	if err := json.Unmarshal([]byte(text(t, filepath.Join(folder, "dashboard.json"))), &d); err != nil {
+		t.Fatal(err)
+	}
+
+	// The alerts fire as with the label that they were written with.
+	tool := promtool(t)
+	fleet := strings.NewReplacer(`cluster="`, `k8s_cluster="`, "cluster: ", "k8s_cluster: ", "(alertname, cluster,", "(alertname, k8s_cluster,",
+		published, "https://wiki.example.org/run?page=books").Replace(text(t, "fleet.test.yaml"))
+	file := filepath.Join(folder, "fleet.test.yaml")
+	if err := os.WriteFile(file, []byte(fleet), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if output, err := exec.CommandContext(t.Context(), tool, "test", "rules", file).CombinedOutput(); err != nil {
+		t.Errorf("promtool: %v\n%s", err, output)
+	}
+}
+
+func TestWhatCannotBeALabelOrAnAddressIsRefused(t *testing.T) {
+	for _, variables := range []string{"CLUSTER_LABEL=k8s-cluster", "CLUSTER_LABEL=a b", "RUNBOOKS=docs/operations.md", "RUNBOOKS=https://a|b", "RUNBOOKS=https://a#b"} {
+		folder := filepath.Join(t.TempDir(), "made")
+		command := exec.CommandContext(t.Context(), filepath.Join("..", "..", "hack", "update-monitoring.sh"), folder)
+		command.Env = append(os.Environ(), variables)
+		output, err := command.CombinedOutput()
+		if err == nil || !strings.Contains(string(output), variables+": must be") {
+			t.Errorf("%s: %v, %s", variables, err, output)
+		}
+		if _, err := os.Stat(folder); err == nil {
+			t.Errorf("%s: there is a folder nevertheless", variables)
+		}
+	}
+}
