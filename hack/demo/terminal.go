@@ -19,23 +19,34 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
-
-	"golang.org/x/term"
 )
 
 // styleOf is how to print to a file: plain and as wide as it comes, unless it is a terminal.
 func styleOf(file *os.File, getenv func(string) string) style {
-	fd := int(file.Fd())
-	if !term.IsTerminal(fd) {
+	columns, ok := columnsOf(file)
+	if !ok {
 		return style{}
 	}
-	columns, _, err := term.GetSize(fd)
+	return style{columns: columns, colour: wantsColour(getenv)}
+}
+
+// columnsOf asks stty, which every system with a terminal has, how wide a file is, and reports whether it is a terminal.
+func columnsOf(file *os.File) (int, bool) {
+	command := exec.Command("stty", "size")
+	command.Stdin = file
+	said, err := command.Output()
 	if err != nil {
+		return 0, false
+	}
+	var rows, columns int
+	// A terminal that does not know its size has 0 columns.
+	if _, err := fmt.Sscan(string(said), &rows, &columns); err != nil || columns == 0 {
 		columns = wide
 	}
-	return style{columns: columns, colour: wantsColour(getenv)}
+	return columns, true
 }
 
 // wantsColour tells whether a terminal can show colours and its user has not forbidden them (no-color.org).
