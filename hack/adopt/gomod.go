@@ -20,56 +20,86 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"golang.org/x/mod/modfile"
-	"golang.org/x/mod/module"
 )
 
-// rewriteGoMod is a go.mod with the new module path: as its own, as a requirement, and in replacements. Lines stay where
-// they are, for go mod tidy to sort.
+// rewriteGoMod is a go.mod with the new module path: as its own, as a requirement, and in replacements. The file has to
+// be as the go command formats it, which make tidy-check holds.
 func rewriteGoMod(name string, data []byte, to string) ([]byte, error) {
-	file, err := modfile.Parse(name, data, nil)
-	if err != nil {
-		return nil, err
+	var out []string
+	hasModule := false
+	for lines := strings.Split(strings.TrimSuffix(string(data), "\n"), "\n"); len(lines) > 0; {
+		verb, isBlock := strings.CutSuffix(lines[0], " (")
+		if isBlock {
+			end := slices.Index(lines, ")")
+			if end < 0 {
+				return nil, fmt.Errorf("%s: the block %q does not end", name, lines[0])
+			}
+			out = append(out, rewriteBlock(verb, lines[1:end], to)...)
+			lines = lines[end+1:]
+			continue
+		}
+		verb, rest, _ := strings.Cut(lines[0], " ")
+		hasModule = hasModule || verb == "module"
+		if rest, keep := rewriteModLine(verb, rest, to); keep {
+			out = append(out, strings.TrimSuffix(verb+" "+rest, " "))
+		}
+		lines = lines[1:]
 	}
-	if file.Module == nil {
+	if !hasModule {
 		return nil, fmt.Errorf("%s has no module line", name)
 	}
-	rename(file.Module.Syntax, file.Module.Mod.Path, to)
-	for _, require := range file.Require {
-		if i := rename(require.Syntax, require.Mod.Path, to); i >= 0 {
-			require.Syntax.Token[i+1] = versionFor(require.Syntax.Token[i])
-		}
-	}
-	for _, replace := range file.Replace {
-		rename(replace.Syntax, replace.Old.Path, to)
-	}
-	// Kubernetes' go.mod replaces this one, and requires it nowhere.
-	if err := file.DropReplace("k8s.io/sample-controller", ""); err != nil {
-		return nil, err
-	}
-	file.SortBlocks()
-	file.Cleanup()
-	return file.Format()
+	return []byte(strings.Join(out, "\n") + "\n"), nil
 }
 
-// rename puts the new path in the place of a path of the sample in a line, and says which word of the line it is; -1 if
-// the path is somebody else's.
-func rename(line *modfile.Line, old, to string) int {
-	rest, ok := strings.CutPrefix(old, sample.Module)
-	if !ok || rest != "" && rest[0] != '/' {
-		return -1
+// rewriteBlock is a block of a go.mod with the new module path, sorted again; a block of one line has no parentheses.
+func rewriteBlock(verb string, lines []string, to string) []string {
+	var out []string
+	comment := ""
+	for _, line := range lines {
+		line = strings.TrimPrefix(line, "\t")
+		if line == "" || strings.HasPrefix(line, "//") {
+			comment += "\t" + line + "\n"
+			continue
+		}
+		if line, keep := rewriteModLine(verb, line, to); keep {
+			out = append(out, comment+"\t"+line)
+		}
+		comment = ""
 	}
-	i := slices.Index(line.Token, modfile.AutoQuote(old))
-	line.Token[i] = modfile.AutoQuote(to + rest)
-	return i
+	if len(out) == 1 && !strings.Contains(out[0], "\n") {
+		return []string{verb + " " + strings.TrimPrefix(out[0], "\t")}
+	}
+	// A comment stays above its line.
+	slices.SortStableFunc(out, func(a, b string) int {
+		return slices.Compare(strings.Fields(a[strings.LastIndex(a, "\n")+1:]), strings.Fields(b[strings.LastIndex(b, "\n")+1:]))
+	})
+	return append(append([]string{verb + " ("}, out...), ")")
+}
+
+// rewriteModLine is what follows a verb with the new module path, and whether the new project has the line, too.
+func rewriteModLine(verb, line, to string) (string, bool) {
+	old, rest, _ := strings.Cut(line, " ")
+	// Kubernetes' go.mod replaces this one, and requires it nowhere.
+	if verb == "replace" && old == "k8s.io/sample-controller" {
+		return "", false
+	}
+	below, isOurs := strings.CutPrefix(old, sample.Module)
+	if !isOurs || below != "" && below[0] != '/' || !slices.Contains([]string{"module", "require", "replace"}, verb) {
+		return line, true
+	}
+	renamed := to + below
+	if verb == "require" {
+		_, after, _ := strings.Cut(rest, " ")
+		rest = strings.TrimSpace(versionFor(renamed) + " " + after)
+	}
+	return strings.TrimSpace(renamed + " " + rest), true
 }
 
 // versionFor is a version of a module that is replaced by a folder: it has to be of the path's major version.
 func versionFor(path string) string {
-	_, major, _ := module.SplitPathVersion(path)
-	if major = module.PathMajorPrefix(major); major == "" {
+	_, major := splitMajor(path)
+	if major == "" {
 		major = "v0"
 	}
-	return module.ZeroPseudoVersion(major)
+	return major + ".0.0-00010101000000-000000000000"
 }

@@ -19,7 +19,7 @@ limitations under the License.
 //	go run ./hack/adopt -module github.com/acme/widgets -group acme.dev -kind Widget -dir ../widgets
 //
 // It reads the files that git knows, leaves out what is about this project alone (omit.go, reword.go), and writes the
-// rest with the new names: Go files by their syntax (goedit.go), go.mod by golang.org/x/mod (gomod.go), all other text
+// rest with the new names: Go files by their syntax (goedit.go), go.mod line by line (gomod.go), all other text
 // word by word (words.go, text.go). What a name must be is in validate.go and collisions.go; all of it is checked before
 // anything is written. Then the new project generates its own clients, is compiled, and is searched for old names
 // (make.go, trace.go).

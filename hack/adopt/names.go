@@ -19,8 +19,6 @@ package main
 import (
 	"strings"
 	"unicode"
-
-	"golang.org/x/mod/module"
 )
 
 // names are all names of a project that differ from one project to the next. The rest of the spellings is made of these.
@@ -96,10 +94,7 @@ func (n names) modelPackage() string {
 
 // programOf is the last element of a module's path, without its major version, as Kubernetes names objects.
 func programOf(path string) string {
-	prefix, _, ok := module.SplitPathVersion(path)
-	if !ok {
-		prefix = path
-	}
+	prefix, _ := splitMajor(path)
 	last := strings.ToLower(prefix[strings.LastIndex(prefix, "/")+1:])
 	return strings.Trim(strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {

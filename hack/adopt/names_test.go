@@ -39,8 +39,8 @@ func TestDeriveNames(t *testing.T) {
 			names{"example.org/net/Edge.Routes/v2", "edge-routes", "my-team.acme.dev", "myteam", "MyTeam", "v1beta1", "HTTPRoute", "HTTPRoutes", "httproutes", "hr"},
 		},
 		"a plural of its own": {
-			request{Module: "gopkg.in/farm.v3", Group: "farm.example", Version: "v2", Kind: "HTTPMouse", Plural: "httpmice"},
-			names{"gopkg.in/farm.v3", "farm", "farm.example", "farm", "Farm", "v2", "HTTPMouse", "HTTPMice", "httpmice", ""},
+			request{Module: "example.org/farm/v3", Group: "farm.example", Version: "v2", Kind: "HTTPMouse", Plural: "httpmice"},
+			names{"example.org/farm/v3", "farm", "farm.example", "farm", "Farm", "v2", "HTTPMouse", "HTTPMice", "httpmice", ""},
 		},
 		"the plural that would have been made, said": {
 			request{Module: "example.org/a", Group: "a.example", Version: "v2", Kind: "CacheCluster", Plural: "cacheclusters"},

@@ -27,7 +27,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/mod/module"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -61,7 +60,7 @@ func checkNames(r request) error {
 }
 
 func checkModule(n names) error {
-	if err := module.CheckPath(n.Module); err != nil {
+	if err := checkModulePath(n.Module); err != nil {
 		return fmt.Errorf("-module=%s: %w: must be a path that go get takes, such as github.com/acme/widgets or github.com/acme/widgets/v2", n.Module, err)
 	}
 	switch {

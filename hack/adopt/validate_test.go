@@ -57,7 +57,7 @@ func TestRefusals(t *testing.T) {
 		want   string
 	}{
 		"no module":                      {func(r *request) { r.Module = "" }, "must be a path that go get takes"},
-		"a module without a domain":      {func(r *request) { r.Module = "widgets" }, "missing dot in first path element"},
+		"a module without a domain":      {func(r *request) { r.Module = "widgets" }, `its first element, "widgets", is no domain`},
 		"a module with a space":          {func(r *request) { r.Module = "github.com/acme/my widgets" }, "must be a path that go get takes"},
 		"version 1 in the path":          {func(r *request) { r.Module += "/v1" }, "must be a path that go get takes"},
 		"the old module":                 {func(r *request) { r.Module = "example.com/sample-controller" }, "is this project's own"},

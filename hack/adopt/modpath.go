@@ -1,0 +1,73 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	modHost    = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*\.[a-z0-9.-]*[a-z0-9-]$`)
+	modElement = regexp.MustCompile(`^([A-Za-z0-9_~-]|[A-Za-z0-9_~-][A-Za-z0-9._~-]*[A-Za-z0-9_~-])$`)
+	// A last element that says a major version, and what it may say: v0 and v1 are not written.
+	modMajor     = regexp.MustCompile(`^(.+)/(v[0-9.]+)$`)
+	majorVersion = regexp.MustCompile(`^v([2-9]|[1-9][0-9]+)$`)
+	// The end of a short file name on Windows.
+	shortName = regexp.MustCompile(`~[0-9]+$`)
+)
+
+// windowsDevices are the names that no file has on Windows, whatever its extension.
+var windowsDevices = strings.Fields("con prn aux nul com1 com2 com3 com4 com5 com6 com7 com8 com9 lpt1 lpt2 lpt3 lpt4 lpt5 lpt6 lpt7 lpt8 lpt9")
+
+// splitMajor cuts a module's path before the element with its major version; major is empty where there is none.
+func splitMajor(path string) (prefix, major string) {
+	match := modMajor.FindStringSubmatch(path)
+	if match == nil {
+		return path, ""
+	}
+	return match[1], match[2]
+}
+
+// checkModulePath refuses what the go command does not take for the path of a module that others can fetch
+// (go.dev/ref/mod#go-mod-file-ident). The rules for gopkg.in are not among these.
+func checkModulePath(path string) error {
+	elements := strings.Split(path, "/")
+	if !modHost.MatchString(elements[0]) {
+		return fmt.Errorf("its first element, %q, is no domain: small letters, digits, dashes and at least one dot", elements[0])
+	}
+	for _, element := range elements {
+		stem, _, _ := strings.Cut(element, ".")
+		switch {
+		case element == "":
+			return errors.New("a slash has nothing before it or after it")
+		case !modElement.MatchString(element):
+			return fmt.Errorf("%q has something other than letters, digits, -, _, ~ and dots, or a dot at its begin or end", element)
+		case slices.Contains(windowsDevices, strings.ToLower(stem)):
+			return fmt.Errorf("%q is a device on Windows", element)
+		case shortName.MatchString(stem):
+			return fmt.Errorf("%q could be the short name of another file on Windows", element)
+		}
+	}
+	if _, major := splitMajor(path); major != "" && !majorVersion.MatchString(major) {
+		return fmt.Errorf("%s is no major version that a path ends with: those are v2, v3 and so on", major)
+	}
+	return nil
+}
