@@ -32,6 +32,8 @@ BENCH_FLAGS ?=
 # platforms; empty, linux on this machine's architecture.
 IMAGE ?= sample-controller:latest
 IMAGE_PLATFORMS ?=
+# make push-image FORCE=1 pushes what it otherwise refuses. Only make itself can be told so, never an environment.
+force = $(and $(filter command,$(origin FORCE)),$(filter 1,$(FORCE)),-force)
 
 check := @hack/check.sh
 
@@ -58,8 +60,8 @@ image: ## Make a container image, without Docker, in _output/image (IMAGE=name:t
 	@hack/image.sh "$(IMAGE)" "$(IMAGE_PLATFORMS)" _output/image
 
 .PHONY: push-image
-push-image: ## Make the image and push it, with the list of what is in it, to the registry that IMAGE says
-	@hack/image.sh -push "$(IMAGE)" "$(IMAGE_PLATFORMS)" _output/image
+push-image: ## Make the image and push it, with the list of what is in it, to the registry that IMAGE says (FORCE=1: over another of that tag, or of a changed tree)
+	@hack/image.sh -push $(force) "$(IMAGE)" "$(IMAGE_PLATFORMS)" _output/image
 
 .PHONY: install-yaml
 install-yaml: bin/devcluster ## Write the installation into one file, _output/install.yaml (IMAGE=registry/name:tag or @digest)

@@ -16,11 +16,12 @@
 
 # Makes a container image of the controller, without a daemon, a base image or a network, and lists what is in it.
 #
-#   hack/image.sh [-push] NAME PLATFORMS FOLDER
+#   hack/image.sh [-push [-force]] NAME PLATFORMS FOLDER
 #
 # PLATFORMS is a list with commas, such as linux/amd64,linux/arm64; where it is empty, linux on this machine's
 # architecture. FOLDER gets sample-controller.tar and, for each platform, sample-controller_OS_ARCHITECTURE.cdx.json.
-# With -push the image also goes to the registry that NAME says.
+# With -push the image also goes to the registry that NAME says; unless there is -force, not from a tree with changes
+# that are not committed, and not over another image of that name.
 #
 # The same commit gives the same image, to the bit, in any folder and for any user, if the Go release is the same and the
 # clone has the same tags.
@@ -31,9 +32,13 @@ push=()
 if [[ "${1:-}" == -push ]]; then
   push=(-push)
   shift
+  if [[ "${1:-}" == -force ]]; then
+    push+=(-force)
+    shift
+  fi
 fi
 if [[ $# -ne 3 ]]; then
-  echo "usage: $0 [-push] NAME PLATFORMS FOLDER" >&2
+  echo "usage: $0 [-push [-force]] NAME PLATFORMS FOLDER" >&2
   exit 2
 fi
 readonly image="$1"

@@ -31,7 +31,7 @@ func readBOM(t *testing.T, text []byte) cyclonedx.BOM {
 }
 
 func TestBOMListsTheLinkedModules(t *testing.T) {
-	text, err := bomOf(newProgram("amd64"))
+	text, err := bomOf(programFor("amd64"))
 	must(t, err)
 	bom := readBOM(t, text)
 	main := bom.Metadata.Component
@@ -65,7 +65,7 @@ func TestBOMListsTheLinkedModules(t *testing.T) {
 }
 
 func TestBOMWithoutGitIsStillOne(t *testing.T) {
-	text, err := bomOf(withoutGit(newProgram("amd64")))
+	text, err := bomOf(withoutGit(programFor("amd64")))
 	must(t, err)
 	bom := readBOM(t, text)
 	if main := bom.Metadata.Component; main.PackageURL != "pkg:golang/example.com/sample-controller" || main.Version != "" {
@@ -77,9 +77,9 @@ func TestBOMWithoutGitIsStillOne(t *testing.T) {
 }
 
 func TestBOMIsTheSameEachTime(t *testing.T) {
-	first, err := bomOf(newProgram("amd64"))
+	first, err := bomOf(programFor("amd64"))
 	must(t, err)
-	second, err := bomOf(newProgram("amd64"))
+	second, err := bomOf(programFor("amd64"))
 	must(t, err)
 	if !bytes.Equal(first, second) {
 		t.Errorf("%s\nthen\n%s", first, second)

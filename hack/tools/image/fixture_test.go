@@ -31,9 +31,9 @@ const (
 	dependencySum = "h1:G4t9RGoPDbQML38hz/kQQiltttgd3egg2ODCR8aIc2o="
 )
 
-// newProgram is a program for linux on the architecture, as the go command
+// programFor is a program for linux on the architecture, as the go command
 // builds it in a clone whose commit has the tag v1.2.3.
-func newProgram(architecture string) *program {
+func programFor(architecture string) *program {
 	return &program{
 		content:  []byte("the program for " + architecture),
 		platform: v1.Platform{OS: "linux", Architecture: architecture},
@@ -68,7 +68,7 @@ func newImages(t *testing.T, architectures ...string) []*platformImage {
 	t.Helper()
 	var images []*platformImage
 	for _, architecture := range architectures {
-		image, err := newPlatformImage(newProgram(architecture))
+		image, err := newPlatformImage(programFor(architecture))
 		must(t, err)
 		images = append(images, image)
 	}

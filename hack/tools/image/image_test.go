@@ -43,8 +43,8 @@ func TestLabelsSayWhatTheBuildKnew(t *testing.T) {
 		want    map[string]string
 		created string
 	}{
-		"in a clone":  {newProgram("amd64"), ofCommit, commitTime},
-		"without git": {withoutGit(newProgram("amd64")), always, "1970-01-01T00:00:00Z"},
+		"in a clone":  {programFor("amd64"), ofCommit, commitTime},
+		"without git": {withoutGit(programFor("amd64")), always, "1970-01-01T00:00:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			image, err := newPlatformImage(row.program)
@@ -113,7 +113,7 @@ func TestProgramsThatCouldNotRunAreRefused(t *testing.T) {
 		"with C":         {func(p *program) { p.info.Settings[0].Value = "1" }, "build it with CGO_ENABLED=0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newProgram("amd64")
+			p := programFor("amd64")
 			row.change(p)
 			err := p.check()
 			if (row.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), row.want) {

@@ -42,6 +42,7 @@ type options struct {
 	image    string
 	folder   string
 	push     bool
+	force    bool
 	programs []string
 }
 
@@ -50,6 +51,7 @@ func main() {
 	flag.StringVar(&opts.image, "image", "", "Name of the image, such as registry.example.com/team/sample-controller:v1.2.3.")
 	flag.StringVar(&opts.folder, "folder", "", "Folder to write to.")
 	flag.BoolVar(&opts.push, "push", false, "Push the image to the registry that its name says, with the documents as its referrers.")
+	flag.BoolVar(&opts.force, "force", false, "Push what was not built from just a commit, too, and replace the image that has the tag.")
 	flag.Parse()
 	opts.programs = flag.Args()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -79,7 +81,7 @@ func run(ctx context.Context, opts options) error {
 		return err
 	}
 	if opts.push {
-		if err := push(ctx, tag, images, whole); err != nil {
+		if err := push(ctx, tag, images, whole, opts.force); err != nil {
 			return fmt.Errorf("pushing %s: %w", tag.Name(), err)
 		}
 	}

@@ -41,15 +41,24 @@ func readProgram(path string) (*program, error) {
 	if err != nil {
 		return nil, err
 	}
-	info, err := buildinfo.Read(bytes.NewReader(content))
+	p, err := newProgram(content)
 	if err != nil {
 		return nil, fmt.Errorf("reading what %s is made of: %w", path, err)
 	}
-	p := &program{content: content, info: info}
-	p.platform = v1.Platform{OS: p.setting("GOOS"), Architecture: p.setting("GOARCH")}
 	if err := p.check(); err != nil {
 		return nil, fmt.Errorf("%s %w", path, err)
 	}
+	return p, nil
+}
+
+// newProgram reads what the go command has written into an executable file.
+func newProgram(content []byte) (*program, error) {
+	info, err := buildinfo.Read(bytes.NewReader(content))
+	if err != nil {
+		return nil, err
+	}
+	p := &program{content: content, info: info}
+	p.platform = v1.Platform{OS: p.setting("GOOS"), Architecture: p.setting("GOARCH")}
 	return p, nil
 }
 
@@ -75,10 +84,15 @@ func (p *program) setting(key string) string {
 	return ""
 }
 
-// revision is the commit, or empty where the build did not know it. A change
-// that is not committed shows in the version.
+// revision is the commit, or empty where the build did not know it.
 func (p *program) revision() string {
 	return p.setting("vcs.revision")
+}
+
+// modified reports whether what was built is not just the commit. It shows in
+// the version, too.
+func (p *program) modified() bool {
+	return p.setting("vcs.modified") == "true"
 }
 
 // version is the module's, or empty where the build did not know it.

@@ -18,18 +18,32 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
+
+// registryOptions are for all requests to a registry: the credentials are those
+// of "docker login".
+func registryOptions(ctx context.Context) []remote.Option {
+	return []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
+}
 
 // push sends the image to its registry, and for each platform the document of
 // what it is made of, as a referrer of that platform's image: there scanners
-// look for it. The credentials are those of "docker login".
-func push(ctx context.Context, tag name.Tag, images []*platformImage, whole described) error {
-	options := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
+// look for it.
+func push(ctx context.Context, tag name.Tag, images []*platformImage, whole described, force bool) error {
+	if !force {
+		if err := errors.Join(checkCommit(images[0].program), checkTag(ctx, tag, whole)); err != nil {
+			return err
+		}
+	}
+	options := registryOptions(ctx)
 	if err := remote.Push(tag, whole, options...); err != nil {
 		return err
 	}
@@ -49,6 +63,39 @@ func push(ctx context.Context, tag name.Tag, images []*platformImage, whole desc
 		if err := remote.Write(tag.Digest(digest.String()), about, options...); err != nil {
 			return fmt.Errorf("%s: %w", bomFile(image.program), err)
 		}
+	}
+	return nil
+}
+
+// checkCommit refuses a program that is not just a commit: nobody could build
+// it again, and so -verify could not hold the image to it.
+func checkCommit(p *program) error {
+	switch {
+	case p.revision() == "":
+		return errors.New("the build found no git commit, so nobody could verify the image: build it in a clone, or push it all the same with FORCE=1 (-force)")
+	case p.modified():
+		return fmt.Errorf("the tree has changes that are not in commit %s, so nobody could verify the image: commit them, see git status, or push it all the same with FORCE=1 (-force)", p.revision())
+	}
+	return nil
+}
+
+// checkTag refuses to let a tag mean another image than before. Between the
+// look and the push somebody else may set it: only a registry that keeps tags
+// from being moved rules that out.
+func checkTag(ctx context.Context, tag name.Tag, whole described) error {
+	digest, err := whole.Digest()
+	if err != nil {
+		return err
+	}
+	there, err := remote.Head(tag, registryOptions(ctx)...)
+	var failed *transport.Error
+	switch {
+	case errors.As(err, &failed) && failed.StatusCode == http.StatusNotFound:
+		return nil
+	case err != nil:
+		return fmt.Errorf("looking whether the tag is taken: %w (FORCE=1, or -force, pushes without a look)", err)
+	case there.Digest != digest:
+		return fmt.Errorf("the tag is taken by %s, and this image is %s: choose another tag, or replace that image with FORCE=1 (-force)", there.Digest, digest)
 	}
 	return nil
 }

@@ -20,10 +20,12 @@ import (
 	"bytes"
 	"io"
 	"log"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
@@ -47,7 +49,7 @@ func TestPushSendsTheImageAndWhatIsInIt(t *testing.T) {
 			images := newImages(t, row.architectures...)
 			whole := combine(images)
 
-			must(t, push(t.Context(), tag, images, whole))
+			must(t, push(t.Context(), tag, images, whole, false))
 
 			want, err := whole.Digest()
 			must(t, err)
@@ -103,12 +105,82 @@ func wantReferrer(t *testing.T, index v1.ImageIndex, image *platformImage, get f
 	}
 }
 
+func TestPushRefusesWhatCanNotBeVerifiedOrWasThereBefore(t *testing.T) {
+	dirty := programFor("amd64")
+	dirty.info.Settings[len(dirty.info.Settings)-1].Value = "true"
+	for name, row := range map[string]struct {
+		program *program
+		tag     string
+		want    string // in the error; empty if it is pushed
+	}{
+		"a new tag":        {programFor("amd64"), "v2", ""},
+		"the same image":   {programFor("amd64"), "v1", ""},
+		"another image":    {programFor("arm64"), "v1", "the tag is taken by sha256:"},
+		"a changed tree":   {dirty, "v2", "the tree has changes that are not in commit " + commit},
+		"no commit at all": {withoutGit(programFor("amd64")), "v2", "the build found no git commit"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+			defer server.Close()
+			t.Setenv("DOCKER_CONFIG", t.TempDir())
+			repository := strings.TrimPrefix(server.URL, "http://") + "/team/controller:"
+			first := newImages(t, "amd64")
+			must(t, push(t.Context(), newTag(t, repository+"v1"), first, combine(first), false))
+			image, err := newPlatformImage(row.program)
+			must(t, err)
+			images := []*platformImage{image}
+			tag := newTag(t, repository+row.tag)
+
+			err = push(t.Context(), tag, images, combine(images), false)
+
+			if (row.want == "") != (err == nil) {
+				t.Errorf("the error is %v", err)
+			}
+			if err != nil {
+				if !strings.Contains(err.Error(), row.want) || !strings.Contains(err.Error(), "FORCE=1") {
+					t.Errorf("the error is %v", err)
+				}
+				wantTag(t, newTag(t, repository+"v1"), first[0])
+			}
+			must(t, push(t.Context(), tag, images, combine(images), true))
+			wantTag(t, tag, image)
+		})
+	}
+}
+
+// wantTag fails unless the tag is that of the image.
+func wantTag(t *testing.T, tag name.Tag, image v1.Image) {
+	t.Helper()
+	want, err := image.Digest()
+	must(t, err)
+	head, err := remote.Head(tag)
+	must(t, err)
+	if head.Digest != want {
+		t.Errorf("%s is %s, not %s", tag, head.Digest, want)
+	}
+}
+
+func TestPushSaysWhatToDoIfItCanNotLook(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v2/" {
+			w.WriteHeader(http.StatusForbidden)
+		}
+	}))
+	defer server.Close()
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	images := newImages(t, "amd64")
+	err := push(t.Context(), newTag(t, strings.TrimPrefix(server.URL, "http://")+"/controller"), images, combine(images), false)
+	if err == nil || !strings.Contains(err.Error(), "looking whether the tag is taken") || !strings.Contains(err.Error(), "FORCE=1") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 func TestPushSaysWhichRegistryRefused(t *testing.T) {
 	server := httptest.NewServer(nil)
 	host := strings.TrimPrefix(server.URL, "http://")
 	server.Close()
 	images := newImages(t, "amd64")
-	err := push(t.Context(), newTag(t, host+"/controller"), images, combine(images))
+	err := push(t.Context(), newTag(t, host+"/controller"), images, combine(images), false)
 	if err == nil || !strings.Contains(err.Error(), host) {
 		t.Errorf("the error is %v", err)
 	}
