@@ -67,6 +67,10 @@ push-image: ## Make the image and push it, with the list of what is in it, to th
 install-yaml: bin/devcluster ## Write the installation into one file, _output/install.yaml (IMAGE=registry/name:tag or @digest)
 	@hack/install-yaml.sh "$(IMAGE)" _output/install.yaml
 
+.PHONY: verify-image
+verify-image: ## Build the commit of an image again and compare the two (IMAGE=name@sha256:digest)
+	@hack/image.sh -verify "$(IMAGE)"
+
 .PHONY: clean
 clean: ## Remove what the build made
 	rm -rf bin _output

@@ -167,7 +167,7 @@ check_shellcheck() {
 
 # make image makes the same image anywhere, and the image is what it should be.
 check_image() {
-  (cd hack/tools/image && go_test -count=1 ./test)
+  (cd hack/tools/image && go_test -count=1 -timeout=20m ./test)
 }
 
 # The alerts fire when they should. The unit tests have this, too; here it is said when it can't be done.

@@ -17,16 +17,31 @@
 # Makes a container image of the controller, without a daemon, a base image or a network, and lists what is in it.
 #
 #   hack/image.sh [-push [-force]] NAME PLATFORMS FOLDER
+#   hack/image.sh -verify NAME@DIGEST
 #
 # PLATFORMS is a list with commas, such as linux/amd64,linux/arm64; where it is empty, linux on this machine's
 # architecture. FOLDER gets sample-controller.tar and, for each platform, sample-controller_OS_ARCHITECTURE.cdx.json.
 # With -push the image also goes to the registry that NAME says; unless there is -force, not from a tree with changes
 # that are not committed, and not over another image of that name.
 #
+# With -verify the commit that an image in a registry says that it was built from is built again, and has to make the
+# same image. What differs is listed.
+#
 # The same commit gives the same image, to the bit, in any folder and for any user, if the Go release is the same and the
 # clone has the same tags.
 
 set -o errexit -o nounset -o pipefail
+
+# build_tool builds bin/image for this machine.
+build_tool() {
+  env -u GOOS -u GOARCH hack/build.sh hack/tools/image . bin/image
+}
+
+if [[ $# -eq 2 && "$1" == -verify ]]; then
+  cd "$(dirname "${BASH_SOURCE[0]}")/.."
+  build_tool
+  exec bin/image -verify -image="$2"
+fi
 
 push=()
 if [[ "${1:-}" == -push ]]; then
@@ -38,7 +53,7 @@ if [[ "${1:-}" == -push ]]; then
   fi
 fi
 if [[ $# -ne 3 ]]; then
-  echo "usage: $0 [-push [-force]] NAME PLATFORMS FOLDER" >&2
+  echo "usage: $0 [-push [-force]] NAME PLATFORMS FOLDER, or $0 -verify NAME@DIGEST" >&2
   exit 2
 fi
 readonly image="$1"
@@ -52,7 +67,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export GOWORK=off GOAMD64=v1 GOARM64=v8.0 GOPPC64=power8 GORISCV64=rva20u64 GOFIPS140="${GOFIPS140:-off}"
 unset GOEXPERIMENT
 
-env -u GOOS -u GOARCH hack/build.sh hack/tools/image . bin/image
+build_tool
 programs=()
 IFS=, read -r -a list <<<"${platforms}"
 for platform in "${list[@]}"; do

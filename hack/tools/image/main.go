@@ -22,6 +22,9 @@ limitations under the License.
 // All that the image tells of itself comes from the programs, where the go
 // command has written it; so the same programs give the same image, to the bit,
 // wherever and whenever it is made. hack/image.sh builds them and calls this.
+//
+// With -verify it goes the other way: from an image in a registry to its
+// commit, and from that to a second image that has to be the same.
 package main
 
 import (
@@ -31,6 +34,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"syscall"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -43,6 +47,7 @@ type options struct {
 	folder   string
 	push     bool
 	force    bool
+	verify   bool
 	programs []string
 }
 
@@ -52,9 +57,10 @@ func main() {
 	flag.StringVar(&opts.folder, "folder", "", "Folder to write to.")
 	flag.BoolVar(&opts.push, "push", false, "Push the image to the registry that its name says, with the documents as its referrers.")
 	flag.BoolVar(&opts.force, "force", false, "Push what was not built from just a commit, too, and replace the image that has the tag.")
+	flag.BoolVar(&opts.verify, "verify", false, "Make nothing. Build the commit that -image, which has a digest, says that it was built from, and compare the two. The working directory is a clone that has the commit.")
 	flag.Parse()
 	opts.programs = flag.Args()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, opts)
 	stop()
 	if err != nil {
@@ -64,6 +70,9 @@ func main() {
 }
 
 func run(ctx context.Context, opts options) error {
+	if opts.verify {
+		return verify(ctx, os.Stdout, opts.image)
+	}
 	if opts.image == "" || opts.folder == "" || len(opts.programs) == 0 {
 		return errors.New("-image, -folder and at least one program are needed")
 	}

@@ -78,27 +78,35 @@ func (c *clone) clone(name string) *clone {
 	return other
 }
 
-// bash runs a script in the clone, and returns what it printed. Neither the
-// make that runs this test nor the settings of whoever runs it have a say.
+// bash runs a script in the clone, and returns what it printed.
 func (c *clone) bash(script string, arguments ...string) string {
+	c.Helper()
+	stdout, stderr, err := c.try(script, arguments...)
+	if err != nil {
+		c.Fatalf("%s: %v\n%s%s", script, err, stdout, stderr)
+	}
+	return stdout
+}
+
+// try runs a script that may fail. Neither the make that runs this test nor the
+// settings of whoever runs it have a say.
+func (c *clone) try(script string, arguments ...string) (stdout, stderr string, err error) {
 	c.Helper()
 	cmd := exec.CommandContext(c.Context(), "bash", append([]string{"-o", "errexit", "-c", script, "bash"}, arguments...)...)
 	cmd.Dir = c.folder
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")
-		if !strings.HasPrefix(name, "GIT_") && !strings.HasPrefix(name, "IMAGE") && !strings.HasPrefix(name, "MAKE") && name != "MFLAGS" {
+		if !strings.HasPrefix(name, "GIT_") && !strings.HasPrefix(name, "IMAGE") && !strings.HasPrefix(name, "MAKE") && name != "MFLAGS" && name != "DOCKER_CONFIG" {
 			cmd.Env = append(cmd.Env, variable)
 		}
 	}
-	cmd.Env = append(cmd.Env, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1",
+	cmd.Env = append(cmd.Env, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "DOCKER_CONFIG=/nonexistent",
 		"GIT_AUTHOR_NAME=someone", "GIT_AUTHOR_EMAIL=", "GIT_AUTHOR_DATE=2026-05-04T03:02:01Z",
 		"GIT_COMMITTER_NAME=someone", "GIT_COMMITTER_EMAIL=", "GIT_COMMITTER_DATE=2026-05-04T05:02:01+02:00")
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		c.Fatalf("%s: %v\n%s%s", script, err, stdout.String(), stderr.String())
-	}
-	return stdout.String()
+	var out, errors bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errors
+	err = cmd.Run()
+	return out.String(), errors.String(), err
 }
 
 func (c *clone) read(path string) []byte {

@@ -1,0 +1,164 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// layerLimit is more than any layer of such an image has, unpacked: others
+// should not fill the memory of who verifies them.
+const layerLimit = 1 << 30
+
+// artifact is what a digest stands for: an image, or an index of images for
+// several platforms.
+type artifact struct {
+	digest    v1.Hash
+	manifest  []byte
+	isIndex   bool
+	images    []v1.Image
+	platforms []string // of the images
+}
+
+// fetched is what a registry or a layout has under a digest.
+type fetched interface {
+	Image() (v1.Image, error)
+	ImageIndex() (v1.ImageIndex, error)
+}
+
+func artifactOf(mediaType types.MediaType, from fetched) (*artifact, error) {
+	if mediaType.IsIndex() {
+		return artifactOfIndex(from)
+	}
+	image, err := from.Image()
+	if err != nil {
+		return nil, err
+	}
+	a := &artifact{images: []v1.Image{image}}
+	if a.digest, err = image.Digest(); err != nil {
+		return nil, err
+	}
+	if a.manifest, err = image.RawManifest(); err != nil {
+		return nil, err
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	a.platforms = []string{config.Platform().String()}
+	return a, nil
+}
+
+func artifactOfIndex(from fetched) (*artifact, error) {
+	index, err := from.ImageIndex()
+	if err != nil {
+		return nil, err
+	}
+	a := &artifact{isIndex: true}
+	if a.digest, err = index.Digest(); err != nil {
+		return nil, err
+	}
+	if a.manifest, err = index.RawManifest(); err != nil {
+		return nil, err
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range manifest.Manifests {
+		if !entry.MediaType.IsImage() {
+			return nil, fmt.Errorf("the index has %s, a %s: make image puts nothing but images there", entry.Digest, entry.MediaType)
+		}
+		image, err := index.Image(entry.Digest)
+		if err != nil {
+			return nil, err
+		}
+		platform := "unknown"
+		if entry.Platform != nil {
+			platform = entry.Platform.String()
+		}
+		a.images, a.platforms = append(a.images, image), append(a.platforms, platform)
+	}
+	return a, nil
+}
+
+// file is one in a layer.
+type file struct {
+	name    string
+	about   string // owner, mode and so on
+	content []byte
+}
+
+// filesIn unpacks a layer. A name may be there twice.
+func filesIn(layer v1.Layer) (files []file, err error) {
+	unpacked, err := layer.Uncompressed()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, unpacked.Close()) }()
+	limited := &io.LimitedReader{R: unpacked, N: layerLimit}
+	for archive := tar.NewReader(limited); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return files, nil
+		}
+		if err == nil {
+			var content []byte
+			content, err = io.ReadAll(archive)
+			files = append(files, file{name: header.Name, about: about(header), content: content})
+		}
+		switch {
+		case limited.N <= 0:
+			return nil, fmt.Errorf("a layer has more than %d bytes", layerLimit)
+		case err != nil:
+			return nil, err
+		}
+	}
+}
+
+// about is all that a tar header says but name and size.
+func about(header *tar.Header) string {
+	return fmt.Sprintf("type %q, mode %o, owner %d:%d %q:%q, time %s, link %q, device %d:%d, more %q", header.Typeflag, header.Mode,
+		header.Uid, header.Gid, header.Uname, header.Gname, header.ModTime.UTC(), header.Linkname, header.Devmajor, header.Devminor, header.PAXRecords)
+}
+
+// programIn is the program of an image. The error lacks its subject, the image.
+func programIn(image v1.Image) ([]byte, error) {
+	layers, err := image.Layers()
+	if err != nil {
+		return nil, fmt.Errorf("has unreadable layers: %w", err)
+	}
+	for _, layer := range layers {
+		files, err := filesIn(layer)
+		if err != nil {
+			return nil, fmt.Errorf("has an unreadable layer: %w", err)
+		}
+		for _, file := range files {
+			if path.Clean("/"+file.name) == "/"+programName {
+				return file.content, nil
+			}
+		}
+	}
+	return nil, errors.New("has no file /" + programName)
+}

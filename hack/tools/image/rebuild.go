@@ -1,0 +1,203 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+)
+
+// pseudoVersion is the end of a version that the go command makes of a commit.
+var pseudoVersion = regexp.MustCompile(`[.-][0-9]{14}-[0-9a-f]{12}$`)
+
+// rebuild makes the claimed image in a folder, from a clone of the repository
+// of the working directory, with the scripts of the commit.
+func rebuild(ctx context.Context, folder string, claimed claims) (*artifact, error) {
+	// The project may be a folder of its repository.
+	prefix, err := output(ctx, ".", "git", "rev-parse", "--show-prefix")
+	if err != nil {
+		return nil, err
+	}
+	commit, err := output(ctx, ".", "git", "rev-parse", "--verify", "--quiet", claimed.revision+"^{commit}")
+	if err != nil || commit != claimed.revision {
+		return nil, fmt.Errorf("this clone has no commit %s: git fetch, or ask who built the image where it is", claimed.revision)
+	}
+	if err := checkVersion(ctx, prefix, claimed); err != nil {
+		return nil, err
+	}
+	sources, err := checkOut(ctx, filepath.Join(folder, "clone"), prefix, claimed)
+	if err != nil {
+		return nil, err
+	}
+	release, err := output(ctx, sources, "go", "env", "GOVERSION")
+	if err != nil {
+		return nil, err
+	}
+	if release, _, _ = strings.Cut(release, " "); release != claimed.release {
+		return nil, fmt.Errorf("the image was built with %s, and this is %s, which makes other programs: repeat it with GOTOOLCHAIN=%s in the environment", claimed.release, release, claimed.release)
+	}
+	build := command(ctx, sources, "hack/image.sh", "rebuilt", strings.Join(claimed.platforms, ","), filepath.Join(folder, "image"))
+	build.Stdout, build.Stderr = os.Stderr, os.Stderr
+	// Scripts that leave this to the environment get what the image was built with.
+	build.Env = append(build.Env, "GOFIPS140="+cmp.Or(claimed.fips140, "off"))
+	if err := build.Run(); err != nil {
+		return nil, fmt.Errorf("building commit %s: %w", claimed.revision, err)
+	}
+	return readArchive(filepath.Join(folder, "image", programName+".tar"), filepath.Join(folder, "layout"))
+}
+
+// checkVersion refuses a version that is a tag elsewhere: the go command writes
+// the tag into the program.
+func checkVersion(ctx context.Context, prefix string, claimed claims) error {
+	if claimed.version == "" || pseudoVersion.MatchString(claimed.version) {
+		return nil
+	}
+	tag := prefix + claimed.version
+	tagged, err := output(ctx, ".", "git", "rev-parse", "--verify", "--quiet", "refs/tags/"+tag+"^{commit}")
+	switch {
+	case err != nil:
+		return fmt.Errorf("the image says that it is version %s, and this clone has no tag %s: git fetch --tags", claimed.version, tag)
+	case tagged != claimed.revision:
+		return fmt.Errorf("the image says that version %s is commit %s, and the tag %s of this clone is at %s", claimed.version, claimed.revision, tag, tagged)
+	}
+	return nil
+}
+
+// checkOut makes a clone of the repository, with the claimed commit and the
+// tags that the image's builder saw at it, and returns the project's folder.
+func checkOut(ctx context.Context, clone, prefix string, claimed claims) (string, error) {
+	root, err := output(ctx, ".", "git", "rev-parse", "--show-toplevel")
+	if err != nil {
+		return "", err
+	}
+	for _, arguments := range [][]string{
+		{"clone", "--quiet", "--shared", "--no-checkout", root, clone},
+		{"-C", clone, "checkout", "--quiet", "--detach", claimed.revision},
+	} {
+		if _, err := output(ctx, ".", "git", append([]string{"-c", "core.hooksPath=/dev/null", "-c", "advice.detachedHead=false"}, arguments...)...); err != nil {
+			return "", err
+		}
+	}
+	// An image may have been built before its commit got a tag.
+	if pseudoVersion.MatchString(claimed.version) {
+		tags, err := output(ctx, clone, "git", "tag", "--points-at", "HEAD")
+		if err != nil {
+			return "", err
+		}
+		if names := strings.Fields(tags); len(names) > 0 {
+			if _, err := output(ctx, clone, "git", append([]string{"tag", "--delete"}, names...)...); err != nil {
+				return "", err
+			}
+		}
+	}
+	return filepath.Join(clone, prefix), nil
+}
+
+// command runs a program in a folder. What git or make say to their children is
+// not for another repository; and to end it ends what it has started.
+func command(ctx context.Context, folder, program string, arguments ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, program, arguments...)
+	if strings.Contains(program, "/") {
+		cmd.Path = filepath.Join(folder, program)
+	}
+	cmd.Dir = folder
+	for _, variable := range os.Environ() {
+		name, _, _ := strings.Cut(variable, "=")
+		if strings.HasPrefix(name, "GIT_") && !strings.HasPrefix(name, "GIT_CONFIG") || strings.HasPrefix(name, "MAKE") || name == "MFLAGS" {
+			continue
+		}
+		cmd.Env = append(cmd.Env, variable)
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
+	return cmd
+}
+
+// output is what a program prints, without the end of the line.
+func output(ctx context.Context, folder, program string, arguments ...string) (string, error) {
+	var stdout, stderr bytes.Buffer
+	cmd := command(ctx, folder, program, arguments...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s %s: %w\n%s", program, strings.Join(arguments, " "), err, stderr.String())
+	}
+	return strings.TrimRight(stdout.String(), "\n"), nil
+}
+
+// readArchive reads an image that was just made, by way of a folder.
+func readArchive(archive, folder string) (*artifact, error) {
+	file, err := os.Open(archive)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	for unpack := tar.NewReader(file); ; {
+		header, err := unpack.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		content, err := io.ReadAll(unpack)
+		if err != nil {
+			return nil, err
+		}
+		path := filepath.Join(folder, header.Name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, content, 0o600)); err != nil {
+			return nil, err
+		}
+	}
+	index, err := layout.ImageIndexFromPath(folder)
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return nil, err
+	}
+	about := manifest.Manifests[0]
+	return artifactOf(about.MediaType, inLayout{index, about.Digest})
+}
+
+// inLayout is what a layout has under a digest.
+type inLayout struct {
+	index  v1.ImageIndex
+	digest v1.Hash
+}
+
+// Image is part of fetched.
+func (l inLayout) Image() (v1.Image, error) { return l.index.Image(l.digest) }
+
+// ImageIndex is part of fetched.
+func (l inLayout) ImageIndex() (v1.ImageIndex, error) { return l.index.ImageIndex(l.digest) }

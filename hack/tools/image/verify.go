@@ -1,0 +1,137 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+// claims are what an image says of its making. Nothing of it is believed: it
+// says what to build, and the result has to be the same image.
+type claims struct {
+	revision  string
+	version   string // of the module, empty where the build did not know it
+	release   string // of Go, such as go1.26.0
+	fips140   string // the setting GOFIPS140
+	platforms []string
+}
+
+// verify builds the commit that the image in a registry names, and returns an
+// error that lists what differs.
+func verify(ctx context.Context, out io.Writer, image string) error {
+	reference, err := name.NewDigest(image)
+	if err != nil {
+		return fmt.Errorf("-image=%s: must be NAME@sha256:DIGEST, because a tag can be moved to another image (%w)", image, err)
+	}
+	descriptor, err := remote.Get(reference, registryOptions(ctx)...)
+	if err != nil {
+		return fmt.Errorf("fetching %s: %w", reference, err)
+	}
+	published, err := artifactOf(descriptor.MediaType, descriptor)
+	if err != nil {
+		return fmt.Errorf("fetching %s: %w", reference, err)
+	}
+	claimed, err := published.claims()
+	if err != nil {
+		return fmt.Errorf("%s %w", reference, err)
+	}
+	fmt.Fprintf(out, "%s\nsays that it is commit %s, version %s, built with %s for %s.\nBuilding that again:\n",
+		reference, claimed.revision, cmp.Or(claimed.version, "unknown"), claimed.release, strings.Join(claimed.platforms, ", "))
+	folder, err := os.MkdirTemp("", "verify-image-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	rebuilt, err := rebuild(ctx, folder, claimed)
+	if err != nil {
+		return err
+	}
+	if rebuilt.digest == published.digest {
+		fmt.Fprintf(out, "Verified: the commit makes %s, too.\n", rebuilt.digest)
+		return nil
+	}
+	found, err := differences(published, rebuilt)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%s is not what commit %s makes, which is %s:\n  %s", reference, claimed.revision, rebuilt.digest, strings.Join(found, "\n  "))
+}
+
+var (
+	// SHA-1 or SHA-256, as git writes them.
+	wholeRevision = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+	plainWord     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`)
+	linuxPlatform = regexp.MustCompile(`^linux/[a-z0-9]+$`)
+)
+
+// claims reads what the image says of its making: commit and version from its
+// labels, the rest from its program, which has to say the same commit. The
+// error lacks its subject, the image.
+func (a *artifact) claims() (claims, error) {
+	if len(a.images) == 0 {
+		return claims{}, errors.New("has no image")
+	}
+	file, err := a.images[0].ConfigFile()
+	if err != nil {
+		return claims{}, fmt.Errorf("has an unreadable config: %w", err)
+	}
+	c := claims{revision: file.Config.Labels[labelPrefix+"revision"], version: file.Config.Labels[labelPrefix+"version"], platforms: a.platforms}
+	switch {
+	case c.revision == "":
+		return c, errors.New("does not say its commit: it has no label " + labelPrefix + "revision. It was not built by make image in a git clone")
+	case !wholeRevision.MatchString(c.revision):
+		return c, fmt.Errorf("has the label %srevision=%q, which is no commit", labelPrefix, c.revision)
+	case c.version != "" && !plainWord.MatchString(c.version):
+		return c, fmt.Errorf("has the label %sversion=%q, which is no version", labelPrefix, c.version)
+	case strings.HasSuffix(c.version, "+dirty"):
+		return c, fmt.Errorf("is version %s, built from a tree with changes that were not committed: nobody can build it again", c.version)
+	}
+	for _, platform := range c.platforms {
+		if !linuxPlatform.MatchString(platform) {
+			return c, fmt.Errorf("is for the platform %q, for which make image makes none", platform)
+		}
+	}
+	content, err := programIn(a.images[0])
+	if err != nil {
+		return c, err
+	}
+	p, err := newProgram(content)
+	if err != nil {
+		return c, fmt.Errorf("has a %s that the go command did not build: %w", programName, err)
+	}
+	c.release, _, _ = strings.Cut(p.info.GoVersion, " ")
+	c.fips140 = p.setting("GOFIPS140")
+	switch {
+	case p.modified():
+		return c, fmt.Errorf("has a program built from a tree with changes that are not in commit %s: nobody can build it again", c.revision)
+	case p.revision() != c.revision:
+		return c, fmt.Errorf("contradicts itself: its label says commit %s, and its program %q", c.revision, p.revision())
+	case !plainWord.MatchString(c.release) || c.fips140 != "" && !plainWord.MatchString(c.fips140):
+		return c, fmt.Errorf("has a program of Go release %q with GOFIPS140=%q: neither is one", c.release, c.fips140)
+	}
+	return c, nil
+}
