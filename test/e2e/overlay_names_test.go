@@ -57,8 +57,16 @@ func TestAnOverlayCanNotTurnTheAdmissionPolicyOff(t *testing.T) {
 					thief.hasAFlowForTheLease(t)
 				})
 			}
+			s.leavesOthersAlone(t)
 		})
 	}
+}
+
+// leavesOthersAlone: where the account is gone, and with it the policy's parameter, others' Deployments are not held up.
+func (s *site) leavesOthersAlone(t *testing.T) {
+	t.Helper()
+	s.kubectl(t, "delete", "serviceaccounts", "--all", "-A")
+	s.kubectl(t, "create", "deployment", "others", "--image=busybox", "--dry-run=server")
 }
 
 // writeOverlay writes a kustomization around one of the shipped folders, and returns its folder.

@@ -19,6 +19,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -59,9 +60,7 @@ func TestTheQuotasThatHold(t *testing.T) {
 			ns := newNamespace(t)
 			ns.limitContainers(t, "100m")
 			hard := corev1.ResourceList{quotaOfFoos: resource.MustParse("1")}
-			for name, limit := range row.quota {
-				hard[name] = limit
-			}
+			maps.Copy(hard, row.quota)
 			ns.setQuotas(t, hard)
 			ns.startController(t)
 			ns.createReadyFoo(t, newFoo("first", withReplicas(2)))

@@ -57,14 +57,14 @@ func TestTheRulesCompileOnEachRelease(t *testing.T) {
 	}
 }
 
-// The test above sees it where a release is too old: the definition's rule of the name needs a library of 1.32.
+// The test above sees it where a release is too old: of 1.31 the definition's rule of the name is refused.
 func TestTheRulesDoNotCompileOnAReleaseThatIsTooOld(t *testing.T) {
 	for _, failure := range failuresOn(t, 31) {
 		if strings.Contains(failure, "format") {
 			return
 		}
 	}
-	t.Error("All rules compile on 1.31, although the function format.dns1123Subdomain is newer")
+	t.Error("All rules compile on 1.31, although it does not take the function format.dns1123Subdomain")
 }
 
 // The documents promise no other release than the oldest that is tried.
