@@ -53,16 +53,8 @@ func TestAnOverlayNamesTheMirrorInOnePlace(t *testing.T) {
 // runsOnly: the policy takes a Foo's Deployment with an image, and none with another.
 func (th *thief) runsOnly(t *testing.T, image, other string) {
 	t.Helper()
-	create := func(image string) func() error {
-		deployment := foosDeployment()
-		nginxOf(deployment).Image = image
-		return func() error {
-			_, err := th.client.AppsV1().Deployments(th.namespace).Create(t.Context(), deployment, metav1.CreateOptions{DryRun: dryRun})
-			return err
-		}
-	}
-	th.await(t, "the image is taken", create(image), func(err error) bool { return err == nil })
-	th.await(t, "another is refused by the policy", create(other), isDeniedByPolicy)
+	th.await(t, "the image is taken", th.creation(t, image), func(err error) bool { return err == nil })
+	th.await(t, "another is refused by the policy", th.creation(t, other), isDeniedByPolicy)
 }
 
 // startAsInstalled starts the program with the arguments of the Deployment that is installed, and its account.

@@ -20,11 +20,11 @@ import (
 	"context"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -49,22 +49,30 @@ func TestAnOverlayCanNotTurnTheAdmissionPolicyOff(t *testing.T) {
 		t.Run(variant, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(newBareCluster(t))
+			var thief *thief
 			for _, overlay := range overlays {
 				t.Run(overlay.name, func(t *testing.T) {
 					text := overlay.text + "images: [{name: sample-controller, newTag: v1}]\n"
-					thief := s.applyOverlay(t, writeOverlay(t, folder, text))
+					thief = s.applyOverlay(t, writeOverlay(t, folder, text))
 					thief.isHeldByThePolicy(t)
 					thief.hasAFlowForTheLease(t)
 				})
 			}
-			s.leavesOthersAlone(t)
+			s.leavesOthersAlone(t, thief)
 		})
 	}
 }
 
-// leavesOthersAlone: where the account is gone, and with it the policy's parameter, others' Deployments are not held up.
-func (s *site) leavesOthersAlone(t *testing.T) {
+// leavesOthersAlone: where the policy's parameter is missing, others' Deployments are not held up. The binding names none
+// yet in the middle of an upgrade, or the account is gone.
+func (s *site) leavesOthersAlone(t *testing.T, thief *thief) {
 	t.Helper()
+	for binding := range strings.FieldsSeq(s.kubectl(t, "get", "validatingadmissionpolicybindings", "-o=name")) {
+		s.kubectl(t, "patch", binding, "--type=json", `-p=[{"op":"remove","path":"/spec/paramRef"}]`)
+	}
+	mine := thief.creation(t, "busybox")
+	thief.await(t, "the bindings without a parameter count", mine, func(err error) bool { return err == nil || !isDeniedByPolicy(err) })
+	s.kubectl(t, "create", "deployment", "others", "--image=busybox", "--dry-run=server")
 	s.kubectl(t, "delete", "serviceaccounts", "--all", "-A")
 	s.kubectl(t, "create", "deployment", "others", "--image=busybox", "--dry-run=server")
 }
@@ -150,15 +158,20 @@ func writesDeployments(role *unstructured.Unstructured) bool {
 // isHeldByThePolicy: it takes what the controller creates, and refuses what a thief would like to.
 func (th *thief) isHeldByThePolicy(t *testing.T) {
 	t.Helper()
-	create := func(deployment *appsv1.Deployment) error {
+	// The API server learns of rights, policies and kinds by watches.
+	th.await(t, "a Foo's Deployment is taken", th.creation(t, "nginx:latest"), func(err error) bool { return err == nil })
+	th.await(t, "any other is refused by the policy", th.creation(t, "busybox"), isDeniedByPolicy)
+}
+
+// creation tries to create a Foo's Deployment with an image.
+func (th *thief) creation(t *testing.T, image string) func() error {
+	t.Helper()
+	deployment := foosDeployment()
+	nginxOf(deployment).Image = image
+	return func() error {
 		_, err := th.client.AppsV1().Deployments(th.namespace).Create(t.Context(), deployment, metav1.CreateOptions{DryRun: dryRun})
 		return err
 	}
-	mine := foosDeployment()
-	nginxOf(mine).Image = "busybox"
-	// The API server learns of rights, policies and kinds by watches.
-	th.await(t, "a Foo's Deployment is taken", func() error { return create(foosDeployment()) }, func(err error) bool { return err == nil })
-	th.await(t, "any other is refused by the policy", func() error { return create(mine) }, isDeniedByPolicy)
 }
 
 // hasAFlowForTheLease: the API server says by which flow schema it has served a request.
