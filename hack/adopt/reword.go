@@ -38,7 +38,6 @@ var rewordings = []rewording{
 	{"docs/contract.md", ", and `make docs-test` compares them with those of a new one.", "."},
 	{"docs/operations.md", "[faults.md](faults.md) has all of it, tried on a real control plane.\n\n", ""},
 	{"docs/operations.md", "[benchmarks.md](benchmarks.md) has the measurements, on two cores that the API server and etcd share.", "Measured on two cores that the API server and etcd share:"},
-	{"docs/operations.md", "**Back.** Apply the older manifests, or start upstream's controller again.", "**Back.** Apply the older manifests."},
 	{"docs/testing.md", ", [faults.md](faults.md) the result of the last.", "."},
 	{"hack/check.sh", "THIRDPARTY=1 \"${DEVCLUSTER_BIN}\"", "\"${DEVCLUSTER_BIN}\""},
 	{"hack/doccheck/contract_test.go", ", \"testing.md\", \"faults.md\"}", ", \"testing.md\"}"},
