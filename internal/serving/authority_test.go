@@ -18,6 +18,7 @@ package serving
 
 import (
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -30,8 +31,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// authority is an API server that knows two tokens: that of "prometheus", who
-// may get /metrics, and that of "visitor", who may nothing.
+// authority is an API server that knows three tokens: two of "prometheus", who
+// may get /metrics, one after the other, and that of "visitor", who may nothing.
 type authority struct {
 	client *fake.Clientset
 	// tokenReviews and accessReviews count what was asked, tries included.
@@ -55,7 +56,7 @@ func newAuthority() *authority {
 			}
 		}
 		review := created[*authenticationv1.TokenReview](action)
-		if name := map[string]string{"p": "prometheus", "v": "visitor"}[review.Spec.Token]; name != "" {
+		if name := map[string]string{"p": "prometheus", "p2": "prometheus", "v": "visitor"}[review.Spec.Token]; name != "" {
 			review.Status.Authenticated = true
 			review.Status.User = authenticationv1.UserInfo{Username: name, UID: name + "-uid", Groups: []string{"people"},
 				Extra: map[string]authenticationv1.ExtraValue{"pod": {name + "-0"}}}
@@ -92,7 +93,14 @@ func (a *authority) asked() [2]int32 {
 // get sends a request with a token and returns the answer.
 func get(t *testing.T, handler http.Handler, path, token string) *httptest.ResponseRecorder {
 	t.Helper()
+	return getFrom(t, "192.0.2.1", handler, path, token)
+}
+
+// getFrom does it from an address.
+func getFrom(t *testing.T, address string, handler http.Handler, path, token string) *httptest.ResponseRecorder {
+	t.Helper()
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)
+	request.RemoteAddr = net.JoinHostPort(address, "40000")
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}

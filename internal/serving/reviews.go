@@ -25,30 +25,24 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/cache"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
 	typedauthenticationv1 "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	typedauthorizationv1 "k8s.io/client-go/kubernetes/typed/authorization/v1"
-	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 )
 
 const (
-	// How long the API server's word on a right is good. A right that was just
-	// given should be seen soon; who has it keeps it for a while.
+	// tokenTTL is how long the API server's word on a token is good, whatever it
+	// is: a token that was revoked lets its bearer in for that long.
+	tokenTTL = time.Minute
+	// How long its word on a right is good. A right that was just given should
+	// be seen soon; who has it keeps it for a while.
 	allowedTTL = 5 * time.Minute
 	deniedTTL  = 30 * time.Second
-	// accessCacheSize is more users, paths and methods than there are.
-	accessCacheSize = 1000
 
-	// The API server is asked at this rate, per second, for each of the two
-	// kinds of reviews. One scraper needs one or two a minute.
-	reviewsPerSecond = 10
-	reviewsAtOnce    = 20
 	// reviewTimeout bounds a review with all its tries: two fit into the 10
 	// seconds that Prometheus gives a scrape.
 	reviewTimeout = 4 * time.Second
@@ -56,88 +50,75 @@ const (
 
 // tokenReviews asks the API server whose a token is.
 type tokenReviews struct {
-	client  typedauthenticationv1.TokenReviewInterface
-	limiter flowcontrol.PassiveRateLimiter
+	client   typedauthenticationv1.TokenReviewInterface
+	budget   *reviewBudget
+	verdicts *verdicts[*user.DefaultInfo]
 }
 
-func newTokenReviews(client typedauthenticationv1.TokenReviewInterface) *tokenReviews {
-	return &tokenReviews{client: client, limiter: newReviewLimiter()}
-}
-
-// AuthenticateToken returns the token's user, or false where the API server
-// does not accept it. No audience is asked for, so it has to be the API
-// server's own.
-func (t *tokenReviews) AuthenticateToken(ctx context.Context, token string) (*authenticator.Response, bool, error) {
-	if !t.limiter.TryAccept() {
-		return nil, false, errTooManyReviews
-	}
-	result, err := review(ctx, t.client.Create, &authenticationv1.TokenReview{
-		Spec: authenticationv1.TokenReviewSpec{Token: token},
+// bearer returns the user whose the token is, or nil if the API server does not
+// accept it. No audience is asked for, so it has to be the API server's own.
+func (t *tokenReviews) bearer(ctx context.Context, who caller, token string) (*user.DefaultInfo, error) {
+	return t.verdicts.get(ctx, string(who.token[:]), func(ctx context.Context) (*user.DefaultInfo, time.Duration, error) {
+		if !t.budget.take(who) {
+			return nil, 0, errTooManyReviews
+		}
+		result, err := review(ctx, t.client.Create, &authenticationv1.TokenReview{
+			Spec: authenticationv1.TokenReviewSpec{Token: token},
+		})
+		if err != nil || !result.Status.Authenticated {
+			return nil, tokenTTL, err
+		}
+		info := &user.DefaultInfo{
+			Name:   result.Status.User.Username,
+			UID:    result.Status.User.UID,
+			Groups: result.Status.User.Groups,
+			Extra:  map[string][]string{},
+		}
+		for key, values := range result.Status.User.Extra {
+			info.Extra[key] = values
+		}
+		return info, tokenTTL, nil
 	})
-	if err != nil || !result.Status.Authenticated {
-		return nil, false, err
-	}
-	info := &user.DefaultInfo{
-		Name:   result.Status.User.Username,
-		UID:    result.Status.User.UID,
-		Groups: result.Status.User.Groups,
-		Extra:  map[string][]string{},
-	}
-	for key, values := range result.Status.User.Extra {
-		info.Extra[key] = values
-	}
-	return &authenticator.Response{User: info}, true, nil
 }
 
 // accessReviews asks the API server what users may do.
 type accessReviews struct {
-	client  typedauthorizationv1.SubjectAccessReviewInterface
-	limiter flowcontrol.PassiveRateLimiter
+	client typedauthorizationv1.SubjectAccessReviewInterface
+	budget *reviewBudget
 	// verdicts are by what was asked, as JSON.
-	verdicts *cache.LRUExpireCache
+	verdicts *verdicts[bool]
 }
 
-func newAccessReviews(client typedauthorizationv1.SubjectAccessReviewInterface) *accessReviews {
-	return &accessReviews{client: client, limiter: newReviewLimiter(), verdicts: cache.NewLRUExpireCache(accessCacheSize)}
-}
-
-// allowed tells whether a user may do verb to a path that is not a resource's.
-func (a *accessReviews) allowed(ctx context.Context, who user.Info, verb, path string) (bool, error) {
+// allowed reports whether a user, who is the caller, may do verb to a path that
+// is not a resource's.
+func (a *accessReviews) allowed(ctx context.Context, who caller, info user.Info, verb, path string) (bool, error) {
 	spec := authorizationv1.SubjectAccessReviewSpec{
-		User:                  who.GetName(),
-		UID:                   who.GetUID(),
-		Groups:                who.GetGroups(),
+		User:                  info.GetName(),
+		UID:                   info.GetUID(),
+		Groups:                info.GetGroups(),
 		Extra:                 map[string]authorizationv1.ExtraValue{},
 		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: verb},
 	}
-	for key, values := range who.GetExtra() {
+	for key, values := range info.GetExtra() {
 		spec.Extra[key] = values
 	}
 	key, err := json.Marshal(spec)
 	if err != nil {
 		return false, err
 	}
-	if verdict, ok := a.verdicts.Get(string(key)); ok {
-		return verdict == true, nil
-	}
-	if !a.limiter.TryAccept() {
-		return false, errTooManyReviews
-	}
-	result, err := review(ctx, a.client.Create, &authorizationv1.SubjectAccessReview{Spec: spec})
-	if err != nil {
-		return false, err
-	}
-	allowed := result.Status.Allowed && !result.Status.Denied
-	ttl := deniedTTL
-	if allowed {
-		ttl = allowedTTL
-	}
-	a.verdicts.Add(string(key), allowed, ttl)
-	return allowed, nil
-}
-
-func newReviewLimiter() flowcontrol.PassiveRateLimiter {
-	return flowcontrol.NewTokenBucketPassiveRateLimiter(reviewsPerSecond, reviewsAtOnce)
+	return a.verdicts.get(ctx, string(key), func(ctx context.Context) (bool, time.Duration, error) {
+		if !a.budget.take(who) {
+			return false, 0, errTooManyReviews
+		}
+		result, err := review(ctx, a.client.Create, &authorizationv1.SubjectAccessReview{Spec: spec})
+		if err != nil {
+			return false, 0, err
+		}
+		if result.Status.Allowed && !result.Status.Denied {
+			return true, allowedTTL, nil
+		}
+		return false, deniedTTL, nil
+	})
 }
 
 // review asks the API server, again after a failure that may pass. It logs why

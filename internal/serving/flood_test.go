@@ -1,0 +1,187 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+	http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package serving
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// addresses returns as many as an attacker has.
+func addresses(count int) []string {
+	list := make([]string, count)
+	for i := range list {
+		list[i] = fmt.Sprintf("10.0.%d.%d", i/250, 1+i%250)
+	}
+	return list
+}
+
+// No flood of made-up tokens, however long, costs the monitoring a scrape.
+func TestMadeUpTokensDoNotKeepAScraperOut(t *testing.T) {
+	const (
+		scraper   = "10.1.0.1"
+		interval  = 30 * time.Second
+		duration  = 15 * time.Minute // longer than any verdict is remembered
+		perSecond = 50
+	)
+	tests := []struct {
+		what      string
+		attackers []string
+		// before is whether the scraper came before the flood.
+		before bool
+		// rotated is the scraper's token from the middle on.
+		rotated string
+	}{
+		{"one Pod", addresses(1), false, "p2"},
+		{"50 Pods", addresses(50), false, "p2"},
+		{"1000 Pods, before which the scraper came", addresses(1000), true, "p2"},
+		{"a proxy before all clients", []string{scraper}, true, "p"},
+	}
+	for _, test := range tests {
+		t.Run(test.what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				authority := newAuthority()
+				handler := NewGate(authority.client).Guard(secret)
+				codes := map[int]int{}
+				token := "p"
+				if test.before {
+					codes[getFrom(t, scraper, handler, "/metrics", token).Code]++
+				}
+				requests := int(duration.Seconds()) * perSecond
+				scrape := int(interval.Seconds()) * perSecond
+				for i := range requests {
+					made := fmt.Sprintf("made-up-%d", i)
+					if code := getFrom(t, test.attackers[i%len(test.attackers)], handler, "/metrics", made).Code; code == http.StatusOK {
+						t.Fatalf("%s is let in", made)
+					}
+					if i >= requests/2 {
+						token = test.rotated
+					}
+					if i%scrape == scrape/2 {
+						codes[getFrom(t, scraper, handler, "/metrics", token).Code]++
+					}
+					<-time.After(time.Second / time.Duration(perSecond))
+				}
+				if len(codes) != 1 || codes[http.StatusOK] < 30 {
+					t.Errorf("The scraper gets %v, want %d only", codes, http.StatusOK)
+				}
+				// The scraper's own, and what the attackers can cause.
+				if got, bound := int(authority.tokenReviews.Load()), 40+reviewsAtOnce+reviewsPerSecond*int(duration.Seconds()); got > bound {
+					t.Errorf("It cost %d reviews, want at most %d", got, bound)
+				}
+			})
+		})
+	}
+}
+
+// A caller who makes up tokens can't make the controller hammer the API server.
+func TestMadeUpTokensCostABoundedNumberOfReviews(t *testing.T) {
+	tests := []struct {
+		what      string
+		attackers []string
+		atMost    int
+	}{
+		{"one Pod", addresses(1), strangersAtOnce + 1},
+		{"hosts with a network each", []string{"2001:db8::1", "2001:db8::2", "2001:db8::ffff:1"}, strangersAtOnce + 1},
+		{"500 Pods", addresses(500), reviewsAtOnce + 10*reviewsPerSecond},
+	}
+	for _, test := range tests {
+		t.Run(test.what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				authority := newAuthority()
+				handler := NewGate(authority.client).Guard(secret)
+				codes := map[int]int{}
+				for i := range 10000 { // in 10 seconds
+					answer := getFrom(t, test.attackers[i%len(test.attackers)], handler, "/metrics", fmt.Sprintf("made-up-%d", i))
+					codes[answer.Code]++
+					if answer.Code == http.StatusTooManyRequests && answer.Header().Get("Retry-After") == "" {
+						t.Fatal("429 without Retry-After")
+					}
+					<-time.After(time.Millisecond)
+				}
+				got := int(authority.tokenReviews.Load())
+				if got > test.atMost {
+					t.Errorf("10000 made-up tokens in 10 seconds cost %d reviews, want at most %d", got, test.atMost)
+				}
+				if codes[http.StatusUnauthorized] != got || codes[http.StatusUnauthorized]+codes[http.StatusTooManyRequests] != 10000 {
+					t.Errorf("The answers are %v, want 401 for each review and 429 for the rest", codes)
+				}
+			})
+		})
+	}
+}
+
+// Users are known to the API server, but there may be many of them.
+func TestUsersWithoutTheRightDoNotKeepAScraperOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		authority := newAuthority()
+		authority.client.PrependReactor("create", "tokenreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			review := created[*authenticationv1.TokenReview](action)
+			if len(review.Spec.Token) < 3 {
+				return false, nil, nil
+			}
+			review.Status.Authenticated = true
+			review.Status.User.Username = review.Spec.Token
+			return true, review, nil
+		})
+		handler := NewGate(authority.client).Guard(secret)
+		pods, codes := addresses(100), map[int]int{}
+		codes[getFrom(t, "10.1.0.1", handler, "/metrics", "p").Code]++
+		for i := range 15 * 60 * 100 {
+			getFrom(t, pods[i%len(pods)], handler, "/metrics", fmt.Sprintf("user-%d", i%5000))
+			if i%3000 == 1500 {
+				codes[getFrom(t, "10.1.0.1", handler, "/metrics", "p").Code]++
+			}
+			<-time.After(10 * time.Millisecond)
+		}
+		if len(codes) != 1 || codes[http.StatusOK] != 31 {
+			t.Errorf("The scraper gets %v, want %d only", codes, http.StatusOK)
+		}
+		if got, bound := int(authority.accessReviews.Load()), 10+reviewsAtOnce+15*60*reviewsPerSecond; got > bound {
+			t.Errorf("It cost %d reviews of access, want at most %d", got, bound)
+		}
+	})
+}
+
+// What a flood leaves behind does not grow with it.
+func TestAFloodIsNotRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := NewGate(newAuthority().client)
+		handler := gate.Guard(secret)
+		for i, address := range addresses(10 * maxRemembered) {
+			getFrom(t, address, handler, "/metrics", fmt.Sprintf("made-up-%d", i))
+			<-time.After(10 * time.Millisecond)
+		}
+		for what, keys := range map[string][]any{
+			"shares":   gate.budget.ofStrangers.limiters.Keys(),
+			"callers":  gate.budget.passed.members.Keys(),
+			"verdicts": gate.tokens.verdicts.remembered.Keys(),
+		} {
+			if len(keys) > maxRemembered {
+				t.Errorf("%d %s are remembered", len(keys), what)
+			}
+		}
+	})
+}
