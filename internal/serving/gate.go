@@ -93,6 +93,7 @@ func (g *Gate) Guard(handler http.Handler) http.Handler {
 			return
 		}
 		g.budget.remember(who)
+		trust(w, r)
 		handler.ServeHTTP(w, r)
 	})
 }

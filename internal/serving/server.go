@@ -37,15 +37,19 @@ import (
 )
 
 const (
-	// A client has this long to send its request, and to take the answer. The
-	// second one bounds a CPU profile too, which is 30 seconds unless asked for more.
-	readTimeout  = 10 * time.Second
-	writeTimeout = 2 * time.Minute
+	// A client has this long for the TLS handshake, and then for its request.
+	readTimeout = 5 * time.Second
+	// writeTimeout bounds an answer from when there is a request: two reviews,
+	// and a refusal, which is short.
+	writeTimeout = 10 * time.Second
+	// trustedWriteTimeout is for who is let in, from then on. The handlers of
+	// net/http/pprof set their own where they take long.
+	trustedWriteTimeout = 2 * time.Minute
 	// idleTimeout is longer than the usual time between two scrapes, so that
-	// they share a connection.
+	// they share a connection. Who is not trusted has none: see trust.
 	idleTimeout = 2 * time.Minute
 	// maxHeaderBytes is room for any bearer token.
-	maxHeaderBytes = 32 << 10
+	maxHeaderBytes = 16 << 10
 	// shutdownTimeout bounds how long a stop waits for answers under way.
 	shutdownTimeout = 2 * time.Second
 )
@@ -60,27 +64,40 @@ type Server struct {
 // connect; they are answered once Serve is called. With a secure configuration
 // it speaks TLS. The error says what is wrong with the address.
 //
+// Anybody can connect, so the connections are bounded (boundedListener), silent
+// clients are given little time, and each answer ends its connection unless a
+// Gate lets the request through.
+//
 // HTTP/2 is off: a scraper sends one request at a time and gains nothing by it,
 // while each stream that is opened and reset costs the server work
-// (CVE-2023-44487 and its successors).
+// (CVE-2023-44487 and its successors). So a connection is one request at a time,
+// and a bound on connections bounds it all.
 func Listen(address string, handler http.Handler, secure *tls.Config) (*Server, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, err
 	}
+	return newServer(listener, handler, secure), nil
+}
+
+func newServer(listener net.Listener, handler http.Handler, secure *tls.Config) *Server {
+	listener = newBoundedListener(listener)
 	if secure != nil {
 		listener = tls.NewListener(listener, secure)
 	}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	return &Server{listener: listener, http: &http.Server{
-		Handler:        handler,
+		Handler:        closeUnlessTrusted(handler),
 		Protocols:      protocols,
+		ConnContext:    withConnection,
 		ReadTimeout:    readTimeout,
 		WriteTimeout:   writeTimeout,
 		IdleTimeout:    idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes,
-	}}, nil
+		// It would answer "OPTIONS *" in place of the handler.
+		DisableGeneralOptionsHandler: true,
+	}}
 }
 
 // Address is where the server listens, with the port that was chosen for port 0.

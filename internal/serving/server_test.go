@@ -233,3 +233,10 @@ func waitFor(t *testing.T, what string, condition func() bool) {
 		}
 	}
 }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

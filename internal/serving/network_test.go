@@ -1,0 +1,158 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package serving
+
+import (
+	"bufio"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+)
+
+// network is a listener whose clients are pipes, so that their time can be
+// testing/synctest's.
+type network struct {
+	incoming chan net.Conn
+	closed   chan struct{}
+}
+
+// remote is the server's end of a connection from an address.
+type remote struct {
+	net.Conn
+	address *net.TCPAddr
+	close   func()
+}
+
+func (r remote) RemoteAddr() net.Addr { return r.address }
+
+func (r remote) Close() error {
+	r.close()
+	return r.Conn.Close()
+}
+
+// client is the other end.
+type client struct {
+	net.Conn
+	// gone is closed when the server closes the connection.
+	gone chan struct{}
+}
+
+func (n *network) Accept() (net.Conn, error) {
+	select {
+	case c := <-n.incoming:
+		return c, nil
+	case <-n.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (n *network) Close() error {
+	close(n.closed)
+	return nil
+}
+
+func (n *network) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (n *network) dial(from string) client {
+	end, server := net.Pipe()
+	c := client{Conn: end, gone: make(chan struct{})}
+	n.incoming <- remote{server, &net.TCPAddr{IP: net.ParseIP(from), Port: 40000}, sync.OnceFunc(func() { close(c.gone) })}
+	synctest.Wait()
+	return c
+}
+
+// dialAll opens a connection from each of these addresses.
+func (n *network) dialAll(from ...string) []client {
+	var clients []client
+	for _, address := range from {
+		clients = append(clients, n.dial(address))
+	}
+	return clients
+}
+
+// isOpen reports whether the server has not closed a connection.
+func (c client) isOpen() bool {
+	select {
+	case <-c.gone:
+		return false
+	default:
+		return true
+	}
+}
+
+func countOpen(clients []client) int {
+	count := 0
+	for _, client := range clients {
+		if client.isOpen() {
+			count++
+		}
+	}
+	return count
+}
+
+// inNetwork runs a test with the metrics' server, whose API server knows the
+// tokens of authority.
+func inNetwork(t *testing.T, secure *tls.Config, test func(t *testing.T, n *network)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		n := &network{incoming: make(chan net.Conn), closed: make(chan struct{})}
+		server := newServer(n, MetricsHandler(NewGate(newAuthority().client), secret, false), secure)
+		ended := make(chan error, 1)
+		go func() { ended <- server.http.Serve(server.listener) }()
+		defer func() {
+			server.http.Close()
+			if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+				t.Errorf("The server ended with %v", err)
+			}
+		}()
+		test(t, n)
+	})
+}
+
+// request sends one, and returns the code of the answer, or 0 if there is none.
+func request(t *testing.T, client net.Conn, path, token string) int {
+	t.Helper()
+	text := fmt.Sprintf("GET %s HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer %s\r\n\r\n", path, token)
+	if _, err := io.WriteString(client, text); err != nil {
+		return 0
+	}
+	response, err := http.ReadResponse(bufio.NewReader(client), nil)
+	if err != nil {
+		return 0
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		t.Errorf("The answer's body: %v", err)
+	}
+	return response.StatusCode
+}
+
+func repeat(address string, times int) []string {
+	return strings.Fields(strings.Repeat(address+" ", times))
+}
+
+// discard reads as a kernel does, which has room for a short answer.
+func discard(client net.Conn) {
+	_, _ = io.Copy(io.Discard, client)
+}
