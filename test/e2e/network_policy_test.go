@@ -1,0 +1,134 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// The namespace of Prometheus in the shipped policy, and in the documented patch.
+const (
+	shippedMonitoring = "monitoring"
+	patchedMonitoring = "observability"
+)
+
+// policyPatch finds the patch in docs/operations.md.
+var policyPatch = regexp.MustCompile("(?s)```yaml\n(patches:\n- target: {kind: NetworkPolicy.*?)```")
+
+// No network plugin is at work in the clusters of these tests, so the policy is
+// read as one would read it.
+func TestTheNetworkPolicyLetsPrometheusInAndNobodyElse(t *testing.T) {
+	t.Parallel()
+	manual, err := os.ReadFile(filepath.Join(moduleRoot, "docs", "operations.md"))
+	if err != nil {
+		t.Skipf("There are no documents: %v", err)
+	}
+	patch := policyPatch.FindSubmatch(manual)
+	if patch == nil {
+		t.Fatal("docs/operations.md does not say how to name another namespace")
+	}
+	for _, test := range []struct{ what, patch, prometheus, stranger string }{
+		{"as it is shipped", "", shippedMonitoring, patchedMonitoring},
+		{"with the documented patch", string(patch[1]), patchedMonitoring, shippedMonitoring},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			policy, program := policyOf(t, test.patch)
+			for _, namespace := range []string{test.prometheus, test.stranger, "default", shippedNamespace} {
+				for _, port := range program.Spec.Template.Spec.Containers[0].Ports {
+					want := namespace == test.prometheus && port.Name == "metrics"
+					if got := letsIn(t, policy, program, namespace, port.Name); got != want {
+						t.Errorf("From the namespace %s to the port %s: %v, want %v", namespace, port.Name, got, want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// policyOf returns the NetworkPolicy and the Deployment of an overlay.
+func policyOf(t *testing.T, patch string) (*networkingv1.NetworkPolicy, *appsv1.Deployment) {
+	t.Helper()
+	folder := t.TempDir()
+	base, err := filepath.Abs(deployFolder)
+	if err == nil {
+		base, err = filepath.Rel(folder, base)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, folder, "kustomization.yaml", "resources: ['"+filepath.ToSlash(base)+"']\n"+patch)
+	out, err := kubectlCommand(t, []string{"kustomize", folder}).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := parseObjects(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, program := &networkingv1.NetworkPolicy{}, &appsv1.Deployment{}
+	for _, object := range objects {
+		into := map[string]any{"NetworkPolicy": policy, "Deployment": program}[object.GetKind()]
+		if into == nil {
+			continue
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, into, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return policy, program
+}
+
+// letsIn reports whether a Pod of a namespace, whatever its labels, may connect
+// to a named port.
+func letsIn(t *testing.T, policy *networkingv1.NetworkPolicy, program *appsv1.Deployment, namespace, port string) bool {
+	t.Helper()
+	matches := func(selector *metav1.LabelSelector, set labels.Set) bool {
+		parsed, err := metav1.LabelSelectorAsSelector(selector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return parsed.Matches(set)
+	}
+	if !matches(&policy.Spec.PodSelector, program.Spec.Template.Labels) {
+		return true
+	}
+	// The label that the API server gives each namespace.
+	from := labels.Set{corev1.LabelMetadataName: namespace}
+	for _, rule := range policy.Spec.Ingress {
+		ports, peers := len(rule.Ports) == 0, len(rule.From) == 0
+		for _, p := range rule.Ports {
+			ports = ports || p.Port == nil || p.Port.StrVal == port
+		}
+		for _, peer := range rule.From {
+			peers = peers || peer.PodSelector == nil && peer.IPBlock == nil && matches(peer.NamespaceSelector, from)
+		}
+		if ports && peers {
+			return true
+		}
+	}
+	return false
+}
