@@ -96,6 +96,17 @@ func TestAKnownAddressHasNotAllConnections(t *testing.T) {
 	})
 }
 
+// The Pods of a node may share a /64.
+func TestNeighboursDoNotUseUpAKnownClientsRate(t *testing.T) {
+	inNetwork(t, nil, func(t *testing.T, n *network) {
+		request(t, n.dial("2001:db8::a"), "/metrics", "p")
+		n.dialAll(repeat("2001:db8::b", 2*connectionsAtOnce)...)
+		if code := request(t, n.dial("2001:db8::a"), "/metrics", "p"); code != http.StatusOK {
+			t.Errorf("The scraper gets %d, want %d", code, http.StatusOK)
+		}
+	})
+}
+
 // Who is let in is trusted, but may not have all there is to themselves either.
 func TestTrustedConnectionsAreBounded(t *testing.T) {
 	inNetwork(t, nil, func(t *testing.T, n *network) {

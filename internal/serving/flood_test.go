@@ -40,23 +40,24 @@ func addresses(count int) []string {
 // No flood of made-up tokens, however long, costs the monitoring a scrape.
 func TestMadeUpTokensDoNotKeepAScraperOut(t *testing.T) {
 	const (
-		scraper   = "10.1.0.1"
 		interval  = 30 * time.Second
 		duration  = 15 * time.Minute // longer than any verdict is remembered
 		perSecond = 50
 	)
 	tests := []struct {
 		what      string
+		scraper   string
 		attackers []string
 		// before is whether the scraper came before the flood.
 		before bool
 		// rotated is the scraper's token from the middle on.
 		rotated string
 	}{
-		{"one Pod", addresses(1), false, "p2"},
-		{"50 Pods", addresses(50), false, "p2"},
-		{"1000 Pods, before which the scraper came", addresses(1000), true, "p2"},
-		{"a proxy before all clients", []string{scraper}, true, "p"},
+		{"one Pod", "10.1.0.1", addresses(1), false, "p2"},
+		{"50 Pods", "10.1.0.1", addresses(50), false, "p2"},
+		{"1000 Pods, before which the scraper came", "10.1.0.1", addresses(1000), true, "p2"},
+		{"neighbours in a /64, before which the scraper came", "2001:db8::a:1", []string{"2001:db8::1", "2001:db8::2"}, true, "p2"},
+		{"a proxy before all clients", "10.1.0.1", []string{"10.1.0.1"}, true, "p"},
 	}
 	for _, test := range tests {
 		t.Run(test.what, func(t *testing.T) {
@@ -67,7 +68,7 @@ func TestMadeUpTokensDoNotKeepAScraperOut(t *testing.T) {
 				codes := map[int]int{}
 				token := "p"
 				if test.before {
-					codes[getFrom(t, scraper, handler, "/metrics", token).Code]++
+					codes[getFrom(t, test.scraper, handler, "/metrics", token).Code]++
 				}
 				requests := int(duration.Seconds()) * perSecond
 				scrape := int(interval.Seconds()) * perSecond
@@ -80,7 +81,7 @@ func TestMadeUpTokensDoNotKeepAScraperOut(t *testing.T) {
 						token = test.rotated
 					}
 					if i%scrape == scrape/2 {
-						codes[getFrom(t, scraper, handler, "/metrics", token).Code]++
+						codes[getFrom(t, test.scraper, handler, "/metrics", token).Code]++
 					}
 					<-time.After(time.Second / time.Duration(perSecond))
 				}

@@ -1,0 +1,63 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package serving
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Several wait for the same verdict, and the one for whom it was asked for goes.
+func TestWhoGoesAwayDoesNotTakeTheVerdictAlong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		verdicts, answer := newVerdicts[bool](), make(chan struct{})
+		ask := func(ctx context.Context) (bool, time.Duration, error) {
+			select {
+			case <-answer:
+				return true, time.Minute, nil
+			case <-ctx.Done():
+				return false, 0, ctx.Err()
+			}
+		}
+		first, leave := context.WithCancel(t.Context())
+		left, stayed := make(chan error), make(chan error)
+		go func() {
+			_, err := verdicts.get(first, "key", ask)
+			left <- err
+		}()
+		synctest.Wait()
+		go func() {
+			verdict, err := verdicts.get(t.Context(), "key", ask)
+			if err == nil && !verdict {
+				err = errors.New("another verdict")
+			}
+			stayed <- err
+		}()
+		synctest.Wait()
+		leave()
+		if err := <-left; !errors.Is(err, context.Canceled) {
+			t.Errorf("Who goes away gets %v, want %v", err, context.Canceled)
+		}
+		close(answer)
+		if err := <-stayed; err != nil {
+			t.Errorf("Who stays gets %v", err)
+		}
+	})
+}
