@@ -1,0 +1,34 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package serving
+
+import "testing"
+
+func TestWhereAClientConnectsFrom(t *testing.T) {
+	for remote, want := range map[string][2]string{
+		"10.0.0.1:40000":          {"10.0.0.1", "10.0.0.1/32"},
+		"[::ffff:10.0.0.1]:40000": {"10.0.0.1", "10.0.0.1/32"},
+		"[2001:db8::a:1]:40000":   {"2001:db8::a:1", "2001:db8::/64"},
+		"[fe80::a:1%eth0]:40000":  {"fe80::a:1", "fe80::/64"},
+		"pipe":                    {"invalid IP", "invalid Prefix"},
+	} {
+		got := originOf(remote)
+		if got.address.String() != want[0] || got.network.String() != want[1] {
+			t.Errorf("%s is %v in %v, want %s in %s", remote, got.address, got.network, want[0], want[1])
+		}
+	}
+}
