@@ -81,6 +81,10 @@ clean: ## Remove what the build made
 update-codegen: ## Make everything that is generated from pkg/apis again
 	@hack/update-codegen.sh
 
+.PHONY: chart
+chart: ## Make the Helm chart in artifacts/chart again, of what kustomize renders
+	@cd hack/tools/chart && CGO_ENABLED=0 GOWORK=off go run -trimpath -buildvcs=false .
+
 .PHONY: fmt
 fmt: bin/golangci-lint ## Format the hand-written Go code
 	@bin/golangci-lint fmt
@@ -88,7 +92,7 @@ fmt: bin/golangci-lint ## Format the hand-written Go code
 ##@ Check
 
 .PHONY: test
-test: fmt-check tidy-check shellcheck monitoring verify-codegen test-unit fuzz build vet lint test-codegen test-image test-devcluster test-e2e ## Check everything
+test: fmt-check tidy-check shellcheck monitoring verify-codegen test-unit fuzz build vet lint test-codegen test-image test-chart test-devcluster test-e2e ## Check everything
 	@echo "All checks passed"
 test: docs-test budgets test-faults test-adopt # adopt:omit
 
@@ -136,6 +140,10 @@ test-codegen: ## Test the scripts that generate code, on copies of the tree
 .PHONY: test-image
 test-image: ## Make the image from two clones, and look at what is in it
 	$(check) image
+
+.PHONY: test-chart
+test-chart: bin/devcluster ## Lint the Helm chart, compare it with kustomize, install, upgrade and uninstall it on devclusters
+	$(check) chart
 
 .PHONY: test-devcluster
 test-devcluster: bin/devcluster ## Test devcluster: real clusters, started and killed

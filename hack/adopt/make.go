@@ -57,6 +57,7 @@ func (m *maker) make(ctx context.Context) (err error) {
 		{fmt.Sprintf("Writing %d files", len(m.files)), m.write},
 		{"Generating clients and the CustomResourceDefinition: a minute", m.generate},
 		{"Tidying the modules", m.tidy},
+		{"Making the Helm chart", m.makeChart},
 		{"Compiling the project and its tests", m.compile},
 		{"Looking for what is left of the old names", m.checkTraces},
 		{"Making a git repository", m.initialize},
@@ -95,6 +96,11 @@ func (m *maker) generate(ctx context.Context) error {
 // tidy is for the modules that required what the new project is without.
 func (m *maker) tidy(ctx context.Context) error {
 	return m.run(ctx, ".", "go", "mod", "tidy")
+}
+
+// makeChart is for the definition in the chart, which has just been generated.
+func (m *maker) makeChart(ctx context.Context) error {
+	return m.run(ctx, "hack/tools/chart", "go", "run", ".")
 }
 
 // compile compiles the modules that import the generated code, their tests included.

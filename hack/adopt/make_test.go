@@ -34,6 +34,8 @@ func small(script string, more ...treeFile) *project {
 		{"main.go", []byte("package main\n\nfunc main() {}\n"), 0o644},
 		{"test/fuzz/go.mod", []byte("module " + widget.Module + "/test/fuzz\n\ngo 1.26.0\n"), 0o644},
 		{"test/fuzz/doc.go", []byte("package fuzz\n"), 0o644},
+		{"hack/tools/chart/go.mod", []byte("module " + widget.Module + "/hack/tools/chart\n\ngo 1.26.0\n"), 0o644},
+		{"hack/tools/chart/main.go", []byte("package main\n\nfunc main() {}\n"), 0o644},
 		{"hack/update-codegen.sh", []byte("#!/usr/bin/env bash\n" + script + "\n"), 0o755},
 	}, more...)}
 }

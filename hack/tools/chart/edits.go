@@ -1,0 +1,196 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Types of defaults that no manifest has.
+type (
+	list    = []any
+	mapping = map[string]any
+)
+
+// edit is what a value does at its place.
+type edit struct {
+	// strict: the place has to be in a manifest. Otherwise, only what it would be in.
+	strict bool
+	// read makes the default of what is there.
+	read func(*yaml.Node) (any, error)
+	// apply changes what is at a key of a mapping.
+	apply func(t *template, parent *yaml.Node, key, name string)
+	// when says that objects are there only if the value is true.
+	when bool
+}
+
+func decode(node *yaml.Node) (any, error) {
+	var value any
+	return value, node.Decode(&value)
+}
+
+var (
+	scalarEdit = &edit{strict: true, read: decode, apply: func(t *template, parent *yaml.Node, key, name string) {
+		t.set(children(parent, key)[0], ".Values."+name+" | quote")
+	}}
+	numberEdit = &edit{strict: true, read: decode, apply: func(t *template, parent *yaml.Node, key, name string) {
+		t.set(children(parent, key)[0], "int .Values."+name)
+	}}
+	imageEdit = &edit{strict: true, read: func(node *yaml.Node) (any, error) {
+		repository, _ := splitImage(node.Value)
+		return repository, nil
+	}, apply: func(t *template, parent *yaml.Node, key, _ string) {
+		t.set(children(parent, key)[0], `include "`+program+`.image" . | quote`)
+	}}
+	// A block is left out where the value is empty. It goes to the end of its mapping, or an item of a sequence might
+	// begin with nothing.
+	blockEdit    = &edit{strict: true, read: decode, apply: applyBlock}
+	optionalEdit = &edit{read: decode, apply: applyBlock}
+	// More entries of a mapping, which need not be there.
+	entriesEdit = &edit{apply: func(t *template, parent *yaml.Node, key, name string) {
+		if there := children(parent, key); len(there) == 1 {
+			t.addLines(there[0], "{{- with .Values."+name+" }}\n{{- toYaml . | nindent INDENT }}\n{{- end }}")
+			return
+		}
+		applyBlock(t, parent, key, name)
+	}}
+	argumentsEdit = &edit{strict: true, apply: func(t *template, parent *yaml.Node, key, name string) {
+		t.addLines(children(parent, key)[0], "{{- range .Values."+name+" }}\n- {{ . | quote }}\n{{- end }}")
+	}}
+	whenEdit = &edit{strict: true, when: true}
+)
+
+func applyBlock(t *template, parent *yaml.Node, key, name string) {
+	remove(parent, key)
+	t.addLines(parent, "{{- with .Values."+name+" }}\n"+key+":\n  {{- toYaml . | nindent DEEPER }}\n{{- end }}")
+}
+
+// argument is a flag of the program that is there if the value is. With int or quote it becomes what the format takes.
+func argument(format, as string) *edit {
+	expression := `printf "` + format + `" (int .) | quote`
+	if as == "quote" {
+		expression = `printf "` + format + `" . | quote`
+	}
+	return &edit{strict: true, apply: func(t *template, parent *yaml.Node, key, name string) {
+		t.addLines(children(parent, key)[0], "{{- with .Values."+name+" }}\n- {{ "+expression+" }}\n{{- end }}")
+	}}
+}
+
+// splitImage parts an image's name from its tag.
+func splitImage(image string) (repository, tag string) {
+	image, _, _ = strings.Cut(image, "@")
+	if colon := strings.LastIndex(image, ":"); colon > strings.LastIndex(image, "/") {
+		return image[:colon], image[colon+1:]
+	}
+	return image, ""
+}
+
+// readDefaults takes the values' defaults out of the manifests.
+func (c *chart) readDefaults() error {
+	for _, v := range values {
+		c.defaults[v.name] = v.initial
+		if v.edit == nil || v.edit.when {
+			continue
+		}
+		places, there := 0, 0
+		for _, o := range c.objects() {
+			if !v.of(o) {
+				continue
+			}
+			for path := range strings.SplitSeq(v.path, "|") {
+				parent, _ := split(path)
+				places += len(find(o.node, parent))
+				there += len(find(o.node, path))
+				if err := c.readDefault(&v, find(o.node, path)); err != nil {
+					return err
+				}
+			}
+		}
+		if places == 0 || (v.edit.strict && there == 0) {
+			return fmt.Errorf("value %s: no manifest has %s %s", v.name, v.kind, v.path)
+		}
+	}
+	return errors.Join(c.checkConditions(), c.readAppVersion())
+}
+
+// readDefault takes a value's default out of a manifest. Where several have it, they have the same.
+func (c *chart) readDefault(v *value, nodes []*yaml.Node) error {
+	if v.edit.read == nil {
+		return nil
+	}
+	for _, node := range nodes {
+		read, err := v.edit.read(node)
+		if err != nil {
+			return fmt.Errorf("value %s: %w", v.name, err)
+		}
+		if before := c.defaults[v.name]; !reflect.DeepEqual(before, v.initial) && !reflect.DeepEqual(before, read) {
+			return fmt.Errorf("value %s: the manifests have both %v and %v", v.name, before, read)
+		}
+		c.defaults[v.name] = read
+	}
+	return nil
+}
+
+// readAppVersion takes the tag that the manifests have for the version of the program.
+func (c *chart) readAppVersion() error {
+	for _, o := range c.everywhere {
+		for _, image := range find(o.node, container+"image") {
+			_, c.appVersion = splitImage(image.Value)
+		}
+	}
+	if c.appVersion == "" {
+		return errors.New("no container's image has a tag")
+	}
+	return nil
+}
+
+// checkConditions fails where a value switches off what no manifest has.
+func (c *chart) checkConditions() error {
+	for _, v := range values {
+		if v.edit == nil || !v.edit.when {
+			continue
+		}
+		matched := false
+		for _, o := range c.objects() {
+			matched = matched || v.of(o)
+		}
+		if !matched {
+			return fmt.Errorf("value %s: no manifest is %s", v.name, v.kind)
+		}
+	}
+	return nil
+}
+
+// apply makes the places of an object the values'.
+func (v *value) apply(t *template, o *object) {
+	if v.edit == nil || v.edit.apply == nil || !v.of(o) {
+		return
+	}
+	for path := range strings.SplitSeq(v.path, "|") {
+		parent, key := split(path)
+		for _, node := range find(o.node, parent) {
+			if !v.edit.strict || len(children(node, key)) > 0 {
+				v.edit.apply(t, node, key, v.name)
+			}
+		}
+	}
+}

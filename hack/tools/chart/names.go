@@ -1,0 +1,190 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// references are the places where an object is named, and its kind; without one, the kind stands beside the name. A place
+// need not be in the manifests: but no name may be in a place that is not here, see checkNames.
+var references = []struct{ in, path, kind string }{
+	{"RoleBinding", "roleRef name", ""},
+	{"ClusterRoleBinding", "roleRef name", ""},
+	{"RoleBinding", "subjects * name", ""},
+	{"ClusterRoleBinding", "subjects * name", ""},
+	{"Role", "rules * resourceNames *", "Lease"},
+	{"Deployment", "spec template spec serviceAccountName", "ServiceAccount"},
+	{"Secret", "metadata annotations kubernetes.io/service-account.name", "ServiceAccount"},
+	{"ServiceMonitor", "spec endpoints * authorization credentials name", "Secret"},
+	{"ValidatingAdmissionPolicyBinding", "spec policyName", "ValidatingAdmissionPolicy"},
+	{"ValidatingAdmissionPolicyBinding", "spec paramRef name", "ServiceAccount"},
+	{"FlowSchema", "spec rules * subjects * serviceAccount name", "ServiceAccount"},
+}
+
+// constants are the places where the program's name stands and stays: it is no object's.
+var constants = []string{
+	" app.kubernetes.io/name", // the job that the alerts go by
+	"Deployment spec template spec containers * name",
+	"Deployment spec template spec containers * env * valueFrom resourceFieldRef containerName",
+	"PrometheusRule spec groups * name",
+	"PrometheusRule spec groups * rules * labels job",
+}
+
+var (
+	objectName = regexp.MustCompile(`^` + program + `((?:-[a-z0-9]+)*)$`)
+	// accountInCEL is the end of the account's user name in an expression.
+	accountInCEL = regexp.MustCompile(`:` + program + `'`)
+)
+
+// rename makes names and namespaces those of the release.
+func (t *template) rename(o *object, watched string) error {
+	if o.kind != "CustomResourceDefinition" {
+		name := find(o.node, "metadata name")[0]
+		if err := t.refer(name, o.kind); err != nil {
+			return err
+		}
+	}
+	for _, reference := range references {
+		if reference.in != o.kind {
+			continue
+		}
+		parent, last := split(reference.path)
+		for _, holder := range find(o.node, parent) {
+			kind := reference.kind
+			if kind == "" {
+				kind = find(holder, "kind")[0].Value
+			}
+			for _, name := range find(holder, last) {
+				if err := t.refer(name, kind); err != nil {
+					return fmt.Errorf("%s: %w", reference.path, err)
+				}
+			}
+		}
+	}
+	return t.place(o, watched)
+}
+
+const (
+	fullName    = `include "` + program + `.fullname" .`
+	accountName = `include "` + program + `.serviceAccountName" .`
+	ofNamespace = `include "` + program + `.ofNamespace" .`
+)
+
+// refer makes a scalar the name of an object of the release.
+func (t *template) refer(name *yaml.Node, kind string) error {
+	match := objectName.FindStringSubmatch(name.Value)
+	if match == nil {
+		return fmt.Errorf("%s %s does not begin with %s", kind, name.Value, program)
+	}
+	switch suffix := match[1]; {
+	case kind == "ServiceAccount" && suffix == "":
+		t.set(name, accountName+" | quote")
+	case !namespaced[kind] && kind != "Lease":
+		*name = *scalar(t.inline(`"{{ ` + fullName + ` }}` + suffix + `{{ ` + ofNamespace + ` }}"`))
+	default:
+		*name = *scalar(t.inline(`"{{ ` + fullName + ` }}` + suffix + `"`))
+	}
+	return nil
+}
+
+// place makes namespaces that of the release, and the one whose Foos are looked after that of watchNamespace.
+func (t *template) place(o *object, watched string) error {
+	if !namespaced[o.kind] {
+		remove(find(o.node, "metadata")[0], "namespace")
+	}
+	var err error
+	walk(o.node, o.kind, func(path string, node *yaml.Node) {
+		switch {
+		case !strings.HasSuffix(path, " namespace") || node.Kind != yaml.ScalarNode:
+		case node.Value == program:
+			t.set(node, ".Release.Namespace | quote")
+		case node.Value == watched:
+			t.set(node, ".Values.watchNamespace | quote")
+		default:
+			err = fmt.Errorf("%s is %s, neither the controller's nor the watched one", path, node.Value)
+		}
+	})
+	return err
+}
+
+// checkNames fails where the program's name is left in a place of which references and constants say nothing.
+func checkNames(o *object) error {
+	var err error
+	walk(o.node, o.kind, func(path string, node *yaml.Node) {
+		if node.Kind != yaml.ScalarNode || (!objectName.MatchString(node.Value) && !accountInCEL.MatchString(node.Value)) {
+			return
+		}
+		for _, constant := range constants {
+			if strings.HasSuffix(path, constant) {
+				return
+			}
+		}
+		err = fmt.Errorf("%s is %s: whose name that is has to be said in references or constants", path, node.Value)
+	})
+	return err
+}
+
+// namesFile is what the templates share. Longest is the length of the longest ending that a Service's name has: with it,
+// the name may have 63 characters.
+func (c *chart) namesFile() (string, error) {
+	longest := 0
+	for _, o := range c.everywhere {
+		if o.kind == "Service" {
+			longest = max(longest, len(o.name)-len(program))
+		}
+	}
+	return generatedTemplate + strings.NewReplacer("PROGRAM", program, "LENGTH", strconv.Itoa(63-longest)).Replace(sharedTemplates), nil
+}
+
+const sharedTemplates = `
+{{- define "PROGRAM.fullname" -}}
+{{- $name := .Values.nameOverride | default .Chart.Name -}}
+{{- $name = ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) -}}
+{{- $name = .Values.fullnameOverride | default $name | replace "." "-" | trunc LENGTH | trimSuffix "-" -}}
+{{- if not (regexMatch "^[a-z]" $name) -}}
+{{- fail (printf "%s can't be the name of a Service, which begins with a letter: set fullnameOverride" $name) -}}
+{{- end -}}
+{{- $name -}}
+{{- end -}}
+
+{{- /* What is in no namespace has the release's in its name, after a dot, which is in no other name here. */ -}}
+{{- define "PROGRAM.ofNamespace" -}}
+{{- if ne (include "PROGRAM.fullname" .) .Release.Namespace }}.{{ .Release.Namespace }}{{ end -}}
+{{- end -}}
+
+{{- define "PROGRAM.serviceAccountName" -}}
+{{- .Values.serviceAccount.name | default (include "PROGRAM.fullname" .) -}}
+{{- end -}}
+
+{{- define "PROGRAM.labels" -}}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" | quote }}
+{{- end -}}
+
+{{- define "PROGRAM.image" -}}
+{{- .Values.image.repository -}}
+{{- if or .Values.image.tag (not .Values.image.digest) }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end -}}
+{{- with .Values.image.digest }}@{{ . }}{{ end -}}
+{{- end -}}
+`

@@ -1,0 +1,193 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const everything = "monitoring: {serviceMonitor: true, prometheusRule: true, dashboard: true}"
+
+// What the chart installs is what kustomize installs, whichever way the same is asked for in both.
+func TestTheChartInstallsWhatKustomizeInstalls(t *testing.T) {
+	for _, c := range []struct{ say, namespace, values, kustomization string }{
+		{"as shipped", program, "", "resources: [BASE/deploy]"},
+		{"for the Foos of one namespace", program, "watchNamespace: default", "resources: [BASE/deploy/namespaced]"},
+		{"with monitoring", program, everything, "resources: [BASE/deploy, BASE/monitoring]"},
+		{"with an image", program, "image: {repository: 'registry.example.com:5000/team/controller', tag: v1.2.3}",
+			"resources: [BASE/deploy]\nimages: [{name: sample-controller, newName: 'registry.example.com:5000/team/controller', newTag: v1.2.3}]"},
+		{"with a digest", program, "image: {digest: 'sha256:" + strings.Repeat("0a", 32) + "'}",
+			"resources: [BASE/deploy]\nimages: [{name: sample-controller, digest: 'sha256:" + strings.Repeat("0a", 32) + "'}]"},
+		{"with patches", program, "{replicas: 3, resources: {limits: {memory: 1Gi}}, nodeSelector: {disk: ssd}, workers: 4, podDisruptionBudget: {enabled: false}}",
+			`resources: [BASE/deploy]
+patches:
+- target: {kind: Deployment}
+  patch: |-
+    - {op: add, path: /spec/replicas, value: 3}
+    - {op: add, path: /spec/template/spec/containers/0/resources/limits/memory, value: 1Gi}
+    - {op: add, path: /spec/template/spec/containers/0/args/-, value: -workers=4}
+- target: {kind: Deployment}
+  patch: '{kind: Deployment, apiVersion: apps/v1, metadata: {name: any}, spec: {template: {spec: {nodeSelector: {disk: ssd}}}}}'
+- target: {kind: PodDisruptionBudget}
+  patch: '{kind: PodDisruptionBudget, apiVersion: policy/v1, metadata: {name: any}, $patch: delete}'`},
+		{"under other names", "team-sample-controller", "", "resources: [BASE/deploy]\nnamePrefix: team-\nnamespace: team-sample-controller"},
+	} {
+		t.Run(c.say, func(t *testing.T) {
+			got, want := template(t, c.namespace, c.namespace, c.values), kustomize(t, overlay(t, c.kustomization))
+			unlikeKustomize(t, got, c.namespace)
+			unlikeHelm(want, c.namespace)
+			for _, id := range slices.Sorted(maps.Keys(want)) {
+				if got[id] == nil {
+					t.Errorf("The chart has no %s", id)
+				}
+			}
+			for _, id := range slices.Sorted(maps.Keys(got)) {
+				if want[id] == nil {
+					t.Errorf("kustomize has no %s", id)
+					continue
+				}
+				for _, difference := range differences("", got[id], want[id]) {
+					t.Errorf("%s%s", id, difference)
+				}
+			}
+		})
+	}
+}
+
+// overlay writes a kustomization; in it, BASE is artifacts.
+func overlay(t *testing.T, text string) string {
+	t.Helper()
+	folder := t.TempDir()
+	base, err := filepath.Abs(root)
+	must(t, err)
+	base, err = filepath.Rel(folder, filepath.Join(base, "artifacts"))
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(strings.ReplaceAll(text, "BASE", filepath.ToSlash(base))), 0o600))
+	return folder
+}
+
+// unlikeKustomize takes out of the chart's objects what Helm is used to and kustomize does not write. Each has to be there.
+func unlikeKustomize(t *testing.T, objects map[string]mapping, release string) {
+	t.Helper()
+	take := func(id string, from any, key, want string) {
+		labels, _ := from.(mapping)
+		if got := labels[key]; got != want {
+			t.Errorf("%s has %s=%v, not %s", id, key, got, want)
+		}
+		delete(labels, key)
+	}
+	for id, object := range objects {
+		labels := at(object, "metadata", "labels")
+		take(id, labels, "app.kubernetes.io/managed-by", "Helm")
+		take(id, labels, "helm.sh/chart", program+"-0.0.0")
+		take(id, labels, "app.kubernetes.io/instance", release)
+		// What selects Pods, and the Pods: two releases may be in one namespace.
+		for _, path := range map[string][]string{
+			"Deployment": {"spec selector matchLabels", "spec template metadata labels"}, "Service": {"spec selector"},
+			"PodDisruptionBudget": {"spec selector matchLabels"}, "NetworkPolicy": {"spec podSelector matchLabels"},
+			"ServiceMonitor": {"spec selector matchLabels"},
+		}[object["kind"].(string)] {
+			take(id, at(object, strings.Fields(path)...), "app.kubernetes.io/instance", release)
+		}
+		switch object["kind"] {
+		case "CustomResourceDefinition":
+			take(id, at(object, "metadata", "annotations"), "helm.sh/resource-policy", "keep")
+			delete(at(object, "metadata").(mapping), "labels")
+		case "Deployment", "Role":
+			ownLease(t, id, object, release)
+		}
+	}
+}
+
+// ownLease gives the Lease the name that it has without a flag: kustomize does not rename it.
+func ownLease(t *testing.T, id string, object mapping, release string) {
+	t.Helper()
+	if rules, ok := object["rules"].([]any); ok {
+		for _, rule := range rules {
+			if names, ok := at(rule, "resourceNames").([]any); ok && names[0] == release {
+				names[0] = program
+			}
+		}
+		return
+	}
+	if release == program {
+		return
+	}
+	flag := "-leader-elect-resource-name=" + release
+	c := at(object, "spec", "template", "spec", "containers").([]any)[0].(mapping)
+	args := c["args"].([]any)
+	if last := args[len(args)-1]; last != flag {
+		t.Errorf("%s has the last argument %v, not %s", id, last, flag)
+	}
+	c["args"] = args[:len(args)-1]
+}
+
+// unlikeHelm takes out of kustomize's objects what is not in the chart: the Namespace, which Helm makes, the namespaces
+// of objects that are in none, and guards against pruning that the chart has for all objects of a kind.
+func unlikeHelm(objects map[string]mapping, namespace string) {
+	for id, object := range objects {
+		switch kind := object["kind"].(string); {
+		case kind == "Namespace":
+			delete(objects, id)
+		case strings.HasPrefix(kind, "ValidatingAdmissionPolicy") || kind == "FlowSchema":
+			delete(at(object, "metadata").(mapping), "namespace")
+		case kind == "CustomResourceDefinition":
+			delete(at(object, "metadata", "annotations").(mapping), "helm.sh/resource-policy")
+		}
+		// kustomize does not look into expressions; the chart writes the account's name.
+		conditions, _ := at(object, "spec", "matchConditions").([]any)
+		for _, condition := range conditions {
+			c := condition.(mapping)
+			c["expression"] = strings.ReplaceAll(c["expression"].(string), ":"+program+"'", ":"+namespace+"'")
+		}
+	}
+}
+
+// differences says where two values differ.
+func differences(path string, got, want any) []string {
+	if g, ok := got.(mapping); ok {
+		if w, ok := want.(mapping); ok {
+			var found []string
+			keys := maps.Clone(g)
+			maps.Copy(keys, w)
+			for _, key := range slices.Sorted(maps.Keys(keys)) {
+				found = append(found, differences(path+" "+key, g[key], w[key])...)
+			}
+			return found
+		}
+	}
+	g, gok := got.([]any)
+	w, wok := want.([]any)
+	if gok && wok && len(g) == len(w) {
+		var found []string
+		for i := range g {
+			found = append(found, differences(fmt.Sprint(path, " ", i), g[i], w[i])...)
+		}
+		return found
+	}
+	if reflect.DeepEqual(got, want) {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: the chart has %v, kustomize %v", path, got, want)}
+}

@@ -1,0 +1,209 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package test
+
+import (
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"helm.sh/helm/v4/pkg/action"
+	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
+)
+
+// TestTheLifeOfARelease installs, upgrades, rolls back and uninstalls. Nobody's Foos and their Deployments notice.
+func TestTheLifeOfARelease(t *testing.T) {
+	c := newCluster(t)
+	const release, namespace, name = "blue", "team", "blue-sample-controller"
+	must(t, c.install(release, namespace, ""))
+	c.kubectl("wait", "--for=condition=Established", "crd/"+definition)
+	foo, made := c.makeFoo(namespace, name)
+	c.isHeldByThePolicy(namespace, name, "nginx:latest")
+
+	c.upgrade(release, namespace, loadChart(t), "{replicas: 3, workers: 8, networkPolicy: {enabled: false}}")
+	if got := c.field("deployment/"+name, namespace, ".status.availableReplicas"); got != "3" {
+		t.Errorf("After the upgrade, %s replicas are available", got)
+	}
+	if got := c.kubectl("get", "networkpolicy", "--namespace="+namespace, "--output=name"); strings.Contains(got, name) {
+		t.Errorf("After the upgrade there is %s", got)
+	}
+	c.rollback(release, namespace, 1)
+	if got := c.field("deployment/"+name, namespace, ".spec.replicas"); got != "2" {
+		t.Errorf("After the rollback, replicas are %s", got)
+	}
+	c.field("networkpolicy/"+name, namespace, ".metadata.name")
+	c.isHeldByThePolicy(namespace, name, "nginx:latest")
+
+	c.uninstall(release, namespace)
+	for _, kind := range []string{"deployment", "serviceaccount", "role", "rolebinding", "service", "poddisruptionbudget", "networkpolicy",
+		"clusterrole", "clusterrolebinding", "validatingadmissionpolicy", "validatingadmissionpolicybinding", "flowschema"} {
+		if got := c.kubectl("get", kind, "--namespace="+namespace, "--selector=app.kubernetes.io/instance="+release, "--output=name"); got != "" {
+			t.Errorf("After the uninstall there is %s", got)
+		}
+	}
+	c.isAsBefore(foos, foo)
+	c.isAsBefore(deployments, made)
+
+	// The definition is there; another release takes it over or leaves it.
+	if err := c.install("green", "elsewhere", ""); err == nil || !strings.Contains(err.Error(), definition) {
+		t.Errorf("Another release takes over the definition unasked: %v", err)
+	}
+	must(t, c.install("green", "elsewhere", "", func(install *action.Install) { install.TakeOwnership = true }))
+	must(t, c.install("red", "elsewhere", "{crds: {install: false}, watchNamespace: default, nginxImage: mirror.example.com/nginx:1}"))
+	c.isHeldByThePolicy("elsewhere", "green-sample-controller", "nginx:latest")
+	c.isHeldByThePolicy("elsewhere", "red-sample-controller", "mirror.example.com/nginx:1")
+	c.isAsBefore(foos, foo)
+
+	// Whatever the values, the API server takes what comes of them.
+	must(t, c.install(strings.Repeat("very-", 10)+"big", "elsewhere", `{crds: {install: false}, replicas: 1, workers: 26, logVerbosity: 2,
+		image: {digest: "sha256:`+strings.Repeat("0", 64)+`"}, imagePullSecrets: [{name: key}], resources: null,
+		nodeSelector: {kubernetes.io/hostname: node-1}, tolerations: [{operator: Exists}], priorityClassName: system-cluster-critical,
+		affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchFields: [
+			{key: metadata.name, operator: In, values: [node-1]}]}}]}}, podAnnotations: {a: "1"}, podLabels: {b: "2"},
+		podSecurityContext: {runAsUser: null, runAsGroup: null}, extraVolumes: [{name: tls, emptyDir: {}}],
+		extraVolumeMounts: [{name: tls, mountPath: /tls}], serviceAccount: {name: special, annotations: {c: "3"}},
+		networkPolicy: {ingressFrom: [{namespaceSelector: {}}], egress: [{ports: [{port: 16443}]}]},
+		monitoring: {dashboard: true}}`))
+	c.isHeldByThePolicy("elsewhere", "special", "nginx:latest")
+}
+
+// TestAnUpgradeBringsTheDefinitionAndThePolicy upgrades from the chart as it might have been, and goes back.
+func TestAnUpgradeBringsTheDefinitionAndThePolicy(t *testing.T) {
+	c := newCluster(t)
+	const release, namespace = program, program
+	must(t, c.install(release, namespace, ""))
+	older := loadChart(t)
+	replaceIn(t, older, "crd-", "description: Number of Pods that are available", "description: An older word")
+	replaceIn(t, older, "validatingadmissionpolicy.yaml", "<= 10", "<= 5")
+	description := func() string {
+		return c.field("crd/"+definition, "", ".spec.versions[0].additionalPrinterColumns[2].description")
+	}
+	limited := func() bool {
+		return strings.Contains(c.field("validatingadmissionpolicy/"+program, "", ".spec.validations[*].expression"), "<= 5")
+	}
+	c.upgrade(release, namespace, older, "")
+	if got := description(); got != "An older word" || !limited() {
+		t.Fatalf("The older chart was not installed: %s", got)
+	}
+	c.upgrade(release, namespace, loadChart(t), "")
+	if got := description(); got != "Number of Pods that are available" || limited() {
+		t.Errorf("After the upgrade the definition says %q, and the policy is an older one: %t", got, limited())
+	}
+	c.rollback(release, namespace, 2)
+	if got := description(); got != "An older word" || !limited() {
+		t.Errorf("After the rollback the definition says %q, and the policy is the newer one: %t", got, !limited())
+	}
+	// Without the definition in the chart it stays in the cluster.
+	c.upgrade(release, namespace, loadChart(t), "crds: {install: false}")
+	if got := description(); got != "An older word" {
+		t.Errorf("Without the definition in the chart, the one in the cluster says %q", got)
+	}
+}
+
+// TestAReleaseTakesOverFromKustomize does what the README says, and the Foos' Deployments stay.
+func TestAReleaseTakesOverFromKustomize(t *testing.T) {
+	c := newCluster(t)
+	c.kubectl("apply", "--kustomize="+overlay(t, "resources: [BASE/deploy]"))
+	c.kubectl("wait", "--for=condition=Established", "crd/"+definition)
+	foo, made := c.makeFoo(program, program)
+	c.kubectl("delete", "deployment", "--namespace="+program, program)
+	must(t, c.install(program, program, "", func(install *action.Install) { install.TakeOwnership, install.ForceConflicts = true, true }))
+	c.isAsBefore(foos, foo)
+	c.isAsBefore(deployments, made)
+	c.isHeldByThePolicy(program, program, "nginx:latest")
+	c.uninstall(program, program)
+	c.isAsBefore(foos, foo)
+	c.isAsBefore(deployments, made)
+}
+
+// replaceIn changes a template.
+func replaceIn(t *testing.T, chart *chartv2.Chart, template, from, to string) {
+	t.Helper()
+	for _, file := range chart.Templates {
+		if strings.HasPrefix(file.Name, "templates/"+template) && strings.Contains(string(file.Data), from) {
+			file.Data = []byte(strings.ReplaceAll(string(file.Data), from, to))
+			return
+		}
+	}
+	t.Fatalf("No template %s has %q", template, from)
+}
+
+// foosDeployment is a Deployment as the controller makes it.
+func foosDeployment(name string, foo types.UID, image string) *unstructured.Unstructured {
+	labels := mapping{"app": "nginx", "controller": name}
+	return &unstructured.Unstructured{Object: mapping{
+		"apiVersion": "apps/v1", "kind": "Deployment",
+		"metadata": mapping{"name": name, "ownerReferences": []any{mapping{
+			"apiVersion": "samplecontroller.k8s.io/v1alpha1", "kind": "Foo", "name": name, "uid": string(foo), "controller": true, "blockOwnerDeletion": true,
+		}}},
+		"spec": mapping{"selector": mapping{"matchLabels": labels}, "template": mapping{
+			"metadata": mapping{"labels": labels}, "spec": mapping{"containers": []any{mapping{"name": "nginx", "image": image}}},
+		}},
+	}}
+}
+
+// makeFoo makes a Foo, and its Deployment as the release's controller would.
+func (c *cluster) makeFoo(namespace, account string) (foo, deployment *unstructured.Unstructured) {
+	c.Helper()
+	c.await("a Foo can be made", func() error {
+		var err error
+		foo, err = c.objects.Resource(foos).Namespace("default").Create(c.Context(), &unstructured.Unstructured{Object: mapping{
+			"apiVersion": "samplecontroller.k8s.io/v1alpha1", "kind": "Foo", "metadata": mapping{"name": "kept"},
+			"spec": mapping{"deploymentName": "kept", "replicas": int64(1)},
+		}}, metav1.CreateOptions{})
+		return err
+	}, none)
+	client := c.as(namespace, account).Resource(deployments).Namespace("default")
+	c.await("the account may make its Deployment", func() error {
+		_, err := client.Create(c.Context(), foosDeployment("kept", foo.GetUID(), "nginx:latest"), metav1.CreateOptions{})
+		return err
+	}, none)
+	c.kubectl("wait", "--for=condition=Available", "deployment/kept")
+	return foo, c.get(deployments, "default", "kept")
+}
+
+// isHeldByThePolicy steals the token of an account, which may write a Foo's Deployment with that image and nothing else.
+func (c *cluster) isHeldByThePolicy(namespace, account, image string) {
+	c.Helper()
+	client := c.as(namespace, account).Resource(deployments).Namespace("default")
+	create := func(image string) func() error {
+		return func() error {
+			_, err := client.Create(c.Context(), foosDeployment("stolen", "00000000-0000-0000-0000-000000000000", image),
+				metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			return err
+		}
+	}
+	c.await(account+" may write a Foo's Deployment", create(image), none)
+	c.await(account+" may write no other", create("miner:latest"), func(err error) bool {
+		return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy")
+	})
+}
+
+// isAsBefore fails if an object is another one, or has another spec.
+func (c *cluster) isAsBefore(resource schema.GroupVersionResource, before *unstructured.Unstructured) {
+	c.Helper()
+	after := c.get(resource, before.GetNamespace(), before.GetName())
+	if after.GetUID() != before.GetUID() || after.GetGeneration() != before.GetGeneration() || after.GetDeletionTimestamp() != nil {
+		c.Errorf("%s %s was %s, generation %d, and is %s, generation %d", before.GetKind(), before.GetName(),
+			before.GetUID(), before.GetGeneration(), after.GetUID(), after.GetGeneration())
+	}
+}

@@ -1,0 +1,250 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package test
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/action"
+)
+
+func TestTheChartPassesHelmsLint(t *testing.T) {
+	for say, values := range map[string]string{"as shipped": "", "with everything": everything, "for one namespace": "watchNamespace: default"} {
+		t.Run(say, func(t *testing.T) {
+			lint := action.NewLint()
+			lint.Strict, lint.Namespace = true, "default"
+			result := lint.Run([]string{folder}, parse(t, values))
+			if result.TotalChartsLinted != 1 {
+				t.Errorf("%d charts were linted", result.TotalChartsLinted)
+			}
+			for _, err := range result.Errors {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestAValueThatCanNotBeIsRefusedByItsName(t *testing.T) {
+	for values, want := range map[string]string{
+		"replica: 1":                                  "'replica' not allowed",
+		"replicas: many":                              "at '/replicas': got string, want integer",
+		"replicas: -1":                                "at '/replicas': minimum: got -1, want 0",
+		"replicas: null":                              "missing property 'replicas'",
+		"image: {repository: ''}":                     "at '/image/repository': minLength",
+		"image: {tag: 1.2}":                           "at '/image/tag': got number, want string",
+		"image: {digest: 'sha256:1'}":                 "at '/image/digest'",
+		"image: {pullPolicy: Sometimes}":              "at '/image/pullPolicy': value must be one of",
+		"image: v1":                                   "image",
+		"imagePullSecrets: [key]":                     "at '/imagePullSecrets/0': got string, want object",
+		"resources: 1Gi":                              "at '/resources': got string, want",
+		"extraArgs: [1]":                              "at '/extraArgs/0': got number, want string",
+		"nodeSelector: {disk: 1}":                     "at '/nodeSelector/disk': got number, want string",
+		"podLabels: {app.kubernetes.io/name: other}":  "at '/podLabels/app.kubernetes.io~1name'",
+		"watchNamespace: Default":                     "at '/watchNamespace'",
+		"fullnameOverride: a.b":                       "at '/fullnameOverride'",
+		"crds: {install: 'no'}":                       "at '/crds/install': got string, want boolean",
+		"networkPolicy: {egress: []}":                 "at '/networkPolicy/egress': minItems",
+		"monitoring: {serviceMonitor: {enabled: on}}": "at '/monitoring/serviceMonitor': got object, want boolean",
+	} {
+		t.Run(values, func(t *testing.T) {
+			_, err := tryTemplate(t, program, program, values)
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("Got %v, not %s", err, want)
+			}
+		})
+	}
+}
+
+func TestTheImageIsWhatTheValuesSay(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("f", 64)
+	for values, want := range map[string]string{
+		"":                         "sample-controller:latest",
+		"image: {tag: '1.20'}":     "sample-controller:1.20",
+		"image: {repository: r/c}": "r/c:latest",
+		"image: {repository: r/c, digest: '" + digest + "'}":          "r/c@" + digest,
+		"image: {repository: r/c, tag: v1, digest: '" + digest + "'}": "r/c:v1@" + digest,
+	} {
+		if got := container(t, template(t, program, program, values))["image"]; got != want {
+			t.Errorf("%s: the image is %v, not %s", values, got, want)
+		}
+	}
+}
+
+func TestEmptyAndOddValuesAreLeftOutOrTakenAsTheyAre(t *testing.T) {
+	objects := template(t, program, program, `{resources: null, securityContext: null, replicas: 0, topologySpreadConstraints: [],
+		podSecurityContext: {runAsUser: null}, nodeSelector: {zone: "1", on: "true"}, podAnnotations: {note: "a: {{ b }} # c"},
+		podLabels: {number: "12"}, extraArgs: ["-vmodule=a=1,b=2", "-x={{ .Values }}"], logVerbosity: 4, watchNamespace: "123",
+		serviceAccount: {name: "007", annotations: {role: "arn:aws:iam::1:role/x"}},
+		networkPolicy: {ingressFrom: [{namespaceSelector: {matchLabels: {a: "1"}}}]}}`)
+	c := container(t, objects)
+	for _, key := range []string{"resources", "securityContext", "volumeMounts"} {
+		if value, there := c[key]; there {
+			t.Errorf("The container has %s: %v", key, value)
+		}
+	}
+	args := c["args"].([]any)
+	if want := []any{"-namespace=123", "-v=4", "-vmodule=a=1,b=2", "-x={{ .Values }}"}; !reflect.DeepEqual(args[len(args)-4:], want) {
+		t.Errorf("The arguments are %v", args)
+	}
+	deployment := objects["Deployment sample-controller"]
+	for path, want := range map[string]any{
+		"spec replicas": 0, "spec template spec securityContext runAsUser": nil, "spec template spec securityContext runAsNonRoot": true,
+		"spec template spec nodeSelector zone": "1", "spec template spec nodeSelector on": "true", "spec template metadata annotations note": "a: {{ b }} # c",
+		"spec template metadata labels number": "12", "spec template spec serviceAccountName": "007", "spec template spec topologySpreadConstraints": nil,
+	} {
+		if got := at(deployment, strings.Fields(path)...); got != want {
+			t.Errorf("%s is %v, not %v", path, got, want)
+		}
+	}
+	if got := at(objects["Role sample-controller"], "metadata", "namespace"); got != "123" {
+		t.Errorf("The Role is in %v", got)
+	}
+	if got := at(objects["ServiceAccount 007"], "metadata", "annotations", "role"); got != "arn:aws:iam::1:role/x" {
+		t.Errorf("The account's annotation is %v", got)
+	}
+	if got := at(at(objects["NetworkPolicy sample-controller"], "spec", "ingress").([]any)[0], "from"); got == nil {
+		t.Error("The NetworkPolicy lets everybody in")
+	}
+}
+
+// dnsLabel is the most that all releases of Kubernetes take for the name of a Service.
+var dnsLabel = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+func TestNamesFitWhateverTheReleaseIsCalled(t *testing.T) {
+	long := strings.Repeat("very-", 10) + "big"
+	for _, c := range []struct{ release, values, want string }{
+		{"one", "", "one-sample-controller"},
+		{"sample-controller", "", "sample-controller"},
+		{"my-sample-controller-2", "", "my-sample-controller-2"},
+		{"a.b", "", "a-b-sample-controller"},
+		{"one", "nameOverride: foos", "one-foos"},
+		{"one", "fullnameOverride: two", "two"},
+		{"one", "fullnameOverride: 'null'", "null"},
+		{"one", "fullnameOverride: " + strings.Repeat("a", 63), strings.Repeat("a", 55)},
+		{long, "", strings.TrimRight((long + "-" + program)[:55], "-")},
+		{"1st", "fullnameOverride: first", "first"},
+	} {
+		t.Run(c.release+" "+c.values, func(t *testing.T) {
+			objects := template(t, c.release, "team", c.values+"\n"+everything)
+			if objects["Deployment "+c.want] == nil {
+				t.Errorf("There is no Deployment %s among %v", c.want, slices.Sorted(maps.Keys(objects)))
+			}
+			for id, object := range objects {
+				name := at(object, "metadata", "name").(string)
+				if namespace := at(object, "metadata", "namespace"); namespace == nil && object["kind"] != "CustomResourceDefinition" && !strings.HasSuffix(name, ".team") {
+					t.Errorf("%s is in no namespace, and does not say of which it is", id)
+				}
+				if object["kind"] == "Service" && !dnsLabel.MatchString(name) {
+					t.Errorf("%s can't be called so", id)
+				}
+			}
+		})
+	}
+	if _, err := tryTemplate(t, "1st", "team", ""); err == nil || !strings.Contains(err.Error(), "set fullnameOverride") {
+		t.Errorf("A release that begins with a digit: %v", err)
+	}
+}
+
+// What an object names, the release has, whatever it is called.
+func TestReferencesFollowTheRelease(t *testing.T) {
+	for _, values := range []string{"", "watchNamespace: blue", "serviceAccount: {name: special}", "fullnameOverride: other"} {
+		objects := template(t, "one", "team", values+"\n"+everything)
+		names := func(id string, reference any, kind string) {
+			if name := at(reference, "name"); objects[fmt.Sprint(kind, " ", name)] == nil {
+				t.Errorf("With %q, %s names the %s %v, which is not there", values, id, kind, name)
+			}
+			if namespace := at(reference, "namespace"); namespace != nil && namespace != "team" {
+				t.Errorf("With %q, %s names the %s of %v", values, id, kind, namespace)
+			}
+		}
+		seen := 0
+		for id, object := range objects {
+			for _, list := range []string{"roleRef", "subjects", "spec paramRef", "spec policyName", "spec template spec serviceAccountName", "spec rules", "spec endpoints"} {
+				for reference, kind := range referencesAt(at(object, strings.Fields(list)...), list) {
+					seen++
+					names(id, reference, kind)
+				}
+			}
+		}
+		if seen < 13 {
+			t.Errorf("With %q there are only %d references", values, seen)
+		}
+	}
+}
+
+// referencesAt yields references to objects, with their kinds.
+func referencesAt(value any, place string) iter.Seq2[any, string] {
+	return func(yield func(any, string) bool) {
+		items, many := value.([]any)
+		if !many && value != nil {
+			items = []any{value}
+		}
+		for _, item := range items {
+			switch place {
+			case "roleRef", "subjects":
+				yield(item, at(item, "kind").(string))
+			case "spec paramRef":
+				yield(item, "ServiceAccount")
+			case "spec policyName":
+				yield(mapping{"name": item}, "ValidatingAdmissionPolicy")
+			case "spec template spec serviceAccountName":
+				yield(mapping{"name": item}, "ServiceAccount")
+			case "spec endpoints":
+				yield(at(item, "authorization", "credentials"), "Secret")
+			case "spec rules": // a FlowSchema's
+				subjects, _ := at(item, "subjects").([]any)
+				for _, subject := range subjects {
+					yield(at(subject, "serviceAccount"), "ServiceAccount")
+				}
+			}
+		}
+	}
+}
+
+// Releases of two namespaces, or two in one, have no object in common but the definition.
+func TestReleasesDoNotMeet(t *testing.T) {
+	seen := map[string]string{}
+	for _, release := range []struct{ name, namespace string }{
+		{"sample-controller", "sample-controller"}, {"sample-controller", "red"}, {"sample-controller", "blue"}, {"one", "red"}, {"two", "red"},
+	} {
+		for id, object := range template(t, release.name, release.namespace, "crds: {install: false}\n"+everything) {
+			namespace, _ := at(object, "metadata", "namespace").(string)
+			id, who := namespace+"/"+id, release.namespace+"/"+release.name
+			if before, ok := seen[id]; ok {
+				t.Errorf("%s is of %s and of %s", id, before, who)
+			}
+			seen[id] = who
+		}
+	}
+}
+
+func TestTheNotesSayWhatIsInstalled(t *testing.T) {
+	release, err := tryTemplate(t, "one", "team", "watchNamespace: red")
+	must(t, err)
+	for _, want := range []string{"one-sample-controller looks after the Foos of the namespace red.", "kubectl label namespace team pod-security.kubernetes.io/"} {
+		if !strings.Contains(release.Info.Notes, want) {
+			t.Errorf("The notes do not say %q:\n%s", want, release.Info.Notes)
+		}
+	}
+}
