@@ -174,6 +174,7 @@ func TestBadCommandLines(t *testing.T) {
 		{"up -nodes many", 2, "-nodes"},
 		{"up -api-port 70000", 2, "-api-port 70000: a port is a number from 0 to 65535"},
 		{"up -without etcd", 2, "-without etcd: "},
+		{"up -emulated-version 1.20", 2, "-emulated-version 1.20: out of range, the components can emulate "},
 		{"up -kubeconfig /no/such/folder/config", 1, "-kubeconfig /no/such/folder/config: "},
 		{"run", 2, "run needs a command"},
 		{"run -- no-such-command", 127, "no-such-command"},

@@ -165,6 +165,19 @@ func kwokArgs(l Layout) []string {
 	}
 }
 
+// emulationArgs are added to the arguments of each component that has a version of Kubernetes to emulate. All three need
+// it: otherwise kube-scheduler and kube-controller-manager list kinds that the API server does not serve, again and
+// again, and kube-scheduler never becomes ready.
+func emulationArgs(component, version string) []string {
+	switch component {
+	case APIServer, ControllerManager, Scheduler:
+		if version != "" {
+			return []string{"--emulated-version=" + version}
+		}
+	}
+	return nil
+}
+
 // componentEnv is added to the environment of each component.
 func componentEnv(l Layout, component string) []string {
 	// Proxies are for what is outside; all that a component talks to is on this machine.

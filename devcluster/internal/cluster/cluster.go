@@ -202,6 +202,7 @@ func (c *Cluster) startNodes(ctx context.Context) error {
 }
 
 func (c *Cluster) start(component string, args []string) error {
+	args = append(args, emulationArgs(component, c.options.EmulatedVersion)...)
 	if c.options.Verbose {
 		fmt.Fprintln(c.progress, commandLine(component, args))
 	}
@@ -219,8 +220,11 @@ func (c *Cluster) await(ctx context.Context, component string, ready func(contex
 
 func (c *Cluster) report(component string) {
 	what := component
-	if component == Kwok {
+	switch {
+	case component == Kwok:
 		what = fmt.Sprintf("kwok (nodes: %d)", c.options.Nodes)
+	case component == APIServer && c.options.EmulatedVersion != "":
+		what = fmt.Sprintf("kube-apiserver (as %s)", c.options.EmulatedVersion)
 	}
 	fmt.Fprintf(c.progress, "%-24s ready %5.1fs\n", what, time.Since(c.began).Seconds())
 }

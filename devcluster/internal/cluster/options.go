@@ -35,6 +35,7 @@ const (
 	flagKubeconfig            = "kubeconfig"
 	flagNodes                 = "nodes"
 	flagWithout               = "without"
+	flagEmulatedVersion       = "emulated-version"
 	flagVerbose               = "v"
 )
 
@@ -58,6 +59,8 @@ type Options struct {
 	Nodes int
 	// Without names components that are not started.
 	Without []string
+	// EmulatedVersion is the minor version of Kubernetes that the components behave as, such as 1.35; "" is their own.
+	EmulatedVersion string
 	// Verbose says to print each component's command line.
 	Verbose bool
 }
@@ -82,6 +85,8 @@ func (o *Options) AddFlags(fs *flag.FlagSet) {
 		}
 		return nil
 	})
+	fs.StringVar(&o.EmulatedVersion, flagEmulatedVersion, "", "minor `version` of Kubernetes that the API server, the controller manager and the scheduler emulate, one of "+
+		strings.Join(EmulatedVersions(), ", ")+" (default their own, the last)")
 	fs.BoolVar(&o.Verbose, flagVerbose, false, "print the command line of each component")
 }
 
@@ -107,7 +112,7 @@ func (o *Options) Validate() error {
 			return fmt.Errorf("-%s %s: no such component, or one that is always needed; choose from %s", flagWithout, name, strings.Join(optional(), ", "))
 		}
 	}
-	return nil
+	return checkEmulatedVersion(o.EmulatedVersion)
 }
 
 // runs says whether a component is to be started.

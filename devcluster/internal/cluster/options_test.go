@@ -38,6 +38,16 @@ func TestOptions(t *testing.T) {
 		{"too many nodes", "-nodes=5001", "-nodes 5001: the number of nodes is from 0 to 5000"},
 		{"without what does not exist", "-without=kubelet", "-without kubelet: no such component"},
 		{"without what is needed", "-without=kwok,etcd", "-without etcd: no such component, or one that is always needed"},
+		{"a version to emulate", "-emulated-version=1.35", ""},
+		{"the oldest version to emulate", "-emulated-version=1.34", ""},
+		{"its own version to emulate", "-emulated-version=1.37", ""},
+		{"a version that is too old", "-emulated-version=1.33", "-emulated-version 1.33: out of range, the components can emulate 1.34 to 1.37"},
+		{"a version that is not there yet", "-emulated-version=1.38", "-emulated-version 1.38: out of range, the components can emulate 1.34 to 1.37"},
+		{"another major version", "-emulated-version=2.35", "-emulated-version 2.35: out of range"},
+		{"a patch version", "-emulated-version=1.35.1", "-emulated-version 1.35.1: not MAJOR.MINOR, such as 1.35"},
+		{"a version with a v", "-emulated-version=v1.35", "-emulated-version v1.35: not MAJOR.MINOR"},
+		{"a version of another component's", "-emulated-version=kube=1.35", "-emulated-version kube=1.35: not MAJOR.MINOR"},
+		{"half a version", "-emulated-version=1.", "-emulated-version 1.: not MAJOR.MINOR"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			err := parseOptions(t, test.args).Validate()

@@ -42,7 +42,7 @@ const usage = `devcluster runs a real Kubernetes control plane on this machine, 
   devcluster run [flags] -- COMMAND ARGS    start a cluster, run COMMAND with KUBECONFIG set to it, stop the
                                             cluster, exit with COMMAND's exit code
   devcluster kubectl ARGS                   kubectl
-  devcluster version                        the versions of what is inside
+  devcluster version                        the versions of what is inside, and those of Kubernetes to emulate
   devcluster help
 
   devcluster etcd | kube-apiserver | kube-controller-manager | kube-scheduler | kwok ARGS

@@ -21,6 +21,9 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"strings"
+
+	"example.com/sample-controller/devcluster/internal/cluster"
 )
 
 func version(w io.Writer) int {
@@ -37,6 +40,7 @@ func version(w io.Writer) int {
 		fmt.Fprintf(w, "%-10s  %s\n", module.name, moduleVersion(info, module.path))
 	}
 	fmt.Fprintf(w, "%-10s  %s\n", "Go", info.GoVersion)
+	fmt.Fprintf(w, "%-10s  %s\n", "Emulates", strings.Join(cluster.EmulatedVersions(), " "))
 	return exitOK
 }
 

@@ -1,0 +1,64 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package cluster
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apiserver/pkg/util/compatibility"
+)
+
+// majorMinor is how a version to emulate is written: the components take no patch version.
+var majorMinor = regexp.MustCompile(`^[0-9]+\.[0-9]+$`)
+
+// EmulatedVersions are the minor versions of Kubernetes that the components can emulate: the oldest first, their own last.
+func EmulatedVersions() []string {
+	// Kubernetes publishes no list and no floor, only whether a version will do. The components ask the same.
+	effective := compatibility.DefaultBuildEffectiveVersion()
+	candidate := version.MajorMinor(effective.BinaryVersion().Major(), effective.BinaryVersion().Minor())
+	var versions []string
+	for {
+		effective.SetEmulationVersion(candidate)
+		if len(effective.Validate()) > 0 {
+			break
+		}
+		versions = append(versions, candidate.String())
+		if candidate.Minor() == 0 {
+			break
+		}
+		candidate = candidate.SubtractMinor(1)
+	}
+	slices.Reverse(versions)
+	return versions
+}
+
+// checkEmulatedVersion returns what is wrong with a version to emulate; "" is none.
+func checkEmulatedVersion(wanted string) error {
+	if wanted == "" {
+		return nil
+	}
+	if !majorMinor.MatchString(wanted) {
+		return fmt.Errorf("-%s %s: not MAJOR.MINOR, such as 1.35", flagEmulatedVersion, wanted)
+	}
+	if versions := EmulatedVersions(); !slices.Contains(versions, wanted) {
+		return fmt.Errorf("-%s %s: out of range, the components can emulate %s to %s", flagEmulatedVersion, wanted, versions[0], versions[len(versions)-1])
+	}
+	return nil
+}

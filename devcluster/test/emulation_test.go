@@ -1,0 +1,54 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package test
+
+import (
+	"encoding/json"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestAnOlderKubernetesIsEmulated has all components work together: Pods become ready, and are collected with their
+// Deployment. A scheduler that does not emulate what the API server does never becomes ready.
+func TestAnOlderKubernetesIsEmulated(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), binary(t), "version").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(out), "\nEmulates ")
+	emulated := strings.Fields(list)
+	if len(emulated) < 2 {
+		t.Fatalf("nothing to emulate but itself:\n%s", out)
+	}
+	oldest := emulated[0]
+	d := up(t, t.TempDir(), "-emulated-version="+oldest)
+	var server struct{ EmulationMajor, EmulationMinor string }
+	if err := json.Unmarshal([]byte(d.kubectl("get", "--raw=/version")), &server); err != nil {
+		t.Fatal(err)
+	}
+	if got := server.EmulationMajor + "." + server.EmulationMinor; got != oldest {
+		t.Errorf("the API server emulates %s, want %s", got, oldest)
+	}
+	d.kubectl("create", "deployment", "web", "--image=nginx")
+	d.kubectl("rollout", "status", "deployment/web", "--timeout=25s")
+	d.kubectl("delete", "deployment", "web")
+	d.kubectl("wait", "--for=delete", "pods", "--selector=app=web", "--timeout=25s")
+	if code := d.stop(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
