@@ -18,12 +18,16 @@ package e2e
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
+	"encoding/pem"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -85,42 +89,60 @@ func (ns *namespace) breakWebhook(t *testing.T) (mend func()) {
 // webhookDown is what the API server says then.
 const webhookDown = "failed calling webhook"
 
-// mutate has an admission policy replace a value in each Deployment that is
-// written and meets a condition, until withdraw is called. condition and value
-// are in CEL. isMutated recognizes what becomes of Foo "foo"'s Deployment.
+// mutate has a webhook replace a value in each Deployment that is written and
+// meets a condition, until withdraw is called. condition is in CEL, value in
+// JSON. isMutated recognizes what becomes of Foo "foo"'s Deployment. (It is no
+// MutatingAdmissionPolicy because these are off in Kubernetes before 1.36.)
 func (ns *namespace) mutate(t *testing.T, condition, path, value string, isMutated func(*appsv1.Deployment) bool) (withdraw func()) {
 	t.Helper()
-	policies := ns.in.kube.AdmissionregistrationV1().MutatingAdmissionPolicies()
-	bindings := ns.in.kube.AdmissionregistrationV1().MutatingAdmissionPolicyBindings()
-	remove := removing(t, ns.name, bindings.Delete, policies.Delete)
-	_, err1 := policies.Create(t.Context(), &admissionregistrationv1.MutatingAdmissionPolicy{
+	server := patchServer(t, fmt.Sprintf(`[{"op": "replace", "path": %q, "value": %s}]`, path, value))
+	client := ns.in.kube.AdmissionregistrationV1().MutatingWebhookConfigurations()
+	remove := removing(t, ns.name, client.Delete)
+	_, err := client.Create(t.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{
 		ObjectMeta: ofRun(ns.name),
-		Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
-			MatchConstraints: &admissionregistrationv1.MatchResources{
-				NamespaceSelector: ns.selector(),
-				ResourceRules:     []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: deploymentRule()}},
+		Webhooks: []admissionregistrationv1.MutatingWebhook{{
+			Name: "mutates.e2e.samplecontroller.k8s.io",
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{
+				URL:      &server.URL,
+				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
 			},
-			MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "which", Expression: condition}},
-			Mutations: []admissionregistrationv1.Mutation{{
-				PatchType: admissionregistrationv1.PatchTypeJSONPatch,
-				JSONPatch: &admissionregistrationv1.JSONPatch{Expression: fmt.Sprintf(`[JSONPatch{op: "replace", path: %q, value: %s}]`, path, value)},
-			}},
-			ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
-		},
+			Rules:                   []admissionregistrationv1.RuleWithOperations{deploymentRule()},
+			MatchConditions:         []admissionregistrationv1.MatchCondition{{Name: "which", Expression: condition}},
+			FailurePolicy:           new(admissionregistrationv1.Fail),
+			NamespaceSelector:       ns.selector(),
+			SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
+			AdmissionReviewVersions: []string{"v1"},
+		}},
 	}, metav1.CreateOptions{})
-	_, err2 := bindings.Create(t.Context(), &admissionregistrationv1.MutatingAdmissionPolicyBinding{
-		ObjectMeta: ofRun(ns.name),
-		Spec:       admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: ns.name},
-	}, metav1.CreateOptions{})
-	if err := errors.Join(err1, err2); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
-	ns.awaitAdmission(t, "the policy counts", func(d *appsv1.Deployment, err error) bool { return err == nil && isMutated(d) })
+	ns.awaitAdmission(t, "the webhook counts", func(d *appsv1.Deployment, err error) bool { return err == nil && isMutated(d) })
 	return func() {
 		t.Helper()
 		remove()
-		ns.awaitAdmission(t, "the policy counts no more", func(d *appsv1.Deployment, err error) bool { return err == nil && !isMutated(d) })
+		ns.awaitAdmission(t, "the webhook counts no more", func(d *appsv1.Deployment, err error) bool { return err == nil && !isMutated(d) })
 	}
+}
+
+// patchServer is a webhook that answers each request with the same JSON patch,
+// until the test ends.
+func patchServer(t *testing.T, patch string) *httptest.Server {
+	t.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		var review admissionv1.AdmissionReview
+		if err := json.NewDecoder(request.Body).Decode(&review); err != nil || review.Request == nil {
+			http.Error(w, fmt.Sprintf("not an AdmissionReview: %v", err), http.StatusBadRequest)
+			return
+		}
+		review.Response = &admissionv1.AdmissionResponse{
+			UID: review.Request.UID, Allowed: true, Patch: []byte(patch), PatchType: new(admissionv1.PatchTypeJSONPatch),
+		}
+		review.Request = nil
+		_ = json.NewEncoder(w).Encode(&review) // a lost answer is the API server's to report
+	}))
+	t.Cleanup(server.Close)
+	return server
 }
 
 // awaitAdmission waits until the API server takes a Deployment of 10 Pods of

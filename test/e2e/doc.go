@@ -41,7 +41,7 @@ limitations under the License.
 //
 // A cluster whose nodes are all KWOK's (as devcluster's are) runs nobody's
 // work, so there more is tested: a controller for all namespaces, the API
-// server's count of requests, policies and a webhook of admission, and a node
+// server's count of requests, policies and webhooks of admission, and a node
 // that dies.
 //
 // The environment:

@@ -72,18 +72,14 @@ func (c *testCluster) ofThisRun() metav1.ListOptions {
 func (c *testCluster) removeRights(ctx context.Context) error {
 	admission, rbac := c.kube.AdmissionregistrationV1(), c.kube.RbacV1()
 	now, ours := metav1.DeleteOptions{}, c.ofThisRun()
-	var errs []error
-	if c.devcluster { // elsewhere no test makes these, and they may be unknown
-		errs = append(errs, admission.MutatingAdmissionPolicyBindings().DeleteCollection(ctx, now, ours),
-			admission.MutatingAdmissionPolicies().DeleteCollection(ctx, now, ours))
-	}
-	return errors.Join(append(errs,
+	return errors.Join(
+		admission.MutatingWebhookConfigurations().DeleteCollection(ctx, now, ours),
 		admission.ValidatingWebhookConfigurations().DeleteCollection(ctx, now, ours),
 		admission.ValidatingAdmissionPolicyBindings().DeleteCollection(ctx, now, ours),
 		admission.ValidatingAdmissionPolicies().DeleteCollection(ctx, now, ours),
 		c.kube.FlowcontrolV1().FlowSchemas().DeleteCollection(ctx, now, ours),
 		rbac.ClusterRoleBindings().DeleteCollection(ctx, now, ours),
-		rbac.ClusterRoles().DeleteCollection(ctx, now, ours))...)
+		rbac.ClusterRoles().DeleteCollection(ctx, now, ours))
 }
 
 // releaseHeld takes the tests' finalizer from what a namespace holds.
