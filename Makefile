@@ -20,6 +20,8 @@ export GO_TEST_FLAGS ?=
 # How long each fuzz target runs: a number of inputs, as in 5000x, or a duration.
 # Of a duration, Go before 1.27 may take the end for a failure (go.dev/issue/75804).
 export FUZZ_TIME ?= 5000x
+# The minor version of Kubernetes that the cluster of the end-to-end tests emulates, such as 1.35; empty, its own.
+export EMULATED_VERSION ?=
 # Passed to the demo, for example -exit.
 DEMO_FLAGS ?=
 # adopt:omit begin

@@ -188,12 +188,13 @@ check_devcluster() {
   (cd devcluster && DEVCLUSTER_BIN=${root}/bin/devcluster go_test -count=1 -timeout=15m ./test)
 }
 
-# The tests against an API server: that of E2E_KUBECONFIG, else a devcluster's.
+# The tests against an API server: that of E2E_KUBECONFIG, else a devcluster's, which emulates the Kubernetes that
+# EMULATED_VERSION says, such as 1.35.
 check_e2e() {
   export DEVCLUSTER_BIN=${root}/bin/devcluster
   local tests=(go test -vet=off ${go_test_flags[@]+"${go_test_flags[@]}"} -count=1 -timeout=20m ./test/e2e)
   if [[ -z "${E2E_KUBECONFIG:-}" ]]; then
-    THIRDPARTY=1 "${DEVCLUSTER_BIN}" run -nodes=2 -- "${tests[@]}"
+    THIRDPARTY=1 "${DEVCLUSTER_BIN}" run -nodes=2 -emulated-version="${EMULATED_VERSION:-}" -- "${tests[@]}"
     return
   fi
   if [[ ! -f "${E2E_KUBECONFIG}" ]]; then

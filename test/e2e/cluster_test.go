@@ -62,6 +62,9 @@ type testCluster struct {
 	// devcluster is true where every node is KWOK's: Pods only pretend to run,
 	// become Ready at once, and are nobody's.
 	devcluster bool
+	// emulates is the minor version of Kubernetes, such as 1.35, that the API
+	// server behaves as; "" is its own.
+	emulates string
 	// run is the value of this run's label.
 	run string
 	// controller is the program under test.
@@ -108,16 +111,21 @@ func (c *testCluster) describe(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listing the nodes of %s: %w", c.config.Host, err)
 	}
-	version, err := c.kube.Discovery().ServerVersion()
+	server, err := c.kube.Discovery().ServerVersion()
 	if err != nil {
 		return fmt.Errorf("asking %s for its version: %w", c.config.Host, err)
 	}
 	c.devcluster = allSimulated(nodes.Items)
+	c.emulates = emulatedBy(server)
 	kind := "a cluster with a life of its own"
 	if c.devcluster {
 		kind = "a development cluster"
 	}
-	c.description = fmt.Sprintf("%s (Kubernetes %s, %d nodes, %s)", c.config.Host, version.GitVersion, len(nodes.Items), kind)
+	release := server.GitVersion
+	if c.emulates != "" {
+		release += " as " + c.emulates
+	}
+	c.description = fmt.Sprintf("%s (Kubernetes %s, %d nodes, %s)", c.config.Host, release, len(nodes.Items), kind)
 	return nil
 }
 

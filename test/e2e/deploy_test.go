@@ -48,27 +48,34 @@ const deployFolder = moduleRoot + "/artifacts/deploy"
 func TestTheManifestsInstallTheController(t *testing.T) {
 	t.Parallel()
 	s := newSite(newOwnCluster(t, "-nodes=2"))
+	if s.emulates != cluster.emulates {
+		t.Errorf("This cluster emulates %q, and the one under test %q", s.emulates, cluster.emulates)
+	}
 	for _, variant := range []struct{ name, folder, elsewhere string }{
 		{"for all namespaces", deployFolder, "yes\n"},
 		{"for one namespace", deployFolder + "/namespaced", "no\n"},
 	} {
 		// One after the other: their names are the same.
-		done := t.Run(variant.name, func(t *testing.T) {
-			s.install(t, variant.folder)
-			s.checkPods(t)
-			s.checkRestricted(t)
-			s.checkPolicy(t)
-			s.checkUsers(t)
-			if out, _ := s.try(t, "auth", "can-i", "list", "foos.samplecontroller.k8s.io", "-n=kube-public", "--as="+s.user); out != variant.elsewhere {
-				t.Errorf("May it list Foos of another namespace? %s", out)
-			}
-			s.checkProgram(t)
-			s.uninstall(t, variant.folder)
-		})
-		if !done {
+		if !t.Run(variant.name, func(t *testing.T) { s.checkInstallation(t, variant.folder, variant.elsewhere) }) {
 			break
 		}
 	}
+}
+
+// checkInstallation installs the controller, looks at all there is to see of it,
+// and uninstalls it. elsewhere is whether it may list other namespaces' Foos.
+func (s *site) checkInstallation(t *testing.T, folder, elsewhere string) {
+	t.Helper()
+	s.install(t, folder)
+	s.checkPods(t)
+	s.checkRestricted(t)
+	s.checkPolicy(t)
+	s.checkUsers(t)
+	if out, _ := s.try(t, "auth", "can-i", "list", "foos.samplecontroller.k8s.io", "-n=kube-public", "--as="+s.user); out != elsewhere {
+		t.Errorf("May it list Foos of another namespace? %s", out)
+	}
+	s.checkProgram(t)
+	s.uninstall(t, folder)
 }
 
 // site is a cluster to install the controller in.
@@ -84,12 +91,17 @@ func newSite(in *testCluster) *site {
 }
 
 // startCluster starts a cluster that lasts until the test ends, and returns its
-// kubeconfig.
+// kubeconfig. It emulates the Kubernetes that the cluster under test does, if
+// the flags say no other.
 func startCluster(t *testing.T, devcluster string, flags ...string) string {
 	t.Helper()
 	folder := t.TempDir()
 	kubeconfig := filepath.Join(folder, "kubeconfig")
-	args := append([]string{"up", "-data-dir=" + filepath.Join(folder, "data"), "-kubeconfig=" + kubeconfig}, flags...)
+	args := []string{"up", "-data-dir=" + filepath.Join(folder, "data"), "-kubeconfig=" + kubeconfig}
+	if cluster.devcluster && cluster.emulates != "" {
+		args = append(args, "-emulated-version="+cluster.emulates)
+	}
+	args = append(args, flags...)
 	p := startProcess(t, exec.CommandContext(cluster.ctx, devcluster, args...))
 	t.Cleanup(func() {
 		p.signal(t, syscall.SIGTERM)

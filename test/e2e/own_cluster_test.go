@@ -57,6 +57,11 @@ func clusterAt(t *testing.T, kubeconfig string) *testCluster {
 	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)
 	}
+	server, err := c.kube.Discovery().ServerVersion()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.emulates = emulatedBy(server)
 	return c
 }
 

@@ -1,0 +1,61 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/version"
+)
+
+// make skew runs all of the tests on each Kubernetes that devcluster can
+// emulate. This is a look at the oldest, each time.
+func TestTheManifestsInstallTheControllerOnAnOldKubernetes(t *testing.T) {
+	t.Parallel()
+	oldest := oldestEmulated(t)
+	s := newSite(newOwnCluster(t, "-nodes=2", "-emulated-version="+oldest))
+	if s.emulates != oldest {
+		t.Errorf("The API server emulates %q, want %s", s.emulates, oldest)
+	}
+	s.checkInstallation(t, deployFolder, "yes\n")
+}
+
+// oldestEmulated is the first Kubernetes that devcluster can emulate.
+func oldestEmulated(t *testing.T) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), needsDevclusterProgram(t), "version").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(out), "\nEmulates ")
+	versions := strings.Fields(list)
+	if len(versions) == 0 {
+		t.Fatalf("devcluster version names nothing that it emulates:\n%s", out)
+	}
+	return versions[0]
+}
+
+// emulatedBy is the minor version that an API server behaves as where that is
+// not its own.
+func emulatedBy(server *version.Info) string {
+	if server.EmulationMajor == "" || server.EmulationMajor == server.Major && server.EmulationMinor == server.Minor {
+		return ""
+	}
+	return server.EmulationMajor + "." + server.EmulationMinor
+}
