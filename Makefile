@@ -22,6 +22,8 @@ export GO_TEST_FLAGS ?=
 export FUZZ_TIME ?= 5000x
 # The minor version of Kubernetes that the cluster of the end-to-end tests emulates, such as 1.35; empty, its own.
 export EMULATED_VERSION ?=
+# Passed to the runs on older Kubernetes, for example -minors=1.34,1.35; see bin/skew -help.
+SKEW_FLAGS ?=
 # Passed to the demo, for example -exit.
 DEMO_FLAGS ?=
 # adopt:omit begin
@@ -155,6 +157,10 @@ test-devcluster: bin/devcluster ## Test devcluster: real clusters, started and k
 test-e2e: bin/devcluster ## Run the end-to-end tests on a devcluster, or on yours: make test-e2e KUBECONFIG=file
 	$(check) e2e
 
+.PHONY: skew
+skew: bin/devcluster bin/skew ## Run the end-to-end tests on each Kubernetes that devcluster can emulate, and write the table in docs/operations.md (15 minutes on 2 cores)
+	@bin/skew $(SKEW_FLAGS)
+
 # adopt:omit begin
 .PHONY: docs-test
 docs-test: build bin/demo bin/docstest ## Run the command blocks of README.md and docs/, and compare what they print
@@ -207,6 +213,9 @@ bin/devcluster: FORCE
 
 bin/demo: FORCE
 	@hack/build.sh . ./hack/demo $@
+
+bin/skew: FORCE
+	@hack/build.sh . ./hack/skew $@
 
 # adopt:omit begin
 bin/docstest: FORCE
