@@ -54,6 +54,9 @@ type session struct {
 	blind bool
 	// untold counts, for each Foo, changes of its readiness without an event.
 	untold map[types.UID]int
+	// unanswered is what it said in statuses of which it does not know whether
+	// they are stored.
+	unanswered []saying
 }
 
 // request is one call on its way. A fault decides whether and when it is
@@ -130,13 +133,15 @@ func (s *session) update(ctx context.Context, object runtime.Object, subresource
 	if subresource != "" {
 		verb += "-" + subresource
 	}
-	return s.do(ctx, verb, idOf(object), func(inspect inspector) (runtime.Object, error) {
+	stored, err := s.do(ctx, verb, idOf(object), func(inspect inspector) (runtime.Object, error) {
 		admitted, err := s.world.admit(object)
 		if err != nil {
 			return nil, err
 		}
 		return s.world.api.update(admitted, subresource, inspect)
 	})
+	s.noteAnswer(object, err)
+	return stored, err
 }
 
 func (s *session) delete(ctx context.Context, id objectID, options metav1.DeleteOptions) error {
@@ -207,7 +212,7 @@ func (s *session) Event(object runtime.Object, _, reason, _ string) {
 	s.untold[uid]--
 	tooMany := s.untold[uid] < 0
 	s.mu.Unlock()
-	if tooMany && !s.tellsForTheDead(uid) {
+	if tooMany && !s.tellsForTheDead(uid) && !s.seesItsOwn(uid, reason) {
 		s.world.complain("%s sent the event %s on Foo %s without a transition", s.name, reason, name)
 	}
 }

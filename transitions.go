@@ -17,8 +17,11 @@ limitations under the License.
 package main
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -32,27 +35,48 @@ type transitions struct {
 	memory[transition]
 }
 
-// transition is a status write that changes a Foo's readiness.
+// transition are the status writes that change a Foo's readiness and were made
+// from one version of it. The API server stores one of them at most.
 type transition struct {
-	// from is the resourceVersion of the Foo that the write was made from. The
-	// API server stores one such write at most.
+	foo types.UID
+	// from is that version, the resourceVersion.
 	from string
-	// ready is the condition that was sent; nil once it has its event.
-	ready *metav1.Condition
+	// unanswered are the conditions that were sent and may have been stored; none
+	// once the transition has its event.
+	unanswered []readiness
+}
+
+// readiness is what tells one condition Ready from another, its time in seconds,
+// as it is stored. By the time it differs from what another controller writes.
+type readiness struct {
+	status     metav1.ConditionStatus
+	reason     string
+	generation int64
+	since      int64
+}
+
+func readinessOf(ready *metav1.Condition) readiness {
+	return readiness{ready.Status, ready.Reason, ready.ObservedGeneration, ready.LastTransitionTime.Unix()}
 }
 
 // stored takes note of a write that was answered: it has its event.
 func (t *transitions) stored(foo *samplev1alpha1.Foo) {
-	t.remember(cache.MetaObjectToName(foo), transition{from: foo.ResourceVersion})
+	t.remember(cache.MetaObjectToName(foo), transition{foo: foo.UID, from: foo.ResourceVersion})
 }
 
 // unknown takes note of a write of which nobody knows whether it was stored.
 func (t *transitions) unknown(foo *samplev1alpha1.Foo, ready metav1.Condition) {
 	key := cache.MetaObjectToName(foo)
-	if known, ok := t.recall(key); ok && known.from == foo.ResourceVersion && known.ready == nil {
-		return // another from the same version was stored, so this one was not
+	known, ok := t.recall(key)
+	sent := readinessOf(&ready)
+	switch {
+	case !ok || known.from != foo.ResourceVersion:
+		t.remember(key, transition{foo.UID, foo.ResourceVersion, []readiness{sent}})
+	case len(known.unanswered) == 0:
+		// Another from the same version was stored, so this one was not.
+	case !slices.Contains(known.unanswered, sent):
+		t.remember(key, transition{known.foo, known.from, append(slices.Clip(known.unanswered), sent)})
 	}
-	t.remember(key, transition{foo.ResourceVersion, &ready})
 }
 
 // missed returns the condition Ready of a cached Foo if there is no event of it
@@ -65,8 +89,7 @@ func (t *transitions) missed(foo *samplev1alpha1.Foo) *metav1.Condition {
 	}
 	t.forget(key)
 	ready := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionReady)
-	if known.ready == nil || ready == nil || ready.Status != known.ready.Status || ready.Reason != known.ready.Reason ||
-		ready.ObservedGeneration != known.ready.ObservedGeneration {
+	if ready == nil || known.foo != foo.UID || !slices.Contains(known.unanswered, readinessOf(ready)) {
 		return nil
 	}
 	return ready

@@ -18,6 +18,7 @@ package main
 
 import (
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -29,6 +30,8 @@ import (
 func TestOneTransitionHasOneEvent(t *testing.T) {
 	before, after := foo("a"), foo("a", withStatus(settled("a")), func(foo *samplev1alpha1.Foo) { foo.ResourceVersion = "11" })
 	ready := readyOf(after.Status)
+	other := ready
+	other.LastTransitionTime = metav1.NewTime(ready.LastTransitionTime.Add(2 * time.Second))
 	for name, row := range map[string]struct {
 		writes func(*transitions)
 		want   bool
@@ -36,8 +39,15 @@ func TestOneTransitionHasOneEvent(t *testing.T) {
 		"the answer is lost":                {func(t *transitions) { t.unknown(before, ready) }, true},
 		"it is told, then one more is lost": {func(t *transitions) { t.stored(before); t.unknown(before, ready) }, false},
 		"one is lost, then it is told":      {func(t *transitions) { t.unknown(before, ready); t.stored(before) }, false},
+		"it is lost, then one more":         {func(t *transitions) { t.unknown(before, ready); t.unknown(before, other) }, true},
+		"another controller wrote the same": {func(t *transitions) { t.unknown(before, other) }, false},
 		"another is lost":                   {func(t *transitions) { t.unknown(before, metav1.Condition{Type: "Ready", Reason: "Other"}) }, false},
-		"there was none":                    {func(*transitions) {}, false},
+		"one of a Foo of that name is, that is gone": {func(t *transitions) {
+			gone := before.DeepCopy()
+			gone.UID = "uid-gone"
+			t.unknown(gone, ready)
+		}, false},
+		"there was none": {func(*transitions) {}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			known := &transitions{}
