@@ -23,7 +23,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -117,7 +116,7 @@ func keptController(owner *metav1.OwnerReference) metav1.OwnerReference {
 		Kind:       truncate(owner.Kind, maxKeptText),
 		Name:       truncate(owner.Name, maxKeptText),
 		UID:        types.UID(truncate(string(owner.UID), maxKeptText)),
-		Controller: ptr.To(true),
+		Controller: new(true),
 	}
 	if isToAFoo(owner) {
 		kept.APIVersion = samplev1alpha1.SchemeGroupVersion.String()
