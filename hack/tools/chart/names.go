@@ -48,6 +48,11 @@ var constants = []string{
 	"Deployment spec template spec containers * env * valueFrom resourceFieldRef containerName",
 	"PrometheusRule spec groups * name",
 	"PrometheusRule spec groups * rules * labels job",
+	// The API's own words, which may be the program's name, as of a program "foos".
+	"CustomResourceDefinition spec names plural",
+	"CustomResourceDefinition spec names singular",
+	"CustomResourceDefinition spec names shortNames *",
+	" rules * resources *",
 }
 
 var (
