@@ -32,6 +32,32 @@ import (
 // rivals are D1: somebody else writes to the same Deployment.
 func rivals(counted) []trialCase {
 	return []trialCase{
+		{"while the write is under way", func(ctx context.Context, tr *trial) error {
+			r, err := tr.startBare()
+			if err != nil {
+				return err
+			}
+			if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.settled(ctx)); err != nil {
+				return err
+			}
+			var once sync.Once
+			annotated := make(chan error, 1)
+			defer r.proxy.Use(func(call *proxy.Call) proxy.Fault {
+				if call.Method == http.MethodPut && call.Resource == "deployments" {
+					once.Do(func() { annotated <- tr.annotate(ctx, "a", "mine") })
+				}
+				return nil
+			})()
+			if err := tr.scaleFoo(ctx, "a", 3); err != nil {
+				return err
+			}
+			select {
+			case err = <-annotated:
+			case <-ctx.Done():
+				err = ctx.Err()
+			}
+			return errors.Join(err, tr.stableAndQuiet(ctx))
+		}},
 		{"unseen by the cache", func(ctx context.Context, tr *trial) error {
 			r, err := tr.startBare()
 			if err != nil {
