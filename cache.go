@@ -91,7 +91,7 @@ func (t *trimmer) keepSpec(kept, spec *appsv1.DeploymentSpec) {
 	kept.Replicas = spec.Replicas
 	kept.Paused = spec.Paused
 	kept.Selector = keptSelector(spec.Selector)
-	kept.Template.Labels = keptLabels(spec)
+	kept.Template.Labels = keptLabels(spec.Template.Labels, kept.Selector)
 	kept.Template.Spec.Containers = t.keptContainers(spec.Template.Spec.Containers)
 }
 
@@ -144,15 +144,15 @@ func keptSelector(selector *metav1.LabelSelector) *metav1.LabelSelector {
 }
 
 // keptLabels returns the labels of the Pods that a Foo owns, in the memory of the
-// selector where they are the same.
-func keptLabels(spec *appsv1.DeploymentSpec) map[string]string {
+// selector that is kept where they are the same.
+func keptLabels(labels map[string]string, selector *metav1.LabelSelector) map[string]string {
 	kept := map[string]string{}
 	for _, key := range podLabelKeys {
-		if value, ok := spec.Template.Labels[key]; ok {
+		if value, ok := labels[key]; ok {
 			kept[key] = value
 		}
 	}
-	if selector := keptSelector(spec.Selector); selector != nil && maps.Equal(kept, selector.MatchLabels) {
+	if selector != nil && maps.Equal(kept, selector.MatchLabels) {
 		return selector.MatchLabels
 	}
 	return kept

@@ -191,7 +191,7 @@ func TestTheCacheKeepsEveryFieldThatAFooOwns(t *testing.T) {
 		wanted := foo("a")
 		randfill.NewWithSeed(seed).NilChance(0).NumElements(1, 3).Fill(&wanted.Spec)
 		made := newDeployment(wanted, defaultImage)
-		if differs := describeDrift(trimmedCopy(t, newTrimmer(defaultImage), made), wanted, defaultImage); differs != "" || hasDrifted(trimmedCopy(t, newTrimmer(defaultImage), made), wanted, defaultImage) {
+		if differs := describeDrift(trimmedCopy(t, newTrimmer(defaultImage), made), wanted, defaultImage); differs != "" {
 			t.Errorf("a Deployment just made for %+v has drifted in the cache: %s", wanted.Spec, differs)
 		}
 	}

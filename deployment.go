@@ -72,7 +72,7 @@ func newDeployment(foo *samplev1alpha1.Foo, image string) *appsv1.Deployment {
 
 // hasDrifted reports whether a field that the Foo owns is not as the Foo wants it.
 func hasDrifted(found *appsv1.Deployment, foo *samplev1alpha1.Foo, image string) bool {
-	return !ownedFieldsEqual(&found.Spec, &withOwnedFields(found, foo, image).Spec)
+	return describeDrift(found, foo, image) != ""
 }
 
 // withOwnedFields returns a Deployment with the fields that the Foo owns as it
@@ -95,14 +95,6 @@ func repairedDeployment(found *appsv1.Deployment, foo *samplev1alpha1.Foo, image
 	repaired := found.DeepCopy()
 	setOwnedFields(repaired, foo, image)
 	return repaired
-}
-
-// ownedFieldsEqual compares the fields that setOwnedFields writes.
-func ownedFieldsEqual(a, b *appsv1.DeploymentSpec) bool {
-	return ptr.Equal(a.Replicas, b.Replicas) && maps.Equal(a.Template.Labels, b.Template.Labels) &&
-		slices.EqualFunc(a.Template.Spec.Containers, b.Template.Spec.Containers, func(a, b corev1.Container) bool {
-			return a.Name == b.Name && a.Image == b.Image
-		})
 }
 
 // adoptedDeployment returns a copy of a Deployment that has the Foo as its
@@ -193,9 +185,6 @@ func isForbidden(selector *metav1.LabelSelector, key, value string) bool {
 func describeDrift(found *appsv1.Deployment, foo *samplev1alpha1.Foo, image string) string {
 	if !isControlledBy(found, foo) {
 		return "this Foo is not its controller"
-	}
-	if !hasDrifted(found, foo, image) {
-		return ""
 	}
 	wanted := withOwnedFields(found, foo, image)
 	var differences []string
