@@ -73,7 +73,7 @@ func run(args []string, out io.Writer) error {
 	if err := place(o.document, nil, inside.emulated); err != nil {
 		return err // rather now than after a quarter of an hour
 	}
-	if err := os.MkdirAll(logFolder, 0o755); err != nil { //nolint:gosec // as the build's own
+	if err := os.MkdirAll(logFolder, 0o750); err != nil {
 		return err
 	}
 	failures, err := runAll(ctx, o, inside, out)

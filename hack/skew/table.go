@@ -69,7 +69,7 @@ func place(document string, rows []row, emulated []string) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	return os.WriteFile(document, []byte(placed), 0o644) //nolint:gosec // a page of the documentation
+	return os.WriteFile(document, []byte(placed), 0o600) // it exists, and keeps its mode
 }
 
 func placeIn(text string, rows []row, emulated []string) (string, error) {

@@ -21,33 +21,33 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // One line of an overlay names the mirror, for the program and for the policy: what the one writes the other takes, and
-// no other image. The Deployments that there are follow.
+// no other image. The Deployments that there are follow. The leader from before the overlay is refused until the new
+// one has the Lease.
 func TestAnOverlayNamesTheMirrorInOnePlace(t *testing.T) {
 	t.Parallel()
 	s := newSite(newBareCluster(t))
 	const mirror = "registry.example.com/mirror/nginx:1.29"
+	const another = "images: [{name: sample-controller, newTag: v1}]\n"
 	ns := s.inDefault()
-	for _, row := range []struct{ name, text, image, other string }{
-		{"as shipped", "", "nginx:latest", mirror},
-		{"with a mirror", "commonAnnotations: {" + imageAnnotation + ": '" + mirror + "'}\n", mirror, "nginx:latest"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			thief := s.applyOverlay(t, writeOverlay(t, deployFolder, row.text+"images: [{name: sample-controller, newTag: v1}]\n"))
-			thief.runsOnly(t, row.image, row.other)
-			stop := s.startAsInstalled(t)
-			defer stop()
-			if row.text == "" {
-				ns.createFoo(t, newFoo("old"))
-			} else {
-				ns.createFoo(t, newFoo("new"))
-				ns.awaitImage(t, "new", row.image)
-			}
-			ns.awaitImage(t, "old", row.image)
-		})
-	}
+
+	s.applyOverlay(t, writeOverlay(t, deployFolder, another)).runsOnly(t, "nginx:latest", mirror)
+	stopOld := s.startAsInstalled(t)
+	ns.createFoo(t, newFoo("old"))
+	ns.awaitImage(t, "old", "nginx:latest")
+
+	s.applyOverlay(t, writeOverlay(t, deployFolder, "commonAnnotations: {"+imageAnnotation+": '"+mirror+"'}\n"+another)).runsOnly(t, mirror, "nginx:latest")
+	ns.createFoo(t, newFoo("new"))
+	ns.awaitMessage(t, "new", samplev1alpha1.ReasonDeploymentFailed, "The API server refused: ", "only with the image "+mirror)
+	stopOld()
+
+	defer s.startAsInstalled(t)()
+	ns.awaitImage(t, "new", mirror)
+	ns.awaitImage(t, "old", mirror)
 }
 
 // runsOnly: the policy takes a Foo's Deployment with an image, and none with another.

@@ -82,7 +82,7 @@ func newCluster(t *testing.T) *cluster {
 			t.Fatalf("devcluster did not start:\n%s", said.String())
 		}
 	}
-	go io.Copy(io.Discard, progress) //nolint:errcheck // it ends with the process
+	go func() { _, _ = io.Copy(io.Discard, progress) }() // until the process ends
 	c.config, err = clientcmd.BuildConfigFromFlags("", c.kubeconfig)
 	must(t, err)
 	c.config.QPS = -1
