@@ -37,6 +37,9 @@ var (
 	earlier = metav1.Date(1999, time.December, 31, 23, 0, 0, 0, time.UTC)
 )
 
+// shipped decides as the controller does where nothing is configured.
+var shipped = planner{defaultImage}
+
 type fooOption func(*samplev1alpha1.Foo)
 
 // foo returns a Foo that asks for 2 Pods in a Deployment named "web".

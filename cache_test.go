@@ -190,8 +190,8 @@ func TestTheCacheKeepsEveryFieldThatAFooOwns(t *testing.T) {
 	for seed := range int64(20) {
 		wanted := foo("a")
 		randfill.NewWithSeed(seed).NilChance(0).NumElements(1, 3).Fill(&wanted.Spec)
-		made := newDeployment(wanted, defaultImage)
-		if differs := describeDrift(trimmedCopy(t, newTrimmer(defaultImage), made), wanted, defaultImage); differs != "" {
+		made := shipped.newDeployment(wanted)
+		if differs := shipped.describeDrift(trimmedCopy(t, newTrimmer(defaultImage), made), wanted); differs != "" {
 			t.Errorf("a Deployment just made for %+v has drifted in the cache: %s", wanted.Spec, differs)
 		}
 	}

@@ -75,7 +75,7 @@ func (c *Controller) confirmRollout(ctx context.Context, foo *samplev1alpha1.Foo
 	if err != nil {
 		return nil, err
 	}
-	if isTerminating(live) || describeDrift(live, foo, c.image) != "" {
+	if isTerminating(live) || c.plan.describeDrift(live, foo) != "" {
 		return nil, errCacheBehind
 	}
 	c.confirmed.learn(foo, live)

@@ -85,8 +85,7 @@ type Controller struct {
 	// callTimeout bounds each call to the API server.
 	callTimeout time.Duration
 	metrics     *controllerMetrics
-	// image is that of the container nginx.
-	image string
+	plan        planner
 }
 
 // NewController makes a Controller on its informers. It adds indexes to them,
@@ -133,7 +132,7 @@ func NewController(
 		recorder:           recorder,
 		clock:              clock,
 		callTimeout:        callTimeout,
-		image:              image,
+		plan:               planner{image},
 		metrics:            metrics,
 	}, nil
 }

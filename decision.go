@@ -18,7 +18,6 @@ package main
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -56,7 +55,7 @@ type decision struct {
 // decide says what a Foo needs, given the Deployment that has the name in its
 // spec, or nil, and all Deployments that it controls. It reads only its
 // arguments and changes none of them.
-func decide(foo *samplev1alpha1.Foo, named *appsv1.Deployment, controlled []*appsv1.Deployment, image string) decision {
+func (p planner) decide(foo *samplev1alpha1.Foo, named *appsv1.Deployment, controlled []*appsv1.Deployment) decision {
 	decided := decision{named: named}
 	switch {
 	case isTerminating(foo):
@@ -69,13 +68,26 @@ func decide(foo *samplev1alpha1.Foo, named *appsv1.Deployment, controlled []*app
 		decided.action = actionLeave
 	case isTerminating(named):
 		decided.action = actionWait
-	case hasDrifted(named, foo, image):
+	case p.hasDrifted(named, foo):
 		decided.action = actionUpdate
 	default:
 		decided.action = actionNone
 	}
 	decided.surplus = surplusOf(decided.action, foo, controlled)
 	return decided
+}
+
+// desiredUpdate returns what to make of a Deployment as it is live; nil if there
+// is nothing to update, so that the cache is behind.
+func (p planner) desiredUpdate(live *appsv1.Deployment, foo *samplev1alpha1.Foo) *appsv1.Deployment {
+	switch p.decide(foo, live, nil).action {
+	case actionUpdate:
+		return p.repairedDeployment(live, foo)
+	case actionAdopt:
+		return p.adoptedDeployment(live, foo)
+	default:
+		return nil
+	}
 }
 
 // surplusOf returns the Deployments to remove after an action. While the
@@ -97,8 +109,4 @@ func surplusOf(act action, foo *samplev1alpha1.Foo, controlled []*appsv1.Deploym
 // does not ask for, and not on its way out yet.
 func isSurplus(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) bool {
 	return isControlledBy(deployment, foo) && deployment.Name != foo.Spec.DeploymentName && !isTerminating(deployment)
-}
-
-func isTerminating(object metav1.Object) bool {
-	return object.GetDeletionTimestamp() != nil
 }

@@ -49,7 +49,7 @@ func TestDecide(t *testing.T) {
 		"handed over, but the Foo is in deletion":   {foo("a", beingDeleted), deployment("a", adoptable...), actionWait},
 	} {
 		t.Run(name, func(t *testing.T) {
-			decided := decide(row.foo, row.named, nil, defaultImage)
+			decided := shipped.decide(row.foo, row.named, nil)
 			if decided.action != row.want {
 				t.Errorf("decided to %s, not to %s", decided.action, row.want)
 			}
@@ -76,7 +76,7 @@ func TestDecideOnDeploymentsOfEarlierNames(t *testing.T) {
 		"is not the one that the Foo asks for now":  {foo("a"), deployment("a"), deployment("a"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			decided := decide(row.foo, row.named, []*appsv1.Deployment{row.old}, defaultImage)
+			decided := shipped.decide(row.foo, row.named, []*appsv1.Deployment{row.old})
 			if goes := len(decided.surplus) == 1; goes != row.goes {
 				t.Errorf("goes = %v, not %v", goes, row.goes)
 			}
@@ -85,7 +85,7 @@ func TestDecideOnDeploymentsOfEarlierNames(t *testing.T) {
 }
 
 func TestUpdateKeepsTheResourceVersion(t *testing.T) {
-	desired := desiredUpdate(deployment("a", atVersion("77")), foo("a", withReplicas(5)), defaultImage)
+	desired := shipped.desiredUpdate(deployment("a", atVersion("77")), foo("a", withReplicas(5)))
 	if desired.ResourceVersion != "77" {
 		t.Errorf("the update is sent with resourceVersion %q, so that it would overwrite a newer state", desired.ResourceVersion)
 	}
@@ -98,7 +98,7 @@ func TestNoUpdateOfWhatIsLiveNoneOfTheFoosOrAsItShouldBe(t *testing.T) {
 		"nobody's":    deployment("a", withoutOwner),
 		"in deletion": deployment("a", terminating),
 	} {
-		if desired := desiredUpdate(live, foo("a", withReplicas(5)), defaultImage); desired != nil {
+		if desired := shipped.desiredUpdate(live, foo("a", withReplicas(5))); desired != nil {
 			t.Errorf("%s: an update is sent", name)
 		}
 	}

@@ -47,6 +47,12 @@ const (
 	labelController = "controller"
 )
 
+// planner decides what Foos need. It holds what is the same for all of them.
+type planner struct {
+	// image is that of the container nginx.
+	image string
+}
+
 var podLabelKeys = []string{labelApp, labelController}
 
 // podLabels are the labels of a Foo's Pods.
@@ -55,7 +61,7 @@ func podLabels(foo *samplev1alpha1.Foo) map[string]string {
 }
 
 // newDeployment returns the Deployment that a Foo asks for, to be created.
-func newDeployment(foo *samplev1alpha1.Foo, image string) *appsv1.Deployment {
+func (p planner) newDeployment(foo *samplev1alpha1.Foo) *appsv1.Deployment {
 	deployment := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:            foo.Spec.DeploymentName,
@@ -66,24 +72,24 @@ func newDeployment(foo *samplev1alpha1.Foo, image string) *appsv1.Deployment {
 			Selector: &metav1.LabelSelector{MatchLabels: podLabels(foo)},
 		},
 	}
-	setOwnedFields(deployment, foo, image)
+	p.setOwnedFields(deployment, foo)
 	return deployment
 }
 
 // hasDrifted reports whether a field that the Foo owns is not as the Foo wants it.
-func hasDrifted(found *appsv1.Deployment, foo *samplev1alpha1.Foo, image string) bool {
-	return describeDrift(found, foo, image) != ""
+func (p planner) hasDrifted(found *appsv1.Deployment, foo *samplev1alpha1.Foo) bool {
+	return p.describeDrift(found, foo) != ""
 }
 
 // withOwnedFields returns a Deployment with the fields that the Foo owns as it
 // wants them. Everything else is shared with the one that was found. Most are as
 // they should be, and a whole copy of each would take a while.
-func withOwnedFields(found *appsv1.Deployment, foo *samplev1alpha1.Foo, image string) *appsv1.Deployment {
+func (p planner) withOwnedFields(found *appsv1.Deployment, foo *samplev1alpha1.Foo) *appsv1.Deployment {
 	wanted := *found
 	template := &wanted.Spec.Template
 	template.Labels = maps.Clone(template.Labels)
 	template.Spec.Containers = slices.Clone(template.Spec.Containers)
-	setOwnedFields(&wanted, foo, image)
+	p.setOwnedFields(&wanted, foo)
 	return &wanted
 }
 
@@ -91,9 +97,9 @@ func withOwnedFields(found *appsv1.Deployment, foo *samplev1alpha1.Foo, image st
 // that the Foo owns are as it wants them. Everything else is as found, the
 // resourceVersion included: sent as an update, the copy is refused if anybody
 // has written in between.
-func repairedDeployment(found *appsv1.Deployment, foo *samplev1alpha1.Foo, image string) *appsv1.Deployment {
+func (p planner) repairedDeployment(found *appsv1.Deployment, foo *samplev1alpha1.Foo) *appsv1.Deployment {
 	repaired := found.DeepCopy()
-	setOwnedFields(repaired, foo, image)
+	p.setOwnedFields(repaired, foo)
 	return repaired
 }
 
@@ -101,27 +107,27 @@ func repairedDeployment(found *appsv1.Deployment, foo *samplev1alpha1.Foo, image
 // controller and the fields that the Foo owns as it wants them. The annotation
 // that asked for that is spent: should the Deployment lose its controller again,
 // it takes a new one.
-func adoptedDeployment(found *appsv1.Deployment, foo *samplev1alpha1.Foo, image string) *appsv1.Deployment {
+func (p planner) adoptedDeployment(found *appsv1.Deployment, foo *samplev1alpha1.Foo) *appsv1.Deployment {
 	adopted := found.DeepCopy()
 	adopted.OwnerReferences = slices.DeleteFunc(adopted.OwnerReferences, func(ref metav1.OwnerReference) bool {
 		return ref.UID == foo.UID && isToAFoo(&ref)
 	})
 	adopted.OwnerReferences = append(adopted.OwnerReferences, newControllerRef(foo))
 	delete(adopted.Annotations, samplev1alpha1.AnnotationAdoptBy)
-	setOwnedFields(adopted, foo, image)
+	p.setOwnedFields(adopted, foo)
 	return adopted
 }
 
 // setOwnedFields writes into a Deployment the few fields that a Foo owns. The
 // rest belongs to others: annotations, sidecars, the strategy, the time of a
 // "kubectl rollout restart", and the replicas where the Foo leaves them out.
-func setOwnedFields(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo, image string) {
+func (p planner) setOwnedFields(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) {
 	if foo.Spec.Replicas != nil {
 		replicas := *foo.Spec.Replicas
 		deployment.Spec.Replicas = &replicas
 	}
 	setPodLabels(deployment, foo)
-	ownedContainer(&deployment.Spec.Template.Spec).Image = image
+	ownedContainer(&deployment.Spec.Template.Spec).Image = p.image
 }
 
 // setPodLabels writes the labels that a Foo owns into a Deployment's template.
@@ -182,11 +188,11 @@ func isForbidden(selector *metav1.LabelSelector, key, value string) bool {
 
 // describeDrift says in which of the fields that a Foo owns a Deployment differs
 // from what the Foo asks for; "" if in none.
-func describeDrift(found *appsv1.Deployment, foo *samplev1alpha1.Foo, image string) string {
+func (p planner) describeDrift(found *appsv1.Deployment, foo *samplev1alpha1.Foo) string {
 	if !isControlledBy(found, foo) {
 		return "this Foo is not its controller"
 	}
-	wanted := withOwnedFields(found, foo, image)
+	wanted := p.withOwnedFields(found, foo)
 	var differences []string
 	if is, want := found.Spec.Replicas, wanted.Spec.Replicas; !ptr.Equal(is, want) {
 		differences = append(differences, fmt.Sprintf("replicas is %d, not %d", ptr.Deref(is, 1), ptr.Deref(want, 1)))
@@ -199,9 +205,9 @@ func describeDrift(found *appsv1.Deployment, foo *samplev1alpha1.Foo, image stri
 	switch i := slices.IndexFunc(found.Spec.Template.Spec.Containers, isOwnedContainer); {
 	case i < 0:
 		differences = append(differences, fmt.Sprintf("the container %s is missing", containerName))
-	case found.Spec.Template.Spec.Containers[i].Image != image:
+	case found.Spec.Template.Spec.Containers[i].Image != p.image:
 		differences = append(differences, fmt.Sprintf("the image of container %s is %q, not %q",
-			containerName, truncate(found.Spec.Template.Spec.Containers[i].Image, maxQuotedName), image))
+			containerName, truncate(found.Spec.Template.Spec.Containers[i].Image, maxQuotedName), p.image))
 	}
 	return strings.Join(differences, "; ")
 }

@@ -26,12 +26,12 @@ import (
 )
 
 func TestNewDeploymentIsUpstreams(t *testing.T) {
-	expectEqual(t, "the Deployment", created("a"), newDeployment(foo("a"), defaultImage))
+	expectEqual(t, "the Deployment", created("a"), shipped.newDeployment(foo("a")))
 }
 
 func TestNewDeploymentSharesNothingWithItsFoo(t *testing.T) {
 	source := foo("a")
-	*newDeployment(source, defaultImage).Spec.Replicas = 9
+	*shipped.newDeployment(source).Spec.Replicas = 9
 	expectEqual(t, "the Foo", foo("a"), source)
 }
 
@@ -69,10 +69,10 @@ func TestRepairedDeployment(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := row.found.DeepCopy()
-			if drifted := hasDrifted(row.found, row.foo, defaultImage); drifted != (row.want != nil) {
+			if drifted := shipped.hasDrifted(row.found, row.foo); drifted != (row.want != nil) {
 				t.Errorf("drifted = %v, not %v", drifted, row.want != nil)
 			}
-			repaired := repairedDeployment(row.found, row.foo, defaultImage)
+			repaired := shipped.repairedDeployment(row.found, row.foo)
 			want := row.want
 			if want == nil {
 				want = before
@@ -88,7 +88,7 @@ func TestAdoptedDeploymentFitsItsSelector(t *testing.T) {
 		deployment.Spec.Selector.MatchLabels = map[string]string{"app": "byhand"}
 		deployment.Spec.Template.Labels = map[string]string{"app": "byhand"}
 	})
-	adopted := adoptedDeployment(byHand, foo("a"), defaultImage)
+	adopted := shipped.adoptedDeployment(byHand, foo("a"))
 	expectEqual(t, "the labels of the Pods", map[string]string{"app": "byhand", "controller": "a"}, adopted.Spec.Template.Labels)
 	if !isControlledBy(adopted, foo("a")) {
 		t.Error("the Foo does not control what it adopted")

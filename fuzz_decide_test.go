@@ -55,9 +55,9 @@ func FuzzDecide(f *testing.F) {
 		named, controlled := w.named(), w.controlled(t)
 		before := copyOf(w)
 
-		decided := decide(w.foo, named, controlled, defaultImage)
+		decided := shipped.decide(w.foo, named, controlled)
 		checkDecision(t, w, decided)
-		status := calculateStatus(w.foo, outcomeOf(w, decided), now, defaultImage)
+		status := shipped.calculateStatus(w.foo, outcomeOf(w, decided), now)
 		checkStatus(t, w.foo, status)
 		expectEqual(t, "the Foo that was read", before.foo, w.foo)
 		expectEqual(t, "the list of Deployments that was read", before.deployments, w.deployments)
@@ -83,7 +83,7 @@ func checkDecision(t *testing.T, w *fuzzWorld, decided decision) {
 		if named != nil {
 			t.Errorf("a Deployment is created that is there")
 		}
-		checkWanted(t, newDeployment(w.foo, defaultImage), w.foo)
+		checkWanted(t, shipped.newDeployment(w.foo), w.foo)
 	case actionNone:
 		checkWanted(t, named, w.foo)
 	case actionUpdate:
@@ -116,7 +116,7 @@ func checkDecision(t *testing.T, w *fuzzWorld, decided decision) {
 func checkUpdate(t *testing.T, w *fuzzWorld) {
 	t.Helper()
 	named := w.named()
-	desired := desiredUpdate(named, w.foo, defaultImage)
+	desired := shipped.desiredUpdate(named, w.foo)
 	if desired == nil {
 		t.Fatal("an update is decided, and none is made")
 	}
@@ -142,9 +142,9 @@ func outcomeOf(w *fuzzWorld, decided decision) outcome {
 	}
 	switch decided.action {
 	case actionCreate:
-		result.deployment = newDeployment(w.foo, defaultImage)
+		result.deployment = shipped.newDeployment(w.foo)
 	case actionUpdate, actionAdopt:
-		result.deployment = desiredUpdate(w.named(), w.foo, defaultImage)
+		result.deployment = shipped.desiredUpdate(w.named(), w.foo)
 	}
 	return result
 }
@@ -157,7 +157,7 @@ func checkSettles(t *testing.T, w *fuzzWorld, decided decision, status samplev1a
 	later := metav1.NewTime(now.Add(1))
 	after := &fuzzWorld{foo: w.foo.DeepCopy(), buckets: w.buckets}
 	after.foo.Status = status
-	expectEqual(t, "the status when nothing has happened since", status, calculateStatus(after.foo, result, later, defaultImage))
+	expectEqual(t, "the status when nothing has happened since", status, shipped.calculateStatus(after.foo, result, later))
 	if result.failure != nil {
 		return
 	}
@@ -173,7 +173,7 @@ func checkSettles(t *testing.T, w *fuzzWorld, decided decision, status samplev1a
 			after.deployments = append(after.deployments, deployment)
 		}
 	}
-	again := decide(after.foo, after.named(), after.controlled(t), defaultImage)
+	again := shipped.decide(after.foo, after.named(), after.controlled(t))
 	if again.action == actionCreate || again.action == actionUpdate || again.action == actionAdopt || len(again.surplus) > 0 {
 		t.Errorf("after %s comes %s, and %d deletions", decided.action, again.action, len(again.surplus))
 	}
@@ -183,5 +183,5 @@ func checkSettles(t *testing.T, w *fuzzWorld, decided decision, status samplev1a
 			t.Errorf("Deployment %s is left over", deployment.Name)
 		}
 	}
-	expectEqual(t, "the status after a second look", status, calculateStatus(after.foo, outcomeOf(after, again), later, defaultImage))
+	expectEqual(t, "the status after a second look", status, shipped.calculateStatus(after.foo, outcomeOf(after, again), later))
 }

@@ -92,8 +92,8 @@ func TestFuzzSeedsReachEveryDecisionAndReason(t *testing.T) {
 	}
 	for _, seed := range fuzzSeeds {
 		w := newFuzzWorld(t, seed.script, seed.noise, seed.words)
-		decided := decide(w.foo, w.named(), w.controlled(t), defaultImage)
-		status := calculateStatus(w.foo, outcomeOf(w, decided), now, defaultImage)
+		decided := shipped.decide(w.foo, w.named(), w.controlled(t))
+		status := shipped.calculateStatus(w.foo, outcomeOf(w, decided), now)
 		delete(missing, string(decided.action))
 		delete(missing, readyOf(status).Reason)
 		if len(decided.surplus) > 0 {

@@ -36,16 +36,16 @@ func FuzzTrimForCache(f *testing.F) {
 			checkSmall(t, kept)
 			trimmed.deployments = append(trimmed.deployments, kept)
 		}
-		want := decide(whole.foo, whole.named(), whole.controlled(t), defaultImage)
-		got := decide(trimmed.foo, trimmed.named(), trimmed.controlled(t), defaultImage)
+		want := shipped.decide(whole.foo, whole.named(), whole.controlled(t))
+		got := shipped.decide(trimmed.foo, trimmed.named(), trimmed.controlled(t))
 
 		expectEqual(t, "the action", want.action, got.action)
 		expectEqual(t, "what to delete", namesOf(want.surplus), namesOf(got.surplus))
 		if named := whole.named(); named != nil {
-			expectEqual(t, "the drift", describeDrift(named, whole.foo, defaultImage), describeDrift(trimmed.named(), trimmed.foo, defaultImage))
+			expectEqual(t, "the drift", shipped.describeDrift(named, whole.foo), shipped.describeDrift(trimmed.named(), trimmed.foo))
 		}
 		if want.action != actionAdopt && want.action != actionUpdate { // which write to what they read live
-			expectEqual(t, "the status", calculateStatus(whole.foo, outcomeOf(whole, want), now, defaultImage), calculateStatus(trimmed.foo, outcomeOf(trimmed, got), now, defaultImage))
+			expectEqual(t, "the status", shipped.calculateStatus(whole.foo, outcomeOf(whole, want), now), shipped.calculateStatus(trimmed.foo, outcomeOf(trimmed, got), now))
 		}
 	})
 }

@@ -23,7 +23,6 @@ import (
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/sets"
 	appsinformers "k8s.io/client-go/informers/apps/v1"
 	"k8s.io/client-go/tools/cache"
@@ -121,14 +120,6 @@ func (c *Controller) enqueueDeletedFoo(deleted fooinformers.DeletedFoo) {
 	// Another of the name may be there before the key is synced.
 	c.retries.forget(deleted.GetObjectName())
 	c.queue.Add(deleted.GetObjectName())
-}
-
-// asksTheSame reports whether two states of a Foo ask for the same: the spec is
-// untouched, and it is not the moment at which its deletion began. The specs are
-// compared as well: after a restore of etcd a generation can come a second time.
-func asksTheSame(before, after *samplev1alpha1.Foo) bool {
-	return before.UID == after.UID && before.Generation == after.Generation &&
-		isTerminating(before) == isTerminating(after) && equality.Semantic.DeepEqual(before.Spec, after.Spec)
 }
 
 // enqueueConcernedByAdd takes no Deployment of the first list: all Foos are in

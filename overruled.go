@@ -52,20 +52,18 @@ func rulingOn(foo *samplev1alpha1.Foo, deployment *appsv1.Deployment, differs st
 	}
 }
 
-// learn compares what the API server made of a Deployment with what the Foo asks
-// for, and returns in what they differ; "" if in nothing.
-func (o *overruled) learn(foo *samplev1alpha1.Foo, stored *appsv1.Deployment, image string) string {
-	differs := describeDrift(stored, foo, image)
+// learn takes note of in what a Deployment differs, as the API server stored it,
+// from what the Foo asks for; "" if in nothing.
+func (o *overruled) learn(foo *samplev1alpha1.Foo, stored *appsv1.Deployment, differs string) {
 	if differs != "" {
 		o.remember(cache.MetaObjectToName(foo), rulingOn(foo, stored, differs))
 	} else {
 		o.forget(cache.MetaObjectToName(foo))
 	}
-	return differs
 }
 
 // stands reports whether to update a Foo's Deployment is of no use.
-func (o *overruled) stands(foo *samplev1alpha1.Foo, deployment *appsv1.Deployment, image string) bool {
+func (o *overruled) stands(foo *samplev1alpha1.Foo, deployment *appsv1.Deployment, differs string) bool {
 	known, ok := o.recall(cache.MetaObjectToName(foo))
-	return ok && known == rulingOn(foo, deployment, describeDrift(deployment, foo, image))
+	return ok && known == rulingOn(foo, deployment, differs)
 }

@@ -102,17 +102,19 @@ func TestAWebhookThatUndoesARepairIsAskedOnce(t *testing.T) {
 func TestARulingIsOnTheseTwoObjects(t *testing.T) {
 	o := &overruled{}
 	mirrored := deployment("a", withImage("mirror.example.com/nginx:latest"))
-	if o.learn(foo("a"), mirrored, defaultImage) == "" || !o.stands(foo("a"), mirrored, defaultImage) {
+	o.learn(foo("a"), mirrored, "the image")
+	if !o.stands(foo("a"), mirrored, "the image") {
 		t.Error("what the API server made of a Deployment is not remembered")
 	}
 	again := foo("a", withFooUID("uid-new"))
-	if o.stands(again, mirrored, defaultImage) {
+	if o.stands(again, mirrored, "the image") {
 		t.Error("the ruling stands for another Foo of the name")
 	}
-	if o.learn(foo("a"), deployment("a"), defaultImage) != "" || o.stands(foo("a"), mirrored, defaultImage) {
+	o.learn(foo("a"), deployment("a"), "")
+	if o.stands(foo("a"), mirrored, "the image") {
 		t.Error("the ruling stands after a write that was stored as sent")
 	}
-	o.learn(foo("a"), mirrored, defaultImage)
+	o.learn(foo("a"), mirrored, "the image")
 	o.forget(keyOf(foo("a")))
 	if o.kept() != 0 {
 		t.Error("a Foo that is gone is remembered")

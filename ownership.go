@@ -18,6 +18,7 @@ package main
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -64,4 +65,16 @@ func mayAdopt(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) bool {
 // of an object. It blocks the Foo's foreground deletion until the object is gone.
 func newControllerRef(foo *samplev1alpha1.Foo) metav1.OwnerReference {
 	return *metav1.NewControllerRef(foo, samplev1alpha1.SchemeGroupVersion.WithKind(fooKind))
+}
+
+// asksTheSame reports whether two states of a Foo ask for the same: the spec is
+// untouched, and it is not the moment at which its deletion began. The specs are
+// compared as well: after a restore of etcd a generation can come a second time.
+func asksTheSame(before, after *samplev1alpha1.Foo) bool {
+	return before.UID == after.UID && before.Generation == after.Generation &&
+		isTerminating(before) == isTerminating(after) && equality.Semantic.DeepEqual(before.Spec, after.Spec)
+}
+
+func isTerminating(object metav1.Object) bool {
+	return object.GetDeletionTimestamp() != nil
 }

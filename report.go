@@ -18,11 +18,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -102,23 +99,7 @@ func (c *Controller) isThere(ctx context.Context, foo *samplev1alpha1.Foo) bool 
 	return err == nil && live.UID == foo.UID
 }
 
-// mayBeDone reports whether a write that failed may have been stored all the
-// same: its answer is lost, or says that something went wrong on the way.
-func mayBeDone(err error) bool {
-	var answer apierrors.APIStatus
-	return !errors.As(err, &answer) || answer.Status().Code >= http.StatusInternalServerError
-}
-
 // recordTransition records a change of a Foo's readiness as an event.
 func (c *Controller) recordTransition(foo *samplev1alpha1.Foo, ready *metav1.Condition) {
 	c.recorder.Event(foo, eventType(ready.Reason), ready.Reason, ready.Message)
-}
-
-// eventType says whether the user has to do something about a reason.
-func eventType(reason string) string {
-	switch reason {
-	case samplev1alpha1.ReasonDeploymentConflict, samplev1alpha1.ReasonDeploymentFailed:
-		return corev1.EventTypeWarning
-	}
-	return corev1.EventTypeNormal
 }

@@ -271,7 +271,7 @@ func TestEveryConditionHasATime(t *testing.T) {
 	before := settled("a")
 	before.Conditions = append(before.Conditions, metav1.Condition{Type: "Audited", Status: metav1.ConditionTrue, Reason: "ByOthers"})
 	before.Conditions[0].LastTransitionTime = metav1.Time{}
-	status := calculateStatus(foo("a", withStatus(before)), outcome{actionNone, nil, deployment("a"), nil}, now, defaultImage)
+	status := shipped.calculateStatus(foo("a", withStatus(before)), outcome{actionNone, nil, deployment("a"), nil}, now)
 	for _, condition := range status.Conditions {
 		if !condition.LastTransitionTime.Equal(&now) {
 			t.Errorf("the condition %s is of %v", condition.Type, condition.LastTransitionTime)

@@ -88,13 +88,3 @@ func nextAttempt(err error) attempt {
 	}
 	return attempt{again: true, held: true}
 }
-
-// isRefusal tells whether the API server would refuse the same request again:
-// it is invalid, too large, or forbidden by rights, quota or a policy.
-func isRefusal(err error) bool {
-	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return false
-	}
-	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) ||
-		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsMethodNotSupported(err)
-}

@@ -72,7 +72,7 @@ type outcome struct {
 
 // calculateStatus returns the status that a Foo should have after a sync. now
 // becomes the time of the condition's transition if there is one.
-func calculateStatus(foo *samplev1alpha1.Foo, result outcome, now metav1.Time, image string) samplev1alpha1.FooStatus {
+func (p planner) calculateStatus(foo *samplev1alpha1.Foo, result outcome, now metav1.Time) samplev1alpha1.FooStatus {
 	status := *foo.Status.DeepCopy()
 	status.ObservedGeneration = foo.Generation
 	status.Replicas, status.AvailableReplicas, status.Selector = 0, 0, ""
@@ -81,7 +81,7 @@ func calculateStatus(foo *samplev1alpha1.Foo, result outcome, now metav1.Time, i
 		status.AvailableReplicas = deployment.Status.AvailableReplicas
 		status.Selector = selectorText(deployment.Spec.Selector)
 	}
-	ready := judge(foo, result, image)
+	ready := p.judge(foo, result)
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
 		Type:               samplev1alpha1.ConditionReady,
 		Status:             ready.status,
@@ -102,7 +102,7 @@ func calculateStatus(foo *samplev1alpha1.Foo, result outcome, now metav1.Time, i
 // judge says whether a Foo is ready after a sync, and if not, why and what its
 // user can do about it. What stands in the way comes first. Only a sync in which
 // nothing failed makes a Foo ready, and only a Deployment that is as it asks.
-func judge(foo *samplev1alpha1.Foo, result outcome, image string) verdict {
+func (p planner) judge(foo *samplev1alpha1.Foo, result outcome) verdict {
 	name := truncate(foo.Spec.DeploymentName, maxQuotedName)
 	switch {
 	case isTerminating(foo):
@@ -118,7 +118,7 @@ func judge(foo *samplev1alpha1.Foo, result outcome, image string) verdict {
 	case result.deployment == nil:
 		return notReady(samplev1alpha1.ReasonProgressing, "Deployment %q is being created", name)
 	}
-	if differs := describeDrift(result.deployment, foo, image); differs != "" {
+	if differs := p.describeDrift(result.deployment, foo); differs != "" {
 		return notReady(samplev1alpha1.ReasonDeploymentFailed, "The API server stored Deployment %q otherwise than asked: %s", name, truncate(differs, maxServerWords))
 	}
 	return judgeRollout(result.deployment)
@@ -271,4 +271,13 @@ func truncate(text string, limit int) string {
 		cut--
 	}
 	return text[:cut] + mark
+}
+
+// eventType says whether the user has to do something about a reason.
+func eventType(reason string) string {
+	switch reason {
+	case samplev1alpha1.ReasonDeploymentConflict, samplev1alpha1.ReasonDeploymentFailed:
+		return corev1.EventTypeWarning
+	}
+	return corev1.EventTypeNormal
 }

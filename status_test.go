@@ -159,7 +159,7 @@ func TestJudge(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := judge(row.foo, row.result, defaultImage); got != row.want {
+			if got := shipped.judge(row.foo, row.result); got != row.want {
 				t.Errorf("judge said %+v, not %+v", got, row.want)
 			}
 		})
@@ -171,7 +171,7 @@ func TestCalculateStatusKeepsWhatItDoesNotOwn(t *testing.T) {
 	before := settled("a")
 	before.Conditions = append(before.Conditions, others)
 	source := foo("a", withStatus(before))
-	status := calculateStatus(source, outcome{actionLeave, deployment("b"), nil, nil}, now, defaultImage)
+	status := shipped.calculateStatus(source, outcome{actionLeave, deployment("b"), nil, nil}, now)
 
 	expectEqual(t, "another's condition", others, status.Conditions[1])
 	if status.Selector != "" || status.Replicas != 0 || status.AvailableReplicas != 0 {
@@ -191,7 +191,7 @@ func TestLastTransitionTimeMovesWithTheConditionsStatusOnly(t *testing.T) {
 		"a new generation, still ready": {foo("a", withGeneration(2), withStatus(settled("a"))), outcome{actionNone, nil, deployment("a"), nil}, earlier},
 	} {
 		t.Run(name, func(t *testing.T) {
-			status := calculateStatus(row.foo, row.result, now, defaultImage)
+			status := shipped.calculateStatus(row.foo, row.result, now)
 			expectEqual(t, "lastTransitionTime", row.want, status.Conditions[0].LastTransitionTime)
 			if status.ObservedGeneration != row.foo.Generation || status.Conditions[0].ObservedGeneration != row.foo.Generation {
 				t.Errorf("the status does not speak of generation %d", row.foo.Generation)
@@ -223,7 +223,7 @@ func TestTruncate(t *testing.T) {
 }
 
 func TestServersWordsAreCut(t *testing.T) {
-	ready := judge(foo("a"), outcome{actionCreate, nil, nil, apierrors.NewBadRequest(strings.Repeat("x", 100_000))}, defaultImage)
+	ready := shipped.judge(foo("a"), outcome{actionCreate, nil, nil, apierrors.NewBadRequest(strings.Repeat("x", 100_000))})
 	if len(ready.message) > 1000 {
 		t.Errorf("a condition's message has %d bytes", len(ready.message))
 	}

@@ -56,14 +56,14 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 		return fmt.Errorf("reading Deployments from the cache: %w", err)
 	}
 
-	decided := decide(foo, named, controlled, c.image)
+	decided := c.plan.decide(foo, named, controlled)
 	deployment, err := c.carryOut(ctx, foo, decided)
 	if err != nil && nextAttempt(err).expected {
 		// A race that was lost says nothing of the Foo, and is run again at once.
 		return err
 	}
 	result := outcome{action: decided.action, named: named, deployment: deployment, failure: err}
-	status := calculateStatus(foo, result, metav1.NewTime(c.clock.Now()), c.image)
+	status := c.plan.calculateStatus(foo, result, metav1.NewTime(c.clock.Now()))
 	// The status' error first: it is the one to judge when to try again, for
 	// until it is written nobody is told of the other.
 	return errors.Join(c.writeStatus(ctx, foo, status, err == nil), err)
@@ -132,7 +132,7 @@ func (c *Controller) writeDeployments(ctx context.Context, foo *samplev1alpha1.F
 	case actionCreate:
 		written, err = c.createDeployment(ctx, foo)
 	case actionUpdate, actionAdopt:
-		if !c.overruled.stands(foo, decided.named, c.image) {
+		if !c.overruled.stands(foo, decided.named, c.plan.describeDrift(decided.named, foo)) {
 			written, err = c.updateDeployment(ctx, foo)
 		}
 	case actionNone:

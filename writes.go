@@ -51,7 +51,7 @@ func (c *Controller) createDeployment(ctx context.Context, foo *samplev1alpha1.F
 	}
 	ctx, cancel := c.withDeadline(ctx)
 	defer cancel()
-	created, err := c.deploymentsIn(foo.Namespace).Create(ctx, newDeployment(foo, c.image), metav1.CreateOptions{FieldManager: controllerName})
+	created, err := c.deploymentsIn(foo.Namespace).Create(ctx, c.plan.newDeployment(foo), metav1.CreateOptions{FieldManager: controllerName})
 	if err != nil {
 		return nil, &writeError{"creating", "created", foo.Spec.DeploymentName, err}
 	}
@@ -71,7 +71,7 @@ func (c *Controller) updateDeployment(ctx context.Context, foo *samplev1alpha1.F
 	if err != nil {
 		return nil, err
 	}
-	desired := desiredUpdate(live, foo, c.image)
+	desired := c.plan.desiredUpdate(live, foo)
 	if desired == nil {
 		return nil, errCacheBehind
 	}
@@ -90,25 +90,14 @@ func (c *Controller) updateDeployment(ctx context.Context, foo *samplev1alpha1.F
 	return updated, nil
 }
 
-// desiredUpdate returns what to make of a Deployment as it is live; nil if there
-// is nothing to update, so that the cache is behind.
-func desiredUpdate(live *appsv1.Deployment, foo *samplev1alpha1.Foo, image string) *appsv1.Deployment {
-	switch decide(foo, live, nil, image).action {
-	case actionUpdate:
-		return repairedDeployment(live, foo, image)
-	case actionAdopt:
-		return adoptedDeployment(live, foo, image)
-	default:
-		return nil
-	}
-}
-
 // wroteDeployment remembers what the API server made of a Deployment that was
 // sent for a Foo.
 func (c *Controller) wroteDeployment(ctx context.Context, foo *samplev1alpha1.Foo, stored *appsv1.Deployment) {
 	c.wrote(foo, c.deploymentIndexer, stored)
 	c.confirmed.learn(foo, stored)
-	if differs := c.overruled.learn(foo, stored, c.image); differs != "" {
+	differs := c.plan.describeDrift(stored, foo)
+	c.overruled.learn(foo, stored, differs)
+	if differs != "" {
 		klog.FromContext(ctx).Info("The API server stored the Deployment otherwise than the Foo asks for, as an admission webhook may do: it stays so until one of them is changed",
 			"deployment", klog.KObj(stored), "differs", differs)
 	}
@@ -124,21 +113,6 @@ func (c *Controller) wrote(foo *samplev1alpha1.Foo, store readyourwrites.Store, 
 func (c *Controller) withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, c.callTimeout)
 }
-
-// writeError is a write to a Deployment that failed.
-type writeError struct {
-	// doing and done name the write: creating and created.
-	doing, done string
-	deployment  string
-	err         error
-}
-
-func (e *writeError) Error() string {
-	return fmt.Sprintf("%s Deployment %q: %v", e.doing, e.deployment, e.err)
-}
-
-// Unwrap returns what the API server or the connection to it said.
-func (e *writeError) Unwrap() error { return e.err }
 
 // removeSurplus deletes the Deployments that a Foo has under earlier names. A
 // delete can't be undone, so all that it rests on is looked at live: that the

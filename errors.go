@@ -1,0 +1,59 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// writeError is a write to a Deployment that failed.
+type writeError struct {
+	// doing and done name the write: creating and created.
+	doing, done string
+	deployment  string
+	err         error
+}
+
+func (e *writeError) Error() string {
+	return fmt.Sprintf("%s Deployment %q: %v", e.doing, e.deployment, e.err)
+}
+
+// Unwrap returns what the API server or the connection to it said.
+func (e *writeError) Unwrap() error { return e.err }
+
+// mayBeDone reports whether a write that failed may have been stored all the
+// same: its answer is lost, or says that something went wrong on the way.
+func mayBeDone(err error) bool {
+	var answer apierrors.APIStatus
+	return !errors.As(err, &answer) || answer.Status().Code >= http.StatusInternalServerError
+}
+
+// isRefusal tells whether the API server would refuse the same request again:
+// it is invalid, too large, or forbidden by rights, quota or a policy.
+func isRefusal(err error) bool {
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return false
+	}
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) ||
+		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsMethodNotSupported(err)
+}
