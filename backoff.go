@@ -21,13 +21,9 @@ import (
 	"sync"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // part is one of the things that a sync does and that can fail, each of which
@@ -89,31 +85,6 @@ func isPostponed(err error) bool {
 	}
 	_, known := err.(postponed) //nolint:errorlint // sync joins its errors and wraps none
 	return known
-}
-
-// task is what a write was made from: a Foo, and for Deployments the decision.
-type task struct {
-	foo     *samplev1alpha1.Foo
-	decided decision
-}
-
-// same reports whether two tasks ask the API server for the same. The status of
-// a Deployment is no part of that.
-func (t task) same(other task) bool {
-	return t.foo != nil && other.foo != nil && asksTheSame(t.foo, other.foo) && t.decided.action == other.decided.action &&
-		sameButStatus(t.decided.named, other.decided.named) &&
-		slices.EqualFunc(t.decided.surplus, other.decided.surplus, sameButStatus)
-}
-
-// sameButStatus reports whether a write to a Deployment would fare the same in
-// two of its states. The generation counts changes of the spec and of the
-// annotations.
-func sameButStatus(a, b *appsv1.Deployment) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.UID == b.UID && a.Generation == b.Generation && isTerminating(a) == isTerminating(b) &&
-		equality.Semantic.DeepEqual(a.OwnerReferences, b.OwnerReferences)
 }
 
 func newRetries(

@@ -17,10 +17,7 @@ limitations under the License.
 package main
 
 import (
-	"context"
-
 	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
@@ -57,27 +54,4 @@ func (c *confirmed) covers(foo *samplev1alpha1.Foo, cached *appsv1.Deployment) b
 	}
 	order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, known.version)
 	return err == nil && order >= 0
-}
-
-// confirmRollout returns the Deployment by which the status is to be judged: the
-// cached one, unless the Foo would be called ready by it for the first time in
-// this generation and nothing says that it is no older than that. Then it is
-// read live.
-func (c *Controller) confirmRollout(ctx context.Context, foo *samplev1alpha1.Foo, cached *appsv1.Deployment) (*appsv1.Deployment, error) {
-	if saysReady(foo) {
-		c.confirmed.forget(cache.MetaObjectToName(foo)) // it was so, and that is for ever
-		return cached, nil
-	}
-	if c.confirmed.covers(foo, cached) || judgeRollout(cached).status != metav1.ConditionTrue {
-		return cached, nil
-	}
-	live, err := c.liveDeployment(ctx, foo, cached.Name)
-	if err != nil {
-		return nil, err
-	}
-	if isTerminating(live) || c.plan.describeDrift(live, foo) != "" {
-		return nil, errCacheBehind
-	}
-	c.confirmed.learn(foo, live)
-	return live, nil
 }

@@ -137,23 +137,6 @@ func NewController(
 	}, nil
 }
 
-// newQueue makes client-go's work queue, in which namespaces take turns.
-func newQueue(
-	turns *fairqueue.Queue,
-	limiter workqueue.TypedRateLimiter[cache.ObjectName],
-	clock clock.WithTicker,
-) workqueue.TypedRateLimitingInterface[cache.ObjectName] {
-	ready := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[cache.ObjectName]{
-		Name: controllerName, Clock: clock, Queue: turns,
-	})
-	delayed := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[cache.ObjectName]{
-		Name: controllerName, Clock: clock, Queue: ready,
-	})
-	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{
-		Name: controllerName, Clock: clock, DelayingQueue: delayed,
-	})
-}
-
 // Run works until ctx is done, and returns only when its workers have. It is
 // called once. Event handlers are registered here, so that a standby, whose
 // caches are filled, has nothing queued.

@@ -207,3 +207,26 @@ func (c *Controller) liveDeployment(ctx context.Context, foo *samplev1alpha1.Foo
 	}
 	return live, nil
 }
+
+// confirmRollout returns the Deployment by which the status is to be judged: the
+// cached one, unless the Foo would be called ready by it for the first time in
+// this generation and nothing says that it is no older than that. Then it is
+// read live.
+func (c *Controller) confirmRollout(ctx context.Context, foo *samplev1alpha1.Foo, cached *appsv1.Deployment) (*appsv1.Deployment, error) {
+	if saysReady(foo) {
+		c.confirmed.forget(cache.MetaObjectToName(foo)) // it was so, and that is for ever
+		return cached, nil
+	}
+	if c.confirmed.covers(foo, cached) || !isRolledOut(cached) {
+		return cached, nil
+	}
+	live, err := c.liveDeployment(ctx, foo, cached.Name)
+	if err != nil {
+		return nil, err
+	}
+	if isTerminating(live) || c.plan.describeDrift(live, foo) != "" {
+		return nil, errCacheBehind
+	}
+	c.confirmed.learn(foo, live)
+	return live, nil
+}
