@@ -28,17 +28,16 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// named returns the Deployment that the Foo asks for, or nil, and controlled
-// all that are in the index of the Foo's, as a sync reads them.
-func (w *fuzzWorld) named() *appsv1.Deployment { return w.find(w.foo.Spec.DeploymentName) }
-
-func (w *fuzzWorld) controlled(t *testing.T) []*appsv1.Deployment {
+// controlled returns the Deployments of a world that the index has for the Foo, as
+// a sync reads them.
+func controlled(t *testing.T, w *fuzzWorld) []*appsv1.Deployment {
 	t.Helper()
 	var controlled []*appsv1.Deployment
+	buckets := newBuckets()
 	for _, deployment := range w.deployments {
-		values, err := w.buckets.byControllerUID(deployment)
+		values, err := buckets.byControllerUID(deployment)
 		must(t, err)
-		if slices.Contains(values, w.buckets.of(string(w.foo.UID))) && isControlledBy(deployment, w.foo) {
+		if slices.Contains(values, buckets.of(string(w.foo.UID))) && isControlledBy(deployment, w.foo) {
 			controlled = append(controlled, deployment)
 		}
 	}
@@ -52,10 +51,9 @@ func FuzzDecide(f *testing.F) {
 	addSeeds(f, fuzzSeeds)
 	f.Fuzz(func(t *testing.T, script, noise []byte, words string) {
 		w := newFuzzWorld(t, script, noise, words)
-		named, controlled := w.named(), w.controlled(t)
 		before := copyOf(w)
 
-		decided := shipped.decide(w.foo, named, controlled)
+		decided := shipped.decide(w.foo, w.named(), controlled(t, w))
 		checkDecision(t, w, decided)
 		status := shipped.calculateStatus(w.foo, outcomeOf(w, decided), now)
 		checkStatus(t, w.foo, status)
@@ -67,7 +65,7 @@ func FuzzDecide(f *testing.F) {
 }
 
 func copyOf(w *fuzzWorld) *fuzzWorld {
-	same := &fuzzWorld{foo: w.foo.DeepCopy(), buckets: w.buckets}
+	same := &fuzzWorld{foo: w.foo.DeepCopy()}
 	for _, deployment := range w.deployments {
 		same.deployments = append(same.deployments, deployment.DeepCopy())
 	}
@@ -155,7 +153,7 @@ func checkSettles(t *testing.T, w *fuzzWorld, decided decision, status samplev1a
 	t.Helper()
 	result := outcomeOf(w, decided)
 	later := metav1.NewTime(now.Add(1))
-	after := &fuzzWorld{foo: w.foo.DeepCopy(), buckets: w.buckets}
+	after := &fuzzWorld{foo: w.foo.DeepCopy()}
 	after.foo.Status = status
 	expectEqual(t, "the status when nothing has happened since", status, shipped.calculateStatus(after.foo, result, later))
 	if result.failure != nil {
@@ -173,11 +171,11 @@ func checkSettles(t *testing.T, w *fuzzWorld, decided decision, status samplev1a
 			after.deployments = append(after.deployments, deployment)
 		}
 	}
-	again := shipped.decide(after.foo, after.named(), after.controlled(t))
+	again := shipped.decide(after.foo, after.named(), controlled(t, after))
 	if again.action == actionCreate || again.action == actionUpdate || again.action == actionAdopt || len(again.surplus) > 0 {
 		t.Errorf("after %s comes %s, and %d deletions", decided.action, again.action, len(again.surplus))
 	}
-	for _, deployment := range after.controlled(t) {
+	for _, deployment := range controlled(t, after) {
 		if has := result.deployment; has != nil && has.DeletionTimestamp == nil && after.foo.DeletionTimestamp == nil &&
 			deployment != has && deployment.DeletionTimestamp == nil {
 			t.Errorf("Deployment %s is left over", deployment.Name)

@@ -92,7 +92,7 @@ func TestFuzzSeedsReachEveryDecisionAndReason(t *testing.T) {
 	}
 	for _, seed := range fuzzSeeds {
 		w := newFuzzWorld(t, seed.script, seed.noise, seed.words)
-		decided := shipped.decide(w.foo, w.named(), w.controlled(t))
+		decided := shipped.decide(w.foo, w.named(), controlled(t, w))
 		status := shipped.calculateStatus(w.foo, outcomeOf(w, decided), now)
 		delete(missing, string(decided.action))
 		delete(missing, readyOf(status).Reason)

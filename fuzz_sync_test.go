@@ -145,39 +145,3 @@ func fooNamed(foos []*samplev1alpha1.Foo, name string) *samplev1alpha1.Foo {
 func deploymentNamed(deployments []*appsv1.Deployment, name string) *appsv1.Deployment {
 	return (&fuzzWorld{deployments: deployments}).find(name)
 }
-
-// live is the world as the API server has it.
-func (w *fuzzWorld) live() *fuzzWorld {
-	live := &fuzzWorld{foo: pick(w.fooCase.Live, fooNews)(w.foo.DeepCopy())}
-	for i, deployment := range w.deployments {
-		if now := pick(w.deploymentCases[i].Live, deploymentNews)(deployment.DeepCopy()); now != nil {
-			live.deployments = append(live.deployments, now)
-		}
-	}
-	return live
-}
-
-// seen are the Deployments that are in the cache.
-func (w *fuzzWorld) seen() []*appsv1.Deployment {
-	var seen []*appsv1.Deployment
-	for i, deployment := range w.deployments {
-		if w.deploymentCases[i].Unseen%2 == 0 {
-			seen = append(seen, deployment)
-		}
-	}
-	return seen
-}
-
-// stale tells whether the caches do not know the world as it is.
-func (w *fuzzWorld) stale() bool {
-	stale := int(w.fooCase.Live)%len(fooNews) != 0
-	for _, how := range w.deploymentCases {
-		stale = stale || how.Unseen%2 != 0 || int(how.Live)%len(deploymentNews) != 0
-	}
-	return stale
-}
-
-// refused tells whether the API server takes no Deployment that the Foo asks for.
-func (w *fuzzWorld) refused() bool {
-	return w.foo.Spec.DeploymentName == "" || w.foo.Spec.Replicas != nil && *w.foo.Spec.Replicas < 0
-}

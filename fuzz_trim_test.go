@@ -29,15 +29,15 @@ func FuzzTrimForCache(f *testing.F) {
 	f.Fuzz(func(t *testing.T, script, noise []byte, words string) {
 		whole := newFuzzWorld(t, script, noise, words)
 		trimmer := newTrimmer(defaultImage)
-		trimmed := &fuzzWorld{foo: trimmedCopy(t, trimmer, whole.foo), words: whole.words, buckets: whole.buckets}
+		trimmed := &fuzzWorld{foo: trimmedCopy(t, trimmer, whole.foo), words: whole.words}
 		for _, deployment := range whole.deployments {
 			kept := trimmedCopy(t, trimmer, deployment)
-			checkIndexed(t, whole.buckets, deployment, kept)
+			checkIndexed(t, newBuckets(), deployment, kept)
 			checkSmall(t, kept)
 			trimmed.deployments = append(trimmed.deployments, kept)
 		}
-		want := shipped.decide(whole.foo, whole.named(), whole.controlled(t))
-		got := shipped.decide(trimmed.foo, trimmed.named(), trimmed.controlled(t))
+		want := shipped.decide(whole.foo, whole.named(), controlled(t, whole))
+		got := shipped.decide(trimmed.foo, trimmed.named(), controlled(t, trimmed))
 
 		expectEqual(t, "the action", want.action, got.action)
 		expectEqual(t, "what to delete", namesOf(want.surplus), namesOf(got.surplus))

@@ -101,7 +101,6 @@ type fuzzWorld struct {
 	foo         *samplev1alpha1.Foo
 	deployments []*appsv1.Deployment
 	words       string
-	buckets     buckets
 
 	fooCase         fooCase
 	deploymentCases []deploymentCase
@@ -110,7 +109,7 @@ type fuzzWorld struct {
 func newFuzzWorld(t *testing.T, text, noise []byte, words string) *fuzzWorld {
 	t.Helper()
 	how, others := readScript(text)
-	w := &fuzzWorld{fooCase: how, buckets: newBuckets(), words: repeated(words, pick(how.Words, repeats))}
+	w := &fuzzWorld{fooCase: how, words: repeated(words, pick(how.Words, repeats))}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the world was %+v and %+v", w.fooCase, w.deploymentCases)
@@ -209,3 +208,42 @@ func addNoise(object *appsv1.Deployment, fill *randfill.Filler) {
 	pod.Containers = slices.Concat(object.Spec.Template.Spec.Containers, pod.Containers)
 	object.Spec.Template.Spec = pod
 }
+
+// live is the world as the API server has it.
+func (w *fuzzWorld) live() *fuzzWorld {
+	live := &fuzzWorld{foo: pick(w.fooCase.Live, fooNews)(w.foo.DeepCopy())}
+	for i, deployment := range w.deployments {
+		if now := pick(w.deploymentCases[i].Live, deploymentNews)(deployment.DeepCopy()); now != nil {
+			live.deployments = append(live.deployments, now)
+		}
+	}
+	return live
+}
+
+// seen are the Deployments that are in the cache.
+func (w *fuzzWorld) seen() []*appsv1.Deployment {
+	var seen []*appsv1.Deployment
+	for i, deployment := range w.deployments {
+		if w.deploymentCases[i].Unseen%2 == 0 {
+			seen = append(seen, deployment)
+		}
+	}
+	return seen
+}
+
+// stale tells whether the caches do not know the world as it is.
+func (w *fuzzWorld) stale() bool {
+	stale := int(w.fooCase.Live)%len(fooNews) != 0
+	for _, how := range w.deploymentCases {
+		stale = stale || how.Unseen%2 != 0 || int(how.Live)%len(deploymentNews) != 0
+	}
+	return stale
+}
+
+// refused tells whether the API server takes no Deployment that the Foo asks for.
+func (w *fuzzWorld) refused() bool {
+	return w.foo.Spec.DeploymentName == "" || w.foo.Spec.Replicas != nil && *w.foo.Spec.Replicas < 0
+}
+
+// named returns the Deployment that the Foo asks for, or nil.
+func (w *fuzzWorld) named() *appsv1.Deployment { return w.find(w.foo.Spec.DeploymentName) }

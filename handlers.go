@@ -19,8 +19,6 @@ package main
 import (
 	"context"
 	"errors"
-	"hash/maphash"
-	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -39,9 +37,6 @@ const (
 	// byControllerUID indexes Deployments by the bucket of the UID of the Foo that
 	// controls them. It finds the one that a Foo had under an earlier name.
 	byControllerUID = "controllerUID"
-	// indexBuckets is how many values an index has. Each is a set of its own; one
-	// for each object would be a tenth of the caches' memory.
-	indexBuckets = 4096
 )
 
 // addIndexes makes the caches findable by more than names. It has to be done
@@ -180,31 +175,4 @@ func (c *Controller) waitingFor(deployment cache.ObjectName) []cache.ObjectName 
 		}
 	}
 	return keys
-}
-
-// buckets make the values of the indexes. Whoever may write Foos chooses the
-// names that are indexed: the seed, which is another at each start, keeps them
-// from choosing names that all fall into one bucket.
-type buckets struct {
-	seed maphash.Seed
-}
-
-func newBuckets() buckets { return buckets{maphash.MakeSeed()} }
-
-// of returns the bucket of a value. Objects of other values are kept there, too:
-// whoever looks there has to compare.
-func (b buckets) of(value string) string {
-	return strconv.FormatUint(maphash.String(b.seed, value)%indexBuckets, 10)
-}
-
-func (b buckets) byControllerUID(deployment *appsv1.Deployment) ([]string, error) {
-	if ref := controllingFoo(deployment); ref != nil {
-		return []string{b.of(string(ref.UID))}, nil
-	}
-	return nil, nil
-}
-
-func (b buckets) byDeploymentName(foo *samplev1alpha1.Foo) ([]string, error) {
-	name := cache.ObjectName{Namespace: foo.Namespace, Name: foo.Spec.DeploymentName}
-	return []string{b.of(name.String())}, nil
 }

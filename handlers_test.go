@@ -113,24 +113,3 @@ func (f *fixture) sharing(value string, candidate func(int) string) string {
 		}
 	}
 }
-
-// Names that share a bucket in one process must not share one in the next:
-// whoever may write Foos could collect them, and slow down the handlers for all.
-func TestTheBucketsOfAnotherProcessAreOthers(t *testing.T) {
-	first, second := newBuckets(), newBuckets()
-	flooded, left := first.of(namespace+"/web"), 0
-	const names = 1000
-	for i, found := 0, 0; found < names; i++ {
-		name := fmt.Sprintf("%s/web-%d", namespace, i)
-		if first.of(name) != flooded {
-			continue
-		}
-		found++
-		if second.of(name) == second.of(namespace+"/web") {
-			left++
-		}
-	}
-	if left > names/10 {
-		t.Errorf("of %d names of one bucket, %d share one in another process, too", names, left)
-	}
-}

@@ -53,3 +53,10 @@ func (m *memory[V]) forget(key cache.ObjectName) {
 	defer m.mu.Unlock()
 	delete(m.byFoo, key)
 }
+
+// count returns of how many Foos something is remembered.
+func (m *memory[V]) count() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.byFoo)
+}

@@ -51,13 +51,6 @@ func (f *fixture) collectDeployments(t *testing.T) {
 	}
 }
 
-// kept is of how many Foos something is remembered.
-func (m *memory[V]) kept() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.byFoo)
-}
-
 func TestFooThatOnlyTheCacheHasGetsNoDeploymentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixtureWith(t, holdFoos, foo("a", withStatus(settled("a"))), deployment("a"))
@@ -86,7 +79,7 @@ func TestNewFooThatOnlyTheCacheHasGetsOneDeployment(t *testing.T) {
 		must(t, f.fooIndexer.Delete(foo("a")))
 		f.enqueueDeletedFoo(cache.DeletedObject[*samplev1alpha1.Foo]{OptionalObj: foo("a")})
 		advance(0)
-		if f.outdated.kept() > 0 {
+		if f.outdated.count() > 0 {
 			t.Error("a Foo is remembered that is gone from the cache, too")
 		}
 	})
@@ -104,7 +97,7 @@ func TestAFooThatGoesDuringItsSyncIsForgotten(t *testing.T) {
 		f.createFoo(t, foo("a"))
 		advance(time.Minute)
 		f.expectWrites(t, "create deployments", "update foos/status")
-		if f.outdated.kept() > 0 {
+		if f.outdated.count() > 0 {
 			t.Error("a Foo is remembered that was gone before its last write was answered")
 		}
 	})
@@ -134,7 +127,7 @@ func TestFooThatIsConfirmedIsWorkedOn(t *testing.T) {
 		defer f.start(2)()
 		advance(time.Minute)
 		f.expectWrites(t, "create deployments", "update foos/status", "update foos/status", "update foos/status", "update foos/status")
-		if f.outdated.kept() > 0 {
+		if f.outdated.count() > 0 {
 			t.Error("a Foo counts as out of date whose status was written")
 		}
 	})
@@ -150,27 +143,8 @@ func TestFooThatIsOfTheSameVersionLiveIsLookedAtOnce(t *testing.T) {
 		f.updateDeployment(t, deployment("a"))
 		advance(time.Minute)
 		f.expectWrites(t, "update foos/status")
-		if f.outdated.kept() > 0 {
+		if f.outdated.count() > 0 {
 			t.Error("a Foo counts as out of date whose version is the API server's")
 		}
 	})
-}
-
-func TestNothingIsKeptOfAFooThatIsGoneOrNewer(t *testing.T) {
-	known, old, newer := &outdated{}, foo("a"), foo("a")
-	old.ResourceVersion, newer.ResourceVersion = "1", "2"
-	known.learn(old, apierrors.NewConflict(foosResource.GroupResource(), "a", nil))
-	if !known.has(old) || known.has(newer) {
-		t.Errorf("out of date: the old state %v, the newer %v", known.has(old), known.has(newer))
-	}
-	known.learn(newer, nil)
-	known.learn(old, apierrors.NewNotFound(foosResource.GroupResource(), "a"))
-	known.forget(keyOf(old))
-	if known.kept() != 0 {
-		t.Error("a Foo that is gone is remembered")
-	}
-	known.learn(old, apierrors.NewTooManyRequests("", 1))
-	if known.kept() != 0 {
-		t.Error("an error that says nothing of the Foo's age is taken for one that does")
-	}
 }

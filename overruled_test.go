@@ -75,7 +75,7 @@ func TestAWebhookThatChangesTheImageIsNotFought(t *testing.T) {
 
 		f.deleteFoo(t, "a")
 		advance(time.Second)
-		if f.overruled.kept() != 0 {
+		if f.overruled.count() != 0 {
 			t.Error("a Foo that is gone is remembered")
 		}
 	})
@@ -97,26 +97,4 @@ func TestAWebhookThatUndoesARepairIsAskedOnce(t *testing.T) {
 		}
 		f.expectWrites(t)
 	})
-}
-
-func TestARulingIsOnTheseTwoObjects(t *testing.T) {
-	o := &overruled{}
-	mirrored := deployment("a", withImage("mirror.example.com/nginx:latest"))
-	o.learn(foo("a"), mirrored, "the image")
-	if !o.stands(foo("a"), mirrored, "the image") {
-		t.Error("what the API server made of a Deployment is not remembered")
-	}
-	again := foo("a", withFooUID("uid-new"))
-	if o.stands(again, mirrored, "the image") {
-		t.Error("the ruling stands for another Foo of the name")
-	}
-	o.learn(foo("a"), deployment("a"), "")
-	if o.stands(foo("a"), mirrored, "the image") {
-		t.Error("the ruling stands after a write that was stored as sent")
-	}
-	o.learn(foo("a"), mirrored, "the image")
-	o.forget(keyOf(foo("a")))
-	if o.kept() != 0 {
-		t.Error("a Foo that is gone is remembered")
-	}
 }

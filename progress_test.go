@@ -23,7 +23,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -101,94 +100,16 @@ func TestProgressThatWasTakenBackIsForgotten(t *testing.T) {
 		advance(0)
 		f.rollOut(t, 1, 0)
 		f.rollOut(t, 0, 0)
-		if f.progress.kept() > 0 {
+		if f.progress.count() > 0 {
 			t.Error("progress is remembered that is none any more")
 		}
 		f.rollOut(t, 1, 0)
 		f.deleteFoo(t, "a")
 		advance(0)
-		if f.progress.kept() > 0 {
+		if f.progress.count() > 0 {
 			t.Error("the progress of a Foo is remembered that is gone")
 		}
 	})
-}
-
-func TestIsProgressAlone(t *testing.T) {
-	with := func(change func(*samplev1alpha1.FooStatus)) samplev1alpha1.FooStatus {
-		status := rolling(1)
-		change(&status)
-		return status
-	}
-	same := func(*samplev1alpha1.FooStatus) {}
-	reason := func(reason string) func(*samplev1alpha1.FooStatus) {
-		return func(s *samplev1alpha1.FooStatus) { s.Conditions[0].Reason = reason }
-	}
-	for name, row := range map[string]struct {
-		before, after func(*samplev1alpha1.FooStatus)
-		want          bool
-	}{
-		"more Pods":           {same, func(s *samplev1alpha1.FooStatus) { s.Replicas, s.Conditions[0].Message = 2, "1 of 2" }, true},
-		"a newer spec":        {same, func(s *samplev1alpha1.FooStatus) { s.ObservedGeneration = 2 }, false},
-		"other Pods":          {same, func(s *samplev1alpha1.FooStatus) { s.Selector = "app=else" }, false},
-		"a failure":           {same, reason("DeploymentFailed"), false},
-		"a failure that ends": {reason("DeploymentFailed"), same, false},
-		"another failure":     {reason("DeploymentFailed"), reason("DeploymentFailed"), false},
-		"the first status":    {func(s *samplev1alpha1.FooStatus) { s.Conditions = nil }, same, false},
-		"no condition":        {same, func(s *samplev1alpha1.FooStatus) { s.Conditions = nil }, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := isProgressAlone(with(row.before), with(row.after)); got != row.want {
-				t.Errorf("isProgressAlone = %v, not %v", got, row.want)
-			}
-		})
-	}
-}
-
-func TestIsCountAlone(t *testing.T) {
-	with := func(change func(*samplev1alpha1.FooStatus)) samplev1alpha1.FooStatus {
-		status := refusedStatus()
-		change(&status)
-		return status
-	}
-	for name, row := range map[string]struct {
-		change func(*samplev1alpha1.FooStatus)
-		want   bool
-	}{
-		"another number of Pods":           {func(s *samplev1alpha1.FooStatus) { s.Replicas = 7 }, true},
-		"another number of available ones": {func(s *samplev1alpha1.FooStatus) { s.AvailableReplicas = 0 }, true},
-		"nothing at all":                   {func(*samplev1alpha1.FooStatus) {}, false},
-		"a message besides":                {func(s *samplev1alpha1.FooStatus) { s.Replicas, s.Conditions[0].Message = 7, "else" }, false},
-		"the generation besides":           {func(s *samplev1alpha1.FooStatus) { s.Replicas, s.ObservedGeneration = 7, 2 }, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := isCountAlone(refusedStatus(), with(row.change)); got != row.want {
-				t.Errorf("isCountAlone = %v, not %v", got, row.want)
-			}
-		})
-	}
-}
-
-func TestEachProgressWaitsTheWholeTime(t *testing.T) {
-	for name, ends := range map[string]func(p *progress, clock *clocktesting.FakeClock, old *samplev1alpha1.Foo){
-		"since the last was written": func(p *progress, clock *clocktesting.FakeClock, old *samplev1alpha1.Foo) {
-			clock.Step(progressInterval)
-			p.wait(old, rolling(2), true)
-		},
-		"since something else was written": func(p *progress, clock *clocktesting.FakeClock, old *samplev1alpha1.Foo) {
-			clock.Step(1)
-			p.wait(old, settled("a"), true)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			clock := clocktesting.NewFakeClock(time.Now())
-			p, old := &progress{clock: clock}, foo("a", withStatus(rolling(0)))
-			p.wait(old, rolling(1), true)
-			ends(p, clock, old)
-			if left := p.wait(old, rolling(1), true); left != progressInterval {
-				t.Errorf("it waits %v", left)
-			}
-		})
-	}
 }
 
 // rolling is the status of a Foo with so many Pods, not all of them available.

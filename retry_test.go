@@ -21,15 +21,12 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -217,22 +214,6 @@ func newTestRetries(t *testing.T) (*retries, *clocktesting.FakeClock) {
 	t.Cleanup(queue.ShutDown)
 	clock := clocktesting.NewFakeClock(time.Now())
 	return newRetries(queue, limiter, clock), clock
-}
-
-func TestFailedFooIsHeldBeforeItsStatusIsWritten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a"))
-		f.refuse("create", "deployments", apierrors.NewForbidden(deploymentsGR, "web", errors.New("exceeded quota")))
-		held := false
-		f.fooClient.PrependReactor("update", "foos", func(clienttesting.Action) (bool, runtime.Object, error) {
-			held = f.retries.inBackoff(keyOf(foo("a")))
-			return false, nil, nil
-		})
-		_ = f.sync(f.ctx, keyOf(foo("a")))
-		if !held {
-			t.Error("the event of the status would wake the Foo at once")
-		}
-	})
 }
 
 // wrapped is an error as sync returns it.

@@ -27,6 +27,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -286,4 +287,20 @@ func (row syncRow) check(t *testing.T) {
 	expectEqual(t, "the status", row.wantStatus, wroteStatus)
 	expectEqual(t, "the list of events", row.wantEvents, f.recorded())
 	f.checkCacheUntouched(t)
+}
+
+func TestFailedFooIsHeldBeforeItsStatusIsWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, foo("a"))
+		f.refuse("create", "deployments", apierrors.NewForbidden(deploymentsGR, "web", errors.New("exceeded quota")))
+		held := false
+		f.fooClient.PrependReactor("update", "foos", func(clienttesting.Action) (bool, runtime.Object, error) {
+			held = f.retries.inBackoff(keyOf(foo("a")))
+			return false, nil, nil
+		})
+		_ = f.sync(f.ctx, keyOf(foo("a")))
+		if !held {
+			t.Error("the event of the status would wake the Foo at once")
+		}
+	})
 }

@@ -1,0 +1,43 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"fmt"
+	"testing"
+)
+
+// Names that share a bucket in one process must not share one in the next:
+// whoever may write Foos could collect them, and slow down the handlers for all.
+func TestTheBucketsOfAnotherProcessAreOthers(t *testing.T) {
+	first, second := newBuckets(), newBuckets()
+	flooded, left := first.of(namespace+"/web"), 0
+	const names = 1000
+	for i, found := 0, 0; found < names; i++ {
+		name := fmt.Sprintf("%s/web-%d", namespace, i)
+		if first.of(name) != flooded {
+			continue
+		}
+		found++
+		if second.of(name) == second.of(namespace+"/web") {
+			left++
+		}
+	}
+	if left > names/10 {
+		t.Errorf("of %d names of one bucket, %d share one in another process, too", names, left)
+	}
+}

@@ -1,0 +1,42 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+func TestNothingIsKeptOfAFooThatIsGoneOrNewer(t *testing.T) {
+	known, old, newer := &outdated{}, foo("a"), foo("a")
+	old.ResourceVersion, newer.ResourceVersion = "1", "2"
+	known.learn(old, apierrors.NewConflict(foosResource.GroupResource(), "a", nil))
+	if !known.has(old) || known.has(newer) {
+		t.Errorf("out of date: the old state %v, the newer %v", known.has(old), known.has(newer))
+	}
+	known.learn(newer, nil)
+	known.learn(old, apierrors.NewNotFound(foosResource.GroupResource(), "a"))
+	known.forget(keyOf(old))
+	if known.count() != 0 {
+		t.Error("a Foo that is gone is remembered")
+	}
+	known.learn(old, apierrors.NewTooManyRequests("", 1))
+	if known.count() != 0 {
+		t.Error("an error that says nothing of the Foo's age is taken for one that does")
+	}
+}
