@@ -37,9 +37,6 @@ var (
 	earlier = metav1.Date(1999, time.December, 31, 23, 0, 0, 0, time.UTC)
 )
 
-// shipped decides as the controller does where nothing is configured.
-var shipped = planner{defaultImage}
-
 type fooOption func(*samplev1alpha1.Foo)
 
 // foo returns a Foo that asks for 2 Pods in a Deployment named "web".
@@ -226,3 +223,15 @@ const (
 	conflictWithNobody = `Deployment "web" exists and has no controller: choose another spec.deploymentName, delete the Deployment, ` +
 		`or hand it over with 'kubectl annotate -n team-a deployment web samplecontroller.k8s.io/adopt-by=a'`
 )
+
+// rolling is the status of a Foo with so many Pods, not all of them available.
+func rolling(replicas int32) samplev1alpha1.FooStatus {
+	return samplev1alpha1.FooStatus{
+		ObservedGeneration: 1, Replicas: replicas, Selector: "app=nginx,controller=a",
+		Conditions: ready(metav1.ConditionFalse, "Progressing", "", earlier),
+	}
+}
+
+func atGeneration(generation int64) deploymentOption {
+	return func(deployment *appsv1.Deployment) { deployment.Generation = generation }
+}

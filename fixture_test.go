@@ -24,10 +24,8 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/diff"
 	kubeinformers "k8s.io/client-go/informers"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -41,11 +39,6 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
-)
-
-var (
-	deploymentsResource = appsv1.SchemeGroupVersion.WithResource("deployments")
-	foosResource        = samplev1alpha1.SchemeGroupVersion.WithResource("foos")
 )
 
 // fixture is a Controller on fake clientsets, its caches filled by running
@@ -262,22 +255,6 @@ func advance(d time.Duration) {
 	time.Sleep(d) //nolint:forbidigo // in a bubble this sets the clock forward
 	synctest.Wait()
 }
-
-func expectEqual(t *testing.T, what string, want, got any) {
-	t.Helper()
-	if !equality.Semantic.DeepEqual(want, got) {
-		t.Errorf("%s is not as expected (-want +got):\n%s", what, diff.Diff(want, got))
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func keyOf(object metav1.Object) cache.ObjectName { return cache.MetaObjectToName(object) }
 
 // expectWrites checks what was written since the last look.
 func (f *fixture) expectWrites(t *testing.T, want ...string) {

@@ -19,6 +19,7 @@ package main
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -182,4 +183,29 @@ func checkSettles(t *testing.T, w *fuzzWorld, decided decision, status samplev1a
 		}
 	}
 	expectEqual(t, "the status after a second look", status, shipped.calculateStatus(after.foo, outcomeOf(after, again), later))
+}
+
+// TestFuzzSeedsReachEveryDecisionAndReason keeps the seeds worth their while.
+func TestFuzzSeedsReachEveryDecisionAndReason(t *testing.T) {
+	missing := map[string]bool{
+		"none": true, "create": true, "update": true, "adopt": true, "leave": true, "wait": true, "surplus": true,
+		"Available": true, "Progressing": true, "DeploymentConflict": true, "DeploymentFailed": true, "Terminating": true,
+	}
+	for _, seed := range fuzzSeeds {
+		w := newFuzzWorld(t, seed.script, seed.noise, seed.words)
+		decided := shipped.decide(w.foo, w.named(), controlled(t, w))
+		status := shipped.calculateStatus(w.foo, outcomeOf(w, decided), now)
+		delete(missing, string(decided.action))
+		delete(missing, readyOf(status).Reason)
+		if len(decided.surplus) > 0 {
+			delete(missing, "surplus")
+		}
+	}
+	var left []string
+	for what := range missing {
+		left = append(left, what)
+	}
+	if len(left) > 0 {
+		t.Errorf("no seed leads to: %s", strings.Join(left, ", "))
+	}
 }

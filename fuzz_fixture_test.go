@@ -91,7 +91,9 @@ func (f *fuzzFixture) cacheSees(t *testing.T, foos []*samplev1alpha1.Foo, deploy
 		trimmedFoos = append(trimmedFoos, trimmed)
 	}
 	for _, deployment := range deployments {
-		trimmedDeployments = append(trimmedDeployments, trimmedCopy(t, trimmer, deployment))
+		trimmed, err := trimmer.trim(deployment.DeepCopy())
+		must(t, err)
+		trimmedDeployments = append(trimmedDeployments, trimmed)
 	}
 	must(t, f.fooIndexer.Replace(trimmedFoos, version))
 	must(t, f.deploymentIndexer.Replace(trimmedDeployments, version))

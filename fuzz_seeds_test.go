@@ -17,7 +17,6 @@ limitations under the License.
 package main
 
 import (
-	"strings"
 	"testing"
 )
 
@@ -81,30 +80,5 @@ func addSeeds(f *testing.F, seeds []fuzzSeed) {
 	f.Helper()
 	for _, seed := range seeds {
 		f.Add(seed.script, seed.noise, seed.words)
-	}
-}
-
-// TestFuzzSeedsReachEveryDecisionAndReason keeps the seeds worth their while.
-func TestFuzzSeedsReachEveryDecisionAndReason(t *testing.T) {
-	missing := map[string]bool{
-		"none": true, "create": true, "update": true, "adopt": true, "leave": true, "wait": true, "surplus": true,
-		"Available": true, "Progressing": true, "DeploymentConflict": true, "DeploymentFailed": true, "Terminating": true,
-	}
-	for _, seed := range fuzzSeeds {
-		w := newFuzzWorld(t, seed.script, seed.noise, seed.words)
-		decided := shipped.decide(w.foo, w.named(), controlled(t, w))
-		status := shipped.calculateStatus(w.foo, outcomeOf(w, decided), now)
-		delete(missing, string(decided.action))
-		delete(missing, readyOf(status).Reason)
-		if len(decided.surplus) > 0 {
-			delete(missing, "surplus")
-		}
-	}
-	var left []string
-	for what := range missing {
-		left = append(left, what)
-	}
-	if len(left) > 0 {
-		t.Errorf("no seed leads to: %s", strings.Join(left, ", "))
 	}
 }

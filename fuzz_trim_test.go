@@ -79,11 +79,3 @@ func checkIndexed(t *testing.T, buckets buckets, whole, kept *appsv1.Deployment)
 		t.Errorf("of UID %s at version %s, UID %s at version %s is kept", whole.UID, whole.ResourceVersion, kept.UID, kept.ResourceVersion)
 	}
 }
-
-func namesOf(deployments []*appsv1.Deployment) []string {
-	var names []string
-	for _, deployment := range deployments {
-		names = append(names, deployment.Name)
-	}
-	return names
-}

@@ -135,3 +135,10 @@ func withoutTimes(status samplev1alpha1.FooStatus) samplev1alpha1.FooStatus {
 	}
 	return status
 }
+
+// count is how many statuses are remembered.
+func (m *misfit) count() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.pruned)
+}

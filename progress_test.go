@@ -22,9 +22,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // rollOut has the Deployment's controller report so many of two Pods.
@@ -110,12 +107,4 @@ func TestProgressThatWasTakenBackIsForgotten(t *testing.T) {
 			t.Error("the progress of a Foo is remembered that is gone")
 		}
 	})
-}
-
-// rolling is the status of a Foo with so many Pods, not all of them available.
-func rolling(replicas int32) samplev1alpha1.FooStatus {
-	return samplev1alpha1.FooStatus{
-		ObservedGeneration: 1, Replicas: replicas, Selector: "app=nginx,controller=a",
-		Conditions: ready(metav1.ConditionFalse, "Progressing", "", earlier),
-	}
 }

@@ -185,17 +185,10 @@ func TestAPrunedStatusIsNotWrittenForEver(t *testing.T) {
 		}
 		f.expectReady(t, "a", "True Available of 1")
 		f.expectReady(t, "b", "False Progressing of 1")
-		if f.misfit.kept() != 0 {
+		if f.misfit.count() != 0 {
 			t.Error("what was stored as sent is still remembered")
 		}
 	})
-}
-
-// kept is how many statuses are remembered.
-func (m *misfit) kept() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.pruned)
 }
 
 func TestAMissingStatusSubresourceIsToldAndNotFought(t *testing.T) {
@@ -271,7 +264,7 @@ func TestEveryConditionHasATime(t *testing.T) {
 	before := settled("a")
 	before.Conditions = append(before.Conditions, metav1.Condition{Type: "Audited", Status: metav1.ConditionTrue, Reason: "ByOthers"})
 	before.Conditions[0].LastTransitionTime = metav1.Time{}
-	status := shipped.calculateStatus(foo("a", withStatus(before)), outcome{actionNone, nil, deployment("a"), nil}, now)
+	status := planner{defaultImage}.calculateStatus(foo("a", withStatus(before)), outcome{actionNone, nil, deployment("a"), nil}, now)
 	for _, condition := range status.Conditions {
 		if !condition.LastTransitionTime.Equal(&now) {
 			t.Errorf("the condition %s is of %v", condition.Type, condition.LastTransitionTime)

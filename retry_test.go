@@ -210,10 +210,10 @@ func TestAFailedStatusHoldsUpTheStatusAlone(t *testing.T) {
 func newTestRetries(t *testing.T) (*retries, *clocktesting.FakeClock) {
 	t.Helper()
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry)
-	queue := workqueue.NewTypedDelayingQueue[cache.ObjectName]()
-	t.Cleanup(queue.ShutDown)
+	delayed := workqueue.NewTypedDelayingQueue[cache.ObjectName]()
+	t.Cleanup(delayed.ShutDown)
 	clock := clocktesting.NewFakeClock(time.Now())
-	return newRetries(queue, limiter, clock), clock
+	return newRetries(delayed, limiter, clock), clock
 }
 
 // wrapped is an error as sync returns it.

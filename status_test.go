@@ -237,10 +237,6 @@ func withCounts(replicas, updated, available int32) deploymentOption {
 	}
 }
 
-func atGeneration(generation int64) deploymentOption {
-	return func(deployment *appsv1.Deployment) { deployment.Generation = generation }
-}
-
 func withReplicaFailure(message string) deploymentOption {
 	return func(deployment *appsv1.Deployment) {
 		deployment.Status.Conditions = []appsv1.DeploymentCondition{{

@@ -23,7 +23,6 @@ import (
 	"testing/synctest"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,8 +31,6 @@ import (
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
-
-var deploymentsGR = deploymentsResource.GroupResource()
 
 // syncRow is one sync of the Foo "a": the world before it, and everything that
 // it does.
@@ -260,14 +257,6 @@ func TestSync(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { row.check(t) })
 		})
 	}
-}
-
-// namespaceTerminating is the API server's answer to a create in a namespace
-// that is being deleted.
-func namespaceTerminating() error {
-	err := apierrors.NewForbidden(deploymentsGR, "web", errors.New("namespace team-a is being terminated"))
-	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
-	return err
 }
 
 func (row syncRow) check(t *testing.T) {

@@ -58,7 +58,7 @@ func TestOneTransitionHasOneEvent(t *testing.T) {
 			if missed := known.missed(after); (missed != nil) != row.want {
 				t.Errorf("what is missed is %v", missed)
 			}
-			if known.missed(after) != nil || known.kept() != 0 {
+			if known.missed(after) != nil || known.count() != 0 {
 				t.Error("it is remembered for ever")
 			}
 		})

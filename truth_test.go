@@ -301,7 +301,7 @@ func TestWhatWasWrittenForAGenerationNeedsNoLiveRead(t *testing.T) {
 				t.Error("a Deployment was read live")
 			}
 		}
-		if f.confirmed.kept() != 0 || f.transitions.kept() != 0 {
+		if f.confirmed.count() != 0 || f.transitions.count() != 0 {
 			t.Error("a Foo at rest is remembered")
 		}
 	})
