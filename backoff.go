@@ -89,12 +89,11 @@ func isPostponed(err error) bool {
 
 func newRetries(
 	queue workqueue.TypedDelayingInterface[cache.ObjectName],
-	limiter workqueue.TypedRateLimiter[cache.ObjectName],
 	clock clock.PassiveClock,
 ) *retries {
 	return &retries{
 		queue:    queue,
-		limiter:  limiter,
+		limiter:  workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry),
 		refusals: workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](refusedRetry, lastRetry),
 		clock:    clock,
 		keys:     map[cache.ObjectName]*backoff{},

@@ -29,11 +29,9 @@ import (
 	appslisters "k8s.io/client-go/listers/apps/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"example.com/sample-controller/internal/fairqueue"
 	"example.com/sample-controller/internal/readyourwrites"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
@@ -69,9 +67,7 @@ type Controller struct {
 	deploymentIndexer cache.TypedIndexer[*appsv1.Deployment]
 	buckets           buckets
 
-	queue workqueue.TypedRateLimitingInterface[cache.ObjectName]
-	// turns is the queue's storage, which decides who is next.
-	turns       *fairqueue.Queue
+	queue       *Queue
 	retries     *retries
 	writes      *readyourwrites.Tracker
 	overruled   *overruled
@@ -106,9 +102,7 @@ func NewController(
 	if err := addIndexes(deployments, foos, buckets); err != nil {
 		return nil, fmt.Errorf("adding indexes to the informers: %w", err)
 	}
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry)
-	turns := fairqueue.New()
-	queue := newQueue(turns, limiter, clock)
+	work := NewQueue(controllerName, clock)
 	return &Controller{
 		kubeClient:         kubeClient,
 		fooClient:          fooClient,
@@ -119,9 +113,8 @@ func NewController(
 		fooIndexer:         foos.GetTypedIndexer(),
 		deploymentIndexer:  deployments.GetTypedIndexer(),
 		buckets:            buckets,
-		queue:              queue,
-		turns:              turns,
-		retries:            newRetries(queue, limiter, clock),
+		queue:              work,
+		retries:            newRetries(work, clock),
 		writes:             readyourwrites.New(clock, callTimeout),
 		overruled:          &overruled{},
 		outdated:           &outdated{},
@@ -198,20 +191,13 @@ func (c *Controller) processNextKey(ctx context.Context) bool {
 	if shutdown {
 		return false
 	}
-	defer c.done(key)
+	defer c.queue.Done(key)
 	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "foo", klog.KRef(key.Namespace, key.Name)))
 	start := c.clock.Now()
 	err := c.syncRecovered(ctx, key)
 	c.metrics.synced(err, c.clock.Since(start))
 	c.schedule(ctx, key, err)
 	return true
-}
-
-// done ends the work on a key that was taken out of the queue. The order matters:
-// see fairqueue.
-func (c *Controller) done(key cache.ObjectName) {
-	c.queue.Done(key)
-	c.turns.Done(key)
 }
 
 // busy tells whether Foos are waiting for a worker.

@@ -45,7 +45,7 @@ func (f *fixture) next() string {
 		return ""
 	}
 	key, _ := f.queue.Get()
-	f.done(key)
+	f.queue.Done(key)
 	return key.Name
 }
 

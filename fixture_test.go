@@ -277,7 +277,7 @@ func (f *fixture) failTimes(times int32, verb, resource string, err error) {
 func (f *fixture) drainQueue() {
 	for f.queue.Len() > 0 {
 		key, _ := f.queue.Get()
-		f.done(key)
+		f.queue.Done(key)
 	}
 }
 

@@ -73,16 +73,9 @@ func (c *Controller) watch(ctx context.Context) ([]cache.DoneChecker, error) {
 	return []cache.DoneChecker{fooHandlers.HasSyncedChecker(), deploymentHandlers.HasSyncedChecker()}, nil
 }
 
-// enqueueLater queues a Foo that is looked at without anything having happened:
-// at the start, or by the periodic resync. It waits for those with news.
-func (c *Controller) enqueueLater(key cache.ObjectName) {
-	c.turns.Later(key)
-	c.queue.Add(key)
-}
-
 func (c *Controller) enqueueAddedFoo(foo *samplev1alpha1.Foo, isInInitialList bool) {
 	if isInInitialList {
-		c.enqueueLater(cache.MetaObjectToName(foo))
+		c.queue.AddLowPriority(cache.MetaObjectToName(foo))
 		return
 	}
 	c.queue.Add(cache.MetaObjectToName(foo))
@@ -100,7 +93,7 @@ func (c *Controller) enqueueUpdatedFoo(before, after *samplev1alpha1.Foo) {
 		return
 	}
 	if before.ResourceVersion == after.ResourceVersion {
-		c.enqueueLater(cache.MetaObjectToName(after))
+		c.queue.AddLowPriority(cache.MetaObjectToName(after))
 		return
 	}
 	c.queue.Add(cache.MetaObjectToName(after))

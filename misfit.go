@@ -36,6 +36,9 @@ import (
 var errMisfit = errors.New("the CustomResourceDefinition foos.samplecontroller.k8s.io does not fit this program: " +
 	"install the one that belongs to it with 'kubectl apply -f artifacts/crd'")
 
+// misfitRetry is how often a status is sent all the same.
+const misfitRetry = 5 * time.Minute
+
 // misfit remembers what became of statuses that the installed
 // CustomResourceDefinition does not take: it prunes fields that it does not
 // know, or has no status subresource. To send them again would get the same
@@ -77,7 +80,7 @@ func (m *misfit) noSubresource() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.none = true
-	m.retry = m.clock.Now().Add(lastRetry)
+	m.retry = m.clock.Now().Add(misfitRetry)
 	return fmt.Errorf("there is no status subresource: %w", errMisfit)
 }
 
@@ -97,7 +100,7 @@ func (m *misfit) learn(foo *samplev1alpha1.Foo, sent, stored samplev1alpha1.FooS
 	}
 	m.pruned[key] = sentStatus{foo.UID, sent}
 	told := !m.retry.IsZero()
-	m.retry = m.clock.Now().Add(lastRetry)
+	m.retry = m.clock.Now().Add(misfitRetry)
 	if told {
 		return nil
 	}

@@ -24,19 +24,37 @@ import (
 	"example.com/sample-controller/internal/fairqueue"
 )
 
-// newQueue makes client-go's work queue, in which namespaces take turns.
-func newQueue(
-	turns *fairqueue.Queue,
-	limiter workqueue.TypedRateLimiter[cache.ObjectName],
-	clock clock.WithTicker,
-) workqueue.TypedRateLimitingInterface[cache.ObjectName] {
-	ready := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[cache.ObjectName]{
-		Name: controllerName, Clock: clock, Queue: turns,
-	})
-	delayed := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[cache.ObjectName]{
-		Name: controllerName, Clock: clock, Queue: ready,
-	})
-	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{
-		Name: controllerName, Clock: clock, DelayingQueue: delayed,
-	})
+// Queue is client-go's work queue for the keys of Foos, in which namespaces take
+// turns and keys of low priority wait for the others.
+type Queue struct {
+	workqueue.TypedDelayingInterface[cache.ObjectName]
+
+	fair *fairqueue.Queue
+}
+
+// NewQueue makes a queue. Its metrics bear the name.
+func NewQueue(name string, clock clock.WithTicker) *Queue {
+	fair := fairqueue.New()
+	ready := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[cache.ObjectName]{Name: name, Clock: clock, Queue: fair})
+	return &Queue{
+		TypedDelayingInterface: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[cache.ObjectName]{
+			Name: name, Clock: clock, Queue: ready,
+		}),
+		fair: fair,
+	}
+}
+
+// AddLowPriority adds a key for which nothing has changed, as at the start or by the
+// periodic resync. It waits for keys with changes.
+func (q *Queue) AddLowPriority(key cache.ObjectName) {
+	q.fair.Later(key)
+	q.Add(key)
+}
+
+// Done ends the processing of a key that Get returned.
+func (q *Queue) Done(key cache.ObjectName) {
+	// In this order: a key that was added in the meantime is then pushed before the
+	// fair queue drops what it knows of it.
+	q.TypedDelayingInterface.Done(key)
+	q.fair.Done(key)
 }

@@ -40,10 +40,6 @@ const (
 	behindRetry = time.Second
 )
 
-// errCacheBehind ends a sync that would have acted on a cache which has not
-// yet seen the controller's own last write.
-var errCacheBehind = errors.New("the cache has not seen the controller's last write yet")
-
 // attempt says when a key is tried again after a sync.
 type attempt struct {
 	// again is false where only a change of the objects can help.

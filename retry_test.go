@@ -209,11 +209,10 @@ func TestAFailedStatusHoldsUpTheStatusAlone(t *testing.T) {
 // newTestRetries are retries whose clock stands still.
 func newTestRetries(t *testing.T) (*retries, *clocktesting.FakeClock) {
 	t.Helper()
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry)
 	delayed := workqueue.NewTypedDelayingQueue[cache.ObjectName]()
 	t.Cleanup(delayed.ShutDown)
 	clock := clocktesting.NewFakeClock(time.Now())
-	return newRetries(delayed, limiter, clock), clock
+	return newRetries(delayed, clock), clock
 }
 
 // wrapped is an error as sync returns it.
