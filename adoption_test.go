@@ -22,6 +22,8 @@ import (
 	"testing/synctest"
 
 	appsv1 "k8s.io/api/apps/v1"
+
+	"example.com/sample-controller/internal/consistency"
 )
 
 func TestAdoptionIsCheckedLive(t *testing.T) {
@@ -34,7 +36,7 @@ func TestAdoptionIsCheckedLive(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFixture(t, foo("a", withStatus(settled("a"))), deployment("a", withoutOwner, withAdoptBy("a")))
 				f.answerGets(live)
-				if err := f.sync(f.ctx, keyOf(foo("a"))); !errors.Is(err, errCacheBehind) {
+				if err := f.sync(f.ctx, keyOf(foo("a"))); !errors.Is(err, consistency.ErrStale) {
 					t.Errorf("the sync ended with %v", err)
 				}
 				if wrote, _ := f.written(t); wrote != nil {

@@ -32,7 +32,8 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"example.com/sample-controller/internal/readyourwrites"
+	"example.com/sample-controller/internal/consistency"
+	"example.com/sample-controller/internal/queue"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions/samplecontroller/v1alpha1"
@@ -67,9 +68,9 @@ type Controller struct {
 	deploymentIndexer cache.TypedIndexer[*appsv1.Deployment]
 	buckets           buckets
 
-	queue       *Queue
+	queue       *queue.Queue
 	retries     *retries
-	writes      *readyourwrites.Tracker
+	writes      *consistency.Store
 	overruled   *overruled
 	outdated    *outdated
 	confirmed   *confirmed
@@ -102,7 +103,7 @@ func NewController(
 	if err := addIndexes(deployments, foos, buckets); err != nil {
 		return nil, fmt.Errorf("adding indexes to the informers: %w", err)
 	}
-	work := NewQueue(controllerName, clock)
+	work := queue.New(controllerName, clock)
 	return &Controller{
 		kubeClient:         kubeClient,
 		fooClient:          fooClient,
@@ -115,7 +116,7 @@ func NewController(
 		buckets:            buckets,
 		queue:              work,
 		retries:            newRetries(work, clock),
-		writes:             readyourwrites.New(clock, callTimeout),
+		writes:             consistency.NewStore(clock, callTimeout),
 		overruled:          &overruled{},
 		outdated:           &outdated{},
 		confirmed:          &confirmed{},

@@ -27,6 +27,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+
+	"example.com/sample-controller/internal/consistency"
 )
 
 // These tests run the whole controller, queue and workers included, each in a
@@ -225,7 +227,7 @@ func TestPanicInOneSyncDoesNotStopTheOthers(t *testing.T) {
 func TestSyncWaitsForTheCacheToSeeOurOwnWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, foo("a"))
-		f.Controller.writes.Wrote(keyOf(foo("a")), foo("a").UID, storeAt("7"), "9")
+		f.Controller.writes.WroteAt(keyOf(foo("a")), foo("a").UID, storeAt("7"), "9")
 		defer f.start(2)()
 		advance(0)
 		f.expectWrites(t)
@@ -245,7 +247,7 @@ func TestOlderWishNeverOverwritesANewer(t *testing.T) {
 			return true, foo("a", withReplicas(9), withGeneration(2)), nil
 		})
 		err := f.sync(f.ctx, keyOf(foo("a")))
-		if !errors.Is(err, errCacheBehind) {
+		if !errors.Is(err, consistency.ErrStale) {
 			t.Errorf("the sync ended with %v", err)
 		}
 		if replicas := *f.deployment(t, "web").Spec.Replicas; replicas != 9 {

@@ -86,7 +86,7 @@ func (c *Controller) enqueueAddedFoo(foo *samplev1alpha1.Foo, isInInitialList bo
 func (c *Controller) enqueueUpdatedFoo(before, after *samplev1alpha1.Foo) {
 	if before.UID != after.UID {
 		// Deleted and made again, seen as one change: writes and failures were the first one's.
-		c.writes.Forget(cache.MetaObjectToName(before), before.UID)
+		c.writes.Clear(cache.MetaObjectToName(before), before.UID)
 		c.retries.forget(cache.MetaObjectToName(before))
 	}
 	if asksTheSame(before, after) && c.retries.inBackoff(cache.MetaObjectToName(after)) {
@@ -103,7 +103,7 @@ func (c *Controller) enqueueUpdatedFoo(before, after *samplev1alpha1.Foo) {
 // failures, and what is remembered of it is dropped.
 func (c *Controller) enqueueDeletedFoo(deleted fooinformers.DeletedFoo) {
 	if deleted.OptionalObj != nil {
-		c.writes.Forget(deleted.GetObjectName(), deleted.OptionalObj.UID)
+		c.writes.Clear(deleted.GetObjectName(), deleted.OptionalObj.UID)
 	}
 	// Another of the name may be there before the key is synced.
 	c.retries.forget(deleted.GetObjectName())

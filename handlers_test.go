@@ -74,9 +74,9 @@ func TestWritesOfAFooThatIsGoneHoldNothingUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFixture(t, foo("a"))
-				f.Controller.writes.Wrote(keyOf(foo("a")), foo("a").UID, storeAt("7"), "9")
+				f.Controller.writes.WroteAt(keyOf(foo("a")), foo("a").UID, storeAt("7"), "9")
 				goes(f)
-				if !f.Controller.writes.CaughtUp(keyOf(foo("a"))) {
+				if f.Controller.writes.EnsureReady(keyOf(foo("a"))) != nil {
 					t.Error("a new Foo waits for the writes of one that is gone")
 				}
 			})

@@ -35,6 +35,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-base/metrics"
 
+	"example.com/sample-controller/internal/consistency"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -129,7 +130,7 @@ func TestSyncResult(t *testing.T) {
 	conflict := apierrors.NewConflict(deploymentsResource.GroupResource(), "web", errors.New("changed"))
 	for want, errs := range map[string][]error{
 		syncSuccess: {nil},
-		syncRetry:   {errCacheBehind, conflict, fmt.Errorf("updating: %w", conflict), context.Canceled},
+		syncRetry:   {consistency.ErrStale, conflict, fmt.Errorf("updating: %w", conflict), context.Canceled},
 		syncError:   {errors.New("refused"), context.DeadlineExceeded, apierrors.NewInternalError(errors.New("etcd"))},
 		syncPanic:   {fmt.Errorf("%w: nil map", errPanic)},
 	} {

@@ -23,6 +23,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"example.com/sample-controller/internal/consistency"
 )
 
 const (
@@ -63,7 +65,7 @@ func nextAttempt(err error) attempt {
 	switch {
 	case err == nil:
 		return attempt{}
-	case errors.Is(err, errCacheBehind):
+	case errors.Is(err, consistency.ErrStale):
 		return attempt{again: true, after: behindRetry, expected: true}
 	case errors.Is(err, context.Canceled):
 		// The controller is stopping.

@@ -30,6 +30,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"example.com/sample-controller/internal/consistency"
 )
 
 func TestNextAttempt(t *testing.T) {
@@ -47,7 +49,7 @@ func TestNextAttempt(t *testing.T) {
 		"a conflict":                       {conflict, quietBackOff},
 		"already there":                    {apierrors.NewAlreadyExists(deploymentsGR, "web"), quietBackOff},
 		"gone meanwhile":                   {apierrors.NewNotFound(deploymentsGR, "web"), quietBackOff},
-		"our own write not seen yet":       {errCacheBehind, attempt{again: true, after: time.Second, expected: true}},
+		"our own write not seen yet":       {consistency.ErrStale, attempt{again: true, after: time.Second, expected: true}},
 		"invalid":                          {apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "web", field.ErrorList{}), slowly},
 		"forbidden by quota":               {forbidden, slowly},
 		"bad request":                      {apierrors.NewBadRequest("no"), slowly},
@@ -104,7 +106,7 @@ func TestBackOff(t *testing.T) {
 		t.Errorf("after a success a refused key waits %v", again)
 	}
 	r.forget(key)
-	planAfterThat(errCacheBehind)
+	planAfterThat(consistency.ErrStale)
 	if r.inBackoff(key) {
 		t.Error("a key is held whose next attempt is not")
 	}

@@ -34,9 +34,9 @@ import (
 // also when the API server refused the work. It may be called at any time, any
 // number of times.
 func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
-	if !c.writes.CaughtUp(key) {
+	if err := c.writes.EnsureReady(key); err != nil {
 		c.metrics.staleSyncs.Inc()
-		return errCacheBehind
+		return err
 	}
 	foo, err := c.foos.Foos(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {

@@ -32,6 +32,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
+	"example.com/sample-controller/internal/consistency"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -222,7 +223,7 @@ func TestTheSameGenerationWithAnotherSpecIsAnotherWish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, foo("a", withReplicas(2), withStatus(settled("a"))), deployment("a", scaledTo(9)))
 		f.answerGets(foo("a", withReplicas(9)))
-		if err := f.sync(f.ctx, keyOf(foo("a"))); !errors.Is(err, errCacheBehind) {
+		if err := f.sync(f.ctx, keyOf(foo("a"))); !errors.Is(err, consistency.ErrStale) {
 			t.Errorf("the sync ended with %v", err)
 		}
 		f.expectWrites(t)

@@ -27,7 +27,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
-	"example.com/sample-controller/internal/readyourwrites"
+	"example.com/sample-controller/internal/consistency"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -73,7 +73,7 @@ func (c *Controller) updateDeployment(ctx context.Context, foo *samplev1alpha1.F
 	}
 	desired := c.plan.desiredUpdate(live, foo)
 	if desired == nil {
-		return nil, errCacheBehind
+		return nil, consistency.ErrStale
 	}
 	if err := c.confirmFoo(ctx, foo); err != nil {
 		return nil, err
@@ -104,8 +104,8 @@ func (c *Controller) wroteDeployment(ctx context.Context, foo *samplev1alpha1.Fo
 }
 
 // wrote remembers a write on a Foo's behalf until its cache has seen it.
-func (c *Controller) wrote(foo *samplev1alpha1.Foo, store readyourwrites.Store, object metav1.Object) {
-	c.writes.Wrote(cache.MetaObjectToName(foo), foo.UID, store, object.GetResourceVersion())
+func (c *Controller) wrote(foo *samplev1alpha1.Foo, store consistency.LastSyncRVGetter, object metav1.Object) {
+	c.writes.WroteAt(cache.MetaObjectToName(foo), foo.UID, store, object.GetResourceVersion())
 }
 
 // withDeadline bounds a call to the API server. Two calls that hang would else
@@ -126,7 +126,7 @@ func (c *Controller) removeSurplus(ctx context.Context, foo *samplev1alpha1.Foo,
 		return err
 	}
 	if !isControlledBy(wanted, foo) || isTerminating(wanted) {
-		return errCacheBehind
+		return consistency.ErrStale
 	}
 	for _, deployment := range surplus {
 		if err := c.deleteSurplus(ctx, foo, deployment.Name); err != nil {
@@ -180,7 +180,7 @@ func (c *Controller) confirmFoo(ctx context.Context, foo *samplev1alpha1.Foo) er
 		return err
 	}
 	if !asksTheSame(foo, live) {
-		return errCacheBehind
+		return consistency.ErrStale
 	}
 	if live.ResourceVersion == foo.ResourceVersion {
 		c.outdated.forget(cache.MetaObjectToName(foo))
@@ -225,7 +225,7 @@ func (c *Controller) confirmRollout(ctx context.Context, foo *samplev1alpha1.Foo
 		return nil, err
 	}
 	if isTerminating(live) || c.plan.describeDrift(live, foo) != "" {
-		return nil, errCacheBehind
+		return nil, consistency.ErrStale
 	}
 	c.confirmed.learn(foo, live)
 	return live, nil

@@ -14,13 +14,13 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package readyourwrites keeps a controller from acting on a cache that has
+// Package consistency keeps a controller from acting on a cache that has
 // not yet seen the controller's own writes.
 //
 // A worker that creates a child and is then called again, before the child's
 // watch event has arrived, finds no child and creates another; here the second
 // create would fail by name, a stale status would conflict, and each such call
-// is work for nothing. So a controller tells the Tracker the resourceVersion
+// is work for nothing. So a controller tells the Store the resourceVersion
 // of each write, and asks before each sync whether the caches have reached it.
 //
 // kube-controller-manager does the same since 1.36 (KEP-5647,
@@ -29,7 +29,7 @@ limitations under the License.
 // is restored from a backup the versions start again below it, and a guard
 // without a limit would hold the key for ever. Writes carry preconditions of
 // their own, so that acting on a stale cache is wasteful, never wrong.
-package readyourwrites
+package consistency
 
 import (
 	"sync"
@@ -41,16 +41,16 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Store is what the Tracker asks of an informer's store; every cache.Store has it.
-type Store interface {
+// LastSyncRVGetter is what the Store asks of an informer's store; every cache.LastSyncRVGetter has it.
+type LastSyncRVGetter interface {
 	// LastStoreSyncResourceVersion returns the newest resourceVersion that the
 	// store holds, or "" if it does not know.
 	LastStoreSyncResourceVersion() string
 }
 
-// Tracker remembers, for each owner, the newest write to each kind of object
+// Store remembers, for each owner, the newest write to each kind of object
 // until the kind's store has caught up with it. It is safe for concurrent use.
-type Tracker struct {
+type Store struct {
 	clock clock.PassiveClock
 	limit time.Duration
 
@@ -62,7 +62,7 @@ type Tracker struct {
 // that comes after it has another UID.
 type owned struct {
 	uid    types.UID
-	writes map[Store]write
+	writes map[LastSyncRVGetter]write
 }
 
 type write struct {
@@ -70,59 +70,59 @@ type write struct {
 	at              time.Time
 }
 
-// New returns a Tracker that waits at most limit for a store to catch up.
-func New(clock clock.PassiveClock, limit time.Duration) *Tracker {
-	return &Tracker{clock: clock, limit: limit, owners: map[cache.ObjectName]*owned{}}
+// NewStore returns a Store that waits at most limit for a store to catch up.
+func NewStore(clock clock.PassiveClock, limit time.Duration) *Store {
+	return &Store{clock: clock, limit: limit, owners: map[cache.ObjectName]*owned{}}
 }
 
-// Wrote records that a write on behalf of an owner gave an object, of the kind
+// WroteAt records that a write on behalf of an owner gave an object, of the kind
 // that store caches, this resourceVersion. What was written on behalf of an
 // earlier owner of the name is forgotten.
-func (t *Tracker) Wrote(owner cache.ObjectName, uid types.UID, store Store, resourceVersion string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if known := t.owners[owner]; known == nil || known.uid != uid {
-		t.owners[owner] = &owned{uid: uid, writes: map[Store]write{}}
+func (s *Store) WroteAt(owner cache.ObjectName, uid types.UID, store LastSyncRVGetter, resourceVersion string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.owners[owner]; known == nil || known.uid != uid {
+		s.owners[owner] = &owned{uid: uid, writes: map[LastSyncRVGetter]write{}}
 	}
-	t.owners[owner].writes[store] = write{resourceVersion, t.clock.Now()}
+	s.owners[owner].writes[store] = write{resourceVersion, s.clock.Now()}
 }
 
-// CaughtUp tells whether the stores have seen every write recorded for an
-// owner. Ask before reading the stores: one that catches up in between would
+// EnsureReady returns nil if the stores have seen every write recorded for an
+// owner, else ErrStale. Ask before reading the stores: one that catches up in between would
 // otherwise vouch for what was read before it did.
-func (t *Tracker) CaughtUp(owner cache.ObjectName) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	known := t.owners[owner]
+func (s *Store) EnsureReady(owner cache.ObjectName) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.owners[owner]
 	if known == nil {
-		return true
+		return nil
 	}
 	for store, written := range known.writes {
-		if reached(store, written.resourceVersion) || t.clock.Since(written.at) >= t.limit {
+		if reached(store, written.resourceVersion) || s.clock.Since(written.at) >= s.limit {
 			delete(known.writes, store)
 		}
 	}
 	if len(known.writes) > 0 {
-		return false
+		return ErrStale
 	}
-	delete(t.owners, owner)
-	return true
+	delete(s.owners, owner)
+	return nil
 }
 
-// Forget drops what is recorded for an owner that is gone, or replaced by
+// Clear drops what is recorded for an owner that is gone, or replaced by
 // another of its name. What has been written for that other already stays: a
 // cache holds an object before its event handlers hear of it.
-func (t *Tracker) Forget(owner cache.ObjectName, uid types.UID) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if known := t.owners[owner]; known != nil && known.uid == uid {
-		delete(t.owners, owner)
+func (s *Store) Clear(owner cache.ObjectName, uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.owners[owner]; known != nil && known.uid == uid {
+		delete(s.owners, owner)
 	}
 }
 
-// reached tells whether a store is at least as new as a write. Versions that
+// reached reports whether a store is at least as new as a write. Versions that
 // can't be compared (fake clientsets make none) count as reached.
-func reached(store Store, written string) bool {
+func reached(store LastSyncRVGetter, written string) bool {
 	order, err := resourceversion.CompareResourceVersion(store.LastStoreSyncResourceVersion(), written)
 	return err != nil || order >= 0
 }

@@ -14,14 +14,14 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+// Package queue orders and paces the keys of a controller: which key is next, and
+// when a key whose sync failed is tried again.
+package queue
 
 import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-
-	"example.com/sample-controller/internal/fairqueue"
 )
 
 // Queue is client-go's work queue for the keys of Foos, in which namespaces take
@@ -29,12 +29,12 @@ import (
 type Queue struct {
 	workqueue.TypedDelayingInterface[cache.ObjectName]
 
-	fair *fairqueue.Queue
+	fair *fairQueue
 }
 
-// NewQueue makes a queue. Its metrics bear the name.
-func NewQueue(name string, clock clock.WithTicker) *Queue {
-	fair := fairqueue.New()
+// New makes a queue. Its metrics bear the name.
+func New(name string, clock clock.WithTicker) *Queue {
+	fair := newFairQueue()
 	ready := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[cache.ObjectName]{Name: name, Clock: clock, Queue: fair})
 	return &Queue{
 		TypedDelayingInterface: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[cache.ObjectName]{
@@ -47,14 +47,12 @@ func NewQueue(name string, clock clock.WithTicker) *Queue {
 // AddLowPriority adds a key for which nothing has changed, as at the start or by the
 // periodic resync. It waits for keys with changes.
 func (q *Queue) AddLowPriority(key cache.ObjectName) {
-	q.fair.Later(key)
+	q.fair.setLowPriority(key)
 	q.Add(key)
 }
 
 // Done ends the processing of a key that Get returned.
 func (q *Queue) Done(key cache.ObjectName) {
-	// In this order: a key that was added in the meantime is then pushed before the
-	// fair queue drops what it knows of it.
 	q.TypedDelayingInterface.Done(key)
 	q.fair.Done(key)
 }

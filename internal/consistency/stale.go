@@ -14,10 +14,10 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+package consistency
 
 import "errors"
 
-// errCacheBehind ends a sync that would have acted on a cache which has not
+// ErrStale ends a sync that would have acted on a cache which has not
 // yet seen the controller's own last write.
-var errCacheBehind = errors.New("the cache has not seen the controller's last write yet")
+var ErrStale = errors.New("the cache has not seen the controller's last write yet")

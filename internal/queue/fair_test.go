@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package fairqueue
+package queue
 
 import (
 	"fmt"
@@ -29,7 +29,7 @@ import (
 // order puts keys, each "namespace/name", into a work queue and returns them in
 // the order in which a worker gets them.
 func order(keys ...string) []string {
-	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[cache.ObjectName]{Queue: New()})
+	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[cache.ObjectName]{Queue: newFairQueue()})
 	for _, key := range keys {
 		namespace, name, _ := strings.Cut(key, "/")
 		queue.Add(cache.ObjectName{Namespace: namespace, Name: name})
@@ -62,7 +62,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 }
 
 func TestANamespaceThatComesLateIsServedNext(t *testing.T) {
-	q := New()
+	q := newFairQueue()
 	for i := range 5000 {
 		q.Push(cache.ObjectName{Namespace: "many", Name: fmt.Sprint(i)})
 	}
@@ -83,7 +83,7 @@ func key(text string) cache.ObjectName {
 }
 
 // drained returns what a worker gets, in order.
-func drained(q *Queue) []string {
+func drained(q *fairQueue) []string {
 	var got []string
 	for q.Len() > 0 {
 		got = append(got, q.Pop().String())
@@ -92,9 +92,9 @@ func drained(q *Queue) []string {
 }
 
 func TestWhatCanWaitIsServedLast(t *testing.T) {
-	q := New()
+	q := newFairQueue()
 	for _, waits := range []string{"a/old-1", "a/old-2", "b/old"} {
-		q.Later(key(waits))
+		q.setLowPriority(key(waits))
 		q.Push(key(waits))
 	}
 	for _, hurries := range []string{"a/new-1", "a/new-2", "c/new"} {
@@ -107,9 +107,9 @@ func TestWhatCanWaitIsServedLast(t *testing.T) {
 }
 
 func TestWhatCanWaitDoesNotWaitForEver(t *testing.T) {
-	q := New()
+	q := newFairQueue()
 	for _, waits := range []string{"a/1", "a/2"} {
-		q.Later(key(waits))
+		q.setLowPriority(key(waits))
 		q.Push(key(waits))
 	}
 	for i := range 3 * inARow {
@@ -122,13 +122,13 @@ func TestWhatCanWaitDoesNotWaitForEver(t *testing.T) {
 }
 
 func TestAKeyToWhichSomethingHappensNeedNotWait(t *testing.T) {
-	q := New()
+	q := newFairQueue()
 	for _, waits := range []string{"a/1", "a/2", "a/3"} {
-		q.Later(key(waits))
+		q.setLowPriority(key(waits))
 		q.Push(key(waits))
 	}
 	q.Touch(key("a/2"))
-	q.Later(key("a/3")) // as a second resync does
+	q.setLowPriority(key("a/3")) // as a second resync does
 	q.Touch(key("a/3"))
 	if q.Len() != 3 {
 		t.Errorf("%d keys are waiting, not 3", q.Len())
@@ -139,9 +139,9 @@ func TestAKeyToWhichSomethingHappensNeedNotWait(t *testing.T) {
 }
 
 func TestAKeyThatHurriesDoesNotWaitBecauseOfAResync(t *testing.T) {
-	q := New()
+	q := newFairQueue()
 	q.Push(key("a/1"))
-	q.Later(key("a/1"))
+	q.setLowPriority(key("a/1"))
 	q.Touch(key("a/1"))
 	q.Pop()
 	q.Push(key("a/1"))
@@ -151,21 +151,21 @@ func TestAKeyThatHurriesDoesNotWaitBecauseOfAResync(t *testing.T) {
 }
 
 func TestNothingIsKeptOfKeysThatAreGone(t *testing.T) {
-	q := New()
+	q := newFairQueue()
 	for i := range 100 {
 		waits := cache.ObjectName{Namespace: fmt.Sprint(i), Name: "a"}
-		q.Later(waits)
+		q.setLowPriority(waits)
 		q.Push(waits)
 		q.Touch(waits)
-		q.Later(waits)
+		q.setLowPriority(waits)
 		q.Pop()
-		q.Later(waits)
+		q.setLowPriority(waits)
 		q.Push(waits)
 		q.Pop()
 		q.Done(waits)
 		q.Done(waits)
 	}
-	if len(q.soon.byNamespace)+len(q.later.byNamespace)+q.soon.turns.Len()+q.later.turns.Len()+q.announced.Len()+len(q.processing)+q.Len() != 0 {
+	if len(q.high.byNamespace)+len(q.low.byNamespace)+q.high.turns.Len()+q.low.turns.Len()+q.announced.Len()+len(q.processing)+q.Len() != 0 {
 		t.Errorf("left are %+v", q)
 	}
 }

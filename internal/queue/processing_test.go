@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package fairqueue
+package queue
 
 import (
 	"fmt"
@@ -26,19 +26,19 @@ import (
 
 // work is a work queue on a Queue, as a controller uses it.
 type work struct {
-	storage *Queue
+	storage *fairQueue
 	queue   *workqueue.Typed[cache.ObjectName]
 }
 
 func newWork() *work {
-	storage := New()
+	storage := newFairQueue()
 	return &work{storage, workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[cache.ObjectName]{Queue: storage})}
 }
 
 func (w *work) changed(key cache.ObjectName) { w.queue.Add(key) }
 
 func (w *work) resynced(key cache.ObjectName) {
-	w.storage.Later(key)
+	w.storage.setLowPriority(key)
 	w.queue.Add(key)
 }
 
@@ -73,7 +73,7 @@ func TestAKeyThatChangesWhileItIsProcessedNeedNotWait(t *testing.T) {
 		},
 		"a resync that was announced before a worker took the key": func(w *work) {
 			w.changed(a)
-			w.storage.Later(a)
+			w.storage.setLowPriority(a)
 			w.get()
 			w.queue.Add(a)
 			w.changed(a)

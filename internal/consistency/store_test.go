@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package readyourwrites
+package consistency
 
 import (
 	"testing"
@@ -31,7 +31,7 @@ func (s *store) LastStoreSyncResourceVersion() string { return s.version }
 
 var owner = cache.ObjectName{Namespace: "team-a", Name: "a"}
 
-func TestOwnerIsCaughtUp(t *testing.T) {
+func TestAnOwnerIsReady(t *testing.T) {
 	for name, row := range map[string]struct {
 		seen, written string
 		want          bool
@@ -44,71 +44,71 @@ func TestOwnerIsCaughtUp(t *testing.T) {
 		"when the write got no version":         {"9", "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tracker := New(clocktesting.NewFakeClock(time.Now()), time.Minute)
-			tracker.Wrote(owner, "uid", &store{row.seen}, row.written)
-			if got := tracker.CaughtUp(owner); got != row.want {
-				t.Errorf("CaughtUp = %v, not %v", got, row.want)
+			writes := NewStore(clocktesting.NewFakeClock(time.Now()), time.Minute)
+			writes.WroteAt(owner, "uid", &store{row.seen}, row.written)
+			if got := writes.EnsureReady(owner) == nil; got != row.want {
+				t.Errorf("ready is %v, not %v", got, row.want)
 			}
 		})
 	}
 }
 
 func TestEveryStoreMustCatchUpWithTheNewestWrite(t *testing.T) {
-	tracker := New(clocktesting.NewFakeClock(time.Now()), time.Minute)
+	writes := NewStore(clocktesting.NewFakeClock(time.Now()), time.Minute)
 	foos, deployments := &store{"1"}, &store{"1"}
-	tracker.Wrote(owner, "uid", deployments, "2")
-	tracker.Wrote(owner, "uid", foos, "3")
-	tracker.Wrote(owner, "uid", foos, "5")
+	writes.WroteAt(owner, "uid", deployments, "2")
+	writes.WroteAt(owner, "uid", foos, "3")
+	writes.WroteAt(owner, "uid", foos, "5")
 
 	foos.version = "5"
-	if tracker.CaughtUp(owner) {
+	if writes.EnsureReady(owner) == nil {
 		t.Error("caught up while one store is behind")
 	}
 	foos.version, deployments.version = "4", "2"
-	if !tracker.CaughtUp(owner) {
+	if writes.EnsureReady(owner) != nil {
 		t.Error("a store that has caught up once is asked again")
 	}
 }
 
 func TestWaitEndsWithItsLimit(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
-	tracker := New(clock, time.Minute)
-	tracker.Wrote(owner, "uid", &store{"5"}, "900") // then etcd was restored from a backup
+	writes := NewStore(clock, time.Minute)
+	writes.WroteAt(owner, "uid", &store{"5"}, "900") // then etcd was restored from a backup
 	clock.Step(time.Minute - 1)
-	if tracker.CaughtUp(owner) {
+	if writes.EnsureReady(owner) == nil {
 		t.Error("the wait ended before its limit")
 	}
 	clock.Step(1)
-	if !tracker.CaughtUp(owner) {
+	if writes.EnsureReady(owner) != nil {
 		t.Error("the wait goes on after its limit")
 	}
 }
 
 func TestNothingIsKeptOfAnOwnerThatIsGoneOrCaughtUp(t *testing.T) {
-	tracker := New(clocktesting.NewFakeClock(time.Now()), time.Minute)
-	tracker.Wrote(owner, "uid", &store{"5"}, "9")
-	tracker.Forget(owner, "uid")
-	if len(tracker.owners) != 0 {
+	writes := NewStore(clocktesting.NewFakeClock(time.Now()), time.Minute)
+	writes.WroteAt(owner, "uid", &store{"5"}, "9")
+	writes.Clear(owner, "uid")
+	if len(writes.owners) != 0 {
 		t.Error("a forgotten owner is remembered")
 	}
-	tracker.Wrote(owner, "uid", &store{"9"}, "9")
-	tracker.CaughtUp(owner)
-	if len(tracker.owners) != 0 {
+	writes.WroteAt(owner, "uid", &store{"9"}, "9")
+	writes.EnsureReady(owner)
+	if len(writes.owners) != 0 {
 		t.Error("an owner that has caught up is remembered")
 	}
 }
 
 func TestAnOwnerIsNotTakenForAnotherOfItsName(t *testing.T) {
-	tracker := New(clocktesting.NewFakeClock(time.Now()), time.Minute)
+	writes := NewStore(clocktesting.NewFakeClock(time.Now()), time.Minute)
 	foos, deployments := &store{"1"}, &store{"1"}
-	tracker.Wrote(owner, "first", deployments, "2")
-	tracker.Wrote(owner, "second", foos, "3")
-	tracker.Forget(owner, "first")
-	if tracker.CaughtUp(owner) {
+	writes.WroteAt(owner, "first", deployments, "2")
+	writes.WroteAt(owner, "second", foos, "3")
+	writes.Clear(owner, "first")
+	if writes.EnsureReady(owner) == nil {
 		t.Error("what was written for the second is forgotten with the first")
 	}
 	foos.version = "3"
-	if !tracker.CaughtUp(owner) {
+	if writes.EnsureReady(owner) != nil {
 		t.Error("the second waits for what was written for the first")
 	}
 }
