@@ -97,7 +97,7 @@ func TestJudge(t *testing.T) {
 			verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" could not be updated yet: the API server could not be reached`},
 		},
 		"an earlier Deployment can't be deleted": {
-			foo("a"), outcome{actionNone, nil, deployment("a"), &writeError{"deleting the earlier", "deleted", "old", apierrors.NewInternalError(errors.New("no"))}},
+			foo("a"), outcome{actionNone, nil, deployment("a"), &writeError{doing: "deleting the earlier", done: "deleted", deployment: "old", err: apierrors.NewInternalError(errors.New("no"))}},
 			verdict{metav1.ConditionFalse, "Progressing", `Deployment "old" could not be deleted yet: Internal error occurred: no`},
 		},
 		"an outage after a refusal of the same spec": {

@@ -53,7 +53,7 @@ func (c *Controller) createDeployment(ctx context.Context, foo *samplev1alpha1.F
 	defer cancel()
 	created, err := c.deploymentsIn(foo.Namespace).Create(ctx, c.plan.newDeployment(foo), metav1.CreateOptions{FieldManager: controllerName})
 	if err != nil {
-		return nil, &writeError{"creating", "created", foo.Spec.DeploymentName, err}
+		return nil, &writeError{doing: "creating", done: "created", deployment: foo.Spec.DeploymentName, err: err}
 	}
 	c.metrics.deploymentsCreated.Inc()
 	c.wroteDeployment(ctx, foo, created)
@@ -82,7 +82,7 @@ func (c *Controller) updateDeployment(ctx context.Context, foo *samplev1alpha1.F
 	defer cancel()
 	updated, err := c.deploymentsIn(foo.Namespace).Update(ctx, desired, metav1.UpdateOptions{FieldManager: controllerName})
 	if err != nil {
-		return nil, &writeError{"updating", "updated", desired.Name, err}
+		return nil, &writeError{doing: "updating", done: "updated", deployment: desired.Name, err: err}
 	}
 	c.metrics.deploymentsUpdated.Inc()
 	c.wroteDeployment(ctx, foo, updated)
@@ -164,7 +164,7 @@ func (c *Controller) deleteSurplus(ctx context.Context, foo *samplev1alpha1.Foo,
 		return nil
 	}
 	if err != nil {
-		return &writeError{"deleting the earlier", "deleted", name, err}
+		return &writeError{doing: "deleting the earlier", done: "deleted", deployment: name, err: err}
 	}
 	c.metrics.deploymentsDeleted.Inc()
 	klog.FromContext(ctx).V(2).Info("Deleted Deployment of an earlier name", "deployment", klog.KObj(live))
