@@ -119,7 +119,7 @@ func TestAFailedTaskWaitsForItsTime(t *testing.T) {
 	forbidden := apierrors.NewForbidden(deploymentsGR, "web", errors.New("exceeded quota"))
 	key := keyOf(foo("a"))
 	drifted := func(options ...deploymentOption) task {
-		return task{foo("a"), decision{action: actionUpdate, named: deployment("a", append(options, scaledTo(9))...)}}
+		return task{foo: foo("a"), decided: decision{action: actionUpdate, named: deployment("a", append(options, scaledTo(9))...)}}
 	}
 	for name, row := range map[string]struct {
 		again task
@@ -132,7 +132,7 @@ func TestAFailedTaskWaitsForItsTime(t *testing.T) {
 		"the Foo's spec has changed":               {task{foo("a", withGeneration(2)), drifted().decided}, false},
 		"the Foo was made again":                   {task{foo("a", withFooUID("new")), drifted().decided}, false},
 		"something else is to be done":             {task{foo("a"), decision{action: actionCreate}}, false},
-		"a Deployment of an earlier name is there": {task{foo("a"), decision{action: actionUpdate, named: drifted().decided.named, surplus: []*appsv1.Deployment{deployment("a", named("old"))}}}, false},
+		"a Deployment of an earlier name is there": {task{foo: foo("a"), decided: decision{action: actionUpdate, named: drifted().decided.named, surplus: []*appsv1.Deployment{deployment("a", named("old"))}}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, clock := newTestRetries(t)
