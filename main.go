@@ -56,7 +56,6 @@ func main() {
 	if err != nil {
 		fail(opts, err, exitUsage)
 	}
-	useCores(opts.workers)
 	if err := useMemory(); err != nil {
 		fail(opts, err, exitUsage)
 	}
