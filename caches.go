@@ -23,6 +23,7 @@ import (
 	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
+	"example.com/sample-controller/internal/options"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
@@ -34,18 +35,18 @@ type caches struct {
 	full atomic.Bool
 }
 
-func newCaches(clients *clients, opts *options) (*caches, error) {
+func newCaches(clients *clients, opts *options.Options) (*caches, error) {
 	// Informers without a name have no metrics.
 	name, err := cache.NewInformerName(controllerName)
 	if err != nil {
 		return nil, err
 	}
-	trimmer := newTrimmer(opts.image)
+	trimmer := newTrimmer(opts.Image)
 	return &caches{
-		kube: kubeinformers.NewSharedInformerFactoryWithOptions(clients.kubeInformers, opts.resync,
-			kubeinformers.WithInformerName(name), kubeinformers.WithNamespace(opts.namespace), kubeinformers.WithTransform(trimmer.trim)),
-		foos: fooinformers.NewSharedInformerFactoryWithOptions(clients.fooInformers, opts.resync,
-			fooinformers.WithInformerName(name), fooinformers.WithNamespace(opts.namespace), fooinformers.WithTransform(trimmer.trim)),
+		kube: kubeinformers.NewSharedInformerFactoryWithOptions(clients.kubeInformers, opts.Resync,
+			kubeinformers.WithInformerName(name), kubeinformers.WithNamespace(opts.Namespace), kubeinformers.WithTransform(trimmer.trim)),
+		foos: fooinformers.NewSharedInformerFactoryWithOptions(clients.fooInformers, opts.Resync,
+			fooinformers.WithInformerName(name), fooinformers.WithNamespace(opts.Namespace), fooinformers.WithTransform(trimmer.trim)),
 	}, nil
 }
 

@@ -30,6 +30,8 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"example.com/sample-controller/internal/options"
 )
 
 // These tests need calls that can be cut off, which fake clientsets have not:
@@ -124,7 +126,7 @@ func TestRetryAfterIsTheQueuesBusiness(t *testing.T) {
 	}))
 	defer server.Close()
 	for _, workers := range []int{2, 1000} {
-		clients, err := newClients(&rest.Config{Host: server.URL, QPS: -1}, &options{workers: workers})
+		clients, err := newClients(&rest.Config{Host: server.URL, QPS: -1}, &options.Options{Workers: workers})
 		must(t, err)
 		f := newFixtureInRealTime(t, func(*fixture) {}, foo("a"))
 		f.Controller.kubeClient = clients.kube

@@ -20,16 +20,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"example.com/sample-controller/internal/options"
 	"example.com/sample-controller/internal/retryafter"
 	"example.com/sample-controller/internal/rewatch"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
@@ -52,17 +49,17 @@ type clients struct {
 }
 
 // newClients makes clients from the configuration of one.
-func newClients(config *rest.Config, opts *options) (*clients, error) {
+func newClients(config *rest.Config, opts *options.Options) (*clients, error) {
 	var c clients
 	var errs [7]error
 	c.kubeInformers, errs[0] = kubernetes.NewForConfig(forInformers(withProtobuf(config)))
 	c.fooInformers, errs[1] = clientset.NewForConfig(forInformers(config))
-	c.kube, errs[2] = kubernetes.NewForConfig(forCalls(withProtobuf(config), opts.workers))
-	c.foos, errs[3] = clientset.NewForConfig(forCalls(config, opts.workers))
-	c.events, errs[4] = kubernetes.NewForConfig(forCalls(apart(config, "events", opts.requestTimeout), 1))
+	c.kube, errs[2] = kubernetes.NewForConfig(forCalls(withProtobuf(config), opts.Workers))
+	c.foos, errs[3] = clientset.NewForConfig(forCalls(config, opts.Workers))
+	c.events, errs[4] = kubernetes.NewForConfig(forCalls(apart(config, "events", opts.RequestTimeout), 1))
 	// It watches, too, so that its calls have no common timeout.
 	c.election, errs[5] = kubernetes.NewForConfig(apart(config, "leader-election", 0))
-	c.reviews, errs[6] = kubernetes.NewForConfig(apart(config, "metrics", opts.requestTimeout))
+	c.reviews, errs[6] = kubernetes.NewForConfig(apart(config, "metrics", opts.RequestTimeout))
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("making clients for %s: %w", config.Host, err)
 	}
@@ -119,46 +116,4 @@ func apart(config *rest.Config, purpose string, timeout time.Duration) *rest.Con
 	// a dialer makes this one unlike the others.
 	config.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	return config
-}
-
-// restConfig finds the cluster: where -kubeconfig is not given, $KUBECONFIG,
-// then the Pod's service account, then ~/.kube/config. The client-side limits
-// are set; -1 turns them off. The namespace is the one that the configuration
-// puts us in.
-func (o *options) restConfig() (config *rest.Config, namespace string, err error) {
-	source, name, err := o.configSource()
-	if err == nil {
-		config, err = source.ClientConfig()
-	}
-	if err == nil {
-		namespace, _, err = source.Namespace()
-	}
-	switch {
-	case clientcmd.IsEmptyConfig(err):
-		return nil, "", fmt.Errorf("no cluster is configured in %s: give -kubeconfig=PATH or set KUBECONFIG", name)
-	case err != nil:
-		return nil, "", fmt.Errorf("reading %s: %w", name, err)
-	}
-	config.QPS = float32(o.qps)
-	config.Burst = o.burst
-	config.UserAgent = rest.DefaultKubernetesUserAgent()
-	return config, namespace, nil
-}
-
-// configSource returns where the configuration is, and its name.
-func (o *options) configSource() (source clientcmd.ClientConfig, name string, err error) {
-	overrides := &clientcmd.ConfigOverrides{ClusterInfo: clientcmdapi.Cluster{Server: o.master}}
-	if o.kubeconfig == "" && o.master == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
-		if _, err := rest.InClusterConfig(); !errors.Is(err, rest.ErrNotInCluster) {
-			// Without files to load it is the service account's.
-			source = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&clientcmd.ClientConfigLoadingRules{}, overrides)
-			return source, "the Pod's service account", err
-		}
-	}
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = o.kubeconfig
-	if name = "-kubeconfig=" + o.kubeconfig; o.kubeconfig == "" {
-		name = strings.Join(rules.GetLoadingPrecedence(), ", ")
-	}
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides), name, nil
 }

@@ -24,6 +24,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+
+	"example.com/sample-controller/internal/options"
 )
 
 // Watches need HTTP/2's pings; calls have deadlines, and cost less without it.
@@ -44,7 +46,7 @@ func TestWhichClientsUseHTTP2(t *testing.T) {
 		workers int
 		calls   string
 	}{{2, "HTTP/1.1"}, {keptConnections, "HTTP/1.1"}, {keptConnections + 1, "HTTP/2.0"}} {
-		clients, err := newClients(config, &options{workers: row.workers})
+		clients, err := newClients(config, &options.Options{Workers: row.workers})
 		must(t, err)
 		ctx := t.Context()
 		for name, of := range map[string]struct {

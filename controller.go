@@ -34,6 +34,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"example.com/sample-controller/internal/fairqueue"
+	"example.com/sample-controller/internal/names"
 	"example.com/sample-controller/internal/readyourwrites"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
@@ -44,7 +45,7 @@ import (
 const (
 	// controllerName names the work queue, the source of events and the field
 	// manager of every write.
-	controllerName = "sample-controller"
+	controllerName = names.Controller
 	// drainTimeout bounds how long a stop waits for syncs that are under way.
 	drainTimeout = 20 * time.Second
 )

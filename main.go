@@ -35,6 +35,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"example.com/sample-controller/internal/options"
 	"example.com/sample-controller/pkg/signals"
 )
 
@@ -45,18 +46,18 @@ const (
 )
 
 func main() {
-	opts, err := parseOptions(os.Args[1:], os.Stdout)
-	if errors.Is(err, errAnswered) {
+	opts, err := options.Parse(os.Args[1:], os.Stdout)
+	if errors.Is(err, options.ErrAnswered) {
 		return
 	}
 	// Also where a flag is wrong, so that the log's reader understands that line.
-	if formatErr := opts.logging.apply(); err == nil {
+	if formatErr := opts.Logging.Apply(); err == nil {
 		err = formatErr
 	}
-	if err != nil {
-		fail(opts, err, exitUsage)
+	if err == nil {
+		err = options.LimitMemory()
 	}
-	if err := useMemory(); err != nil {
+	if err != nil {
 		fail(opts, err, exitUsage)
 	}
 	if err := run(signals.SetupSignalHandler(), opts); err != nil {
@@ -66,8 +67,8 @@ func main() {
 }
 
 // fail says what is wrong and ends the process.
-func fail(opts *options, err error, code int) {
-	opts.logging.report(err, code)
+func fail(opts *options.Options, err error, code int) {
+	opts.Logging.Report(err, code)
 	klog.Flush()
 	os.Exit(code)
 }

@@ -18,22 +18,23 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os"
+	"errors"
+	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apiserver/pkg/server/healthz"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"example.com/sample-controller/internal/election"
 	"example.com/sample-controller/internal/events"
+	"example.com/sample-controller/internal/options"
+	"example.com/sample-controller/internal/serving"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 )
 
@@ -47,11 +48,11 @@ const (
 
 // run connects to the cluster and works until ctx is done. Events are written
 // out last, for the election has some of its own.
-func run(ctx context.Context, opts *options) error {
+func run(ctx context.Context, opts *options.Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	logger := klog.FromContext(ctx)
-	config, namespace, err := opts.restConfig()
+	config, namespace, err := opts.Cluster.RESTConfig()
 	if err != nil {
 		return err
 	}
@@ -68,12 +69,12 @@ func run(ctx context.Context, opts *options) error {
 	registry.CustomMustRegister(newFooCollector(caches.foos.Samplecontroller().V1alpha1().Foos().Lister(), caches.filled))
 	watchdog := leaderelection.NewLeaderHealthzAdaptor(watchdogGrace)
 	// Before anything is waited for: that this waits is to be seen from outside.
-	stopServing, err := opts.serving.start(ctx, healthHandler(ctx, caches, watchdog), metricsHandler(registry), clients.reviews)
+	stopServing, err := opts.Serving.Start(ctx, healthHandler(ctx, caches, watchdog), metricsHandler(registry), clients.reviews)
 	if err != nil {
 		return err
 	}
 	defer stopServing()
-	if err := waitForFoos(ctx, clients.foos, opts.namespace, opts.requestTimeout); err != nil {
+	if err := waitForFoos(ctx, clients.foos, opts.Namespace, opts.RequestTimeout); err != nil {
 		return explainUnreachable(err, config.Host)
 	}
 	if ctx.Err() != nil {
@@ -85,7 +86,7 @@ func run(ctx context.Context, opts *options) error {
 
 	controller, err := NewController(clients.kube, clients.foos,
 		caches.kube.Apps().V1().Deployments(), caches.foos.Samplecontroller().V1alpha1().Foos(),
-		recorder, clock.RealClock{}, opts.requestTimeout, own, opts.image)
+		recorder, clock.RealClock{}, opts.RequestTimeout, own, opts.Image)
 	if err != nil {
 		return err
 	}
@@ -96,35 +97,29 @@ func run(ctx context.Context, opts *options) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	if !opts.election.enabled {
-		return controller.Run(ctx, context.WithoutCancel(ctx), opts.workers)
+	if !opts.Election.Enabled {
+		return controller.Run(ctx, context.WithoutCancel(ctx), opts.Workers)
 	}
-	lease, err := opts.election.config(clients, recorder, namespace, watchdog)
+	lease, err := opts.Election.Config(namespace)
 	if err != nil {
 		return err
 	}
+	lease.Client, lease.Recorder, lease.Watchdog = clients.election.CoordinationV1(), recorder, watchdog
 	logger.Info("Standing by for the Lease", "lease", lease.Namespace+"/"+lease.Name, "identity", lease.Identity)
-	return election.Run(ctx, lease, func(held context.Context) error { return controller.Run(ctx, held, opts.workers) })
+	return election.Run(ctx, lease, func(held context.Context) error { return controller.Run(ctx, held, opts.Workers) })
 }
 
-// config names the Lease to compete for, and us.
-func (o *electionOptions) config(clients *clients, recorder record.EventRecorder, namespace string, watchdog *leaderelection.HealthzAdaptor) (election.Config, error) {
-	host, err := os.Hostname()
-	if err != nil {
-		return election.Config{}, fmt.Errorf("naming this replica for the election: %w", err)
-	}
-	if o.resourceNamespace != "" {
-		namespace = o.resourceNamespace
-	}
-	return election.Config{
-		Client:        clients.election.CoordinationV1(),
-		Namespace:     namespace,
-		Name:          o.resourceName,
-		Identity:      host + "_" + string(uuid.NewUUID()),
-		Recorder:      recorder,
-		LeaseDuration: o.leaseDuration,
-		RenewDeadline: o.renewDeadline,
-		RetryPeriod:   o.retryPeriod,
-		Watchdog:      watchdog,
-	}, nil
+// healthHandler tells how the process is. It is well unless it is a leader that
+// goes on beyond the end of its Lease. It is ready from when its caches are
+// filled, leader or not, until it is told to stop.
+func healthHandler(ctx context.Context, caches *caches, watchdog healthz.HealthChecker) http.Handler {
+	filled := healthz.NamedCheck("caches", func(*http.Request) error {
+		if !caches.filled() {
+			return errors.New("the caches are not filled yet; the log says what is waited for")
+		}
+		return nil
+	})
+	return serving.HealthHandler(
+		[]healthz.HealthChecker{watchdog},
+		[]healthz.HealthChecker{filled, healthz.NewShutdownHealthz(ctx.Done())})
 }
