@@ -23,6 +23,7 @@ import (
 	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
+	"example.com/sample-controller/internal/kubeclient"
 	"example.com/sample-controller/internal/options"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
@@ -35,7 +36,7 @@ type caches struct {
 	full atomic.Bool
 }
 
-func newCaches(clients *clients, opts *options.Options) (*caches, error) {
+func newCaches(clients *kubeclient.Clients, opts *options.Options) (*caches, error) {
 	// Informers without a name have no metrics.
 	name, err := cache.NewInformerName(controllerName)
 	if err != nil {
@@ -43,9 +44,9 @@ func newCaches(clients *clients, opts *options.Options) (*caches, error) {
 	}
 	trimmer := newTrimmer(opts.Image)
 	return &caches{
-		kube: kubeinformers.NewSharedInformerFactoryWithOptions(clients.kubeInformers, opts.Resync,
+		kube: kubeinformers.NewSharedInformerFactoryWithOptions(clients.KubeInformers, opts.Resync,
 			kubeinformers.WithInformerName(name), kubeinformers.WithNamespace(opts.Namespace), kubeinformers.WithTransform(trimmer.trim)),
-		foos: fooinformers.NewSharedInformerFactoryWithOptions(clients.fooInformers, opts.Resync,
+		foos: fooinformers.NewSharedInformerFactoryWithOptions(clients.FooInformers, opts.Resync,
 			fooinformers.WithInformerName(name), fooinformers.WithNamespace(opts.Namespace), fooinformers.WithTransform(trimmer.trim)),
 	}, nil
 }

@@ -157,15 +157,6 @@ func (f *fixture) refuse(verb, resource string, err error) {
 	f.fooClient.PrependReactor(verb, resource, reaction)
 }
 
-// refuseUntilToldOtherwise is refuse, until the function that it returns is called.
-func (f *fixture) refuseUntilToldOtherwise(verb, resource string, err error) (stop func()) {
-	var stopped atomic.Bool
-	f.fooClient.PrependReactor(verb, resource, func(clienttesting.Action) (bool, runtime.Object, error) {
-		return !stopped.Load(), nil, err
-	})
-	return func() { stopped.Store(true) }
-}
-
 // answerGets makes live reads of these objects find them as they are here,
 // whatever the caches hold.
 func (f *fixture) answerGets(objects ...metav1.Object) {

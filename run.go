@@ -33,6 +33,7 @@ import (
 
 	"example.com/sample-controller/internal/election"
 	"example.com/sample-controller/internal/events"
+	"example.com/sample-controller/internal/kubeclient"
 	"example.com/sample-controller/internal/options"
 	"example.com/sample-controller/internal/serving"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
@@ -56,7 +57,7 @@ func run(ctx context.Context, opts *options.Options) error {
 	if err != nil {
 		return err
 	}
-	clients, err := newClients(config, opts)
+	clients, err := kubeclient.New(config, opts.Workers, opts.RequestTimeout)
 	if err != nil {
 		return err
 	}
@@ -69,22 +70,19 @@ func run(ctx context.Context, opts *options.Options) error {
 	registry.CustomMustRegister(newFooCollector(caches.foos.Samplecontroller().V1alpha1().Foos().Lister(), caches.filled))
 	watchdog := leaderelection.NewLeaderHealthzAdaptor(watchdogGrace)
 	// Before anything is waited for: that this waits is to be seen from outside.
-	stopServing, err := opts.Serving.Start(ctx, healthHandler(ctx, caches, watchdog), metricsHandler(registry), clients.reviews)
+	stopServing, err := opts.Serving.Start(ctx, healthHandler(ctx, caches, watchdog), metricsHandler(registry), clients.Reviews)
 	if err != nil {
 		return err
 	}
 	defer stopServing()
-	if err := waitForFoos(ctx, clients.foos, opts.Namespace, opts.RequestTimeout); err != nil {
-		return explainUnreachable(err, config.Host)
+	if err := clients.WaitForFoos(ctx, opts.Namespace); err != nil || ctx.Err() != nil {
+		return err
 	}
-	if ctx.Err() != nil {
-		return nil
-	}
-	recorder, flush := events.Start(ctx, &typedcorev1.EventSinkImpl{Interface: clients.events.CoreV1().Events(metav1.NamespaceAll)},
+	recorder, flush := events.Start(ctx, &typedcorev1.EventSinkImpl{Interface: clients.Events.CoreV1().Events(metav1.NamespaceAll)},
 		fooscheme.Scheme, corev1.EventSource{Component: controllerName})
 	defer flush(flushTimeout)
 
-	controller, err := NewController(clients.kube, clients.foos,
+	controller, err := NewController(clients.Kube, clients.Foos,
 		caches.kube.Apps().V1().Deployments(), caches.foos.Samplecontroller().V1alpha1().Foos(),
 		recorder, clock.RealClock{}, opts.RequestTimeout, own, opts.Image)
 	if err != nil {
@@ -104,7 +102,7 @@ func run(ctx context.Context, opts *options.Options) error {
 	if err != nil {
 		return err
 	}
-	lease.Client, lease.Recorder, lease.Watchdog = clients.election.CoordinationV1(), recorder, watchdog
+	lease.Client, lease.Recorder, lease.Watchdog = clients.Election.CoordinationV1(), recorder, watchdog
 	logger.Info("Standing by for the Lease", "lease", lease.Namespace+"/"+lease.Name, "identity", lease.Identity)
 	return election.Run(ctx, lease, func(held context.Context) error { return controller.Run(ctx, held, opts.Workers) })
 }
