@@ -18,6 +18,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -34,6 +35,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"example.com/sample-controller/internal/fairqueue"
+	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/names"
 	"example.com/sample-controller/internal/readyourwrites"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -85,7 +87,7 @@ type Controller struct {
 	clock       clock.WithTicker
 	// callTimeout bounds each call to the API server.
 	callTimeout time.Duration
-	metrics     *controllerMetrics
+	metrics     *metrics.Metrics
 	// image is that of the container nginx.
 	image string
 }
@@ -100,7 +102,7 @@ func NewController(
 	recorder record.EventRecorder,
 	clock clock.WithTicker,
 	callTimeout time.Duration,
-	metrics *controllerMetrics,
+	metrics *metrics.Metrics,
 	image string,
 ) (*Controller, error) {
 	deployments, foos := deploymentInformer.TypedInformer(), fooInformer.TypedInformer()
@@ -221,7 +223,7 @@ func (c *Controller) processNextKey(ctx context.Context) bool {
 	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "foo", klog.KRef(key.Namespace, key.Name)))
 	start := c.clock.Now()
 	err := c.syncRecovered(ctx, key)
-	c.metrics.synced(err, c.clock.Since(start))
+	c.metrics.Synced(syncResult(err), c.clock.Since(start))
 	c.schedule(ctx, key, err)
 	return true
 }
@@ -251,12 +253,28 @@ func (c *Controller) schedule(ctx context.Context, key cache.ObjectName, err err
 	klog.FromContext(ctx).Error(err, "Sync failed", "retryAfter", delay)
 }
 
+// errPanic is a panic in a sync, as an error.
+var errPanic = errors.New("panic")
+
+// syncResult names how a sync ended, for its metric.
+func syncResult(err error) metrics.Result {
+	switch {
+	case err == nil:
+		return metrics.Success
+	case errors.Is(err, errPanic):
+		return metrics.Panic
+	case nextAttempt(err).expected, isPostponed(err):
+		return metrics.Retry
+	}
+	return metrics.Error
+}
+
 // syncRecovered is sync, with a panic turned into an error: one Foo that
 // trips over a bug must not take the others' controller down.
 func (c *Controller) syncRecovered(ctx context.Context, key cache.ObjectName) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			c.metrics.panics.Inc()
+			c.metrics.Panics.Inc()
 			err = fmt.Errorf("%w: %v\n%s", errPanic, cause, debug.Stack())
 		}
 	}()

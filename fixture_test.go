@@ -33,11 +33,11 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/utils/clock"
 
+	"example.com/sample-controller/internal/metrics"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
@@ -59,7 +59,6 @@ type fixture struct {
 	events     chan string
 	// handlersSynced are done when the handlers have been given the first list.
 	handlersSynced []cache.DoneChecker
-	registry       metrics.KubeRegistry
 	// cached holds each object in the caches with a copy from before the test.
 	cached map[runtime.Object]runtime.Object
 }
@@ -115,7 +114,6 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 		kubeClient: kubefake.NewClientset(others...),
 		fooClient:  fakeFooClient(t, foos...),
 		events:     recorder.Events,
-		registry:   metrics.NewKubeRegistry(),
 		cached:     map[runtime.Object]runtime.Object{},
 	}
 	f.api.serve(&f.kubeClient.Fake, f.kubeClient.Tracker())
@@ -125,7 +123,7 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 	fooInformers := fooinformers.NewSharedInformerFactory(f.fooClient, 0)
 	controller, err := NewController(f.kubeClient, f.fooClient,
 		kubeInformers.Apps().V1().Deployments(), fooInformers.Samplecontroller().V1alpha1().Foos(),
-		recorder, clock.RealClock{}, 30*time.Second, newControllerMetrics(f.registry), defaultImage)
+		recorder, clock.RealClock{}, 30*time.Second, metrics.New(), defaultImage)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,10 +30,10 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"example.com/sample-controller/internal/metrics"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
@@ -72,7 +72,7 @@ func newFuzzFixture(t *testing.T) *fuzzFixture {
 	controller, err := NewController(kubeClient, fooClient,
 		kubeinformers.NewSharedInformerFactory(kubeClient, 0).Apps().V1().Deployments(),
 		fooinformers.NewSharedInformerFactory(fooClient, 0).Samplecontroller().V1alpha1().Foos(),
-		recorder, clocktesting.NewFakeClock(now.Time), 30*time.Second, newControllerMetrics(metrics.NewKubeRegistry()), defaultImage)
+		recorder, clocktesting.NewFakeClock(now.Time), 30*time.Second, metrics.New(), defaultImage)
 	must(t, err)
 	f.Controller = controller
 	t.Cleanup(controller.queue.ShutDown)

@@ -26,10 +26,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"example.com/sample-controller/internal/metrics"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
@@ -136,7 +136,7 @@ func (s *session) runController() error {
 	}
 	deployments, foos := caches.kube.Apps().V1().Deployments(), caches.foos.Samplecontroller().V1alpha1().Foos()
 	controller, err := NewController(kubeClient{session: s}, fooClient{session: s}, deployments, foos,
-		s, clock.RealClock{}, gauntletTimeout, newControllerMetrics(metrics.NewKubeRegistry()), defaultImage)
+		s, clock.RealClock{}, gauntletTimeout, metrics.New(), defaultImage)
 	if err != nil {
 		return err
 	}

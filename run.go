@@ -27,13 +27,13 @@ import (
 	"k8s.io/apiserver/pkg/server/healthz"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"example.com/sample-controller/internal/election"
 	"example.com/sample-controller/internal/events"
 	"example.com/sample-controller/internal/kubeclient"
+	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/options"
 	"example.com/sample-controller/internal/serving"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
@@ -65,12 +65,11 @@ func run(ctx context.Context, opts *options.Options) error {
 	if err != nil {
 		return err
 	}
-	registry := metrics.NewKubeRegistry()
-	own := newControllerMetrics(registry)
-	registry.CustomMustRegister(newFooCollector(caches.foos.Samplecontroller().V1alpha1().Foos().Lister(), caches.filled))
+	own := metrics.New()
+	own.CountFoos(caches.foos.Samplecontroller().V1alpha1().Foos().Lister(), caches.filled)
 	watchdog := leaderelection.NewLeaderHealthzAdaptor(watchdogGrace)
 	// Before anything is waited for: that this waits is to be seen from outside.
-	stopServing, err := opts.Serving.Start(ctx, healthHandler(ctx, caches, watchdog), metricsHandler(registry), clients.Reviews)
+	stopServing, err := opts.Serving.Start(ctx, healthHandler(ctx, caches, watchdog), own.Handler(), clients.Reviews)
 	if err != nil {
 		return err
 	}

@@ -27,9 +27,9 @@ import (
 	kubeinformers "k8s.io/client-go/informers"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/component-base/metrics"
 	"k8s.io/utils/clock"
 
+	"example.com/sample-controller/internal/metrics"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
@@ -42,7 +42,7 @@ func standBy(ctx context.Context, t *testing.T, foos ...runtime.Object) (*kubefa
 	fooInformers := fooinformers.NewSharedInformerFactory(fooClient, 0)
 	controller, err := NewController(kubeClient, fooClient,
 		kubeInformers.Apps().V1().Deployments(), fooInformers.Samplecontroller().V1alpha1().Foos(),
-		record.NewFakeRecorder(100), clock.RealClock{}, time.Minute, newControllerMetrics(metrics.NewKubeRegistry()), defaultImage)
+		record.NewFakeRecorder(100), clock.RealClock{}, time.Minute, metrics.New(), defaultImage)
 	must(t, err)
 	kubeInformers.StartWithContext(ctx)
 	fooInformers.StartWithContext(ctx)
