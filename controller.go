@@ -92,52 +92,61 @@ type Controller struct {
 	image string
 }
 
-// NewController makes a Controller on its informers. It adds indexes to them,
-// so call it before the informer factories are started.
-func NewController(
-	kubeClient kubernetes.Interface,
-	fooClient clientset.Interface,
-	deploymentInformer appsinformers.TypedDeploymentInformer,
-	fooInformer fooinformers.TypedFooInformer,
-	recorder record.EventRecorder,
-	clock clock.WithTicker,
-	callTimeout time.Duration,
-	metrics *metrics.Metrics,
-	image string,
-) (*Controller, error) {
-	deployments, foos := deploymentInformer.TypedInformer(), fooInformer.TypedInformer()
+// Config holds what a Controller is made of.
+type Config struct {
+	// KubeClient writes Deployments, and FooClient the status of Foos.
+	KubeClient kubernetes.Interface
+	FooClient  clientset.Interface
+	// Deployments and Foos are the informers that the Controller reads from. They
+	// must not run yet, because NewController adds indexes to them.
+	Deployments appsinformers.TypedDeploymentInformer
+	Foos        fooinformers.TypedFooInformer
+	// Recorder records an Event for each transition of the condition Ready.
+	Recorder record.EventRecorder
+	Clock    clock.WithTicker
+	// CallTimeout bounds each call to the API server.
+	CallTimeout time.Duration
+	Metrics     *metrics.Metrics
+	// Image is that of the container nginx.
+	Image string
+}
+
+// NewController makes a Controller. Call it before the informer factories are
+// started.
+func NewController(config Config) (*Controller, error) {
+	deployments, foos := config.Deployments.TypedInformer(), config.Foos.TypedInformer()
 	buckets := newBuckets()
 	if err := addIndexes(deployments, foos, buckets); err != nil {
 		return nil, fmt.Errorf("adding indexes to the informers: %w", err)
 	}
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry)
 	turns := fairqueue.New()
-	queue := newQueue(turns, limiter, clock)
+	queue := newQueue(turns, limiter, config.Clock)
 	return &Controller{
-		kubeClient:         kubeClient,
-		fooClient:          fooClient,
+		kubeClient:         config.KubeClient,
+		fooClient:          config.FooClient,
 		fooInformer:        foos,
 		deploymentInformer: deployments,
-		foos:               fooInformer.Lister(),
-		deployments:        deploymentInformer.Lister(),
+		foos:               config.Foos.Lister(),
+		deployments:        config.Deployments.Lister(),
 		fooIndexer:         foos.GetTypedIndexer(),
 		deploymentIndexer:  deployments.GetTypedIndexer(),
 		buckets:            buckets,
 		queue:              queue,
 		turns:              turns,
-		retries:            newRetries(queue, limiter, clock),
-		writes:             readyourwrites.New(clock, callTimeout),
+		retries:            newRetries(queue, limiter, config.Clock),
+		writes:             readyourwrites.New(config.Clock, config.CallTimeout),
 		overruled:          &overruled{},
 		outdated:           &outdated{},
 		confirmed:          &confirmed{},
-		progress:           &progress{clock: clock},
-		misfit:             &misfit{clock: clock},
+		progress:           &progress{clock: config.Clock},
+		misfit:             &misfit{clock: config.Clock},
 		transitions:        &transitions{},
-		recorder:           recorder,
-		clock:              clock,
-		callTimeout:        callTimeout,
-		image:              image,
-		metrics:            metrics,
+		recorder:           config.Recorder,
+		clock:              config.Clock,
+		callTimeout:        config.CallTimeout,
+		image:              config.Image,
+		metrics:            config.Metrics,
 	}, nil
 }
 

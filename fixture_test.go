@@ -121,9 +121,11 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 	prepare(f)
 	kubeInformers := kubeinformers.NewSharedInformerFactory(f.kubeClient, 0)
 	fooInformers := fooinformers.NewSharedInformerFactory(f.fooClient, 0)
-	controller, err := NewController(f.kubeClient, f.fooClient,
-		kubeInformers.Apps().V1().Deployments(), fooInformers.Samplecontroller().V1alpha1().Foos(),
-		recorder, clock.RealClock{}, 30*time.Second, metrics.New(), defaultImage)
+	controller, err := NewController(Config{
+		KubeClient: f.kubeClient, FooClient: f.fooClient,
+		Deployments: kubeInformers.Apps().V1().Deployments(), Foos: fooInformers.Samplecontroller().V1alpha1().Foos(),
+		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: 30 * time.Second, Metrics: metrics.New(), Image: defaultImage,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

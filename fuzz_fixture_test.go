@@ -69,10 +69,12 @@ func newFuzzFixture(t *testing.T) *fuzzFixture {
 	f.refuseBadSpecs()
 	recorder := record.NewFakeRecorder(100)
 	f.events = recorder.Events
-	controller, err := NewController(kubeClient, fooClient,
-		kubeinformers.NewSharedInformerFactory(kubeClient, 0).Apps().V1().Deployments(),
-		fooinformers.NewSharedInformerFactory(fooClient, 0).Samplecontroller().V1alpha1().Foos(),
-		recorder, clocktesting.NewFakeClock(now.Time), 30*time.Second, metrics.New(), defaultImage)
+	controller, err := NewController(Config{
+		KubeClient: kubeClient, FooClient: fooClient,
+		Deployments: kubeinformers.NewSharedInformerFactory(kubeClient, 0).Apps().V1().Deployments(),
+		Foos:        fooinformers.NewSharedInformerFactory(fooClient, 0).Samplecontroller().V1alpha1().Foos(),
+		Recorder:    recorder, Clock: clocktesting.NewFakeClock(now.Time), CallTimeout: 30 * time.Second, Metrics: metrics.New(), Image: defaultImage,
+	})
 	must(t, err)
 	f.Controller = controller
 	t.Cleanup(controller.queue.ShutDown)

@@ -135,8 +135,11 @@ func (s *session) runController() error {
 		foos: fooinformers.NewSharedInformerFactoryWithOptions(fooClient{session: s}, gauntletResync, fooinformers.WithTransform(trimmer.trim)),
 	}
 	deployments, foos := caches.kube.Apps().V1().Deployments(), caches.foos.Samplecontroller().V1alpha1().Foos()
-	controller, err := NewController(kubeClient{session: s}, fooClient{session: s}, deployments, foos,
-		s, clock.RealClock{}, gauntletTimeout, metrics.New(), defaultImage)
+	controller, err := NewController(Config{
+		KubeClient: kubeClient{session: s}, FooClient: fooClient{session: s},
+		Deployments: deployments, Foos: foos,
+		Recorder: s, Clock: clock.RealClock{}, CallTimeout: gauntletTimeout, Metrics: metrics.New(), Image: defaultImage,
+	})
 	if err != nil {
 		return err
 	}

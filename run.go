@@ -81,9 +81,11 @@ func run(ctx context.Context, opts *options.Options) error {
 		fooscheme.Scheme, corev1.EventSource{Component: controllerName})
 	defer flush(flushTimeout)
 
-	controller, err := NewController(clients.Kube, clients.Foos,
-		caches.kube.Apps().V1().Deployments(), caches.foos.Samplecontroller().V1alpha1().Foos(),
-		recorder, clock.RealClock{}, opts.RequestTimeout, own, opts.Image)
+	controller, err := NewController(Config{
+		KubeClient: clients.Kube, FooClient: clients.Foos,
+		Deployments: caches.kube.Apps().V1().Deployments(), Foos: caches.foos.Samplecontroller().V1alpha1().Foos(),
+		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: opts.RequestTimeout, Metrics: own, Image: opts.Image,
+	})
 	if err != nil {
 		return err
 	}
