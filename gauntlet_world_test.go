@@ -130,11 +130,9 @@ func (w *world) startController(prepare func(*session)) {
 // runController is what run does, on a session's clients, until it ends.
 func (s *session) runController() error {
 	trimmer := newTrimmer(defaultImage)
-	caches := &caches{
-		kube: kubeinformers.NewSharedInformerFactoryWithOptions(kubeClient{session: s}, gauntletResync, kubeinformers.WithTransform(trimmer.trim)),
-		foos: fooinformers.NewSharedInformerFactoryWithOptions(fooClient{session: s}, gauntletResync, fooinformers.WithTransform(trimmer.trim)),
-	}
-	deployments, foos := caches.kube.Apps().V1().Deployments(), caches.foos.Samplecontroller().V1alpha1().Foos()
+	kubeInformers := kubeinformers.NewSharedInformerFactoryWithOptions(kubeClient{session: s}, 0, kubeinformers.WithTransform(trimmer.trim))
+	fooInformers := fooinformers.NewSharedInformerFactoryWithOptions(fooClient{session: s}, gauntletResync, fooinformers.WithTransform(trimmer.trim))
+	deployments, foos := kubeInformers.Apps().V1().Deployments(), fooInformers.Samplecontroller().V1alpha1().Foos()
 	controller, err := NewController(Config{
 		KubeClient: kubeClient{session: s}, FooClient: fooClient{session: s},
 		Deployments: deployments, Foos: foos,
@@ -151,9 +149,15 @@ func (s *session) runController() error {
 			return err
 		}
 	}
-	defer caches.stop()
-	defer s.crash()
-	caches.fill(s.ctx)
+	defer func() {
+		s.crash()
+		kubeInformers.Shutdown()
+		fooInformers.Shutdown()
+	}()
+	kubeInformers.StartWithContext(s.ctx)
+	fooInformers.StartWithContext(s.ctx)
+	kubeInformers.WaitForCacheSyncWithContext(s.ctx)
+	fooInformers.WaitForCacheSyncWithContext(s.ctx)
 	if s.ctx.Err() != nil {
 		controller.queue.ShutDown()
 		return nil

@@ -92,20 +92,16 @@ func (o *Election) problems() []string {
 	return problems
 }
 
-// Config names the Lease to compete for, with these times, and this replica. The
-// namespace is for a Lease whose flag names none. Client, Recorder and Watchdog are
-// left to the caller.
-func (o *Election) Config(namespace string) (election.Config, error) {
+// ApplyTo completes config with what the flags say: the Lease's name, its namespace if
+// they name one, its times, and an identity for this replica.
+func (o *Election) ApplyTo(config *election.Config) error {
 	host, err := os.Hostname()
 	if err != nil {
-		return election.Config{}, fmt.Errorf("naming this replica for the election: %w", err)
+		return fmt.Errorf("naming this replica for the election: %w", err)
 	}
-	return election.Config{
-		Namespace:     cmp.Or(o.resourceNamespace, namespace),
-		Name:          o.resourceName,
-		Identity:      host + "_" + string(uuid.NewUUID()),
-		LeaseDuration: o.leaseDuration,
-		RenewDeadline: o.renewDeadline,
-		RetryPeriod:   o.retryPeriod,
-	}, nil
+	config.Identity = host + "_" + string(uuid.NewUUID())
+	config.Namespace = cmp.Or(o.resourceNamespace, config.Namespace)
+	config.Name = o.resourceName
+	config.LeaseDuration, config.RenewDeadline, config.RetryPeriod = o.leaseDuration, o.renewDeadline, o.retryPeriod
+	return nil
 }
