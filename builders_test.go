@@ -24,10 +24,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"example.com/sample-controller/internal/options"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-const namespace = "team-a"
+const (
+	namespace    = "team-a"
+	defaultImage = options.DefaultImage
+)
 
 var (
 	// now is when every test begins: the clock of a testing/synctest bubble

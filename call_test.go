@@ -30,6 +30,8 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"example.com/sample-controller/internal/kubeclient"
 )
 
 // These tests need calls that can be cut off, which fake clientsets have not:
@@ -124,10 +126,10 @@ func TestRetryAfterIsTheQueuesBusiness(t *testing.T) {
 	}))
 	defer server.Close()
 	for _, workers := range []int{2, 1000} {
-		clients, err := newClients(&rest.Config{Host: server.URL, QPS: -1}, &options{workers: workers})
+		clients, err := kubeclient.New(&rest.Config{Host: server.URL, QPS: -1}, workers, 0)
 		must(t, err)
 		f := newFixtureInRealTime(t, func(*fixture) {}, foo("a"))
-		f.Controller.kubeClient = clients.kube
+		f.Controller.kubeClient = clients.Kube
 		calls.Store(0)
 		err = f.sync(f.ctx, keyOf(foo("a")))
 		if next := nextAttempt(err); next.after != 2*time.Second || calls.Load() != 1 {

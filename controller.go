@@ -18,6 +18,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -33,6 +34,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"example.com/sample-controller/internal/consistency"
+	"example.com/sample-controller/internal/metrics"
+	"example.com/sample-controller/internal/names"
 	"example.com/sample-controller/internal/queue"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
@@ -43,7 +46,7 @@ import (
 const (
 	// controllerName names the work queue, the source of events and the field
 	// manager of every write.
-	controllerName = "sample-controller"
+	controllerName = names.Controller
 	// drainTimeout bounds how long a stop waits for syncs that are under way.
 	drainTimeout = 20 * time.Second
 )
@@ -81,53 +84,62 @@ type Controller struct {
 	clock       clock.WithTicker
 	// callTimeout bounds each call to the API server.
 	callTimeout time.Duration
-	metrics     *controllerMetrics
+	metrics     *metrics.Metrics
 	plan        planner
 }
 
-// NewController makes a Controller on its informers. It adds indexes to them,
-// so call it before the informer factories are started.
-func NewController(
-	kubeClient kubernetes.Interface,
-	fooClient clientset.Interface,
-	deploymentInformer appsinformers.TypedDeploymentInformer,
-	fooInformer fooinformers.TypedFooInformer,
-	recorder record.EventRecorder,
-	clock clock.WithTicker,
-	callTimeout time.Duration,
-	metrics *controllerMetrics,
-	image string,
-) (*Controller, error) {
-	deployments, foos := deploymentInformer.TypedInformer(), fooInformer.TypedInformer()
+// Config holds what a Controller is made of.
+type Config struct {
+	// KubeClient writes Deployments, and FooClient the status of Foos.
+	KubeClient kubernetes.Interface
+	FooClient  clientset.Interface
+	// Deployments and Foos are the informers that the Controller reads from. They
+	// must not run yet, because NewController adds indexes to them.
+	Deployments appsinformers.TypedDeploymentInformer
+	Foos        fooinformers.TypedFooInformer
+	// Recorder records an Event for each transition of the condition Ready.
+	Recorder record.EventRecorder
+	Clock    clock.WithTicker
+	// CallTimeout bounds each call to the API server.
+	CallTimeout time.Duration
+	Metrics     *metrics.Metrics
+	// Image is that of the container nginx.
+	Image string
+}
+
+// NewController makes a Controller. Call it before the informer factories are
+// started.
+func NewController(config Config) (*Controller, error) {
+	deployments, foos := config.Deployments.TypedInformer(), config.Foos.TypedInformer()
 	buckets := newBuckets()
 	if err := addIndexes(deployments, foos, buckets); err != nil {
 		return nil, fmt.Errorf("adding indexes to the informers: %w", err)
 	}
-	work := queue.New(controllerName, clock)
+	work := queue.New(names.Controller, config.Clock)
 	return &Controller{
-		kubeClient:         kubeClient,
-		fooClient:          fooClient,
+		kubeClient:         config.KubeClient,
+		fooClient:          config.FooClient,
 		fooInformer:        foos,
 		deploymentInformer: deployments,
-		foos:               fooInformer.Lister(),
-		deployments:        deploymentInformer.Lister(),
+		foos:               config.Foos.Lister(),
+		deployments:        config.Deployments.Lister(),
 		fooIndexer:         foos.GetTypedIndexer(),
 		deploymentIndexer:  deployments.GetTypedIndexer(),
 		buckets:            buckets,
 		queue:              work,
-		retries:            newRetries(work, clock),
-		writes:             consistency.NewStore(clock, callTimeout),
+		retries:            newRetries(work, config.Clock),
+		writes:             consistency.NewStore(config.Clock, config.CallTimeout),
 		overruled:          &overruled{},
 		outdated:           &outdated{},
 		confirmed:          &confirmed{},
-		progress:           &progress{clock: clock},
-		misfit:             &misfit{clock: clock},
+		progress:           &progress{clock: config.Clock},
+		misfit:             &misfit{clock: config.Clock},
 		transitions:        &transitions{},
-		recorder:           recorder,
-		clock:              clock,
-		callTimeout:        callTimeout,
-		plan:               planner{image},
-		metrics:            metrics,
+		recorder:           config.Recorder,
+		clock:              config.Clock,
+		callTimeout:        config.CallTimeout,
+		plan:               planner{config.Image},
+		metrics:            config.Metrics,
 	}, nil
 }
 
@@ -196,7 +208,7 @@ func (c *Controller) processNextKey(ctx context.Context) bool {
 	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "foo", klog.KRef(key.Namespace, key.Name)))
 	start := c.clock.Now()
 	err := c.syncRecovered(ctx, key)
-	c.metrics.synced(err, c.clock.Since(start))
+	c.metrics.Synced(syncResult(err), c.clock.Since(start))
 	c.schedule(ctx, key, err)
 	return true
 }
@@ -219,12 +231,28 @@ func (c *Controller) schedule(ctx context.Context, key cache.ObjectName, err err
 	klog.FromContext(ctx).Error(err, "Sync failed", "retryAfter", delay)
 }
 
+// errPanic is a panic in a sync, as an error.
+var errPanic = errors.New("panic")
+
+// syncResult names how a sync ended, for its metric.
+func syncResult(err error) metrics.Result {
+	switch {
+	case err == nil:
+		return metrics.Success
+	case errors.Is(err, errPanic):
+		return metrics.Panic
+	case nextAttempt(err).expected, isPostponed(err):
+		return metrics.Retry
+	}
+	return metrics.Error
+}
+
 // syncRecovered is sync, with a panic turned into an error: one Foo that
 // trips over a bug must not take the others' controller down.
 func (c *Controller) syncRecovered(ctx context.Context, key cache.ObjectName) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			c.metrics.panics.Inc()
+			c.metrics.Panics.Inc()
 			err = fmt.Errorf("%w: %v\n%s", errPanic, cause, debug.Stack())
 		}
 	}()

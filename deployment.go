@@ -31,13 +31,10 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// The one container of a Foo's Pods, and its image where -image names no other. A
-// Foo has no field for them: whoever may create a Foo gets these Pods in their own
-// namespace and nothing more.
-const (
-	containerName = "nginx"
-	defaultImage  = "nginx:latest"
-)
+// containerName names the one container of a Foo's Pods; its image is what -image
+// says. A Foo has no field for either: whoever may create a Foo gets these Pods in
+// their own namespace and nothing more.
+const containerName = "nginx"
 
 // The labels by which a Foo's Deployment finds its Pods. They are
 // upstream's: a Deployment's selector can't change, and other labels in the

@@ -31,11 +31,11 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/utils/clock"
 
+	"example.com/sample-controller/internal/metrics"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
@@ -52,7 +52,6 @@ type fixture struct {
 	events     chan string
 	// handlersSynced are done when the handlers have been given the first list.
 	handlersSynced []cache.DoneChecker
-	registry       metrics.KubeRegistry
 	// cached holds each object in the caches with a copy from before the test.
 	cached map[runtime.Object]runtime.Object
 }
@@ -108,7 +107,6 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 		kubeClient: kubefake.NewClientset(others...),
 		fooClient:  fakeFooClient(t, foos...),
 		events:     recorder.Events,
-		registry:   metrics.NewKubeRegistry(),
 		cached:     map[runtime.Object]runtime.Object{},
 	}
 	f.api.serve(&f.kubeClient.Fake, f.kubeClient.Tracker())
@@ -116,9 +114,11 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 	prepare(f)
 	kubeInformers := kubeinformers.NewSharedInformerFactory(f.kubeClient, 0)
 	fooInformers := fooinformers.NewSharedInformerFactory(f.fooClient, 0)
-	controller, err := NewController(f.kubeClient, f.fooClient,
-		kubeInformers.Apps().V1().Deployments(), fooInformers.Samplecontroller().V1alpha1().Foos(),
-		recorder, clock.RealClock{}, 30*time.Second, newControllerMetrics(f.registry), defaultImage)
+	controller, err := NewController(Config{
+		KubeClient: f.kubeClient, FooClient: f.fooClient,
+		Deployments: kubeInformers.Apps().V1().Deployments(), Foos: fooInformers.Samplecontroller().V1alpha1().Foos(),
+		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: 30 * time.Second, Metrics: metrics.New(), Image: defaultImage,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,15 +148,6 @@ func (f *fixture) refuse(verb, resource string, err error) {
 	reaction := func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, err }
 	f.kubeClient.PrependReactor(verb, resource, reaction)
 	f.fooClient.PrependReactor(verb, resource, reaction)
-}
-
-// refuseUntilToldOtherwise is refuse, until the function that it returns is called.
-func (f *fixture) refuseUntilToldOtherwise(verb, resource string, err error) (stop func()) {
-	var stopped atomic.Bool
-	f.fooClient.PrependReactor(verb, resource, func(clienttesting.Action) (bool, runtime.Object, error) {
-		return !stopped.Load(), nil, err
-	})
-	return func() { stopped.Store(true) }
 }
 
 // answerGets makes live reads of these objects find them as they are here,

@@ -30,10 +30,10 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"example.com/sample-controller/internal/metrics"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
@@ -69,10 +69,12 @@ func newFuzzFixture(t *testing.T) *fuzzFixture {
 	f.refuseBadSpecs()
 	recorder := record.NewFakeRecorder(100)
 	f.events = recorder.Events
-	controller, err := NewController(kubeClient, fooClient,
-		kubeinformers.NewSharedInformerFactory(kubeClient, 0).Apps().V1().Deployments(),
-		fooinformers.NewSharedInformerFactory(fooClient, 0).Samplecontroller().V1alpha1().Foos(),
-		recorder, clocktesting.NewFakeClock(now.Time), 30*time.Second, newControllerMetrics(metrics.NewKubeRegistry()), defaultImage)
+	controller, err := NewController(Config{
+		KubeClient: kubeClient, FooClient: fooClient,
+		Deployments: kubeinformers.NewSharedInformerFactory(kubeClient, 0).Apps().V1().Deployments(),
+		Foos:        fooinformers.NewSharedInformerFactory(fooClient, 0).Samplecontroller().V1alpha1().Foos(),
+		Recorder:    recorder, Clock: clocktesting.NewFakeClock(now.Time), CallTimeout: 30 * time.Second, Metrics: metrics.New(), Image: defaultImage,
+	})
 	must(t, err)
 	f.Controller = controller
 	t.Cleanup(controller.queue.ShutDown)

@@ -26,10 +26,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"example.com/sample-controller/internal/metrics"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
@@ -130,13 +130,14 @@ func (w *world) startController(prepare func(*session)) {
 // runController is what run does, on a session's clients, until it ends.
 func (s *session) runController() error {
 	trimmer := newTrimmer(defaultImage)
-	caches := &caches{
-		kube: kubeinformers.NewSharedInformerFactoryWithOptions(kubeClient{session: s}, gauntletResync, kubeinformers.WithTransform(trimmer.trim)),
-		foos: fooinformers.NewSharedInformerFactoryWithOptions(fooClient{session: s}, gauntletResync, fooinformers.WithTransform(trimmer.trim)),
-	}
-	deployments, foos := caches.kube.Apps().V1().Deployments(), caches.foos.Samplecontroller().V1alpha1().Foos()
-	controller, err := NewController(kubeClient{session: s}, fooClient{session: s}, deployments, foos,
-		s, clock.RealClock{}, gauntletTimeout, newControllerMetrics(metrics.NewKubeRegistry()), defaultImage)
+	kubeInformers := kubeinformers.NewSharedInformerFactoryWithOptions(kubeClient{session: s}, 0, kubeinformers.WithTransform(trimmer.trim))
+	fooInformers := fooinformers.NewSharedInformerFactoryWithOptions(fooClient{session: s}, gauntletResync, fooinformers.WithTransform(trimmer.trim))
+	deployments, foos := kubeInformers.Apps().V1().Deployments(), fooInformers.Samplecontroller().V1alpha1().Foos()
+	controller, err := NewController(Config{
+		KubeClient: kubeClient{session: s}, FooClient: fooClient{session: s},
+		Deployments: deployments, Foos: foos,
+		Recorder: s, Clock: clock.RealClock{}, CallTimeout: gauntletTimeout, Metrics: metrics.New(), Image: defaultImage,
+	})
 	if err != nil {
 		return err
 	}
@@ -148,9 +149,15 @@ func (s *session) runController() error {
 			return err
 		}
 	}
-	defer caches.stop()
-	defer s.crash()
-	caches.fill(s.ctx)
+	defer func() {
+		s.crash()
+		kubeInformers.Shutdown()
+		fooInformers.Shutdown()
+	}()
+	kubeInformers.StartWithContext(s.ctx)
+	fooInformers.StartWithContext(s.ctx)
+	kubeInformers.WaitForCacheSyncWithContext(s.ctx)
+	fooInformers.WaitForCacheSyncWithContext(s.ctx)
 	if s.ctx.Err() != nil {
 		controller.queue.ShutDown()
 		return nil

@@ -120,7 +120,7 @@ func (c *Controller) enqueueConcernedByAdd(deployment *appsv1.Deployment, isInIn
 
 func (c *Controller) enqueueConcernedByUpdate(before, after *appsv1.Deployment) {
 	if before.ResourceVersion == after.ResourceVersion {
-		// A resync: nothing has happened, and the Foos are resynced themselves.
+		// A relist: nothing has happened.
 		return
 	}
 	// The Foo that has lost the Deployment wants to know, too.

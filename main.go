@@ -18,46 +18,73 @@ limitations under the License.
 // of the API group samplecontroller.k8s.io, keeps the fields that the Foo owns,
 // and reports in the Foo's status how it stands.
 //
-// A Foo is looked at when it changes, when a Deployment that it controls or
-// asks for changes, and at each resync. Each time the caches are read, what to
-// do is decided by pure functions (decision.go, status.go), then the Deployment
-// is written, the one of an earlier name is removed, the status is written, and
-// a change of the condition Ready is told by an event; each only if it is needed.
+// It syncs a Foo when the Foo changes, when a Deployment that the Foo controls or
+// asks for changes, and at each resync. A sync reads the caches, lets pure functions
+// decide what to do, then writes the Deployment, removes the one of an earlier name,
+// writes the status, and records an Event if the condition Ready changed; each only
+// if it is needed. controller.go is the page to read.
 //
-// It does not delete the Deployment of a deleted Foo: the garbage collector
-// does, by the owner reference. It never touches a Deployment that it does not
-// control, unless somebody who may edit that asks it to.
+// It does not delete the Deployment of a deleted Foo: the garbage collector does, by
+// the owner reference. It never touches a Deployment that it does not control, unless
+// somebody who may edit that asks for it.
+//
+// This file reads the flags, makes the two informer factories and the Controller, and
+// runs it.
 package main
 
 import (
+	"context"
 	"errors"
 	"os"
+	"sync/atomic"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubeinformers "k8s.io/client-go/informers"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
+	"example.com/sample-controller/internal/election"
+	"example.com/sample-controller/internal/events"
+	"example.com/sample-controller/internal/kubeclient"
+	"example.com/sample-controller/internal/metrics"
+	"example.com/sample-controller/internal/names"
+	"example.com/sample-controller/internal/options"
+	"example.com/sample-controller/internal/serving"
+	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
+	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 	"example.com/sample-controller/pkg/signals"
 )
 
-// Exit codes: 0 for a stop that was asked for.
 const (
+	// Exit codes: 0 for a stop that was asked for.
 	exitFailure = 1
 	exitUsage   = 2
+
+	// flushTimeout bounds how long a stop waits for Events to be written.
+	flushTimeout = 5 * time.Second
+	// watchdogGrace is how far beyond its end a leader may go on with a Lease before
+	// it is reported as unhealthy. Kubernetes' components give as much.
+	watchdogGrace = 20 * time.Second
 )
 
 func main() {
-	opts, err := parseOptions(os.Args[1:], os.Stdout)
-	if errors.Is(err, errAnswered) {
+	opts, err := options.Parse(os.Args[1:], os.Stdout)
+	if errors.Is(err, options.ErrAnswered) {
 		return
 	}
 	// Also where a flag is wrong, so that the log's reader understands that line.
-	if formatErr := opts.logging.apply(); err == nil {
+	if formatErr := opts.Logging.Apply(); err == nil {
 		err = formatErr
 	}
-	if err != nil {
-		fail(opts, err, exitUsage)
+	if err == nil {
+		err = options.LimitMemory()
 	}
-	useCores(opts.workers)
-	if err := useMemory(); err != nil {
+	if err != nil {
 		fail(opts, err, exitUsage)
 	}
 	if err := run(signals.SetupSignalHandler(), opts); err != nil {
@@ -67,8 +94,88 @@ func main() {
 }
 
 // fail says what is wrong and ends the process.
-func fail(opts *options, err error, code int) {
-	opts.logging.report(err, code)
+func fail(opts *options.Options, err error, code int) {
+	opts.Logging.Report(err, code)
 	klog.Flush()
 	os.Exit(code)
+}
+
+// run connects to the cluster and works until ctx is done.
+func run(ctx context.Context, opts *options.Options) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	config, namespace, err := opts.Cluster.RESTConfig()
+	if err != nil {
+		return err
+	}
+	clients, err := kubeclient.New(config, opts.Workers, opts.RequestTimeout)
+	if err != nil {
+		return err
+	}
+	// Informers without a name have no metrics.
+	name, err := cache.NewInformerName(names.Controller)
+	if err != nil {
+		return err
+	}
+	trimmer := newTrimmer(opts.Image)
+	// Deployments need no resync: that of a Foo reads its Deployment as well.
+	kubeInformers := kubeinformers.NewSharedInformerFactoryWithOptions(clients.KubeInformers, 0,
+		kubeinformers.WithInformerName(name), kubeinformers.WithNamespace(opts.Namespace), kubeinformers.WithTransform(trimmer.trim))
+	fooInformers := fooinformers.NewSharedInformerFactoryWithOptions(clients.FooInformers, opts.Resync,
+		fooinformers.WithInformerName(name), fooinformers.WithNamespace(opts.Namespace), fooinformers.WithTransform(trimmer.trim))
+	foos := fooInformers.Samplecontroller().V1alpha1().Foos()
+
+	// Serve before waiting for anything, so that probes see the wait.
+	own, filled := metrics.New(), &atomic.Bool{}
+	own.CountFoos(foos.Lister(), filled.Load)
+	watchdog := leaderelection.NewLeaderHealthzAdaptor(watchdogGrace)
+	stopServing, err := opts.Serving.Start(ctx, serving.ControllerHealth(ctx, watchdog, filled.Load), own.Handler(), clients.Reviews)
+	if err != nil {
+		return err
+	}
+	defer stopServing()
+	if err := clients.WaitForFoos(ctx, opts.Namespace); err != nil || ctx.Err() != nil {
+		return err
+	}
+	// Events are written out last, because the election records some of its own.
+	recorder, flush := events.Start(ctx, &typedcorev1.EventSinkImpl{Interface: clients.Events.CoreV1().Events(metav1.NamespaceAll)},
+		fooscheme.Scheme, corev1.EventSource{Component: names.Controller})
+	defer flush(flushTimeout)
+	controller, err := NewController(Config{
+		KubeClient: clients.Kube, FooClient: clients.Foos,
+		Deployments: kubeInformers.Apps().V1().Deployments(), Foos: foos,
+		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: opts.RequestTimeout, Metrics: own, Image: opts.Image,
+	})
+	if err != nil {
+		return err
+	}
+	recorder.YieldTo(controller.busy)
+	defer func() {
+		cancel()
+		kubeInformers.Shutdown()
+		fooInformers.Shutdown()
+	}()
+	kubeInformers.StartWithContext(ctx)
+	fooInformers.StartWithContext(ctx)
+	kubeInformers.WaitForCacheSyncWithContext(ctx)
+	fooInformers.WaitForCacheSyncWithContext(ctx)
+	if ctx.Err() != nil {
+		return nil
+	}
+	filled.Store(true)
+	return lead(ctx, opts, controller, election.Config{
+		Client: clients.Election.CoordinationV1(), Namespace: namespace, Recorder: recorder, Watchdog: watchdog,
+	})
+}
+
+// lead runs the controller, with -leader-elect only while holding the Lease.
+func lead(ctx context.Context, opts *options.Options, controller *Controller, lease election.Config) error {
+	if !opts.Election.Enabled {
+		return controller.Run(ctx, context.WithoutCancel(ctx), opts.Workers)
+	}
+	if err := opts.Election.ApplyTo(&lease); err != nil {
+		return err
+	}
+	klog.FromContext(ctx).Info("Standing by for the Lease", "lease", lease.Namespace+"/"+lease.Name, "identity", lease.Identity)
+	return election.Run(ctx, lease, func(held context.Context) error { return controller.Run(ctx, held, opts.Workers) })
 }

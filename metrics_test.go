@@ -28,22 +28,19 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/component-base/metrics"
 
 	"example.com/sample-controller/internal/consistency"
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/internal/metrics"
 )
 
 // scraped returns the lines of a scrape that are values.
-func scraped(t *testing.T, registry metrics.KubeRegistry) []string {
+func scraped(t *testing.T, from *metrics.Metrics) []string {
 	t.Helper()
 	answer := httptest.NewRecorder()
-	metricsHandler(registry).ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
+	from.Handler().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
 	if answer.Code != http.StatusOK {
 		t.Fatalf("The scrape was answered with %d: %s", answer.Code, answer.Body)
 	}
@@ -55,14 +52,14 @@ func scraped(t *testing.T, registry metrics.KubeRegistry) []string {
 // ours keeps the lines of our own metrics.
 func ours(lines []string) []string {
 	return slices.DeleteFunc(lines, func(line string) bool {
-		return !strings.HasPrefix(line, metricsSubsystem+"_") || strings.Contains(line, "_bucket{")
+		return !strings.HasPrefix(line, "sample_controller_") || strings.Contains(line, "_bucket{")
 	})
 }
 
 // expectMetrics checks that a scrape has these lines.
 func (f *fixture) expectMetrics(t *testing.T, what string, want ...string) {
 	t.Helper()
-	lines := scraped(t, f.registry)
+	lines := scraped(t, f.metrics)
 	for _, line := range want {
 		if !slices.Contains(lines, line) {
 			t.Errorf("The metrics do not tell the %s as wanted:\n%s\nbut\n%s", what, line, strings.Join(ours(lines), "\n"))
@@ -128,11 +125,11 @@ func TestTheTimeOfASyncIsMeasured(t *testing.T) {
 
 func TestSyncResult(t *testing.T) {
 	conflict := apierrors.NewConflict(deploymentsResource.GroupResource(), "web", errors.New("changed"))
-	for want, errs := range map[string][]error{
-		syncSuccess: {nil},
-		syncRetry:   {consistency.ErrStale, conflict, fmt.Errorf("updating: %w", conflict), context.Canceled},
-		syncError:   {errors.New("refused"), context.DeadlineExceeded, apierrors.NewInternalError(errors.New("etcd"))},
-		syncPanic:   {fmt.Errorf("%w: nil map", errPanic)},
+	for want, errs := range map[metrics.Result][]error{
+		metrics.Success: {nil},
+		metrics.Retry:   {consistency.ErrStale, conflict, fmt.Errorf("updating: %w", conflict), context.Canceled},
+		metrics.Error:   {errors.New("refused"), context.DeadlineExceeded, apierrors.NewInternalError(errors.New("etcd"))},
+		metrics.Panic:   {fmt.Errorf("%w: nil map", errPanic)},
 	} {
 		for _, err := range errs {
 			if got := syncResult(err); got != want {
@@ -142,45 +139,22 @@ func TestSyncResult(t *testing.T) {
 	}
 }
 
-func TestFoosAreCountedByReady(t *testing.T) {
-	withReady := func(status metav1.ConditionStatus) func(*samplev1alpha1.Foo) {
-		return func(foo *samplev1alpha1.Foo) {
-			foo.Status.Conditions = []metav1.Condition{{Type: "Other", Status: "True"}, {Type: samplev1alpha1.ConditionReady, Status: status, ObservedGeneration: 1}}
-		}
-	}
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("new"), foo("a", withReady("True")), foo("b", withReady("True")),
-			foo("c", withReady("False")), foo("d", withReady("Unknown")), foo("e", withReady("made up")),
-			foo("f", withReady("True"), withGeneration(2)))
-		filled := false
-		f.registry.CustomMustRegister(newFooCollector(f.foos, func() bool { return filled }))
-		if lines := strings.Join(scraped(t, f.registry), "\n"); strings.Contains(lines, "sample_controller_foos") {
-			t.Errorf("A cache that is being filled is counted: %s", lines)
-		}
-		filled = true
-		f.expectMetrics(t, "Foos",
-			`sample_controller_foos{ready="True"} 2`,
-			`sample_controller_foos{ready="False"} 1`,
-			`sample_controller_foos{ready="Unknown"} 4`)
-	})
-}
-
 // However many Foos there are, the series are these.
 func TestSeriesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, foo("very-own-name", withDeploymentName("its-deployment")), foo("other"))
-		f.registry.CustomMustRegister(newFooCollector(f.foos, func() bool { return true }))
+		f.metrics.CountFoos(f.foos, func() bool { return true })
 		defer f.start(2)()
 		advance(time.Second)
 		series := map[string]bool{}
-		for _, line := range scraped(t, f.registry) {
+		for _, line := range scraped(t, f.metrics) {
 			for _, name := range []string{"very-own-name", "its-deployment", `"` + namespace + `"`} {
 				if strings.Contains(line, name) {
 					t.Errorf("A series carries the name of an object: %s", line)
 				}
 			}
 			name, _, _ := strings.Cut(line, " ")
-			if strings.HasPrefix(name, metricsSubsystem) && !strings.Contains(name, "_bucket{") {
+			if strings.HasPrefix(name, "sample_controller_") && !strings.Contains(name, "_bucket{") {
 				series[name] = true
 			}
 		}
@@ -204,19 +178,5 @@ func TestSeriesAreBounded(t *testing.T) {
 			`sample_controller_writes_total{resource="foos/status",verb="update"}`: true,
 		}
 		expectEqual(t, "the set of our series", want, series)
-	})
-}
-
-func TestMetricsAreNamedAsPrometheusWants(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a"))
-		f.registry.CustomMustRegister(newFooCollector(f.foos, func() bool { return true }))
-		families, err := f.registry.Gather()
-		must(t, err)
-		problems, err := promlint.NewWithMetricFamilies(families).Lint()
-		must(t, err)
-		for _, problem := range problems {
-			t.Errorf("%s: %s", problem.Metric, problem.Text)
-		}
 	})
 }

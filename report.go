@@ -81,7 +81,7 @@ func (c *Controller) sendStatus(ctx context.Context, foo *samplev1alpha1.Foo, st
 		}
 		return fmt.Errorf("updating the Foo's status: %w", err)
 	}
-	c.metrics.statusesUpdated.Inc()
+	c.metrics.StatusesUpdated.Inc()
 	c.wrote(foo, c.fooIndexer, updated)
 	if transition != nil {
 		c.transitions.stored(foo)

@@ -27,9 +27,9 @@ import (
 	kubeinformers "k8s.io/client-go/informers"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/component-base/metrics"
 	"k8s.io/utils/clock"
 
+	"example.com/sample-controller/internal/metrics"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
@@ -40,9 +40,11 @@ func standBy(ctx context.Context, t *testing.T, foos ...runtime.Object) (*kubefa
 	kubeClient, fooClient := kubefake.NewClientset(), fakeFooClient(t, foos...)
 	kubeInformers := kubeinformers.NewSharedInformerFactory(kubeClient, 0)
 	fooInformers := fooinformers.NewSharedInformerFactory(fooClient, 0)
-	controller, err := NewController(kubeClient, fooClient,
-		kubeInformers.Apps().V1().Deployments(), fooInformers.Samplecontroller().V1alpha1().Foos(),
-		record.NewFakeRecorder(100), clock.RealClock{}, time.Minute, newControllerMetrics(metrics.NewKubeRegistry()), defaultImage)
+	controller, err := NewController(Config{
+		KubeClient: kubeClient, FooClient: fooClient,
+		Deployments: kubeInformers.Apps().V1().Deployments(), Foos: fooInformers.Samplecontroller().V1alpha1().Foos(),
+		Recorder: record.NewFakeRecorder(100), Clock: clock.RealClock{}, CallTimeout: time.Minute, Metrics: metrics.New(), Image: defaultImage,
+	})
 	must(t, err)
 	kubeInformers.StartWithContext(ctx)
 	fooInformers.StartWithContext(ctx)

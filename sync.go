@@ -35,7 +35,7 @@ import (
 // number of times.
 func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	if err := c.writes.EnsureReady(key); err != nil {
-		c.metrics.staleSyncs.Inc()
+		c.metrics.StaleSyncs.Inc()
 		return err
 	}
 	foo, err := c.foos.Foos(key.Namespace).Get(key.Name)

@@ -55,7 +55,7 @@ func (c *Controller) createDeployment(ctx context.Context, foo *samplev1alpha1.F
 	if err != nil {
 		return nil, &writeError{doing: "creating", done: "created", deployment: foo.Spec.DeploymentName, err: err}
 	}
-	c.metrics.deploymentsCreated.Inc()
+	c.metrics.DeploymentsCreated.Inc()
 	c.wroteDeployment(ctx, foo, created)
 	klog.FromContext(ctx).V(2).Info("Created Deployment", "deployment", klog.KObj(created))
 	return created, nil
@@ -84,7 +84,7 @@ func (c *Controller) updateDeployment(ctx context.Context, foo *samplev1alpha1.F
 	if err != nil {
 		return nil, &writeError{doing: "updating", done: "updated", deployment: desired.Name, err: err}
 	}
-	c.metrics.deploymentsUpdated.Inc()
+	c.metrics.DeploymentsUpdated.Inc()
 	c.wroteDeployment(ctx, foo, updated)
 	klog.FromContext(ctx).V(2).Info("Updated Deployment", "deployment", klog.KObj(updated))
 	return updated, nil
@@ -166,7 +166,7 @@ func (c *Controller) deleteSurplus(ctx context.Context, foo *samplev1alpha1.Foo,
 	if err != nil {
 		return &writeError{doing: "deleting the earlier", done: "deleted", deployment: name, err: err}
 	}
-	c.metrics.deploymentsDeleted.Inc()
+	c.metrics.DeploymentsDeleted.Inc()
 	klog.FromContext(ctx).V(2).Info("Deleted Deployment of an earlier name", "deployment", klog.KObj(live))
 	return nil
 }

@@ -115,12 +115,12 @@ func newFoo(foo samplev1alpha1.Foo, foos []appsv1.Deployment, cluster, sheep, ne
 func TestPackagesOfOursThatAreTaken(t *testing.T) {
 	source := `package main
 
-import "example.com/sample-controller/internal/rewatch"
+import "example.com/sample-controller/internal/kubeclient"
 
-func use(foo rewatch.Watch) {}
+func use(foo kubeclient.Clients) {}
 `
-	got := rewritten(t, deriveNames(request{Module: "github.com/acme/x", Group: "a.example", Version: "v1", Kind: "Rewatch"}), "main.go", source)
-	if want := "func use(rewatchResource rewatch.Watch) {}"; !strings.Contains(got, want) {
+	got := rewritten(t, deriveNames(request{Module: "github.com/acme/x", Group: "a.example", Version: "v1", Kind: "Kubeclient"}), "main.go", source)
+	if want := "func use(kubeclientResource kubeclient.Clients) {}"; !strings.Contains(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

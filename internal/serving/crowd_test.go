@@ -129,8 +129,8 @@ func TestACrowdOfConnectionsHarmsNobody(t *testing.T) {
 	}{
 		{"metrics, one client", metrics, certificate.Config(), "https://%s/metrics", crowd{some[:1], 3000, insecure}},
 		{"metrics, some clients", metrics, certificate.Config(), "https://%s/metrics", crowd{some, 60, insecure}},
-		{"health, one client", HealthHandler(nil, nil), nil, "http://%s/healthz", crowd{some[:1], 3000, nil}},
-		{"health, some clients", HealthHandler(nil, nil), nil, "http://%s/healthz", crowd{some, 200, nil}},
+		{"health, one client", healthHandler(nil, nil), nil, "http://%s/healthz", crowd{some[:1], 3000, nil}},
+		{"health, some clients", healthHandler(nil, nil), nil, "http://%s/healthz", crowd{some, 200, nil}},
 	}
 	for _, test := range tests {
 		t.Run(test.what, func(t *testing.T) {

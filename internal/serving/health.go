@@ -17,17 +17,32 @@ limitations under the License.
 package serving
 
 import (
+	"context"
+	"errors"
 	"net/http"
 
 	"k8s.io/apiserver/pkg/server/healthz"
 )
 
-// HealthHandler answers /healthz by the checks in alive and /readyz by those in
+// ControllerHealth answers for a controller. It is alive unless it is a leader that goes
+// on beyond the end of its Lease, which the watchdog reports. It is ready from when
+// its caches are filled, leader or not, until ctx is done.
+func ControllerHealth(ctx context.Context, watchdog healthz.HealthChecker, filled func() bool) http.Handler {
+	caches := healthz.NamedCheck("caches", func(*http.Request) error {
+		if !filled() {
+			return errors.New("the caches are not filled yet; the log says what is waited for")
+		}
+		return nil
+	})
+	return healthHandler([]healthz.HealthChecker{watchdog}, []healthz.HealthChecker{caches, healthz.NewShutdownHealthz(ctx.Done())})
+}
+
+// healthHandler answers /healthz by the checks in alive and /readyz by those in
 // ready: 200 if all pass, else 500 and the names of those that failed. As in
 // Kubernetes' own components, ?verbose lists the checks, ?exclude=NAME leaves
 // one out, and /healthz/NAME or /readyz/NAME asks one alone, and says why it
 // fails.
-func HealthHandler(alive, ready []healthz.HealthChecker) http.Handler {
+func healthHandler(alive, ready []healthz.HealthChecker) http.Handler {
 	mux := http.NewServeMux()
 	healthz.InstallHandler(mux, append([]healthz.HealthChecker{healthz.PingHealthz}, alive...)...)
 	healthz.InstallReadyzHandler(mux, append([]healthz.HealthChecker{healthz.PingHealthz}, ready...)...)

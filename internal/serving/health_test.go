@@ -17,6 +17,7 @@ limitations under the License.
 package serving
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -24,6 +25,26 @@ import (
 
 	"k8s.io/apiserver/pkg/server/healthz"
 )
+
+func TestAControllerIsReadyFromFilledCachesToItsStop(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	filled, watchdog := false, healthz.NamedCheck("leaderElection", func(*http.Request) error { return nil })
+	handler := ControllerHealth(ctx, watchdog, func() bool { return filled })
+	expect := func(when string, ready int) {
+		t.Helper()
+		if answer := get(t, handler, "/readyz", ""); answer.Code != ready {
+			t.Errorf("%s, readiness is %d: %s", when, answer.Code, answer.Body)
+		}
+		if answer := get(t, handler, "/healthz", ""); answer.Code != http.StatusOK {
+			t.Errorf("%s, health is %d: %s", when, answer.Code, answer.Body)
+		}
+	}
+	expect("before the caches are filled", http.StatusInternalServerError)
+	filled = true
+	expect("with filled caches", http.StatusOK)
+	stop()
+	expect("while it stops", http.StatusInternalServerError)
+}
 
 func TestHealthIsToldByItsChecks(t *testing.T) {
 	check := func(name, problem string) healthz.HealthChecker {
@@ -34,9 +55,9 @@ func TestHealthIsToldByItsChecks(t *testing.T) {
 			return nil
 		})
 	}
-	well := HealthHandler([]healthz.HealthChecker{check("leaderElection", "")}, []healthz.HealthChecker{check("caches", "")})
-	filling := HealthHandler([]healthz.HealthChecker{check("leaderElection", "")}, []healthz.HealthChecker{check("caches", "not filled")})
-	stuck := HealthHandler([]healthz.HealthChecker{check("leaderElection", "Lease is over")}, []healthz.HealthChecker{check("caches", "")})
+	well := healthHandler([]healthz.HealthChecker{check("leaderElection", "")}, []healthz.HealthChecker{check("caches", "")})
+	filling := healthHandler([]healthz.HealthChecker{check("leaderElection", "")}, []healthz.HealthChecker{check("caches", "not filled")})
+	stuck := healthHandler([]healthz.HealthChecker{check("leaderElection", "Lease is over")}, []healthz.HealthChecker{check("caches", "")})
 	tests := []struct {
 		what    string
 		handler http.Handler

@@ -17,7 +17,7 @@ limitations under the License.
 // Package serving answers over HTTP what an administrator asks of a process:
 // is it well, and what has it been doing.
 //
-// Health is told to everybody (HealthHandler). Metrics and profiles are told to
+// Health is told to everybody (ControllerHealth). Metrics and profiles are told to
 // whom the API server allows it (Gate), over TLS (Certificate). Nothing here
 // knows what the process is for.
 package serving

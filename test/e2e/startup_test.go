@@ -24,6 +24,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -94,6 +95,20 @@ func TestHelpListsTheFlags(t *testing.T) {
 		if !strings.Contains(stdout, "\n  -"+name+" ") {
 			t.Errorf("The help does not have -%s:\n%s", name, stdout)
 		}
+	}
+}
+
+func TestVersionNamesWhatThisBuildIsMadeOf(t *testing.T) {
+	t.Parallel()
+	module, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, _, code := runController(t, "", "-version")
+	_, clientGo, _ := strings.Cut(stdout, "\nk8s.io/client-go ")
+	clientGo, _, _ = strings.Cut(strings.TrimSpace(clientGo), "\n")
+	if code != 0 || !strings.Contains(string(module), "k8s.io/client-go "+clientGo+"\n") || !strings.Contains(stdout, " "+runtime.Version()+" ") {
+		t.Errorf("It exited with %d, and does not say what go.mod does of client-go, or not %s:\n%s", code, runtime.Version(), stdout)
 	}
 }
 

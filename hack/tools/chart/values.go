@@ -63,6 +63,7 @@ var values = []value{
 	{"watchNamespace", dnsLabel, "namespace whose Foos to look after, with rights there alone; empty, all", "Deployment", container + "args", argument("-namespace=%s", "quote"), ""},
 	{"replicas", number, "Pods of the controller, of which one works; with less than 2 the alert for a missing standby fires", "Deployment", "spec replicas", numberEdit, nil},
 	{"workers", number, "Foos that are synced at the same time; 0 leaves it to the program", "Deployment", container + "args", argument("-workers=%d", "int"), 0},
+	{"goMaxProcs", `"type": ["string", "integer"], "pattern": "^[1-9][0-9]*$", "minimum": 1`, "cores that the program uses; one serves up to about 16 workers", "Deployment", container + "env 2 value", scalarEdit, nil},
 	{"logVerbosity", number, "0 start and stop, 2 what is written, 4 how", "Deployment", container + "args", argument("-v=%d", "int"), 0},
 	{"extraArgs", texts, "more flags of the program", "Deployment", container + "args", argumentsEdit, list{}},
 	{"resources", anObject, "requests and limits of the container", "Deployment", container + "resources", blockEdit, nil},

@@ -51,6 +51,8 @@ func TestAValueThatCanNotBeIsRefusedByItsName(t *testing.T) {
 		"replicas: many":                              "at '/replicas': got string, want integer",
 		"replicas: -1":                                "at '/replicas': minimum: got -1, want 0",
 		"replicas: null":                              "missing property 'replicas'",
+		"goMaxProcs: 0":                               "at '/goMaxProcs': minimum: got 0, want 1",
+		"goMaxProcs: ''":                              "at '/goMaxProcs'",
 		"image: {repository: ''}":                     "at '/image/repository': minLength",
 		"image: {tag: 1.2}":                           "at '/image/tag': got number, want string",
 		"image: {digest: 'sha256:1'}":                 "at '/image/digest'",
@@ -94,7 +96,7 @@ func TestTheImageIsWhatTheValuesSay(t *testing.T) {
 func TestEmptyAndOddValuesAreLeftOutOrTakenAsTheyAre(t *testing.T) {
 	objects := template(t, program, program, `{resources: null, securityContext: null, replicas: 0, topologySpreadConstraints: [],
 		podSecurityContext: {runAsUser: null}, nodeSelector: {zone: "1", on: "true"}, podAnnotations: {note: "a: {{ b }} # c"},
-		podLabels: {number: "12"}, extraArgs: ["-vmodule=a=1,b=2", "-x={{ .Values }}"], logVerbosity: 4, watchNamespace: "123",
+		podLabels: {number: "12"}, extraArgs: ["-vmodule=a=1,b=2", "-x={{ .Values }}"], logVerbosity: 4, goMaxProcs: 4, watchNamespace: "123",
 		serviceAccount: {name: "007", annotations: {role: "arn:aws:iam::1:role/x"}},
 		networkPolicy: {ingressFrom: [{namespaceSelector: {matchLabels: {a: "1"}}}]}}`)
 	c := container(t, objects)
@@ -106,6 +108,10 @@ func TestEmptyAndOddValuesAreLeftOutOrTakenAsTheyAre(t *testing.T) {
 	args := c["args"].([]any)
 	if want := []any{"-namespace=123", "-v=4", "-vmodule=a=1,b=2", "-x={{ .Values }}"}; !reflect.DeepEqual(args[len(args)-4:], want) {
 		t.Errorf("The arguments are %v", args)
+	}
+	env := c["env"].([]any)
+	if want := any(map[string]any{"name": "GOMAXPROCS", "value": "4"}); !reflect.DeepEqual(env[len(env)-1], want) {
+		t.Errorf("The environment is %v", env)
 	}
 	deployment := objects["Deployment sample-controller"]
 	for path, want := range map[string]any{

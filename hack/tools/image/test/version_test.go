@@ -26,7 +26,7 @@ import (
 	"testing"
 )
 
-const unknownCommit = "the build looked at no git clone"
+const unknownCommit = "not built in a git clone"
 
 // The program is built wherever its sources are, and never with somebody
 // else's commit.

@@ -97,7 +97,7 @@ func underTest(ctx context.Context, t *testing.T) (*Bench, program.Program) {
 	if err := program.BuildOurs(ctx, repository, path); err != nil {
 		t.Fatal(err)
 	}
-	return &Bench{Devcluster: devcluster, Repository: repository}, program.Program{Name: "ours", Path: path}
+	return &Bench{Devcluster: devcluster, Repository: repository}, program.Ours(path)
 }
 
 // newFoos: for each, one Deployment is created, the status is written once, and

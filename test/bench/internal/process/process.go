@@ -47,14 +47,16 @@ type Process struct {
 	ended   chan struct{}
 }
 
-// Start starts a program whose output goes to a file. It ends with the benchmark.
-func Start(name, log, path string, args ...string) (*Process, error) {
+// Start starts a program whose output goes to a file, with env added to the
+// benchmark's own environment. It ends with the benchmark.
+func Start(name, log, path string, env []string, args ...string) (*Process, error) {
 	output, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err
 	}
 	defer output.Close()
 	command := exec.Command(path, args...) // stopped by Stop, which lets it end by itself
+	command.Env = append(os.Environ(), env...)
 	command.Stdout, command.Stderr = output, output
 	p := &Process{Name: name, command: command, log: log, ended: make(chan struct{})}
 	started := make(chan error)

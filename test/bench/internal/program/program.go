@@ -36,11 +36,23 @@ type Program struct {
 	Name string
 	Path string
 	Args []string
+	// Env is added to the benchmark's own environment, as NAME=value.
+	Env []string
+}
+
+// shipped is the environment that artifacts/deploy/workload/deployment.yaml
+// gives ours, as far as it matters to what is measured.
+var shipped = []string{"GOMAXPROCS=1"}
+
+// Ours returns the controller of this repository, built at path, with the
+// environment that it is shipped with.
+func Ours(path string) Program {
+	return Program{Name: "ours", Path: path, Env: shipped}
 }
 
 // With returns a copy of a program with a name of its own and further arguments.
 func (p Program) With(name string, args ...string) Program {
-	return Program{Name: name, Path: p.Path, Args: append(append([]string(nil), p.Args...), args...)}
+	return Program{Name: name, Path: p.Path, Args: append(append([]string(nil), p.Args...), args...), Env: p.Env}
 }
 
 // Set is all that is measured.
@@ -92,7 +104,7 @@ func Build(ctx context.Context, repository, folder, copies, ours string, say fun
 		return nil, err
 	}
 	copied := func(name string) string { return filepath.Join(copies, name) }
-	set.Ours = Program{Name: "ours", Path: ours}
+	set.Ours = Ours(ours)
 	set.Upstream = Program{Name: "upstream", Path: copied("upstream")}
 	set.Unlimited = Program{Name: "upstream-unlimited", Path: copied("unlimited")}
 	set.ControllerRuntime = Program{Name: "controller-runtime", Path: copied("controllerruntime")}

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package rewatch
+package kubeclient
 
 import (
 	"encoding/json"
@@ -55,13 +55,13 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(s.answer.ErrStatus)
 }
 
-// watch has client-go watch Deployments, through Guard.
+// watch makes client-go watch Deployments, through guardWatches.
 func (s *apiServer) watch(t *testing.T, options metav1.ListOptions) error {
 	t.Helper()
 	server := httptest.NewServer(s)
 	defer server.Close()
 	config := &rest.Config{Host: server.URL}
-	config.Wrap(Guard)
+	config.Wrap(guardWatches)
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +147,7 @@ func TestOtherRequestsAreLeftAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := Guard(http.DefaultTransport).RoundTrip(request)
+	answer, err := guardWatches(http.DefaultTransport).RoundTrip(request)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+package kubeclient
 
 import (
 	"context"
@@ -25,34 +25,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
-
-	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
 
-const (
-	// apiPollPeriod is how often a missing CustomResourceDefinition is looked for.
-	apiPollPeriod = 2 * time.Second
-	// longestPollPeriod bounds what the API server may ask for instead.
-	longestPollPeriod = time.Minute
-)
-
-// waitForFoos returns when the API server lists Foos, or ctx is done. A missing
-// CustomResourceDefinition or right is told once and waited for, so that the
-// parts of an installation may come in any order; so is a server that asks for
-// patience. One that can't be reached, or does not know who we are, is an error.
-func waitForFoos(ctx context.Context, client clientset.Interface, namespace string, timeout time.Duration) error {
-	told := sets.New[metav1.StatusReason]()
+// WaitForFoos returns when the API server lists the Foos of a namespace, or of all,
+// or when ctx is done. It logs a missing CustomResourceDefinition or permission once
+// and waits for it, so that the parts of an installation may come in any order; it
+// waits for a server that asks for patience as well. It returns an error that says
+// what to do if the server can't be reached or refuses the credentials.
+func (c *Clients) WaitForFoos(ctx context.Context, namespace string) error {
+	logged := sets.New[metav1.StatusReason]()
 	for {
-		err := probeFoos(ctx, client, namespace, timeout)
+		err := c.probeFoos(ctx, namespace)
 		if err == nil || ctx.Err() != nil {
 			return nil //nolint:nilerr // the stop that was asked for is not a failure
 		}
-		hint := waitingFor(err)
+		hint := remedy(err)
 		if hint == "" {
-			return err
+			return explainUnreachable(err, c.host)
 		}
-		if reason := apierrors.ReasonForError(err); !told.Has(reason) {
-			told.Insert(reason)
+		if reason := apierrors.ReasonForError(err); !logged.Has(reason) {
+			logged.Insert(reason)
 			klog.FromContext(ctx).Info("Waiting until Foos can be listed", "cause", hint)
 		}
 		select {
@@ -63,29 +55,36 @@ func waitForFoos(ctx context.Context, client clientset.Interface, namespace stri
 	}
 }
 
-// pollPeriod is how long to wait after an error: as long as the API server asks
-// for, within bounds.
+const (
+	// shortestPollPeriod is how often the API server is asked.
+	shortestPollPeriod = 2 * time.Second
+	// longestPollPeriod bounds what the API server may ask for instead.
+	longestPollPeriod = time.Minute
+)
+
+// pollPeriod returns how long to wait after an error: as long as the API server
+// asks for, within bounds.
 func pollPeriod(err error) time.Duration {
 	seconds, _ := apierrors.SuggestsClientDelay(err)
-	return min(max(time.Duration(seconds)*time.Second, apiPollPeriod), longestPollPeriod)
+	return min(max(time.Duration(seconds)*time.Second, shortestPollPeriod), longestPollPeriod)
 }
 
 // probeFoos asks the API server for one Foo, as the informer is about to.
-func probeFoos(ctx context.Context, client clientset.Interface, namespace string, timeout time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+func (c *Clients) probeFoos(ctx context.Context, namespace string) error {
+	ctx, cancel := context.WithTimeout(ctx, c.requestTimeout)
 	defer cancel()
-	_, err := client.SamplecontrollerV1alpha1().Foos(namespace).List(ctx, metav1.ListOptions{Limit: 1})
+	_, err := c.Foos.SamplecontrollerV1alpha1().Foos(namespace).List(ctx, metav1.ListOptions{Limit: 1})
 	return err
 }
 
-// waitingFor says what an administrator can do about an error of the kind that
-// is waited for, else "".
-func waitingFor(err error) string {
+// remedy says what an administrator can do about an error that is waited for; of any
+// other it is "".
+func remedy(err error) string {
 	switch {
 	case apierrors.IsNotFound(err):
 		return "the CustomResourceDefinition foos.samplecontroller.k8s.io is not installed: install it with 'kubectl apply -f artifacts/crd'"
 	case apierrors.IsForbidden(err):
-		return fmt.Sprintf("the right is missing: grant it to the identity that this runs as (%v)", err)
+		return fmt.Sprintf("the permission is missing: grant it to the identity that this runs as (%v)", err)
 	case isBusy(err):
 		return fmt.Sprintf("the API server asks for patience (%v)", err)
 	}

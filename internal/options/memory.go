@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+package options
 
 import (
 	"fmt"
@@ -27,11 +27,14 @@ import (
 // in bytes.
 const memoryLimitVariable = "MEMORY_LIMIT"
 
-// useMemory has Go's garbage collector keep the heap below 90 % of the container's
-// memory: what Go does not count, such as the program itself, takes some of the
-// rest, and a heap that has reached the limit goes a little beyond. A GOMEMLIMIT in
-// the environment stands.
-func useMemory() error {
+// LimitMemory makes Go's garbage collector keep the heap below 90 % of the
+// container's memory, which $MEMORY_LIMIT names: what Go does not count, such as the
+// program itself, takes some of the rest, and a heap that has reached the limit goes
+// a little beyond. A GOMEMLIMIT in the environment wins.
+//
+// GOMEMLIMIT alone would not do: a manifest can refer to the container's limit, but
+// not to 90 % of it.
+func LimitMemory() error {
 	text := os.Getenv(memoryLimitVariable)
 	if text == "" || os.Getenv("GOMEMLIMIT") != "" {
 		return nil

@@ -14,22 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package rewatch keeps an informer from going deaf when etcd is restored from
-// a backup.
-//
-// A watch that is continued names the resourceVersion of the last event. After
-// a restore the store may not have come as far: the API server then opens the
-// watch all the same, and leaves out every event up to that version. The
-// informer's cache stays as it was, with objects in it that are gone, until the
-// cluster has made as many changes again as were lost, and what was lost is
-// never told (kubernetes/kubernetes#107457). A list is answered otherwise: that
-// the version is too large. So before a watch is continued, a list of one object
-// asks whether the API server knows the version. If not, the watch gets that
-// answer, upon which client-go's reflector lists anew.
-//
-// An informer continues its watch every 5 to 10 minutes and after each failure:
-// that often it costs one small list, which the API server answers from memory.
-package rewatch
+package kubeclient
 
 import (
 	"bytes"
@@ -46,23 +31,34 @@ import (
 )
 
 const (
-	// askTimeout bounds the question. The API server itself waits 3 s for a
-	// version that it does not know yet.
+	// askTimeout bounds that list. The API server itself waits 3 s for a version that
+	// it does not know yet.
 	askTimeout = 10 * time.Second
 	// statusLimit is more than a Status takes, in bytes.
 	statusLimit = 1 << 16
 )
 
-// Guard returns a transport that asks before it continues a watch. It has the
-// signature of rest.Config's wrappers.
-func Guard(next http.RoundTripper) http.RoundTripper {
-	return guard{next}
-}
+// guardWatches keeps an informer from going deaf when etcd is restored from a backup.
+//
+// A watch that is continued names the resourceVersion of the last event. After a
+// restore the store may not have come as far: the API server then opens the watch all
+// the same, and leaves out every event up to that version. The informer's cache keeps
+// objects that are gone until the cluster has made as many changes again as were lost,
+// and it never hears what was lost (kubernetes/kubernetes#107457). A list gets another
+// answer: that the version is too large. So this transport sends a list of one object
+// before it continues a watch. If the API server does not know the version, the watch
+// gets that answer, upon which client-go's reflector lists again.
+//
+// An informer continues its watch every 5 to 10 minutes and after each failure:
+// that often it costs one small list, which the API server answers from memory.
+//
+// It has the signature of rest.Config's wrappers.
+func guardWatches(next http.RoundTripper) http.RoundTripper { return watchGuard{next} }
 
-type guard struct{ next http.RoundTripper }
+type watchGuard struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
-func (g guard) RoundTrip(watch *http.Request) (*http.Response, error) {
+func (g watchGuard) RoundTrip(watch *http.Request) (*http.Response, error) {
 	query := watch.URL.Query()
 	if !continuesWatch(query) {
 		return g.next.RoundTrip(watch)
@@ -73,7 +69,7 @@ func (g guard) RoundTrip(watch *http.Request) (*http.Response, error) {
 	return g.next.RoundTrip(watch)
 }
 
-// continuesWatch tells whether a request is for a watch from a version on. One
+// continuesWatch reports whether a request is for a watch from a version on. One
 // that begins with all objects is checked by the API server itself.
 func continuesWatch(query url.Values) bool {
 	if query.Get("watch") != "true" && query.Get("watch") != "1" {
@@ -83,9 +79,9 @@ func continuesWatch(query url.Values) bool {
 	return version != "" && version != "0" && query.Get("sendInitialEvents") != "true"
 }
 
-// ask returns the API server's answer if that is that the version is too large,
-// else nil: of whatever else is wrong the watch itself will tell.
-func (g guard) ask(watch *http.Request, query url.Values) *http.Response {
+// ask returns the API server's answer if it says that the version is too large, else
+// nil: the watch itself will report anything else.
+func (g watchGuard) ask(watch *http.Request, query url.Values) *http.Response {
 	ctx, cancel := context.WithTimeout(watch.Context(), askTimeout)
 	defer cancel()
 	for _, name := range []string{"watch", "allowWatchBookmarks", "timeoutSeconds", "timeout"} {
@@ -106,7 +102,7 @@ func (g guard) ask(watch *http.Request, query url.Values) *http.Response {
 		return nil
 	}
 	// The client would ask ten times again: it is not later that helps, but a list.
-	answer.Header.Del("Retry-After")
+	answer.Header.Del(retryAfter)
 	answer.Body = io.NopCloser(bytes.NewReader(body))
 	return answer
 }

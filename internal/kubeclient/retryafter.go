@@ -14,15 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package retryafter hands a server's request for patience to the caller.
-//
-// Where the API server answers 429 or 5xx with a Retry-After header, client-go
-// sleeps inside the call and sends it again, up to ten times. A worker of a
-// controller is then of no use to anybody else, just when the server is busy.
-// With this transport the call fails at once, with an error of which
-// apierrors.SuggestsClientDelay knows the seconds, and the time to wait is the
-// work queue's business.
-package retryafter
+package kubeclient
 
 import (
 	"bytes"
@@ -38,30 +30,33 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-const (
-	header = "Retry-After"
-	// statusLimit is more than a Status takes, in bytes.
-	statusLimit = 1 << 16
-)
+const retryAfter = "Retry-After"
 
-// HandOver returns a transport that moves the Retry-After header of an answer
-// into its body, a Status. It has the signature of rest.Config's wrappers.
-func HandOver(next http.RoundTripper) http.RoundTripper { return transport{next} }
+// handOverRetryAfter hands a server's request for patience to the caller: it moves the
+// header Retry-After of an answer into its body, a Status.
+//
+// Where the API server answers 429 or 5xx with that header, client-go sleeps inside the
+// call and sends it again, up to ten times. Meanwhile the worker serves nobody, just
+// when the server is busy. With this transport the call fails at once, with an error
+// of which apierrors.SuggestsClientDelay knows the seconds, and the work queue waits.
+//
+// It has the signature of rest.Config's wrappers.
+func handOverRetryAfter(next http.RoundTripper) http.RoundTripper { return retryAfterTransport{next} }
 
-type transport struct{ next http.RoundTripper }
+type retryAfterTransport struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
-func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
+func (t retryAfterTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := t.next.RoundTrip(request)
 	if err != nil || response.StatusCode != http.StatusTooManyRequests && response.StatusCode < http.StatusInternalServerError {
 		return response, err
 	}
 	// As client-go, which reads no dates.
-	seconds, err := strconv.Atoi(response.Header.Get(header))
+	seconds, err := strconv.Atoi(response.Header.Get(retryAfter))
 	if err != nil {
 		return response, nil //nolint:nilerr // without seconds client-go does not wait
 	}
-	response.Header.Del(header)
+	response.Header.Del(retryAfter)
 	if mediaType, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); mediaType == runtime.ContentTypeProtobuf {
 		return response, nil // the API server's own Status, which has the seconds, too
 	}

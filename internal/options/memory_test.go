@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+package options
 
 import (
 	"runtime/debug"
@@ -39,7 +39,7 @@ func TestTheHeapKeepsToNinetyPercentOfTheMemory(t *testing.T) {
 			t.Setenv("GOMEMLIMIT", row.own)
 			was := debug.SetMemoryLimit(before)
 			defer debug.SetMemoryLimit(was)
-			err := useMemory()
+			err := LimitMemory()
 			if got := debug.SetMemoryLimit(-1); got != row.want || (err != nil) != row.refused {
 				t.Errorf("The limit is %d (%v), want %d", got, err, row.want)
 			}

@@ -14,16 +14,18 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+package options
 
 import (
 	"cmp"
 	"fmt"
 	"runtime/debug"
 	"strings"
+
+	"example.com/sample-controller/internal/names"
 )
 
-// buildVersion is what the go command has written into the program about where
+// buildVersion holds what the go command has written into the program about where
 // it comes from. A field is empty where that is not known.
 type buildVersion struct {
 	version   string // of this module: a tag, or a pseudo-version made of the commit
@@ -39,7 +41,7 @@ type buildVersion struct {
 	apimachinery string
 }
 
-// currentVersion is the buildVersion of the running program.
+// currentVersion returns the buildVersion of the running program.
 func currentVersion() buildVersion {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -73,7 +75,7 @@ func versionOf(info *debug.BuildInfo) buildVersion {
 	return version
 }
 
-// dependency is the version of the module at path, and what it was replaced
+// dependency returns the version of the module at path, and what it was replaced
 // by, if it was.
 func dependency(info *debug.BuildInfo, path string) string {
 	for _, module := range info.Deps {
@@ -88,14 +90,14 @@ func dependency(info *debug.BuildInfo, path string) string {
 	return ""
 }
 
-// String is the answer to -version, a line for each fact.
+// String returns the answer to -version, a line for each fact.
 func (v buildVersion) String() string {
-	commit := cmp.Or(v.commit, "unknown: the build looked at no git clone")
+	commit := cmp.Or(v.commit, "unknown: not built in a git clone")
 	if v.modified {
 		commit += ", with changes that are not committed"
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s %s\n", controllerName, cmp.Or(v.version, "(version unknown)"))
+	fmt.Fprintf(&text, "%s %s\n", names.Controller, cmp.Or(v.version, "(version unknown)"))
 	for _, line := range []struct{ name, value string }{
 		{"commit", commit},
 		{"committed", v.committed},

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+package options
 
 import (
 	"errors"
@@ -26,11 +26,11 @@ import (
 
 // parseOnly parses a command line and leaves klog, whose flags are its state, as
 // it was.
-func parseOnly(t *testing.T, arguments ...string) (*options, error) {
+func parseOnly(t *testing.T, arguments ...string) (*Options, error) {
 	t.Helper()
 	state := klog.CaptureState()
 	defer state.Restore()
-	return parseOptions(arguments, nil)
+	return Parse(arguments, nil)
 }
 
 func TestKlogsFlagsAreTakenAsByOtherPrograms(t *testing.T) {
@@ -56,7 +56,7 @@ func TestJSONIsRefusedWithAFlagThatItCannotHonor(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), part+": has no effect with -logging-format=json") {
 			t.Errorf("%s: %v", argument, err)
 		}
-		if opts == nil || opts.logging.format != "json" {
+		if opts == nil || opts.Logging.format != "json" {
 			t.Errorf("%s: nobody can tell in which format to say so", argument)
 		}
 	}
@@ -74,7 +74,7 @@ func TestAnUnknownFormatIsRefused(t *testing.T) {
 // Of klog's flags, -help lists those that Kubernetes' components have, too.
 func TestHelpLeavesOutKlogsFlagsForFiles(t *testing.T) {
 	var help strings.Builder
-	if _, err := parseOptions([]string{"-help"}, &help); !errors.Is(err, errAnswered) {
+	if _, err := Parse([]string{"-help"}, &help); !errors.Is(err, ErrAnswered) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"-v value", "-vmodule value", "-logging-format string"} {

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+package options
 
 import (
 	"net"
@@ -32,16 +32,16 @@ func TestWhatCantBeServedIsSaidAtOnce(t *testing.T) {
 	address := taken.Addr().String()
 	tests := []struct {
 		what string
-		opts servingOptions
+		opts Serving
 		says string
 	}{
-		{"the health's address", servingOptions{healthAddress: address}, "-health-probe-bind-address=" + address + ": "},
-		{"the metrics' address", servingOptions{healthAddress: "127.0.0.1:0", metricsAddress: address}, "-metrics-bind-address=" + address + ": "},
-		{"the certificate", servingOptions{metricsAddress: "127.0.0.1:0", certFile: "no-such.crt", keyFile: "no-such.key"}, "no-such.crt"},
+		{"the health's address", Serving{healthAddress: address}, "-health-probe-bind-address=" + address + ": "},
+		{"the metrics' address", Serving{healthAddress: "127.0.0.1:0", metricsAddress: address}, "-metrics-bind-address=" + address + ": "},
+		{"the certificate", Serving{metricsAddress: "127.0.0.1:0", certFile: "no-such.crt", keyFile: "no-such.key"}, "no-such.crt"},
 	}
 	for _, test := range tests {
 		t.Run(test.what, func(t *testing.T) {
-			_, err := test.opts.start(t.Context(), http.NotFoundHandler(), http.NotFoundHandler(), kubefake.NewClientset())
+			_, err := test.opts.Start(t.Context(), http.NotFoundHandler(), http.NotFoundHandler(), kubefake.NewClientset())
 			if err == nil || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("Got %v, want … %s", err, test.says)
 			}

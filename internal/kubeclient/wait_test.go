@@ -14,21 +14,68 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+package kubeclient
 
 import (
 	"context"
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
 )
+
+var foosResource = samplev1alpha1.SchemeGroupVersion.WithResource("foos")
+
+// fakeServer is an API server whose lists of Foos can be refused.
+type fakeServer struct {
+	ctx     context.Context
+	foos    *foofake.Clientset
+	clients *Clients
+}
+
+func newFakeServer(t *testing.T) *fakeServer {
+	t.Helper()
+	foos := foofake.NewSimpleClientset()
+	return &fakeServer{ctx: t.Context(), foos: foos, clients: &Clients{Foos: foos, host: "https://cluster", requestTimeout: time.Second}}
+}
+
+// refuse makes the server answer each list with an error.
+func (f *fakeServer) refuse(err error) { f.refuseUntilStopped(err) }
+
+// refuseUntilStopped is refuse, until the function that it returns is called.
+func (f *fakeServer) refuseUntilStopped(err error) (stop func()) {
+	var stopped atomic.Bool
+	f.foos.PrependReactor("list", "foos", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return !stopped.Load(), nil, err
+	})
+	return func() { stopped.Store(true) }
+}
+
+// advance lets time pass in a test's bubble, then waits until every goroutine in it
+// has nothing left to do. No real time passes.
+func advance(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // in a bubble this sets the clock forward
+	synctest.Wait()
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 func TestMissingDefinitionAndMissingRightAreWaitedFor(t *testing.T) {
 	for name, answer := range map[string]error{
@@ -37,10 +84,10 @@ func TestMissingDefinitionAndMissingRightAreWaitedFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := newFixture(t)
-				installed := f.refuseUntilToldOtherwise("list", "foos", answer)
+				f := newFakeServer(t)
+				installed := f.refuseUntilStopped(answer)
 				done := make(chan error, 1)
-				go func() { done <- waitForFoos(f.ctx, f.fooClient, namespace, time.Second) }()
+				go func() { done <- f.clients.WaitForFoos(f.ctx, "team-a") }()
 				advance(time.Hour)
 				select {
 				case err := <-done:
@@ -72,13 +119,13 @@ func TestABusyServerIsWaitedForAsLongAsItAsks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := newFixture(t)
-				recovered := f.refuseUntilToldOtherwise("list", "foos", row.answer)
+				f := newFakeServer(t)
+				recovered := f.refuseUntilStopped(row.answer)
 				ctx, log := logged(f.ctx)
 				done := make(chan error, 1)
-				go func() { done <- waitForFoos(ctx, f.fooClient, namespace, time.Second) }()
+				go func() { done <- f.clients.WaitForFoos(ctx, "team-a") }()
 				advance(10*time.Minute - time.Second)
-				if calls := len(f.fooClient.Actions()); calls != row.calls {
+				if calls := len(f.foos.Actions()); calls != row.calls {
 					t.Errorf("it was called %d times in 10 minutes, not %d", calls, row.calls)
 				}
 				recovered()
@@ -93,15 +140,15 @@ func TestABusyServerIsWaitedForAsLongAsItAsks(t *testing.T) {
 
 func TestEachCauseOfWaitingIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t)
+		f := newFakeServer(t)
 		ctx, log := logged(f.ctx)
 		ctx, stop := context.WithCancel(ctx)
 		noDefinition := apierrors.NewNotFound(foosResource.GroupResource(), "")
-		f.refuse("list", "foos", noDefinition)
-		busy := f.refuseUntilToldOtherwise("list", "foos", apierrors.NewTooManyRequests("slow down", 10))
+		f.refuse(noDefinition)
+		busy := f.refuseUntilStopped(apierrors.NewTooManyRequests("slow down", 10))
 		time.AfterFunc(time.Minute, busy)
 		time.AfterFunc(time.Hour, stop)
-		must(t, waitForFoos(ctx, f.fooClient, namespace, time.Second))
+		must(t, f.clients.WaitForFoos(ctx, "team-a"))
 		if said := log.String(); strings.Count(said, "asks for patience") != 1 || strings.Count(said, "is not installed") != 1 {
 			t.Errorf("it does not say once each what it waits for:\n%s", said)
 		}
@@ -125,13 +172,13 @@ func TestServerThatCannotBeUsedIsAnErrorAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := newFixture(t)
-				f.refuse("list", "foos", row.answer)
-				err := waitForFoos(f.ctx, f.fooClient, namespace, time.Second)
+				f := newFakeServer(t)
+				f.refuse(row.answer)
+				err := f.clients.WaitForFoos(f.ctx, "team-a")
 				if !errors.Is(err, row.answer) {
 					t.Fatalf("returned %v", err)
 				}
-				said := explainUnreachable(err, "https://cluster").Error()
+				said := err.Error()
 				if !strings.Contains(said, row.want) || !strings.Contains(said, "https://cluster") {
 					t.Errorf("the message %q does not say %q and the server", said, row.want)
 				}
@@ -142,10 +189,10 @@ func TestServerThatCannotBeUsedIsAnErrorAtOnce(t *testing.T) {
 
 func TestStopWhileWaitingIsNoError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t)
-		f.refuse("list", "foos", apierrors.NewNotFound(foosResource.GroupResource(), ""))
+		f := newFakeServer(t)
+		f.refuse(apierrors.NewNotFound(foosResource.GroupResource(), ""))
 		ctx, stop := context.WithCancel(f.ctx)
 		time.AfterFunc(time.Minute, stop)
-		must(t, waitForFoos(ctx, f.fooClient, namespace, time.Second))
+		must(t, f.clients.WaitForFoos(ctx, "team-a"))
 	})
 }

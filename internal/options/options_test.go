@@ -14,36 +14,34 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+package options
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 )
 
-var defaultElection = electionOptions{
+var defaultElection = Election{
 	leaseDuration: 15 * time.Second, renewDeadline: 10 * time.Second, retryPeriod: 2 * time.Second,
 	resourceName: "sample-controller",
 }
 
-func TestParseOptions(t *testing.T) {
-	opts, err := parseOptions([]string{"-kubeconfig=/k", "--master=https://m", "-namespace=n", "-image=mirror/nginx:1", "-workers=3", "-resync=0",
+func TestParse(t *testing.T) {
+	opts, err := Parse([]string{"-kubeconfig=/k", "--master=https://m", "-namespace=n", "-image=mirror/nginx:1", "-workers=3", "-resync=0",
 		"-kube-api-qps=50", "-kube-api-burst=60", "-request-timeout=5s", "-v=2"}, nil)
 	must(t, err)
-	want := options{kubeconfig: "/k", master: "https://m", namespace: "n", image: "mirror/nginx:1", workers: 3, resync: 0, qps: 50, burst: 60, requestTimeout: 5 * time.Second, election: defaultElection, logging: loggingOptions{format: "text"}}
+	want := Options{Cluster: Cluster{kubeconfig: "/k", master: "https://m", qps: 50, burst: 60}, Namespace: "n", Image: "mirror/nginx:1", Workers: 3, Resync: 0, RequestTimeout: 5 * time.Second, Election: defaultElection, Logging: Logging{format: "text"}}
 	if *opts != want {
 		t.Errorf("parsed %+v, not %+v", *opts, want)
 	}
 }
 
 func TestDefaultOptions(t *testing.T) {
-	opts, err := parseOptions(nil, nil)
+	opts, err := Parse(nil, nil)
 	must(t, err)
-	want := options{image: "nginx:latest", workers: 2, resync: 30 * time.Second, qps: -1, burst: 100, requestTimeout: 30 * time.Second, election: defaultElection, logging: loggingOptions{format: "text"}}
+	want := Options{Cluster: Cluster{qps: -1, burst: 100}, Image: "nginx:latest", Workers: 2, Resync: 30 * time.Second, RequestTimeout: 30 * time.Second, Election: defaultElection, Logging: Logging{format: "text"}}
 	if *opts != want {
 		t.Errorf("the defaults are %+v, not %+v", *opts, want)
 	}
@@ -79,7 +77,7 @@ func TestBadOptionsAreRefusedInOneLineThatNamesThem(t *testing.T) {
 		"-workers=0 -kube-api-qps=-2": {"-workers=0", "-kube-api-qps=-2"},
 	} {
 		t.Run(arguments, func(t *testing.T) {
-			_, err := parseOptions(strings.Fields(arguments), nil)
+			_, err := Parse(strings.Fields(arguments), nil)
 			if err == nil {
 				t.Fatal("not refused")
 			}
@@ -97,7 +95,7 @@ func TestBadOptionsAreRefusedInOneLineThatNamesThem(t *testing.T) {
 
 func TestVersionIsAnsweredWhateverElseIsGiven(t *testing.T) {
 	var answer strings.Builder
-	if _, err := parseOptions([]string{"-workers=0", "--version"}, &answer); !errors.Is(err, errAnswered) {
+	if _, err := Parse([]string{"-workers=0", "--version"}, &answer); !errors.Is(err, ErrAnswered) {
 		t.Errorf("-version returned %v", err)
 	}
 	if answer.String() != currentVersion().String() {
@@ -107,8 +105,8 @@ func TestVersionIsAnsweredWhateverElseIsGiven(t *testing.T) {
 
 func TestHelpListsTheFlags(t *testing.T) {
 	var help strings.Builder
-	_, err := parseOptions([]string{"-help"}, &help)
-	if !errors.Is(err, errAnswered) {
+	_, err := Parse([]string{"-help"}, &help)
+	if !errors.Is(err, ErrAnswered) {
 		t.Errorf("-help returned %v", err)
 	}
 	for _, name := range []string{"-kubeconfig", "-master", "-workers", "-resync", "-kube-api-qps", "-namespace", "-v value"} {
@@ -118,65 +116,9 @@ func TestHelpListsTheFlags(t *testing.T) {
 	}
 }
 
-func TestWhereTheClusterIsFound(t *testing.T) {
-	folder := t.TempDir()
-	fromFlag := writeKubeconfig(t, filepath.Join(folder, "flag"), "https://from-flag")
-	fromEnvironment := writeKubeconfig(t, filepath.Join(folder, "environment"), "https://from-environment")
-	home := filepath.Join(folder, "home")
-	writeKubeconfig(t, filepath.Join(home, ".kube", "config"), "https://from-home")
-
-	for name, row := range map[string]struct {
-		opts        options
-		environment string
-		want        string
-	}{
-		"-kubeconfig before $KUBECONFIG": {options{kubeconfig: fromFlag}, fromEnvironment, "https://from-flag"},
-		"$KUBECONFIG before home":        {options{}, fromEnvironment, "https://from-environment"},
-		"-master in place of its server": {options{kubeconfig: fromFlag, master: "https://from-master"}, "", "https://from-master"},
-		"-master alone":                  {options{master: "https://from-master"}, "", "https://from-master"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Setenv("KUBECONFIG", row.environment)
-			t.Setenv("HOME", home)
-			row.opts.qps = -1
-			config, namespace, err := row.opts.restConfig()
-			must(t, err)
-			if row.opts.kubeconfig == fromFlag && namespace != "of-flag" {
-				t.Errorf("the namespace is %q, not that of the context", namespace)
-			}
-			if config.Host != row.want {
-				t.Errorf("the server is %s, not %s", config.Host, row.want)
-			}
-			if config.QPS != -1 {
-				t.Errorf("the client is limited to %v requests/s", config.QPS)
-			}
-		})
-	}
-}
-
-func TestBadKubeconfigIsNamed(t *testing.T) {
-	folder := t.TempDir()
-	garbage := filepath.Join(folder, "garbage")
-	must(t, os.WriteFile(garbage, []byte("neither YAML: nor: JSON"), 0o600))
-	for path, part := range map[string]string{
-		garbage:                         "garbage",
-		filepath.Join(folder, "absent"): "no such file",
-	} {
-		_, _, err := (&options{kubeconfig: path}).restConfig()
-		if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), part) {
-			t.Errorf("the error for %s is %v", path, err)
-		}
-	}
-}
-
-func writeKubeconfig(t *testing.T, path, server string) string {
+func must(t *testing.T, err error) {
 	t.Helper()
-	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	must(t, os.WriteFile(path, []byte(`apiVersion: v1
-kind: Config
-current-context: test
-contexts: [{name: test, context: {cluster: test, namespace: of-`+filepath.Base(path)+`}}]
-clusters: [{name: test, cluster: {server: "`+server+`"}}]
-`), 0o600))
-	return path
+	if err != nil {
+		t.Fatal(err)
+	}
 }

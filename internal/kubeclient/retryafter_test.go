@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package retryafter
+package kubeclient
 
 import (
 	"io"
@@ -68,7 +68,7 @@ func TestACallFailsAtOnceWithTheTimeToWait(t *testing.T) {
 				_, _ = io.WriteString(w, row.body)
 			}))
 			defer server.Close()
-			client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, QPS: -1, WrapTransport: HandOver,
+			client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, QPS: -1, WrapTransport: handOverRetryAfter,
 				ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeProtobuf, AcceptContentTypes: runtime.ContentTypeProtobuf + ",application/json"}})
 			if err != nil {
 				t.Fatal(err)
@@ -111,7 +111,7 @@ func TestAnAnswerIsLeftAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		response, err := HandOver(http.DefaultTransport).RoundTrip(request)
+		response, err := handOverRetryAfter(http.DefaultTransport).RoundTrip(request)
 		if err != nil {
 			t.Fatal(err)
 		}

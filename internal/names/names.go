@@ -14,16 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+// Package names holds the name that this program goes by.
+package names
 
-import "testing"
-
-func TestCoresFollowTheWorkers(t *testing.T) {
-	for _, row := range []struct{ workers, available, want int }{
-		{1, 8, 1}, {2, 8, 1}, {16, 8, 1}, {17, 8, 2}, {64, 8, 4}, {1000, 8, 8}, {64, 1, 1},
-	} {
-		if got := coresFor(row.workers, row.available); got != row.want {
-			t.Errorf("%d workers use %d of %d cores, not %d", row.workers, got, row.available, row.want)
-		}
-	}
-}
+// Controller names the program itself, its work queue and informers, the source
+// of its Events, the field manager of its writes and, by default, its Lease.
+const Controller = "sample-controller"

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+package options
 
 import (
 	"flag"
@@ -24,6 +24,8 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 	_ "k8s.io/component-base/logs/json/register" // the format json
 	"k8s.io/klog/v2"
+
+	"example.com/sample-controller/internal/names"
 )
 
 // Formats of the log.
@@ -32,14 +34,14 @@ const (
 	formatJSON = logsapi.JSONLogFormat
 )
 
-// loggingOptions are the flags of the log. klog's own flags set klog's state, and
+// Logging holds the flags of the log. klog's own flags set klog's state, and
 // nothing here repeats it.
 //
 // JSON is written by the library of Kubernetes' components, so that whatever reads
 // their lines reads these. That costs 0.85 MiB of the program, 3 %, with cobra,
 // which the library's feature gates import. Text is still written by klog itself:
 // only klog knows the flags for files.
-type loggingOptions struct {
+type Logging struct {
 	format string
 }
 
@@ -49,7 +51,7 @@ var visibleKlogFlags = map[string]string{
 	"vmodule": "Verbosity by source file, as PATTERN=N,... In the format text only.",
 }
 
-func (o *loggingOptions) addFlags(flags *flag.FlagSet) {
+func (o *Logging) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.format, "logging-format", formatText,
 		"Format of the log on standard error: text, or json with one object in each line.")
 	for _, f := range klogFlags() {
@@ -92,7 +94,7 @@ func visibleFlags(flags *flag.FlagSet) *flag.FlagSet {
 // problems lists what can't be meant. In JSON there is one stream and one level,
 // so a flag that would choose another is refused: nobody looks for a log file
 // that is never written.
-func (o *loggingOptions) problems(flags *flag.FlagSet) []string {
+func (o *Logging) problems(flags *flag.FlagSet) []string {
 	switch o.format {
 	case formatText:
 		return nil
@@ -110,10 +112,10 @@ func (o *loggingOptions) problems(flags *flag.FlagSet) []string {
 	return problems
 }
 
-// apply makes klog write the format, and with it everything that logs by klog,
+// Apply makes klog write the format, and with it everything that logs by klog,
 // by slog or by the package log. Call it once, before the first line. A format
 // that is not known is left to problems.
-func (o *loggingOptions) apply() error {
+func (o *Logging) Apply() error {
 	if o.format != formatJSON {
 		return nil
 	}
@@ -125,8 +127,7 @@ func (o *loggingOptions) apply() error {
 		case "v":
 			err = logsapi.VerbosityLevelPflag(&config.Verbosity).Set(f.Value.String())
 		case "vmodule":
-			// The library would refuse the format. It is problems that refuses the
-			// flag, in this format.
+			// The library would refuse the format; problems refuses the flag.
 			err = f.Value.Set("")
 		}
 		if err != nil {
@@ -136,11 +137,11 @@ func (o *loggingOptions) apply() error {
 	return logsapi.ValidateAndApply(config, nil)
 }
 
-// report says, in the format of the log, what ends the process.
-func (o *loggingOptions) report(err error, exitCode int) {
+// Report says, in the format of the log, what ends the process.
+func (o *Logging) Report(err error, exitCode int) {
 	if o.format == formatJSON {
 		klog.Background().WithCallDepth(1).Error(err, "Exiting", "exitCode", exitCode)
 		return
 	}
-	fmt.Fprintf(os.Stderr, "%s: %v\n", controllerName, err)
+	fmt.Fprintf(os.Stderr, "%s: %v\n", names.Controller, err)
 }

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+package kubeclient
 
 import (
 	"encoding/pem"
@@ -44,7 +44,7 @@ func TestWhichClientsUseHTTP2(t *testing.T) {
 		workers int
 		calls   string
 	}{{2, "HTTP/1.1"}, {keptConnections, "HTTP/1.1"}, {keptConnections + 1, "HTTP/2.0"}} {
-		clients, err := newClients(config, &options{workers: row.workers})
+		clients, err := New(config, row.workers, 0)
 		must(t, err)
 		ctx := t.Context()
 		for name, of := range map[string]struct {
@@ -52,27 +52,27 @@ func TestWhichClientsUseHTTP2(t *testing.T) {
 			want string
 		}{
 			"caches of Foos": {func() error {
-				_, err := clients.fooInformers.SamplecontrollerV1alpha1().Foos("").List(ctx, metav1.ListOptions{})
+				_, err := clients.FooInformers.SamplecontrollerV1alpha1().Foos("").List(ctx, metav1.ListOptions{})
 				return err
 			}, "HTTP/2.0"},
 			"caches of Deployments": {func() error {
-				_, err := clients.kubeInformers.AppsV1().Deployments("").List(ctx, metav1.ListOptions{})
+				_, err := clients.KubeInformers.AppsV1().Deployments("").List(ctx, metav1.ListOptions{})
 				return err
 			}, "HTTP/2.0"},
 			"Foos": {func() error {
-				_, err := clients.foos.SamplecontrollerV1alpha1().Foos("a").Get(ctx, "a", metav1.GetOptions{})
+				_, err := clients.Foos.SamplecontrollerV1alpha1().Foos("a").Get(ctx, "a", metav1.GetOptions{})
 				return err
 			}, row.calls},
 			"Deployments": {func() error {
-				_, err := clients.kube.AppsV1().Deployments("a").Get(ctx, "a", metav1.GetOptions{})
+				_, err := clients.Kube.AppsV1().Deployments("a").Get(ctx, "a", metav1.GetOptions{})
 				return err
 			}, row.calls},
 			"Events": {func() error {
-				_, err := clients.events.CoreV1().Events("a").Get(ctx, "a", metav1.GetOptions{})
+				_, err := clients.Events.CoreV1().Events("a").Get(ctx, "a", metav1.GetOptions{})
 				return err
 			}, "HTTP/1.1"},
 			"the Lease": {func() error {
-				_, err := clients.election.CoordinationV1().Leases("a").Get(ctx, "a", metav1.GetOptions{})
+				_, err := clients.Election.CoordinationV1().Leases("a").Get(ctx, "a", metav1.GetOptions{})
 				return err
 			}, "HTTP/2.0"},
 		} {

@@ -14,13 +14,10 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+package options
 
 import (
-	"os"
-	"runtime"
 	"runtime/debug"
-	"strings"
 	"testing"
 )
 
@@ -64,7 +61,7 @@ func TestVersionOf(t *testing.T) {
 }
 
 func TestVersionSaysWhatIsKnown(t *testing.T) {
-	const unknownCommit = "unknown: the build looked at no git clone"
+	const unknownCommit = "unknown: not built in a git clone"
 	for name, row := range map[string]struct {
 		change func(*debug.BuildInfo)
 		want   string
@@ -139,17 +136,5 @@ k8s.io/apimachinery  unknown
 				t.Errorf("-version says\n%s\nnot\n%s", got, row.want)
 			}
 		})
-	}
-}
-
-func TestCurrentVersionIsThisBuilds(t *testing.T) {
-	module, err := os.ReadFile("go.mod")
-	must(t, err)
-	version := currentVersion()
-	if version.golang != runtime.Version() {
-		t.Errorf("the Go release is %q, not %q", version.golang, runtime.Version())
-	}
-	if !strings.Contains(string(module), "k8s.io/client-go "+version.clientGo+"\n") {
-		t.Errorf("client-go is %q, which is not what go.mod says", version.clientGo)
 	}
 }

@@ -14,21 +14,29 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+package options
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
+	"os"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/leaderelection"
+
+	"example.com/sample-controller/internal/election"
+	"example.com/sample-controller/internal/names"
 )
 
-// electionOptions are the flags of leader election, named and preset as those
-// of Kubernetes' own components.
-type electionOptions struct {
-	enabled           bool
+// Election holds the flags of leader election, with the names and defaults of
+// Kubernetes' own components.
+type Election struct {
+	// Enabled reports whether to work only while holding the Lease.
+	Enabled bool
+
 	leaseDuration     time.Duration
 	renewDeadline     time.Duration
 	retryPeriod       time.Duration
@@ -36,8 +44,8 @@ type electionOptions struct {
 	resourceNamespace string
 }
 
-func (o *electionOptions) addFlags(flags *flag.FlagSet) {
-	flags.BoolVar(&o.enabled, "leader-elect", false,
+func (o *Election) addFlags(flags *flag.FlagSet) {
+	flags.BoolVar(&o.Enabled, "leader-elect", false,
 		"Work only while holding a Lease, so that several replicas can run and one of them works.")
 	flags.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second,
 		"Time after which a standby takes the Lease of a leader that no longer renews it. The same for all replicas.")
@@ -45,16 +53,16 @@ func (o *electionOptions) addFlags(flags *flag.FlagSet) {
 		"Time for which the leader tries to renew the Lease before it gives up and exits. Less than the lease duration.")
 	flags.DurationVar(&o.retryPeriod, "leader-elect-retry-period", 2*time.Second,
 		"Time between tries to get or renew the Lease.")
-	flags.StringVar(&o.resourceName, "leader-elect-resource-name", controllerName,
+	flags.StringVar(&o.resourceName, "leader-elect-resource-name", names.Controller,
 		"Name of the Lease.")
 	flags.StringVar(&o.resourceNamespace, "leader-elect-resource-namespace", "",
 		"Namespace of the Lease. Left out: the namespace of the Pod that this runs in, else that of the kubeconfig's context.")
 }
 
-// problems lists what can't be meant. Flags of an election that is off are not
-// looked at.
-func (o *electionOptions) problems() []string {
-	if !o.enabled {
+// problems lists what can't be meant. It ignores the flags of an election that is
+// off.
+func (o *Election) problems() []string {
+	if !o.Enabled {
 		return nil
 	}
 	var problems []string
@@ -82,4 +90,18 @@ func (o *electionOptions) problems() []string {
 		}
 	}
 	return problems
+}
+
+// ApplyTo completes config with what the flags say: the Lease's name, its namespace if
+// they name one, its times, and an identity for this replica.
+func (o *Election) ApplyTo(config *election.Config) error {
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("naming this replica for the election: %w", err)
+	}
+	config.Identity = host + "_" + string(uuid.NewUUID())
+	config.Namespace = cmp.Or(o.resourceNamespace, config.Namespace)
+	config.Name = o.resourceName
+	config.LeaseDuration, config.RenewDeadline, config.RetryPeriod = o.leaseDuration, o.renewDeadline, o.retryPeriod
+	return nil
 }

@@ -1,0 +1,107 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package options
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// Cluster holds the flags that say where the API server is and how many requests
+// it gets.
+type Cluster struct {
+	kubeconfig string
+	master     string
+	qps        float64
+	burst      int
+}
+
+func (o *Cluster) addFlags(flags *flag.FlagSet) {
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "",
+		"Path of a kubeconfig. Left out: $KUBECONFIG, then the service account of the Pod that this runs in, then ~/.kube/config.")
+	flags.StringVar(&o.master, "master", "",
+		"Address of the API server, in place of the kubeconfig's.")
+	flags.Float64Var(&o.qps, "kube-api-qps", -1,
+		"Requests to the API server per second, in the long run. -1 means no limit of our own: the server's priority and fairness is the limiter.")
+	flags.IntVar(&o.burst, "kube-api-burst", 100,
+		"Requests to the API server that may exceed -kube-api-qps at once. Without meaning where that is -1.")
+}
+
+// problems lists what can't be meant.
+func (o *Cluster) problems() []string {
+	var problems []string
+	if o.qps != -1 && o.qps <= 0 {
+		problems = append(problems, fmt.Sprintf("-kube-api-qps=%v: must be -1 (no limit) or more than 0", o.qps))
+	}
+	if o.burst < 1 {
+		problems = append(problems, fmt.Sprintf("-kube-api-burst=%d: must be 1 or more", o.burst))
+	}
+	if _, err := url.Parse(o.master); err != nil {
+		problems = append(problems, fmt.Sprintf("-master: %v", err))
+	}
+	return problems
+}
+
+// RESTConfig finds the cluster: where -kubeconfig is not given, by $KUBECONFIG,
+// then the Pod's service account, then ~/.kube/config. It sets the client-side
+// limits; -1 turns them off. The namespace is that of the service account or of
+// the kubeconfig's context.
+func (o *Cluster) RESTConfig() (config *rest.Config, namespace string, err error) {
+	source, name, err := o.source()
+	if err == nil {
+		config, err = source.ClientConfig()
+	}
+	if err == nil {
+		namespace, _, err = source.Namespace()
+	}
+	switch {
+	case clientcmd.IsEmptyConfig(err):
+		return nil, "", fmt.Errorf("no cluster is configured in %s: give -kubeconfig=PATH or set KUBECONFIG", name)
+	case err != nil:
+		return nil, "", fmt.Errorf("reading %s: %w", name, err)
+	}
+	config.QPS = float32(o.qps)
+	config.Burst = o.burst
+	config.UserAgent = rest.DefaultKubernetesUserAgent()
+	return config, namespace, nil
+}
+
+// source returns where the configuration is, and its name.
+func (o *Cluster) source() (source clientcmd.ClientConfig, name string, err error) {
+	overrides := &clientcmd.ConfigOverrides{ClusterInfo: clientcmdapi.Cluster{Server: o.master}}
+	if o.kubeconfig == "" && o.master == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
+		if _, err := rest.InClusterConfig(); !errors.Is(err, rest.ErrNotInCluster) {
+			// Without files to load it is the service account's.
+			source = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&clientcmd.ClientConfigLoadingRules{}, overrides)
+			return source, "the Pod's service account", err
+		}
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.kubeconfig
+	if name = "-kubeconfig=" + o.kubeconfig; o.kubeconfig == "" {
+		name = strings.Join(rules.GetLoadingPrecedence(), ", ")
+	}
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides), name, nil
+}

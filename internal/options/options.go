@@ -1,0 +1,146 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package options reads the command line: the flags, their defaults, and which values
+// are refused. Each group of flags has a file, which also makes what depends on them
+// alone: the client configuration, the log, the servers, the election's Lease. This
+// file has Parse and the other flags.
+package options
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"example.com/sample-controller/internal/names"
+)
+
+// DefaultImage is the image of a Foo's Pods where -image names no other.
+const DefaultImage = "nginx:latest"
+
+// Options are the command's flags.
+type Options struct {
+	// Namespace is the one whose Foos are reconciled; empty, all.
+	Namespace string
+	// Image is that of the container nginx in the Deployments of all Foos.
+	Image string
+	// Workers is how many Foos are synced at the same time.
+	Workers int
+	// Resync is the period of the resync of all Foos; 0 turns it off.
+	Resync time.Duration
+	// RequestTimeout bounds each call to the API server.
+	RequestTimeout time.Duration
+
+	Cluster  Cluster
+	Election Election
+	Serving  Serving
+	Logging  Logging
+
+	version bool
+}
+
+// ErrAnswered reports that the command line asked only for what has been printed:
+// the flags or the version.
+var ErrAnswered = errors.New("answered")
+
+// Parse reads the command line. It returns ErrAnswered after it has printed to
+// answer what -help or -version asked for. Any other error is one line that says
+// what is wrong and what would be right. It returns the options with an error as
+// well: as far as they were read, they say how to log it.
+func Parse(args []string, answer io.Writer) (*Options, error) {
+	flags := flag.NewFlagSet(names.Controller, flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	var opts Options
+	opts.addFlags(flags)
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintf(answer, "%s runs the controller for Foos against a cluster.\n\nUsage: %s [flags]\n\n", names.Controller, names.Controller)
+		visible := visibleFlags(flags)
+		visible.SetOutput(answer)
+		visible.PrintDefaults()
+		return nil, ErrAnswered
+	case err != nil:
+		return &opts, fmt.Errorf("%w (see -help)", err)
+	case opts.version:
+		fmt.Fprint(answer, currentVersion())
+		return nil, ErrAnswered
+	}
+	return &opts, opts.validate(flags)
+}
+
+// addFlags defines the flags, with their defaults, in a flag set.
+func (o *Options) addFlags(flags *flag.FlagSet) {
+	flags.StringVar(&o.Namespace, "namespace", metav1.NamespaceAll,
+		"Namespace whose Foos to look after. Left out: all.")
+	flags.StringVar(&o.Image, "image", DefaultImage,
+		"Image of the container nginx in the Deployments of all Foos, such as a mirror's. To change it rolls them all out. The admission policy has to allow it.")
+	flags.IntVar(&o.Workers, "workers", 2,
+		"Number of Foos that are synced at the same time.")
+	flags.DurationVar(&o.Resync, "resync", 30*time.Second,
+		"Period after which each Foo is synced again without a change. A Foo that is as it should be costs no request. 0 turns it off.")
+	flags.DurationVar(&o.RequestTimeout, "request-timeout", 30*time.Second,
+		"Time after which a single request to the API server is given up and tried again later.")
+	flags.BoolVar(&o.version, "version", false,
+		"Print the version of this program, of Go and of the Kubernetes modules in it, and end.")
+	o.Cluster.addFlags(flags)
+	o.Election.addFlags(flags)
+	o.Serving.addFlags(flags)
+	o.Logging.addFlags(flags)
+}
+
+// validate refuses what can't be meant. Its error names the flag and what it
+// takes.
+func (o *Options) validate(flags *flag.FlagSet) error {
+	var problems []string
+	refuse := func(format string, args ...any) {
+		problems = append(problems, fmt.Sprintf(format, args...))
+	}
+	if flags.NArg() > 0 {
+		refuse("unexpected argument %q: this command takes flags only", flags.Arg(0))
+	}
+	if o.Image == "" {
+		refuse("-image=%q: must be the name of an image", o.Image)
+	}
+	if o.Workers < 1 {
+		refuse("-workers=%d: must be 1 or more", o.Workers)
+	}
+	if o.Resync != 0 && o.Resync < time.Second {
+		refuse("-resync=%v: must be 0 (off), or 1s or more", o.Resync)
+	}
+	if o.RequestTimeout < time.Second {
+		refuse("-request-timeout=%v: must be 1s or more", o.RequestTimeout)
+	}
+	if o.Namespace != metav1.NamespaceAll {
+		for _, problem := range validation.IsDNS1123Label(o.Namespace) {
+			refuse("-namespace=%q: %s", o.Namespace, problem)
+		}
+	}
+	problems = append(problems, o.Cluster.problems()...)
+	problems = append(problems, o.Election.problems()...)
+	problems = append(problems, o.Serving.problems()...)
+	problems = append(problems, o.Logging.problems(flags)...)
+	if len(problems) > 0 {
+		return errors.New(strings.Join(problems, "; "))
+	}
+	return nil
+}
