@@ -95,7 +95,7 @@ check_unit() {
   fi
   KUBE_CACHE_MUTATION_DETECTOR=true in_modules unit_tests "${race}"
   # With these detectors only a sample of the faults is tried: here are all of them.
-  go_test -run '^TestGauntlet' -rapid.checks=500
+  go_test -run '^TestSimulation' -rapid.checks=500
 }
 
 # unit_tests RACE tests a module's packages, but those for which there is another check.
