@@ -95,7 +95,7 @@ check_unit() {
   fi
   KUBE_CACHE_MUTATION_DETECTOR=true in_modules unit_tests "${race}"
   # With these detectors only a sample of the faults is tried: here are all of them.
-  go_test -run '^TestGauntlet' -rapid.checks=500
+  go_test -run '^TestSimulation' -rapid.checks=500
 }
 
 # unit_tests RACE tests a module's packages, but those for which there is another check.
@@ -104,7 +104,7 @@ unit_tests() {
   packages=$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...) || return
   while IFS= read -r package; do
     case "${package}" in
-      */test/oracle) list+=("${package}") ;; # what the tests against a cluster judge by: it needs none itself
+      */test/oracle | */test/simulation) list+=("${package}") ;; # other tests use them: they need no cluster themselves
       '' | */test/* | */devcluster/test | */hack/tools | */hack/tools/*/test) ;;
       *) list+=("${package}") ;;
     esac

@@ -14,7 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+// The faults, by the injection points that they suit.
+
+package simulation
 
 import (
 	"context"
@@ -27,26 +29,30 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// fault is what happens at a moment: to a call, or to the arrival of an event.
+// fault is what happens to a call, or to an event that arrives.
 type fault struct {
 	name string
 	call func(*request) (runtime.Object, error)
-	// event returns false where the watch has ended.
+	// event returns false if the watch ends.
 	event func(*delivery) bool
 }
 
-// eventVerb is how the verbs of moments begin at which an event arrives.
+// String returns the name, which rapid prints for a fault that it drew.
+func (f fault) String() string { return f.name }
+
+// eventVerb is the prefix of the verbs of injection points at which an event
+// arrives.
 const eventVerb = "event-"
 
 // The faults with which two controllers work at once.
 const (
 	secondController = "second controller from here"
-	overtaken        = "second controller while in the air"
+	overtaken        = "second controller while in flight"
 )
 
-// faultsAt returns the faults that can strike at a moment.
-func faultsAt(m moment) []fault {
-	switch m.verb {
+// faultsAt returns the faults that can happen at an injection point.
+func faultsAt(point injectionPoint) []fault {
+	switch point.verb {
 	case "get":
 		return callFaults
 	case "create", "update":
@@ -56,24 +62,19 @@ func faultsAt(m moment) []fault {
 	case "list", "watch":
 		return informerFaults
 	}
-	if strings.HasPrefix(m.verb, eventVerb) {
+	if strings.HasPrefix(point.verb, eventVerb) {
 		return eventFaults
 	}
-	panic("no faults for " + m.verb)
+	panic("no faults for " + point.verb)
 }
 
 var callFaults = []fault{
-	{name: "crash before", call: func(r *request) (runtime.Object, error) {
-		r.session.world.crash(r.session, asEver)
-		return nil, errCrashed
-	}},
-	{name: "crash after", call: crashAfter(asEver)},
-	{name: "crash after, begin with old Foos", call: crashAfter(beginWithOld("foos"))},
-	{name: "crash after, begin with old Deployments", call: crashAfter(beginWithOld("deployments"))},
-	{name: "429 Too Many Requests", call: func(*request) (runtime.Object, error) {
-		return nil, apierrors.NewTooManyRequests("too many requests", 1)
-	}},
-	{name: "500 Internal Server Error", call: answer500},
+	crashBefore,
+	crashAfter("crash after"),
+	crashAfter("crash after, begin with old Foos", beginWithOld("foos")),
+	crashAfter("crash after, begin with old Deployments", beginWithOld("deployments")),
+	tooManyRequests,
+	internalError,
 	{name: "hang", call: func(r *request) (runtime.Object, error) {
 		<-r.ctx.Done()
 		return nil, r.ctx.Err()
@@ -81,19 +82,19 @@ var callFaults = []fault{
 	{name: "Foos seen late from here", call: staleFromHere("foos")},
 	{name: "Deployments seen late from here", call: staleFromHere("deployments")},
 	{name: secondController, call: func(r *request) (runtime.Object, error) {
-		r.session.world.startController(asEver)
+		r.conn.cluster.startController()
 		return r.commit()
 	}},
 	{name: overtaken, call: func(r *request) (runtime.Object, error) {
-		r.session.world.startController(asEver)
-		if !r.pause(gauntletTimeout / 2) {
+		r.conn.cluster.startController()
+		if !r.pause(CallTimeout / 2) {
 			return nil, r.ctx.Err()
 		}
 		return r.commitLate()
 	}},
 }
 
-// writeFaults are those that make sense for a write only.
+// writeFaults make sense only for writes.
 var writeFaults = []fault{
 	{name: "409 Conflict", call: func(r *request) (runtime.Object, error) {
 		return nil, apierrors.NewConflict(r.id.groupResource(), r.id.name, errors.New("the object has been modified"))
@@ -111,18 +112,18 @@ var writeFaults = []fault{
 		}
 		return nil, errors.New("read: connection reset by peer")
 	}},
-	{name: "applied after the retry", call: appliedLate(shortly)},
-	{name: "applied after the next step", call: appliedLate(past)},
+	{name: "applied after the retry", call: appliedLate(shortDelay)},
+	{name: "applied after the next step", call: appliedLate(longDelay)},
 }
 
-// informerFaults befall lists and watches, which have no deadline.
+// informerFaults happen to lists and watches, which have no deadline.
 var informerFaults = []fault{
-	callFaults[0],
-	callFaults[1],
-	callFaults[4],
-	callFaults[5],
+	crashBefore,
+	crashAfter("crash after"),
+	tooManyRequests,
+	internalError,
 	{name: "slow", call: func(r *request) (runtime.Object, error) {
-		if !r.pause(shortly) {
+		if !r.pause(shortDelay) {
 			return nil, r.ctx.Err()
 		}
 		return r.commit()
@@ -131,65 +132,76 @@ var informerFaults = []fault{
 
 var eventFaults = []fault{
 	{name: "crash", event: func(d *delivery) bool {
-		d.session.world.crash(d.session, asEver)
+		d.conn.cluster.crash(d.conn)
 		return false
 	}},
 	{name: "dropped until a relist", event: func(d *delivery) bool {
-		d.session.mu.Lock()
-		d.session.blind = true
-		d.session.mu.Unlock()
-		time.AfterFunc(past, d.expire)
+		d.conn.mu.Lock()
+		d.conn.stale = true
+		d.conn.mu.Unlock()
+		time.AfterFunc(longDelay, d.expire)
 		return true
 	}},
 	{name: "doubled", event: func(d *delivery) bool {
 		return d.sendCopy(d.event.Object.DeepCopyObject()) && d.send()
 	}},
-	{name: "held for a moment", event: heldFor(shortly)},
-	{name: "held past the next step", event: heldFor(past)},
+	{name: "held for a moment", event: heldFor(shortDelay)},
+	{name: "held past the next step", event: heldFor(longDelay)},
 	{name: "watch ends after it", event: func(d *delivery) bool {
 		d.send()
 		return false
 	}},
 	{name: "410 Gone instead of it", event: func(d *delivery) bool {
-		d.sayExpired()
+		d.sendExpired()
 		return false
 	}},
 }
 
-func answer500(*request) (runtime.Object, error) {
-	return nil, apierrors.NewInternalError(errors.New("etcdserver: leader changed"))
-}
+var crashBefore = fault{name: "crash before", call: func(r *request) (runtime.Object, error) {
+	r.conn.cluster.crash(r.conn)
+	return nil, errCrashed
+}}
 
-func crashAfter(prepare func(*session)) func(*request) (runtime.Object, error) {
-	return func(r *request) (runtime.Object, error) {
+var tooManyRequests = fault{name: "429 Too Many Requests", call: func(*request) (runtime.Object, error) {
+	return nil, apierrors.NewTooManyRequests("too many requests", 1)
+}}
+
+var internalError = fault{name: "500 Internal Server Error", call: func(*request) (runtime.Object, error) {
+	return nil, apierrors.NewInternalError(errors.New("etcdserver: leader changed"))
+}}
+
+// crashAfter commits a call, then crashes its controller. The next controller
+// starts with prepare.
+func crashAfter(name string, prepare ...func(*connection)) fault {
+	return fault{name: name, call: func(r *request) (runtime.Object, error) {
 		if _, err := r.commit(); err != nil {
 			return nil, err
 		}
-		r.session.world.crash(r.session, prepare)
+		r.conn.cluster.crash(r.conn, prepare...)
 		return nil, errCrashed
+	}}
+}
+
+// beginWithOld answers a controller's first list of a resource from before the
+// current step, as by an API server whose own cache lags.
+func beginWithOld(resource string) func(*connection) {
+	return func(c *connection) {
+		c.listedAsOf[resource] = int(c.cluster.stepBegan.Load())
+		c.hold(resource, shortDelay)
 	}
 }
 
-// beginWithOld has a controller's first list of a resource answered by an API
-// server whose own cache has not seen the current step yet.
-func beginWithOld(resource string) func(*session) {
-	return func(s *session) {
-		s.listedAsOf[resource] = int(s.world.stepBegan.Load())
-		s.hold(shortly, resource)
-	}
-}
-
-// staleFromHere lets a call through and keeps events back from before it until
-// after the next step.
+// staleFromHere commits a call, and holds the events of a resource until after
+// the next step.
 func staleFromHere(resource string) func(*request) (runtime.Object, error) {
 	return func(r *request) (runtime.Object, error) {
-		r.session.hold(past, resource)
+		r.conn.hold(resource, longDelay)
 		return r.commit()
 	}
 }
 
-// appliedLate is a write that its sender gives up and the API server carries out
-// all the same, when the sender has tried again long since.
+// appliedLate answers a write with a timeout, and commits it when its sender has
+// long tried again.
 func appliedLate(after time.Duration) func(*request) (runtime.Object, error) {
 	return func(r *request) (runtime.Object, error) {
 		time.AfterFunc(after, func() { _, _ = r.commitLate() })
@@ -199,17 +211,7 @@ func appliedLate(after time.Duration) func(*request) (runtime.Object, error) {
 
 func heldFor(d time.Duration) func(*delivery) bool {
 	return func(e *delivery) bool {
-		e.session.hold(d, e.resource)
+		e.conn.hold(e.resource, d)
 		return e.waitWhileHeld() && e.send()
-	}
-}
-
-// pause returns false if the call is given up in between.
-func (r *request) pause(d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-r.ctx.Done():
-		return false
 	}
 }

@@ -14,7 +14,10 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+// The API server: objects, resourceVersions, preconditions, and the history that
+// watches and old lists are served from.
+
+package simulation
 
 import (
 	"errors"
@@ -25,41 +28,16 @@ import (
 	"sync"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// objectID names an object of the one namespace that the gauntlet is run in.
-type objectID struct{ resource, name string }
-
-func (id objectID) String() string { return id.resource + " " + id.name }
-
-func fooID(name string) objectID        { return objectID{"foos", name} }
-func deploymentID(name string) objectID { return objectID{"deployments", name} }
-
-func idOf(object runtime.Object) objectID {
-	if foo, ok := object.(*samplev1alpha1.Foo); ok {
-		return fooID(foo.Name)
-	}
-	return deploymentID(object.(*appsv1.Deployment).Name)
-}
-
-func (id objectID) groupResource() schema.GroupResource {
-	if id.resource == "foos" {
-		return foosResource.GroupResource()
-	}
-	return deploymentsResource.GroupResource()
-}
-
-// firstVersion is the resourceVersion of a world in which nothing has happened.
+// firstVersion is the resourceVersion of an empty history. A real API server
+// never returns version 0.
 const firstVersion = 1000
 
 // change is what one write did to one object.
@@ -70,35 +48,39 @@ type change struct {
 	at     time.Time
 }
 
-// inspector looks at a write just before it is committed: at the object as it is
-// stored and as it will be; one of them is nil in a create and a delete.
+// inspector sees a write just before it is committed: the object as it is stored
+// and as it will be. In a create the first is nil, in a delete the second.
 type inspector func(stored, next runtime.Object)
 
-// apiServer is an API server of Foos and Deployments in memory. It has what a
-// fake clientset has not, and what faults are made of: its whole history, so
-// that a watch begins at a version and can lag, end and be taken up again, and a
-// list can be answered as of earlier.
+// noInspection is the inspector of writes that are not the controller's.
+func noInspection(_, _ runtime.Object) {}
+
+// apiServer is an API server of Foos and Deployments in memory. Unlike a fake
+// clientset it keeps its history, so that a watch begins at a version and can
+// lag, end and be resumed, and a list can be answered from an old version.
 //
-// An object in the history is never changed again. Its resourceVersion is its
-// place there plus firstVersion: a real one has no version 0 to speak of.
+// An object in the history never changes. Its resourceVersion is firstVersion
+// plus its place there, from 1.
 type apiServer struct {
 	mu      sync.Mutex
 	history []change
 	objects map[objectID]runtime.Object
-	made    map[objectID]int
-	// news is closed at the next change.
-	news chan struct{}
+	// created counts the objects that a name has had.
+	created map[objectID]int
+	// changed is closed at the next change.
+	changed chan struct{}
 }
 
 func newAPIServer() *apiServer {
-	return &apiServer{objects: map[objectID]runtime.Object{}, made: map[objectID]int{}, news: make(chan struct{})}
+	return &apiServer{objects: map[objectID]runtime.Object{}, created: map[objectID]int{}, changed: make(chan struct{})}
 }
 
-// next returns the history from a version on, and what tells of more.
+// next returns the history after a version, and a channel that is closed when
+// there is more.
 func (a *apiServer) next(version int) (changes []change, more <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.history[version:], a.news
+	return a.history[version:], a.changed
 }
 
 func (a *apiServer) version() int {
@@ -151,9 +133,9 @@ func (a *apiServer) create(sent runtime.Object, inspect inspector) (runtime.Obje
 	inspect(nil, object)
 	setDefaults(object)
 	accessor := metaOf(object)
-	a.made[id]++
-	// The same in each run, whatever else happens in it.
-	accessor.SetUID(types.UID(fmt.Sprintf("%s %s #%d", id.resource, id.name, a.made[id])))
+	a.created[id]++
+	// The UID is the same in each run, whatever else differs.
+	accessor.SetUID(types.UID(fmt.Sprintf("%s %s #%d", id.resource, id.name, a.created[id])))
 	accessor.SetNamespace(namespace)
 	accessor.SetGeneration(1)
 	return a.commit(watch.Added, id, object), nil
@@ -172,7 +154,7 @@ func (a *apiServer) update(sent runtime.Object, subresource string, inspect insp
 		wants.GetUID() != "" && wants.GetUID() != found.GetUID() {
 		return nil, apierrors.NewConflict(id.groupResource(), id.name, errors.New("the object has been modified"))
 	}
-	next := mergeWrite(stored.DeepCopyObject(), sent.DeepCopyObject(), subresource)
+	next := merge(stored.DeepCopyObject(), sent.DeepCopyObject(), subresource)
 	metaOf(next).SetResourceVersion(found.GetResourceVersion())
 	inspect(stored, next)
 	if isTerminating(metaOf(next)) && len(metaOf(next).GetFinalizers()) == 0 {
@@ -213,7 +195,7 @@ func (a *apiServer) delete(id objectID, options metav1.DeleteOptions, inspect in
 	return nil
 }
 
-// commit makes a change part of the history, and returns a copy of the object.
+// commit appends a change to the history, and returns a copy of the object.
 func (a *apiServer) commit(kind watch.EventType, id objectID, object runtime.Object) runtime.Object {
 	metaOf(object).SetResourceVersion(versionText(len(a.history) + 1))
 	a.history = append(a.history, change{kind, id, object, time.Now()})
@@ -221,34 +203,16 @@ func (a *apiServer) commit(kind watch.EventType, id objectID, object runtime.Obj
 	if kind == watch.Deleted {
 		delete(a.objects, id)
 	}
-	close(a.news)
-	a.news = make(chan struct{})
+	close(a.changed)
+	a.changed = make(chan struct{})
 	return object.DeepCopyObject()
 }
 
-func versionText(place int) string { return strconv.Itoa(firstVersion + place) }
+// versionText returns the resourceVersion of a place in the history.
+func versionText(version int) string { return strconv.Itoa(firstVersion + version) }
 
-// setDefaults fills in some of what the API server fills in.
-func setDefaults(object runtime.Object) {
-	deployment, ok := object.(*appsv1.Deployment)
-	if !ok {
-		return
-	}
-	one, ten := int32(1), int32(10)
-	spec := &deployment.Spec
-	if spec.Replicas == nil {
-		spec.Replicas = &one
-	}
-	if spec.RevisionHistoryLimit == nil {
-		spec.RevisionHistoryLimit = &ten
-	}
-	if spec.Strategy.Type == "" {
-		spec.Strategy.Type = appsv1.RollingUpdateDeploymentStrategyType
-	}
-	for i := range spec.Template.Spec.Containers {
-		spec.Template.Spec.Containers[i].TerminationMessagePath = "/dev/termination-log"
-	}
+// parseVersion is the inverse of versionText.
+func parseVersion(resourceVersion string) (int, error) {
+	version, err := strconv.Atoi(resourceVersion)
+	return version - firstVersion, err
 }
-
-// anything is the inspector of whoever is not under test.
-func anything(_, _ runtime.Object) {}

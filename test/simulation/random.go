@@ -14,7 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+// Random sequences of steps and faults.
+
+package simulation
 
 import (
 	"flag"
@@ -27,8 +29,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The names and numbers that a random user chooses from: few, so that Foos get
-// in each other's way.
+// The names that a random user chooses from: few, so that Foos conflict.
 var (
 	randomFoos        = []string{"a", "b"}
 	randomDeployments = []string{"web", "api", "db"}
@@ -36,86 +37,102 @@ var (
 
 // randomUser is a state machine of users' steps and of faults, in any order.
 type randomUser struct {
-	*world
-	notes int
-	armed []armed
+	*cluster
+
+	notes   int
+	pending []pendingFault
 }
 
-// armed is a fault that strikes when as many moments of its kind have passed.
-type armed struct {
+// pendingFault is a fault that happens when its verbs' injection points have been
+// reached as often as after says.
+type pendingFault struct {
 	verbs []string
 	after int
 	fault fault
 }
 
-// TestGauntletRandom has users do random things while random faults strike. A
-// sequence that fails is made shorter, and printed: see docs/testing.md.
-func TestGauntletRandom(t *testing.T) {
-	if slowed() {
+// TestRandomSequences runs random steps of users under random faults. rapid
+// shortens a sequence that fails, prints it, and keeps it in testdata/rapid of
+// the caller's package, from where the next run repeats it. -rapid.checks says
+// how many sequences to try.
+func TestRandomSequences(t *testing.T, start Start) {
+	t.Helper()
+	traceErrors(t)
+	if detectorsOn() {
 		fewerChecks(t)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		rapid.SyncTest(t, func(t *rapid.T) {
 			u := &randomUser{}
-			u.world = newWorld(u.strike)
+			u.cluster = newCluster(start, u.due)
 			defer u.end()
-			u.startController(asEver)
-			t.Repeat(map[string]func(*rapid.T){
-				"create a Foo":        u.createFoo,
-				"scale a Foo":         u.scaleFoo,
-				"rename":              u.rename,
-				"delete a Foo":        u.deleteFoo,
-				"recreate a Foo":      u.recreateFoo,
-				"create a Deployment": u.createDeployment,
-				"edit a Deployment":   u.editDeployment,
-				"delete a Deployment": u.deleteDeployment,
-				"arm a fault":         u.arm,
-				"": func(t *rapid.T) {
-					// Longer than an instant: what a step sets off is done before the next.
-					advance(rapid.SampledFrom([]time.Duration{time.Millisecond, shortly, past}).Draw(t, "wait"))
-					u.check(t)
-				},
-			})
-			u.disarm()
-			u.judge(2 * time.Minute)
-			u.check(t)
+			u.startController()
+			t.Repeat(u.actions())
+			u.stopFaults()
+			u.check(2 * time.Minute)
+			u.failOnViolations(t)
 		})
 	})
 }
 
-// fewerChecks has rapid try few sequences, unless the command line says how many.
+func (u *randomUser) actions() map[string]func(*rapid.T) {
+	return map[string]func(*rapid.T){
+		"create a Foo":        u.createFoo,
+		"scale a Foo":         u.scaleFoo,
+		"rename":              u.rename,
+		"delete a Foo":        u.deleteFoo,
+		"recreate a Foo":      u.recreateFoo,
+		"create a Deployment": u.createDeployment,
+		"edit a Deployment":   u.editDeployment,
+		"delete a Deployment": u.deleteDeployment,
+		"inject a fault":      u.injectLater,
+		"": func(t *rapid.T) {
+			// Not 0: the effects of one step precede the next.
+			advance(rapid.SampledFrom([]time.Duration{time.Millisecond, shortDelay, longDelay}).Draw(t, "wait"))
+			u.failOnViolations(t)
+		},
+	}
+}
+
+// fewerChecks makes rapid try few sequences, unless the command line says how
+// many.
 func fewerChecks(t *testing.T) {
 	checks := flag.Lookup("rapid.checks")
 	if checks.Value.String() != checks.DefValue {
 		return
 	}
-	must(t, checks.Value.Set("3"))
-	t.Cleanup(func() { must(t, checks.Value.Set(checks.DefValue)) })
+	set := func(value string) {
+		if err := checks.Value.Set(value); err != nil {
+			t.Error(err)
+		}
+	}
+	set("3")
+	t.Cleanup(func() { set(checks.DefValue) })
 }
 
-func (u *randomUser) check(t *rapid.T) {
+func (u *randomUser) failOnViolations(t *rapid.T) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if len(u.complaints) > 0 {
-		t.Fatalf("%s\nwhat happened:\n%s", strings.Join(u.complaints, "\n"), strings.Join(u.journal, "\n"))
+	if len(u.violations) > 0 {
+		t.Fatalf("%s\ntrace:\n%s", strings.Join(u.violations, "\n"), strings.Join(u.trace, "\n"))
 	}
 }
 
-// step does a step at once, without settling.
+// step does a step, and does not let the cluster settle.
 func (u *randomUser) step(s step) {
-	u.note("user: %s", s.name)
+	u.tracef("user: %s", s.name)
 	u.stepBegan.Store(int64(u.api.version()))
-	s.do(u.world)
+	s.do(u.cluster)
 }
 
-// pick chooses one of the names whose object is there, or is not.
-func (u *randomUser) pick(t *rapid.T, there bool, names []string, id func(string) objectID) string {
+// pick chooses one of the names whose object exists, or does not.
+func (u *randomUser) pick(t *rapid.T, exists bool, names []string, id func(string) objectID) string {
 	candidates := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		object, err := u.api.get(id(name))
-		return (err == nil && !isTerminating(metaOf(object))) != there || err == nil && isTerminating(metaOf(object))
+		return (err == nil) != exists || err == nil && isTerminating(metaOf(object))
 	})
 	if len(candidates) == 0 {
-		t.Skip("nothing to do that with")
+		t.Skip("no object to do that with")
 	}
 	return rapid.SampledFrom(candidates).Draw(t, "name")
 }
@@ -138,7 +155,7 @@ func (u *randomUser) deleteFoo(t *rapid.T) {
 	u.step(rapid.SampledFrom([]step{deleteFoo(name), deleteFooInForeground(name)}).Draw(t, "how"))
 }
 
-// recreateFoo is quicker than the garbage collector.
+// recreateFoo is faster than the garbage collector.
 func (u *randomUser) recreateFoo(t *rapid.T) {
 	name := u.pick(t, true, randomFoos, fooID)
 	u.step(atOnce(deleteFoo(name),
@@ -161,45 +178,39 @@ func (u *randomUser) deleteDeployment(t *rapid.T) {
 	u.step(deleteDeployment(u.pick(t, true, randomDeployments, deploymentID)))
 }
 
-// arm has a fault strike a little later. There is no second controller: two whose
-// caches differ write a Foo's status in turns until the caches agree.
-func (u *randomUser) arm(t *rapid.T) {
+// injectLater makes a fault happen a little later. There is no second controller:
+// two with different caches write a Foo's status in turns until the caches agree.
+func (u *randomUser) injectLater(t *rapid.T) {
 	verbs := rapid.SampledFrom([][]string{
 		{"get"}, {"create", "update", "update-status", "delete"}, {"list", "watch"}, {"event-added", "event-modified", "event-deleted"},
 	}).Draw(t, "verbs")
-	faults := slices.DeleteFunc(slices.Clone(faultsAt(moment{verb: verbs[0]})), func(f fault) bool { return f.name == secondController || f.name == overtaken })
-	next := armed{verbs, rapid.IntRange(0, 3).Draw(t, "after"), rapid.SampledFrom(faults).Draw(t, "fault")}
+	faults := slices.DeleteFunc(slices.Clone(faultsAt(injectionPoint{verb: verbs[0]})), func(f fault) bool { return f.name == secondController || f.name == overtaken })
+	next := pendingFault{verbs, rapid.IntRange(0, 3).Draw(t, "after"), rapid.SampledFrom(faults).Draw(t, "fault")}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.armed = append(u.armed, next)
+	u.pending = append(u.pending, next)
 }
 
-func (u *randomUser) disarm() {
+func (u *randomUser) stopFaults() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.armed = nil
+	u.pending = nil
 }
 
-// strike returns the first armed fault whose time has come. The world calls it,
-// at one moment at a time.
-func (u *randomUser) strike(m moment) fault {
-	for i := range u.armed {
-		next := &u.armed[i]
-		if !slices.Contains(next.verbs, m.verb) {
+// due returns the first pending fault whose turn it is. The cluster calls it at one
+// injection point at a time.
+func (u *randomUser) due(point injectionPoint) fault {
+	for i := range u.pending {
+		next := &u.pending[i]
+		if !slices.Contains(next.verbs, point.verb) {
 			continue
 		}
 		if next.after == 0 {
-			struck := next.fault
-			u.armed = slices.Delete(u.armed, i, i+1)
-			return struck
+			f := next.fault
+			u.pending = slices.Delete(u.pending, i, i+1)
+			return f
 		}
 		next.after--
 	}
 	return fault{}
 }
-
-// String is how a drawn step is printed.
-func (s step) String() string { return s.name }
-
-// String is how a drawn fault is printed.
-func (f fault) String() string { return f.name }

@@ -14,7 +14,11 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+// The clientsets that a controller gets. Those of client-go's fakes do not pass
+// the context on, so that no call could hang until its deadline. A call that is
+// missing here is one of a nil interface, and panics.
+
+package simulation
 
 import (
 	"context"
@@ -31,82 +35,91 @@ import (
 	typedv1alpha1 "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
 )
 
-// The clientsets that a controller is given, down to a session. Those of
-// client-go's fakes don't pass the context on, so that no call could hang until
-// its deadline. A call that is not here is one of a nil interface, and panics:
-// the controller has no business making it.
-
 type kubeClient struct {
 	kubernetes.Interface
-	session *session
+
+	conn *connection
 }
 
-func (c kubeClient) AppsV1() typedappsv1.AppsV1Interface { return appsClient{session: c.session} }
+// AppsV1 returns the client of Deployments alone.
+func (c kubeClient) AppsV1() typedappsv1.AppsV1Interface { return appsClient{conn: c.conn} }
 
-// IsWatchListSemanticsUnSupported tells informers to list, then to watch.
+// IsWatchListSemanticsUnSupported makes informers list first, then watch.
 func (c kubeClient) IsWatchListSemanticsUnSupported() bool { return true }
 
 type appsClient struct {
 	typedappsv1.AppsV1Interface
-	session *session
+
+	conn *connection
 }
 
+// Deployments returns the calls, of which any namespace is the simulation's.
 func (c appsClient) Deployments(string) typedappsv1.DeploymentInterface {
-	return deploymentClient{calls: calls[*appsv1.Deployment]{c.session, "deployments"}}
+	return deploymentCalls{calls: calls[*appsv1.Deployment]{c.conn, "deployments"}}
 }
 
 type fooClient struct {
 	clientset.Interface
-	session *session
+
+	conn *connection
 }
 
+// SamplecontrollerV1alpha1 returns the client of Foos.
 func (c fooClient) SamplecontrollerV1alpha1() typedv1alpha1.SamplecontrollerV1alpha1Interface {
-	return sampleClient{session: c.session}
+	return sampleClient{conn: c.conn}
 }
 
-// IsWatchListSemanticsUnSupported tells informers to list, then to watch.
+// IsWatchListSemanticsUnSupported makes informers list first, then watch.
 func (c fooClient) IsWatchListSemanticsUnSupported() bool { return true }
 
 type sampleClient struct {
 	typedv1alpha1.SamplecontrollerV1alpha1Interface
-	session *session
+
+	conn *connection
 }
 
+// Foos returns the calls, of which any namespace is the simulation's.
 func (c sampleClient) Foos(string) typedv1alpha1.FooInterface {
-	return fooCalls{calls: calls[*samplev1alpha1.Foo]{c.session, "foos"}}
+	return fooCalls{calls: calls[*samplev1alpha1.Foo]{c.conn, "foos"}}
 }
 
-// calls are those that are alike for each type.
+// calls are those that differ between resources in the type alone.
 type calls[T runtime.Object] struct {
-	session  *session
+	conn     *connection
 	resource string
 }
 
+// Get reads an object.
 func (c calls[T]) Get(ctx context.Context, name string, _ metav1.GetOptions) (T, error) {
-	return as[T](c.session.get(ctx, objectID{c.resource, name}))
+	return as[T](c.conn.get(ctx, objectID{c.resource, name}))
 }
 
+// Create creates an object.
 func (c calls[T]) Create(ctx context.Context, object T, _ metav1.CreateOptions) (T, error) {
-	return as[T](c.session.create(ctx, object))
+	return as[T](c.conn.create(ctx, object))
 }
 
+// Update replaces all of an object but its status.
 func (c calls[T]) Update(ctx context.Context, object T, _ metav1.UpdateOptions) (T, error) {
-	return as[T](c.session.update(ctx, object, ""))
+	return as[T](c.conn.update(ctx, object, ""))
 }
 
+// UpdateStatus replaces an object's status.
 func (c calls[T]) UpdateStatus(ctx context.Context, object T, _ metav1.UpdateOptions) (T, error) {
-	return as[T](c.session.update(ctx, object, "status"))
+	return as[T](c.conn.update(ctx, object, "status"))
 }
 
+// Delete deletes an object, under the preconditions of options.
 func (c calls[T]) Delete(ctx context.Context, name string, options metav1.DeleteOptions) error {
-	return c.session.delete(ctx, objectID{c.resource, name}, options)
+	return c.conn.delete(ctx, objectID{c.resource, name}, options)
 }
 
+// Watch delivers changes from the resourceVersion of options on.
 func (c calls[T]) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	return c.session.watch(ctx, c.resource, options)
+	return c.conn.watch(ctx, c.resource, options)
 }
 
-// as gives what a call returned the type that its caller knows.
+// as converts the result of a call to the caller's type.
 func as[T runtime.Object](object runtime.Object, err error) (T, error) {
 	if err != nil {
 		var none T
@@ -115,18 +128,20 @@ func as[T runtime.Object](object runtime.Object, err error) (T, error) {
 	return object.(T), nil
 }
 
-type deploymentClient struct {
+type deploymentCalls struct {
 	calls[*appsv1.Deployment]
 	otherDeploymentCalls
 }
 
-// otherDeploymentCalls is one level deeper than calls, which therefore go first.
+// otherDeploymentCalls is one level deeper than calls, whose methods therefore
+// win.
 type otherDeploymentCalls struct {
 	typedappsv1.DeploymentInterface
 }
 
-func (c deploymentClient) List(ctx context.Context, _ metav1.ListOptions) (*appsv1.DeploymentList, error) {
-	objects, version, err := c.session.list(ctx, "deployments")
+// List returns all Deployments.
+func (c deploymentCalls) List(ctx context.Context, _ metav1.ListOptions) (*appsv1.DeploymentList, error) {
+	objects, version, err := c.conn.list(ctx, "deployments")
 	if err != nil {
 		return nil, err
 	}
@@ -144,8 +159,9 @@ type fooCalls struct {
 
 type otherFooCalls struct{ typedv1alpha1.FooInterface }
 
+// List returns all Foos.
 func (c fooCalls) List(ctx context.Context, _ metav1.ListOptions) (*samplev1alpha1.FooList, error) {
-	objects, version, err := c.session.list(ctx, "foos")
+	objects, version, err := c.conn.list(ctx, "foos")
 	if err != nil {
 		return nil, err
 	}

@@ -14,12 +14,14 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+// Watches: they deliver the history of a resource to a controller, event by
+// event, and each event is an injection point.
+
+package simulation
 
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -29,39 +31,39 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// latency is how old an event is when it arrives. It differs between resources
+// latency is the age of an event when it arrives. It differs between resources
 // so that events arrive in the same order in each run.
 var latency = map[string]time.Duration{"deployments": 100 * time.Microsecond, "foos": 200 * time.Microsecond}
 
-// apiWatch delivers the changes of one resource to one session, in their order,
-// from a version on. As of a real watch, what is lost of it is lost until the
-// next list: nobody knows.
+// apiWatch delivers the changes of one resource to one controller in their order,
+// from a version on. As with a real watch, an event that is lost stays lost
+// until the next list, and nobody notices.
 type apiWatch struct {
-	session  *session
+	conn     *connection
 	resource string
 	version  int
 	result   chan watch.Event
-	// done ends it for its reader, expired for the API server.
+	// done ends when the reader stops, expired when the API server ends the watch.
 	done    context.Context
 	stop    context.CancelFunc
 	expired chan struct{}
 	once    sync.Once
 }
 
-func newAPIWatch(ctx context.Context, s *session, resource, resourceVersion string) (*apiWatch, error) {
-	version, err := strconv.Atoi(resourceVersion)
+func newAPIWatch(ctx context.Context, c *connection, resource, resourceVersion string) (*apiWatch, error) {
+	version, err := parseVersion(resourceVersion)
 	if err != nil {
 		return nil, fmt.Errorf("watching %s from version %q: %w", resource, resourceVersion, err)
 	}
-	w := &apiWatch{session: s, resource: resource, version: version - firstVersion, result: make(chan watch.Event), expired: make(chan struct{})}
+	w := &apiWatch{conn: c, resource: resource, version: version, result: make(chan watch.Event), expired: make(chan struct{})}
 	w.done, w.stop = context.WithCancel(ctx)
 	return w, nil
 }
 
-// Stop is the reader's end of it.
+// Stop ends the watch for its reader.
 func (w *apiWatch) Stop() { w.stop() }
 
-// ResultChan is where the events come out.
+// ResultChan returns the channel of the events.
 func (w *apiWatch) ResultChan() <-chan watch.Event { return w.result }
 
 // expire ends the watch with 410 Gone: the reader has to list again.
@@ -70,6 +72,7 @@ func (w *apiWatch) expire() { w.once.Do(func() { close(w.expired) }) }
 // delivery is an event on its way. A fault decides what becomes of it.
 type delivery struct {
 	*apiWatch
+
 	event watch.Event
 }
 
@@ -77,7 +80,7 @@ func (w *apiWatch) pump() {
 	defer close(w.result)
 	defer w.stop()
 	for {
-		changes, more := w.session.world.api.next(w.version)
+		changes, more := w.conn.cluster.api.next(w.version)
 		for _, change := range changes {
 			w.version++
 			if change.id.resource == w.resource && !w.deliver(change) {
@@ -87,7 +90,7 @@ func (w *apiWatch) pump() {
 		select {
 		case <-more:
 		case <-w.expired:
-			w.sayExpired()
+			w.sendExpired()
 			return
 		case <-w.done.Done():
 			return
@@ -95,19 +98,19 @@ func (w *apiWatch) pump() {
 	}
 }
 
-// deliver returns false where nothing can be delivered any more.
+// deliver returns false if the watch has ended.
 func (w *apiWatch) deliver(c change) bool {
 	if !w.wait(func() time.Duration { return time.Until(c.at.Add(latency[w.resource])) }) || !w.waitWhileHeld() {
 		return false
 	}
-	// A reader owns what it reads.
+	// A reader may change what it gets.
 	d := &delivery{apiWatch: w, event: watch.Event{Type: c.kind, Object: c.object.DeepCopyObject()}}
-	moment, strike := w.session.world.reach(eventVerb+strings.ToLower(string(c.kind)), c.id)
-	if strike.event == nil {
+	point, f := w.conn.cluster.reach(eventVerb+strings.ToLower(string(c.kind)), c.id)
+	if f.event == nil {
 		return d.send()
 	}
-	w.session.world.note("%s: %s meets %q", w.session.name, moment, strike.name)
-	return strike.event(d)
+	w.conn.cluster.tracef("%s: %s meets %q", w.conn.name, point, f.name)
+	return f.event(d)
 }
 
 func (d *delivery) send() bool { return d.sendCopy(d.event.Object) }
@@ -117,14 +120,14 @@ func (d *delivery) sendCopy(object runtime.Object) bool {
 	case d.result <- watch.Event{Type: d.event.Type, Object: object}:
 		return true
 	case <-d.expired:
-		d.sayExpired()
+		d.sendExpired()
 	case <-d.done.Done():
 	}
 	return false
 }
 
-func (w *apiWatch) sayExpired() {
-	w.session.world.note("%s: watch of %s is told 410 Gone", w.session.name, w.resource)
+func (w *apiWatch) sendExpired() {
+	w.conn.cluster.tracef("%s: the watch of %s is answered 410 Gone", w.conn.name, w.resource)
 	status := apierrors.NewResourceExpired("too old resource version").Status()
 	select {
 	case w.result <- watch.Event{Type: watch.Error, Object: &status}:
@@ -133,16 +136,16 @@ func (w *apiWatch) sayExpired() {
 }
 
 func (w *apiWatch) waitWhileHeld() bool {
-	return w.wait(func() time.Duration { return w.session.held(w.resource) })
+	return w.wait(func() time.Duration { return w.conn.held(w.resource) })
 }
 
-// wait returns when nothing is left to wait for, or false if the watch has ended.
+// wait waits until no time is left, or returns false if the watch ends first.
 func (w *apiWatch) wait(left func() time.Duration) bool {
 	for left() > 0 {
 		select {
 		case <-time.After(left()):
 		case <-w.expired:
-			w.sayExpired()
+			w.sendExpired()
 			return false
 		case <-w.done.Done():
 			return false

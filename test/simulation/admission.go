@@ -14,7 +14,10 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+// Admission: webhooks and policies that refuse or change what a controller
+// writes, for a time.
+
+package simulation
 
 import (
 	"errors"
@@ -26,16 +29,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// admission is what stands between controllers and Deployments for a while: a
-// webhook, or a policy.
+// admission applies to the controllers' writes of Deployments.
 type admission struct {
 	until time.Time
-	// refuse answers a write, where it is not nil; change changes it.
+	// refuse returns the error that answers a write; if it is nil, change changes
+	// what is written.
 	refuse func() error
 	change func(*appsv1.Deployment)
 }
 
-// admissionFaults last longer than until the next step's change.
+// admissionFaults outlast the next step's change.
 var admissionFaults = []fault{
 	admittedBy("webhook down from here", admission{refuse: func() error {
 		return apierrors.NewInternalError(errors.New(`failed calling webhook "deny.example.com": connection refused`))
@@ -52,57 +55,58 @@ var admissionFaults = []fault{
 	}}),
 }
 
-// admittedBy is the fault that an admission comes into force, this call included.
+// admittedBy returns the fault that puts an admission in force, for this call
+// and those that follow.
 func admittedBy(name string, a admission) fault {
 	return fault{name: name, call: func(r *request) (runtime.Object, error) {
-		w := r.session.world
+		c := r.conn.cluster
 		a := a
-		a.until = time.Now().Add(past)
-		w.mu.Lock()
-		w.admission = a
-		w.mu.Unlock()
-		// Nobody is told that a policy is gone, so that somebody has to touch what
-		// it has changed.
-		time.AfterFunc(past+time.Millisecond, w.touchDeployments)
+		a.until = time.Now().Add(longDelay)
+		c.mu.Lock()
+		c.admission = a
+		c.mu.Unlock()
+		// The end of a policy is not an event. A user touches what it changed, so that
+		// the controller notices.
+		time.AfterFunc(longDelay+time.Millisecond, c.touchDeployments)
 		return r.commit()
 	}}
 }
 
-// admit returns what is to be stored where a controller sends a Deployment.
-func (w *world) admit(sent runtime.Object) (runtime.Object, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// admit returns what the API server stores of an object that a controller sent.
+func (c *cluster) admit(sent runtime.Object) (runtime.Object, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	deployment, ok := sent.(*appsv1.Deployment)
-	if !ok || !time.Now().Before(w.admission.until) {
+	if !ok || !time.Now().Before(c.admission.until) {
 		return sent, nil
 	}
-	if refuse := w.admission.refuse; refuse != nil {
+	if refuse := c.admission.refuse; refuse != nil {
 		return nil, refuse()
 	}
 	changed := deployment.DeepCopy()
-	w.admission.change(changed)
+	c.admission.change(changed)
 	return changed, nil
 }
 
-// changesWrites reports whether a policy may undo what a controller sends.
-func (w *world) changesWrites() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.admission.change != nil && time.Now().Before(w.admission.until)
+// mutatesWrites reports whether a policy may undo what a controller writes.
+func (c *cluster) mutatesWrites() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.admission.change != nil && time.Now().Before(c.admission.until)
 }
 
 // touchDeployments sets and removes an annotation, which raises the generation.
-func (w *world) touchDeployments() {
-	for _, object := range w.api.list("deployments", w.api.version()) {
+func (c *cluster) touchDeployments() {
+	for _, object := range c.api.list("deployments", c.api.version()) {
 		for _, touched := range []bool{true, false} {
-			w.touch(idOf(object), touched)
+			c.touch(idOf(object), touched)
 		}
 	}
 }
 
-func (w *world) touch(id objectID, touched bool) {
-	for w.ctx.Err() == nil {
-		object, err := w.api.get(id)
+func (c *cluster) touch(id objectID, touched bool) {
+	for c.ctx.Err() == nil {
+		object, err := c.api.get(id)
 		if err != nil {
 			return
 		}
@@ -112,7 +116,7 @@ func (w *world) touch(id objectID, touched bool) {
 		} else {
 			delete(metaOf(object).GetAnnotations(), "touched")
 		}
-		if _, err := w.api.update(object, "", anything); err == nil {
+		if _, err := c.api.update(object, "", noInspection); err == nil {
 			return
 		}
 	}

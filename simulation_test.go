@@ -1,0 +1,62 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Runs the controller under the faults of test/simulation.
+
+package main
+
+import (
+	"context"
+	"testing"
+
+	kubeinformers "k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+
+	"example.com/sample-controller/internal/metrics"
+	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
+	"example.com/sample-controller/test/simulation"
+)
+
+func TestSimulation(t *testing.T) { simulation.TestController(t, startSimulated) }
+
+func TestSimulationRandom(t *testing.T) { simulation.TestRandomSequences(t, startSimulated) }
+
+// startSimulated wires the controller to the clients of a simulation, as run does.
+func startSimulated(ctx context.Context, clients simulation.Clients, recorder record.EventRecorder) error {
+	ctx, cancel := context.WithCancel(ctx)
+	trimmer := newTrimmer(defaultImage)
+	kubeInformers := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kubernetes, 0, kubeinformers.WithTransform(trimmer.trim))
+	fooInformers := fooinformers.NewSharedInformerFactoryWithOptions(clients.Foos, simulation.ResyncPeriod, fooinformers.WithTransform(trimmer.trim))
+	defer func() {
+		cancel()
+		kubeInformers.Shutdown()
+		fooInformers.Shutdown()
+	}()
+	controller, err := NewController(Config{
+		KubeClient: clients.Kubernetes, FooClient: clients.Foos,
+		Deployments: kubeInformers.Apps().V1().Deployments(), Foos: fooInformers.Samplecontroller().V1alpha1().Foos(),
+		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: simulation.CallTimeout, Metrics: metrics.New(), Image: defaultImage,
+	})
+	if err != nil {
+		return err
+	}
+	kubeInformers.StartWithContext(ctx)
+	fooInformers.StartWithContext(ctx)
+	kubeInformers.WaitForCacheSyncWithContext(ctx)
+	fooInformers.WaitForCacheSyncWithContext(ctx)
+	return controller.Run(ctx, ctx, 2)
+}

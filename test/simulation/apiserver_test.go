@@ -1,0 +1,97 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// The API server's promises: preconditions, and a history.
+
+package simulation
+
+import (
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+func TestAWriteNeedsTheNewestVersion(t *testing.T) {
+	api := newAPIServer()
+	first := must(api.create(newForeign("web"), noInspection))(t)
+	second := first.DeepCopyObject().(*appsv1.Deployment)
+	second.Labels = map[string]string{"a": "b"}
+	must(api.update(second, "", noInspection))(t)
+	if _, err := api.update(first, "", noInspection); !apierrors.IsConflict(err) {
+		t.Errorf("an update from an old version is answered %v", err)
+	}
+	version := metaOf(first).GetResourceVersion()
+	only := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}}
+	if err := api.delete(idOf(first), only, noInspection); !apierrors.IsConflict(err) {
+		t.Errorf("a delete of an old version is answered %v", err)
+	}
+	if _, err := api.create(newForeign("web"), noInspection); !apierrors.IsAlreadyExists(err) {
+		t.Errorf("a second create is answered %v", err)
+	}
+}
+
+func TestStatusAndSpecAreWrittenApart(t *testing.T) {
+	api := newAPIServer()
+	foo := must(api.create(newFoo("a", "web", 1), noInspection))(t).(*samplev1alpha1.Foo)
+	three := int32(3)
+	foo.Spec.Replicas = &three
+	foo.Status.Replicas = 3
+	stored := must(api.update(foo, "status", noInspection))(t).(*samplev1alpha1.Foo)
+	if *stored.Spec.Replicas != 1 || stored.Status.Replicas != 3 || stored.Generation != 1 {
+		t.Errorf("a write of the status stored %+v", stored)
+	}
+	stored.Spec.Replicas, stored.Status.Replicas = &three, 0
+	stored = must(api.update(stored, "", noInspection))(t).(*samplev1alpha1.Foo)
+	if *stored.Spec.Replicas != 3 || stored.Status.Replicas != 3 || stored.Generation != 2 {
+		t.Errorf("a write of the spec stored %+v", stored)
+	}
+}
+
+func TestAnOldListIsThatOfItsVersion(t *testing.T) {
+	api := newAPIServer()
+	must(api.create(newFoo("a", "web", 1), noInspection))(t)
+	version := api.version()
+	must(api.create(newFoo("b", "web", 1), noInspection))(t)
+	if err := api.delete(fooID("a"), metav1.DeleteOptions{}, noInspection); err != nil {
+		t.Fatal(err)
+	}
+	for version, want := range map[int][]string{version: {"a"}, api.version(): {"b"}} {
+		var names []string
+		for _, object := range api.list("foos", version) {
+			names = append(names, metaOf(object).GetName())
+		}
+		if !slices.Equal(names, want) {
+			t.Errorf("at version %d there are %v, not %v", version, names, want)
+		}
+	}
+}
+
+// must returns the object, or fails the test.
+func must(object runtime.Object, err error) func(*testing.T) runtime.Object {
+	return func(t *testing.T) runtime.Object {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return object
+	}
+}

@@ -1,0 +1,195 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// The simulated cluster: what runs in it, what happened, and what went wrong.
+
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/klog/v2"
+)
+
+const (
+	// settleTime is between the steps of a workload. Without faults it ends every
+	// reaction to a step.
+	settleTime = 5 * time.Second
+	// longDelay outlasts the next step's change and CallTimeout.
+	longDelay = 7 * time.Second
+	// shortDelay outlasts retries, but not settleTime.
+	shortDelay = time.Second
+	// restartTime is between a crash and the next start.
+	restartTime = 500 * time.Millisecond
+)
+
+// injectionPoint is a call of a controller, or the arrival of an event: where a
+// fault can happen. n counts the points that are otherwise equal, from 1.
+type injectionPoint struct {
+	verb string
+	id   objectID
+	n    int
+}
+
+func (p injectionPoint) String() string {
+	if p.id.name == "" { // a list or a watch
+		return fmt.Sprintf("%s %s %d", p.verb, p.id.resource, p.n)
+	}
+	return fmt.Sprintf("%s %s %d", p.verb, p.id, p.n)
+}
+
+// cluster is an API server, the cluster's own controllers, and the controllers
+// under test. It lives in a testing/synctest bubble.
+type cluster struct {
+	api     *apiServer
+	start   Start
+	ctx     context.Context
+	stop    context.CancelFunc
+	running sync.WaitGroup
+	// inject chooses the fault, if any, at an injection point.
+	inject func(injectionPoint) fault
+	began  time.Time
+	// stepBegan is the version at which the current step began.
+	stepBegan atomic.Int64
+
+	mu          sync.Mutex
+	connections []*connection
+	admission   admission
+	trace       []string
+	violations  []string
+	points      []injectionPoint
+	reached     map[injectionPoint]int
+	refused     int
+	// removed holds, for each Deployment that a controller deleted, the Foo's UID
+	// and generation at that time.
+	removed map[objectID]string
+}
+
+func newCluster(start Start, inject func(injectionPoint) fault) *cluster {
+	c := &cluster{
+		api: newAPIServer(), start: start, inject: inject, began: time.Now(),
+		reached: map[injectionPoint]int{}, removed: map[objectID]string{},
+	}
+	c.ctx, c.stop = context.WithCancel(klog.NewContext(context.Background(), klog.New(nil)))
+	c.running.Go(func() { newControlPlane(c).run() })
+	return c
+}
+
+// end stops everything and waits until it has stopped.
+func (c *cluster) end() {
+	c.stop()
+	c.running.Wait()
+}
+
+// startController starts a controller with an empty memory. Each of prepare
+// changes its connection first, as to begin with a stale list.
+func (c *cluster) startController(prepare ...func(*connection)) {
+	conn := &connection{cluster: c, heldUntil: map[string]time.Time{}, listedAsOf: map[string]int{}, pendingEvents: map[types.UID]int{}}
+	conn.ctx, conn.cancel = context.WithCancel(context.WithValue(c.ctx, connectionKey{}, conn))
+	c.mu.Lock()
+	c.connections = append(c.connections, conn)
+	conn.name = fmt.Sprintf("controller %d", len(c.connections))
+	c.mu.Unlock()
+	for _, change := range prepare {
+		change(conn)
+	}
+	c.tracef("%s starts", conn.name)
+	c.running.Go(func() {
+		defer conn.cancel()
+		err := c.start(conn.ctx, Clients{Kubernetes: kubeClient{conn: conn}, Foos: fooClient{conn: conn}}, recorder{conn: conn})
+		switch {
+		case conn.ctx.Err() == nil:
+			c.violationf("%s returned though its context had not ended: %v", conn.name, err)
+		case err != nil && !errors.Is(err, context.Canceled):
+			c.violationf("%s returned an error: %v", conn.name, err)
+		}
+	})
+}
+
+// crash ends a controller as SIGKILL does, and starts another a little later.
+func (c *cluster) crash(conn *connection, prepare ...func(*connection)) {
+	if conn.kill() {
+		return
+	}
+	c.tracef("%s crashes", conn.name)
+	c.running.Go(func() {
+		select {
+		case <-time.After(restartTime):
+			c.startController(prepare...)
+		case <-c.ctx.Done():
+		}
+	})
+}
+
+// reach counts an injection point, and returns it and the fault to inject.
+func (c *cluster) reach(verb string, id objectID) (injectionPoint, fault) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	point := injectionPoint{verb: verb, id: id}
+	c.reached[point]++
+	point.n = c.reached[point]
+	c.points = append(c.points, point)
+	return point, c.inject(point)
+}
+
+// do makes a user's change and lets the cluster settle.
+func (c *cluster) do(s step) {
+	c.tracef("user: %s", s.name)
+	c.stepBegan.Store(int64(c.api.version()))
+	s.do(c)
+	advance(settleTime)
+}
+
+// tracef adds a line to the trace, which is printed if the test fails.
+func (c *cluster) tracef(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.trace = append(c.trace, fmt.Sprintf("%9.4fs  ", time.Since(c.began).Seconds())+fmt.Sprintf(format, args...))
+}
+
+// violationf records that the controller broke a rule.
+func (c *cluster) violationf(format string, args ...any) {
+	violation := fmt.Sprintf(format, args...)
+	c.tracef("!!! %s", violation)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.violations = append(c.violations, violation)
+}
+
+// connectionKey is the context key of the connection that a controller uses.
+type connectionKey struct{}
+
+// traceErrors writes the errors that client-go can't return, such as a failed
+// list, to the trace of the controller that they happened to. client-go's own
+// handlers limit the rate of all such errors of the process by the time of the
+// last one: they would wait from one bubble's time until another's.
+func traceErrors(t *testing.T) {
+	handlers := utilruntime.ErrorHandlers
+	t.Cleanup(func() { utilruntime.ErrorHandlers = handlers })
+	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(ctx context.Context, err error, message string, _ ...any) {
+		if conn, ok := ctx.Value(connectionKey{}).(*connection); ok {
+			conn.cluster.tracef("%s: %s: %v", conn.name, message, err)
+		}
+	}}
+}

@@ -1,0 +1,226 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// A controller's way to the API server, where most faults happen.
+
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// errCrashed answers the calls of a controller that has crashed. A real one
+// would get no answer.
+var errCrashed = fmt.Errorf("the controller has crashed: %w", context.Canceled)
+
+// connection connects one controller, from its start to its crash, to the API
+// server.
+type connection struct {
+	cluster *cluster
+	name    string
+	// ctx ends with the controller.
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	mu   sync.Mutex
+	dead bool
+	// heldUntil is when the watches of a resource deliver again.
+	heldUntil map[string]time.Time
+	// listedAsOf is the version at which the first list of a resource is answered.
+	listedAsOf map[string]int
+	// stale connections have, or had, an old cache because of a fault. They may
+	// create what they have deleted, or write what is written already.
+	stale bool
+	// pendingEvents counts, for each Foo, the transitions of Ready that have no
+	// event yet.
+	pendingEvents map[types.UID]int
+	// unanswered holds the conditions Ready of status writes that may or may not
+	// be stored.
+	unanswered []readiness
+}
+
+// request is one call. A fault decides whether and when it is committed, and how
+// it is answered.
+type request struct {
+	injectionPoint
+
+	conn  *connection
+	ctx   context.Context
+	apply func(inspector) (runtime.Object, error)
+}
+
+// do sends a request, with the fault that is injected at it.
+func (c *connection) do(ctx context.Context, verb string, id objectID, apply func(inspector) (runtime.Object, error)) (runtime.Object, error) {
+	if c.ctx.Err() != nil {
+		return nil, errCrashed
+	}
+	point, f := c.cluster.reach(verb, id)
+	r := &request{injectionPoint: point, conn: c, ctx: ctx, apply: apply}
+	if f.call == nil {
+		return r.commit()
+	}
+	c.cluster.tracef("%s: %s meets %q", c.name, point, f.name)
+	object, err := f.call(r)
+	c.cluster.tracef("%s: %s is answered %s", c.name, point, resultOf(err))
+	return object, err
+}
+
+// commit makes the API server execute the request, unless its controller has
+// crashed.
+func (r *request) commit() (runtime.Object, error) {
+	r.conn.mu.Lock()
+	defer r.conn.mu.Unlock()
+	if r.conn.dead {
+		return nil, errCrashed
+	}
+	object, err := r.apply(r.conn.inspect(r.verb))
+	r.conn.cluster.committed(r, err)
+	return object, err
+}
+
+// commitLate is commit for a request that was in flight for so long that its
+// sender may be dead, and can't be blamed for the result.
+func (r *request) commitLate() (runtime.Object, error) {
+	r.conn.mu.Lock()
+	object, err := r.apply(r.conn.inspectLate)
+	r.conn.mu.Unlock()
+	r.conn.cluster.tracef("%s: %s, late -> %s", r.conn.name, r.injectionPoint, resultOf(err))
+	return object, err
+}
+
+// pause returns false if the call is given up in between.
+func (r *request) pause(d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-r.ctx.Done():
+		return false
+	}
+}
+
+// committed traces the result of a request, and counts refused ones.
+func (c *cluster) committed(r *request, err error) {
+	c.tracef("%s: %s -> %s", r.conn.name, r.injectionPoint, resultOf(err))
+	if err != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.refused++
+	}
+}
+
+func resultOf(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	return err.Error()
+}
+
+func (c *connection) get(ctx context.Context, id objectID) (runtime.Object, error) {
+	return c.do(ctx, "get", id, func(inspector) (runtime.Object, error) { return c.cluster.api.get(id) })
+}
+
+func (c *connection) create(ctx context.Context, object runtime.Object) (runtime.Object, error) {
+	return c.do(ctx, "create", idOf(object), func(inspect inspector) (runtime.Object, error) {
+		admitted, err := c.cluster.admit(object)
+		if err != nil {
+			return nil, err
+		}
+		return c.cluster.api.create(admitted, inspect)
+	})
+}
+
+func (c *connection) update(ctx context.Context, object runtime.Object, subresource string) (runtime.Object, error) {
+	verb := "update"
+	if subresource != "" {
+		verb += "-" + subresource
+	}
+	stored, err := c.do(ctx, verb, idOf(object), func(inspect inspector) (runtime.Object, error) {
+		admitted, err := c.cluster.admit(object)
+		if err != nil {
+			return nil, err
+		}
+		return c.cluster.api.update(admitted, subresource, inspect)
+	})
+	c.noteUnanswered(object, err)
+	return stored, err
+}
+
+func (c *connection) delete(ctx context.Context, id objectID, options metav1.DeleteOptions) error {
+	_, err := c.do(ctx, "delete", id, func(inspect inspector) (runtime.Object, error) {
+		return nil, c.cluster.api.delete(id, options, inspect)
+	})
+	return err
+}
+
+func (c *connection) list(ctx context.Context, resource string) (objects []runtime.Object, version int, err error) {
+	_, err = c.do(ctx, "list", objectID{resource: resource}, func(inspector) (runtime.Object, error) {
+		version = c.cluster.api.version()
+		if asOf, older := c.listedAsOf[resource]; older {
+			version = asOf
+			delete(c.listedAsOf, resource)
+		}
+		objects = c.cluster.api.list(resource, version)
+		return nil, nil
+	})
+	return objects, version, err
+}
+
+func (c *connection) watch(ctx context.Context, resource string, options metav1.ListOptions) (watch.Interface, error) {
+	w, err := newAPIWatch(ctx, c, resource, options.ResourceVersion)
+	if err != nil {
+		return nil, err
+	}
+	_, err = c.do(ctx, "watch", objectID{resource: resource}, func(inspector) (runtime.Object, error) { return nil, nil })
+	if err != nil {
+		return nil, err
+	}
+	go w.pump()
+	return w, nil
+}
+
+// hold delays what the watches of a resource deliver.
+func (c *connection) hold(resource string, d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stale = true
+	c.heldUntil[resource] = time.Now().Add(d)
+}
+
+// held returns for how long a resource's watches are still held.
+func (c *connection) held(resource string) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Until(c.heldUntil[resource])
+}
+
+// kill ends a controller at once: what it sends from now on is not committed. It
+// reports whether the controller was dead already.
+func (c *connection) kill() (was bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was = c.dead
+	c.dead = true
+	c.cancel()
+	return was
+}

@@ -1,0 +1,155 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// The recorder of a controller's events, and the rule that each transition of a
+// Foo's condition Ready has one event.
+
+package simulation
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// recorder is an event recorder that compares events with transitions.
+type recorder struct{ conn *connection }
+
+// Event reports a violation if no transition is behind the event.
+func (r recorder) Event(object runtime.Object, _, reason, _ string) {
+	name, uid := metaOf(object).GetName(), metaOf(object).GetUID()
+	c := r.conn
+	c.cluster.tracef("%s: event %s on Foo %s", c.name, reason, name)
+	c.mu.Lock()
+	c.pendingEvents[uid]--
+	tooMany := c.pendingEvents[uid] < 0
+	c.mu.Unlock()
+	if tooMany && !c.recordsForCrashed(uid) && !c.storedUnanswered(uid, reason) {
+		c.cluster.violationf("%s sent the event %s on Foo %s without a transition", c.name, reason, name)
+	}
+}
+
+// Eventf is Event with a formatted message.
+func (r recorder) Eventf(object runtime.Object, eventType, reason, format string, args ...any) {
+	r.Event(object, eventType, reason, fmt.Sprintf(format, args...))
+}
+
+// AnnotatedEventf is Eventf: annotations are not compared.
+func (r recorder) AnnotatedEventf(object runtime.Object, _ map[string]string, eventType, reason, format string, args ...any) {
+	r.Eventf(object, eventType, reason, format, args...)
+}
+
+// recordsForCrashed reports whether an event belongs to a transition that another
+// controller wrote before it crashed. A controller that got no answer to the same
+// write takes that transition for its own.
+func (c *connection) recordsForCrashed(uid types.UID) bool {
+	c.cluster.mu.Lock()
+	others := slices.Clone(c.cluster.connections)
+	c.cluster.mu.Unlock()
+	if !slices.ContainsFunc(others, func(other *connection) bool { return other != c && other.crashedBeforeEvent(uid) }) {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pendingEvents[uid]++
+	return true
+}
+
+// crashedBeforeEvent takes a transition from a controller that crashed before it
+// sent the event, and reports whether there was one.
+func (c *connection) crashedBeforeEvent(uid types.UID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.dead || c.pendingEvents[uid] == 0 {
+		return false
+	}
+	c.pendingEvents[uid]--
+	return true
+}
+
+// readiness is what a status reports about Ready. Like a stored status it has
+// times in whole seconds.
+type readiness struct {
+	uid            types.UID
+	status, reason string
+	generation     int64
+	since          int64
+}
+
+func readinessOf(object runtime.Object) (r readiness, ok bool) {
+	foo, isFoo := object.(*samplev1alpha1.Foo)
+	if !isFoo {
+		return readiness{}, false
+	}
+	ready := meta.FindStatusCondition(foo.Status.Conditions, "Ready")
+	if ready == nil {
+		return readiness{}, false
+	}
+	return readiness{foo.UID, string(ready.Status), ready.Reason, ready.ObservedGeneration, ready.LastTransitionTime.Unix()}, true
+}
+
+// isTransition reports whether a write changes the status or the reason of Ready.
+func isTransition(before, after *samplev1alpha1.Foo) bool {
+	was, is := meta.FindStatusCondition(before.Status.Conditions, "Ready"), meta.FindStatusCondition(after.Status.Conditions, "Ready")
+	if was == nil {
+		was = &metav1.Condition{}
+	}
+	return is != nil && (was.Status != is.Status || was.Reason != is.Reason)
+}
+
+// noteUnanswered remembers a status write whose answer does not say whether it is
+// stored.
+func (c *connection) noteUnanswered(sent runtime.Object, err error) {
+	ready, ok := readinessOf(sent)
+	var answer apierrors.APIStatus
+	if !ok || err == nil || errors.As(err, &answer) && answer.Status().Code < http.StatusInternalServerError {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unanswered = append(c.unanswered, ready)
+}
+
+// storedUnanswered reports whether a status that this controller wrote without an
+// answer is stored, by whichever controller. Two that write the same within one
+// second can't be told apart, and each may send the event.
+func (c *connection) storedUnanswered(uid types.UID, reason string) bool {
+	stored := map[readiness]bool{}
+	changes, _ := c.cluster.api.next(0)
+	for _, change := range changes {
+		if ready, ok := readinessOf(change.object); ok {
+			stored[ready] = true
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.IndexFunc(c.unanswered, func(r readiness) bool { return r.uid == uid && r.reason == reason && stored[r] })
+	if i < 0 {
+		return false
+	}
+	c.unanswered = slices.Delete(c.unanswered, i, i+1)
+	c.pendingEvents[uid]++
+	return true
+}

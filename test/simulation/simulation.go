@@ -1,0 +1,206 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// The entry points for tests, and the runs of workloads with and without faults.
+
+package simulation
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/record"
+
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+)
+
+// The periods that a controller under test has to use.
+const (
+	// CallTimeout is the deadline of each call, and how long the controller waits
+	// for its caches to reach its own writes.
+	CallTimeout = 2 * time.Second
+	// ResyncPeriod is that of the informers. It is longer than any workload, so
+	// that only events and retries bring the cluster to its final state.
+	ResyncPeriod = 2 * time.Minute
+)
+
+// Clients connect a controller to the simulated API server. They serve the calls
+// of a controller of Foos and its informers; any other call panics.
+type Clients struct {
+	Kubernetes kubernetes.Interface
+	Foos       clientset.Interface
+}
+
+// Start runs a controller until ctx ends, which is when it crashes, and returns
+// when all of its goroutines have ended. It is called again for each restart and
+// for each second controller, concurrently, and must keep no state in between.
+type Start func(ctx context.Context, clients Clients, recorder record.EventRecorder) error
+
+// TestController runs each workload without faults, then once for each injection
+// point of that run and each fault that can happen there.
+func TestController(t *testing.T, start Start) {
+	t.Helper()
+	traceErrors(t)
+	total, every := 0, sampling()
+	for _, workload := range workloads {
+		t.Run(workload.name, func(t *testing.T) {
+			baseline := workload.runWithoutFaults(t, start)
+			if t.Failed() {
+				return // with faults it would fail no better
+			}
+			for _, point := range baseline.points {
+				for _, fault := range faultsAt(point) {
+					total++
+					if total%every != 0 {
+						continue
+					}
+					t.Run(point.String()+"/"+fault.name, func(t *testing.T) {
+						t.Parallel()
+						workload.runWithFault(t, start, point, fault, baseline)
+					})
+				}
+			}
+		})
+	}
+	// To stdout, which "go test" without a package's name shows even if the test passes.
+	fmt.Printf("simulation: %d cases of workload, injection point and fault; 1 of %d was run\n", total, every)
+}
+
+// sampling returns n where one case of n is run: 1, or 100 with a detector of
+// races or cache mutations. These make a run a hundred times as long, and a few
+// runs show what they can find. A test named on the command line is always run.
+func sampling() int {
+	if strings.Count(flag.Lookup("test.run").Value.String(), "/") < 2 && detectorsOn() {
+		return 100
+	}
+	return 1
+}
+
+// detectorsOn reports whether races or cache mutations are detected.
+func detectorsOn() bool {
+	info, _ := debug.ReadBuildInfo()
+	race := info != nil && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+	return race || os.Getenv("KUBE_CACHE_MUTATION_DETECTOR") == "true"
+}
+
+// maxCalls is how many calls and events a run may have. Without faults there are
+// less than 100.
+const maxCalls = 200
+
+// baseline is the run of a workload without faults.
+type baseline struct {
+	points []injectionPoint
+	state  state
+}
+
+func noFault(injectionPoint) fault { return fault{} }
+
+func (l workload) runWithoutFaults(t *testing.T, start Start) baseline {
+	t.Helper()
+	var b baseline
+	c := l.run(t, start, noFault, func(c *cluster) {
+		b.state = c.check(recoveryTime)
+		if c.refused > 0 {
+			c.violationf("%d calls were refused, without a fault", c.refused)
+		}
+	})
+	b.points = c.points
+	c.report(t)
+	return b
+}
+
+func (l workload) runWithFault(t *testing.T, start Start, at injectionPoint, f fault, b baseline) {
+	t.Helper()
+	injected := false
+	inject := func(point injectionPoint) fault {
+		if point != at {
+			return fault{}
+		}
+		injected = true
+		return f
+	}
+	l.run(t, start, inject, func(c *cluster) {
+		c.checkAgainst(b.state, c.check(recoveryTime))
+		if len(c.points) > maxCalls {
+			c.violationf("%d calls and events, of %d without the fault", len(c.points), len(b.points))
+		}
+		if !injected {
+			c.violationf("%s was never reached: the run differs from the one without faults", at)
+		}
+	}).report(t)
+}
+
+// run takes a cluster of its own through a workload, and calls check before the
+// cluster ends.
+func (l workload) run(t *testing.T, start Start, inject func(injectionPoint) fault, check func(*cluster)) *cluster {
+	t.Helper()
+	var c *cluster
+	synctest.Test(t, func(*testing.T) {
+		c = newCluster(start, inject)
+		defer c.end()
+		for _, s := range l.before {
+			s.do(c)
+			advance(settleTime)
+		}
+		c.startController()
+		advance(settleTime)
+		for _, s := range l.steps {
+			c.do(s)
+		}
+		check(c)
+	})
+	return c
+}
+
+// report fails a test for each violation, with the trace and the command that
+// repeats the run.
+func (c *cluster) report(t *testing.T) {
+	t.Helper()
+	if len(c.violations) == 0 {
+		return
+	}
+	for _, violation := range c.violations {
+		t.Error(violation)
+	}
+	t.Logf("trace:\n%s", strings.Join(c.trace, "\n"))
+	t.Logf("to repeat it: go test . -count=1 -run '%s'", pattern(t.Name()))
+}
+
+// pattern matches one test and no other.
+func pattern(name string) string {
+	parts := strings.Split(name, "/")
+	for i := range parts {
+		parts[i] = "^" + regexp.QuoteMeta(parts[i]) + "$"
+	}
+	return strings.Join(parts, "/")
+}
+
+// advance sets the bubble's clock forward, and returns when everything that is
+// due has happened.
+func advance(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}

@@ -1,0 +1,187 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// The simulation's own tests: controllers that break one rule each.
+
+package simulation
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// act is what a controller does for a Foo.
+type act func(ctx context.Context, clients Clients, recorder record.EventRecorder, foo *samplev1alpha1.Foo) error
+
+func TestABrokenControllerIsFoundOut(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		start Start
+		// violation is part of what is reported.
+		violation string
+	}{
+		{"does nothing", once(nil), "Foo a has no Deployment web"},
+		{"reports nothing", once(createOther), "Foo a has no condition"},
+		{"creates another Deployment than asked for", once(createOther), "Deployment web has 3 replicas, Foo a asks for 1"},
+		{"creates other labels", once(createOther), "the Pods of Deployment web have the label controller=, not a"},
+		{"creates another container", once(createOther), "Deployment web has no container nginx of nginx:latest"},
+		{"returns", func(context.Context, Clients, record.EventRecorder) error { return nil }, "returned though its context had not ended"},
+		{"fails at its end", func(ctx context.Context, _ Clients, _ record.EventRecorder) error {
+			<-ctx.Done()
+			return errors.New("failed")
+		}, "returned an error: failed"},
+		{"polls", func(ctx context.Context, clients Clients, recorder record.EventRecorder) error {
+			for ctx.Err() == nil {
+				forEachFoo(ctx, clients, recorder, nil)
+				pause(ctx, time.Minute)
+			}
+			return nil
+		}, "the calls do not end: [list foos "},
+		{"creates a Deployment of nobody's", once(createOrphan), "created deployments web without a controller reference"},
+		{"takes a Deployment over", once(takeOver), "wrote to deployments foreign, which is not a live Foo's"},
+		{"changes what is others'", once(takeOver), "changed what is others' in deployments foreign"},
+		{"deletes a foreign Deployment", once(deleteForeign), "deleted deployments foreign, which is not a live Foo's"},
+		{"deletes its Deployment", once(createAndDelete), "deleted deployments web, which its Foo asks for"},
+		{"writes what is stored", once(rewrite), "sent a write of foos a that changes nothing"},
+		{"claims that a Foo is ready", once(claimReady), "a says Ready of generation 1"},
+		{"records no event", once(claimReady), "recorded no event for 1 transitions of Foo a"},
+		{"records an event of nothing", once(recordEvent), "sent the event Available on Foo a without a transition"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := workload{before: []step{createForeign("foreign"), create("a", "web", 1)}}
+			c := w.run(t, tt.start, noFault, func(c *cluster) { c.check(recoveryTime) })
+			if !slices.ContainsFunc(c.violations, func(violation string) bool { return strings.Contains(violation, tt.violation) }) {
+				t.Errorf("no violation has %q:\n%s", tt.violation, strings.Join(c.violations, "\n"))
+			}
+		})
+	}
+}
+
+// TestAFaultIsInjectedOnce shows that a run with a fault reaches the point of the
+// run without, and what the controller is answered there.
+func TestAFaultIsInjectedOnce(t *testing.T) {
+	w := workload{before: []step{create("a", "web", 1)}}
+	c := w.run(t, once(createOrphan), noFault, func(*cluster) {})
+	point := injectionPoint{"create", deploymentID("web"), 1}
+	if !slices.Contains(c.points, point) {
+		t.Fatalf("the points %v have no %s", c.points, point)
+	}
+	inject := func(at injectionPoint) fault {
+		if at == point {
+			return internalError
+		}
+		return fault{}
+	}
+	c = w.run(t, once(createOrphan), inject, func(*cluster) {})
+	if trace := strings.Join(c.trace, "\n"); strings.Count(trace, `meets "500 Internal Server Error"`) != 1 || strings.Contains(trace, "create deployments web 1 -> ok") {
+		t.Errorf("the fault was not injected once, in place of the call:\n%s", trace)
+	}
+}
+
+// once returns a controller that does something for each Foo when it starts.
+func once(do act) Start {
+	return func(ctx context.Context, clients Clients, recorder record.EventRecorder) error {
+		forEachFoo(ctx, clients, recorder, do)
+		<-ctx.Done()
+		return nil
+	}
+}
+
+func forEachFoo(ctx context.Context, clients Clients, recorder record.EventRecorder, do act) {
+	list, err := clients.Foos.SamplecontrollerV1alpha1().Foos(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil || do == nil {
+		return
+	}
+	for i := range list.Items {
+		if err := do(ctx, clients, recorder, &list.Items[i]); err != nil {
+			return // the run's violations show it
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+func createOrphan(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
+	_, err := clients.Kubernetes.AppsV1().Deployments(namespace).Create(ctx, newForeign(foo.Spec.DeploymentName), metav1.CreateOptions{})
+	return err
+}
+
+func createOther(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
+	deployment := newForeign(foo.Spec.DeploymentName)
+	deployment.OwnerReferences = []metav1.OwnerReference{controllerRef(foo)}
+	_, err := clients.Kubernetes.AppsV1().Deployments(namespace).Create(ctx, deployment, metav1.CreateOptions{})
+	return err
+}
+
+func createAndDelete(ctx context.Context, clients Clients, recorder record.EventRecorder, foo *samplev1alpha1.Foo) error {
+	if err := createOther(ctx, clients, recorder, foo); err != nil {
+		return err
+	}
+	return clients.Kubernetes.AppsV1().Deployments(namespace).Delete(ctx, foo.Spec.DeploymentName, metav1.DeleteOptions{})
+}
+
+func controllerRef(foo *samplev1alpha1.Foo) metav1.OwnerReference {
+	return *metav1.NewControllerRef(foo, samplev1alpha1.SchemeGroupVersion.WithKind("Foo"))
+}
+
+// takeOver makes a Foo the controller of a Deployment without consent, and
+// changes more of it than a Foo owns.
+func takeOver(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
+	client := clients.Kubernetes.AppsV1().Deployments(namespace)
+	deployment, err := client.Get(ctx, "foreign", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	deployment.OwnerReferences = []metav1.OwnerReference{controllerRef(foo)}
+	deployment.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
+	_, err = client.Update(ctx, deployment, metav1.UpdateOptions{})
+	return err
+}
+
+func deleteForeign(ctx context.Context, clients Clients, _ record.EventRecorder, _ *samplev1alpha1.Foo) error {
+	return clients.Kubernetes.AppsV1().Deployments(namespace).Delete(ctx, "foreign", metav1.DeleteOptions{})
+}
+
+func rewrite(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
+	_, err := clients.Foos.SamplecontrollerV1alpha1().Foos(namespace).UpdateStatus(ctx, foo, metav1.UpdateOptions{})
+	return err
+}
+
+func claimReady(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
+	foo.Status.ObservedGeneration = foo.Generation
+	foo.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Available", ObservedGeneration: foo.Generation}}
+	return rewrite(ctx, clients, nil, foo)
+}
+
+func recordEvent(_ context.Context, _ Clients, recorder record.EventRecorder, foo *samplev1alpha1.Foo) error {
+	recorder.Event(foo, "Normal", "Available", "")
+	return nil
+}
