@@ -24,19 +24,20 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"example.com/sample-controller/internal/consistency"
+	"example.com/sample-controller/internal/footest"
 )
 
 func TestAdoptionIsCheckedLive(t *testing.T) {
 	for name, live := range map[string]*appsv1.Deployment{
-		"the annotation was taken off": deployment("a", withoutOwner),
-		"another controller has it":    deployment("b", withAdoptBy("a")),
-		"it is in deletion":            deployment("a", withoutOwner, withAdoptBy("a"), terminating),
+		"the annotation was taken off": footest.Deployment("a", footest.WithoutOwner),
+		"another controller has it":    footest.Deployment("b", footest.WithAdoptBy("a")),
+		"it is in deletion":            footest.Deployment("a", footest.WithoutOwner, footest.WithAdoptBy("a"), footest.Terminating),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := newFixture(t, foo("a", withStatus(settled("a"))), deployment("a", withoutOwner, withAdoptBy("a")))
+				f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a", footest.WithoutOwner, footest.WithAdoptBy("a")))
 				f.answerGets(live)
-				if err := f.sync(f.ctx, keyOf(foo("a"))); !errors.Is(err, consistency.ErrStale) {
+				if err := f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a"))); !errors.Is(err, consistency.ErrStale) {
 					t.Errorf("the sync ended with %v", err)
 				}
 				if wrote, _ := f.written(t); wrote != nil {

@@ -31,7 +31,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/kubeclient"
+	"example.com/sample-controller/internal/queue"
 )
 
 // These tests need calls that can be cut off, which fake clientsets have not:
@@ -61,29 +63,29 @@ func newSlowServer(t *testing.T, f *fixture) *slowServer {
 	}))
 	t.Cleanup(server.Close)
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, QPS: -1})
-	must(t, err)
+	footest.Must(t, err)
 	f.Controller.kubeClient = client
 	return s
 }
 
 func TestCallThatHangsIsGivenUp(t *testing.T) {
-	f := newFixtureInRealTime(t, func(*fixture) {}, foo("a"))
+	f := newFixtureInRealTime(t, func(*fixture) {}, footest.Foo("a"))
 	newSlowServer(t, f)
 	f.callTimeout = 50 * time.Millisecond
-	err := f.sync(f.ctx, keyOf(foo("a")))
+	err := f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a")))
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the sync ended with %v, not with the call's deadline", err)
 	}
 }
 
 func TestALostLeaseCutsOffTheCallUnderWay(t *testing.T) {
-	f := newFixtureInRealTime(t, func(*fixture) {}, foo("a"))
+	f := newFixtureInRealTime(t, func(*fixture) {}, footest.Foo("a"))
 	server := newSlowServer(t, f)
 	held, lose := context.WithCancel(f.ctx)
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		f.work(f.ctx, held, 1, f.handlersSynced)
+		f.runWorkers(f.ctx, held, 1, f.handlersSynced)
 	}()
 	<-server.called
 	lose()
@@ -92,13 +94,13 @@ func TestALostLeaseCutsOffTheCallUnderWay(t *testing.T) {
 }
 
 func TestStopDoesNotCutAWriteInHalf(t *testing.T) {
-	f := newFixtureInRealTime(t, func(*fixture) {}, foo("a"))
+	f := newFixtureInRealTime(t, func(*fixture) {}, footest.Foo("a"))
 	server := newSlowServer(t, f)
 	ctx, stop := context.WithCancel(f.ctx)
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		f.work(ctx, f.ctx, 1, f.handlersSynced)
+		f.runWorkers(ctx, f.ctx, 1, f.handlersSynced)
 	}()
 	<-server.called
 	stop()
@@ -127,15 +129,15 @@ func TestRetryAfterIsTheQueuesBusiness(t *testing.T) {
 	defer server.Close()
 	for _, workers := range []int{2, 1000} {
 		clients, err := kubeclient.New(&rest.Config{Host: server.URL, QPS: -1}, workers, 0)
-		must(t, err)
-		f := newFixtureInRealTime(t, func(*fixture) {}, foo("a"))
+		footest.Must(t, err)
+		f := newFixtureInRealTime(t, func(*fixture) {}, footest.Foo("a"))
 		f.Controller.kubeClient = clients.Kube
 		calls.Store(0)
-		err = f.sync(f.ctx, keyOf(foo("a")))
-		if next := nextAttempt(err); next.after != 2*time.Second || calls.Load() != 1 {
+		err = f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a")))
+		if next := queue.NextAttempt(err); next.After != 2*time.Second || calls.Load() != 1 {
 			t.Errorf("with %d workers: %d calls, the next attempt is %+v: %v", workers, calls.Load(), next, err)
 		}
-		if message := readyOf(f.storedFoo(t, "a").Status).Message; !strings.HasPrefix(message, `Deployment "web" could not be created yet: `) {
+		if message := footest.ReadyOf(f.storedFoo(t, "a").Status).Message; !strings.HasPrefix(message, `Deployment "web" could not be created yet: `) {
 			t.Errorf("the Foo says %q", message)
 		}
 	}

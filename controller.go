@@ -36,7 +36,9 @@ import (
 	"example.com/sample-controller/internal/consistency"
 	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/names"
+	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/internal/queue"
+	"example.com/sample-controller/internal/reporting"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions/samplecontroller/v1alpha1"
@@ -69,23 +71,23 @@ type Controller struct {
 	// and for what they know of their own age.
 	fooIndexer        cache.TypedIndexer[*samplev1alpha1.Foo]
 	deploymentIndexer cache.TypedIndexer[*appsv1.Deployment]
-	buckets           buckets
+	buckets           plan.Buckets
 
-	queue       *queue.Queue
-	retries     *retries
-	writes      *consistency.Store
-	overruled   *overruled
-	outdated    *outdated
-	confirmed   *confirmed
-	progress    *progress
-	misfit      *misfit
-	transitions *transitions
-	recorder    record.EventRecorder
-	clock       clock.WithTicker
+	queue              *queue.Queue
+	backoff            *queue.Backoff
+	consistency        *consistency.Store
+	admissionMutations *consistency.AdmissionMutations
+	staleFoos          *consistency.StaleFoos
+	confirmed          *consistency.ConfirmedDeployments
+	statusThrottle     *reporting.Throttle
+	crdMismatch        *reporting.CRDMismatch
+	transitions        *reporting.Transitions
+	recorder           record.EventRecorder
+	clock              clock.WithTicker
 	// callTimeout bounds each call to the API server.
 	callTimeout time.Duration
 	metrics     *metrics.Metrics
-	plan        planner
+	plan        plan.Planner
 }
 
 // Config holds what a Controller is made of.
@@ -111,7 +113,7 @@ type Config struct {
 // started.
 func NewController(config Config) (*Controller, error) {
 	deployments, foos := config.Deployments.TypedInformer(), config.Foos.TypedInformer()
-	buckets := newBuckets()
+	buckets := plan.NewBuckets()
 	if err := addIndexes(deployments, foos, buckets); err != nil {
 		return nil, fmt.Errorf("adding indexes to the informers: %w", err)
 	}
@@ -127,18 +129,18 @@ func NewController(config Config) (*Controller, error) {
 		deploymentIndexer:  deployments.GetTypedIndexer(),
 		buckets:            buckets,
 		queue:              work,
-		retries:            newRetries(work, config.Clock),
-		writes:             consistency.NewStore(config.Clock, config.CallTimeout),
-		overruled:          &overruled{},
-		outdated:           &outdated{},
-		confirmed:          &confirmed{},
-		progress:           &progress{clock: config.Clock},
-		misfit:             &misfit{clock: config.Clock},
-		transitions:        &transitions{},
+		backoff:            queue.NewBackoff(work, config.Clock),
+		consistency:        consistency.NewStore(config.Clock, config.CallTimeout),
+		admissionMutations: &consistency.AdmissionMutations{},
+		staleFoos:          &consistency.StaleFoos{},
+		confirmed:          &consistency.ConfirmedDeployments{},
+		statusThrottle:     &reporting.Throttle{Clock: config.Clock},
+		crdMismatch:        &reporting.CRDMismatch{Clock: config.Clock},
+		transitions:        &reporting.Transitions{},
 		recorder:           config.Recorder,
 		clock:              config.Clock,
 		callTimeout:        config.CallTimeout,
-		plan:               planner{config.Image},
+		plan:               plan.Planner{Image: config.Image},
 		metrics:            config.Metrics,
 	}, nil
 }
@@ -153,7 +155,7 @@ func NewController(config Config) (*Controller, error) {
 func (c *Controller) Run(ctx, held context.Context, workers int) error {
 	logger := klog.FromContext(ctx)
 	logger.Info("Starting controller")
-	handlersSynced, err := c.watch(ctx)
+	handlersSynced, err := c.addEventHandlers(ctx)
 	if err != nil {
 		c.queue.ShutDown()
 		if ctx.Err() != nil {
@@ -161,13 +163,13 @@ func (c *Controller) Run(ctx, held context.Context, workers int) error {
 		}
 		return fmt.Errorf("registering with the informers: %w", err)
 	}
-	c.work(ctx, held, workers, handlersSynced)
+	c.runWorkers(ctx, held, workers, handlersSynced)
 	logger.Info("Controller stopped")
 	return nil
 }
 
 // work has workers sync what is queued, from when the handlers have synced.
-func (c *Controller) work(ctx, held context.Context, workers int, handlersSynced []cache.DoneChecker) {
+func (c *Controller) runWorkers(ctx, held context.Context, workers int, handlersSynced []cache.DoneChecker) {
 	logger := klog.FromContext(ctx)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -190,7 +192,7 @@ func (c *Controller) work(ctx, held context.Context, workers int, handlersSynced
 	logger.Info("Starting workers", "count", workers)
 	for range workers {
 		wg.Go(func() {
-			for ctx.Err() == nil && c.processNextKey(syncCtx) {
+			for ctx.Err() == nil && c.processNextWorkItem(syncCtx) {
 			}
 		})
 	}
@@ -199,7 +201,7 @@ func (c *Controller) work(ctx, held context.Context, workers int, handlersSynced
 }
 
 // processNextKey syncs one Foo. It returns false when the queue is shut down.
-func (c *Controller) processNextKey(ctx context.Context) bool {
+func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	key, shutdown := c.queue.Get()
 	if shutdown {
 		return false
@@ -207,24 +209,24 @@ func (c *Controller) processNextKey(ctx context.Context) bool {
 	defer c.queue.Done(key)
 	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "foo", klog.KRef(key.Namespace, key.Name)))
 	start := c.clock.Now()
-	err := c.syncRecovered(ctx, key)
+	err := c.syncWithRecover(ctx, key)
 	c.metrics.Synced(syncResult(err), c.clock.Since(start))
-	c.schedule(ctx, key, err)
+	c.handleErr(ctx, key, err)
 	return true
 }
 
 // busy tells whether Foos are waiting for a worker.
-func (c *Controller) busy() bool { return c.queue.Len() > 0 }
+func (c *Controller) isBusy() bool { return c.queue.Len() > 0 }
 
 // schedule arranges the next sync of a key after one that ended with err.
-func (c *Controller) schedule(ctx context.Context, key cache.ObjectName, err error) {
-	next := nextAttempt(err)
-	if !next.again {
-		c.retries.forget(key)
+func (c *Controller) handleErr(ctx context.Context, key cache.ObjectName, err error) {
+	next := queue.NextAttempt(err)
+	if !next.Again {
+		c.backoff.Forget(key)
 		return
 	}
-	delay := c.retries.plan(key, err).Round(time.Millisecond)
-	if next.expected || isPostponed(err) {
+	delay := c.backoff.Requeue(key, err).Round(time.Millisecond)
+	if next.Expected || queue.IsDeferred(err) {
 		klog.FromContext(ctx).V(4).Info("Syncing again", "after", delay, "reason", err)
 		return
 	}
@@ -241,7 +243,7 @@ func syncResult(err error) metrics.Result {
 		return metrics.Success
 	case errors.Is(err, errPanic):
 		return metrics.Panic
-	case nextAttempt(err).expected, isPostponed(err):
+	case queue.NextAttempt(err).Expected, queue.IsDeferred(err):
 		return metrics.Retry
 	}
 	return metrics.Error
@@ -249,12 +251,12 @@ func syncResult(err error) metrics.Result {
 
 // syncRecovered is sync, with a panic turned into an error: one Foo that
 // trips over a bug must not take the others' controller down.
-func (c *Controller) syncRecovered(ctx context.Context, key cache.ObjectName) (err error) {
+func (c *Controller) syncWithRecover(ctx context.Context, key cache.ObjectName) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			c.metrics.Panics.Inc()
 			err = fmt.Errorf("%w: %v\n%s", errPanic, cause, debug.Stack())
 		}
 	}()
-	return c.sync(ctx, key)
+	return c.syncHandler(ctx, key)
 }

@@ -29,6 +29,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"example.com/sample-controller/internal/consistency"
+	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/internal/queue"
 )
 
 // These tests run the whole controller, queue and workers included, each in a
@@ -39,7 +41,7 @@ func TestFooBecomesDeploymentAndDeploymentBecomesStatus(t *testing.T) {
 		f := newFixture(t)
 		defer f.start(2)()
 
-		f.createFoo(t, foo("a"))
+		f.createFoo(t, footest.Foo("a"))
 		advance(0)
 		f.expectWrites(t, "create deployments", "update foos/status")
 
@@ -48,7 +50,7 @@ func TestFooBecomesDeploymentAndDeploymentBecomesStatus(t *testing.T) {
 		f.updateDeployment(t, made)
 		advance(0)
 		f.expectWrites(t, "update foos/status")
-		expectEqual(t, "the list of events", []string{
+		footest.ExpectEqual(t, "the list of events", []string{
 			`Normal Progressing Deployment "web" is rolling out: 0 available of 2 wanted Pods`,
 			`Normal Available Deployment "web" has 2 of 2 Pods available`,
 		}, f.recorded())
@@ -60,7 +62,7 @@ func TestFooBecomesDeploymentAndDeploymentBecomesStatus(t *testing.T) {
 
 func TestDeletedDeploymentIsMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a", withStatus(settled("a"))), deployment("a"))
+		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
 		defer f.start(2)()
 
 		f.deleteDeployment(t, "web")
@@ -71,7 +73,7 @@ func TestDeletedDeploymentIsMadeAgain(t *testing.T) {
 
 func TestFooThatWaitsForANameGetsItWhenItIsFreed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a"), deployment("nobody", withoutOwner))
+		f := newFixture(t, footest.Foo("a"), footest.Deployment("nobody", footest.WithoutOwner))
 		defer f.start(2)()
 		advance(time.Hour)
 		f.expectWrites(t, "update foos/status") // the conflict, once: nothing polls
@@ -84,33 +86,33 @@ func TestFooThatWaitsForANameGetsItWhenItIsFreed(t *testing.T) {
 
 func TestOldOwnerIsLookedAtWhenAnOwnerReferenceIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a", withStatus(settled("a"))), deployment("a"))
+		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
 		defer f.start(2)()
 
-		f.updateDeployment(t, deployment("a", withoutOwner))
+		f.updateDeployment(t, footest.Deployment("a", footest.WithoutOwner))
 		advance(time.Hour)
 		f.expectWrites(t, "update foos/status")
-		expectEqual(t, "the list of events", []string{
-			"Warning DeploymentConflict " + conflictWithNobody,
+		footest.ExpectEqual(t, "the list of events", []string{
+			"Warning DeploymentConflict " + footest.ConflictWithNobody,
 		}, f.recorded())
 	})
 }
 
 func TestDeletedFooLeavesNothingBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a"))
-		f.refuse("create", "deployments", apierrors.NewForbidden(deploymentsGR, "web", errors.New("exceeded quota")))
+		f := newFixture(t, footest.Foo("a"))
+		f.refuse("create", "deployments", apierrors.NewForbidden(footest.DeploymentsGR, "web", errors.New("exceeded quota")))
 		defer f.start(2)()
 		advance(0)
 		f.expectWrites(t, "create deployments", "update foos/status")
-		key := keyOf(foo("a"))
-		if !f.retries.inBackoff(key) {
+		key := footest.KeyOf(footest.Foo("a"))
+		if !f.backoff.InBackoff(key) {
 			t.Error("a refused Foo does not count as failing")
 		}
 
 		f.deleteFoo(t, "a")
 		advance(0)
-		if f.retries.inBackoff(key) {
+		if f.backoff.InBackoff(key) {
 			t.Error("the key of a Foo that is gone still counts as failing")
 		}
 		advance(time.Hour)
@@ -120,9 +122,9 @@ func TestDeletedFooLeavesNothingBehind(t *testing.T) {
 
 func TestRefusalWhoseStatusLostARaceIsToldAtOnceAndNotRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a"))
-		f.refuse("create", "deployments", apierrors.NewForbidden(deploymentsGR, "web", errors.New("exceeded quota")))
-		f.failTimes(1, "update", "foos", apierrors.NewConflict(foosResource.GroupResource(), "a", errors.New("modified")))
+		f := newFixture(t, footest.Foo("a"))
+		f.refuse("create", "deployments", apierrors.NewForbidden(footest.DeploymentsGR, "web", errors.New("exceeded quota")))
+		f.failTimes(1, "update", "foos", apierrors.NewConflict(footest.FoosResource.GroupResource(), "a", errors.New("modified")))
 		defer f.start(2)()
 		advance(time.Second)
 		f.expectWrites(t, "create deployments", "update foos/status", "update foos/status")
@@ -131,8 +133,8 @@ func TestRefusalWhoseStatusLostARaceIsToldAtOnceAndNotRepeated(t *testing.T) {
 
 func TestConflictIsRetriedAtOnceAndHealed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a", withReplicas(5), withStatus(settled("a"))), deployment("a"))
-		f.failTimes(1, "update", "deployments", apierrors.NewConflict(deploymentsGR, "web", errors.New("modified")))
+		f := newFixture(t, footest.Foo("a", footest.WithReplicas(5), footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
+		f.failTimes(1, "update", "deployments", apierrors.NewConflict(footest.DeploymentsGR, "web", errors.New("modified")))
 		defer f.start(2)()
 		advance(time.Second)
 		f.expectWrites(t, "update deployments", "update deployments", "update foos/status")
@@ -141,7 +143,7 @@ func TestConflictIsRetriedAtOnceAndHealed(t *testing.T) {
 
 func TestFailingFooBacksOffAloneAndNotForMoreThanFiveMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a"), foo("b", withDeploymentName("other")))
+		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithDeploymentName("other")))
 		var attempts []time.Time
 		f.kubeClient.PrependReactor("create", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			if action.(clienttesting.CreateAction).GetObject().(*appsv1.Deployment).Name != "web" {
@@ -167,15 +169,15 @@ func TestFailingFooBacksOffAloneAndNotForMoreThanFiveMinutes(t *testing.T) {
 
 func TestResyncDoesNotRunAheadOfABackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a"))
-		f.refuse("create", "deployments", apierrors.NewForbidden(deploymentsGR, "web", errors.New("exceeded quota")))
+		f := newFixture(t, footest.Foo("a"))
+		f.refuse("create", "deployments", apierrors.NewForbidden(footest.DeploymentsGR, "web", errors.New("exceeded quota")))
 		defer f.start(2)()
 		advance(0)
 		f.expectWrites(t, "create deployments", "update foos/status")
 
 		cached := f.cachedFoo(t, "a")
 		f.enqueueUpdatedFoo(cached, cached)
-		advance(refusedRetry - time.Second)
+		advance(queue.RefusedRetry - time.Second)
 		f.expectWrites(t)
 
 		advance(time.Second)
@@ -191,23 +193,23 @@ func TestResyncDoesNotRunAheadOfABackOff(t *testing.T) {
 
 func TestFooInATerminatingNamespaceIsLeftInPeace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a"))
-		f.refuse("create", "deployments", namespaceTerminating())
+		f := newFixture(t, footest.Foo("a"))
+		f.refuse("create", "deployments", footest.NamespaceTerminating())
 		defer f.start(2)()
 		advance(0)
 		f.expectWrites(t, "create deployments")
 
 		cached := f.cachedFoo(t, "a")
 		f.enqueueUpdatedFoo(cached, cached) // a resync
-		advance(lastRetry - time.Second)
+		advance(queue.LastRetry - time.Second)
 		f.expectWrites(t)
-		expectEqual(t, "the list of events", []string(nil), f.recorded())
+		footest.ExpectEqual(t, "the list of events", []string(nil), f.recorded())
 	})
 }
 
 func TestPanicInOneSyncDoesNotStopTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a"), foo("b", withDeploymentName("other")))
+		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithDeploymentName("other")))
 		var panicked atomic.Bool
 		f.kubeClient.PrependReactor("create", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			if action.(clienttesting.CreateAction).GetObject().(*appsv1.Deployment).Name == "web" && panicked.CompareAndSwap(false, true) {
@@ -226,15 +228,15 @@ func TestPanicInOneSyncDoesNotStopTheOthers(t *testing.T) {
 
 func TestSyncWaitsForTheCacheToSeeOurOwnWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a"))
-		f.Controller.writes.WroteAt(keyOf(foo("a")), foo("a").UID, storeAt("7"), "9")
+		f := newFixture(t, footest.Foo("a"))
+		f.Controller.consistency.WroteAt(footest.KeyOf(footest.Foo("a")), footest.Foo("a").UID, storeAt("7"), "9")
 		defer f.start(2)()
 		advance(0)
 		f.expectWrites(t)
 		f.expectMetrics(t, "skipped syncs", `sample_controller_stale_syncs_total 1`,
 			`sample_controller_sync_duration_seconds_count{result="retry"} 1`)
 
-		advance(f.callTimeout + behindRetry) // a store whose versions went backwards never gets there
+		advance(f.callTimeout + queue.BehindRetry) // a store whose versions went backwards never gets there
 		f.expectWrites(t, "create deployments", "update foos/status")
 	})
 }
@@ -242,11 +244,11 @@ func TestSyncWaitsForTheCacheToSeeOurOwnWrite(t *testing.T) {
 func TestOlderWishNeverOverwritesANewer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// Another controller has scaled the Deployment for a newer Foo than our cache has.
-		f := newFixture(t, foo("a", withReplicas(2), withStatus(settled("a"))), deployment("a", scaledTo(9)))
+		f := newFixture(t, footest.Foo("a", footest.WithReplicas(2), footest.WithStatus(footest.Settled("a"))), footest.Deployment("a", footest.ScaledTo(9)))
 		f.fooClient.PrependReactor("get", "foos", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return true, foo("a", withReplicas(9), withGeneration(2)), nil
+			return true, footest.Foo("a", footest.WithReplicas(9), footest.WithGeneration(2)), nil
 		})
-		err := f.sync(f.ctx, keyOf(foo("a")))
+		err := f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a")))
 		if !errors.Is(err, consistency.ErrStale) {
 			t.Errorf("the sync ended with %v", err)
 		}
@@ -258,7 +260,7 @@ func TestOlderWishNeverOverwritesANewer(t *testing.T) {
 
 func TestNothingIsWrittenBeforeTheCachesAreFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a"))
+		f := newFixture(t, footest.Foo("a"))
 		f.handlersSynced = append(f.handlersSynced, neverDone{})
 		defer f.start(2)()
 		advance(time.Hour)
@@ -268,7 +270,7 @@ func TestNothingIsWrittenBeforeTheCachesAreFull(t *testing.T) {
 
 func TestRunFinishesTheSyncUnderWayAndLeavesTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a"), foo("b", withDeploymentName("b")))
+		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithDeploymentName("b")))
 		release := make(chan struct{})
 		f.kubeClient.PrependReactor("create", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
 			<-release

@@ -22,6 +22,8 @@ import (
 	"testing/synctest"
 
 	"k8s.io/client-go/tools/cache"
+
+	"example.com/sample-controller/internal/footest"
 )
 
 func TestAFooOfAnotherNamespaceDoesNotWaitForAThousand(t *testing.T) {
@@ -51,8 +53,8 @@ func (f *fixture) next() string {
 
 func TestANewFooDoesNotWaitForThoseOfTheFirstList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a"), foo("b"), deployment("a"), deployment("b", named("api")))
-		f.createFoo(t, foo("new", withDeploymentName("db")))
+		f := newFixture(t, footest.Foo("a"), footest.Foo("b"), footest.Deployment("a"), footest.Deployment("b", footest.Named("api")))
+		f.createFoo(t, footest.Foo("new", footest.WithDeploymentName("db")))
 		synctest.Wait()
 		if first := f.next(); first != "new" {
 			t.Errorf("%s is served before", first)
@@ -62,11 +64,11 @@ func TestANewFooDoesNotWaitForThoseOfTheFirstList(t *testing.T) {
 
 func TestWhatHappensDoesNotWaitForAResync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a"), foo("b", withDeploymentName("api")))
+		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithDeploymentName("api")))
 		f.drainQueue()
 		resynced := f.cachedFoo(t, "a")
 		f.enqueueUpdatedFoo(resynced, resynced)
-		must(t, f.kubeClient.Tracker().Create(deploymentsResource, deployment("b", named("api")), namespace))
+		footest.Must(t, f.kubeClient.Tracker().Create(footest.DeploymentsResource, footest.Deployment("b", footest.Named("api")), footest.Namespace))
 		synctest.Wait()
 		if first := f.next(); first != "b" {
 			t.Errorf("%s is served before", first)
@@ -79,14 +81,14 @@ func TestWhatHappensDoesNotWaitForAResync(t *testing.T) {
 
 func TestAFooThatWasSyncedWaitsAtTheNextResync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a"), foo("b", withDeploymentName("api")))
+		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithDeploymentName("api")))
 		for f.queue.Len() > 0 {
-			f.processNextKey(f.ctx)
+			f.processNextWorkItem(f.ctx)
 			synctest.Wait()
 		}
 		resynced := f.cachedFoo(t, "a")
 		f.enqueueUpdatedFoo(resynced, resynced)
-		f.queue.Add(keyOf(foo("b")))
+		f.queue.Add(footest.KeyOf(footest.Foo("b")))
 		if first := f.next(); first != "b" {
 			t.Errorf("%s is served before", first)
 		}

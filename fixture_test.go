@@ -35,6 +35,7 @@ import (
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/utils/clock"
 
+	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/metrics"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
@@ -82,7 +83,7 @@ func fakeFooClient(t *testing.T, foos ...runtime.Object) *foofake.Clientset {
 	t.Helper()
 	client := foofake.NewSimpleClientset()
 	for _, foo := range foos {
-		must(t, client.Tracker().Create(foosResource, foo, namespace))
+		footest.Must(t, client.Tracker().Create(footest.FoosResource, foo, footest.Namespace))
 	}
 	return client
 }
@@ -117,14 +118,14 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 	controller, err := NewController(Config{
 		KubeClient: f.kubeClient, FooClient: f.fooClient,
 		Deployments: kubeInformers.Apps().V1().Deployments(), Foos: fooInformers.Samplecontroller().V1alpha1().Foos(),
-		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: 30 * time.Second, Metrics: metrics.New(), Image: defaultImage,
+		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: 30 * time.Second, Metrics: metrics.New(), Image: footest.DefaultImage,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.Controller = controller
-	f.handlersSynced, err = controller.watch(ctx)
-	must(t, err)
+	f.handlersSynced, err = controller.addEventHandlers(ctx)
+	footest.Must(t, err)
 	kubeInformers.StartWithContext(ctx)
 	fooInformers.StartWithContext(ctx)
 	t.Cleanup(func() {
@@ -156,7 +157,7 @@ func (f *fixture) answerGets(objects ...metav1.Object) {
 	reaction := func(action clienttesting.Action) (bool, runtime.Object, error) {
 		for _, object := range objects {
 			_, isFoo := object.(*samplev1alpha1.Foo)
-			if object.GetName() == action.(clienttesting.GetAction).GetName() && isFoo == (action.GetResource() == foosResource) {
+			if object.GetName() == action.(clienttesting.GetAction).GetName() && isFoo == (action.GetResource() == footest.FoosResource) {
 				return true, object.(runtime.Object), nil
 			}
 		}
@@ -221,7 +222,7 @@ func (f *fixture) recorded() []string {
 func (f *fixture) checkCacheUntouched(t *testing.T) {
 	t.Helper()
 	for object, before := range f.cached {
-		expectEqual(t, "an object in the cache", before, object)
+		footest.ExpectEqual(t, "an object in the cache", before, object)
 	}
 }
 
@@ -232,7 +233,7 @@ func (f *fixture) start(workers int) (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		f.work(ctx, f.ctx, workers, f.handlersSynced)
+		f.runWorkers(ctx, f.ctx, workers, f.handlersSynced)
 	}()
 	return func() {
 		cancel()
@@ -253,7 +254,7 @@ func (f *fixture) expectWrites(t *testing.T, want ...string) {
 	verbs, _ := f.writes()
 	f.kubeClient.ClearActions()
 	f.fooClient.ClearActions()
-	expectEqual(t, "the list of writes", want, verbs)
+	footest.ExpectEqual(t, "the list of writes", want, verbs)
 }
 
 // failTimes answers the first calls of a verb on a resource with an error.

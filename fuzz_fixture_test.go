@@ -33,7 +33,9 @@ import (
 	"k8s.io/klog/v2"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/metrics"
+	"example.com/sample-controller/internal/plan"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
@@ -73,9 +75,9 @@ func newFuzzFixture(t *testing.T) *fuzzFixture {
 		KubeClient: kubeClient, FooClient: fooClient,
 		Deployments: kubeinformers.NewSharedInformerFactory(kubeClient, 0).Apps().V1().Deployments(),
 		Foos:        fooinformers.NewSharedInformerFactory(fooClient, 0).Samplecontroller().V1alpha1().Foos(),
-		Recorder:    recorder, Clock: clocktesting.NewFakeClock(now.Time), CallTimeout: 30 * time.Second, Metrics: metrics.New(), Image: defaultImage,
+		Recorder:    recorder, Clock: clocktesting.NewFakeClock(footest.Now.Time), CallTimeout: 30 * time.Second, Metrics: metrics.New(), Image: footest.DefaultImage,
 	})
-	must(t, err)
+	footest.Must(t, err)
 	f.Controller = controller
 	t.Cleanup(controller.queue.ShutDown)
 	return f
@@ -86,31 +88,31 @@ func (f *fuzzFixture) cacheSees(t *testing.T, foos []*samplev1alpha1.Foo, deploy
 	t.Helper()
 	version := strconv.FormatInt(1000+f.api.version.Load(), 10) // as fakeAPI counts
 	var trimmedFoos, trimmedDeployments []any
-	trimmer := newTrimmer(defaultImage)
+	trimmer := plan.NewTransformer(footest.DefaultImage)
 	for _, foo := range foos {
-		trimmed, err := trimmer.trim(foo.DeepCopy())
-		must(t, err)
+		trimmed, err := trimmer.Transform(foo.DeepCopy())
+		footest.Must(t, err)
 		trimmedFoos = append(trimmedFoos, trimmed)
 	}
 	for _, deployment := range deployments {
-		trimmed, err := trimmer.trim(deployment.DeepCopy())
-		must(t, err)
+		trimmed, err := trimmer.Transform(deployment.DeepCopy())
+		footest.Must(t, err)
 		trimmedDeployments = append(trimmedDeployments, trimmed)
 	}
-	must(t, f.fooIndexer.Replace(trimmedFoos, version))
-	must(t, f.deploymentIndexer.Replace(trimmedDeployments, version))
+	footest.Must(t, f.fooIndexer.Replace(trimmedFoos, version))
+	footest.Must(t, f.deploymentIndexer.Replace(trimmedDeployments, version))
 }
 
 // stored returns copies of what the API server has.
 func (f *fuzzFixture) stored(t *testing.T) (foos []*samplev1alpha1.Foo, deployments []*appsv1.Deployment) {
 	t.Helper()
-	list, err := f.foos.List(foosResource, samplev1alpha1.SchemeGroupVersion.WithKind("Foo"), namespace)
-	must(t, err)
+	list, err := f.foos.List(footest.FoosResource, samplev1alpha1.SchemeGroupVersion.WithKind("Foo"), footest.Namespace)
+	footest.Must(t, err)
 	for _, foo := range list.(*samplev1alpha1.FooList).Items {
 		foos = append(foos, foo.DeepCopy())
 	}
-	list, err = f.kube.List(deploymentsResource, appsv1.SchemeGroupVersion.WithKind("Deployment"), namespace)
-	must(t, err)
+	list, err = f.kube.List(footest.DeploymentsResource, appsv1.SchemeGroupVersion.WithKind("Deployment"), footest.Namespace)
+	footest.Must(t, err)
 	for _, deployment := range list.(*appsv1.DeploymentList).Items {
 		deployments = append(deployments, deployment.DeepCopy())
 	}
@@ -151,15 +153,15 @@ func (f *fuzzFixture) refuseBadSpecs() {
 }
 
 // store puts a world into the API server.
-func (f *fuzzFixture) store(t *testing.T, w *fuzzWorld, foos ...*samplev1alpha1.Foo) {
+func (f *fuzzFixture) store(t *testing.T, w *footest.World, foos ...*samplev1alpha1.Foo) {
 	t.Helper()
-	if w.foo != nil {
-		foos = append(foos, w.foo)
+	if w.Foo != nil {
+		foos = append(foos, w.Foo)
 	}
 	for _, foo := range foos {
-		must(t, f.foos.Create(foosResource, foo, namespace))
+		footest.Must(t, f.foos.Create(footest.FoosResource, foo, footest.Namespace))
 	}
-	for _, deployment := range w.deployments {
-		must(t, f.kube.Add(deployment))
+	for _, deployment := range w.Deployments {
+		footest.Must(t, f.kube.Add(deployment))
 	}
 }

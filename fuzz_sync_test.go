@@ -23,6 +23,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/internal/plan"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -31,17 +33,17 @@ import (
 // the second sync after they have caught up (the first, if they were not wrong)
 // writes nothing.
 func FuzzSync(f *testing.F) {
-	addSeeds(f, slices.Concat(fuzzSeeds, staleSeeds))
+	footest.AddSeeds(f, slices.Concat(footest.FuzzSeeds, footest.StaleSeeds))
 	f.Fuzz(func(t *testing.T, script, noise []byte, words string) {
-		w := newFuzzWorld(t, script, noise, words)
+		w := footest.NewWorld(t, script, noise, words)
 		f := newFuzzFixture(t)
-		bystander := foo("b", withDeploymentName("old"))
-		live := w.live()
+		bystander := footest.Foo("b", footest.WithDeploymentName("old"))
+		live := w.Live()
 		f.store(t, live, bystander)
-		f.cacheSees(t, []*samplev1alpha1.Foo{w.foo, bystander}, w.seen())
+		f.cacheSees(t, []*samplev1alpha1.Foo{w.Foo, bystander}, w.Seen())
 
-		stale := w.stale()
-		f.pass(t, w.foo, live.foo, !stale)
+		stale := w.Stale()
+		f.pass(t, w.Foo, live.Foo, !stale)
 		for range 2 {
 			foos, deployments := f.stored(t)
 			f.cacheSees(t, foos, deployments)
@@ -49,9 +51,9 @@ func FuzzSync(f *testing.F) {
 			now := fooNamed(foos, "a")
 			known := now
 			if known == nil {
-				known = w.foo
+				known = w.Foo
 			}
-			if wrote := f.pass(t, known, now, true); len(wrote) > 0 && !stale && !w.refused() {
+			if wrote := f.pass(t, known, now, true); len(wrote) > 0 && !stale && !w.Refused() {
 				t.Errorf("a sync after which nothing has happened wrote: %v", wrote)
 			}
 			stale = false
@@ -64,10 +66,10 @@ func FuzzSync(f *testing.F) {
 func (f *fuzzFixture) pass(t *testing.T, known, live *samplev1alpha1.Foo, fresh bool) []string {
 	t.Helper()
 	foosBefore, before := f.stored(t)
-	err := f.sync(f.ctx, keyOf(known))
+	err := f.syncHandler(f.ctx, footest.KeyOf(known))
 	foosAfter, after := f.stored(t)
 
-	if fresh && err != nil && !isRefusal(err) {
+	if fresh && err != nil && !plan.IsRefusal(err) {
 		t.Errorf("with caches that are right, the sync failed: %v", err)
 	}
 	mayWrite := live != nil && live.UID == known.UID && live.Generation == known.Generation &&
@@ -80,7 +82,7 @@ func (f *fuzzFixture) pass(t *testing.T, known, live *samplev1alpha1.Foo, fresh 
 			if known.DeletionTimestamp != nil {
 				t.Errorf("Deployment %s was created for a Foo that is being deleted", deployment.Name)
 			}
-			checkWanted(t, deployment, known)
+			footest.CheckWanted(t, deployment, known)
 		}
 	}
 	if len(foosBefore) != len(foosAfter) {
@@ -102,19 +104,19 @@ func checkChange(t *testing.T, before, after, wanted *appsv1.Deployment, known *
 	if !mayWrite {
 		t.Errorf("Deployment %s was written to, though the Foo asks for something else by now, or is gone", before.Name)
 	}
-	if before.DeletionTimestamp != nil || !belongsTo(before, known) && !handedOverTo(before, known) {
+	if before.DeletionTimestamp != nil || !footest.BelongsTo(before, known) && !footest.HandedOverTo(before, known) {
 		t.Errorf("Deployment %s was written to, and is not the Foo's: %v", before.Name, before.OwnerReferences)
 	}
 	if after == nil {
-		if before.Name == known.Spec.DeploymentName || wanted == nil || !belongsTo(wanted, known) {
+		if before.Name == known.Spec.DeploymentName || wanted == nil || !footest.BelongsTo(wanted, known) {
 			t.Errorf("Deployment %s was deleted while the Foo has no other", before.Name)
 		}
 		return
 	}
-	checkWanted(t, after, known)
+	footest.CheckWanted(t, after, known)
 	sent := after.DeepCopy()
 	sent.ResourceVersion, sent.Generation, sent.ManagedFields = before.ResourceVersion, before.Generation, before.ManagedFields
-	checkOthersKept(t, before, sent, known)
+	footest.CheckOthersKept(t, before, sent, known)
 }
 
 // checkFooChange fails if anything but the status of the Foo that was synced has
@@ -127,10 +129,10 @@ func checkFooChange(t *testing.T, before, after, known *samplev1alpha1.Foo) {
 	if before.Name != known.Name || before.UID != known.UID || before.ResourceVersion != known.ResourceVersion {
 		t.Errorf("Foo %s of UID %s at version %s was written to", before.Name, before.UID, before.ResourceVersion)
 	}
-	checkStatus(t, after, after.Status)
+	footest.CheckStatus(t, after, after.Status)
 	rest := after.DeepCopy()
 	rest.Status, rest.ResourceVersion = before.Status, before.ResourceVersion
-	expectEqual(t, "all of the Foo but its status", before, rest)
+	footest.ExpectEqual(t, "all of the Foo but its status", before, rest)
 }
 
 func fooNamed(foos []*samplev1alpha1.Foo, name string) *samplev1alpha1.Foo {
@@ -143,5 +145,5 @@ func fooNamed(foos []*samplev1alpha1.Foo, name string) *samplev1alpha1.Foo {
 }
 
 func deploymentNamed(deployments []*appsv1.Deployment, name string) *appsv1.Deployment {
-	return (&fuzzWorld{deployments: deployments}).find(name)
+	return (&footest.World{Deployments: deployments}).Find(name)
 }

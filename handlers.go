@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"example.com/sample-controller/internal/plan"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions/samplecontroller/v1alpha1"
 )
@@ -41,17 +42,17 @@ const (
 
 // addIndexes makes the caches findable by more than names. It has to be done
 // before the informers start.
-func addIndexes(deployments appsinformers.DeploymentIndexInformer, foos fooinformers.FooIndexInformer, b buckets) error {
+func addIndexes(deployments appsinformers.DeploymentIndexInformer, foos fooinformers.FooIndexInformer, b plan.Buckets) error {
 	return errors.Join(
-		foos.AddTypedIndexers(fooinformers.FooIndexers{byDeploymentName: b.byDeploymentName}),
-		deployments.AddTypedIndexers(appsinformers.DeploymentIndexers{byControllerUID: b.byControllerUID}))
+		foos.AddTypedIndexers(fooinformers.FooIndexers{byDeploymentName: b.ByDeploymentName}),
+		deployments.AddTypedIndexers(appsinformers.DeploymentIndexers{byControllerUID: b.ByControllerUID}))
 }
 
 // watch registers the event handlers, which are then given all that the caches
 // hold. Handlers map an object to the keys of the Foos that it concerns and do
 // nothing else. What it returns is done when they have been given every object
 // of the first list, which is later than the caches being full.
-func (c *Controller) watch(ctx context.Context) ([]cache.DoneChecker, error) {
+func (c *Controller) addEventHandlers(ctx context.Context) ([]cache.DoneChecker, error) {
 	logger := klog.FromContext(ctx)
 	options := cache.HandlerOptions{Logger: &logger}
 	fooHandlers, err := c.fooInformer.AddTypedEventHandler(fooinformers.FooDetailedHandlerFuncs{
@@ -86,10 +87,10 @@ func (c *Controller) enqueueAddedFoo(foo *samplev1alpha1.Foo, isInInitialList bo
 func (c *Controller) enqueueUpdatedFoo(before, after *samplev1alpha1.Foo) {
 	if before.UID != after.UID {
 		// Deleted and made again, seen as one change: writes and failures were the first one's.
-		c.writes.Clear(cache.MetaObjectToName(before), before.UID)
-		c.retries.forget(cache.MetaObjectToName(before))
+		c.consistency.Clear(cache.MetaObjectToName(before), before.UID)
+		c.backoff.Forget(cache.MetaObjectToName(before))
 	}
-	if asksTheSame(before, after) && c.retries.inBackoff(cache.MetaObjectToName(after)) {
+	if plan.AsksTheSame(before, after) && c.backoff.InBackoff(cache.MetaObjectToName(after)) {
 		return
 	}
 	if before.ResourceVersion == after.ResourceVersion {
@@ -103,10 +104,10 @@ func (c *Controller) enqueueUpdatedFoo(before, after *samplev1alpha1.Foo) {
 // failures, and what is remembered of it is dropped.
 func (c *Controller) enqueueDeletedFoo(deleted fooinformers.DeletedFoo) {
 	if deleted.OptionalObj != nil {
-		c.writes.Clear(deleted.GetObjectName(), deleted.OptionalObj.UID)
+		c.consistency.Clear(deleted.GetObjectName(), deleted.OptionalObj.UID)
 	}
 	// Another of the name may be there before the key is synced.
-	c.retries.forget(deleted.GetObjectName())
+	c.backoff.Forget(deleted.GetObjectName())
 	c.queue.Add(deleted.GetObjectName())
 }
 
@@ -132,7 +133,7 @@ func (c *Controller) enqueueConcernedByDelete(deleted appsinformers.DeletedDeplo
 		c.enqueueConcerned(deleted.OptionalObj)
 		return
 	}
-	for _, key := range c.waitingFor(deleted.GetObjectName()) {
+	for _, key := range c.foosAskingFor(deleted.GetObjectName()) {
 		c.queue.Add(key)
 	}
 }
@@ -144,10 +145,10 @@ func (c *Controller) enqueueConcernedByDelete(deleted appsinformers.DeletedDeplo
 func (c *Controller) enqueueConcerned(states ...*appsv1.Deployment) {
 	concerned := sets.New[cache.ObjectName]()
 	for _, deployment := range states {
-		if ref := controllingFoo(deployment); ref != nil {
+		if ref := plan.ControllingFoo(deployment); ref != nil {
 			concerned.Insert(cache.ObjectName{Namespace: deployment.Namespace, Name: ref.Name})
 		}
-		concerned.Insert(c.waitingFor(cache.MetaObjectToName(deployment))...)
+		concerned.Insert(c.foosAskingFor(cache.MetaObjectToName(deployment))...)
 	}
 	for key := range concerned {
 		c.queue.Add(key)
@@ -155,8 +156,8 @@ func (c *Controller) enqueueConcerned(states ...*appsv1.Deployment) {
 }
 
 // waitingFor returns the keys of the Foos that ask for a Deployment of this name.
-func (c *Controller) waitingFor(deployment cache.ObjectName) []cache.ObjectName {
-	foos, err := c.fooIndexer.ByTypedIndex(byDeploymentName, c.buckets.of(deployment.String()))
+func (c *Controller) foosAskingFor(deployment cache.ObjectName) []cache.ObjectName {
+	foos, err := c.fooIndexer.ByTypedIndex(byDeploymentName, c.buckets.Of(deployment.String()))
 	if err != nil {
 		// The index is there from the start; nothing at run time can remove it.
 		panic(err)

@@ -54,6 +54,7 @@ import (
 	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/names"
 	"example.com/sample-controller/internal/options"
+	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/internal/serving"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
@@ -117,12 +118,12 @@ func run(ctx context.Context, opts *options.Options) error {
 	if err != nil {
 		return err
 	}
-	trimmer := newTrimmer(opts.Image)
+	trimmer := plan.NewTransformer(opts.Image)
 	// Deployments need no resync: that of a Foo reads its Deployment as well.
 	kubeInformers := kubeinformers.NewSharedInformerFactoryWithOptions(clients.KubeInformers, 0,
-		kubeinformers.WithInformerName(name), kubeinformers.WithNamespace(opts.Namespace), kubeinformers.WithTransform(trimmer.trim))
+		kubeinformers.WithInformerName(name), kubeinformers.WithNamespace(opts.Namespace), kubeinformers.WithTransform(trimmer.Transform))
 	fooInformers := fooinformers.NewSharedInformerFactoryWithOptions(clients.FooInformers, opts.Resync,
-		fooinformers.WithInformerName(name), fooinformers.WithNamespace(opts.Namespace), fooinformers.WithTransform(trimmer.trim))
+		fooinformers.WithInformerName(name), fooinformers.WithNamespace(opts.Namespace), fooinformers.WithTransform(trimmer.Transform))
 	foos := fooInformers.Samplecontroller().V1alpha1().Foos()
 
 	// Serve before waiting for anything, so that probes see the wait.
@@ -149,7 +150,7 @@ func run(ctx context.Context, opts *options.Options) error {
 	if err != nil {
 		return err
 	}
-	recorder.YieldTo(controller.busy)
+	recorder.YieldTo(controller.isBusy)
 	defer func() {
 		cancel()
 		kubeInformers.Shutdown()

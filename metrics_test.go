@@ -33,6 +33,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"example.com/sample-controller/internal/consistency"
+	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/metrics"
 )
 
@@ -69,7 +70,7 @@ func (f *fixture) expectMetrics(t *testing.T, what string, want ...string) {
 
 func TestMetricsTellWhatAControllerDid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a"), foo("b", withDeploymentName("taken")), deployment("c", named("taken")))
+		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithDeploymentName("taken")), footest.Deployment("c", footest.Named("taken")))
 		f.expectMetrics(t, "writes before the first", `sample_controller_writes_total{resource="deployments",verb="create"} 0`)
 		defer f.start(2)()
 		advance(time.Second)
@@ -97,8 +98,8 @@ func TestMetricsTellWhatAControllerDid(t *testing.T) {
 
 func TestRefusedWritesAreNotCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a"))
-		f.refuse("create", "deployments", apierrors.NewForbidden(deploymentsResource.GroupResource(), "web", errors.New("no")))
+		f := newFixture(t, footest.Foo("a"))
+		f.refuse("create", "deployments", apierrors.NewForbidden(footest.DeploymentsResource.GroupResource(), "web", errors.New("no")))
 		f.refuse("update", "foos", errors.New("no"))
 		defer f.start(1)()
 		advance(0)
@@ -112,7 +113,7 @@ func TestRefusedWritesAreNotCounted(t *testing.T) {
 
 func TestTheTimeOfASyncIsMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a"))
+		f := newFixture(t, footest.Foo("a"))
 		f.kubeClient.PrependReactor("create", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
 			<-time.After(3 * time.Second)
 			return false, nil, nil
@@ -124,7 +125,7 @@ func TestTheTimeOfASyncIsMeasured(t *testing.T) {
 }
 
 func TestSyncResult(t *testing.T) {
-	conflict := apierrors.NewConflict(deploymentsResource.GroupResource(), "web", errors.New("changed"))
+	conflict := apierrors.NewConflict(footest.DeploymentsResource.GroupResource(), "web", errors.New("changed"))
 	for want, errs := range map[metrics.Result][]error{
 		metrics.Success: {nil},
 		metrics.Retry:   {consistency.ErrStale, conflict, fmt.Errorf("updating: %w", conflict), context.Canceled},
@@ -142,13 +143,13 @@ func TestSyncResult(t *testing.T) {
 // However many Foos there are, the series are these.
 func TestSeriesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("very-own-name", withDeploymentName("its-deployment")), foo("other"))
+		f := newFixture(t, footest.Foo("very-own-name", footest.WithDeploymentName("its-deployment")), footest.Foo("other"))
 		f.metrics.CountFoos(f.foos, func() bool { return true })
 		defer f.start(2)()
 		advance(time.Second)
 		series := map[string]bool{}
 		for _, line := range scraped(t, f.metrics) {
-			for _, name := range []string{"very-own-name", "its-deployment", `"` + namespace + `"`} {
+			for _, name := range []string{"very-own-name", "its-deployment", `"` + footest.Namespace + `"`} {
 				if strings.Contains(line, name) {
 					t.Errorf("A series carries the name of an object: %s", line)
 				}
@@ -177,6 +178,6 @@ func TestSeriesAreBounded(t *testing.T) {
 			`sample_controller_writes_total{resource="deployments",verb="update"}`: true,
 			`sample_controller_writes_total{resource="foos/status",verb="update"}`: true,
 		}
-		expectEqual(t, "the set of our series", want, series)
+		footest.ExpectEqual(t, "the set of our series", want, series)
 	})
 }

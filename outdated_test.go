@@ -28,6 +28,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
+	"example.com/sample-controller/internal/footest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -45,7 +46,7 @@ func holdFoos(f *fixture) {
 func (f *fixture) collectDeployments(t *testing.T) {
 	t.Helper()
 	deployments, err := f.deployments.List(labels.Everything())
-	must(t, err)
+	footest.Must(t, err)
 	for _, deployment := range deployments {
 		f.deleteDeployment(t, deployment.Name)
 	}
@@ -53,7 +54,7 @@ func (f *fixture) collectDeployments(t *testing.T) {
 
 func TestFooThatOnlyTheCacheHasGetsNoDeploymentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixtureWith(t, holdFoos, foo("a", withStatus(settled("a"))), deployment("a"))
+		f := newFixtureWith(t, holdFoos, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
 		defer f.start(2)()
 		advance(0)
 		f.expectWrites(t)
@@ -66,7 +67,7 @@ func TestFooThatOnlyTheCacheHasGetsNoDeploymentAgain(t *testing.T) {
 
 func TestNewFooThatOnlyTheCacheHasGetsOneDeployment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixtureWith(t, holdFoos, foo("a"))
+		f := newFixtureWith(t, holdFoos, footest.Foo("a"))
 		f.deleteFoo(t, "a")
 		defer f.start(2)()
 		advance(0)
@@ -76,10 +77,10 @@ func TestNewFooThatOnlyTheCacheHasGetsOneDeployment(t *testing.T) {
 			advance(10 * time.Minute)
 		}
 		f.expectWrites(t)
-		must(t, f.fooIndexer.Delete(foo("a")))
-		f.enqueueDeletedFoo(cache.DeletedObject[*samplev1alpha1.Foo]{OptionalObj: foo("a")})
+		footest.Must(t, f.fooIndexer.Delete(footest.Foo("a")))
+		f.enqueueDeletedFoo(cache.DeletedObject[*samplev1alpha1.Foo]{OptionalObj: footest.Foo("a")})
 		advance(0)
-		if f.outdated.count() > 0 {
+		if f.staleFoos.Len() > 0 {
 			t.Error("a Foo is remembered that is gone from the cache, too")
 		}
 	})
@@ -91,13 +92,13 @@ func TestAFooThatGoesDuringItsSyncIsForgotten(t *testing.T) {
 		f.fooClient.PrependReactor("update", "foos", func(clienttesting.Action) (bool, runtime.Object, error) {
 			f.deleteFoo(t, "a")
 			<-time.After(time.Second) // so that the event is handled before the write is answered
-			return true, nil, apierrors.NewNotFound(foosResource.GroupResource(), "a")
+			return true, nil, apierrors.NewNotFound(footest.FoosResource.GroupResource(), "a")
 		})
 		defer f.start(2)()
-		f.createFoo(t, foo("a"))
+		f.createFoo(t, footest.Foo("a"))
 		advance(time.Minute)
 		f.expectWrites(t, "create deployments", "update foos/status")
-		if f.outdated.count() > 0 {
+		if f.staleFoos.Len() > 0 {
 			t.Error("a Foo is remembered that was gone before its last write was answered")
 		}
 	})
@@ -105,9 +106,9 @@ func TestAFooThatGoesDuringItsSyncIsForgotten(t *testing.T) {
 
 func TestFooOfAnOldStateIsLookedAtBeforeMoreIsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixtureWith(t, holdFoos, foo("a"))
-		f.failTimes(1, "update", "foos", apierrors.NewConflict(foosResource.GroupResource(), "a", nil))
-		newer := foo("a", withReplicas(3))
+		f := newFixtureWith(t, holdFoos, footest.Foo("a"))
+		f.failTimes(1, "update", "foos", apierrors.NewConflict(footest.FoosResource.GroupResource(), "a", nil))
+		newer := footest.Foo("a", footest.WithReplicas(3))
 		newer.Generation++
 		f.answerGets(newer)
 		defer f.start(2)()
@@ -122,12 +123,12 @@ func TestFooOfAnOldStateIsLookedAtBeforeMoreIsDone(t *testing.T) {
 // A conflict that was the API server's whim must not stop anything.
 func TestFooThatIsConfirmedIsWorkedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a"))
-		f.failTimes(3, "update", "foos", apierrors.NewConflict(foosResource.GroupResource(), "a", nil))
+		f := newFixture(t, footest.Foo("a"))
+		f.failTimes(3, "update", "foos", apierrors.NewConflict(footest.FoosResource.GroupResource(), "a", nil))
 		defer f.start(2)()
 		advance(time.Minute)
 		f.expectWrites(t, "create deployments", "update foos/status", "update foos/status", "update foos/status", "update foos/status")
-		if f.outdated.count() > 0 {
+		if f.staleFoos.Len() > 0 {
 			t.Error("a Foo counts as out of date whose status was written")
 		}
 	})
@@ -136,14 +137,14 @@ func TestFooThatIsConfirmedIsWorkedOn(t *testing.T) {
 // Nor may it be asked about for ever, if no status has to be written any more.
 func TestFooThatIsOfTheSameVersionLiveIsLookedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a", withStatus(settled("a"))), deployment("a", withAvailable(0)))
-		f.failTimes(1, "update", "foos", apierrors.NewConflict(foosResource.GroupResource(), "a", nil))
+		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a", footest.WithAvailable(0)))
+		f.failTimes(1, "update", "foos", apierrors.NewConflict(footest.FoosResource.GroupResource(), "a", nil))
 		defer f.start(2)()
 		advance(0)
-		f.updateDeployment(t, deployment("a"))
+		f.updateDeployment(t, footest.Deployment("a"))
 		advance(time.Minute)
 		f.expectWrites(t, "update foos/status")
-		if f.outdated.count() > 0 {
+		if f.staleFoos.Len() > 0 {
 			t.Error("a Foo counts as out of date whose version is the API server's")
 		}
 	})

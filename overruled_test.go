@@ -24,6 +24,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+
+	"example.com/sample-controller/internal/footest"
 )
 
 // mirrorImages is an admission webhook that has all images come from a mirror.
@@ -41,7 +43,7 @@ func TestAWebhookThatChangesTheImageIsNotFought(t *testing.T) {
 		f := newFixture(t)
 		f.mirrorImages()
 		defer f.start(2)()
-		f.createFoo(t, foo("a"))
+		f.createFoo(t, footest.Foo("a"))
 		advance(time.Second)
 		f.expectWrites(t, "create deployments", "update foos/status")
 
@@ -75,7 +77,7 @@ func TestAWebhookThatChangesTheImageIsNotFought(t *testing.T) {
 
 		f.deleteFoo(t, "a")
 		advance(time.Second)
-		if f.overruled.count() != 0 {
+		if f.admissionMutations.Len() != 0 {
 			t.Error("a Foo that is gone is remembered")
 		}
 	})
@@ -85,7 +87,7 @@ func TestAWebhookThatChangesTheImageIsNotFought(t *testing.T) {
 // first repair.
 func TestAWebhookThatUndoesARepairIsAskedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a", withStatus(settled("a"))), deployment("a", withImage("mirror.example.com/nginx:latest")))
+		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a", footest.WithImage("mirror.example.com/nginx:latest")))
 		f.mirrorImages()
 		defer f.start(2)()
 		advance(time.Second)

@@ -22,6 +22,9 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+
+	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/internal/reporting"
 )
 
 // rollOut has the Deployment's controller report so many of two Pods.
@@ -37,7 +40,7 @@ func TestProgressOfARolloutIsWrittenNowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
 		defer f.start(2)()
-		f.createFoo(t, foo("a"))
+		f.createFoo(t, footest.Foo("a"))
 		advance(0)
 		f.expectWrites(t, "create deployments", "update foos/status")
 
@@ -47,7 +50,7 @@ func TestProgressOfARolloutIsWrittenNowAndThen(t *testing.T) {
 		advance(time.Second)
 		f.rollOut(t, 2, 1)
 		f.expectWrites(t)
-		advance(progressInterval - 2*time.Second - 1)
+		advance(reporting.ThrottleInterval - 2*time.Second - 1)
 		f.expectWrites(t)
 		advance(1)
 		_, status := f.written(t)
@@ -58,7 +61,7 @@ func TestProgressOfARolloutIsWrittenNowAndThen(t *testing.T) {
 
 		f.rollOut(t, 2, 0)
 		f.expectWrites(t)
-		advance(progressInterval)
+		advance(reporting.ThrottleInterval)
 		f.expectWrites(t, "update foos/status")
 		advance(time.Hour)
 		f.expectWrites(t)
@@ -69,7 +72,7 @@ func TestWhatIsWaitedForIsWrittenAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
 		defer f.start(2)()
-		f.createFoo(t, foo("a"))
+		f.createFoo(t, footest.Foo("a"))
 		advance(0)
 		f.expectWrites(t, "create deployments", "update foos/status")
 
@@ -93,17 +96,17 @@ func TestProgressThatWasTakenBackIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
 		defer f.start(2)()
-		f.createFoo(t, foo("a"))
+		f.createFoo(t, footest.Foo("a"))
 		advance(0)
 		f.rollOut(t, 1, 0)
 		f.rollOut(t, 0, 0)
-		if f.progress.count() > 0 {
+		if f.statusThrottle.Len() > 0 {
 			t.Error("progress is remembered that is none any more")
 		}
 		f.rollOut(t, 1, 0)
 		f.deleteFoo(t, "a")
 		advance(0)
-		if f.progress.count() > 0 {
+		if f.statusThrottle.Len() > 0 {
 			t.Error("the progress of a Foo is remembered that is gone")
 		}
 	})

@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
+	"example.com/sample-controller/internal/footest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -34,20 +35,20 @@ func TestNothingIsDeletedOnTheWordOfACache(t *testing.T) {
 		foo         *samplev1alpha1.Foo
 		wanted, old *appsv1.Deployment
 	}{
-		"the Foo was renamed back":                  {foo("a", withDeploymentName("old"), withGeneration(2)), deployment("a"), deployment("a", named("old"))},
-		"the Foo is in deletion":                    {foo("a", beingDeleted), deployment("a"), deployment("a", named("old"))},
-		"the Foo was made again":                    {foo("a", withFooUID("uid-new")), deployment("a"), deployment("a", named("old"))},
-		"the wanted Deployment is another's by now": {foo("a"), deployment("b"), deployment("a", named("old"))},
-		"the wanted Deployment is in deletion":      {foo("a"), deployment("a", terminating), deployment("a", named("old"))},
-		"the old Deployment is another's by now":    {foo("a"), deployment("a"), deployment("b", named("old"))},
-		"the old Deployment was orphaned":           {foo("a"), deployment("a"), deployment("a", named("old"), withoutOwner)},
-		"the old Deployment is in deletion":         {foo("a"), deployment("a"), deployment("a", named("old"), terminating)},
+		"the Foo was renamed back":                  {footest.Foo("a", footest.WithDeploymentName("old"), footest.WithGeneration(2)), footest.Deployment("a"), footest.Deployment("a", footest.Named("old"))},
+		"the Foo is in deletion":                    {footest.Foo("a", footest.BeingDeleted), footest.Deployment("a"), footest.Deployment("a", footest.Named("old"))},
+		"the Foo was made again":                    {footest.Foo("a", footest.WithFooUID("uid-new")), footest.Deployment("a"), footest.Deployment("a", footest.Named("old"))},
+		"the wanted Deployment is another's by now": {footest.Foo("a"), footest.Deployment("b"), footest.Deployment("a", footest.Named("old"))},
+		"the wanted Deployment is in deletion":      {footest.Foo("a"), footest.Deployment("a", footest.Terminating), footest.Deployment("a", footest.Named("old"))},
+		"the old Deployment is another's by now":    {footest.Foo("a"), footest.Deployment("a"), footest.Deployment("b", footest.Named("old"))},
+		"the old Deployment was orphaned":           {footest.Foo("a"), footest.Deployment("a"), footest.Deployment("a", footest.Named("old"), footest.WithoutOwner)},
+		"the old Deployment is in deletion":         {footest.Foo("a"), footest.Deployment("a"), footest.Deployment("a", footest.Named("old"), footest.Terminating)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := newFixture(t, foo("a", withStatus(settled("a"))), deployment("a"), deployment("a", named("old")))
+				f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"), footest.Deployment("a", footest.Named("old")))
 				f.answerGets(live.foo, live.wanted, live.old)
-				_ = f.sync(f.ctx, keyOf(foo("a")))
+				_ = f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a")))
 				f.expectWrites(t)
 			})
 		})
@@ -56,19 +57,19 @@ func TestNothingIsDeletedOnTheWordOfACache(t *testing.T) {
 
 func TestOldDeploymentThatIsGoneAlreadyIsNoError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a", withStatus(settled("a"))), deployment("a"), deployment("a", named("old")))
+		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"), footest.Deployment("a", footest.Named("old")))
 		f.kubeClient.PrependReactor("get", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
-			return action.(clienttesting.GetAction).GetName() == "old", nil, apierrors.NewNotFound(deploymentsGR, "old")
+			return action.(clienttesting.GetAction).GetName() == "old", nil, apierrors.NewNotFound(footest.DeploymentsGR, "old")
 		})
-		must(t, f.sync(f.ctx, keyOf(foo("a"))))
+		footest.Must(t, f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a"))))
 		f.expectWrites(t)
 	})
 }
 
 func TestDeleteNamesWhatItDeletes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a", withStatus(settled("a"))), deployment("a"), deployment("a", named("old"), atVersion("33")))
-		must(t, f.sync(f.ctx, keyOf(foo("a"))))
+		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"), footest.Deployment("a", footest.Named("old"), footest.AtVersion("33")))
+		footest.Must(t, f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a"))))
 		for _, action := range f.kubeClient.Actions() {
 			if action, ok := action.(clienttesting.DeleteActionImpl); ok {
 				conditions := action.DeleteOptions.Preconditions
@@ -84,10 +85,10 @@ func TestDeleteNamesWhatItDeletes(t *testing.T) {
 
 func TestRenameThereAndBackEndsWithTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a", withStatus(settled("a"))), deployment("a"))
+		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
 		defer f.start(2)()
 		for generation, name := range []string{"other", "web", "other", "web"} {
-			f.updateFoo(t, foo("a", withDeploymentName(name), withGeneration(int64(generation+2))))
+			f.updateFoo(t, footest.Foo("a", footest.WithDeploymentName(name), footest.WithGeneration(int64(generation+2))))
 		}
 		advance(time.Minute)
 		left := f.deploymentIndexer.List()

@@ -26,6 +26,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"example.com/sample-controller/internal/plan"
+	"example.com/sample-controller/internal/queue"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -33,31 +35,31 @@ import (
 // records a change of its readiness as an event. What only counts Pods of a
 // rollout may wait, if the sync was complete.
 func (c *Controller) writeStatus(ctx context.Context, foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus, complete bool) error {
-	key, of := cache.MetaObjectToName(foo), task{foo: foo}
-	if missed := c.transitions.missed(foo); missed != nil {
+	key, of := cache.MetaObjectToName(foo), plan.Task{Foo: foo}
+	if missed := c.transitions.Missed(foo); missed != nil {
 		c.recordTransition(foo, missed)
 	}
 	if equality.Semantic.DeepEqual(foo.Status, status) {
-		c.progress.forget(key)
-		c.retries.succeed(key, partStatus)
+		c.statusThrottle.Delete(key)
+		c.backoff.Succeed(key, queue.PartStatus)
 		return nil
 	}
-	if c.misfit.stands(foo, status) {
+	if c.crdMismatch.WouldRecur(foo, status) {
 		return nil
 	}
-	if err := c.retries.standing(key, partStatus, of); err != nil {
+	if err := c.backoff.Deferred(key, queue.PartStatus, of); err != nil {
 		return err
 	}
-	if wait := c.progress.wait(foo, status, complete); wait > 0 {
+	if wait := c.statusThrottle.Wait(foo, status, complete); wait > 0 {
 		c.queue.AddAfter(key, wait)
 		return nil
 	}
 	err := c.sendStatus(ctx, foo, status)
 	switch {
 	case err == nil:
-		c.retries.succeed(key, partStatus)
-	case !nextAttempt(err).expected:
-		c.retries.fail(key, partStatus, of, err)
+		c.backoff.Succeed(key, queue.PartStatus)
+	case !queue.NextAttempt(err).Expected:
+		c.backoff.Fail(key, queue.PartStatus, of, err)
 	}
 	return err
 }
@@ -71,23 +73,23 @@ func (c *Controller) sendStatus(ctx context.Context, foo *samplev1alpha1.Foo, st
 	defer cancel()
 	updated, err := c.fooClient.SamplecontrollerV1alpha1().Foos(foo.Namespace).UpdateStatus(callCtx, desired, metav1.UpdateOptions{FieldManager: controllerName})
 	if apierrors.IsNotFound(err) && c.isThere(ctx, foo) {
-		return fmt.Errorf("updating the Foo's status: %w", c.misfit.noSubresource())
+		return fmt.Errorf("updating the Foo's status: %w", c.crdMismatch.NoSubresource())
 	}
-	c.outdated.learn(foo, err)
-	transition := readyChanged(c.misfit.lastSent(foo), status)
+	c.staleFoos.Observe(foo, err)
+	transition := plan.ReadyChanged(c.crdMismatch.LastSent(foo), status)
 	if err != nil {
-		if transition != nil && mayBeDone(err) {
-			c.transitions.unknown(foo, *transition)
+		if transition != nil && plan.MayBeDone(err) {
+			c.transitions.Unknown(foo, *transition)
 		}
 		return fmt.Errorf("updating the Foo's status: %w", err)
 	}
 	c.metrics.StatusesUpdated.Inc()
-	c.wrote(foo, c.fooIndexer, updated)
+	c.wroteAt(foo, c.fooIndexer, updated)
 	if transition != nil {
-		c.transitions.stored(foo)
+		c.transitions.Stored(foo)
 		c.recordTransition(updated, transition)
 	}
-	if err := c.misfit.learn(foo, status, updated.Status); err != nil {
+	if err := c.crdMismatch.Observe(foo, status, updated.Status); err != nil {
 		klog.FromContext(ctx).Error(err, "The API server does not store statuses as they are sent")
 	}
 	return nil
@@ -101,5 +103,5 @@ func (c *Controller) isThere(ctx context.Context, foo *samplev1alpha1.Foo) bool 
 
 // recordTransition records a change of a Foo's readiness as an event.
 func (c *Controller) recordTransition(foo *samplev1alpha1.Foo, ready *metav1.Condition) {
-	c.recorder.Event(foo, eventType(ready.Reason), ready.Reason, ready.Message)
+	c.recorder.Event(foo, plan.EventType(ready.Reason), ready.Reason, ready.Message)
 }

@@ -30,6 +30,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
+	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/internal/plan"
+	"example.com/sample-controller/internal/queue"
+	"example.com/sample-controller/internal/reporting"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -62,19 +66,19 @@ func (f *fixture) countCalls(verb, resource string, refusal error) (calls *atomi
 // Foo still tells how many Pods there are.
 func TestARefusedWriteIsNotRepeatedWithEachStatusOfTheDeployment(t *testing.T) {
 	for name, refusal := range map[string]error{
-		"a policy":    apierrors.NewForbidden(deploymentsGR, "web", errors.New("a policy")),
+		"a policy":    apierrors.NewForbidden(footest.DeploymentsGR, "web", errors.New("a policy")),
 		"Retry-After": apierrors.NewTooManyRequests("slow down", 10),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := newFixture(t, foo("a", withStatus(settled("a"))), deployment("a", withImage("nginx:1")))
+				f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a", footest.WithImage("nginx:1")))
 				calls, refused := f.countCalls("update", "deployments", refusal)
 				defer f.start(2)()
 				f.flap(t, 61) // refused after 0, 10 and 30 s, or every 10 s
 				if n := calls.Load(); n > 7 {
 					t.Errorf("in a minute it was sent %d times", n)
 				}
-				advance(progressInterval)
+				advance(reporting.ThrottleInterval)
 				if available := f.cachedFoo(t, "a").Status.AvailableReplicas; available != 0 {
 					t.Errorf("the status counts %d available Pods, of none", available)
 				}
@@ -82,7 +86,7 @@ func TestARefusedWriteIsNotRepeatedWithEachStatusOfTheDeployment(t *testing.T) {
 					t.Errorf("in a minute the status was written %d times", statuses)
 				}
 				refused.Store(false)
-				advance(lastRetry)
+				advance(queue.LastRetry)
 				if image := f.deployment(t, "web").Spec.Template.Spec.Containers[0].Image; image != "nginx:latest" {
 					t.Errorf("when it was allowed, it was not sent: the image is %s", image)
 				}
@@ -98,15 +102,15 @@ func countWrites(f *fixture, write string) int {
 
 func TestARefusedStatusIsNotRepeatedWithEachStatusOfTheDeployment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a", withStatus(settled("a"))), deployment("a"))
-		calls, refused := f.countCalls("update", "foos", apierrors.NewForbidden(foosResource.GroupResource(), "a", errors.New("no right")))
+		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
+		calls, refused := f.countCalls("update", "foos", apierrors.NewForbidden(footest.FoosResource.GroupResource(), "a", errors.New("no right")))
 		defer f.start(2)()
 		f.flap(t, 60)
 		if n := calls.Load(); n > 4 {
 			t.Errorf("in a minute it was sent %d times", n)
 		}
 		refused.Store(false)
-		advance(lastRetry)
+		advance(queue.LastRetry)
 		if available := f.cachedFoo(t, "a").Status.AvailableReplicas; available != 1 {
 			t.Errorf("when it was allowed, it was not sent: %d available", available)
 		}
@@ -117,17 +121,17 @@ func TestARefusedStatusIsNotRepeatedWithEachStatusOfTheDeployment(t *testing.T) 
 func TestBackOffIsNotInherited(t *testing.T) {
 	for name, replace := range map[string]func(*testing.T, *fixture){
 		"seen as one change": func(t *testing.T, f *fixture) {
-			f.updateFoo(t, foo("a", withFooUID("uid-new")))
+			f.updateFoo(t, footest.Foo("a", footest.WithFooUID("uid-new")))
 		},
 		"seen as a deletion and a creation": func(t *testing.T, f *fixture) {
 			f.deleteFoo(t, "a")
-			f.createFoo(t, foo("a", withFooUID("uid-new")))
+			f.createFoo(t, footest.Foo("a", footest.WithFooUID("uid-new")))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := newFixture(t, foo("a"))
-				calls, _ := f.countCalls("create", "deployments", apierrors.NewForbidden(deploymentsGR, "web", errors.New("exceeded quota")))
+				f := newFixture(t, footest.Foo("a"))
+				calls, _ := f.countCalls("create", "deployments", apierrors.NewForbidden(footest.DeploymentsGR, "web", errors.New("exceeded quota")))
 				defer f.start(2)()
 				advance(59 * time.Minute)
 				calls.Store(0)
@@ -136,9 +140,9 @@ func TestBackOffIsNotInherited(t *testing.T) {
 				if n := calls.Load(); n != 1 {
 					t.Errorf("it was tried %d times at once", n)
 				}
-				advance(refusedRetry)
+				advance(queue.RefusedRetry)
 				if n := calls.Load(); n != 2 {
-					t.Errorf("after %v it had been tried %d times", refusedRetry, n)
+					t.Errorf("after %v it had been tried %d times", queue.RefusedRetry, n)
 				}
 			})
 		})
@@ -161,7 +165,7 @@ func (f *fixture) prune() (pruning *atomic.Bool) {
 
 func TestAPrunedStatusIsNotWrittenForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a"), foo("b", withDeploymentName("other")), deployment("a"))
+		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithDeploymentName("other")), footest.Deployment("a"))
 		pruning := f.prune()
 		defer f.start(2)()
 		for range 20 { // 20 minutes
@@ -185,7 +189,7 @@ func TestAPrunedStatusIsNotWrittenForEver(t *testing.T) {
 		}
 		f.expectReady(t, "a", "True Available of 1")
 		f.expectReady(t, "b", "False Progressing of 1")
-		if f.misfit.count() != 0 {
+		if f.crdMismatch.Len() != 0 {
 			t.Error("what was stored as sent is still remembered")
 		}
 	})
@@ -196,10 +200,10 @@ func TestAMissingStatusSubresourceIsToldAndNotFought(t *testing.T) {
 		const count = 10
 		world := []runtime.Object{}
 		for i := range count {
-			world = append(world, foo(fmt.Sprint("a", i), withDeploymentName(fmt.Sprint("d", i))))
+			world = append(world, footest.Foo(fmt.Sprint("a", i), footest.WithDeploymentName(fmt.Sprint("d", i))))
 		}
 		f := newFixture(t, world...)
-		calls, missing := f.countCalls("update", "foos", apierrors.NewNotFound(foosResource.GroupResource(), "a"))
+		calls, missing := f.countCalls("update", "foos", apierrors.NewNotFound(footest.FoosResource.GroupResource(), "a"))
 		defer f.start(1)()
 		advance(time.Hour)
 		for i := range count {
@@ -210,7 +214,7 @@ func TestAMissingStatusSubresourceIsToldAndNotFought(t *testing.T) {
 		}
 		f.expectMetrics(t, "an error each 5 minutes", `sample_controller_sync_duration_seconds_count{result="error"} 13`)
 		missing.Store(false)
-		advance(lastRetry)
+		advance(queue.LastRetry)
 		for i := range count {
 			f.resync(t, fmt.Sprint("a", i))
 			f.expectReady(t, fmt.Sprint("a", i), "False Progressing of 1")
@@ -221,11 +225,11 @@ func TestAMissingStatusSubresourceIsToldAndNotFought(t *testing.T) {
 // A Foo that is gone answers 404, too: that is a race, and says nothing of the definition.
 func TestAFooThatIsGoneIsNoMissingSubresource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a"), deployment("a", withAvailable(1)))
-		gone := apierrors.NewNotFound(foosResource.GroupResource(), "a")
+		f := newFixture(t, footest.Foo("a"), footest.Deployment("a", footest.WithAvailable(1)))
+		gone := apierrors.NewNotFound(footest.FoosResource.GroupResource(), "a")
 		f.refuse("update", "foos", gone)
 		f.refuse("get", "foos", gone)
-		if err := f.sync(f.ctx, keyOf(foo("a"))); err == nil || errors.Is(err, errMisfit) || !nextAttempt(err).expected {
+		if err := f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a"))); err == nil || errors.Is(err, reporting.ErrCRDMismatch) || !queue.NextAttempt(err).Expected {
 			t.Errorf("the sync ended with: %v", err)
 		}
 	})
@@ -237,7 +241,7 @@ func TestATransitionWhoseAnswerIsLostHasItsEvent(t *testing.T) {
 	for name, stored := range map[string]bool{"stored": true, "not stored": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := newFixture(t, foo("a"), deployment("a"))
+				f := newFixture(t, footest.Foo("a"), footest.Deployment("a"))
 				lost := false
 				f.fooClient.PrependReactor("update", "foos", func(action clienttesting.Action) (bool, runtime.Object, error) {
 					if lost {
@@ -246,14 +250,14 @@ func TestATransitionWhoseAnswerIsLostHasItsEvent(t *testing.T) {
 					lost = true
 					if stored {
 						_, err := f.api.update(f.fooClient.Tracker(), action.(clienttesting.UpdateAction))
-						must(t, err)
+						footest.Must(t, err)
 					}
 					return true, nil, errors.New("read: connection reset by peer")
 				})
 				defer f.start(2)()
 				advance(time.Hour)
 				f.expectReady(t, "a", "True Available of 1")
-				expectEqual(t, "the list of events", []string{`Normal Available Deployment "web" has 2 of 2 Pods available`}, f.recorded())
+				footest.ExpectEqual(t, "the list of events", []string{`Normal Available Deployment "web" has 2 of 2 Pods available`}, f.recorded())
 			})
 		})
 	}
@@ -261,12 +265,12 @@ func TestATransitionWhoseAnswerIsLostHasItsEvent(t *testing.T) {
 
 // A condition's time that could not be read is none, and the API server wants one.
 func TestEveryConditionHasATime(t *testing.T) {
-	before := settled("a")
+	before := footest.Settled("a")
 	before.Conditions = append(before.Conditions, metav1.Condition{Type: "Audited", Status: metav1.ConditionTrue, Reason: "ByOthers"})
 	before.Conditions[0].LastTransitionTime = metav1.Time{}
-	status := planner{defaultImage}.calculateStatus(foo("a", withStatus(before)), outcome{actionNone, nil, deployment("a"), nil}, now)
+	status := plan.Planner{Image: footest.DefaultImage}.CalculateStatus(footest.Foo("a", footest.WithStatus(before)), plan.Outcome{Action: plan.ActionNone, Named: nil, Deployment: footest.Deployment("a"), Failure: nil}, footest.Now)
 	for _, condition := range status.Conditions {
-		if !condition.LastTransitionTime.Equal(&now) {
+		if !condition.LastTransitionTime.Equal(&footest.Now) {
 			t.Errorf("the condition %s is of %v", condition.Type, condition.LastTransitionTime)
 		}
 	}

@@ -26,7 +26,9 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
+	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/metrics"
+	"example.com/sample-controller/internal/plan"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 	"example.com/sample-controller/test/simulation"
 )
@@ -38,9 +40,9 @@ func TestSimulationRandom(t *testing.T) { simulation.TestRandomSequences(t, star
 // startSimulated wires the controller to the clients of a simulation, as run does.
 func startSimulated(ctx context.Context, clients simulation.Clients, recorder record.EventRecorder) error {
 	ctx, cancel := context.WithCancel(ctx)
-	trimmer := newTrimmer(defaultImage)
-	kubeInformers := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kubernetes, 0, kubeinformers.WithTransform(trimmer.trim))
-	fooInformers := fooinformers.NewSharedInformerFactoryWithOptions(clients.Foos, simulation.ResyncPeriod, fooinformers.WithTransform(trimmer.trim))
+	trimmer := plan.NewTransformer(footest.DefaultImage)
+	kubeInformers := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kubernetes, 0, kubeinformers.WithTransform(trimmer.Transform))
+	fooInformers := fooinformers.NewSharedInformerFactoryWithOptions(clients.Foos, simulation.ResyncPeriod, fooinformers.WithTransform(trimmer.Transform))
 	defer func() {
 		cancel()
 		kubeInformers.Shutdown()
@@ -49,7 +51,7 @@ func startSimulated(ctx context.Context, clients simulation.Clients, recorder re
 	controller, err := NewController(Config{
 		KubeClient: clients.Kubernetes, FooClient: clients.Foos,
 		Deployments: kubeInformers.Apps().V1().Deployments(), Foos: fooInformers.Samplecontroller().V1alpha1().Foos(),
-		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: simulation.CallTimeout, Metrics: metrics.New(), Image: defaultImage,
+		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: simulation.CallTimeout, Metrics: metrics.New(), Image: footest.DefaultImage,
 	})
 	if err != nil {
 		return err

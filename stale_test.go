@@ -28,6 +28,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
+
+	"example.com/sample-controller/internal/footest"
 )
 
 // These tests stand between the API server and the caches: events that come
@@ -46,7 +48,7 @@ func holdWatch(f *fixture) *watch.RaceFreeFakeWatcher {
 func TestLateDeploymentEventLeadsToOneCreate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var watcher *watch.RaceFreeFakeWatcher
-		f := newFixtureWith(t, func(f *fixture) { watcher = holdWatch(f) }, foo("a"))
+		f := newFixtureWith(t, func(f *fixture) { watcher = holdWatch(f) }, footest.Foo("a"))
 		defer f.start(2)()
 		advance(0)
 		f.expectWrites(t, "create deployments", "update foos/status")
@@ -68,11 +70,11 @@ func TestLateDeploymentEventLeadsToOneCreate(t *testing.T) {
 func TestDoubledAndEmptyEventsAreNoWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var watcher *watch.RaceFreeFakeWatcher
-		f := newFixtureWith(t, func(f *fixture) { watcher = holdWatch(f) }, foo("a", withStatus(settled("a"))), deployment("a"))
+		f := newFixtureWith(t, func(f *fixture) { watcher = holdWatch(f) }, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
 		defer f.start(2)()
 		for range 3 {
-			watcher.Modify(deployment("a"))
-			watcher.Add(deployment("a"))
+			watcher.Modify(footest.Deployment("a"))
+			watcher.Add(footest.Deployment("a"))
 			watcher.Action(watch.Bookmark, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "21"}})
 		}
 		advance(time.Minute)
@@ -92,7 +94,7 @@ func TestWatchThatIsTooOldIsBegunAgainWithAList(t *testing.T) {
 				held = nil
 				return first, answer, nil
 			})
-		}, foo("a", withStatus(settled("a"))), deployment("a"))
+		}, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
 		defer f.start(2)()
 
 		// The Deployment goes while the watch is silent; then the watch ends with 410 Gone.
@@ -108,10 +110,10 @@ func TestWatchThatIsTooOldIsBegunAgainWithAList(t *testing.T) {
 
 func TestFooMadeAgainSeenAsOneUpdateWaitsForTheOldDeploymentToGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a", withStatus(settled("a"))), deployment("a"))
+		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
 		defer f.start(2)()
 
-		f.updateFoo(t, foo("a", withFooUID("uid-new")))
+		f.updateFoo(t, footest.Foo("a", footest.WithFooUID("uid-new")))
 		advance(time.Hour)
 		f.expectWrites(t, "update foos/status") // the conflict, once
 
@@ -126,11 +128,11 @@ func TestFooMadeAgainSeenAsOneUpdateWaitsForTheOldDeploymentToGo(t *testing.T) {
 
 func TestSecondFooOfANameTakesOverAtOnceWhenTheFirstGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a"))
+		f := newFixture(t, footest.Foo("a"))
 		defer f.start(2)()
 		advance(0)
 		f.expectWrites(t, "create deployments", "update foos/status")
-		f.createFoo(t, foo("b"))
+		f.createFoo(t, footest.Foo("b"))
 		advance(time.Hour)
 		f.expectWrites(t, "update foos/status") // the conflict, once
 
@@ -147,21 +149,21 @@ func TestSecondFooOfANameTakesOverAtOnceWhenTheFirstGoes(t *testing.T) {
 
 func TestDeploymentThatAUserMadeAgainIsTheUsers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a", withStatus(settled("a"))), deployment("a"))
+		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
 		// The user is quicker than the controller's create.
-		theirs := deployment("a", withoutOwner, scaledTo(7))
+		theirs := footest.Deployment("a", footest.WithoutOwner, footest.ScaledTo(7))
 		var made sync.Once
 		f.kubeClient.PrependReactor("create", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
 			made.Do(func() {
 				f.api.stamp(theirs)
-				must(t, f.kubeClient.Tracker().Add(theirs))
+				footest.Must(t, f.kubeClient.Tracker().Add(theirs))
 			})
 			return false, nil, nil
 		})
 		defer f.start(2)()
 		f.deleteDeployment(t, "web")
 		advance(time.Hour)
-		expectEqual(t, "the user's Deployment", theirs, f.deployment(t, "web"))
-		expectEqual(t, "the list of events", []string{"Warning DeploymentConflict " + conflictWithNobody}, f.recorded())
+		footest.ExpectEqual(t, "the user's Deployment", theirs, f.deployment(t, "web"))
+		footest.ExpectEqual(t, "the list of events", []string{"Warning DeploymentConflict " + footest.ConflictWithNobody}, f.recorded())
 	})
 }

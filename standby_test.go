@@ -29,6 +29,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
+	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/metrics"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
@@ -43,9 +44,9 @@ func standBy(ctx context.Context, t *testing.T, foos ...runtime.Object) (*kubefa
 	controller, err := NewController(Config{
 		KubeClient: kubeClient, FooClient: fooClient,
 		Deployments: kubeInformers.Apps().V1().Deployments(), Foos: fooInformers.Samplecontroller().V1alpha1().Foos(),
-		Recorder: record.NewFakeRecorder(100), Clock: clock.RealClock{}, CallTimeout: time.Minute, Metrics: metrics.New(), Image: defaultImage,
+		Recorder: record.NewFakeRecorder(100), Clock: clock.RealClock{}, CallTimeout: time.Minute, Metrics: metrics.New(), Image: footest.DefaultImage,
 	})
-	must(t, err)
+	footest.Must(t, err)
 	kubeInformers.StartWithContext(ctx)
 	fooInformers.StartWithContext(ctx)
 	return kubeClient, controller, func() {
@@ -59,7 +60,7 @@ func standBy(ctx context.Context, t *testing.T, foos ...runtime.Object) (*kubefa
 func TestBeforeItRunsNothingIsQueued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		kubeClient, controller, shutdown := standBy(ctx, t, foo("a"))
+		kubeClient, controller, shutdown := standBy(ctx, t, footest.Foo("a"))
 		advance(time.Hour)
 		if queued := controller.queue.Len(); queued != 0 {
 			t.Errorf("%d Foos are queued", queued)
@@ -68,11 +69,11 @@ func TestBeforeItRunsNothingIsQueued(t *testing.T) {
 		stopped := make(chan error)
 		go func() { stopped <- controller.Run(ctx, context.Background(), 2) }()
 		advance(time.Second)
-		if _, err := kubeClient.AppsV1().Deployments(namespace).Get(ctx, "web", metav1.GetOptions{}); err != nil {
+		if _, err := kubeClient.AppsV1().Deployments(footest.Namespace).Get(ctx, "web", metav1.GetOptions{}); err != nil {
 			t.Errorf("as the leader: %v", err)
 		}
 		stop()
-		must(t, <-stopped)
+		footest.Must(t, <-stopped)
 		shutdown()
 	})
 }
@@ -86,6 +87,6 @@ func TestAStopBeforeTheHandlersIsNoError(t *testing.T) {
 		advance(time.Second)
 		stop()
 		shutdown()
-		must(t, controller.Run(ctx, context.Background(), 2))
+		footest.Must(t, controller.Run(ctx, context.Background(), 2))
 	})
 }

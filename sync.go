@@ -26,6 +26,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"example.com/sample-controller/internal/plan"
+	"example.com/sample-controller/internal/queue"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -33,8 +35,8 @@ import (
 // decides, writes at most what differs, and writes the status if that differs,
 // also when the API server refused the work. It may be called at any time, any
 // number of times.
-func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
-	if err := c.writes.EnsureReady(key); err != nil {
+func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
+	if err := c.consistency.EnsureReady(key); err != nil {
 		c.metrics.StaleSyncs.Inc()
 		return err
 	}
@@ -46,8 +48,8 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	if err != nil {
 		return fmt.Errorf("reading the Foo from the cache: %w", err)
 	}
-	if c.outdated.has(foo) {
-		if err := c.confirmFoo(ctx, foo); err != nil {
+	if c.staleFoos.Has(foo) {
+		if err := c.recheckFoo(ctx, foo); err != nil {
 			return err
 		}
 	}
@@ -56,14 +58,14 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 		return fmt.Errorf("reading Deployments from the cache: %w", err)
 	}
 
-	decided := c.plan.decide(foo, named, controlled)
+	decided := c.plan.Decide(foo, named, controlled)
 	deployment, err := c.carryOut(ctx, foo, decided)
-	if err != nil && nextAttempt(err).expected {
+	if err != nil && queue.NextAttempt(err).Expected {
 		// A race that was lost says nothing of the Foo, and is run again at once.
 		return err
 	}
-	result := outcome{action: decided.action, named: named, deployment: deployment, failure: err}
-	status := c.plan.calculateStatus(foo, result, metav1.NewTime(c.clock.Now()))
+	result := plan.Outcome{Action: decided.Action, Named: named, Deployment: deployment, Failure: err}
+	status := c.plan.CalculateStatus(foo, result, metav1.NewTime(c.clock.Now()))
 	// The status' error first: it is the one to judge when to try again, for
 	// until it is written nobody is told of the other.
 	return errors.Join(c.writeStatus(ctx, foo, status, err == nil), err)
@@ -72,12 +74,12 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 // forget drops what is remembered of a Foo that is gone. It is a sync that does
 // so, not the event's handler: a sync under way would remember it again.
 func (c *Controller) forget(key cache.ObjectName) {
-	c.overruled.forget(key)
-	c.outdated.forget(key)
-	c.progress.forget(key)
-	c.confirmed.forget(key)
-	c.transitions.forget(key)
-	c.misfit.forget(key)
+	c.admissionMutations.Delete(key)
+	c.staleFoos.Delete(key)
+	c.statusThrottle.Delete(key)
+	c.confirmed.Delete(key)
+	c.transitions.Delete(key)
+	c.crdMismatch.Delete(key)
 }
 
 // deploymentsOf returns what the cache has for a Foo: the Deployment of the
@@ -87,9 +89,9 @@ func (c *Controller) deploymentsOf(foo *samplev1alpha1.Foo) (named *appsv1.Deplo
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, nil, err
 	}
-	candidates, err := c.deploymentIndexer.ByTypedIndex(byControllerUID, c.buckets.of(string(foo.UID)))
+	candidates, err := c.deploymentIndexer.ByTypedIndex(byControllerUID, c.buckets.Of(string(foo.UID)))
 	for _, candidate := range candidates {
-		if isControlledBy(candidate, foo) {
+		if plan.IsControlledBy(candidate, foo) {
 			controlled = append(controlled, candidate)
 		}
 	}
@@ -100,23 +102,23 @@ func (c *Controller) deploymentsOf(foo *samplev1alpha1.Foo) (named *appsv1.Deplo
 // Deployment as it is then; nil where there is none. What failed before is not
 // sent again before its time, unless something but the Deployment's status has
 // changed.
-func (c *Controller) carryOut(ctx context.Context, foo *samplev1alpha1.Foo, decided decision) (*appsv1.Deployment, error) {
-	key, of := cache.MetaObjectToName(foo), task{foo, decided}
+func (c *Controller) carryOut(ctx context.Context, foo *samplev1alpha1.Foo, decided plan.Decision) (*appsv1.Deployment, error) {
+	key, of := cache.MetaObjectToName(foo), plan.Task{Foo: foo, Decided: decided}
 	var found *appsv1.Deployment
-	if decided.named != nil && isControlledBy(decided.named, foo) {
-		found = decided.named
+	if decided.Named != nil && plan.IsControlledBy(decided.Named, foo) {
+		found = decided.Named
 	}
-	if err := c.retries.standing(key, partDeployments, of); err != nil {
+	if err := c.backoff.Deferred(key, queue.PartDeployments, of); err != nil {
 		return found, err
 	}
 	written, err := c.writeDeployments(ctx, foo, decided)
 	switch {
 	case err == nil:
-		c.retries.succeed(key, partDeployments)
+		c.backoff.Succeed(key, queue.PartDeployments)
 		return written, nil
-	case !nextAttempt(err).expected:
+	case !queue.NextAttempt(err).Expected:
 		// Before the status is written: its event must not wake the key.
-		c.retries.fail(key, partDeployments, of, err)
+		c.backoff.Fail(key, queue.PartDeployments, of, err)
 	}
 	if written == nil {
 		written = found
@@ -126,21 +128,21 @@ func (c *Controller) carryOut(ctx context.Context, foo *samplev1alpha1.Foo, deci
 
 // writeDeployments makes the writes that were decided and returns the Foo's
 // Deployment as it is then.
-func (c *Controller) writeDeployments(ctx context.Context, foo *samplev1alpha1.Foo, decided decision) (*appsv1.Deployment, error) {
-	written, err := decided.named, error(nil)
-	switch decided.action {
-	case actionCreate:
+func (c *Controller) writeDeployments(ctx context.Context, foo *samplev1alpha1.Foo, decided plan.Decision) (*appsv1.Deployment, error) {
+	written, err := decided.Named, error(nil)
+	switch decided.Action {
+	case plan.ActionCreate:
 		written, err = c.createDeployment(ctx, foo)
-	case actionUpdate, actionAdopt:
-		if !c.overruled.stands(foo, decided.named, c.plan.describeDrift(decided.named, foo)) {
+	case plan.ActionUpdate, plan.ActionAdopt:
+		if !c.admissionMutations.WouldRecur(foo, decided.Named, c.plan.DescribeDrift(decided.Named, foo)) {
 			written, err = c.updateDeployment(ctx, foo)
 		}
-	case actionNone:
-		written, err = c.confirmRollout(ctx, foo, decided.named)
-	case actionWait, actionLeave:
+	case plan.ActionNone:
+		written, err = c.confirmRollout(ctx, foo, decided.Named)
+	case plan.ActionWait, plan.ActionLeave:
 	}
 	if err != nil {
 		return nil, err
 	}
-	return written, c.removeSurplus(ctx, foo, decided.surplus)
+	return written, c.deleteObsolete(ctx, foo, decided.Obsolete)
 }

@@ -29,6 +29,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
+	"example.com/sample-controller/internal/footest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -47,210 +48,210 @@ type syncRow struct {
 }
 
 func TestSync(t *testing.T) {
-	quotaExceeded := apierrors.NewForbidden(deploymentsGR, "web", errors.New("exceeded quota"))
+	quotaExceeded := apierrors.NewForbidden(footest.DeploymentsGR, "web", errors.New("exceeded quota"))
 	serverDown := apierrors.NewServiceUnavailable("etcd is down")
-	namespaceGoing := namespaceTerminating()
-	lostRace := apierrors.NewConflict(deploymentsGR, "web", errors.New("modified"))
+	namespaceGoing := footest.NamespaceTerminating()
+	lostRace := apierrors.NewConflict(footest.DeploymentsGR, "web", errors.New("modified"))
 
 	for name, row := range map[string]syncRow{
 		"a Foo without a Deployment gets one": {
-			world:          []runtime.Object{foo("a")},
+			world:          []runtime.Object{footest.Foo("a")},
 			wantWrites:     []string{"create deployments", "update foos/status"},
-			wantDeployment: created("a"),
+			wantDeployment: footest.Created("a"),
 			wantStatus: &samplev1alpha1.FooStatus{
 				ObservedGeneration: 1, Selector: "app=nginx,controller=a",
-				Conditions: ready(metav1.ConditionFalse, "Progressing", `Deployment "web" is rolling out: 0 available of 2 wanted Pods`, now),
+				Conditions: footest.Ready(metav1.ConditionFalse, "Progressing", `Deployment "web" is rolling out: 0 available of 2 wanted Pods`, footest.Now),
 			},
 			wantEvents: []string{`Normal Progressing Deployment "web" is rolling out: 0 available of 2 wanted Pods`},
 		},
 		"replicas left out are left out of the Deployment": {
-			world:      []runtime.Object{foo("a", withoutReplicas)},
+			world:      []runtime.Object{footest.Foo("a", footest.WithoutReplicas)},
 			wantWrites: []string{"create deployments", "update foos/status"},
 			wantDeployment: func() *appsv1.Deployment {
-				object := created("a")
+				object := footest.Created("a")
 				object.Spec.Replicas = nil
 				return object
 			}(),
 			wantStatus: &samplev1alpha1.FooStatus{
 				ObservedGeneration: 1, Selector: "app=nginx,controller=a",
-				Conditions: ready(metav1.ConditionFalse, "Progressing", `Deployment "web" is rolling out: 0 available of 1 wanted Pods`, now),
+				Conditions: footest.Ready(metav1.ConditionFalse, "Progressing", `Deployment "web" is rolling out: 0 available of 1 wanted Pods`, footest.Now),
 			},
 			wantEvents: []string{`Normal Progressing Deployment "web" is rolling out: 0 available of 1 wanted Pods`},
 		},
 		"a settled Foo costs no call": {
-			world: []runtime.Object{foo("a", withStatus(settled("a"))), deployment("a")},
+			world: []runtime.Object{footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a")},
 		},
 		"a Deployment that upstream made is taken over without a write to it": {
-			world:      []runtime.Object{foo("a", withStatus(samplev1alpha1.FooStatus{AvailableReplicas: 2})), deployment("a")},
+			world:      []runtime.Object{footest.Foo("a", footest.WithStatus(samplev1alpha1.FooStatus{AvailableReplicas: 2})), footest.Deployment("a")},
 			wantWrites: []string{"update foos/status"},
 			wantStatus: &samplev1alpha1.FooStatus{
 				ObservedGeneration: 1, Replicas: 2, AvailableReplicas: 2, Selector: "app=nginx,controller=a",
-				Conditions: ready(metav1.ConditionTrue, "Available", `Deployment "web" has 2 of 2 Pods available`, now),
+				Conditions: footest.Ready(metav1.ConditionTrue, "Available", `Deployment "web" has 2 of 2 Pods available`, footest.Now),
 			},
 			wantEvents: []string{`Normal Available Deployment "web" has 2 of 2 Pods available`},
 		},
 		"a scaled Foo scales its Deployment and changes nothing else in it": {
-			world:          []runtime.Object{foo("a", withReplicas(5), withStatus(settled("a"))), deployment("a", withSidecar)},
+			world:          []runtime.Object{footest.Foo("a", footest.WithReplicas(5), footest.WithStatus(footest.Settled("a"))), footest.Deployment("a", footest.WithSidecar)},
 			wantWrites:     []string{"update deployments", "update foos/status"},
-			wantDeployment: deployment("a", withSidecar, scaledTo(5)),
+			wantDeployment: footest.Deployment("a", footest.WithSidecar, footest.ScaledTo(5)),
 			wantStatus: &samplev1alpha1.FooStatus{
 				ObservedGeneration: 1, Replicas: 2, AvailableReplicas: 2, Selector: "app=nginx,controller=a",
-				Conditions: ready(metav1.ConditionFalse, "Progressing", `Deployment "web" is rolling out: 2 available of 5 wanted Pods`, now),
+				Conditions: footest.Ready(metav1.ConditionFalse, "Progressing", `Deployment "web" is rolling out: 2 available of 5 wanted Pods`, footest.Now),
 			},
 			wantEvents: []string{`Normal Progressing Deployment "web" is rolling out: 2 available of 5 wanted Pods`},
 		},
 		"a Deployment's image that drifted is set back": {
-			world:          []runtime.Object{foo("a", withStatus(settled("a"))), deployment("a", withImage("nginx:1"), withSidecar)},
+			world:          []runtime.Object{footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a", footest.WithImage("nginx:1"), footest.WithSidecar)},
 			wantWrites:     []string{"update deployments", "update foos/status"},
-			wantDeployment: deployment("a", withSidecar),
+			wantDeployment: footest.Deployment("a", footest.WithSidecar),
 			wantStatus: &samplev1alpha1.FooStatus{
 				ObservedGeneration: 1, Replicas: 2, AvailableReplicas: 2, Selector: "app=nginx,controller=a",
-				Conditions: ready(metav1.ConditionFalse, "Progressing", `Deployment "web" is rolling out: 2 available of 2 wanted Pods`, now),
+				Conditions: footest.Ready(metav1.ConditionFalse, "Progressing", `Deployment "web" is rolling out: 2 available of 2 wanted Pods`, footest.Now),
 			},
 			wantEvents: []string{`Normal Progressing Deployment "web" is rolling out: 2 available of 2 wanted Pods`},
 		},
 		"an autoscaler's replicas stay where the Foo leaves them out": {
-			world: []runtime.Object{foo("a", withoutReplicas, withStatus(settled("a"))), deployment("a", scaledTo(2))},
+			world: []runtime.Object{footest.Foo("a", footest.WithoutReplicas, footest.WithStatus(footest.Settled("a"))), footest.Deployment("a", footest.ScaledTo(2))},
 		},
 		"one more Pod available can wait": {
 			world: []runtime.Object{
-				foo("a", withStatus(samplev1alpha1.FooStatus{
+				footest.Foo("a", footest.WithStatus(samplev1alpha1.FooStatus{
 					ObservedGeneration: 1, Replicas: 2, Selector: "app=nginx,controller=a",
-					Conditions: ready(metav1.ConditionFalse, "Progressing", `Deployment "web" is rolling out: 0 available of 2 wanted Pods`, earlier),
+					Conditions: footest.Ready(metav1.ConditionFalse, "Progressing", `Deployment "web" is rolling out: 0 available of 2 wanted Pods`, footest.Earlier),
 				})),
-				deployment("a", withAvailable(1)),
+				footest.Deployment("a", footest.WithAvailable(1)),
 			},
 		},
 		"another's Deployment of that name is left alone and reported": {
-			world:      []runtime.Object{foo("a"), deployment("b")},
+			world:      []runtime.Object{footest.Foo("a"), footest.Deployment("b")},
 			wantWrites: []string{"update foos/status"},
 			wantStatus: &samplev1alpha1.FooStatus{
 				ObservedGeneration: 1,
-				Conditions:         ready(metav1.ConditionFalse, "DeploymentConflict", conflictWithB, now),
+				Conditions:         footest.Ready(metav1.ConditionFalse, "DeploymentConflict", footest.ConflictWithB, footest.Now),
 			},
-			wantEvents: []string{"Warning DeploymentConflict " + conflictWithB},
+			wantEvents: []string{"Warning DeploymentConflict " + footest.ConflictWithB},
 		},
 		"a conflict that was reported is not reported again": {
 			world: []runtime.Object{
-				foo("a", withStatus(samplev1alpha1.FooStatus{
+				footest.Foo("a", footest.WithStatus(samplev1alpha1.FooStatus{
 					ObservedGeneration: 1,
-					Conditions:         ready(metav1.ConditionFalse, "DeploymentConflict", conflictWithNobody, earlier),
+					Conditions:         footest.Ready(metav1.ConditionFalse, "DeploymentConflict", footest.ConflictWithNobody, footest.Earlier),
 				})),
-				deployment("a", withoutOwner),
+				footest.Deployment("a", footest.WithoutOwner),
 			},
 		},
 		"a Foo in deletion gets no Deployment": {
-			world:      []runtime.Object{foo("a", beingDeleted)},
+			world:      []runtime.Object{footest.Foo("a", footest.BeingDeleted)},
 			wantWrites: []string{"update foos/status"},
 			wantStatus: &samplev1alpha1.FooStatus{
-				ObservedGeneration: 1, Conditions: ready(metav1.ConditionFalse, "Terminating", "The Foo is being deleted", now),
+				ObservedGeneration: 1, Conditions: footest.Ready(metav1.ConditionFalse, "Terminating", "The Foo is being deleted", footest.Now),
 			},
 			wantEvents: []string{"Normal Terminating The Foo is being deleted"},
 		},
 		"a Deployment in deletion is not written to, though it has drifted": {
-			world:      []runtime.Object{foo("a", withReplicas(5), withStatus(settled("a"))), deployment("a", terminating)},
+			world:      []runtime.Object{footest.Foo("a", footest.WithReplicas(5), footest.WithStatus(footest.Settled("a"))), footest.Deployment("a", footest.Terminating)},
 			wantWrites: []string{"update foos/status"},
 			wantStatus: &samplev1alpha1.FooStatus{
 				ObservedGeneration: 1, Replicas: 2, AvailableReplicas: 2, Selector: "app=nginx,controller=a",
-				Conditions: ready(metav1.ConditionFalse, "Terminating", `Deployment "web" is being deleted; it is created again once it is gone`, now),
+				Conditions: footest.Ready(metav1.ConditionFalse, "Terminating", `Deployment "web" is being deleted; it is created again once it is gone`, footest.Now),
 			},
 			wantEvents: []string{`Normal Terminating Deployment "web" is being deleted; it is created again once it is gone`},
 		},
 		"a refused Deployment is told in the status, and the error returned": {
-			world:          []runtime.Object{foo("a")},
+			world:          []runtime.Object{footest.Foo("a")},
 			refuse:         map[string]error{"create deployments": quotaExceeded},
 			wantWrites:     []string{"create deployments", "update foos/status"},
-			wantDeployment: created("a"),
+			wantDeployment: footest.Created("a"),
 			wantStatus: &samplev1alpha1.FooStatus{
 				ObservedGeneration: 1,
-				Conditions: ready(metav1.ConditionFalse, "DeploymentFailed",
-					`The API server refused: creating Deployment "web": deployments.apps "web" is forbidden: exceeded quota`, now),
+				Conditions: footest.Ready(metav1.ConditionFalse, "DeploymentFailed",
+					`The API server refused: creating Deployment "web": deployments.apps "web" is forbidden: exceeded quota`, footest.Now),
 			},
 			wantEvents: []string{`Warning DeploymentFailed The API server refused: creating Deployment "web": deployments.apps "web" is forbidden: exceeded quota`},
 			wantErr:    quotaExceeded,
 		},
 		"an update that fails leaves the Foo not ready, whatever the Deployment was before": {
-			world:          []runtime.Object{foo("a", withGeneration(2), withReplicas(5), withStatus(settled("a"))), deployment("a")},
+			world:          []runtime.Object{footest.Foo("a", footest.WithGeneration(2), footest.WithReplicas(5), footest.WithStatus(footest.Settled("a"))), footest.Deployment("a")},
 			refuse:         map[string]error{"update deployments": serverDown},
 			wantWrites:     []string{"update deployments", "update foos/status"},
-			wantDeployment: deployment("a", scaledTo(5)),
+			wantDeployment: footest.Deployment("a", footest.ScaledTo(5)),
 			wantStatus: &samplev1alpha1.FooStatus{
 				ObservedGeneration: 2, Replicas: 2, AvailableReplicas: 2, Selector: "app=nginx,controller=a",
-				Conditions: ofGeneration(2, ready(metav1.ConditionFalse, "Progressing", `Deployment "web" could not be updated yet: etcd is down`, now)),
+				Conditions: footest.OfGeneration(2, footest.Ready(metav1.ConditionFalse, "Progressing", `Deployment "web" could not be updated yet: etcd is down`, footest.Now)),
 			},
 			wantEvents: []string{`Normal Progressing Deployment "web" could not be updated yet: etcd is down`},
 			wantErr:    serverDown,
 		},
 		"an outage changes nothing of what a refusal of the same spec has said": {
-			world:          []runtime.Object{foo("a", withStatus(refusedStatus())), deployment("a", scaledTo(5))},
+			world:          []runtime.Object{footest.Foo("a", footest.WithStatus(footest.RefusedStatus())), footest.Deployment("a", footest.ScaledTo(5))},
 			refuse:         map[string]error{"update deployments": serverDown},
 			wantWrites:     []string{"update deployments"},
-			wantDeployment: deployment("a"),
+			wantDeployment: footest.Deployment("a"),
 			wantErr:        serverDown,
 		},
 		"a lost race for the status is returned, without an event": {
-			world:      []runtime.Object{foo("a"), deployment("a")},
+			world:      []runtime.Object{footest.Foo("a"), footest.Deployment("a")},
 			refuse:     map[string]error{"update foos": lostRace},
 			wantWrites: []string{"update foos/status"},
 			wantStatus: func() *samplev1alpha1.FooStatus {
-				status := settled("a")
-				status.Conditions[0].LastTransitionTime = now
+				status := footest.Settled("a")
+				status.Conditions[0].LastTransitionTime = footest.Now
 				return &status
 			}(),
 			wantErr: lostRace,
 		},
 		"in a terminating namespace nothing is said and nothing more tried": {
-			world:          []runtime.Object{foo("a")},
+			world:          []runtime.Object{footest.Foo("a")},
 			refuse:         map[string]error{"create deployments": namespaceGoing},
 			wantWrites:     []string{"create deployments"},
-			wantDeployment: created("a"),
+			wantDeployment: footest.Created("a"),
 			wantErr:        namespaceGoing,
 		},
 		"a renamed Foo gets the new Deployment, then loses the old": {
-			world:          []runtime.Object{foo("a"), deployment("a", named("old"))},
+			world:          []runtime.Object{footest.Foo("a"), footest.Deployment("a", footest.Named("old"))},
 			wantWrites:     []string{"create deployments", "delete deployments", "update foos/status"},
-			wantDeployment: created("a"),
+			wantDeployment: footest.Created("a"),
 			wantStatus: &samplev1alpha1.FooStatus{
 				ObservedGeneration: 1, Selector: "app=nginx,controller=a",
-				Conditions: ready(metav1.ConditionFalse, "Progressing", `Deployment "web" is rolling out: 0 available of 2 wanted Pods`, now),
+				Conditions: footest.Ready(metav1.ConditionFalse, "Progressing", `Deployment "web" is rolling out: 0 available of 2 wanted Pods`, footest.Now),
 			},
 			wantEvents: []string{`Normal Progressing Deployment "web" is rolling out: 0 available of 2 wanted Pods`},
 		},
 		"a renamed Foo whose controller died half-way loses the old Deployment": {
-			world:      []runtime.Object{foo("a", withStatus(settled("a"))), deployment("a"), deployment("a", named("old"))},
+			world:      []runtime.Object{footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"), footest.Deployment("a", footest.Named("old"))},
 			wantWrites: []string{"delete deployments"},
 		},
 		"a renamed Foo that can't have the new name keeps the old Deployment": {
-			world:      []runtime.Object{foo("a"), deployment("b"), deployment("a", named("old"))},
+			world:      []runtime.Object{footest.Foo("a"), footest.Deployment("b"), footest.Deployment("a", footest.Named("old"))},
 			wantWrites: []string{"update foos/status"},
 			wantStatus: &samplev1alpha1.FooStatus{
-				ObservedGeneration: 1, Conditions: ready(metav1.ConditionFalse, "DeploymentConflict", conflictWithB, now),
+				ObservedGeneration: 1, Conditions: footest.Ready(metav1.ConditionFalse, "DeploymentConflict", footest.ConflictWithB, footest.Now),
 			},
-			wantEvents: []string{"Warning DeploymentConflict " + conflictWithB},
+			wantEvents: []string{"Warning DeploymentConflict " + footest.ConflictWithB},
 		},
 		"a renamed Foo whose new Deployment can't be made keeps the old one": {
-			world:          []runtime.Object{foo("a"), deployment("a", named("old"))},
+			world:          []runtime.Object{footest.Foo("a"), footest.Deployment("a", footest.Named("old"))},
 			refuse:         map[string]error{"create deployments": serverDown},
 			wantWrites:     []string{"create deployments", "update foos/status"},
-			wantDeployment: created("a"),
+			wantDeployment: footest.Created("a"),
 			wantStatus: &samplev1alpha1.FooStatus{
-				ObservedGeneration: 1, Conditions: ready(metav1.ConditionFalse, "Progressing", `Deployment "web" could not be created yet: etcd is down`, now),
+				ObservedGeneration: 1, Conditions: footest.Ready(metav1.ConditionFalse, "Progressing", `Deployment "web" could not be created yet: etcd is down`, footest.Now),
 			},
 			wantEvents: []string{`Normal Progressing Deployment "web" could not be created yet: etcd is down`},
 			wantErr:    serverDown,
 		},
 		"a Deployment that was handed over is adopted, with what others put into it": {
-			world:          []runtime.Object{foo("a", withReplicas(5)), deployment("a", withSidecar, withoutOwner, withAdoptBy("a"))},
+			world:          []runtime.Object{footest.Foo("a", footest.WithReplicas(5)), footest.Deployment("a", footest.WithSidecar, footest.WithoutOwner, footest.WithAdoptBy("a"))},
 			wantWrites:     []string{"update deployments", "update foos/status"},
-			wantDeployment: deployment("a", withSidecar, scaledTo(5)),
+			wantDeployment: footest.Deployment("a", footest.WithSidecar, footest.ScaledTo(5)),
 			wantStatus: &samplev1alpha1.FooStatus{
 				ObservedGeneration: 1, Replicas: 2, AvailableReplicas: 2, Selector: "app=nginx,controller=a",
-				Conditions: ready(metav1.ConditionFalse, "Progressing", `Deployment "web" is rolling out: 2 available of 5 wanted Pods`, now),
+				Conditions: footest.Ready(metav1.ConditionFalse, "Progressing", `Deployment "web" is rolling out: 2 available of 5 wanted Pods`, footest.Now),
 			},
 			wantEvents: []string{`Normal Progressing Deployment "web" is rolling out: 2 available of 5 wanted Pods`},
 		},
 		"a key whose Foo is gone is no error": {
-			world: []runtime.Object{foo("b")},
+			world: []runtime.Object{footest.Foo("b")},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -265,29 +266,29 @@ func (row syncRow) check(t *testing.T) {
 		verb, resource, _ := strings.Cut(call, " ")
 		f.refuse(verb, resource, err)
 	}
-	err := f.sync(f.ctx, cache.ObjectName{Namespace: namespace, Name: "a"})
+	err := f.syncHandler(f.ctx, cache.ObjectName{Namespace: footest.Namespace, Name: "a"})
 	if !errors.Is(err, row.wantErr) {
 		t.Errorf("sync returned %v, not %v", err, row.wantErr)
 	}
 	verbs, _ := f.writes()
-	expectEqual(t, "the list of writes", row.wantWrites, verbs)
+	footest.ExpectEqual(t, "the list of writes", row.wantWrites, verbs)
 	wroteDeployment, wroteStatus := f.written(t)
-	expectEqual(t, "the Deployment", row.wantDeployment, wroteDeployment)
-	expectEqual(t, "the status", row.wantStatus, wroteStatus)
-	expectEqual(t, "the list of events", row.wantEvents, f.recorded())
+	footest.ExpectEqual(t, "the Deployment", row.wantDeployment, wroteDeployment)
+	footest.ExpectEqual(t, "the status", row.wantStatus, wroteStatus)
+	footest.ExpectEqual(t, "the list of events", row.wantEvents, f.recorded())
 	f.checkCacheUntouched(t)
 }
 
 func TestFailedFooIsHeldBeforeItsStatusIsWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a"))
-		f.refuse("create", "deployments", apierrors.NewForbidden(deploymentsGR, "web", errors.New("exceeded quota")))
+		f := newFixture(t, footest.Foo("a"))
+		f.refuse("create", "deployments", apierrors.NewForbidden(footest.DeploymentsGR, "web", errors.New("exceeded quota")))
 		held := false
 		f.fooClient.PrependReactor("update", "foos", func(clienttesting.Action) (bool, runtime.Object, error) {
-			held = f.retries.inBackoff(keyOf(foo("a")))
+			held = f.backoff.InBackoff(footest.KeyOf(footest.Foo("a")))
 			return false, nil, nil
 		})
-		_ = f.sync(f.ctx, keyOf(foo("a")))
+		_ = f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a")))
 		if !held {
 			t.Error("the event of the status would wake the Foo at once")
 		}

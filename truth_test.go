@@ -33,6 +33,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"example.com/sample-controller/internal/consistency"
+	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/internal/plan"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -59,7 +61,7 @@ func (f *fixture) resync(t *testing.T, name string) {
 func (f *fixture) expectReady(t *testing.T, name, want string) {
 	t.Helper()
 	foo := f.cachedFoo(t, name)
-	ready := readyOf(foo.Status)
+	ready := footest.ReadyOf(foo.Status)
 	got := fmt.Sprintf("%s %s of %d", ready.Status, ready.Reason, ready.ObservedGeneration)
 	if got != want || foo.Status.ObservedGeneration != ready.ObservedGeneration {
 		t.Errorf("Foo %s says %s (observedGeneration %d, %s), not %s", name, got, foo.Status.ObservedGeneration, ready.Message, want)
@@ -73,12 +75,12 @@ func TestAScaleThatCanNotBeWrittenIsNotReady(t *testing.T) {
 		"no connection":        errors.New("connection refused"),
 		"the server is busy":   apierrors.NewTooManyRequests("slow down", 7),
 		"the server goes down": apierrors.NewServiceUnavailable("shutting down"),
-		"no etcd":              apierrors.NewServerTimeout(deploymentsGR, "update", 1),
+		"no etcd":              apierrors.NewServerTimeout(footest.DeploymentsGR, "update", 1),
 	} {
 		for _, call := range [][2]string{{"update", "deployments"}, {"get", "foos"}} {
 			t.Run(name+" at "+strings.Join(call[:], " "), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					f := newFixture(t, foo("a", withStatus(settled("a"))), deployment("a"))
+					f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
 					var healed atomic.Bool
 					reaction := func(clienttesting.Action) (bool, runtime.Object, error) { return !healed.Load(), nil, fail }
 					f.kubeClient.PrependReactor(call[0], call[1], reaction)
@@ -111,7 +113,7 @@ func TestAScaleThatCanNotBeWrittenIsNotReady(t *testing.T) {
 
 // An outage and a refusal in turns are one condition, whichever comes first.
 func TestRefusalsAndOutagesInTurnsAreOneCondition(t *testing.T) {
-	refusal, outage := apierrors.NewForbidden(deploymentsGR, "web", errors.New("exceeded quota")), apierrors.NewInternalError(errors.New("etcd leader changed"))
+	refusal, outage := apierrors.NewForbidden(footest.DeploymentsGR, "web", errors.New("exceeded quota")), apierrors.NewInternalError(errors.New("etcd leader changed"))
 	for name, row := range map[string]struct {
 		turns []error
 		want  []string
@@ -121,7 +123,7 @@ func TestRefusalsAndOutagesInTurnsAreOneCondition(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := newFixture(t, foo("a"))
+				f := newFixture(t, footest.Foo("a"))
 				n := 0
 				f.kubeClient.PrependReactor("create", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
 					n++
@@ -134,7 +136,7 @@ func TestRefusalsAndOutagesInTurnsAreOneCondition(t *testing.T) {
 				for _, event := range f.recorded() {
 					reasons = append(reasons, strings.Fields(event)[1])
 				}
-				expectEqual(t, "the reasons of the events", row.want, reasons)
+				footest.ExpectEqual(t, "the reasons of the events", row.want, reasons)
 				if n < 6 {
 					t.Errorf("in an hour it was tried %d times", n)
 				}
@@ -147,7 +149,7 @@ func TestRefusalsAndOutagesInTurnsAreOneCondition(t *testing.T) {
 // fights the policy.
 func TestWhatIsStoredOtherwiseThanAskedIsSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a", withStatus(settled("a"))), deployment("a"))
+		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
 		f.kubeClient.PrependReactor("update", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			two := int32(2)
 			action.(clienttesting.UpdateAction).GetObject().(*appsv1.Deployment).Spec.Replicas = &two
@@ -158,7 +160,7 @@ func TestWhatIsStoredOtherwiseThanAskedIsSaid(t *testing.T) {
 		advance(time.Minute)
 		f.expectReady(t, "a", "False DeploymentFailed of 2")
 		const want = `The API server stored Deployment "web" otherwise than asked: replicas is 2, not 5`
-		if message := readyOf(f.cachedFoo(t, "a").Status).Message; message != want {
+		if message := footest.ReadyOf(f.cachedFoo(t, "a").Status).Message; message != want {
 			t.Errorf("the message is %q", message)
 		}
 		f.expectWrites(t, "update deployments", "update foos/status")
@@ -173,7 +175,7 @@ func TestWhatIsStoredOtherwiseThanAskedIsSaid(t *testing.T) {
 // A webhook that undoes an adoption, its annotation included, is asked once.
 func TestAnAdoptionThatIsUndoneIsNotRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a"), deployment("a", withoutOwner, withAdoptBy("a")))
+		f := newFixture(t, footest.Foo("a"), footest.Deployment("a", footest.WithoutOwner, footest.WithAdoptBy("a")))
 		f.kubeClient.PrependReactor("update", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			sent := action.(clienttesting.UpdateAction).GetObject().(*appsv1.Deployment)
 			sent.OwnerReferences = nil
@@ -195,14 +197,14 @@ func TestAnAdoptionThatIsUndoneIsNotRepeated(t *testing.T) {
 // The consent to an adoption is good for one.
 func TestConsentToAdoptIsSpent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a"), deployment("a", withSidecar, withoutOwner, withAdoptBy("a")))
+		f := newFixture(t, footest.Foo("a"), footest.Deployment("a", footest.WithSidecar, footest.WithoutOwner, footest.WithAdoptBy("a")))
 		defer f.start(2)()
 		advance(time.Second)
 		adopted := f.deployment(t, "web").DeepCopy()
-		if !isControlledBy(adopted, foo("a")) {
+		if !plan.IsControlledBy(adopted, footest.Foo("a")) {
 			t.Fatal("it is not adopted")
 		}
-		expectEqual(t, "the annotations", map[string]string{"team": "a"}, adopted.Annotations)
+		footest.ExpectEqual(t, "the annotations", map[string]string{"team": "a"}, adopted.Annotations)
 
 		adopted.OwnerReferences = nil // on purpose, as is an orphan deletion
 		f.updateDeployment(t, adopted)
@@ -210,7 +212,7 @@ func TestConsentToAdoptIsSpent(t *testing.T) {
 		f.expectReady(t, "a", "False DeploymentConflict of 1")
 		f.deleteFoo(t, "a")
 		advance(time.Second)
-		f.createFoo(t, foo("a", withFooUID("uid-second")))
+		f.createFoo(t, footest.Foo("a", footest.WithFooUID("uid-second")))
 		advance(time.Hour)
 		if metav1.GetControllerOf(f.deployment(t, "web")) != nil {
 			t.Error("a Deployment was adopted again, unasked")
@@ -221,9 +223,9 @@ func TestConsentToAdoptIsSpent(t *testing.T) {
 // The generation can come a second time after a restore of etcd.
 func TestTheSameGenerationWithAnotherSpecIsAnotherWish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a", withReplicas(2), withStatus(settled("a"))), deployment("a", scaledTo(9)))
-		f.answerGets(foo("a", withReplicas(9)))
-		if err := f.sync(f.ctx, keyOf(foo("a"))); !errors.Is(err, consistency.ErrStale) {
+		f := newFixture(t, footest.Foo("a", footest.WithReplicas(2), footest.WithStatus(footest.Settled("a"))), footest.Deployment("a", footest.ScaledTo(9)))
+		f.answerGets(footest.Foo("a", footest.WithReplicas(9)))
+		if err := f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a"))); !errors.Is(err, consistency.ErrStale) {
 			t.Errorf("the sync ended with %v", err)
 		}
 		f.expectWrites(t)
@@ -233,11 +235,11 @@ func TestTheSameGenerationWithAnotherSpecIsAnotherWish(t *testing.T) {
 // A UID means nothing in another namespace.
 func TestDeploymentsOfOtherNamespacesAreNobodys(t *testing.T) {
 	elsewhere := func(name string) *appsv1.Deployment {
-		return deployment("a", named(name), func(deployment *appsv1.Deployment) { deployment.Namespace = "team-b" })
+		return footest.Deployment("a", footest.Named(name), func(deployment *appsv1.Deployment) { deployment.Namespace = "team-b" })
 	}
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, foo("a"), deployment("a"), elsewhere("one"), elsewhere("two"))
-		must(t, f.sync(f.ctx, keyOf(foo("a"))))
+		f := newFixture(t, footest.Foo("a"), footest.Deployment("a"), elsewhere("one"), elsewhere("two"))
+		footest.Must(t, f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a"))))
 		for _, action := range f.kubeClient.Actions() {
 			if get, ok := action.(clienttesting.GetAction); ok && get.GetName() != "web" {
 				t.Errorf("Deployment %s was read, which is in another namespace", get.GetName())
@@ -250,35 +252,35 @@ func TestDeploymentsOfOtherNamespacesAreNobodys(t *testing.T) {
 // that is renamed back to it must not be called ready by that. One live read
 // tells, and none where the Deployment was written for this generation.
 func TestReadyOfANewGenerationIsConfirmedLive(t *testing.T) {
-	renamedBack := foo("a", withGeneration(3), withStatus(settled("a")))
+	renamedBack := footest.Foo("a", footest.WithGeneration(3), footest.WithStatus(footest.Settled("a")))
 	for name, row := range map[string]struct {
 		live     []*appsv1.Deployment
 		err      error
 		wantErr  bool
 		wantTrue bool
 	}{
-		"as the cache has it":   {[]*appsv1.Deployment{deployment("a")}, nil, false, true},
-		"gone":                  {nil, apierrors.NewNotFound(deploymentsGR, "web"), true, false},
-		"another's by now":      {[]*appsv1.Deployment{deployment("b")}, nil, true, false},
-		"drifted by now":        {[]*appsv1.Deployment{deployment("a", scaledTo(9))}, nil, true, false},
-		"being deleted by now":  {[]*appsv1.Deployment{deployment("a", terminating)}, nil, true, false},
-		"with fewer Pods now":   {[]*appsv1.Deployment{deployment("a", withAvailable(1))}, nil, false, false},
+		"as the cache has it":   {[]*appsv1.Deployment{footest.Deployment("a")}, nil, false, true},
+		"gone":                  {nil, apierrors.NewNotFound(footest.DeploymentsGR, "web"), true, false},
+		"another's by now":      {[]*appsv1.Deployment{footest.Deployment("b")}, nil, true, false},
+		"drifted by now":        {[]*appsv1.Deployment{footest.Deployment("a", footest.ScaledTo(9))}, nil, true, false},
+		"being deleted by now":  {[]*appsv1.Deployment{footest.Deployment("a", footest.Terminating)}, nil, true, false},
+		"with fewer Pods now":   {[]*appsv1.Deployment{footest.Deployment("a", footest.WithAvailable(1))}, nil, false, false},
 		"the server is in need": {nil, apierrors.NewInternalError(errors.New("etcd")), true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := newFixture(t, renamedBack, deployment("a"))
+				f := newFixture(t, renamedBack, footest.Deployment("a"))
 				if row.err != nil {
 					f.refuse("get", "deployments", row.err)
 				}
 				for _, live := range row.live {
 					f.answerGets(live)
 				}
-				if err := f.sync(f.ctx, keyOf(renamedBack)); (err != nil) != row.wantErr {
+				if err := f.syncHandler(f.ctx, footest.KeyOf(renamedBack)); (err != nil) != row.wantErr {
 					t.Errorf("the sync ended with %v", err)
 				}
 				_, status := f.written(t)
-				if isTrue := status != nil && readyOf(*status).Status == metav1.ConditionTrue; isTrue != row.wantTrue {
+				if isTrue := status != nil && footest.ReadyOf(*status).Status == metav1.ConditionTrue; isTrue != row.wantTrue {
 					t.Errorf("the status that was written is %+v", status)
 				}
 			})
@@ -290,10 +292,10 @@ func TestWhatWasWrittenForAGenerationNeedsNoLiveRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
 		defer f.start(2)()
-		f.createFoo(t, foo("a"))
+		f.createFoo(t, footest.Foo("a"))
 		advance(time.Second)
 		available := f.deployment(t, "web").DeepCopy()
-		available.Status = deployment("a").Status
+		available.Status = footest.Deployment("a").Status
 		f.updateDeployment(t, available)
 		advance(time.Second)
 		f.expectReady(t, "a", "True Available of 1")
@@ -302,7 +304,7 @@ func TestWhatWasWrittenForAGenerationNeedsNoLiveRead(t *testing.T) {
 				t.Error("a Deployment was read live")
 			}
 		}
-		if f.confirmed.count() != 0 || f.transitions.count() != 0 {
+		if f.confirmed.Len() != 0 || f.transitions.Len() != 0 {
 			t.Error("a Foo at rest is remembered")
 		}
 	})

@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"example.com/sample-controller/internal/footest"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
@@ -51,14 +52,14 @@ func TestAnInformerListsAFooWhoseStatusCantBeRead(t *testing.T) {
 	}))
 	defer server.Close()
 	client, err := clientset.NewForConfig(&rest.Config{Host: server.URL})
-	must(t, err)
+	footest.Must(t, err)
 	factory := fooinformers.NewSharedInformerFactory(client, 0)
 	informer, lister := factory.Samplecontroller().V1alpha1().Foos().Informer(), factory.Samplecontroller().V1alpha1().Foos().Lister()
 	ctx, stop := context.WithCancel(t.Context())
 	defer factory.Shutdown()
 	defer stop()
 	failed := make(chan error, 1)
-	must(t, informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
+	footest.Must(t, informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
 		select {
 		case failed <- err:
 		default:
@@ -71,7 +72,7 @@ func TestAnInformerListsAFooWhoseStatusCantBeRead(t *testing.T) {
 		t.Fatalf("the informer stands still: %v", err)
 	}
 	for _, name := range []string{"a", "b", "c"} {
-		if _, err := lister.Foos(namespace).Get(name); err != nil {
+		if _, err := lister.Foos(footest.Namespace).Get(name); err != nil {
 			t.Error(err)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 
+	"example.com/sample-controller/internal/footest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -31,50 +32,50 @@ import (
 func (f *fixture) createFoo(t *testing.T, foo *samplev1alpha1.Foo) {
 	t.Helper()
 	f.api.stamp(foo)
-	must(t, f.fooClient.Tracker().Create(foosResource, foo, namespace))
+	footest.Must(t, f.fooClient.Tracker().Create(footest.FoosResource, foo, footest.Namespace))
 }
 
 func (f *fixture) updateFoo(t *testing.T, foo *samplev1alpha1.Foo) {
 	t.Helper()
 	f.api.stamp(foo)
-	must(t, f.fooClient.Tracker().Update(foosResource, foo, namespace))
+	footest.Must(t, f.fooClient.Tracker().Update(footest.FoosResource, foo, footest.Namespace))
 }
 
 func (f *fixture) deleteFoo(t *testing.T, name string) {
 	t.Helper()
-	must(t, f.fooClient.Tracker().Delete(foosResource, namespace, name))
+	footest.Must(t, f.fooClient.Tracker().Delete(footest.FoosResource, footest.Namespace, name))
 }
 
 func (f *fixture) updateDeployment(t *testing.T, deployment *appsv1.Deployment) {
 	t.Helper()
 	f.api.stamp(deployment)
-	must(t, f.kubeClient.Tracker().Update(deploymentsResource, deployment, namespace))
+	footest.Must(t, f.kubeClient.Tracker().Update(footest.DeploymentsResource, deployment, footest.Namespace))
 }
 
 func (f *fixture) deleteDeployment(t *testing.T, name string) {
 	t.Helper()
-	must(t, f.kubeClient.Tracker().Delete(deploymentsResource, namespace, name))
+	footest.Must(t, f.kubeClient.Tracker().Delete(footest.DeploymentsResource, footest.Namespace, name))
 }
 
 // deployment returns a Deployment as the API server has it.
 func (f *fixture) deployment(t *testing.T, name string) *appsv1.Deployment {
 	t.Helper()
-	object, err := f.kubeClient.Tracker().Get(deploymentsResource, namespace, name)
-	must(t, err)
+	object, err := f.kubeClient.Tracker().Get(footest.DeploymentsResource, footest.Namespace, name)
+	footest.Must(t, err)
 	return object.(*appsv1.Deployment)
 }
 
 // storedFoo returns a Foo as the API server has it.
 func (f *fixture) storedFoo(t *testing.T, name string) *samplev1alpha1.Foo {
 	t.Helper()
-	object, err := f.fooClient.Tracker().Get(foosResource, namespace, name)
-	must(t, err)
+	object, err := f.fooClient.Tracker().Get(footest.FoosResource, footest.Namespace, name)
+	footest.Must(t, err)
 	return object.(*samplev1alpha1.Foo)
 }
 
 func (f *fixture) cachedFoo(t *testing.T, name string) *samplev1alpha1.Foo {
 	t.Helper()
-	foo, err := f.foos.Foos(namespace).Get(name)
-	must(t, err)
+	foo, err := f.foos.Foos(footest.Namespace).Get(name)
+	footest.Must(t, err)
 	return foo
 }

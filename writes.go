@@ -28,6 +28,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"example.com/sample-controller/internal/consistency"
+	"example.com/sample-controller/internal/plan"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -45,15 +46,15 @@ func (c *Controller) deploymentsIn(namespace string) typedappsv1.DeploymentInter
 // Deployment with it, and the cache of Foos that is late.
 func (c *Controller) createDeployment(ctx context.Context, foo *samplev1alpha1.Foo) (*appsv1.Deployment, error) {
 	if foo.Status.ObservedGeneration > 0 {
-		if err := c.confirmFoo(ctx, foo); err != nil {
+		if err := c.recheckFoo(ctx, foo); err != nil {
 			return nil, err
 		}
 	}
 	ctx, cancel := c.withDeadline(ctx)
 	defer cancel()
-	created, err := c.deploymentsIn(foo.Namespace).Create(ctx, c.plan.newDeployment(foo), metav1.CreateOptions{FieldManager: controllerName})
+	created, err := c.deploymentsIn(foo.Namespace).Create(ctx, c.plan.NewDeployment(foo), metav1.CreateOptions{FieldManager: controllerName})
 	if err != nil {
-		return nil, &writeError{doing: "creating", done: "created", deployment: foo.Spec.DeploymentName, err: err}
+		return nil, &plan.WriteError{Doing: "creating", Done: "created", Deployment: foo.Spec.DeploymentName, Err: err}
 	}
 	c.metrics.DeploymentsCreated.Inc()
 	c.wroteDeployment(ctx, foo, created)
@@ -71,18 +72,18 @@ func (c *Controller) updateDeployment(ctx context.Context, foo *samplev1alpha1.F
 	if err != nil {
 		return nil, err
 	}
-	desired := c.plan.desiredUpdate(live, foo)
+	desired := c.plan.DesiredUpdate(live, foo)
 	if desired == nil {
 		return nil, consistency.ErrStale
 	}
-	if err := c.confirmFoo(ctx, foo); err != nil {
+	if err := c.recheckFoo(ctx, foo); err != nil {
 		return nil, err
 	}
 	ctx, cancel := c.withDeadline(ctx)
 	defer cancel()
 	updated, err := c.deploymentsIn(foo.Namespace).Update(ctx, desired, metav1.UpdateOptions{FieldManager: controllerName})
 	if err != nil {
-		return nil, &writeError{doing: "updating", done: "updated", deployment: desired.Name, err: err}
+		return nil, &plan.WriteError{Doing: "updating", Done: "updated", Deployment: desired.Name, Err: err}
 	}
 	c.metrics.DeploymentsUpdated.Inc()
 	c.wroteDeployment(ctx, foo, updated)
@@ -93,10 +94,10 @@ func (c *Controller) updateDeployment(ctx context.Context, foo *samplev1alpha1.F
 // wroteDeployment remembers what the API server made of a Deployment that was
 // sent for a Foo.
 func (c *Controller) wroteDeployment(ctx context.Context, foo *samplev1alpha1.Foo, stored *appsv1.Deployment) {
-	c.wrote(foo, c.deploymentIndexer, stored)
-	c.confirmed.learn(foo, stored)
-	differs := c.plan.describeDrift(stored, foo)
-	c.overruled.learn(foo, stored, differs)
+	c.wroteAt(foo, c.deploymentIndexer, stored)
+	c.confirmed.Observe(foo, stored)
+	differs := c.plan.DescribeDrift(stored, foo)
+	c.admissionMutations.Observe(foo, stored, differs)
 	if differs != "" {
 		klog.FromContext(ctx).Info("The API server stored the Deployment otherwise than the Foo asks for, as an admission webhook may do: it stays so until one of them is changed",
 			"deployment", klog.KObj(stored), "differs", differs)
@@ -104,8 +105,8 @@ func (c *Controller) wroteDeployment(ctx context.Context, foo *samplev1alpha1.Fo
 }
 
 // wrote remembers a write on a Foo's behalf until its cache has seen it.
-func (c *Controller) wrote(foo *samplev1alpha1.Foo, store consistency.LastSyncRVGetter, object metav1.Object) {
-	c.writes.WroteAt(cache.MetaObjectToName(foo), foo.UID, store, object.GetResourceVersion())
+func (c *Controller) wroteAt(foo *samplev1alpha1.Foo, store consistency.LastSyncRVGetter, object metav1.Object) {
+	c.consistency.WroteAt(cache.MetaObjectToName(foo), foo.UID, store, object.GetResourceVersion())
 }
 
 // withDeadline bounds a call to the API server. Two calls that hang would else
@@ -117,7 +118,7 @@ func (c *Controller) withDeadline(ctx context.Context) (context.Context, context
 // removeSurplus deletes the Deployments that a Foo has under earlier names. A
 // delete can't be undone, so all that it rests on is looked at live: that the
 // Foo has what it asks for, what is to go, and last what the Foo asks for.
-func (c *Controller) removeSurplus(ctx context.Context, foo *samplev1alpha1.Foo, surplus []*appsv1.Deployment) error {
+func (c *Controller) deleteObsolete(ctx context.Context, foo *samplev1alpha1.Foo, surplus []*appsv1.Deployment) error {
 	if len(surplus) == 0 {
 		return nil
 	}
@@ -125,11 +126,11 @@ func (c *Controller) removeSurplus(ctx context.Context, foo *samplev1alpha1.Foo,
 	if err != nil {
 		return err
 	}
-	if !isControlledBy(wanted, foo) || isTerminating(wanted) {
+	if !plan.IsControlledBy(wanted, foo) || plan.IsTerminating(wanted) {
 		return consistency.ErrStale
 	}
 	for _, deployment := range surplus {
-		if err := c.deleteSurplus(ctx, foo, deployment.Name); err != nil {
+		if err := c.deleteIfObsolete(ctx, foo, deployment.Name); err != nil {
 			return err
 		}
 	}
@@ -139,7 +140,7 @@ func (c *Controller) removeSurplus(ctx context.Context, foo *samplev1alpha1.Foo,
 // deleteSurplus deletes a Deployment if, looked at live, the Foo still has no
 // use for it. The Foo is looked at after the Deployment: one that has been made
 // since, because the Foo asks for it again, is another than the delete names.
-func (c *Controller) deleteSurplus(ctx context.Context, foo *samplev1alpha1.Foo, name string) error {
+func (c *Controller) deleteIfObsolete(ctx context.Context, foo *samplev1alpha1.Foo, name string) error {
 	live, err := c.liveDeployment(ctx, foo, name)
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -147,10 +148,10 @@ func (c *Controller) deleteSurplus(ctx context.Context, foo *samplev1alpha1.Foo,
 	if err != nil {
 		return err
 	}
-	if !isSurplus(live, foo) {
+	if !plan.IsObsolete(live, foo) {
 		return nil
 	}
-	if err := c.confirmFoo(ctx, foo); err != nil {
+	if err := c.recheckFoo(ctx, foo); err != nil {
 		return err
 	}
 	ctx, cancel := c.withDeadline(ctx)
@@ -164,7 +165,7 @@ func (c *Controller) deleteSurplus(ctx context.Context, foo *samplev1alpha1.Foo,
 		return nil
 	}
 	if err != nil {
-		return &writeError{doing: "deleting the earlier", done: "deleted", deployment: name, err: err}
+		return &plan.WriteError{Doing: "deleting the earlier", Done: "deleted", Deployment: name, Err: err}
 	}
 	c.metrics.DeploymentsDeleted.Inc()
 	klog.FromContext(ctx).V(2).Info("Deleted Deployment of an earlier name", "deployment", klog.KObj(live))
@@ -174,16 +175,16 @@ func (c *Controller) deleteSurplus(ctx context.Context, foo *samplev1alpha1.Foo,
 // confirmFoo returns nil if the Foo, looked at live, still asks for what the
 // cache says. If it is of the same version it does not count as out of date any
 // more: the conflict that said so was somebody's mistake.
-func (c *Controller) confirmFoo(ctx context.Context, foo *samplev1alpha1.Foo) error {
+func (c *Controller) recheckFoo(ctx context.Context, foo *samplev1alpha1.Foo) error {
 	live, err := c.liveFoo(ctx, foo)
 	if err != nil {
 		return err
 	}
-	if !asksTheSame(foo, live) {
+	if !plan.AsksTheSame(foo, live) {
 		return consistency.ErrStale
 	}
 	if live.ResourceVersion == foo.ResourceVersion {
-		c.outdated.forget(cache.MetaObjectToName(foo))
+		c.staleFoos.Delete(cache.MetaObjectToName(foo))
 	}
 	return nil
 }
@@ -213,20 +214,20 @@ func (c *Controller) liveDeployment(ctx context.Context, foo *samplev1alpha1.Foo
 // this generation and nothing says that it is no older than that. Then it is
 // read live.
 func (c *Controller) confirmRollout(ctx context.Context, foo *samplev1alpha1.Foo, cached *appsv1.Deployment) (*appsv1.Deployment, error) {
-	if saysReady(foo) {
-		c.confirmed.forget(cache.MetaObjectToName(foo)) // it was so, and that is for ever
+	if plan.SaysReady(foo) {
+		c.confirmed.Delete(cache.MetaObjectToName(foo)) // it was so, and that is for ever
 		return cached, nil
 	}
-	if c.confirmed.covers(foo, cached) || !isRolledOut(cached) {
+	if c.confirmed.UpToDate(foo, cached) || !plan.IsRolledOut(cached) {
 		return cached, nil
 	}
 	live, err := c.liveDeployment(ctx, foo, cached.Name)
 	if err != nil {
 		return nil, err
 	}
-	if isTerminating(live) || c.plan.describeDrift(live, foo) != "" {
+	if plan.IsTerminating(live) || c.plan.DescribeDrift(live, foo) != "" {
 		return nil, consistency.ErrStale
 	}
-	c.confirmed.learn(foo, live)
+	c.confirmed.Observe(foo, live)
 	return live, nil
 }

@@ -16,7 +16,9 @@ limitations under the License.
 
 package consistency
 
-import "errors"
+import (
+	"errors"
+)
 
 // ErrStale ends a sync that would have acted on a cache which has not
 // yet seen the controller's own last write.

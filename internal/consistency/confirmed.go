@@ -1,0 +1,58 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package consistency
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/tools/cache"
+
+	"example.com/sample-controller/internal/keyed"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// confirmed remembers, by Foo, the Deployment that was written or read live on
+// behalf of its newest spec, until its status has said Ready of that. From that version on, what the cache shows of the
+// Deployment is younger than the spec. Before it, the cache may show how things
+// were before the spec was changed, and a Foo must not call itself ready by that.
+type ConfirmedDeployments struct {
+	keyed.Map[confirmation]
+}
+
+// confirmation is a Deployment's version, as of a Foo's generation.
+type confirmation struct {
+	foo        types.UID
+	generation int64
+	deployment types.UID
+	version    string
+}
+
+// learn takes note of a Deployment as the API server has just returned it.
+func (c *ConfirmedDeployments) Observe(foo *samplev1alpha1.Foo, live *appsv1.Deployment) {
+	c.Set(cache.MetaObjectToName(foo), confirmation{foo.UID, foo.Generation, live.UID, live.ResourceVersion})
+}
+
+// covers reports whether a cached Deployment is younger than the Foo's newest spec.
+func (c *ConfirmedDeployments) UpToDate(foo *samplev1alpha1.Foo, cached *appsv1.Deployment) bool {
+	known, ok := c.Get(cache.MetaObjectToName(foo))
+	if !ok || known.foo != foo.UID || known.generation != foo.Generation || known.deployment != cached.UID {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, known.version)
+	return err == nil && order >= 0
+}

@@ -1,0 +1,70 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package footest
+
+import (
+	"errors"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/diff"
+	"k8s.io/client-go/tools/cache"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+var (
+	DeploymentsResource = appsv1.SchemeGroupVersion.WithResource("deployments")
+	FoosResource        = samplev1alpha1.SchemeGroupVersion.WithResource("foos")
+	DeploymentsGR       = DeploymentsResource.GroupResource()
+)
+
+func ExpectEqual(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if !equality.Semantic.DeepEqual(want, got) {
+		t.Errorf("%s is not as expected (-want +got):\n%s", what, diff.Diff(want, got))
+	}
+}
+
+func Must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func KeyOf(object metav1.Object) cache.ObjectName { return cache.MetaObjectToName(object) }
+
+// namespaceTerminating is the API server's answer to a create in a namespace
+// that is being deleted.
+func NamespaceTerminating() error {
+	err := apierrors.NewForbidden(DeploymentsGR, "web", errors.New("namespace team-a is being terminated"))
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	return err
+}
+
+func NamesOf(deployments []*appsv1.Deployment) []string {
+	var names []string
+	for _, deployment := range deployments {
+		names = append(names, deployment.Name)
+	}
+	return names
+}

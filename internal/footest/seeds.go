@@ -1,0 +1,84 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package footest
+
+import (
+	"testing"
+)
+
+// fuzzSeed is a world that a target starts from.
+type fuzzSeed struct {
+	name          string
+	Script, Noise []byte
+	Words         string
+}
+
+// fuzzSeeds lead to each decision and each reason, so that a short run begins
+// where it would else have to find its way to.
+var FuzzSeeds = []fuzzSeed{
+	{name: "all is as it should be", Script: script(fooCase{Status: 1}, deploymentCase{})},
+	{name: "no Deployment", Script: script(fooCase{})},
+	{name: "drift", Script: script(fooCase{Status: 1}, deploymentCase{Container: containerDrifted, Replicas: 1})},
+	{name: "others' fields, and drift", Script: script(fooCase{Name: 1}, deploymentCase{Name: 1, Container: containerMissing}), Noise: []byte("all kinds of things")},
+	{name: "an autoscaler's replicas", Script: script(fooCase{Replicas: 1}, deploymentCase{Replicas: 1})},
+	{name: "another Foo's", Script: script(fooCase{}, deploymentCase{Owner: ownerOtherFoo})},
+	{name: "an earlier Foo's", Script: script(fooCase{Status: 1}, deploymentCase{Owner: ownerEarlierFoo})},
+	{name: "another group's", Script: script(fooCase{}, deploymentCase{Owner: ownerFooOfAnotherGroup})},
+	{name: "nobody's", Script: script(fooCase{Status: 2}, deploymentCase{Owner: ownerNobody})},
+	{name: "of another version of the API", Script: script(fooCase{}, deploymentCase{Owner: ownerThisFooInAnotherVersion})},
+	{name: "owned, not controlled", Script: script(fooCase{}, deploymentCase{Owner: ownerThisFooButNotItsController})},
+	{name: "controlled by another, owned by the Foo", Script: script(fooCase{}, deploymentCase{Owner: ownerAnotherControlsThisFooOwns, AdoptBy: 1})},
+	{name: "another kind's, with a name", Script: script(fooCase{}, deploymentCase{Owner: ownerAnotherKind}), Words: "\"\u00e4\n"},
+	{name: "handed over", Script: script(fooCase{}, deploymentCase{Owner: ownerNobody, AdoptBy: 1}), Noise: []byte("0123456789abcdef")},
+	{name: "handed over, with a selector of its own", Script: script(fooCase{}, deploymentCase{Owner: ownerNobody, AdoptBy: 1, Selector: selectorBoth})},
+	{name: "handed over to another", Script: script(fooCase{}, deploymentCase{Owner: ownerNobody, AdoptBy: 2})},
+	{name: "renamed", Script: script(fooCase{}, deploymentCase{Name: 1}, deploymentCase{Name: 2})},
+	{name: "renamed, half-way", Script: script(fooCase{Status: 3}, deploymentCase{}, deploymentCase{Name: 1})},
+	{name: "renamed onto another's", Script: script(fooCase{}, deploymentCase{Name: 1}, deploymentCase{Owner: ownerOtherFoo})},
+	{name: "renamed onto one that is handed over", Script: script(fooCase{}, deploymentCase{Name: 1}, deploymentCase{Owner: ownerNobody, AdoptBy: 1})},
+	{name: "the Foo is being deleted", Script: script(fooCase{Deleting: 1}, deploymentCase{Container: containerDrifted})},
+	{name: "the Deployment is being deleted", Script: script(fooCase{}, deploymentCase{Deleting: 1, Container: containerDrifted})},
+	{name: "rolling out", Script: script(fooCase{Status: 1}, deploymentCase{Rollout: rolloutHalf})},
+	{name: "not seen by its controller", Script: script(fooCase{}, deploymentCase{Rollout: rolloutUnseen})},
+	{name: "no Pods, with a long message", Script: script(fooCase{Words: 2}, deploymentCase{Rollout: rolloutReplicaFailure}), Words: "quota \u00e4\U0001f600"},
+	{name: "stuck", Script: script(fooCase{}, deploymentCase{Rollout: rolloutStuck}), Words: "ProgressDeadlineExceeded"},
+	{name: "a spec from before the rules, long words", Script: script(fooCase{Name: 3, Replicas: 4, Words: 2}), Words: "\u00e4\u00f6\u00fc"},
+}
+
+// staleSeeds are worlds that the caches know as they were.
+var StaleSeeds = []fuzzSeed{
+	{name: "drift, and the Foo has been renamed", Script: script(fooCase{Live: 2}, deploymentCase{Container: containerDrifted})},
+	{name: "drift, and the Foo has been made again", Script: script(fooCase{Live: 4}, deploymentCase{Container: containerDrifted})},
+	{name: "drift, and the Deployment has been taken", Script: script(fooCase{}, deploymentCase{Container: containerDrifted, Live: 3})},
+	{name: "drift, and a user has made it again", Script: script(fooCase{}, deploymentCase{Container: containerDrifted, Live: 6})},
+	{name: "there, but not in the cache", Script: script(fooCase{}, deploymentCase{Unseen: 1})},
+	{name: "another's, but not in the cache", Script: script(fooCase{}, deploymentCase{Owner: ownerOtherFoo, Unseen: 1})},
+	{name: "renamed there and back", Script: script(fooCase{Name: 1}, deploymentCase{}, deploymentCase{Name: 1, Live: 1})},
+	{name: "renamed, and the old one has been taken", Script: script(fooCase{}, deploymentCase{}, deploymentCase{Name: 1, Live: 3})},
+	{name: "renamed, and the new one is gone", Script: script(fooCase{}, deploymentCase{Live: 1}, deploymentCase{Name: 1})},
+	{name: "renamed, and the Foo is gone", Script: script(fooCase{Live: 1}, deploymentCase{}, deploymentCase{Name: 1})},
+	{name: "handed over, and taken", Script: script(fooCase{}, deploymentCase{Owner: ownerNobody, AdoptBy: 1, Live: 3})},
+	{name: "handed over, then to another", Script: script(fooCase{}, deploymentCase{Owner: ownerNobody, AdoptBy: 1, Live: 7})},
+	{name: "another's, then the Foo's", Script: script(fooCase{}, deploymentCase{Owner: ownerOtherFoo, Live: 4})},
+}
+
+func AddSeeds(f *testing.F, seeds []fuzzSeed) {
+	f.Helper()
+	for _, seed := range seeds {
+		f.Add(seed.Script, seed.Noise, seed.Words)
+	}
+}

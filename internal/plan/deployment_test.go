@@ -1,0 +1,106 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package plan
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"example.com/sample-controller/internal/footest"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+func TestNewDeploymentIsUpstreams(t *testing.T) {
+	footest.ExpectEqual(t, "the Deployment", footest.Created("a"), shipped.NewDeployment(footest.Foo("a")))
+}
+
+func TestNewDeploymentSharesNothingWithItsFoo(t *testing.T) {
+	source := footest.Foo("a")
+	*shipped.NewDeployment(source).Spec.Replicas = 9
+	footest.ExpectEqual(t, "the Foo", footest.Foo("a"), source)
+}
+
+func TestRepairedDeployment(t *testing.T) {
+	for name, row := range map[string]struct {
+		foo   *samplev1alpha1.Foo
+		found *appsv1.Deployment
+		want  *appsv1.Deployment // nil: nothing to repair
+	}{
+		"as wanted":                              {footest.Foo("a"), footest.Deployment("a"), nil},
+		"changed by others in what is theirs":    {footest.Foo("a"), footest.Deployment("a", footest.WithSidecar), nil},
+		"other labels in the template":           {footest.Foo("a"), footest.Deployment("a", footest.WithTemplateLabel("zone", "1")), nil},
+		"replicas":                               {footest.Foo("a", footest.WithReplicas(5)), footest.Deployment("a", footest.WithSidecar), footest.Deployment("a", footest.WithSidecar, footest.ScaledTo(5))},
+		"replicas that the Foo leaves to others": {footest.Foo("a", footest.WithoutReplicas), footest.Deployment("a", footest.ScaledTo(7)), nil},
+		"the image":                              {footest.Foo("a"), footest.Deployment("a", footest.WithImage("nginx:1"), footest.WithSidecar), footest.Deployment("a", footest.WithSidecar)},
+		"a label of the template":                {footest.Foo("a"), footest.Deployment("a", footest.WithTemplateLabel("app", "apache")), footest.Deployment("a")},
+		"all labels of the template":             {footest.Foo("a"), footest.Deployment("a", func(found *appsv1.Deployment) { found.Spec.Template.Labels = nil }), footest.Deployment("a")},
+		"a selector of others' making, as wanted": {
+			footest.Foo("a"), footest.Deployment("a", withSelected("app", "byhand"), withSelected("controller", "b")), nil,
+		},
+		"labels that a selector of others' making asks for": {
+			footest.Foo("a"),
+			footest.Deployment("a", withSelected("app", "byhand"), footest.WithTemplateLabel("app", "nginx")),
+			footest.Deployment("a", withSelected("app", "byhand")),
+		},
+		"the container is gone": {
+			footest.Foo("a"),
+			footest.Deployment("a", func(found *appsv1.Deployment) {
+				found.Spec.Template.Spec.Containers = []corev1.Container{{Name: "proxy", Image: "envoy:1"}}
+			}),
+			footest.Deployment("a", func(want *appsv1.Deployment) {
+				want.Spec.Template.Spec.Containers = []corev1.Container{{Name: "proxy", Image: "envoy:1"}, {Name: "nginx", Image: "nginx:latest"}}
+			}),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := row.found.DeepCopy()
+			if drifted := shipped.hasDrifted(row.found, row.foo); drifted != (row.want != nil) {
+				t.Errorf("drifted = %v, not %v", drifted, row.want != nil)
+			}
+			repaired := shipped.repairedDeployment(row.found, row.foo)
+			want := row.want
+			if want == nil {
+				want = before
+			}
+			footest.ExpectEqual(t, "the repaired Deployment", want, repaired)
+			footest.ExpectEqual(t, "the Deployment that was found", before, row.found)
+		})
+	}
+}
+
+func TestAdoptedDeploymentFitsItsSelector(t *testing.T) {
+	byHand := footest.Deployment("a", footest.WithoutOwner, footest.WithAdoptBy("a"), func(deployment *appsv1.Deployment) {
+		deployment.Spec.Selector.MatchLabels = map[string]string{"app": "byhand"}
+		deployment.Spec.Template.Labels = map[string]string{"app": "byhand"}
+	})
+	adopted := shipped.adoptedDeployment(byHand, footest.Foo("a"))
+	footest.ExpectEqual(t, "the labels of the Pods", map[string]string{"app": "byhand", "controller": "a"}, adopted.Spec.Template.Labels)
+	if !IsControlledBy(adopted, footest.Foo("a")) {
+		t.Error("the Foo does not control what it adopted")
+	}
+}
+
+// withSelected is a Deployment whose selector asks for this label, and whose
+// Pods have it.
+func withSelected(key, value string) footest.DeploymentOption {
+	return func(deployment *appsv1.Deployment) {
+		deployment.Spec.Selector.MatchLabels[key] = value
+		deployment.Spec.Template.Labels[key] = value
+	}
+}

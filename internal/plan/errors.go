@@ -1,0 +1,58 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// writeError is a write to a Deployment that failed.
+type WriteError struct {
+	// doing and done name the write: creating and created.
+	Doing, Done string
+	Deployment  string
+	Err         error
+}
+
+func (e *WriteError) Error() string {
+	return fmt.Sprintf("%s Deployment %q: %v", e.Doing, e.Deployment, e.Err)
+}
+
+// Unwrap returns what the API server or the connection to it said.
+func (e *WriteError) Unwrap() error { return e.Err }
+
+// mayBeDone reports whether a write that failed may have been stored all the
+// same: its answer is lost, or says that something went wrong on the way.
+func MayBeDone(err error) bool {
+	var answer apierrors.APIStatus
+	return !errors.As(err, &answer) || answer.Status().Code >= http.StatusInternalServerError
+}
+
+// isRefusal tells whether the API server would refuse the same request again:
+// it is invalid, too large, or forbidden by rights, quota or a policy.
+func IsRefusal(err error) bool {
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return false
+	}
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) ||
+		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsMethodNotSupported(err)
+}

@@ -1,0 +1,212 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package plan
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/internal/footest"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// controlled returns the Deployments of a world that the index has for the Foo, as
+// a sync reads them.
+func controlled(t *testing.T, w *footest.World) []*appsv1.Deployment {
+	t.Helper()
+	var controlled []*appsv1.Deployment
+	buckets := NewBuckets()
+	for _, deployment := range w.Deployments {
+		values, err := buckets.ByControllerUID(deployment)
+		footest.Must(t, err)
+		if slices.Contains(values, buckets.Of(string(w.Foo.UID))) && IsControlledBy(deployment, w.Foo) {
+			controlled = append(controlled, deployment)
+		}
+	}
+	return controlled
+}
+
+// FuzzDecide gives deciding and reporting any Foo with any Deployments. What is
+// decided touches nothing of others, and leads to where nothing is left to
+// decide; the status is one that the API server takes, and says it once.
+func FuzzDecide(f *testing.F) {
+	footest.AddSeeds(f, footest.FuzzSeeds)
+	f.Fuzz(func(t *testing.T, script, noise []byte, words string) {
+		w := footest.NewWorld(t, script, noise, words)
+		before := copyOf(w)
+
+		decided := shipped.Decide(w.Foo, w.Named(), controlled(t, w))
+		checkDecision(t, w, decided)
+		status := shipped.CalculateStatus(w.Foo, outcomeOf(w, decided), footest.Now)
+		footest.CheckStatus(t, w.Foo, status)
+		footest.ExpectEqual(t, "the Foo that was read", before.Foo, w.Foo)
+		footest.ExpectEqual(t, "the list of Deployments that was read", before.Deployments, w.Deployments)
+
+		checkSettles(t, w, decided, status)
+	})
+}
+
+func copyOf(w *footest.World) *footest.World {
+	same := &footest.World{Foo: w.Foo.DeepCopy()}
+	for _, deployment := range w.Deployments {
+		same.Deployments = append(same.Deployments, deployment.DeepCopy())
+	}
+	return same
+}
+
+// checkDecision fails if a decision would touch what is not the Foo's.
+func checkDecision(t *testing.T, w *footest.World, decided Decision) {
+	t.Helper()
+	named := w.Named()
+	switch decided.Action {
+	case ActionCreate:
+		if named != nil {
+			t.Errorf("a Deployment is created that is there")
+		}
+		footest.CheckWanted(t, shipped.NewDeployment(w.Foo), w.Foo)
+	case ActionNone:
+		footest.CheckWanted(t, named, w.Foo)
+	case ActionUpdate:
+		if !footest.BelongsTo(named, w.Foo) || named.DeletionTimestamp != nil {
+			t.Errorf("a Deployment is updated that is not the Foo's to update")
+		}
+		checkUpdate(t, w)
+	case ActionAdopt:
+		if !footest.HandedOverTo(named, w.Foo) {
+			t.Errorf("a Deployment is adopted that nobody has handed over")
+		}
+		checkUpdate(t, w)
+	}
+	wrote := decided.Action == ActionCreate || decided.Action == ActionUpdate || decided.Action == ActionAdopt
+	if w.Foo.DeletionTimestamp != nil && (wrote || len(decided.Obsolete) > 0) {
+		t.Errorf("something is written for a Foo that is being deleted: %s, and %d deletions", decided.Action, len(decided.Obsolete))
+	}
+	for _, deployment := range decided.Obsolete {
+		if !footest.BelongsTo(deployment, w.Foo) || deployment.Name == w.Foo.Spec.DeploymentName || deployment.DeletionTimestamp != nil {
+			t.Errorf("Deployment %s is not the Foo's to delete", deployment.Name)
+		}
+		if !wrote && !footest.BelongsTo(named, w.Foo) {
+			t.Errorf("Deployment %s is deleted while the Foo has no other", deployment.Name)
+		}
+	}
+}
+
+// checkUpdate fails if the update of a Deployment that is live as it was found
+// would not make it what the Foo asks for, or would change more.
+func checkUpdate(t *testing.T, w *footest.World) {
+	t.Helper()
+	named := w.Named()
+	desired := shipped.DesiredUpdate(named, w.Foo)
+	if desired == nil {
+		t.Fatal("an update is decided, and none is made")
+	}
+	if desired.ResourceVersion != named.ResourceVersion || desired.UID != named.UID {
+		t.Errorf("the update does not say which Deployment it was made from")
+	}
+	footest.CheckWanted(t, desired, w.Foo)
+	footest.CheckOthersKept(t, named, desired, w.Foo)
+}
+
+// outcomeOf is what a sync that carries out a decision comes to. Of the writes,
+// the API server refuses those of a Foo with a bad spec, and quotes the words.
+func outcomeOf(w *footest.World, decided Decision) Outcome {
+	result := Outcome{Action: decided.Action, Named: decided.Named}
+	if decided.Named != nil && IsControlledBy(decided.Named, w.Foo) {
+		result.Deployment = decided.Named
+	}
+	if w.Refused() {
+		if decided.Action == ActionCreate || decided.Action == ActionUpdate || decided.Action == ActionAdopt {
+			result.Failure = apierrors.NewForbidden(footest.DeploymentsGR, string(decided.Action), errors.New(w.Words))
+		}
+		return result
+	}
+	switch decided.Action {
+	case ActionCreate:
+		result.Deployment = shipped.NewDeployment(w.Foo)
+	case ActionUpdate, ActionAdopt:
+		result.Deployment = shipped.DesiredUpdate(w.Named(), w.Foo)
+	}
+	return result
+}
+
+// checkSettles fails if, once a decision has been carried out and told, there is
+// something left to do or to tell.
+func checkSettles(t *testing.T, w *footest.World, decided Decision, status samplev1alpha1.FooStatus) {
+	t.Helper()
+	result := outcomeOf(w, decided)
+	later := metav1.NewTime(footest.Now.Add(1))
+	after := &footest.World{Foo: w.Foo.DeepCopy()}
+	after.Foo.Status = status
+	footest.ExpectEqual(t, "the status when nothing has happened since", status, shipped.CalculateStatus(after.Foo, result, later))
+	if result.Failure != nil {
+		return
+	}
+	if result.Deployment != nil {
+		after.Deployments = append(after.Deployments, result.Deployment)
+	}
+	for _, deployment := range w.Deployments {
+		gone := false
+		for _, surplus := range decided.Obsolete {
+			gone = gone || surplus == deployment
+		}
+		if !gone && after.Find(deployment.Name) == nil {
+			after.Deployments = append(after.Deployments, deployment)
+		}
+	}
+	again := shipped.Decide(after.Foo, after.Named(), controlled(t, after))
+	if again.Action == ActionCreate || again.Action == ActionUpdate || again.Action == ActionAdopt || len(again.Obsolete) > 0 {
+		t.Errorf("after %s comes %s, and %d deletions", decided.Action, again.Action, len(again.Obsolete))
+	}
+	for _, deployment := range controlled(t, after) {
+		if has := result.Deployment; has != nil && has.DeletionTimestamp == nil && after.Foo.DeletionTimestamp == nil &&
+			deployment != has && deployment.DeletionTimestamp == nil {
+			t.Errorf("Deployment %s is left over", deployment.Name)
+		}
+	}
+	footest.ExpectEqual(t, "the status after a second look", status, shipped.CalculateStatus(after.Foo, outcomeOf(after, again), later))
+}
+
+// TestFuzzSeedsReachEveryDecisionAndReason keeps the seeds worth their while.
+func TestFuzzSeedsReachEveryDecisionAndReason(t *testing.T) {
+	missing := map[string]bool{
+		"none": true, "create": true, "update": true, "adopt": true, "leave": true, "wait": true, "surplus": true,
+		"Available": true, "Progressing": true, "DeploymentConflict": true, "DeploymentFailed": true, "Terminating": true,
+	}
+	for _, seed := range footest.FuzzSeeds {
+		w := footest.NewWorld(t, seed.Script, seed.Noise, seed.Words)
+		decided := shipped.Decide(w.Foo, w.Named(), controlled(t, w))
+		status := shipped.CalculateStatus(w.Foo, outcomeOf(w, decided), footest.Now)
+		delete(missing, string(decided.Action))
+		delete(missing, footest.ReadyOf(status).Reason)
+		if len(decided.Obsolete) > 0 {
+			delete(missing, "surplus")
+		}
+	}
+	var left []string
+	for what := range missing {
+		left = append(left, what)
+	}
+	if len(left) > 0 {
+		t.Errorf("no seed leads to: %s", strings.Join(left, ", "))
+	}
+}

@@ -1,0 +1,83 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package plan
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"example.com/sample-controller/internal/footest"
+)
+
+// FuzzTrimForCache decides once on objects as the API server has them, and once
+// on what the caches keep of them: whatever is trimmed, the outcome is one.
+func FuzzTrimForCache(f *testing.F) {
+	footest.AddSeeds(f, footest.FuzzSeeds)
+	f.Fuzz(func(t *testing.T, script, noise []byte, words string) {
+		whole := footest.NewWorld(t, script, noise, words)
+		trimmer := NewTransformer(footest.DefaultImage)
+		trimmed := &footest.World{Foo: trimmedCopy(t, trimmer, whole.Foo), Words: whole.Words}
+		for _, deployment := range whole.Deployments {
+			kept := trimmedCopy(t, trimmer, deployment)
+			checkIndexed(t, NewBuckets(), deployment, kept)
+			checkSmall(t, kept)
+			trimmed.Deployments = append(trimmed.Deployments, kept)
+		}
+		want := shipped.Decide(whole.Foo, whole.Named(), controlled(t, whole))
+		got := shipped.Decide(trimmed.Foo, trimmed.Named(), controlled(t, trimmed))
+
+		footest.ExpectEqual(t, "the action", want.Action, got.Action)
+		footest.ExpectEqual(t, "what to delete", footest.NamesOf(want.Obsolete), footest.NamesOf(got.Obsolete))
+		if named := whole.Named(); named != nil {
+			footest.ExpectEqual(t, "the drift", shipped.DescribeDrift(named, whole.Foo), shipped.DescribeDrift(trimmed.Named(), trimmed.Foo))
+		}
+		if want.Action != ActionAdopt && want.Action != ActionUpdate { // which write to what they read live
+			footest.ExpectEqual(t, "the status", shipped.CalculateStatus(whole.Foo, outcomeOf(whole, want), footest.Now), shipped.CalculateStatus(trimmed.Foo, outcomeOf(trimmed, got), footest.Now))
+		}
+	})
+}
+
+// checkSmall fails if the cache keeps more of a Deployment than it should of any.
+func checkSmall(t *testing.T, kept *appsv1.Deployment) {
+	t.Helper()
+	if size := kept.Size(); size > mostKept {
+		t.Errorf("%d bytes are kept of a Deployment", size)
+	}
+}
+
+func trimmedCopy[T interface{ DeepCopy() T }](t *testing.T, trimmer *Transformer, object T) T {
+	t.Helper()
+	trimmed, err := trimmer.Transform(object.DeepCopy())
+	footest.Must(t, err)
+	return trimmed.(T)
+}
+
+// checkIndexed fails if what is kept of a Deployment is found under another name
+// or owner than the whole, or can't say how new it is.
+func checkIndexed(t *testing.T, buckets Buckets, whole, kept *appsv1.Deployment) {
+	t.Helper()
+	want, err := buckets.ByControllerUID(whole)
+	footest.Must(t, err)
+	got, err := buckets.ByControllerUID(kept)
+	footest.Must(t, err)
+	footest.ExpectEqual(t, "the owner in the index", want, got)
+	footest.ExpectEqual(t, "the key", footest.KeyOf(whole), footest.KeyOf(kept))
+	if whole.UID != kept.UID || whole.ResourceVersion != kept.ResourceVersion {
+		t.Errorf("of UID %s at version %s, UID %s at version %s is kept", whole.UID, whole.ResourceVersion, kept.UID, kept.ResourceVersion)
+	}
+}

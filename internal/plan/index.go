@@ -1,0 +1,60 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package plan
+
+import (
+	"hash/maphash"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/client-go/tools/cache"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+const (
+	// indexBuckets is how many values an index has. Each is a set of its own; one
+	// for each object would be a tenth of the caches' memory.
+	indexBuckets = 4096
+)
+
+// buckets make the values of the indexes. Whoever may write Foos chooses the
+// names that are indexed: the seed, which is another at each start, keeps them
+// from choosing names that all fall into one bucket.
+type Buckets struct {
+	seed maphash.Seed
+}
+
+func NewBuckets() Buckets { return Buckets{maphash.MakeSeed()} }
+
+// of returns the bucket of a value. Objects of other values are kept there, too:
+// whoever looks there has to compare.
+func (b Buckets) Of(value string) string {
+	return strconv.FormatUint(maphash.String(b.seed, value)%indexBuckets, 10)
+}
+
+func (b Buckets) ByControllerUID(deployment *appsv1.Deployment) ([]string, error) {
+	if ref := ControllingFoo(deployment); ref != nil {
+		return []string{b.Of(string(ref.UID))}, nil
+	}
+	return nil, nil
+}
+
+func (b Buckets) ByDeploymentName(foo *samplev1alpha1.Foo) ([]string, error) {
+	name := cache.ObjectName{Namespace: foo.Namespace, Name: foo.Spec.DeploymentName}
+	return []string{b.Of(name.String())}, nil
+}

@@ -1,0 +1,80 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package plan
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+const fooKind = "Foo"
+
+// controllingFoo returns the controller reference of a Deployment that says a
+// Foo of our API group controls it, or nil.
+func ControllingFoo(deployment *appsv1.Deployment) *metav1.OwnerReference {
+	if ref := metav1.GetControllerOfNoCopy(deployment); ref != nil && isToAFoo(ref) {
+		return ref
+	}
+	return nil
+}
+
+// isToAFoo reports whether an owner reference is to a Foo of our API group. The
+// version is left out of the comparison: a reference outlives the API version
+// it was written with.
+func isToAFoo(ref *metav1.OwnerReference) bool {
+	version, err := schema.ParseGroupVersion(ref.APIVersion)
+	return err == nil && ref.Kind == fooKind && version.Group == samplev1alpha1.GroupName
+}
+
+// isControlledBy reports whether this very Foo controls the Deployment. The UID
+// decides: a Foo deleted and made again under the same name is another owner,
+// and the garbage collector is about to take the Deployment of the first. An
+// owner is in its dependent's namespace: elsewhere the UID means nothing.
+func IsControlledBy(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) bool {
+	ref := ControllingFoo(deployment)
+	return ref != nil && ref.UID == foo.UID && deployment.Namespace == foo.Namespace
+}
+
+// mayAdopt tells whether a Foo may become the controller of a Deployment: it
+// has none, is not being deleted, and its annotation names the Foo. Without the
+// annotation an orphan stays an orphan: it may have been orphaned on purpose.
+func mayAdopt(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) bool {
+	return metav1.GetControllerOfNoCopy(deployment) == nil && !IsTerminating(deployment) &&
+		deployment.Annotations[samplev1alpha1.AnnotationAdoptBy] == foo.Name
+}
+
+// newControllerRef returns the owner reference that makes foo the controller
+// of an object. It blocks the Foo's foreground deletion until the object is gone.
+func newControllerRef(foo *samplev1alpha1.Foo) metav1.OwnerReference {
+	return *metav1.NewControllerRef(foo, samplev1alpha1.SchemeGroupVersion.WithKind(fooKind))
+}
+
+// asksTheSame reports whether two states of a Foo ask for the same: the spec is
+// untouched, and it is not the moment at which its deletion began. The specs are
+// compared as well: after a restore of etcd a generation can come a second time.
+func AsksTheSame(before, after *samplev1alpha1.Foo) bool {
+	return before.UID == after.UID && before.Generation == after.Generation &&
+		IsTerminating(before) == IsTerminating(after) && equality.Semantic.DeepEqual(before.Spec, after.Spec)
+}
+
+func IsTerminating(object metav1.Object) bool {
+	return object.GetDeletionTimestamp() != nil
+}

@@ -1,0 +1,146 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package plan
+
+import (
+	"unicode/utf8"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// maxServerWords bounds, in bytes, what a condition's message quotes of an
+// error: a refusal can list every field of an object.
+const maxServerWords = 512
+
+// maxQuotedName bounds, in bytes, what a message quotes of a kind or a name. The
+// API server bounds neither in an owner reference.
+const maxQuotedName = 253
+
+// maxSelector is how many characters of a selector the status has room for, as
+// the CustomResourceDefinition says.
+const maxSelector = 4096
+
+// maxSelectorTexts bounds how many labels, expressions and values of a selector
+// the cache keeps: short ones take more memory than they are long.
+const maxSelectorTexts = 64
+
+// outcome is what a sync came to.
+type Outcome struct {
+	// action is what the sync decided to do.
+	Action action
+	// named is the Deployment of the wanted name as it was found, whoever
+	// controls it, or nil.
+	Named *appsv1.Deployment
+	// deployment is the Foo's Deployment as last read or written; nil where
+	// the Foo has none.
+	Deployment *appsv1.Deployment
+	// failure is why the sync did not get as far as it had decided: the API
+	// server refused a write, or did not answer; nil if it did.
+	Failure error
+}
+
+// calculateStatus returns the status that a Foo should have after a sync. now
+// becomes the time of the condition's transition if there is one.
+func (p Planner) CalculateStatus(foo *samplev1alpha1.Foo, result Outcome, now metav1.Time) samplev1alpha1.FooStatus {
+	status := *foo.Status.DeepCopy()
+	status.ObservedGeneration = foo.Generation
+	status.Replicas, status.AvailableReplicas, status.Selector = 0, 0, ""
+	if deployment := result.Deployment; deployment != nil && IsControlledBy(deployment, foo) {
+		status.Replicas = deployment.Status.Replicas
+		status.AvailableReplicas = deployment.Status.AvailableReplicas
+		status.Selector = selectorText(deployment.Spec.Selector)
+	}
+	ready := p.judge(foo, result)
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type:               samplev1alpha1.ConditionReady,
+		Status:             ready.status,
+		ObservedGeneration: foo.Generation,
+		LastTransitionTime: now,
+		Reason:             ready.reason,
+		Message:            ready.message,
+	})
+	for i := range status.Conditions {
+		// The API server wants a time, and one that can't be read is none.
+		if since := &status.Conditions[i].LastTransitionTime; since.IsZero() {
+			*since = now
+		}
+	}
+	return status
+}
+
+// saysReady reports whether a Foo's status says that its newest spec is carried out.
+func SaysReady(foo *samplev1alpha1.Foo) bool {
+	ready := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionReady)
+	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == foo.Generation &&
+		foo.Status.ObservedGeneration == foo.Generation
+}
+
+// readyChanged returns the condition Ready of a new status if its status or
+// reason differ from the old one's, else nil. A change of the message alone
+// (one more Pod available) is no transition.
+func ReadyChanged(before, after samplev1alpha1.FooStatus) *metav1.Condition {
+	was := meta.FindStatusCondition(before.Conditions, samplev1alpha1.ConditionReady)
+	is := meta.FindStatusCondition(after.Conditions, samplev1alpha1.ConditionReady)
+	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason {
+		return nil
+	}
+	return is
+}
+
+// selectorText returns a label selector in the form that a list request takes,
+// or "" for one that the API server would not have accepted, or that is too long
+// for the status or the cache: a part of a selector selects something else.
+func selectorText(selector *metav1.LabelSelector) string {
+	if isOversized(selector) {
+		return ""
+	}
+	parsed, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return ""
+	}
+	if text := parsed.String(); len(text) <= maxSelector {
+		return text
+	}
+	return ""
+}
+
+// truncate cuts text to at most limit bytes, at the boundary of a character.
+func truncate(text string, limit int) string {
+	const mark = "..."
+	if len(text) <= limit {
+		return text
+	}
+	cut := limit - len(mark)
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + mark
+}
+
+// eventType says whether the user has to do something about a reason.
+func EventType(reason string) string {
+	switch reason {
+	case samplev1alpha1.ReasonDeploymentConflict, samplev1alpha1.ReasonDeploymentFailed:
+		return corev1.EventTypeWarning
+	}
+	return corev1.EventTypeNormal
+}

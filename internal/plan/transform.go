@@ -1,0 +1,187 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package plan
+
+import (
+	"maps"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// maxKeptText bounds, in bytes, what the cache keeps of texts that the API server
+// does not bound: an owner's kind and name, an image. No message quotes as much.
+const maxKeptText = 1024
+
+// A trimmer drops, before an object enters an informer's cache, everything that
+// no decision reads. Whoever may write Foos or Deployments can fill one with
+// more than a mebibyte: annotations, finalizers, owner references. What the
+// caches keep of an object is bounded, whatever is in it.
+//
+// So nothing from a cache is ever sent back in an update of a Deployment: that
+// is made from a live read. A Foo's status is sent with what is left of the Foo,
+// because the API server takes nothing but the status from that.
+type Transformer struct {
+	// wanted are the containers of a Deployment that is as it should be, one
+	// copy for all of them.
+	wanted []corev1.Container
+}
+
+// newTrimmer makes a trimmer for Deployments whose container should have this image.
+func NewTransformer(image string) *Transformer {
+	return &Transformer{wanted: []corev1.Container{{Name: containerName, Image: image}}}
+}
+
+// trim is a cache.TransformFunc.
+func (t *Transformer) Transform(object any) (any, error) {
+	switch object := object.(type) {
+	case *samplev1alpha1.Foo:
+		return &samplev1alpha1.Foo{ObjectMeta: identity(&object.ObjectMeta), Spec: object.Spec, Status: object.Status}, nil
+	case *appsv1.Deployment:
+		return t.trimDeployment(object), nil
+	}
+	return object, nil
+}
+
+// trimDeployment keeps the fields that a Foo owns and those that tell how the
+// rollout stands. Of a Deployment that no Foo controls, it keeps whose it is.
+func (t *Transformer) trimDeployment(deployment *appsv1.Deployment) *appsv1.Deployment {
+	kept := &appsv1.Deployment{ObjectMeta: identity(&deployment.ObjectMeta)}
+	owner := metav1.GetControllerOfNoCopy(deployment)
+	if owner == nil {
+		kept.Annotations = consentIn(deployment)
+		return kept
+	}
+	kept.OwnerReferences = []metav1.OwnerReference{keptController(owner)}
+	if !isToAFoo(owner) {
+		return kept
+	}
+	t.keepSpec(&kept.Spec, &deployment.Spec)
+	kept.Status = appsv1.DeploymentStatus{
+		ObservedGeneration: deployment.Status.ObservedGeneration,
+		Replicas:           deployment.Status.Replicas,
+		UpdatedReplicas:    deployment.Status.UpdatedReplicas,
+		AvailableReplicas:  deployment.Status.AvailableReplicas,
+		Conditions:         keptConditions(deployment.Status.Conditions),
+	}
+	return kept
+}
+
+// keepSpec copies the fields that a Foo owns, and what decides whether it may set
+// them and when.
+func (t *Transformer) keepSpec(kept, spec *appsv1.DeploymentSpec) {
+	kept.Replicas = spec.Replicas
+	kept.Paused = spec.Paused
+	kept.Selector = keptSelector(spec.Selector)
+	kept.Template.Labels = keptLabels(spec.Template.Labels, kept.Selector)
+	kept.Template.Spec.Containers = t.keptContainers(spec.Template.Spec.Containers)
+}
+
+// identity returns the metadata that says which object this is, and which state
+// of it.
+func identity(object *metav1.ObjectMeta) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name:              object.Name,
+		Namespace:         object.Namespace,
+		UID:               object.UID,
+		ResourceVersion:   object.ResourceVersion,
+		Generation:        object.Generation,
+		DeletionTimestamp: object.DeletionTimestamp,
+	}
+}
+
+// keptController returns what decisions and messages read of a controller
+// reference. One that is not to a Foo of our group has no API version, so that a
+// text that was cut can't make it one.
+func keptController(owner *metav1.OwnerReference) metav1.OwnerReference {
+	kept := metav1.OwnerReference{
+		Kind:       truncate(owner.Kind, maxKeptText),
+		Name:       truncate(owner.Name, maxKeptText),
+		UID:        types.UID(truncate(string(owner.UID), maxKeptText)),
+		Controller: new(true),
+	}
+	if isToAFoo(owner) {
+		kept.APIVersion = samplev1alpha1.SchemeGroupVersion.String()
+	}
+	return kept
+}
+
+// consentIn returns the one annotation that a decision reads, if it is there and
+// can be the name of a Foo.
+func consentIn(deployment *appsv1.Deployment) map[string]string {
+	by, ok := deployment.Annotations[samplev1alpha1.AnnotationAdoptBy]
+	if !ok || len(by) > maxKeptText {
+		return nil
+	}
+	return map[string]string{samplev1alpha1.AnnotationAdoptBy: by}
+}
+
+// keptSelector returns a selector whole, or not at all: a part of one selects
+// something else.
+func keptSelector(selector *metav1.LabelSelector) *metav1.LabelSelector {
+	if isOversized(selector) {
+		return nil
+	}
+	return selector
+}
+
+// keptLabels returns the labels of the Pods that a Foo owns, in the memory of the
+// selector that is kept where they are the same.
+func keptLabels(labels map[string]string, selector *metav1.LabelSelector) map[string]string {
+	kept := map[string]string{}
+	for _, key := range podLabelKeys {
+		if value, ok := labels[key]; ok {
+			kept[key] = value
+		}
+	}
+	if selector != nil && maps.Equal(kept, selector.MatchLabels) {
+		return selector.MatchLabels
+	}
+	return kept
+}
+
+// keptContainers returns the container that a Foo owns, if it is there.
+func (t *Transformer) keptContainers(containers []corev1.Container) []corev1.Container {
+	for _, container := range containers {
+		switch {
+		case !isOwnedContainer(container):
+			continue
+		case container.Image == t.wanted[0].Image:
+			return t.wanted
+		}
+		return []corev1.Container{{Name: containerName, Image: truncate(container.Image, maxKeptText)}}
+	}
+	return nil
+}
+
+// keptConditions returns the conditions that a verdict reads, as far as it
+// quotes them.
+func keptConditions(conditions []appsv1.DeploymentCondition) []appsv1.DeploymentCondition {
+	var kept []appsv1.DeploymentCondition
+	for _, condition := range conditions {
+		if failure := rolloutFailure([]appsv1.DeploymentCondition{condition}); failure != "" {
+			kept = append(kept, appsv1.DeploymentCondition{
+				Type: condition.Type, Status: condition.Status, Message: truncate(condition.Message, maxServerWords),
+			})
+		}
+	}
+	return kept
+}

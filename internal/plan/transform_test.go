@@ -1,0 +1,231 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/randfill"
+
+	"example.com/sample-controller/internal/footest"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// mostKept is how many bytes of memory the cache may take for one object, whatever
+// is in it.
+const mostKept = 8 << 10
+
+// Whoever may write Foos or Deployments must not be able to fill the memory of
+// the controller, which is everybody's. The objects are as large as the API server
+// takes, or larger.
+func TestWhatTheCacheKeepsOfAnObjectIsBounded(t *testing.T) {
+	isFoos := metav1.OwnerReference{APIVersion: "samplecontroller.k8s.io/v1alpha1", Kind: "Foo", Name: "a", UID: "uid-a", Controller: new(true)}
+	huge := isFoos
+	huge.Kind, huge.Name, huge.UID = strings.Repeat("K", 500<<10), strings.Repeat("N", 500<<10), types.UID(strings.Repeat("U", 500<<10))
+	hugeFoo := isFoos
+	hugeFoo.Name, hugeFoo.UID = huge.Name, huge.UID
+	for name, object := range map[string]metav1.Object{
+		"a Foo":                                             largest(footest.Foo("a")),
+		"a Foo's Deployment":                                largest(footest.Deployment("a"), isFoos),
+		"a Deployment of a Foo's that is not":               largest(footest.Deployment("a"), hugeFoo),
+		"another's Deployment":                              largest(footest.Deployment("a"), huge),
+		"nobody's Deployment":                               largest(footest.Deployment("a", footest.WithoutOwner)),
+		"a Deployment with a huge consent":                  largest(footest.Deployment("a", footest.WithoutOwner, footest.WithAdoptBy(strings.Repeat("a", 250<<10)))),
+		"a Deployment with a selector of many small labels": largest(footest.Deployment("a", withManyLabels), isFoos),
+		"a Deployment with a huge expression":               largest(footest.Deployment("a", withHugeExpression), isFoos),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if size := retained(t, object); size > mostKept {
+				t.Errorf("%d bytes are kept of it", size)
+			}
+		})
+	}
+}
+
+// largest fills what belongs to others in an object.
+func largest[T metav1.Object](object T, owners ...metav1.OwnerReference) T {
+	for i := range 1000 {
+		owners = append(owners, metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Other", Name: fmt.Sprint(i), UID: types.UID(fmt.Sprintf("uid-%d", i))})
+	}
+	object.SetOwnerReferences(owners)
+	labels, annotations := map[string]string{}, object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	for i := range 1000 {
+		labels[fmt.Sprintf("label-%d", i)] = strings.Repeat("l", 63)
+		annotations[fmt.Sprintf("annotation-%d", i)] = strings.Repeat("a", 240)
+	}
+	object.SetLabels(labels)
+	object.SetAnnotations(annotations)
+	object.SetFinalizers([]string{"example.com/" + strings.Repeat("f", 250<<10)})
+	object.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: strings.Repeat("m", 100<<10)}})
+	if deployment, ok := any(object).(*appsv1.Deployment); ok {
+		fillDeployment(deployment)
+	}
+	return object
+}
+
+func fillDeployment(deployment *appsv1.Deployment) {
+	template := &deployment.Spec.Template
+	template.Annotations = deployment.Annotations
+	template.Labels["other"] = "label"
+	template.Spec.Containers[0].Image = "example.com/" + strings.Repeat("i", 100<<10)
+	template.Spec.Containers[0].Args = []string{strings.Repeat("a", 100<<10)}
+	template.Spec.Containers = append(template.Spec.Containers, corev1.Container{Name: "other", Image: strings.Repeat("i", 100<<10)})
+	deployment.Status.Conditions = []appsv1.DeploymentCondition{
+		{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Message: strings.Repeat("m", 100<<10)},
+		{Type: "Others", Status: corev1.ConditionTrue, Message: strings.Repeat("m", 100<<10)},
+	}
+}
+
+func withManyLabels(deployment *appsv1.Deployment) {
+	for i := range 2000 {
+		deployment.Spec.Selector.MatchLabels[fmt.Sprintf("%x", i)] = ""
+	}
+}
+
+func withHugeExpression(deployment *appsv1.Deployment) {
+	values := make([]string, 20_000)
+	for i := range values {
+		values[i] = fmt.Sprint(i)
+	}
+	deployment.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "other", Operator: metav1.LabelSelectorOpNotIn, Values: values}}
+}
+
+// retained measures how much memory the cache takes for an object that has come
+// from the API server: what is free once it is gone from there.
+func retained(t *testing.T, object metav1.Object) int {
+	t.Helper()
+	const copies = 16
+	sent, err := json.Marshal(object)
+	footest.Must(t, err)
+	trimmer := NewTransformer(footest.DefaultImage)
+	kept := make([]any, copies)
+	for i := range kept {
+		received := newLike(object)
+		footest.Must(t, json.Unmarshal(sent, received))
+		kept[i], err = trimmer.Transform(received)
+		footest.Must(t, err)
+	}
+	full := heap()
+	clear(kept)
+	return (full - heap()) / copies
+}
+
+func newLike(object metav1.Object) any {
+	if _, ok := object.(*samplev1alpha1.Foo); ok {
+		return new(samplev1alpha1.Foo)
+	}
+	return new(appsv1.Deployment)
+}
+
+// heap returns how many bytes are in use once all garbage is gone.
+func heap() int {
+	var stats runtime.MemStats
+	for range 3 { // pools give back what they hold at the second
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&stats)
+	return int(stats.HeapAlloc)
+}
+
+func TestTheCacheKeepsWhatDecisionsReadOfOthersDeployments(t *testing.T) {
+	for name, options := range map[string][]footest.DeploymentOption{
+		"nobody's":                 {footest.WithoutOwner, footest.Terminating},
+		"another kind's":           {footest.WithOwner("example.com/v1", "Foo", "uid-other")},
+		"nobody's, carrying a lot": {footest.WithoutOwner, footest.WithSidecar},
+		"nobody's, handed over":    {footest.WithoutOwner, footest.WithAdoptBy("a")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := footest.Deployment("a", options...)
+			trimmed, err := NewTransformer(footest.DefaultImage).Transform(footest.Deployment("a", options...))
+			footest.Must(t, err)
+			kept := trimmed.(metav1.Object)
+			adoptBy := kept.GetAnnotations()[samplev1alpha1.AnnotationAdoptBy]
+			if adoptBy != object.Annotations[samplev1alpha1.AnnotationAdoptBy] {
+				t.Error("the cache lost the annotation that hands a Deployment over")
+			}
+			if len(kept.GetAnnotations()) > 1 || kept.GetAnnotations()["team"] != "" || kept.GetLabels() != nil {
+				t.Error("the cache keeps what nothing reads")
+			}
+			footest.ExpectEqual(t, "the name", footest.KeyOf(object), footest.KeyOf(kept))
+			if kept.GetResourceVersion() != object.ResourceVersion || kept.GetUID() != object.UID {
+				t.Error("the cache lost the version or the UID")
+			}
+			if was, is := metav1.GetControllerOf(object), metav1.GetControllerOf(kept); (was == nil) != (is == nil) ||
+				was != nil && (was.Kind != is.Kind || was.Name != is.Name || was.UID != is.UID) {
+				t.Errorf("the controller was %v, is %v", was, is)
+			}
+			footest.ExpectEqual(t, "the deletion timestamp", object.DeletionTimestamp, kept.GetDeletionTimestamp())
+		})
+	}
+}
+
+// A field that a Foo owns and that the cache does not keep would look like drift
+// for ever.
+func TestTheCacheKeepsEveryFieldThatAFooOwns(t *testing.T) {
+	for seed := range int64(20) {
+		wanted := footest.Foo("a")
+		randfill.NewWithSeed(seed).NilChance(0).NumElements(1, 3).Fill(&wanted.Spec)
+		made := shipped.NewDeployment(wanted)
+		if differs := shipped.DescribeDrift(trimmedCopy(t, NewTransformer(footest.DefaultImage), made), wanted); differs != "" {
+			t.Errorf("a Deployment just made for %+v has drifted in the cache: %s", wanted.Spec, differs)
+		}
+	}
+}
+
+func TestAPausedDeploymentIsPausedInTheCache(t *testing.T) {
+	paused := footest.Deployment("a", func(deployment *appsv1.Deployment) {
+		deployment.Spec.Paused = true
+		deployment.Status.UpdatedReplicas, deployment.Status.Replicas = 1, 2
+	})
+	if want, got := judgeRollout(paused), judgeRollout(trimmedCopy(t, NewTransformer(footest.DefaultImage), paused)); got != want {
+		t.Errorf("the verdict is %v, not %v", got, want)
+	}
+}
+
+func TestDeploymentsThatAreAsTheyShouldBeShareMemory(t *testing.T) {
+	trimmer := NewTransformer(footest.DefaultImage)
+	kept := func(options ...footest.DeploymentOption) *appsv1.Deployment {
+		return trimmedCopy(t, trimmer, footest.Deployment("a", options...))
+	}
+	first, second, other := kept(), kept(footest.WithSidecar), kept(footest.WithImage("nginx:1"))
+	containers := func(d *appsv1.Deployment) *corev1.Container { return &d.Spec.Template.Spec.Containers[0] }
+	if containers(first) != containers(second) {
+		t.Error("two Deployments that are alike have memory of their own for their containers")
+	}
+	if image := containers(other).Image; image != "nginx:1" || containers(first).Image != "nginx:latest" {
+		t.Errorf("a Deployment with another image has %s in the cache, others %s", image, containers(first).Image)
+	}
+}
+
+func TestTheTrimmerLeavesTombstonesAlone(t *testing.T) {
+	tombstone := cache.DeletedFinalStateUnknown{Key: "team-a/web"}
+	trimmed, err := NewTransformer(footest.DefaultImage).Transform(tombstone)
+	footest.Must(t, err)
+	footest.ExpectEqual(t, "the tombstone", tombstone, trimmed)
+}

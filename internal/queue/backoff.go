@@ -1,0 +1,219 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package queue
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+
+	"example.com/sample-controller/internal/plan"
+)
+
+// part is one of the things that a sync does and that can fail, each of which
+// is put off by itself.
+type part int
+
+const (
+	// partDeployments: the writes to Deployments, and the live reads before them.
+	PartDeployments part = iota
+	// partStatus: the write of the Foo's status.
+	PartStatus
+	// partSync: the sync as a whole, as by a panic.
+	partSync
+
+	parts
+)
+
+// postponed is the error of a write that was not sent because it failed before
+// and its back-off is not over.
+type deferred struct{ error }
+
+// Unwrap returns the error with which the write failed.
+func (p deferred) Unwrap() error { return p.error }
+
+// retries paces the keys whose sync failed. It remembers what failed, so that
+// neither a periodic resync nor a change of no importance repeats it early.
+type Backoff struct {
+	queue   workqueue.TypedDelayingInterface[cache.ObjectName]
+	limiter workqueue.TypedRateLimiter[cache.ObjectName]
+	// refusals is the limiter of what was refused.
+	refusals workqueue.TypedRateLimiter[cache.ObjectName]
+	clock    clock.PassiveClock
+
+	mu   sync.Mutex
+	keys map[cache.ObjectName]*keyBackoff
+}
+
+// backoff is what becomes of a key whose sync failed.
+type keyBackoff struct {
+	failures [parts]failure
+	// syncing says that a part of the sync under way has failed: the next sync is
+	// still to be planned.
+	syncing bool
+}
+
+// failure is a part of a sync that failed and is not tried again before its
+// time, unless what it was made from changes.
+type failure struct {
+	attempt
+	task  plan.Task
+	err   error
+	until time.Time
+}
+
+// isPostponed reports whether nothing failed in a sync that has not failed before.
+func IsDeferred(err error) bool {
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
+		return !slices.ContainsFunc(all.Unwrap(), func(err error) bool { return !IsDeferred(err) })
+	}
+	_, known := err.(deferred) //nolint:errorlint // sync joins its errors and wraps none
+	return known
+}
+
+func NewBackoff(
+	queue workqueue.TypedDelayingInterface[cache.ObjectName],
+	clock clock.PassiveClock,
+) *Backoff {
+	return &Backoff{
+		queue:    queue,
+		limiter:  workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, LastRetry),
+		refusals: workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](RefusedRetry, LastRetry),
+		clock:    clock,
+		keys:     map[cache.ObjectName]*keyBackoff{},
+	}
+}
+
+// of returns the back-off of a key, a new one if there is none.
+func (r *Backoff) of(key cache.ObjectName) *keyBackoff {
+	if r.keys[key] == nil {
+		r.keys[key] = &keyBackoff{}
+	}
+	return r.keys[key]
+}
+
+// fail records that a part of a sync failed. One that was tried before its time,
+// because its task changed, and failed as before keeps the time that was set.
+// Until the sync ends and plan is called, the key is held.
+func (r *Backoff) Fail(key cache.ObjectName, p part, of plan.Task, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failLocked(key, p, of, err)
+}
+
+func (r *Backoff) failLocked(key cache.ObjectName, p part, of plan.Task, err error) {
+	k, now, next := r.of(key), r.clock.Now(), NextAttempt(err)
+	before := k.failures[p]
+	stands, until := now.Before(before.until), before.until
+	if !stands || before.attempt != next {
+		until = now.Add(r.delay(key, next))
+		if stands && before.until.Before(until) {
+			until = before.until
+		}
+	}
+	k.failures[p] = failure{next, of, err, until}
+	k.syncing = true
+}
+
+// standing returns the error with which a task failed, if its back-off is not
+// over, else nil.
+func (r *Backoff) Deferred(key cache.ObjectName, p part, of plan.Task) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := r.keys[key]
+	if k == nil || !r.clock.Now().Before(k.failures[p].until) || !k.failures[p].task.Same(of) {
+		return nil
+	}
+	k.syncing = true
+	return deferred{k.failures[p].err}
+}
+
+// succeed ends the series of failures of a part.
+func (r *Backoff) Succeed(key cache.ObjectName, p part) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if k := r.keys[key]; k != nil {
+		k.failures[p] = failure{}
+	}
+}
+
+// plan queues a key for its next attempt after a sync that ended with err, and
+// returns the time until then.
+func (r *Backoff) Requeue(key cache.ObjectName, err error) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k, next := r.of(key), NextAttempt(err)
+	if next.held && !k.syncing {
+		r.failLocked(key, partSync, plan.Task{}, err)
+	}
+	k.syncing = false
+	wait, failing := k.earliest(r.clock.Now())
+	if !next.held {
+		if delay := r.delay(key, next); !failing || delay < wait {
+			wait = delay
+		}
+	}
+	r.queue.AddAfter(key, wait)
+	return wait
+}
+
+// earliest returns the time until the first of the failures may be tried again,
+// and whether there is one that may not be tried yet.
+func (k *keyBackoff) earliest(now time.Time) (wait time.Duration, failing bool) {
+	for _, f := range k.failures {
+		if left := f.until.Sub(now); left > 0 && (!failing || left < wait) {
+			wait, failing = left, true
+		}
+	}
+	return wait, failing
+}
+
+// delay is how long a key waits after one more failure.
+func (r *Backoff) delay(key cache.ObjectName, next attempt) time.Duration {
+	switch {
+	case next.RefusalBackoff:
+		return r.refusals.When(key)
+	case next.After > 0:
+		return next.After
+	}
+	return r.limiter.When(key)
+}
+
+// inBackoff reports whether a key is held: its next attempt is still to come.
+func (r *Backoff) InBackoff(key cache.ObjectName) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := r.keys[key]
+	if k == nil {
+		return false
+	}
+	_, failing := k.earliest(r.clock.Now())
+	return failing || k.syncing
+}
+
+// forget ends a key's series of failures.
+func (r *Backoff) Forget(key cache.ObjectName) {
+	r.mu.Lock()
+	delete(r.keys, key)
+	r.mu.Unlock()
+	r.limiter.Forget(key)
+	r.refusals.Forget(key)
+}

@@ -1,0 +1,229 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"example.com/sample-controller/internal/consistency"
+	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/internal/plan"
+	"example.com/sample-controller/internal/reporting"
+)
+
+func TestNextAttempt(t *testing.T) {
+	backOff := attempt{Again: true, held: true}
+	quietBackOff := attempt{Again: true, Expected: true}
+	slowly := attempt{Again: true, RefusalBackoff: true, held: true}
+	forbidden := apierrors.NewForbidden(footest.DeploymentsGR, "web", errors.New("exceeded quota"))
+	conflict := apierrors.NewConflict(footest.DeploymentsGR, "web", errors.New("modified"))
+
+	for name, row := range map[string]struct {
+		err  error
+		want attempt
+	}{
+		"success":                          {nil, attempt{}},
+		"a conflict":                       {conflict, quietBackOff},
+		"already there":                    {apierrors.NewAlreadyExists(footest.DeploymentsGR, "web"), quietBackOff},
+		"gone meanwhile":                   {apierrors.NewNotFound(footest.DeploymentsGR, "web"), quietBackOff},
+		"our own write not seen yet":       {consistency.ErrStale, attempt{Again: true, After: time.Second, Expected: true}},
+		"invalid":                          {apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "web", field.ErrorList{}), slowly},
+		"forbidden by quota":               {forbidden, slowly},
+		"bad request":                      {apierrors.NewBadRequest("no"), slowly},
+		"too large":                        {apierrors.NewRequestEntityTooLargeError("3 MiB"), slowly},
+		"the namespace is going":           {footest.NamespaceTerminating(), attempt{Again: true, After: 5 * time.Minute, held: true, Expected: true}},
+		"the controller is stopping":       {context.Canceled, attempt{Expected: true}},
+		"a call that hung":                 {context.DeadlineExceeded, backOff},
+		"server error":                     {apierrors.NewInternalError(errors.New("boom")), backOff},
+		"connection refused":               {errors.New("dial tcp: connection refused"), backOff},
+		"too many requests, try in 7 s":    {apierrors.NewTooManyRequests("slow down", 7), attempt{Again: true, After: 7 * time.Second, held: true}},
+		"too many requests, no time given": {apierrors.NewTooManyRequests("slow down", 0), backOff},
+		"too many requests, try tomorrow":  {apierrors.NewTooManyRequests("slow down", 86_400), attempt{Again: true, After: 5 * time.Minute, held: true}},
+		"the definition does not fit":      {reporting.ErrCRDMismatch, attempt{Again: true, After: 5 * time.Minute, held: true}},
+		"refused, and the status lost a race: the status comes first": {errors.Join(conflict, forbidden), quietBackOff},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, err := range []error{row.err, wrapped(row.err)} {
+				if got := NextAttempt(err); got != row.want {
+					t.Errorf("nextAttempt(%v) = %+v, not %+v", err, got, row.want)
+				}
+			}
+		})
+	}
+}
+
+// The times that a key waits whose sync fails again and again.
+func TestBackOff(t *testing.T) {
+	key := cache.ObjectName{Namespace: footest.Namespace, Name: "a"}
+	outage, forbidden := errors.New("connection refused"), apierrors.NewForbidden(footest.DeploymentsGR, "web", errors.New("exceeded quota"))
+	r, clock := newTestRetries(t)
+	// planAfterThat plans the next attempt once the last is due.
+	var last time.Duration
+	planAfterThat := func(err error) time.Duration {
+		clock.Step(last)
+		last = r.Requeue(key, err)
+		return last
+	}
+
+	if first, second := planAfterThat(outage), planAfterThat(outage); first != firstRetry || second != 2*firstRetry {
+		t.Errorf("the first delays are %v and %v", first, second)
+	}
+	r.Forget(key)
+	if again := planAfterThat(outage); again != firstRetry {
+		t.Errorf("after a success the delay is %v", again)
+	}
+
+	for _, want := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, LastRetry, LastRetry} {
+		if delay := planAfterThat(forbidden); delay != want {
+			t.Errorf("a refused key waits %v, not %v", delay, want)
+		}
+	}
+	r.Forget(key)
+	if again := planAfterThat(forbidden); again != RefusedRetry {
+		t.Errorf("after a success a refused key waits %v", again)
+	}
+	r.Forget(key)
+	planAfterThat(consistency.ErrStale)
+	if r.InBackoff(key) {
+		t.Error("a key is held whose next attempt is not")
+	}
+}
+
+// TestAFailedTaskWaitsForItsTime: changes wake a key before its next attempt is
+// due. What failed is not tried again by that, unless what it was made from has
+// changed; and if that fails again, neither is the back-off slowed down by it.
+func TestAFailedTaskWaitsForItsTime(t *testing.T) {
+	forbidden := apierrors.NewForbidden(footest.DeploymentsGR, "web", errors.New("exceeded quota"))
+	key := footest.KeyOf(footest.Foo("a"))
+	drifted := func(options ...footest.DeploymentOption) plan.Task {
+		return plan.Task{Foo: footest.Foo("a"), Decided: plan.Decision{Action: plan.ActionUpdate, Named: footest.Deployment("a", append(options, footest.ScaledTo(9))...)}}
+	}
+	for name, row := range map[string]struct {
+		again plan.Task
+		waits bool
+	}{
+		"nothing has changed":                      {drifted(), true},
+		"the Deployment's status has changed":      {drifted(footest.AtVersion("21"), footest.WithAvailable(1)), true},
+		"the Deployment's spec has changed":        {drifted(footest.AtGeneration(2)), false},
+		"the Deployment's owner has changed":       {drifted(footest.WithoutOwner), false},
+		"the Foo's spec has changed":               {plan.Task{Foo: footest.Foo("a", footest.WithGeneration(2)), Decided: drifted().Decided}, false},
+		"the Foo was made again":                   {plan.Task{Foo: footest.Foo("a", footest.WithFooUID("new")), Decided: drifted().Decided}, false},
+		"something else is to be done":             {plan.Task{Foo: footest.Foo("a"), Decided: plan.Decision{Action: plan.ActionCreate}}, false},
+		"a Deployment of an earlier name is there": {plan.Task{Foo: footest.Foo("a"), Decided: plan.Decision{Action: plan.ActionUpdate, Named: drifted().Decided.Named, Obsolete: []*appsv1.Deployment{footest.Deployment("a", footest.Named("old"))}}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, clock := newTestRetries(t)
+			r.Fail(key, PartDeployments, drifted(), forbidden)
+			r.Requeue(key, forbidden)
+			clock.Step(4 * time.Second)
+			if err := r.Deferred(key, PartDeployments, row.again); (err != nil) != row.waits {
+				t.Fatalf("the error that stands is %v", err)
+			}
+			if !row.waits {
+				r.Fail(key, PartDeployments, row.again, forbidden)
+			}
+			if wait := r.Requeue(key, forbidden); wait != 6*time.Second {
+				t.Errorf("a key that was to wait 6 s more waits %v", wait)
+			}
+			clock.Step(6*time.Second - 1)
+			if !r.InBackoff(key) {
+				t.Error("the key is not held until then")
+			}
+			clock.Step(1)
+			if r.InBackoff(key) || r.Deferred(key, PartDeployments, row.again) != nil {
+				t.Error("the key is held after that")
+			}
+			r.Fail(key, PartDeployments, row.again, forbidden)
+			if further := r.Requeue(key, forbidden); further != 20*time.Second {
+				t.Errorf("after that it waits %v", further)
+			}
+		})
+	}
+}
+
+// A failure of another kind, found when a change woke the key, does not put off
+// what was planned.
+func TestTheEarlierOfTwoPlansStands(t *testing.T) {
+	forbidden := apierrors.NewForbidden(footest.DeploymentsGR, "web", errors.New("exceeded quota"))
+	key, of := footest.KeyOf(footest.Foo("a")), plan.Task{Foo: footest.Foo("a"), Decided: plan.Decision{Action: plan.ActionCreate}}
+	for name, row := range map[string]struct {
+		err  error
+		wait time.Duration
+	}{
+		"to be tried sooner": {errors.New("connection refused"), firstRetry},
+		"to be tried later":  {apierrors.NewTooManyRequests("", 60), 6 * time.Second},
+		"a lost race":        {apierrors.NewConflict(footest.DeploymentsGR, "web", errors.New("modified")), firstRetry},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, clock := newTestRetries(t)
+			r.Fail(key, PartDeployments, of, forbidden)
+			r.Requeue(key, forbidden)
+			clock.Step(4 * time.Second)
+			if NextAttempt(row.err).held {
+				r.Fail(key, PartDeployments, of, row.err)
+			}
+			if wait := r.Requeue(key, row.err); wait != row.wait {
+				t.Errorf("it waits %v, not %v", wait, row.wait)
+			}
+		})
+	}
+}
+
+// The status and the Deployment are put off each by itself.
+func TestAFailedStatusHoldsUpTheStatusAlone(t *testing.T) {
+	r, _ := newTestRetries(t)
+	forbidden := apierrors.NewForbidden(footest.DeploymentsGR, "web", errors.New("exceeded quota"))
+	key, work, status := footest.KeyOf(footest.Foo("a")), plan.Task{Foo: footest.Foo("a"), Decided: plan.Decision{Action: plan.ActionCreate}}, plan.Task{Foo: footest.Foo("a")}
+	r.Fail(key, PartStatus, status, forbidden)
+	r.Fail(key, PartDeployments, work, errors.New("connection refused"))
+	if wait := r.Requeue(key, errors.Join(forbidden, errors.New("connection refused"))); wait != firstRetry {
+		t.Errorf("the Deployment waits %v", wait)
+	}
+	r.Succeed(key, PartDeployments)
+	if r.Deferred(key, PartDeployments, work) != nil || r.Deferred(key, PartStatus, status) == nil {
+		t.Error("a success of one ended the failures of the other")
+	}
+}
+
+// newTestRetries are retries whose clock stands still.
+func newTestRetries(t *testing.T) (*Backoff, *clocktesting.FakeClock) {
+	t.Helper()
+	delayed := workqueue.NewTypedDelayingQueue[cache.ObjectName]()
+	t.Cleanup(delayed.ShutDown)
+	clock := clocktesting.NewFakeClock(time.Now())
+	return NewBackoff(delayed, clock), clock
+}
+
+// wrapped is an error as sync returns it.
+func wrapped(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.Join(nil, fmt.Errorf("creating Deployment %q: %w", "web", err))
+}

@@ -1,0 +1,147 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package reporting
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// errMisfit says that the installed CustomResourceDefinition is not the one that
+// belongs to this program, so that statuses can't be stored.
+var ErrCRDMismatch = errors.New("the CustomResourceDefinition foos.samplecontroller.k8s.io does not fit this program: " +
+	"install the one that belongs to it with 'kubectl apply -f artifacts/crd'")
+
+// misfitRetry is how often a status is sent all the same.
+const crdMismatchRetry = 5 * time.Minute
+
+// misfit remembers what became of statuses that the installed
+// CustomResourceDefinition does not take: it prunes fields that it does not
+// know, or has no status subresource. To send them again would get the same
+// answer, at each resync and for ever. Now and then one is sent all the same,
+// for the definition may have been replaced.
+type CRDMismatch struct {
+	Clock clock.PassiveClock
+
+	mu sync.Mutex
+	// retry is when a status may be sent again that was not stored as it was
+	// sent; zero as long as all were.
+	retry time.Time
+	// none says that there is no status subresource.
+	none bool
+	// pruned are the statuses that were stored otherwise than they were sent.
+	pruned map[cache.ObjectName]sentStatus
+}
+
+// sentStatus is a status as it was sent for a Foo.
+type sentStatus struct {
+	foo    types.UID
+	status samplev1alpha1.FooStatus
+}
+
+// stands reports whether to send a Foo's status is of no use.
+func (m *CRDMismatch) WouldRecur(foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.Clock.Now().Before(m.retry) {
+		return false
+	}
+	known, ok := m.pruned[cache.MetaObjectToName(foo)]
+	return m.none || ok && known.foo == foo.UID && sameButTimes(known.status, status)
+}
+
+// noSubresource takes note that there is no status subresource, and returns that
+// as an error.
+func (m *CRDMismatch) NoSubresource() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.none = true
+	m.retry = m.Clock.Now().Add(crdMismatchRetry)
+	return fmt.Errorf("there is no status subresource: %w", ErrCRDMismatch)
+}
+
+// learn compares what the API server stored of a Foo's status with what was
+// sent. It returns an error if they differ and that is new.
+func (m *CRDMismatch) Observe(foo *samplev1alpha1.Foo, sent, stored samplev1alpha1.FooStatus) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.none = false
+	key := cache.MetaObjectToName(foo)
+	if sameButTimes(sent, stored) {
+		delete(m.pruned, key)
+		return nil
+	}
+	if m.pruned == nil {
+		m.pruned = map[cache.ObjectName]sentStatus{}
+	}
+	m.pruned[key] = sentStatus{foo.UID, sent}
+	told := !m.retry.IsZero()
+	m.retry = m.Clock.Now().Add(crdMismatchRetry)
+	if told {
+		return nil
+	}
+	return fmt.Errorf("fields of the status are pruned: %w", ErrCRDMismatch)
+}
+
+// lastSent returns the status that was last sent for a Foo, stored or not.
+func (m *CRDMismatch) LastSent(foo *samplev1alpha1.Foo) samplev1alpha1.FooStatus {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known, ok := m.pruned[cache.MetaObjectToName(foo)]; ok && known.foo == foo.UID {
+		return known.status
+	}
+	return foo.Status
+}
+
+// forget drops what is remembered of a Foo that is gone.
+func (m *CRDMismatch) Delete(key cache.ObjectName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.pruned, key)
+}
+
+// sameButTimes compares statuses without the times of their conditions, which
+// are stored in whole seconds, and which a condition gets again each time that
+// it was not stored.
+func sameButTimes(a, b samplev1alpha1.FooStatus) bool {
+	return equality.Semantic.DeepEqual(withoutTimes(a), withoutTimes(b))
+}
+
+func withoutTimes(status samplev1alpha1.FooStatus) samplev1alpha1.FooStatus {
+	status = *status.DeepCopy()
+	for i := range status.Conditions {
+		status.Conditions[i].LastTransitionTime = metav1.Time{}
+	}
+	return status
+}
+
+// count is how many statuses are remembered.
+func (m *CRDMismatch) Len() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.pruned)
+}

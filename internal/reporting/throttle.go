@@ -1,0 +1,82 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package reporting
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"example.com/sample-controller/internal/keyed"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// progressInterval is how long a status may wait that differs only in how many
+// Pods a rollout has come to. The Deployment's controller tells of each Pod; a
+// write for each would be most of what a new Foo costs the API server.
+const ThrottleInterval = 5 * time.Second
+
+// progress paces statuses that tell of a rollout's progress and of nothing else.
+// What somebody may be waiting for is written at once.
+type Throttle struct {
+	Clock clock.PassiveClock
+	// memory has when the oldest progress of a Foo was seen that is not written yet.
+	keyed.Map[time.Time]
+}
+
+// wait returns how long a Foo's new status has to wait; 0 if it is to be written
+// now. After a sync that was not complete only the number of Pods may wait.
+func (p *Throttle) Wait(foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus, complete bool) time.Duration {
+	key := cache.MetaObjectToName(foo)
+	if (!complete || !isProgressAlone(foo.Status, status)) && !isCountAlone(foo.Status, status) {
+		p.Delete(key)
+		return 0
+	}
+	since, known := p.Get(key)
+	if !known {
+		since = p.Clock.Now()
+		p.Set(key, since)
+	}
+	left := ThrottleInterval - p.Clock.Since(since)
+	if left <= 0 {
+		p.Delete(key)
+		return 0
+	}
+	return left
+}
+
+// isCountAlone reports whether two statuses say the same of the same spec but for
+// the number of Pods, as while those of a refused Deployment come and go.
+func isCountAlone(before, after samplev1alpha1.FooStatus) bool {
+	if before.Replicas == after.Replicas && before.AvailableReplicas == after.AvailableReplicas {
+		return false
+	}
+	before.Replicas, before.AvailableReplicas = after.Replicas, after.AvailableReplicas
+	return equality.Semantic.DeepEqual(before, after)
+}
+
+// isProgressAlone reports whether two statuses say the same of the same spec but
+// for the number of Pods, while these are being rolled out.
+func isProgressAlone(before, after samplev1alpha1.FooStatus) bool {
+	was := meta.FindStatusCondition(before.Conditions, samplev1alpha1.ConditionReady)
+	is := meta.FindStatusCondition(after.Conditions, samplev1alpha1.ConditionReady)
+	return was != nil && is != nil && is.Reason == samplev1alpha1.ReasonProgressing && was.Reason == is.Reason &&
+		before.ObservedGeneration == after.ObservedGeneration && before.Selector == after.Selector
+}

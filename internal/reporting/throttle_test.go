@@ -1,0 +1,105 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package reporting
+
+import (
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"example.com/sample-controller/internal/footest"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+func TestIsProgressAlone(t *testing.T) {
+	with := func(change func(*samplev1alpha1.FooStatus)) samplev1alpha1.FooStatus {
+		status := footest.Rolling(1)
+		change(&status)
+		return status
+	}
+	same := func(*samplev1alpha1.FooStatus) {}
+	reason := func(reason string) func(*samplev1alpha1.FooStatus) {
+		return func(s *samplev1alpha1.FooStatus) { s.Conditions[0].Reason = reason }
+	}
+	for name, row := range map[string]struct {
+		before, after func(*samplev1alpha1.FooStatus)
+		want          bool
+	}{
+		"more Pods":           {same, func(s *samplev1alpha1.FooStatus) { s.Replicas, s.Conditions[0].Message = 2, "1 of 2" }, true},
+		"a newer spec":        {same, func(s *samplev1alpha1.FooStatus) { s.ObservedGeneration = 2 }, false},
+		"other Pods":          {same, func(s *samplev1alpha1.FooStatus) { s.Selector = "app=else" }, false},
+		"a failure":           {same, reason("DeploymentFailed"), false},
+		"a failure that ends": {reason("DeploymentFailed"), same, false},
+		"another failure":     {reason("DeploymentFailed"), reason("DeploymentFailed"), false},
+		"the first status":    {func(s *samplev1alpha1.FooStatus) { s.Conditions = nil }, same, false},
+		"no condition":        {same, func(s *samplev1alpha1.FooStatus) { s.Conditions = nil }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := isProgressAlone(with(row.before), with(row.after)); got != row.want {
+				t.Errorf("isProgressAlone = %v, not %v", got, row.want)
+			}
+		})
+	}
+}
+
+func TestIsCountAlone(t *testing.T) {
+	with := func(change func(*samplev1alpha1.FooStatus)) samplev1alpha1.FooStatus {
+		status := footest.RefusedStatus()
+		change(&status)
+		return status
+	}
+	for name, row := range map[string]struct {
+		change func(*samplev1alpha1.FooStatus)
+		want   bool
+	}{
+		"another number of Pods":           {func(s *samplev1alpha1.FooStatus) { s.Replicas = 7 }, true},
+		"another number of available ones": {func(s *samplev1alpha1.FooStatus) { s.AvailableReplicas = 0 }, true},
+		"nothing at all":                   {func(*samplev1alpha1.FooStatus) {}, false},
+		"a message besides":                {func(s *samplev1alpha1.FooStatus) { s.Replicas, s.Conditions[0].Message = 7, "else" }, false},
+		"the generation besides":           {func(s *samplev1alpha1.FooStatus) { s.Replicas, s.ObservedGeneration = 7, 2 }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := isCountAlone(footest.RefusedStatus(), with(row.change)); got != row.want {
+				t.Errorf("isCountAlone = %v, not %v", got, row.want)
+			}
+		})
+	}
+}
+
+func TestEachProgressWaitsTheWholeTime(t *testing.T) {
+	for name, ends := range map[string]func(p *Throttle, clock *clocktesting.FakeClock, old *samplev1alpha1.Foo){
+		"since the last was written": func(p *Throttle, clock *clocktesting.FakeClock, old *samplev1alpha1.Foo) {
+			clock.Step(ThrottleInterval)
+			p.Wait(old, footest.Rolling(2), true)
+		},
+		"since something else was written": func(p *Throttle, clock *clocktesting.FakeClock, old *samplev1alpha1.Foo) {
+			clock.Step(1)
+			p.Wait(old, footest.Settled("a"), true)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktesting.NewFakeClock(time.Now())
+			p, old := &Throttle{Clock: clock}, footest.Foo("a", footest.WithStatus(footest.Rolling(0)))
+			p.Wait(old, footest.Rolling(1), true)
+			ends(p, clock, old)
+			if left := p.Wait(old, footest.Rolling(1), true); left != ThrottleInterval {
+				t.Errorf("it waits %v", left)
+			}
+		})
+	}
+}

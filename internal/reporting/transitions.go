@@ -1,0 +1,97 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package reporting
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"example.com/sample-controller/internal/keyed"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// transitions remembers the last change of a Foo's readiness that was sent, until
+// the cache shows what became of it. The answer of a status write can be lost:
+// if it was stored all the same, its event is recorded then. One event tells of
+// each transition, unless the controller dies between the two.
+type Transitions struct {
+	keyed.Map[transition]
+}
+
+// transition are the status writes that change a Foo's readiness and were made
+// from one version of it. The API server stores one of them at most.
+type transition struct {
+	foo types.UID
+	// from is that version, the resourceVersion.
+	from string
+	// unanswered are the conditions that were sent and may have been stored; none
+	// once the transition has its event.
+	unanswered []readiness
+}
+
+// readiness is what tells one condition Ready from another, its time in seconds,
+// as it is stored. By the time it differs from what another controller writes.
+type readiness struct {
+	status     metav1.ConditionStatus
+	reason     string
+	generation int64
+	since      int64
+}
+
+func readinessOf(ready *metav1.Condition) readiness {
+	return readiness{ready.Status, ready.Reason, ready.ObservedGeneration, ready.LastTransitionTime.Unix()}
+}
+
+// stored takes note of a write that was answered: it has its event.
+func (t *Transitions) Stored(foo *samplev1alpha1.Foo) {
+	t.Set(cache.MetaObjectToName(foo), transition{foo: foo.UID, from: foo.ResourceVersion})
+}
+
+// unknown takes note of a write of which nobody knows whether it was stored.
+func (t *Transitions) Unknown(foo *samplev1alpha1.Foo, ready metav1.Condition) {
+	key := cache.MetaObjectToName(foo)
+	known, ok := t.Get(key)
+	sent := readinessOf(&ready)
+	switch {
+	case !ok || known.from != foo.ResourceVersion:
+		t.Set(key, transition{foo.UID, foo.ResourceVersion, []readiness{sent}})
+	case len(known.unanswered) == 0:
+		// Another from the same version was stored, so this one was not.
+	case !slices.Contains(known.unanswered, sent):
+		t.Set(key, transition{known.foo, known.from, append(slices.Clip(known.unanswered), sent)})
+	}
+}
+
+// missed returns the condition Ready of a cached Foo if there is no event of it
+// yet, else nil.
+func (t *Transitions) Missed(foo *samplev1alpha1.Foo) *metav1.Condition {
+	key := cache.MetaObjectToName(foo)
+	known, ok := t.Get(key)
+	if !ok || known.from == foo.ResourceVersion {
+		return nil // the cache does not show it yet
+	}
+	t.Delete(key)
+	ready := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionReady)
+	if ready == nil || known.foo != foo.UID || !slices.Contains(known.unanswered, readinessOf(ready)) {
+		return nil
+	}
+	return ready
+}

@@ -1,0 +1,67 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package reporting
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/internal/footest"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// Of the writes that were made from one version of a Foo one is stored at most:
+// where that has its event, another whose answer is lost has none.
+func TestOneTransitionHasOneEvent(t *testing.T) {
+	before, after := footest.Foo("a"), footest.Foo("a", footest.WithStatus(footest.Settled("a")), func(foo *samplev1alpha1.Foo) { foo.ResourceVersion = "11" })
+	ready := footest.ReadyOf(after.Status)
+	other := ready
+	other.LastTransitionTime = metav1.NewTime(ready.LastTransitionTime.Add(2 * time.Second))
+	for name, row := range map[string]struct {
+		writes func(*Transitions)
+		want   bool
+	}{
+		"the answer is lost":                {func(t *Transitions) { t.Unknown(before, ready) }, true},
+		"it is told, then one more is lost": {func(t *Transitions) { t.Stored(before); t.Unknown(before, ready) }, false},
+		"one is lost, then it is told":      {func(t *Transitions) { t.Unknown(before, ready); t.Stored(before) }, false},
+		"it is lost, then one more":         {func(t *Transitions) { t.Unknown(before, ready); t.Unknown(before, other) }, true},
+		"another controller wrote the same": {func(t *Transitions) { t.Unknown(before, other) }, false},
+		"another is lost":                   {func(t *Transitions) { t.Unknown(before, metav1.Condition{Type: "Ready", Reason: "Other"}) }, false},
+		"one of a Foo of that name is, that is gone": {func(t *Transitions) {
+			gone := before.DeepCopy()
+			gone.UID = "uid-gone"
+			t.Unknown(gone, ready)
+		}, false},
+		"there was none": {func(*Transitions) {}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			known := &Transitions{}
+			row.writes(known)
+			if missed := known.Missed(before); missed != nil {
+				t.Errorf("before the cache shows anything, %v is missed", missed)
+			}
+			if missed := known.Missed(after); (missed != nil) != row.want {
+				t.Errorf("what is missed is %v", missed)
+			}
+			if known.Missed(after) != nil || known.Len() != 0 {
+				t.Error("it is remembered for ever")
+			}
+		})
+	}
+}
