@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The API server of the tests, and what others than the controller do to it.
+
 package main
 
 import (
@@ -22,6 +24,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -32,6 +35,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 
+	"example.com/sample-controller/internal/footest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -161,4 +165,59 @@ func metaOf(object runtime.Object) metav1.Object {
 		panic(err)
 	}
 	return accessor
+}
+
+// What is here changes the world as somebody else would, or looks at it. It goes
+// past the list of writes, which holds the controller's own. Each change makes a
+// new resourceVersion.
+
+func (f *fixture) createFoo(t *testing.T, foo *samplev1alpha1.Foo) {
+	t.Helper()
+	f.api.stamp(foo)
+	footest.Must(t, f.fooClient.Tracker().Create(footest.FoosResource, foo, footest.Namespace))
+}
+
+func (f *fixture) updateFoo(t *testing.T, foo *samplev1alpha1.Foo) {
+	t.Helper()
+	f.api.stamp(foo)
+	footest.Must(t, f.fooClient.Tracker().Update(footest.FoosResource, foo, footest.Namespace))
+}
+
+func (f *fixture) deleteFoo(t *testing.T, name string) {
+	t.Helper()
+	footest.Must(t, f.fooClient.Tracker().Delete(footest.FoosResource, footest.Namespace, name))
+}
+
+func (f *fixture) updateDeployment(t *testing.T, deployment *appsv1.Deployment) {
+	t.Helper()
+	f.api.stamp(deployment)
+	footest.Must(t, f.kubeClient.Tracker().Update(footest.DeploymentsResource, deployment, footest.Namespace))
+}
+
+func (f *fixture) deleteDeployment(t *testing.T, name string) {
+	t.Helper()
+	footest.Must(t, f.kubeClient.Tracker().Delete(footest.DeploymentsResource, footest.Namespace, name))
+}
+
+// deployment returns a Deployment as the API server has it.
+func (f *fixture) deployment(t *testing.T, name string) *appsv1.Deployment {
+	t.Helper()
+	object, err := f.kubeClient.Tracker().Get(footest.DeploymentsResource, footest.Namespace, name)
+	footest.Must(t, err)
+	return object.(*appsv1.Deployment)
+}
+
+// storedFoo returns a Foo as the API server has it.
+func (f *fixture) storedFoo(t *testing.T, name string) *samplev1alpha1.Foo {
+	t.Helper()
+	object, err := f.fooClient.Tracker().Get(footest.FoosResource, footest.Namespace, name)
+	footest.Must(t, err)
+	return object.(*samplev1alpha1.Foo)
+}
+
+func (f *fixture) cachedFoo(t *testing.T, name string) *samplev1alpha1.Foo {
+	t.Helper()
+	foo, err := f.foos.Foos(footest.Namespace).Get(name)
+	footest.Must(t, err)
+	return foo
 }

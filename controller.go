@@ -14,6 +14,10 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The controller: keys come out of the work queue, and each is synced. Read this file
+// from top to bottom; handlers.go has how keys come into the queue, writes.go has the
+// writes, and internal/plan what a Foo needs.
+
 package main
 
 import (
@@ -25,6 +29,8 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appsinformers "k8s.io/client-go/informers/apps/v1"
 	"k8s.io/client-go/kubernetes"
 	appslisters "k8s.io/client-go/listers/apps/v1"
@@ -45,20 +51,15 @@ import (
 	foolisters "example.com/sample-controller/pkg/generated/listers/samplecontroller/v1alpha1"
 )
 
-const (
-	// controllerName names the work queue, the source of events and the field
-	// manager of every write.
-	controllerName = names.Controller
-	// drainTimeout bounds how long a stop waits for syncs that are under way.
-	drainTimeout = 20 * time.Second
-)
+// drainTimeout bounds how long a stop waits for the syncs under way.
+const drainTimeout = 20 * time.Second
 
-// Controller makes a Deployment for each Foo, keeps the fields that the Foo
-// owns as the Foo wants them, and reports in the Foo's status how it stands.
+// Controller makes a Deployment for each Foo, keeps the fields that the Foo owns as the
+// Foo asks, and reports in the Foo's status how it stands.
 //
-// It works on keys: event handlers put the key of a Foo into a queue, workers
-// take it out and sync that Foo from the caches. However many events came in
-// between, one sync sees the newest state, and no Foo is synced twice at once.
+// Event handlers add the key of a Foo to the queue. A worker takes a key and syncs that
+// Foo from the caches. However many events came in between, one sync sees the newest
+// state, and no Foo is synced twice at the same time.
 type Controller struct {
 	kubeClient kubernetes.Interface
 	fooClient  clientset.Interface
@@ -67,27 +68,29 @@ type Controller struct {
 	deploymentInformer appsinformers.DeploymentIndexInformer
 	foos               foolisters.FooLister
 	deployments        appslisters.DeploymentLister
-	// The indexers behind the listers, for look-ups by other things than name
-	// and for what they know of their own age.
+	// The indexers behind the listers find objects by more than names, and know how
+	// new they are.
 	fooIndexer        cache.TypedIndexer[*samplev1alpha1.Foo]
 	deploymentIndexer cache.TypedIndexer[*appsv1.Deployment]
 	buckets           plan.Buckets
 
-	queue              *queue.Queue
-	backoff            *queue.Backoff
+	queue   *queue.Queue
+	backoff *queue.Backoff
+	planner plan.Planner
+
+	// What is remembered between the syncs of a Foo.
 	consistency        *consistency.Store
-	admissionMutations *consistency.AdmissionMutations
 	staleFoos          *consistency.StaleFoos
 	confirmed          *consistency.ConfirmedDeployments
+	admissionMutations *consistency.AdmissionMutations
 	statusThrottle     *reporting.Throttle
 	crdMismatch        *reporting.CRDMismatch
 	transitions        *reporting.Transitions
-	recorder           record.EventRecorder
-	clock              clock.WithTicker
-	// callTimeout bounds each call to the API server.
+
+	recorder    record.EventRecorder
+	clock       clock.WithTicker
 	callTimeout time.Duration
 	metrics     *metrics.Metrics
-	plan        plan.Planner
 }
 
 // Config holds what a Controller is made of.
@@ -140,21 +143,20 @@ func NewController(config Config) (*Controller, error) {
 		recorder:           config.Recorder,
 		clock:              config.Clock,
 		callTimeout:        config.CallTimeout,
-		plan:               plan.Planner{Image: config.Image},
+		planner:            plan.Planner{Image: config.Image},
 		metrics:            config.Metrics,
 	}, nil
 }
 
-// Run works until ctx is done, and returns only when its workers have. It is
-// called once. Event handlers are registered here, so that a standby, whose
-// caches are filled, has nothing queued.
+// Run starts the workers and returns when ctx is done and they have ended. Call it once.
 //
-// Syncs under way when ctx ends are finished, within drainTimeout; what is still
-// queued is left to the next start. When held ends, they are cut off at once:
-// another may be working by then.
+// Syncs under way when ctx ends may finish, within drainTimeout; keys that still wait
+// are left to the next start. When held ends, the syncs are cancelled at once, because
+// another controller may be working by then.
 func (c *Controller) Run(ctx, held context.Context, workers int) error {
 	logger := klog.FromContext(ctx)
 	logger.Info("Starting controller")
+	// Not before now, so that the queue of a standby is empty although its caches are full.
 	handlersSynced, err := c.addEventHandlers(ctx)
 	if err != nil {
 		c.queue.ShutDown()
@@ -168,14 +170,15 @@ func (c *Controller) Run(ctx, held context.Context, workers int) error {
 	return nil
 }
 
-// work has workers sync what is queued, from when the handlers have synced.
+// runWorkers waits until the handlers have synced, then runs the workers until ctx is
+// done.
 func (c *Controller) runWorkers(ctx, held context.Context, workers int, handlersSynced []cache.DoneChecker) {
 	logger := klog.FromContext(ctx)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	defer context.AfterFunc(held, stop)()
 
-	// A sync outlives ctx, so that a stop does not cut a write in half.
+	// A sync outlives ctx, so that a stop does not interrupt it between two writes.
 	syncCtx, cancelSyncs := context.WithCancel(klog.NewContext(held, logger))
 	var wg sync.WaitGroup
 	defer func() {
@@ -200,7 +203,7 @@ func (c *Controller) runWorkers(ctx, held context.Context, workers int, handlers
 	logger.Info("Stopping: waiting for the syncs under way")
 }
 
-// processNextKey syncs one Foo. It returns false when the queue is shut down.
+// processNextWorkItem syncs the next Foo. It returns false when the queue is shut down.
 func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	key, shutdown := c.queue.Get()
 	if shutdown {
@@ -209,16 +212,14 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	defer c.queue.Done(key)
 	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "foo", klog.KRef(key.Namespace, key.Name)))
 	start := c.clock.Now()
-	err := c.syncWithRecover(ctx, key)
+	err := c.syncAndRecover(ctx, key)
 	c.metrics.Synced(syncResult(err), c.clock.Since(start))
 	c.handleErr(ctx, key, err)
 	return true
 }
 
-// busy tells whether Foos are waiting for a worker.
-func (c *Controller) isBusy() bool { return c.queue.Len() > 0 }
-
-// schedule arranges the next sync of a key after one that ended with err.
+// handleErr adds a key to the queue again if its sync failed, after the time that the
+// error calls for.
 func (c *Controller) handleErr(ctx context.Context, key cache.ObjectName, err error) {
 	next := queue.NextAttempt(err)
 	if !next.Again {
@@ -233,8 +234,23 @@ func (c *Controller) handleErr(ctx context.Context, key cache.ObjectName, err er
 	klog.FromContext(ctx).Error(err, "Sync failed", "retryAfter", delay)
 }
 
+// hasWaiting reports whether Foos wait for a worker.
+func (c *Controller) hasWaiting() bool { return c.queue.Len() > 0 }
+
 // errPanic is a panic in a sync, as an error.
 var errPanic = errors.New("panic")
+
+// syncAndRecover calls syncHandler and turns a panic into an error, so that a Foo which
+// meets a bug does not stop the controller for the others.
+func (c *Controller) syncAndRecover(ctx context.Context, key cache.ObjectName) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			c.metrics.Panics.Inc()
+			err = fmt.Errorf("%w: %v\n%s", errPanic, cause, debug.Stack())
+		}
+	}()
+	return c.syncHandler(ctx, key)
+}
 
 // syncResult names how a sync ended, for its metric.
 func syncResult(err error) metrics.Result {
@@ -249,14 +265,113 @@ func syncResult(err error) metrics.Result {
 	return metrics.Error
 }
 
-// syncRecovered is sync, with a panic turned into an error: one Foo that
-// trips over a bug must not take the others' controller down.
-func (c *Controller) syncWithRecover(ctx context.Context, key cache.ObjectName) (err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			c.metrics.Panics.Inc()
-			err = fmt.Errorf("%w: %v\n%s", errPanic, cause, debug.Stack())
+// syncHandler makes one Foo and its Deployment agree. It reads the caches, decides,
+// writes what differs, and writes the status if that differs, even if the API server
+// refused the Deployment. It may be called at any time and any number of times.
+func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
+	if err := c.consistency.EnsureReady(key); err != nil {
+		c.metrics.StaleSyncs.Inc()
+		return err
+	}
+	foo, err := c.foos.Foos(key.Namespace).Get(key.Name)
+	if apierrors.IsNotFound(err) {
+		c.forget(key)
+		return nil // the garbage collector deletes the Deployment
+	}
+	if err != nil {
+		return fmt.Errorf("reading the Foo from the cache: %w", err)
+	}
+	if c.staleFoos.Has(foo) {
+		if err := c.recheckFoo(ctx, foo); err != nil {
+			return err
 		}
-	}()
-	return c.syncHandler(ctx, key)
+	}
+	named, controlled, err := c.deploymentsOf(foo)
+	if err != nil {
+		return fmt.Errorf("reading Deployments from the cache: %w", err)
+	}
+
+	decided := c.planner.Decide(foo, named, controlled)
+	deployment, err := c.carryOut(ctx, foo, decided)
+	if err != nil && queue.NextAttempt(err).Expected {
+		return err // a lost race says nothing about the Foo, and the next sync is near
+	}
+	result := plan.Outcome{Action: decided.Action, Named: named, Deployment: deployment, Failure: err}
+	status := c.planner.CalculateStatus(foo, result, metav1.NewTime(c.clock.Now()))
+	// NextAttempt judges the first error that it finds: while the status can't be
+	// written, nobody learns of the other.
+	return errors.Join(c.updateStatus(ctx, foo, status, err == nil), err)
+}
+
+// forget drops what is remembered of a Foo that is gone. The handler of the deletion
+// leaves that to a sync, because one under way would remember the Foo again.
+func (c *Controller) forget(key cache.ObjectName) {
+	c.staleFoos.Delete(key)
+	c.confirmed.Delete(key)
+	c.admissionMutations.Delete(key)
+	c.statusThrottle.Delete(key)
+	c.crdMismatch.Delete(key)
+	c.transitions.Delete(key)
+}
+
+// deploymentsOf returns the cached Deployment of the name that a Foo asks for, or nil,
+// and all cached Deployments that the Foo controls.
+func (c *Controller) deploymentsOf(foo *samplev1alpha1.Foo) (named *appsv1.Deployment, controlled []*appsv1.Deployment, err error) {
+	named, err = c.deployments.Deployments(foo.Namespace).Get(foo.Spec.DeploymentName)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, nil, err
+	}
+	candidates, err := c.deploymentIndexer.ByTypedIndex(byControllerUID, c.buckets.Of(string(foo.UID)))
+	for _, candidate := range candidates {
+		if plan.IsControlledBy(candidate, foo) {
+			controlled = append(controlled, candidate)
+		}
+	}
+	return named, controlled, err
+}
+
+// carryOut makes the writes that were decided, and returns the Foo's Deployment as it is
+// then, or nil. A write that failed is not sent again before its back-off is over, unless
+// more than the Deployment's status has changed.
+func (c *Controller) carryOut(ctx context.Context, foo *samplev1alpha1.Foo, decided plan.Decision) (*appsv1.Deployment, error) {
+	key, task := cache.MetaObjectToName(foo), plan.Task{Foo: foo, Decided: decided}
+	var found *appsv1.Deployment
+	if decided.Named != nil && plan.IsControlledBy(decided.Named, foo) {
+		found = decided.Named
+	}
+	if err := c.backoff.Deferred(key, queue.PartDeployments, task); err != nil {
+		return found, err
+	}
+	written, err := c.writeDeployments(ctx, foo, decided)
+	switch {
+	case err == nil:
+		c.backoff.Succeed(key, queue.PartDeployments)
+		return written, nil
+	case !queue.NextAttempt(err).Expected:
+		// Before the status is written, so that its event does not wake the key.
+		c.backoff.Fail(key, queue.PartDeployments, task, err)
+	}
+	if written == nil {
+		written = found
+	}
+	return written, err
+}
+
+func (c *Controller) writeDeployments(ctx context.Context, foo *samplev1alpha1.Foo, decided plan.Decision) (*appsv1.Deployment, error) {
+	written, err := decided.Named, error(nil)
+	switch decided.Action {
+	case plan.ActionCreate:
+		written, err = c.createDeployment(ctx, foo)
+	case plan.ActionUpdate, plan.ActionAdopt:
+		if !c.admissionMutations.WouldRecur(foo, decided.Named, c.planner.DescribeDrift(decided.Named, foo)) {
+			written, err = c.repairDeployment(ctx, foo)
+		}
+	case plan.ActionNone:
+		written, err = c.confirmRollout(ctx, foo, decided.Named)
+	case plan.ActionWait, plan.ActionLeave:
+	}
+	if err != nil {
+		return nil, err
+	}
+	return written, c.deleteObsolete(ctx, foo, decided.Obsolete)
 }

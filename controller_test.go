@@ -176,7 +176,7 @@ func TestResyncDoesNotRunAheadOfABackOff(t *testing.T) {
 		f.expectWrites(t, "create deployments", "update foos/status")
 
 		cached := f.cachedFoo(t, "a")
-		f.enqueueUpdatedFoo(cached, cached)
+		f.Controller.updateFoo(cached, cached)
 		advance(queue.RefusedRetry - time.Second)
 		f.expectWrites(t)
 
@@ -200,7 +200,7 @@ func TestFooInATerminatingNamespaceIsLeftInPeace(t *testing.T) {
 		f.expectWrites(t, "create deployments")
 
 		cached := f.cachedFoo(t, "a")
-		f.enqueueUpdatedFoo(cached, cached) // a resync
+		f.Controller.updateFoo(cached, cached) // a resync
 		advance(queue.LastRetry - time.Second)
 		f.expectWrites(t)
 		footest.ExpectEqual(t, "the list of events", []string(nil), f.recorded())

@@ -14,6 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// From events to keys: the indexes of the caches, and the event handlers, which add the
+// keys of the Foos that an event concerns to the queue.
+
 package main
 
 import (
@@ -32,41 +35,39 @@ import (
 )
 
 const (
-	// byDeploymentName indexes Foos by the Deployment that they ask for, as the
-	// bucket of "namespace/name".
+	// byDeploymentName indexes Foos by the Deployment that they ask for, as the bucket
+	// of "namespace/name".
 	byDeploymentName = "deploymentName"
 	// byControllerUID indexes Deployments by the bucket of the UID of the Foo that
-	// controls them. It finds the one that a Foo had under an earlier name.
+	// controls them. It finds the Deployment that a Foo had under an earlier name.
 	byControllerUID = "controllerUID"
 )
 
-// addIndexes makes the caches findable by more than names. It has to be done
-// before the informers start.
+// addIndexes adds the indexes to the caches. The informers must not run yet.
 func addIndexes(deployments appsinformers.DeploymentIndexInformer, foos fooinformers.FooIndexInformer, b plan.Buckets) error {
 	return errors.Join(
 		foos.AddTypedIndexers(fooinformers.FooIndexers{byDeploymentName: b.ByDeploymentName}),
 		deployments.AddTypedIndexers(appsinformers.DeploymentIndexers{byControllerUID: b.ByControllerUID}))
 }
 
-// watch registers the event handlers, which are then given all that the caches
-// hold. Handlers map an object to the keys of the Foos that it concerns and do
-// nothing else. What it returns is done when they have been given every object
-// of the first list, which is later than the caches being full.
+// addEventHandlers registers the event handlers, which then get every object of the
+// caches. Wait for what it returns before you start workers: it is done when the handlers
+// have had every object of the first list, which is later than the caches being full.
 func (c *Controller) addEventHandlers(ctx context.Context) ([]cache.DoneChecker, error) {
 	logger := klog.FromContext(ctx)
 	options := cache.HandlerOptions{Logger: &logger}
 	fooHandlers, err := c.fooInformer.AddTypedEventHandler(fooinformers.FooDetailedHandlerFuncs{
-		AddFunc:    c.enqueueAddedFoo,
-		UpdateFunc: c.enqueueUpdatedFoo,
-		DeleteFunc: c.enqueueDeletedFoo,
+		AddFunc:    c.addFoo,
+		UpdateFunc: c.updateFoo,
+		DeleteFunc: c.deleteFoo,
 	}, options)
 	if err != nil {
 		return nil, err
 	}
 	deploymentHandlers, err := c.deploymentInformer.AddTypedEventHandler(appsinformers.DeploymentDetailedHandlerFuncs{
-		AddFunc:    c.enqueueConcernedByAdd,
-		UpdateFunc: c.enqueueConcernedByUpdate,
-		DeleteFunc: c.enqueueConcernedByDelete,
+		AddFunc:    c.addDeployment,
+		UpdateFunc: c.updateDeployment,
+		DeleteFunc: c.deleteDeployment,
 	}, options)
 	if err != nil {
 		return nil, err
@@ -74,7 +75,7 @@ func (c *Controller) addEventHandlers(ctx context.Context) ([]cache.DoneChecker,
 	return []cache.DoneChecker{fooHandlers.HasSyncedChecker(), deploymentHandlers.HasSyncedChecker()}, nil
 }
 
-func (c *Controller) enqueueAddedFoo(foo *samplev1alpha1.Foo, isInInitialList bool) {
+func (c *Controller) addFoo(foo *samplev1alpha1.Foo, isInInitialList bool) {
 	if isInInitialList {
 		c.queue.AddLowPriority(cache.MetaObjectToName(foo))
 		return
@@ -82,55 +83,55 @@ func (c *Controller) enqueueAddedFoo(foo *samplev1alpha1.Foo, isInInitialList bo
 	c.queue.Add(cache.MetaObjectToName(foo))
 }
 
-// enqueueUpdatedFoo takes changes and the periodic resync. A Foo whose last
-// sync failed keeps to its back-off, unless what it asks for has changed.
-func (c *Controller) enqueueUpdatedFoo(before, after *samplev1alpha1.Foo) {
+// updateFoo handles changes and the periodic resync. A Foo whose last sync failed stays
+// in its back-off unless what it asks for has changed.
+func (c *Controller) updateFoo(before, after *samplev1alpha1.Foo) {
+	key := cache.MetaObjectToName(after)
 	if before.UID != after.UID {
-		// Deleted and made again, seen as one change: writes and failures were the first one's.
-		c.consistency.Clear(cache.MetaObjectToName(before), before.UID)
-		c.backoff.Forget(cache.MetaObjectToName(before))
+		// Deleted and created again, seen as one change: forget the first one's writes
+		// and failures.
+		c.consistency.Clear(key, before.UID)
+		c.backoff.Forget(key)
 	}
-	if plan.AsksTheSame(before, after) && c.backoff.InBackoff(cache.MetaObjectToName(after)) {
-		return
+	switch {
+	case plan.AsksTheSame(before, after) && c.backoff.InBackoff(key):
+	case before.ResourceVersion == after.ResourceVersion: // a resync
+		c.queue.AddLowPriority(key)
+	default:
+		c.queue.Add(key)
 	}
-	if before.ResourceVersion == after.ResourceVersion {
-		c.queue.AddLowPriority(cache.MetaObjectToName(after))
-		return
-	}
-	c.queue.Add(cache.MetaObjectToName(after))
 }
 
-// enqueueDeletedFoo has a Foo that is gone synced once more: it ends its row of
-// failures, and what is remembered of it is dropped.
-func (c *Controller) enqueueDeletedFoo(deleted fooinformers.DeletedFoo) {
+// deleteFoo queues a Foo that is gone once more, so that a sync forgets it.
+func (c *Controller) deleteFoo(deleted fooinformers.DeletedFoo) {
+	key := deleted.GetObjectName()
 	if deleted.OptionalObj != nil {
-		c.consistency.Clear(deleted.GetObjectName(), deleted.OptionalObj.UID)
+		c.consistency.Clear(key, deleted.OptionalObj.UID)
 	}
-	// Another of the name may be there before the key is synced.
-	c.backoff.Forget(deleted.GetObjectName())
-	c.queue.Add(deleted.GetObjectName())
+	// Now, not in the sync: by then there may be another Foo of the name.
+	c.backoff.Forget(key)
+	c.queue.Add(key)
 }
 
-// enqueueConcernedByAdd takes no Deployment of the first list: all Foos are in
-// the first list of theirs.
-func (c *Controller) enqueueConcernedByAdd(deployment *appsv1.Deployment, isInInitialList bool) {
+// addDeployment ignores the Deployments of the first list, because every Foo is in the
+// first list of Foos.
+func (c *Controller) addDeployment(deployment *appsv1.Deployment, isInInitialList bool) {
 	if !isInInitialList {
-		c.enqueueConcerned(deployment)
+		c.enqueueFoosOf(deployment)
 	}
 }
 
-func (c *Controller) enqueueConcernedByUpdate(before, after *appsv1.Deployment) {
+func (c *Controller) updateDeployment(before, after *appsv1.Deployment) {
 	if before.ResourceVersion == after.ResourceVersion {
-		// A relist: nothing has happened.
-		return
+		return // a resync: nothing has changed
 	}
-	// The Foo that has lost the Deployment wants to know, too.
-	c.enqueueConcerned(before, after)
+	// Both states, because a Foo may have lost the Deployment.
+	c.enqueueFoosOf(before, after)
 }
 
-func (c *Controller) enqueueConcernedByDelete(deleted appsinformers.DeletedDeployment) {
+func (c *Controller) deleteDeployment(deleted appsinformers.DeletedDeployment) {
 	if deleted.OptionalObj != nil {
-		c.enqueueConcerned(deleted.OptionalObj)
+		c.enqueueFoosOf(deleted.OptionalObj)
 		return
 	}
 	for _, key := range c.foosAskingFor(deleted.GetObjectName()) {
@@ -138,29 +139,27 @@ func (c *Controller) enqueueConcernedByDelete(deleted appsinformers.DeletedDeplo
 	}
 }
 
-// enqueueConcerned queues the Foos that control a Deployment, in any of its
-// states, and those that ask for its name: they may be waiting for it to become
-// free. Each is queued once: a worker may take a key between two additions, and
-// would then sync it twice.
-func (c *Controller) enqueueConcerned(states ...*appsv1.Deployment) {
-	concerned := sets.New[cache.ObjectName]()
+// enqueueFoosOf adds the Foos that control a Deployment in any of its states, and those
+// that ask for its name, which may be waiting for it to become free. It adds each once:
+// a worker could take a key between two additions and sync it twice.
+func (c *Controller) enqueueFoosOf(states ...*appsv1.Deployment) {
+	keys := sets.New[cache.ObjectName]()
 	for _, deployment := range states {
 		if ref := plan.ControllingFoo(deployment); ref != nil {
-			concerned.Insert(cache.ObjectName{Namespace: deployment.Namespace, Name: ref.Name})
+			keys.Insert(cache.ObjectName{Namespace: deployment.Namespace, Name: ref.Name})
 		}
-		concerned.Insert(c.foosAskingFor(cache.MetaObjectToName(deployment))...)
+		keys.Insert(c.foosAskingFor(cache.MetaObjectToName(deployment))...)
 	}
-	for key := range concerned {
+	for key := range keys {
 		c.queue.Add(key)
 	}
 }
 
-// waitingFor returns the keys of the Foos that ask for a Deployment of this name.
+// foosAskingFor returns the keys of the Foos that ask for a Deployment of this name.
 func (c *Controller) foosAskingFor(deployment cache.ObjectName) []cache.ObjectName {
 	foos, err := c.fooIndexer.ByTypedIndex(byDeploymentName, c.buckets.Of(deployment.String()))
 	if err != nil {
-		// The index is there from the start; nothing at run time can remove it.
-		panic(err)
+		panic(err) // the index is missing, which is a bug: nothing removes it at run time
 	}
 	var keys []cache.ObjectName
 	for _, foo := range foos {

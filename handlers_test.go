@@ -14,20 +14,28 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// From events to keys, and which key is next.
+
 package main
 
 import (
+	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/internal/footest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
 func TestDeploymentResyncQueuesNothing(t *testing.T) {
@@ -35,18 +43,18 @@ func TestDeploymentResyncQueuesNothing(t *testing.T) {
 		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
 		f.drainQueue()
 
-		f.enqueueConcernedByUpdate(footest.Deployment("a"), footest.Deployment("a", footest.WithAvailable(1)))
+		f.Controller.updateDeployment(footest.Deployment("a"), footest.Deployment("a", footest.WithAvailable(1)))
 		if f.queue.Len() != 0 {
 			t.Error("an update without a new resourceVersion queued a Foo")
 		}
-		f.enqueueConcernedByUpdate(footest.Deployment("a"), footest.Deployment("a", footest.AtVersion("21")))
+		f.Controller.updateDeployment(footest.Deployment("a"), footest.Deployment("a", footest.AtVersion("21")))
 		if f.queue.Len() != 1 {
 			t.Error("an update with a new resourceVersion did not queue its Foo")
 		}
 		f.drainQueue()
 
 		// Under a name that no Foo asks for, only the owner reference leads to the Foo.
-		f.enqueueConcernedByUpdate(footest.Deployment("a", footest.Named("old")), footest.Deployment("a", footest.Named("old"), footest.WithoutOwner, footest.AtVersion("21")))
+		f.Controller.updateDeployment(footest.Deployment("a", footest.Named("old")), footest.Deployment("a", footest.Named("old"), footest.WithoutOwner, footest.AtVersion("21")))
 		if f.queue.Len() != 1 {
 			t.Error("a Foo that lost a Deployment was not queued")
 		}
@@ -58,7 +66,7 @@ func TestMissedDeletionsAreHandled(t *testing.T) {
 		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
 		f.drainQueue()
 
-		f.enqueueConcernedByDelete(cache.DeletedObject[*appsv1.Deployment]{
+		f.Controller.deleteDeployment(cache.DeletedObject[*appsv1.Deployment]{
 			FinalStateUnknown: &cache.DeletedFinalStateUnknown{Key: footest.Namespace + "/web"},
 		})
 		if f.queue.Len() != 1 {
@@ -70,10 +78,10 @@ func TestMissedDeletionsAreHandled(t *testing.T) {
 func TestWritesOfAFooThatIsGoneHoldNothingUp(t *testing.T) {
 	for name, goes := range map[string]func(f *fixture){
 		"deleted": func(f *fixture) {
-			f.enqueueDeletedFoo(cache.DeletedObject[*samplev1alpha1.Foo]{OptionalObj: footest.Foo("a")})
+			f.Controller.deleteFoo(cache.DeletedObject[*samplev1alpha1.Foo]{OptionalObj: footest.Foo("a")})
 		},
 		"deleted and made again": func(f *fixture) {
-			f.enqueueUpdatedFoo(footest.Foo("a"), footest.Foo("a", footest.WithFooUID("uid-new")))
+			f.Controller.updateFoo(footest.Foo("a"), footest.Foo("a", footest.WithFooUID("uid-new")))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -115,6 +123,122 @@ func (f *fixture) sharing(value string, candidate func(int) string) string {
 	for i := 0; ; i++ {
 		if other := candidate(i); f.buckets.Of(other) == f.buckets.Of(value) {
 			return other
+		}
+	}
+}
+
+func TestAFooOfAnotherNamespaceDoesNotWaitForAThousand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		for i := range 1000 {
+			f.queue.Add(cache.ObjectName{Namespace: "many", Name: fmt.Sprint(i)})
+		}
+		f.queue.Add(cache.ObjectName{Namespace: "one", Name: "only"})
+		f.queue.Get()
+		second, _ := f.queue.Get()
+		if second.Namespace != "one" {
+			t.Errorf("%s is served before", second)
+		}
+	})
+}
+
+// next returns the name of the Foo that a worker gets next; "" if there is none.
+func (f *fixture) next() string {
+	if f.queue.Len() == 0 {
+		return ""
+	}
+	key, _ := f.queue.Get()
+	f.queue.Done(key)
+	return key.Name
+}
+
+func TestANewFooDoesNotWaitForThoseOfTheFirstList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, footest.Foo("a"), footest.Foo("b"), footest.Deployment("a"), footest.Deployment("b", footest.Named("api")))
+		f.createFoo(t, footest.Foo("new", footest.WithDeploymentName("db")))
+		synctest.Wait()
+		if first := f.next(); first != "new" {
+			t.Errorf("%s is served before", first)
+		}
+	})
+}
+
+func TestWhatHappensDoesNotWaitForAResync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithDeploymentName("api")))
+		f.drainQueue()
+		resynced := f.cachedFoo(t, "a")
+		f.Controller.updateFoo(resynced, resynced)
+		footest.Must(t, f.kubeClient.Tracker().Create(footest.DeploymentsResource, footest.Deployment("b", footest.Named("api")), footest.Namespace))
+		synctest.Wait()
+		if first := f.next(); first != "b" {
+			t.Errorf("%s is served before", first)
+		}
+		if second := f.next(); second != "a" {
+			t.Errorf("then it is the turn of %s", second)
+		}
+	})
+}
+
+func TestAFooThatWasSyncedWaitsAtTheNextResync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithDeploymentName("api")))
+		for f.queue.Len() > 0 {
+			f.processNextWorkItem(f.ctx)
+			synctest.Wait()
+		}
+		resynced := f.cachedFoo(t, "a")
+		f.Controller.updateFoo(resynced, resynced)
+		f.queue.Add(footest.KeyOf(footest.Foo("b")))
+		if first := f.next(); first != "b" {
+			t.Errorf("%s is served before", first)
+		}
+	})
+}
+
+// A list with a Foo that can't be read is an error for an informer, which then knows nothing of any Foo.
+func TestAnInformerListsAFooWhoseStatusCantBeRead(t *testing.T) {
+	const foos = `{"apiVersion":"samplecontroller.k8s.io/v1alpha1","kind":"FooList","metadata":{"resourceVersion":"7"},"items":[` +
+		`{"metadata":{"name":"a","namespace":"team-a"},"spec":{"deploymentName":"web"}},` +
+		`{"metadata":{"name":"b","namespace":"team-a"},"spec":{"deploymentName":"api"},"status":{"availableReplicas":1099511627776,"conditions":[` +
+		`{"type":"Ready","status":"True","reason":"Available","message":"","lastTransitionTime":"2026-11-21t12:00:00z"}]}},` +
+		`{"metadata":{"name":"c","namespace":"team-a"},"spec":{"deploymentName":"db"}}]}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch query := r.URL.Query(); {
+		case query.Get("sendInitialEvents") != "":
+			w.WriteHeader(http.StatusServiceUnavailable) // it lists instead
+			return
+		case query.Get("watch") != "":
+			<-r.Context().Done() // nothing happens
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprint(w, foos)
+	}))
+	defer server.Close()
+	client, err := clientset.NewForConfig(&rest.Config{Host: server.URL})
+	footest.Must(t, err)
+	factory := fooinformers.NewSharedInformerFactory(client, 0)
+	informer, lister := factory.Samplecontroller().V1alpha1().Foos().Informer(), factory.Samplecontroller().V1alpha1().Foos().Lister()
+	ctx, stop := context.WithCancel(t.Context())
+	defer factory.Shutdown()
+	defer stop()
+	failed := make(chan error, 1)
+	footest.Must(t, informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
+		select {
+		case failed <- err:
+		default:
+		}
+	}))
+	factory.StartWithContext(ctx)
+	select {
+	case <-informer.HasSyncedChecker().Done():
+	case err := <-failed:
+		t.Fatalf("the informer stands still: %v", err)
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		if _, err := lister.Foos(footest.Namespace).Get(name); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -150,7 +150,7 @@ func run(ctx context.Context, opts *options.Options) error {
 	if err != nil {
 		return err
 	}
-	recorder.YieldTo(controller.isBusy)
+	recorder.YieldTo(controller.hasWaiting)
 	defer func() {
 		cancel()
 		kubeInformers.Shutdown()

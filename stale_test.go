@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Caches that are late, and Foos that only the cache has.
+
 package main
 
 import (
@@ -25,11 +27,14 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/internal/footest"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // These tests stand between the API server and the caches: events that come
@@ -56,7 +61,7 @@ func TestLateDeploymentEventLeadsToOneCreate(t *testing.T) {
 		// The Foo's own event has come, the Deployment's has not.
 		cached := f.cachedFoo(t, "a")
 		for range 10 {
-			f.enqueueUpdatedFoo(cached, cached)
+			f.Controller.updateFoo(cached, cached)
 			advance(time.Second)
 		}
 		f.expectWrites(t)
@@ -165,5 +170,123 @@ func TestDeploymentThatAUserMadeAgainIsTheUsers(t *testing.T) {
 		advance(time.Hour)
 		footest.ExpectEqual(t, "the user's Deployment", theirs, f.deployment(t, "web"))
 		footest.ExpectEqual(t, "the list of events", []string{"Warning DeploymentConflict " + footest.ConflictWithNobody}, f.recorded())
+	})
+}
+
+// These tests are about Foos that the cache has otherwise than the API server,
+// and for long: since etcd was restored from a backup, or a watch stands still.
+
+// holdFoos makes the watch on Foos deliver nothing any more.
+func holdFoos(f *fixture) {
+	f.fooClient.PrependWatchReactor("foos", func(clienttesting.Action) (bool, watch.Interface, error) {
+		return true, watch.NewRaceFreeFake(), nil
+	})
+}
+
+// collectDeployments is the garbage collector's work in a world without Foos.
+func (f *fixture) collectDeployments(t *testing.T) {
+	t.Helper()
+	deployments, err := f.deployments.List(labels.Everything())
+	footest.Must(t, err)
+	for _, deployment := range deployments {
+		f.deleteDeployment(t, deployment.Name)
+	}
+}
+
+func TestFooThatOnlyTheCacheHasGetsNoDeploymentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixtureWith(t, holdFoos, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
+		defer f.start(2)()
+		advance(0)
+		f.expectWrites(t)
+		f.deleteFoo(t, "a")
+		f.collectDeployments(t)
+		advance(10 * time.Minute)
+		f.expectWrites(t)
+	})
+}
+
+func TestNewFooThatOnlyTheCacheHasGetsOneDeployment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixtureWith(t, holdFoos, footest.Foo("a"))
+		f.deleteFoo(t, "a")
+		defer f.start(2)()
+		advance(0)
+		f.expectWrites(t, "create deployments", "update foos/status")
+		for range 3 {
+			f.collectDeployments(t)
+			advance(10 * time.Minute)
+		}
+		f.expectWrites(t)
+		footest.Must(t, f.fooIndexer.Delete(footest.Foo("a")))
+		f.Controller.deleteFoo(cache.DeletedObject[*samplev1alpha1.Foo]{OptionalObj: footest.Foo("a")})
+		advance(0)
+		if f.staleFoos.Len() > 0 {
+			t.Error("a Foo is remembered that is gone from the cache, too")
+		}
+	})
+}
+
+func TestAFooThatGoesDuringItsSyncIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		f.fooClient.PrependReactor("update", "foos", func(clienttesting.Action) (bool, runtime.Object, error) {
+			f.deleteFoo(t, "a")
+			<-time.After(time.Second) // so that the event is handled before the write is answered
+			return true, nil, apierrors.NewNotFound(footest.FoosResource.GroupResource(), "a")
+		})
+		defer f.start(2)()
+		f.createFoo(t, footest.Foo("a"))
+		advance(time.Minute)
+		f.expectWrites(t, "create deployments", "update foos/status")
+		if f.staleFoos.Len() > 0 {
+			t.Error("a Foo is remembered that was gone before its last write was answered")
+		}
+	})
+}
+
+func TestFooOfAnOldStateIsLookedAtBeforeMoreIsDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixtureWith(t, holdFoos, footest.Foo("a"))
+		f.failTimes(1, "update", "foos", apierrors.NewConflict(footest.FoosResource.GroupResource(), "a", nil))
+		newer := footest.Foo("a", footest.WithReplicas(3))
+		newer.Generation++
+		f.answerGets(newer)
+		defer f.start(2)()
+		advance(0)
+		f.expectWrites(t, "create deployments", "update foos/status")
+		f.collectDeployments(t)
+		advance(10 * time.Minute)
+		f.expectWrites(t)
+	})
+}
+
+// A conflict that was the API server's whim must not stop anything.
+func TestFooThatIsConfirmedIsWorkedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, footest.Foo("a"))
+		f.failTimes(3, "update", "foos", apierrors.NewConflict(footest.FoosResource.GroupResource(), "a", nil))
+		defer f.start(2)()
+		advance(time.Minute)
+		f.expectWrites(t, "create deployments", "update foos/status", "update foos/status", "update foos/status", "update foos/status")
+		if f.staleFoos.Len() > 0 {
+			t.Error("a Foo counts as out of date whose status was written")
+		}
+	})
+}
+
+// Nor may it be asked about for ever, if no status has to be written any more.
+func TestFooThatIsOfTheSameVersionLiveIsLookedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a", footest.WithAvailable(0)))
+		f.failTimes(1, "update", "foos", apierrors.NewConflict(footest.FoosResource.GroupResource(), "a", nil))
+		defer f.start(2)()
+		advance(0)
+		f.updateDeployment(t, footest.Deployment("a"))
+		advance(time.Minute)
+		f.expectWrites(t, "update foos/status")
+		if f.staleFoos.Len() > 0 {
+			t.Error("a Foo counts as out of date whose version is the API server's")
+		}
 	})
 }

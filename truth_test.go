@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// What a Foo says while writes fail, are refused, or are stored otherwise.
+
 package main
 
 import (
@@ -34,8 +36,6 @@ import (
 
 	"example.com/sample-controller/internal/consistency"
 	"example.com/sample-controller/internal/footest"
-	"example.com/sample-controller/internal/plan"
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // What a Foo says while writes fail, or are stored otherwise than they were sent.
@@ -53,7 +53,7 @@ func (f *fixture) scale(t *testing.T, name string, replicas int32) {
 func (f *fixture) resync(t *testing.T, name string) {
 	t.Helper()
 	cached := f.cachedFoo(t, name)
-	f.enqueueUpdatedFoo(cached, cached)
+	f.Controller.updateFoo(cached, cached)
 	advance(30 * time.Second)
 }
 
@@ -172,54 +172,6 @@ func TestWhatIsStoredOtherwiseThanAskedIsSaid(t *testing.T) {
 	})
 }
 
-// A webhook that undoes an adoption, its annotation included, is asked once.
-func TestAnAdoptionThatIsUndoneIsNotRepeated(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a"), footest.Deployment("a", footest.WithoutOwner, footest.WithAdoptBy("a")))
-		f.kubeClient.PrependReactor("update", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
-			sent := action.(clienttesting.UpdateAction).GetObject().(*appsv1.Deployment)
-			sent.OwnerReferences = nil
-			metav1.SetMetaDataAnnotation(&sent.ObjectMeta, samplev1alpha1.AnnotationAdoptBy, "a")
-			return false, nil, nil
-		})
-		defer f.start(2)()
-		for range 5 {
-			f.resync(t, "a")
-		}
-		f.expectReady(t, "a", "False DeploymentFailed of 1")
-		f.expectWrites(t, "update deployments", "update foos/status")
-		if got := f.cachedFoo(t, "a").Status; got.Replicas != 0 || got.Selector != "" {
-			t.Errorf("the status counts Pods that are not the Foo's: %+v", got)
-		}
-	})
-}
-
-// The consent to an adoption is good for one.
-func TestConsentToAdoptIsSpent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a"), footest.Deployment("a", footest.WithSidecar, footest.WithoutOwner, footest.WithAdoptBy("a")))
-		defer f.start(2)()
-		advance(time.Second)
-		adopted := f.deployment(t, "web").DeepCopy()
-		if !plan.IsControlledBy(adopted, footest.Foo("a")) {
-			t.Fatal("it is not adopted")
-		}
-		footest.ExpectEqual(t, "the annotations", map[string]string{"team": "a"}, adopted.Annotations)
-
-		adopted.OwnerReferences = nil // on purpose, as is an orphan deletion
-		f.updateDeployment(t, adopted)
-		advance(time.Hour)
-		f.expectReady(t, "a", "False DeploymentConflict of 1")
-		f.deleteFoo(t, "a")
-		advance(time.Second)
-		f.createFoo(t, footest.Foo("a", footest.WithFooUID("uid-second")))
-		advance(time.Hour)
-		if metav1.GetControllerOf(f.deployment(t, "web")) != nil {
-			t.Error("a Deployment was adopted again, unasked")
-		}
-	})
-}
-
 // The generation can come a second time after a restore of etcd.
 func TestTheSameGenerationWithAnotherSpecIsAnotherWish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -229,22 +181,6 @@ func TestTheSameGenerationWithAnotherSpecIsAnotherWish(t *testing.T) {
 			t.Errorf("the sync ended with %v", err)
 		}
 		f.expectWrites(t)
-	})
-}
-
-// A UID means nothing in another namespace.
-func TestDeploymentsOfOtherNamespacesAreNobodys(t *testing.T) {
-	elsewhere := func(name string) *appsv1.Deployment {
-		return footest.Deployment("a", footest.Named(name), func(deployment *appsv1.Deployment) { deployment.Namespace = "team-b" })
-	}
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a"), footest.Deployment("a"), elsewhere("one"), elsewhere("two"))
-		footest.Must(t, f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a"))))
-		for _, action := range f.kubeClient.Actions() {
-			if get, ok := action.(clienttesting.GetAction); ok && get.GetName() != "web" {
-				t.Errorf("Deployment %s was read, which is in another namespace", get.GetName())
-			}
-		}
 	})
 }
 
@@ -307,5 +243,15 @@ func TestWhatWasWrittenForAGenerationNeedsNoLiveRead(t *testing.T) {
 		if f.confirmed.Len() != 0 || f.transitions.Len() != 0 {
 			t.Error("a Foo at rest is remembered")
 		}
+	})
+}
+
+// mirrorImages is an admission webhook that has all images come from a mirror.
+func (f *fixture) mirrorImages() {
+	f.kubeClient.PrependReactor("*", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if write, ok := action.(clienttesting.CreateAction); ok { // an UpdateAction has the same methods
+			write.GetObject().(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Image = "mirror.example.com/nginx:latest"
+		}
+		return false, nil, nil
 	})
 }

@@ -14,6 +14,11 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The writes. Each has a precondition that the API server checks, so that a write that
+// was decided on a stale cache, arrives late, or comes from a second controller does no
+// harm: a create fails if the name is taken, an update carries the resourceVersion that it
+// was made from, a delete names UID and resourceVersion.
+
 package main
 
 import (
@@ -21,6 +26,7 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
@@ -28,22 +34,15 @@ import (
 	"k8s.io/klog/v2"
 
 	"example.com/sample-controller/internal/consistency"
+	"example.com/sample-controller/internal/names"
 	"example.com/sample-controller/internal/plan"
+	"example.com/sample-controller/internal/queue"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	typedsamplev1alpha1 "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
 )
 
-// Every write has a condition that the API server checks, so that one which
-// was decided on a stale cache, sent late, or sent by a second controller does
-// no harm: a create fails if the name is taken, an update carries the
-// resourceVersion that it was made from, a delete names UID and resourceVersion.
-
-func (c *Controller) deploymentsIn(namespace string) typedappsv1.DeploymentInterface {
-	return c.kubeClient.AppsV1().Deployments(namespace)
-}
-
-// createDeployment makes a Foo's Deployment. A Foo with a status has had one: it
-// is looked at live first, for it may be the Foo that is gone, and the
-// Deployment with it, and the cache of Foos that is late.
+// createDeployment creates a Foo's Deployment. A Foo with a status already had one. Read
+// such a Foo live first: the cache may be stale, and the Foo deleted.
 func (c *Controller) createDeployment(ctx context.Context, foo *samplev1alpha1.Foo) (*appsv1.Deployment, error) {
 	if foo.Status.ObservedGeneration > 0 {
 		if err := c.recheckFoo(ctx, foo); err != nil {
@@ -52,7 +51,7 @@ func (c *Controller) createDeployment(ctx context.Context, foo *samplev1alpha1.F
 	}
 	ctx, cancel := c.withDeadline(ctx)
 	defer cancel()
-	created, err := c.deploymentsIn(foo.Namespace).Create(ctx, c.plan.NewDeployment(foo), metav1.CreateOptions{FieldManager: controllerName})
+	created, err := c.deploymentsIn(foo.Namespace).Create(ctx, c.planner.NewDeployment(foo), metav1.CreateOptions{FieldManager: names.Controller})
 	if err != nil {
 		return nil, &plan.WriteError{Doing: "creating", Done: "created", Deployment: foo.Spec.DeploymentName, Err: err}
 	}
@@ -62,17 +61,16 @@ func (c *Controller) createDeployment(ctx context.Context, foo *samplev1alpha1.F
 	return created, nil
 }
 
-// updateDeployment repairs a Foo's Deployment, or makes the Foo the controller of
-// the one that asks for it. The cache has only what decisions read, so it is made
-// from a live read, whose resourceVersion keeps it from overwriting a newer
-// Deployment. The live read of the Foo keeps an old wish from overwriting a newer
-// one, where the Foos' cache is the older.
-func (c *Controller) updateDeployment(ctx context.Context, foo *samplev1alpha1.Foo) (*appsv1.Deployment, error) {
+// repairDeployment updates a Foo's Deployment, or makes the Foo the controller of one
+// that may be adopted. The cache holds only what decisions read, so the update is made
+// from a live read, and its resourceVersion protects newer writes of others. Reading the
+// Foo live protects a newer spec that the cache has not seen.
+func (c *Controller) repairDeployment(ctx context.Context, foo *samplev1alpha1.Foo) (*appsv1.Deployment, error) {
 	live, err := c.liveDeployment(ctx, foo, foo.Spec.DeploymentName)
 	if err != nil {
 		return nil, err
 	}
-	desired := c.plan.DesiredUpdate(live, foo)
+	desired := c.planner.DesiredUpdate(live, foo)
 	if desired == nil {
 		return nil, consistency.ErrStale
 	}
@@ -81,7 +79,7 @@ func (c *Controller) updateDeployment(ctx context.Context, foo *samplev1alpha1.F
 	}
 	ctx, cancel := c.withDeadline(ctx)
 	defer cancel()
-	updated, err := c.deploymentsIn(foo.Namespace).Update(ctx, desired, metav1.UpdateOptions{FieldManager: controllerName})
+	updated, err := c.deploymentsIn(foo.Namespace).Update(ctx, desired, metav1.UpdateOptions{FieldManager: names.Controller})
 	if err != nil {
 		return nil, &plan.WriteError{Doing: "updating", Done: "updated", Deployment: desired.Name, Err: err}
 	}
@@ -91,12 +89,11 @@ func (c *Controller) updateDeployment(ctx context.Context, foo *samplev1alpha1.F
 	return updated, nil
 }
 
-// wroteDeployment remembers what the API server made of a Deployment that was
-// sent for a Foo.
+// wroteDeployment remembers a Deployment as the API server stored it for a Foo.
 func (c *Controller) wroteDeployment(ctx context.Context, foo *samplev1alpha1.Foo, stored *appsv1.Deployment) {
-	c.wroteAt(foo, c.deploymentIndexer, stored)
+	c.consistency.WroteAt(cache.MetaObjectToName(foo), foo.UID, c.deploymentIndexer, stored.ResourceVersion)
 	c.confirmed.Observe(foo, stored)
-	differs := c.plan.DescribeDrift(stored, foo)
+	differs := c.planner.DescribeDrift(stored, foo)
 	c.admissionMutations.Observe(foo, stored, differs)
 	if differs != "" {
 		klog.FromContext(ctx).Info("The API server stored the Deployment otherwise than the Foo asks for, as an admission webhook may do: it stays so until one of them is changed",
@@ -104,22 +101,11 @@ func (c *Controller) wroteDeployment(ctx context.Context, foo *samplev1alpha1.Fo
 	}
 }
 
-// wrote remembers a write on a Foo's behalf until its cache has seen it.
-func (c *Controller) wroteAt(foo *samplev1alpha1.Foo, store consistency.LastSyncRVGetter, object metav1.Object) {
-	c.consistency.WroteAt(cache.MetaObjectToName(foo), foo.UID, store, object.GetResourceVersion())
-}
-
-// withDeadline bounds a call to the API server. Two calls that hang would else
-// stop both workers for ever.
-func (c *Controller) withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, c.callTimeout)
-}
-
-// removeSurplus deletes the Deployments that a Foo has under earlier names. A
-// delete can't be undone, so all that it rests on is looked at live: that the
-// Foo has what it asks for, what is to go, and last what the Foo asks for.
-func (c *Controller) deleteObsolete(ctx context.Context, foo *samplev1alpha1.Foo, surplus []*appsv1.Deployment) error {
-	if len(surplus) == 0 {
+// deleteObsolete deletes the Deployments that a Foo has under earlier names. Deleting
+// can't be undone, so everything that it rests on is read live: that the Foo has the
+// Deployment it asks for, each Deployment to delete, and last what the Foo asks for.
+func (c *Controller) deleteObsolete(ctx context.Context, foo *samplev1alpha1.Foo, obsolete []*appsv1.Deployment) error {
+	if len(obsolete) == 0 {
 		return nil
 	}
 	wanted, err := c.liveDeployment(ctx, foo, foo.Spec.DeploymentName)
@@ -129,7 +115,7 @@ func (c *Controller) deleteObsolete(ctx context.Context, foo *samplev1alpha1.Foo
 	if !plan.IsControlledBy(wanted, foo) || plan.IsTerminating(wanted) {
 		return consistency.ErrStale
 	}
-	for _, deployment := range surplus {
+	for _, deployment := range obsolete {
 		if err := c.deleteIfObsolete(ctx, foo, deployment.Name); err != nil {
 			return err
 		}
@@ -137,9 +123,9 @@ func (c *Controller) deleteObsolete(ctx context.Context, foo *samplev1alpha1.Foo
 	return nil
 }
 
-// deleteSurplus deletes a Deployment if, looked at live, the Foo still has no
-// use for it. The Foo is looked at after the Deployment: one that has been made
-// since, because the Foo asks for it again, is another than the delete names.
+// deleteIfObsolete reads a Deployment live and deletes it if its Foo has no use for it.
+// It reads the Foo after the Deployment: if the Foo asks for the name again, a Deployment
+// created since then has another UID than the delete names.
 func (c *Controller) deleteIfObsolete(ctx context.Context, foo *samplev1alpha1.Foo, name string) error {
 	live, err := c.liveDeployment(ctx, foo, name)
 	if apierrors.IsNotFound(err) {
@@ -172,9 +158,77 @@ func (c *Controller) deleteIfObsolete(ctx context.Context, foo *samplev1alpha1.F
 	return nil
 }
 
-// confirmFoo returns nil if the Foo, looked at live, still asks for what the
-// cache says. If it is of the same version it does not count as out of date any
-// more: the conflict that said so was somebody's mistake.
+// updateStatus writes a Foo's status if it differs from the cached one, and records an
+// Event if the Foo's readiness changed. After a complete sync, a status that only counts
+// the Pods of a rollout may wait.
+func (c *Controller) updateStatus(ctx context.Context, foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus, complete bool) error {
+	key, task := cache.MetaObjectToName(foo), plan.Task{Foo: foo}
+	if missed := c.transitions.Missed(foo); missed != nil {
+		c.recordTransition(foo, missed)
+	}
+	if equality.Semantic.DeepEqual(foo.Status, status) {
+		c.statusThrottle.Delete(key)
+		c.backoff.Succeed(key, queue.PartStatus)
+		return nil
+	}
+	if c.crdMismatch.WouldRecur(foo, status) {
+		return nil
+	}
+	if err := c.backoff.Deferred(key, queue.PartStatus, task); err != nil {
+		return err
+	}
+	if wait := c.statusThrottle.Wait(foo, status, complete); wait > 0 {
+		c.queue.AddAfter(key, wait)
+		return nil
+	}
+	err := c.sendStatus(ctx, foo, status)
+	switch {
+	case err == nil:
+		c.backoff.Succeed(key, queue.PartStatus)
+	case !queue.NextAttempt(err).Expected:
+		c.backoff.Fail(key, queue.PartStatus, task, err)
+	}
+	return err
+}
+
+func (c *Controller) sendStatus(ctx context.Context, foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus) error {
+	desired := foo.DeepCopy() // the cached Foo is shared: never change it
+	desired.Status = status
+	callCtx, cancel := c.withDeadline(ctx)
+	defer cancel()
+	updated, err := c.foosIn(foo.Namespace).UpdateStatus(callCtx, desired, metav1.UpdateOptions{FieldManager: names.Controller})
+	if apierrors.IsNotFound(err) {
+		if live, liveErr := c.liveFoo(ctx, foo); liveErr == nil && live.UID == foo.UID {
+			return fmt.Errorf("updating the Foo's status: %w", c.crdMismatch.NoSubresource())
+		}
+	}
+	c.staleFoos.Observe(foo, err)
+	transition := plan.ReadyChanged(c.crdMismatch.LastSent(foo), status)
+	if err != nil {
+		if transition != nil && plan.MayBeDone(err) {
+			c.transitions.Unknown(foo, *transition)
+		}
+		return fmt.Errorf("updating the Foo's status: %w", err)
+	}
+	c.metrics.StatusesUpdated.Inc()
+	c.consistency.WroteAt(cache.MetaObjectToName(foo), foo.UID, c.fooIndexer, updated.ResourceVersion)
+	if transition != nil {
+		c.transitions.Stored(foo)
+		c.recordTransition(updated, transition)
+	}
+	if err := c.crdMismatch.Observe(foo, status, updated.Status); err != nil {
+		klog.FromContext(ctx).Error(err, "The API server does not store statuses as they are sent")
+	}
+	return nil
+}
+
+func (c *Controller) recordTransition(foo *samplev1alpha1.Foo, ready *metav1.Condition) {
+	c.recorder.Event(foo, plan.EventType(ready.Reason), ready.Reason, ready.Message)
+}
+
+// recheckFoo reads a Foo live and returns nil if it still asks for what the cache says.
+// If the cache has its newest version, the Foo no longer counts as stale: the conflict
+// that made it count as such was an error of somebody else.
 func (c *Controller) recheckFoo(ctx context.Context, foo *samplev1alpha1.Foo) error {
 	live, err := c.liveFoo(ctx, foo)
 	if err != nil {
@@ -189,10 +243,32 @@ func (c *Controller) recheckFoo(ctx context.Context, foo *samplev1alpha1.Foo) er
 	return nil
 }
 
+// confirmRollout returns the Deployment that the status is to describe: the cached one,
+// unless the Foo would become ready by it for the first time in this generation and the
+// cache may be older than the generation. In that case it reads the Deployment live.
+func (c *Controller) confirmRollout(ctx context.Context, foo *samplev1alpha1.Foo, cached *appsv1.Deployment) (*appsv1.Deployment, error) {
+	if plan.SaysReady(foo) {
+		c.confirmed.Delete(cache.MetaObjectToName(foo)) // what was true of a generation stays true
+		return cached, nil
+	}
+	if c.confirmed.UpToDate(foo, cached) || !plan.IsRolledOut(cached) {
+		return cached, nil
+	}
+	live, err := c.liveDeployment(ctx, foo, cached.Name)
+	if err != nil {
+		return nil, err
+	}
+	if plan.IsTerminating(live) || c.planner.DescribeDrift(live, foo) != "" {
+		return nil, consistency.ErrStale
+	}
+	c.confirmed.Observe(foo, live)
+	return live, nil
+}
+
 func (c *Controller) liveFoo(ctx context.Context, foo *samplev1alpha1.Foo) (*samplev1alpha1.Foo, error) {
 	ctx, cancel := c.withDeadline(ctx)
 	defer cancel()
-	live, err := c.fooClient.SamplecontrollerV1alpha1().Foos(foo.Namespace).Get(ctx, foo.Name, metav1.GetOptions{})
+	live, err := c.foosIn(foo.Namespace).Get(ctx, foo.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("reading the Foo: %w", err)
 	}
@@ -209,25 +285,16 @@ func (c *Controller) liveDeployment(ctx context.Context, foo *samplev1alpha1.Foo
 	return live, nil
 }
 
-// confirmRollout returns the Deployment by which the status is to be judged: the
-// cached one, unless the Foo would be called ready by it for the first time in
-// this generation and nothing says that it is no older than that. Then it is
-// read live.
-func (c *Controller) confirmRollout(ctx context.Context, foo *samplev1alpha1.Foo, cached *appsv1.Deployment) (*appsv1.Deployment, error) {
-	if plan.SaysReady(foo) {
-		c.confirmed.Delete(cache.MetaObjectToName(foo)) // it was so, and that is for ever
-		return cached, nil
-	}
-	if c.confirmed.UpToDate(foo, cached) || !plan.IsRolledOut(cached) {
-		return cached, nil
-	}
-	live, err := c.liveDeployment(ctx, foo, cached.Name)
-	if err != nil {
-		return nil, err
-	}
-	if plan.IsTerminating(live) || c.plan.DescribeDrift(live, foo) != "" {
-		return nil, consistency.ErrStale
-	}
-	c.confirmed.Observe(foo, live)
-	return live, nil
+// withDeadline bounds a call to the API server. Without it, two calls that hang would
+// stop both workers for ever.
+func (c *Controller) withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, c.callTimeout)
+}
+
+func (c *Controller) deploymentsIn(namespace string) typedappsv1.DeploymentInterface {
+	return c.kubeClient.AppsV1().Deployments(namespace)
+}
+
+func (c *Controller) foosIn(namespace string) typedsamplev1alpha1.FooInterface {
+	return c.fooClient.SamplecontrollerV1alpha1().Foos(namespace)
 }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Starting, stopping, standing by, and calls that hang.
+
 package main
 
 import (
@@ -22,18 +24,27 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
+	goruntime "runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	kubefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 
 	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/kubeclient"
+	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/queue"
+	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
 // These tests need calls that can be cut off, which fake clientsets have not:
@@ -105,7 +116,7 @@ func TestStopDoesNotCutAWriteInHalf(t *testing.T) {
 	<-server.called
 	stop()
 	for !f.queue.ShuttingDown() { // until Run has seen the stop
-		runtime.Gosched()
+		goruntime.Gosched()
 	}
 	select {
 	case <-server.cut:
@@ -141,4 +152,61 @@ func TestRetryAfterIsTheQueuesBusiness(t *testing.T) {
 			t.Errorf("the Foo says %q", message)
 		}
 	}
+}
+
+// standBy has the informers of a controller that is not running yet fill their caches, until ctx ends. What it returns
+// last waits for their end.
+func standBy(ctx context.Context, t *testing.T, foos ...runtime.Object) (*kubefake.Clientset, *Controller, func()) {
+	t.Helper()
+	kubeClient, fooClient := kubefake.NewClientset(), fakeFooClient(t, foos...)
+	kubeInformers := kubeinformers.NewSharedInformerFactory(kubeClient, 0)
+	fooInformers := fooinformers.NewSharedInformerFactory(fooClient, 0)
+	controller, err := NewController(Config{
+		KubeClient: kubeClient, FooClient: fooClient,
+		Deployments: kubeInformers.Apps().V1().Deployments(), Foos: fooInformers.Samplecontroller().V1alpha1().Foos(),
+		Recorder: record.NewFakeRecorder(100), Clock: clock.RealClock{}, CallTimeout: time.Minute, Metrics: metrics.New(), Image: footest.DefaultImage,
+	})
+	footest.Must(t, err)
+	kubeInformers.StartWithContext(ctx)
+	fooInformers.StartWithContext(ctx)
+	return kubeClient, controller, func() {
+		kubeInformers.Shutdown()
+		fooInformers.Shutdown()
+	}
+}
+
+// A standby holds no queue: what it had to do as the leader it is told when it
+// becomes one.
+func TestBeforeItRunsNothingIsQueued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		kubeClient, controller, shutdown := standBy(ctx, t, footest.Foo("a"))
+		advance(time.Hour)
+		if queued := controller.queue.Len(); queued != 0 {
+			t.Errorf("%d Foos are queued", queued)
+		}
+
+		stopped := make(chan error)
+		go func() { stopped <- controller.Run(ctx, context.Background(), 2) }()
+		advance(time.Second)
+		if _, err := kubeClient.AppsV1().Deployments(footest.Namespace).Get(ctx, "web", metav1.GetOptions{}); err != nil {
+			t.Errorf("as the leader: %v", err)
+		}
+		stop()
+		footest.Must(t, <-stopped)
+		shutdown()
+	})
+}
+
+// A stop may come when the caches have just been filled: the informers then take
+// no handlers any more. That is a stop like any other, and nothing is left running.
+func TestAStopBeforeTheHandlersIsNoError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		_, controller, shutdown := standBy(ctx, t)
+		advance(time.Second)
+		stop()
+		shutdown()
+		footest.Must(t, controller.Run(ctx, context.Background(), 2))
+	})
 }

@@ -14,15 +14,19 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// FuzzSync: one sync in any world, with caches of any age.
+
 package main
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	kubeinformers "k8s.io/client-go/informers"
@@ -41,6 +45,126 @@ import (
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
+
+// FuzzSync syncs the Foo "a" in any world, which the caches may know as it was
+// some time ago. However wrong they are, nothing of others is written to, and
+// the second sync after they have caught up (the first, if they were not wrong)
+// writes nothing.
+func FuzzSync(f *testing.F) {
+	footest.AddSeeds(f, slices.Concat(footest.FuzzSeeds, footest.StaleSeeds))
+	f.Fuzz(func(t *testing.T, script, noise []byte, words string) {
+		w := footest.NewWorld(t, script, noise, words)
+		f := newFuzzFixture(t)
+		bystander := footest.Foo("b", footest.WithDeploymentName("old"))
+		live := w.Live()
+		f.store(t, live, bystander)
+		f.cacheSees(t, []*samplev1alpha1.Foo{w.Foo, bystander}, w.Seen())
+
+		stale := w.Stale()
+		f.pass(t, w.Foo, live.Foo, !stale)
+		for range 2 {
+			foos, deployments := f.stored(t)
+			f.cacheSees(t, foos, deployments)
+			// A Foo that is gone, or made again, is known to be by now.
+			now := fooNamed(foos, "a")
+			known := now
+			if known == nil {
+				known = w.Foo
+			}
+			if wrote := f.pass(t, known, now, true); len(wrote) > 0 && !stale && !w.Refused() {
+				t.Errorf("a sync after which nothing has happened wrote: %v", wrote)
+			}
+			stale = false
+		}
+	})
+}
+
+// pass syncs once, checks what has changed by that, and returns what was sent to
+// the API server. known is the Foo as the caches have it, live as it is, or nil.
+func (f *fuzzFixture) pass(t *testing.T, known, live *samplev1alpha1.Foo, fresh bool) []string {
+	t.Helper()
+	foosBefore, before := f.stored(t)
+	err := f.syncHandler(f.ctx, footest.KeyOf(known))
+	foosAfter, after := f.stored(t)
+
+	if fresh && err != nil && !plan.IsRefusal(err) {
+		t.Errorf("with caches that are right, the sync failed: %v", err)
+	}
+	mayWrite := live != nil && live.UID == known.UID && live.Generation == known.Generation &&
+		(live.DeletionTimestamp == nil) == (known.DeletionTimestamp == nil)
+	for _, deployment := range before {
+		checkChange(t, deployment, deploymentNamed(after, deployment.Name), deploymentNamed(after, known.Spec.DeploymentName), known, mayWrite)
+	}
+	for _, deployment := range after {
+		if deploymentNamed(before, deployment.Name) == nil {
+			if known.DeletionTimestamp != nil {
+				t.Errorf("Deployment %s was created for a Foo that is being deleted", deployment.Name)
+			}
+			footest.CheckWanted(t, deployment, known)
+		}
+	}
+	if len(foosBefore) != len(foosAfter) {
+		t.Fatalf("of %d Foos there are %d", len(foosBefore), len(foosAfter))
+	}
+	for i, foo := range foosAfter {
+		checkFooChange(t, foosBefore[i], foo, known)
+	}
+	return f.takeWrites()
+}
+
+// checkChange fails if a Deployment was changed or deleted that is not the
+// Foo's, or otherwise than it may be. wanted is the one that the Foo asks for.
+func checkChange(t *testing.T, before, after, wanted *appsv1.Deployment, known *samplev1alpha1.Foo, mayWrite bool) {
+	t.Helper()
+	if after != nil && equality.Semantic.DeepEqual(before, after) {
+		return
+	}
+	if !mayWrite {
+		t.Errorf("Deployment %s was written to, though the Foo asks for something else by now, or is gone", before.Name)
+	}
+	if before.DeletionTimestamp != nil || !footest.BelongsTo(before, known) && !footest.HandedOverTo(before, known) {
+		t.Errorf("Deployment %s was written to, and is not the Foo's: %v", before.Name, before.OwnerReferences)
+	}
+	if after == nil {
+		if before.Name == known.Spec.DeploymentName || wanted == nil || !footest.BelongsTo(wanted, known) {
+			t.Errorf("Deployment %s was deleted while the Foo has no other", before.Name)
+		}
+		return
+	}
+	footest.CheckWanted(t, after, known)
+	sent := after.DeepCopy()
+	sent.ResourceVersion, sent.Generation, sent.ManagedFields = before.ResourceVersion, before.Generation, before.ManagedFields
+	footest.CheckOthersKept(t, before, sent, known)
+}
+
+// checkFooChange fails if anything but the status of the Foo that was synced has
+// been changed, or the API server would refuse that.
+func checkFooChange(t *testing.T, before, after, known *samplev1alpha1.Foo) {
+	t.Helper()
+	if equality.Semantic.DeepEqual(before, after) {
+		return
+	}
+	if before.Name != known.Name || before.UID != known.UID || before.ResourceVersion != known.ResourceVersion {
+		t.Errorf("Foo %s of UID %s at version %s was written to", before.Name, before.UID, before.ResourceVersion)
+	}
+	footest.CheckStatus(t, after, after.Status)
+	rest := after.DeepCopy()
+	rest.Status, rest.ResourceVersion = before.Status, before.ResourceVersion
+	footest.ExpectEqual(t, "all of the Foo but its status", before, rest)
+}
+
+func fooNamed(foos []*samplev1alpha1.Foo, name string) *samplev1alpha1.Foo {
+	for _, foo := range foos {
+		if foo.Name == name {
+			return foo
+		}
+	}
+	return nil
+}
+
+func deploymentNamed(deployments []*appsv1.Deployment, name string) *appsv1.Deployment {
+	return (&footest.World{Deployments: deployments}).Find(name)
+}
 
 // fuzzFixture is a Controller whose caches are filled by hand, through
 // a trimmer: thousands of them a second, where running informers make tens.
