@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package tools
+package codegen
 
 import (
 	"context"
@@ -208,6 +208,17 @@ func (c *checkout) replace(file, from, to string) {
 		c.Fatalf("%s lacks %q: the test needs another change to make", file, from)
 	}
 	c.write(file, strings.Replace(text, from, to, 1))
+}
+
+// removeLines removes the lines of file that start with prefix.
+func (c *checkout) removeLines(file, prefix string) {
+	c.Helper()
+	lines := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(prefix) + `.*\n`)
+	text := c.read(file)
+	if !lines.MatchString(text) {
+		c.Fatalf("%s has no line with %q: the test needs another change to make", file, prefix)
+	}
+	c.write(file, lines.ReplaceAllString(text, ""))
 }
 
 func (c *checkout) remove(path string) {

@@ -14,13 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package tools has the tests of hack/update-codegen.sh and
-// hack/verify-codegen.sh. Each works on a copy of the tree: the tree itself is
-// read, never written.
-//
-// A whole generation takes some 15 s on two cores, so one copy goes through
-// many changes at once, and what fails, fails early.
-package tools
+package codegen
 
 import (
 	"strings"
@@ -45,6 +39,7 @@ func TestVerifyThenUpdate(t *testing.T) {
 	c.write("pkg/generated/listers/samplecontroller/v1/left_over.go", "package v1\n")
 	c.write(api+"zz_generated.left_over.go", "package v1alpha1\n")
 	c.addVersion("v1alpha1", "v1beta1")
+	c.removeLines(strings.Replace(typesFile, "v1alpha1", "v1beta1", 1), "// +kubebuilder:printcolumn:")
 
 	t.Run("verify reports each difference and touches nothing", func(t *testing.T) {
 		c := c.with(t)
@@ -71,7 +66,7 @@ func TestVerifyThenUpdate(t *testing.T) {
 		if _, code := c.run("hack/update-codegen.sh"); code != 0 {
 			t.Fatalf("exit code %d, want 0", code)
 		}
-		c.wantInFile(crdFile, "              mood:\n", "    name: v1alpha1\n", "    name: v1beta1\n")
+		c.wantInFile(crdFile, "              mood:\n", "    name: v1alpha1\n", "  - name: v1beta1\n") // without printer columns, the name comes first
 		c.wantInFile(api+"zz_generated.deepcopy.go", "if in.Mood != nil")
 		c.wantInFile("pkg/generated/listers/samplecontroller/v1alpha1/foo.go", "type FooLister interface")
 		c.wantInFile(clientDir+"v1beta1/fake/fake_foo.go", "package fake")
@@ -99,7 +94,6 @@ func TestVerifyThenUpdate(t *testing.T) {
 // TestUpdateFailsLoudly breaks what update reads, one thing at a time: it must
 // say what is wrong, end non-zero and leave the tree as it was.
 func TestUpdateFailsLoudly(t *testing.T) {
-	const expected = "was expected and not made: is a marker"
 	for name, test := range map[string]struct {
 		file, from, to string
 		want           string
@@ -114,16 +108,24 @@ func TestUpdateFailsLoudly(t *testing.T) {
 			typesFile, "validation:Maximum=10", "validation:Maximum=ten", "controller-gen ended with status 1",
 		},
 		"no genclient": {
-			typesFile, "// +genclient\n", "", "no type asks for a client: mark one with // +genclient",
+			typesFile, "// +genclient\n", "", "no file has the marker // +genclient",
 		},
-		"no CRD": {
-			api + "doc.go", "// +groupName=samplecontroller.k8s.io\n", "", "no CustomResourceDefinition was made for kind Foo",
+		"no group": {
+			api + "doc.go", "// +groupName=samplecontroller.k8s.io\n", "", "no file has the marker // +groupName=",
 		},
 		"no deepcopy functions": {
-			api + "doc.go", "// +k8s:deepcopy-gen=package\n", "", "zz_generated.deepcopy.go " + expected,
+			api + "doc.go", "// +k8s:deepcopy-gen=package\n", "", "no file has the marker // +k8s:deepcopy-gen=package",
 		},
 		"no OpenAPI definitions": {
-			api + "doc.go", "// +k8s:openapi-gen=true\n", "", "no OpenAPI definition was made for kind Foo",
+			api + "doc.go", "// +k8s:openapi-gen=true\n", "", "no file has the marker // +k8s:openapi-gen=true",
+		},
+		"misspelt marker": {
+			api + "doc.go", "// +k8s:deepcopy-gen=package\n", "// +k8s:deepcopy-gen=package\n// +k8s:defaulting-gen=TypeMeta\n",
+			"unrecognized +k8s: tag(s): +k8s:defaulting-gen",
+		},
+		"no CRD": {
+			api + "doc.go", "// +groupName=", "// +kubebuilder:skip\n// +groupName=",
+			"no CustomResourceDefinition was made for kind Foo",
 		},
 		"schema program fails": {
 			"hack/models-schema/main.go", "func main() {\n", "func main() {\n\tos.Exit(3)\n", "hack/models-schema ended with status",
