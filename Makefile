@@ -87,7 +87,7 @@ update-codegen: ## Make everything that is generated from pkg/apis again
 
 .PHONY: chart
 chart: ## Make the Helm chart in artifacts/chart again, of what kustomize renders
-	@cd hack/tools/chart && CGO_ENABLED=0 GOWORK=off go run -trimpath -buildvcs=false .
+	@cd tools/chart && CGO_ENABLED=0 GOWORK=off go run -trimpath -buildvcs=false .
 
 .PHONY: fmt
 fmt: bin/golangci-lint ## Format the hand-written Go code
@@ -212,10 +212,10 @@ bin/devcluster: FORCE
 	@hack/build.sh devcluster . $@
 
 bin/demo: FORCE
-	@hack/build.sh . ./hack/demo $@
+	@hack/build.sh . ./tools/demo $@
 
 bin/skew: FORCE
-	@hack/build.sh . ./hack/skew $@
+	@hack/build.sh . ./tools/skew $@
 
 # adopt:omit begin
 bin/docstest: FORCE
@@ -226,4 +226,4 @@ bin/bench: FORCE
 # adopt:omit end
 
 bin/golangci-lint: FORCE
-	@hack/build.sh hack/tools/lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint $@
+	@hack/build.sh tools/lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint $@

@@ -105,7 +105,7 @@ unit_tests() {
   while IFS= read -r package; do
     case "${package}" in
       */test/oracle) list+=("${package}") ;; # what the tests against a cluster judge by: it needs none itself
-      '' | */test/* | */devcluster/test | */hack/codegen | */hack/tools/*/test) ;;
+      '' | */test/* | */devcluster/test | */hack/codegen | */tools/*/test) ;;
       *) list+=("${package}") ;;
     esac
   done <<<"${packages}"
@@ -167,12 +167,12 @@ check_shellcheck() {
 
 # make image makes the same image anywhere, and the image is what it should be.
 check_image() {
-  (cd hack/tools/image && go_test -count=1 -timeout=20m ./test)
+  (cd tools/image && go_test -count=1 -timeout=20m ./test)
 }
 
 # The Helm chart is what kustomize makes, and lives through install, upgrade, rollback and uninstall on devclusters.
 check_chart() {
-  (cd hack/tools/chart && DEVCLUSTER_BIN=${root}/bin/devcluster go_test -count=1 -timeout=15m . ./test)
+  (cd tools/chart && DEVCLUSTER_BIN=${root}/bin/devcluster go_test -count=1 -timeout=15m . ./test)
 }
 
 # The alerts fire when they should. The unit tests have this, too; here it is said when it can't be done.

@@ -96,7 +96,7 @@ func checksOf(a adoption, all bool) [][]string {
 // goTests are the new project's, compiled with the flags of hack/build.sh and without the race detector, so that most
 // of what they import is in the build cache.
 const goTests = `export GOFLAGS="-trimpath -buildvcs=false" CGO_ENABLED=0 GOWORK=off
-go test -vet=off ./... && cd test/fuzz && go test -vet=off ./... && cd ../../hack/tools/image && go test -vet=off . &&
+go test -vet=off ./... && cd test/fuzz && go test -vet=off ./... && cd ../../tools/image && go test -vet=off . &&
 cd ../chart && go test -vet=off .`
 
 // runIn runs a command in a folder.

@@ -100,7 +100,7 @@ func (m *maker) tidy(ctx context.Context) error {
 
 // makeChart is for the definition in the chart, which has just been generated.
 func (m *maker) makeChart(ctx context.Context) error {
-	return m.run(ctx, "hack/tools/chart", "go", "run", ".")
+	return m.run(ctx, "tools/chart", "go", "run", ".")
 }
 
 // compile compiles the modules that import the generated code, their tests included.
