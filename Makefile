@@ -27,7 +27,7 @@ SKEW_FLAGS ?=
 # Passed to the demo, for example -exit.
 DEMO_FLAGS ?=
 # adopt:omit begin
-# Passed to the documents' runner, for example -only=README.md; see bin/docstest -help.
+# Passed to the documents' runner, for example -only=README.md; see bin/docs -help.
 export DOCS_FLAGS ?=
 # Passed to the benchmark, for example -part=throughput; see bin/bench -help.
 BENCH_FLAGS ?=
@@ -163,7 +163,7 @@ skew: bin/devcluster bin/skew ## Run the end-to-end tests on each Kubernetes tha
 
 # adopt:omit begin
 .PHONY: docs-test
-docs-test: build bin/demo bin/docstest ## Run the command blocks of README.md and docs/, and compare what they print
+docs-test: build bin/demo bin/docs ## Run the command blocks of README.md and docs/, and compare what they print
 	$(check) docs
 
 .PHONY: budgets
@@ -218,8 +218,8 @@ bin/skew: FORCE
 	@hack/build.sh . ./tools/skew $@
 
 # adopt:omit begin
-bin/docstest: FORCE
-	@hack/build.sh hack/docstest . $@
+bin/docs: FORCE
+	@hack/build.sh tools/docs . $@
 
 bin/bench: FORCE
 	@hack/build.sh test/bench . $@

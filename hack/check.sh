@@ -215,11 +215,11 @@ check_faults() {
   "${DEVCLUSTER_BIN}" run -nodes=3 -- "${tests[@]}"
 }
 
-# The documents' commands run, and print what the documents show. DOCS_FLAGS goes to bin/docstest.
+# The documents' commands run, and print what the documents show. DOCS_FLAGS goes to bin/docs.
 check_docs() {
   local flags
   read -r -a flags <<<"${DOCS_FLAGS:-}"
-  bin/docstest ${flags[@]+"${flags[@]}"}
+  bin/docs ${flags[@]+"${flags[@]}"}
 }
 
 # What the controller asks of the API server, counted, and the benchmark's own tests.

@@ -14,8 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command docstest runs the command blocks of documents, and compares what they print with what the documents say. It
-// is run by make docs-test; CONTRIBUTING.md says how a document is marked.
+// Command docs runs the command blocks of documents, and compares what they print with what the documents say. make
+// docs-test runs it; CONTRIBUTING.md says how a document is marked. What else the documents say of the code (names of
+// tests and files, the requirements of go.mod) is tested in claims.
 //
 // markdown.go, directive.go and document.go make steps of a document; compare.go compares; world.go makes the copy of
 // the tree in which shell.go runs bash; runner.go and acts.go carry out the steps, and report.go tells how it went.
@@ -55,7 +56,7 @@ func main() {
 	flag.BoolVar(&opts.v, "v", false, "Print what each block prints.")
 	flag.Parse()
 	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "docstest: unexpected argument %q: this command takes flags only\n", flag.Arg(0))
+		fmt.Fprintf(os.Stderr, "docs: unexpected argument %q: this command takes flags only\n", flag.Arg(0))
 		os.Exit(exitUsage)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -64,7 +65,7 @@ func main() {
 	stop()
 	if err != nil {
 		if !errors.Is(err, errReported) {
-			fmt.Fprintf(os.Stderr, "docstest: %v\n", err)
+			fmt.Fprintf(os.Stderr, "docs: %v\n", err)
 		}
 		os.Exit(exitFailure)
 	}

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package doccheck
+package claims
 
 import (
 	"go/ast"
@@ -27,8 +27,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // codeLink is a name that the tour links to the file where it is declared,
@@ -52,7 +50,7 @@ func TestTheNamesThatTheTourLinksAreInTheirFiles(t *testing.T) {
 		if clientGoLink.MatchString(link[2]) {
 			folder = clientGo.folder
 		}
-		if !declaredIn(t, filepath.Join(folder, file)).Has(name) {
+		if !declaredIn(t, filepath.Join(folder, file))[name] {
 			t.Errorf("docs/tour.md says that %s is in %s: it is not", name, file)
 		}
 	}
@@ -69,17 +67,17 @@ func TestTheTourShowsItsPatchesAsTheyAre(t *testing.T) {
 		t.Fatalf("The tour has no patches: %v", err)
 	}
 	tour := read(t, "docs", "tour.md")
-	shown := sets.New[string]()
+	shown := map[string]bool{}
 	for _, block := range diffBlock.FindAllStringSubmatch(tour, -1) {
-		shown.Insert(block[1])
+		shown[block[1]] = true
 	}
 	for _, file := range files {
 		name := filepath.Base(file)
 		patch := read(t, "docs", "tour", name)
-		if !shown.Has(patch) {
+		if !shown[patch] {
 			t.Errorf("docs/tour.md does not show docs/tour/%s as it is", name)
 		}
-		shown.Delete(patch)
+		delete(shown, patch)
 		if !strings.Contains(tour, "git apply docs/tour/"+name+"\n") {
 			t.Errorf("docs/tour.md does not apply docs/tour/%s", name)
 		}
@@ -94,7 +92,9 @@ type module struct{ version, folder string }
 
 func clientGoModule(t *testing.T) module {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Version}}\n{{.Dir}}", "k8s.io/client-go").Output()
+	command := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Version}}\n{{.Dir}}", "k8s.io/client-go")
+	command.Dir = moduleRoot
+	out, err := command.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,21 +103,21 @@ func clientGoModule(t *testing.T) module {
 }
 
 // declaredIn returns the names of a file's functions, methods and types.
-func declaredIn(t *testing.T, file string) sets.Set[string] {
+func declaredIn(t *testing.T, file string) map[string]bool {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := sets.New[string]()
+	names := map[string]bool{}
 	for _, declaration := range parsed.Decls {
 		switch declaration := declaration.(type) {
 		case *ast.FuncDecl:
-			names.Insert(declaration.Name.Name)
+			names[declaration.Name.Name] = true
 		case *ast.GenDecl:
 			for _, spec := range declaration.Specs {
 				if spec, ok := spec.(*ast.TypeSpec); ok {
-					names.Insert(spec.Name.Name)
+					names[spec.Name.Name] = true
 				}
 			}
 		}
