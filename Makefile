@@ -26,12 +26,12 @@ export EMULATED_VERSION ?=
 SKEW_FLAGS ?=
 # Passed to the demo, for example -exit.
 DEMO_FLAGS ?=
-# adopt:omit begin
+# newproject:omit begin
 # Passed to the documents' runner, for example -only=README.md; see bin/docs -help.
 export DOCS_FLAGS ?=
 # Passed to the benchmark, for example -part=throughput; see bin/bench -help.
 BENCH_FLAGS ?=
-# adopt:omit end
+# newproject:omit end
 # The name of the image, with the registry where that is not Docker's, and its
 # platforms; empty, linux on this machine's architecture.
 IMAGE ?= sample-controller:latest
@@ -44,7 +44,7 @@ check := @hack/check.sh
 .PHONY: help
 help: ## Show this list
 	@awk -F " *:[^#]*## " '/^##@ / { printf "\n%s:\n", substr($$0, 5) } \
-		/^[a-z0-9-]+ *:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
+		/^[a-z0-9-]+ *:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
 
 ##@ Build and see
 
@@ -98,7 +98,7 @@ fmt: bin/golangci-lint ## Format the hand-written Go code
 .PHONY: test
 test: fmt-check tidy-check shellcheck monitoring verify-codegen test-unit fuzz build vet lint test-codegen test-image test-chart test-devcluster test-e2e ## Check everything
 	@echo "All checks passed"
-test: docs-test budgets test-faults test-adopt # adopt:omit
+test: docs-test budgets test-faults test-new-project # newproject:omit
 
 .PHONY: fmt-check
 fmt-check: ## Check that the Go code is formatted
@@ -161,7 +161,7 @@ test-e2e: bin/devcluster ## Run the end-to-end tests on a devcluster, or on your
 skew: bin/devcluster bin/skew ## Run the end-to-end tests on each Kubernetes that devcluster can emulate, and write the table in docs/operations.md (15 minutes on 2 cores)
 	@bin/skew $(SKEW_FLAGS)
 
-# adopt:omit begin
+# newproject:omit begin
 .PHONY: docs-test
 docs-test: build bin/demo bin/docs ## Run the command blocks of README.md and docs/, and compare what they print
 	$(check) docs
@@ -178,13 +178,13 @@ test-faults: bin/devcluster ## Break what the controller relies on, in some of t
 faults: bin/devcluster ## Break it in all of them, compare with upstream's controller, and write docs/faults.md
 	@FAULTS=all FAULTS_REPORT="$(CURDIR)/docs/faults.md" hack/check.sh faults
 
-.PHONY: test-adopt
-test-adopt: ## Make projects with other names of this one, three of five, and check them
-	$(check) adopt
+.PHONY: test-new-project
+test-new-project: ## Make projects with other names of this one, three of five, and check them
+	$(check) new-project
 
-.PHONY: adopt-test
-adopt-test: ## Make all five, and have two of them pass all of their own checks (half an hour on 2 cores)
-	@ADOPTIONS=all hack/check.sh adopt
+.PHONY: test-new-projects
+test-new-projects: ## Make all five, and have two of them pass all of their own checks (half an hour on 2 cores)
+	@NEW_PROJECTS=all hack/check.sh new-project
 
 ##@ Measure
 
@@ -200,7 +200,7 @@ bench-quick: bin/devcluster bin/bench ## The same with little of everything, int
 bench-report: bin/bench ## Write docs/benchmarks.md from what make bench has measured before
 	@bin/bench -report -results=docs/benchmarks/results.json -docs=docs
 
-# adopt:omit end
+# newproject:omit end
 # Programs are handed to the go command each time: it knows what is up to date.
 .PHONY: FORCE
 FORCE:
@@ -217,13 +217,13 @@ bin/demo: FORCE
 bin/skew: FORCE
 	@hack/build.sh . ./tools/skew $@
 
-# adopt:omit begin
+# newproject:omit begin
 bin/docs: FORCE
 	@hack/build.sh tools/docs . $@
 
 bin/bench: FORCE
 	@hack/build.sh test/bench . $@
-# adopt:omit end
+# newproject:omit end
 
 bin/golangci-lint: FORCE
 	@hack/build.sh tools/lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint $@

@@ -206,7 +206,7 @@ check_e2e() {
   KUBECONFIG=${folder}/$(basename "${E2E_KUBECONFIG}") "${tests[@]}"
 }
 
-# adopt:omit begin
+# newproject:omit begin
 # Faults on a real control plane: those of FAULTS, quick or all. FAULTS_SEED repeats a choice, and FAULTS_REPORT is
 # where to write the comparison with upstream's controller.
 check_faults() {
@@ -228,11 +228,11 @@ check_budgets() {
   (cd test/bench && go_test -count=1 -timeout=10m ./...)
 }
 
-# Projects that hack/adopt makes of this one: those of ADOPTIONS, quick or all.
-check_adopt() {
-  ADOPTIONS=${ADOPTIONS:-quick} go_test -count=1 -timeout=60m -run='^TestAdoptions$' ./hack/adopt
+# Projects that tools/newproject makes of this one: those of NEW_PROJECTS, quick or all.
+check_new-project() {
+  NEW_PROJECTS=${NEW_PROJECTS:-quick} go_test -count=1 -timeout=60m -run='^TestNewProjects$' ./tools/newproject
 }
-# adopt:omit end
+# newproject:omit end
 
 name=${1:-}
 if [[ $# -ne 1 ]] || ! declare -F "check_${name}" >/dev/null; then

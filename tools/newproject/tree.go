@@ -62,7 +62,7 @@ func readTree(root string) ([]treeFile, error) {
 			return nil, err
 		}
 		if !info.Mode().IsRegular() {
-			return nil, fmt.Errorf("%s is neither a file nor a folder: adopt can't copy it", name)
+			return nil, fmt.Errorf("%s is neither a file nor a folder: newproject can't copy it", name)
 		}
 		data, err := os.ReadFile(full)
 		if err != nil {
@@ -127,7 +127,7 @@ func findRoot(folder string) (string, error) {
 			return at, nil
 		}
 		if at == filepath.Dir(at) {
-			return "", fmt.Errorf("%s is not in a clone of %s: run adopt from there", folder, sample.Module)
+			return "", fmt.Errorf("%s is not in a clone of %s: run newproject from there", folder, sample.Module)
 		}
 	}
 }

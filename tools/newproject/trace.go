@@ -35,7 +35,7 @@ func (t trace) String() string { return fmt.Sprintf("%s:%d: %s", t.file, t.line,
 
 var (
 	oldModule  = regexp.MustCompile(`(^|[^a-zA-Z0-9.-])example\.com/sample-controller|com\.example\.sample-controller`)
-	oldProgram = regexp.MustCompile(`(?i)sample[-_ .]?controller|\bsamplev[0-9]|adopt:omit|\bupstream`)
+	oldProgram = regexp.MustCompile(`(?i)sample[-_ .]?controller|\bsamplev[0-9]|newproject:omit|\bupstream`)
 	oldKind    = regexp.MustCompile(`(?i)foo`)
 	// english is words that have nothing to do with the sample, perhaps with a version.
 	english = regexp.MustCompile(`(?i)^(foods?|foot\w*|fool(s|ish|ishly|proof)?)(v[0-9]\w*)?$`)

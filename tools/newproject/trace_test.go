@@ -25,7 +25,7 @@ func TestTraces(t *testing.T) {
 	for line, want := range map[string]bool{
 		"a Foo": true, "foos": true, "newFoo": true, "FOO": true, "foo_bar": true, "fooinformers": true, "foolisters": true, "typedfoo": true,
 		"samplecontroller.k8s.io": true, "SampleController": true, "sample_controller": true, "The Sample Controller Authors": true, "samplev1alpha1": true,
-		"example.com/sample-controller/pkg": true, "com.example.sample-controller": true, "as upstream's": true, "adopt:omit": true,
+		"example.com/sample-controller/pkg": true, "com.example.sample-controller": true, "as upstream's": true, "newproject:omit": true,
 		"a FoodTruck": false, "food for a footprint": false, "type of condition in CamelCase or in foo.example.com/CamelCase.": false,
 		"a sample of a controller": false, "registry.example.com/team/widgets": false,
 	} {
@@ -67,15 +67,15 @@ func TestTracesInPathsCountAndHashesDoNot(t *testing.T) {
 }
 
 func TestOmit(t *testing.T) {
-	text := "a\n\n# adopt:omit begin\nb\n\n# adopt:omit end\n\nc\n| d | <!-- adopt:omit -->\ne\n"
+	text := "a\n\n# newproject:omit begin\nb\n\n# newproject:omit end\n\nc\n| d | <!-- newproject:omit -->\ne\n"
 	got, err := omit("file", []byte(text))
 	if want := "a\n\nc\ne\n"; err != nil || string(got) != want {
 		t.Errorf("got %q, %v; want %q", got, err, want)
 	}
 	for text, want := range map[string]string{
-		"a\n# adopt:omit begin\n":                      "file:2: adopt:omit begins, and does not end",
-		"a\n# adopt:omit end\n":                        "file:2: adopt:omit ends, and has not begun",
-		"# adopt:omit begin\na\n# adopt:omit begin\nb": "file:3: adopt:omit begins a second time, after line 1",
+		"a\n# newproject:omit begin\n":                           "file:2: newproject:omit begins, and does not end",
+		"a\n# newproject:omit end\n":                             "file:2: newproject:omit ends, and has not begun",
+		"# newproject:omit begin\na\n# newproject:omit begin\nb": "file:3: newproject:omit begins a second time, after line 1",
 	} {
 		if _, err := omit("file", []byte(text)); err == nil || err.Error() != want {
 			t.Errorf("%q: got %v, want %s", text, err, want)

@@ -26,15 +26,15 @@ import (
 	"time"
 )
 
-// adoption is a project to make, and how far to go with it.
-type adoption struct {
+// example is a project to make, and how far to go with it.
+type example struct {
 	say   string
 	args  []string
 	quick bool // it is one of the three of make test
-	e2e   bool // with ADOPTIONS=all it is run on a cluster
+	e2e   bool // with NEW_PROJECTS=all it is run on a cluster
 }
 
-var adoptions = []adoption{
+var examples = []example{
 	{"an acronym, a module with a major version, a group with a dash, another version", []string{
 		"-module=github.com/acme/edge-routes/v2", "-group=my-team.acme.dev", "-version=v1beta1", "-kind=HTTPRoute", "-short=hr",
 	}, true, true},
@@ -52,18 +52,18 @@ var adoptions = []adoption{
 	}, false, false},
 }
 
-// TestAdoptions makes projects and runs their own checks. ADOPTIONS says which: quick, or all. Each takes minutes.
-func TestAdoptions(t *testing.T) {
-	which := os.Getenv("ADOPTIONS")
+// TestNewProjects makes projects and runs their own checks. NEW_PROJECTS says which: quick, or all. Each takes minutes.
+func TestNewProjects(t *testing.T) {
+	which := os.Getenv("NEW_PROJECTS")
 	if which != "quick" && which != "all" {
-		t.Skip("ADOPTIONS is neither quick nor all: make test-adopt sets it")
+		t.Skip("NEW_PROJECTS is neither quick nor all: make test-new-project sets it")
 	}
-	for _, a := range adoptions {
+	for _, a := range examples {
 		if which == "quick" && !a.quick {
 			continue
 		}
 		t.Run(a.say, func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), "adopted")
+			dir := filepath.Join(t.TempDir(), "new")
 			if err := run(t.Context(), append(a.args, "-dir="+dir), log{t}); err != nil {
 				t.Fatal(err)
 			}
@@ -76,7 +76,7 @@ func TestAdoptions(t *testing.T) {
 
 // checksOf are the commands that a new project has to pass: those that run on a cluster, all that its owner would run;
 // of the others, what shows that each part of it is whole.
-func checksOf(a adoption, all bool) [][]string {
+func checksOf(a example, all bool) [][]string {
 	if all && a.e2e {
 		return [][]string{{"make", "test"}, {"make", "demo", "DEMO_FLAGS=-exit"}, {"git", "diff", "--exit-code"}}
 	}
@@ -108,7 +108,7 @@ func runIn(t *testing.T, dir string, command ...string) {
 	// What the make that runs this test says is not for the new project's.
 	for _, variable := range gitEnvironment() {
 		name, _, _ := strings.Cut(variable, "=")
-		if !strings.HasPrefix(name, "MAKE") && !slices.Contains([]string{"MFLAGS", "KUBECONFIG", "E2E_KUBECONFIG", "GO_TEST_FLAGS", "ADOPTIONS", "GOFLAGS", "GOWORK"}, name) {
+		if !strings.HasPrefix(name, "MAKE") && !slices.Contains([]string{"MFLAGS", "KUBECONFIG", "E2E_KUBECONFIG", "GO_TEST_FLAGS", "NEW_PROJECTS", "GOFLAGS", "GOWORK"}, name) {
 			cmd.Env = append(cmd.Env, variable)
 		}
 	}

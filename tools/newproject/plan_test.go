@@ -44,7 +44,7 @@ func ours(t *testing.T) *sources {
 	return src
 }
 
-// TestPlansHaveNoTrace finds in a second what a whole adoption would find in minutes.
+// TestPlansHaveNoTrace finds in a second what a whole new project would find in minutes.
 func TestPlansHaveNoTrace(t *testing.T) {
 	sample := deriveNames(request{Module: "github.com/acme/samples", Group: "sample.acme.dev", Version: "v1", Kind: "Sample"})
 	for _, n := range []names{widget, route, policy, truck, bar, sheep, sample} {
@@ -241,7 +241,7 @@ func TestWhatIsNextIsThere(t *testing.T) {
 	} {
 		for _, function := range functions {
 			if !strings.Contains(next, file) || !strings.Contains(next, function) || !strings.Contains(all["README.md"], "`"+function+"`") {
-				t.Errorf("neither adopt nor the README need tell of %s in %s", function, file)
+				t.Errorf("neither newproject nor the README need tell of %s in %s", function, file)
 			}
 			if !strings.Contains(all[file], "\nfunc "+function+"(") {
 				t.Errorf("%s has no function %s", file, function)

@@ -130,7 +130,7 @@ func TestTheScriptsSpellPluralsAlike(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A plural that is nothing like the kind: the generators put the capital first.
-	got, err := exec.CommandContext(t.Context(), "bash", "-c", `source "$0" && codegen::kinds "$1"`, "../codegen.sh", folder).CombinedOutput()
+	got, err := exec.CommandContext(t.Context(), "bash", "-c", `source "$0" && codegen::kinds "$1"`, "../../hack/codegen.sh", folder).CombinedOutput()
 	if err != nil || strings.ReplaceAll(string(got), ":kine", ":Kine") != want.String() {
 		t.Errorf("got %s (%v), want %s", got, err, want.String())
 	}

@@ -53,7 +53,7 @@ func reword(file string, data []byte) ([]byte, error) {
 			continue
 		}
 		if n := bytes.Count(data, []byte(r.from)); n != 1 {
-			return nil, fmt.Errorf("hack/adopt/reword.go wants to say %q otherwise, which is %d times in %s, not once", r.from, n, file)
+			return nil, fmt.Errorf("tools/newproject/reword.go wants to say %q otherwise, which is %d times in %s, not once", r.from, n, file)
 		}
 		data = bytes.Replace(data, []byte(r.from), []byte(r.to), 1)
 	}

@@ -14,9 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command adopt makes a new project of this one, with other names: module, API group, version, kind, plural.
+// Command newproject makes a new project of this one, with other names: module, API group, version, kind, plural.
 //
-//	go run ./hack/adopt -module github.com/acme/widgets -group acme.dev -kind Widget -dir ../widgets
+//	go run ./tools/newproject -module github.com/acme/widgets -group acme.dev -kind Widget -dir ../widgets
 //
 // It reads the files that git knows, leaves out what is about this project alone (omit.go, reword.go), and writes the
 // rest with the new names: Go files by their syntax (goedit.go), go.mod line by line (gomod.go), all other text
@@ -52,10 +52,10 @@ func main() {
 	switch {
 	case err == nil || errors.Is(err, flag.ErrHelp):
 	case errors.As(err, new(refusal)):
-		fmt.Fprintf(os.Stderr, "adopt: %v\n", err)
+		fmt.Fprintf(os.Stderr, "newproject: %v\n", err)
 		os.Exit(exitRefused)
 	default:
-		fmt.Fprintf(os.Stderr, "adopt: %v\nNothing was left behind.\n", err)
+		fmt.Fprintf(os.Stderr, "newproject: %v\nNothing was left behind.\n", err)
 		os.Exit(exitFailure)
 	}
 }
@@ -103,7 +103,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 
 func parseRequest(args []string, help io.Writer) (request, error) {
 	var r request
-	flags := flag.NewFlagSet("adopt", flag.ContinueOnError)
+	flags := flag.NewFlagSet("newproject", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&r.Module, "module", "", "Path of the new Go module, such as github.com/acme/widgets.")
 	flags.StringVar(&r.Group, "group", "", "API group, in a domain of yours, such as acme.dev.")
@@ -115,14 +115,14 @@ func parseRequest(args []string, help io.Writer) (request, error) {
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(help, "adopt makes a new project of this one, with other names.\n\nUsage: go run ./hack/adopt -module PATH -group DOMAIN -kind Kind -dir FOLDER\n\n")
+		fmt.Fprint(help, "newproject makes a new project of this one, with other names.\n\nUsage: go run ./tools/newproject -module PATH -group DOMAIN -kind Kind -dir FOLDER\n\n")
 		flags.SetOutput(help)
 		flags.PrintDefaults()
 		return r, err
 	case err != nil:
 		return r, refusal{fmt.Errorf("%w (see -help)", err)}
 	case flags.NArg() > 0:
-		return r, refusal{fmt.Errorf("unexpected argument %q: adopt takes flags only", flags.Arg(0))}
+		return r, refusal{fmt.Errorf("unexpected argument %q: newproject takes flags only", flags.Arg(0))}
 	}
 	return r, nil
 }

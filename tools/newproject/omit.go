@@ -26,7 +26,7 @@ import (
 // left are the folders and files that the new project does without, as path.Match patterns: what compares this project
 // with others, what is told about it alone, and this program.
 var left = []string{
-	"hack/adopt",
+	"tools/newproject",
 	"docs/benchmarks*", "docs/faults.md", "docs/tour*", "docs/upgrade.md",
 	"tools/docs/*.go", "tools/docs/go.sum", "tools/docs/claims/tour_test.go", "tools/tour",
 	"test/bench", "test/faults", "test/thirdparty",
@@ -49,9 +49,9 @@ func matches(file string, patterns []string) bool {
 	return false
 }
 
-// A line with "adopt:omit" is left out of the new project, and so is all between one with "adopt:omit begin" and the
-// next with "adopt:omit end".
-var omitMark = regexp.MustCompile(`adopt:omit( begin| end)?\b`)
+// A line with "newproject:omit" is left out of the new project, and so is all between one with "newproject:omit begin" and the
+// next with "newproject:omit end".
+var omitMark = regexp.MustCompile(`newproject:omit( begin| end)?\b`)
 
 // omit leaves out what is marked.
 func omit(file string, data []byte) ([]byte, error) {
@@ -71,18 +71,18 @@ func omit(file string, data []byte) ([]byte, error) {
 		switch mark[1] {
 		case " begin":
 			if begun != 0 {
-				return nil, fmt.Errorf("%s:%d: adopt:omit begins a second time, after line %d", file, i+1, begun)
+				return nil, fmt.Errorf("%s:%d: newproject:omit begins a second time, after line %d", file, i+1, begun)
 			}
 			begun = i + 1
 		case " end":
 			if begun == 0 {
-				return nil, fmt.Errorf("%s:%d: adopt:omit ends, and has not begun", file, i+1)
+				return nil, fmt.Errorf("%s:%d: newproject:omit ends, and has not begun", file, i+1)
 			}
 			begun = 0
 		}
 	}
 	if begun != 0 {
-		return nil, fmt.Errorf("%s:%d: adopt:omit begins, and does not end", file, begun)
+		return nil, fmt.Errorf("%s:%d: newproject:omit begins, and does not end", file, begun)
 	}
 	return []byte(strings.TrimRight(strings.Join(out, ""), "\n") + "\n"), nil
 }
