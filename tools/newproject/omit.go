@@ -28,7 +28,7 @@ import (
 var left = []string{
 	"tools/newproject",
 	"docs/benchmarks*", "docs/faults.md", "docs/tour*", "docs/upgrade.md",
-	"tools/docs/*.go", "tools/docs/go.sum", "tools/docs/claims/tour_test.go", "tools/tour",
+	"tools/docs/*.go", "tools/docs/go.sum", "tools/docs/claims/tour_test.go",
 	"test/bench", "test/faults", "test/thirdparty",
 	"test/e2e/thirdparty_test.go", "test/e2e/contract_upgrade_test.go",
 	"README.md", // there is another: readmeFile

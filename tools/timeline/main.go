@@ -15,7 +15,8 @@ limitations under the License.
 */
 
 // Command timeline draws an audit log of an API server: a lane for each actor, a mark for each write, and arrows from
-// cause to effect. Each act of a person, such as a create, a scale or a delete, has a panel of its own.
+// cause to effect. Each act of a person, such as a create, a scale or a delete, has a panel of its own. With -text it
+// prints a line for each write instead.
 package main
 
 import (
@@ -45,6 +46,7 @@ const standard = "-"
 type options struct {
 	logs   []string
 	output string
+	text   bool
 	log    timeline.Log
 }
 
@@ -70,11 +72,23 @@ func run(args []string, stdin io.Reader, stdout, messages io.Writer) error {
 	case err != nil:
 		return err
 	}
+	add := opts.log.Add
+	if opts.text {
+		add = printWrites(stdout, opts.log.Namespace)
+	}
 	for _, path := range opts.logs {
-		if err := read(path, stdin, &opts.log, messages); err != nil {
+		if err := read(path, stdin, add, messages); err != nil {
 			return err
 		}
 	}
+	if opts.text {
+		return nil
+	}
+	return draw(opts, stdout, messages)
+}
+
+// draw writes the picture of the log.
+func draw(opts *options, stdout, messages io.Writer) error {
 	picture, err := opts.log.Picture()
 	if err != nil {
 		return fmt.Errorf("%w; see -object and -namespace in -help", err)
@@ -108,7 +122,8 @@ func parseOptions(args []string, help io.Writer) (*options, error) {
 		return nil
 	})
 	flags.StringVar(&opts.output, "o", "timeline.svg", "The `file` to write: .svg, or .html for a page with a table below the picture; - is standard output, as SVG.")
-	flags.StringVar(&opts.log.Namespace, "namespace", "", "Draw writes in this namespace only.")
+	flags.BoolVar(&opts.text, "text", false, "Print a line for each write (when, who, what, the answer) instead of a picture. Only -audit and -namespace go with it.")
+	flags.StringVar(&opts.log.Namespace, "namespace", "", "Draw or print writes in this namespace only.")
 	flags.StringVar(&opts.log.You, "you", "", "The `user` to call \"you\".")
 	flags.Func("object", "Draw writes on this `object`, on what belongs to it, and what follows: RESOURCE/NAME, RESOURCE, or all. "+
 		"Without it: foos if the log has any, else all.", func(text string) error {
@@ -129,6 +144,8 @@ func parseOptions(args []string, help io.Writer) (*options, error) {
 		return nil, usageError{fmt.Errorf("unexpected argument %q: give a log as -audit=FILE", flags.Arg(0))}
 	case len(opts.logs) == 0:
 		return nil, usageError{errors.New("-audit is missing: say which audit log to draw, - for standard input")}
+	case opts.text && opts.log.Object != nil:
+		return nil, usageError{errors.New("-object: must not be given with -text")}
 	case opts.output != standard && !isHTML(opts.output) && filepath.Ext(opts.output) != ".svg":
 		return nil, usageError{fmt.Errorf("-o=%s: must end with .svg or .html", opts.output)}
 	}
@@ -139,8 +156,8 @@ func isHTML(path string) bool {
 	return strings.HasPrefix(filepath.Ext(path), ".htm")
 }
 
-// read adds the writes of a log.
-func read(path string, stdin io.Reader, log *timeline.Log, messages io.Writer) error {
+// read calls add with each write of a log.
+func read(path string, stdin io.Reader, add func(audit.Write), messages io.Writer) error {
 	name, source := "standard input", stdin
 	if path != standard {
 		file, err := os.Open(path)
@@ -150,7 +167,7 @@ func read(path string, stdin io.Reader, log *timeline.Log, messages io.Writer) e
 		defer file.Close()
 		name, source = path, file
 	}
-	count, err := audit.Read(source, log.Add)
+	count, err := audit.Read(source, add)
 	switch {
 	case err != nil:
 		return fmt.Errorf("reading %s: %w", name, err)

@@ -30,6 +30,12 @@ const (
 		`"apiGroup":"samplecontroller.k8s.io"},"responseStatus":{"code":201},"stageTimestamp":"2026-11-21T11:23:15.5Z"}` + "\n"
 	renewLease = `{"stage":"ResponseComplete","requestURI":"/a","verb":"update","objectRef":{"resource":"leases"},` +
 		`"responseStatus":{"code":200},"stageTimestamp":"2026-11-21T11:23:15.5Z"}` + "\n"
+	updateStatus = `{"stage":"ResponseComplete","requestURI":"/a","verb":"update","user":{"username":"system:serviceaccount:kube-system:deployment-controller"},` +
+		`"userAgent":"kube-controller-manager/v1.37.0","objectRef":{"resource":"deployments","subresource":"status","namespace":"other","name":"web"},` +
+		`"responseStatus":{"code":409},"stageTimestamp":"2026-11-21T11:23:15.6Z"}` + "\n"
+
+	fooLine    = "11:23:15.500  kubectl                    create  201  foos                 web\n"
+	statusLine = "11:23:15.600  deployment-controller      update  409  deployments/status   web\n"
 )
 
 func TestRun(t *testing.T) {
@@ -53,6 +59,9 @@ func TestRun(t *testing.T) {
 		"through pipes":      {[]string{"-audit=-", "-o=-"}, createFoo, "<svg ", "", ""},
 		"two files":          {[]string{"-audit=" + log, "-audit=" + write("2.log", createFoo), "-o=" + output + ".svg"}, "", "<svg ", output + ".svg: 2 writes in 1 panel\n", ""},
 		"a selection":        {[]string{"-audit=-", "-o=-", "-object=foo/web", "-namespace=default", "-you=alice"}, createFoo, "<svg ", "", ""},
+		"as text":            {[]string{"-audit=-", "-text"}, createFoo + renewLease + updateStatus, fooLine + statusLine, "", ""},
+		"text of one":        {[]string{"-audit=-", "-text", "-namespace=default"}, createFoo + updateStatus, fooLine, "", ""},
+		"text of an object":  {[]string{"-audit=-", "-text", "-object=foo/web"}, createFoo, "", "", "-object: must not be given with -text"},
 		"a log that was cut": {[]string{"-audit=-", "-o=-"}, createFoo[20:] + createFoo + createFoo[:99], "<svg ", "standard input: 1 of its 3 lines are no audit events, and were skipped\nstandard input: its last line is not whole, and was skipped\n", ""},
 		"no log":             {nil, "", "", "", "-audit is missing: say which audit log to draw, - for standard input"},
 		"no such log":        {[]string{"-audit=" + dir + "/none"}, "", "", "", "none: no such file or directory"},

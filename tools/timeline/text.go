@@ -14,56 +14,26 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command tour prints the API server's audit log as one line for each write:
-// when it was answered, who sent it, what it was, and the answer's code.
-//
-// It is for docs/tour.md, where it is called audit. Leases, events, and the
-// questions whether somebody may read the metrics, are left out.
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"example.com/sample-controller/tools/internal/audit"
 )
 
-func main() {
-	if err := run(os.Args[1:], os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "audit:", err)
-		os.Exit(1)
-	}
-}
-
-// run prints the log that the first argument names; where there is a second,
-// what concerns that namespace.
-func run(args []string, out io.Writer) error {
-	if len(args) < 1 || len(args) > 2 {
-		return errors.New("usage: audit LOG [NAMESPACE]")
-	}
-	log, err := os.Open(args[0])
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	count, err := audit.Read(log, func(w audit.Write) {
-		if !isNoise(w) && (len(args) == 1 || w.Namespace == args[1]) {
+// printWrites returns a function that prints each write as a line, in a namespace or, if that is empty, in all.
+func printWrites(out io.Writer, namespace string) func(audit.Write) {
+	return func(w audit.Write) {
+		if !isNoise(w) && (namespace == "" || w.Namespace == namespace) {
 			fmt.Fprintln(out, line(w))
 		}
-	})
-	if err == nil && count.Bad > 0 {
-		err = fmt.Errorf("%d lines are none of an audit log", count.Bad)
 	}
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", args[0], err)
-	}
-	return nil
 }
 
-// isNoise tells what goes on all the time and has nothing to do with Foos.
+// isNoise reports whether a write belongs to what goes on all the time: leases, events, tokens and permissions.
 func isNoise(w audit.Write) bool {
 	switch w.Resource {
 	case "leases", "events", "tokenreviews", "subjectaccessreviews":
@@ -72,6 +42,7 @@ func isNoise(w audit.Write) bool {
 	return w.Subresource == "token"
 }
 
+// line is a write as one line: when it was answered, who sent it, what it was, and the answer's code.
 func line(w audit.Write) string {
 	what := w.Resource
 	if w.Subresource != "" {
