@@ -22,8 +22,6 @@ export GO_TEST_FLAGS ?=
 export FUZZ_TIME ?= 5000x
 # The minor version of Kubernetes that the cluster of the end-to-end tests emulates, such as 1.35; empty, its own.
 export EMULATED_VERSION ?=
-# Passed to the runs on older Kubernetes, for example -minors=1.34,1.35; see bin/skew -help.
-SKEW_FLAGS ?=
 # Passed to the demo, for example -exit.
 DEMO_FLAGS ?=
 # newproject:omit begin
@@ -159,7 +157,7 @@ test-e2e: bin/devcluster ## Run the end-to-end tests on a devcluster, or on your
 
 .PHONY: skew
 skew: bin/devcluster bin/skew ## Run the end-to-end tests on each Kubernetes that devcluster can emulate, and write the table in docs/operations.md (15 minutes on 2 cores)
-	@bin/skew $(SKEW_FLAGS)
+	@bin/skew
 
 # newproject:omit begin
 .PHONY: docs-test

@@ -14,121 +14,200 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command skew runs the end-to-end tests on each Kubernetes that devcluster can
-// emulate, one after the other, and writes the result as a table into a
-// document, between two comments. It goes on after a failure, and says so in
-// the table and in its exit code.
+// Command skew runs the end-to-end tests on each Kubernetes that devcluster can emulate, one after the other, and writes
+// the results as a table into a document, between two comments. It goes on after a failure, which is then in the table
+// and in the exit code. hack/check.sh e2e with EMULATED_VERSION runs one of them.
 package main
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
 )
 
-// logFolder is where the tests' output goes, a file for each Kubernetes.
-const logFolder = "_output/skew"
+// Seen from the repository's root.
+const (
+	document   = "docs/operations.md"
+	logFolder  = "_output/skew" // the tests' output, a file for each Kubernetes
+	devcluster = "bin/devcluster"
+)
 
-// devcluster is the program that starts clusters, seen from the repository's root. hack/check.sh uses the same.
-const devcluster = "bin/devcluster"
-
-type options struct {
-	document string
-	minors   []string
-}
+// The table stands between these, and only its own lines are replaced.
+const (
+	beginMark = "<!-- skew: make skew writes this table -->"
+	endMark   = "<!-- skew: end -->"
+)
 
 func main() {
-	if err := run(os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "skew:", err)
 		os.Exit(1)
 	}
 }
 
-func run(args []string, out io.Writer) error {
-	o, err := parse(args, out)
+func run(ctx context.Context) error {
+	said, err := exec.CommandContext(ctx, devcluster, "version").Output()
+	if err != nil {
+		return fmt.Errorf("%s version: %w", devcluster, err)
+	}
+	kubernetes, emulated, err := parseVersions(string(said))
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	inside, err := readVersions(ctx)
+	text, err := os.ReadFile(document)
 	if err != nil {
 		return err
 	}
-	if o.minors == nil {
-		o.minors = inside.emulated
-	}
-	if i := slices.IndexFunc(o.minors, func(minor string) bool { return !slices.Contains(inside.emulated, minor) }); i >= 0 {
-		return fmt.Errorf("-minors: devcluster can't emulate %s, only %s", o.minors[i], strings.Join(inside.emulated, ", "))
-	}
-	if err := place(o.document, nil, inside.emulated); err != nil {
+	if _, err := place(string(text), nil); err != nil {
 		return err // rather now than after a quarter of an hour
 	}
 	if err := os.MkdirAll(logFolder, 0o750); err != nil {
 		return err
 	}
-	failures, err := runAll(ctx, o, inside, out)
-	if err == nil && failures > 0 {
-		err = fmt.Errorf("tests failed on %d of %d Kubernetes", failures, len(o.minors))
-	}
-	return err
-}
-
-func parse(args []string, out io.Writer) (options, error) {
-	var o options
-	var minors string
-	flags := flag.NewFlagSet("skew", flag.ContinueOnError)
-	flags.SetOutput(out)
-	flags.StringVar(&o.document, "document", "docs/operations.md", "the `file` with the table")
-	flags.StringVar(&minors, "minors", "", "comma-separated `versions` to run, such as 1.34,1.35; the rows of the others stay (default all that devcluster can emulate)")
-	if err := flags.Parse(args); err != nil {
-		return o, err
-	}
-	if flags.NArg() > 0 {
-		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	}
-	if minors != "" {
-		o.minors = strings.Split(minors, ",")
-	}
-	return o, nil
-}
-
-// runAll runs the tests on each Kubernetes wanted, and returns on how many of them some failed. The document has each
-// row at once, so that a run that is interrupted has not been for nothing.
-func runAll(ctx context.Context, o options, inside versions, out io.Writer) (failures int, err error) {
-	newest, err := readAbilities(ctx, inside.newest())
-	if err != nil {
-		return 0, err
-	}
-	for _, minor := range o.minors {
+	rows := []string{"| Kubernetes | passed | failed | skipped | run with, on |", "|---|---|---|---|---|"}
+	failures := 0
+	for _, minor := range emulated {
 		began := time.Now()
 		log := filepath.Join(logFolder, minor+".log")
-		fmt.Fprintf(out, "%s: the output goes to %s\n", minor, log)
-		has, err := readAbilities(ctx, minor)
+		fmt.Printf("%s: the output goes to %s\n", minor, log)
+		result, err := test(ctx, minor, log)
 		if err != nil {
-			return failures, err
+			return err
 		}
-		result, err := test(ctx, minor, log, out)
-		if err != nil {
-			return failures, err
-		}
-		fmt.Fprintf(out, "%s: %s in %d s\n", minor, result, int(time.Since(began).Seconds()))
-		if !result.ok() {
+		if len(result.failed) > 0 {
 			failures++
 		}
-		done := row{minor: minor, kubernetes: inside.kubernetes, day: began.UTC().Format(time.DateOnly), outcome: result, absent: has.lacks(newest)}
-		if err := place(o.document, []row{done}, inside.emulated); err != nil {
-			return failures, err
+		fmt.Printf("%s: %s in %d s\n", minor, result, int(time.Since(began).Seconds()))
+		rows = append(rows, fmt.Sprintf("| %s | %d | %s | %s | %s, %s |", minor, result.passed, list(result.failed), list(result.skipped),
+			kubernetes, began.UTC().Format(time.DateOnly)))
+	}
+	placed, err := place(string(text), rows)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(document, []byte(placed), 0o600); err != nil { // it exists, and keeps its mode
+		return err
+	}
+	if failures > 0 {
+		return fmt.Errorf("tests failed on %d of %d Kubernetes", failures, len(emulated))
+	}
+	return nil
+}
+
+// parseVersions reads what "devcluster version" prints: its Kubernetes, and those that it emulates, the oldest first.
+func parseVersions(text string) (kubernetes string, emulated []string, err error) {
+	for line := range strings.Lines(text) {
+		switch fields := strings.Fields(line); {
+		case len(fields) == 2 && fields[0] == "Kubernetes":
+			kubernetes = fields[1]
+		case len(fields) > 1 && fields[0] == "Emulates":
+			emulated = fields[1:]
 		}
 	}
-	return failures, nil
+	if kubernetes == "" || emulated == nil {
+		err = fmt.Errorf("devcluster version does not say what it emulates:\n%s", text)
+	}
+	return kubernetes, emulated, err
+}
+
+// outcome is the result of the tests on one Kubernetes, subtests included.
+type outcome struct {
+	passed          int
+	failed, skipped []string
+}
+
+func (o outcome) String() string {
+	return fmt.Sprintf("%d passed, %d failed, %d skipped", o.passed, len(o.failed), len(o.skipped))
+}
+
+// test runs the end-to-end tests on a cluster that emulates a Kubernetes. Tests that fail are no error.
+func test(ctx context.Context, minor, log string) (outcome, error) {
+	file, err := os.Create(log)
+	if err != nil {
+		return outcome{}, err
+	}
+	defer file.Close()
+	command := exec.CommandContext(ctx, "hack/check.sh", "e2e")
+	command.Env = append(os.Environ(), "EMULATED_VERSION="+minor, "GO_TEST_FLAGS=-v", "E2E_KUBECONFIG=")
+	command.Stdout, command.Stderr = file, file
+	// A signal goes to the script's children as well: bash itself handles one only when they have ended.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
+	err = command.Run()
+	switch {
+	case ctx.Err() != nil:
+		return outcome{}, context.Cause(ctx)
+	case err != nil && !errors.As(err, new(*exec.ExitError)):
+		return outcome{}, err
+	}
+	printed, readErr := os.ReadFile(log)
+	return count(string(printed), err == nil), readErr
+}
+
+// ended is the line that go test -v prints when a test has ended.
+var ended = regexp.MustCompile(`(?m)^ *--- (PASS|FAIL|SKIP): (\S+)`)
+
+// count reads the output of go test -v. A run that failed without a failed test was not built, or ended early, or left
+// something behind; one that passed without a test has not shown anything.
+func count(printed string, succeeded bool) outcome {
+	var o outcome
+	for _, match := range ended.FindAllStringSubmatch(printed, -1) {
+		switch match[1] {
+		case "PASS":
+			o.passed++
+		case "FAIL":
+			o.failed = append(o.failed, match[2])
+		case "SKIP":
+			o.skipped = append(o.skipped, match[2])
+		}
+	}
+	switch {
+	case !succeeded && len(o.failed) == 0:
+		o.failed = []string{"the run itself"}
+	case succeeded && o.passed == 0:
+		o.failed = []string{"the run itself: no test passed"}
+	}
+	return o
+}
+
+// list is a number and, in a table's cell, what was counted.
+func list(names []string) string {
+	if len(names) == 0 {
+		return "0"
+	}
+	return strings.ReplaceAll(fmt.Sprintf("%d: %s", len(names), strings.Join(names, "; ")), "|", `\|`)
+}
+
+// place replaces the table in a document. Other lines between the comments stay: they mark the table for other programs.
+func place(text string, rows []string) (string, error) {
+	before, rest, found := strings.Cut(text, beginMark+"\n")
+	between, after, closed := strings.Cut(rest, endMark+"\n")
+	if !found || !closed {
+		return "", fmt.Errorf("%s has no place for the table: %s and %s", document, beginMark, endMark)
+	}
+	var head, tail strings.Builder
+	isAbove := true
+	for line := range strings.Lines(between) {
+		switch {
+		case strings.HasPrefix(line, "|"):
+			isAbove = false
+		case isAbove:
+			head.WriteString(line)
+		default:
+			tail.WriteString(line)
+		}
+	}
+	table := strings.Join(rows, "\n") + "\n"
+	return before + beginMark + "\n" + head.String() + table + tail.String() + endMark + "\n" + after, nil
 }

@@ -18,90 +18,65 @@ package main
 
 import (
 	"os"
-	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
-	"time"
 )
 
-// fakeDevcluster emulates three versions; the older it is, the less it has.
-const fakeDevcluster = `#!/bin/sh
-case "$1 $2" in
-"version ") printf 'Kubernetes  v1.37.0\nEmulates    1.35 1.36 1.37\n' ;;
-"run -emulated-version=1.37") printf 'kubernetes_feature_enabled{name="CRDNew",stage=""} 1\n' ;;
-esac
-case "$1" in
-run) printf 'kubernetes_feature_enabled{name="Old",stage=""} 1\npods   po   v1   true   Pod\n' ;;
-esac
-`
-
-// fakeCheck has a test that fails on 1.35.
-const fakeCheck = `#!/bin/sh
-test "$1 $GO_TEST_FLAGS" = "e2e -json" || exit 3
-echo '{"Action":"pass","Test":"TestA"}'
-if test "$EMULATED_VERSION" = 1.35; then
-  echo '{"Action":"fail","Test":"TestB"}'
-  exit 1
-fi
-echo '{"Action":"pass","Test":"TestB"}'
-`
-
-// tree is a repository with nothing but these programs and the document.
-func tree(t *testing.T) (document string) {
-	t.Helper()
-	t.Chdir(t.TempDir())
-	for name, content := range map[string]string{"bin/devcluster": fakeDevcluster, "hack/check.sh": fakeCheck, "docs/operations.md": begin + end} {
-		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(content), 0o700); err != nil { //nolint:gosec // two are programs
-			t.Fatal(err)
-		}
+func TestVersions(t *testing.T) {
+	kubernetes, emulated, err := parseVersions("Kubernetes  v1.37.0\netcd        v3.7.0\nEmulates    1.36 1.37\n")
+	if err != nil || kubernetes != "v1.37.0" || !reflect.DeepEqual(emulated, []string{"1.36", "1.37"}) {
+		t.Errorf("got %s, %v, %v", kubernetes, emulated, err)
 	}
-	return "docs/operations.md"
+	if _, _, err := parseVersions("Kubernetes v1.37.0\n"); err == nil {
+		t.Error("A devcluster that emulates nothing is no error")
+	}
 }
 
-func TestARunGoesOnAfterAFailureAndSaysSo(t *testing.T) {
-	document := tree(t)
-	var out strings.Builder
-	err := run(nil, &out)
-	if err == nil || err.Error() != "tests failed on 1 of 3 Kubernetes" {
-		t.Errorf("the error is %v", err)
-	}
-	written, err := os.ReadFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
-	when := "v1.37.0, " + time.Now().UTC().Format(time.DateOnly)
-	want := begin + columns +
-		"| 1.35 | 1 | 1: TestB | 0 | resources: none; features: 1, among them CRDNew | " + when + " |\n" +
-		"| 1.36 | 2 | 0 | 0 | resources: none; features: 1, among them CRDNew | " + when + " |\n" +
-		"| 1.37 | 2 | 0 | 0 | nothing | " + when + " |\n" + end
-	if string(written) != want {
-		t.Errorf("the document is\n%s\nwant\n%s", written, want)
-	}
-	for _, line := range []string{"1.35: FAIL: TestB\n", "1.35: 1 passed, 1 failed, 0 skipped in ", "1.37: 2 passed, 0 failed, 0 skipped in "} {
-		if !strings.Contains(out.String(), line) {
-			t.Errorf("%q is not said:\n%s", line, &out)
+func TestCount(t *testing.T) {
+	const printed = "=== RUN   TestA\n    --- PASS: TestA/b (0.00s)\n--- PASS: TestA (0.1s)\n--- SKIP: TestC (0.00s)\n    c_test.go:1: --- FAIL: not a test\n"
+	for name, test := range map[string]struct {
+		printed   string
+		succeeded bool
+		want      outcome
+	}{
+		"passed and skipped":          {printed, true, outcome{2, nil, []string{"TestC"}}},
+		"failed":                      {printed + "--- FAIL: TestD (1s)\n", false, outcome{2, []string{"TestD"}, []string{"TestC"}}},
+		"failed without a test":       {printed, false, outcome{2, []string{"the run itself"}, []string{"TestC"}}},
+		"not built":                   {"syntax error", false, outcome{0, []string{"the run itself"}, nil}},
+		"passed, and nothing was run": {"", true, outcome{0, []string{"the run itself: no test passed"}, nil}},
+	} {
+		if got := count(test.printed, test.succeeded); !reflect.DeepEqual(got, test.want) {
+			t.Errorf("%s: got %+v, want %+v", name, got, test.want)
 		}
 	}
 }
 
-func TestOnlyWhatIsWantedIsRun(t *testing.T) {
-	document := tree(t)
-	if err := run([]string{"-minors=1.36"}, new(strings.Builder)); err != nil {
-		t.Fatal(err)
+func TestListEscapesWhatEndsACell(t *testing.T) {
+	if got, want := list([]string{"TestA/x|y", "TestB"}), `2: TestA/x\|y; TestB`; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
-	written, err := os.ReadFile(document)
+}
+
+func TestPlaceReplacesTheTableAlone(t *testing.T) {
+	text := "a\n| 1 |\n" + beginMark + "\n<!-- x -->\n| old |\n| older |\n<!-- y -->\n" + endMark + "\nb\n| 2 |\n"
+	want := "a\n| 1 |\n" + beginMark + "\n<!-- x -->\n| new |\n<!-- y -->\n" + endMark + "\nb\n| 2 |\n"
+	if got, err := place(text, []string{"| new |"}); err != nil || got != want {
+		t.Errorf("got %v\n%s\nwant\n%s", err, got, want)
+	}
+	for _, text := range []string{"", beginMark + "\n", endMark + "\n" + beginMark + "\n"} {
+		if _, err := place(text, nil); err == nil {
+			t.Errorf("%q has a place for the table", text)
+		}
+	}
+}
+
+func TestTheDocumentHasAPlaceForTheTable(t *testing.T) {
+	text, err := os.ReadFile("../../" + document)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := string(written); !strings.Contains(text, "\n| 1.36 |") || strings.Contains(text, "\n| 1.35 |") {
-		t.Errorf("the document is\n%s", text)
-	}
-	for _, minors := range []string{"1.34", "1.36,", "1.36,1.38"} {
-		if err := run([]string{"-minors=" + minors}, new(strings.Builder)); err == nil || !strings.HasPrefix(err.Error(), "-minors: devcluster can't emulate ") {
-			t.Errorf("-minors=%s: %v", minors, err)
-		}
+	if placed, err := place(string(text), []string{"| new |"}); err != nil || !strings.Contains(placed, "\n| new |\n") {
+		t.Error(err)
 	}
 }
