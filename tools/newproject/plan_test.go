@@ -171,7 +171,7 @@ func anchors(text string) []string {
 
 var (
 	makeRule  = regexp.MustCompile(`(?m)^([a-z][a-z0-9/-]*) *:([^=\n#]*)`)
-	makeCheck = regexp.MustCompile(`\$\(check\) ([a-z0-9-]+)`)
+	makeCheck = regexp.MustCompile(`(?m)\$\(check\) ([a-z0-9-]+)$`)
 	makeTold  = regexp.MustCompile("`?make ([a-z][a-z0-9-]+)")
 	inTree    = regexp.MustCompile(`(?:^|[\s"(=])((?:hack|tools|test|docs|devcluster|artifacts|internal|pkg)/[A-Za-z0-9_./-]*[A-Za-z0-9])`)
 )

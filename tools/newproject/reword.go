@@ -40,7 +40,6 @@ var rewordings = []rewording{
 	{"docs/operations.md", "[benchmarks.md](benchmarks.md) has the measurements, on two cores that the API server and etcd share.", "Measured on two cores that the API server and etcd share:"},
 	{"docs/testing.md", ", [faults.md](faults.md) the result of the last.", "."},
 	{"hack/check.sh", "THIRDPARTY=1 \"${DEVCLUSTER_BIN}\"", "\"${DEVCLUSTER_BIN}\""},
-	{"tools/docs/claims/contract_test.go", ", \"testing.md\", \"faults.md\"}", ", \"testing.md\"}"},
 	{"sync_test.go", "a Deployment that upstream made is taken over", "a Deployment that another release made is taken over"},
 	{"test/e2e/doc.go", "\n//\tTHIRDPARTY     1: also build and run test/thirdparty, a program compiled\n//\t               against upstream's clients; this downloads modules", ""},
 	{"test/e2e/validation_test.go", "replicas null, as upstream's client sends it", "replicas null"},
