@@ -22,16 +22,6 @@ export GO_TEST_FLAGS ?=
 export FUZZ_TIME ?= 5000x
 # The minor version of Kubernetes that the cluster of the end-to-end tests emulates, such as 1.35; empty, its own.
 export EMULATED_VERSION ?=
-# Passed to the runs on older Kubernetes, for example -minors=1.34,1.35; see bin/skew -help.
-SKEW_FLAGS ?=
-# Passed to the demo, for example -exit.
-DEMO_FLAGS ?=
-# adopt:omit begin
-# Passed to the documents' runner, for example -only=README.md; see bin/docstest -help.
-export DOCS_FLAGS ?=
-# Passed to the benchmark, for example -part=throughput; see bin/bench -help.
-BENCH_FLAGS ?=
-# adopt:omit end
 # The name of the image, with the registry where that is not Docker's, and its
 # platforms; empty, linux on this machine's architecture.
 IMAGE ?= sample-controller:latest
@@ -39,25 +29,20 @@ IMAGE_PLATFORMS ?=
 # make push-image FORCE=1 pushes what it otherwise refuses. Only make itself can be told so, never an environment.
 force = $(and $(filter command,$(origin FORCE)),$(filter 1,$(FORCE)),-force)
 
+# hack/check.sh NAME, or NAME and a command, which then is the check.
 check := @hack/check.sh
+go-test = go test $(1) -vet=off $$GO_TEST_FLAGS -count=1
+with-devcluster := DEVCLUSTER_BIN="$(CURDIR)/bin/devcluster"
 
 .PHONY: help
 help: ## Show this list
 	@awk -F " *:[^#]*## " '/^##@ / { printf "\n%s:\n", substr($$0, 5) } \
-		/^[a-z0-9-]+ *:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
+		/^[a-z0-9-]+ *:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
 
 ##@ Build and see
 
 .PHONY: build
-build: bin/sample-controller bin/devcluster ## Build bin/sample-controller and bin/devcluster
-
-.PHONY: demo
-demo: build bin/demo ## Show a Foo become running Pods, in a cluster of its own (DEMO_FLAGS=-exit: scale it, delete it, and end)
-	@bin/demo $(DEMO_FLAGS)
-
-.PHONY: timeline
-timeline: build bin/demo ## Draw a Foo's create, scale and delete, as they happen in a cluster, to docs/timeline.svg
-	@bin/demo -exit -picture=docs/timeline.svg
+build: bin/sample-controller ## Build bin/sample-controller and bin/devcluster
 
 .PHONY: image
 image: ## Make a container image, without Docker, in _output/image (IMAGE=name:tag IMAGE_PLATFORMS=linux/amd64,linux/arm64)
@@ -68,7 +53,7 @@ push-image: ## Make the image and push it, with the list of what is in it, to th
 	@hack/image.sh -push $(force) "$(IMAGE)" "$(IMAGE_PLATFORMS)" _output/image
 
 .PHONY: install-yaml
-install-yaml: bin/devcluster ## Write the installation into one file, _output/install.yaml (IMAGE=registry/name:tag or @digest)
+install-yaml: ## Write the installation into one file, _output/install.yaml (IMAGE=registry/name:tag or @digest)
 	@hack/install-yaml.sh "$(IMAGE)" _output/install.yaml
 
 .PHONY: verify-image
@@ -85,10 +70,6 @@ clean: ## Remove what the build made
 update-codegen: ## Make everything that is generated from pkg/apis again
 	@hack/update-codegen.sh
 
-.PHONY: chart
-chart: ## Make the Helm chart in artifacts/chart again, of what kustomize renders
-	@cd hack/tools/chart && CGO_ENABLED=0 GOWORK=off go run -trimpath -buildvcs=false .
-
 .PHONY: fmt
 fmt: bin/golangci-lint ## Format the hand-written Go code
 	@bin/golangci-lint fmt
@@ -96,9 +77,7 @@ fmt: bin/golangci-lint ## Format the hand-written Go code
 ##@ Check
 
 .PHONY: test
-test: fmt-check tidy-check shellcheck monitoring verify-codegen test-unit fuzz build vet lint test-codegen test-image test-chart test-devcluster test-e2e ## Check everything
-	@echo "All checks passed"
-test: docs-test budgets test-faults test-adopt # adopt:omit
+test: fmt-check tidy-check shellcheck verify-codegen test-unit fuzz build vet lint test-codegen test-image test-e2e ## Check everything
 
 .PHONY: fmt-check
 fmt-check: ## Check that the Go code is formatted
@@ -112,10 +91,6 @@ tidy-check: ## Check that each go.mod is tidy
 shellcheck: ## Check the shell scripts, where shellcheck is installed
 	$(check) shellcheck
 
-.PHONY: monitoring
-monitoring: ## Test the alert rules and the dashboard, where promtool is installed
-	$(check) monitoring
-
 .PHONY: verify-codegen
 verify-codegen: ## Check that the generated code is what pkg/apis makes
 	$(check) verify-codegen
@@ -128,13 +103,12 @@ test-unit: ## Run the unit tests, with the race detector where there is a C comp
 fuzz: ## Fuzz syncing, trimming and the CRD, each target for FUZZ_TIME (5000x: that many inputs; 10m: that long)
 	$(check) fuzz
 
-# vet and lint compile what devcluster imports; building it first shows how far that is.
 .PHONY: vet
-vet: bin/devcluster ## Run go vet in each module
+vet: ## Run go vet in each module
 	$(check) vet
 
 .PHONY: lint
-lint: bin/golangci-lint bin/devcluster ## Run golangci-lint in each module
+lint: bin/golangci-lint ## Run golangci-lint in each module
 	$(check) lint
 
 .PHONY: test-codegen
@@ -145,48 +119,134 @@ test-codegen: ## Test the scripts that generate code, on copies of the tree
 test-image: ## Make the image from two clones, and look at what is in it
 	$(check) image
 
-.PHONY: test-chart
-test-chart: bin/devcluster ## Lint the Helm chart, compare it with kustomize, install, upgrade and uninstall it on devclusters
-	$(check) chart
+.PHONY: test-e2e
+test-e2e: ## Run the end-to-end tests on a devcluster, or on yours: make test-e2e KUBECONFIG=file
+	$(check) e2e
+
+# Programs are handed to the go command each time: it knows what is up to date.
+.PHONY: FORCE
+FORCE:
+
+bin/sample-controller: FORCE
+	@hack/build.sh -stamp . . $@
+
+bin/golangci-lint: FORCE
+	@hack/build.sh tools/lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint $@
+
+# Each section from here on can be deleted: see "What can be deleted" in CONTRIBUTING.md.
+
+##@ Simulation
+
+.PHONY: simulation
+test: simulation
+simulation: ## Try every fault at every call and event, on an API server in memory
+	$(check) simulation go test -vet=off $$GO_TEST_FLAGS -run='^TestSimulation' -rapid.checks=500 .
+
+##@ Development cluster
 
 .PHONY: test-devcluster
+test: test-devcluster
 test-devcluster: bin/devcluster ## Test devcluster: real clusters, started and killed
-	$(check) devcluster
+	$(check) devcluster env $(with-devcluster) $(call go-test,-C devcluster) -timeout=15m ./test
 
-.PHONY: test-e2e
-test-e2e: bin/devcluster ## Run the end-to-end tests on a devcluster, or on yours: make test-e2e KUBECONFIG=file
-	$(check) e2e
+build test-e2e install-yaml: bin/devcluster
+# These compile what devcluster imports; building it first shows how far that is.
+vet lint: bin/devcluster
+
+bin/devcluster: FORCE
+	@hack/build.sh devcluster . $@
+
+##@ Demo and timeline
+
+# Passed to the demo, for example -exit.
+DEMO_FLAGS ?=
+
+.PHONY: demo
+demo: build bin/demo ## Show a Foo become running Pods, in a cluster of its own (DEMO_FLAGS=-exit: scale it, delete it, and end)
+	@bin/demo $(DEMO_FLAGS)
+
+.PHONY: timeline
+timeline: build bin/demo ## Draw a Foo's create, scale and delete, as they happen in a cluster, to docs/timeline.svg
+	@bin/demo -exit -picture=docs/timeline.svg
+
+bin/demo: FORCE
+	@hack/build.sh . ./tools/demo $@
+
+##@ Monitoring
+
+.PHONY: monitoring
+test: monitoring
+monitoring: ## Test the alert rules and the dashboard, where promtool is installed
+	@command -v bin/promtool promtool >/dev/null || \
+		echo "promtool is not installed (Debian has it in the package prometheus): rules and expressions are not tested"
+	$(check) monitoring $(call go-test) ./artifacts/monitoring
+
+##@ Helm chart
+
+.PHONY: chart
+chart: ## Make the Helm chart in artifacts/chart again, of what kustomize renders
+	@cd tools/chart && CGO_ENABLED=0 GOWORK=off go run -trimpath -buildvcs=false .
+
+.PHONY: test-chart
+test: test-chart
+test-chart: bin/devcluster ## Lint the Helm chart, compare it with kustomize, install, upgrade and uninstall it on devclusters
+	$(check) chart env $(with-devcluster) $(call go-test,-C tools/chart) -timeout=15m . ./test
+
+##@ Kubernetes versions
 
 .PHONY: skew
 skew: bin/devcluster bin/skew ## Run the end-to-end tests on each Kubernetes that devcluster can emulate, and write the table in docs/operations.md (15 minutes on 2 cores)
-	@bin/skew $(SKEW_FLAGS)
+	@bin/skew
 
-# adopt:omit begin
+bin/skew: FORCE
+	@hack/build.sh . ./tools/skew $@
+
+# newproject:omit begin
+##@ Documents
+
+# Passed to the documents' runner, for example -only=README.md; see bin/docs -help.
+export DOCS_FLAGS ?=
+
 .PHONY: docs-test
-docs-test: build bin/demo bin/docstest ## Run the command blocks of README.md and docs/, and compare what they print
-	$(check) docs
+test: docs-test
+docs-test: build bin/demo bin/docs ## Run the command blocks of README.md and docs/, and compare what they print
+	$(check) docs bin/docs $$DOCS_FLAGS
 
-.PHONY: budgets
-budgets: bin/devcluster ## Count what the controller asks of the API server: for a new Foo, at rest, after a restart
-	$(check) budgets
+bin/docs: FORCE
+	@hack/build.sh tools/docs . $@
+
+##@ Faults
 
 .PHONY: test-faults
-test-faults: bin/devcluster ## Break what the controller relies on, in some of the ways that make faults tries
-	$(check) faults
+test: test-faults
+test-faults: bin/devcluster ## Break what the controller relies on, in some of the ways that make faults tries (FAULTS_SEED=N repeats a choice)
+	$(check) faults env FAULTS="$${FAULTS:-quick}" $(with-devcluster) bin/devcluster run -nodes=3 -- $(call go-test) -timeout=60m ./test/faults/...
 
 .PHONY: faults
 faults: bin/devcluster ## Break it in all of them, compare with upstream's controller, and write docs/faults.md
-	@FAULTS=all FAULTS_REPORT="$(CURDIR)/docs/faults.md" hack/check.sh faults
+	$(check) faults env FAULTS=all FAULTS_REPORT="$(CURDIR)/docs/faults.md" $(with-devcluster) \
+		bin/devcluster run -nodes=3 -- $(call go-test) -timeout=60m ./test/faults/...
 
-.PHONY: test-adopt
-test-adopt: ## Make projects with other names of this one, three of five, and check them
-	$(check) adopt
+##@ New project
 
-.PHONY: adopt-test
-adopt-test: ## Make all five, and have two of them pass all of their own checks (half an hour on 2 cores)
-	@ADOPTIONS=all hack/check.sh adopt
+.PHONY: test-new-project
+test: test-new-project
+test-new-project: ## Make projects with other names of this one, three of five, and check them
+	$(check) new-project env NEW_PROJECTS=quick $(call go-test) -timeout=60m -run='^TestNewProjects$$' ./tools/newproject
 
-##@ Measure
+.PHONY: test-new-projects
+test-new-projects: ## Make all five, and have two of them pass all of their own checks (half an hour on 2 cores)
+	$(check) new-project env NEW_PROJECTS=all $(call go-test) -timeout=60m -run='^TestNewProjects$$' ./tools/newproject
+
+##@ Benchmark
+
+# Passed to the benchmark, for example -part=throughput; see bin/bench -help.
+BENCH_FLAGS ?=
+
+.PHONY: budgets
+test: budgets
+budgets: bin/devcluster ## Count what the controller asks of the API server: for a new Foo, at rest, after a restart
+	$(check) budgets env $(with-devcluster) $(call go-test,-C test/bench) -timeout=10m ./...
 
 .PHONY: bench
 bench: bin/devcluster bin/bench ## Measure the controller beside others, and write docs/benchmarks.md (40 minutes on 2 cores)
@@ -200,30 +260,6 @@ bench-quick: bin/devcluster bin/bench ## The same with little of everything, int
 bench-report: bin/bench ## Write docs/benchmarks.md from what make bench has measured before
 	@bin/bench -report -results=docs/benchmarks/results.json -docs=docs
 
-# adopt:omit end
-# Programs are handed to the go command each time: it knows what is up to date.
-.PHONY: FORCE
-FORCE:
-
-bin/sample-controller: FORCE
-	@hack/build.sh -stamp . . $@
-
-bin/devcluster: FORCE
-	@hack/build.sh devcluster . $@
-
-bin/demo: FORCE
-	@hack/build.sh . ./hack/demo $@
-
-bin/skew: FORCE
-	@hack/build.sh . ./hack/skew $@
-
-# adopt:omit begin
-bin/docstest: FORCE
-	@hack/build.sh hack/docstest . $@
-
 bin/bench: FORCE
 	@hack/build.sh test/bench . $@
-# adopt:omit end
-
-bin/golangci-lint: FORCE
-	@hack/build.sh hack/tools/lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint $@
+# newproject:omit end

@@ -16,9 +16,10 @@
 
 # Runs one of the checks below, and says at the end how it went and how long it took.
 #
-#   hack/check.sh NAME
+#   hack/check.sh NAME [COMMAND...]
 #
-# The Makefile calls it, with what the check needs already in bin/. GO_TEST_FLAGS goes to each go test.
+# The Makefile calls it, with what the check needs already in bin/. GO_TEST_FLAGS goes to each go test. With a COMMAND, that
+# is the check, as in the Makefile's sections that can be deleted.
 #
 # Everything is compiled with the flags of hack/build.sh, so that one build cache serves them all; only what runs
 # with the race detector is compiled a second time.
@@ -94,8 +95,6 @@ check_unit() {
     race=
   fi
   KUBE_CACHE_MUTATION_DETECTOR=true in_modules unit_tests "${race}"
-  # With these detectors only a sample of the faults is tried: here are all of them.
-  go_test -run '^TestSimulation' -rapid.checks=500
 }
 
 # unit_tests RACE tests a module's packages, but those for which there is another check.
@@ -105,7 +104,7 @@ unit_tests() {
   while IFS= read -r package; do
     case "${package}" in
       */test/oracle | */test/simulation) list+=("${package}") ;; # other tests use them: they need no cluster themselves
-      '' | */test/* | */devcluster/test | */hack/tools | */hack/tools/*/test) ;;
+      '' | */test/* | */devcluster/test | */hack/codegen | */tools/*/test) ;;
       *) list+=("${package}") ;;
     esac
   done <<<"${packages}"
@@ -150,7 +149,7 @@ fuzz_package() (
 
 # hack/update-codegen.sh and hack/verify-codegen.sh do what they say.
 check_codegen() {
-  (cd hack/tools && go_test -count=1 .)
+  (cd hack/codegen && go_test -count=1 .)
 }
 
 check_verify-codegen() {
@@ -167,25 +166,7 @@ check_shellcheck() {
 
 # make image makes the same image anywhere, and the image is what it should be.
 check_image() {
-  (cd hack/tools/image && go_test -count=1 -timeout=20m ./test)
-}
-
-# The Helm chart is what kustomize makes, and lives through install, upgrade, rollback and uninstall on devclusters.
-check_chart() {
-  (cd hack/tools/chart && DEVCLUSTER_BIN=${root}/bin/devcluster go_test -count=1 -timeout=15m . ./test)
-}
-
-# The alerts fire when they should. The unit tests have this, too; here it is said when it can't be done.
-check_monitoring() {
-  if [[ ! -x bin/promtool ]] && ! command -v promtool >/dev/null; then
-    echo "promtool is not installed (Debian has it in the package prometheus): rules and expressions are not tested"
-  fi
-  go_test -count=1 ./artifacts/monitoring
-}
-
-# devcluster's own tests, which start and kill clusters.
-check_devcluster() {
-  (cd devcluster && DEVCLUSTER_BIN=${root}/bin/devcluster go_test -count=1 -timeout=15m ./test)
+  (cd tools/image && go_test -count=1 -timeout=20m ./test)
 }
 
 # The tests against an API server: that of E2E_KUBECONFIG, else a devcluster's, which emulates the Kubernetes that
@@ -206,37 +187,9 @@ check_e2e() {
   KUBECONFIG=${folder}/$(basename "${E2E_KUBECONFIG}") "${tests[@]}"
 }
 
-# adopt:omit begin
-# Faults on a real control plane: those of FAULTS, quick or all. FAULTS_SEED repeats a choice, and FAULTS_REPORT is
-# where to write the comparison with upstream's controller.
-check_faults() {
-  export FAULTS=${FAULTS:-quick} DEVCLUSTER_BIN=${root}/bin/devcluster
-  local tests=(go test -vet=off ${go_test_flags[@]+"${go_test_flags[@]}"} -count=1 -timeout=60m ./test/faults/...)
-  "${DEVCLUSTER_BIN}" run -nodes=3 -- "${tests[@]}"
-}
-
-# The documents' commands run, and print what the documents show. DOCS_FLAGS goes to bin/docstest.
-check_docs() {
-  local flags
-  read -r -a flags <<<"${DOCS_FLAGS:-}"
-  bin/docstest ${flags[@]+"${flags[@]}"}
-}
-
-# What the controller asks of the API server, counted, and the benchmark's own tests.
-check_budgets() {
-  export DEVCLUSTER_BIN=${root}/bin/devcluster
-  (cd test/bench && go_test -count=1 -timeout=10m ./...)
-}
-
-# Projects that hack/adopt makes of this one: those of ADOPTIONS, quick or all.
-check_adopt() {
-  ADOPTIONS=${ADOPTIONS:-quick} go_test -count=1 -timeout=60m -run='^TestAdoptions$' ./hack/adopt
-}
-# adopt:omit end
-
 name=${1:-}
-if [[ $# -ne 1 ]] || ! declare -F "check_${name}" >/dev/null; then
-  echo "usage: $0 NAME, one of:$(declare -F | sed -n 's/^declare -f check_/ /p' | tr -d '\n')" >&2
+if [[ $# -le 1 ]] && ! declare -F "check_${name}" >/dev/null; then
+  echo "usage: $0 NAME [COMMAND...]; without a COMMAND, one of:$(declare -F | sed -n 's/^declare -f check_/ /p' | tr -d '\n')" >&2
   exit 2
 fi
 readonly name
@@ -253,4 +206,9 @@ trap say_result EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 echo "==> ${name}"
-"check_${name}"
+if [[ $# -gt 1 ]]; then
+  shift
+  "$@"
+else
+  "check_${name}"
+fi

@@ -1,12 +1,30 @@
 # shellcheck shell=bash
 #
-# What update-codegen.sh and verify-codegen.sh share: generating everything
-# from the types under pkg/apis into a copy of the sources, away from the tree.
-# Generating beside the tree means that a generator's error leaves the tree as
-# it was, and that verifying never touches it.
+# What update-codegen.sh and verify-codegen.sh share. The generators are run by
+# kube_codegen.sh of k8s.io/code-generator, at the version that
+# hack/codegen/go.mod pins. This file adds what that script lacks:
 #
-# Works with bash 3.2, which macOS has: there, errexit does not see that a
-# (subshell) failed, so nothing here depends on that.
+# - It generates into a copy of the sources. A generator's error leaves the tree
+#   as it was, and verifying never touches the tree.
+# - The copy has a GOBIN and a TMPDIR of its own: nothing is installed.
+# - A missing marker is an error. kube_codegen.sh generates what it finds a
+#   marker for, and succeeds when it finds none.
+# - The CustomResourceDefinition, and the schema with which
+#   fake.NewClientset answers an Apply.
+#
+# What it cannot promise, because kube_codegen.sh decides it:
+#
+# - The generators' own dependencies are those of code-generator's go.mod. Only
+#   controller-gen's are in hack/codegen/go.mod.
+# - Every run links the generators again, which takes a few seconds, and with
+#   them some that run only when types ask for them by a marker (conversions,
+#   defaults, validations).
+# - It hides the status of the commands that search for markers and clean up
+#   (process substitutions). codegen::check_made finds what they failed to make.
+#
+# Works with bash 3.2, which macOS has. There errexit ignores the failure of a
+# (subshell): a generator that kube_codegen.sh could not build is an error only
+# when it is called, which the empty GOBIN guarantees.
 
 # codegen::outputs DIR lists the generated files below DIR, sorted: everything
 # under pkg/generated, and by name what lives among hand-written files.
@@ -35,7 +53,6 @@ codegen::with_generated_copy() {
   for tool in go git; do
     command -v "${tool}" >/dev/null || codegen::fail "${tool} is not on the PATH: install it, then try again"
   done
-  CODEGEN_TOOLS=${root}/hack/tools/go.mod
   CODEGEN_COPY=$(mktemp -d)
   trap 'cd / && rm -rf "${CODEGEN_COPY}"' EXIT
   # Absolute, for TMPDIR may be relative.
@@ -87,195 +104,132 @@ codegen::copy_listed() {
 # codegen::copy_sources ROOT COPY copies what the generators read.
 codegen::copy_sources() {
   local root=$1 copy=$2
-  mkdir -p "${copy}/pkg" "${copy}/hack"
+  mkdir -p "${copy}/pkg" "${copy}/hack/codegen"
   cp "${root}/go.mod" "${root}/go.sum" "${copy}/"
   cp -R "${root}/pkg/apis" "${copy}/pkg/"
   cp -R "${root}/hack/models-schema" "${root}/hack/boilerplate.go.txt" "${copy}/hack/"
+  cp "${root}/hack/codegen/go.mod" "${root}/hack/codegen/go.sum" "${copy}/hack/codegen/"
   find "${copy}/pkg/apis" -name 'zz_generated.*.go' -delete
 }
 
-# codegen::run TOOL ARGS... runs a generator at the version that
-# hack/tools/go.mod pins. The binary stays in Go's build cache; nothing is
-# installed into GOBIN.
-codegen::run() {
-  go tool -modfile="${CODEGEN_TOOLS}" "$@" || codegen::fail "$1 ended with status $?"
-}
-
-# codegen::expect FILE... fails unless each file exists and is not empty: a
-# generator that finds nothing to do ends with 0.
-codegen::expect() {
-  local file
-  for file in "$@"; do
-    [[ -s "${file}" ]] ||
-      codegen::fail "${file} was expected and not made: is a marker (+genclient, +groupName, +k8s:deepcopy-gen, +kubebuilder:...) missing in pkg/apis?"
+# codegen::check_markers DIR fails unless the API in DIR has the markers without
+# which generators skip it.
+codegen::check_markers() {
+  local marker
+  for marker in +groupName= +k8s:deepcopy-gen=package +k8s:openapi-gen=true +genclient; do
+    grep -qE "^// ?\\${marker}" "$1"/*.go || codegen::fail "$1: no file has the marker // ${marker}"
   done
 }
 
-# codegen::kinds DIR prints the types in DIR that ask for a client, and fails
-# if there is none.
+# codegen::kinds DIR prints each type in DIR that is marked with +genclient: as
+# KIND, or as KIND:PLURAL if +kubebuilder:resource has a path, because clients
+# then use the same plural as the CustomResourceDefinition. The plural takes the
+# kind's capitals as far as both are alike: httpmice of HTTPMouse is HTTPMice.
 codegen::kinds() {
-  local kinds
-  kinds=$(awk '/^\/\/ ?\+genclient *$/ { wanted = 1 } wanted && /^type / { print $2; wanted = 0 }' "$1"/*.go)
-  [[ -n "${kinds}" ]] || codegen::fail "$1: no type asks for a client: mark one with // +genclient"
-  echo "${kinds}"
+  awk '
+    /^\/\/ ?\+genclient *$/ { wanted = 1; plural = "" }
+    wanted && /^\/\/ ?\+kubebuilder:resource:(.*,)?path=/ {
+      plural = $0
+      sub(/^.*[:,]path="?/, "", plural)
+      sub(/[",].*$/, "", plural)
+    }
+    wanted && /^type / {
+      alike = 0
+      while (alike < length(plural) && substr(plural, alike + 1, 1) == tolower(substr($2, alike + 1, 1))) alike++
+      print $2 (plural == "" ? "" : ":" substr($2, 1, alike) substr(plural, alike + 1))
+      wanted = 0
+    }' "$1"/*.go
 }
 
-# codegen::expect_crd API KIND fails unless a CustomResourceDefinition serves
-# KIND in the version of API (GROUP/VERSION).
-codegen::expect_crd() {
+# codegen::check_made DIR fails unless the API in DIR has what hack/codegen.sh
+# makes: a generator that finds nothing to do succeeds.
+codegen::check_made() {
+  local api=${1#pkg/apis/} kinds kind file
+  for file in "$1"/zz_generated.{deepcopy,register,model_name}.go \
+    pkg/generated/{applyconfiguration,clientset/versioned/typed,informers/externalversions,listers}/"${api}"; do
+    [[ -s "${file}" ]] || codegen::fail "no generator made ${file}: are the markers in $1 right?"
+  done
+  kinds=$(codegen::kinds "$1")
+  for kind in ${kinds}; do
+    codegen::has_crd "${kind%%:*}" "${api#*/}" ||
+      codegen::fail "$1: no CustomResourceDefinition was made for kind ${kind%%:*}"
+    grep -q "_${api//[^a-zA-Z0-9]/_}_${kind%%:*}(" pkg/generated/openapi/zz_generated.openapi.go ||
+      codegen::fail "$1: no OpenAPI definition was made for kind ${kind%%:*}"
+  done
+}
+
+# codegen::has_crd KIND VERSION reports whether a CustomResourceDefinition
+# serves KIND in VERSION.
+codegen::has_crd() {
   local file
   for file in artifacts/crd/*_*.yaml; do
-    if grep -qsx "    kind: $2" "${file}" && grep -qx "    name: ${1#*/}" "${file}"; then
+    # The name is a version's first field, unless the version has printer columns.
+    if grep -qsx "    kind: $1" "${file}" && grep -qxE "  [- ] name: $2" "${file}"; then
       return
     fi
   done
-  codegen::fail "pkg/apis/$1: no CustomResourceDefinition was made for kind $2: is +groupName missing in doc.go?"
+  return 1
 }
 
-# codegen::expect_openapi API KIND fails unless KIND has its OpenAPI definition.
-codegen::expect_openapi() {
-  grep -q "_${1//[^a-zA-Z0-9]/_}_$2(" pkg/generated/openapi/zz_generated.openapi.go ||
-    codegen::fail "pkg/apis/$1: no OpenAPI definition was made for kind $2: is +k8s:openapi-gen=true missing in doc.go?"
-}
-
-# codegen::expect_clients API KIND fails unless KIND has its apply
-# configuration, client, fake, lister and informer.
-codegen::expect_clients() {
-  local file
-  file=$(tr '[:upper:]' '[:lower:]' <<<"$2").go
-  codegen::expect \
-    "pkg/generated/applyconfiguration/$1/${file}" \
-    "pkg/generated/clientset/versioned/typed/$1/${file}" \
-    "pkg/generated/clientset/versioned/typed/$1/fake/fake_${file}" \
-    "pkg/generated/listers/$1/${file}" \
-    "pkg/generated/informers/externalversions/$1/${file}"
-}
-
-# codegen::expect_all EXPECT DIR... calls EXPECT for each kind in each DIR.
-codegen::expect_all() {
-  local expect=$1 dir kinds kind
-  shift
-  for dir in "$@"; do
-    kinds=$(codegen::kinds "${dir}")
-    for kind in ${kinds}; do
-      "${expect}" "${dir#pkg/apis/}" "${kind}"
-    done
-  done
-}
-
-# codegen::generate COPY makes everything in a copy of the sources, cheapest
-# first where the order is free. It is not free where the OpenAPI definitions
-# compile only with the deepcopy functions, and the apply configurations need
-# the schema.
-codegen::generate() {
-  cd "$1" || exit
+# codegen::load_kube_codegen COPY sources kube_codegen.sh, and makes the go
+# command install into COPY from here on.
+codegen::load_kube_codegen() {
   # Whatever the user builds for, generators run here, on the copy's go.mod. The
   # flags are those of hack/build.sh, so that both use the same build cache,
   # wherever the copy is.
-  export GOFLAGS="-mod=readonly -trimpath" CGO_ENABLED=0 GOWORK=off GOOS GOARCH
+  export GOFLAGS="-mod=readonly -trimpath -ldflags=-w" CGO_ENABLED=0 GOWORK=off GOOS GOARCH
   GOOS=$(go env GOHOSTOS) GOARCH=$(go env GOHOSTARCH)
-  local module dir header=(--go-header-file hack/boilerplate.go.txt)
-  module=$(go list -m)
+  export GOBIN=$1/.codegen/bin TMPDIR=$1/.codegen/tmp
+  mkdir -p "${GOBIN}" "${TMPDIR}"
+  local folder
+  folder=$(cd "$1/hack/codegen" && go mod download k8s.io/code-generator && go list -m -f '{{.Dir}}' k8s.io/code-generator)
+  # shellcheck source=/dev/null
+  source "${folder}/kube_codegen.sh"
+}
 
+# codegen::generate COPY makes everything in a copy of the sources. The OpenAPI
+# definitions compile only with the deepcopy functions, and the apply
+# configurations need the schema; the rest of the order makes errors come early.
+#
+# errexit ends this function at a kube::codegen function that fails, so it must
+# not be called where errexit is off, as in "codegen::generate || ...".
+codegen::generate() {
+  cd "$1" || exit
+  local module dir dirs=() plurals options=(--boilerplate hack/boilerplate.go.txt)
+  local lint=(--lint-rules "known-tags-only,require-explicit-disablement")
   # Every folder pkg/apis/GROUP/VERSION is an API to generate for.
-  local dirs=() packages
   for dir in pkg/apis/*/v[0-9]*; do
     [[ -d "${dir}" ]] || codegen::fail "no API found: expected folders pkg/apis/GROUP/VERSION"
+    codegen::check_markers "${dir}"
     dirs+=("${dir}")
   done
-  packages=("${dirs[@]/#/${module}/}")
+  codegen::load_kube_codegen "$1"
+  module=$(go list -m)
 
   echo "Generating CustomResourceDefinitions"
-  codegen::run controller-gen crd 'paths=./pkg/apis/...' output:crd:artifacts:config=artifacts/crd
-  codegen::expect_all codegen::expect_crd "${dirs[@]}"
+  go tool -modfile=hack/codegen/go.mod controller-gen crd 'paths=./pkg/apis/...' output:crd:artifacts:config=artifacts/crd ||
+    codegen::fail "controller-gen ended with status $?"
 
-  echo "Generating deepcopy and register functions"
-  codegen::run deepcopy-gen "${header[@]}" --output-file zz_generated.deepcopy.go "${packages[@]}"
-  codegen::run register-gen "${header[@]}" --output-file zz_generated.register.go "${packages[@]}"
-  for dir in "${dirs[@]}"; do
-    codegen::expect "${dir}"/zz_generated.{deepcopy,register}.go
-  done
-
-  echo "Generating OpenAPI definitions and their schema"
-  codegen::openapi "${module}/pkg/generated" "${packages[@]}"
-  codegen::expect_all codegen::expect_openapi "${dirs[@]}"
+  kube::codegen::gen_helpers "${options[@]}" "${lint[@]}" pkg/apis
+  kube::codegen::gen_register "${options[@]}" "${lint[@]}" pkg/apis
+  # With --update-report, breaches of the API rules are no error: most are in the library's types.
+  kube::codegen::gen_openapi "${options[@]}" --report-filename /dev/null --update-report \
+    --output-dir pkg/generated/openapi --output-pkg "${module}/pkg/generated/openapi" \
+    --output-model-name-file zz_generated.model_name.go pkg/apis
   # A file, not <(...): process substitution would hide this program's error.
   go run ./hack/models-schema >pkg/generated/openapi/schema.json ||
     codegen::fail "hack/models-schema ended with status $?"
-  codegen::expect pkg/generated/openapi/schema.json
 
-  echo "Generating apply configurations, clientset, listers and informers"
-  codegen::clients "${module}" "${dirs[@]}"
-  codegen::expect_all codegen::expect_clients "${dirs[@]}"
+  # kube_codegen.sh looks for old files in these folders, and reports those that do not exist.
+  mkdir -p pkg/generated/{applyconfiguration,clientset,listers,informers}
+  plurals=$(for dir in "${dirs[@]}"; do codegen::kinds "${dir}"; done | sed -n '/:/p' | LC_ALL=C sort -u | paste -sd , -)
+  kube::codegen::gen_client "${options[@]}" "${lint[@]}" --with-watch --with-applyconfig \
+    --applyconfig-openapi-schema pkg/generated/openapi/schema.json --plural-exceptions "${plurals}" \
+    --output-dir pkg/generated --output-pkg "${module}/pkg/generated" pkg/apis
+  for dir in "${dirs[@]}"; do
+    codegen::check_made "${dir}"
+  done
 
   echo "Compiling what was generated"
   go build ./pkg/... || codegen::fail "what was generated does not compile"
-}
-
-# codegen::openapi GENERATED PACKAGE... makes the OpenAPI definitions of the
-# API and of the library types that it uses.
-codegen::openapi() {
-  local generated=$1
-  shift
-  local library=(
-    k8s.io/apimachinery/pkg/api/resource
-    k8s.io/apimachinery/pkg/apis/meta/v1
-    k8s.io/apimachinery/pkg/runtime
-    k8s.io/apimachinery/pkg/version
-  )
-  # Read-only: openapi-gen would else write model names into the module cache.
-  local keep=("${library[@]}" k8s.io/apimachinery/pkg/types k8s.io/apimachinery/pkg/util/intstr time)
-  codegen::run openapi-gen --go-header-file hack/boilerplate.go.txt \
-    --output-dir pkg/generated/openapi --output-pkg "${generated}/openapi" \
-    --output-file zz_generated.openapi.go --output-model-name-file zz_generated.model_name.go \
-    --report-filename /dev/null "${keep[@]/#/--readonly-pkg=}" "$@" "${library[@]}"
-  codegen::expect pkg/generated/openapi/zz_generated.openapi.go
-}
-
-# codegen::plurals DIR... prints KIND:PLURAL for each kind whose marker
-# +kubebuilder:resource has a path: the clients then call it as the definition
-# does. The plural has the kind's capitals as far as both are alike: httpmice
-# of HTTPMouse is HTTPMice.
-codegen::plurals() {
-  local dir
-  for dir in "$@"; do
-    awk '
-      /^\/\/ ?\+genclient *$/ { wanted = 1; plural = "" }
-      wanted && /^\/\/ ?\+kubebuilder:resource:(.*,)?path=/ {
-        plural = $0
-        sub(/^.*[:,]path="?/, "", plural)
-        sub(/[",].*$/, "", plural)
-      }
-      wanted && /^type / {
-        alike = 0
-        while (alike < length(plural) && substr(plural, alike + 1, 1) == tolower(substr($2, alike + 1, 1))) alike++
-        if (plural != "") print $2 ":" substr($2, 1, alike) substr(plural, alike + 1)
-        wanted = 0
-      }' "${dir}"/*.go
-  done
-}
-
-# codegen::clients MODULE DIR... makes apply configurations, clientset, listers
-# and informers for the APIs in the DIRs (pkg/apis/GROUP/VERSION).
-codegen::clients() {
-  local module=$1 out=pkg/generated header=(--go-header-file hack/boilerplate.go.txt)
-  local generated=${module}/${out}
-  shift
-  local packages=("${@/#/${module}/}") inputs=("${@#pkg/apis/}") exception plurals=()
-  for exception in $(codegen::plurals "$@" | LC_ALL=C sort -u); do
-    plurals+=(--plural-exceptions "${exception}")
-  done
-  codegen::run applyconfiguration-gen "${header[@]}" \
-    --output-dir "${out}/applyconfiguration" --output-pkg "${generated}/applyconfiguration" \
-    --openapi-schema "${out}/openapi/schema.json" "${packages[@]}"
-  codegen::run client-gen "${header[@]}" --clientset-name versioned ${plurals[@]+"${plurals[@]}"} \
-    --output-dir "${out}/clientset" --output-pkg "${generated}/clientset" \
-    --apply-configuration-package "${generated}/applyconfiguration" \
-    --input-base "${module}/pkg/apis" "${inputs[@]/#/--input=}"
-  codegen::run lister-gen "${header[@]}" ${plurals[@]+"${plurals[@]}"} \
-    --output-dir "${out}/listers" --output-pkg "${generated}/listers" "${packages[@]}"
-  codegen::run informer-gen "${header[@]}" ${plurals[@]+"${plurals[@]}"} \
-    --output-dir "${out}/informers" --output-pkg "${generated}/informers" \
-    --versioned-clientset-package "${generated}/clientset/versioned" \
-    --listers-package "${generated}/listers" "${packages[@]}"
 }

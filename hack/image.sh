@@ -34,7 +34,7 @@ set -o errexit -o nounset -o pipefail
 
 # build_tool builds bin/image for this machine.
 build_tool() {
-  env -u GOOS -u GOARCH hack/build.sh hack/tools/image . bin/image
+  env -u GOOS -u GOARCH hack/build.sh tools/image . bin/image
 }
 
 if [[ $# -eq 2 && "$1" == -verify ]]; then

@@ -30,7 +30,7 @@ if ! command -v kubectl >/dev/null; then
 fi
 
 # audit [NAMESPACE] shows the writes that the API server has answered: when, who, what, the answer.
-audit() { (cd "${tour_root}" && go run ./hack/tour _output/tour/audit.log "$@"); }
+audit() { (cd "${tour_root}" && go run ./tools/timeline -text -audit=_output/tour/audit.log -namespace="${1:-}"); }
 
 # metrics PATTERN... shows the controller's metrics whose lines begin with one of the patterns. They are told only to who has
 # a token and the right to get them, so this asks as the service account "reader".

@@ -24,7 +24,7 @@ limitations under the License.
 // one oracle judge: the state is right within a bounded time, nothing of others
 // has changed, and then nothing is written any more.
 //
-//	hack/check.sh faults        the quick part, for this repository's controller
+//	make test-faults            the quick part, for this repository's controller
 //	make faults                 everything, for it and for kubernetes/sample-controller, into docs/faults.md
 //
 // Without FAULTS=quick or FAULTS=all, and KUBECONFIG, nothing is run.

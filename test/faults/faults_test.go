@@ -164,7 +164,7 @@ func (sc *scenario) tryCaseOn(t *testing.T, c *testCluster, s *subject, try func
 		return
 	}
 	if s == run.ours {
-		t.Errorf("%s, %s: %v\nAgain: FAULTS=all FAULTS_SEED=%d GO_TEST_FLAGS='-run=^%s$' hack/check.sh faults\n%s",
+		t.Errorf("%s, %s: %v\nAgain: make test-faults FAULTS=all FAULTS_SEED=%d GO_TEST_FLAGS='-run=^%s$$'\n%s",
 			sc.row, sc.title, err, run.seed, t.Name(), tr.story())
 		return
 	}

@@ -73,7 +73,7 @@ func TestMain(m *testing.M) {
 func skipReason() string {
 	switch {
 	case os.Getenv("FAULTS") != "quick" && os.Getenv("FAULTS") != "all":
-		return "FAULTS is neither quick nor all; use make faults, or hack/check.sh faults"
+		return "FAULTS is neither quick nor all; use make faults or make test-faults"
 	case os.Getenv("KUBECONFIG") == "" || os.Getenv("DEVCLUSTER_BIN") == "":
 		return "KUBECONFIG or DEVCLUSTER_BIN is not set"
 	}

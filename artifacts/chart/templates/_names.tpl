@@ -1,4 +1,4 @@
-{{- /* Made by hack/tools/chart of what kustomize renders: change artifacts/deploy, then make chart. */ -}}
+{{- /* Made by tools/chart of what kustomize renders: change artifacts/deploy, then make chart. */ -}}
 
 {{- define "sample-controller.fullname" -}}
 {{- $name := .Values.nameOverride | default .Chart.Name -}}

@@ -87,7 +87,7 @@ func underTest(ctx context.Context, t *testing.T) (*Bench, program.Program) {
 	t.Helper()
 	devcluster := os.Getenv("DEVCLUSTER_BIN")
 	if devcluster == "" {
-		t.Skip("DEVCLUSTER_BIN is not set to the path of bin/devcluster: hack/check.sh budgets does it")
+		t.Skip("DEVCLUSTER_BIN is not set to the path of bin/devcluster: make budgets sets it")
 	}
 	repository, err := filepath.Abs("../../../..")
 	if err != nil {

@@ -1,0 +1,156 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package codegen
+
+import (
+	"strings"
+	"testing"
+)
+
+const (
+	api       = "pkg/apis/samplecontroller/v1alpha1/"
+	typesFile = api + "types.go"
+	crdFile   = "artifacts/crd/samplecontroller.k8s.io_foos.yaml"
+	clientDir = "pkg/generated/clientset/versioned/typed/samplecontroller/"
+)
+
+// TestVerifyThenUpdate makes every kind of difference at once: verify must
+// report each, update must mend each, and verify must then be content.
+func TestVerifyThenUpdate(t *testing.T) {
+	c := newCheckout(t)
+	c.replace(typesFile, "type FooStatus struct {\n",
+		"type FooStatus struct {\n\t// Mood is here for the test.\n\t// +optional\n\tMood *string `json:\"mood,omitempty\"`\n\n")
+	c.replace(clientDir+"v1alpha1/foo.go", "package v1alpha1", "package v1alpha1 // edited by hand")
+	c.remove("pkg/generated/listers/samplecontroller/v1alpha1/foo.go")
+	c.write("pkg/generated/listers/samplecontroller/v1/left_over.go", "package v1\n")
+	c.write(api+"zz_generated.left_over.go", "package v1alpha1\n")
+	c.addVersion("v1alpha1", "v1beta1")
+	c.removeLines(strings.Replace(typesFile, "v1alpha1", "v1beta1", 1), "// +kubebuilder:printcolumn:")
+
+	t.Run("verify reports each difference and touches nothing", func(t *testing.T) {
+		c := c.with(t)
+		before := c.snapshot()
+		out, code := c.run("hack/verify-codegen.sh")
+		if code != 1 {
+			t.Errorf("exit code %d, want 1", code)
+		}
+		c.wantLines(out,
+			"+              mood:",                                            // the new field, in the CRD
+			"+\tif in.Mood != nil {",                                          // and in deepcopy
+			"-package v1alpha1 // edited by hand",                             // changed
+			"+// FooLister helps list Foos.",                                  // missing
+			"--- tree/pkg/generated/listers/samplecontroller/v1/left_over.go", // untracked
+			"--- tree/"+api+"zz_generated.left_over.go",
+			"+++ generated/"+clientDir+"v1beta1/foo.go", // the new version
+		)
+		c.wantSame(before)
+	})
+
+	t.Run("update mends each difference", func(t *testing.T) {
+		c := c.with(t)
+		before := c.snapshot()
+		if _, code := c.run("hack/update-codegen.sh"); code != 0 {
+			t.Fatalf("exit code %d, want 0", code)
+		}
+		c.wantInFile(crdFile, "              mood:\n", "    name: v1alpha1\n", "  - name: v1beta1\n") // without printer columns, the name comes first
+		c.wantInFile(api+"zz_generated.deepcopy.go", "if in.Mood != nil")
+		c.wantInFile("pkg/generated/listers/samplecontroller/v1alpha1/foo.go", "type FooLister interface")
+		c.wantInFile(clientDir+"v1beta1/fake/fake_foo.go", "package fake")
+		c.wantAbsent("pkg/generated/listers/samplecontroller/v1", api+"zz_generated.left_over.go")
+		if text := c.read(clientDir + "v1alpha1/foo.go"); strings.Contains(text, "edited by hand") {
+			t.Error("the edit by hand is still there")
+		}
+		for file, sum := range before {
+			if !generated(file) && c.snapshot()[file] != sum {
+				t.Errorf("%s is not generated, and was changed", file)
+			}
+		}
+	})
+
+	t.Run("verify is then content and touches nothing", func(t *testing.T) {
+		c := c.with(t)
+		before := c.snapshot()
+		if out, code := c.run("hack/verify-codegen.sh"); code != 0 {
+			t.Errorf("exit code %d, want 0:\n%s", code, out)
+		}
+		c.wantSame(before)
+	})
+}
+
+// TestUpdateFailsLoudly breaks what update reads, one thing at a time: it must
+// say what is wrong, end non-zero and leave the tree as it was.
+func TestUpdateFailsLoudly(t *testing.T) {
+	for name, test := range map[string]struct {
+		file, from, to string
+		want           string
+	}{
+		"syntax error": {
+			typesFile, "type FooSpec struct {", "type FooSpec struct {{", "types.go:",
+		},
+		"unknown type": {
+			typesFile, "Replicas *int32", "Replicas *Nope", "Nope",
+		},
+		"marker that a generator refuses": {
+			typesFile, "validation:Maximum=10", "validation:Maximum=ten", "controller-gen ended with status 1",
+		},
+		"no genclient": {
+			typesFile, "// +genclient\n", "", "no file has the marker // +genclient",
+		},
+		"no group": {
+			api + "doc.go", "// +groupName=samplecontroller.k8s.io\n", "", "no file has the marker // +groupName=",
+		},
+		"no deepcopy functions": {
+			api + "doc.go", "// +k8s:deepcopy-gen=package\n", "", "no file has the marker // +k8s:deepcopy-gen=package",
+		},
+		"no OpenAPI definitions": {
+			api + "doc.go", "// +k8s:openapi-gen=true\n", "", "no file has the marker // +k8s:openapi-gen=true",
+		},
+		"misspelt marker": {
+			api + "doc.go", "// +k8s:deepcopy-gen=package\n", "// +k8s:deepcopy-gen=package\n// +k8s:defaulting-gen=TypeMeta\n",
+			"unrecognized +k8s: tag(s): +k8s:defaulting-gen",
+		},
+		"no CRD": {
+			api + "doc.go", "// +groupName=", "// +kubebuilder:skip\n// +groupName=",
+			"no CustomResourceDefinition was made for kind Foo",
+		},
+		"schema program fails": {
+			"hack/models-schema/main.go", "func main() {\n", "func main() {\n\tos.Exit(3)\n", "hack/models-schema ended with status",
+		},
+		"no API": {
+			"", "", "", "no API found: expected folders pkg/apis/GROUP/VERSION",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCheckout(t)
+			if test.file == "" {
+				c.remove("pkg/apis/samplecontroller")
+			} else {
+				c.replace(test.file, test.from, test.to)
+			}
+			before := c.snapshot()
+			out, code := c.run("hack/update-codegen.sh")
+			if code == 0 {
+				t.Error("exit code 0, want an error")
+			}
+			if !strings.Contains(out, test.want) {
+				t.Errorf("output lacks %q:\n%s", test.want, out)
+			}
+			c.wantSame(before)
+		})
+	}
+}

@@ -1,7 +1,0 @@
-module example.com/sample-controller/hack/docstest
-
-go 1.26.0
-
-require github.com/yuin/goldmark v1.8.7
-
-require golang.org/x/sync v0.22.0

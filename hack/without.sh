@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+
+# Copyright The Sample Controller Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+# Tries what the table "What can be deleted" in CONTRIBUTING.md says, in a copy of the tree: deletes the paths and the
+# Makefile's section of one row after the other, in that copy, and then runs go vet and the unit tests of each module
+# that can be tested in seconds.
+#
+#   hack/without.sh NAME...     the rows' first column, such as "faults" "new project"
+
+set -o errexit -o nounset -o pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+cd "${root}"
+export GOFLAGS="-trimpath -buildvcs=false" CGO_ENABLED=0 GOWORK=off
+
+# row NAME prints a row's paths, one a line, and then its section of the Makefile.
+row() {
+  awk -F ' *[|] *' -v name="$1" '
+    /^## / { inside = $0 == "## What can be deleted" }
+    inside && $2 == name {
+      count = split($3, paths, /, */)
+      for (i = 1; i <= count; i++) { gsub(/`/, "", paths[i]); print paths[i] }
+      print "##@ " $4
+      found = 1
+    }
+    END { exit !found }' CONTRIBUTING.md
+}
+
+if [[ $# -eq 0 ]]; then
+  echo "usage: $0 NAME..., of the table \"What can be deleted\" in CONTRIBUTING.md" >&2
+  exit 2
+fi
+
+copy=$(mktemp -d)
+trap 'rm -rf "${copy}"' EXIT
+git ls-files -z --cached --others --exclude-standard | xargs -0 tar -cf - | tar -xf - -C "${copy}"
+
+for name in "$@"; do
+  lines=$(row "${name}") || {
+    echo "CONTRIBUTING.md has no row \"${name}\"" >&2
+    exit 2
+  }
+  while IFS= read -r line; do
+    if [[ "${line}" == "##@ —" ]]; then
+      continue
+    elif [[ "${line}" == "##@ "* ]]; then
+      grep -qxF "${line}" "${copy}/Makefile" || {
+        echo "the Makefile has no section \"${line}\"" >&2
+        exit 1
+      }
+      awk -v section="${line}" '/^##@ / { gone = $0 == section } !gone' "${copy}/Makefile" >"${copy}/Makefile.new"
+      mv "${copy}/Makefile.new" "${copy}/Makefile"
+    else
+      # A pattern, such as docs/benchmarks*.
+      (cd "${copy}" && compgen -G "${line}" >/dev/null) || {
+        echo "${line} is not there" >&2
+        exit 1
+      }
+      (cd "${copy}" && compgen -G "${line}" | xargs rm -r)
+    fi
+  done <<<"${lines}"
+  echo "deleted: ${name}"
+done
+
+cd "${copy}"
+make -n test >/dev/null
+for module in . tools/* hack/codegen; do
+  if [[ -f "${module}/go.mod" && "${module}" != */lint ]]; then
+    echo "--- ${module}"
+    (cd "${module}" && go vet ./...)
+    # test/ and hack/codegen have tests that need a cluster or minutes.
+    (cd "${module}" && go list ./... | grep -vE '/test/|/tools/[a-z]+/test$|/hack/codegen$' | xargs go test -vet=off)
+  fi
+done

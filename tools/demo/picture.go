@@ -1,0 +1,65 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"example.com/sample-controller/tools/internal/audit"
+	drawing "example.com/sample-controller/tools/internal/timeline"
+)
+
+// draw draws what the audit log tells of Foos so far, and says where the picture is.
+func (d *demo) draw() error {
+	if d.picture == "" {
+		return nil
+	}
+	document, err := drawLog(d.audit.path, d.self)
+	if err != nil {
+		return fmt.Errorf("drawing %s: %w", d.picture, err)
+	}
+	if err := os.MkdirAll(filepath.Dir(d.picture), 0o755); err != nil { //nolint:gosec // a picture is to be seen
+		return err
+	}
+	if err := os.WriteFile(d.picture, document, 0o644); err != nil { //nolint:gosec // a picture is to be seen
+		return err
+	}
+	fmt.Fprintf(d.out, "\nThe same as a picture, for a browser: %s\n", quote(d.picture))
+	return nil
+}
+
+func drawLog(path, self string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	log := drawing.Log{You: self}
+	if _, err := audit.Read(file, log.Add); err != nil {
+		return nil, err
+	}
+	picture, err := log.Picture()
+	if err != nil {
+		return nil, err
+	}
+	var document bytes.Buffer
+	err = picture.WriteSVG(&document)
+	return document.Bytes(), err
+}

@@ -1,0 +1,97 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package claims tests that what the documents say of the code is true.
+package claims
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+)
+
+const moduleRoot = "../../.."
+
+// testName is a test, or a sentence of an end-to-end test, as a document names it.
+var testName = regexp.MustCompile("`((?:Test|Fuzz|check)[A-Z][A-Za-z0-9]*)`")
+
+// row is the beginning of a line of the contract's tables of cases.
+var row = regexp.MustCompile(`(?m)^\| ([BC][0-9]+) \|.*$`)
+
+func read(t *testing.T, path ...string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(append([]string{moduleRoot}, path...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestTheTestsThatDocumentsNameExist(t *testing.T) {
+	existing := testsIn(t, ".", "test/*", "internal/*", "pkg/apis/*/*")
+	documents, err := filepath.Glob(filepath.Join(moduleRoot, "docs", "*.md"))
+	if err != nil || len(documents) == 0 {
+		t.Fatalf("There are no documents: %v", err)
+	}
+	for _, document := range documents {
+		document = filepath.Base(document)
+		for _, match := range testName.FindAllStringSubmatch(read(t, "docs", document), -1) {
+			if !existing[match[1]] {
+				t.Errorf("docs/%s names %s, which is not in the root package, test/, internal/ or pkg/apis/", document, match[1])
+			}
+		}
+	}
+}
+
+func TestEachCaseOfTheContractNamesATest(t *testing.T) {
+	rows := row.FindAllStringSubmatch(read(t, "docs", "contract.md"), -1)
+	if len(rows) == 0 {
+		t.Fatal("The contract has no cases")
+	}
+	for _, match := range rows {
+		if !testName.MatchString(match[0]) {
+			t.Errorf("docs/contract.md names no test of case %s", match[1])
+		}
+	}
+}
+
+// testsIn returns the functions in the test files of some folders.
+func testsIn(t *testing.T, folders ...string) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	for _, folder := range folders {
+		files, err := filepath.Glob(filepath.Join(moduleRoot, folder, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, declaration := range parsed.Decls {
+				if function, ok := declaration.(*ast.FuncDecl); ok && function.Recv == nil {
+					names[function.Name.Name] = true
+				}
+			}
+		}
+	}
+	return names
+}

@@ -1,0 +1,64 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package claims
+
+import (
+	"encoding/json"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// requirement is a line of CONTRIBUTING.md's table of what the root module requires: a module, and why.
+var requirement = regexp.MustCompile("(?m)^\\| `([^` ]+)` \\| (.*) \\|$")
+
+// TestTheRootModuleRequiresWhatIsAgreed is because each requirement is one of every program that imports the clients.
+func TestTheRootModuleRequiresWhatIsAgreed(t *testing.T) {
+	_, section, _ := strings.Cut(read(t, "CONTRIBUTING.md"), "\n## Dependencies\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	agreed := map[string]string{}
+	for _, match := range requirement.FindAllStringSubmatch(section, -1) {
+		agreed[match[1]] = match[2]
+	}
+	command := exec.CommandContext(t.Context(), "go", "mod", "edit", "-json")
+	command.Dir = moduleRoot
+	said, err := command.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Require []struct {
+			Path     string
+			Indirect bool
+		}
+	}
+	if err := json.Unmarshal(said, &file); err != nil {
+		t.Fatal(err)
+	}
+	for _, require := range file.Require {
+		if _, ok := agreed[require.Path]; !ok && !require.Indirect {
+			t.Errorf("go.mod requires %s, which is not in the table of CONTRIBUTING.md#dependencies: do without it, use it in a module of its own, or say why it is needed", require.Path)
+		}
+		if !require.Indirect {
+			delete(agreed, require.Path)
+		}
+	}
+	for path := range agreed {
+		t.Errorf("CONTRIBUTING.md#dependencies has %s, which go.mod does not require", path)
+	}
+}

@@ -1,0 +1,72 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Command docs runs the command blocks of documents, and compares what they print with what the documents say. make
+// docs-test runs it; CONTRIBUTING.md says how a document is marked. What else the documents say of the code (names of
+// tests and files, the requirements of go.mod) is tested in claims.
+//
+// markdown.go, directive.go and document.go make steps of a document; compare.go compares; world.go makes the copy of
+// the tree in which shell.go runs bash; runner.go and acts.go carry out the steps, and report.go tells how it went.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// Exit codes.
+const (
+	exitFailure = 1
+	exitUsage   = 2
+)
+
+// options are the command's flags.
+type options struct {
+	root string
+	only string
+	keep bool
+	list bool
+	v    bool
+}
+
+func main() {
+	var opts options
+	flag.StringVar(&opts.root, "root", ".", "Root of the tree.")
+	flag.StringVar(&opts.only, "only", "", "Comma-separated documents to run, as docs/tour.md; all if empty.")
+	flag.BoolVar(&opts.keep, "keep", false, "Leave the copies of the tree, and say where they are.")
+	flag.BoolVar(&opts.list, "list", false, "List the blocks, and run nothing.")
+	flag.BoolVar(&opts.v, "v", false, "Print what each block prints.")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "docs: unexpected argument %q: this command takes flags only\n", flag.Arg(0))
+		os.Exit(exitUsage)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends it at once
+	err := runAll(ctx, opts, os.Stdout)
+	stop()
+	if err != nil {
+		if !errors.Is(err, errReported) {
+			fmt.Fprintf(os.Stderr, "docs: %v\n", err)
+		}
+		os.Exit(exitFailure)
+	}
+}

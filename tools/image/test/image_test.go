@@ -1,0 +1,201 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	cyclonedx "github.com/CycloneDX/cyclonedx-go"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// The commits of the clones have this time.
+const commitTime = "2026-05-04T03:02:01Z"
+
+func TestImage(t *testing.T) {
+	first := newClone(t)
+	commit := strings.TrimSpace(first.bash("git rev-parse HEAD"))
+	said := first.bash("make image")
+	image := first.image()
+	digest, err := image.Digest()
+	must(t, err)
+	if !strings.Contains(said, "sample-controller:latest@"+digest.String()) {
+		t.Errorf("make image says %q, not the digest %s", said, digest)
+	}
+
+	t.Run("is the same from another clone and environment", func(t *testing.T) {
+		second := first.clone("another clone & more")
+		second.bash(`umask 077; export GOFLAGS=-tags=other GOAMD64=v3 TZ=Asia/Kolkata; unset LANG; make image`)
+		for _, path := range []string{archiveFile, "_output/image/" + documentFile()} {
+			if !bytes.Equal(first.read(path), second.read(path)) {
+				t.Errorf("%s differs", path)
+			}
+		}
+		again, err := second.image().Digest()
+		must(t, err)
+		if again != digest {
+			t.Errorf("the digest is %s, then %s", digest, again)
+		}
+	})
+	t.Run("has the program and nothing else", func(t *testing.T) {
+		wantOnlyTheProgram(t, image)
+	})
+	t.Run("runs as nobody, and says where it comes from", func(t *testing.T) {
+		wantConfig(t, image, commit)
+	})
+	t.Run("has a program that needs nothing else", func(t *testing.T) {
+		version := runInImage(t, files(t, image)[0].content, "-version")
+		for _, part := range []string{versionOf(t, commit) + "\n", commit + "\n", commitTime, runtime.Version()} {
+			if !strings.Contains(version, part) {
+				t.Errorf("-version does not say %q:\n%s", part, version)
+			}
+		}
+	})
+	t.Run("is what the Dockerfile makes", func(t *testing.T) {
+		stages := first.stages()
+		wantSameByDocker(t, stages, image)
+		wantBuiltByScript(t, first, stages[0])
+		wantWholeContext(t, first)
+	})
+	t.Run("is listed in the document beside it", func(t *testing.T) {
+		wantDocument(t, first)
+	})
+}
+
+// documentFile is where make image lists what is in the image.
+func documentFile() string {
+	return "sample-controller_linux_" + runtime.GOARCH + ".cdx.json"
+}
+
+func wantOnlyTheProgram(t *testing.T, image v1.Image) {
+	t.Helper()
+	all := files(t, image)
+	if len(all) != 1 {
+		t.Fatalf("the image has %d files", len(all))
+	}
+	file := all[0]
+	if path := "/" + strings.TrimPrefix(file.Name, "/"); path != programFile {
+		t.Errorf("its file is %s", path)
+	}
+	if file.Mode != 0o755 || file.Uid != 0 || file.Gid != 0 || file.Uname != "" {
+		t.Errorf("whoever it runs as could change it: mode %o, owner %d:%d %q", file.Mode, file.Uid, file.Gid, file.Uname)
+	}
+	if modified := file.ModTime.UTC().Format(time.RFC3339); modified != commitTime {
+		t.Errorf("its time is %s, not the commit's", modified)
+	}
+}
+
+func wantConfig(t *testing.T, image v1.Image, commit string) {
+	t.Helper()
+	config, err := image.ConfigFile()
+	must(t, err)
+	if config.OS != "linux" || config.Architecture != runtime.GOARCH {
+		t.Errorf("the platform is %s/%s", config.OS, config.Architecture)
+	}
+	if config.Config.User != "65532:65532" {
+		t.Errorf("the user is %q", config.Config.User)
+	}
+	if !slices.Equal(config.Config.Entrypoint, []string{programFile}) || len(config.Config.Cmd) > 0 || len(config.Config.Env) > 0 {
+		t.Errorf("the entry point is %q, with %q in %q", config.Config.Entrypoint, config.Config.Cmd, config.Config.Env)
+	}
+	if created := config.Created.Format(time.RFC3339); created != commitTime {
+		t.Errorf("it was created at %s, not at the commit's time", created)
+	}
+	for key, want := range map[string]string{"revision": commit, "created": commitTime, "version": versionOf(t, commit)} {
+		if got := config.Config.Labels["org.opencontainers.image."+key]; got != want {
+			t.Errorf("the label %s is %q, not %q", key, got, want)
+		}
+	}
+}
+
+// versionOf is what Go calls a commit of this repository that has no tag: its
+// first number is that of the module's path.
+func versionOf(t *testing.T, commit string) string {
+	t.Helper()
+	mod, err := os.ReadFile("../../../go.mod")
+	must(t, err)
+	major := "v0"
+	if match := regexp.MustCompile(`(?m)^module .*/(v[0-9]+)$`).FindSubmatch(mod); match != nil {
+		major = string(match[1])
+	}
+	at, err := time.Parse(time.RFC3339, commitTime)
+	must(t, err)
+	return major + ".0.0-" + at.Format("20060102150405") + "-" + commit[:12]
+}
+
+// wantDocument fails unless the document lists client-go, and at least as many
+// modules as a controller that uses it has.
+func wantDocument(t *testing.T, c *clone) {
+	t.Helper()
+	var bom cyclonedx.BOM
+	must(t, cyclonedx.NewBOMDecoder(bytes.NewReader(c.read("_output/image/"+documentFile())), cyclonedx.BOMFileFormatJSON).Decode(&bom))
+	var found []string
+	for _, component := range *bom.Components {
+		found = append(found, component.Name+" "+component.Version)
+	}
+	listed := c.bash(`go version -m "_output/image/linux_$1/sample-controller"`, runtime.GOARCH)
+	modules := 0
+	for line := range strings.Lines(listed) {
+		if fields := strings.Fields(line); fields[0] == "dep" {
+			modules++
+			if !slices.Contains(found, fields[1]+" "+fields[2]) {
+				t.Errorf("%s %s is not listed", fields[1], fields[2])
+			}
+		}
+	}
+	if modules < 10 {
+		t.Errorf("only %d modules in the program: %s", modules, listed)
+	}
+}
+
+// runInImage runs the program in a folder that has nothing but it, as the
+// image's user where this test may do so, and returns what it prints.
+func runInImage(t *testing.T, program []byte, arguments ...string) string {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("the program is for linux")
+	}
+	root := filepath.Join(t.TempDir(), "root")
+	must(t, os.Mkdir(root, 0o755))
+	must(t, os.WriteFile(filepath.Join(root, programFile), program, 0o755))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, programFile, arguments...)
+	cmd.Dir, cmd.Env = "/", []string{}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
+	output, err := cmd.CombinedOutput()
+	if errors.Is(err, os.ErrPermission) {
+		t.Logf("only root may change the root folder: run beside everything else (%v)", err)
+		output, err = exec.CommandContext(ctx, filepath.Join(root, programFile), arguments...).CombinedOutput()
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	return string(output)
+}

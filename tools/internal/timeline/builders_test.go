@@ -1,0 +1,114 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package timeline
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/sample-controller/tools/internal/audit"
+)
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// users are those who make the writes of the tests, by a short name.
+func users(name string) (user, agent string) {
+	switch name {
+	case "gc":
+		return "system:serviceaccount:kube-system:generic-garbage-collector", "kube-controller-manager/v1"
+	case "scheduler":
+		return "system:kube-scheduler", "kube-scheduler/v1"
+	case "kubelet":
+		return "system:node:n1", "kubelet/v1"
+	case "web-controller", "deployment-controller", "replicaset-controller", "namespace-controller", "x":
+		return "system:serviceaccount:kube-system:" + name, name + "/v1"
+	}
+	return name, "kubectl/v1"
+}
+
+// said makes a write of text: when it was received in ms, by whom, verb, resource with group, part and name, and the
+// code if the server refused it. It takes 2 ms.
+func said(text string) audit.Write {
+	fields := strings.Fields(text)
+	ms, err := strconv.Atoi(fields[0])
+	if err != nil || len(fields) < 4 {
+		panic(fmt.Sprintf("%q: want MS USER VERB RESOURCE[.PART]/[NAMESPACE:]NAME [CODE]", text))
+	}
+	w := audit.Write{Verb: fields[2], Namespace: "default", Code: 200, Received: noon.Add(time.Duration(ms) * time.Millisecond)}
+	w.User, w.Agent = users(fields[1])
+	w.Done = w.Received.Add(2 * time.Millisecond)
+	resource, name, _ := strings.Cut(fields[3], "/")
+	w.Resource, w.Subresource, _ = strings.Cut(resource, ".")
+	w.Name = name
+	if namespace, name, ok := strings.Cut(name, ":"); ok {
+		w.Namespace, w.Name = namespace, name
+	}
+	w.Group = map[string]string{"foos": "samplecontroller.k8s.io", "bars": "example.com", "deployments": "apps", "replicasets": "apps"}[w.Resource]
+	if len(fields) > 4 {
+		w.Code, _ = strconv.Atoi(fields[4])
+	}
+	return w
+}
+
+func logOf(texts ...string) *Log {
+	var log Log
+	for _, text := range texts {
+		log.Add(said(text))
+	}
+	return &log
+}
+
+// lifeLog is the audit log of a real Foo, from the installation of its CustomResourceDefinition on: it is created,
+// scaled to 3, and deleted.
+func lifeLog(t testing.TB) *Log {
+	t.Helper()
+	file, err := os.Open("testdata/life.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var log Log
+	if count, err := audit.Read(file, log.Add); err != nil || count.Bad > 0 || count.Cut {
+		t.Fatalf("reading the log: %+v, %v", count, err)
+	}
+	return &log
+}
+
+// steps are the log's, with their causes.
+func (l *Log) steps() []step {
+	steps := stepsOf(l.writes, l.acts)
+	giveNames(steps)
+	findCauses(steps, kinOf(steps))
+	return steps
+}
+
+// tellings are a picture's entries as lines.
+func tellings(p *Picture) []string {
+	lines := make([]string, 0, len(p.entries))
+	for _, e := range p.entries {
+		line := fmt.Sprintf("%s: %s %s %s %s", e.Panel, e.Milliseconds, e.Actor, e.Verb, e.Object)
+		if e.Cause != "" {
+			line += " < " + e.Cause
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}

@@ -1,0 +1,189 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package timeline
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/sample-controller/tools/internal/audit"
+)
+
+const (
+	// patience is how long after a write another may still follow from it. What the garbage collector deletes
+	// follows from its owner's deletion however late.
+	patience = time.Minute
+	// guessable is the same where only time and kinds speak for it.
+	guessable = 5 * time.Second
+	// lookBack is how many writes are looked at for a cause.
+	lookBack = 200
+)
+
+// causes finds what each step follows from: the last write of another actor on the same object, on what it belongs
+// to, or on what belongs to it.
+type causes struct {
+	steps []step
+	kin   *kin
+	// on are the successful writes on each object, below those on what belongs to it, and all those in a namespace.
+	on, below map[key][]int
+	all       map[string][]int
+	// taken are the owners for which an object of a resource was guessed to be made.
+	taken map[[2]key]bool
+}
+
+// findCauses sets the cause of each step.
+func findCauses(steps []step, k *kin) {
+	c := &causes{
+		steps: steps, kin: k,
+		on: map[key][]int{}, below: map[key][]int{}, all: map[string][]int{}, taken: map[[2]key]bool{},
+	}
+	for i := range steps {
+		if s := &steps[i]; !s.acts {
+			s.cause = c.of(i)
+			if s.cause == none && s.creates() {
+				s.cause, s.guessed = c.guess(i)
+			}
+		}
+		c.record(i)
+	}
+}
+
+func (c *causes) record(i int) {
+	s := c.steps[i]
+	if !s.OK() {
+		return // Nothing was changed that another could see.
+	}
+	c.on[s.object] = append(c.on[s.object], i)
+	for _, parent := range c.kin.parents[s.object] {
+		c.below[parent] = append(c.below[parent], i)
+	}
+	c.all[s.object.namespace] = append(c.all[s.object.namespace], i)
+}
+
+// of returns the cause of a step, or none.
+func (c *causes) of(i int) int {
+	s := c.steps[i]
+	others := func(before step) bool { return before.actor != s.actor && within(before, s, patience) }
+	own := c.own(s, others)
+	if looksAtOne(s.actor) {
+		return own
+	}
+	deletions := func(before step) bool { return before.deletes() }
+	orders := func(before step) bool { return !before.reports() && others(before) }
+	lost := func(before step) bool {
+		return before.deletes() && before.object.resource == s.object.resource && others(before)
+	}
+	best := own
+	if s.deletes() {
+		for _, parent := range slices.Concat(c.kin.parents[s.object], []key{namespaceOf(s.object)}) {
+			best = max(best, c.last(c.on[parent], deletions))
+		}
+	}
+	for _, parent := range c.kin.parents[s.object] {
+		best = max(best, c.last(c.on[parent], orders))
+		if s.creates() {
+			best = max(best, c.last(c.below[parent], lost)) // It may take the place of another.
+		}
+	}
+	return max(best, c.last(c.below[s.object], others))
+}
+
+// own returns the last write of others on a step's object itself, or on all of its kind.
+func (c *causes) own(s step, others func(step) bool) int {
+	if s.Name == "" {
+		return none
+	}
+	ofAll := func(before step) bool { return before.Verb == "deletecollection" && others(before) }
+	return max(c.last(c.on[s.object], others), c.last(c.on[collection(s.object)], ofAll))
+}
+
+// guess returns the cause of an object whose owner is not known: the first create of an object that can own it and
+// for which none was made yet, or the last write on one. From then on, that is its owner.
+func (c *causes) guess(i int) (cause int, guessed bool) {
+	s := c.steps[i]
+	owners := ownersFor(s.actor)
+	fits := func(before step) bool {
+		return before.actor != s.actor && !before.reports() && !before.deletes() && canOwn(before.object, s.object) &&
+			(owners == "" || owners == before.object.resource) && within(before, s, guessable)
+	}
+	untaken := func(before step) bool { return fits(before) && !c.taken[[2]key{before.object, resourceOf(s.object)}] }
+	near := c.all[s.object.namespace]
+	best := none
+	for n := len(near) - 1; n >= max(0, len(near)-lookBack); n-- {
+		if before := c.steps[near[n]]; before.creates() && untaken(before) {
+			best = near[n]
+		}
+	}
+	for _, accept := range []func(step) bool{untaken, fits} {
+		if best == none {
+			best = c.last(near, accept)
+		}
+	}
+	if best == none {
+		return none, false
+	}
+	owner := c.steps[best].object
+	c.taken[[2]key{owner, resourceOf(s.object)}] = true
+	if s.Name != "" {
+		c.kin.add(s.object, []key{owner})
+	}
+	return best, true
+}
+
+// ownersFor is the resource for whose objects one of Kubernetes' own controllers makes others; "" where the name
+// does not tell.
+func ownersFor(actor audit.Actor) string {
+	name := plural(strings.ReplaceAll(strings.TrimSuffix(actor.Name, "-controller"), "-", ""))
+	for _, resources := range makers() {
+		if strings.Contains(resources, " "+name+" ") {
+			return name
+		}
+	}
+	return ""
+}
+
+// last returns the last of some steps that is accepted, or none.
+func (c *causes) last(indices []int, accept func(step) bool) int {
+	for n := len(indices) - 1; n >= max(0, len(indices)-lookBack); n-- {
+		if accept(c.steps[indices[n]]) {
+			return indices[n]
+		}
+	}
+	return none
+}
+
+func within(before, after step, limit time.Duration) bool {
+	return after.Received.Sub(before.Received) <= limit
+}
+
+// looksAtOne tells whether an actor goes by the object alone that it writes to.
+func looksAtOne(actor audit.Actor) bool {
+	switch actor.Name {
+	case "kube-scheduler", audit.Kubelet, audit.KwokKubelet:
+		return true
+	}
+	return false
+}
+
+// collection stands for all objects of a resource in a namespace, as a deletecollection names them.
+func collection(k key) key { return key{group: k.group, resource: k.resource, namespace: k.namespace} }
+
+// resourceOf stands for a resource.
+func resourceOf(k key) key { return key{group: k.group, resource: k.resource} }
+
+func namespaceOf(k key) key { return key{resource: "namespaces", name: k.namespace} }

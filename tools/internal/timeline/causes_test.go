@@ -1,0 +1,169 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package timeline
+
+import (
+	"slices"
+	"testing"
+
+	"example.com/sample-controller/tools/internal/audit"
+)
+
+// causesIn returns the index of each step's cause; 100 is added to a guessed one.
+func causesIn(steps []step) []int {
+	var got []int
+	for _, s := range steps {
+		cause := s.cause
+		if s.guessed {
+			cause += 100
+		}
+		got = append(got, cause)
+	}
+	return got
+}
+
+func TestCauses(t *testing.T) {
+	tests := map[string]struct {
+		writes []string
+		want   []int
+	}{
+		"the way of a new Foo, down and back": {[]string{
+			"0 alice create foos/web",
+			"5 web-controller create deployments/web",
+			"9 web-controller update foos.status/web",
+			"12 deployment-controller create replicasets/web-1",
+			"15 deployment-controller update deployments.status/web",
+			"20 replicaset-controller create pods/",
+			"25 scheduler create pods.binding/web-1-x",
+			"30 kubelet patch pods.status/web-1-x",
+			"35 replicaset-controller update replicasets.status/web-1",
+			"40 deployment-controller update deployments.status/web",
+			"45 web-controller update foos.status/web",
+		}, []int{none, 0, 0, 1, 1, 3, 5, 6, 7, 8, 9}},
+		"a deletion runs down by the garbage collector's own": {[]string{
+			"0 alice delete foos/web",
+			"5 gc delete deployments/web",
+			"9 gc delete replicasets/web-1",
+			"12 gc delete pods/web-1-x",
+			"15 kubelet delete pods/web-1-x",
+			"90000 gc delete pods/web-1-y",
+		}, []int{none, 0, 1, 2, 3, 2}},
+		"a Pod takes the place of one that was deleted": {[]string{
+			"0 replicaset-controller update replicasets.status/web-1",
+			"1 alice delete pods/web-1-x",
+			"5 replicaset-controller create pods/",
+			"9 scheduler create pods.binding/web-1-y",
+		}, []int{none, none, 1, 2}},
+		"drift is undone": {[]string{
+			"0 alice create foos/web",
+			"2 web-controller create deployments/web",
+			"5000 bob patch deployments/web",
+			"5010 web-controller update deployments/web",
+		}, []int{none, 0, none, 2}},
+		"what was refused has a cause and is none": {[]string{
+			"0 alice create foos/web",
+			"5 x update foos.status/web 409",
+			"9 web-controller create deployments/web 403",
+			"12 deployment-controller create replicasets/web-1",
+		}, []int{none, 0, 0, none}},
+		"names that begin alike": {[]string{
+			"0 alice create foos/web",
+			"10 bob create foos/web-2",
+			"20 web-controller create deployments/web",
+			"30 web-controller create deployments/web-2",
+			"40 deployment-controller create replicasets/web-2-1",
+			"50 deployment-controller create replicasets/web-1",
+		}, []int{none, none, 0, 1, 3, 2}},
+		"a name that tells nothing": {[]string{
+			"0 alice create foos/a",
+			"1 alice create foos/b",
+			"10 web-controller create deployments/one",
+			"20 web-controller create deployments/two",
+			"30 deployment-controller update deployments.status/one",
+			"40 web-controller update foos.status/a",
+		}, []int{none, none, 100, 101, 2, 4}},
+		"too late": {[]string{"0 alice create foos/web", "70000 web-controller create deployments/web"}, []int{none, none}},
+		"another namespace": {[]string{
+			"0 alice create foos/a:web", "5 web-controller create deployments/b:web",
+		}, []int{none, none}},
+		"a namespace's end": {[]string{
+			"0 alice delete namespaces/n:n", "5 namespace-controller deletecollection pods/n:", "9 kubelet delete pods/n:x",
+		}, []int{none, 0, 1}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			log := logOf(test.writes...)
+			log.Add(said("0 web-controller create events/x"))
+			if got := causesIn(log.steps()); !slices.Equal(got, test.want) {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestOwnersOfABodyGoBeforeNames(t *testing.T) {
+	var log Log
+	for _, text := range []string{"0 alice create foos/web", "1 alice create foos/other", "10 web-controller create deployments/web"} {
+		log.Add(said(text))
+	}
+	log.writes[2].Body = &audit.Body{Kind: "Deployment", Owners: []audit.Owner{{Kind: "Foo", Name: "other"}}}
+	if got := causesIn(log.steps()); !slices.Equal(got, []int{none, none, 1}) {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestGiveNames(t *testing.T) {
+	tests := map[string]struct {
+		writes []string
+		want   []string
+	}{
+		"by the order of bindings": {[]string{
+			"0 x create pods/", "1 x create pods/", "2 kubelet patch pods.status/old",
+			"3 scheduler create pods.binding/a", "4 scheduler create pods.binding/b",
+		}, []string{"a", "b", "old", "a", "b"}},
+		"a name that was there before": {[]string{
+			"0 kubelet patch pods.status/old", "1 x create pods/", "2 kubelet patch pods.status/old",
+		}, []string{"old", "", "old"}},
+		"a deletion names nothing new":    {[]string{"0 x create pods/", "1 gc delete pods/old"}, []string{"", "old"}},
+		"nor does another namespace":      {[]string{"0 x create pods/", "1 scheduler create pods.binding/b:y"}, []string{"", "y"}},
+		"a create that was refused":       {[]string{"0 x create pods/ 403", "1 scheduler create pods.binding/y"}, []string{"", "y"}},
+		"without a scheduler, by updates": {[]string{"0 x create bars/", "1 x update bars.status/y"}, []string{"y", "y"}},
+	}
+	for name, test := range tests {
+		var got []string
+		for _, s := range logOf(test.writes...).steps() {
+			got = append(got, s.Name)
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+func TestKindOf(t *testing.T) {
+	for resource, want := range map[string]string{
+		"foos": "Foo", "pods": "Pod", "replicasets": "ReplicaSet", "networkpolicies": "NetworkPolicy", "ingresses": "Ingress",
+		"endpoints": "Endpoints", "gateways": "Gateway", "gatewayclasses": "Gatewayclass", "proxies": "Proxy", "": "object",
+	} {
+		if got := kindOf(audit.Write{Resource: resource}); got != want {
+			t.Errorf("%s: got %s, want %s", resource, got, want)
+		}
+	}
+	if got := kindOf(audit.Write{Resource: "tlsroutes", Body: &audit.Body{Kind: "TLSRoute"}}); got != "TLSRoute" {
+		t.Errorf("the kind of the body became %s", got)
+	}
+}

@@ -1,0 +1,114 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package timeline
+
+import (
+	"time"
+
+	"example.com/sample-controller/tools/internal/audit"
+)
+
+// maxRows is how many rows of a panel are read at ease; above that, like writes share one.
+const maxRows = 40
+
+// row is a line of a panel: one write, or some of the same sort that lie close together.
+type row struct {
+	// steps are indices in the order of time.
+	steps []int
+	// cause is the row that it follows from, or none.
+	cause   int
+	guessed bool
+}
+
+// sort is what the writes of a row have in common.
+type sort struct {
+	window                      time.Duration
+	actor                       audit.Actor
+	verb, resource, subresource string
+	code                        int
+}
+
+// rowsOf gives each step of a panel a row, if need be with others of its sort: those next to it, then those within a
+// span of time that grows until there are few enough rows or no more can be joined.
+func rowsOf(steps []step, p panel) []row {
+	rows := make([]row, 0, len(p.steps))
+	for _, i := range p.steps {
+		rows = append(rows, row{steps: []int{i}})
+	}
+	if len(rows) > maxRows {
+		rows = neighbours(steps, p)
+	}
+	span := steps[p.steps[len(p.steps)-1]].at.Sub(p.start)
+	for window := time.Millisecond; len(rows) > maxRows && window <= 2*span; window *= 2 {
+		rows = windows(steps, p, window)
+	}
+	link(steps, rows)
+	return rows
+}
+
+func sortOf(s step) sort {
+	return sort{actor: s.actor, verb: s.Verb, resource: s.Resource, subresource: s.Subresource, code: s.Code}
+}
+
+// neighbours joins steps of one sort that follow each other.
+func neighbours(steps []step, p panel) []row {
+	var rows []row
+	for n, i := range p.steps {
+		if n > 0 && sortOf(steps[i]) == sortOf(steps[p.steps[n-1]]) {
+			last := &rows[len(rows)-1]
+			last.steps = append(last.steps, i)
+			continue
+		}
+		rows = append(rows, row{steps: []int{i}})
+	}
+	return rows
+}
+
+// windows joins steps of one sort that are in the same window of time.
+func windows(steps []step, p panel, window time.Duration) []row {
+	var rows []row
+	at := map[sort]int{}
+	for _, i := range p.steps {
+		like := sortOf(steps[i])
+		like.window = steps[i].at.Sub(p.start) / window
+		if n, ok := at[like]; ok {
+			rows[n].steps = append(rows[n].steps, i)
+			continue
+		}
+		at[like] = len(rows)
+		rows = append(rows, row{steps: []int{i}})
+	}
+	return rows
+}
+
+// link finds what each row follows from: the row in which the cause of its first step is.
+func link(steps []step, rows []row) {
+	where := map[int]int{}
+	for n, r := range rows {
+		for _, i := range r.steps {
+			where[i] = n
+		}
+	}
+	for n := range rows {
+		first := steps[rows[n].steps[0]]
+		cause, ok := where[first.cause]
+		if !ok || cause >= n {
+			cause = none
+		}
+		rows[n].cause, rows[n].guessed = cause, first.guessed
+	}
+}

@@ -1,0 +1,122 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package timeline
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"example.com/sample-controller/tools/internal/audit"
+)
+
+// kindOf is the kind of a write's object: as its body says, or as the plural in the URL lets guess.
+func kindOf(w audit.Write) string {
+	if w.Body != nil && w.Body.Kind != "" {
+		return w.Body.Kind
+	}
+	if kind, ok := compounds()[w.Resource]; ok {
+		return kind
+	}
+	name := singular(w.Resource)
+	first, size := utf8.DecodeRuneInString(name)
+	if size == 0 {
+		return "object"
+	}
+	return string(unicode.ToUpper(first)) + name[size:]
+}
+
+func singular(plural string) string {
+	switch {
+	case strings.HasSuffix(plural, "ies"):
+		return strings.TrimSuffix(plural, "ies") + "y"
+	case strings.HasSuffix(plural, "sses"), strings.HasSuffix(plural, "xes"):
+		return strings.TrimSuffix(plural, "es")
+	case strings.HasSuffix(plural, "ss"):
+		return plural
+	}
+	return strings.TrimSuffix(plural, "s")
+}
+
+// compounds are the kinds with a capital in the middle, and this project's own, whose plural may be any.
+func compounds() map[string]string {
+	kinds := map[string]string{"endpoints": "Endpoints", "foos": "Foo"}
+	for _, kind := range []string{
+		"APIService", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "ClusterTrustBundle", "ConfigMap", "ControllerRevision", "CronJob",
+		"CustomResourceDefinition", "DaemonSet", "DeviceClass", "EndpointSlice", "FlowSchema", "HorizontalPodAutoscaler", "IngressClass", "IPAddress", "LimitRange",
+		"MutatingWebhookConfiguration", "NetworkPolicy", "PersistentVolume", "PersistentVolumeClaim",
+		"PodDisruptionBudget", "PodTemplate", "PriorityClass", "PriorityLevelConfiguration", "ReplicaSet", "ReplicationController",
+		"ResourceClaim", "ResourceQuota", "ResourceSlice", "RoleBinding", "RuntimeClass", "ServiceAccount", "ServiceCIDR", "StatefulSet", "StorageClass",
+		"StorageVersion", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration",
+		"VolumeAttachment",
+	} {
+		kinds[plural(kind)] = kind
+	}
+	return kinds
+}
+
+// plural is how a kind stands in URLs.
+func plural(kind string) string {
+	name := strings.ToLower(kind)
+	switch {
+	case kind == "Foo":
+		return "foos" // this project's own, by no rule
+	case strings.HasSuffix(name, "y"):
+		return strings.TrimSuffix(name, "y") + "ies"
+	case strings.HasSuffix(name, "s"):
+		return name + "es"
+	}
+	return name + "s"
+}
+
+// canOwn tells whether objects of the one resource make objects of the other, as far as that is known: Pods are made
+// by ReplicaSets and the like, and the resources of Kubernetes itself by custom ones.
+func canOwn(parent, child key) bool {
+	if makers, ok := makers()[child.resource]; ok && builtIn(child) && builtIn(parent) {
+		return strings.Contains(makers, " "+parent.resource+" ")
+	}
+	return !builtIn(parent) && parent.resource != child.resource
+}
+
+// makers are the resources whose objects make other ones, by the latter.
+func makers() map[string]string {
+	return map[string]string{
+		"pods":                   " replicasets statefulsets daemonsets jobs replicationcontrollers ",
+		"replicasets":            " deployments ",
+		"jobs":                   " cronjobs ",
+		"controllerrevisions":    " statefulsets daemonsets ",
+		"persistentvolumeclaims": " statefulsets pods ",
+		"endpoints":              " services ",
+		"endpointslices":         " services endpoints ",
+	}
+}
+
+// builtIn tells whether a resource is one of Kubernetes itself.
+func builtIn(k key) bool {
+	switch k.group {
+	case "", "apps", "batch", "autoscaling", "policy":
+		return true
+	}
+	name, found := strings.CutSuffix(k.group, ".k8s.io")
+	switch name {
+	case "admissionregistration", "apiextensions", "apiregistration", "authentication", "authorization", "certificates",
+		"coordination", "discovery", "events", "flowcontrol.apiserver", "internal.apiserver", "networking", "node",
+		"rbac.authorization", "resource", "scheduling", "storage", "storagemigration":
+		return found
+	}
+	return false
+}

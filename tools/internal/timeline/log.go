@@ -1,0 +1,160 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package timeline
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"example.com/sample-controller/tools/internal/audit"
+)
+
+// maxPanels is how many panels a picture has.
+const maxPanels = 12
+
+// Log takes the writes of an audit log, in any order.
+type Log struct {
+	// Namespace is the only one whose writes are drawn; "" for all.
+	Namespace string
+	// Object says whose writes are drawn; nil for the Foos', or everything where there are none.
+	Object *Selection
+	// You is the user whom the picture calls "you"; "" for nobody.
+	You string
+
+	writes      []audit.Write
+	left        map[string]int
+	elsewhere   int
+	controllers map[string]bool
+	texts       map[string]string
+}
+
+// Add takes a write.
+func (l *Log) Add(w audit.Write) {
+	if l.left == nil {
+		l.left, l.controllers = map[string]int{}, map[string]bool{}
+	}
+	if controls(w) {
+		l.controllers[audit.ActorOf(w).Full] = true
+	}
+	switch what := noise(w); {
+	case what != "":
+		l.left[what]++
+	case l.Namespace != "" && w.Namespace != l.Namespace:
+		l.elsewhere++
+	default:
+		l.writes = append(l.writes, l.compact(w))
+	}
+}
+
+// compact keeps each text of a write once: a large log has few that differ.
+func (l *Log) compact(w audit.Write) audit.Write {
+	if l.texts == nil {
+		l.texts = map[string]string{}
+	}
+	w.Replaces, w.Manager = "", ""
+	for _, text := range []*string{
+		&w.Verb, &w.Group, &w.Resource, &w.Subresource, &w.Namespace, &w.Name, &w.User, &w.Agent, &w.Reason,
+	} {
+		known, ok := l.texts[*text]
+		if !ok {
+			known = *text
+			l.texts[known] = known
+		}
+		*text = known
+	}
+	return w
+}
+
+// acts tells whether an actor is a person, or a program that does things for reasons of its own.
+func (l *Log) acts(a audit.Actor) bool {
+	return a.ByHand || !a.System && !l.controllers[a.Full] && !strings.Contains(a.Name, "controller")
+}
+
+// errNoWrites is said of a log with nothing to draw.
+var errNoWrites = errors.New("no write to draw")
+
+// Picture makes the picture of the log.
+func (l *Log) Picture() (*Picture, error) {
+	steps := stepsOf(l.writes, l.acts)
+	giveNames(steps)
+	kin := kinOf(steps)
+	findCauses(steps, kin)
+	selection := usualSelection(steps)
+	if l.Object != nil {
+		selection = *l.Object
+	}
+	chosen := choose(steps, kin, selection)
+	others := l.elsewhere + len(steps) - len(chosen)
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("%w, but these: %s", errNoWrites, l.leftOut(others))
+	}
+	tighten(chosen)
+	l.nameYou(chosen)
+	panels := panelsOf(chosen)
+	notes := []string{"Not drawn: " + l.leftOut(others) + "."}
+	if more := len(panels) - maxPanels; more > 0 {
+		notes = append(notes, fmt.Sprintf("The log has %d acts, of which the last %d are drawn.", len(panels), maxPanels))
+		panels = panels[more:]
+	}
+	return compose(titleOf(chosen, selection), chosen, panels, notes), nil
+}
+
+// titleOf says what the picture is of.
+func titleOf(steps []step, selection Selection) string {
+	objects := map[key]string{}
+	for _, s := range steps {
+		if !selection.all() && s.Name != "" && selection.matches(s.object) {
+			objects[s.object] = s.kind
+		}
+	}
+	switch len(objects) {
+	case 0:
+		return "Writes to the API server"
+	case 1:
+		for object, kind := range objects {
+			return "The life of " + nameOf(object, kind)
+		}
+	}
+	return fmt.Sprintf("The lives of %d %s", len(objects), selection.resource)
+}
+
+// nameYou calls the user at the terminal so.
+func (l *Log) nameYou(steps []step) {
+	for i := range steps {
+		if a := &steps[i].actor; l.You != "" && steps[i].User == l.You && a.ByHand {
+			a.Name, a.Full = "you", "you"
+		}
+	}
+}
+
+// leftOut says which writes are not in the picture.
+func (l *Log) leftOut(others int) string {
+	var parts []string
+	for _, what := range slices.Sorted(maps.Keys(l.left)) {
+		parts = append(parts, fmt.Sprintf("%s (%d)", what, l.left[what]))
+	}
+	if others > 0 {
+		parts = append(parts, fmt.Sprintf("writes on other objects (%d)", others))
+	}
+	if len(parts) == 0 {
+		return "nothing"
+	}
+	return strings.Join(parts, ", ")
+}

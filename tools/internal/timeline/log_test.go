@@ -1,0 +1,276 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package timeline
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestTheLifeOfAFoo(t *testing.T) {
+	picture, err := lifeLog(t).Picture()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "The life of Foo example-foo in default"; picture.title != want {
+		t.Errorf("the title is %q, want %q", picture.title, want)
+	}
+	if got := tellings(picture); !slices.Equal(got, life()) {
+		t.Errorf("got\n%s", strings.Join(got, "\n"))
+	}
+	if got, want := picture.Size(), "47 writes in 3 panels"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	var all []string
+	for _, l := range picture.labels {
+		all = append(all, textOf(l))
+	}
+	for _, want := range []string{
+		"The life of Foo example-foo in default", "Create Foo example-foo", "Scale Foo example-foo", "Delete Foo example-foo",
+		"2026-11-21 23:15:18 UTC", "17 writes in 157 ms", "18 writes in 206 ms, 1.5 s after the first act", "12 writes in 153 ms, 29.2 s after the first act",
+		"devcluster-", "admin",
+		"create Foo example-foo", "update Deployment/status example-foo 409 Conflict", // newproject:omit: longer names are shortened
+		"delete Pod example-foo-694f5774b-sngkz 404 Not Found", // newproject:omit: so here
+	} {
+		if !slices.Contains(all, want) {
+			t.Errorf("%q is not there", want)
+		}
+	}
+}
+
+func titles(t *testing.T, log *Log) []string {
+	t.Helper()
+	picture, err := log.Picture()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, l := range picture.labels {
+		if l.size == headSize {
+			got = append(got, textOf(l))
+		}
+	}
+	return got
+}
+
+func TestPanels(t *testing.T) {
+	tests := map[string]struct {
+		writes []string
+		want   []string
+	}{
+		"an act while another one's effects still come": {[]string{
+			"0 alice create foos/web", "400 web-controller create deployments/web", "401 alice patch foos.scale/web",
+			"402 deployment-controller create replicasets/web-1", "410 web-controller update deployments/web",
+		}, []string{"Create Foo web", "Scale Foo web"}},
+		"some in a row are one act": {[]string{
+			"0 alice create foos/a", "100 alice create foos/b", "300 alice create foos/c",
+		}, []string{"Create Foo a, and 2 more"}},
+		"two people":    {[]string{"0 alice create foos/a", "1 bob create foos/b"}, []string{"Create Foo a", "Create Foo b"}},
+		"another verb":  {[]string{"0 alice create foos/a", "1 alice delete foos/a"}, []string{"Create Foo a", "Delete Foo a"}},
+		"nobody's act":  {[]string{"0 x update foos.status/a"}, []string{"Change Foo a"}},
+		"after a while": {[]string{"0 x update foos.status/a", "100 x update foos.status/a", "9000 x update foos.status/a"}, []string{"Change Foo a, and 1 more", "Change Foo a"}},
+		"an eviction":   {[]string{"0 alice create pods.eviction/a"}, []string{"Delete Pod a"}},
+	}
+	for name, test := range tests {
+		if got := titles(t, logOf(test.writes...)); !slices.Equal(got, test.want) {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+func TestOnlyTheLastActsAreDrawn(t *testing.T) {
+	var log Log
+	for i := range 30 {
+		log.Add(said(fmt.Sprintf("%d alice patch foos.scale/web", 1000*i)))
+	}
+	if got := titles(t, &log); len(got) != maxPanels {
+		t.Errorf("%d panels", len(got))
+	}
+}
+
+func TestSelection(t *testing.T) {
+	writes := []string{
+		"0 alice create foos/web",
+		"5 web-controller create deployments/web",
+		"8 deployment-controller create replicasets/web-1",
+		"10 bob create foos/b:web",
+		"12 web-controller create deployments/b:web",
+		"20 alice create deployments/other",
+		"25 deployment-controller create replicasets/other-1",
+		"30 alice patch deployments/web",
+		"35 alice create deployments/web-2",
+		"40 gc patch leases/x", "41 gc create events/x", "42 kubelet patch nodes.status/n", "43 x create serviceaccounts.token/x",
+	}
+	tests := map[string]struct {
+		object, namespace string
+		want              []int
+		left              string
+	}{
+		"what is usual":            {"", "", []int{0, 1, 2, 3, 4, 7}, "events (1), heartbeats (1), leases (1), tokens (1), writes on other objects (3)"},
+		"a namespace":              {"", "b", []int{3, 4}, "events (1), heartbeats (1), leases (1), tokens (1), writes on other objects (7)"},
+		"everything":               {"all", "", []int{0, 1, 2, 3, 4, 5, 6, 7, 8}, "events (1), heartbeats (1), leases (1), tokens (1)"},
+		"an object":                {"deployment/other", "", []int{5, 6}, "events (1), heartbeats (1), leases (1), tokens (1), writes on other objects (7)"},
+		"a resource in the plural": {"Replicasets", "", []int{2, 6}, "events (1), heartbeats (1), leases (1), tokens (1), writes on other objects (7)"},
+		"a resource with a group":  {"foos.samplecontroller.k8s.io", "default", []int{0, 1, 2, 7}, "events (1), heartbeats (1), leases (1), tokens (1), writes on other objects (5)"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			log := &Log{Namespace: test.namespace}
+			if test.object != "" {
+				selection, err := ParseSelection(test.object)
+				if err != nil {
+					t.Fatal(err)
+				}
+				log.Object = &selection
+			}
+			for _, text := range writes {
+				log.Add(said(text))
+			}
+			picture, err := log.Picture()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want []string
+			for _, i := range test.want {
+				w := said(writes[i])
+				want = append(want, w.Verb+" "+w.Resource+" "+w.Name)
+			}
+			var got []string
+			for _, e := range picture.entries {
+				kind, name, _ := strings.Cut(e.Object, " ")
+				got = append(got, e.Verb+" "+plural(kind)+" "+name[strings.LastIndex(name, "/")+1:])
+			}
+			slices.Sort(got)
+			slices.Sort(want)
+			if !slices.Equal(got, want) {
+				t.Errorf("got %q, want %q", got, want)
+			}
+			if !slices.ContainsFunc(picture.labels, func(l label) bool { return textOf(l) == "Not drawn: "+test.left+"." }) {
+				t.Errorf("it is not said that %s are not drawn", test.left)
+			}
+		})
+	}
+	for _, text := range []string{"", "/", "foo/", "/web", "foo/a/b"} {
+		if _, err := ParseSelection(text); err == nil {
+			t.Errorf("no error for %q", text)
+		}
+	}
+}
+
+func TestALogWithoutWritesSaysWhatItHas(t *testing.T) {
+	for _, log := range []*Log{{}, logOf("0 gc patch leases/x", "1 gc patch leases/x")} {
+		_, err := log.Picture()
+		if !errors.Is(err, errNoWrites) || len(log.left) > 0 && !strings.Contains(err.Error(), "leases (2)") {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+func TestYou(t *testing.T) {
+	log := logOf("0 alice create foos/web", "1 bob create foos/b")
+	log.You = "alice"
+	picture, err := log.Picture()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := tellings(picture), []string{"1: 0 you create Foo web", "2: 0 bob create Foo b"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestLikeWritesShareARowWhereThereAreMany(t *testing.T) {
+	for name, gap := range map[string]int{"close together": 1, "far apart": 1000} {
+		var log Log
+		log.Add(said("0 alice create foos/web"))
+		for i := range 500 {
+			log.Add(said(fmt.Sprintf("%d x create pods/web-%d", 10+i*gap, i)))
+			log.Add(said(fmt.Sprintf("%d scheduler create pods.binding/web-%d", 11+i*gap, i)))
+			log.Add(said(fmt.Sprintf("%d x delete pods/gone-%d 404", 12+i*gap, i)))
+		}
+		log.Object = &Selection{}
+		picture, err := log.Picture()
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, writes := 0, 0
+		for _, m := range picture.marks {
+			if m.colour != legendColour {
+				rows++
+			}
+		}
+		for _, l := range picture.labels {
+			text := textOf(l)
+			if _, times, ok := strings.Cut(text, "×"); ok {
+				writes += number(t, times)
+			} else if strings.HasPrefix(text, "create Pod") || strings.HasPrefix(text, "delete Pod") || strings.HasPrefix(text, "create Foo") {
+				writes++
+			}
+		}
+		if rows > 40 || writes != 1501 || picture.writes != 1501 {
+			t.Errorf("%s: %d rows tell of %d writes of %d", name, rows, writes, picture.writes)
+		}
+	}
+}
+
+func TestACauseIsNoLaterThanWhatFollowed(t *testing.T) {
+	log := logOf("0 alice create foos/web", "10 web-controller create deployments/web", "15 deployment-controller create replicasets/web-1")
+	log.writes[1].Done = noon.Add(time.Second) // Its answer was slow; the object was there long before.
+	picture, err := log.Picture()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"1: 0 alice create Foo web",
+		"1: 15 web-controller create Deployment web < create Foo web by alice",
+		"1: 15 deployment-controller create ReplicaSet web-1 < create Deployment web by web-controller",
+	}
+	if got := tellings(picture); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestManyActorsAndOneNameForTwo(t *testing.T) {
+	var log Log
+	for i := range 60 {
+		w := said(fmt.Sprintf("%d x patch foos/web", i))
+		w.User = fmt.Sprintf("system:serviceaccount:n%d:controller", i)
+		log.Add(w)
+	}
+	picture, err := log.Picture()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := picture.entries[7].Actor; got != "n7/controller" {
+		t.Errorf("the actor is called %q", got)
+	}
+	if picture.width < 60*leastLane {
+		t.Errorf("60 lanes are %.0f wide", picture.width)
+	}
+}
+
+func TestElapsedFitsTheGutter(t *testing.T) {
+	for d, want := range map[int64]string{0: "0 ms", 99999: "99999 ms", 100000: "100 s", 360000000: "100 h"} {
+		got := elapsed(time.Duration(d) * time.Millisecond)
+		if got != want || monospaced(got, fontSize) > gutter {
+			t.Errorf("%d ms: got %q, want %q", d, got, want)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Command newproject makes a new project of this one, with other names: module, API group, version, kind, plural.
+//
+//	go run ./tools/newproject -module github.com/acme/widgets -group acme.dev -kind Widget -dir ../widgets
+//
+// It reads the files that git knows, leaves out what is about this project alone (omit.go, reword.go), and writes the
+// rest with the new names: Go files by their syntax (goedit.go), go.mod line by line (gomod.go), all other text
+// word by word (words.go, text.go). What a name must be is in validate.go and collisions.go; all of it is checked before
+// anything is written. Then the new project generates its own clients, is compiled, and is searched for old names
+// (make.go, trace.go).
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// Exit codes beside 0.
+const (
+	exitFailure = 1
+	exitRefused = 2
+)
+
+// refusal is a request that can't be fulfilled, whatever the machine does.
+type refusal struct{ error }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	switch {
+	case err == nil || errors.Is(err, flag.ErrHelp):
+	case errors.As(err, new(refusal)):
+		fmt.Fprintf(os.Stderr, "newproject: %v\n", err)
+		os.Exit(exitRefused)
+	default:
+		fmt.Fprintf(os.Stderr, "newproject: %v\nNothing was left behind.\n", err)
+		os.Exit(exitFailure)
+	}
+}
+
+// run checks the request, plans the project and makes it.
+func run(ctx context.Context, args []string, out io.Writer) error {
+	r, err := parseRequest(args, out)
+	if err != nil {
+		return err
+	}
+	folder, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	root, err := findRoot(folder)
+	if err != nil {
+		return refusal{err}
+	}
+	dir, err := checkFolder(r.Dir, root)
+	if err = errors.Join(checkNames(r), err); err != nil {
+		return refusal{err}
+	}
+	tree, err := readTree(root)
+	if err != nil {
+		return err
+	}
+	src, err := readSources(tree)
+	if err != nil {
+		return err
+	}
+	project, err := src.plan(deriveNames(r))
+	if err != nil {
+		return refusal{err}
+	}
+	if err := tracesError(findTraces(project.files, project.names)); err != nil {
+		return err
+	}
+	m := &maker{project: project, dir: dir, out: out}
+	if err := m.make(ctx); err != nil {
+		return err
+	}
+	m.sayNext()
+	return nil
+}
+
+func parseRequest(args []string, help io.Writer) (request, error) {
+	var r request
+	flags := flag.NewFlagSet("newproject", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&r.Module, "module", "", "Path of the new Go module, such as github.com/acme/widgets.")
+	flags.StringVar(&r.Group, "group", "", "API group, in a domain of yours, such as acme.dev.")
+	flags.StringVar(&r.Version, "version", sample.Version, "API version, such as v1beta1.")
+	flags.StringVar(&r.Kind, "kind", "", "Kind of the new resource, such as Widget or HTTPRoute.")
+	flags.StringVar(&r.Plural, "plural", "", "Plural of the kind in small letters, if it is not what the generators make of it, such as people.")
+	flags.StringVar(&r.Short, "short", "", "Short name for kubectl, such as wd; none if empty.")
+	flags.StringVar(&r.Dir, "dir", "", "Folder for the new project, which must not exist or be empty.")
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(help, "newproject makes a new project of this one, with other names.\n\nUsage: go run ./tools/newproject -module PATH -group DOMAIN -kind Kind -dir FOLDER\n\n")
+		flags.SetOutput(help)
+		flags.PrintDefaults()
+		return r, err
+	case err != nil:
+		return r, refusal{fmt.Errorf("%w (see -help)", err)}
+	case flags.NArg() > 0:
+		return r, refusal{fmt.Errorf("unexpected argument %q: newproject takes flags only", flags.Arg(0))}
+	}
+	return r, nil
+}

@@ -1,0 +1,218 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// maker writes a project to a folder: into a new one beside it first, so that a failure leaves nothing behind.
+type maker struct {
+	*project
+	dir  string // where the project is to be
+	at   string // where it is made
+	tmp  string // for what is run
+	out  io.Writer
+	said string // what was last said of the commit
+}
+
+// make writes the project, generates, checks, and puts it in its place.
+func (m *maker) make(ctx context.Context) (err error) {
+	beside, err := os.MkdirTemp(filepath.Dir(m.dir), "."+filepath.Base(m.dir)+"-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(beside)) }()
+	m.at, m.tmp = filepath.Join(beside, "project"), filepath.Join(beside, "tmp")
+	for _, step := range []struct {
+		say string
+		run func(context.Context) error
+	}{
+		{fmt.Sprintf("Writing %d files", len(m.files)), m.write},
+		{"Generating clients and the CustomResourceDefinition: a minute", m.generate},
+		{"Tidying the modules", m.tidy},
+		{"Making the Helm chart", m.makeChart},
+		{"Compiling the project and its tests", m.compile},
+		{"Looking for what is left of the old names", m.checkTraces},
+		{"Making a git repository", m.initialize},
+	} {
+		fmt.Fprintln(m.out, step.say)
+		if err := errors.Join(ctx.Err(), step.run(ctx)); err != nil {
+			return fmt.Errorf("%s: %w", strings.ToLower(step.say[:1])+step.say[1:], err)
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return m.move()
+}
+
+func (m *maker) write(context.Context) error {
+	if err := os.MkdirAll(m.tmp, 0o755); err != nil {
+		return err
+	}
+	for _, file := range m.files {
+		name := filepath.Join(m.at, filepath.FromSlash(file.path))
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(name, file.data, file.mode); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *maker) generate(ctx context.Context) error {
+	return m.run(ctx, ".", "hack/update-codegen.sh")
+}
+
+// tidy is for the modules that required what the new project is without.
+func (m *maker) tidy(ctx context.Context) error {
+	return m.run(ctx, ".", "go", "mod", "tidy")
+}
+
+// makeChart is for the definition in the chart, which has just been generated.
+func (m *maker) makeChart(ctx context.Context) error {
+	return m.run(ctx, "tools/chart", "go", "run", ".")
+}
+
+// compile compiles the modules that import the generated code, their tests included.
+func (m *maker) compile(ctx context.Context) error {
+	for _, folder := range []string{".", "test/fuzz"} {
+		// Without linking, and without vet, which would look at all that they import.
+		if err := m.run(ctx, folder, "go", "list", "-export", "-test", "-f=", "./..."); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *maker) checkTraces(context.Context) error {
+	paths, err := walk(m.at)
+	if err != nil {
+		return err
+	}
+	var files []treeFile
+	for _, name := range paths {
+		data, err := os.ReadFile(filepath.Join(m.at, name))
+		if err != nil {
+			return err
+		}
+		files = append(files, treeFile{path: name, data: data})
+	}
+	return tracesError(findTraces(files, m.names))
+}
+
+// tracesError lists the first of some traces.
+func tracesError(found []trace) error {
+	if len(found) == 0 {
+		return nil
+	}
+	var list strings.Builder
+	for _, t := range found[:min(len(found), 20)] {
+		fmt.Fprintf(&list, "\n%s", t)
+	}
+	return fmt.Errorf("%d places have something of the old names:%s", len(found), list.String())
+}
+
+// initialize makes a repository and, if git knows who you are, the first commit.
+func (m *maker) initialize(ctx context.Context) error {
+	if path, _ := exec.LookPath("git"); path == "" {
+		m.said = "git is not installed: there is no repository yet"
+		return nil
+	}
+	err := m.run(ctx, ".", "git", "-c", "init.defaultBranch=main", "init", "--quiet")
+	if err == nil {
+		err = m.run(ctx, ".", "git", "add", "--all")
+	}
+	switch {
+	case err != nil:
+		return err
+	case !m.knownToGit(ctx):
+		m.said = "git does not know your name: all is added, and the first commit is yours"
+		return nil
+	}
+	m.said = "All is in the first commit"
+	return m.run(ctx, ".", "git", "-c", "commit.gpgsign=false", "commit", "--quiet", "--no-verify", "--message="+m.commitMessage())
+}
+
+// knownToGit says whether git has a name and an address to commit with.
+func (m *maker) knownToGit(ctx context.Context) bool {
+	return m.run(ctx, ".", "git", "var", "GIT_AUTHOR_IDENT") == nil && m.run(ctx, ".", "git", "var", "GIT_COMMITTER_IDENT") == nil
+}
+
+func (m *maker) commitMessage() string {
+	return fmt.Sprintf("%s: a controller for %s\n\nKind %s in the group %s, %s.", m.Program, m.Kinds, m.Kind, m.Group, m.Version)
+}
+
+// run runs a command in a folder of the project, and returns what it printed if it fails.
+func (m *maker) run(ctx context.Context, folder, name string, arguments ...string) error {
+	if strings.Contains(name, "/") {
+		name = filepath.Join(m.at, name)
+	}
+	command := exec.CommandContext(ctx, name, arguments...)
+	command.Dir = filepath.Join(m.at, folder)
+	// The flags of hack/build.sh: what is compiled here need not be compiled again.
+	command.Env = append(gitEnvironment(), "TMPDIR="+m.tmp, "GOWORK=off", "GOFLAGS=-trimpath -buildvcs=false", "CGO_ENABLED=0", "GIT_TERMINAL_PROMPT=0")
+	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
+	command.WaitDelay = 10 * time.Second
+	var output bytes.Buffer
+	command.Stdout, command.Stderr = &output, &output
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", strings.Join(append([]string{filepath.Base(name)}, arguments...), " "), err, output.String())
+	}
+	return nil
+}
+
+// move puts the project in its place. A folder that is there stays the same one, and is filled.
+func (m *maker) move() error {
+	if _, err := os.Lstat(m.dir); errors.Is(err, fs.ErrNotExist) {
+		return os.Rename(m.at, m.dir)
+	}
+	entries, err := os.ReadDir(m.at)
+	if err != nil {
+		return err
+	}
+	if there, err := os.ReadDir(m.dir); err != nil || len(there) > 0 {
+		return errors.Join(err, fmt.Errorf("%s is not empty any more", m.dir))
+	}
+	var moved []string
+	for _, entry := range entries {
+		name := filepath.Join(m.dir, entry.Name())
+		if err := os.Rename(filepath.Join(m.at, entry.Name()), name); err != nil {
+			for _, name := range slices.Backward(moved) {
+				err = errors.Join(err, os.RemoveAll(name))
+			}
+			return err
+		}
+		moved = append(moved, name)
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// small is a project that takes no time to make: its generator is a line of shell.
+func small(script string, more ...treeFile) *project {
+	return &project{names: widget, files: append([]treeFile{
+		{"go.mod", []byte("module " + widget.Module + "\n\ngo 1.26.0\n"), 0o644},
+		{"main.go", []byte("package main\n\nfunc main() {}\n"), 0o644},
+		{"test/fuzz/go.mod", []byte("module " + widget.Module + "/test/fuzz\n\ngo 1.26.0\n"), 0o644},
+		{"test/fuzz/doc.go", []byte("package fuzz\n"), 0o644},
+		{"tools/chart/go.mod", []byte("module " + widget.Module + "/tools/chart\n\ngo 1.26.0\n"), 0o644},
+		{"tools/chart/main.go", []byte("package main\n\nfunc main() {}\n"), 0o644},
+		{"hack/update-codegen.sh", []byte("#!/usr/bin/env bash\n" + script + "\n"), 0o755},
+	}, more...)}
+}
+
+func withIdentity(t *testing.T) {
+	t.Helper()
+	t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
+	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+	for _, who := range []string{"AUTHOR", "COMMITTER"} {
+		t.Setenv("GIT_"+who+"_NAME", "someone")
+		t.Setenv("GIT_"+who+"_EMAIL", "someone@example.com")
+	}
+}
+
+// list is what is in a folder.
+func list(t *testing.T, folder string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, entry := range entries {
+		found = append(found, entry.Name())
+	}
+	return found
+}
+
+func TestMake(t *testing.T) {
+	withIdentity(t)
+	for say, prepare := range map[string]func(dir string) error{
+		"a new folder":    func(string) error { return nil },
+		"an empty folder": func(dir string) error { return os.Mkdir(dir, 0o755) },
+	} {
+		t.Run(say, func(t *testing.T) {
+			base := t.TempDir()
+			dir := filepath.Join(base, "a new project")
+			if err := prepare(dir); err != nil {
+				t.Fatal(err)
+			}
+			var out bytes.Buffer
+			m := &maker{project: small("echo generated >generated"), dir: dir, out: &out}
+			if err := m.make(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			m.sayNext()
+			if got, want := list(t, dir), []string{".git", "generated", "go.mod", "hack", "main.go", "test", "tools"}; !slices.Equal(got, want) {
+				t.Errorf("the project has %v, want %v", got, want)
+			}
+			if got := list(t, base); len(got) != 1 {
+				t.Errorf("beside the project there is %v", got)
+			}
+			for _, want := range []string{"All is in the first commit", "decision.go", "pkg/apis/acme/v1/types.go", dir} {
+				if !strings.Contains(out.String(), want) {
+					t.Errorf("%q was not said:\n%s", want, out.String())
+				}
+			}
+			m.at = dir
+			if err := m.run(t.Context(), ".", "git", "diff", "--exit-code", "HEAD"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestWithoutANameThereIsNoCommit(t *testing.T) {
+	t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
+	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+	t.Setenv("GIT_CONFIG_COUNT", "1")
+	t.Setenv("GIT_CONFIG_KEY_0", "user.useConfigOnly")
+	t.Setenv("GIT_CONFIG_VALUE_0", "true")
+	for _, variable := range []string{"GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "EMAIL"} {
+		t.Setenv(variable, "") // restored at the end
+		if err := os.Unsetenv(variable); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := &maker{project: small("true"), dir: filepath.Join(t.TempDir(), "new"), out: &bytes.Buffer{}}
+	if err := m.make(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(m.said, "the first commit is yours") {
+		t.Errorf("it said %q", m.said)
+	}
+}
+
+// TestAFailureLeavesNothingBehind has each step fail.
+func TestAFailureLeavesNothingBehind(t *testing.T) {
+	withIdentity(t)
+	for say, test := range map[string]struct {
+		project *project
+		want    string
+	}{
+		"a folder where a file is":    {small("true", treeFile{"main.go/file", nil, 0o644}), "writing"},
+		"a generator that fails":      {small("echo 'it is broken' >&2; touch half; exit 3"), "it is broken"},
+		"a module that does not tidy": {small("echo rubbish >go.mod"), "go mod tidy"},
+		"code that does not compile":  {small("true", treeFile{"other.go", []byte("package main\n\nvar x int = \"\"\n"), 0o644}), "go list -export"},
+		"tests that do not compile":   {small("true", treeFile{"test/fuzz/a_test.go", []byte("package fuzz\n\nvar x int = \"\"\n"), 0o644}), "go list -export"},
+		"a trace in what is made":     {small("echo 'a Foo' >made"), "made:1: a Foo"},
+	} {
+		t.Run(say, func(t *testing.T) {
+			base := t.TempDir()
+			m := &maker{project: test.project, dir: filepath.Join(base, "new"), out: &bytes.Buffer{}}
+			if err := m.make(t.Context()); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q in it", err, test.want)
+			}
+			if got := list(t, base); len(got) != 0 {
+				t.Errorf("it left %v behind", got)
+			}
+		})
+	}
+}
+
+// cancelAt ends a context when something is said.
+type cancelAt struct {
+	text   string
+	cancel context.CancelFunc
+}
+
+func (c cancelAt) Write(said []byte) (int, error) {
+	if bytes.Contains(said, []byte(c.text)) {
+		c.cancel()
+	}
+	return len(said), nil
+}
+
+func TestAnInterruptLeavesNothingBehind(t *testing.T) {
+	withIdentity(t)
+	for _, at := range []string{"Writing", "Generating", "Compiling", "git repository"} {
+		t.Run(at, func(t *testing.T) {
+			base := t.TempDir()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			m := &maker{project: small("true"), dir: filepath.Join(base, "new"), out: cancelAt{at, cancel}}
+			if err := m.make(ctx); !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v", err)
+			}
+			if got := list(t, base); len(got) != 0 {
+				t.Errorf("it left %v behind", got)
+			}
+		})
+	}
+}
+
+// TestRefusalsAreSaidBeforeAnythingIsWritten is of the program as a whole.
+func TestRefusalsAreSaidBeforeAnythingIsWritten(t *testing.T) {
+	base := t.TempDir()
+	dir := filepath.Join(base, "new")
+	for say, arguments := range map[string][]string{
+		"a bad name":          {"-module=widgets", "-group=acme.dev", "-kind=Widget", "-dir=" + dir},
+		"a name that is used": {"-module=github.com/acme/demo", "-group=acme.dev", "-kind=Widget", "-dir=" + dir},
+		"a bad flag":          {"-modul=github.com/acme/widgets"},
+		"an argument":         {"-module=github.com/acme/widgets", "-group=acme.dev", "-kind=Widget", "-dir=" + dir, "Widget"},
+	} {
+		if err := run(t.Context(), arguments, &bytes.Buffer{}); !errors.As(err, new(refusal)) {
+			t.Errorf("%s: got %v", say, err)
+		}
+		if got := list(t, base); len(got) != 0 {
+			t.Errorf("%s: it left %v behind", say, got)
+		}
+	}
+}

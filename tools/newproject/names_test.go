@@ -1,0 +1,137 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestDeriveNames(t *testing.T) {
+	for say, test := range map[string]struct {
+		request request
+		want    names
+	}{
+		"the plain case": {
+			request{Module: "github.com/acme/widgets", Group: "acme.dev", Version: "v1", Kind: "Widget"},
+			names{"github.com/acme/widgets", "widgets", "acme.dev", "acme", "Acme", "v1", "Widget", "Widgets", "widgets", ""},
+		},
+		"a major version, a group with a dash, an acronym": {
+			request{Module: "example.org/net/Edge.Routes/v2", Group: "my-team.acme.dev", Version: "v1beta1", Kind: "HTTPRoute", Short: "hr"},
+			names{"example.org/net/Edge.Routes/v2", "edge-routes", "my-team.acme.dev", "myteam", "MyTeam", "v1beta1", "HTTPRoute", "HTTPRoutes", "httproutes", "hr"},
+		},
+		"a plural of its own": {
+			request{Module: "example.org/farm/v3", Group: "farm.example", Version: "v2", Kind: "HTTPMouse", Plural: "httpmice"},
+			names{"example.org/farm/v3", "farm", "farm.example", "farm", "Farm", "v2", "HTTPMouse", "HTTPMice", "httpmice", ""},
+		},
+		"the plural that would have been made, said": {
+			request{Module: "example.org/a", Group: "a.example", Version: "v2", Kind: "CacheCluster", Plural: "cacheclusters"},
+			names{"example.org/a", "a", "a.example", "a", "A", "v2", "CacheCluster", "CacheClusters", "cacheclusters", ""},
+		},
+		"a plural that is the kind": {
+			request{Module: "example.org/a", Group: "a.example", Version: "v2", Kind: "Sheep", Plural: "sheep"},
+			names{"example.org/a", "a", "a.example", "a", "A", "v2", "Sheep", "Sheep", "sheep", ""},
+		},
+	} {
+		if got := deriveNames(test.request); got != test.want {
+			t.Errorf("%s: got\n%+v, want\n%+v", say, got, test.want)
+		}
+	}
+}
+
+// TestPluralsAreThoseOfTheGenerators has what k8s.io/gengo v2's plural namers make.
+func TestPluralsAreThoseOfTheGenerators(t *testing.T) {
+	for line := range strings.FieldsSeq(`Foo-Foos Policy-Policies Key-Keys Box-Boxes Bus-Buses Branch-Branches Dish-Dishes Path-Paths
+		Leaf-Leaves Knife-Knives Cache-Caches HTTPRoute-HTTPRoutes DNS-DNSs Data-Datas Proxy-Proxies X-X`) {
+		kind, want, _ := strings.Cut(line, "-")
+		if got := pluralOf(kind); got != want {
+			t.Errorf("%s: got %s, want %s", kind, got, want)
+		}
+	}
+}
+
+func TestSplitCamel(t *testing.T) {
+	for run, want := range map[string]string{
+		"": "", "foo": "foo", "newFoo": "new Foo", "FooTruck": "Foo Truck", "FoodTruck": "Food Truck", "onlyAFoos": "only A Foos",
+		"HTTPRoute": "HTTP Route", "SamplecontrollerV1alpha1": "Samplecontroller V1alpha1", "S3Bucket": "S3 Bucket", "FOO": "FOO", "APIs": "AP Is",
+	} {
+		if got := strings.Join(splitCamel(run), " "); got != want {
+			t.Errorf("%q: got %q, want %q", run, got, want)
+		}
+	}
+}
+
+func TestCamel(t *testing.T) {
+	for name, want := range map[string]string{"Widget": "widget", "HTTPRoute": "httpRoute", "CacheCluster": "cacheCluster", "DNS": "dns", "S3Bucket": "s3Bucket"} {
+		if got := camel(name); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestArticle(t *testing.T) {
+	for want, kinds := range map[string]string{
+		"a":  "Widget User Unit Union Utility URL Policy DNSZone Uniform Europe Universe OneOff UPSDevice Backup",
+		"an": "HTTPRoute Apple Index Object Endpoint Hour SQLServer XMLFile IPPool Update Upload Urn Unindexed MQTTBroker NFSShare",
+	} {
+		for kind := range strings.FieldsSeq(kinds) {
+			if got := article(kind); got != want {
+				t.Errorf("%s %s, want %s", got, kind, want)
+			}
+		}
+	}
+}
+
+func TestModelPackage(t *testing.T) {
+	for path, want := range map[string]string{
+		"example.com/sample-controller": "com.example.sample-controller", "github.com/acme/widgets/v2": "com.github.acme.widgets.v2", "a.example/x~y": "example.a.x-y",
+	} {
+		if got := (names{Module: path}).modelPackage(); got != want {
+			t.Errorf("%s: got %s, want %s", path, got, want)
+		}
+	}
+}
+
+// TestTheScriptsSpellPluralsAlike holds hack/codegen.sh, which tells the generators, to what the Go code expects of them.
+func TestTheScriptsSpellPluralsAlike(t *testing.T) {
+	folder := t.TempDir()
+	var types, want strings.Builder
+	for _, n := range []struct{ kind, plural, kinds string }{
+		{"HTTPMouse", "httpmice", "HTTPMice"}, {"Person", "people", "People"}, {"Sheep", "sheep", "Sheep"}, {"CacheCluster", "cacheclusters", "CacheClusters"},
+		{"Ox", "kine", "Kine"},
+	} {
+		if got := casedLike(n.plural, n.kind); got != n.kinds {
+			t.Errorf("%s of %s: got %s, want %s", n.plural, n.kind, got, n.kinds)
+		}
+		fmt.Fprintf(&types, "// +genclient\n// +kubebuilder:resource:shortName=x,path=%s,categories=all\ntype %s struct{}\n", n.plural, n.kind)
+		fmt.Fprintf(&want, "%s:%s\n", n.kind, n.kinds)
+	}
+	types.WriteString("// +genclient\n// +kubebuilder:resource:categories=all\ntype Plain struct{}\n")
+	want.WriteString("Plain\n")
+	if err := os.WriteFile(filepath.Join(folder, "types.go"), []byte(types.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// A plural that is nothing like the kind: the generators put the capital first.
+	got, err := exec.CommandContext(t.Context(), "bash", "-c", `source "$0" && codegen::kinds "$1"`, "../../hack/codegen.sh", folder).CombinedOutput()
+	if err != nil || strings.ReplaceAll(string(got), ":kine", ":Kine") != want.String() {
+		t.Errorf("got %s (%v), want %s", got, err, want.String())
+	}
+}

@@ -1,0 +1,251 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// read is this project, read once.
+var read = sync.OnceValues(func() (*sources, error) {
+	tree, err := readTree("../..")
+	if err != nil {
+		return nil, err
+	}
+	return readSources(tree)
+})
+
+func ours(t *testing.T) *sources {
+	t.Helper()
+	src, err := read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return src
+}
+
+// TestPlansHaveNoTrace finds in a second what a whole new project would find in minutes.
+func TestPlansHaveNoTrace(t *testing.T) {
+	sample := deriveNames(request{Module: "github.com/acme/samples", Group: "sample.acme.dev", Version: "v1", Kind: "Sample"})
+	for _, n := range []names{widget, route, policy, truck, bar, sheep, sample} {
+		t.Run(n.Kind, func(t *testing.T) {
+			p, err := ours(t).plan(n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, trace := range findTraces(p.files, n) {
+				t.Error(trace)
+			}
+		})
+	}
+}
+
+// TestKindsThatThisProjectUses are no trouble, or are refused before anything is written.
+func TestKindsThatThisProjectUses(t *testing.T) {
+	for kind, want := range map[string]string{
+		"Cluster": "", "Cache": "", "Client": "", "Controller": "", "Owner": "", "World": "", "Record": "", "Database": "", "Proxy": "", "Endpoint": "Kubernetes' own",
+		"Resource": "would both be called Resource", "Doc": "would write", "Interface": "a word of Go",
+		"Err": "another's name in generated code", "Internal": "another's name in generated code",
+	} {
+		r := good
+		r.Kind = kind
+		err := checkNames(r)
+		if err == nil {
+			_, err = ours(t).check(newSpeller(deriveNames(r)))
+		}
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: got %v, want %q in it", kind, err, want)
+		}
+	}
+}
+
+func TestGroupsAndProgramsThatThisProjectUses(t *testing.T) {
+	for say, test := range map[string]struct {
+		change func(*request)
+		want   string
+	}{
+		"a group that is one of Kubernetes'":      {func(r *request) { r.Group, r.Version, r.Kind = "apps.acme.dev", "v1", "Policy" }, ""},
+		"a group that is a method of the factory": {func(r *request) { r.Group = "start.acme.dev" }, "would both be called Start"},
+		"a program that the Makefile builds":      {func(r *request) { r.Module = "github.com/acme/demo" }, "which Makefile has in bin"},
+		"a program that a script builds":          {func(r *request) { r.Module = "github.com/acme/image" }, "which hack/image.sh has in bin"},
+		"a program that is all programs":          {func(r *request) { r.Module = "github.com/acme/bin" }, "where the programs are built"},
+		"a program that is a folder":              {func(r *request) { r.Module = "github.com/acme/docs" }, "is a folder or file of the project"},
+	} {
+		r := good
+		test.change(&r)
+		_, err := ours(t).check(newSpeller(deriveNames(r)))
+		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: got %v, want %q in it", say, err, test.want)
+		}
+	}
+}
+
+// texts are the text files of a plan, by path.
+func texts(t *testing.T, n names) map[string]string {
+	t.Helper()
+	p, err := ours(t).plan(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, file := range p.files {
+		if file.isText() {
+			all[file.path] = string(file.data)
+		}
+	}
+	return all
+}
+
+// exists says whether there is a file or folder at a path of the new project, or will be once it has generated.
+func exists(all map[string]string, name string) bool {
+	if _, ok := all[name]; ok || name == "." || matches(name, made) || strings.HasPrefix(name, "pkg/generated/") {
+		return true
+	}
+	for file := range all {
+		if strings.HasPrefix(file, name+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	noWord  = regexp.MustCompile("[^a-z0-9 _-]")
+)
+
+func TestLinksOfTheNewDocumentsLeadSomewhere(t *testing.T) {
+	all := texts(t, route)
+	for _, file := range slices.Sorted(maps.Keys(all)) {
+		if path.Ext(file) != ".md" {
+			continue
+		}
+		for _, match := range link.FindAllStringSubmatch(all[file], -1) {
+			target, anchor, _ := strings.Cut(match[1], "#")
+			if strings.Contains(target, "://") {
+				continue
+			}
+			to := file
+			if target != "" {
+				to = path.Join(path.Dir(file), target)
+			}
+			if !exists(all, to) {
+				t.Errorf("%s links to %s, which is not there", file, match[1])
+			}
+			if anchor != "" && !slices.Contains(anchors(all[to]), anchor) {
+				t.Errorf("%s links to %s, which is no heading", file, match[1])
+			}
+		}
+	}
+}
+
+// anchors are the headings of a document as links name them.
+func anchors(text string) []string {
+	var all []string
+	for _, match := range heading.FindAllStringSubmatch(text, -1) {
+		all = append(all, strings.ReplaceAll(noWord.ReplaceAllString(strings.ToLower(match[1]), ""), " ", "-"))
+	}
+	return all
+}
+
+var (
+	makeRule  = regexp.MustCompile(`(?m)^([a-z][a-z0-9/-]*) *:([^=\n#]*)`)
+	makeCheck = regexp.MustCompile(`(?m)\$\(check\) ([a-z0-9-]+)$`)
+	makeTold  = regexp.MustCompile("`?make ([a-z][a-z0-9-]+)")
+	inTree    = regexp.MustCompile(`(?:^|[\s"(=])((?:hack|tools|test|docs|devcluster|artifacts|internal|pkg)/[A-Za-z0-9_./-]*[A-Za-z0-9])`)
+)
+
+func TestTheNewMakefileHasNoDeadEnd(t *testing.T) {
+	all := texts(t, route)
+	targets := map[string]bool{"FORCE": true}
+	for _, match := range makeRule.FindAllStringSubmatch(all["Makefile"], -1) {
+		targets[match[1]] = true
+	}
+	if len(targets) < 10 {
+		t.Fatalf("only %d targets", len(targets))
+	}
+	for _, match := range makeRule.FindAllStringSubmatch(all["Makefile"], -1) {
+		for prerequisite := range strings.FieldsSeq(match[2]) {
+			if !targets[prerequisite] {
+				t.Errorf("make %s needs %s, which is not made", match[1], prerequisite)
+			}
+		}
+	}
+	for _, match := range makeCheck.FindAllStringSubmatch(all["Makefile"], -1) {
+		if !strings.Contains(all["hack/check.sh"], "\ncheck_"+match[1]+"()") {
+			t.Errorf("the Makefile calls the check %s, which hack/check.sh does not have", match[1])
+		}
+	}
+	for _, file := range []string{"README.md", "CONTRIBUTING.md", "docs/testing.md", "docs/operations.md", "docs/contract.md"} {
+		for _, match := range makeTold.FindAllStringSubmatch(all[file], -1) {
+			if strings.HasPrefix(match[0], "`") && !targets[match[1]] {
+				t.Errorf("%s tells of %s`, which the Makefile does not have", file, match[0])
+			}
+		}
+	}
+}
+
+// TestWhatIsToldIsThere looks for the files that code, scripts and documents name.
+func TestWhatIsToldIsThere(t *testing.T) {
+	all := texts(t, route)
+	for _, file := range slices.Sorted(maps.Keys(all)) {
+		if strings.HasSuffix(file, "_test.go") { // which make up files
+			continue
+		}
+		for _, match := range inTree.FindAllStringSubmatch(all[file], -1) {
+			nearby := path.Join(path.Dir(file), match[1])
+			if !exists(all, match[1]) && !exists(all, nearby) && !strings.Contains(match[1], "GROUP") {
+				t.Errorf("%s names %s, which is not there", file, match[1])
+			}
+		}
+	}
+}
+
+func TestWhatIsLeftOutIsThere(t *testing.T) {
+	tree, err := readTree("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pattern := range left {
+		if !slices.ContainsFunc(tree, func(file treeFile) bool { return matches(file.path, []string{pattern}) }) {
+			t.Errorf("nothing of this project is %s, which new ones do without", pattern)
+		}
+	}
+}
+
+func TestWhatIsNextIsThere(t *testing.T) {
+	all := texts(t, widget)
+	for file, functions := range map[string][]string{
+		"decision.go": {"decide"}, "deployment.go": {"newDeployment", "setOwnedFields"}, "status.go": {"calculateStatus"},
+	} {
+		for _, function := range functions {
+			if !strings.Contains(next, file) || !strings.Contains(next, function) || !strings.Contains(all["README.md"], "`"+function+"`") {
+				t.Errorf("neither newproject nor the README need tell of %s in %s", function, file)
+			}
+			if !strings.Contains(all[file], "\nfunc "+function+"(") {
+				t.Errorf("%s has no function %s", file, function)
+			}
+		}
+	}
+}

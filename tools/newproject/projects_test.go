@@ -1,0 +1,128 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// example is a project to make, and how far to go with it.
+type example struct {
+	say   string
+	args  []string
+	quick bool // it is one of the three of make test
+	e2e   bool // with NEW_PROJECTS=all it is run on a cluster
+}
+
+var examples = []example{
+	{"an acronym, a module with a major version, a group with a dash, another version", []string{
+		"-module=github.com/acme/edge-routes/v2", "-group=my-team.acme.dev", "-version=v1beta1", "-kind=HTTPRoute", "-short=hr",
+	}, true, true},
+	{"an irregular plural, and a group like one of Kubernetes'", []string{
+		"-module=github.com/acme/policies", "-group=apps.acme.dev", "-version=v1", "-kind=Policy",
+	}, true, true},
+	{"a kind that has the old one's letters", []string{
+		"-module=example.org/food.trucks", "-group=food.example.org", "-kind=FoodTruck", "-short=truck",
+	}, true, false},
+	{"several words, of which one is a variable's name", []string{
+		"-module=github.com/acme/cache-controller", "-group=cache.acme.dev", "-version=v2alpha1", "-kind=CacheCluster", "-plural=cacheclusters",
+	}, false, false},
+	{"a plural that is the kind, and another word at that", []string{
+		"-module=example.org/Farm/v3", "-group=farm.example.org", "-version=v1", "-kind=Sheep", "-plural=sheep",
+	}, false, false},
+}
+
+// TestNewProjects makes projects and runs their own checks. NEW_PROJECTS says which: quick, or all. Each takes minutes.
+func TestNewProjects(t *testing.T) {
+	which := os.Getenv("NEW_PROJECTS")
+	if which != "quick" && which != "all" {
+		t.Skip("NEW_PROJECTS is neither quick nor all: make test-new-project sets it")
+	}
+	for _, a := range examples {
+		if which == "quick" && !a.quick {
+			continue
+		}
+		t.Run(a.say, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "new")
+			if err := run(t.Context(), append(a.args, "-dir="+dir), log{t}); err != nil {
+				t.Fatal(err)
+			}
+			for _, check := range checksOf(a, which == "all") {
+				t.Run(strings.Join(check, " "), func(t *testing.T) { runIn(t, dir, check...) })
+			}
+		})
+	}
+}
+
+// checksOf are the commands that a new project has to pass: those that run on a cluster, all that its owner would run;
+// of the others, what shows that each part of it is whole.
+func checksOf(a example, all bool) [][]string {
+	if all && a.e2e {
+		return [][]string{{"make", "test"}, {"make", "demo", "DEMO_FLAGS=-exit"}, {"git", "diff", "--exit-code"}}
+	}
+	checks := [][]string{
+		{"hack/verify-codegen.sh"},
+		{"hack/check.sh", "fmt"},
+		{"hack/check.sh", "shellcheck"},
+		{"bash", "-c", goTests},
+		{"git", "diff", "--exit-code"},
+	}
+	if all {
+		checks = append(checks, []string{"hack/check.sh", "tidy"}, []string{"hack/check.sh", "codegen"}, []string{"hack/check.sh", "image"})
+	}
+	return checks
+}
+
+// goTests are the new project's, compiled with the flags of hack/build.sh and without the race detector, so that most
+// of what they import is in the build cache.
+const goTests = `export GOFLAGS="-trimpath -buildvcs=false" CGO_ENABLED=0 GOWORK=off
+go test -vet=off ./... && cd test/fuzz && go test -vet=off ./... && cd ../../tools/image && go test -vet=off . &&
+cd ../chart && go test -vet=off .`
+
+// runIn runs a command in a folder.
+func runIn(t *testing.T, dir string, command ...string) {
+	t.Helper()
+	started := time.Now()
+	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
+	cmd.Dir = dir
+	// What the make that runs this test says is not for the new project's.
+	for _, variable := range gitEnvironment() {
+		name, _, _ := strings.Cut(variable, "=")
+		if !strings.HasPrefix(name, "MAKE") && !slices.Contains([]string{"MFLAGS", "KUBECONFIG", "E2E_KUBECONFIG", "GO_TEST_FLAGS", "NEW_PROJECTS", "GOFLAGS", "GOWORK"}, name) {
+			cmd.Env = append(cmd.Env, variable)
+		}
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", command, err, out)
+	}
+	t.Logf("%v: %v", command, time.Since(started).Round(time.Second))
+}
+
+// log is a test's log to write to.
+type log struct{ *testing.T }
+
+func (l log) Write(said []byte) (int, error) {
+	l.Log(strings.TrimSpace(string(said)))
+	return len(said), nil
+}

@@ -1,0 +1,106 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// trace is a place of the new project where something of the sample is left.
+type trace struct {
+	file string
+	line int
+	text string
+}
+
+func (t trace) String() string { return fmt.Sprintf("%s:%d: %s", t.file, t.line, t.text) }
+
+var (
+	oldModule  = regexp.MustCompile(`(^|[^a-zA-Z0-9.-])example\.com/sample-controller|com\.example\.sample-controller`)
+	oldProgram = regexp.MustCompile(`(?i)sample[-_ .]?controller|\bsamplev[0-9]|newproject:omit|\bupstream`)
+	oldKind    = regexp.MustCompile(`(?i)foo`)
+	// english is words that have nothing to do with the sample, perhaps with a version.
+	english = regexp.MustCompile(`(?i)^(foods?|foot\w*|fool(s|ish|ishly|proof)?)(v[0-9]\w*)?$`)
+)
+
+// others are what Kubernetes writes into what is generated.
+var others = []string{"foo.example.com/CamelCase", `\"aOption\":\"foo\"`, "'Foo' is the kind for a resource 'foo'"}
+
+// findTraces looks through the new project for what is left of the sample. The names that the user chose are not looked at,
+// whatever is in them.
+func findTraces(files []treeFile, n names) []trace {
+	chosen := chosenNames(n)
+	var found []trace
+	for _, file := range files {
+		if hasTrace(file.path, chosen) {
+			found = append(found, trace{file.path, 0, "in the path"})
+		}
+		if path.Base(file.path) == "go.sum" || !file.isText() {
+			continue
+		}
+		for i, line := range strings.Split(string(file.data), "\n") {
+			if hasTrace(line, chosen) {
+				found = append(found, trace{file.path, i + 1, strings.TrimSpace(line[:min(len(line), 200)])})
+			}
+		}
+	}
+	return found
+}
+
+// chosenNames are the new names that would look like a trace, as they may be spelled, longest first.
+func chosenNames(n names) []string {
+	s := newSpeller(n)
+	var chosen []string
+	for _, name := range []string{n.Module, n.Program, s.program, s.programTitle(), strings.ReplaceAll(n.Program, "-", "_"),
+		n.Group, n.modelPackage(), n.Package, n.Package + n.Version, n.Kind, n.Kinds, n.Kind + "s", n.Short} {
+		if oldKind.MatchString(name) || oldProgram.MatchString(name) {
+			chosen = append(chosen, regexp.QuoteMeta(name))
+		}
+	}
+	slices.SortFunc(chosen, func(a, b string) int { return len(b) - len(a) })
+	return chosen
+}
+
+func hasTrace(line string, chosen []string) bool {
+	if !oldKind.MatchString(line) && !oldModule.MatchString(line) && !oldProgram.MatchString(line) {
+		return false
+	}
+	if oldModule.MatchString(line) {
+		return true
+	}
+	for _, text := range others {
+		line = strings.ReplaceAll(line, text, "")
+	}
+	if len(chosen) > 0 {
+		line = regexp.MustCompile(`(?i)`+strings.Join(chosen, "|")).ReplaceAllString(line, "0")
+	}
+	if oldProgram.MatchString(line) {
+		return true
+	}
+	for _, run := range runOfLetters.FindAllString(line, -1) {
+		for _, word := range splitCamel(run) {
+			if oldKind.MatchString(word) && !english.MatchString(word) {
+				return true
+			}
+		}
+	}
+	return false
+}

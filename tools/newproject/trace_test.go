@@ -1,0 +1,102 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestTraces(t *testing.T) {
+	for line, want := range map[string]bool{
+		"a Foo": true, "foos": true, "newFoo": true, "FOO": true, "foo_bar": true, "fooinformers": true, "foolisters": true, "typedfoo": true,
+		"samplecontroller.k8s.io": true, "SampleController": true, "sample_controller": true, "The Sample Controller Authors": true, "samplev1alpha1": true,
+		"example.com/sample-controller/pkg": true, "com.example.sample-controller": true, "as upstream's": true, "newproject:omit": true,
+		"a FoodTruck": false, "food for a footprint": false, "type of condition in CamelCase or in foo.example.com/CamelCase.": false,
+		"a sample of a controller": false, "registry.example.com/team/widgets": false,
+	} {
+		got := findTraces([]treeFile{{path: "a", data: []byte("first\n" + line + "\n")}}, widget)
+		if len(got) > 0 != want {
+			t.Errorf("%q: got %v", line, got)
+		}
+		if want && len(got) == 1 && (got[0].line != 2 || got[0].file != "a") {
+			t.Errorf("%q: it is in %s:%d, not a:2", line, got[0].file, got[0].line)
+		}
+	}
+}
+
+// TestChosenNamesAreNoTrace has names that look like the old ones.
+func TestChosenNamesAreNoTrace(t *testing.T) {
+	for line, want := range map[string]bool{
+		"FooBar, foobars, newFooBar and NewFooBars": false, "github.com/acme/foo-controller, foo_controller_foobars": false, "samplecontroller.acme.dev/v1": false,
+		"foo":                           true,
+		"example.com/sample-controller": true,
+		"FooBar and Foo":                true,
+		"foos of samplecontroller.dev":  true,
+	} {
+		if got := findTraces([]treeFile{{path: "a", data: []byte(line)}}, bar); len(got) > 0 != want {
+			t.Errorf("%q: got %v", line, got)
+		}
+	}
+	for _, line := range []string{"foodtruck", "FoodTrucks", "example-foodtruck-1", "newFoodTruck", "foodTrucksDeployment", "fakefoodv1alpha1"} {
+		if got := findTraces([]treeFile{{path: line, data: []byte(line)}}, truck); len(got) > 0 {
+			t.Errorf("%q: got %v", line, got)
+		}
+	}
+}
+
+func TestTracesInPathsCountAndHashesDoNot(t *testing.T) {
+	got := findTraces([]treeFile{{path: "docs/foo.md"}, {path: "go.sum", data: []byte("foo")}, {path: "image", data: []byte("foo\x00")}}, widget)
+	if len(got) != 1 || got[0].file != "docs/foo.md" {
+		t.Errorf("got %v, want docs/foo.md alone", got)
+	}
+}
+
+func TestOmit(t *testing.T) {
+	text := "a\n\n# newproject:omit begin\nb\n\n# newproject:omit end\n\nc\n| d | <!-- newproject:omit -->\ne\n"
+	got, err := omit("file", []byte(text))
+	if want := "a\n\nc\ne\n"; err != nil || string(got) != want {
+		t.Errorf("got %q, %v; want %q", got, err, want)
+	}
+	for text, want := range map[string]string{
+		"a\n# newproject:omit begin\n":                           "file:2: newproject:omit begins, and does not end",
+		"a\n# newproject:omit end\n":                             "file:2: newproject:omit ends, and has not begun",
+		"# newproject:omit begin\na\n# newproject:omit begin\nb": "file:3: newproject:omit begins a second time, after line 1",
+	} {
+		if _, err := omit("file", []byte(text)); err == nil || err.Error() != want {
+			t.Errorf("%q: got %v, want %s", text, err, want)
+		}
+	}
+}
+
+func TestRewordingsOfATextThatIsGoneAreAnError(t *testing.T) {
+	first := rewordings[0]
+	if _, err := reword(first.file, []byte("other")); err == nil || !strings.Contains(err.Error(), first.file) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestMatches(t *testing.T) {
+	for file, want := range map[string]bool{
+		"test/bench/main.go": true, "test/bench": true, "docs/benchmarks.md": true, "docs/benchmarks/a.svg": true, "README.md": true,
+		"test/benchmark/main.go": false, "devcluster/README.md": false, "docs/contract.md": false,
+	} {
+		if got := matches(file, left); got != want {
+			t.Errorf("%s: got %v", file, got)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// treeFile is a file of a project, at a path with slashes.
+type treeFile struct {
+	path string
+	data []byte
+	mode fs.FileMode
+}
+
+// isText says whether a file can be searched for names.
+func (f treeFile) isText() bool {
+	return utf8.Valid(f.data) && bytes.IndexByte(f.data, 0) < 0
+}
+
+// readTree reads the files of this project: those that git knows, or else all but what builds make.
+func readTree(root string) ([]treeFile, error) {
+	paths, err := gitFiles(root)
+	if err != nil {
+		paths, err = walk(root)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var files []treeFile
+	for _, name := range paths {
+		full := filepath.Join(root, filepath.FromSlash(name))
+		info, err := os.Lstat(full)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // deleted, and git has not been told yet
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !info.Mode().IsRegular() {
+			return nil, fmt.Errorf("%s is neither a file nor a folder: newproject can't copy it", name)
+		}
+		data, err := os.ReadFile(full)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, treeFile{name, data, info.Mode().Perm() | 0o600})
+	}
+	return files, nil
+}
+
+// gitFiles lists what git tracks, and nothing that only lies about.
+func gitFiles(root string) ([]string, error) {
+	if _, err := os.Stat(filepath.Join(root, ".git")); err != nil {
+		return nil, err // the sources came without .git, even if they lie in somebody else's clone
+	}
+	command := exec.Command("git", "ls-files", "-z")
+	command.Dir, command.Env = root, gitEnvironment()
+	out, err := command.Output()
+	if err != nil {
+		return nil, err
+	}
+	files := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+	slices.Sort(files)
+	return slices.Compact(files), nil
+}
+
+// walk lists the files of a tree without git.
+func walk(root string) ([]string, error) {
+	var files []string
+	err := filepath.WalkDir(root, func(full string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(root, full)
+		name := filepath.ToSlash(relative)
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && slices.Contains([]string{".git", "bin", "_output", ".golangci-cache", "testdata/rapid"}, name):
+			return filepath.SkipDir
+		case !entry.IsDir() && name != sample.Program && path.Ext(name) != ".test" && path.Ext(name) != ".out":
+			files = append(files, name)
+		}
+		return nil
+	})
+	return files, err
+}
+
+// gitEnvironment is the environment without what would lead git to another repository, as in a hook.
+func gitEnvironment() []string {
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		return strings.HasPrefix(variable, "GIT_DIR=") || strings.HasPrefix(variable, "GIT_WORK_TREE=") ||
+			strings.HasPrefix(variable, "GIT_INDEX_FILE=") || strings.HasPrefix(variable, "GIT_PREFIX=")
+	})
+}
+
+// findRoot is the folder of this project that a folder lies in.
+func findRoot(folder string) (string, error) {
+	for at := folder; ; at = filepath.Dir(at) {
+		data, err := os.ReadFile(filepath.Join(at, "go.mod"))
+		if err == nil && bytes.HasPrefix(data, []byte("module "+sample.Module+"\n")) {
+			return at, nil
+		}
+		if at == filepath.Dir(at) {
+			return "", fmt.Errorf("%s is not in a clone of %s: run newproject from there", folder, sample.Module)
+		}
+	}
+}

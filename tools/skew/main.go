@@ -1,0 +1,213 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Command skew runs the end-to-end tests on each Kubernetes that devcluster can emulate, one after the other, and writes
+// the results as a table into a document, between two comments. It goes on after a failure, which is then in the table
+// and in the exit code. hack/check.sh e2e with EMULATED_VERSION runs one of them.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Seen from the repository's root.
+const (
+	document   = "docs/operations.md"
+	logFolder  = "_output/skew" // the tests' output, a file for each Kubernetes
+	devcluster = "bin/devcluster"
+)
+
+// The table stands between these, and only its own lines are replaced.
+const (
+	beginMark = "<!-- skew: make skew writes this table -->"
+	endMark   = "<!-- skew: end -->"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "skew:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	said, err := exec.CommandContext(ctx, devcluster, "version").Output()
+	if err != nil {
+		return fmt.Errorf("%s version: %w", devcluster, err)
+	}
+	kubernetes, emulated, err := parseVersions(string(said))
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(document)
+	if err != nil {
+		return err
+	}
+	if _, err := place(string(text), nil); err != nil {
+		return err // rather now than after a quarter of an hour
+	}
+	if err := os.MkdirAll(logFolder, 0o750); err != nil {
+		return err
+	}
+	rows := []string{"| Kubernetes | passed | failed | skipped | run with, on |", "|---|---|---|---|---|"}
+	failures := 0
+	for _, minor := range emulated {
+		began := time.Now()
+		log := filepath.Join(logFolder, minor+".log")
+		fmt.Printf("%s: the output goes to %s\n", minor, log)
+		result, err := test(ctx, minor, log)
+		if err != nil {
+			return err
+		}
+		if len(result.failed) > 0 {
+			failures++
+		}
+		fmt.Printf("%s: %s in %d s\n", minor, result, int(time.Since(began).Seconds()))
+		rows = append(rows, fmt.Sprintf("| %s | %d | %s | %s | %s, %s |", minor, result.passed, list(result.failed), list(result.skipped),
+			kubernetes, began.UTC().Format(time.DateOnly)))
+	}
+	placed, err := place(string(text), rows)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(document, []byte(placed), 0o600); err != nil { // it exists, and keeps its mode
+		return err
+	}
+	if failures > 0 {
+		return fmt.Errorf("tests failed on %d of %d Kubernetes", failures, len(emulated))
+	}
+	return nil
+}
+
+// parseVersions reads what "devcluster version" prints: its Kubernetes, and those that it emulates, the oldest first.
+func parseVersions(text string) (kubernetes string, emulated []string, err error) {
+	for line := range strings.Lines(text) {
+		switch fields := strings.Fields(line); {
+		case len(fields) == 2 && fields[0] == "Kubernetes":
+			kubernetes = fields[1]
+		case len(fields) > 1 && fields[0] == "Emulates":
+			emulated = fields[1:]
+		}
+	}
+	if kubernetes == "" || emulated == nil {
+		err = fmt.Errorf("devcluster version does not say what it emulates:\n%s", text)
+	}
+	return kubernetes, emulated, err
+}
+
+// outcome is the result of the tests on one Kubernetes, subtests included.
+type outcome struct {
+	passed          int
+	failed, skipped []string
+}
+
+func (o outcome) String() string {
+	return fmt.Sprintf("%d passed, %d failed, %d skipped", o.passed, len(o.failed), len(o.skipped))
+}
+
+// test runs the end-to-end tests on a cluster that emulates a Kubernetes. Tests that fail are no error.
+func test(ctx context.Context, minor, log string) (outcome, error) {
+	file, err := os.Create(log)
+	if err != nil {
+		return outcome{}, err
+	}
+	defer file.Close()
+	command := exec.CommandContext(ctx, "hack/check.sh", "e2e")
+	command.Env = append(os.Environ(), "EMULATED_VERSION="+minor, "GO_TEST_FLAGS=-v", "E2E_KUBECONFIG=")
+	command.Stdout, command.Stderr = file, file
+	// A signal goes to the script's children as well: bash itself handles one only when they have ended.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
+	err = command.Run()
+	switch {
+	case ctx.Err() != nil:
+		return outcome{}, context.Cause(ctx)
+	case err != nil && !errors.As(err, new(*exec.ExitError)):
+		return outcome{}, err
+	}
+	printed, readErr := os.ReadFile(log)
+	return count(string(printed), err == nil), readErr
+}
+
+// ended is the line that go test -v prints when a test has ended.
+var ended = regexp.MustCompile(`(?m)^ *--- (PASS|FAIL|SKIP): (\S+)`)
+
+// count reads the output of go test -v. A run that failed without a failed test was not built, or ended early, or left
+// something behind; one that passed without a test has not shown anything.
+func count(printed string, succeeded bool) outcome {
+	var o outcome
+	for _, match := range ended.FindAllStringSubmatch(printed, -1) {
+		switch match[1] {
+		case "PASS":
+			o.passed++
+		case "FAIL":
+			o.failed = append(o.failed, match[2])
+		case "SKIP":
+			o.skipped = append(o.skipped, match[2])
+		}
+	}
+	switch {
+	case !succeeded && len(o.failed) == 0:
+		o.failed = []string{"the run itself"}
+	case succeeded && o.passed == 0:
+		o.failed = []string{"the run itself: no test passed"}
+	}
+	return o
+}
+
+// list is a number and, in a table's cell, what was counted.
+func list(names []string) string {
+	if len(names) == 0 {
+		return "0"
+	}
+	return strings.ReplaceAll(fmt.Sprintf("%d: %s", len(names), strings.Join(names, "; ")), "|", `\|`)
+}
+
+// place replaces the table in a document. Other lines between the comments stay: they mark the table for other programs.
+func place(text string, rows []string) (string, error) {
+	before, rest, found := strings.Cut(text, beginMark+"\n")
+	between, after, closed := strings.Cut(rest, endMark+"\n")
+	if !found || !closed {
+		return "", fmt.Errorf("%s has no place for the table: %s and %s", document, beginMark, endMark)
+	}
+	var head, tail strings.Builder
+	isAbove := true
+	for line := range strings.Lines(between) {
+		switch {
+		case strings.HasPrefix(line, "|"):
+			isAbove = false
+		case isAbove:
+			head.WriteString(line)
+		default:
+			tail.WriteString(line)
+		}
+	}
+	table := strings.Join(rows, "\n") + "\n"
+	return before + beginMark + "\n" + head.String() + table + tail.String() + endMark + "\n" + after, nil
+}
