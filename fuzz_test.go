@@ -53,7 +53,7 @@ import (
 func FuzzSync(f *testing.F) {
 	footest.AddSeeds(f, slices.Concat(footest.FuzzSeeds, footest.StaleSeeds))
 	f.Fuzz(func(t *testing.T, script, noise []byte, words string) {
-		w := footest.NewWorld(t, script, noise, words)
+		w := footest.NewFuzzWorld(t, script, noise, words)
 		f := newFuzzFixture(t)
 		bystander := footest.Foo("b", footest.WithDeploymentName("old"))
 		live := w.Live()
@@ -163,7 +163,7 @@ func fooNamed(foos []*samplev1alpha1.Foo, name string) *samplev1alpha1.Foo {
 }
 
 func deploymentNamed(deployments []*appsv1.Deployment, name string) *appsv1.Deployment {
-	return (&footest.World{Deployments: deployments}).Find(name)
+	return (&footest.FuzzWorld{Deployments: deployments}).Find(name)
 }
 
 // fuzzFixture is a Controller whose caches are filled by hand, through
@@ -277,7 +277,7 @@ func (f *fuzzFixture) refuseBadSpecs() {
 }
 
 // store puts a world into the API server.
-func (f *fuzzFixture) store(t *testing.T, w *footest.World, foos ...*samplev1alpha1.Foo) {
+func (f *fuzzFixture) store(t *testing.T, w *footest.FuzzWorld, foos ...*samplev1alpha1.Foo) {
 	t.Helper()
 	if w.Foo != nil {
 		foos = append(foos, w.Foo)

@@ -17,9 +17,36 @@ limitations under the License.
 package consistency
 
 import (
-	"errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/cache"
+
+	"example.com/sample-controller/internal/keyed"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// ErrStale ends a sync that would have acted on a cache which has not
-// yet seen the controller's own last write.
-var ErrStale = errors.New("the cache has not seen the controller's last write yet")
+// outdated remembers Foos whose cached state the API server has called out of
+// date: it has another one, or none. Until the cache has another state, too, the
+// Foo is looked at live before anything is done for it.
+//
+// Without that a Foo which only the cache has would be given a Deployment each
+// time the garbage collector has taken the last one, as fast as both can.
+type StaleFoos struct {
+	// memory has the resourceVersions of the states that are out of date.
+	keyed.Map[string]
+}
+
+// learn takes note of how a write ended that was made from a Foo's cached state.
+func (o *StaleFoos) Observe(foo *samplev1alpha1.Foo, err error) {
+	switch {
+	case err == nil:
+		o.Delete(cache.MetaObjectToName(foo))
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		o.Set(cache.MetaObjectToName(foo), foo.ResourceVersion)
+	}
+}
+
+// has tells whether a cached Foo is known to be out of date.
+func (o *StaleFoos) Has(foo *samplev1alpha1.Foo) bool {
+	version, known := o.Get(cache.MetaObjectToName(foo))
+	return known && version == foo.ResourceVersion
+}

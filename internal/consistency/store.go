@@ -32,6 +32,7 @@ limitations under the License.
 package consistency
 
 import (
+	"errors"
 	"sync"
 	"time"
 
@@ -40,6 +41,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 )
+
+// ErrStale ends a sync that would have acted on a cache which has not seen the
+// controller's own last write.
+var ErrStale = errors.New("the cache has not seen the controller's last write yet")
 
 // LastSyncRVGetter is what the Store asks of an informer's store; every cache.LastSyncRVGetter has it.
 type LastSyncRVGetter interface {

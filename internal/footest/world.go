@@ -97,7 +97,7 @@ func readCase(text []byte, into any) (rest []byte) {
 
 // fuzzWorld is the Foo "a" and the Deployments in its namespace, as they are in
 // the caches before those are trimmed.
-type World struct {
+type FuzzWorld struct {
 	Foo         *samplev1alpha1.Foo
 	Deployments []*appsv1.Deployment
 	Words       string
@@ -106,10 +106,10 @@ type World struct {
 	deploymentCases []deploymentCase
 }
 
-func NewWorld(t *testing.T, text, noise []byte, words string) *World {
+func NewFuzzWorld(t *testing.T, text, noise []byte, words string) *FuzzWorld {
 	t.Helper()
 	how, others := readScript(text)
-	w := &World{fooCase: how, Words: repeated(words, pick(how.Words, repeats))}
+	w := &FuzzWorld{fooCase: how, Words: repeated(words, pick(how.Words, repeats))}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the world was %+v and %+v", w.fooCase, w.deploymentCases)
@@ -136,7 +136,7 @@ func repeated(words string, times int) string {
 	return strings.Repeat(valid, min(times, 1+limit/max(1, utf8.RuneCountInString(valid))))
 }
 
-func (w *World) Find(name string) *appsv1.Deployment {
+func (w *FuzzWorld) Find(name string) *appsv1.Deployment {
 	for _, deployment := range w.Deployments {
 		if deployment.Name == name {
 			return deployment
@@ -210,8 +210,8 @@ func addNoise(object *appsv1.Deployment, fill *randfill.Filler) {
 }
 
 // live is the world as the API server has it.
-func (w *World) Live() *World {
-	live := &World{Foo: pick(w.fooCase.Live, fooNews)(w.Foo.DeepCopy())}
+func (w *FuzzWorld) Live() *FuzzWorld {
+	live := &FuzzWorld{Foo: pick(w.fooCase.Live, fooNews)(w.Foo.DeepCopy())}
 	for i, deployment := range w.Deployments {
 		if now := pick(w.deploymentCases[i].Live, deploymentNews)(deployment.DeepCopy()); now != nil {
 			live.Deployments = append(live.Deployments, now)
@@ -221,7 +221,7 @@ func (w *World) Live() *World {
 }
 
 // seen are the Deployments that are in the cache.
-func (w *World) Seen() []*appsv1.Deployment {
+func (w *FuzzWorld) Seen() []*appsv1.Deployment {
 	var seen []*appsv1.Deployment
 	for i, deployment := range w.Deployments {
 		if w.deploymentCases[i].Unseen%2 == 0 {
@@ -232,7 +232,7 @@ func (w *World) Seen() []*appsv1.Deployment {
 }
 
 // stale tells whether the caches do not know the world as it is.
-func (w *World) Stale() bool {
+func (w *FuzzWorld) Stale() bool {
 	stale := int(w.fooCase.Live)%len(fooNews) != 0
 	for _, how := range w.deploymentCases {
 		stale = stale || how.Unseen%2 != 0 || int(how.Live)%len(deploymentNews) != 0
@@ -241,9 +241,9 @@ func (w *World) Stale() bool {
 }
 
 // refused tells whether the API server takes no Deployment that the Foo asks for.
-func (w *World) Refused() bool {
+func (w *FuzzWorld) Refused() bool {
 	return w.Foo.Spec.DeploymentName == "" || w.Foo.Spec.Replicas != nil && *w.Foo.Spec.Replicas < 0
 }
 
 // named returns the Deployment that the Foo asks for, or nil.
-func (w *World) Named() *appsv1.Deployment { return w.Find(w.Foo.Spec.DeploymentName) }
+func (w *FuzzWorld) Named() *appsv1.Deployment { return w.Find(w.Foo.Spec.DeploymentName) }

@@ -32,7 +32,7 @@ import (
 
 // controlled returns the Deployments of a world that the index has for the Foo, as
 // a sync reads them.
-func controlled(t *testing.T, w *footest.World) []*appsv1.Deployment {
+func controlled(t *testing.T, w *footest.FuzzWorld) []*appsv1.Deployment {
 	t.Helper()
 	var controlled []*appsv1.Deployment
 	buckets := NewBuckets()
@@ -52,7 +52,7 @@ func controlled(t *testing.T, w *footest.World) []*appsv1.Deployment {
 func FuzzDecide(f *testing.F) {
 	footest.AddSeeds(f, footest.FuzzSeeds)
 	f.Fuzz(func(t *testing.T, script, noise []byte, words string) {
-		w := footest.NewWorld(t, script, noise, words)
+		w := footest.NewFuzzWorld(t, script, noise, words)
 		before := copyOf(w)
 
 		decided := shipped.Decide(w.Foo, w.Named(), controlled(t, w))
@@ -66,8 +66,8 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-func copyOf(w *footest.World) *footest.World {
-	same := &footest.World{Foo: w.Foo.DeepCopy()}
+func copyOf(w *footest.FuzzWorld) *footest.FuzzWorld {
+	same := &footest.FuzzWorld{Foo: w.Foo.DeepCopy()}
 	for _, deployment := range w.Deployments {
 		same.Deployments = append(same.Deployments, deployment.DeepCopy())
 	}
@@ -75,7 +75,7 @@ func copyOf(w *footest.World) *footest.World {
 }
 
 // checkDecision fails if a decision would touch what is not the Foo's.
-func checkDecision(t *testing.T, w *footest.World, decided Decision) {
+func checkDecision(t *testing.T, w *footest.FuzzWorld, decided Decision) {
 	t.Helper()
 	named := w.Named()
 	switch decided.Action {
@@ -113,7 +113,7 @@ func checkDecision(t *testing.T, w *footest.World, decided Decision) {
 
 // checkUpdate fails if the update of a Deployment that is live as it was found
 // would not make it what the Foo asks for, or would change more.
-func checkUpdate(t *testing.T, w *footest.World) {
+func checkUpdate(t *testing.T, w *footest.FuzzWorld) {
 	t.Helper()
 	named := w.Named()
 	desired := shipped.DesiredUpdate(named, w.Foo)
@@ -129,7 +129,7 @@ func checkUpdate(t *testing.T, w *footest.World) {
 
 // outcomeOf is what a sync that carries out a decision comes to. Of the writes,
 // the API server refuses those of a Foo with a bad spec, and quotes the words.
-func outcomeOf(w *footest.World, decided Decision) Outcome {
+func outcomeOf(w *footest.FuzzWorld, decided Decision) Outcome {
 	result := Outcome{Action: decided.Action, Named: decided.Named}
 	if decided.Named != nil && IsControlledBy(decided.Named, w.Foo) {
 		result.Deployment = decided.Named
@@ -151,11 +151,11 @@ func outcomeOf(w *footest.World, decided Decision) Outcome {
 
 // checkSettles fails if, once a decision has been carried out and told, there is
 // something left to do or to tell.
-func checkSettles(t *testing.T, w *footest.World, decided Decision, status samplev1alpha1.FooStatus) {
+func checkSettles(t *testing.T, w *footest.FuzzWorld, decided Decision, status samplev1alpha1.FooStatus) {
 	t.Helper()
 	result := outcomeOf(w, decided)
 	later := metav1.NewTime(footest.Now.Add(1))
-	after := &footest.World{Foo: w.Foo.DeepCopy()}
+	after := &footest.FuzzWorld{Foo: w.Foo.DeepCopy()}
 	after.Foo.Status = status
 	footest.ExpectEqual(t, "the status when nothing has happened since", status, shipped.CalculateStatus(after.Foo, result, later))
 	if result.Failure != nil {
@@ -193,7 +193,7 @@ func TestFuzzSeedsReachEveryDecisionAndReason(t *testing.T) {
 		"Available": true, "Progressing": true, "DeploymentConflict": true, "DeploymentFailed": true, "Terminating": true,
 	}
 	for _, seed := range footest.FuzzSeeds {
-		w := footest.NewWorld(t, seed.Script, seed.Noise, seed.Words)
+		w := footest.NewFuzzWorld(t, seed.Script, seed.Noise, seed.Words)
 		decided := shipped.Decide(w.Foo, w.Named(), controlled(t, w))
 		status := shipped.CalculateStatus(w.Foo, outcomeOf(w, decided), footest.Now)
 		delete(missing, string(decided.Action))

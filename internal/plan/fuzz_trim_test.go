@@ -29,9 +29,9 @@ import (
 func FuzzTrimForCache(f *testing.F) {
 	footest.AddSeeds(f, footest.FuzzSeeds)
 	f.Fuzz(func(t *testing.T, script, noise []byte, words string) {
-		whole := footest.NewWorld(t, script, noise, words)
+		whole := footest.NewFuzzWorld(t, script, noise, words)
 		trimmer := NewTransformer(footest.DefaultImage)
-		trimmed := &footest.World{Foo: trimmedCopy(t, trimmer, whole.Foo), Words: whole.Words}
+		trimmed := &footest.FuzzWorld{Foo: trimmedCopy(t, trimmer, whole.Foo), Words: whole.Words}
 		for _, deployment := range whole.Deployments {
 			kept := trimmedCopy(t, trimmer, deployment)
 			checkIndexed(t, NewBuckets(), deployment, kept)
