@@ -30,11 +30,12 @@ See it work (the first build compiles Kubernetes, which takes minutes):
   make demo
 
 Make it yours:
-  decision.go     decide           what to do, given {{a}} {{Kind}} and the Deployments that there are
-  deployment.go   newDeployment    what the child is; setOwnedFields: what of it is kept as the {{Kind}} asks
-  status.go       calculateStatus  what the {{Kind}} says of itself
+  internal/plan/decision.go    Decide           what to do, given {{a}} {{Kind}} and the Deployments that there are
+  internal/plan/deployment.go  NewDeployment    what the child is; setOwnedFields: what of it is kept as the {{Kind}} asks
+  internal/plan/status.go      CalculateStatus  what the {{Kind}} says of itself
   {{types}}
-                  {{Kind}}Spec: add a field there, then run hack/update-codegen.sh
+                               {{Kind}}Spec: add a field there, then run hack/update-codegen.sh
+  docs/layout.md has the rest.
 
 A right, or a field of the Deployment, that the controller newly needs goes into artifacts/deploy/rights as well;
 CONTRIBUTING.md has the rules. Check with

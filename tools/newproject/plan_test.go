@@ -234,16 +234,30 @@ func TestWhatIsLeftOutIsThere(t *testing.T) {
 	}
 }
 
+func TestWhatIsRewordedIsThere(t *testing.T) {
+	tree, err := readTree("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rewordings {
+		if !slices.ContainsFunc(tree, func(file treeFile) bool { return file.path == r.file }) {
+			t.Errorf("%s, which new projects say otherwise, is not there", r.file)
+		}
+	}
+}
+
 func TestWhatIsNextIsThere(t *testing.T) {
 	all := texts(t, widget)
 	for file, functions := range map[string][]string{
-		"decision.go": {"decide"}, "deployment.go": {"newDeployment", "setOwnedFields"}, "status.go": {"calculateStatus"},
+		"internal/plan/decision.go":   {"Decide"},
+		"internal/plan/deployment.go": {"NewDeployment", "setOwnedFields"},
+		"internal/plan/status.go":     {"CalculateStatus"},
 	} {
 		for _, function := range functions {
 			if !strings.Contains(next, file) || !strings.Contains(next, function) || !strings.Contains(all["README.md"], "`"+function+"`") {
 				t.Errorf("neither newproject nor the README need tell of %s in %s", function, file)
 			}
-			if !strings.Contains(all[file], "\nfunc "+function+"(") {
+			if !strings.Contains(all[file], "\nfunc (p Planner) "+function+"(") {
 				t.Errorf("%s has no function %s", file, function)
 			}
 		}
