@@ -122,6 +122,7 @@ unit_tests() {
 check_fuzz() {
   local failed=0
   fuzz_package . example.com/sample-controller/... || failed=1
+  fuzz_package internal/plan example.com/sample-controller/... || failed=1
   (cd test/fuzz && go_test -count=1 .) || failed=1
   fuzz_package test/fuzz k8s.io/apiextensions-apiserver/... || failed=1
   return "${failed}"

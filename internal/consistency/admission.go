@@ -25,23 +25,23 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// overruled remembers, by Foo, the Deployments that the API server stored
-// otherwise than they were sent. An admission webhook does that: one that puts
-// a mirror's name before each image, for example. To send the same again would
-// get the same answer, at each resync and for ever.
+// AdmissionMutations remembers, for each Foo, a Deployment that the API server stored
+// otherwise than it was sent, as an admission webhook can make it do: one that puts a
+// mirror's name before each image, for example. Sending the same again would have the
+// same result, at each resync and for ever.
 //
-// A ruling stands until somebody changes what the Foo or the Deployment asks
-// for, and until the controller starts again.
+// An entry is valid until somebody changes what the Foo or the Deployment asks for. It
+// does not survive a restart.
 type AdmissionMutations struct {
 	keyed.Map[mutation]
 }
 
-// ruling is the state of both objects in which an update is of no use.
+// mutation is the state of both objects in which an update is useless.
 type mutation struct {
 	foo, deployment                     types.UID
 	fooGeneration, deploymentGeneration int64
-	// differs says in what the API server overruled the Foo. After a restore of
-	// etcd a generation can come a second time, with another spec.
+	// differs says in what the Deployment differs from what the Foo asks for. After a
+	// restore of etcd a generation can occur twice, with another spec.
 	differs string
 }
 
@@ -53,8 +53,8 @@ func mutationOf(foo *samplev1alpha1.Foo, deployment *appsv1.Deployment, differs 
 	}
 }
 
-// learn takes note of in what a Deployment differs, as the API server stored it,
-// from what the Foo asks for; "" if in nothing.
+// Observe records how a Deployment that was stored differs from what the Foo asks for, ""
+// if it does not.
 func (o *AdmissionMutations) Observe(foo *samplev1alpha1.Foo, stored *appsv1.Deployment, differs string) {
 	if differs != "" {
 		o.Set(cache.MetaObjectToName(foo), mutationOf(foo, stored, differs))
@@ -63,7 +63,8 @@ func (o *AdmissionMutations) Observe(foo *samplev1alpha1.Foo, stored *appsv1.Dep
 	}
 }
 
-// stands reports whether to update a Foo's Deployment is of no use.
+// WouldRecur reports whether an update of a Foo's Deployment would be changed in the same
+// way again.
 func (o *AdmissionMutations) WouldRecur(foo *samplev1alpha1.Foo, deployment *appsv1.Deployment, differs string) bool {
 	known, ok := o.Get(cache.MetaObjectToName(foo))
 	return ok && known == mutationOf(foo, deployment, differs)

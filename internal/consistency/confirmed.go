@@ -26,15 +26,15 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// confirmed remembers, by Foo, the Deployment that was written or read live on
-// behalf of its newest spec, until its status has said Ready of that. From that version on, what the cache shows of the
-// Deployment is younger than the spec. Before it, the cache may show how things
-// were before the spec was changed, and a Foo must not call itself ready by that.
+// ConfirmedDeployments remembers, for each Foo, the Deployment that was written or read
+// live for its newest spec, until the status says Ready. From that version on, the cached
+// Deployment is newer than the spec. Before it, the cache may show the Deployment from
+// before the spec was changed, and the Foo must not become ready by that.
 type ConfirmedDeployments struct {
 	keyed.Map[confirmation]
 }
 
-// confirmation is a Deployment's version, as of a Foo's generation.
+// confirmation is the version of a Deployment that was seen at a Foo's generation.
 type confirmation struct {
 	foo        types.UID
 	generation int64
@@ -42,12 +42,13 @@ type confirmation struct {
 	version    string
 }
 
-// learn takes note of a Deployment as the API server has just returned it.
+// Observe records a Deployment that the API server has just returned.
 func (c *ConfirmedDeployments) Observe(foo *samplev1alpha1.Foo, live *appsv1.Deployment) {
 	c.Set(cache.MetaObjectToName(foo), confirmation{foo.UID, foo.Generation, live.UID, live.ResourceVersion})
 }
 
-// covers reports whether a cached Deployment is younger than the Foo's newest spec.
+// UpToDate reports whether a cached Deployment is known to be newer than the Foo's newest
+// spec.
 func (c *ConfirmedDeployments) UpToDate(foo *samplev1alpha1.Foo, cached *appsv1.Deployment) bool {
 	known, ok := c.Get(cache.MetaObjectToName(foo))
 	if !ok || known.foo != foo.UID || known.generation != foo.Generation || known.deployment != cached.UID {

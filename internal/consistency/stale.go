@@ -24,18 +24,18 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// outdated remembers Foos whose cached state the API server has called out of
-// date: it has another one, or none. Until the cache has another state, too, the
-// Foo is looked at live before anything is done for it.
+// StaleFoos remembers Foos whose cached version is stale: the API server has another one,
+// or none. Until the cache has another version, a sync reads such a Foo live before it
+// does anything.
 //
-// Without that a Foo which only the cache has would be given a Deployment each
-// time the garbage collector has taken the last one, as fast as both can.
+// Without that, a Foo which exists in the cache alone would get a Deployment each time
+// the garbage collector has deleted the last one.
 type StaleFoos struct {
-	// memory has the resourceVersions of the states that are out of date.
+	// The Map holds the resourceVersions that are stale.
 	keyed.Map[string]
 }
 
-// learn takes note of how a write ended that was made from a Foo's cached state.
+// Observe learns from the result of a write that was made from a cached Foo.
 func (o *StaleFoos) Observe(foo *samplev1alpha1.Foo, err error) {
 	switch {
 	case err == nil:
@@ -45,7 +45,7 @@ func (o *StaleFoos) Observe(foo *samplev1alpha1.Foo, err error) {
 	}
 }
 
-// has tells whether a cached Foo is known to be out of date.
+// Has reports whether a cached Foo is known to be stale.
 func (o *StaleFoos) Has(foo *samplev1alpha1.Foo) bool {
 	version, known := o.Get(cache.MetaObjectToName(foo))
 	return known && version == foo.ResourceVersion

@@ -14,21 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package consistency keeps a controller from acting on a cache that has
-// not yet seen the controller's own writes.
-//
-// A worker that creates a child and is then called again, before the child's
-// watch event has arrived, finds no child and creates another; here the second
-// create would fail by name, a stale status would conflict, and each such call
-// is work for nothing. So a controller tells the Store the resourceVersion
-// of each write, and asks before each sync whether the caches have reached it.
-//
-// kube-controller-manager does the same since 1.36 (KEP-5647,
-// k8s.io/kubernetes/pkg/controller/util/consistency), without a limit in time.
-// Here a write that the cache has not reached in time is forgotten: after etcd
-// is restored from a backup the versions start again below it, and a guard
-// without a limit would hold the key for ever. Writes carry preconditions of
-// their own, so that acting on a stale cache is wasteful, never wrong.
+// Package consistency keeps a controller from acting on caches that are behind: behind
+// its own writes, or behind what the API server has said in the meantime.
 package consistency
 
 import (
@@ -46,15 +33,29 @@ import (
 // controller's own last write.
 var ErrStale = errors.New("the cache has not seen the controller's last write yet")
 
-// LastSyncRVGetter is what the Store asks of an informer's store; every cache.LastSyncRVGetter has it.
+// LastSyncRVGetter is what the Store needs of an informer's store. Every cache.Store has
+// it.
 type LastSyncRVGetter interface {
 	// LastStoreSyncResourceVersion returns the newest resourceVersion that the
 	// store holds, or "" if it does not know.
 	LastStoreSyncResourceVersion() string
 }
 
-// Store remembers, for each owner, the newest write to each kind of object
-// until the kind's store has caught up with it. It is safe for concurrent use.
+// Store remembers, for each owner, the newest write to each kind of object until the
+// cache of that kind has it. It is safe for concurrent use.
+//
+// A worker that creates a child and syncs its owner again, before the watch event of the
+// child has arrived, finds no child and creates another. Here the second create would
+// fail by name and a stale status would conflict, but each such call is wasted. So the
+// controller records the resourceVersion of each write, and a sync begins only if the
+// caches have it.
+//
+// kube-controller-manager does the same since 1.36 (KEP-5647,
+// k8s.io/kubernetes/pkg/controller/util/consistency), without a limit in time. Here a
+// write that the cache does not reach in time is forgotten: after a restore of etcd the
+// versions start again below it, and without a limit the key would be blocked for ever.
+// Writes have preconditions of their own, so acting on a stale cache is wasteful, never
+// wrong.
 type Store struct {
 	clock clock.PassiveClock
 	limit time.Duration
@@ -63,8 +64,7 @@ type Store struct {
 	owners map[cache.ObjectName]*owned
 }
 
-// owned is what was written on behalf of one owner; another of the same name
-// that comes after it has another UID.
+// owned are the writes for one owner. Another owner of the same name has another UID.
 type owned struct {
 	uid    types.UID
 	writes map[LastSyncRVGetter]write
@@ -75,14 +75,13 @@ type write struct {
 	at              time.Time
 }
 
-// NewStore returns a Store that waits at most limit for a store to catch up.
+// NewStore returns a Store that waits for a cache at most limit.
 func NewStore(clock clock.PassiveClock, limit time.Duration) *Store {
 	return &Store{clock: clock, limit: limit, owners: map[cache.ObjectName]*owned{}}
 }
 
-// WroteAt records that a write on behalf of an owner gave an object, of the kind
-// that store caches, this resourceVersion. What was written on behalf of an
-// earlier owner of the name is forgotten.
+// WroteAt records the resourceVersion that a write for an owner has given to an object of
+// the kind that store caches. It forgets the writes for an earlier owner of the name.
 func (s *Store) WroteAt(owner cache.ObjectName, uid types.UID, store LastSyncRVGetter, resourceVersion string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,9 +91,9 @@ func (s *Store) WroteAt(owner cache.ObjectName, uid types.UID, store LastSyncRVG
 	s.owners[owner].writes[store] = write{resourceVersion, s.clock.Now()}
 }
 
-// EnsureReady returns nil if the stores have seen every write recorded for an
-// owner, else ErrStale. Ask before reading the stores: one that catches up in between would
-// otherwise vouch for what was read before it did.
+// EnsureReady returns nil if the caches have every write recorded for an owner, else
+// ErrStale. Call it before reading the caches: a cache could receive the write after it
+// was read and before the call.
 func (s *Store) EnsureReady(owner cache.ObjectName) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,9 +113,9 @@ func (s *Store) EnsureReady(owner cache.ObjectName) error {
 	return nil
 }
 
-// Clear drops what is recorded for an owner that is gone, or replaced by
-// another of its name. What has been written for that other already stays: a
-// cache holds an object before its event handlers hear of it.
+// Clear forgets the writes for an owner that is gone or replaced by another of its name.
+// It keeps what was written for that other owner: a cache holds an object before its
+// event handlers hear of it.
 func (s *Store) Clear(owner cache.ObjectName, uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,8 +124,8 @@ func (s *Store) Clear(owner cache.ObjectName, uid types.UID) {
 	}
 }
 
-// reached reports whether a store is at least as new as a write. Versions that
-// can't be compared (fake clientsets make none) count as reached.
+// reached reports whether a cache is at least as new as a write. Versions that can't be
+// compared count as reached; fake clientsets make none.
 func reached(store LastSyncRVGetter, written string) bool {
 	order, err := resourceversion.CompareResourceVersion(store.LastStoreSyncResourceVersion(), written)
 	return err != nil || order >= 0

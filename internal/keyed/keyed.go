@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Package keyed has the map in which a controller remembers something of each object from
+// one sync to the next.
 package keyed
 
 import (
@@ -22,41 +24,41 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// memory is what is remembered of Foos from one sync to the next. It is safe for
-// concurrent use, and its zero value is empty.
+// Map holds values by the keys of objects. It is safe for concurrent use, and its zero
+// value is empty.
 type Map[V any] struct {
 	mu    sync.Mutex
-	byFoo map[cache.ObjectName]V
+	byKey map[cache.ObjectName]V
 }
 
-// recall returns what is remembered of a Foo, and whether anything is.
+// Get returns the value of a key, and whether there is one.
 func (m *Map[V]) Get(key cache.ObjectName) (value V, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	value, known = m.byFoo[key]
+	value, known = m.byKey[key]
 	return value, known
 }
 
-// remember keeps a value in the place of what was remembered of a Foo.
+// Set stores a value in place of the last one of the key.
 func (m *Map[V]) Set(key cache.ObjectName, value V) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.byFoo == nil {
-		m.byFoo = map[cache.ObjectName]V{}
+	if m.byKey == nil {
+		m.byKey = map[cache.ObjectName]V{}
 	}
-	m.byFoo[key] = value
+	m.byKey[key] = value
 }
 
-// forget drops what is remembered of a Foo.
+// Delete removes the value of a key.
 func (m *Map[V]) Delete(key cache.ObjectName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.byFoo, key)
+	delete(m.byKey, key)
 }
 
-// count returns of how many Foos something is remembered.
+// Len returns the number of values.
 func (m *Map[V]) Len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.byFoo)
+	return len(m.byKey)
 }

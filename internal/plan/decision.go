@@ -14,6 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Package plan decides what a Foo needs: which action, which Deployment, which status,
+// and what the caches have to keep for that. Its functions are pure: no client, no clock,
+// no context; they change none of their arguments.
 package plan
 
 import (
@@ -22,39 +25,40 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// action is what a sync does about the Deployment that a Foo names.
-type action string
+// Action is what a sync does about the Deployment that a Foo names.
+type Action string
 
 const (
-	// actionNone: the Deployment is as the Foo wants it.
-	ActionNone action = "none"
-	// actionCreate: there is no Deployment of that name.
-	ActionCreate action = "create"
-	// actionUpdate: a field that the Foo owns has drifted.
-	ActionUpdate action = "update"
-	// actionAdopt: the Deployment of that name has no controller, and whoever
-	// may edit it has asked for this Foo to become it.
-	ActionAdopt action = "adopt"
-	// actionLeave: the Deployment of that name is not this Foo's.
-	ActionLeave action = "leave"
-	// actionWait: the Foo or its Deployment is being deleted; writing now
-	// would fight the deletion.
-	ActionWait action = "wait"
+	// ActionNone: the Deployment is as the Foo asks.
+	ActionNone Action = "none"
+	// ActionCreate: no Deployment has the name.
+	ActionCreate Action = "create"
+	// ActionUpdate: a field that the Foo owns has drifted.
+	ActionUpdate Action = "update"
+	// ActionAdopt: the Deployment of the name has no controller, and somebody who may
+	// edit it asks the Foo to become its controller.
+	ActionAdopt Action = "adopt"
+	// ActionLeave: the Deployment of the name belongs to somebody else.
+	ActionLeave Action = "leave"
+	// ActionWait: the Foo or its Deployment is being deleted, and a write would work
+	// against that.
+	ActionWait Action = "wait"
 )
 
-// decision is what a sync will do.
+// Decision is what a sync is going to do.
 type Decision struct {
-	Action action
-	// named is the Deployment of the wanted name, whoever controls it, or nil.
+	Action Action
+	// Named is the Deployment of the name that the Foo asks for, whoever controls it, or
+	// nil.
 	Named *appsv1.Deployment
-	// surplus are the Deployments that the Foo controls under other names,
-	// left by a change of spec.deploymentName. They go once the wanted one is there.
+	// Obsolete are the Deployments that the Foo controls under other names, after a
+	// change of spec.deploymentName. They are deleted once the one of the new name
+	// exists.
 	Obsolete []*appsv1.Deployment
 }
 
-// decide says what a Foo needs, given the Deployment that has the name in its
-// spec, or nil, and all Deployments that it controls. It reads only its
-// arguments and changes none of them.
+// Decide decides what a Foo needs. named is the Deployment of the name in its spec, or
+// nil, and controlled are all Deployments that it controls.
 func (p Planner) Decide(foo *samplev1alpha1.Foo, named *appsv1.Deployment, controlled []*appsv1.Deployment) Decision {
 	decided := Decision{Named: named}
 	switch {
@@ -77,8 +81,8 @@ func (p Planner) Decide(foo *samplev1alpha1.Foo, named *appsv1.Deployment, contr
 	return decided
 }
 
-// desiredUpdate returns what to make of a Deployment as it is live; nil if there
-// is nothing to update, so that the cache is behind.
+// DesiredUpdate returns the Deployment that an update should store in place of the live
+// one, or nil if the live one needs no update, so that the cache was stale.
 func (p Planner) DesiredUpdate(live *appsv1.Deployment, foo *samplev1alpha1.Foo) *appsv1.Deployment {
 	switch p.Decide(foo, live, nil).Action {
 	case ActionUpdate:
@@ -90,23 +94,23 @@ func (p Planner) DesiredUpdate(live *appsv1.Deployment, foo *samplev1alpha1.Foo)
 	}
 }
 
-// surplusOf returns the Deployments to remove after an action. While the
-// wanted one can't be had, the old one goes on serving.
-func obsoleteAfter(act action, foo *samplev1alpha1.Foo, controlled []*appsv1.Deployment) []*appsv1.Deployment {
+// obsoleteAfter returns the Deployments to delete after an action. As long as the Foo
+// can't have the Deployment that it asks for, the old one stays in service.
+func obsoleteAfter(act Action, foo *samplev1alpha1.Foo, controlled []*appsv1.Deployment) []*appsv1.Deployment {
 	if act == ActionWait || act == ActionLeave {
 		return nil
 	}
-	var surplus []*appsv1.Deployment
+	var obsolete []*appsv1.Deployment
 	for _, deployment := range controlled {
 		if IsObsolete(deployment, foo) {
-			surplus = append(surplus, deployment)
+			obsolete = append(obsolete, deployment)
 		}
 	}
-	return surplus
+	return obsolete
 }
 
-// isSurplus tells whether a Deployment is a Foo's, under a name that the Foo
-// does not ask for, and not on its way out yet.
+// IsObsolete reports whether a Foo controls a Deployment under a name that it does not
+// ask for. One that is being deleted already is not obsolete.
 func IsObsolete(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) bool {
 	return IsControlledBy(deployment, foo) && deployment.Name != foo.Spec.DeploymentName && !IsTerminating(deployment)
 }

@@ -30,7 +30,7 @@ func TestDecide(t *testing.T) {
 	for name, row := range map[string]struct {
 		foo   *samplev1alpha1.Foo
 		named *appsv1.Deployment
-		want  action
+		want  Action
 	}{
 		"no Deployment":                             {footest.Foo("a"), nil, ActionCreate},
 		"as wanted":                                 {footest.Foo("a"), footest.Deployment("a"), ActionNone},

@@ -14,6 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The Deployment that a Foo asks for: how it is created, and which of its fields the Foo
+// owns and keeps.
+
 package plan
 
 import (
@@ -31,22 +34,22 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// containerName names the one container of a Foo's Pods; its image is what -image
-// says. A Foo has no field for either: whoever may create a Foo gets these Pods in
+// containerName names the one container of a Foo's Pods. Its image is that of the
+// Planner. A Foo has no field for either: whoever may create a Foo gets these Pods in
 // their own namespace and nothing more.
 const containerName = "nginx"
 
-// The labels by which a Foo's Deployment finds its Pods. They are
-// upstream's: a Deployment's selector can't change, and other labels in the
-// template would restart every Pod when this binary replaces upstream's.
+// The labels by which a Foo's Deployment finds its Pods. They are those of
+// kubernetes/sample-controller: a Deployment's selector can't change, and other labels in
+// the template would restart every Pod when this program replaces that one.
 const (
 	labelApp        = "app"
 	labelController = "controller"
 )
 
-// planner decides what Foos need. It holds what is the same for all of them.
+// Planner decides what Foos need. It holds what is the same for all of them.
 type Planner struct {
-	// image is that of the container nginx.
+	// Image is the image of the container nginx.
 	Image string
 }
 
@@ -57,7 +60,7 @@ func podLabels(foo *samplev1alpha1.Foo) map[string]string {
 	return map[string]string{labelApp: "nginx", labelController: foo.Name}
 }
 
-// newDeployment returns the Deployment that a Foo asks for, to be created.
+// NewDeployment returns the Deployment to create for a Foo.
 func (p Planner) NewDeployment(foo *samplev1alpha1.Foo) *appsv1.Deployment {
 	deployment := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{
@@ -73,14 +76,15 @@ func (p Planner) NewDeployment(foo *samplev1alpha1.Foo) *appsv1.Deployment {
 	return deployment
 }
 
-// hasDrifted reports whether a field that the Foo owns is not as the Foo wants it.
+// hasDrifted reports whether a field that the Foo owns differs from what the Foo asks
+// for.
 func (p Planner) hasDrifted(found *appsv1.Deployment, foo *samplev1alpha1.Foo) bool {
 	return p.DescribeDrift(found, foo) != ""
 }
 
-// withOwnedFields returns a Deployment with the fields that the Foo owns as it
-// wants them. Everything else is shared with the one that was found. Most are as
-// they should be, and a whole copy of each would take a while.
+// withOwnedFields returns a Deployment whose owned fields are as the Foo asks. It shares
+// everything else with the one that was found: most need nothing, and copying each whole
+// would take time.
 func (p Planner) withOwnedFields(found *appsv1.Deployment, foo *samplev1alpha1.Foo) *appsv1.Deployment {
 	wanted := *found
 	template := &wanted.Spec.Template
@@ -90,20 +94,18 @@ func (p Planner) withOwnedFields(found *appsv1.Deployment, foo *samplev1alpha1.F
 	return &wanted
 }
 
-// repairedDeployment returns a copy of a Foo's Deployment in which the fields
-// that the Foo owns are as it wants them. Everything else is as found, the
-// resourceVersion included: sent as an update, the copy is refused if anybody
-// has written in between.
+// repairedDeployment returns a copy of a Foo's Deployment whose owned fields are as the
+// Foo asks. Everything else is as found, the resourceVersion included, so that the API
+// server refuses the copy as an update if anybody has written in between.
 func (p Planner) repairedDeployment(found *appsv1.Deployment, foo *samplev1alpha1.Foo) *appsv1.Deployment {
 	repaired := found.DeepCopy()
 	p.setOwnedFields(repaired, foo)
 	return repaired
 }
 
-// adoptedDeployment returns a copy of a Deployment that has the Foo as its
-// controller and the fields that the Foo owns as it wants them. The annotation
-// that asked for that is spent: should the Deployment lose its controller again,
-// it takes a new one.
+// adoptedDeployment returns a copy of a Deployment with the Foo as its controller and the
+// owned fields as the Foo asks. It removes the annotation that asked for the adoption: if
+// the Deployment loses its controller again, another adoption needs another annotation.
 func (p Planner) adoptedDeployment(found *appsv1.Deployment, foo *samplev1alpha1.Foo) *appsv1.Deployment {
 	adopted := found.DeepCopy()
 	adopted.OwnerReferences = slices.DeleteFunc(adopted.OwnerReferences, func(ref metav1.OwnerReference) bool {
@@ -115,9 +117,9 @@ func (p Planner) adoptedDeployment(found *appsv1.Deployment, foo *samplev1alpha1
 	return adopted
 }
 
-// setOwnedFields writes into a Deployment the few fields that a Foo owns. The
-// rest belongs to others: annotations, sidecars, the strategy, the time of a
-// "kubectl rollout restart", and the replicas where the Foo leaves them out.
+// setOwnedFields sets the few fields of a Deployment that a Foo owns. The rest belongs to
+// others: annotations, sidecars, the strategy, the time of a "kubectl rollout restart",
+// and the replicas if the Foo leaves them out.
 func (p Planner) setOwnedFields(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) {
 	if foo.Spec.Replicas != nil {
 		replicas := *foo.Spec.Replicas
@@ -127,9 +129,9 @@ func (p Planner) setOwnedFields(deployment *appsv1.Deployment, foo *samplev1alph
 	ownedContainer(&deployment.Spec.Template.Spec).Image = p.Image
 }
 
-// setPodLabels writes the labels that a Foo owns into a Deployment's template.
-// They stay as they are where the selector is too long to be kept in the cache:
-// nobody knows there which labels it allows.
+// setPodLabels sets the labels of a Deployment's template that a Foo owns. It leaves them
+// alone if the selector is too large for the cache, because then nobody knows which
+// labels it allows.
 func setPodLabels(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) {
 	if isOversized(deployment.Spec.Selector) {
 		return
@@ -146,8 +148,8 @@ func setPodLabels(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) {
 	}
 }
 
-// isOversized reports whether a selector is too large to be kept in the cache, or
-// missing because it was. The status has no room for it either.
+// isOversized reports whether a selector is too large for the cache, and for the status,
+// or is missing because it was.
 func isOversized(selector *metav1.LabelSelector) bool {
 	if selector == nil {
 		return true
@@ -167,8 +169,8 @@ func isOversized(selector *metav1.LabelSelector) bool {
 	return texts > maxSelectorTexts || size > maxSelector
 }
 
-// isForbidden reports whether an expression of a selector rules out a label. The
-// API server would refuse a template with it.
+// isForbidden reports whether an expression of a selector excludes a label. The API
+// server would refuse a template with such a label.
 func isForbidden(selector *metav1.LabelSelector, key, value string) bool {
 	var about metav1.LabelSelector
 	for _, expression := range selector.MatchExpressions {
@@ -183,8 +185,8 @@ func isForbidden(selector *metav1.LabelSelector, key, value string) bool {
 	return err == nil && !parsed.Matches(labels.Set{key: value})
 }
 
-// describeDrift says in which of the fields that a Foo owns a Deployment differs
-// from what the Foo asks for; "" if in none.
+// DescribeDrift returns in which owned fields a Deployment differs from what the Foo asks
+// for, or "" if in none.
 func (p Planner) DescribeDrift(found *appsv1.Deployment, foo *samplev1alpha1.Foo) string {
 	if !IsControlledBy(found, foo) {
 		return "this Foo is not its controller"
@@ -211,7 +213,7 @@ func (p Planner) DescribeDrift(found *appsv1.Deployment, foo *samplev1alpha1.Foo
 
 func isOwnedContainer(container corev1.Container) bool { return container.Name == containerName }
 
-// ownedContainer returns the container that a Foo owns, adding it if it is missing.
+// ownedContainer returns the container that a Foo owns. It adds it if it is missing.
 func ownedContainer(pod *corev1.PodSpec) *corev1.Container {
 	for i := range pod.Containers {
 		if pod.Containers[i].Name == containerName {

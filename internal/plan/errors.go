@@ -25,9 +25,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// writeError is a write to a Deployment that failed.
+// WriteError is the error of a write to a Deployment.
 type WriteError struct {
-	// doing and done name the write: creating and created.
+	// Doing and Done name the write, such as "creating" and "created".
 	Doing, Done string
 	Deployment  string
 	Err         error
@@ -37,18 +37,18 @@ func (e *WriteError) Error() string {
 	return fmt.Sprintf("%s Deployment %q: %v", e.Doing, e.Deployment, e.Err)
 }
 
-// Unwrap returns what the API server or the connection to it said.
+// Unwrap returns the error of the API server or of the connection to it.
 func (e *WriteError) Unwrap() error { return e.Err }
 
-// mayBeDone reports whether a write that failed may have been stored all the
-// same: its answer is lost, or says that something went wrong on the way.
+// MayBeDone reports whether a write that failed may have been stored: its answer was
+// lost, or reports an error inside the API server.
 func MayBeDone(err error) bool {
 	var answer apierrors.APIStatus
 	return !errors.As(err, &answer) || answer.Status().Code >= http.StatusInternalServerError
 }
 
-// isRefusal tells whether the API server would refuse the same request again:
-// it is invalid, too large, or forbidden by rights, quota or a policy.
+// IsRefusal reports whether the API server would refuse the same request again, because
+// it is invalid, too large, or forbidden by permissions, a quota or a policy.
 func IsRefusal(err error) bool {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return false

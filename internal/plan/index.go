@@ -26,27 +26,27 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-const (
-	// indexBuckets is how many values an index has. Each is a set of its own; one
-	// for each object would be a tenth of the caches' memory.
-	indexBuckets = 4096
-)
+// indexBuckets is how many values an index has. Each is a set; a set for each object
+// would be a tenth of the caches' memory.
+const indexBuckets = 4096
 
-// buckets make the values of the indexes. Whoever may write Foos chooses the
-// names that are indexed: the seed, which is another at each start, keeps them
-// from choosing names that all fall into one bucket.
+// Buckets are the values of the caches' indexes. Whoever may write Foos chooses the names
+// that are indexed. The seed, a different one at each start, prevents that somebody
+// chooses names that all share one bucket.
 type Buckets struct {
 	seed maphash.Seed
 }
 
+// NewBuckets returns Buckets with a seed of their own.
 func NewBuckets() Buckets { return Buckets{maphash.MakeSeed()} }
 
-// of returns the bucket of a value. Objects of other values are kept there, too:
-// whoever looks there has to compare.
+// Of returns the bucket of a value. Other values share it, so whoever looks something up
+// there has to compare.
 func (b Buckets) Of(value string) string {
 	return strconv.FormatUint(maphash.String(b.seed, value)%indexBuckets, 10)
 }
 
+// ByControllerUID indexes a Deployment by the UID of the Foo that controls it.
 func (b Buckets) ByControllerUID(deployment *appsv1.Deployment) ([]string, error) {
 	if ref := ControllingFoo(deployment); ref != nil {
 		return []string{b.Of(string(ref.UID))}, nil
@@ -54,6 +54,7 @@ func (b Buckets) ByControllerUID(deployment *appsv1.Deployment) ([]string, error
 	return nil, nil
 }
 
+// ByDeploymentName indexes a Foo by the Deployment that it asks for.
 func (b Buckets) ByDeploymentName(foo *samplev1alpha1.Foo) ([]string, error) {
 	name := cache.ObjectName{Namespace: foo.Namespace, Name: foo.Spec.DeploymentName}
 	return []string{b.Of(name.String())}, nil

@@ -27,8 +27,8 @@ import (
 
 const fooKind = "Foo"
 
-// controllingFoo returns the controller reference of a Deployment that says a
-// Foo of our API group controls it, or nil.
+// ControllingFoo returns the controller reference of a Deployment if that names a Foo of
+// our API group, else nil.
 func ControllingFoo(deployment *appsv1.Deployment) *metav1.OwnerReference {
 	if ref := metav1.GetControllerOfNoCopy(deployment); ref != nil && isToAFoo(ref) {
 		return ref
@@ -36,45 +36,46 @@ func ControllingFoo(deployment *appsv1.Deployment) *metav1.OwnerReference {
 	return nil
 }
 
-// isToAFoo reports whether an owner reference is to a Foo of our API group. The
-// version is left out of the comparison: a reference outlives the API version
-// it was written with.
+// isToAFoo reports whether an owner reference is to a Foo of our API group. It ignores
+// the version, because a reference outlives the API version that it was written with.
 func isToAFoo(ref *metav1.OwnerReference) bool {
 	version, err := schema.ParseGroupVersion(ref.APIVersion)
 	return err == nil && ref.Kind == fooKind && version.Group == samplev1alpha1.GroupName
 }
 
-// isControlledBy reports whether this very Foo controls the Deployment. The UID
-// decides: a Foo deleted and made again under the same name is another owner,
-// and the garbage collector is about to take the Deployment of the first. An
-// owner is in its dependent's namespace: elsewhere the UID means nothing.
+// IsControlledBy reports whether this very Foo controls the Deployment. The UID decides:
+// a Foo that was deleted and created again under the same name is another owner, and the
+// garbage collector is about to delete the Deployment of the first. An owner is in the
+// namespace of what it owns; in another namespace the UID means nothing.
 func IsControlledBy(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) bool {
 	ref := ControllingFoo(deployment)
 	return ref != nil && ref.UID == foo.UID && deployment.Namespace == foo.Namespace
 }
 
-// mayAdopt tells whether a Foo may become the controller of a Deployment: it
-// has none, is not being deleted, and its annotation names the Foo. Without the
-// annotation an orphan stays an orphan: it may have been orphaned on purpose.
+// mayAdopt reports whether a Foo may become the controller of a Deployment: the
+// Deployment has no controller, is not being deleted, and its annotation names the Foo.
+// Without the annotation an orphan stays an orphan, because somebody may have orphaned it
+// on purpose.
 func mayAdopt(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) bool {
 	return metav1.GetControllerOfNoCopy(deployment) == nil && !IsTerminating(deployment) &&
 		deployment.Annotations[samplev1alpha1.AnnotationAdoptBy] == foo.Name
 }
 
-// newControllerRef returns the owner reference that makes foo the controller
-// of an object. It blocks the Foo's foreground deletion until the object is gone.
+// newControllerRef returns the owner reference that makes a Foo the controller of an
+// object. It blocks the Foo's foreground deletion until the object is gone.
 func newControllerRef(foo *samplev1alpha1.Foo) metav1.OwnerReference {
 	return *metav1.NewControllerRef(foo, samplev1alpha1.SchemeGroupVersion.WithKind(fooKind))
 }
 
-// asksTheSame reports whether two states of a Foo ask for the same: the spec is
-// untouched, and it is not the moment at which its deletion began. The specs are
-// compared as well: after a restore of etcd a generation can come a second time.
+// AsksTheSame reports whether two states of a Foo ask for the same: neither did the spec
+// change, nor did the deletion begin in between. It compares the specs, too, because
+// after a restore of etcd a generation can occur twice.
 func AsksTheSame(before, after *samplev1alpha1.Foo) bool {
 	return before.UID == after.UID && before.Generation == after.Generation &&
 		IsTerminating(before) == IsTerminating(after) && equality.Semantic.DeepEqual(before.Spec, after.Spec)
 }
 
+// IsTerminating reports whether an object is being deleted.
 func IsTerminating(object metav1.Object) bool {
 	return object.GetDeletionTimestamp() != nil
 }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Whether a Foo is ready, and if not, why and what its user can do.
+
 package plan
 
 import (
@@ -31,16 +33,16 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// verdict is what the condition Ready will say.
+// verdict is what the condition Ready is going to say.
 type verdict struct {
 	status  metav1.ConditionStatus
 	reason  string
 	message string
 }
 
-// judge says whether a Foo is ready after a sync, and if not, why and what its
-// user can do about it. What stands in the way comes first. Only a sync in which
-// nothing failed makes a Foo ready, and only a Deployment that is as it asks.
+// judge returns whether a Foo is ready after a sync. The first obstacle decides. A Foo
+// becomes ready only by a sync in which nothing failed, and only by a Deployment that is
+// as the Foo asks.
 func (p Planner) judge(foo *samplev1alpha1.Foo, result Outcome) verdict {
 	name := truncate(foo.Spec.DeploymentName, maxQuotedName)
 	switch {
@@ -63,10 +65,10 @@ func (p Planner) judge(foo *samplev1alpha1.Foo, result Outcome) verdict {
 	return judgeRollout(result.Deployment)
 }
 
-// judgeOutage is the verdict when a write or a live read failed for a reason
-// that passes. It says nothing of the Deployment as it was before. A refusal of
-// the same spec, which needs somebody to act, is still what matters: outages and
-// refusals in turns make one condition.
+// judgeOutage is the verdict after a write or a live read that failed for a reason that
+// will pass. It says nothing about the Deployment as it was before. If the API server
+// refused the same spec earlier, somebody has to act, so the condition goes on saying
+// that: outages and refusals in turns are one condition.
 func judgeOutage(foo *samplev1alpha1.Foo, result Outcome) verdict {
 	ready := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionReady)
 	if ready != nil && ready.Reason == samplev1alpha1.ReasonDeploymentFailed && ready.Status == metav1.ConditionFalse &&
@@ -81,14 +83,13 @@ func judgeOutage(foo *samplev1alpha1.Foo, result Outcome) verdict {
 		truncate(name, maxQuotedName), done, describeOutage(result.Failure))
 }
 
-// participles say what a sync was to do to a Deployment, where a read before that
-// failed.
-var participles = map[action]string{
+// participles name what a sync was going to do to a Deployment when a live read failed.
+var participles = map[Action]string{
 	ActionCreate: "created", ActionUpdate: "updated", ActionAdopt: "adopted", ActionNone: "checked",
 }
 
-// describeOutage quotes what the API server answered. Other errors name ports and
-// addresses that change with each try, and the status with them.
+// describeOutage quotes the API server's answer. It does not quote other errors: they
+// name ports and addresses that differ each time, and the status would, too.
 func describeOutage(err error) string {
 	var answer apierrors.APIStatus
 	switch {
@@ -100,7 +101,7 @@ func describeOutage(err error) string {
 	return "the API server could not be reached"
 }
 
-// judgeConflict says whose the Deployment is that a Foo can't have.
+// judgeConflict says who has the Deployment that a Foo asks for.
 func judgeConflict(foo *samplev1alpha1.Foo, taken *appsv1.Deployment) verdict {
 	if owner := metav1.GetControllerOfNoCopy(taken); owner != nil {
 		return notReady(samplev1alpha1.ReasonDeploymentConflict,
@@ -113,9 +114,9 @@ func judgeConflict(foo *samplev1alpha1.Foo, taken *appsv1.Deployment) verdict {
 		taken.Name, taken.Namespace, taken.Name, samplev1alpha1.AnnotationAdoptBy, foo.Name)
 }
 
-// judgeRollout says whether a Deployment has rolled out: its controller has
-// seen the newest spec, every Pod is of the newest template, none of an older
-// one is left, and all are available. These are kubectl rollout status' terms.
+// judgeRollout returns whether a Deployment is rolled out: its controller has seen the
+// newest spec, all Pods are of the newest template, and all are available. These are the
+// terms of kubectl rollout status.
 func judgeRollout(deployment *appsv1.Deployment) verdict {
 	desired := ptr.Deref(deployment.Spec.Replicas, 1)
 	status := &deployment.Status
@@ -137,21 +138,22 @@ func judgeRollout(deployment *appsv1.Deployment) verdict {
 		deployment.Name, status.AvailableReplicas, desired)
 }
 
-// isRolledOut reports whether a Deployment by itself would make its Foo ready.
+// IsRolledOut reports whether a Foo can be ready by this Deployment, if it is as the Foo
+// asks.
 func IsRolledOut(deployment *appsv1.Deployment) bool {
 	return judgeRollout(deployment).status == metav1.ConditionTrue
 }
 
-// isHeldBack reports whether a Deployment waits to be resumed: it is paused, and
-// has Pods of an older template, or none of any.
+// isHeldBack reports whether a paused Deployment has something to roll out: Pods of an
+// older template, or no Pods yet.
 func isHeldBack(deployment *appsv1.Deployment) bool {
 	status := &deployment.Status
 	return deployment.Spec.Paused && (status.UpdatedReplicas < status.Replicas || status.Replicas == 0)
 }
 
-// rolloutFailure says, in the words of the Deployment's controller, what keeps a
-// Deployment from rolling out: its Pods or its ReplicaSet can't be created, or
-// nothing has moved for its progressDeadlineSeconds. "" if nothing does.
+// rolloutFailure returns why a Deployment does not roll out, in the words of its
+// controller: its Pods or its ReplicaSet can't be created, or there was no progress for
+// progressDeadlineSeconds. It returns "" if there is no such reason.
 func rolloutFailure(conditions []appsv1.DeploymentCondition) string {
 	for _, condition := range conditions {
 		switch {

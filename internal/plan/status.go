@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The status that a Foo has after a sync.
+
 package plan
 
 import (
@@ -27,39 +29,39 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// maxServerWords bounds, in bytes, what a condition's message quotes of an
-// error: a refusal can list every field of an object.
+// maxServerWords bounds, in bytes, how much of an error a condition's message quotes: a
+// refusal can list every field of an object.
 const maxServerWords = 512
 
-// maxQuotedName bounds, in bytes, what a message quotes of a kind or a name. The
-// API server bounds neither in an owner reference.
+// maxQuotedName bounds, in bytes, how much of a kind or a name a message quotes. The API
+// server bounds neither in an owner reference.
 const maxQuotedName = 253
 
-// maxSelector is how many characters of a selector the status has room for, as
-// the CustomResourceDefinition says.
+// maxSelector is how many characters of a selector the status can hold, according to the
+// CustomResourceDefinition.
 const maxSelector = 4096
 
-// maxSelectorTexts bounds how many labels, expressions and values of a selector
-// the cache keeps: short ones take more memory than they are long.
+// maxSelectorTexts bounds how many labels, expressions and values of a selector the cache
+// keeps, because short ones take more memory than their length.
 const maxSelectorTexts = 64
 
-// outcome is what a sync came to.
+// Outcome is the result of a sync.
 type Outcome struct {
-	// action is what the sync decided to do.
-	Action action
-	// named is the Deployment of the wanted name as it was found, whoever
+	// Action is what the sync decided to do.
+	Action Action
+	// Named is the Deployment of the name that the Foo asks for as it was found, whoever
 	// controls it, or nil.
 	Named *appsv1.Deployment
-	// deployment is the Foo's Deployment as last read or written; nil where
-	// the Foo has none.
+	// Deployment is the Foo's Deployment as last read or written, or nil if the Foo has
+	// none.
 	Deployment *appsv1.Deployment
-	// failure is why the sync did not get as far as it had decided: the API
-	// server refused a write, or did not answer; nil if it did.
+	// Failure is the error because of which the sync did not do all that it had decided:
+	// the API server refused a write, or did not answer. It is nil if the sync did.
 	Failure error
 }
 
-// calculateStatus returns the status that a Foo should have after a sync. now
-// becomes the time of the condition's transition if there is one.
+// CalculateStatus returns the status of a Foo after a sync. now becomes the time of the
+// condition's transition if there is one.
 func (p Planner) CalculateStatus(foo *samplev1alpha1.Foo, result Outcome, now metav1.Time) samplev1alpha1.FooStatus {
 	status := *foo.Status.DeepCopy()
 	status.ObservedGeneration = foo.Generation
@@ -87,16 +89,16 @@ func (p Planner) CalculateStatus(foo *samplev1alpha1.Foo, result Outcome, now me
 	return status
 }
 
-// saysReady reports whether a Foo's status says that its newest spec is carried out.
+// SaysReady reports whether a Foo's status says that it is ready for its newest spec.
 func SaysReady(foo *samplev1alpha1.Foo) bool {
 	ready := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionReady)
 	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == foo.Generation &&
 		foo.Status.ObservedGeneration == foo.Generation
 }
 
-// readyChanged returns the condition Ready of a new status if its status or
-// reason differ from the old one's, else nil. A change of the message alone
-// (one more Pod available) is no transition.
+// ReadyChanged returns the condition Ready of a new status if its status or reason differ
+// from the old one's, else nil. A change of the message alone, such as one more available
+// Pod, is no transition.
 func ReadyChanged(before, after samplev1alpha1.FooStatus) *metav1.Condition {
 	was := meta.FindStatusCondition(before.Conditions, samplev1alpha1.ConditionReady)
 	is := meta.FindStatusCondition(after.Conditions, samplev1alpha1.ConditionReady)
@@ -106,9 +108,9 @@ func ReadyChanged(before, after samplev1alpha1.FooStatus) *metav1.Condition {
 	return is
 }
 
-// selectorText returns a label selector in the form that a list request takes,
-// or "" for one that the API server would not have accepted, or that is too long
-// for the status or the cache: a part of a selector selects something else.
+// selectorText returns a label selector in the form that a list request takes. It returns
+// "" for one that the API server would not have accepted, and for one that is too large
+// for the status or the cache, because a part of a selector selects other Pods.
 func selectorText(selector *metav1.LabelSelector) string {
 	if isOversized(selector) {
 		return ""
@@ -123,7 +125,7 @@ func selectorText(selector *metav1.LabelSelector) string {
 	return ""
 }
 
-// truncate cuts text to at most limit bytes, at the boundary of a character.
+// truncate cuts a text to at most limit bytes, at the boundary of a character.
 func truncate(text string, limit int) string {
 	const mark = "..."
 	if len(text) <= limit {
@@ -136,7 +138,8 @@ func truncate(text string, limit int) string {
 	return text[:cut] + mark
 }
 
-// eventType says whether the user has to do something about a reason.
+// EventType returns the type of the Event for a reason: Warning if the user has to do
+// something about it.
 func EventType(reason string) string {
 	switch reason {
 	case samplev1alpha1.ReasonDeploymentConflict, samplev1alpha1.ReasonDeploymentFailed:

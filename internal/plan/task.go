@@ -25,22 +25,22 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// task is what a write was made from: a Foo, and for Deployments the decision.
+// Task is what a write was made from: a Foo, and for Deployments the decision.
 type Task struct {
 	Foo     *samplev1alpha1.Foo
 	Decided Decision
 }
 
-// same reports whether two tasks ask the API server for the same. The status of
-// a Deployment is no part of that.
+// Same reports whether two tasks would send the API server the same. It ignores the
+// status of Deployments.
 func (t Task) Same(other Task) bool {
 	return t.Foo != nil && other.Foo != nil && AsksTheSame(t.Foo, other.Foo) && t.Decided.Action == other.Decided.Action &&
 		sameButStatus(t.Decided.Named, other.Decided.Named) &&
 		slices.EqualFunc(t.Decided.Obsolete, other.Decided.Obsolete, sameButStatus)
 }
 
-// sameButStatus reports whether a write to a Deployment would fare the same in
-// two of its states. The generation counts changes of the spec and of the
+// sameButStatus reports whether two states of a Deployment differ in nothing that decides
+// over the success of a write. The generation counts changes of the spec and of the
 // annotations.
 func sameButStatus(a, b *appsv1.Deployment) bool {
 	if a == nil || b == nil {

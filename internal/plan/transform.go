@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// What the caches keep of an object.
+
 package plan
 
 import (
@@ -27,30 +29,31 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// maxKeptText bounds, in bytes, what the cache keeps of texts that the API server
-// does not bound: an owner's kind and name, an image. No message quotes as much.
+// maxKeptText bounds, in bytes, what the cache keeps of texts that the API server does
+// not bound: an owner's kind and name, an image. No message quotes as much.
 const maxKeptText = 1024
 
-// A trimmer drops, before an object enters an informer's cache, everything that
-// no decision reads. Whoever may write Foos or Deployments can fill one with
-// more than a mebibyte: annotations, finalizers, owner references. What the
-// caches keep of an object is bounded, whatever is in it.
+// A Transformer drops everything that no decision reads from an object before it enters
+// an informer's cache. Whoever may write Foos or Deployments can put more than a mebibyte
+// into one: annotations, finalizers, owner references. What the caches keep of an object
+// is bounded, whatever is in it.
 //
-// So nothing from a cache is ever sent back in an update of a Deployment: that
-// is made from a live read. A Foo's status is sent with what is left of the Foo,
-// because the API server takes nothing but the status from that.
+// So no update of a Deployment is made from the cache, only from a live read. A Foo's
+// status is sent with what is left of the Foo, because the API server takes only the
+// status from that request.
 type Transformer struct {
-	// wanted are the containers of a Deployment that is as it should be, one
-	// copy for all of them.
+	// wanted are the containers of a Deployment that needs no repair, one copy for all of
+	// them.
 	wanted []corev1.Container
 }
 
-// newTrimmer makes a trimmer for Deployments whose container should have this image.
+// NewTransformer returns a Transformer for Deployments whose container should have this
+// image.
 func NewTransformer(image string) *Transformer {
 	return &Transformer{wanted: []corev1.Container{{Name: containerName, Image: image}}}
 }
 
-// trim is a cache.TransformFunc.
+// Transform is a cache.TransformFunc.
 func (t *Transformer) Transform(object any) (any, error) {
 	switch object := object.(type) {
 	case *samplev1alpha1.Foo:
@@ -61,8 +64,8 @@ func (t *Transformer) Transform(object any) (any, error) {
 	return object, nil
 }
 
-// trimDeployment keeps the fields that a Foo owns and those that tell how the
-// rollout stands. Of a Deployment that no Foo controls, it keeps whose it is.
+// trimDeployment keeps the fields that a Foo owns and those that show the state of the
+// rollout. Of a Deployment that no Foo controls, it keeps who controls it.
 func (t *Transformer) trimDeployment(deployment *appsv1.Deployment) *appsv1.Deployment {
 	kept := &appsv1.Deployment{ObjectMeta: identity(&deployment.ObjectMeta)}
 	owner := metav1.GetControllerOfNoCopy(deployment)
@@ -85,8 +88,8 @@ func (t *Transformer) trimDeployment(deployment *appsv1.Deployment) *appsv1.Depl
 	return kept
 }
 
-// keepSpec copies the fields that a Foo owns, and what decides whether it may set
-// them and when.
+// keepSpec copies the fields that a Foo owns, and those that decide whether and when it
+// may set them.
 func (t *Transformer) keepSpec(kept, spec *appsv1.DeploymentSpec) {
 	kept.Replicas = spec.Replicas
 	kept.Paused = spec.Paused
@@ -95,8 +98,7 @@ func (t *Transformer) keepSpec(kept, spec *appsv1.DeploymentSpec) {
 	kept.Template.Spec.Containers = t.keptContainers(spec.Template.Spec.Containers)
 }
 
-// identity returns the metadata that says which object this is, and which state
-// of it.
+// identity returns the metadata that identifies an object and its version.
 func identity(object *metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name:              object.Name,
@@ -108,9 +110,9 @@ func identity(object *metav1.ObjectMeta) metav1.ObjectMeta {
 	}
 }
 
-// keptController returns what decisions and messages read of a controller
-// reference. One that is not to a Foo of our group has no API version, so that a
-// text that was cut can't make it one.
+// keptController returns the fields of a controller reference that decisions and messages
+// read. One that is not to a Foo of our group loses its API version, so that it can't
+// become one when its texts are cut.
 func keptController(owner *metav1.OwnerReference) metav1.OwnerReference {
 	kept := metav1.OwnerReference{
 		Kind:       truncate(owner.Kind, maxKeptText),
@@ -124,8 +126,8 @@ func keptController(owner *metav1.OwnerReference) metav1.OwnerReference {
 	return kept
 }
 
-// consentIn returns the one annotation that a decision reads, if it is there and
-// can be the name of a Foo.
+// consentIn returns the one annotation that a decision reads, if it can be the name of a
+// Foo.
 func consentIn(deployment *appsv1.Deployment) map[string]string {
 	by, ok := deployment.Annotations[samplev1alpha1.AnnotationAdoptBy]
 	if !ok || len(by) > maxKeptText {
@@ -134,8 +136,8 @@ func consentIn(deployment *appsv1.Deployment) map[string]string {
 	return map[string]string{samplev1alpha1.AnnotationAdoptBy: by}
 }
 
-// keptSelector returns a selector whole, or not at all: a part of one selects
-// something else.
+// keptSelector returns a selector whole or not at all, because a part of it selects other
+// Pods.
 func keptSelector(selector *metav1.LabelSelector) *metav1.LabelSelector {
 	if isOversized(selector) {
 		return nil
@@ -143,8 +145,8 @@ func keptSelector(selector *metav1.LabelSelector) *metav1.LabelSelector {
 	return selector
 }
 
-// keptLabels returns the labels of the Pods that a Foo owns, in the memory of the
-// selector that is kept where they are the same.
+// keptLabels returns those labels of the Pods that a Foo owns. If they are the
+// selector's, it returns the selector's map, to save memory.
 func keptLabels(labels map[string]string, selector *metav1.LabelSelector) map[string]string {
 	kept := map[string]string{}
 	for _, key := range podLabelKeys {
@@ -158,7 +160,7 @@ func keptLabels(labels map[string]string, selector *metav1.LabelSelector) map[st
 	return kept
 }
 
-// keptContainers returns the container that a Foo owns, if it is there.
+// keptContainers returns the container that a Foo owns, if there is one.
 func (t *Transformer) keptContainers(containers []corev1.Container) []corev1.Container {
 	for _, container := range containers {
 		switch {
@@ -172,8 +174,8 @@ func (t *Transformer) keptContainers(containers []corev1.Container) []corev1.Con
 	return nil
 }
 
-// keptConditions returns the conditions that a verdict reads, as far as it
-// quotes them.
+// keptConditions returns the conditions that decide over readiness, cut to what messages
+// quote.
 func keptConditions(conditions []appsv1.DeploymentCondition) []appsv1.DeploymentCondition {
 	var kept []appsv1.DeploymentCondition
 	for _, condition := range conditions {

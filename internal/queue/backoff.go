@@ -28,34 +28,33 @@ import (
 	"example.com/sample-controller/internal/plan"
 )
 
-// part is one of the things that a sync does and that can fail, each of which
-// is put off by itself.
-type part int
+// Part is a part of a sync that can fail and that is deferred by itself.
+type Part int
 
 const (
-	// partDeployments: the writes to Deployments, and the live reads before them.
-	PartDeployments part = iota
-	// partStatus: the write of the Foo's status.
+	// PartDeployments are the writes to Deployments, and the live reads before them.
+	PartDeployments Part = iota
+	// PartStatus is the write of the Foo's status.
 	PartStatus
-	// partSync: the sync as a whole, as by a panic.
+	// partSync is the sync as a whole, as when it panics.
 	partSync
 
 	parts
 )
 
-// postponed is the error of a write that was not sent because it failed before
-// and its back-off is not over.
+// deferred is the error of a write that was not sent because it failed before and its
+// back-off is not over.
 type deferred struct{ error }
 
-// Unwrap returns the error with which the write failed.
+// Unwrap returns the error of the write that failed.
 func (p deferred) Unwrap() error { return p.error }
 
-// retries paces the keys whose sync failed. It remembers what failed, so that
-// neither a periodic resync nor a change of no importance repeats it early.
+// Backoff delays the keys whose sync failed. It remembers what failed, so that neither a
+// periodic resync nor an irrelevant change repeats that early.
 type Backoff struct {
 	queue   workqueue.TypedDelayingInterface[cache.ObjectName]
 	limiter workqueue.TypedRateLimiter[cache.ObjectName]
-	// refusals is the limiter of what was refused.
+	// refusals is the limiter of refused writes.
 	refusals workqueue.TypedRateLimiter[cache.ObjectName]
 	clock    clock.PassiveClock
 
@@ -63,24 +62,25 @@ type Backoff struct {
 	keys map[cache.ObjectName]*keyBackoff
 }
 
-// backoff is what becomes of a key whose sync failed.
+// keyBackoff is the back-off of one key.
 type keyBackoff struct {
 	failures [parts]failure
-	// syncing says that a part of the sync under way has failed: the next sync is
-	// still to be planned.
+	// syncing is true from when a part of a sync has failed until the key is queued
+	// again.
 	syncing bool
 }
 
-// failure is a part of a sync that failed and is not tried again before its
-// time, unless what it was made from changes.
+// failure is a part of a sync that failed. It is not tried again before its time unless
+// its task changes.
 type failure struct {
-	attempt
+	Attempt
 	task  plan.Task
 	err   error
 	until time.Time
 }
 
-// isPostponed reports whether nothing failed in a sync that has not failed before.
+// IsDeferred reports whether a sync failed only by writes that were not sent because of
+// their back-off.
 func IsDeferred(err error) bool {
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(all.Unwrap(), func(err error) bool { return !IsDeferred(err) })
@@ -89,10 +89,8 @@ func IsDeferred(err error) bool {
 	return known
 }
 
-func NewBackoff(
-	queue workqueue.TypedDelayingInterface[cache.ObjectName],
-	clock clock.PassiveClock,
-) *Backoff {
+// NewBackoff returns a Backoff that adds keys to a queue.
+func NewBackoff(queue workqueue.TypedDelayingInterface[cache.ObjectName], clock clock.PassiveClock) *Backoff {
 	return &Backoff{
 		queue:    queue,
 		limiter:  workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, LastRetry),
@@ -102,7 +100,7 @@ func NewBackoff(
 	}
 }
 
-// of returns the back-off of a key, a new one if there is none.
+// of returns the back-off of a key. It makes one if there is none.
 func (r *Backoff) of(key cache.ObjectName) *keyBackoff {
 	if r.keys[key] == nil {
 		r.keys[key] = &keyBackoff{}
@@ -110,20 +108,20 @@ func (r *Backoff) of(key cache.ObjectName) *keyBackoff {
 	return r.keys[key]
 }
 
-// fail records that a part of a sync failed. One that was tried before its time,
-// because its task changed, and failed as before keeps the time that was set.
-// Until the sync ends and plan is called, the key is held.
-func (r *Backoff) Fail(key cache.ObjectName, p part, of plan.Task, err error) {
+// Fail records that a part of a sync failed. A part that was tried early, because its
+// task changed, and failed as before keeps its time. The key is in back-off until the
+// sync ends and Requeue is called.
+func (r *Backoff) Fail(key cache.ObjectName, p Part, of plan.Task, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failLocked(key, p, of, err)
 }
 
-func (r *Backoff) failLocked(key cache.ObjectName, p part, of plan.Task, err error) {
+func (r *Backoff) failLocked(key cache.ObjectName, p Part, of plan.Task, err error) {
 	k, now, next := r.of(key), r.clock.Now(), NextAttempt(err)
 	before := k.failures[p]
 	stands, until := now.Before(before.until), before.until
-	if !stands || before.attempt != next {
+	if !stands || before.Attempt != next {
 		until = now.Add(r.delay(key, next))
 		if stands && before.until.Before(until) {
 			until = before.until
@@ -133,9 +131,8 @@ func (r *Backoff) failLocked(key cache.ObjectName, p part, of plan.Task, err err
 	k.syncing = true
 }
 
-// standing returns the error with which a task failed, if its back-off is not
-// over, else nil.
-func (r *Backoff) Deferred(key cache.ObjectName, p part, of plan.Task) error {
+// Deferred returns the error of a task that failed if its back-off is not over, else nil.
+func (r *Backoff) Deferred(key cache.ObjectName, p Part, of plan.Task) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k := r.keys[key]
@@ -146,8 +143,8 @@ func (r *Backoff) Deferred(key cache.ObjectName, p part, of plan.Task) error {
 	return deferred{k.failures[p].err}
 }
 
-// succeed ends the series of failures of a part.
-func (r *Backoff) Succeed(key cache.ObjectName, p part) {
+// Succeed ends the series of failures of a part.
+func (r *Backoff) Succeed(key cache.ObjectName, p Part) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if k := r.keys[key]; k != nil {
@@ -155,18 +152,18 @@ func (r *Backoff) Succeed(key cache.ObjectName, p part) {
 	}
 }
 
-// plan queues a key for its next attempt after a sync that ended with err, and
-// returns the time until then.
+// Requeue adds a key to the queue for its next attempt after a sync that ended with err,
+// and returns the time until then.
 func (r *Backoff) Requeue(key cache.ObjectName, err error) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k, next := r.of(key), NextAttempt(err)
-	if next.held && !k.syncing {
+	if next.Held && !k.syncing {
 		r.failLocked(key, partSync, plan.Task{}, err)
 	}
 	k.syncing = false
 	wait, failing := k.earliest(r.clock.Now())
-	if !next.held {
+	if !next.Held {
 		if delay := r.delay(key, next); !failing || delay < wait {
 			wait = delay
 		}
@@ -175,8 +172,8 @@ func (r *Backoff) Requeue(key cache.ObjectName, err error) time.Duration {
 	return wait
 }
 
-// earliest returns the time until the first of the failures may be tried again,
-// and whether there is one that may not be tried yet.
+// earliest returns the time until the first failed part may be tried again, and whether
+// there is one that may not be tried yet.
 func (k *keyBackoff) earliest(now time.Time) (wait time.Duration, failing bool) {
 	for _, f := range k.failures {
 		if left := f.until.Sub(now); left > 0 && (!failing || left < wait) {
@@ -186,8 +183,8 @@ func (k *keyBackoff) earliest(now time.Time) (wait time.Duration, failing bool) 
 	return wait, failing
 }
 
-// delay is how long a key waits after one more failure.
-func (r *Backoff) delay(key cache.ObjectName, next attempt) time.Duration {
+// delay returns how long a key waits after one more failure.
+func (r *Backoff) delay(key cache.ObjectName, next Attempt) time.Duration {
 	switch {
 	case next.RefusalBackoff:
 		return r.refusals.When(key)
@@ -197,7 +194,7 @@ func (r *Backoff) delay(key cache.ObjectName, next attempt) time.Duration {
 	return r.limiter.When(key)
 }
 
-// inBackoff reports whether a key is held: its next attempt is still to come.
+// InBackoff reports whether the next attempt of a key is still to come.
 func (r *Backoff) InBackoff(key cache.ObjectName) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -209,7 +206,7 @@ func (r *Backoff) InBackoff(key cache.ObjectName) bool {
 	return failing || k.syncing
 }
 
-// forget ends a key's series of failures.
+// Forget ends the series of failures of a key.
 func (r *Backoff) Forget(key cache.ObjectName) {
 	r.mu.Lock()
 	delete(r.keys, key)

@@ -38,34 +38,34 @@ import (
 )
 
 func TestNextAttempt(t *testing.T) {
-	backOff := attempt{Again: true, held: true}
-	quietBackOff := attempt{Again: true, Expected: true}
-	slowly := attempt{Again: true, RefusalBackoff: true, held: true}
+	backOff := Attempt{Again: true, Held: true}
+	quietBackOff := Attempt{Again: true, Expected: true}
+	slowly := Attempt{Again: true, RefusalBackoff: true, Held: true}
 	forbidden := apierrors.NewForbidden(footest.DeploymentsGR, "web", errors.New("exceeded quota"))
 	conflict := apierrors.NewConflict(footest.DeploymentsGR, "web", errors.New("modified"))
 
 	for name, row := range map[string]struct {
 		err  error
-		want attempt
+		want Attempt
 	}{
-		"success":                          {nil, attempt{}},
+		"success":                          {nil, Attempt{}},
 		"a conflict":                       {conflict, quietBackOff},
 		"already there":                    {apierrors.NewAlreadyExists(footest.DeploymentsGR, "web"), quietBackOff},
 		"gone meanwhile":                   {apierrors.NewNotFound(footest.DeploymentsGR, "web"), quietBackOff},
-		"our own write not seen yet":       {consistency.ErrStale, attempt{Again: true, After: time.Second, Expected: true}},
+		"our own write not seen yet":       {consistency.ErrStale, Attempt{Again: true, After: time.Second, Expected: true}},
 		"invalid":                          {apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "web", field.ErrorList{}), slowly},
 		"forbidden by quota":               {forbidden, slowly},
 		"bad request":                      {apierrors.NewBadRequest("no"), slowly},
 		"too large":                        {apierrors.NewRequestEntityTooLargeError("3 MiB"), slowly},
-		"the namespace is going":           {footest.NamespaceTerminating(), attempt{Again: true, After: 5 * time.Minute, held: true, Expected: true}},
-		"the controller is stopping":       {context.Canceled, attempt{Expected: true}},
+		"the namespace is going":           {footest.NamespaceTerminating(), Attempt{Again: true, After: 5 * time.Minute, Held: true, Expected: true}},
+		"the controller is stopping":       {context.Canceled, Attempt{Expected: true}},
 		"a call that hung":                 {context.DeadlineExceeded, backOff},
 		"server error":                     {apierrors.NewInternalError(errors.New("boom")), backOff},
 		"connection refused":               {errors.New("dial tcp: connection refused"), backOff},
-		"too many requests, try in 7 s":    {apierrors.NewTooManyRequests("slow down", 7), attempt{Again: true, After: 7 * time.Second, held: true}},
+		"too many requests, try in 7 s":    {apierrors.NewTooManyRequests("slow down", 7), Attempt{Again: true, After: 7 * time.Second, Held: true}},
 		"too many requests, no time given": {apierrors.NewTooManyRequests("slow down", 0), backOff},
-		"too many requests, try tomorrow":  {apierrors.NewTooManyRequests("slow down", 86_400), attempt{Again: true, After: 5 * time.Minute, held: true}},
-		"the definition does not fit":      {reporting.ErrCRDMismatch, attempt{Again: true, After: 5 * time.Minute, held: true}},
+		"too many requests, try tomorrow":  {apierrors.NewTooManyRequests("slow down", 86_400), Attempt{Again: true, After: 5 * time.Minute, Held: true}},
+		"the definition does not fit":      {reporting.ErrCRDMismatch, Attempt{Again: true, After: 5 * time.Minute, Held: true}},
 		"refused, and the status lost a race: the status comes first": {errors.Join(conflict, forbidden), quietBackOff},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -185,7 +185,7 @@ func TestTheEarlierOfTwoPlansStands(t *testing.T) {
 			r.Fail(key, PartDeployments, of, forbidden)
 			r.Requeue(key, forbidden)
 			clock.Step(4 * time.Second)
-			if NextAttempt(row.err).held {
+			if NextAttempt(row.err).Held {
 				r.Fail(key, PartDeployments, of, row.err)
 			}
 			if wait := r.Requeue(key, row.err); wait != row.wait {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// What becomes of a key whose sync failed: the one place that judges errors.
+
 package queue
 
 import (
@@ -30,61 +32,60 @@ import (
 )
 
 const (
-	// firstRetry and lastRetry bound the exponential back-off of a key.
+	// firstRetry and LastRetry bound the exponential back-off of a key.
 	firstRetry = 5 * time.Millisecond
 	LastRetry  = 5 * time.Minute
-	// refusedRetry is how long a refused write first waits for the quota, the
-	// policy or the right to change, unless the Foo or its Deployment changes
-	// before; doubled each time, up to lastRetry. Some refusals pass by
-	// themselves: for half a minute after a definition is installed the API
-	// server may not let its objects own others.
+	// RefusedRetry is how long a refused write first waits for a change of the quota, the
+	// policy or the permissions, unless the Foo or its Deployment changes before. It
+	// doubles each time, up to LastRetry. Some refusals pass by themselves: for half a
+	// minute after a definition is installed, the API server may not let its objects own
+	// others.
 	RefusedRetry = 10 * time.Second
-	// behindRetry is how soon a sync that its own writes held up is tried
-	// again, should the event that it waits for not wake it.
+	// BehindRetry is when a sync is tried again that found the cache stale, if the event
+	// that it waits for does not trigger one before.
 	BehindRetry = time.Second
 )
 
-// attempt says when a key is tried again after a sync.
-type attempt struct {
-	// again is false where only a change of the objects can help.
+// Attempt says when a key is tried again after a sync.
+type Attempt struct {
+	// Again is false if only a change of the objects can help.
 	Again bool
-	// after is the time until then; 0 means the key's exponential back-off.
+	// After is the time until then; 0 means the exponential back-off of the key.
 	After time.Duration
-	// slowly is for what was refused and would be again: its back-off begins
-	// with refusedRetry.
+	// RefusalBackoff is true if the API server would refuse the same again: the back-off
+	// begins with RefusedRetry.
 	RefusalBackoff bool
-	// held keys are not synced before then unless the Foo's spec or its Deployment
-	// changes: neither a resync nor the Foo's own status wakes them.
-	held bool
-	// expected errors are everyday business (a lost race) and are not logged
-	// as errors.
+	// Held is true if nothing but a change of the Foo's spec or of its Deployment may
+	// trigger a sync before then: neither a resync nor the Foo's own status.
+	Held bool
+	// Expected errors, such as a lost race, happen every day and are not logged as
+	// errors.
 	Expected bool
 }
 
-// nextAttempt says what becomes of a key whose sync ended with err. It is the
-// only place that judges errors.
-func NextAttempt(err error) attempt {
+// NextAttempt returns what becomes of a key whose sync ended with err.
+func NextAttempt(err error) Attempt {
 	switch {
 	case err == nil:
-		return attempt{}
+		return Attempt{}
 	case errors.Is(err, consistency.ErrStale):
-		return attempt{Again: true, After: BehindRetry, Expected: true}
+		return Attempt{Again: true, After: BehindRetry, Expected: true}
 	case errors.Is(err, context.Canceled):
 		// The controller is stopping.
-		return attempt{Expected: true}
+		return Attempt{Expected: true}
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		// Nothing can be created there any more, and the Foo goes with its namespace.
-		return attempt{Again: true, After: LastRetry, held: true, Expected: true}
+		return Attempt{Again: true, After: LastRetry, Held: true, Expected: true}
 	case errors.Is(err, reporting.ErrCRDMismatch):
-		return attempt{Again: true, After: LastRetry, held: true}
+		return Attempt{Again: true, After: LastRetry, Held: true}
 	case plan.IsRefusal(err):
-		return attempt{Again: true, RefusalBackoff: true, held: true}
+		return Attempt{Again: true, RefusalBackoff: true, Held: true}
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
 		// The cache was behind another's write; its event is on the way.
-		return attempt{Again: true, Expected: true}
+		return Attempt{Again: true, Expected: true}
 	}
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-		return attempt{Again: true, After: min(time.Duration(seconds)*time.Second, LastRetry), held: true}
+		return Attempt{Again: true, After: min(time.Duration(seconds)*time.Second, LastRetry), Held: true}
 	}
-	return attempt{Again: true, held: true}
+	return Attempt{Again: true, Held: true}
 }

@@ -31,27 +31,26 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// errMisfit says that the installed CustomResourceDefinition is not the one that
-// belongs to this program, so that statuses can't be stored.
+// ErrCRDMismatch says that statuses can't be stored, because the installed
+// CustomResourceDefinition does not belong to this program.
 var ErrCRDMismatch = errors.New("the CustomResourceDefinition foos.samplecontroller.k8s.io does not fit this program: " +
 	"install the one that belongs to it with 'kubectl apply -f artifacts/crd'")
 
-// misfitRetry is how often a status is sent all the same.
+// crdMismatchRetry is how often a status is sent nevertheless.
 const crdMismatchRetry = 5 * time.Minute
 
-// misfit remembers what became of statuses that the installed
-// CustomResourceDefinition does not take: it prunes fields that it does not
-// know, or has no status subresource. To send them again would get the same
-// answer, at each resync and for ever. Now and then one is sent all the same,
-// for the definition may have been replaced.
+// CRDMismatch remembers statuses that the installed CustomResourceDefinition does not
+// store: it prunes fields that it does not know, or has no status subresource. Sending
+// them again would have the same result, at each resync and for ever. From time to time
+// one is sent nevertheless, because the definition may have been replaced.
 type CRDMismatch struct {
 	Clock clock.PassiveClock
 
 	mu sync.Mutex
-	// retry is when a status may be sent again that was not stored as it was
-	// sent; zero as long as all were.
+	// retry is when the next status may be sent that would not be stored; zero if all
+	// have been.
 	retry time.Time
-	// none says that there is no status subresource.
+	// none is true if there is no status subresource.
 	none bool
 	// pruned are the statuses that were stored otherwise than they were sent.
 	pruned map[cache.ObjectName]sentStatus
@@ -63,7 +62,7 @@ type sentStatus struct {
 	status samplev1alpha1.FooStatus
 }
 
-// stands reports whether to send a Foo's status is of no use.
+// WouldRecur reports whether a Foo's status would not be stored again.
 func (m *CRDMismatch) WouldRecur(foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -74,8 +73,8 @@ func (m *CRDMismatch) WouldRecur(foo *samplev1alpha1.Foo, status samplev1alpha1.
 	return m.none || ok && known.foo == foo.UID && sameButTimes(known.status, status)
 }
 
-// noSubresource takes note that there is no status subresource, and returns that
-// as an error.
+// NoSubresource records that there is no status subresource, and returns an error that
+// says so.
 func (m *CRDMismatch) NoSubresource() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -84,8 +83,8 @@ func (m *CRDMismatch) NoSubresource() error {
 	return fmt.Errorf("there is no status subresource: %w", ErrCRDMismatch)
 }
 
-// learn compares what the API server stored of a Foo's status with what was
-// sent. It returns an error if they differ and that is new.
+// Observe compares the status that the API server stored for a Foo with the one that was
+// sent. It returns an error if they differ for the first time.
 func (m *CRDMismatch) Observe(foo *samplev1alpha1.Foo, sent, stored samplev1alpha1.FooStatus) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -107,7 +106,7 @@ func (m *CRDMismatch) Observe(foo *samplev1alpha1.Foo, sent, stored samplev1alph
 	return fmt.Errorf("fields of the status are pruned: %w", ErrCRDMismatch)
 }
 
-// lastSent returns the status that was last sent for a Foo, stored or not.
+// LastSent returns the status that was last sent for a Foo, stored or not.
 func (m *CRDMismatch) LastSent(foo *samplev1alpha1.Foo) samplev1alpha1.FooStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -117,16 +116,15 @@ func (m *CRDMismatch) LastSent(foo *samplev1alpha1.Foo) samplev1alpha1.FooStatus
 	return foo.Status
 }
 
-// forget drops what is remembered of a Foo that is gone.
+// Delete forgets a Foo that is gone.
 func (m *CRDMismatch) Delete(key cache.ObjectName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.pruned, key)
 }
 
-// sameButTimes compares statuses without the times of their conditions, which
-// are stored in whole seconds, and which a condition gets again each time that
-// it was not stored.
+// sameButTimes compares statuses without the times of their conditions: these are stored
+// in whole seconds, and a condition that was not stored has another time each time.
 func sameButTimes(a, b samplev1alpha1.FooStatus) bool {
 	return equality.Semantic.DeepEqual(withoutTimes(a), withoutTimes(b))
 }
@@ -139,7 +137,7 @@ func withoutTimes(status samplev1alpha1.FooStatus) samplev1alpha1.FooStatus {
 	return status
 }
 
-// count is how many statuses are remembered.
+// Len returns of how many Foos a status is remembered.
 func (m *CRDMismatch) Len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Package reporting remembers what the API server has been told about Foos: statuses that
+// may wait, statuses that it does not store, and transitions that have no Event yet.
 package reporting
 
 import (
@@ -28,21 +30,21 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// progressInterval is how long a status may wait that differs only in how many
-// Pods a rollout has come to. The Deployment's controller tells of each Pod; a
-// write for each would be most of what a new Foo costs the API server.
+// ThrottleInterval is how long a status may wait that differs only in the number of a
+// rollout's Pods. The Deployment's status changes with each Pod; writing each time would
+// be most of what a new Foo costs the API server.
 const ThrottleInterval = 5 * time.Second
 
-// progress paces statuses that tell of a rollout's progress and of nothing else.
-// What somebody may be waiting for is written at once.
+// Throttle delays statuses that report nothing but the progress of a rollout. What
+// somebody may be waiting for is written at once.
 type Throttle struct {
 	Clock clock.PassiveClock
-	// memory has when the oldest progress of a Foo was seen that is not written yet.
+	// The Map holds when the oldest progress that is not written yet was seen.
 	keyed.Map[time.Time]
 }
 
-// wait returns how long a Foo's new status has to wait; 0 if it is to be written
-// now. After a sync that was not complete only the number of Pods may wait.
+// Wait returns how long a Foo's new status has to wait; 0 means that it is to be written
+// now. After a sync that was not complete, only the number of Pods may wait.
 func (p *Throttle) Wait(foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus, complete bool) time.Duration {
 	key := cache.MetaObjectToName(foo)
 	if (!complete || !isProgressAlone(foo.Status, status)) && !isCountAlone(foo.Status, status) {
@@ -62,8 +64,8 @@ func (p *Throttle) Wait(foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus
 	return left
 }
 
-// isCountAlone reports whether two statuses say the same of the same spec but for
-// the number of Pods, as while those of a refused Deployment come and go.
+// isCountAlone reports whether two statuses differ in nothing but the number of Pods, as
+// when those of a refused Deployment come and go.
 func isCountAlone(before, after samplev1alpha1.FooStatus) bool {
 	if before.Replicas == after.Replicas && before.AvailableReplicas == after.AvailableReplicas {
 		return false
@@ -72,8 +74,8 @@ func isCountAlone(before, after samplev1alpha1.FooStatus) bool {
 	return equality.Semantic.DeepEqual(before, after)
 }
 
-// isProgressAlone reports whether two statuses say the same of the same spec but
-// for the number of Pods, while these are being rolled out.
+// isProgressAlone reports whether two statuses differ in nothing but the progress of the
+// same rollout.
 func isProgressAlone(before, after samplev1alpha1.FooStatus) bool {
 	was := meta.FindStatusCondition(before.Conditions, samplev1alpha1.ConditionReady)
 	is := meta.FindStatusCondition(after.Conditions, samplev1alpha1.ConditionReady)

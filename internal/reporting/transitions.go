@@ -28,27 +28,27 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// transitions remembers the last change of a Foo's readiness that was sent, until
-// the cache shows what became of it. The answer of a status write can be lost:
-// if it was stored all the same, its event is recorded then. One event tells of
-// each transition, unless the controller dies between the two.
+// Transitions remembers the last change of a Foo's readiness that was sent, until the
+// cache shows whether it was stored. The answer to a status write can be lost. If the
+// write was stored nevertheless, its Event is recorded then. Each transition has one
+// Event, unless the controller dies between the two.
 type Transitions struct {
 	keyed.Map[transition]
 }
 
-// transition are the status writes that change a Foo's readiness and were made
-// from one version of it. The API server stores one of them at most.
+// transition are the status writes that change a Foo's readiness and were made from one
+// version of the Foo. The API server stores at most one of them.
 type transition struct {
 	foo types.UID
-	// from is that version, the resourceVersion.
+	// from is that version, as a resourceVersion.
 	from string
-	// unanswered are the conditions that were sent and may have been stored; none
-	// once the transition has its event.
+	// unanswered are the conditions that were sent and may have been stored. There are
+	// none once the transition has its Event.
 	unanswered []readiness
 }
 
-// readiness is what tells one condition Ready from another, its time in seconds,
-// as it is stored. By the time it differs from what another controller writes.
+// readiness identifies a condition Ready. The time, in seconds as it is stored,
+// distinguishes it from what another controller writes.
 type readiness struct {
 	status     metav1.ConditionStatus
 	reason     string
@@ -60,12 +60,12 @@ func readinessOf(ready *metav1.Condition) readiness {
 	return readiness{ready.Status, ready.Reason, ready.ObservedGeneration, ready.LastTransitionTime.Unix()}
 }
 
-// stored takes note of a write that was answered: it has its event.
+// Stored records that a write was answered, so that its Event is recorded.
 func (t *Transitions) Stored(foo *samplev1alpha1.Foo) {
 	t.Set(cache.MetaObjectToName(foo), transition{foo: foo.UID, from: foo.ResourceVersion})
 }
 
-// unknown takes note of a write of which nobody knows whether it was stored.
+// Unknown records a write that may or may not have been stored.
 func (t *Transitions) Unknown(foo *samplev1alpha1.Foo, ready metav1.Condition) {
 	key := cache.MetaObjectToName(foo)
 	known, ok := t.Get(key)
@@ -80,8 +80,7 @@ func (t *Transitions) Unknown(foo *samplev1alpha1.Foo, ready metav1.Condition) {
 	}
 }
 
-// missed returns the condition Ready of a cached Foo if there is no event of it
-// yet, else nil.
+// Missed returns the condition Ready of a cached Foo if it has no Event yet, else nil.
 func (t *Transitions) Missed(foo *samplev1alpha1.Foo) *metav1.Condition {
 	key := cache.MetaObjectToName(foo)
 	known, ok := t.Get(key)
