@@ -31,7 +31,7 @@ var rewordings = []rewording{
 	{"SECURITY.md", "to the address that your fork names here (this project is a\nsample under a domain reserved for examples, and has none).", "to the maintainers."},
 	{"internal/footest/builders.go", "// controls, as upstream's sample-controller v0.36.3 makes it, once the API\n", "// controls, once the API\n"},
 	{"internal/footest/builders.go", "// 2 Pods: upstream's, field for field.", "// 2 Pods, field for field."},
-	{"internal/plan/deployment.go", "They are\n// upstream's: a Deployment's selector can't change, and other labels in the\n// template would restart every Pod when this binary replaces upstream's.", "A\n// Deployment's selector can't change, and other labels in the template would\n// restart every Pod."},
+	{"internal/plan/deployment.go", "They are those of\n// kubernetes/sample-controller: a Deployment's selector can't change, and other labels in\n// the template would restart every Pod when this program replaces that one.", "A\n// Deployment's selector can't change, and other labels in the template would restart\n// every Pod."},
 	{"internal/plan/deployment_test.go", "TestNewDeploymentIsUpstreams", "TestNewDeployment"},
 	{"docs/contract.md", "the tests work, [faults.md](faults.md) what\nbecomes of the controller, and of upstream's, when things break.", "the tests work."},
 	{"docs/contract.md", "; D7 in [faults.md](faults.md) |", " |"},

@@ -24,6 +24,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -31,6 +32,12 @@ const moduleRoot = "../../.."
 
 // testName is a test, or a sentence of an end-to-end test, as a document names it.
 var testName = regexp.MustCompile("`((?:Test|Fuzz|check)[A-Z][A-Za-z0-9]*)`")
+
+// placed is the same, with the folder that it is in.
+var placed = regexp.MustCompile("(root package|internal/[a-z]+|pkg/apis|test/[a-z]+) `((?:Test|Fuzz)[A-Z][A-Za-z0-9]*)`")
+
+// endToEnd is the list of end-to-end tests of a case.
+var endToEnd = regexp.MustCompile("e2e [^;|)]*")
 
 // row is the beginning of a line of the contract's tables of cases.
 var row = regexp.MustCompile(`(?m)^\| ([BC][0-9]+) \|.*$`)
@@ -56,6 +63,30 @@ func TestTheTestsThatDocumentsNameExist(t *testing.T) {
 			if !existing[match[1]] {
 				t.Errorf("docs/%s names %s, which is not in the root package, test/, internal/ or pkg/apis/", document, match[1])
 			}
+		}
+	}
+}
+
+func TestTheTestsThatDocumentsNameAreInTheirFolders(t *testing.T) {
+	documents, err := filepath.Glob(filepath.Join(moduleRoot, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, document := range documents {
+		document = filepath.Base(document)
+		for _, match := range placed.FindAllStringSubmatch(read(t, "docs", document), -1) {
+			folder := strings.NewReplacer("root package", ".", "pkg/apis", "pkg/apis/*/*").Replace(match[1])
+			if !testsIn(t, folder)[match[2]] {
+				t.Errorf("docs/%s says that %s is in %s: it is not", document, match[2], match[1])
+			}
+		}
+	}
+	// In the contract, a unit test without a folder is in the root.
+	rest := placed.ReplaceAllString(endToEnd.ReplaceAllString(read(t, "docs", "contract.md"), ""), "")
+	root := testsIn(t, ".")
+	for _, match := range testName.FindAllStringSubmatch(rest, -1) {
+		if !strings.HasPrefix(match[1], "check") && !root[match[1]] {
+			t.Errorf("docs/contract.md does not say in which folder %s is", match[1])
 		}
 	}
 }
@@ -89,6 +120,29 @@ func testsIn(t *testing.T, folders ...string) map[string]bool {
 			for _, declaration := range parsed.Decls {
 				if function, ok := declaration.(*ast.FuncDecl); ok && function.Recv == nil {
 					names[function.Name.Name] = true
+				}
+			}
+		}
+	}
+	return names
+}
+
+// declaredIn returns the names of a file's functions, methods and types.
+func declaredIn(t *testing.T, file string) map[string]bool {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, declaration := range parsed.Decls {
+		switch declaration := declaration.(type) {
+		case *ast.FuncDecl:
+			names[declaration.Name.Name] = true
+		case *ast.GenDecl:
+			for _, spec := range declaration.Specs {
+				if spec, ok := spec.(*ast.TypeSpec); ok {
+					names[spec.Name.Name] = true
 				}
 			}
 		}

@@ -17,9 +17,6 @@ limitations under the License.
 package claims
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"maps"
 	"os/exec"
 	"path/filepath"
@@ -100,27 +97,4 @@ func clientGoModule(t *testing.T) module {
 	}
 	version, folder, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 	return module{version, folder}
-}
-
-// declaredIn returns the names of a file's functions, methods and types.
-func declaredIn(t *testing.T, file string) map[string]bool {
-	t.Helper()
-	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := map[string]bool{}
-	for _, declaration := range parsed.Decls {
-		switch declaration := declaration.(type) {
-		case *ast.FuncDecl:
-			names[declaration.Name.Name] = true
-		case *ast.GenDecl:
-			for _, spec := range declaration.Specs {
-				if spec, ok := spec.(*ast.TypeSpec); ok {
-					names[spec.Name.Name] = true
-				}
-			}
-		}
-	}
-	return names
 }

@@ -1,0 +1,147 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package claims
+
+import (
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	// folder is one that docs/layout.md draws or names: at the start of a line, or in the first cell of a table.
+	folder = regexp.MustCompile("(?m)^(?:\\| `)?([a-z][a-zA-Z0-9/-]*)/[` ]")
+	// arrow is a line of the drawing of imports.
+	arrow = regexp.MustCompile(`(?m)^ +([a-z0-9]+) --> ([a-z0-9 &]+)$`)
+	// name is one that docs/layout.md links to the file in which it is declared.
+	name = regexp.MustCompile("\\[`([A-Za-z]+)`\\]\\(\\.\\./([a-zA-Z0-9_/]+\\.go)\\)")
+)
+
+func foldersOfTheLayout(t *testing.T) map[string]bool {
+	t.Helper()
+	folders := map[string]bool{}
+	for _, match := range folder.FindAllStringSubmatch(read(t, "docs", "layout.md"), -1) {
+		folders[match[1]] = true
+	}
+	return folders
+}
+
+func TestTheFoldersOfTheLayoutExist(t *testing.T) {
+	for _, path := range slices.Sorted(maps.Keys(foldersOfTheLayout(t))) {
+		if info, err := os.Stat(filepath.Join(moduleRoot, path)); err != nil || !info.IsDir() {
+			t.Errorf("docs/layout.md has %s, which is no folder", path)
+		}
+	}
+}
+
+func TestTheLayoutHasEachFolder(t *testing.T) {
+	folders := foldersOfTheLayout(t)
+	for _, parent := range []string{"artifacts", "hack", "internal", "pkg", "test", "tools"} {
+		children, err := os.ReadDir(filepath.Join(moduleRoot, parent))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, child := range children {
+			if path := parent + "/" + child.Name(); child.IsDir() && !folders[path] {
+				t.Errorf("docs/layout.md does not have %s", path)
+			}
+		}
+	}
+}
+
+// TestTheArrowsOfTheLayoutAreTheImports compares the drawing with the code without its tests. What package main has beside
+// main.go is one box, called controller.
+func TestTheArrowsOfTheLayoutAreTheImports(t *testing.T) {
+	drawn, imported := map[string]bool{}, map[string]bool{}
+	for _, match := range arrow.FindAllStringSubmatch(read(t, "docs", "layout.md"), -1) {
+		for to := range strings.SplitSeq(match[2], "&") {
+			drawn[match[1]+" --> "+strings.TrimSpace(to)] = true
+		}
+	}
+	delete(drawn, "main --> controller") // they are one package
+	files, err := filepath.Glob(filepath.Join(moduleRoot, "internal", "*", "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("internal has no code: %v", err)
+	}
+	root, err := filepath.Glob(filepath.Join(moduleRoot, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	inside := modulePath(t) + "/internal/"
+	for _, file := range append(files, root...) {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		from := filepath.Base(filepath.Dir(file))
+		switch {
+		case file == filepath.Join(moduleRoot, "main.go"):
+			from = "main"
+		case filepath.Dir(file) == moduleRoot:
+			from = "controller"
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spec := range parsed.Imports {
+			if to, ok := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), inside); ok {
+				imported[from+" --> "+to] = true
+			}
+		}
+	}
+	for _, edge := range slices.Sorted(maps.Keys(imported)) {
+		if !drawn[edge] {
+			t.Errorf("docs/layout.md does not draw %s", edge)
+		}
+	}
+	for _, edge := range slices.Sorted(maps.Keys(drawn)) {
+		if !imported[edge] {
+			t.Errorf("docs/layout.md draws %s, which is no import", edge)
+		}
+	}
+}
+
+func TestTheNamesThatTheLayoutLinksAreInTheirFiles(t *testing.T) {
+	links := name.FindAllStringSubmatch(read(t, "docs", "layout.md"), -1)
+	if len(links) < 10 {
+		t.Fatalf("docs/layout.md links %d names: it should be more", len(links))
+	}
+	for _, link := range links {
+		if !declaredIn(t, filepath.Join(moduleRoot, link[2]))[link[1]] {
+			t.Errorf("docs/layout.md says that %s is in %s: it is not", link[1], link[2])
+		}
+	}
+}
+
+func modulePath(t *testing.T) string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "go", "list", "-m")
+	command.Dir = moduleRoot
+	command.Env = append(os.Environ(), "GOWORK=off")
+	out, err := command.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
