@@ -33,12 +33,12 @@ limitations under the License.
 //
 // Each run has to end in the state of the run without faults, and in silence
 // over several resyncs. On the way, each write is checked as it is stored: it
-// touches only Deployments of a live Foo, and of those only the fields that the
-// Foo owns; no write repeats another; no Deployment is deleted before its
-// successor exists. Each transition of Ready has one event, and no Foo reports
-// Ready before it was (test/oracle). None of these checks uses the code under
-// test. What they can't show: faults that come two at a time, except in random
-// sequences, and what a real API server does otherwise: see test/e2e.
+// changes something; it touches only Deployments of a live Foo, and of those only
+// the fields that the Foo owns; it deletes no Deployment before its successor
+// exists. Each transition of Ready has one event, and no Foo reports Ready before
+// it was (test/oracle). None of these checks uses the code under test. What they
+// can't show: two faults at once, except in random sequences, and what a real API
+// server does otherwise (test/e2e).
 //
 // To test another controller of Foos, give it another start function. To test a
 // controller of something else, replace what knows Foos and Deployments: the
