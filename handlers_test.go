@@ -87,9 +87,9 @@ func TestWritesOfAFooThatIsGoneHoldNothingUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFixture(t, footest.Foo("a"))
-				f.Controller.consistency.WroteAt(footest.KeyOf(footest.Foo("a")), footest.Foo("a").UID, storeAt("7"), "9")
+				f.consistency.WroteAt(footest.KeyOf(footest.Foo("a")), footest.Foo("a").UID, storeAt("7"), "9")
 				goes(f)
-				if f.Controller.consistency.EnsureReady(footest.KeyOf(footest.Foo("a"))) != nil {
+				if f.consistency.EnsureReady(footest.KeyOf(footest.Foo("a"))) != nil {
 					t.Error("a new Foo waits for the writes of one that is gone")
 				}
 			})

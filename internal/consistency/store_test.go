@@ -92,7 +92,9 @@ func TestNothingIsKeptOfAnOwnerThatIsGoneOrCaughtUp(t *testing.T) {
 		t.Error("a forgotten owner is remembered")
 	}
 	writes.WroteAt(owner, "uid", &store{"9"}, "9")
-	writes.EnsureReady(owner)
+	if err := writes.EnsureReady(owner); err != nil {
+		t.Error(err)
+	}
 	if len(writes.owners) != 0 {
 		t.Error("an owner that has caught up is remembered")
 	}

@@ -14,6 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Package footest holds what the tests of several packages share: builders of Foos and
+// Deployments, checks that rest on nothing that they check, and the objects of the fuzz
+// tests.
 package footest
 
 import (
@@ -29,22 +32,24 @@ import (
 )
 
 const (
+	// Namespace is where the tests' Foos are, DefaultImage what their Pods run.
 	Namespace    = "team-a"
 	DefaultImage = options.DefaultImage
 )
 
 var (
-	// now is when every test begins: the clock of a testing/synctest bubble
+	// Now is when every test begins: the clock of a testing/synctest bubble
 	// starts there.
 	Now = metav1.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
-	// earlier is when the world of a test was made.
+	// Earlier is when the world of a test was made.
 	Earlier = metav1.Date(1999, time.December, 31, 23, 0, 0, 0, time.UTC)
 )
 
-type fooOption func(*samplev1alpha1.Foo)
+// FooOption changes what Foo returns.
+type FooOption func(*samplev1alpha1.Foo)
 
-// foo returns a Foo that asks for 2 Pods in a Deployment named "web".
-func Foo(name string, options ...fooOption) *samplev1alpha1.Foo {
+// Foo returns a Foo that asks for 2 Pods in a Deployment named "web".
+func Foo(name string, options ...FooOption) *samplev1alpha1.Foo {
 	replicas := int32(2)
 	object := &samplev1alpha1.Foo{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: Namespace, UID: types.UID("uid-" + name), Generation: 1, ResourceVersion: "10"},
@@ -56,38 +61,39 @@ func Foo(name string, options ...fooOption) *samplev1alpha1.Foo {
 	return object
 }
 
-func WithReplicas(replicas int32) fooOption {
+func WithReplicas(replicas int32) FooOption {
 	return func(foo *samplev1alpha1.Foo) { foo.Spec.Replicas = &replicas }
 }
 
 func WithoutReplicas(foo *samplev1alpha1.Foo) { foo.Spec.Replicas = nil }
 
-func WithDeploymentName(name string) fooOption {
+func WithDeploymentName(name string) FooOption {
 	return func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName = name }
 }
 
-func WithFooUID(uid types.UID) fooOption {
+func WithFooUID(uid types.UID) FooOption {
 	return func(foo *samplev1alpha1.Foo) { foo.UID = uid }
 }
 
-func WithGeneration(generation int64) fooOption {
+func WithGeneration(generation int64) FooOption {
 	return func(foo *samplev1alpha1.Foo) { foo.Generation = generation }
 }
 
-// beingDeleted is a Foo in foreground deletion: it waits for its Deployment.
+// BeingDeleted is a Foo in foreground deletion: it waits for its Deployment.
 func BeingDeleted(foo *samplev1alpha1.Foo) {
 	deleted := Earlier
 	foo.DeletionTimestamp = &deleted
 	foo.Finalizers = []string{metav1.FinalizerDeleteDependents}
 }
 
-func WithStatus(status samplev1alpha1.FooStatus) fooOption {
+func WithStatus(status samplev1alpha1.FooStatus) FooOption {
 	return func(foo *samplev1alpha1.Foo) { foo.Status = status }
 }
 
+// DeploymentOption changes what Deployment returns.
 type DeploymentOption func(*appsv1.Deployment)
 
-// deployment returns a Deployment named "web" that the Foo named owner
+// Deployment returns a Deployment named "web" that the Foo named owner
 // controls, as upstream's sample-controller v0.36.3 makes it, once the API
 // server has filled in what is left out: 2 Pods wanted, all of them available.
 func Deployment(owner string, options ...DeploymentOption) *appsv1.Deployment {
@@ -165,7 +171,7 @@ func Terminating(deployment *appsv1.Deployment) {
 	deployment.Finalizers = []string{metav1.FinalizerDeleteDependents}
 }
 
-// withSidecar is a Deployment that others have changed in what belongs to them.
+// WithSidecar is a Deployment that others have changed in what belongs to them.
 func WithSidecar(deployment *appsv1.Deployment) {
 	deployment.Annotations = map[string]string{"team": "a"}
 	deployment.Labels = map[string]string{"cost-centre": "7"}
@@ -174,7 +180,7 @@ func WithSidecar(deployment *appsv1.Deployment) {
 	deployment.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 }
 
-// created is the Deployment that the controller sends for a Foo that asks for
+// Created is the Deployment that the controller sends for a Foo that asks for
 // 2 Pods: upstream's, field for field.
 func Created(owner string) *appsv1.Deployment {
 	object := Deployment(owner)
@@ -185,7 +191,7 @@ func Created(owner string) *appsv1.Deployment {
 	return object
 }
 
-// settled is the status of a Foo named owner whose Deployment "web" has 2 of 2
+// Settled is the status of a Foo named owner whose Deployment "web" has 2 of 2
 // Pods available.
 func Settled(owner string) samplev1alpha1.FooStatus {
 	return samplev1alpha1.FooStatus{
@@ -194,14 +200,14 @@ func Settled(owner string) samplev1alpha1.FooStatus {
 	}
 }
 
-// ready returns the conditions of a Foo of generation 1.
+// Ready returns the conditions of a Foo of generation 1.
 func Ready(status metav1.ConditionStatus, reason, message string, since metav1.Time) []metav1.Condition {
 	return []metav1.Condition{{
 		Type: "Ready", Status: status, Reason: reason, Message: message, ObservedGeneration: 1, LastTransitionTime: since,
 	}}
 }
 
-// ofGeneration returns conditions as those of another generation.
+// OfGeneration returns conditions as those of another generation.
 func OfGeneration(generation int64, conditions []metav1.Condition) []metav1.Condition {
 	for i := range conditions {
 		conditions[i].ObservedGeneration = generation
@@ -209,7 +215,7 @@ func OfGeneration(generation int64, conditions []metav1.Condition) []metav1.Cond
 	return conditions
 }
 
-// refusedStatus is the status of a Foo whose Deployment a quota did not allow.
+// RefusedStatus is the status of a Foo whose Deployment a quota did not allow.
 func RefusedStatus() samplev1alpha1.FooStatus {
 	status := Settled("a")
 	status.Conditions = Ready(metav1.ConditionFalse, "DeploymentFailed", "The API server refused: exceeded quota", Earlier)
@@ -220,7 +226,7 @@ func AtVersion(resourceVersion string) DeploymentOption {
 	return func(deployment *appsv1.Deployment) { deployment.ResourceVersion = resourceVersion }
 }
 
-// conflictWithB and conflictWithNobody are what a Foo named "a" says of a name
+// ConflictWithB and ConflictWithNobody are what a Foo named "a" says of a name
 // that it can't have.
 const (
 	ConflictWithB      = `Deployment "web" belongs to Foo "b": choose another spec.deploymentName, or delete the owner`
@@ -228,7 +234,7 @@ const (
 		`or hand it over with 'kubectl annotate -n team-a deployment web samplecontroller.k8s.io/adopt-by=a'`
 )
 
-// rolling is the status of a Foo with so many Pods, not all of them available.
+// Rolling is the status of a Foo with so many Pods, not all of them available.
 func Rolling(replicas int32) samplev1alpha1.FooStatus {
 	return samplev1alpha1.FooStatus{
 		ObservedGeneration: 1, Replicas: replicas, Selector: "app=nginx,controller=a",

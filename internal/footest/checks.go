@@ -53,7 +53,7 @@ func Must(t *testing.T, err error) {
 
 func KeyOf(object metav1.Object) cache.ObjectName { return cache.MetaObjectToName(object) }
 
-// namespaceTerminating is the API server's answer to a create in a namespace
+// NamespaceTerminating is the API server's answer to a create in a namespace
 // that is being deleted.
 func NamespaceTerminating() error {
 	err := apierrors.NewForbidden(DeploymentsGR, "web", errors.New("namespace team-a is being terminated"))

@@ -35,7 +35,7 @@ import (
 // What is right is said here in other words than the controller's own, of which
 // nothing is called.
 
-// belongsTo tells whether a Foo controls a Deployment.
+// BelongsTo reports whether a Foo controls a Deployment.
 func BelongsTo(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) bool {
 	for _, ref := range deployment.OwnerReferences {
 		if ref.Controller != nil && *ref.Controller {
@@ -45,7 +45,7 @@ func BelongsTo(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) bool {
 	return false
 }
 
-// handedOverTo tells whether a Deployment is free, and its editor wants the Foo
+// HandedOverTo reports whether a Deployment is free, and its editor wants the Foo
 // to have it.
 func HandedOverTo(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) bool {
 	for _, ref := range deployment.OwnerReferences {
@@ -56,7 +56,7 @@ func HandedOverTo(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) bool {
 	return deployment.Annotations["samplecontroller.k8s.io/adopt-by"] == foo.Name && deployment.DeletionTimestamp == nil
 }
 
-// checkOthersKept fails if a Deployment that is to be written differs from what
+// CheckOthersKept fails if a Deployment that is to be written differs from what
 // was found in anything that the Foo does not own.
 func CheckOthersKept(t *testing.T, found, write *appsv1.Deployment, foo *samplev1alpha1.Foo) {
 	t.Helper()
@@ -100,7 +100,7 @@ func ourContainer(deployment *appsv1.Deployment) *corev1.Container {
 	return nil
 }
 
-// checkWanted fails if a Deployment that is to be written is not what a Foo asks for.
+// CheckWanted fails if a Deployment that is to be written is not what a Foo asks for.
 func CheckWanted(t *testing.T, write *appsv1.Deployment, foo *samplev1alpha1.Foo) {
 	t.Helper()
 	if write.Name != foo.Spec.DeploymentName || write.Namespace != foo.Namespace {
@@ -129,7 +129,7 @@ func CheckWanted(t *testing.T, write *appsv1.Deployment, foo *samplev1alpha1.Foo
 	}
 }
 
-// checkStatus fails if the API server would refuse a status that was calculated,
+// CheckStatus fails if the API server would refuse a status that was calculated,
 // or it does not say what it should always say.
 func CheckStatus(t *testing.T, foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus) {
 	t.Helper()

@@ -27,7 +27,7 @@ type fuzzSeed struct {
 	Words         string
 }
 
-// fuzzSeeds lead to each decision and each reason, so that a short run begins
+// FuzzSeeds lead to each decision and each reason, so that a short run begins
 // where it would else have to find its way to.
 var FuzzSeeds = []fuzzSeed{
 	{name: "all is as it should be", Script: script(fooCase{Status: 1}, deploymentCase{})},
@@ -59,7 +59,7 @@ var FuzzSeeds = []fuzzSeed{
 	{name: "a spec from before the rules, long words", Script: script(fooCase{Name: 3, Replicas: 4, Words: 2}), Words: "\u00e4\u00f6\u00fc"},
 }
 
-// staleSeeds are worlds that the caches know as they were.
+// StaleSeeds are worlds that the caches know as they were.
 var StaleSeeds = []fuzzSeed{
 	{name: "drift, and the Foo has been renamed", Script: script(fooCase{Live: 2}, deploymentCase{Container: containerDrifted})},
 	{name: "drift, and the Foo has been made again", Script: script(fooCase{Live: 4}, deploymentCase{Container: containerDrifted})},

@@ -95,7 +95,7 @@ func readCase(text []byte, into any) (rest []byte) {
 	return text[read:]
 }
 
-// fuzzWorld is the Foo "a" and the Deployments in its namespace, as they are in
+// FuzzWorld is the Foo "a" and the Deployments in its namespace, as they are in
 // the caches before those are trimmed.
 type FuzzWorld struct {
 	Foo         *samplev1alpha1.Foo
@@ -209,7 +209,7 @@ func addNoise(object *appsv1.Deployment, fill *randfill.Filler) {
 	object.Spec.Template.Spec = pod
 }
 
-// live is the world as the API server has it.
+// Live is the world as the API server has it.
 func (w *FuzzWorld) Live() *FuzzWorld {
 	live := &FuzzWorld{Foo: pick(w.fooCase.Live, fooNews)(w.Foo.DeepCopy())}
 	for i, deployment := range w.Deployments {
@@ -220,7 +220,7 @@ func (w *FuzzWorld) Live() *FuzzWorld {
 	return live
 }
 
-// seen are the Deployments that are in the cache.
+// Seen are the Deployments that are in the cache.
 func (w *FuzzWorld) Seen() []*appsv1.Deployment {
 	var seen []*appsv1.Deployment
 	for i, deployment := range w.Deployments {
@@ -231,7 +231,7 @@ func (w *FuzzWorld) Seen() []*appsv1.Deployment {
 	return seen
 }
 
-// stale tells whether the caches do not know the world as it is.
+// Stale reports whether the caches do not know the world as it is.
 func (w *FuzzWorld) Stale() bool {
 	stale := int(w.fooCase.Live)%len(fooNews) != 0
 	for _, how := range w.deploymentCases {
@@ -240,10 +240,10 @@ func (w *FuzzWorld) Stale() bool {
 	return stale
 }
 
-// refused tells whether the API server takes no Deployment that the Foo asks for.
+// Refused reports whether the API server takes no Deployment that the Foo asks for.
 func (w *FuzzWorld) Refused() bool {
 	return w.Foo.Spec.DeploymentName == "" || w.Foo.Spec.Replicas != nil && *w.Foo.Spec.Replicas < 0
 }
 
-// named returns the Deployment that the Foo asks for, or nil.
+// Named returns the Deployment that the Foo asks for, or nil.
 func (w *FuzzWorld) Named() *appsv1.Deployment { return w.Find(w.Foo.Spec.DeploymentName) }

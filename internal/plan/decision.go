@@ -29,18 +29,18 @@ import (
 type Action string
 
 const (
-	// ActionNone: the Deployment is as the Foo asks.
+	// ActionNone is for a Deployment that is as the Foo asks.
 	ActionNone Action = "none"
-	// ActionCreate: no Deployment has the name.
+	// ActionCreate is for a name that no Deployment has.
 	ActionCreate Action = "create"
-	// ActionUpdate: a field that the Foo owns has drifted.
+	// ActionUpdate is for a Deployment in which a field that the Foo owns has drifted.
 	ActionUpdate Action = "update"
-	// ActionAdopt: the Deployment of the name has no controller, and somebody who may
-	// edit it asks the Foo to become its controller.
+	// ActionAdopt is for a Deployment without a controller, if somebody who may edit it
+	// asks the Foo to become its controller.
 	ActionAdopt Action = "adopt"
-	// ActionLeave: the Deployment of the name belongs to somebody else.
+	// ActionLeave is for a Deployment that belongs to somebody else.
 	ActionLeave Action = "leave"
-	// ActionWait: the Foo or its Deployment is being deleted, and a write would work
+	// ActionWait is for a Foo or a Deployment that is being deleted: a write would work
 	// against that.
 	ActionWait Action = "wait"
 )

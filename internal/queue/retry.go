@@ -32,9 +32,10 @@ import (
 )
 
 const (
-	// firstRetry and LastRetry bound the exponential back-off of a key.
+	// firstRetry is where the exponential back-off of a key begins.
 	firstRetry = 5 * time.Millisecond
-	LastRetry  = 5 * time.Minute
+	// LastRetry bounds it.
+	LastRetry = 5 * time.Minute
 	// RefusedRetry is how long a refused write first waits for a change of the quota, the
 	// policy or the permissions, unless the Foo or its Deployment changes before. It
 	// doubles each time, up to LastRetry. Some refusals pass by themselves: for half a
