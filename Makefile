@@ -29,6 +29,9 @@ IMAGE_PLATFORMS ?=
 # make push-image FORCE=1 pushes what it otherwise refuses. Only make itself can be told so, never an environment.
 force = $(and $(filter command,$(origin FORCE)),$(filter 1,$(FORCE)),-force)
 
+# How often make flakes repeats the unit tests, and those end to end.
+FLAKES ?= 20 10
+
 # hack/check.sh NAME, or NAME and a command, which then is the check.
 check := @hack/check.sh
 go-test = go test $(1) -vet=off $$GO_TEST_FLAGS -count=1
@@ -77,7 +80,14 @@ fmt: bin/golangci-lint ## Format the hand-written Go code
 ##@ Check
 
 .PHONY: test
-test: fmt-check tidy-check shellcheck verify-codegen test-unit fuzz build vet lint test-codegen test-image test-e2e ## Check everything
+test: fmt-check tidy-check shellcheck verify-codegen test-unit build vet lint test-e2e ## Check the format, the code, what is generated, the unit tests and end to end
+
+.PHONY: test-all
+test-all: test fuzz test-codegen test-image ## Check everything else, too
+
+.PHONY: flakes
+flakes: bin/devcluster ## Repeat the unit and end-to-end tests beside two CPU hogs, until one fails (FLAKES="20 10": so many times)
+	@hack/flakes.sh $(FLAKES)
 
 .PHONY: fmt-check
 fmt-check: ## Check that the Go code is formatted
@@ -145,7 +155,7 @@ simulation: ## Try every fault at every call and event, on an API server in memo
 ##@ Development cluster
 
 .PHONY: test-devcluster
-test: test-devcluster
+test-all: test-devcluster
 test-devcluster: bin/devcluster ## Test devcluster: real clusters, started and killed
 	$(check) devcluster env $(with-devcluster) $(call go-test,-C devcluster) -timeout=15m ./test
 
@@ -169,13 +179,15 @@ demo: build bin/demo ## Show a Foo become running Pods, in a cluster of its own 
 timeline: build bin/demo ## Draw a Foo's create, scale and delete, as they happen in a cluster, to docs/timeline.svg
 	@bin/demo -exit -picture=docs/timeline.svg
 
+docs-test: bin/demo # newproject:omit
+
 bin/demo: FORCE
 	@hack/build.sh . ./tools/demo $@
 
 ##@ Monitoring
 
 .PHONY: monitoring
-test: monitoring
+test-all: monitoring
 monitoring: ## Test the alert rules and the dashboard, where promtool is installed
 	@command -v bin/promtool promtool >/dev/null || \
 		echo "promtool is not installed (Debian has it in the package prometheus): rules and expressions are not tested"
@@ -188,7 +200,7 @@ chart: ## Make the Helm chart in artifacts/chart again, of what kustomize render
 	@cd tools/chart && CGO_ENABLED=0 GOWORK=off go run -trimpath -buildvcs=false .
 
 .PHONY: test-chart
-test: test-chart
+test-all: test-chart
 test-chart: bin/devcluster ## Lint the Helm chart, compare it with kustomize, install, upgrade and uninstall it on devclusters
 	$(check) chart env $(with-devcluster) $(call go-test,-C tools/chart) -timeout=15m . ./test
 
@@ -208,8 +220,8 @@ bin/skew: FORCE
 export DOCS_FLAGS ?=
 
 .PHONY: docs-test
-test: docs-test
-docs-test: build bin/demo bin/docs ## Run the command blocks of README.md and docs/, and compare what they print
+test-all: docs-test
+docs-test: build bin/docs ## Run the command blocks of README.md and docs/, and compare what they print
 	$(check) docs bin/docs $$DOCS_FLAGS
 
 bin/docs: FORCE
@@ -218,7 +230,7 @@ bin/docs: FORCE
 ##@ Faults
 
 .PHONY: test-faults
-test: test-faults
+test-all: test-faults
 test-faults: bin/devcluster ## Break what the controller relies on, in some of the ways that make faults tries (FAULTS_SEED=N repeats a choice)
 	$(check) faults env FAULTS="$${FAULTS:-quick}" $(with-devcluster) bin/devcluster run -nodes=3 -- $(call go-test) -timeout=60m ./test/faults/...
 
@@ -230,7 +242,7 @@ faults: bin/devcluster ## Break it in all of them, compare with upstream's contr
 ##@ New project
 
 .PHONY: test-new-project
-test: test-new-project
+test-all: test-new-project
 test-new-project: ## Make projects with other names of this one, three of five, and check them
 	$(check) new-project env NEW_PROJECTS=quick $(call go-test) -timeout=60m -run='^TestNewProjects$$' ./tools/newproject
 
@@ -244,7 +256,7 @@ test-new-projects: ## Make all five, and have two of them pass all of their own 
 BENCH_FLAGS ?=
 
 .PHONY: budgets
-test: budgets
+test-all: budgets
 budgets: bin/devcluster ## Count what the controller asks of the API server: for a new Foo, at rest, after a restart
 	$(check) budgets env $(with-devcluster) $(call go-test,-C test/bench) -timeout=10m ./...
 

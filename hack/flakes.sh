@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+
+# Copyright The Sample Controller Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# Repeats the unit tests and the end-to-end tests beside two processes that take all the
+# CPU they get. It ends at the first failure, with that run's output, or when all runs
+# have passed.
+#
+#   hack/flakes.sh [UNIT [E2E]]
+#
+# UNIT and E2E are how often each is run: 20 and 10 unless given.
+
+set -o errexit -o nounset -o pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+log=$(mktemp)
+hogs=()
+# shellcheck disable=SC2317 # the trap calls it
+finish() {
+  kill "${hogs[@]}" 2>/dev/null || true
+  rm -f "${log}"
+}
+trap finish EXIT
+for _ in 1 2; do
+  while :; do :; done &
+  hogs+=("$!")
+done
+
+# repeat CHECK TIMES
+repeat() {
+  local run
+  for ((run = 1; run <= $2; run++)); do
+    SECONDS=0
+    if ! hack/check.sh "$1" >"${log}" 2>&1; then
+      cat "${log}"
+      echo "flakes: $1 failed in run ${run} of $2"
+      return 1
+    fi
+    echo "flakes: $1 passed in run ${run} of $2, in ${SECONDS} s"
+  done
+}
+
+export GO_TEST_FLAGS="${GO_TEST_FLAGS:-} -count=1"
+repeat unit "${1:-20}"
+repeat e2e "${2:-10}"
