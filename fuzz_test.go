@@ -167,7 +167,7 @@ func deploymentNamed(deployments []*appsv1.Deployment, name string) *appsv1.Depl
 }
 
 // fuzzFixture is a Controller whose caches are filled by hand, through
-// a trimmer: thousands of them a second, where running informers make tens.
+// a Transformer: thousands of them a second, where running informers make tens.
 type fuzzFixture struct {
 	*Controller
 	ctx  context.Context

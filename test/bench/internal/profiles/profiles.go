@@ -52,11 +52,11 @@ var cpuKinds = []kind{
 
 var heapKinds = []kind{
 	{"Events that wait, and what is remembered of those written", []string{"sample-controller/internal/events", "k8s.io/client-go/tools/record", "tools/reference."}},
-	{"Deployments that no Foo controls: appsv1.Deployment, which is 1,232 bytes without a name", []string{"main.(*trimmer).trim"}},
+	{"Deployments that no Foo controls: appsv1.Deployment, which is 1,232 bytes without a name", []string{"internal/plan.(*Transformer)"}},
 	{"Deployments of Foos: the same, and what they hold", []string{"serializer/protobuf."}},
 	{"Foos", []string{"serializer/json."}},
 	{"stores and indexes of the informers", []string{"cache.(*threadSafeMap)", "cache.(*cache)", "cache.(*storeIndex)", "cache.(*RealFIFO)", "utils/buffer."}},
-	{"the queue, and what is remembered of Foos", []string{"util/workqueue", "sample-controller/internal", "main.(*Controller)", "main.(*memory"}},
+	{"the queue, and what is remembered of Foos", []string{"util/workqueue", "sample-controller/internal", "main.(*Controller)"}},
 }
 
 // CPU tells what a CPU profile's time goes to, in percent.
