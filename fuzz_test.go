@@ -212,14 +212,14 @@ func (f *fuzzFixture) cacheSees(t *testing.T, foos []*samplev1alpha1.Foo, deploy
 	t.Helper()
 	version := strconv.FormatInt(1000+f.api.version.Load(), 10) // as fakeAPI counts
 	var trimmedFoos, trimmedDeployments []any
-	trimmer := plan.NewTransformer(footest.DefaultImage)
+	transformer := plan.NewTransformer(footest.DefaultImage)
 	for _, foo := range foos {
-		trimmed, err := trimmer.Transform(foo.DeepCopy())
+		trimmed, err := transformer.Transform(foo.DeepCopy())
 		footest.Must(t, err)
 		trimmedFoos = append(trimmedFoos, trimmed)
 	}
 	for _, deployment := range deployments {
-		trimmed, err := trimmer.Transform(deployment.DeepCopy())
+		trimmed, err := transformer.Transform(deployment.DeepCopy())
 		footest.Must(t, err)
 		trimmedDeployments = append(trimmedDeployments, trimmed)
 	}

@@ -118,12 +118,12 @@ func run(ctx context.Context, opts *options.Options) error {
 	if err != nil {
 		return err
 	}
-	trimmer := plan.NewTransformer(opts.Image)
+	transformer := plan.NewTransformer(opts.Image)
 	// Deployments need no resync: that of a Foo reads its Deployment as well.
 	kubeInformers := kubeinformers.NewSharedInformerFactoryWithOptions(clients.KubeInformers, 0,
-		kubeinformers.WithInformerName(name), kubeinformers.WithNamespace(opts.Namespace), kubeinformers.WithTransform(trimmer.Transform))
+		kubeinformers.WithInformerName(name), kubeinformers.WithNamespace(opts.Namespace), kubeinformers.WithTransform(transformer.Transform))
 	fooInformers := fooinformers.NewSharedInformerFactoryWithOptions(clients.FooInformers, opts.Resync,
-		fooinformers.WithInformerName(name), fooinformers.WithNamespace(opts.Namespace), fooinformers.WithTransform(trimmer.Transform))
+		fooinformers.WithInformerName(name), fooinformers.WithNamespace(opts.Namespace), fooinformers.WithTransform(transformer.Transform))
 	foos := fooInformers.Samplecontroller().V1alpha1().Foos()
 
 	// Serve before waiting for anything, so that probes see the wait.

@@ -40,9 +40,9 @@ func TestSimulationRandom(t *testing.T) { simulation.TestRandomSequences(t, star
 // startSimulated wires the controller to the clients of a simulation, as run does.
 func startSimulated(ctx context.Context, clients simulation.Clients, recorder record.EventRecorder) error {
 	ctx, cancel := context.WithCancel(ctx)
-	trimmer := plan.NewTransformer(footest.DefaultImage)
-	kubeInformers := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kubernetes, 0, kubeinformers.WithTransform(trimmer.Transform))
-	fooInformers := fooinformers.NewSharedInformerFactoryWithOptions(clients.Foos, simulation.ResyncPeriod, fooinformers.WithTransform(trimmer.Transform))
+	transformer := plan.NewTransformer(footest.DefaultImage)
+	kubeInformers := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kubernetes, 0, kubeinformers.WithTransform(transformer.Transform))
+	fooInformers := fooinformers.NewSharedInformerFactoryWithOptions(clients.Foos, simulation.ResyncPeriod, fooinformers.WithTransform(transformer.Transform))
 	defer func() {
 		cancel()
 		kubeInformers.Shutdown()

@@ -166,8 +166,8 @@ func checkSettles(t *testing.T, w *footest.FuzzWorld, decided Decision, status s
 	}
 	for _, deployment := range w.Deployments {
 		gone := false
-		for _, surplus := range decided.Obsolete {
-			gone = gone || surplus == deployment
+		for _, obsolete := range decided.Obsolete {
+			gone = gone || obsolete == deployment
 		}
 		if !gone && after.Find(deployment.Name) == nil {
 			after.Deployments = append(after.Deployments, deployment)
@@ -189,7 +189,7 @@ func checkSettles(t *testing.T, w *footest.FuzzWorld, decided Decision, status s
 // TestFuzzSeedsReachEveryDecisionAndReason keeps the seeds worth their while.
 func TestFuzzSeedsReachEveryDecisionAndReason(t *testing.T) {
 	missing := map[string]bool{
-		"none": true, "create": true, "update": true, "adopt": true, "leave": true, "wait": true, "surplus": true,
+		"none": true, "create": true, "update": true, "adopt": true, "leave": true, "wait": true, "obsolete": true,
 		"Available": true, "Progressing": true, "DeploymentConflict": true, "DeploymentFailed": true, "Terminating": true,
 	}
 	for _, seed := range footest.FuzzSeeds {
@@ -199,7 +199,7 @@ func TestFuzzSeedsReachEveryDecisionAndReason(t *testing.T) {
 		delete(missing, string(decided.Action))
 		delete(missing, footest.ReadyOf(status).Reason)
 		if len(decided.Obsolete) > 0 {
-			delete(missing, "surplus")
+			delete(missing, "obsolete")
 		}
 	}
 	var left []string

@@ -30,10 +30,10 @@ func FuzzTrimForCache(f *testing.F) {
 	footest.AddSeeds(f, footest.FuzzSeeds)
 	f.Fuzz(func(t *testing.T, script, noise []byte, words string) {
 		whole := footest.NewFuzzWorld(t, script, noise, words)
-		trimmer := NewTransformer(footest.DefaultImage)
-		trimmed := &footest.FuzzWorld{Foo: trimmedCopy(t, trimmer, whole.Foo), Words: whole.Words}
+		transformer := NewTransformer(footest.DefaultImage)
+		trimmed := &footest.FuzzWorld{Foo: trimmedCopy(t, transformer, whole.Foo), Words: whole.Words}
 		for _, deployment := range whole.Deployments {
-			kept := trimmedCopy(t, trimmer, deployment)
+			kept := trimmedCopy(t, transformer, deployment)
 			checkIndexed(t, NewBuckets(), deployment, kept)
 			checkSmall(t, kept)
 			trimmed.Deployments = append(trimmed.Deployments, kept)
@@ -60,9 +60,9 @@ func checkSmall(t *testing.T, kept *appsv1.Deployment) {
 	}
 }
 
-func trimmedCopy[T interface{ DeepCopy() T }](t *testing.T, trimmer *Transformer, object T) T {
+func trimmedCopy[T interface{ DeepCopy() T }](t *testing.T, transformer *Transformer, object T) T {
 	t.Helper()
-	trimmed, err := trimmer.Transform(object.DeepCopy())
+	trimmed, err := transformer.Transform(object.DeepCopy())
 	footest.Must(t, err)
 	return trimmed.(T)
 }

@@ -123,12 +123,12 @@ func retained(t *testing.T, object metav1.Object) int {
 	const copies = 16
 	sent, err := json.Marshal(object)
 	footest.Must(t, err)
-	trimmer := NewTransformer(footest.DefaultImage)
+	transformer := NewTransformer(footest.DefaultImage)
 	kept := make([]any, copies)
 	for i := range kept {
 		received := newLike(object)
 		footest.Must(t, json.Unmarshal(sent, received))
-		kept[i], err = trimmer.Transform(received)
+		kept[i], err = transformer.Transform(received)
 		footest.Must(t, err)
 	}
 	full := heap()
@@ -209,9 +209,9 @@ func TestAPausedDeploymentIsPausedInTheCache(t *testing.T) {
 }
 
 func TestDeploymentsThatAreAsTheyShouldBeShareMemory(t *testing.T) {
-	trimmer := NewTransformer(footest.DefaultImage)
+	transformer := NewTransformer(footest.DefaultImage)
 	kept := func(options ...footest.DeploymentOption) *appsv1.Deployment {
-		return trimmedCopy(t, trimmer, footest.Deployment("a", options...))
+		return trimmedCopy(t, transformer, footest.Deployment("a", options...))
 	}
 	first, second, other := kept(), kept(footest.WithSidecar), kept(footest.WithImage("nginx:1"))
 	containers := func(d *appsv1.Deployment) *corev1.Container { return &d.Spec.Template.Spec.Containers[0] }
