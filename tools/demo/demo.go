@@ -31,6 +31,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"example.com/sample-controller/internal/audit"
 )
 
 // readPeriod is how often the audit log is looked at.
@@ -54,7 +56,7 @@ type demo struct {
 	self       string
 	controller *process
 	changes    chan change
-	audit      auditLog
+	audit      audit.Log
 	timeline   timeline
 	stopwatch  stopwatch
 	client     kubernetes.Interface
@@ -78,7 +80,7 @@ func runInCluster(opts *options, dataDir string) error {
 		kubeconfig: os.Getenv(clientcmd.RecommendedConfigPathEnvVar),
 		dataDir:    dataDir,
 		changes:    make(chan change),
-		audit:      auditLog{path: filepath.Join(dataDir, "audit.log")},
+		audit:      audit.Log{Path: filepath.Join(dataDir, "audit.log")},
 		next:       plan(opts.exit),
 	}
 	err := d.run(ctx)

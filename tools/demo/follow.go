@@ -97,7 +97,7 @@ func (d *demo) awaited() string {
 
 // tell prints what is known well enough by now.
 func (d *demo) tell(now time.Time) error {
-	records, err := d.audit.next()
+	records, err := nextWrites(&d.audit)
 	if err != nil {
 		return fmt.Errorf("reading the audit log: %w", err)
 	}

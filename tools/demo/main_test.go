@@ -107,7 +107,7 @@ apiserver_request_total{resource="foos",verb="WATCH"} 9
 
 func TestDrawLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
-	if err := os.WriteFile(path, []byte(createFooLine+updateStatusLine[:99]), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(createFooLine+conflictLine[:99]), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	document, err := drawLog(path, "devcluster-admin")
