@@ -247,7 +247,7 @@ func (s *site) checkProgram(t *testing.T) {
 	p.stop(t)
 	// The garbage collector looks every 30 s which kinds there are, and knows nothing of Foos yet.
 	s.kubectl(t, "delete", "--ignore-not-found", "foo/web", "deployment/web")
-	if got := p.log.count("forbidden"); got > 0 {
+	if got := p.log.Count("forbidden"); got > 0 {
 		t.Errorf("%d times something was forbidden:\n%s", got, p.log)
 	}
 }

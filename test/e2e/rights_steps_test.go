@@ -189,7 +189,7 @@ var steps = []step{
 func nothing(*testing.T, *trial) {}
 
 func hasLogged(p *process, text string) error {
-	if p.log.count(text) == 0 {
+	if p.log.Count(text) == 0 {
 		return fmt.Errorf("the log does not say %q", text)
 	}
 	return nil

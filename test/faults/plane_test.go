@@ -33,6 +33,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/internal/testcluster"
 )
 
 // The parts of a control plane, in the order in which they are started.
@@ -60,8 +62,13 @@ type plane struct {
 type part struct {
 	args    []string
 	mu      sync.Mutex
-	command *exec.Cmd
-	done    chan struct{}
+	process *testcluster.Program
+}
+
+func (p *part) current() *testcluster.Program {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.process
 }
 
 // newPlane starts a control plane of the test's own.
@@ -156,27 +163,17 @@ func (p *plane) start(ctx context.Context, names ...string) error {
 
 func (p *plane) launch(name string) error {
 	one := p.parts[name]
-	log, err := os.OpenFile(filepath.Join(p.data, "logs", name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
 	command := exec.Command(os.Getenv("DEVCLUSTER_BIN"), one.args...)
-	command.Stdout, command.Stderr = log, log
 	command.ExtraFiles = []*os.File{p.lifelineRead} // descriptor 3
 	command.Env = append(os.Environ(), "DEVCLUSTER_LIFELINE_FD=3", "NO_PROXY=*", "no_proxy=*", "KUBECONFIG=",
 		"KWOK_WORKDIR="+filepath.Join(p.data, "config"))
-	if err := command.Start(); err != nil {
+	process, err := testcluster.StartProgram(name, filepath.Join(p.data, "logs", name+".log"), command)
+	if err != nil {
 		return err
 	}
 	one.mu.Lock()
 	defer one.mu.Unlock()
-	one.command, one.done = command, make(chan struct{})
-	done := one.done
-	go func() {
-		_ = command.Wait()
-		close(done)
-	}()
+	one.process = process
 	return nil
 }
 
@@ -203,24 +200,16 @@ func (p *plane) forgetLeases(ctx context.Context) error {
 
 // signal sends a signal to a part.
 func (p *plane) signal(name string, s syscall.Signal) {
-	one := p.parts[name]
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	if one.command != nil {
-		_ = one.command.Process.Signal(s) // it may have ended
+	if process := p.parts[name].current(); process != nil {
+		_ = process.Signal(s)
 	}
 }
 
 // kill kills parts, and returns when they are gone.
 func (p *plane) kill(names ...string) {
 	for _, name := range names {
-		p.signal(name, syscall.SIGKILL)
-		one := p.parts[name]
-		one.mu.Lock()
-		done := one.done
-		one.mu.Unlock()
-		if done != nil {
-			<-done
+		if process := p.parts[name].current(); process != nil {
+			process.Kill()
 		}
 	}
 }

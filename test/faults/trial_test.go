@@ -34,6 +34,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"example.com/sample-controller/internal/testcluster"
 	"example.com/sample-controller/test/faults/proxy"
 
 	typedfoo "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
@@ -140,7 +141,7 @@ func (tr *trial) prepare(account *rest.Config, flags ...string) (*replica, error
 	}
 	r := &replica{proxy: p, kubeconfig: filepath.Join(tr.folder, fmt.Sprintf("kubeconfig-%d", len(tr.replicas)))}
 	args = append(append(slices.Clip(args), "-kubeconfig="+r.kubeconfig), flags...)
-	r.process = &process{path: tr.subject.path, args: args, log: &logText{}}
+	r.process = &process{path: tr.subject.path, args: args}
 	tr.replicas = append(tr.replicas, r)
 	return r, r.writeKubeconfig(&clientcmdapi.AuthInfo{})
 }
@@ -193,7 +194,7 @@ func (tr *trial) story() string {
 				fmt.Fprintf(&text, "  %s\n", call.String())
 			}
 		}
-		fmt.Fprintf(&text, "The end of its log:\n%s\n", r.process.log.tail(40))
+		fmt.Fprintf(&text, "The end of its log:\n%s\n", strings.Join(testcluster.LastLines(r.process.log.String(), 40), "\n"))
 	}
 	return text.String()
 }

@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"syscall"
@@ -33,10 +34,15 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"example.com/sample-controller/internal/audit"
+	"example.com/sample-controller/internal/testcluster"
 )
 
-// readPeriod is how often the audit log is looked at.
-const readPeriod = 50 * time.Millisecond
+const (
+	// readPeriod is how often the audit log is read.
+	readPeriod = 50 * time.Millisecond
+	// stopGrace is how long the controller gets to end by itself.
+	stopGrace = 5 * time.Second
+)
 
 // sources says where the columns come from.
 const sources = `The ms since your last change, and who did it, are from the API server's audit log;
@@ -54,7 +60,7 @@ type demo struct {
 
 	// self is the name of the user at the terminal.
 	self       string
-	controller *process
+	controller *testcluster.Program
 	changes    chan change
 	audit      audit.Log
 	timeline   timeline
@@ -85,7 +91,7 @@ func runInCluster(opts *options, dataDir string) error {
 	}
 	err := d.run(ctx)
 	if d.controller != nil {
-		d.controller.close()
+		d.controller.Stop(stopGrace)
 	}
 	if ctx.Err() == nil {
 		return err
@@ -169,6 +175,7 @@ func (d *demo) startController(ctx context.Context, client kubernetes.Interface)
 		fmt.Fprintf(d.out, "  its log is %s\n", quote(log))
 	}
 	var err error
-	d.controller, err = startProcess(sampleController, log, controllerPath, "-v=2", "-kubeconfig="+kubeconfig)
+	// It has no context: it is stopped later than a Ctrl-C cancels what else is going on.
+	d.controller, err = testcluster.StartProgram(sampleController, log, exec.Command(controllerPath, "-v=2", "-kubeconfig="+kubeconfig))
 	return err
 }

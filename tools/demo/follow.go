@@ -42,8 +42,8 @@ func (d *demo) follow(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-d.controller.ended:
-			return d.controller.err
+		case <-d.controller.Ended():
+			return d.controller.Err()
 		case <-c.limit.C:
 			return fmt.Errorf("waited %v (-timeout) in vain for: %s", d.timeout, d.awaited())
 		case change := <-d.changes:
