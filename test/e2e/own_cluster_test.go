@@ -18,6 +18,7 @@ package e2e
 
 import (
 	"errors"
+	"path/filepath"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +26,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"example.com/sample-controller/internal/testcluster"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
 
@@ -35,10 +37,30 @@ func newOwnCluster(t *testing.T, flags ...string) *testCluster {
 	return clusterAt(t, startCluster(t, needsDevclusterProgram(t), flags...))
 }
 
+// startCluster starts a cluster that lasts until the test ends, and returns its
+// kubeconfig. It emulates the Kubernetes that the cluster under test does, if
+// the flags say no other.
+func startCluster(t *testing.T, devcluster string, flags ...string) string {
+	t.Helper()
+	if cluster.devcluster && cluster.emulates != "" {
+		flags = append([]string{"-emulated-version=" + cluster.emulates}, flags...)
+	}
+	c, err := testcluster.StartCluster(cluster.ctx, devcluster, filepath.Join(t.TempDir(), "data"), flags...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Stop(); err != nil || t.Failed() {
+			t.Errorf("Output of devcluster (%v):\n%s", err, c.Log)
+		}
+	})
+	return c.Kubeconfig
+}
+
 // newBareCluster is a cluster of an API server and etcd: no Pod ever runs.
 func newBareCluster(t *testing.T) *testCluster {
 	t.Helper()
-	return newOwnCluster(t, "-without=kube-controller-manager,kube-scheduler,kwok")
+	return newOwnCluster(t, testcluster.ControlPlaneOnly)
 }
 
 // clusterAt connects to a cluster that the test has started.

@@ -21,7 +21,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -37,6 +36,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"example.com/sample-controller/internal/testcluster"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
@@ -111,11 +111,8 @@ func (c *testCluster) connect() error {
 }
 
 func (c *testCluster) kubectl(ctx context.Context, args ...string) error {
-	command := exec.CommandContext(ctx, os.Getenv("DEVCLUSTER_BIN"), append([]string{"kubectl", "--kubeconfig=" + c.kubeconfig}, args...)...)
-	if out, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("kubectl %v: %w\n%s", args, err, out)
-	}
-	return nil
+	_, err := testcluster.Kubectl(ctx, os.Getenv("DEVCLUSTER_BIN"), c.kubeconfig, args...)
+	return err
 }
 
 func (c *testCluster) makeBareAccount(ctx context.Context) error {

@@ -17,8 +17,6 @@ limitations under the License.
 package faults
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -74,10 +72,8 @@ func (p *part) current() *testcluster.Program {
 // newPlane starts a control plane of the test's own.
 func newPlane(t *testing.T) *plane {
 	t.Helper()
-	folder := t.TempDir()
-	p := &plane{data: filepath.Join(folder, "data"), parts: map[string]*part{}}
-	kubeconfig := filepath.Join(folder, "kubeconfig")
-	if err := p.learn(t.Context(), kubeconfig); err != nil {
+	p := &plane{data: filepath.Join(t.TempDir(), "data"), parts: map[string]*part{}}
+	if err := p.learn(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var err error
@@ -85,40 +81,29 @@ func newPlane(t *testing.T) *plane {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.close)
-	p.testCluster = &testCluster{kubeconfig: kubeconfig}
 	if err := p.connect(); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.start(t.Context(), allParts()...); err != nil {
 		t.Fatal(err)
 	}
-	if p.testCluster, err = prepare(t.Context(), kubeconfig); err != nil {
+	if p.testCluster, err = prepare(t.Context(), p.kubeconfig); err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
 // learn has the devcluster make its files, and reads the command lines.
-func (p *plane) learn(ctx context.Context, kubeconfig string) error {
-	up := exec.CommandContext(ctx, os.Getenv("DEVCLUSTER_BIN"), "up", "-v", "-keep", "-nodes=2", "-data-dir="+p.data, "-kubeconfig="+kubeconfig)
-	var told bytes.Buffer
-	up.Stderr = &told
-	out, err := up.StdoutPipe()
+func (p *plane) learn(ctx context.Context) error {
+	c, err := testcluster.StartCluster(ctx, os.Getenv("DEVCLUSTER_BIN"), p.data, "-v", "-keep", "-nodes=2")
 	if err != nil {
 		return err
 	}
-	if err := up.Start(); err != nil {
-		return err
+	if err := c.Stop(); err != nil {
+		return fmt.Errorf("%w\n%s", err, c.Log)
 	}
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if strings.HasPrefix(lines.Text(), "Ctrl-C") {
-			break // the last line: it is up
-		}
-	}
-	if err := errors.Join(up.Process.Signal(syscall.SIGTERM), up.Wait()); err != nil {
-		return fmt.Errorf("starting a cluster: %w\n%s", err, told.String())
-	}
-	return p.parse(told.String())
+	p.testCluster = &testCluster{kubeconfig: c.Kubeconfig}
+	return p.parse(c.Log.String())
 }
 
 // parse reads what devcluster -v prints: a component's name, then an argument a line.

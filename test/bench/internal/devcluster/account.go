@@ -21,7 +21,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -33,6 +32,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"example.com/sample-controller/internal/testcluster"
 )
 
 // The account that is measured. By it the API server tells its requests from all
@@ -70,9 +71,8 @@ func (c *Cluster) installFoo(ctx context.Context, options Options) error {
 		{"wait", "--for=condition=Established", "--timeout=30s", fooDefinition},
 		{"patch", fooDefinition, "--subresource=status", "--type=merge", "--patch", longEstablished},
 	} {
-		kubectl := exec.CommandContext(ctx, options.Program, append([]string{"kubectl", "--kubeconfig", filepath.Join(c.data(), "kubeconfig")}, args...)...)
-		if out, err := kubectl.CombinedOutput(); err != nil {
-			return fmt.Errorf("kubectl %s: %w\n%s", args[0], err, out)
+		if _, err := testcluster.Kubectl(ctx, options.Program, c.Kubeconfig, args...); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -72,7 +72,7 @@ func (b *Bench) in(ctx context.Context, whole bool, do func(*session) error) err
 
 // start starts a program in the session's cluster.
 func (s *session) start(p program.Program) (*process.Process, error) {
-	return process.Start(p.Name, s.Log(p.Name), p.Path, p.Env, append([]string{"-kubeconfig", s.ContenderKubeconfig}, p.Args...)...)
+	return process.Start(p.Name, s.LogOf(p.Name), p.Path, p.Env, append([]string{"-kubeconfig", s.ContenderKubeconfig}, p.Args...)...)
 }
 
 func (s *session) counter(ctx context.Context) (*calls.Counter, error) {
