@@ -17,17 +17,12 @@ limitations under the License.
 package e2e
 
 import (
-	"errors"
 	"path/filepath"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"example.com/sample-controller/internal/testcluster"
-	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
 
 // newOwnCluster starts a cluster that lasts until the test ends, for what is
@@ -67,16 +62,7 @@ func newBareCluster(t *testing.T) *testCluster {
 func clusterAt(t *testing.T, kubeconfig string) *testCluster {
 	t.Helper()
 	c := &testCluster{ctx: cluster.ctx, kubeconfig: kubeconfig, devcluster: true, run: cluster.run}
-	var errs [4]error
-	c.config, errs[0] = clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if errs[0] != nil {
-		t.Fatal(errs[0])
-	}
-	c.config.QPS = -1
-	c.kube, errs[1] = kubernetes.NewForConfig(c.config)
-	c.foos, errs[2] = clientset.NewForConfig(c.config)
-	c.dynamic, errs[3] = dynamic.NewForConfig(c.config)
-	if err := errors.Join(errs[:]...); err != nil {
+	if err := c.makeClients(); err != nil {
 		t.Fatal(err)
 	}
 	server, err := c.kube.Discovery().ServerVersion()

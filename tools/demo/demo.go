@@ -109,11 +109,10 @@ func runInCluster(opts *options, dataDir string) error {
 }
 
 func (d *demo) run(ctx context.Context) error {
-	config, err := clientcmd.BuildConfigFromFlags("", d.kubeconfig)
+	config, err := testcluster.LoadConfig(d.kubeconfig)
 	if err != nil {
 		return err
 	}
-	config.QPS = -1 // Its few requests should not wait for one another.
 	watches, err := newWatches(config)
 	if err != nil {
 		return err
@@ -165,7 +164,8 @@ func (d *demo) startController(ctx context.Context, client kubernetes.Interface)
 	// Both folders are devcluster's, which removes them with the cluster.
 	kubeconfig := filepath.Join(d.dataDir, "config", sampleController+".kubeconfig")
 	log := filepath.Join(d.dataDir, "logs", sampleController+".log")
-	if err := writeControllerKubeconfig(ctx, client, d.kubeconfig, kubeconfig); err != nil {
+	err := testcluster.WriteTokenKubeconfig(ctx, client, d.kubeconfig, kubeconfig, testcluster.ServiceAccount, testcluster.ServiceAccount)
+	if err != nil {
 		return err
 	}
 	fmt.Fprintf(d.out, "$ %s -v=2 -kubeconfig=%s\n", controllerPath, quote(kubeconfig))
@@ -174,7 +174,6 @@ func (d *demo) startController(ctx context.Context, client kubernetes.Interface)
 	} else {
 		fmt.Fprintf(d.out, "  its log is %s\n", quote(log))
 	}
-	var err error
 	// It has no context: it is stopped later than a Ctrl-C cancels what else is going on.
 	d.controller, err = testcluster.StartProgram(sampleController, log, exec.Command(controllerPath, "-v=2", "-kubeconfig="+kubeconfig))
 	return err

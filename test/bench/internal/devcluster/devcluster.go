@@ -29,7 +29,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"example.com/sample-controller/internal/testcluster"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
@@ -90,11 +89,10 @@ func (c *Cluster) start(ctx context.Context, options Options) error {
 	if c.Cluster, err = testcluster.StartCluster(ctx, options.Program, c.path("data"), flags...); err != nil {
 		return err
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
+	config, err := testcluster.LoadConfig(c.Kubeconfig)
 	if err != nil {
 		return err
 	}
-	config.QPS = -1
 	config.UserAgent = "foo-bench"
 	var errs [3]error
 	c.Kube, errs[0] = kubernetes.NewForConfig(Protobuf(config))
@@ -105,7 +103,7 @@ func (c *Cluster) start(ctx context.Context, options Options) error {
 	}
 	return errors.Join(
 		c.installFoo(ctx, options),
-		c.makeAccount(ctx, config),
+		c.makeAccount(ctx),
 		calls.CountFlows(ctx, c.Kube, accountNamespace, accountName),
 		c.makeNamespaces(ctx, options.Namespaces))
 }
