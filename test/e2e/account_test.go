@@ -20,15 +20,11 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -36,14 +32,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/internal/testcluster"
 )
-
-// tokenLifetime outlives a run.
-const tokenLifetime = time.Hour
 
 // account is who a controller under test is: a service account with rights
 // from the shipped manifests.
@@ -113,11 +104,10 @@ func newAccountWith(t *testing.T, kubeconfig, namespace string, objects []*unstr
 // its rights, and the policy that narrows them, count. The kubeconfig is an
 // administrator's; the account's goes into folder.
 func installAccount(ctx context.Context, kubeconfig, namespace string, objects []*unstructured.Unstructured, folder string) (*account, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	config, err := testcluster.LoadConfig(kubeconfig)
 	if err != nil {
 		return nil, err
 	}
-	config.QPS = -1
 	admin, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -138,18 +128,12 @@ func installAccount(ctx context.Context, kubeconfig, namespace string, objects [
 // useAccount returns an account that is there, with a token.
 func useAccount(ctx context.Context, admin kubernetes.Interface, kubeconfig, namespace, folder string) (*account, error) {
 	a := &account{namespace: namespace, kubeconfig: filepath.Join(folder, "controller.kubeconfig")}
-	token, err := tokenOf(ctx, admin, namespace, shippedName)
+	err := testcluster.WriteTokenKubeconfig(ctx, admin, kubeconfig, a.kubeconfig, namespace, shippedName)
 	if err != nil {
 		return nil, err
 	}
-	if err := writeTokenKubeconfig(kubeconfig, a.kubeconfig, token, namespace); err != nil {
-		return nil, err
-	}
-	if a.config, err = clientcmd.BuildConfigFromFlags("", a.kubeconfig); err != nil {
-		return nil, err
-	}
-	a.config.QPS = -1
-	return a, nil
+	a.config, err = testcluster.LoadConfig(a.kubeconfig)
+	return a, err
 }
 
 // user is the name by which the API server knows an account.
@@ -180,33 +164,6 @@ func createAll(ctx context.Context, config *rest.Config, admin kubernetes.Interf
 		}
 	}
 	return nil
-}
-
-// tokenOf returns a token of a service account.
-func tokenOf(ctx context.Context, admin kubernetes.Interface, namespace, name string) (string, error) {
-	token, err := admin.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenLifetime.Seconds()))},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		return "", fmt.Errorf("getting a token of service account %s/%s: %w", namespace, name, err)
-	}
-	return token.Status.Token, nil
-}
-
-// writeTokenKubeconfig writes a copy of a kubeconfig in which the user is known
-// by a token.
-func writeTokenKubeconfig(from, to, token, namespace string) error {
-	config, err := clientcmd.LoadFromFile(from)
-	if err != nil {
-		return err
-	}
-	for name := range config.AuthInfos {
-		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token}
-	}
-	for _, c := range config.Contexts {
-		c.Namespace = namespace
-	}
-	return clientcmd.WriteToFile(*config, to)
 }
 
 // awaitRights waits until the API server, which learns of rights by a watch,
@@ -249,63 +206,14 @@ func awaitPolicy(ctx context.Context, a *account, objects []*unstructured.Unstru
 	if !bound {
 		return nil
 	}
-	client, err := kubernetes.NewForConfig(a.config)
-	if err != nil {
-		return err
-	}
-	var last error
-	err = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		_, last = client.AppsV1().Deployments(a.namespace).Create(ctx, &appsv1.Deployment{
-			ObjectMeta: metav1.ObjectMeta{Name: "nobodys"},
-			Spec:       appsv1.DeploymentSpec{Selector: selectorOf("nobodys"), Template: templateOf("nobodys")},
-		}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		return isDeniedByPolicy(last), nil
-	})
-	if err != nil {
-		return fmt.Errorf("waiting until the admission policy counts: %w: %w", err, last)
-	}
-	return nil
-}
-
-// isDeniedByPolicy tells whether it was an admission policy that refused a request.
-func isDeniedByPolicy(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy '") && strings.Contains(err.Error(), "sample-controller may ")
+	return testcluster.AwaitPolicy(ctx, a.config, a.namespace)
 }
 
 // awaitFoosAsOwners waits until the account may make a Deployment for a Foo of
 // a namespace.
-// The admission plugin OwnerReferencesPermissionEnforcement looks only every
-// 30 s which kinds there are, and refuses owners of a kind that is newer.
 func (a *account) awaitFoosAsOwners(ctx context.Context, namespace string) error {
-	client, err := kubernetes.NewForConfig(a.config)
-	if err != nil {
-		return err
-	}
-	var last error
-	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		_, last = client.AppsV1().Deployments(namespace).Create(ctx, foosDeployment(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		return last == nil, nil
-	})
-	if err != nil {
-		return fmt.Errorf("waiting until a Deployment can have a Foo as its owner: %w: %w", err, last)
-	}
-	return nil
+	return testcluster.AwaitFoosAsOwners(ctx, a.config, namespace)
 }
 
 // foosDeployment is what the controller makes for a Foo called foo.
-func foosDeployment() *appsv1.Deployment {
-	labels := map[string]string{"app": "nginx", "controller": "foo"}
-	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: "foo", OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: samplev1alpha1.SchemeGroupVersion.String(), Kind: "Foo", Name: "foo", UID: "00000000-0000-0000-0000-000000000000",
-			Controller: new(true), BlockOwnerDeletion: new(true),
-		}}},
-		Spec: appsv1.DeploymentSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "nginx", Image: "nginx:latest"}}},
-			},
-		},
-	}
-}
+func foosDeployment() *appsv1.Deployment { return testcluster.FoosDeployment("foo") }

@@ -34,6 +34,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"example.com/sample-controller/internal/testcluster"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
 
@@ -87,20 +88,24 @@ func connect(ctx context.Context, folder string) (*testCluster, error) {
 	if err := writeCurrentContext(c.kubeconfig); err != nil {
 		return nil, fmt.Errorf("KUBECONFIG=%s: %w", os.Getenv("KUBECONFIG"), err)
 	}
-	var err error
-	if c.config, err = clientcmd.BuildConfigFromFlags("", c.kubeconfig); err != nil {
+	if err := c.makeClients(); err != nil {
 		return nil, fmt.Errorf("KUBECONFIG=%s: %w", os.Getenv("KUBECONFIG"), err)
 	}
-	c.config.QPS = -1
+	return c, c.describe(ctx)
+}
+
+// makeClients makes clients from the kubeconfig.
+func (c *testCluster) makeClients() error {
+	var err error
+	if c.config, err = testcluster.LoadConfig(c.kubeconfig); err != nil {
+		return err
+	}
 	c.config.UserAgent = "sample-controller-e2e"
 	var errs [3]error
 	c.kube, errs[0] = kubernetes.NewForConfig(c.config)
 	c.foos, errs[1] = clientset.NewForConfig(c.config)
 	c.dynamic, errs[2] = dynamic.NewForConfig(c.config)
-	if err := errors.Join(errs[:]...); err != nil {
-		return nil, err
-	}
-	return c, c.describe(ctx)
+	return errors.Join(errs[:]...)
 }
 
 // describe finds out what kind of cluster this is.

@@ -85,7 +85,7 @@ func (p *process) awaitResyncs(t *testing.T, times int) {
 	t.Helper()
 	const resynced = "Forcing resync"
 	// Two caches, each of which says so.
-	p.awaitLog(t, resynced, p.log.count(resynced)+2*times)
+	p.awaitLog(t, resynced, p.log.Count(resynced)+2*times)
 }
 
 // awaitConflict waits until a Foo says that it can't have its Deployment.

@@ -166,7 +166,7 @@ func TestATerminatingNamespaceIsLeftInPeace(t *testing.T) {
 			t.Errorf("Foo %s is being deleted, so this test shows nothing", name)
 		}
 	}
-	if p.hasEnded() {
+	if p.HasEnded() {
 		t.Error("The controller has ended")
 	}
 }

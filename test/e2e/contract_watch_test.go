@@ -198,7 +198,7 @@ func TestADefinitionDeletedAndMadeAgainIsPickedUp(t *testing.T) {
 	}
 	awaitGone(t, definition, definitionName)
 	live("second")
-	if p.hasEnded() {
+	if p.HasEnded() {
 		t.Error("The controller has ended")
 	}
 }

@@ -21,10 +21,8 @@ import (
 	"context"
 	"errors"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -88,27 +86,6 @@ type site struct {
 func newSite(in *testCluster) *site {
 	installed := account{namespace: shippedNamespace}
 	return &site{testCluster: in, user: installed.user()}
-}
-
-// startCluster starts a cluster that lasts until the test ends, and returns its
-// kubeconfig. It emulates the Kubernetes that the cluster under test does, if
-// the flags say no other.
-func startCluster(t *testing.T, devcluster string, flags ...string) string {
-	t.Helper()
-	folder := t.TempDir()
-	kubeconfig := filepath.Join(folder, "kubeconfig")
-	args := []string{"up", "-data-dir=" + filepath.Join(folder, "data"), "-kubeconfig=" + kubeconfig}
-	if cluster.devcluster && cluster.emulates != "" {
-		args = append(args, "-emulated-version="+cluster.emulates)
-	}
-	args = append(args, flags...)
-	p := startProcess(t, exec.CommandContext(cluster.ctx, devcluster, args...))
-	t.Cleanup(func() {
-		p.signal(t, syscall.SIGTERM)
-		p.exitCode(t)
-	})
-	p.awaitLog(t, "Kubernetes is up", 1)
-	return kubeconfig
 }
 
 // try runs kubectl and returns what it prints: the answer, and all else.
@@ -247,7 +224,7 @@ func (s *site) checkProgram(t *testing.T) {
 	p.stop(t)
 	// The garbage collector looks every 30 s which kinds there are, and knows nothing of Foos yet.
 	s.kubectl(t, "delete", "--ignore-not-found", "foo/web", "deployment/web")
-	if got := p.log.count("forbidden"); got > 0 {
+	if got := p.log.Count("forbidden"); got > 0 {
 		t.Errorf("%d times something was forbidden:\n%s", got, p.log)
 	}
 }

@@ -26,8 +26,9 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"example.com/sample-controller/internal/testcluster"
 )
 
 // gate is a way to the API server on which some requests can be held up.
@@ -92,12 +93,8 @@ func proxyToAPIServer(t *testing.T, account *account) http.Handler {
 // kubeconfigFor writes a kubeconfig for a server without credentials.
 func kubeconfigFor(t *testing.T, server string) string {
 	t.Helper()
-	config := clientcmdapi.NewConfig()
-	config.Clusters["it"] = &clientcmdapi.Cluster{Server: server}
-	config.Contexts["it"] = &clientcmdapi.Context{Cluster: "it"}
-	config.CurrentContext = "it"
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, path); err != nil {
+	if err := testcluster.WriteKubeconfig(path, server, nil, clientcmdapi.AuthInfo{}); err != nil {
 		t.Fatal(err)
 	}
 	return path

@@ -71,7 +71,7 @@ func TestAnAddressThatIsTakenIsSaidAtOnce(t *testing.T) {
 // listening returns the addresses at which a process accepts connections.
 func (p *process) listening(t *testing.T) []string {
 	t.Helper()
-	proc := filepath.Join("/proc", strconv.Itoa(p.command.Process.Pid))
+	proc := filepath.Join("/proc", strconv.Itoa(p.ID()))
 	sockets := map[string]bool{}
 	descriptors, err := os.ReadDir(filepath.Join(proc, "fd"))
 	if err != nil {

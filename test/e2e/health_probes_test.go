@@ -77,7 +77,7 @@ func TestAStandbyIsReady(t *testing.T) {
 	standby.awaitMetrics(t, token, `leader_election_master_status{name="sample-controller"} 0`, `sample_controller_foos{ready="True"} 1`,
 		`sample_controller_sync_duration_seconds_count{result="success"} 0`)
 	leader.awaitMetrics(t, token, `leader_election_master_status{name="sample-controller"} 1`, `sample_controller_foos{ready="True"} 1`)
-	if standby.log.count("Starting workers") > 0 {
+	if standby.log.Count("Starting workers") > 0 {
 		t.Error("The standby works")
 	}
 }

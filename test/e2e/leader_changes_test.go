@@ -93,7 +93,7 @@ func (r *replicas) expectQuiet(t *testing.T, leader *process) {
 	t.Helper()
 	before, holder := r.ns.versions(t), r.holder(t)
 	const resynced = "Forcing resync"
-	leader.awaitLog(t, resynced, leader.log.count(resynced)+resyncs)
+	leader.awaitLog(t, resynced, leader.log.Count(resynced)+resyncs)
 	if after := r.ns.versions(t); !maps.Equal(before, after) {
 		t.Errorf("There were writes at rest: %v, before %v", after, before)
 	}
@@ -168,7 +168,7 @@ func (p *process) goroutines(t *testing.T) string {
 	p.exitCode(t)
 	_, stacks, found := strings.Cut(p.log.String(), "SIGQUIT: quit")
 	if !found {
-		t.Fatalf("%s has printed no stacks", p.command.Path)
+		t.Fatalf("%v has printed no stacks", p.Args())
 	}
 	return stacks
 }

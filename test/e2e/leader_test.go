@@ -147,8 +147,8 @@ func TestTheLeaseIsKeptWhileAWriteIsUnderWay(t *testing.T) {
 	leader.signal(t, syscall.SIGTERM)
 	leader.awaitLog(t, stopping, 1)
 	renewed := r.renewals(t, 7) // longer than the Lease lasts
-	if renewed != held || standby.log.count(working) != 0 {
-		t.Fatalf("While its leader %q still writes, the Lease is held by %q, and the standby works: %v", held, renewed, standby.log.count(working) != 0)
+	if renewed != held || standby.log.Count(working) != 0 {
+		t.Fatalf("While its leader %q still writes, the Lease is held by %q, and the standby works: %v", held, renewed, standby.log.Count(working) != 0)
 	}
 	gate.open()
 	if code := leader.exitCode(t); code != 0 {
@@ -202,7 +202,7 @@ func TestALeaderThatLosesTheLeaseEndsAtOnce(t *testing.T) {
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("It went on for %v with a write under way", took)
 	}
-	if leader.log.count("lost the Lease") != 1 {
+	if leader.log.Count("lost the Lease") != 1 {
 		t.Error("It does not say that it lost the Lease")
 	}
 	if holder := r.holder(t); holder != "another" {
@@ -222,7 +222,7 @@ func TestALeaderMakesADeletedLeaseAgain(t *testing.T) {
 	if now := r.renewals(t, 1); now != holder {
 		t.Errorf("The Lease is held by %q, was by %q", now, holder)
 	}
-	if leader.log.count(working) != 1 {
+	if leader.log.Count(working) != 1 {
 		t.Error("The leader began anew")
 	}
 }

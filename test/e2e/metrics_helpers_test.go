@@ -31,6 +31,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"example.com/sample-controller/internal/testcluster"
 )
 
 // anyPort is an address with a port that is free; the controller's log says which.
@@ -107,7 +109,7 @@ func (ns *namespace) newToken(t *testing.T, name string) string {
 	if _, err := cluster.kube.CoreV1().ServiceAccounts(ns.name).Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	token, err := tokenOf(t.Context(), cluster.kube, ns.name, name)
+	token, err := testcluster.Token(t.Context(), cluster.kube, ns.name, name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/sample-controller/internal/testcluster"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -53,8 +54,8 @@ func TestAnOverlayNamesTheMirrorInOnePlace(t *testing.T) {
 // runsOnly: the policy takes a Foo's Deployment with an image, and none with another.
 func (th *thief) runsOnly(t *testing.T, image, other string) {
 	t.Helper()
-	th.await(t, "the image is taken", th.creation(t, image), func(err error) bool { return err == nil })
-	th.await(t, "another is refused by the policy", th.creation(t, other), isDeniedByPolicy)
+	th.await(t, "the image is taken", th.creation(t, image), testcluster.Succeeded)
+	th.await(t, "another is refused by the policy", th.creation(t, other), testcluster.IsDeniedByPolicy)
 }
 
 // startAsInstalled starts the program with the arguments of the Deployment that is installed, and its account.

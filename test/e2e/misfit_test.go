@@ -83,7 +83,7 @@ func (c *testCluster) checkMisfit(t *testing.T, patch string, inForce func(*unst
 	if got := sent.writes("events"); got > 3 {
 		t.Errorf("%d events were written", got)
 	}
-	if told := p.log.lines("CustomResourceDefinition", says); len(told) != 1 || told[0][0] != 'E' {
+	if told := p.log.Lines("CustomResourceDefinition", says); len(told) != 1 || told[0][0] != 'E' {
 		t.Errorf("It is told %d times, want one error: %q", len(told), told)
 	}
 	p.stop(t)

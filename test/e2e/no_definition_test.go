@@ -35,7 +35,7 @@ func TestAMissingDefinitionIsWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.awaitLog(t, "Starting workers", 1)
-	if got := p.log.count("is not installed"); got != 1 {
+	if got := p.log.Count("is not installed"); got != 1 {
 		t.Errorf("It said %d times that the definition is missing, want once", got)
 	}
 	p.stop(t)

@@ -27,9 +27,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"example.com/sample-controller/internal/testcluster"
 )
 
 // overlays are what users write around the manifests: the account gets another name, another namespace, or both.
@@ -71,7 +72,7 @@ func (s *site) leavesOthersAlone(t *testing.T, thief *thief) {
 		s.kubectl(t, "patch", binding, "--type=json", `-p=[{"op":"remove","path":"/spec/paramRef"}]`)
 	}
 	mine := thief.creation(t, "busybox")
-	thief.await(t, "the bindings without a parameter count", mine, func(err error) bool { return err == nil || !isDeniedByPolicy(err) })
+	thief.await(t, "the bindings without a parameter count", mine, func(err error) bool { return err == nil || !testcluster.IsDeniedByPolicy(err) })
 	s.kubectl(t, "create", "deployment", "others", "--image=busybox", "--dry-run=server")
 	s.kubectl(t, "delete", "serviceaccounts", "--all", "-A")
 	s.kubectl(t, "create", "deployment", "others", "--image=busybox", "--dry-run=server")
@@ -109,12 +110,12 @@ func (s *site) applyOverlay(t *testing.T, folder string) *thief {
 	s.kubectl(t, "apply", "-k="+folder)
 	s.kubectl(t, "wait", "--for=condition=Established", "crd/"+definitionName)
 	th := &thief{admin: s.kube, namespace: metav1.NamespaceDefault}
-	var token string
+	var config *rest.Config
 	var err error
 	for _, object := range objects {
 		switch {
 		case object.GetKind() == "ServiceAccount":
-			token, err = tokenOf(t.Context(), s.kube, object.GetNamespace(), object.GetName())
+			config, err = testcluster.ConfigOf(t.Context(), s.config, object.GetNamespace(), object.GetName())
 		case object.GetKind() == "Role" && writesDeployments(object):
 			th.namespace = object.GetNamespace()
 		}
@@ -122,8 +123,6 @@ func (s *site) applyOverlay(t *testing.T, folder string) *thief {
 			t.Fatal(err)
 		}
 	}
-	config := rest.AnonymousClientConfig(s.config)
-	config.BearerToken, config.QPS = token, -1
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			response, err := next.RoundTrip(r)
@@ -159,8 +158,8 @@ func writesDeployments(role *unstructured.Unstructured) bool {
 func (th *thief) isHeldByThePolicy(t *testing.T) {
 	t.Helper()
 	// The API server learns of rights, policies and kinds by watches.
-	th.await(t, "a Foo's Deployment is taken", th.creation(t, "nginx:latest"), func(err error) bool { return err == nil })
-	th.await(t, "any other is refused by the policy", th.creation(t, "busybox"), isDeniedByPolicy)
+	th.await(t, "a Foo's Deployment is taken", th.creation(t, "nginx:latest"), testcluster.Succeeded)
+	th.await(t, "any other is refused by the policy", th.creation(t, "busybox"), testcluster.IsDeniedByPolicy)
 }
 
 // creation tries to create a Foo's Deployment with an image.
@@ -200,12 +199,8 @@ func (th *thief) hasAFlowForTheLease(t *testing.T) {
 // await repeats a request until its answer is as wanted.
 func (th *thief) await(t *testing.T, what string, request func() error, wanted func(error) bool) {
 	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		last = request()
-		return wanted(last), nil
-	})
+	err := testcluster.AwaitAnswer(t.Context(), time.Minute, what, func(context.Context) error { return request() }, wanted)
 	if err != nil {
-		t.Fatalf("Waiting until %s: %v; the last answer: %v, by the flow schema %v", what, err, last, th.flow.Load())
+		t.Fatalf("%v, by the flow schema %v", err, th.flow.Load())
 	}
 }

@@ -17,15 +17,12 @@ limitations under the License.
 package e2e
 
 import (
-	"errors"
+	"path/filepath"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
-	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	"example.com/sample-controller/internal/testcluster"
 )
 
 // newOwnCluster starts a cluster that lasts until the test ends, for what is
@@ -35,26 +32,37 @@ func newOwnCluster(t *testing.T, flags ...string) *testCluster {
 	return clusterAt(t, startCluster(t, needsDevclusterProgram(t), flags...))
 }
 
+// startCluster starts a cluster that lasts until the test ends, and returns its
+// kubeconfig. It emulates the Kubernetes that the cluster under test does, if
+// the flags say no other.
+func startCluster(t *testing.T, devcluster string, flags ...string) string {
+	t.Helper()
+	if cluster.devcluster && cluster.emulates != "" {
+		flags = append([]string{"-emulated-version=" + cluster.emulates}, flags...)
+	}
+	c, err := testcluster.StartCluster(cluster.ctx, devcluster, filepath.Join(t.TempDir(), "data"), flags...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Stop(); err != nil || t.Failed() {
+			t.Errorf("Output of devcluster (%v):\n%s", err, c.Log)
+		}
+	})
+	return c.Kubeconfig
+}
+
 // newBareCluster is a cluster of an API server and etcd: no Pod ever runs.
 func newBareCluster(t *testing.T) *testCluster {
 	t.Helper()
-	return newOwnCluster(t, "-without=kube-controller-manager,kube-scheduler,kwok")
+	return newOwnCluster(t, testcluster.ControlPlaneOnly)
 }
 
 // clusterAt connects to a cluster that the test has started.
 func clusterAt(t *testing.T, kubeconfig string) *testCluster {
 	t.Helper()
 	c := &testCluster{ctx: cluster.ctx, kubeconfig: kubeconfig, devcluster: true, run: cluster.run}
-	var errs [4]error
-	c.config, errs[0] = clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if errs[0] != nil {
-		t.Fatal(errs[0])
-	}
-	c.config.QPS = -1
-	c.kube, errs[1] = kubernetes.NewForConfig(c.config)
-	c.foos, errs[2] = clientset.NewForConfig(c.config)
-	c.dynamic, errs[3] = dynamic.NewForConfig(c.config)
-	if err := errors.Join(errs[:]...); err != nil {
+	if err := c.makeClients(); err != nil {
 		t.Fatal(err)
 	}
 	server, err := c.kube.Discovery().ServerVersion()

@@ -24,6 +24,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/internal/testcluster"
 )
 
 // write is one that somebody with the controller's token may try.
@@ -171,7 +173,7 @@ func isJudged(t *testing.T, err error, refusal string) {
 	switch {
 	case refusal == "" && err != nil:
 		t.Errorf("It is refused: %v", err)
-	case refusal != "" && (!isDeniedByPolicy(err) || !strings.Contains(err.Error(), refusal)):
+	case refusal != "" && (!testcluster.IsDeniedByPolicy(err) || !strings.Contains(err.Error(), refusal)):
 		t.Errorf("The server says %v\nwant the policy to refuse it with %q", err, refusal)
 	}
 }

@@ -34,6 +34,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"example.com/sample-controller/internal/testcluster"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -103,7 +104,7 @@ func (ns *namespace) makeReader(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("waiting until the reader may read the metrics: %w", err)
 	}
-	return tokenOf(ctx, cluster.kube, ns.name, name)
+	return testcluster.Token(ctx, cluster.kube, ns.name, name)
 }
 
 // start starts one more controller.
@@ -189,7 +190,7 @@ var steps = []step{
 func nothing(*testing.T, *trial) {}
 
 func hasLogged(p *process, text string) error {
-	if p.log.count(text) == 0 {
+	if p.log.Count(text) == 0 {
 		return fmt.Errorf("the log does not say %q", text)
 	}
 	return nil

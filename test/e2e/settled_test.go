@@ -57,7 +57,7 @@ func TestSettledFoosCostNoWrites(t *testing.T) {
 	awaitNoEndingNamespaces(t)
 	before, eventsBefore, writesBefore := allVersions(t, places), fooEvents(t, places), countWrites(t)
 	const resynced = "Forcing resync"
-	p.awaitLog(t, resynced, p.log.count(resynced)+resyncs)
+	p.awaitLog(t, resynced, p.log.Count(resynced)+resyncs)
 	p.stop(t)
 
 	expectVersions(t, before, allVersions(t, places))

@@ -35,7 +35,7 @@ func TestAStoppedControllerFirstFinishesWhatItHasBegun(t *testing.T) {
 	p, gate := startHeldUp(t, ns)
 	p.signal(t, syscall.SIGTERM)
 	p.awaitLog(t, stopping, 1)
-	if p.hasEnded() {
+	if p.HasEnded() {
 		t.Fatal("It has ended, but its write is still under way")
 	}
 

@@ -19,25 +19,19 @@ package faults
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/internal/testcluster"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
 
@@ -74,13 +68,16 @@ func prepare(ctx context.Context, kubeconfig string) (*testCluster, error) {
 		return nil, err
 	}
 	var err error
-	if c.account, err = c.configOf(ctx, shippedName, shippedName); err != nil {
+	if c.account, err = testcluster.ConfigOf(ctx, c.config, shippedName, shippedName); err != nil {
 		return nil, err
 	}
-	if c.bare, err = c.configOf(ctx, shippedName, upstreamsAccount); err != nil {
+	if c.bare, err = testcluster.ConfigOf(ctx, c.config, shippedName, upstreamsAccount); err != nil {
 		return nil, err
 	}
-	return c, errors.Join(awaitRights(ctx, c.account, true), awaitRights(ctx, c.bare, false))
+	return c, errors.Join(
+		testcluster.AwaitFoosAsOwners(ctx, c.account, metav1.NamespaceDefault),
+		testcluster.AwaitFoosAsOwners(ctx, c.bare, metav1.NamespaceDefault),
+		testcluster.AwaitPolicy(ctx, c.account, metav1.NamespaceDefault))
 }
 
 // install applies what is shipped: the definition and the rights.
@@ -99,10 +96,9 @@ func (c *testCluster) install(ctx context.Context) error {
 
 func (c *testCluster) connect() error {
 	var err error
-	if c.config, err = clientcmd.BuildConfigFromFlags("", c.kubeconfig); err != nil {
+	if c.config, err = testcluster.LoadConfig(c.kubeconfig); err != nil {
 		return err
 	}
-	c.config.QPS = -1
 	if c.kube, err = kubernetes.NewForConfig(c.config); err != nil {
 		return err
 	}
@@ -111,11 +107,8 @@ func (c *testCluster) connect() error {
 }
 
 func (c *testCluster) kubectl(ctx context.Context, args ...string) error {
-	command := exec.CommandContext(ctx, os.Getenv("DEVCLUSTER_BIN"), append([]string{"kubectl", "--kubeconfig=" + c.kubeconfig}, args...)...)
-	if out, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("kubectl %v: %w\n%s", args, err, out)
-	}
-	return nil
+	_, err := testcluster.Kubectl(ctx, os.Getenv("DEVCLUSTER_BIN"), c.kubeconfig, args...)
+	return err
 }
 
 func (c *testCluster) makeBareAccount(ctx context.Context) error {
@@ -136,55 +129,10 @@ func (c *testCluster) makeBareAccount(ctx context.Context) error {
 	return nil
 }
 
-// configOf returns a configuration with a token of a service account.
-func (c *testCluster) configOf(ctx context.Context, namespace, name string) (*rest.Config, error) {
-	token, err := c.kube.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(4 * 60 * 60))},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("getting a token of service account %s/%s: %w", namespace, name, err)
-	}
-	config := rest.AnonymousClientConfig(c.config)
-	config.BearerToken = token.Status.Token
-	config.QPS = -1
-	return config, nil
-}
-
-// awaitRights waits until an account may create a Foo's Deployment and, if
-// that is forbidden to it, no other.
-func awaitRights(ctx context.Context, config *rest.Config, policy bool) error {
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	deployments := client.AppsV1().Deployments(metav1.NamespaceDefault)
-	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
-	var last error
-	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		_, last = deployments.Create(ctx, newDeployment("foo", ownedBy("foo", "00000000-0000-0000-0000-000000000000")), dryRun)
-		_, refused := deployments.Create(ctx, newDeployment("foo"), dryRun)
-		return last == nil && apierrors.IsForbidden(refused) == policy, nil
-	})
-	if err != nil {
-		return fmt.Errorf("waiting until the rights are in force: %w: %w", err, last)
-	}
-	return nil
-}
-
-// newDeployment returns a Deployment as a Foo's looks.
+// newDeployment returns a Deployment as a Foo's looks, of one Pod and nobody's.
 func newDeployment(name string, options ...func(*appsv1.Deployment)) *appsv1.Deployment {
-	labels := map[string]string{"app": "nginx", "controller": name}
-	d := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: appsv1.DeploymentSpec{
-			Replicas: new(int32(1)),
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "nginx", Image: "nginx:latest"}}},
-			},
-		},
-	}
+	d := testcluster.FoosDeployment(name)
+	d.OwnerReferences, d.Spec.Replicas = nil, new(int32(1))
 	for _, option := range options {
 		option(d)
 	}
@@ -194,9 +142,7 @@ func newDeployment(name string, options ...func(*appsv1.Deployment)) *appsv1.Dep
 // ownedBy makes a Foo the controller.
 func ownedBy(foo, uid string) func(*appsv1.Deployment) {
 	return func(d *appsv1.Deployment) {
-		d.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: samplev1alpha1.SchemeGroupVersion.String(), Kind: "Foo", Name: foo, UID: types.UID(uid),
-			Controller: new(true), BlockOwnerDeletion: new(true),
-		}}
+		d.OwnerReferences = testcluster.FoosDeployment(foo).OwnerReferences
+		d.OwnerReferences[0].UID = types.UID(uid)
 	}
 }

@@ -17,8 +17,6 @@ limitations under the License.
 package faults
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +31,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/internal/testcluster"
 )
 
 // The parts of a control plane, in the order in which they are started.
@@ -60,17 +60,20 @@ type plane struct {
 type part struct {
 	args    []string
 	mu      sync.Mutex
-	command *exec.Cmd
-	done    chan struct{}
+	process *testcluster.Program
+}
+
+func (p *part) current() *testcluster.Program {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.process
 }
 
 // newPlane starts a control plane of the test's own.
 func newPlane(t *testing.T) *plane {
 	t.Helper()
-	folder := t.TempDir()
-	p := &plane{data: filepath.Join(folder, "data"), parts: map[string]*part{}}
-	kubeconfig := filepath.Join(folder, "kubeconfig")
-	if err := p.learn(t.Context(), kubeconfig); err != nil {
+	p := &plane{data: filepath.Join(t.TempDir(), "data"), parts: map[string]*part{}}
+	if err := p.learn(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var err error
@@ -78,40 +81,29 @@ func newPlane(t *testing.T) *plane {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.close)
-	p.testCluster = &testCluster{kubeconfig: kubeconfig}
 	if err := p.connect(); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.start(t.Context(), allParts()...); err != nil {
 		t.Fatal(err)
 	}
-	if p.testCluster, err = prepare(t.Context(), kubeconfig); err != nil {
+	if p.testCluster, err = prepare(t.Context(), p.kubeconfig); err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
 // learn has the devcluster make its files, and reads the command lines.
-func (p *plane) learn(ctx context.Context, kubeconfig string) error {
-	up := exec.CommandContext(ctx, os.Getenv("DEVCLUSTER_BIN"), "up", "-v", "-keep", "-nodes=2", "-data-dir="+p.data, "-kubeconfig="+kubeconfig)
-	var told bytes.Buffer
-	up.Stderr = &told
-	out, err := up.StdoutPipe()
+func (p *plane) learn(ctx context.Context) error {
+	c, err := testcluster.StartCluster(ctx, os.Getenv("DEVCLUSTER_BIN"), p.data, "-v", "-keep", "-nodes=2")
 	if err != nil {
 		return err
 	}
-	if err := up.Start(); err != nil {
-		return err
+	if err := c.Stop(); err != nil {
+		return fmt.Errorf("%w\n%s", err, c.Log)
 	}
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if strings.HasPrefix(lines.Text(), "Ctrl-C") {
-			break // the last line: it is up
-		}
-	}
-	if err := errors.Join(up.Process.Signal(syscall.SIGTERM), up.Wait()); err != nil {
-		return fmt.Errorf("starting a cluster: %w\n%s", err, told.String())
-	}
-	return p.parse(told.String())
+	p.testCluster = &testCluster{kubeconfig: c.Kubeconfig}
+	return p.parse(c.Log.String())
 }
 
 // parse reads what devcluster -v prints: a component's name, then an argument a line.
@@ -156,27 +148,17 @@ func (p *plane) start(ctx context.Context, names ...string) error {
 
 func (p *plane) launch(name string) error {
 	one := p.parts[name]
-	log, err := os.OpenFile(filepath.Join(p.data, "logs", name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
 	command := exec.Command(os.Getenv("DEVCLUSTER_BIN"), one.args...)
-	command.Stdout, command.Stderr = log, log
 	command.ExtraFiles = []*os.File{p.lifelineRead} // descriptor 3
 	command.Env = append(os.Environ(), "DEVCLUSTER_LIFELINE_FD=3", "NO_PROXY=*", "no_proxy=*", "KUBECONFIG=",
 		"KWOK_WORKDIR="+filepath.Join(p.data, "config"))
-	if err := command.Start(); err != nil {
+	process, err := testcluster.StartProgram(name, filepath.Join(p.data, "logs", name+".log"), command)
+	if err != nil {
 		return err
 	}
 	one.mu.Lock()
 	defer one.mu.Unlock()
-	one.command, one.done = command, make(chan struct{})
-	done := one.done
-	go func() {
-		_ = command.Wait()
-		close(done)
-	}()
+	one.process = process
 	return nil
 }
 
@@ -203,24 +185,16 @@ func (p *plane) forgetLeases(ctx context.Context) error {
 
 // signal sends a signal to a part.
 func (p *plane) signal(name string, s syscall.Signal) {
-	one := p.parts[name]
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	if one.command != nil {
-		_ = one.command.Process.Signal(s) // it may have ended
+	if process := p.parts[name].current(); process != nil {
+		_ = process.Signal(s)
 	}
 }
 
 // kill kills parts, and returns when they are gone.
 func (p *plane) kill(names ...string) {
 	for _, name := range names {
-		p.signal(name, syscall.SIGKILL)
-		one := p.parts[name]
-		one.mu.Lock()
-		done := one.done
-		one.mu.Unlock()
-		if done != nil {
-			<-done
+		if process := p.parts[name].current(); process != nil {
+			process.Kill()
 		}
 	}
 }

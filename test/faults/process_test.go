@@ -17,14 +17,14 @@ limitations under the License.
 package faults
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"os/exec"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"example.com/sample-controller/internal/testcluster"
 )
 
 // stopTime bounds how long a controller may take to stop: ours gives the syncs
@@ -35,15 +35,10 @@ const stopTime = 40 * time.Second
 type process struct {
 	path  string
 	args  []string
-	log   *logText
+	log   testcluster.Log
 	mu    sync.Mutex
-	run   *running
+	run   *testcluster.Process
 	ended bool // for good
-}
-
-type running struct {
-	command *exec.Cmd
-	done    chan struct{}
 }
 
 var errEnded = errors.New("the trial is over")
@@ -57,20 +52,15 @@ func (p *process) start() error {
 	}
 	command := exec.Command(p.path, p.args...)
 	command.Env = append(os.Environ(), "KUBE_CACHE_MUTATION_DETECTOR=true")
-	command.Stdout, command.Stderr = p.log, p.log
-	if err := command.Start(); err != nil {
-		return err
+	command.Stdout, command.Stderr = &p.log, &p.log
+	run, err := testcluster.StartProcess(command)
+	if err == nil {
+		p.run = run
 	}
-	r := &running{command: command, done: make(chan struct{})}
-	go func() {
-		_ = command.Wait() // the exit code is in the command's ProcessState
-		close(r.done)
-	}()
-	p.run = r
-	return nil
+	return err
 }
 
-func (p *process) current() *running {
+func (p *process) current() *testcluster.Process {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.run
@@ -78,16 +68,15 @@ func (p *process) current() *running {
 
 // signal sends a signal to the program.
 func (p *process) signal(s syscall.Signal) {
-	if r := p.current(); r != nil {
-		_ = r.command.Process.Signal(s) // it may have ended
+	if run := p.current(); run != nil {
+		_ = run.Signal(s)
 	}
 }
 
 // kill ends the program without a chance to do anything, and returns when it is gone.
 func (p *process) kill() {
-	if r := p.current(); r != nil {
-		_ = r.command.Process.Kill()
-		<-r.done
+	if run := p.current(); run != nil {
+		run.Kill()
 	}
 }
 
@@ -107,46 +96,11 @@ func (p *process) close() {
 
 // exitCode waits until the program has ended by itself, and returns -1 if it has not in time.
 func (p *process) exitCode() int {
-	r := p.current()
-	timer := time.NewTimer(stopTime)
-	defer timer.Stop()
-	select {
-	case <-r.done:
-		return r.command.ProcessState.ExitCode()
-	case <-timer.C:
+	run := p.current()
+	if !run.Wait(stopTime) {
 		return -1
 	}
+	return run.State().ExitCode()
 }
 
-func (p *process) hasEnded() bool {
-	select {
-	case <-p.current().done:
-		return true
-	default:
-		return false
-	}
-}
-
-// logText keeps what a program prints.
-type logText struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logText) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logText) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-// tail returns the last lines.
-func (l *logText) tail(lines int) string {
-	all := strings.Split(strings.TrimSpace(l.String()), "\n")
-	return strings.Join(all[max(0, len(all)-lines):], "\n")
-}
+func (p *process) hasEnded() bool { return p.current().HasEnded() }

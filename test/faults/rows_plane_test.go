@@ -30,9 +30,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"example.com/sample-controller/internal/testcluster"
 	"example.com/sample-controller/test/faults/proxy"
 )
 
@@ -273,10 +273,5 @@ func (tr *trial) prepareDirect(server string) (*replica, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := clientcmdapi.NewConfig()
-	config.Clusters["it"] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: account.CAData}
-	config.AuthInfos["it"] = &clientcmdapi.AuthInfo{Token: account.BearerToken}
-	config.Contexts["it"] = &clientcmdapi.Context{Cluster: "it", AuthInfo: "it"}
-	config.CurrentContext = "it"
-	return r, clientcmd.WriteToFile(*config, r.kubeconfig)
+	return r, testcluster.WriteKubeconfig(r.kubeconfig, server, account.CAData, clientcmdapi.AuthInfo{Token: account.BearerToken})
 }

@@ -31,6 +31,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"example.com/sample-controller/internal/testcluster"
 	"example.com/sample-controller/test/faults/proxy"
 )
 
@@ -54,7 +55,7 @@ func rotatedToken(counted) []trialCase {
 			}
 			return nil
 		})
-		if err := errors.Join(r.writeKubeconfig(&clientcmdapi.AuthInfo{TokenFile: file}),
+		if err := errors.Join(r.writeKubeconfig(clientcmdapi.AuthInfo{TokenFile: file}),
 			rotate("first"), r.process.start(), tr.createFoo(ctx, "a", "a", 1), tr.settled(ctx), rotate("second")); err != nil {
 			return err
 		}
@@ -123,7 +124,7 @@ func (tr *trial) startWithRole(ctx context.Context) (*rbacv1.Role, *replica, err
 	if err != nil {
 		return nil, nil, err
 	}
-	account, err := tr.cluster.configOf(ctx, tr.ns, name.Name)
+	account, err := testcluster.ConfigOf(ctx, tr.cluster.config, tr.ns, name.Name)
 	if err != nil {
 		return nil, nil, err
 	}

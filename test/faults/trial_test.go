@@ -31,9 +31,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"example.com/sample-controller/internal/testcluster"
 	"example.com/sample-controller/test/faults/proxy"
 
 	typedfoo "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
@@ -140,19 +140,14 @@ func (tr *trial) prepare(account *rest.Config, flags ...string) (*replica, error
 	}
 	r := &replica{proxy: p, kubeconfig: filepath.Join(tr.folder, fmt.Sprintf("kubeconfig-%d", len(tr.replicas)))}
 	args = append(append(slices.Clip(args), "-kubeconfig="+r.kubeconfig), flags...)
-	r.process = &process{path: tr.subject.path, args: args, log: &logText{}}
+	r.process = &process{path: tr.subject.path, args: args}
 	tr.replicas = append(tr.replicas, r)
-	return r, r.writeKubeconfig(&clientcmdapi.AuthInfo{})
+	return r, r.writeKubeconfig(clientcmdapi.AuthInfo{})
 }
 
 // writeKubeconfig writes a kubeconfig that leads through the proxy.
-func (r *replica) writeKubeconfig(user *clientcmdapi.AuthInfo) error {
-	config := clientcmdapi.NewConfig()
-	config.Clusters["it"] = &clientcmdapi.Cluster{Server: r.proxy.URL, CertificateAuthorityData: r.proxy.Certificate()}
-	config.AuthInfos["it"] = user
-	config.Contexts["it"] = &clientcmdapi.Context{Cluster: "it", AuthInfo: "it"}
-	config.CurrentContext = "it"
-	return clientcmd.WriteToFile(*config, r.kubeconfig)
+func (r *replica) writeKubeconfig(user clientcmdapi.AuthInfo) error {
+	return testcluster.WriteKubeconfig(r.kubeconfig, r.proxy.URL, r.proxy.Certificate(), user)
 }
 
 func (tr *trial) close() {
@@ -193,7 +188,7 @@ func (tr *trial) story() string {
 				fmt.Fprintf(&text, "  %s\n", call.String())
 			}
 		}
-		fmt.Fprintf(&text, "The end of its log:\n%s\n", r.process.log.tail(40))
+		fmt.Fprintf(&text, "The end of its log:\n%s\n", strings.Join(testcluster.LastLines(r.process.log.String(), 40), "\n"))
 	}
 	return text.String()
 }
@@ -202,23 +197,5 @@ var errPatience = errors.New("not within the time that it may take")
 
 // await waits until what is asked for is so: until check has no objection.
 func (tr *trial) await(ctx context.Context, what string, check func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, tr.patience, errPatience)
-	defer cancel()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	var last error
-	for {
-		err := check(ctx)
-		if err == nil {
-			return nil
-		}
-		if ctx.Err() == nil {
-			last = err // and not that the time is over
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%s: %w: %w", what, context.Cause(ctx), last)
-		case <-ticker.C:
-		}
-	}
+	return testcluster.Await(ctx, tr.patience, what, check)
 }

@@ -19,7 +19,7 @@ package main
 import (
 	"strings"
 
-	"example.com/sample-controller/tools/internal/audit"
+	"example.com/sample-controller/internal/audit"
 )
 
 // The actors that the steps name; others are called what the API server calls them.

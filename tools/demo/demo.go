@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"syscall"
@@ -31,10 +32,17 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"example.com/sample-controller/internal/audit"
+	"example.com/sample-controller/internal/testcluster"
 )
 
-// readPeriod is how often the audit log is looked at.
-const readPeriod = 50 * time.Millisecond
+const (
+	// readPeriod is how often the audit log is read.
+	readPeriod = 50 * time.Millisecond
+	// stopGrace is how long the controller gets to end by itself.
+	stopGrace = 5 * time.Second
+)
 
 // sources says where the columns come from.
 const sources = `The ms since your last change, and who did it, are from the API server's audit log;
@@ -52,9 +60,9 @@ type demo struct {
 
 	// self is the name of the user at the terminal.
 	self       string
-	controller *process
+	controller *testcluster.Program
 	changes    chan change
-	audit      auditLog
+	audit      audit.Log
 	timeline   timeline
 	stopwatch  stopwatch
 	client     kubernetes.Interface
@@ -78,12 +86,12 @@ func runInCluster(opts *options, dataDir string) error {
 		kubeconfig: os.Getenv(clientcmd.RecommendedConfigPathEnvVar),
 		dataDir:    dataDir,
 		changes:    make(chan change),
-		audit:      auditLog{path: filepath.Join(dataDir, "audit.log")},
+		audit:      audit.Log{Path: filepath.Join(dataDir, "audit.log")},
 		next:       plan(opts.exit),
 	}
 	err := d.run(ctx)
 	if d.controller != nil {
-		d.controller.close()
+		d.controller.Stop(stopGrace)
 	}
 	if ctx.Err() == nil {
 		return err
@@ -101,11 +109,10 @@ func runInCluster(opts *options, dataDir string) error {
 }
 
 func (d *demo) run(ctx context.Context) error {
-	config, err := clientcmd.BuildConfigFromFlags("", d.kubeconfig)
+	config, err := testcluster.LoadConfig(d.kubeconfig)
 	if err != nil {
 		return err
 	}
-	config.QPS = -1 // Its few requests should not wait for one another.
 	watches, err := newWatches(config)
 	if err != nil {
 		return err
@@ -157,7 +164,8 @@ func (d *demo) startController(ctx context.Context, client kubernetes.Interface)
 	// Both folders are devcluster's, which removes them with the cluster.
 	kubeconfig := filepath.Join(d.dataDir, "config", sampleController+".kubeconfig")
 	log := filepath.Join(d.dataDir, "logs", sampleController+".log")
-	if err := writeControllerKubeconfig(ctx, client, d.kubeconfig, kubeconfig); err != nil {
+	err := testcluster.WriteTokenKubeconfig(ctx, client, d.kubeconfig, kubeconfig, testcluster.ServiceAccount, testcluster.ServiceAccount)
+	if err != nil {
 		return err
 	}
 	fmt.Fprintf(d.out, "$ %s -v=2 -kubeconfig=%s\n", controllerPath, quote(kubeconfig))
@@ -166,7 +174,7 @@ func (d *demo) startController(ctx context.Context, client kubernetes.Interface)
 	} else {
 		fmt.Fprintf(d.out, "  its log is %s\n", quote(log))
 	}
-	var err error
-	d.controller, err = startProcess(sampleController, log, controllerPath, "-v=2", "-kubeconfig="+kubeconfig)
+	// It has no context: it is stopped later than a Ctrl-C cancels what else is going on.
+	d.controller, err = testcluster.StartProgram(sampleController, log, exec.Command(controllerPath, "-v=2", "-kubeconfig="+kubeconfig))
 	return err
 }

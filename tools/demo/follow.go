@@ -42,8 +42,8 @@ func (d *demo) follow(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-d.controller.ended:
-			return d.controller.err
+		case <-d.controller.Ended():
+			return d.controller.Err()
 		case <-c.limit.C:
 			return fmt.Errorf("waited %v (-timeout) in vain for: %s", d.timeout, d.awaited())
 		case change := <-d.changes:
@@ -97,7 +97,7 @@ func (d *demo) awaited() string {
 
 // tell prints what is known well enough by now.
 func (d *demo) tell(now time.Time) error {
-	records, err := d.audit.next()
+	records, err := nextWrites(&d.audit)
 	if err != nil {
 		return fmt.Errorf("reading the audit log: %w", err)
 	}

@@ -23,12 +23,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
-
-// serviceAccount is the controller's, in the namespace of the same name; see artifacts/deploy/rights.
-const serviceAccount = "sample-controller"
 
 // whoAmI returns the name by which the cluster knows the user at the terminal.
 func whoAmI(ctx context.Context, client kubernetes.Interface) (string, error) {
@@ -38,24 +33,4 @@ func whoAmI(ctx context.Context, client kubernetes.Interface) (string, error) {
 		return "", fmt.Errorf("asking the cluster who we are: %w", err)
 	}
 	return review.Status.UserInfo.Username, nil
-}
-
-// writeControllerKubeconfig writes a copy of a kubeconfig in which the user is the controller's service account.
-// Its token is valid for a day.
-func writeControllerKubeconfig(ctx context.Context, client kubernetes.Interface, from, to string) error {
-	lifetime := int64(24 * 60 * 60)
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &lifetime}}
-	token, err := client.CoreV1().ServiceAccounts(serviceAccount).
-		CreateToken(ctx, serviceAccount, request, metav1.CreateOptions{})
-	if err != nil {
-		return fmt.Errorf("getting a token for the controller's service account: %w", err)
-	}
-	config, err := clientcmd.LoadFromFile(from)
-	if err != nil {
-		return err
-	}
-	for name := range config.AuthInfos {
-		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
-	}
-	return clientcmd.WriteToFile(*config, to)
 }

@@ -22,7 +22,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/sample-controller/tools/internal/audit"
+	"example.com/sample-controller/internal/audit"
 )
 
 func TestLineOf(t *testing.T) {

@@ -107,7 +107,7 @@ apiserver_request_total{resource="foos",verb="WATCH"} 9
 
 func TestDrawLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
-	if err := os.WriteFile(path, []byte(createFooLine+updateStatusLine[:99]), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(createFooLine+conflictLine[:99]), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	document, err := drawLog(path, "devcluster-admin")
@@ -156,35 +156,6 @@ func TestClusterCommandPassesFlagsOn(t *testing.T) {
 	got := clusterCommand("/a b/devcluster", "/a b/demo", "/tmp/d", []string{"-exit", "-v"})
 	want := []string{"/a b/devcluster", "run", "-data-dir", "/tmp/d", "--", "/a b/demo", "in-cluster", "/tmp/d", "-exit", "-v"}
 	if !slices.Equal(got, want) {
-		t.Errorf("got %q", got)
-	}
-}
-
-func TestProcessThatDiesIsToldWithTheEndOfItsLog(t *testing.T) {
-	log := filepath.Join(t.TempDir(), "log")
-	p, err := startProcess("thing", log, "/bin/sh", "-c", "echo one; echo two >&2; exit 3")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := "thing ended by itself (exit status 3); the end of its log:\n  one\n  two"
-	if <-p.ended; p.err.Error() != want {
-		t.Errorf("got %q, want %q", p.err, want)
-	}
-}
-
-func TestProcessIsAskedToStop(t *testing.T) {
-	log := filepath.Join(t.TempDir(), "log")
-	p, err := startProcess("thing", log, "/bin/sh", "-c", "exec sleep 60")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p.close(); !strings.Contains(p.err.Error(), "signal: terminated") {
-		t.Errorf("it ended otherwise: %v", p.err)
-	}
-}
-
-func TestLastLines(t *testing.T) {
-	if got := lastLines("a\nb\nc\n", 2); !slices.Equal(got, []string{"b", "c"}) {
 		t.Errorf("got %q", got)
 	}
 }

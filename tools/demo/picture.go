@@ -22,7 +22,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"example.com/sample-controller/tools/internal/audit"
+	"example.com/sample-controller/internal/audit"
 	drawing "example.com/sample-controller/tools/internal/timeline"
 )
 
@@ -31,7 +31,7 @@ func (d *demo) draw() error {
 	if d.picture == "" {
 		return nil
 	}
-	document, err := drawLog(d.audit.path, d.self)
+	document, err := drawLog(d.audit.Path, d.self)
 	if err != nil {
 		return fmt.Errorf("drawing %s: %w", d.picture, err)
 	}

@@ -21,7 +21,7 @@ import (
 	"slices"
 	"time"
 
-	"example.com/sample-controller/tools/internal/audit"
+	"example.com/sample-controller/internal/audit"
 )
 
 const (

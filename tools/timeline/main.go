@@ -29,7 +29,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"example.com/sample-controller/tools/internal/audit"
+	"example.com/sample-controller/internal/audit"
 	"example.com/sample-controller/tools/internal/timeline"
 )
 

@@ -21,7 +21,7 @@ import (
 	"io"
 	"strings"
 
-	"example.com/sample-controller/tools/internal/audit"
+	"example.com/sample-controller/internal/audit"
 )
 
 // printWrites returns a function that prints each write as a line, in a namespace or, if that is empty, in all.

@@ -17,30 +17,24 @@ limitations under the License.
 package test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
-	"os/exec"
 	"path/filepath"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"helm.sh/helm/v4/pkg/action"
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/kube"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
+	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
+
+	"example.com/sample-controller/internal/testcluster"
 )
 
 const patience = 2 * time.Minute
@@ -62,30 +56,16 @@ type cluster struct {
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	folder := t.TempDir()
-	c := &cluster{T: t, kubeconfig: filepath.Join(folder, "kubeconfig")}
-	// A context of its own: the test's has ended when the cluster is stopped.
-	command := exec.CommandContext(context.Background(), devcluster(t), "up", "-data-dir="+filepath.Join(folder, "data"), "-kubeconfig="+c.kubeconfig)
-	progress, err := command.StdoutPipe()
+	up, err := testcluster.StartCluster(t.Context(), devcluster(t), filepath.Join(t.TempDir(), "data"))
 	must(t, err)
-	must(t, command.Start())
 	t.Cleanup(func() {
-		must(t, command.Process.Signal(syscall.SIGTERM))
-		if err := command.Wait(); err != nil {
-			t.Errorf("devcluster: %v", err)
+		if err := up.Stop(); err != nil {
+			t.Errorf("%v\n%s", err, up.Log)
 		}
 	})
-	var said strings.Builder
-	lines := bufio.NewScanner(io.TeeReader(progress, &said))
-	for up := false; !up; up = strings.Contains(lines.Text(), "Kubernetes is up") {
-		if !lines.Scan() {
-			t.Fatalf("devcluster did not start:\n%s", said.String())
-		}
-	}
-	go func() { _, _ = io.Copy(io.Discard, progress) }() // until the process ends
-	c.config, err = clientcmd.BuildConfigFromFlags("", c.kubeconfig)
+	c := &cluster{T: t, kubeconfig: up.Kubeconfig}
+	c.config, err = testcluster.LoadConfig(c.kubeconfig)
 	must(t, err)
-	c.config.QPS = -1
 	c.objects, err = dynamic.NewForConfig(c.config)
 	must(t, err)
 	return c
@@ -94,11 +74,9 @@ func newCluster(t *testing.T) *cluster {
 // kubectl runs kubectl, which has to succeed.
 func (c *cluster) kubectl(args ...string) string {
 	c.Helper()
-	out, err := exec.CommandContext(c.Context(), devcluster(c.T), append([]string{"kubectl", "--kubeconfig=" + c.kubeconfig}, args...)...).CombinedOutput()
-	if err != nil {
-		c.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return strings.TrimSpace(string(out))
+	out, err := testcluster.Kubectl(c.Context(), devcluster(c.T), c.kubeconfig, args...)
+	must(c.T, err)
+	return out
 }
 
 // helm is Helm for the releases of a namespace.
@@ -154,34 +132,21 @@ func (c *cluster) uninstall(release, namespace string) {
 	must(c.T, err)
 }
 
-// as is a client with the token of an account.
-func (c *cluster) as(namespace, account string) dynamic.Interface {
+// as is a client with the token of an account, for the Deployments of the namespace default.
+func (c *cluster) as(namespace, account string) typedappsv1.DeploymentInterface {
 	c.Helper()
-	admin, err := kubernetes.NewForConfig(c.config)
+	config, err := testcluster.ConfigOf(c.Context(), c.config, namespace, account)
 	must(c.T, err)
-	token, err := admin.CoreV1().ServiceAccounts(namespace).CreateToken(c.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	client, err := typedappsv1.NewForConfig(config)
 	must(c.T, err)
-	config := rest.AnonymousClientConfig(c.config)
-	config.BearerToken, config.QPS = token.Status.Token, -1
-	client, err := dynamic.NewForConfig(config)
-	must(c.T, err)
-	return client
+	return client.Deployments(metav1.NamespaceDefault)
 }
 
-// await repeats a request until its answer is as wanted: the API server learns of rights and policies by watches.
+// await repeats a request until its answer is as wanted.
 func (c *cluster) await(what string, request func() error, wanted func(error) bool) {
 	c.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(c.Context(), 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		last = request()
-		return wanted(last), nil
-	})
-	if err != nil {
-		c.Fatalf("Waiting until %s: %v; the last answer: %v", what, err, last)
-	}
+	must(c.T, testcluster.AwaitAnswer(c.Context(), patience, what, func(context.Context) error { return request() }, wanted))
 }
-
-func none(err error) bool { return err == nil }
 
 // get reads an object, in no namespace if that is empty.
 func (c *cluster) get(resource schema.GroupVersionResource, namespace, name string) *unstructured.Unstructured {

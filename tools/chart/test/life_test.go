@@ -20,7 +20,7 @@ import (
 	"strings"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -28,6 +28,8 @@ import (
 
 	"helm.sh/helm/v4/pkg/action"
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
+
+	"example.com/sample-controller/internal/testcluster"
 )
 
 // TestTheLifeOfARelease installs, upgrades, rolls back and uninstalls. Nobody's Foos and their Deployments notice.
@@ -148,17 +150,10 @@ func replaceIn(t *testing.T, chart *chartv2.Chart, template, from, to string) {
 }
 
 // foosDeployment is a Deployment as the controller makes it.
-func foosDeployment(name string, foo types.UID, image string) *unstructured.Unstructured {
-	labels := mapping{"app": "nginx", "controller": name}
-	return &unstructured.Unstructured{Object: mapping{
-		"apiVersion": "apps/v1", "kind": "Deployment",
-		"metadata": mapping{"name": name, "ownerReferences": []any{mapping{
-			"apiVersion": "samplecontroller.k8s.io/v1alpha1", "kind": "Foo", "name": name, "uid": string(foo), "controller": true, "blockOwnerDeletion": true,
-		}}},
-		"spec": mapping{"selector": mapping{"matchLabels": labels}, "template": mapping{
-			"metadata": mapping{"labels": labels}, "spec": mapping{"containers": []any{mapping{"name": "nginx", "image": image}}},
-		}},
-	}}
+func foosDeployment(name string, foo types.UID, image string) *appsv1.Deployment {
+	d := testcluster.FoosDeployment(name)
+	d.OwnerReferences[0].UID, d.Spec.Template.Spec.Containers[0].Image = foo, image
+	return d
 }
 
 // makeFoo makes a Foo, and its Deployment as the release's controller would.
@@ -171,12 +166,12 @@ func (c *cluster) makeFoo(namespace, account string) (foo, deployment *unstructu
 			"spec": mapping{"deploymentName": "kept", "replicas": int64(1)},
 		}}, metav1.CreateOptions{})
 		return err
-	}, none)
-	client := c.as(namespace, account).Resource(deployments).Namespace("default")
+	}, testcluster.Succeeded)
+	client := c.as(namespace, account)
 	c.await("the account may make its Deployment", func() error {
 		_, err := client.Create(c.Context(), foosDeployment("kept", foo.GetUID(), "nginx:latest"), metav1.CreateOptions{})
 		return err
-	}, none)
+	}, testcluster.Succeeded)
 	c.kubectl("wait", "--for=condition=Available", "deployment/kept")
 	return foo, c.get(deployments, "default", "kept")
 }
@@ -184,7 +179,7 @@ func (c *cluster) makeFoo(namespace, account string) (foo, deployment *unstructu
 // isHeldByThePolicy steals the token of an account, which may write a Foo's Deployment with that image and nothing else.
 func (c *cluster) isHeldByThePolicy(namespace, account, image string) {
 	c.Helper()
-	client := c.as(namespace, account).Resource(deployments).Namespace("default")
+	client := c.as(namespace, account)
 	create := func(image string) func() error {
 		return func() error {
 			_, err := client.Create(c.Context(), foosDeployment("stolen", "00000000-0000-0000-0000-000000000000", image),
@@ -192,10 +187,8 @@ func (c *cluster) isHeldByThePolicy(namespace, account, image string) {
 			return err
 		}
 	}
-	c.await(account+" may write a Foo's Deployment", create(image), none)
-	c.await(account+" may write no other", create("miner:latest"), func(err error) bool {
-		return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy")
-	})
+	c.await(account+" may write a Foo's Deployment", create(image), testcluster.Succeeded)
+	c.await(account+" may write no other", create("miner:latest"), testcluster.IsDeniedByPolicy)
 }
 
 // isAsBefore fails if an object is another one, or has another spec.

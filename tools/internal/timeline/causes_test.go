@@ -20,7 +20,7 @@ import (
 	"slices"
 	"testing"
 
-	"example.com/sample-controller/tools/internal/audit"
+	"example.com/sample-controller/internal/audit"
 )
 
 // causesIn returns the index of each step's cause; 100 is added to a guessed one.

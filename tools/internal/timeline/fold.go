@@ -19,7 +19,7 @@ package timeline
 import (
 	"time"
 
-	"example.com/sample-controller/tools/internal/audit"
+	"example.com/sample-controller/internal/audit"
 )
 
 // maxRows is how many rows of a panel are read at ease; above that, like writes share one.

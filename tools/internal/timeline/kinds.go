@@ -21,7 +21,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"example.com/sample-controller/tools/internal/audit"
+	"example.com/sample-controller/internal/audit"
 )
 
 // kindOf is the kind of a write's object: as its body says, or as the plural in the URL lets guess.

@@ -21,7 +21,7 @@ import (
 	"fmt"
 	"slices"
 
-	"example.com/sample-controller/tools/internal/audit"
+	"example.com/sample-controller/internal/audit"
 )
 
 // lanes are the actors of a picture, or of a panel, from left to right.

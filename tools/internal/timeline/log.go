@@ -23,7 +23,7 @@ import (
 	"slices"
 	"strings"
 
-	"example.com/sample-controller/tools/internal/audit"
+	"example.com/sample-controller/internal/audit"
 )
 
 // maxPanels is how many panels a picture has.

@@ -19,7 +19,7 @@ package timeline
 import (
 	"strings"
 
-	"example.com/sample-controller/tools/internal/audit"
+	"example.com/sample-controller/internal/audit"
 )
 
 // noise says what a write is that goes on all the time, or that changes no object; "" for all others.

@@ -25,7 +25,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/sample-controller/tools/internal/audit"
+	"example.com/sample-controller/internal/audit"
 )
 
 // hostile are names as nobody should give them.

@@ -29,7 +29,7 @@ import (
 	"slices"
 	"time"
 
-	"example.com/sample-controller/tools/internal/audit"
+	"example.com/sample-controller/internal/audit"
 )
 
 // key tells an object from others.

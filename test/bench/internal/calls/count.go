@@ -14,6 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Package calls counts what a program asks of the API server, as the server
+// itself tells it: writes from its audit log, reads from the metrics of its
+// priority and fairness, which know whose a request is.
 package calls
 
 import (
@@ -21,12 +24,14 @@ import (
 	"maps"
 
 	"k8s.io/client-go/kubernetes"
+
+	"example.com/sample-controller/internal/audit"
 )
 
 // Counter tells what one account has asked of the API server.
 type Counter struct {
 	client kubernetes.Interface
-	log    *AuditLog
+	log    *audit.Log
 	user   string
 	// since are the reads that were counted before.
 	since map[string]float64
@@ -40,9 +45,9 @@ type Counts struct {
 	// Refused are the writes among them that the server turned down, such as conflicts.
 	Refused int
 	// Writes are the account's writes, one by one, refused ones included.
-	Writes []Write
+	Writes []audit.Write
 	// OthersWrites are everybody else's.
-	OthersWrites []Write
+	OthersWrites []audit.Write
 }
 
 // Total is the number of requests.
@@ -57,7 +62,7 @@ func (c Counts) Total() float64 {
 // NewCounter counts a user's requests from now on. auditLog is the path of the
 // server's; see CountFlows for what has to be arranged before.
 func NewCounter(ctx context.Context, client kubernetes.Interface, auditLog, user string) (*Counter, error) {
-	log, err := OpenAuditLog(auditLog)
+	log, err := audit.OpenAtEnd(auditLog)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +96,7 @@ func (c *Counter) Next(ctx context.Context) (Counts, error) {
 			continue
 		}
 		counts.Writes = append(counts.Writes, write)
-		counts.ByKind[write.Verb+" "+write.Resource]++
+		counts.ByKind[write.Verb+" "+write.Path()]++
 		others--
 		if !write.OK() {
 			counts.Refused++

@@ -20,19 +20,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"example.com/sample-controller/internal/testcluster"
 )
 
 // The account that is measured. By it the API server tells its requests from all
@@ -42,8 +39,6 @@ const (
 	accountName      = "contender"
 	// User is its name to the API server.
 	User = "system:serviceaccount:" + accountNamespace + ":" + accountName
-
-	tokenLifetime = 24 * time.Hour
 
 	fooDefinition = "customresourcedefinition/foos.samplecontroller.k8s.io"
 	// longEstablished are conditions as the API server writes them, but for the time.
@@ -70,16 +65,15 @@ func (c *Cluster) installFoo(ctx context.Context, options Options) error {
 		{"wait", "--for=condition=Established", "--timeout=30s", fooDefinition},
 		{"patch", fooDefinition, "--subresource=status", "--type=merge", "--patch", longEstablished},
 	} {
-		kubectl := exec.CommandContext(ctx, options.Program, append([]string{"kubectl", "--kubeconfig", filepath.Join(c.data(), "kubeconfig")}, args...)...)
-		if out, err := kubectl.CombinedOutput(); err != nil {
-			return fmt.Errorf("kubectl %s: %w\n%s", args[0], err, out)
+		if _, err := testcluster.Kubectl(ctx, options.Program, c.Kubeconfig, args...); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
 // makeAccount makes the service account, with all rights, and its kubeconfig.
-func (c *Cluster) makeAccount(ctx context.Context, admin *rest.Config) error {
+func (c *Cluster) makeAccount(ctx context.Context) error {
 	if err := c.makeNamespaces(ctx, []string{accountNamespace}); err != nil {
 		return err
 	}
@@ -94,27 +88,9 @@ func (c *Cluster) makeAccount(ctx context.Context, admin *rest.Config) error {
 	if err := errors.Join(errAccount, errBinding); err != nil {
 		return fmt.Errorf("making the account that is measured: %w", err)
 	}
-	token, err := accounts.CreateToken(ctx, accountName, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenLifetime.Seconds()))},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		return fmt.Errorf("making the account's token: %w", err)
-	}
-	return c.writeKubeconfig(admin, token.Status.Token)
-}
-
-func (c *Cluster) writeKubeconfig(admin *rest.Config, token string) error {
-	config := clientcmdapi.NewConfig()
-	config.Clusters[accountName] = &clientcmdapi.Cluster{Server: admin.Host, CertificateAuthorityData: admin.CAData}
-	config.AuthInfos[accountName] = &clientcmdapi.AuthInfo{Token: token}
-	config.Contexts[accountName] = &clientcmdapi.Context{Cluster: accountName, AuthInfo: accountName}
-	config.CurrentContext = accountName
-	content, err := clientcmd.Write(*config)
-	if err != nil {
-		return err
-	}
 	c.ContenderKubeconfig = c.path("contender.kubeconfig")
-	if err := os.WriteFile(c.ContenderKubeconfig, content, 0o600); err != nil {
+	err := testcluster.WriteTokenKubeconfig(ctx, c.Kube, c.Kubeconfig, c.ContenderKubeconfig, accountNamespace, accountName)
+	if err != nil {
 		return err
 	}
 	c.Contender, err = clientcmd.BuildConfigFromFlags("", c.ContenderKubeconfig)

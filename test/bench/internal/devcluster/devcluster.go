@@ -19,33 +19,23 @@ limitations under the License.
 package devcluster
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
+	"example.com/sample-controller/internal/testcluster"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	"example.com/sample-controller/test/bench/internal/calls"
 )
 
-const (
-	startTimeout = 2 * time.Minute
-	stopTimeout  = time.Minute
-	// ready is what the command in the cluster says once it is up. It then lasts
-	// as long as its standard input: if the benchmark dies, so does the cluster.
-	ready   = "ready"
-	command = "echo " + ready + "; exec cat"
-)
+const startTimeout = 2 * time.Minute
 
 // Options say which cluster to start.
 type Options struct {
@@ -71,9 +61,7 @@ type Cluster struct {
 	Contender           *rest.Config
 	ContenderKubeconfig string
 
-	process *exec.Cmd
-	stdin   io.Closer
-	ended   chan struct{}
+	*testcluster.Cluster
 }
 
 // Start starts a cluster with the definition of Foo installed, and with the
@@ -85,7 +73,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{Dir: dir, ended: make(chan struct{})}
+	c := &Cluster{Dir: dir}
 	if err := c.start(ctx, options); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting a cluster in %s: %w", dir, err), c.Stop())
 	}
@@ -93,19 +81,18 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 }
 
 func (c *Cluster) start(ctx context.Context, options Options) error {
-	// With -v it says how to reach etcd.
-	args := []string{"run", "-v", "-data-dir", c.data()}
+	flags := []string{"-v"} // It then says how to reach etcd.
 	if !options.Whole {
-		args = append(args, "-without=kube-controller-manager,kube-scheduler,kwok")
+		flags = append(flags, testcluster.ControlPlaneOnly)
 	}
-	if err := c.launch(ctx, exec.Command(options.Program, append(args, "--", "sh", "-c", command)...)); err != nil {
+	var err error
+	if c.Cluster, err = testcluster.StartCluster(ctx, options.Program, c.path("data"), flags...); err != nil {
 		return err
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(c.data(), "kubeconfig"))
+	config, err := testcluster.LoadConfig(c.Kubeconfig)
 	if err != nil {
 		return err
 	}
-	config.QPS = -1
 	config.UserAgent = "foo-bench"
 	var errs [3]error
 	c.Kube, errs[0] = kubernetes.NewForConfig(Protobuf(config))
@@ -116,87 +103,28 @@ func (c *Cluster) start(ctx context.Context, options Options) error {
 	}
 	return errors.Join(
 		c.installFoo(ctx, options),
-		c.makeAccount(ctx, config),
+		c.makeAccount(ctx),
 		calls.CountFlows(ctx, c.Kube, accountNamespace, accountName),
 		c.makeNamespaces(ctx, options.Namespaces))
 }
 
-// launch starts devcluster and returns when its cluster is up.
-func (c *Cluster) launch(ctx context.Context, process *exec.Cmd) error {
-	log, err := os.Create(c.log())
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	process.Stderr = log
-	stdin, err := process.StdinPipe()
-	if err != nil {
-		return err
-	}
-	stdout, err := process.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := process.Start(); err != nil {
-		return err
-	}
-	c.process, c.stdin = process, stdin
-	up := make(chan bool, 1)
-	go func() {
-		lines := bufio.NewScanner(stdout)
-		up <- lines.Scan() && lines.Text() == ready
-		for lines.Scan() { // until it ends
-		}
-		_ = process.Wait() // its log tells
-		close(c.ended)
-	}()
-	select {
-	case ok := <-up:
-		if ok {
-			return nil
-		}
-		<-c.ended
-		content, _ := os.ReadFile(log.Name())
-		return fmt.Errorf("devcluster ended (%v):\n%s", process.ProcessState, content)
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // Stop ends the cluster and removes its data.
 func (c *Cluster) Stop() error {
-	if c.process != nil {
-		_ = c.stdin.Close()
-		timer := time.NewTimer(stopTimeout)
-		defer timer.Stop()
-		select {
-		case <-c.ended:
-		case <-timer.C:
-			_ = c.process.Process.Kill() // what it supervises ends with it
-			<-c.ended
-		}
+	if c.Cluster != nil {
+		_ = c.Cluster.Stop() // Running says whether it ended by itself.
 	}
 	return os.RemoveAll(c.Dir)
 }
 
 // Running returns an error if the cluster has ended by itself.
 func (c *Cluster) Running() error {
-	select {
-	case <-c.ended:
+	if c.HasEnded() {
 		return errors.New("the cluster ended by itself: see the logs that devcluster left")
-	default:
-		return nil
 	}
+	return nil
 }
 
-// AuditLog is the path of the API server's.
-func (c *Cluster) AuditLog() string { return filepath.Join(c.data(), "audit.log") }
-
-// Log is the path of a file for what a program prints.
-func (c *Cluster) Log(program string) string { return c.path(program + ".log") }
-
-func (c *Cluster) data() string { return c.path("data") }
-
-func (c *Cluster) log() string { return c.path("devcluster.log") }
+// LogOf is the path of a file for what a program prints.
+func (c *Cluster) LogOf(program string) string { return c.path(program + ".log") }
 
 func (c *Cluster) path(name string) string { return filepath.Join(c.Dir, name) }

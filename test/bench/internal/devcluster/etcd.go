@@ -18,7 +18,6 @@ package devcluster
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
@@ -28,11 +27,7 @@ import (
 // Etcd connects to the cluster's etcd with the API server's own certificate. Who
 // calls it closes the client.
 func (c *Cluster) Etcd() (*clientv3.Client, error) {
-	log, err := os.ReadFile(c.log())
-	if err != nil {
-		return nil, err
-	}
-	client, err := etcdOf(string(log))
+	client, err := etcdOf(c.Log.String())
 	if err != nil {
 		return nil, fmt.Errorf("connecting to etcd: %w", err)
 	}

@@ -30,6 +30,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"example.com/sample-controller/internal/audit"
 	"example.com/sample-controller/test/bench/internal/calls"
 	"example.com/sample-controller/test/bench/internal/process"
 	"example.com/sample-controller/test/bench/internal/program"
@@ -133,9 +134,9 @@ func (b *budgets) newFoos(t *testing.T) {
 }
 
 // untilQuiet returns what was written, once nothing more is.
-func (b *budgets) untilQuiet(t *testing.T) []calls.Write {
+func (b *budgets) untilQuiet(t *testing.T) []audit.Write {
 	t.Helper()
-	var all []calls.Write
+	var all []audit.Write
 	err := wait.PollUntilContextTimeout(t.Context(), 2*time.Second, time.Minute, true, func(ctx context.Context) (bool, error) {
 		counts, err := b.counter.Next(ctx)
 		all = append(all, counts.Writes...)
@@ -149,7 +150,7 @@ func (b *budgets) untilQuiet(t *testing.T) []calls.Write {
 
 // writesByFoo counts writes for each Foo, whether or not there is one: the
 // Deployment has the Foo's name, and an Event's begins with it.
-func writesByFoo(writes []calls.Write) map[string]map[string]int {
+func writesByFoo(writes []audit.Write) map[string]map[string]int {
 	by := map[string]map[string]int{}
 	for i := range budgetFoos {
 		by[world.Name(i)] = map[string]int{}
@@ -159,7 +160,7 @@ func writesByFoo(writes []calls.Write) map[string]map[string]int {
 		if by[foo] == nil {
 			by[foo] = map[string]int{}
 		}
-		by[foo][write.Verb+" "+write.Resource]++
+		by[foo][write.Verb+" "+write.Path()]++
 	}
 	return by
 }

@@ -21,8 +21,8 @@ import (
 	"fmt"
 	"time"
 
+	"example.com/sample-controller/internal/audit"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
-	"example.com/sample-controller/test/bench/internal/calls"
 	"example.com/sample-controller/test/bench/internal/objects"
 	"example.com/sample-controller/test/bench/internal/observe"
 	"example.com/sample-controller/test/bench/internal/program"
@@ -113,7 +113,7 @@ func (s *session) singles(ctx context.Context, name string, perSecond float64, d
 // singlesUntil has Foos arrive in the quiet namespace until ctx is done, and
 // tells how long it took until they had their Deployments.
 func (s *session) singlesUntil(ctx context.Context, name string, perSecond float64) (stats.Latency, error) {
-	log, err := calls.OpenAuditLog(s.AuditLog())
+	log, err := audit.OpenAtEnd(s.AuditLog())
 	if err != nil {
 		return stats.Latency{}, err
 	}

@@ -24,9 +24,9 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
+	"example.com/sample-controller/internal/audit"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
-	"example.com/sample-controller/test/bench/internal/calls"
 	"example.com/sample-controller/test/bench/internal/devcluster"
 	"example.com/sample-controller/test/bench/internal/objects"
 	"example.com/sample-controller/test/bench/internal/process"
@@ -120,7 +120,7 @@ func (b *bareClient) settle(ctx context.Context, foo *samplev1alpha1.Foo) error 
 
 // load has Foos arrive for a while and tells how long they took.
 func (s *session) load(ctx context.Context, perSecond float64, duration time.Duration, number int, acknowledged action) (results.Load, error) {
-	log, err := calls.OpenAuditLog(s.AuditLog())
+	log, err := audit.OpenAtEnd(s.AuditLog())
 	if err != nil {
 		return results.Load{}, err
 	}

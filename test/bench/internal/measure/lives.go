@@ -20,8 +20,8 @@ import (
 	"context"
 	"time"
 
+	"example.com/sample-controller/internal/audit"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
-	"example.com/sample-controller/test/bench/internal/calls"
 	"example.com/sample-controller/test/bench/internal/devcluster"
 )
 
@@ -37,7 +37,7 @@ type life struct {
 
 // follow reads an audit log until each of the Foos has its status, or until
 // patience ends.
-func follow(ctx context.Context, log *calls.AuditLog, foos []*samplev1alpha1.Foo, patience time.Duration) (lives, error) {
+func follow(ctx context.Context, log *audit.Log, foos []*samplev1alpha1.Foo, patience time.Duration) (lives, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	ticker := time.NewTicker(auditInterval)
@@ -64,7 +64,7 @@ func follow(ctx context.Context, log *calls.AuditLog, foos []*samplev1alpha1.Foo
 }
 
 // add takes up writes. A Foo's Deployment has the Foo's name.
-func (l lives) add(writes []calls.Write) {
+func (l lives) add(writes []audit.Write) {
 	for _, write := range writes {
 		life, ours := l[write.Namespace+"/"+write.Name]
 		if !ours || !write.OK() {
@@ -72,11 +72,11 @@ func (l lives) add(writes []calls.Write) {
 		}
 		measured := write.User == devcluster.User
 		switch {
-		case write.Resource == "foos" && write.Verb == "create":
+		case write.Path() == "foos" && write.Verb == "create":
 			life.acknowledged = write.Done
-		case measured && write.Resource == "deployments" && write.Verb == "create":
+		case measured && write.Path() == "deployments" && write.Verb == "create":
 			life.created = write.Done
-		case measured && write.Resource == "foos/status" && life.status.IsZero():
+		case measured && write.Path() == "foos/status" && life.status.IsZero():
 			life.status = write.Done
 		}
 	}

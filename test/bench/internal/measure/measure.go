@@ -72,7 +72,7 @@ func (b *Bench) in(ctx context.Context, whole bool, do func(*session) error) err
 
 // start starts a program in the session's cluster.
 func (s *session) start(p program.Program) (*process.Process, error) {
-	return process.Start(p.Name, s.Log(p.Name), p.Path, p.Env, append([]string{"-kubeconfig", s.ContenderKubeconfig}, p.Args...)...)
+	return process.Start(p.Name, s.LogOf(p.Name), p.Path, p.Env, append([]string{"-kubeconfig", s.ContenderKubeconfig}, p.Args...)...)
 }
 
 func (s *session) counter(ctx context.Context) (*calls.Counter, error) {
@@ -94,7 +94,7 @@ func (s *session) converge(ctx context.Context, p program.Program, foos []*sampl
 	}
 	seen, err := watch.Wait(ctx, running.Ended(), nil)
 	if err != nil {
-		err = errors.Join(err, running.Running())
+		err = errors.Join(err, running.Err())
 		running.Stop()
 		return nil, nil, fmt.Errorf("%s: %w", p.Name, err)
 	}
@@ -112,7 +112,7 @@ func pause(ctx context.Context, d time.Duration, running *process.Process) error
 	case <-timer.C:
 		return nil
 	case <-running.Ended():
-		return running.Running()
+		return running.Err()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

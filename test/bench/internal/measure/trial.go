@@ -23,6 +23,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/sample-controller/internal/audit"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/bench/internal/calls"
 	"example.com/sample-controller/test/bench/internal/devcluster"
@@ -87,7 +88,7 @@ func (s *session) trial(ctx context.Context, p program.Program, options TrialOpt
 	if err != nil {
 		return outcome, err
 	}
-	log, err := calls.OpenAuditLog(s.AuditLog())
+	log, err := audit.OpenAtEnd(s.AuditLog())
 	if err != nil {
 		return outcome, err
 	}
@@ -148,18 +149,18 @@ func (s *session) trial(ctx context.Context, p program.Program, options TrialOpt
 // over says when what follows convergence is over: where more is measured after
 // it, or more than one event belongs to a Foo, not before nothing more is written;
 // else when each Foo has had its event.
-func (o TrialOptions) over(foos []*samplev1alpha1.Foo) func(writes []calls.Write) bool {
+func (o TrialOptions) over(foos []*samplev1alpha1.Foo) func(writes []audit.Write) bool {
 	if o.Settle > 0 || o.Whole {
-		return func([]calls.Write) bool { return false }
+		return func([]audit.Write) bool { return false }
 	}
-	return func(writes []calls.Write) bool { return !untilTold(writes, foos).IsZero() }
+	return func(writes []audit.Write) bool { return !untilTold(writes, foos).IsZero() }
 }
 
 // trail waits until a program writes nothing more, or until all that it has
 // written since the log was opened is enough. Some write for ever, so the time is
 // limited.
-func trail(ctx context.Context, running *process.Process, log *calls.AuditLog, enough func(writes []calls.Write) bool) error {
-	var all []calls.Write
+func trail(ctx context.Context, running *process.Process, log *audit.Log, enough func(writes []audit.Write) bool) error {
+	var all []audit.Write
 	for until := time.Now().Add(trailingLimit); time.Now().Before(until); {
 		if err := pause(ctx, trailing, running); err != nil {
 			return err
@@ -169,7 +170,7 @@ func trail(ctx context.Context, running *process.Process, log *calls.AuditLog, e
 			return err
 		}
 		all = append(all, writes...)
-		more := slices.ContainsFunc(writes, func(write calls.Write) bool { return write.User == devcluster.User })
+		more := slices.ContainsFunc(writes, func(write audit.Write) bool { return write.User == devcluster.User })
 		if !more || enough(all) {
 			return nil
 		}
@@ -239,7 +240,7 @@ func (s *session) restart(ctx context.Context, p program.Program, counter *calls
 	}
 	for _, write := range counts.Writes {
 		if write.Namespace == quietNamespace {
-			counts.ByKind[write.Verb+" "+write.Resource]--
+			counts.ByKind[write.Verb+" "+write.Path()]--
 		}
 	}
 	for kind, n := range counts.ByKind {
@@ -252,12 +253,12 @@ func (s *session) restart(ctx context.Context, p program.Program, counter *calls
 
 // untilTold is when the last of the Foos got its first Event, whose name begins
 // with the Foo's; 0 if one of them has none.
-func untilTold(writes []calls.Write, foos []*samplev1alpha1.Foo) (last time.Time) {
+func untilTold(writes []audit.Write, foos []*samplev1alpha1.Foo) (last time.Time) {
 	first := map[string]time.Time{}
 	for _, write := range writes {
 		foo, _, _ := strings.Cut(write.Name, ".")
 		key := write.Namespace + "/" + foo
-		if _, told := first[key]; !told && write.Resource == "events" && write.Verb == "create" && write.OK() {
+		if _, told := first[key]; !told && write.Path() == "events" && write.Verb == "create" && write.OK() {
 			first[key] = write.Done
 		}
 	}

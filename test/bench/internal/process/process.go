@@ -23,78 +23,38 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/procfs"
+
+	"example.com/sample-controller/internal/testcluster"
 )
 
-const (
-	// stopGrace is how long a program gets to end by itself.
-	stopGrace = 10 * time.Second
-	// logTail is how much of a program's log is shown when it has died.
-	logTail = 2000
-)
+// stopGrace is how long a program gets to end by itself.
+const stopGrace = 10 * time.Second
 
 // Process is a program that runs.
 type Process struct {
-	Name    string
+	*testcluster.Program
 	Started time.Time
-	command *exec.Cmd
-	log     string
-	ended   chan struct{}
 }
 
 // Start starts a program whose output goes to a file, with env added to the
 // benchmark's own environment. It ends with the benchmark.
 func Start(name, log, path string, env []string, args ...string) (*Process, error) {
-	output, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	command := exec.Command(path, args...) // stopped by Stop, which lets it end by itself
+	command.Env = append(os.Environ(), env...)
+	endWithParent(command)
+	began := time.Now()
+	program, err := testcluster.StartProgram(name, log, command)
 	if err != nil {
 		return nil, err
 	}
-	defer output.Close()
-	command := exec.Command(path, args...) // stopped by Stop, which lets it end by itself
-	command.Env = append(os.Environ(), env...)
-	command.Stdout, command.Stderr = output, output
-	p := &Process{Name: name, command: command, log: log, ended: make(chan struct{})}
-	started := make(chan error)
-	go func() {
-		// The kernel kills the child when the thread that started it ends.
-		runtime.LockOSThread()
-		endWithParent(command)
-		p.Started = time.Now()
-		err := command.Start()
-		started <- err
-		if err == nil {
-			_ = command.Wait() // Running tells of an end
-		}
-		close(p.ended)
-	}()
-	if err := <-started; err != nil {
-		return nil, fmt.Errorf("starting %s: %w", name, err)
-	}
-	return p, nil
+	return &Process{Program: program, Started: began}, nil
 }
 
-// Ended is closed when the program has ended.
-func (p *Process) Ended() <-chan struct{} { return p.ended }
-
-// Running returns an error, with the end of the log, if the program has ended.
-func (p *Process) Running() error {
-	select {
-	case <-p.ended:
-	default:
-		return nil
-	}
-	content, err := os.ReadFile(p.log)
-	if err != nil {
-		content = []byte(err.Error())
-	}
-	return fmt.Errorf("%s ended by itself (%v); the end of its log:\n%s", p.Name, p.command.ProcessState,
-		strings.TrimSpace(string(content[max(0, len(content)-logTail):])))
-}
+// Stop ends the program: by SIGTERM, then by force.
+func (p *Process) Stop() { p.Program.Stop(stopGrace) }
 
 // Usage is what a process has cost since its start.
 type Usage struct {
@@ -106,10 +66,10 @@ type Usage struct {
 
 // Usage reads what the program has cost.
 func (p *Process) Usage() (Usage, error) {
-	if err := p.Running(); err != nil {
+	if err := p.Err(); err != nil {
 		return Usage{}, err
 	}
-	proc, err := procfs.NewProc(p.command.Process.Pid)
+	proc, err := procfs.NewProc(p.ID())
 	if err != nil {
 		return Usage{}, err
 	}
@@ -123,17 +83,4 @@ func (p *Process) Usage() (Usage, error) {
 		Peak:     status.VmHWM,
 		Resident: status.VmRSS,
 	}, nil
-}
-
-// Stop ends the program: by SIGTERM, then by force.
-func (p *Process) Stop() {
-	_ = p.command.Process.Signal(syscall.SIGTERM) // it may have ended
-	timer := time.NewTimer(stopGrace)
-	defer timer.Stop()
-	select {
-	case <-p.ended:
-	case <-timer.C:
-		_ = p.command.Process.Kill()
-		<-p.ended
-	}
 }

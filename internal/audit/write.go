@@ -53,8 +53,16 @@ type Write struct {
 	Body *Body
 }
 
-// OK tells whether the server did what was asked.
+// OK reports whether the server did what was asked.
 func (w Write) OK() bool { return w.Code >= 200 && w.Code < 300 }
+
+// Path is the resource with its subresource, as in foos/status.
+func (w Write) Path() string {
+	if w.Subresource == "" {
+		return w.Resource
+	}
+	return w.Resource + "/" + w.Subresource
+}
 
 // event is the part of an audit.k8s.io Event that a Write is made from.
 type event struct {

@@ -1,0 +1,96 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package testcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+const (
+	startLimit = 2 * time.Minute
+	stopLimit  = time.Minute
+	// ready is what the command in the cluster prints once it is up. The command lasts as long as its standard input: if this process
+	// dies, however, so does the cluster.
+	ready   = "ready"
+	command = "echo " + ready + "; exec cat"
+)
+
+// ControlPlaneOnly is a flag of devcluster, for a cluster of an API server and etcd: no Deployment gets a ReplicaSet, and no Pod runs.
+const ControlPlaneOnly = "-without=kube-controller-manager,kube-scheduler,kwok"
+
+// Cluster is a development cluster that this process has started.
+type Cluster struct {
+	*Process
+	// Log has what devcluster prints.
+	Log *Log
+	// Data is the folder of its data, and Kubeconfig the path of the administrator's kubeconfig, in that folder.
+	Data, Kubeconfig string
+
+	stdin io.Closer
+}
+
+// StartCluster starts devcluster, whose path is program, with flags. It returns when the cluster is up. Stop ends the cluster.
+func StartCluster(ctx context.Context, program, data string, flags ...string) (*Cluster, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("not up within %v", startLimit))
+	defer cancel()
+	args := append([]string{"run", "-data-dir=" + data}, flags...)
+	devcluster := exec.Command(program, append(args, "--", "sh", "-c", command)...)
+	c := &Cluster{Log: &Log{}, Data: data, Kubeconfig: filepath.Join(data, "kubeconfig")}
+	devcluster.Stdout, devcluster.Stderr = c.Log, c.Log
+	var err error
+	if c.stdin, err = devcluster.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if c.Process, err = StartProcess(devcluster); err != nil {
+		return nil, err
+	}
+	if err := c.Log.Await(ctx, c.Process, ready+"\n", 1); err != nil {
+		return nil, fmt.Errorf("starting a cluster: %w\n%s", errors.Join(err, c.Stop()), c.Log)
+	}
+	return c, nil
+}
+
+// AuditLog is the path of the API server's audit log.
+func (c *Cluster) AuditLog() string { return filepath.Join(c.Data, "audit.log") }
+
+// Stop ends the cluster, and returns an error if it ended otherwise than it should. devcluster removes the data.
+func (c *Cluster) Stop() error {
+	_ = c.stdin.Close() // It may have ended.
+	if !c.Wait(stopLimit) {
+		c.Kill() // What it supervises ends with it.
+	}
+	if !c.State().Success() {
+		return fmt.Errorf("devcluster: %s", c.State())
+	}
+	return nil
+}
+
+// Kubectl runs devcluster's kubectl and returns what it prints.
+func Kubectl(ctx context.Context, program, kubeconfig string, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, program, append([]string{"kubectl", "--kubeconfig=" + kubeconfig}, args...)...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out)), nil
+}

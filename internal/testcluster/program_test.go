@@ -1,0 +1,87 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package testcluster
+
+import (
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+func startTestProgram(t *testing.T, script string) *Program {
+	t.Helper()
+	p, err := StartProgram("thing", filepath.Join(t.TempDir(), "log"), exec.Command("/bin/sh", "-c", script))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestTheErrorOfAProgramThatDiesHasTheEndOfItsLog(t *testing.T) {
+	p := startTestProgram(t, "echo one; echo two >&2; exit 3")
+	want := "thing ended by itself (exit status 3); the end of its log:\n  one\n  two"
+	if <-p.Ended(); p.Err().Error() != want {
+		t.Errorf("got %q, want %q", p.Err(), want)
+	}
+}
+
+func TestAProgramIsAskedToStop(t *testing.T) {
+	p := startTestProgram(t, "exec sleep 60")
+	if err := p.Err(); err != nil {
+		t.Errorf("While it runs: %v", err)
+	}
+	if p.Stop(time.Minute); p.State().String() != "signal: terminated" {
+		t.Errorf("it ended otherwise: %v", p.State())
+	}
+}
+
+func TestAProgramThatDoesNotStopIsKilled(t *testing.T) {
+	log := &Log{}
+	command := exec.Command("/bin/sh", "-c", "trap '' TERM; echo ready; exec sleep 60")
+	command.Stdout = log
+	p, err := StartProcess(command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := log.Await(t.Context(), p, "ready", 1); err != nil {
+		t.Fatal(err)
+	}
+	if p.Stop(time.Millisecond); p.State().String() != "signal: killed" {
+		t.Errorf("it ended otherwise: %v", p.State())
+	}
+}
+
+func TestAProgramThatEndsIsNotWaitedFor(t *testing.T) {
+	log := &Log{}
+	command := exec.Command("/bin/sh", "-c", "echo once")
+	command.Stdout = log
+	p, err := StartProcess(command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := log.Await(t.Context(), p, "once", 2); err == nil {
+		t.Error("It printed the text once, and not twice")
+	}
+}
+
+func TestLastLines(t *testing.T) {
+	if got := LastLines("a\nb\nc\n", 2); !slices.Equal(got, []string{"b", "c"}) {
+		t.Errorf("got %q", got)
+	}
+}
