@@ -200,9 +200,21 @@ func (tr *trial) story() string {
 
 var errPatience = errors.New("not within the time that it may take")
 
-// await waits until what is asked for is so: until check has no objection.
+// errNotRolledOut says that a Deployment is as it was asked for, and the cluster has yet to make its Pods.
+var errNotRolledOut = errors.New("not rolled out")
+
+// await waits until what is asked for is so: until check has no objection. Where the cluster is what takes long, as on a
+// machine that is busy with something else, it waits rolloutPatience: no controller is to be blamed for that.
 func (tr *trial) await(ctx context.Context, what string, check func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, tr.patience, errPatience)
+	err := tr.awaitFor(ctx, tr.patience, what, check)
+	if errors.Is(err, errPatience) && errors.Is(err, errNotRolledOut) {
+		err = tr.awaitFor(ctx, rolloutPatience, what, check)
+	}
+	return err
+}
+
+func (tr *trial) awaitFor(ctx context.Context, patience time.Duration, what string, check func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
 	defer cancel()
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
