@@ -37,6 +37,9 @@ const (
 	// patience bounds how long anything may take that has to happen. It is no
 	// measure of speed: the machine may be slow.
 	patience = 90 * time.Second
+	// rolloutPatience bounds how much longer the cluster's own controllers may take
+	// to roll out a Deployment that is as it was asked for.
+	rolloutPatience = 10 * time.Minute
 )
 
 // everything is what the trials of a run share.

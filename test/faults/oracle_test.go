@@ -143,7 +143,7 @@ func (tr *trial) wrongDeployment(foo *samplev1alpha1.Foo, d *appsv1.Deployment) 
 		return fmt.Errorf("there should be %d replicas, Deployment %s has %d", *wanted, d.Name, *d.Spec.Replicas)
 	}
 	if status := d.Status; status.ObservedGeneration != d.Generation || status.AvailableReplicas != *d.Spec.Replicas || status.Replicas != *d.Spec.Replicas {
-		return fmt.Errorf("Deployment %s is not rolled out: %d of %d", d.Name, status.AvailableReplicas, *d.Spec.Replicas)
+		return fmt.Errorf("Deployment %s is %w: %d of %d", d.Name, errNotRolledOut, status.AvailableReplicas, *d.Spec.Replicas)
 	}
 	return nil
 }

@@ -195,7 +195,15 @@ func (tr *trial) story() string {
 
 var errPatience = errors.New("not within the time that it may take")
 
-// await waits until what is asked for is so: until check has no objection.
+// errNotRolledOut says that a Deployment is as it was asked for, and the cluster has yet to make its Pods.
+var errNotRolledOut = errors.New("not rolled out")
+
+// await waits until what is asked for is so: until check has no objection. Where the cluster is what takes long, as on a
+// machine that is busy with something else, it waits rolloutPatience: no controller is to be blamed for that.
 func (tr *trial) await(ctx context.Context, what string, check func(context.Context) error) error {
-	return testcluster.Await(ctx, tr.patience, what, check)
+	err := testcluster.Await(ctx, tr.patience, what, check)
+	if ctx.Err() == nil && errors.Is(err, errNotRolledOut) {
+		err = testcluster.Await(ctx, rolloutPatience, what, check)
+	}
+	return err
 }

@@ -1,0 +1,49 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+)
+
+func TestOnlyARolloutMayTakeLonger(t *testing.T) {
+	for name, row := range map[string]struct {
+		err   error
+		waits bool
+	}{
+		"a Deployment that is not rolled out":     {fmt.Errorf("Foo a: %w", errors.Join(errNotRolledOut, errors.New("it is not ready"))), true},
+		"a Deployment that is not what was asked": {errors.New("it has 1 replica"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr := &trial{patience: 100 * time.Millisecond}
+			began := time.Now()
+			err := tr.await(t.Context(), "all is well", func(context.Context) error {
+				if time.Since(began) < 3*tr.patience {
+					return row.err
+				}
+				return nil
+			})
+			if waited := err == nil; waited != row.waits {
+				t.Errorf("the end of the wait: %v", err)
+			}
+		})
+	}
+}
