@@ -19,9 +19,13 @@ package testcluster
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -99,4 +103,54 @@ func WriteKubeconfig(path, server string, authority []byte, user clientcmdapi.Au
 	config.Contexts["it"] = &clientcmdapi.Context{Cluster: "it", AuthInfo: "it"}
 	config.CurrentContext = "it"
 	return clientcmd.WriteToFile(*config, path)
+}
+
+// permissionLimit bounds how long the API server takes to learn of permissions, policies and kinds.
+const permissionLimit = 90 * time.Second
+
+// FoosDeployment returns a Deployment as the controller makes it for a Foo of that name; of the number of Pods it says nothing.
+func FoosDeployment(name string) *appsv1.Deployment {
+	labels := map[string]string{"app": "nginx", "controller": name}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: "samplecontroller.k8s.io/v1alpha1", Kind: "Foo", Name: name, UID: "00000000-0000-0000-0000-000000000000",
+			Controller: new(true), BlockOwnerDeletion: new(true),
+		}}},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "nginx", Image: "nginx:latest"}}},
+			},
+		},
+	}
+}
+
+// AwaitFoosAsOwners waits until an account may make a Deployment for a Foo of a namespace. The admission plugin
+// OwnerReferencesPermissionEnforcement reads only every 30 s which kinds there are, and refuses owners of a newer kind.
+func AwaitFoosAsOwners(ctx context.Context, account *rest.Config, namespace string) error {
+	return awaitCreation(ctx, account, namespace, "a Deployment can have a Foo as its owner", FoosDeployment("foo"), Succeeded)
+}
+
+// AwaitPolicy waits until the admission policy refuses the controller's account a Deployment that is no Foo's.
+func AwaitPolicy(ctx context.Context, account *rest.Config, namespace string) error {
+	nobodys := FoosDeployment("nobodys")
+	nobodys.OwnerReferences = nil
+	return awaitCreation(ctx, account, namespace, "the admission policy is in force", nobodys, IsDeniedByPolicy)
+}
+
+func awaitCreation(ctx context.Context, account *rest.Config, namespace, what string, deployment *appsv1.Deployment, wanted func(error) bool) error {
+	client, err := kubernetes.NewForConfig(account)
+	if err != nil {
+		return err
+	}
+	return AwaitAnswer(ctx, permissionLimit, what, func(ctx context.Context) error {
+		_, err := client.AppsV1().Deployments(namespace).Create(ctx, deployment, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}, wanted)
+}
+
+// IsDeniedByPolicy reports whether the controller's admission policy refused a request.
+func IsDeniedByPolicy(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy '") && strings.Contains(err.Error(), "sample-controller may ")
 }

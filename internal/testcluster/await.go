@@ -18,6 +18,7 @@ package testcluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -49,13 +50,19 @@ func Await(ctx context.Context, limit time.Duration, what string, check func(con
 	}
 }
 
+var errSucceeded = errors.New("the request succeeds")
+
 // AwaitAnswer repeats a request until its answer is as wanted: the API server learns of permissions and policies by watches.
 func AwaitAnswer(ctx context.Context, limit time.Duration, what string, request func(context.Context) error, wanted func(error) bool) error {
 	return Await(ctx, limit, what, func(ctx context.Context) error {
-		if answer := request(ctx); !wanted(answer) {
-			return fmt.Errorf("the answer is %v", answer)
+		answer := request(ctx)
+		switch {
+		case wanted(answer):
+			return nil
+		case answer == nil:
+			return errSucceeded
 		}
-		return nil
+		return answer
 	})
 }
 

@@ -19,11 +19,16 @@ limitations under the License.
 package testcluster
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -108,4 +113,126 @@ func (p *Process) Stop(grace time.Duration) {
 	if !p.Wait(grace) {
 		p.Kill()
 	}
+}
+
+// logLines is how many lines of a program's log an error has.
+const logLines = 20
+
+// Program is a process that has a name, and a file for what it prints.
+type Program struct {
+	*Process
+	// Name is what messages call it.
+	Name string
+	log  string
+}
+
+// StartProgram starts a program whose output is appended to the file log, or goes to standard error if log is empty.
+func StartProgram(name, log string, command *exec.Cmd) (*Program, error) {
+	command.Stdout, command.Stderr = os.Stderr, os.Stderr
+	if log != "" {
+		file, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		command.Stdout, command.Stderr = file, file
+	}
+	process, err := StartProcess(command)
+	if err != nil {
+		return nil, err
+	}
+	return &Program{Process: process, Name: name, log: log}, nil
+}
+
+// Err returns nil while the program runs, and then an error with the end of its log.
+func (p *Program) Err() error {
+	if !p.HasEnded() {
+		return nil
+	}
+	message := fmt.Sprintf("%s ended by itself (%s)", p.Name, p.State())
+	if p.log == "" {
+		return fmt.Errorf("%s", message)
+	}
+	content, err := os.ReadFile(p.log)
+	if err != nil {
+		return fmt.Errorf("%s; its log cannot be read: %w", message, err)
+	}
+	return fmt.Errorf("%s; the end of its log:\n  %s", message, strings.Join(LastLines(string(content), logLines), "\n  "))
+}
+
+// LastLines returns the last n lines of a text.
+func LastLines(text string, n int) []string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[max(0, len(lines)-n):]
+}
+
+// Log keeps what a program prints: give it to a command as Stdout and Stderr.
+type Log struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	written chan struct{} // closed at the next write; nil if nobody waits for one
+}
+
+// Write appends to the log.
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.written != nil {
+		close(l.written)
+		l.written = nil
+	}
+	return l.text.Write(p)
+}
+
+// next returns a channel that is closed at the next write.
+func (l *Log) next() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.written == nil {
+		l.written = make(chan struct{})
+	}
+	return l.written
+}
+
+// Await waits until the program, whose log this is, has printed a text a number of times.
+func (l *Log) Await(ctx context.Context, p *Process, text string, times int) error {
+	for {
+		written := l.next()
+		if l.Count(text) >= times {
+			return nil
+		}
+		select {
+		case <-written:
+		case <-p.Ended():
+			if l.Count(text) < times {
+				return fmt.Errorf("%s has ended (%v) and printed %q %d times, want %d", p.command.Path, p.State(), text, l.Count(text), times)
+			}
+		case <-ctx.Done():
+			return fmt.Errorf("%s has printed %q %d times, waited for %d: %w", p.command.Path, text, l.Count(text), times, context.Cause(ctx))
+		}
+	}
+}
+
+// Count counts how often a text was printed.
+func (l *Log) Count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return bytes.Count(l.text.Bytes(), []byte(text))
+}
+
+// Lines returns the lines that contain all of some texts.
+func (l *Log) Lines(texts ...string) []string {
+	var lines []string
+	for line := range strings.Lines(l.String()) {
+		if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, text) }) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }

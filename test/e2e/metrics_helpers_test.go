@@ -120,8 +120,15 @@ func (ns *namespace) newToken(t *testing.T, name string) string {
 // returns a token of it.
 func (ns *namespace) newReader(t *testing.T) string {
 	t.Helper()
+	return ns.newReaderOf(t, cluster.account.namespace)
+}
+
+// newReaderOf is newReader for the rights that were installed for the account of
+// a namespace.
+func (ns *namespace) newReaderOf(t *testing.T, installed string) string {
+	t.Helper()
 	token := ns.newToken(t, "reader")
-	ns.bind(t, "reader", shippedName+"-metrics-reader-"+cluster.account.namespace, "/metrics")
+	ns.bind(t, "reader", shippedName+"-metrics-reader-"+installed, "/metrics")
 	return token
 }
 

@@ -17,24 +17,17 @@ limitations under the License.
 package e2e
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
 
-	"example.com/sample-controller/internal/testcluster"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -64,47 +57,17 @@ func newTrial(t *testing.T, objects []*unstructured.Unstructured, environment []
 	if err == nil {
 		tr.account, err = installAccount(t.Context(), cluster.kubeconfig, home.name, copies, t.TempDir())
 	}
-	if err == nil {
-		tr.readerToken, err = home.makeReader(t.Context())
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The controller remembers a no, so there must be none.
+	tr.readerToken = home.newReaderOf(t, home.name)
 	tr.flags = []string{
 		"-v=2", "-kubeconfig=" + tr.account.kubeconfig, "-namespace=" + tr.foos.name,
 		"-leader-elect", "-leader-elect-lease-duration=30s", "-leader-elect-renew-deadline=25s",
 		"-metrics-bind-address=127.0.0.1:0",
 	}
 	return tr
-}
-
-// makeReader makes a service account that may read the metrics, by the role
-// that is shipped for that, and returns its token.
-func (ns *namespace) makeReader(ctx context.Context) (string, error) {
-	const name = "reader"
-	_, err1 := cluster.kube.CoreV1().ServiceAccounts(ns.name).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	_, err2 := cluster.kube.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: ofRun(name + "-" + ns.name),
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "sample-controller-metrics-reader-" + ns.name},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Name: name, Namespace: ns.name}},
-	}, metav1.CreateOptions{})
-	if err := errors.Join(err1, err2); err != nil {
-		return "", err
-	}
-	// The controller remembers a no, so there must be none.
-	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		review, err := cluster.kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
-			Spec: authorizationv1.SubjectAccessReviewSpec{
-				User:                  "system:serviceaccount:" + ns.name + ":" + name,
-				NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"},
-			},
-		}, metav1.CreateOptions{})
-		return err == nil && review.Status.Allowed, err
-	})
-	if err != nil {
-		return "", fmt.Errorf("waiting until the reader may read the metrics: %w", err)
-	}
-	return testcluster.Token(ctx, cluster.kube, ns.name, name)
 }
 
 // start starts one more controller.

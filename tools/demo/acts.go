@@ -66,7 +66,7 @@ func plan(exit bool) []act {
 func (d *demo) do(ctx context.Context) error {
 	d.act, d.next = d.next[0], d.next[1:]
 	d.steps = d.act.steps
-	return kubectl(ctx, d.out, d.act.command...)
+	return d.kubectl(ctx, d.act.command...)
 }
 
 // doWhenReady carries out the next act if it is time for it, and tells whether it was.

@@ -25,6 +25,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -137,13 +138,13 @@ func (d *demo) begin(forever context.Context, config *rest.Config, watches *watc
 		return err
 	}
 	fmt.Fprintln(d.out)
-	if err := kubectl(ctx, d.out, "apply", "-f", crdPath); err != nil {
+	if err := d.kubectl(ctx, "apply", "-f", crdPath); err != nil {
 		return err
 	}
-	if err := kubectl(ctx, d.out, "apply", "-k", rightsPath); err != nil {
+	if err := d.kubectl(ctx, "apply", "-k", rightsPath); err != nil {
 		return err
 	}
-	if err := kubectl(ctx, d.out, "wait", "--for=condition=Established", "-f", crdPath); err != nil {
+	if err := d.kubectl(ctx, "wait", "--for=condition=Established", "-f", crdPath); err != nil {
 		return err
 	}
 	if err := d.startController(ctx, client); err != nil {
@@ -176,5 +177,16 @@ func (d *demo) startController(ctx context.Context, client kubernetes.Interface)
 	}
 	// It has no context: it is stopped later than a Ctrl-C cancels what else is going on.
 	d.controller, err = testcluster.StartProgram(sampleController, log, exec.Command(controllerPath, "-v=2", "-kubeconfig="+kubeconfig))
+	return err
+}
+
+// kubectl runs kubectl, having shown the command as one would type it. What kubectl prints is shown only if it fails.
+func (d *demo) kubectl(ctx context.Context, args ...string) error {
+	typed := "kubectl " + strings.Join(args, " ")
+	fmt.Fprintln(d.out, "$ "+typed)
+	_, err := testcluster.Kubectl(ctx, devclusterPath, d.kubeconfig, args...)
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s: %w", typed, context.Cause(ctx))
+	}
 	return err
 }

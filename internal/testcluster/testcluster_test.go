@@ -17,10 +17,14 @@ limitations under the License.
 package testcluster
 
 import (
+	"context"
+	"errors"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -84,4 +88,38 @@ func TestLastLines(t *testing.T) {
 	if got := LastLines("a\nb\nc\n", 2); !slices.Equal(got, []string{"b", "c"}) {
 		t.Errorf("got %q", got)
 	}
+}
+
+func TestAwaitSaysTheLastObjection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		err := Await(t.Context(), time.Second, "it is there", func(ctx context.Context) error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return errors.New("it is not there")
+		})
+		if want := "waiting until it is there: not within 1s: it is not there"; err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	})
+}
+
+func TestAwaitAnswerRepeatsTheRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refusal := errors.New("refused")
+		answers := []error{nil, nil, refusal}
+		request := func(context.Context) error {
+			answer := answers[0]
+			answers = answers[1:]
+			return answer
+		}
+		refused := func(err error) bool { return errors.Is(err, refusal) }
+		if err := AwaitAnswer(t.Context(), time.Minute, "it is refused", request, refused); err != nil || len(answers) > 0 {
+			t.Errorf("%v, and %d answers are left", err, len(answers))
+		}
+		always := func(context.Context) error { return nil }
+		if err := AwaitAnswer(t.Context(), time.Minute, "it is refused", always, refused); err == nil || !strings.HasSuffix(err.Error(), "the request succeeds") {
+			t.Errorf("got %v", err)
+		}
+	})
 }
