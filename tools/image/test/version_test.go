@@ -59,7 +59,7 @@ func TestBuildSaysThatTheTreeWasChanged(t *testing.T) {
 	c := newClone(t)
 	commit := strings.TrimSpace(c.bash("git rev-parse HEAD"))
 	version := c.bash("touch new && hack/build.sh -stamp . . bin/sample-controller && bin/sample-controller -version")
-	for _, part := range []string{"+dirty\n", commit + ", with changes that are not committed\n"} {
+	for _, part := range []string{"+dirty\n", commit + ", with uncommitted changes\n"} {
 		if !strings.Contains(version, part) {
 			t.Errorf("-version does not say %q:\n%s", part, version)
 		}
