@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Builders of Foos, Deployments and statuses.
+
 package footest
 
 import (
@@ -34,16 +36,16 @@ const (
 )
 
 var (
-	// now is when every test begins: the clock of a testing/synctest bubble
-	// starts there.
+	// Now is the time at which every test begins: the start of a testing/synctest
+	// bubble's clock.
 	Now = metav1.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
-	// earlier is when the world of a test was made.
+	// Earlier is the time at which the objects of a test were created.
 	Earlier = metav1.Date(1999, time.December, 31, 23, 0, 0, 0, time.UTC)
 )
 
 type fooOption func(*samplev1alpha1.Foo)
 
-// foo returns a Foo that asks for 2 Pods in a Deployment named "web".
+// Foo returns a Foo that asks for 2 Pods in a Deployment named "web".
 func Foo(name string, options ...fooOption) *samplev1alpha1.Foo {
 	replicas := int32(2)
 	object := &samplev1alpha1.Foo{
@@ -74,7 +76,7 @@ func WithGeneration(generation int64) fooOption {
 	return func(foo *samplev1alpha1.Foo) { foo.Generation = generation }
 }
 
-// beingDeleted is a Foo in foreground deletion: it waits for its Deployment.
+// BeingDeleted makes a Foo one in foreground deletion, which waits for its Deployment.
 func BeingDeleted(foo *samplev1alpha1.Foo) {
 	deleted := Earlier
 	foo.DeletionTimestamp = &deleted
@@ -87,9 +89,9 @@ func WithStatus(status samplev1alpha1.FooStatus) fooOption {
 
 type DeploymentOption func(*appsv1.Deployment)
 
-// deployment returns a Deployment named "web" that the Foo named owner
-// controls, as upstream's sample-controller v0.36.3 makes it, once the API
-// server has filled in what is left out: 2 Pods wanted, all of them available.
+// Deployment returns a Deployment named "web" that the Foo named owner controls, as
+// upstream's sample-controller v0.36.3 creates it, with the API server's defaults: 2 Pods
+// wanted, all of them available.
 func Deployment(owner string, options ...DeploymentOption) *appsv1.Deployment {
 	replicas := int32(2)
 	isTrue := true
@@ -165,7 +167,7 @@ func Terminating(deployment *appsv1.Deployment) {
 	deployment.Finalizers = []string{metav1.FinalizerDeleteDependents}
 }
 
-// withSidecar is a Deployment that others have changed in what belongs to them.
+// WithSidecar makes the changes of others to fields that the Foo does not own.
 func WithSidecar(deployment *appsv1.Deployment) {
 	deployment.Annotations = map[string]string{"team": "a"}
 	deployment.Labels = map[string]string{"cost-centre": "7"}
@@ -174,8 +176,8 @@ func WithSidecar(deployment *appsv1.Deployment) {
 	deployment.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 }
 
-// created is the Deployment that the controller sends for a Foo that asks for
-// 2 Pods: upstream's, field for field.
+// Created returns the Deployment that the controller creates for a Foo that asks for 2
+// Pods. It equals upstream's, field for field.
 func Created(owner string) *appsv1.Deployment {
 	object := Deployment(owner)
 	object.UID, object.ResourceVersion, object.Generation = "", "", 0
@@ -185,8 +187,8 @@ func Created(owner string) *appsv1.Deployment {
 	return object
 }
 
-// settled is the status of a Foo named owner whose Deployment "web" has 2 of 2
-// Pods available.
+// Settled returns the status of a Foo named owner whose Deployment "web" has 2 of 2 Pods
+// available.
 func Settled(owner string) samplev1alpha1.FooStatus {
 	return samplev1alpha1.FooStatus{
 		ObservedGeneration: 1, Replicas: 2, AvailableReplicas: 2, Selector: "app=nginx,controller=" + owner,
@@ -194,14 +196,14 @@ func Settled(owner string) samplev1alpha1.FooStatus {
 	}
 }
 
-// ready returns the conditions of a Foo of generation 1.
+// Ready returns the conditions of a Foo of generation 1.
 func Ready(status metav1.ConditionStatus, reason, message string, since metav1.Time) []metav1.Condition {
 	return []metav1.Condition{{
 		Type: "Ready", Status: status, Reason: reason, Message: message, ObservedGeneration: 1, LastTransitionTime: since,
 	}}
 }
 
-// ofGeneration returns conditions as those of another generation.
+// OfGeneration returns conditions with another generation.
 func OfGeneration(generation int64, conditions []metav1.Condition) []metav1.Condition {
 	for i := range conditions {
 		conditions[i].ObservedGeneration = generation
@@ -209,7 +211,7 @@ func OfGeneration(generation int64, conditions []metav1.Condition) []metav1.Cond
 	return conditions
 }
 
-// refusedStatus is the status of a Foo whose Deployment a quota did not allow.
+// RefusedStatus returns the status of a Foo whose Deployment a quota refused.
 func RefusedStatus() samplev1alpha1.FooStatus {
 	status := Settled("a")
 	status.Conditions = Ready(metav1.ConditionFalse, "DeploymentFailed", "The API server refused: exceeded quota", Earlier)
@@ -220,15 +222,15 @@ func AtVersion(resourceVersion string) DeploymentOption {
 	return func(deployment *appsv1.Deployment) { deployment.ResourceVersion = resourceVersion }
 }
 
-// conflictWithB and conflictWithNobody are what a Foo named "a" says of a name
-// that it can't have.
+// ConflictWithB and ConflictWithNobody are the messages of a Foo named "a" whose name for
+// the Deployment is taken.
 const (
 	ConflictWithB      = `Deployment "web" belongs to Foo "b": choose another spec.deploymentName, or delete the owner`
 	ConflictWithNobody = `Deployment "web" exists and has no controller: choose another spec.deploymentName, delete the Deployment, ` +
 		`or hand it over with 'kubectl annotate -n team-a deployment web samplecontroller.k8s.io/adopt-by=a'`
 )
 
-// rolling is the status of a Foo with so many Pods, not all of them available.
+// Rolling returns the status of a Foo with a number of Pods, not all of them available.
 func Rolling(replicas int32) samplev1alpha1.FooStatus {
 	return samplev1alpha1.FooStatus{
 		ObservedGeneration: 1, Replicas: replicas, Selector: "app=nginx,controller=a",

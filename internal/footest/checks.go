@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Assertions and small helpers.
+
 package footest
 
 import (
@@ -53,8 +55,8 @@ func Must(t *testing.T, err error) {
 
 func KeyOf(object metav1.Object) cache.ObjectName { return cache.MetaObjectToName(object) }
 
-// namespaceTerminating is the API server's answer to a create in a namespace
-// that is being deleted.
+// NamespaceTerminating returns the API server's error for a create in a namespace that is
+// being deleted.
 func NamespaceTerminating() error {
 	err := apierrors.NewForbidden(DeploymentsGR, "web", errors.New("namespace team-a is being terminated"))
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
