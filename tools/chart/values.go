@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The values of the chart.
+
 package main
 
 // value is one of the chart's values, and how it changes the manifests.

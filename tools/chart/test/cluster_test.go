@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// A development cluster, with clients for kubectl and Helm.
+
 package test
 
 import (
@@ -52,7 +54,7 @@ var (
 
 const definition = "foos.samplecontroller.k8s.io"
 
-// cluster is a devcluster that lasts until the test ends.
+// cluster is a devcluster that runs until the test ends.
 type cluster struct {
 	*testing.T
 	kubeconfig string
@@ -64,7 +66,7 @@ func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	folder := t.TempDir()
 	c := &cluster{T: t, kubeconfig: filepath.Join(folder, "kubeconfig")}
-	// A context of its own: the test's has ended when the cluster is stopped.
+	// Not the test's context, which is done before the cluster is stopped.
 	command := exec.CommandContext(context.Background(), devcluster(t), "up", "-data-dir="+filepath.Join(folder, "data"), "-kubeconfig="+c.kubeconfig)
 	progress, err := command.StdoutPipe()
 	must(t, err)
@@ -82,7 +84,7 @@ func newCluster(t *testing.T) *cluster {
 			t.Fatalf("devcluster did not start:\n%s", said.String())
 		}
 	}
-	go func() { _, _ = io.Copy(io.Discard, progress) }() // until the process ends
+	go func() { _, _ = io.Copy(io.Discard, progress) }() // until the process exits
 	c.config, err = clientcmd.BuildConfigFromFlags("", c.kubeconfig)
 	must(t, err)
 	c.config.QPS = -1
@@ -91,7 +93,7 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// kubectl runs kubectl, which has to succeed.
+// kubectl runs kubectl and fails the test if that fails.
 func (c *cluster) kubectl(args ...string) string {
 	c.Helper()
 	out, err := exec.CommandContext(c.Context(), devcluster(c.T), append([]string{"kubectl", "--kubeconfig=" + c.kubeconfig}, args...)...).CombinedOutput()
@@ -101,7 +103,7 @@ func (c *cluster) kubectl(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// helm is Helm for the releases of a namespace.
+// helm runs Helm's actions on the releases of a namespace.
 func (c *cluster) helm(namespace string) *action.Configuration {
 	c.Helper()
 	flags := genericclioptions.NewConfigFlags(false).WithWrapConfigFn(func(config *rest.Config) *rest.Config {
@@ -114,7 +116,7 @@ func (c *cluster) helm(namespace string) *action.Configuration {
 	return helm
 }
 
-// install is helm install --create-namespace --wait.
+// install does what helm install --create-namespace --wait does.
 func (c *cluster) install(release, namespace, values string, options ...func(*action.Install)) error {
 	c.Helper()
 	install := action.NewInstall(c.helm(namespace))
@@ -127,7 +129,7 @@ func (c *cluster) install(release, namespace, values string, options ...func(*ac
 	return err
 }
 
-// upgrade is helm upgrade --wait.
+// upgrade does what helm upgrade --wait does.
 func (c *cluster) upgrade(release, namespace string, chart *chartv2.Chart, values string) {
 	c.Helper()
 	upgrade := action.NewUpgrade(c.helm(namespace))
@@ -136,7 +138,7 @@ func (c *cluster) upgrade(release, namespace string, chart *chartv2.Chart, value
 	must(c.T, err)
 }
 
-// rollback is helm rollback --wait.
+// rollback does what helm rollback --wait does.
 func (c *cluster) rollback(release, namespace string, revision int) {
 	c.Helper()
 	rollback := action.NewRollback(c.helm(namespace))
@@ -145,7 +147,7 @@ func (c *cluster) rollback(release, namespace string, revision int) {
 	must(c.T, rollback.Run(release))
 }
 
-// uninstall is helm uninstall --wait.
+// uninstall does what helm uninstall --wait does.
 func (c *cluster) uninstall(release, namespace string) {
 	c.Helper()
 	uninstall := action.NewUninstall(c.helm(namespace))
@@ -154,7 +156,7 @@ func (c *cluster) uninstall(release, namespace string) {
 	must(c.T, err)
 }
 
-// as is a client with the token of an account.
+// as returns a client with the token of a service account.
 func (c *cluster) as(namespace, account string) dynamic.Interface {
 	c.Helper()
 	admin, err := kubernetes.NewForConfig(c.config)
@@ -168,7 +170,8 @@ func (c *cluster) as(namespace, account string) dynamic.Interface {
 	return client
 }
 
-// await repeats a request until its answer is as wanted: the API server learns of rights and policies by watches.
+// await repeats a request until its result is as wanted, because the API server learns of
+// permissions and policies by watches.
 func (c *cluster) await(what string, request func() error, wanted func(error) bool) {
 	c.Helper()
 	var last error
@@ -183,7 +186,7 @@ func (c *cluster) await(what string, request func() error, wanted func(error) bo
 
 func none(err error) bool { return err == nil }
 
-// get reads an object, in no namespace if that is empty.
+// get reads an object, a cluster-scoped one if namespace is empty.
 func (c *cluster) get(resource schema.GroupVersionResource, namespace, name string) *unstructured.Unstructured {
 	c.Helper()
 	got, err := c.objects.Resource(resource).Namespace(namespace).Get(c.Context(), name, metav1.GetOptions{})
@@ -191,7 +194,7 @@ func (c *cluster) get(resource schema.GroupVersionResource, namespace, name stri
 	return got
 }
 
-// field is a field of an object, as kubectl prints it.
+// field returns a field of an object, as kubectl prints it.
 func (c *cluster) field(object, namespace, path string) string {
 	c.Helper()
 	return c.kubectl("get", object, "--namespace="+namespace, fmt.Sprintf("--output=jsonpath={%s}", path))
