@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Running of the steps of one document.
+
 package main
 
 import (
@@ -134,7 +136,7 @@ func (r *runner) runBlock(ctx context.Context, b *block) error {
 	case code == want, code != 0 && want == anyFailure:
 		return nil
 	case want == anyFailure:
-		return r.failure(b, errors.New("should have failed, and did not"))
+		return r.failure(b, errors.New("should have failed, but did not"))
 	}
 	err = fmt.Errorf("exit code %d", code)
 	if want != 0 {
@@ -154,7 +156,7 @@ func (r *runner) waitUntil(ctx context.Context, b *block) error {
 			return nil
 		}
 		if b.job.ended() {
-			return r.failure(b, fmt.Errorf("ended, with exit code %d, before it printed %q", b.job.exitCode(), b.step.run.until))
+			return r.failure(b, fmt.Errorf("exited with code %d before it printed %q", b.job.exitCode(), b.step.run.until))
 		}
 		select {
 		case <-ctx.Done():
@@ -210,7 +212,7 @@ func (r *runner) expect(ctx context.Context, s step) (skipped string, err error)
 func (r *runner) difference(missing *wanted, surplus *string) error {
 	switch {
 	case missing == nil:
-		return fmt.Errorf("printed, and not in the document: %s", *surplus)
+		return fmt.Errorf("printed, but not in the document: %s", *surplus)
 	case surplus != nil:
 		return fmt.Errorf("not printed next: %s: %s\nbut: %s", r.at(missing.line), missing.text, *surplus)
 	}

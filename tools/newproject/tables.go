@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Markdown documents, in which the columns of tables and outputs are aligned again.
+
 package main
 
 import "strings"

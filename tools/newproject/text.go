@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Texts with the new names.
+
 package main
 
 import (
@@ -83,7 +85,7 @@ func (s speller) programTitle() string {
 // firstLetters are those with which a match of the patterns begins.
 const firstLetters = "kecsSAav"
 
-// isForeign says whether the version at a place of the text belongs to the group of somebody else.
+// isForeign reports whether the version at a place of the text belongs to the group of somebody else.
 func isForeign(text string, at int) bool {
 	return at > 1 && text[at-1] == '/' && isLetterOrDigit(text[at-2])
 }
