@@ -44,5 +44,5 @@ func actorOf(r audit.Write, self string) string {
 	return audit.ActorOf(r).Name
 }
 
-// isYou tells whether an actor is the user at the terminal.
+// isYou reports whether an actor is the user at the terminal.
 func isYou(who string) bool { return who == you || strings.HasPrefix(who, you+" (") }

@@ -69,7 +69,7 @@ func (d *demo) do(ctx context.Context) error {
 	return kubectl(ctx, d.out, d.act.command...)
 }
 
-// doWhenReady carries out the next act if it is time for it, and tells whether it was.
+// doWhenReady carries out the next act if it is time for it, and reports whether it was.
 func (d *demo) doWhenReady(forever context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeoutCause(forever, d.timeout, fmt.Errorf("not done within %v (-timeout)", d.timeout))
 	defer cancel()
@@ -109,7 +109,7 @@ func (d *demo) finish() (ended bool, err error) {
 // ownWatches are those of Foos that are there without the garbage collector's: the controller's and the demo's.
 const ownWatches = 2
 
-// collectorWatches tells whether somebody else watches Foos. The garbage collector gets to know a new kind only when
+// collectorWatches reports whether somebody else watches Foos. The garbage collector gets to know a new kind only when
 // it looks for such, and what was deleted before, it finds much later.
 func collectorWatches(ctx context.Context, client kubernetes.Interface) (bool, error) {
 	metrics, err := client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)

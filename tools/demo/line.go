@@ -149,7 +149,7 @@ func wrap(text string, columns int) string {
 	return b.String()
 }
 
-// endsWith tells whether part is the last of a note's parts.
+// endsWith reports whether part is the last of a note's parts.
 func endsWith(note, part string) bool { return note == part || strings.HasSuffix(note, ", "+part) }
 
 // actorColour sets apart the two whom a reader looks for.

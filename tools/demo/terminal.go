@@ -49,7 +49,7 @@ func columnsOf(file *os.File) (int, bool) {
 	return columns, true
 }
 
-// wantsColour tells whether a terminal can show colours and its user has not forbidden them (no-color.org).
+// wantsColour reports whether a terminal can show colours and its user has not forbidden them (no-color.org).
 func wantsColour(getenv func(string) string) bool {
 	name := getenv("TERM")
 	return getenv("NO_COLOR") == "" && name != "" && name != "dumb"

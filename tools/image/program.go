@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// A program and the build information in it.
+
 package main
 
 import (
@@ -62,14 +64,14 @@ func newProgram(content []byte) (*program, error) {
 	return p, nil
 }
 
-// check refuses a program that needs more than a Linux kernel, for there will
-// be nothing else. The error lacks its subject, the file.
+// check refuses a program that needs more than a Linux kernel, because the image has
+// nothing else. The error lacks its subject, the file.
 func (p *program) check() error {
 	if p.platform.OS != "linux" {
 		return fmt.Errorf("is built for %s: build it with GOOS=linux", p.platform)
 	}
 	if p.setting("CGO_ENABLED") != "0" {
-		return errors.New("may need a C library, which the image has not: build it with CGO_ENABLED=0")
+		return errors.New("may need a C library, which the image does not have: build it with CGO_ENABLED=0")
 	}
 	return nil
 }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The cause of each write.
+
 package timeline
 
 import (
@@ -171,7 +173,7 @@ func within(before, after step, limit time.Duration) bool {
 	return after.Received.Sub(before.Received) <= limit
 }
 
-// looksAtOne tells whether an actor goes by the object alone that it writes to.
+// looksAtOne reports whether an actor goes by the object alone that it writes to.
 func looksAtOne(actor audit.Actor) bool {
 	switch actor.Name {
 	case "kube-scheduler", audit.Kubelet, audit.KwokKubelet:

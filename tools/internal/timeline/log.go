@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Collecting the writes of a log.
+
 package timeline
 
 import (
@@ -82,7 +84,7 @@ func (l *Log) compact(w audit.Write) audit.Write {
 	return w
 }
 
-// acts tells whether an actor is a person, or a program that does things for reasons of its own.
+// acts reports whether an actor is a person, or a program that does things for reasons of its own.
 func (l *Log) acts(a audit.Actor) bool {
 	return a.ByHand || !a.System && !l.controllers[a.Full] && !strings.Contains(a.Name, "controller")
 }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The selection of objects to draw.
+
 package timeline
 
 import (
@@ -89,7 +91,7 @@ func choose(steps []step, k *kin, selection Selection) []step {
 	return kept
 }
 
-// belongs tells whether an object or one that it belongs to is selected or known to be. A chain of owners that leads
+// belongs reports whether an object or one that it belongs to is selected or known to be. A chain of owners that leads
 // back to where it began ends there.
 func (k *kin) belongs(object key, selection Selection, known map[key]bool) bool {
 	queue, seen := []key{object}, map[key]bool{object: true}
