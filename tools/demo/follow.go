@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Following the changes until the steps of an act are done.
+
 package main
 
 import (
@@ -45,7 +47,7 @@ func (d *demo) follow(ctx context.Context) error {
 		case <-d.controller.ended:
 			return d.controller.err
 		case <-c.limit.C:
-			return fmt.Errorf("waited %v (-timeout) in vain for: %s", d.timeout, d.awaited())
+			return fmt.Errorf("timed out after %v (-timeout) waiting for: %s", d.timeout, d.awaited())
 		case change := <-d.changes:
 			d.timeline.addChange(change)
 		case now := <-c.reading.C:

@@ -50,7 +50,7 @@ type options struct {
 	log    timeline.Log
 }
 
-// usageError is a command line that can't be meant.
+// usageError is an error of the command line.
 type usageError struct{ error }
 
 func main() {
