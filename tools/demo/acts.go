@@ -29,8 +29,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// actPeriod is how often it is looked whether it is time for the next act. It is longer than pause, so that each act
-// starts the clock anew.
+// actPeriod is how often the demo checks whether the next act is due. It is longer than pause, so that each act
+// restarts the clock.
 const actPeriod = 500 * time.Millisecond
 
 // act is something that the demo does as a user would.

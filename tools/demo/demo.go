@@ -35,7 +35,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// readPeriod is how often the audit log is looked at.
+// readPeriod is how often the demo reads the audit log.
 const readPeriod = 50 * time.Millisecond
 
 // sources says where the columns come from.

@@ -27,14 +27,16 @@ import (
 
 // clocks are the demo's.
 type clocks struct {
-	// reading ticks when the audit log is to be looked at, acting when it may be time for the next act.
+	// reading ticks when the demo is to read the audit log, acting when the next act may
+	// be due.
 	reading, acting *time.Ticker
-	// limit is the time at which a step must have come.
+	// limit ends the wait for a step.
 	limit *time.Timer
 }
 
-// follow prints what happens, and carries out what is next when all steps of an act are done. It ends when ctx is
-// done, a step does not come in time, the controller ends or, with -exit, the last step is done.
+// follow prints changes, and starts the next act when all steps of an act are done. It
+// ends when ctx is done, a step times out, the controller exits or, with -exit, the last
+// step is done.
 func (d *demo) follow(ctx context.Context) error {
 	c := clocks{time.NewTicker(readPeriod), time.NewTicker(actPeriod), time.NewTimer(d.timeout)}
 	defer c.reading.Stop()

@@ -62,7 +62,7 @@ func whoDid(e entry, self string) string {
 	return "?"
 }
 
-// pause is how long it must have been quiet for a change of yours to start the clock anew.
+// pause is the quiet time after which a change of yours restarts the clock.
 const pause = 300 * time.Millisecond
 
 // stopwatch counts from your last change, or from the first of some that you made in a row.

@@ -27,13 +27,15 @@ import (
 	"time"
 )
 
-// How often output is looked at that is still to come, and a block is run again until it prints what it should.
+// The period of checks for output that is still to come, and of repetitions of a block
+// until it prints what it should.
 const (
 	lookEvery  = 50 * time.Millisecond
 	retryEvery = 500 * time.Millisecond
 )
 
-// afterBackground is how long the output of a background block is waited for where the document says no time.
+// afterBackground is how long to wait for the output of a background block if the
+// document gives no time.
 const afterBackground = 10 * time.Second
 
 // runner carries out the steps of one document.
@@ -70,7 +72,7 @@ func (r *runner) close() error { return r.shell.close() }
 // at is a line of the document, as compilers print it.
 func (r *runner) at(line int) string { return fmt.Sprintf("%s:%d", r.name, line) }
 
-// do carries out one step. skipped says why it was not run.
+// do carries out one step. skipped is the reason if it was not run.
 func (r *runner) do(ctx context.Context, s step) (skipped string, err error) {
 	if s.run.skip != "" {
 		r.remember(&block{step: s, skipped: true})
@@ -149,7 +151,7 @@ func (r *runner) runBlock(ctx context.Context, b *block) error {
 	return r.failure(b, err)
 }
 
-// waitUntil returns when a background block has printed what it is up by.
+// waitUntil returns when a background block has printed the text that says it is up.
 func (r *runner) waitUntil(ctx context.Context, b *block) error {
 	for b.step.run.until != "" {
 		if strings.Contains(b.job.output(), b.step.run.until) {
@@ -167,7 +169,7 @@ func (r *runner) waitUntil(ctx context.Context, b *block) error {
 	return nil
 }
 
-// failure says what a block has printed, too.
+// failure adds the output of a block to an error.
 func (r *runner) failure(b *block, err error) error {
 	return fmt.Errorf("%w\nprinted by %s:\n%s", err, r.at(b.step.line), indent(r.clean(b.job.output())))
 }
@@ -208,7 +210,7 @@ func (r *runner) expect(ctx context.Context, s step) (skipped string, err error)
 	}
 }
 
-// difference says what compare has found.
+// difference describes what compare found.
 func (r *runner) difference(missing *wanted, surplus *string) error {
 	switch {
 	case missing == nil:
@@ -219,7 +221,7 @@ func (r *runner) difference(missing *wanted, surplus *string) error {
 	return fmt.Errorf("not printed: %s: %s", r.at(missing.line), missing.text)
 }
 
-// clean gives the copy and its home the names that documents have for them.
+// clean replaces the paths of the copy and its home by the names in the documents.
 func (r *runner) clean(printed string) string {
 	return strings.NewReplacer(r.world.copy, "~/sample-controller", r.world.home, "~").Replace(printed)
 }

@@ -65,7 +65,7 @@ func TestDocumentsThatAreRight(t *testing.T) {
 	for name, document := range map[string]string{
 		"variables, functions and the folder stay": "'''sh\na=1\nexport b=2\nf() { echo \"$a$b$1\"; }\nmkdir 'c d'\ncd 'c d'\n'''\n" +
 			"'''console\n$ f 3; basename \"$PWD\"\n123\nc d\n'''\n",
-		"another terminal begins anew": "'''sh\nexport a=1\nmkdir b\ncd b\n'''\n<!-- run: terminal=2 -->\n'''console\n$ echo \"<$a>\"; basename \"$PWD\"\n<>\na tree\n'''\n" +
+		"another terminal has its own session": "'''sh\nexport a=1\nmkdir b\ncd b\n'''\n<!-- run: terminal=2 -->\n'''console\n$ echo \"<$a>\"; basename \"$PWD\"\n<>\na tree\n'''\n" +
 			"'''console\n$ echo \"<$a>\"\n<1>\n'''\n",
 		"the state stays over a failure":    "<!-- run: fails -->\n'''sh\na=1\nfalse\n'''\n'''console\n$ echo $a\n1\n'''\n",
 		"an exit code":                      "<!-- run: exit=3 -->\n'''sh\nexit 3\n'''\n",
@@ -192,7 +192,8 @@ func TestNothingIsLeftRunning(t *testing.T) {
 	}
 }
 
-// waitUntilGone fails the test if a process goes on. One that was killed is there until its parent has looked at it.
+// waitUntilGone fails the test if a process keeps running. A killed process exists until
+// its parent has waited for it.
 func waitUntilGone(t *testing.T, pid int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

@@ -76,7 +76,7 @@ func (p *program) check() error {
 	return nil
 }
 
-// setting is how the go command was told to build; empty where it does not say.
+// setting returns a build setting of the go command, or "" if it is not recorded.
 func (p *program) setting(key string) string {
 	for _, setting := range p.info.Settings {
 		if setting.Key == key {
@@ -86,18 +86,18 @@ func (p *program) setting(key string) string {
 	return ""
 }
 
-// revision is the commit, or empty where the build did not know it.
+// revision returns the commit, or "" if the build did not know it.
 func (p *program) revision() string {
 	return p.setting("vcs.revision")
 }
 
-// modified reports whether what was built is not just the commit. It shows in
-// the version, too.
+// modified reports whether the tree had uncommitted changes, which the version also
+// shows.
 func (p *program) modified() bool {
 	return p.setting("vcs.modified") == "true"
 }
 
-// version is the module's, or empty where the build did not know it.
+// version returns the module's version, or "" if the build did not know it.
 func (p *program) version() string {
 	if p.info.Main.Version == "(devel)" {
 		return ""

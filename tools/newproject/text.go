@@ -31,13 +31,14 @@ const (
 	comment               // of Go code: a name in small letters may be a variable
 )
 
-// pattern is something longer than a word that is written anew as a whole.
+// pattern matches something longer than a word that is replaced as a whole.
 type pattern struct {
 	expression *regexp.Regexp
 	spell      func(s speller, match []string) string
 }
 
-// patterns are tried in this order where a word begins. Their first group, where they have one, is for the spelling.
+// patterns are tried in this order at the start of each word. Their first group, if any,
+// is passed to the spelling.
 var patterns = []pattern{
 	// Of others, and left alone: the trace that this leaves says that somebody has to decide what becomes of it.
 	{regexp.MustCompile(`^(?:kubernetes|k8s\.io)/sample-controller`), func(_ speller, match []string) string { return match[0] }},

@@ -30,7 +30,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// instruction is one of the Dockerfile: COPY, and what it is told.
+// instruction is an instruction of the Dockerfile, such as COPY, with its arguments.
 type instruction struct {
 	name, rest string
 }

@@ -23,7 +23,7 @@ import (
 	"strings"
 )
 
-// kin knows which objects belong to which.
+// kin holds the owner of each object.
 type kin struct {
 	parents map[key][]key
 	// byName are the objects of the log, by namespace and name.

@@ -85,8 +85,9 @@ func plural(kind string) string {
 	return name + "s"
 }
 
-// canOwn reports whether objects of the one resource make objects of the other, as far as that is known: Pods are made
-// by ReplicaSets and the like, and the resources of Kubernetes itself by custom ones.
+// canOwn reports whether objects of one resource create objects of the other, as far as
+// that is known: ReplicaSets and other workloads create Pods, and custom resources those
+// of Kubernetes itself.
 func canOwn(parent, child key) bool {
 	if makers, ok := makers()[child.resource]; ok && builtIn(child) && builtIn(parent) {
 		return strings.Contains(makers, " "+parent.resource+" ")

@@ -89,7 +89,7 @@ func (l *Log) acts(a audit.Actor) bool {
 	return a.ByHand || !a.System && !l.controllers[a.Full] && !strings.Contains(a.Name, "controller")
 }
 
-// errNoWrites is said of a log with nothing to draw.
+// errNoWrites is the error for a log with nothing to draw.
 var errNoWrites = errors.New("no write to draw")
 
 // Picture makes the picture of the log.
@@ -118,7 +118,7 @@ func (l *Log) Picture() (*Picture, error) {
 	return compose(titleOf(chosen, selection), chosen, panels, notes), nil
 }
 
-// titleOf says what the picture is of.
+// titleOf returns the title of the picture.
 func titleOf(steps []step, selection Selection) string {
 	objects := map[key]string{}
 	for _, s := range steps {
@@ -146,7 +146,7 @@ func (l *Log) nameYou(steps []step) {
 	}
 }
 
-// leftOut says which writes are not in the picture.
+// leftOut describes the writes that are not in the picture.
 func (l *Log) leftOut(others int) string {
 	var parts []string
 	for _, what := range slices.Sorted(maps.Keys(l.left)) {

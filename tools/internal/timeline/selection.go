@@ -30,7 +30,8 @@ const Everything = "all"
 // the log has any.
 const usual = "foos"
 
-// Selection says whose writes to draw: those on an object, on what belongs to it, and all that follows from them.
+// Selection selects the writes to draw: those to an object and to the objects that it
+// owns, and all that follow from them.
 type Selection struct {
 	// resource is "" for everything; name is "" for all objects of the resource.
 	resource, name string
