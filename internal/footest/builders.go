@@ -14,8 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Builders of Foos, Deployments and statuses.
-
+// Package footest has what the tests of several packages share: builders of Foos,
+// Deployments and statuses (this file), assertions, and the objects and checks of the fuzz
+// targets.
 package footest
 
 import (
@@ -30,6 +31,8 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
+// Namespace is the namespace of the tests' objects, and DefaultImage the image of their
+// Pods.
 const (
 	Namespace    = "team-a"
 	DefaultImage = options.DefaultImage
@@ -58,20 +61,25 @@ func Foo(name string, options ...fooOption) *samplev1alpha1.Foo {
 	return object
 }
 
+// WithReplicas sets the number of Pods that a Foo asks for.
 func WithReplicas(replicas int32) fooOption {
 	return func(foo *samplev1alpha1.Foo) { foo.Spec.Replicas = &replicas }
 }
 
+// WithoutReplicas makes a Foo not set the number of Pods.
 func WithoutReplicas(foo *samplev1alpha1.Foo) { foo.Spec.Replicas = nil }
 
+// WithDeploymentName sets the name of the Deployment that a Foo asks for.
 func WithDeploymentName(name string) fooOption {
 	return func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName = name }
 }
 
+// WithFooUID sets the UID of a Foo.
 func WithFooUID(uid types.UID) fooOption {
 	return func(foo *samplev1alpha1.Foo) { foo.UID = uid }
 }
 
+// WithGeneration sets the generation of a Foo.
 func WithGeneration(generation int64) fooOption {
 	return func(foo *samplev1alpha1.Foo) { foo.Generation = generation }
 }
@@ -83,10 +91,12 @@ func BeingDeleted(foo *samplev1alpha1.Foo) {
 	foo.Finalizers = []string{metav1.FinalizerDeleteDependents}
 }
 
+// WithStatus sets the status of a Foo.
 func WithStatus(status samplev1alpha1.FooStatus) fooOption {
 	return func(foo *samplev1alpha1.Foo) { foo.Status = status }
 }
 
+// DeploymentOption changes the Deployment that Deployment builds.
 type DeploymentOption func(*appsv1.Deployment)
 
 // Deployment returns a Deployment named "web" that the Foo named owner controls, as
@@ -126,34 +136,42 @@ func Deployment(owner string, options ...DeploymentOption) *appsv1.Deployment {
 	return object
 }
 
+// Named sets the name of a Deployment.
 func Named(name string) DeploymentOption {
 	return func(deployment *appsv1.Deployment) { deployment.Name = name }
 }
 
+// ScaledTo sets the replicas in the spec of a Deployment.
 func ScaledTo(replicas int32) DeploymentOption {
 	return func(deployment *appsv1.Deployment) { deployment.Spec.Replicas = &replicas }
 }
 
+// WithImage sets the image of a Deployment's container.
 func WithImage(image string) DeploymentOption {
 	return func(deployment *appsv1.Deployment) { deployment.Spec.Template.Spec.Containers[0].Image = image }
 }
 
+// WithTemplateLabel sets a label of a Deployment's Pods.
 func WithTemplateLabel(key, value string) DeploymentOption {
 	return func(deployment *appsv1.Deployment) { deployment.Spec.Template.Labels[key] = value }
 }
 
+// WithAvailable sets the number of available Pods in the status of a Deployment.
 func WithAvailable(available int32) DeploymentOption {
 	return func(deployment *appsv1.Deployment) { deployment.Status.AvailableReplicas = available }
 }
 
+// WithAdoptBy sets the annotation that allows a Foo to adopt a Deployment.
 func WithAdoptBy(foo string) DeploymentOption {
 	return func(deployment *appsv1.Deployment) {
 		metav1.SetMetaDataAnnotation(&deployment.ObjectMeta, "samplecontroller.k8s.io/adopt-by", foo)
 	}
 }
 
+// WithoutOwner removes the owner references of a Deployment.
 func WithoutOwner(deployment *appsv1.Deployment) { deployment.OwnerReferences = nil }
 
+// WithOwner changes the API version, kind and UID in a Deployment's owner reference.
 func WithOwner(apiVersion, kind string, uid types.UID) DeploymentOption {
 	return func(deployment *appsv1.Deployment) {
 		owner := &deployment.OwnerReferences[0]
@@ -161,6 +179,7 @@ func WithOwner(apiVersion, kind string, uid types.UID) DeploymentOption {
 	}
 }
 
+// Terminating makes a Deployment one that is being deleted.
 func Terminating(deployment *appsv1.Deployment) {
 	deleted := Earlier
 	deployment.DeletionTimestamp = &deleted
@@ -218,6 +237,7 @@ func RefusedStatus() samplev1alpha1.FooStatus {
 	return status
 }
 
+// AtVersion sets the resourceVersion of a Deployment.
 func AtVersion(resourceVersion string) DeploymentOption {
 	return func(deployment *appsv1.Deployment) { deployment.ResourceVersion = resourceVersion }
 }
@@ -238,6 +258,7 @@ func Rolling(replicas int32) samplev1alpha1.FooStatus {
 	}
 }
 
+// AtGeneration sets the generation of a Deployment.
 func AtGeneration(generation int64) DeploymentOption {
 	return func(deployment *appsv1.Deployment) { deployment.Generation = generation }
 }

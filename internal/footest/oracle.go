@@ -162,6 +162,7 @@ func CheckStatus(t *testing.T, foo *samplev1alpha1.Foo, status samplev1alpha1.Fo
 	checkReady(t, foo, ReadyOf(status))
 }
 
+// ReadyOf returns the condition Ready of a status.
 func ReadyOf(status samplev1alpha1.FooStatus) metav1.Condition {
 	for _, condition := range status.Conditions {
 		if condition.Type == "Ready" {

@@ -77,6 +77,7 @@ var StaleSeeds = []fuzzSeed{
 	{name: "another's, then the Foo's", Script: script(fooCase{}, deploymentCase{Owner: ownerOtherFoo, Live: 4})},
 }
 
+// AddSeeds adds seeds to a fuzz target.
 func AddSeeds(f *testing.F, seeds []fuzzSeed) {
 	f.Helper()
 	for _, seed := range seeds {

@@ -108,6 +108,7 @@ type FuzzWorld struct {
 	deploymentCases []deploymentCase
 }
 
+// NewFuzzWorld makes a FuzzWorld from the arguments of a fuzz target.
 func NewFuzzWorld(t *testing.T, text, noise []byte, words string) *FuzzWorld {
 	t.Helper()
 	how, others := readScript(text)
@@ -138,6 +139,7 @@ func repeated(words string, times int) string {
 	return strings.Repeat(valid, min(times, 1+limit/max(1, utf8.RuneCountInString(valid))))
 }
 
+// Find returns the Deployment of a name, or nil.
 func (w *FuzzWorld) Find(name string) *appsv1.Deployment {
 	for _, deployment := range w.Deployments {
 		if deployment.Name == name {

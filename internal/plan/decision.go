@@ -29,19 +29,19 @@ import (
 type Action string
 
 const (
-	// ActionNone: the Deployment is as the Foo asks.
+	// ActionNone means that the Deployment is as the Foo asks.
 	ActionNone Action = "none"
-	// ActionCreate: no Deployment has the name.
+	// ActionCreate means that no Deployment has the name.
 	ActionCreate Action = "create"
-	// ActionUpdate: a field that the Foo owns has drifted.
+	// ActionUpdate means that a field that the Foo owns has drifted.
 	ActionUpdate Action = "update"
-	// ActionAdopt: the Deployment of the name has no controller, and somebody who may
-	// edit it asks the Foo to become its controller.
+	// ActionAdopt means that the Deployment of the name has no controller, and somebody
+	// who may edit it asks the Foo to become its controller.
 	ActionAdopt Action = "adopt"
-	// ActionLeave: the Deployment of the name belongs to somebody else.
+	// ActionLeave means that the Deployment of the name belongs to somebody else.
 	ActionLeave Action = "leave"
-	// ActionWait: the Foo or its Deployment is being deleted, and a write would work
-	// against that.
+	// ActionWait means that the Foo or its Deployment is being deleted, and a write would
+	// work against that.
 	ActionWait Action = "wait"
 )
 

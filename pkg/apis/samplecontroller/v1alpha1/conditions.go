@@ -42,7 +42,7 @@ const (
 	ReasonTerminating = "Terminating"
 )
 
-// AnnotationAdoptBy, on a Deployment without a controller, names the Foo in the same
+// AnnotationAdoptBy names, on a Deployment without a controller, the Foo in the same
 // namespace that may become its controller. The annotation is on the Deployment and not
 // on the Foo, because setting it takes the permission to edit the Deployment. The
 // controller removes it when it adopts the Deployment, so that each adoption needs a new
