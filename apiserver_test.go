@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The API server of the tests, and what others than the controller do to it.
+// The API server of the tests, and the writes of others than the controller.
 
 package main
 
@@ -39,11 +39,11 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// fakeAPI makes fake clientsets answer more like an API server where a
-// controller depends on it: each write gets a new resourceVersion, an update
-// with an old one is refused, spec and status are written apart, a changed
-// spec raises the generation, and a delete honours its preconditions. Without
-// versions, no guard against stale caches could be tested.
+// fakeAPI makes fake clientsets behave like an API server in what a controller depends
+// on: each write gets a new resourceVersion, an update with an old one is refused, spec
+// and status are written separately, a changed spec raises the generation, and a delete
+// checks its preconditions. Without versions, no protection against stale caches could be
+// tested.
 type fakeAPI struct {
 	mu      sync.Mutex
 	version atomic.Int64
@@ -96,7 +96,7 @@ func (a *fakeAPI) update(tracker clienttesting.ObjectTracker, action clienttesti
 	}
 	merged := mergeWrite(stored.DeepCopyObject(), object, action.GetSubresource())
 	if equality.Semantic.DeepEqual(stored, merged) {
-		return merged, nil // a write that changes nothing makes no new version
+		return merged, nil // a write that changes nothing does not change the version
 	}
 	a.stamp(metaOf(merged))
 	return merged.DeepCopyObject(), tracker.Update(resource, merged, action.GetNamespace())
@@ -118,14 +118,14 @@ func (a *fakeAPI) delete(tracker clienttesting.ObjectTracker, action clienttesti
 	return tracker.Delete(action.GetResource(), action.GetNamespace(), action.Name)
 }
 
-// stamp gives an object the next resourceVersion. They begin above those that
-// the tests' own objects have.
+// stamp gives an object the next resourceVersion. The versions start above those of the
+// tests' own objects.
 func (a *fakeAPI) stamp(object metav1.Object) {
 	object.SetResourceVersion(strconv.FormatInt(1000+a.version.Add(1), 10))
 }
 
-// mergeWrite returns what a write makes of the stored object: a status write
-// changes the status alone, any other all but the status.
+// mergeWrite returns the stored object after a write: a write to the status changes only
+// the status, any other write everything else.
 func mergeWrite(stored, sent runtime.Object, subresource string) runtime.Object {
 	switch stored := stored.(type) {
 	case *appsv1.Deployment:
@@ -135,7 +135,7 @@ func mergeWrite(stored, sent runtime.Object, subresource string) runtime.Object 
 			return stored
 		}
 		sent.Status = stored.Status
-		// Of a Deployment the annotations count, too.
+		// The generation of a Deployment also counts its annotations.
 		sent.Generation = nextGeneration(stored, equality.Semantic.DeepEqual(stored.Spec, sent.Spec) &&
 			equality.Semantic.DeepEqual(stored.Annotations, sent.Annotations))
 		return sent
@@ -167,9 +167,8 @@ func metaOf(object runtime.Object) metav1.Object {
 	return accessor
 }
 
-// What is here changes the world as somebody else would, or looks at it. It goes
-// past the list of writes, which holds the controller's own. Each change makes a
-// new resourceVersion.
+// These methods read and write objects as others than the controller do. The list of
+// writes does not contain them. Each change makes a new resourceVersion.
 
 func (f *fixture) createFoo(t *testing.T, foo *samplev1alpha1.Foo) {
 	t.Helper()
@@ -199,7 +198,7 @@ func (f *fixture) deleteDeployment(t *testing.T, name string) {
 	footest.Must(t, f.kubeClient.Tracker().Delete(footest.DeploymentsResource, footest.Namespace, name))
 }
 
-// deployment returns a Deployment as the API server has it.
+// deployment returns a Deployment from the API server.
 func (f *fixture) deployment(t *testing.T, name string) *appsv1.Deployment {
 	t.Helper()
 	object, err := f.kubeClient.Tracker().Get(footest.DeploymentsResource, footest.Namespace, name)
@@ -207,7 +206,7 @@ func (f *fixture) deployment(t *testing.T, name string) *appsv1.Deployment {
 	return object.(*appsv1.Deployment)
 }
 
-// storedFoo returns a Foo as the API server has it.
+// storedFoo returns a Foo from the API server.
 func (f *fixture) storedFoo(t *testing.T, name string) *samplev1alpha1.Foo {
 	t.Helper()
 	object, err := f.fooClient.Tracker().Get(footest.FoosResource, footest.Namespace, name)

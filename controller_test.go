@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the loop, from events to writes, with the queue and the workers running.
+
 package main
 
 import (
@@ -34,7 +36,7 @@ import (
 )
 
 // These tests run the whole controller, queue and workers included, each in a
-// testing/synctest bubble: time passes only while all of it is idle.
+// testing/synctest bubble: time passes only while all goroutines are idle.
 
 func TestFooBecomesDeploymentAndDeploymentBecomesStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -76,7 +78,7 @@ func TestFooThatWaitsForANameGetsItWhenItIsFreed(t *testing.T) {
 		f := newFixture(t, footest.Foo("a"), footest.Deployment("nobody", footest.WithoutOwner))
 		defer f.start(2)()
 		advance(time.Hour)
-		f.expectWrites(t, "update foos/status") // the conflict, once: nothing polls
+		f.expectWrites(t, "update foos/status") // the conflict, once: no polling
 
 		f.deleteDeployment(t, "web")
 		advance(0)
@@ -84,7 +86,7 @@ func TestFooThatWaitsForANameGetsItWhenItIsFreed(t *testing.T) {
 	})
 }
 
-func TestOldOwnerIsLookedAtWhenAnOwnerReferenceIsTaken(t *testing.T) {
+func TestOldOwnerIsSyncedWhenItsOwnerReferenceIsRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
 		defer f.start(2)()
@@ -107,20 +109,20 @@ func TestDeletedFooLeavesNothingBehind(t *testing.T) {
 		f.expectWrites(t, "create deployments", "update foos/status")
 		key := footest.KeyOf(footest.Foo("a"))
 		if !f.backoff.InBackoff(key) {
-			t.Error("a refused Foo does not count as failing")
+			t.Error("a refused Foo has no back-off")
 		}
 
 		f.deleteFoo(t, "a")
 		advance(0)
 		if f.backoff.InBackoff(key) {
-			t.Error("the key of a Foo that is gone still counts as failing")
+			t.Error("the key of a deleted Foo still has a back-off")
 		}
 		advance(time.Hour)
 		f.expectWrites(t)
 	})
 }
 
-func TestRefusalWhoseStatusLostARaceIsToldAtOnceAndNotRepeated(t *testing.T) {
+func TestRefusalWhoseStatusLostARaceIsReportedAtOnceAndNotRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("a"))
 		f.refuse("create", "deployments", apierrors.NewForbidden(footest.DeploymentsGR, "web", errors.New("exceeded quota")))
@@ -131,7 +133,7 @@ func TestRefusalWhoseStatusLostARaceIsToldAtOnceAndNotRepeated(t *testing.T) {
 	})
 }
 
-func TestConflictIsRetriedAtOnceAndHealed(t *testing.T) {
+func TestConflictIsRetriedAtOnceAndResolved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("a", footest.WithReplicas(5), footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
 		f.failTimes(1, "update", "deployments", apierrors.NewConflict(footest.DeploymentsGR, "web", errors.New("modified")))
@@ -159,7 +161,7 @@ func TestFailingFooBacksOffAloneAndNotForMoreThanFiveMinutes(t *testing.T) {
 		advance(6 * time.Hour)
 		last := attempts[len(attempts)-1].Sub(attempts[len(attempts)-2])
 		if last != 5*time.Minute {
-			t.Errorf("after hours of failure the Foo is tried every %v, not every 5m", last)
+			t.Errorf("after hours of failure the Foo is retried every %v, not every 5m", last)
 		}
 		if second := attempts[1].Sub(attempts[0]); second != 5*time.Millisecond {
 			t.Errorf("the second attempt came after %v, not after 5ms", second)
@@ -191,7 +193,7 @@ func TestResyncDoesNotRunAheadOfABackOff(t *testing.T) {
 	})
 }
 
-func TestFooInATerminatingNamespaceIsLeftInPeace(t *testing.T) {
+func TestFooInATerminatingNamespaceIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("a"))
 		f.refuse("create", "deployments", footest.NamespaceTerminating())
@@ -236,14 +238,15 @@ func TestSyncWaitsForTheCacheToSeeOurOwnWrite(t *testing.T) {
 		f.expectMetrics(t, "skipped syncs", `sample_controller_stale_syncs_total 1`,
 			`sample_controller_sync_duration_seconds_count{result="retry"} 1`)
 
-		advance(f.callTimeout + queue.BehindRetry) // a store whose versions went backwards never gets there
+		advance(f.callTimeout + queue.BehindRetry) // a store whose versions went backwards never sees the write
 		f.expectWrites(t, "create deployments", "update foos/status")
 	})
 }
 
-func TestOlderWishNeverOverwritesANewer(t *testing.T) {
+func TestOlderSpecNeverOverwritesANewer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		// Another controller has scaled the Deployment for a newer Foo than our cache has.
+		// Another controller has scaled the Deployment for a newer Foo than the one in
+		// our cache.
 		f := newFixture(t, footest.Foo("a", footest.WithReplicas(2), footest.WithStatus(footest.Settled("a"))), footest.Deployment("a", footest.ScaledTo(9)))
 		f.fooClient.PrependReactor("get", "foos", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, footest.Foo("a", footest.WithReplicas(9), footest.WithGeneration(2)), nil
@@ -277,7 +280,7 @@ func TestRunFinishesTheSyncUnderWayAndLeavesTheRest(t *testing.T) {
 			return false, nil, nil
 		})
 		stop := f.start(1)
-		synctest.Wait() // the worker is in its create call, the other Foo is queued
+		synctest.Wait() // the worker is in its create call, and the other Foo waits in the queue
 		stopped := make(chan struct{})
 		go func() {
 			defer close(stopped)

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Whose a Deployment is: adoption, earlier names, other namespaces.
+// Tests of ownership: adoption, Deployments of earlier names, other namespaces, webhooks.
 
 package main
 
@@ -38,9 +38,9 @@ import (
 
 func TestAdoptionIsCheckedLive(t *testing.T) {
 	for name, live := range map[string]*appsv1.Deployment{
-		"the annotation was taken off": footest.Deployment("a", footest.WithoutOwner),
-		"another controller has it":    footest.Deployment("b", footest.WithAdoptBy("a")),
-		"it is in deletion":            footest.Deployment("a", footest.WithoutOwner, footest.WithAdoptBy("a"), footest.Terminating),
+		"the annotation was removed": footest.Deployment("a", footest.WithoutOwner),
+		"another Foo controls it":    footest.Deployment("b", footest.WithAdoptBy("a")),
+		"it is being deleted":        footest.Deployment("a", footest.WithoutOwner, footest.WithAdoptBy("a"), footest.Terminating),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -50,26 +50,26 @@ func TestAdoptionIsCheckedLive(t *testing.T) {
 					t.Errorf("the sync ended with %v", err)
 				}
 				if wrote, _ := f.written(t); wrote != nil {
-					t.Errorf("the Deployment was written to: %v", wrote)
+					t.Errorf("the Deployment was written: %v", wrote)
 				}
 			})
 		})
 	}
 }
 
-func TestNothingIsDeletedOnTheWordOfACache(t *testing.T) {
+func TestNothingIsDeletedOnTheBasisOfACacheAlone(t *testing.T) {
 	for name, live := range map[string]struct {
 		foo         *samplev1alpha1.Foo
 		wanted, old *appsv1.Deployment
 	}{
-		"the Foo was renamed back":                  {footest.Foo("a", footest.WithDeploymentName("old"), footest.WithGeneration(2)), footest.Deployment("a"), footest.Deployment("a", footest.Named("old"))},
-		"the Foo is in deletion":                    {footest.Foo("a", footest.BeingDeleted), footest.Deployment("a"), footest.Deployment("a", footest.Named("old"))},
-		"the Foo was made again":                    {footest.Foo("a", footest.WithFooUID("uid-new")), footest.Deployment("a"), footest.Deployment("a", footest.Named("old"))},
-		"the wanted Deployment is another's by now": {footest.Foo("a"), footest.Deployment("b"), footest.Deployment("a", footest.Named("old"))},
-		"the wanted Deployment is in deletion":      {footest.Foo("a"), footest.Deployment("a", footest.Terminating), footest.Deployment("a", footest.Named("old"))},
-		"the old Deployment is another's by now":    {footest.Foo("a"), footest.Deployment("a"), footest.Deployment("b", footest.Named("old"))},
-		"the old Deployment was orphaned":           {footest.Foo("a"), footest.Deployment("a"), footest.Deployment("a", footest.Named("old"), footest.WithoutOwner)},
-		"the old Deployment is in deletion":         {footest.Foo("a"), footest.Deployment("a"), footest.Deployment("a", footest.Named("old"), footest.Terminating)},
+		"the Foo was renamed back":                       {footest.Foo("a", footest.WithDeploymentName("old"), footest.WithGeneration(2)), footest.Deployment("a"), footest.Deployment("a", footest.Named("old"))},
+		"the Foo is being deleted":                       {footest.Foo("a", footest.BeingDeleted), footest.Deployment("a"), footest.Deployment("a", footest.Named("old"))},
+		"the Foo was recreated":                          {footest.Foo("a", footest.WithFooUID("uid-new")), footest.Deployment("a"), footest.Deployment("a", footest.Named("old"))},
+		"another Foo now controls the wanted Deployment": {footest.Foo("a"), footest.Deployment("b"), footest.Deployment("a", footest.Named("old"))},
+		"the wanted Deployment is being deleted":         {footest.Foo("a"), footest.Deployment("a", footest.Terminating), footest.Deployment("a", footest.Named("old"))},
+		"another Foo now controls the old Deployment":    {footest.Foo("a"), footest.Deployment("a"), footest.Deployment("b", footest.Named("old"))},
+		"the old Deployment was orphaned":                {footest.Foo("a"), footest.Deployment("a"), footest.Deployment("a", footest.Named("old"), footest.WithoutOwner)},
+		"the old Deployment is being deleted":            {footest.Foo("a"), footest.Deployment("a"), footest.Deployment("a", footest.Named("old"), footest.Terminating)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -120,12 +120,13 @@ func TestRenameThereAndBackEndsWithTheFirst(t *testing.T) {
 		advance(time.Minute)
 		left := f.deploymentIndexer.List()
 		if len(left) != 1 || left[0].(*appsv1.Deployment).Name != "web" {
-			t.Errorf("left are %v", left)
+			t.Errorf("the Deployments left are %v", left)
 		}
 	})
 }
 
-// A webhook that undoes an adoption, its annotation included, is asked once.
+// If a webhook reverts an adoption, annotation included, the controller does not retry
+// it.
 func TestAnAdoptionThatIsUndoneIsNotRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("a"), footest.Deployment("a", footest.WithoutOwner, footest.WithAdoptBy("a")))
@@ -147,7 +148,7 @@ func TestAnAdoptionThatIsUndoneIsNotRepeated(t *testing.T) {
 	})
 }
 
-// The consent to an adoption is good for one.
+// A consent is good for one adoption.
 func TestConsentToAdoptIsSpent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("a"), footest.Deployment("a", footest.WithSidecar, footest.WithoutOwner, footest.WithAdoptBy("a")))
@@ -155,11 +156,11 @@ func TestConsentToAdoptIsSpent(t *testing.T) {
 		advance(time.Second)
 		adopted := f.deployment(t, "web").DeepCopy()
 		if !plan.IsControlledBy(adopted, footest.Foo("a")) {
-			t.Fatal("it is not adopted")
+			t.Fatal("the Deployment is not adopted")
 		}
 		footest.ExpectEqual(t, "the annotations", map[string]string{"team": "a"}, adopted.Annotations)
 
-		adopted.OwnerReferences = nil // on purpose, as is an orphan deletion
+		adopted.OwnerReferences = nil // on purpose, as an orphan deletion does
 		f.updateDeployment(t, adopted)
 		advance(time.Hour)
 		f.expectReady(t, "a", "False DeploymentConflict of 1")
@@ -168,13 +169,13 @@ func TestConsentToAdoptIsSpent(t *testing.T) {
 		f.createFoo(t, footest.Foo("a", footest.WithFooUID("uid-second")))
 		advance(time.Hour)
 		if metav1.GetControllerOf(f.deployment(t, "web")) != nil {
-			t.Error("a Deployment was adopted again, unasked")
+			t.Error("a Deployment was adopted again without a new consent")
 		}
 	})
 }
 
-// A UID means nothing in another namespace.
-func TestDeploymentsOfOtherNamespacesAreNobodys(t *testing.T) {
+// An owner's UID does not count in another namespace.
+func TestDeploymentsOfOtherNamespacesAreIgnored(t *testing.T) {
 	elsewhere := func(name string) *appsv1.Deployment {
 		return footest.Deployment("a", footest.Named(name), func(deployment *appsv1.Deployment) { deployment.Namespace = "team-b" })
 	}
@@ -183,7 +184,7 @@ func TestDeploymentsOfOtherNamespacesAreNobodys(t *testing.T) {
 		footest.Must(t, f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a"))))
 		for _, action := range f.kubeClient.Actions() {
 			if get, ok := action.(clienttesting.GetAction); ok && get.GetName() != "web" {
-				t.Errorf("Deployment %s was read, which is in another namespace", get.GetName())
+				t.Errorf("Deployment %s in another namespace was read", get.GetName())
 			}
 		}
 	})
@@ -229,13 +230,13 @@ func TestAWebhookThatChangesTheImageIsNotFought(t *testing.T) {
 		f.deleteFoo(t, "a")
 		advance(time.Second)
 		if f.admissionMutations.Len() != 0 {
-			t.Error("a Foo that is gone is remembered")
+			t.Error("a deleted Foo is still remembered")
 		}
 	})
 }
 
-// A webhook that comes when the Deployment is there already is found out at the
-// first repair.
+// A webhook that is installed after the Deployment was created is detected at the first
+// repair.
 func TestAWebhookThatUndoesARepairIsAskedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a", footest.WithImage("mirror.example.com/nginx:latest")))

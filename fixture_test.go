@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The fixture of the tests: a Controller on fake clientsets, with running informers.
+
 package main
 
 import (
@@ -42,8 +44,8 @@ import (
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
-// fixture is a Controller on fake clientsets, its caches filled by running
-// informers, as in production.
+// fixture is a Controller on fake clientsets. Running informers fill its caches, as in
+// production.
 type fixture struct {
 	*Controller
 	ctx        context.Context
@@ -51,23 +53,22 @@ type fixture struct {
 	fooClient  *foofake.Clientset
 	api        fakeAPI
 	events     chan string
-	// handlersSynced are done when the handlers have been given the first list.
+	// handlersSynced are done when the handlers have got all objects of the first list.
 	handlersSynced []cache.DoneChecker
-	// cached holds each object in the caches with a copy from before the test.
+	// cached holds each object of the caches with a copy from before the test.
 	cached map[runtime.Object]runtime.Object
 }
 
-// newFixture starts a controller's informers in a world of Foos and
-// Deployments, and waits until they have nothing left to do. Its workers are
-// not started. Call it in a testing/synctest bubble: there a test knows when
-// nothing more will happen.
+// newFixture makes a Controller whose API server has the given Foos and Deployments,
+// starts its informers and waits until they are idle. It does not start workers. Call it
+// in a testing/synctest bubble, where a test knows when all goroutines are idle.
 func newFixture(t *testing.T, world ...runtime.Object) *fixture {
 	t.Helper()
 	return newFixtureWith(t, func(*fixture) {}, world...)
 }
 
-// newFixtureWith is newFixture with a change to the clientsets before the
-// informers use them.
+// newFixtureWith does the same as newFixture, and calls prepare before the informers use
+// the clientsets.
 func newFixtureWith(t *testing.T, prepare func(*fixture), world ...runtime.Object) *fixture {
 	t.Helper()
 	f := newFixtureInRealTime(t, prepare, world...)
@@ -77,8 +78,9 @@ func newFixtureWith(t *testing.T, prepare func(*fixture), world ...runtime.Objec
 	return f
 }
 
-// fakeFooClient has some Foos. It is told what they are called in URLs, and not NewClientset, which takes kinds whose
-// plural it guesses alone: boxs, keies.
+// fakeFooClient returns a clientset with some Foos. It adds them by their resource
+// instead of passing them to NewClientset, which guesses the plural of a kind: boxs,
+// keies.
 func fakeFooClient(t *testing.T, foos ...runtime.Object) *foofake.Clientset {
 	t.Helper()
 	client := foofake.NewSimpleClientset()
@@ -88,8 +90,8 @@ func fakeFooClient(t *testing.T, foos ...runtime.Object) *foofake.Clientset {
 	return client
 }
 
-// newFixtureInRealTime is newFixture for a test that can't be in a bubble,
-// because it talks to a network.
+// newFixtureInRealTime does the same as newFixtureWith, for tests that use the network
+// and so can't run in a bubble.
 func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime.Object) *fixture {
 	t.Helper()
 	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(4)))
@@ -135,7 +137,7 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 		controller.queue.ShutDown()
 	})
 	if !cache.WaitFor(ctx, "", f.handlersSynced...) {
-		t.Fatal("the caches were not filled")
+		t.Fatal("the caches have not synced")
 	}
 	for _, object := range append(controller.fooIndexer.List(), controller.deploymentIndexer.List()...) {
 		f.cached[object.(runtime.Object)] = object.(runtime.Object).DeepCopyObject()
@@ -143,16 +145,15 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 	return f
 }
 
-// refuse makes the API server answer each call of a verb on a resource with an
-// error. A subresource goes by its resource's name.
+// refuse makes the API server answer each call of a verb on a resource with an error. A
+// subresource counts as its resource.
 func (f *fixture) refuse(verb, resource string, err error) {
 	reaction := func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, err }
 	f.kubeClient.PrependReactor(verb, resource, reaction)
 	f.fooClient.PrependReactor(verb, resource, reaction)
 }
 
-// answerGets makes live reads of these objects find them as they are here,
-// whatever the caches hold.
+// answerGets makes live reads return these objects, whatever the caches hold.
 func (f *fixture) answerGets(objects ...metav1.Object) {
 	reaction := func(action clienttesting.Action) (bool, runtime.Object, error) {
 		for _, object := range objects {
@@ -167,8 +168,8 @@ func (f *fixture) answerGets(objects ...metav1.Object) {
 	f.fooClient.PrependReactor("get", "foos", reaction)
 }
 
-// writes lists what was written, in the order in which each client wrote:
-// "create deployments", "update foos/status".
+// writes lists the writes, such as "create deployments" or "update foos/status", in order
+// for each client.
 func (f *fixture) writes() (verbs []string, objects []runtime.Object) {
 	for _, action := range append(f.kubeClient.Actions(), f.fooClient.Actions()...) {
 		var object runtime.Object
@@ -189,8 +190,8 @@ func (f *fixture) writes() (verbs []string, objects []runtime.Object) {
 	return verbs, objects
 }
 
-// written returns the Deployment that was created or updated and the status
-// that was written; nil for what was not.
+// written returns the Deployment that was created or updated, and the status that was
+// written. Either is nil if there was no such write.
 func (f *fixture) written(t *testing.T) (deployment *appsv1.Deployment, status *samplev1alpha1.FooStatus) {
 	t.Helper()
 	_, objects := f.writes()
@@ -205,7 +206,7 @@ func (f *fixture) written(t *testing.T) (deployment *appsv1.Deployment, status *
 	return deployment, status
 }
 
-// recorded returns the events so far, each as "type reason message".
+// recorded returns the Events so far, each as "type reason message".
 func (f *fixture) recorded() []string {
 	var events []string
 	for {
@@ -218,7 +219,7 @@ func (f *fixture) recorded() []string {
 	}
 }
 
-// checkCacheUntouched fails if an object of the caches was changed in place.
+// checkCacheUntouched fails if an object in the caches was modified.
 func (f *fixture) checkCacheUntouched(t *testing.T) {
 	t.Helper()
 	for object, before := range f.cached {
@@ -226,8 +227,8 @@ func (f *fixture) checkCacheUntouched(t *testing.T) {
 	}
 }
 
-// start runs the controller and returns a function that stops it and waits
-// until it has.
+// start runs the controller. The function that it returns stops the controller and waits
+// for its end.
 func (f *fixture) start(workers int) (stop func()) {
 	ctx, cancel := context.WithCancel(f.ctx)
 	done := make(chan struct{})
@@ -241,14 +242,14 @@ func (f *fixture) start(workers int) (stop func()) {
 	}
 }
 
-// advance lets time pass in a test's bubble, then waits until every goroutine
-// in it has nothing left to do. No real time passes.
+// advance moves the clock of a test's bubble forward, then waits until every goroutine in
+// the bubble is idle. No real time passes.
 func advance(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // in a bubble this sets the clock forward
+	time.Sleep(d) //nolint:forbidigo // in a bubble this moves the clock forward
 	synctest.Wait()
 }
 
-// expectWrites checks what was written since the last look.
+// expectWrites checks the writes since its last call.
 func (f *fixture) expectWrites(t *testing.T, want ...string) {
 	t.Helper()
 	verbs, _ := f.writes()
@@ -257,7 +258,8 @@ func (f *fixture) expectWrites(t *testing.T, want ...string) {
 	footest.ExpectEqual(t, "the list of writes", want, verbs)
 }
 
-// failTimes answers the first calls of a verb on a resource with an error.
+// failTimes makes the API server answer the first calls of a verb on a resource with an
+// error.
 func (f *fixture) failTimes(times int32, verb, resource string, err error) {
 	var calls atomic.Int32
 	reaction := func(clienttesting.Action) (bool, runtime.Object, error) { return calls.Add(1) <= times, nil, err }
@@ -265,7 +267,7 @@ func (f *fixture) failTimes(times int32, verb, resource string, err error) {
 	f.fooClient.PrependReactor(verb, resource, reaction)
 }
 
-// drainQueue takes the keys of the first list out of the queue.
+// drainQueue removes the keys of the first list from the queue.
 func (f *fixture) drainQueue() {
 	for f.queue.Len() > 0 {
 		key, _ := f.queue.Get()
@@ -273,12 +275,12 @@ func (f *fixture) drainQueue() {
 	}
 }
 
-// storeAt is an informer's store that has seen this resourceVersion.
+// storeAt is an informer's store at a resourceVersion.
 type storeAt string
 
 func (s storeAt) LastStoreSyncResourceVersion() string { return string(s) }
 
-// neverDone is a cache that does not fill.
+// neverDone is the DoneChecker of a cache that never syncs.
 type neverDone struct{}
 
 func (neverDone) Name() string          { return "never" }

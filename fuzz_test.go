@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// FuzzSync: one sync in any world, with caches of any age.
+// FuzzSync: single syncs of arbitrary objects, with stale caches.
 
 package main
 
@@ -46,10 +46,9 @@ import (
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
-// FuzzSync syncs the Foo "a" in any world, which the caches may know as it was
-// some time ago. However wrong they are, nothing of others is written to, and
-// the second sync after they have caught up (the first, if they were not wrong)
-// writes nothing.
+// FuzzSync syncs the Foo "a" with arbitrary objects and caches that may be stale. However
+// stale they are, the sync changes nothing of others, and the second sync after they have
+// caught up (the first, if they were not stale) writes nothing.
 func FuzzSync(f *testing.F) {
 	footest.AddSeeds(f, slices.Concat(footest.FuzzSeeds, footest.StaleSeeds))
 	f.Fuzz(func(t *testing.T, script, noise []byte, words string) {
@@ -65,22 +64,22 @@ func FuzzSync(f *testing.F) {
 		for range 2 {
 			foos, deployments := f.stored(t)
 			f.cacheSees(t, foos, deployments)
-			// A Foo that is gone, or made again, is known to be by now.
+			// By now the caches know of a Foo that was deleted or recreated.
 			now := fooNamed(foos, "a")
 			known := now
 			if known == nil {
 				known = w.Foo
 			}
 			if wrote := f.pass(t, known, now, true); len(wrote) > 0 && !stale && !w.Refused() {
-				t.Errorf("a sync after which nothing has happened wrote: %v", wrote)
+				t.Errorf("a sync without a change before it wrote: %v", wrote)
 			}
 			stale = false
 		}
 	})
 }
 
-// pass syncs once, checks what has changed by that, and returns what was sent to
-// the API server. known is the Foo as the caches have it, live as it is, or nil.
+// pass syncs once, checks what that changed, and returns what was sent to the API server.
+// known is the Foo in the caches, live the Foo at the API server, or nil.
 func (f *fuzzFixture) pass(t *testing.T, known, live *samplev1alpha1.Foo, fresh bool) []string {
 	t.Helper()
 	foosBefore, before := f.stored(t)
@@ -88,7 +87,7 @@ func (f *fuzzFixture) pass(t *testing.T, known, live *samplev1alpha1.Foo, fresh 
 	foosAfter, after := f.stored(t)
 
 	if fresh && err != nil && !plan.IsRefusal(err) {
-		t.Errorf("with caches that are right, the sync failed: %v", err)
+		t.Errorf("the sync failed with fresh caches: %v", err)
 	}
 	mayWrite := live != nil && live.UID == known.UID && live.Generation == known.Generation &&
 		(live.DeletionTimestamp == nil) == (known.DeletionTimestamp == nil)
@@ -104,7 +103,7 @@ func (f *fuzzFixture) pass(t *testing.T, known, live *samplev1alpha1.Foo, fresh 
 		}
 	}
 	if len(foosBefore) != len(foosAfter) {
-		t.Fatalf("of %d Foos there are %d", len(foosBefore), len(foosAfter))
+		t.Fatalf("the number of Foos changed from %d to %d", len(foosBefore), len(foosAfter))
 	}
 	for i, foo := range foosAfter {
 		checkFooChange(t, foosBefore[i], foo, known)
@@ -112,18 +111,18 @@ func (f *fuzzFixture) pass(t *testing.T, known, live *samplev1alpha1.Foo, fresh 
 	return f.takeWrites()
 }
 
-// checkChange fails if a Deployment was changed or deleted that is not the
-// Foo's, or otherwise than it may be. wanted is the one that the Foo asks for.
+// checkChange fails if the sync changed or deleted a Deployment that the Foo does not
+// control, or changed more than it may. wanted is the Deployment that the Foo asks for.
 func checkChange(t *testing.T, before, after, wanted *appsv1.Deployment, known *samplev1alpha1.Foo, mayWrite bool) {
 	t.Helper()
 	if after != nil && equality.Semantic.DeepEqual(before, after) {
 		return
 	}
 	if !mayWrite {
-		t.Errorf("Deployment %s was written to, though the Foo asks for something else by now, or is gone", before.Name)
+		t.Errorf("Deployment %s was written, although the live Foo asks for something else or is deleted", before.Name)
 	}
 	if before.DeletionTimestamp != nil || !footest.BelongsTo(before, known) && !footest.HandedOverTo(before, known) {
-		t.Errorf("Deployment %s was written to, and is not the Foo's: %v", before.Name, before.OwnerReferences)
+		t.Errorf("Deployment %s was written, although the Foo does not control it: %v", before.Name, before.OwnerReferences)
 	}
 	if after == nil {
 		if before.Name == known.Spec.DeploymentName || wanted == nil || !footest.BelongsTo(wanted, known) {
@@ -137,15 +136,15 @@ func checkChange(t *testing.T, before, after, wanted *appsv1.Deployment, known *
 	footest.CheckOthersKept(t, before, sent, known)
 }
 
-// checkFooChange fails if anything but the status of the Foo that was synced has
-// been changed, or the API server would refuse that.
+// checkFooChange fails if anything but the status of the synced Foo changed, or if the
+// API server would refuse the status.
 func checkFooChange(t *testing.T, before, after, known *samplev1alpha1.Foo) {
 	t.Helper()
 	if equality.Semantic.DeepEqual(before, after) {
 		return
 	}
 	if before.Name != known.Name || before.UID != known.UID || before.ResourceVersion != known.ResourceVersion {
-		t.Errorf("Foo %s of UID %s at version %s was written to", before.Name, before.UID, before.ResourceVersion)
+		t.Errorf("Foo %s of UID %s at version %s was written", before.Name, before.UID, before.ResourceVersion)
 	}
 	footest.CheckStatus(t, after, after.Status)
 	rest := after.DeepCopy()
@@ -166,8 +165,8 @@ func deploymentNamed(deployments []*appsv1.Deployment, name string) *appsv1.Depl
 	return (&footest.FuzzWorld{Deployments: deployments}).Find(name)
 }
 
-// fuzzFixture is a Controller whose caches are filled by hand, through
-// a Transformer: thousands of them a second, where running informers make tens.
+// fuzzFixture is a Controller whose caches the test fills through the transformer. This
+// allows thousands of runs a second; running informers allow tens.
 type fuzzFixture struct {
 	*Controller
 	ctx  context.Context
@@ -182,7 +181,7 @@ type fuzzFixture struct {
 func newFuzzFixture(t *testing.T) *fuzzFixture {
 	t.Helper()
 	f := &fuzzFixture{
-		ctx:  klog.NewContext(t.Context(), klog.Logger{}), // logs nothing
+		ctx:  klog.NewContext(t.Context(), klog.Logger{}), // no log
 		kube: clienttesting.NewObjectTracker(scheme.Scheme, scheme.Codecs.UniversalDecoder()),
 		foos: clienttesting.NewObjectTracker(fooscheme.Scheme, fooscheme.Codecs.UniversalDecoder()),
 	}
@@ -207,10 +206,10 @@ func newFuzzFixture(t *testing.T) *fuzzFixture {
 	return f
 }
 
-// cacheSees makes the caches hold these objects and nothing else.
+// cacheSees replaces the contents of the caches.
 func (f *fuzzFixture) cacheSees(t *testing.T, foos []*samplev1alpha1.Foo, deployments []*appsv1.Deployment) {
 	t.Helper()
-	version := strconv.FormatInt(1000+f.api.version.Load(), 10) // as fakeAPI counts
+	version := strconv.FormatInt(1000+f.api.version.Load(), 10) // as those of fakeAPI
 	var trimmedFoos, trimmedDeployments []any
 	transformer := plan.NewTransformer(footest.DefaultImage)
 	for _, foo := range foos {
@@ -227,7 +226,7 @@ func (f *fuzzFixture) cacheSees(t *testing.T, foos []*samplev1alpha1.Foo, deploy
 	footest.Must(t, f.deploymentIndexer.Replace(trimmedDeployments, version))
 }
 
-// stored returns copies of what the API server has.
+// stored returns copies of the API server's objects.
 func (f *fuzzFixture) stored(t *testing.T) (foos []*samplev1alpha1.Foo, deployments []*appsv1.Deployment) {
 	t.Helper()
 	list, err := f.foos.List(footest.FoosResource, samplev1alpha1.SchemeGroupVersion.WithKind("Foo"), footest.Namespace)
@@ -243,8 +242,8 @@ func (f *fuzzFixture) stored(t *testing.T) (foos []*samplev1alpha1.Foo, deployme
 	return foos, deployments
 }
 
-// takeWrites returns what was sent to the API server since the last look,
-// whether it was accepted or not, and the events that were recorded.
+// takeWrites returns the writes sent to the API server since its last call, accepted or
+// not, and the recorded Events.
 func (f *fuzzFixture) takeWrites() []string {
 	var writes []string
 	for _, calls := range []*clienttesting.Fake{f.kubeCalls, f.fooCalls} {
@@ -261,7 +260,7 @@ func (f *fuzzFixture) takeWrites() []string {
 	return writes
 }
 
-// refuseBadSpecs makes the API server refuse what it always refuses.
+// refuseBadSpecs makes the API server refuse invalid specs, as a real one does.
 func (f *fuzzFixture) refuseBadSpecs() {
 	f.kubeCalls.PrependReactor("*", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		write, ok := action.(clienttesting.CreateAction) // an UpdateAction has the same methods
@@ -276,7 +275,7 @@ func (f *fuzzFixture) refuseBadSpecs() {
 	})
 }
 
-// store puts a world into the API server.
+// store adds the objects of a FuzzWorld to the API server.
 func (f *fuzzFixture) store(t *testing.T, w *footest.FuzzWorld, foos ...*samplev1alpha1.Foo) {
 	t.Helper()
 	if w.Foo != nil {

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// From events to keys, and which key is next.
+// Tests of the handlers: which keys events add, and in which order workers get them.
 
 package main
 
@@ -53,7 +53,7 @@ func TestDeploymentResyncQueuesNothing(t *testing.T) {
 		}
 		f.drainQueue()
 
-		// Under a name that no Foo asks for, only the owner reference leads to the Foo.
+		// No Foo asks for this name, so only the owner reference leads to the Foo.
 		f.Controller.updateDeployment(footest.Deployment("a", footest.Named("old")), footest.Deployment("a", footest.Named("old"), footest.WithoutOwner, footest.AtVersion("21")))
 		if f.queue.Len() != 1 {
 			t.Error("a Foo that lost a Deployment was not queued")
@@ -70,17 +70,17 @@ func TestMissedDeletionsAreHandled(t *testing.T) {
 			FinalStateUnknown: &cache.DeletedFinalStateUnknown{Key: footest.Namespace + "/web"},
 		})
 		if f.queue.Len() != 1 {
-			t.Error("a Deployment that was missed being deleted, of which only the name is known, queued nothing")
+			t.Error("a tombstone of a Deployment without the object queued nothing")
 		}
 	})
 }
 
-func TestWritesOfAFooThatIsGoneHoldNothingUp(t *testing.T) {
+func TestWritesOfADeletedFooDelayNothing(t *testing.T) {
 	for name, goes := range map[string]func(f *fixture){
 		"deleted": func(f *fixture) {
 			f.Controller.deleteFoo(cache.DeletedObject[*samplev1alpha1.Foo]{OptionalObj: footest.Foo("a")})
 		},
-		"deleted and made again": func(f *fixture) {
+		"deleted and recreated": func(f *fixture) {
 			f.Controller.updateFoo(footest.Foo("a"), footest.Foo("a", footest.WithFooUID("uid-new")))
 		},
 	} {
@@ -90,15 +90,15 @@ func TestWritesOfAFooThatIsGoneHoldNothingUp(t *testing.T) {
 				f.consistency.WroteAt(footest.KeyOf(footest.Foo("a")), footest.Foo("a").UID, storeAt("7"), "9")
 				goes(f)
 				if f.consistency.EnsureReady(footest.KeyOf(footest.Foo("a"))) != nil {
-					t.Error("a new Foo waits for the writes of one that is gone")
+					t.Error("a new Foo waits for the writes of a deleted one")
 				}
 			})
 		})
 	}
 }
 
-// An index keeps many objects under one value, of which it gives all.
-func TestOthersOfTheSameBucketAreLeftAlone(t *testing.T) {
+// The value of an index is a bucket, which also returns other objects.
+func TestOthersInTheSameBucketAreIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := footest.Foo("a")
 		f := newFixture(t, one, footest.Deployment("a"))
@@ -110,15 +110,15 @@ func TestOthersOfTheSameBucketAreLeftAlone(t *testing.T) {
 		_, controlled, err := f.deploymentsOf(one)
 		footest.Must(t, err)
 		if len(controlled) != 1 || controlled[0].Name != "web" {
-			t.Errorf("of two Deployments these are taken for the Foo's own: %v", footest.NamesOf(controlled))
+			t.Errorf("the Foo is said to control %v", footest.NamesOf(controlled))
 		}
 		if waiting := f.foosAskingFor(cache.ObjectName{Namespace: footest.Namespace, Name: "web"}); len(waiting) != 1 {
-			t.Errorf("%v wait for the Deployment that one of them asks for", waiting)
+			t.Errorf("%v are said to ask for the Deployment that one of them asks for", waiting)
 		}
 	})
 }
 
-// sharing returns the first of some values that shares the bucket of another.
+// sharing returns the first candidate that is in the same bucket as value.
 func (f *fixture) sharing(value string, candidate func(int) string) string {
 	for i := 0; ; i++ {
 		if other := candidate(i); f.buckets.Of(other) == f.buckets.Of(value) {
@@ -137,12 +137,12 @@ func TestAFooOfAnotherNamespaceDoesNotWaitForAThousand(t *testing.T) {
 		f.queue.Get()
 		second, _ := f.queue.Get()
 		if second.Namespace != "one" {
-			t.Errorf("%s is served before", second)
+			t.Errorf("%s is served first", second)
 		}
 	})
 }
 
-// next returns the name of the Foo that a worker gets next; "" if there is none.
+// next returns the name of the Foo that a worker gets next, or "" if there is none.
 func (f *fixture) next() string {
 	if f.queue.Len() == 0 {
 		return ""
@@ -158,12 +158,12 @@ func TestANewFooDoesNotWaitForThoseOfTheFirstList(t *testing.T) {
 		f.createFoo(t, footest.Foo("new", footest.WithDeploymentName("db")))
 		synctest.Wait()
 		if first := f.next(); first != "new" {
-			t.Errorf("%s is served before", first)
+			t.Errorf("%s is served first", first)
 		}
 	})
 }
 
-func TestWhatHappensDoesNotWaitForAResync(t *testing.T) {
+func TestAChangeDoesNotWaitForAResync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithDeploymentName("api")))
 		f.drainQueue()
@@ -172,10 +172,10 @@ func TestWhatHappensDoesNotWaitForAResync(t *testing.T) {
 		footest.Must(t, f.kubeClient.Tracker().Create(footest.DeploymentsResource, footest.Deployment("b", footest.Named("api")), footest.Namespace))
 		synctest.Wait()
 		if first := f.next(); first != "b" {
-			t.Errorf("%s is served before", first)
+			t.Errorf("%s is served first", first)
 		}
 		if second := f.next(); second != "a" {
-			t.Errorf("then it is the turn of %s", second)
+			t.Errorf("%s is served next", second)
 		}
 	})
 }
@@ -191,12 +191,12 @@ func TestAFooThatWasSyncedWaitsAtTheNextResync(t *testing.T) {
 		f.Controller.updateFoo(resynced, resynced)
 		f.queue.Add(footest.KeyOf(footest.Foo("b")))
 		if first := f.next(); first != "b" {
-			t.Errorf("%s is served before", first)
+			t.Errorf("%s is served first", first)
 		}
 	})
 }
 
-// A list with a Foo that can't be read is an error for an informer, which then knows nothing of any Foo.
+// If a Foo can't be decoded, the list fails, and the informer has no Foos at all.
 func TestAnInformerListsAFooWhoseStatusCantBeRead(t *testing.T) {
 	const foos = `{"apiVersion":"samplecontroller.k8s.io/v1alpha1","kind":"FooList","metadata":{"resourceVersion":"7"},"items":[` +
 		`{"metadata":{"name":"a","namespace":"team-a"},"spec":{"deploymentName":"web"}},` +
@@ -206,10 +206,10 @@ func TestAnInformerListsAFooWhoseStatusCantBeRead(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch query := r.URL.Query(); {
 		case query.Get("sendInitialEvents") != "":
-			w.WriteHeader(http.StatusServiceUnavailable) // it lists instead
+			w.WriteHeader(http.StatusServiceUnavailable) // so that it lists
 			return
 		case query.Get("watch") != "":
-			<-r.Context().Done() // nothing happens
+			<-r.Context().Done() // without events
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -234,7 +234,7 @@ func TestAnInformerListsAFooWhoseStatusCantBeRead(t *testing.T) {
 	select {
 	case <-informer.HasSyncedChecker().Done():
 	case err := <-failed:
-		t.Fatalf("the informer stands still: %v", err)
+		t.Fatalf("the informer does not sync: %v", err)
 	}
 	for _, name := range []string{"a", "b", "c"} {
 		if _, err := lister.Foos(footest.Namespace).Get(name); err != nil {

@@ -150,7 +150,7 @@ func run(ctx context.Context, opts *options.Options) error {
 	if err != nil {
 		return err
 	}
-	recorder.YieldTo(controller.hasWaiting)
+	recorder.DeferWhile(controller.hasWaiting)
 	defer func() {
 		cancel()
 		kubeInformers.Shutdown()

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the metrics that a controller reports of its work.
+
 package main
 
 import (
@@ -37,7 +39,7 @@ import (
 	"example.com/sample-controller/internal/metrics"
 )
 
-// scraped returns the lines of a scrape that are values.
+// scraped returns the lines with values of a scrape.
 func scraped(t *testing.T, from *metrics.Metrics) []string {
 	t.Helper()
 	answer := httptest.NewRecorder()
@@ -50,25 +52,25 @@ func scraped(t *testing.T, from *metrics.Metrics) []string {
 	})
 }
 
-// ours keeps the lines of our own metrics.
+// ours returns the lines of this controller's own metrics.
 func ours(lines []string) []string {
 	return slices.DeleteFunc(lines, func(line string) bool {
 		return !strings.HasPrefix(line, "sample_controller_") || strings.Contains(line, "_bucket{")
 	})
 }
 
-// expectMetrics checks that a scrape has these lines.
+// expectMetrics checks that a scrape contains these lines.
 func (f *fixture) expectMetrics(t *testing.T, what string, want ...string) {
 	t.Helper()
 	lines := scraped(t, f.metrics)
 	for _, line := range want {
 		if !slices.Contains(lines, line) {
-			t.Errorf("The metrics do not tell the %s as wanted:\n%s\nbut\n%s", what, line, strings.Join(ours(lines), "\n"))
+			t.Errorf("The metrics of the %s lack\n%s\nand have\n%s", what, line, strings.Join(ours(lines), "\n"))
 		}
 	}
 }
 
-func TestMetricsTellWhatAControllerDid(t *testing.T) {
+func TestMetricsOfAController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithDeploymentName("taken")), footest.Deployment("c", footest.Named("taken")))
 		f.expectMetrics(t, "writes before the first", `sample_controller_writes_total{resource="deployments",verb="create"} 0`)
@@ -140,7 +142,7 @@ func TestSyncResult(t *testing.T) {
 	}
 }
 
-// However many Foos there are, the series are these.
+// The number of series does not depend on the number of Foos.
 func TestSeriesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("very-own-name", footest.WithDeploymentName("its-deployment")), footest.Foo("other"))
@@ -151,7 +153,7 @@ func TestSeriesAreBounded(t *testing.T) {
 		for _, line := range scraped(t, f.metrics) {
 			for _, name := range []string{"very-own-name", "its-deployment", `"` + footest.Namespace + `"`} {
 				if strings.Contains(line, name) {
-					t.Errorf("A series carries the name of an object: %s", line)
+					t.Errorf("A series contains the name of an object: %s", line)
 				}
 			}
 			name, _, _ := strings.Cut(line, " ")

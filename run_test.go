@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Starting, stopping, standing by, and calls that hang.
+// Tests of start, stop and standby, and of calls that hang.
 
 package main
 
@@ -47,11 +47,11 @@ import (
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
-// These tests need calls that can be cut off, which fake clientsets have not:
-// the controller's Deployments go to a server of the test's own.
+// These tests need calls that can be cancelled, which those of fake clientsets can't: the
+// controller's calls for Deployments go to a real HTTP server.
 
-// slowServer takes calls and answers none before it is told to, or until the
-// client gives up.
+// slowServer accepts calls, and answers each when the test allows it or when the client
+// gives up.
 type slowServer struct {
 	called  chan struct{}
 	release chan struct{}
@@ -62,7 +62,7 @@ func newSlowServer(t *testing.T, f *fixture) *slowServer {
 	t.Helper()
 	s := &slowServer{called: make(chan struct{}, 10), release: make(chan struct{}), cut: make(chan struct{}, 10)}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// Only a request that was read to its end tells when its client goes.
+		// net/http notices that the client is gone only after the whole body was read.
 		_, _ = io.Copy(io.Discard, r.Body)
 		s.called <- struct{}{}
 		select {
@@ -79,7 +79,7 @@ func newSlowServer(t *testing.T, f *fixture) *slowServer {
 	return s
 }
 
-func TestCallThatHangsIsGivenUp(t *testing.T) {
+func TestHangingCallTimesOut(t *testing.T) {
 	f := newFixtureInRealTime(t, func(*fixture) {}, footest.Foo("a"))
 	newSlowServer(t, f)
 	f.callTimeout = 50 * time.Millisecond
@@ -89,7 +89,7 @@ func TestCallThatHangsIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestALostLeaseCutsOffTheCallUnderWay(t *testing.T) {
+func TestALostLeaseCancelsTheCallUnderWay(t *testing.T) {
 	f := newFixtureInRealTime(t, func(*fixture) {}, footest.Foo("a"))
 	server := newSlowServer(t, f)
 	held, lose := context.WithCancel(f.ctx)
@@ -104,7 +104,7 @@ func TestALostLeaseCutsOffTheCallUnderWay(t *testing.T) {
 	<-stopped
 }
 
-func TestStopDoesNotCutAWriteInHalf(t *testing.T) {
+func TestStopDoesNotInterruptAWrite(t *testing.T) {
 	f := newFixtureInRealTime(t, func(*fixture) {}, footest.Foo("a"))
 	server := newSlowServer(t, f)
 	ctx, stop := context.WithCancel(f.ctx)
@@ -115,12 +115,12 @@ func TestStopDoesNotCutAWriteInHalf(t *testing.T) {
 	}()
 	<-server.called
 	stop()
-	for !f.queue.ShuttingDown() { // until Run has seen the stop
+	for !f.queue.ShuttingDown() { // until Run handles the stop
 		goruntime.Gosched()
 	}
 	select {
 	case <-server.cut:
-		t.Fatal("the call under way was cut off")
+		t.Fatal("the call under way was cancelled")
 	case <-stopped:
 		t.Fatal("Run returned during a call")
 	default:
@@ -129,8 +129,8 @@ func TestStopDoesNotCutAWriteInHalf(t *testing.T) {
 	<-stopped
 }
 
-// A server that asks for patience keeps the key waiting, not the worker.
-func TestRetryAfterIsTheQueuesBusiness(t *testing.T) {
+// After a Retry-After the key waits, not the worker.
+func TestRetryAfterDelaysTheKeyNotTheWorker(t *testing.T) {
 	var calls atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		calls.Add(1)
@@ -149,13 +149,13 @@ func TestRetryAfterIsTheQueuesBusiness(t *testing.T) {
 			t.Errorf("with %d workers: %d calls, the next attempt is %+v: %v", workers, calls.Load(), next, err)
 		}
 		if message := footest.ReadyOf(f.storedFoo(t, "a").Status).Message; !strings.HasPrefix(message, `Deployment "web" could not be created yet: `) {
-			t.Errorf("the Foo says %q", message)
+			t.Errorf("the Foo's message is %q", message)
 		}
 	}
 }
 
-// standBy has the informers of a controller that is not running yet fill their caches, until ctx ends. What it returns
-// last waits for their end.
+// standBy makes a controller that does not run yet, and runs its informers until ctx
+// ends. The function that it returns waits for their end.
 func standBy(ctx context.Context, t *testing.T, foos ...runtime.Object) (*kubefake.Clientset, *Controller, func()) {
 	t.Helper()
 	kubeClient, fooClient := kubefake.NewClientset(), fakeFooClient(t, foos...)
@@ -175,8 +175,8 @@ func standBy(ctx context.Context, t *testing.T, foos ...runtime.Object) (*kubefa
 	}
 }
 
-// A standby holds no queue: what it had to do as the leader it is told when it
-// becomes one.
+// The queue of a standby is empty. The handlers fill it when the standby becomes the
+// leader.
 func TestBeforeItRunsNothingIsQueued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -190,7 +190,7 @@ func TestBeforeItRunsNothingIsQueued(t *testing.T) {
 		go func() { stopped <- controller.Run(ctx, context.Background(), 2) }()
 		advance(time.Second)
 		if _, err := kubeClient.AppsV1().Deployments(footest.Namespace).Get(ctx, "web", metav1.GetOptions{}); err != nil {
-			t.Errorf("as the leader: %v", err)
+			t.Errorf("running as the leader: %v", err)
 		}
 		stop()
 		footest.Must(t, <-stopped)
@@ -198,8 +198,8 @@ func TestBeforeItRunsNothingIsQueued(t *testing.T) {
 	})
 }
 
-// A stop may come when the caches have just been filled: the informers then take
-// no handlers any more. That is a stop like any other, and nothing is left running.
+// A stop may come just after the caches have synced. Informers that have stopped accept
+// no handlers. That is no error, and nothing keeps running.
 func TestAStopBeforeTheHandlersIsNoError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())

@@ -37,7 +37,8 @@ func TestSimulation(t *testing.T) { simulation.TestController(t, startSimulated)
 
 func TestSimulationRandom(t *testing.T) { simulation.TestRandomSequences(t, startSimulated) }
 
-// startSimulated wires the controller to the clients of a simulation, as run does.
+// startSimulated runs the controller with the clients of a simulation, wired as in
+// main.go.
 func startSimulated(ctx context.Context, clients simulation.Clients, recorder record.EventRecorder) error {
 	ctx, cancel := context.WithCancel(ctx)
 	transformer := plan.NewTransformer(footest.DefaultImage)

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Caches that are late, and Foos that only the cache has.
+// Tests of stale caches, and of Foos that only the cache has.
 
 package main
 
@@ -37,11 +37,11 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// These tests stand between the API server and the caches: events that come
-// late, twice, or not at all.
+// These tests control the events between the API server and the caches: some come late,
+// twice, or not at all.
 
-// holdWatch makes the watch on Deployments deliver nothing but what the test
-// sends to the watcher that it returns.
+// holdWatch replaces the watch of Deployments by the watcher that it returns, to which
+// the test sends events.
 func holdWatch(f *fixture) *watch.RaceFreeFakeWatcher {
 	watcher := watch.NewRaceFreeFake()
 	f.kubeClient.PrependWatchReactor("deployments", func(clienttesting.Action) (bool, watch.Interface, error) {
@@ -58,7 +58,7 @@ func TestLateDeploymentEventLeadsToOneCreate(t *testing.T) {
 		advance(0)
 		f.expectWrites(t, "create deployments", "update foos/status")
 
-		// The Foo's own event has come, the Deployment's has not.
+		// The Foo's event has arrived, the Deployment's has not.
 		cached := f.cachedFoo(t, "a")
 		for range 10 {
 			f.Controller.updateFoo(cached, cached)
@@ -72,7 +72,7 @@ func TestLateDeploymentEventLeadsToOneCreate(t *testing.T) {
 	})
 }
 
-func TestDoubledAndEmptyEventsAreNoWork(t *testing.T) {
+func TestDuplicateEventsCauseNoWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var watcher *watch.RaceFreeFakeWatcher
 		f := newFixtureWith(t, func(f *fixture) { watcher = holdWatch(f) }, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
@@ -87,7 +87,7 @@ func TestDoubledAndEmptyEventsAreNoWork(t *testing.T) {
 	})
 }
 
-func TestWatchThatIsTooOldIsBegunAgainWithAList(t *testing.T) {
+func TestWatchThatIsTooOldIsFollowedByARelist(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var watcher *watch.RaceFreeFakeWatcher
 		f := newFixtureWith(t, func(f *fixture) {
@@ -102,7 +102,8 @@ func TestWatchThatIsTooOldIsBegunAgainWithAList(t *testing.T) {
 		}, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
 		defer f.start(2)()
 
-		// The Deployment goes while the watch is silent; then the watch ends with 410 Gone.
+		// The Deployment is deleted while the watch delivers nothing. Then the watch ends
+		// with 410 Gone.
 		f.deleteDeployment(t, "web")
 		advance(time.Minute)
 		f.expectWrites(t)
@@ -122,7 +123,7 @@ func TestFooMadeAgainSeenAsOneUpdateWaitsForTheOldDeploymentToGo(t *testing.T) {
 		advance(time.Hour)
 		f.expectWrites(t, "update foos/status") // the conflict, once
 
-		f.deleteDeployment(t, "web") // the garbage collector's work
+		f.deleteDeployment(t, "web") // as the garbage collector does
 		advance(0)
 		f.expectWrites(t, "create deployments", "update foos/status")
 		if owner := f.deployment(t, "web").OwnerReferences[0].UID; owner != "uid-new" {
@@ -143,7 +144,7 @@ func TestSecondFooOfANameTakesOverAtOnceWhenTheFirstGoes(t *testing.T) {
 
 		f.deleteFoo(t, "a")
 		advance(0)
-		f.deleteDeployment(t, "web") // the garbage collector's work
+		f.deleteDeployment(t, "web") // as the garbage collector does
 		advance(0)
 		f.expectWrites(t, "create deployments", "update foos/status")
 		if owner := f.deployment(t, "web").OwnerReferences[0].Name; owner != "b" {
@@ -155,7 +156,7 @@ func TestSecondFooOfANameTakesOverAtOnceWhenTheFirstGoes(t *testing.T) {
 func TestDeploymentThatAUserMadeAgainIsTheUsers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
-		// The user is quicker than the controller's create.
+		// The user's create precedes the controller's.
 		theirs := footest.Deployment("a", footest.WithoutOwner, footest.ScaledTo(7))
 		var made sync.Once
 		f.kubeClient.PrependReactor("create", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -173,17 +174,18 @@ func TestDeploymentThatAUserMadeAgainIsTheUsers(t *testing.T) {
 	})
 }
 
-// These tests are about Foos that the cache has otherwise than the API server,
-// and for long: since etcd was restored from a backup, or a watch stands still.
+// In these tests the cache of Foos stays stale for long, as after a restore of etcd from
+// a backup, or with a watch that delivers nothing.
 
-// holdFoos makes the watch on Foos deliver nothing any more.
+// holdFoos stops the events of the watch of Foos.
 func holdFoos(f *fixture) {
 	f.fooClient.PrependWatchReactor("foos", func(clienttesting.Action) (bool, watch.Interface, error) {
 		return true, watch.NewRaceFreeFake(), nil
 	})
 }
 
-// collectDeployments is the garbage collector's work in a world without Foos.
+// collectDeployments deletes all Deployments, as the garbage collector does if there are
+// no Foos.
 func (f *fixture) collectDeployments(t *testing.T) {
 	t.Helper()
 	deployments, err := f.deployments.List(labels.Everything())
@@ -222,7 +224,7 @@ func TestNewFooThatOnlyTheCacheHasGetsOneDeployment(t *testing.T) {
 		f.Controller.deleteFoo(cache.DeletedObject[*samplev1alpha1.Foo]{OptionalObj: footest.Foo("a")})
 		advance(0)
 		if f.staleFoos.Len() > 0 {
-			t.Error("a Foo is remembered that is gone from the cache, too")
+			t.Error("a Foo that is gone from the cache is still remembered")
 		}
 	})
 }
@@ -232,7 +234,7 @@ func TestAFooThatGoesDuringItsSyncIsForgotten(t *testing.T) {
 		f := newFixture(t)
 		f.fooClient.PrependReactor("update", "foos", func(clienttesting.Action) (bool, runtime.Object, error) {
 			f.deleteFoo(t, "a")
-			<-time.After(time.Second) // so that the event is handled before the write is answered
+			<-time.After(time.Second) // so that the event is handled before the response to the write
 			return true, nil, apierrors.NewNotFound(footest.FoosResource.GroupResource(), "a")
 		})
 		defer f.start(2)()
@@ -240,12 +242,12 @@ func TestAFooThatGoesDuringItsSyncIsForgotten(t *testing.T) {
 		advance(time.Minute)
 		f.expectWrites(t, "create deployments", "update foos/status")
 		if f.staleFoos.Len() > 0 {
-			t.Error("a Foo is remembered that was gone before its last write was answered")
+			t.Error("a Foo that was deleted during its last write is still remembered")
 		}
 	})
 }
 
-func TestFooOfAnOldStateIsLookedAtBeforeMoreIsDone(t *testing.T) {
+func TestStaleFooIsReadLiveBeforeFurtherWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixtureWith(t, holdFoos, footest.Foo("a"))
 		f.failTimes(1, "update", "foos", apierrors.NewConflict(footest.FoosResource.GroupResource(), "a", nil))
@@ -261,8 +263,8 @@ func TestFooOfAnOldStateIsLookedAtBeforeMoreIsDone(t *testing.T) {
 	})
 }
 
-// A conflict that was the API server's whim must not stop anything.
-func TestFooThatIsConfirmedIsWorkedOn(t *testing.T) {
+// A conflict for no reason must not stop the controller.
+func TestFooThatIsConfirmedLiveIsReconciled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("a"))
 		f.failTimes(3, "update", "foos", apierrors.NewConflict(footest.FoosResource.GroupResource(), "a", nil))
@@ -270,13 +272,13 @@ func TestFooThatIsConfirmedIsWorkedOn(t *testing.T) {
 		advance(time.Minute)
 		f.expectWrites(t, "create deployments", "update foos/status", "update foos/status", "update foos/status", "update foos/status")
 		if f.staleFoos.Len() > 0 {
-			t.Error("a Foo counts as out of date whose status was written")
+			t.Error("a Foo counts as stale although its status was written")
 		}
 	})
 }
 
-// Nor may it be asked about for ever, if no status has to be written any more.
-func TestFooThatIsOfTheSameVersionLiveIsLookedAtOnce(t *testing.T) {
+// Nor may it cause live reads for ever, if there is no status to write any more.
+func TestFooWithTheLiveVersionIsReadLiveOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a", footest.WithAvailable(0)))
 		f.failTimes(1, "update", "foos", apierrors.NewConflict(footest.FoosResource.GroupResource(), "a", nil))
@@ -286,7 +288,7 @@ func TestFooThatIsOfTheSameVersionLiveIsLookedAtOnce(t *testing.T) {
 		advance(time.Minute)
 		f.expectWrites(t, "update foos/status")
 		if f.staleFoos.Len() > 0 {
-			t.Error("a Foo counts as out of date whose version is the API server's")
+			t.Error("a Foo counts as stale although its version is the API server's")
 		}
 	})
 }

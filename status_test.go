@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the writes to the status: refusals, mismatched definitions, lost responses.
+
 package main
 
 import (
@@ -37,7 +39,7 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// flap changes a Deployment's status once a second, n times.
+// flap changes a Deployment's status n times, once a second.
 func (f *fixture) flap(t *testing.T, n int) {
 	t.Helper()
 	for i := range n {
@@ -48,8 +50,8 @@ func (f *fixture) flap(t *testing.T, n int) {
 	}
 }
 
-// countCalls counts the calls of a verb on a resource and refuses them as long as
-// refused is set.
+// countCalls counts the calls of a verb on a resource, and refuses them while refused is
+// set.
 func (f *fixture) countCalls(verb, resource string, refusal error) (calls *atomic.Int32, refused *atomic.Bool) {
 	calls, refused = &atomic.Int32{}, &atomic.Bool{}
 	refused.Store(true)
@@ -62,8 +64,8 @@ func (f *fixture) countCalls(verb, resource string, refusal error) (calls *atomi
 	return calls, refused
 }
 
-// What was refused is not sent again with each status of the Deployment, and the
-// Foo still tells how many Pods there are.
+// Changes of the Deployment's status must not repeat a refused write, and the Foo must
+// still count its Pods.
 func TestARefusedWriteIsNotRepeatedWithEachStatusOfTheDeployment(t *testing.T) {
 	for name, refusal := range map[string]error{
 		"a policy":    apierrors.NewForbidden(footest.DeploymentsGR, "web", errors.New("a policy")),
@@ -76,19 +78,19 @@ func TestARefusedWriteIsNotRepeatedWithEachStatusOfTheDeployment(t *testing.T) {
 				defer f.start(2)()
 				f.flap(t, 61) // refused after 0, 10 and 30 s, or every 10 s
 				if n := calls.Load(); n > 7 {
-					t.Errorf("in a minute it was sent %d times", n)
+					t.Errorf("the write was sent %d times in a minute", n)
 				}
 				advance(reporting.ThrottleInterval)
 				if available := f.cachedFoo(t, "a").Status.AvailableReplicas; available != 0 {
-					t.Errorf("the status counts %d available Pods, of none", available)
+					t.Errorf("the status counts %d available Pods, not 0", available)
 				}
 				if statuses := countWrites(f, "update foos/status"); statuses > 15 {
-					t.Errorf("in a minute the status was written %d times", statuses)
+					t.Errorf("the status was written %d times in a minute", statuses)
 				}
 				refused.Store(false)
 				advance(queue.LastRetry)
 				if image := f.deployment(t, "web").Spec.Template.Spec.Containers[0].Image; image != "nginx:latest" {
-					t.Errorf("when it was allowed, it was not sent: the image is %s", image)
+					t.Errorf("the update was not sent once it was allowed: the image is %s", image)
 				}
 			})
 		})
@@ -107,17 +109,17 @@ func TestARefusedStatusIsNotRepeatedWithEachStatusOfTheDeployment(t *testing.T) 
 		defer f.start(2)()
 		f.flap(t, 60)
 		if n := calls.Load(); n > 4 {
-			t.Errorf("in a minute it was sent %d times", n)
+			t.Errorf("the write was sent %d times in a minute", n)
 		}
 		refused.Store(false)
 		advance(queue.LastRetry)
 		if available := f.cachedFoo(t, "a").Status.AvailableReplicas; available != 1 {
-			t.Errorf("when it was allowed, it was not sent: %d available", available)
+			t.Errorf("the status was not sent once it was allowed: %d available", available)
 		}
 	})
 }
 
-// A Foo made anew is another: it does not wait as long as the one before would.
+// A recreated Foo is another Foo: it does not inherit the back-off of the deleted one.
 func TestBackOffIsNotInherited(t *testing.T) {
 	for name, replace := range map[string]func(*testing.T, *fixture){
 		"seen as one change": func(t *testing.T, f *fixture) {
@@ -138,19 +140,19 @@ func TestBackOffIsNotInherited(t *testing.T) {
 				replace(t, f)
 				advance(time.Second)
 				if n := calls.Load(); n != 1 {
-					t.Errorf("it was tried %d times at once", n)
+					t.Errorf("the Foo was tried %d times at once", n)
 				}
 				advance(queue.RefusedRetry)
 				if n := calls.Load(); n != 2 {
-					t.Errorf("after %v it had been tried %d times", queue.RefusedRetry, n)
+					t.Errorf("after %v the Foo had been tried %d times", queue.RefusedRetry, n)
 				}
 			})
 		})
 	}
 }
 
-// prune makes the API server forget what a definition without conditions does
-// not know, while pruning is set.
+// prune makes the API server drop the conditions, as with a definition that lacks them,
+// while pruning is set.
 func (f *fixture) prune() (pruning *atomic.Bool) {
 	pruning = &atomic.Bool{}
 	pruning.Store(true)
@@ -173,16 +175,16 @@ func TestAPrunedStatusIsNotWrittenForEver(t *testing.T) {
 			f.resync(t, "b")
 		}
 		if verbs, _ := f.writes(); len(verbs) > 1+2*5 {
-			t.Errorf("of two Foos at rest there were %d writes: %v", len(verbs), verbs)
+			t.Errorf("two Foos at rest caused %d writes: %v", len(verbs), verbs)
 		}
 		if events := f.recorded(); len(events) != 2 {
-			t.Errorf("two transitions have %d events: %q", len(events), events)
+			t.Errorf("two transitions have %d Events: %q", len(events), events)
 		}
 		if available := f.cachedFoo(t, "a").Status.AvailableReplicas; available != 2 {
-			t.Errorf("what the definition knows is not written: %d", available)
+			t.Errorf("a field that the definition has is not written: %d available", available)
 		}
 
-		pruning.Store(false) // the definition is replaced
+		pruning.Store(false) // the right definition is installed
 		for range 11 {
 			f.resync(t, "a")
 			f.resync(t, "b")
@@ -190,12 +192,12 @@ func TestAPrunedStatusIsNotWrittenForEver(t *testing.T) {
 		f.expectReady(t, "a", "True Available of 1")
 		f.expectReady(t, "b", "False Progressing of 1")
 		if f.crdMismatch.Len() != 0 {
-			t.Error("what was stored as sent is still remembered")
+			t.Error("the mismatch is still remembered after a status was stored as sent")
 		}
 	})
 }
 
-func TestAMissingStatusSubresourceIsToldAndNotFought(t *testing.T) {
+func TestAMissingStatusSubresourceIsReportedAndNotFought(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const count = 10
 		world := []runtime.Object{}
@@ -207,10 +209,10 @@ func TestAMissingStatusSubresourceIsToldAndNotFought(t *testing.T) {
 		defer f.start(1)()
 		advance(time.Hour)
 		for i := range count {
-			f.deployment(t, fmt.Sprint("d", i)) // what does not need the status goes on
+			f.deployment(t, fmt.Sprint("d", i)) // the Deployments are still reconciled
 		}
-		if n := calls.Load(); n > 13 { // one each 5 minutes
-			t.Errorf("of %d Foos %d statuses were sent in an hour", count, n)
+		if n := calls.Load(); n > 13 { // one every 5 minutes
+			t.Errorf("for %d Foos %d statuses were sent in an hour", count, n)
 		}
 		f.expectMetrics(t, "an error each 5 minutes", `sample_controller_sync_duration_seconds_count{result="error"} 13`)
 		missing.Store(false)
@@ -222,7 +224,8 @@ func TestAMissingStatusSubresourceIsToldAndNotFought(t *testing.T) {
 	})
 }
 
-// A Foo that is gone answers 404, too: that is a race, and says nothing of the definition.
+// The API server also answers 404 if the Foo is deleted. That race says nothing about the
+// definition.
 func TestAFooThatIsGoneIsNoMissingSubresource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("a"), footest.Deployment("a", footest.WithAvailable(1)))
@@ -235,8 +238,8 @@ func TestAFooThatIsGoneIsNoMissingSubresource(t *testing.T) {
 	})
 }
 
-// The answer of a status write is lost: its transition has one event all the
-// same, whether it was stored or not.
+// If the response to a status write is lost, its transition still has one Event, whether
+// the status was stored or not.
 func TestATransitionWhoseAnswerIsLostHasItsEvent(t *testing.T) {
 	for name, stored := range map[string]bool{"stored": true, "not stored": false} {
 		t.Run(name, func(t *testing.T) {
@@ -263,7 +266,7 @@ func TestATransitionWhoseAnswerIsLostHasItsEvent(t *testing.T) {
 	}
 }
 
-// A condition's time that could not be read is none, and the API server wants one.
+// A condition whose time could not be decoded has none, but the API server requires one.
 func TestEveryConditionHasATime(t *testing.T) {
 	before := footest.Settled("a")
 	before.Conditions = append(before.Conditions, metav1.Condition{Type: "Audited", Status: metav1.ConditionTrue, Reason: "ByOthers"})
@@ -271,7 +274,7 @@ func TestEveryConditionHasATime(t *testing.T) {
 	status := plan.Planner{Image: footest.DefaultImage}.CalculateStatus(footest.Foo("a", footest.WithStatus(before)), plan.Outcome{Action: plan.ActionNone, Named: nil, Deployment: footest.Deployment("a"), Failure: nil}, footest.Now)
 	for _, condition := range status.Conditions {
 		if !condition.LastTransitionTime.Equal(&footest.Now) {
-			t.Errorf("the condition %s is of %v", condition.Type, condition.LastTransitionTime)
+			t.Errorf("the condition %s has the time %v", condition.Type, condition.LastTransitionTime)
 		}
 	}
 }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// A table of single syncs: the objects before, and all writes and Events after.
+
 package main
 
 import (
@@ -33,11 +35,10 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// syncRow is one sync of the Foo "a": the world before it, and everything that
-// it does.
+// syncRow is one sync of the Foo "a": the objects before it, and everything that it does.
 type syncRow struct {
 	world []runtime.Object
-	// refuse answers a call, as "verb resource", with an error.
+	// refuse has the errors of calls, by "verb resource".
 	refuse map[string]error
 
 	wantWrites     []string
@@ -64,7 +65,7 @@ func TestSync(t *testing.T) {
 			},
 			wantEvents: []string{`Normal Progressing Deployment "web" is rolling out: 0 available of 2 wanted Pods`},
 		},
-		"replicas left out are left out of the Deployment": {
+		"replicas that the Foo does not set are not set in the Deployment": {
 			world:      []runtime.Object{footest.Foo("a", footest.WithoutReplicas)},
 			wantWrites: []string{"create deployments", "update foos/status"},
 			wantDeployment: func() *appsv1.Deployment {
@@ -78,7 +79,7 @@ func TestSync(t *testing.T) {
 			},
 			wantEvents: []string{`Normal Progressing Deployment "web" is rolling out: 0 available of 1 wanted Pods`},
 		},
-		"a settled Foo costs no call": {
+		"a Foo in its desired state costs no call": {
 			world: []runtime.Object{footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a")},
 		},
 		"a Deployment that upstream made is taken over without a write to it": {
@@ -100,7 +101,7 @@ func TestSync(t *testing.T) {
 			},
 			wantEvents: []string{`Normal Progressing Deployment "web" is rolling out: 2 available of 5 wanted Pods`},
 		},
-		"a Deployment's image that drifted is set back": {
+		"the image of a Deployment that drifted is reset": {
 			world:          []runtime.Object{footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a", footest.WithImage("nginx:1"), footest.WithSidecar)},
 			wantWrites:     []string{"update deployments", "update foos/status"},
 			wantDeployment: footest.Deployment("a", footest.WithSidecar),
@@ -110,7 +111,7 @@ func TestSync(t *testing.T) {
 			},
 			wantEvents: []string{`Normal Progressing Deployment "web" is rolling out: 2 available of 2 wanted Pods`},
 		},
-		"an autoscaler's replicas stay where the Foo leaves them out": {
+		"an autoscaler's replicas stay if the Foo does not set them": {
 			world: []runtime.Object{footest.Foo("a", footest.WithoutReplicas, footest.WithStatus(footest.Settled("a"))), footest.Deployment("a", footest.ScaledTo(2))},
 		},
 		"one more Pod available can wait": {
@@ -122,7 +123,7 @@ func TestSync(t *testing.T) {
 				footest.Deployment("a", footest.WithAvailable(1)),
 			},
 		},
-		"another's Deployment of that name is left alone and reported": {
+		"a Deployment of that name that the Foo does not control is not changed, but reported": {
 			world:      []runtime.Object{footest.Foo("a"), footest.Deployment("b")},
 			wantWrites: []string{"update foos/status"},
 			wantStatus: &samplev1alpha1.FooStatus{
@@ -131,7 +132,7 @@ func TestSync(t *testing.T) {
 			},
 			wantEvents: []string{"Warning DeploymentConflict " + footest.ConflictWithB},
 		},
-		"a conflict that was reported is not reported again": {
+		"a conflict is reported once": {
 			world: []runtime.Object{
 				footest.Foo("a", footest.WithStatus(samplev1alpha1.FooStatus{
 					ObservedGeneration: 1,
@@ -140,7 +141,7 @@ func TestSync(t *testing.T) {
 				footest.Deployment("a", footest.WithoutOwner),
 			},
 		},
-		"a Foo in deletion gets no Deployment": {
+		"a Foo that is being deleted gets no Deployment": {
 			world:      []runtime.Object{footest.Foo("a", footest.BeingDeleted)},
 			wantWrites: []string{"update foos/status"},
 			wantStatus: &samplev1alpha1.FooStatus{
@@ -148,7 +149,7 @@ func TestSync(t *testing.T) {
 			},
 			wantEvents: []string{"Normal Terminating The Foo is being deleted"},
 		},
-		"a Deployment in deletion is not written to, though it has drifted": {
+		"a Deployment that is being deleted is not written, although it drifted": {
 			world:      []runtime.Object{footest.Foo("a", footest.WithReplicas(5), footest.WithStatus(footest.Settled("a"))), footest.Deployment("a", footest.Terminating)},
 			wantWrites: []string{"update foos/status"},
 			wantStatus: &samplev1alpha1.FooStatus{
@@ -157,7 +158,7 @@ func TestSync(t *testing.T) {
 			},
 			wantEvents: []string{`Normal Terminating Deployment "web" is being deleted; it is created again once it is gone`},
 		},
-		"a refused Deployment is told in the status, and the error returned": {
+		"the status reports a refused Deployment, and the error is returned": {
 			world:          []runtime.Object{footest.Foo("a")},
 			refuse:         map[string]error{"create deployments": quotaExceeded},
 			wantWrites:     []string{"create deployments", "update foos/status"},
@@ -170,7 +171,7 @@ func TestSync(t *testing.T) {
 			wantEvents: []string{`Warning DeploymentFailed The API server refused: creating Deployment "web": deployments.apps "web" is forbidden: exceeded quota`},
 			wantErr:    quotaExceeded,
 		},
-		"an update that fails leaves the Foo not ready, whatever the Deployment was before": {
+		"a Foo whose update fails is not ready, whatever the Deployment was before": {
 			world:          []runtime.Object{footest.Foo("a", footest.WithGeneration(2), footest.WithReplicas(5), footest.WithStatus(footest.Settled("a"))), footest.Deployment("a")},
 			refuse:         map[string]error{"update deployments": serverDown},
 			wantWrites:     []string{"update deployments", "update foos/status"},
@@ -182,14 +183,14 @@ func TestSync(t *testing.T) {
 			wantEvents: []string{`Normal Progressing Deployment "web" could not be updated yet: etcd is down`},
 			wantErr:    serverDown,
 		},
-		"an outage changes nothing of what a refusal of the same spec has said": {
+		"an outage does not replace the refusal of the same spec in the condition": {
 			world:          []runtime.Object{footest.Foo("a", footest.WithStatus(footest.RefusedStatus())), footest.Deployment("a", footest.ScaledTo(5))},
 			refuse:         map[string]error{"update deployments": serverDown},
 			wantWrites:     []string{"update deployments"},
 			wantDeployment: footest.Deployment("a"),
 			wantErr:        serverDown,
 		},
-		"a lost race for the status is returned, without an event": {
+		"a lost race for the status is returned, without an Event": {
 			world:      []runtime.Object{footest.Foo("a"), footest.Deployment("a")},
 			refuse:     map[string]error{"update foos": lostRace},
 			wantWrites: []string{"update foos/status"},
@@ -200,7 +201,7 @@ func TestSync(t *testing.T) {
 			}(),
 			wantErr: lostRace,
 		},
-		"in a terminating namespace nothing is said and nothing more tried": {
+		"in a terminating namespace nothing is reported or retried": {
 			world:          []runtime.Object{footest.Foo("a")},
 			refuse:         map[string]error{"create deployments": namespaceGoing},
 			wantWrites:     []string{"create deployments"},
@@ -217,7 +218,7 @@ func TestSync(t *testing.T) {
 			},
 			wantEvents: []string{`Normal Progressing Deployment "web" is rolling out: 0 available of 2 wanted Pods`},
 		},
-		"a renamed Foo whose controller died half-way loses the old Deployment": {
+		"a renamed Foo loses the old Deployment even if the controller was restarted half-way": {
 			world:      []runtime.Object{footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"), footest.Deployment("a", footest.Named("old"))},
 			wantWrites: []string{"delete deployments"},
 		},
@@ -229,7 +230,7 @@ func TestSync(t *testing.T) {
 			},
 			wantEvents: []string{"Warning DeploymentConflict " + footest.ConflictWithB},
 		},
-		"a renamed Foo whose new Deployment can't be made keeps the old one": {
+		"a renamed Foo whose new Deployment can't be created keeps the old one": {
 			world:          []runtime.Object{footest.Foo("a"), footest.Deployment("a", footest.Named("old"))},
 			refuse:         map[string]error{"create deployments": serverDown},
 			wantWrites:     []string{"create deployments", "update foos/status"},
@@ -240,7 +241,7 @@ func TestSync(t *testing.T) {
 			wantEvents: []string{`Normal Progressing Deployment "web" could not be created yet: etcd is down`},
 			wantErr:    serverDown,
 		},
-		"a Deployment that was handed over is adopted, with what others put into it": {
+		"a Deployment that asks for adoption is adopted, and keeps what others set in it": {
 			world:          []runtime.Object{footest.Foo("a", footest.WithReplicas(5)), footest.Deployment("a", footest.WithSidecar, footest.WithoutOwner, footest.WithAdoptBy("a"))},
 			wantWrites:     []string{"update deployments", "update foos/status"},
 			wantDeployment: footest.Deployment("a", footest.WithSidecar, footest.ScaledTo(5)),
@@ -250,7 +251,7 @@ func TestSync(t *testing.T) {
 			},
 			wantEvents: []string{`Normal Progressing Deployment "web" is rolling out: 2 available of 5 wanted Pods`},
 		},
-		"a key whose Foo is gone is no error": {
+		"the key of a deleted Foo is no error": {
 			world: []runtime.Object{footest.Foo("b")},
 		},
 	} {
@@ -290,7 +291,7 @@ func TestFailedFooIsHeldBeforeItsStatusIsWritten(t *testing.T) {
 		})
 		_ = f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a")))
 		if !held {
-			t.Error("the event of the status would wake the Foo at once")
+			t.Error("the watch event of the status would wake the Foo at once")
 		}
 	})
 }

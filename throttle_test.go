@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the statuses that only report the progress of a rollout.
+
 package main
 
 import (
@@ -27,7 +29,8 @@ import (
 	"example.com/sample-controller/internal/reporting"
 )
 
-// rollOut has the Deployment's controller report so many of two Pods.
+// rollOut sets the Deployment's status: the numbers of Pods and of available ones, of the
+// wanted two.
 func (f *fixture) rollOut(t *testing.T, replicas, available int32) {
 	t.Helper()
 	made := f.deployment(t, "web").DeepCopy()
@@ -36,7 +39,7 @@ func (f *fixture) rollOut(t *testing.T, replicas, available int32) {
 	advance(0)
 }
 
-func TestProgressOfARolloutIsWrittenNowAndThen(t *testing.T) {
+func TestProgressOfARolloutIsWrittenPeriodically(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
 		defer f.start(2)()
@@ -68,7 +71,7 @@ func TestProgressOfARolloutIsWrittenNowAndThen(t *testing.T) {
 	})
 }
 
-func TestWhatIsWaitedForIsWrittenAtOnce(t *testing.T) {
+func TestReadinessAndANewSpecAreWrittenAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
 		defer f.start(2)()
@@ -80,7 +83,7 @@ func TestWhatIsWaitedForIsWrittenAtOnce(t *testing.T) {
 		advance(time.Second)
 		f.rollOut(t, 2, 2)
 		f.expectWrites(t, "update foos/status")
-		// The progress that was held back before then has nothing left to tell.
+		// The status that was deferred before then is no longer needed.
 		advance(time.Hour)
 		f.expectWrites(t)
 
@@ -92,7 +95,7 @@ func TestWhatIsWaitedForIsWrittenAtOnce(t *testing.T) {
 	})
 }
 
-func TestProgressThatWasTakenBackIsForgotten(t *testing.T) {
+func TestProgressThatWasRevertedIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
 		defer f.start(2)()
@@ -101,13 +104,13 @@ func TestProgressThatWasTakenBackIsForgotten(t *testing.T) {
 		f.rollOut(t, 1, 0)
 		f.rollOut(t, 0, 0)
 		if f.statusThrottle.Len() > 0 {
-			t.Error("progress is remembered that is none any more")
+			t.Error("a deferred status is still remembered although it was reverted")
 		}
 		f.rollOut(t, 1, 0)
 		f.deleteFoo(t, "a")
 		advance(0)
 		if f.statusThrottle.Len() > 0 {
-			t.Error("the progress of a Foo is remembered that is gone")
+			t.Error("the deferred status of a deleted Foo is still remembered")
 		}
 	})
 }

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// What a Foo says while writes fail, are refused, or are stored otherwise.
+// Tests of the condition Ready while writes fail, are refused, or are not stored as sent.
 
 package main
 
@@ -38,9 +38,7 @@ import (
 	"example.com/sample-controller/internal/footest"
 )
 
-// What a Foo says while writes fail, or are stored otherwise than they were sent.
-
-// scale changes a Foo's number of replicas, as a user does.
+// scale sets a Foo's number of replicas, as a user does.
 func (f *fixture) scale(t *testing.T, name string, replicas int32) {
 	t.Helper()
 	scaled := f.cachedFoo(t, name).DeepCopy()
@@ -49,7 +47,7 @@ func (f *fixture) scale(t *testing.T, name string, replicas int32) {
 	f.updateFoo(t, scaled)
 }
 
-// resync queues a Foo as the periodic resync does, and lets its period pass.
+// resync queues a Foo as the periodic resync does, and advances the clock by its period.
 func (f *fixture) resync(t *testing.T, name string) {
 	t.Helper()
 	cached := f.cachedFoo(t, name)
@@ -57,25 +55,25 @@ func (f *fixture) resync(t *testing.T, name string) {
 	advance(30 * time.Second)
 }
 
-// expectReady checks a Foo's condition, as "status reason of generation".
+// expectReady checks a Foo's condition Ready, as "status reason of generation".
 func (f *fixture) expectReady(t *testing.T, name, want string) {
 	t.Helper()
 	foo := f.cachedFoo(t, name)
 	ready := footest.ReadyOf(foo.Status)
 	got := fmt.Sprintf("%s %s of %d", ready.Status, ready.Reason, ready.ObservedGeneration)
 	if got != want || foo.Status.ObservedGeneration != ready.ObservedGeneration {
-		t.Errorf("Foo %s says %s (observedGeneration %d, %s), not %s", name, got, foo.Status.ObservedGeneration, ready.Message, want)
+		t.Errorf("Foo %s is %s (observedGeneration %d, %s), not %s", name, got, foo.Status.ObservedGeneration, ready.Message, want)
 	}
 }
 
-func TestAScaleThatCanNotBeWrittenIsNotReady(t *testing.T) {
+func TestAScaleThatCannotBeWrittenIsNotReady(t *testing.T) {
 	for name, fail := range map[string]error{
-		"a webhook is down":    apierrors.NewInternalError(errors.New(`failed calling webhook "x": connection refused`)),
-		"no answer":            context.DeadlineExceeded,
-		"no connection":        errors.New("connection refused"),
-		"the server is busy":   apierrors.NewTooManyRequests("slow down", 7),
-		"the server goes down": apierrors.NewServiceUnavailable("shutting down"),
-		"no etcd":              apierrors.NewServerTimeout(footest.DeploymentsGR, "update", 1),
+		"a webhook is down":     apierrors.NewInternalError(errors.New(`failed calling webhook "x": connection refused`)),
+		"no answer":             context.DeadlineExceeded,
+		"no connection":         errors.New("connection refused"),
+		"the server is busy":    apierrors.NewTooManyRequests("slow down", 7),
+		"the server shuts down": apierrors.NewServiceUnavailable("shutting down"),
+		"no etcd":               apierrors.NewServerTimeout(footest.DeploymentsGR, "update", 1),
 	} {
 		for _, call := range [][2]string{{"update", "deployments"}, {"get", "foos"}} {
 			t.Run(name+" at "+strings.Join(call[:], " "), func(t *testing.T) {
@@ -98,7 +96,7 @@ func TestAScaleThatCanNotBeWrittenIsNotReady(t *testing.T) {
 						f.expectReady(t, "a", "False Progressing of 2")
 					}
 					if events := f.recorded(); len(events) != 1 || !strings.HasPrefix(events[0], `Normal Progressing Deployment "web" could not be updated yet: `) {
-						t.Errorf("the events of an outage are %q", events)
+						t.Errorf("the Events of an outage are %q", events)
 					}
 					healed.Store(true)
 					advance(5 * time.Minute)
@@ -111,8 +109,8 @@ func TestAScaleThatCanNotBeWrittenIsNotReady(t *testing.T) {
 	}
 }
 
-// An outage and a refusal in turns are one condition, whichever comes first.
-func TestRefusalsAndOutagesInTurnsAreOneCondition(t *testing.T) {
+// If outages and refusals alternate, the condition stays the same, whichever came first.
+func TestAlternatingRefusalsAndOutagesAreOneCondition(t *testing.T) {
 	refusal, outage := apierrors.NewForbidden(footest.DeploymentsGR, "web", errors.New("exceeded quota")), apierrors.NewInternalError(errors.New("etcd leader changed"))
 	for name, row := range map[string]struct {
 		turns []error
@@ -138,16 +136,16 @@ func TestRefusalsAndOutagesInTurnsAreOneCondition(t *testing.T) {
 				}
 				footest.ExpectEqual(t, "the reasons of the events", row.want, reasons)
 				if n < 6 {
-					t.Errorf("in an hour it was tried %d times", n)
+					t.Errorf("the write was tried %d times in an hour", n)
 				}
 			})
 		})
 	}
 }
 
-// A policy caps the replicas: the Foo is not ready and says why, and nobody
-// fights the policy.
-func TestWhatIsStoredOtherwiseThanAskedIsSaid(t *testing.T) {
+// A policy caps the replicas: the Foo is not ready and says why, and the controller does
+// not fight the policy.
+func TestADeploymentStoredOtherwiseIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
 		f.kubeClient.PrependReactor("update", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -172,8 +170,8 @@ func TestWhatIsStoredOtherwiseThanAskedIsSaid(t *testing.T) {
 	})
 }
 
-// The generation can come a second time after a restore of etcd.
-func TestTheSameGenerationWithAnotherSpecIsAnotherWish(t *testing.T) {
+// After a restore of etcd, a generation can occur a second time.
+func TestTheSameGenerationWithAnotherSpecIsDetected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("a", footest.WithReplicas(2), footest.WithStatus(footest.Settled("a"))), footest.Deployment("a", footest.ScaledTo(9)))
 		f.answerGets(footest.Foo("a", footest.WithReplicas(9)))
@@ -184,9 +182,9 @@ func TestTheSameGenerationWithAnotherSpecIsAnotherWish(t *testing.T) {
 	})
 }
 
-// The caches still have the Deployment of an earlier name, which is gone: a Foo
-// that is renamed back to it must not be called ready by that. One live read
-// tells, and none where the Deployment was written for this generation.
+// The cache may still have the Deployment of an earlier name, although it is deleted. A
+// Foo that is renamed back to it must not become ready because of that. One live read
+// decides; none is needed if the Deployment was written for this generation.
 func TestReadyOfANewGenerationIsConfirmedLive(t *testing.T) {
 	renamedBack := footest.Foo("a", footest.WithGeneration(3), footest.WithStatus(footest.Settled("a")))
 	for name, row := range map[string]struct {
@@ -195,13 +193,13 @@ func TestReadyOfANewGenerationIsConfirmedLive(t *testing.T) {
 		wantErr  bool
 		wantTrue bool
 	}{
-		"as the cache has it":   {[]*appsv1.Deployment{footest.Deployment("a")}, nil, false, true},
-		"gone":                  {nil, apierrors.NewNotFound(footest.DeploymentsGR, "web"), true, false},
-		"another's by now":      {[]*appsv1.Deployment{footest.Deployment("b")}, nil, true, false},
-		"drifted by now":        {[]*appsv1.Deployment{footest.Deployment("a", footest.ScaledTo(9))}, nil, true, false},
-		"being deleted by now":  {[]*appsv1.Deployment{footest.Deployment("a", footest.Terminating)}, nil, true, false},
-		"with fewer Pods now":   {[]*appsv1.Deployment{footest.Deployment("a", footest.WithAvailable(1))}, nil, false, false},
-		"the server is in need": {nil, apierrors.NewInternalError(errors.New("etcd")), true, false},
+		"as in the cache":           {[]*appsv1.Deployment{footest.Deployment("a")}, nil, false, true},
+		"deleted":                   {nil, apierrors.NewNotFound(footest.DeploymentsGR, "web"), true, false},
+		"controlled by another Foo": {[]*appsv1.Deployment{footest.Deployment("b")}, nil, true, false},
+		"drifted":                   {[]*appsv1.Deployment{footest.Deployment("a", footest.ScaledTo(9))}, nil, true, false},
+		"being deleted":             {[]*appsv1.Deployment{footest.Deployment("a", footest.Terminating)}, nil, true, false},
+		"with fewer Pods":           {[]*appsv1.Deployment{footest.Deployment("a", footest.WithAvailable(1))}, nil, false, false},
+		"the server fails":          {nil, apierrors.NewInternalError(errors.New("etcd")), true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -224,7 +222,7 @@ func TestReadyOfANewGenerationIsConfirmedLive(t *testing.T) {
 	}
 }
 
-func TestWhatWasWrittenForAGenerationNeedsNoLiveRead(t *testing.T) {
+func TestADeploymentWrittenForAGenerationNeedsNoLiveRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
 		defer f.start(2)()
@@ -237,16 +235,16 @@ func TestWhatWasWrittenForAGenerationNeedsNoLiveRead(t *testing.T) {
 		f.expectReady(t, "a", "True Available of 1")
 		for _, action := range f.kubeClient.Actions() {
 			if action.Matches("get", "deployments") {
-				t.Error("a Deployment was read live")
+				t.Error("the Deployment was read live")
 			}
 		}
 		if f.confirmed.Len() != 0 || f.transitions.Len() != 0 {
-			t.Error("a Foo at rest is remembered")
+			t.Error("a Foo at rest is still remembered")
 		}
 	})
 }
 
-// mirrorImages is an admission webhook that has all images come from a mirror.
+// mirrorImages adds an admission webhook that replaces all images by those of a mirror.
 func (f *fixture) mirrorImages() {
 	f.kubeClient.PrependReactor("*", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if write, ok := action.(clienttesting.CreateAction); ok { // an UpdateAction has the same methods

@@ -84,7 +84,7 @@ func TestAlertsSayWhatToDo(t *testing.T) {
 	severities := map[string]bool{"critical": true, "warning": true, "info": true}
 	manual, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
 	if err != nil {
-		t.Logf("What alerts point to is not looked at: %v", err)
+		t.Logf("The runbooks of the alerts are not checked: %v", err)
 	}
 	tests, err := os.ReadFile("rules.test.yaml")
 	if err != nil {
@@ -146,7 +146,7 @@ func TestAlertsFireWhenTheyShould(t *testing.T) {
 	}
 }
 
-// dashboard is what of Grafana's format is looked at.
+// dashboard is the part of Grafana's format that the tests read.
 type dashboard struct {
 	UID        string `json:"uid"`
 	Title      string `json:"title"`

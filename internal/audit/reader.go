@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Reading of whole logs, packed or cut.
+
 package audit
 
 import (
@@ -25,10 +27,11 @@ import (
 	"io"
 )
 
-// longestLine is the size in bytes from which a line is not read: etcd takes objects of 1.5 MiB, and a line has two.
+// longestLine is the size in bytes above which a line is skipped. etcd accepts objects of
+// 1.5 MiB, and a line has two.
 const longestLine = 32 << 20
 
-// Count says what a log was made of.
+// Count counts the lines of a log.
 type Count struct {
 	// Lines is how many there were, without empty ones.
 	Lines int

@@ -14,8 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package audit reads the audit log of an API server: the requests that were to change something, and who made
-// them. It reads every level of the log; from level Request on it also knows whom an object belongs to.
+// Package audit reads the writes from the audit log of an API server: the requests that
+// were to change something, and who made them. It reads logs of all levels; from level
+// Request on it also knows the owners of objects.
 package audit
 
 import (
@@ -28,7 +29,7 @@ import (
 	"time"
 )
 
-// Write is what the log says of one request that was to change something.
+// Write is a request to change something, as in the log.
 type Write struct {
 	Verb        string
 	Group       string
@@ -86,7 +87,7 @@ type event struct {
 }
 
 // errNoEvent is said of JSON that is something else.
-var errNoEvent = errors.New("this is no event of audit.k8s.io")
+var errNoEvent = errors.New("this is not an event of audit.k8s.io")
 
 // Parse reads one line of the log, which holds an Event, or an EventList as a webhook gets it. It leaves out what
 // was not to change anything: reads, dry runs, and requests that have no answer yet.
@@ -127,7 +128,7 @@ func parseItems(items []json.RawMessage) ([]Write, error) {
 	return all, nil
 }
 
-// changes tells whether an event is the answer to a request that was to change an object.
+// changes reports whether an event is the answer to a request that was to change an object.
 func changes(e event) bool {
 	if e.ObjectRef == nil || e.Stage != "ResponseComplete" && e.Stage != "Panic" {
 		return false

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Deployments that admission changed, so that the same update is not sent again.
+
 package consistency
 
 import (

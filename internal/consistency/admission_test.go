@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of remembered admission mutations.
+
 package consistency
 
 import (
@@ -22,24 +24,24 @@ import (
 	"example.com/sample-controller/internal/footest"
 )
 
-func TestARulingIsOnTheseTwoObjects(t *testing.T) {
+func TestAMutationIsRememberedForOneFooAndDeployment(t *testing.T) {
 	o := &AdmissionMutations{}
 	mirrored := footest.Deployment("a", footest.WithImage("mirror.example.com/nginx:latest"))
 	o.Observe(footest.Foo("a"), mirrored, "the image")
 	if !o.WouldRecur(footest.Foo("a"), mirrored, "the image") {
-		t.Error("what the API server made of a Deployment is not remembered")
+		t.Error("the mutation of a Deployment is not remembered")
 	}
 	again := footest.Foo("a", footest.WithFooUID("uid-new"))
 	if o.WouldRecur(again, mirrored, "the image") {
-		t.Error("the ruling stands for another Foo of the name")
+		t.Error("the mutation counts for another Foo of the name")
 	}
 	o.Observe(footest.Foo("a"), footest.Deployment("a"), "")
 	if o.WouldRecur(footest.Foo("a"), mirrored, "the image") {
-		t.Error("the ruling stands after a write that was stored as sent")
+		t.Error("the mutation counts after a write that was stored as sent")
 	}
 	o.Observe(footest.Foo("a"), mirrored, "the image")
 	o.Delete(footest.KeyOf(footest.Foo("a")))
 	if o.Len() != 0 {
-		t.Error("a Foo that is gone is remembered")
+		t.Error("a deleted Foo is still remembered")
 	}
 }

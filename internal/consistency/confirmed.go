@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Deployments that are known to be newer than their Foos' specs.
+
 package consistency
 
 import (

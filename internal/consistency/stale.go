@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Foos whose cached version is known to be stale.
+
 package consistency
 
 import (

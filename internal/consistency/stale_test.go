@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of Foos that are known to be stale.
+
 package consistency
 
 import (
@@ -29,16 +31,16 @@ func TestNothingIsKeptOfAFooThatIsGoneOrNewer(t *testing.T) {
 	old.ResourceVersion, newer.ResourceVersion = "1", "2"
 	known.Observe(old, apierrors.NewConflict(footest.FoosResource.GroupResource(), "a", nil))
 	if !known.Has(old) || known.Has(newer) {
-		t.Errorf("out of date: the old state %v, the newer %v", known.Has(old), known.Has(newer))
+		t.Errorf("stale: the old state %v, the newer %v", known.Has(old), known.Has(newer))
 	}
 	known.Observe(newer, nil)
 	known.Observe(old, apierrors.NewNotFound(footest.FoosResource.GroupResource(), "a"))
 	known.Delete(footest.KeyOf(old))
 	if known.Len() != 0 {
-		t.Error("a Foo that is gone is remembered")
+		t.Error("a deleted Foo is still remembered")
 	}
 	known.Observe(old, apierrors.NewTooManyRequests("", 1))
 	if known.Len() != 0 {
-		t.Error("an error that says nothing of the Foo's age is taken for one that does")
+		t.Error("an error that says nothing about the Foo's version makes it stale")
 	}
 }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the wait for our own writes.
+
 package consistency
 
 import (
@@ -24,7 +26,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// store is an informer's store of a certain age.
+// store is an informer's store at a resourceVersion.
 type store struct{ version string }
 
 func (s *store) LastStoreSyncResourceVersion() string { return s.version }
@@ -36,12 +38,12 @@ func TestAnOwnerIsReady(t *testing.T) {
 		seen, written string
 		want          bool
 	}{
-		"when the store has seen the write":     {"9", "9", true},
-		"when the store has seen more":          {"10", "9", true},
-		"not while the store is older":          {"9", "10", false},
-		"not while the store is much older":     {"99", "100000000000000000000000", false},
-		"when the store can't tell its version": {"", "9", true},
-		"when the write got no version":         {"9", "", true},
+		"when the store has seen the write": {"9", "9", true},
+		"when the store has seen more":      {"10", "9", true},
+		"not while the store is behind":     {"9", "10", false},
+		"not while the store is far behind": {"99", "100000000000000000000000", false},
+		"when the store has no version":     {"", "9", true},
+		"when the write has no version":     {"9", "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			writes := NewStore(clocktesting.NewFakeClock(time.Now()), time.Minute)
@@ -62,11 +64,11 @@ func TestEveryStoreMustCatchUpWithTheNewestWrite(t *testing.T) {
 
 	foos.version = "5"
 	if writes.EnsureReady(owner) == nil {
-		t.Error("caught up while one store is behind")
+		t.Error("ready while one store is behind")
 	}
 	foos.version, deployments.version = "4", "2"
 	if writes.EnsureReady(owner) != nil {
-		t.Error("a store that has caught up once is asked again")
+		t.Error("a store that caught up once is checked again")
 	}
 }
 
@@ -80,7 +82,7 @@ func TestWaitEndsWithItsLimit(t *testing.T) {
 	}
 	clock.Step(1)
 	if writes.EnsureReady(owner) != nil {
-		t.Error("the wait goes on after its limit")
+		t.Error("the wait continues after its limit")
 	}
 }
 
@@ -89,28 +91,28 @@ func TestNothingIsKeptOfAnOwnerThatIsGoneOrCaughtUp(t *testing.T) {
 	writes.WroteAt(owner, "uid", &store{"5"}, "9")
 	writes.Clear(owner, "uid")
 	if len(writes.owners) != 0 {
-		t.Error("a forgotten owner is remembered")
+		t.Error("a cleared owner is still remembered")
 	}
 	writes.WroteAt(owner, "uid", &store{"9"}, "9")
 	if err := writes.EnsureReady(owner); err != nil {
 		t.Error(err)
 	}
 	if len(writes.owners) != 0 {
-		t.Error("an owner that has caught up is remembered")
+		t.Error("an owner that has caught up is still remembered")
 	}
 }
 
-func TestAnOwnerIsNotTakenForAnotherOfItsName(t *testing.T) {
+func TestAnOwnerIsNotConfusedWithAnotherOfItsName(t *testing.T) {
 	writes := NewStore(clocktesting.NewFakeClock(time.Now()), time.Minute)
 	foos, deployments := &store{"1"}, &store{"1"}
 	writes.WroteAt(owner, "first", deployments, "2")
 	writes.WroteAt(owner, "second", foos, "3")
 	writes.Clear(owner, "first")
 	if writes.EnsureReady(owner) == nil {
-		t.Error("what was written for the second is forgotten with the first")
+		t.Error("clearing the first owner cleared the writes of the second")
 	}
 	foos.version = "3"
 	if writes.EnsureReady(owner) != nil {
-		t.Error("the second waits for what was written for the first")
+		t.Error("the second owner waits for the writes of the first")
 	}
 }

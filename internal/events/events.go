@@ -14,14 +14,14 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package events writes Events in the background, after what is more urgent.
+// Package events records Events and writes them in the background, after more urgent
+// work.
 //
-// client-go's broadcaster keeps a thousand Events and drops the rest, and writes
-// them as fast as it can. When thousands of objects are worked on at once that
-// loses Events, and those that are written take the API server's time from the
-// work that they tell of. Here ten thousand are kept, and they wait while there is
-// such work, up to a limit. What becomes of an Event that has been seen before,
-// or too often, is decided by client-go's correlator, as everywhere.
+// client-go's broadcaster queues a thousand Events, drops the rest, and writes them as
+// fast as it can. When thousands of objects are reconciled at once, it loses Events, and
+// those that it writes compete for the API server with the work that they report. This
+// package queues ten thousand Events, and defers them while there is such work, up to a
+// limit. client-go's correlator still aggregates repeated Events and limits their rate.
 package events
 
 import (
@@ -41,47 +41,47 @@ import (
 )
 
 const (
-	// capacity is how many Events may wait, at about 500 bytes each.
+	// capacity is the number of Events that may wait, at about 500 bytes each.
 	capacity = 10_000
-	// patience is how long an Event may wait for urgent work to end.
-	patience = 30 * time.Second
-	// lookAgain is how often that is looked at.
-	lookAgain = 50 * time.Millisecond
-	// lanes is how many Events are written at a time, at most one of an object:
-	// as many as workers sync by default, so that Events that come last take no
-	// longer than the work that they tell of.
+	// maxDeferral is how long urgent work may defer an Event.
+	maxDeferral = 30 * time.Second
+	// recheckPeriod is how often a deferred Event checks whether urgent work remains.
+	recheckPeriod = 50 * time.Millisecond
+	// lanes is the number of Events that are written concurrently, at most one for each
+	// object. It equals the default number of workers, so that writing the Events takes
+	// no longer than the work that they report.
 	lanes = 2
 )
 
-// Recorder keeps Events until they are written. It is a record.EventRecorder.
+// Recorder queues Events until they are written. It is a record.EventRecorder.
 type Recorder struct {
 	scheme *runtime.Scheme
 	source corev1.EventSource
 	logger klog.Logger
 
-	// seed spreads objects over the lanes.
+	// seed is for the hash that assigns objects to lanes.
 	seed  maphash.Seed
 	lanes [lanes]lane
 
 	mu      sync.Mutex
-	kept    int // in all lanes
+	kept    int // the number of Events in all lanes
 	dropped int
 	urgent  func() bool
-	// flushing tells that nothing is more urgent any more, and that the writers
-	// end when nothing is left.
+	// flushing means that no work is more urgent any longer, and that the writers stop
+	// when no Event is left.
 	flushing bool
 }
 
-// lane keeps the Events of some of the objects, which are written one after the
-// other: those of one object in the order in which they were recorded.
+// lane queues the Events of some of the objects. Its writer writes one after the other,
+// so those of one object are written in the order in which they were recorded.
 type lane struct {
-	waiting []*waiting    // under the recorder's lock
-	news    chan struct{} // wakes the writer
+	waiting []*waiting    // guarded by the recorder's mu
+	changed chan struct{} // wakes the writer
 }
 
 var _ record.EventRecorder = &Recorder{}
 
-// waiting is an Event to be.
+// waiting is an Event that has been recorded but not written.
 type waiting struct {
 	object                *corev1.ObjectReference
 	annotations           map[string]string
@@ -89,12 +89,11 @@ type waiting struct {
 	at                    time.Time
 }
 
-// Start returns a recorder whose Events are written to a sink in the background,
-// those of one object one after the other; recording one never waits.
+// Start starts the writers and returns a recorder. Recording an Event never blocks.
 //
-// The function returned ends that: it waits until all that was recorded before
-// is written or given up, but no longer than limit. It is called once, and
-// after it nothing must be recorded. The end of ctx ends nothing.
+// flush stops the writers: it waits until all recorded Events are written or given up,
+// but no longer than limit. Call it once, and record nothing afterwards. The end of ctx
+// does not stop the writers.
 func Start(ctx context.Context, sink record.EventSink, scheme *runtime.Scheme, source corev1.EventSource) (recorder *Recorder, flush func(limit time.Duration)) {
 	logger := klog.FromContext(ctx)
 	r := &Recorder{scheme: scheme, source: source, logger: logger, seed: maphash.MakeSeed()}
@@ -103,7 +102,7 @@ func Start(ctx context.Context, sink record.EventSink, scheme *runtime.Scheme, s
 	w := newWriter(sink)
 	for i := range r.lanes {
 		l := &r.lanes[i]
-		l.news = make(chan struct{}, 1)
+		l.changed = make(chan struct{}, 1)
 		writers.Go(func() { r.write(ctx, l, w) })
 	}
 	done := make(chan struct{})
@@ -124,13 +123,13 @@ func Start(ctx context.Context, sink record.EventSink, scheme *runtime.Scheme, s
 		select {
 		case <-done:
 		case <-timer.C:
-			logger.Error(nil, "Events that could not be written in time are lost", "waited", limit)
+			logger.Error(nil, "Lost the Events that could not be written before the process ends", "waited", limit)
 		}
 	}
 }
 
-// YieldTo has Events wait while urgent returns true.
-func (r *Recorder) YieldTo(urgent func() bool) {
+// DeferWhile defers Events while urgent returns true.
+func (r *Recorder) DeferWhile(urgent func() bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.urgent = urgent
@@ -141,12 +140,12 @@ func (r *Recorder) Event(object runtime.Object, kind, reason, message string) {
 	r.record(object, nil, kind, reason, message)
 }
 
-// Eventf is Event with a formatted message.
+// Eventf records an Event with a formatted message.
 func (r *Recorder) Eventf(object runtime.Object, kind, reason, format string, args ...any) {
 	r.record(object, nil, kind, reason, fmt.Sprintf(format, args...))
 }
 
-// AnnotatedEventf is Eventf with annotations of the Event.
+// AnnotatedEventf records an Event with annotations and a formatted message.
 func (r *Recorder) AnnotatedEventf(object runtime.Object, annotations map[string]string, kind, reason, format string, args ...any) {
 	r.record(object, annotations, kind, reason, fmt.Sprintf(format, args...))
 }
@@ -154,14 +153,14 @@ func (r *Recorder) AnnotatedEventf(object runtime.Object, annotations map[string
 func (r *Recorder) record(object runtime.Object, annotations map[string]string, kind, reason, message string) {
 	about, err := reference.GetReference(r.scheme, object)
 	if err != nil {
-		r.logger.Error(err, "No Event can be made about this object", "reason", reason, "message", message)
+		r.logger.Error(err, "Could not make an Event about an object", "reason", reason, "message", message)
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.kept >= capacity {
 		if r.dropped == 0 {
-			r.logger.Error(nil, "Too many Events are waiting: some are dropped", "waiting", capacity)
+			r.logger.Error(nil, "Dropping Events because too many are waiting", "waiting", capacity)
 		}
 		r.dropped++
 		return
@@ -172,7 +171,7 @@ func (r *Recorder) record(object runtime.Object, annotations map[string]string, 
 	l.wake()
 }
 
-// lane returns the lane of an object.
+// lane returns the lane of an object's Events.
 func (r *Recorder) lane(about *corev1.ObjectReference) *lane {
 	object := [...]string{about.Kind, about.Namespace, about.Name}
 	return &r.lanes[maphash.Comparable(r.seed, object)%lanes]
@@ -180,16 +179,16 @@ func (r *Recorder) lane(about *corev1.ObjectReference) *lane {
 
 func (l *lane) wake() {
 	select {
-	case l.news <- struct{}{}:
-	default: // it is awake
+	case l.changed <- struct{}{}:
+	default: // the writer will wake anyway
 	}
 }
 
-// write writes what is recorded in a lane, until all is written after a flush,
-// or ctx is done.
+// write writes the Events of a lane until ctx is done, or until none is left when
+// flushing.
 func (r *Recorder) write(ctx context.Context, l *lane, w *writer) {
 	for ctx.Err() == nil {
-		next, urgent, ended := r.next(l)
+		next, deferred, ended := r.next(l)
 		var again <-chan time.Time
 		switch {
 		case ended:
@@ -197,32 +196,32 @@ func (r *Recorder) write(ctx context.Context, l *lane, w *writer) {
 		case next != nil:
 			w.write(ctx, r.event(next))
 			continue
-		case urgent:
-			again = time.After(lookAgain)
+		case deferred:
+			again = time.After(recheckPeriod)
 		}
 		select {
 		case <-ctx.Done():
-		case <-l.news:
+		case <-l.changed:
 		case <-again:
 		}
 	}
 }
 
-// next takes the next Event to write from a lane. If there is none, it tells
-// whether one waits for something urgent, and whether there will be none any more.
-func (r *Recorder) next(l *lane) (next *waiting, urgent, ended bool) {
+// next removes the next Event to write from a lane. If there is none, deferred reports
+// whether urgent work defers one, and ended whether the writer should stop.
+func (r *Recorder) next(l *lane) (next *waiting, deferred, ended bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(l.waiting) == 0 {
-		l.waiting = nil // the memory of a flood
+		l.waiting = nil // free the memory of a burst
 		if r.kept == 0 && r.dropped > 0 {
-			r.logger.Info("All Events that were kept are written", "dropped", r.dropped)
+			r.logger.Info("Wrote all waiting Events after dropping some", "dropped", r.dropped)
 			r.dropped = 0
 		}
 		return nil, false, r.flushing
 	}
 	next = l.waiting[0]
-	if r.urgent != nil && !r.flushing && time.Since(next.at) < patience && r.urgent() {
+	if r.urgent != nil && !r.flushing && time.Since(next.at) < maxDeferral && r.urgent() {
 		return nil, true, false
 	}
 	l.waiting[0] = nil
@@ -231,7 +230,7 @@ func (r *Recorder) next(l *lane) (next *waiting, urgent, ended bool) {
 	return next, false, false
 }
 
-// event makes the Event, as of when it was recorded.
+// event makes the Event, with the time at which it was recorded.
 func (r *Recorder) event(w *waiting) *corev1.Event {
 	at := metav1.NewTime(w.at)
 	namespace := w.object.Namespace

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the recorder: order, capacity, deferral, flush and retries.
+
 package events
 
 import (
@@ -33,7 +35,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/diff"
 )
 
-func TestFlushWaitsForWhatIsOnItsWay(t *testing.T) {
+func TestFlushWaitsForEventsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sink{takes: 100 * time.Millisecond}
 		recorder, flush := start(t, s)
@@ -76,9 +78,9 @@ func TestEventsOfOneObjectAreWrittenInOrder(t *testing.T) {
 	})
 }
 
-// An Event that can't be written must hold up no more than it has to, and what
-// comes last must not take longer than the work before it.
-func TestEventsOfSeveralObjectsAreWrittenAtATime(t *testing.T) {
+// An Event that can't be written must not block those of other objects, and writing the
+// Events must not take longer than the work that they report.
+func TestEventsOfSeveralObjectsAreWrittenConcurrently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sink{takes: time.Second}
 		recorder, flush := start(t, s)
@@ -117,13 +119,13 @@ func TestFlushOfNothingIsImmediateAndWritesNothing(t *testing.T) {
 	})
 }
 
-// Recording must not wait for the API server: it happens in a sync.
+// Recording must not wait for the API server, because syncs record Events.
 func TestRecordingDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sink{stuck: make(chan struct{})}
 		recorder, flush := start(t, s)
 		began := time.Now()
-		for i := range 2000 { // more than are kept
+		for i := range 2000 { // more than the capacity of client-go's broadcaster
 			recorder.Event(pod(fmt.Sprint(i)), corev1.EventTypeNormal, "Done", "")
 		}
 		if took := time.Since(began); took != 0 {
@@ -134,34 +136,34 @@ func TestRecordingDoesNotWait(t *testing.T) {
 	})
 }
 
-func TestTenThousandEventsAreKept(t *testing.T) {
+func TestTenThousandEventsMayWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sink{stuck: make(chan struct{})}
 		recorder, flush := start(t, s)
 		for i := range lanes {
 			recorder.Event(podIn(t, recorder, i), corev1.EventTypeNormal, "Done", "")
 		}
-		synctest.Wait() // these are on their way
+		synctest.Wait() // these are being written
 		for i := range capacity + 1 {
 			recorder.Event(pod(fmt.Sprint(i)), corev1.EventTypeNormal, "Done", fmt.Sprint(i))
 		}
 		close(s.stuck)
 		flush(time.Minute)
 		if len(s.messages) != lanes+capacity || slices.Contains(s.messages, fmt.Sprint(capacity)) {
-			t.Errorf("%d Events were written, not %d and all but the last", len(s.messages), lanes+capacity)
+			t.Errorf("%d Events were written, not the first %d", len(s.messages), lanes+capacity)
 		}
 	})
 }
 
-func TestUrgentWorkComesFirst(t *testing.T) {
+func TestUrgentWorkDefersEvents(t *testing.T) {
 	for name, row := range map[string]struct {
 		after   time.Duration
 		urgent  bool
 		written int
 	}{
-		"while there is some":         {patience - 1, true, 0},
-		"but not for ever":            {patience, true, 1},
-		"not when there is none left": {lookAgain, false, 1},
+		"while there is urgent work":    {maxDeferral - 1, true, 0},
+		"but not longer than the limit": {maxDeferral, true, 1},
+		"not once the work is done":     {recheckPeriod, false, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -169,11 +171,11 @@ func TestUrgentWorkComesFirst(t *testing.T) {
 				urgent.Store(true)
 				s := &sink{}
 				recorder, flush := start(t, s)
-				recorder.YieldTo(urgent.Load)
+				recorder.DeferWhile(urgent.Load)
 				recorder.Event(pod("a"), corev1.EventTypeNormal, "Done", "")
 				synctest.Wait()
 				urgent.Store(row.urgent)
-				time.Sleep(row.after) //nolint:forbidigo // in a bubble this sets the clock forward
+				time.Sleep(row.after) //nolint:forbidigo // in a bubble this moves the clock forward
 				synctest.Wait()
 				if got := s.written(); got != row.written {
 					t.Errorf("%d Events were written, not %d", got, row.written)
@@ -184,11 +186,11 @@ func TestUrgentWorkComesFirst(t *testing.T) {
 	}
 }
 
-func TestNothingIsUrgentWhenItEnds(t *testing.T) {
+func TestFlushDoesNotWaitForUrgentWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sink{}
 		recorder, flush := start(t, s)
-		recorder.YieldTo(func() bool { return true })
+		recorder.DeferWhile(func() bool { return true })
 		recorder.Event(pod("a"), corev1.EventTypeNormal, "Done", "")
 		began := time.Now()
 		flush(time.Minute)
@@ -198,13 +200,13 @@ func TestNothingIsUrgentWhenItEnds(t *testing.T) {
 	})
 }
 
-func TestAnEventTellsWhatWhenAndWho(t *testing.T) {
+func TestAnEventHasItsObjectReasonTimeAndSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, at := &sink{}, time.Now()
 		recorder, flush := start(t, s)
-		recorder.YieldTo(func() bool { return time.Since(at) < time.Second })
+		recorder.DeferWhile(func() bool { return time.Since(at) < time.Second })
 		recorder.Event(pod("a"), corev1.EventTypeWarning, "Broken", "into pieces")
-		time.Sleep(time.Minute) //nolint:forbidigo // in a bubble this sets the clock forward
+		time.Sleep(time.Minute) //nolint:forbidigo // in a bubble this moves the clock forward
 		flush(time.Minute)
 		want := &corev1.Event{
 			ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("a.%x", at.UnixNano()), Namespace: "team-a"},
@@ -233,7 +235,7 @@ func TestAnEventSeenBeforeIsCounted(t *testing.T) {
 	})
 }
 
-func TestAnObjectThatTellsTooMuchIsCutShort(t *testing.T) {
+func TestEventsOfOneObjectAreRateLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sink{}
 		recorder, flush := start(t, s)
@@ -247,18 +249,18 @@ func TestAnObjectThatTellsTooMuchIsCutShort(t *testing.T) {
 	})
 }
 
-func TestAnEventIsTriedAgainOnlyIfThatCanHelp(t *testing.T) {
+func TestAnEventIsRetriedOnlyIfThatCanHelp(t *testing.T) {
 	events := corev1.SchemeGroupVersion.WithResource("events").GroupResource()
 	for name, row := range map[string]struct {
 		err   error
 		tries int
 	}{
 		"no answer":         {errors.New("connection refused"), attempts},
-		"not at the moment": {apierrors.NewServiceUnavailable("etcd is away"), attempts},
+		"unavailable":       {apierrors.NewServiceUnavailable("etcd is away"), attempts},
 		"too many requests": {apierrors.NewTooManyRequests("wait", 1), attempts},
-		"a token too old":   {apierrors.NewUnauthorized("renew it"), attempts},
+		"an expired token":  {apierrors.NewUnauthorized("renew it"), attempts},
 		"not allowed":       {apierrors.NewForbidden(events, "a", nil), 1},
-		"there already":     {apierrors.NewAlreadyExists(events, "a"), 1},
+		"exists already":    {apierrors.NewAlreadyExists(events, "a"), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -267,23 +269,23 @@ func TestAnEventIsTriedAgainOnlyIfThatCanHelp(t *testing.T) {
 				recorder.Event(pod("a"), corev1.EventTypeNormal, "Done", "")
 				flush(time.Hour)
 				if s.calls != row.tries {
-					t.Errorf("it was tried %d times, not %d", s.calls, row.tries)
+					t.Errorf("the Event was tried %d times, not %d", s.calls, row.tries)
 				}
 			})
 		})
 	}
 }
 
-func TestAtRestNothingIsLookedAt(t *testing.T) {
+func TestNothingIsPolledAtRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0
 		recorder, flush := start(t, &sink{})
-		recorder.YieldTo(func() bool { looks++; return looks < 3 })
+		recorder.DeferWhile(func() bool { looks++; return looks < 3 })
 		recorder.Event(pod("a"), corev1.EventTypeNormal, "Done", "")
-		time.Sleep(time.Hour) //nolint:forbidigo // in a bubble this sets the clock forward
+		time.Sleep(time.Hour) //nolint:forbidigo // in a bubble this moves the clock forward
 		synctest.Wait()
 		if looks != 3 {
-			t.Errorf("it was asked %d times for urgent work", looks)
+			t.Errorf("the recorder checked %d times for urgent work", looks)
 		}
 		flush(time.Minute)
 	})

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The sink of the tests.
+
 package events
 
 import (
@@ -30,11 +32,11 @@ import (
 	"k8s.io/klog/v2/ktesting"
 )
 
-// sink is an API server that takes its time for each Event.
+// sink is an API server that takes a given time for each Event.
 type sink struct {
 	takes time.Duration
-	slow  string        // what starts with this takes a hundred times that
-	stuck chan struct{} // if not nil, nothing is written before it is closed
+	slow  string        // messages with this prefix take a hundred times as long
+	stuck chan struct{} // if not nil, no write finishes before it is closed
 	err   error
 
 	mu       sync.Mutex
@@ -48,7 +50,7 @@ func (s *sink) Create(event *corev1.Event) (*corev1.Event, error) {
 	if s.slow != "" && strings.HasPrefix(event.Message, s.slow) {
 		takes *= 100
 	}
-	time.Sleep(takes) //nolint:forbidigo // in a bubble this sets the clock forward
+	time.Sleep(takes) //nolint:forbidigo // in a bubble this moves the clock forward
 	if s.stuck != nil {
 		<-s.stuck
 	}
@@ -76,7 +78,7 @@ func pod(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name}}
 }
 
-// podIn returns a Pod whose Events go into a lane.
+// podIn returns a Pod whose Events go into lane i.
 func podIn(t *testing.T, r *Recorder, i int) *corev1.Pod {
 	t.Helper()
 	for n := range 1000 {
@@ -90,7 +92,7 @@ func podIn(t *testing.T, r *Recorder, i int) *corev1.Pod {
 	return nil
 }
 
-// start is Start, with the test's logger.
+// start calls Start with the test's logger.
 func start(t *testing.T, s *sink) (recorder *Recorder, flush func(time.Duration)) {
 	t.Helper()
 	ctx := klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.NewConfig()))

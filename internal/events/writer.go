@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The writer of Events, with retries and client-go's correlator.
+
 package events
 
 import (
@@ -32,18 +34,18 @@ import (
 )
 
 const (
-	// attempts is how often an Event is tried that does not reach the API server,
-	// and retryAfter the time between, as in client-go.
+	// attempts is how often the writer tries to write an Event while the API server can't
+	// be reached, and retryAfter the time between two attempts, as in client-go.
 	attempts   = 12
 	retryAfter = 10 * time.Second
 )
 
-// writer writes Events to a sink: one that has been seen before as a higher
-// count of the first.
+// writer writes Events to a sink. It writes a repeated Event as a higher count of the
+// first one.
 type writer struct {
 	sink record.EventSink
 
-	// mu is for the correlator, which takes Events one at a time.
+	// mu serializes the calls of the correlator.
 	mu         sync.Mutex
 	correlator *record.EventCorrelator
 }
@@ -52,16 +54,16 @@ func newWriter(sink record.EventSink) *writer {
 	return &writer{sink: sink, correlator: record.NewEventCorrelator(clock.RealClock{})}
 }
 
-// write writes an Event, or gives it up: there are too many of its kind, the API
-// server refuses it, or can't be reached for two minutes. It returns early if ctx
-// is done. Two of one object must not be written at the same time: the second may
+// write writes an Event. It gives up if there are too many of its kind, if the API server
+// refuses the Event, if the API server can't be reached for two minutes, or when ctx is
+// done. Two Events of one object must not be written concurrently, because the second may
 // be a count of the first.
 func (w *writer) write(ctx context.Context, event *corev1.Event) {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "about", klog.KRef(event.InvolvedObject.Namespace, event.InvolvedObject.Name),
 		"reason", event.Reason)
 	result, err := w.correlate(event)
 	if err != nil {
-		logger.Error(err, "An Event could not be compared with earlier ones")
+		logger.Error(err, "Could not correlate an Event with earlier ones")
 	}
 	if result == nil || result.Skip {
 		return
@@ -75,7 +77,7 @@ func (w *writer) write(ctx context.Context, event *corev1.Event) {
 			reportRefusal(logger, err)
 			return
 		}
-		logger.V(2).Info("An Event could not be written yet", "retryAfter", retryAfter, "err", err)
+		logger.V(2).Info("Could not write an Event yet", "retryAfter", retryAfter, "err", err)
 		timer := time.NewTimer(retryAfter)
 		select {
 		case <-ctx.Done():
@@ -84,34 +86,34 @@ func (w *writer) write(ctx context.Context, event *corev1.Event) {
 		case <-timer.C:
 		}
 	}
-	logger.Error(err, "An Event could not be written and is lost")
+	logger.Error(err, "Lost an Event that could not be written")
 }
 
-// correlate compares an Event with those before it.
+// correlate compares an Event with earlier ones.
 func (w *writer) correlate(event *corev1.Event) (*record.EventCorrelateResult, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.correlator.EventCorrelate(event)
 }
 
-// isRefusal reports whether the API server has answered and would answer the same
-// again. A token that is not accepted may be accepted soon: the kubelet renews it,
-// client-go reads the new one within a minute, and an API server whose
-// authenticator is away answers 401 as well.
+// isRefusal reports whether the API server refused an Event and would refuse it again.
+// Unauthorized is not a refusal: the kubelet renews an expired token, client-go reads the
+// new one within a minute, and the API server also answers 401 while its authenticator is
+// unavailable.
 func isRefusal(err error) bool {
 	var answer *apierrors.StatusError
 	return errors.As(err, &answer) && answer.ErrStatus.Code < http.StatusInternalServerError &&
 		!apierrors.IsTooManyRequests(err) && !apierrors.IsUnauthorized(err)
 }
 
-// reportRefusal reports what the API server will not have. Where the namespace is
-// being deleted, or the Event is there, nobody misses it.
+// reportRefusal logs that the API server refused an Event. It is no error if the
+// namespace is being deleted or the Event exists already.
 func reportRefusal(logger klog.Logger, err error) {
 	if apierrors.IsAlreadyExists(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		logger.V(5).Info("An Event was refused", "err", err)
+		logger.V(5).Info("The API server refused an Event", "err", err)
 		return
 	}
-	logger.Error(err, "An Event was refused and is lost")
+	logger.Error(err, "Lost an Event that the API server refused")
 }
 
 func (w *writer) send(result *record.EventCorrelateResult) error {
@@ -121,7 +123,7 @@ func (w *writer) send(result *record.EventCorrelateResult) error {
 		written, err = w.sink.Patch(result.Event, result.Patch)
 	}
 	if result.Event.Count <= 1 || util.IsKeyNotFoundError(err) {
-		// New, or the first one has been removed since.
+		// A new Event, or the first one has been deleted since.
 		result.Event.ResourceVersion = ""
 		written, err = w.sink.Create(result.Event)
 	}

@@ -14,9 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package footest holds what the tests of several packages share: builders of Foos and
-// Deployments, checks that rest on nothing that they check, and the objects of the fuzz
-// tests.
+// Package footest has what the tests of several packages share: builders of Foos,
+// Deployments and statuses (this file), assertions, and the objects and checks of the fuzz
+// targets.
 package footest
 
 import (
@@ -31,6 +31,8 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
+// Namespace is the namespace of the tests' objects, and DefaultImage the image of their
+// Pods.
 const (
 	// Namespace is where the tests' Foos are, DefaultImage what their Pods run.
 	Namespace    = "team-a"
@@ -38,10 +40,10 @@ const (
 )
 
 var (
-	// Now is when every test begins: the clock of a testing/synctest bubble
-	// starts there.
+	// Now is the time at which every test begins: the start of a testing/synctest
+	// bubble's clock.
 	Now = metav1.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
-	// Earlier is when the world of a test was made.
+	// Earlier is the time at which the objects of a test were created.
 	Earlier = metav1.Date(1999, time.December, 31, 23, 0, 0, 0, time.UTC)
 )
 
@@ -61,41 +63,47 @@ func Foo(name string, options ...FooOption) *samplev1alpha1.Foo {
 	return object
 }
 
+// WithReplicas sets the number of Pods that a Foo asks for.
 func WithReplicas(replicas int32) FooOption {
 	return func(foo *samplev1alpha1.Foo) { foo.Spec.Replicas = &replicas }
 }
 
+// WithoutReplicas makes a Foo not set the number of Pods.
 func WithoutReplicas(foo *samplev1alpha1.Foo) { foo.Spec.Replicas = nil }
 
+// WithDeploymentName sets the name of the Deployment that a Foo asks for.
 func WithDeploymentName(name string) FooOption {
 	return func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName = name }
 }
 
+// WithFooUID sets the UID of a Foo.
 func WithFooUID(uid types.UID) FooOption {
 	return func(foo *samplev1alpha1.Foo) { foo.UID = uid }
 }
 
+// WithGeneration sets the generation of a Foo.
 func WithGeneration(generation int64) FooOption {
 	return func(foo *samplev1alpha1.Foo) { foo.Generation = generation }
 }
 
-// BeingDeleted is a Foo in foreground deletion: it waits for its Deployment.
+// BeingDeleted makes a Foo one in foreground deletion, which waits for its Deployment.
 func BeingDeleted(foo *samplev1alpha1.Foo) {
 	deleted := Earlier
 	foo.DeletionTimestamp = &deleted
 	foo.Finalizers = []string{metav1.FinalizerDeleteDependents}
 }
 
+// WithStatus sets the status of a Foo.
 func WithStatus(status samplev1alpha1.FooStatus) FooOption {
 	return func(foo *samplev1alpha1.Foo) { foo.Status = status }
 }
 
-// DeploymentOption changes what Deployment returns.
+// DeploymentOption changes the Deployment that Deployment builds.
 type DeploymentOption func(*appsv1.Deployment)
 
-// Deployment returns a Deployment named "web" that the Foo named owner
-// controls, as upstream's sample-controller v0.36.3 makes it, once the API
-// server has filled in what is left out: 2 Pods wanted, all of them available.
+// Deployment returns a Deployment named "web" that the Foo named owner controls, as
+// upstream's sample-controller v0.36.3 creates it, with the API server's defaults: 2 Pods
+// wanted, all of them available.
 func Deployment(owner string, options ...DeploymentOption) *appsv1.Deployment {
 	replicas := int32(2)
 	isTrue := true
@@ -130,34 +138,42 @@ func Deployment(owner string, options ...DeploymentOption) *appsv1.Deployment {
 	return object
 }
 
+// Named sets the name of a Deployment.
 func Named(name string) DeploymentOption {
 	return func(deployment *appsv1.Deployment) { deployment.Name = name }
 }
 
+// ScaledTo sets the replicas in the spec of a Deployment.
 func ScaledTo(replicas int32) DeploymentOption {
 	return func(deployment *appsv1.Deployment) { deployment.Spec.Replicas = &replicas }
 }
 
+// WithImage sets the image of a Deployment's container.
 func WithImage(image string) DeploymentOption {
 	return func(deployment *appsv1.Deployment) { deployment.Spec.Template.Spec.Containers[0].Image = image }
 }
 
+// WithTemplateLabel sets a label of a Deployment's Pods.
 func WithTemplateLabel(key, value string) DeploymentOption {
 	return func(deployment *appsv1.Deployment) { deployment.Spec.Template.Labels[key] = value }
 }
 
+// WithAvailable sets the number of available Pods in the status of a Deployment.
 func WithAvailable(available int32) DeploymentOption {
 	return func(deployment *appsv1.Deployment) { deployment.Status.AvailableReplicas = available }
 }
 
+// WithAdoptBy sets the annotation that allows a Foo to adopt a Deployment.
 func WithAdoptBy(foo string) DeploymentOption {
 	return func(deployment *appsv1.Deployment) {
 		metav1.SetMetaDataAnnotation(&deployment.ObjectMeta, "samplecontroller.k8s.io/adopt-by", foo)
 	}
 }
 
+// WithoutOwner removes the owner references of a Deployment.
 func WithoutOwner(deployment *appsv1.Deployment) { deployment.OwnerReferences = nil }
 
+// WithOwner changes the API version, kind and UID in a Deployment's owner reference.
 func WithOwner(apiVersion, kind string, uid types.UID) DeploymentOption {
 	return func(deployment *appsv1.Deployment) {
 		owner := &deployment.OwnerReferences[0]
@@ -165,13 +181,14 @@ func WithOwner(apiVersion, kind string, uid types.UID) DeploymentOption {
 	}
 }
 
+// Terminating makes a Deployment one that is being deleted.
 func Terminating(deployment *appsv1.Deployment) {
 	deleted := Earlier
 	deployment.DeletionTimestamp = &deleted
 	deployment.Finalizers = []string{metav1.FinalizerDeleteDependents}
 }
 
-// WithSidecar is a Deployment that others have changed in what belongs to them.
+// WithSidecar makes the changes of others to fields that the Foo does not own.
 func WithSidecar(deployment *appsv1.Deployment) {
 	deployment.Annotations = map[string]string{"team": "a"}
 	deployment.Labels = map[string]string{"cost-centre": "7"}
@@ -180,8 +197,8 @@ func WithSidecar(deployment *appsv1.Deployment) {
 	deployment.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 }
 
-// Created is the Deployment that the controller sends for a Foo that asks for
-// 2 Pods: upstream's, field for field.
+// Created returns the Deployment that the controller creates for a Foo that asks for 2
+// Pods. It equals upstream's, field for field.
 func Created(owner string) *appsv1.Deployment {
 	object := Deployment(owner)
 	object.UID, object.ResourceVersion, object.Generation = "", "", 0
@@ -191,8 +208,8 @@ func Created(owner string) *appsv1.Deployment {
 	return object
 }
 
-// Settled is the status of a Foo named owner whose Deployment "web" has 2 of 2
-// Pods available.
+// Settled returns the status of a Foo named owner whose Deployment "web" has 2 of 2 Pods
+// available.
 func Settled(owner string) samplev1alpha1.FooStatus {
 	return samplev1alpha1.FooStatus{
 		ObservedGeneration: 1, Replicas: 2, AvailableReplicas: 2, Selector: "app=nginx,controller=" + owner,
@@ -207,7 +224,7 @@ func Ready(status metav1.ConditionStatus, reason, message string, since metav1.T
 	}}
 }
 
-// OfGeneration returns conditions as those of another generation.
+// OfGeneration returns conditions with another generation.
 func OfGeneration(generation int64, conditions []metav1.Condition) []metav1.Condition {
 	for i := range conditions {
 		conditions[i].ObservedGeneration = generation
@@ -215,26 +232,27 @@ func OfGeneration(generation int64, conditions []metav1.Condition) []metav1.Cond
 	return conditions
 }
 
-// RefusedStatus is the status of a Foo whose Deployment a quota did not allow.
+// RefusedStatus returns the status of a Foo whose Deployment a quota refused.
 func RefusedStatus() samplev1alpha1.FooStatus {
 	status := Settled("a")
 	status.Conditions = Ready(metav1.ConditionFalse, "DeploymentFailed", "The API server refused: exceeded quota", Earlier)
 	return status
 }
 
+// AtVersion sets the resourceVersion of a Deployment.
 func AtVersion(resourceVersion string) DeploymentOption {
 	return func(deployment *appsv1.Deployment) { deployment.ResourceVersion = resourceVersion }
 }
 
-// ConflictWithB and ConflictWithNobody are what a Foo named "a" says of a name
-// that it can't have.
+// ConflictWithB and ConflictWithNobody are the messages of a Foo named "a" whose name for
+// the Deployment is taken.
 const (
 	ConflictWithB      = `Deployment "web" belongs to Foo "b": choose another spec.deploymentName, or delete the owner`
 	ConflictWithNobody = `Deployment "web" exists and has no controller: choose another spec.deploymentName, delete the Deployment, ` +
 		`or hand it over with 'kubectl annotate -n team-a deployment web samplecontroller.k8s.io/adopt-by=a'`
 )
 
-// Rolling is the status of a Foo with so many Pods, not all of them available.
+// Rolling returns the status of a Foo with a number of Pods, not all of them available.
 func Rolling(replicas int32) samplev1alpha1.FooStatus {
 	return samplev1alpha1.FooStatus{
 		ObservedGeneration: 1, Replicas: replicas, Selector: "app=nginx,controller=a",
@@ -242,6 +260,7 @@ func Rolling(replicas int32) samplev1alpha1.FooStatus {
 	}
 }
 
+// AtGeneration sets the generation of a Deployment.
 func AtGeneration(generation int64) DeploymentOption {
 	return func(deployment *appsv1.Deployment) { deployment.Generation = generation }
 }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The cases of the fuzz targets: what a Foo, its status and Deployments can be like.
+
 package footest
 
 import (
@@ -28,16 +30,17 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// These are the lists from which the bytes of a fuzz target's script choose.
+// The bytes of a fuzz target's script choose from these lists.
 
-// pick is what a byte of a script chooses.
+// pick returns the element that a byte of a script chooses.
 func pick[T any](choice byte, from []T) T { return from[int(choice)%len(from)] }
 
 var (
 	longName = strings.Repeat("a", 253)
 
 	deploymentNames = []string{"web", "old", "older", longName}
-	// A Foo without a name for its Deployment may be stored from before there was a rule.
+	// A Foo without a name for its Deployment may have been stored before the rule
+	// existed.
 	wantedNames = []string{"web", "old", longName, ""}
 	wantedSizes = []func(*samplev1alpha1.Foo){WithReplicas(2), WithoutReplicas, WithReplicas(10), WithReplicas(0), WithReplicas(-1)}
 	deletings   = []bool{false, true}
@@ -50,14 +53,15 @@ var (
 func noStatus() samplev1alpha1.FooStatus      { return samplev1alpha1.FooStatus{} }
 func settledStatus() samplev1alpha1.FooStatus { return Settled("a") }
 
-// conflictStatus is the status of a Foo that could not have its Deployment.
+// conflictStatus returns the status of a Foo whose name for the Deployment is taken.
 func conflictStatus() samplev1alpha1.FooStatus {
 	return samplev1alpha1.FooStatus{
 		ObservedGeneration: 1, Conditions: Ready(metav1.ConditionFalse, samplev1alpha1.ReasonDeploymentConflict, ConflictWithB, Earlier),
 	}
 }
 
-// olderStatus is the status of an earlier spec, beside somebody else's condition.
+// olderStatus returns the status of an earlier spec, with another condition of somebody
+// else.
 func olderStatus() samplev1alpha1.FooStatus {
 	status := Settled("a")
 	status.ObservedGeneration = 0
@@ -68,7 +72,7 @@ func olderStatus() samplev1alpha1.FooStatus {
 	return status
 }
 
-// Whose a Deployment is.
+// The owners of a Deployment.
 const (
 	ownerThisFoo = iota
 	ownerNobody
@@ -99,7 +103,7 @@ func ownerRef(apiVersion, kind, name string, uid types.UID, controller bool) met
 	return metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: name, UID: uid, Controller: &controller}
 }
 
-// What a Deployment's selector is; the Pods' labels match it.
+// The selectors of a Deployment. The Pods' labels match them.
 const (
 	selectorOurs = iota
 	selectorOtherValues
@@ -133,7 +137,7 @@ func tierIs(values ...string) metav1.LabelSelectorRequirement {
 	return metav1.LabelSelectorRequirement{Key: "tier", Operator: metav1.LabelSelectorOpIn, Values: values}
 }
 
-// longSelector lists more than the Foo's status has room for.
+// longSelector returns a selector that is too long for the Foo's status.
 func longSelector() metav1.LabelSelector {
 	tiers := []string{"front"}
 	for i := range 100 {
@@ -149,7 +153,7 @@ func selectorWithOurLabels() metav1.LabelSelector {
 	}}
 }
 
-// The containers of a Deployment's Pods. The API server wants at least one.
+// The containers of a Deployment's Pods. The API server requires at least one.
 const (
 	containerOurs = iota
 	containerDrifted
@@ -164,7 +168,7 @@ var containers = [][]corev1.Container{
 	containerAmongOthers: {{Name: "proxy", Image: "envoy:1"}, {Name: "nginx", Image: "nginx:latest"}, {Name: "log", Image: "log:1"}},
 }
 
-// How far a Deployment has rolled out.
+// The progress of a Deployment's rollout.
 const (
 	rolloutComplete = iota
 	rolloutUnseen
@@ -185,7 +189,7 @@ var rollouts = []func(status *appsv1.DeploymentStatus, words string){
 	},
 }
 
-// What has become of the Foo that the caches do not know yet.
+// The changes of the Foo that the caches have not seen.
 var fooNews = []func(foo *samplev1alpha1.Foo) *samplev1alpha1.Foo{
 	func(foo *samplev1alpha1.Foo) *samplev1alpha1.Foo { return foo },
 	func(*samplev1alpha1.Foo) *samplev1alpha1.Foo { return nil },
@@ -204,7 +208,7 @@ func changedFoo(change func(*samplev1alpha1.Foo)) func(*samplev1alpha1.Foo) *sam
 	}
 }
 
-// What has become of a Deployment that the caches do not know yet.
+// The changes of a Deployment that the caches have not seen.
 var deploymentNews = []func(deployment *appsv1.Deployment) *appsv1.Deployment{
 	func(deployment *appsv1.Deployment) *appsv1.Deployment { return deployment },
 	func(*appsv1.Deployment) *appsv1.Deployment { return nil },

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Assertions and small helpers.
+
 package footest
 
 import (
@@ -31,12 +33,14 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
+// The resources of the tests' objects.
 var (
 	DeploymentsResource = appsv1.SchemeGroupVersion.WithResource("deployments")
 	FoosResource        = samplev1alpha1.SchemeGroupVersion.WithResource("foos")
 	DeploymentsGR       = DeploymentsResource.GroupResource()
 )
 
+// ExpectEqual fails the test if got is not want, and shows the difference.
 func ExpectEqual(t *testing.T, what string, want, got any) {
 	t.Helper()
 	if !equality.Semantic.DeepEqual(want, got) {
@@ -44,6 +48,7 @@ func ExpectEqual(t *testing.T, what string, want, got any) {
 	}
 }
 
+// Must ends the test if there is an error.
 func Must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -51,16 +56,18 @@ func Must(t *testing.T, err error) {
 	}
 }
 
+// KeyOf returns the key of an object in the work queue.
 func KeyOf(object metav1.Object) cache.ObjectName { return cache.MetaObjectToName(object) }
 
-// NamespaceTerminating is the API server's answer to a create in a namespace
-// that is being deleted.
+// NamespaceTerminating returns the API server's error for a create in a namespace that is
+// being deleted.
 func NamespaceTerminating() error {
 	err := apierrors.NewForbidden(DeploymentsGR, "web", errors.New("namespace team-a is being terminated"))
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	return err
 }
 
+// NamesOf returns the names of Deployments.
 func NamesOf(deployments []*appsv1.Deployment) []string {
 	var names []string
 	for _, deployment := range deployments {

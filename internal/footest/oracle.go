@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The oracle of the fuzz targets: what is right, without any code of the controller.
+
 package footest
 
 import (
@@ -32,8 +34,7 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// What is right is said here in other words than the controller's own, of which
-// nothing is called.
+// These checks define what is right independently: they call no code of the controller.
 
 // BelongsTo reports whether a Foo controls a Deployment.
 func BelongsTo(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) bool {
@@ -45,8 +46,8 @@ func BelongsTo(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) bool {
 	return false
 }
 
-// HandedOverTo reports whether a Deployment is free, and its editor wants the Foo
-// to have it.
+// HandedOverTo reports whether a Deployment has no controller and asks to be adopted by
+// the Foo.
 func HandedOverTo(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) bool {
 	for _, ref := range deployment.OwnerReferences {
 		if ref.Controller != nil && *ref.Controller {
@@ -56,13 +57,13 @@ func HandedOverTo(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) bool {
 	return deployment.Annotations["samplecontroller.k8s.io/adopt-by"] == foo.Name && deployment.DeletionTimestamp == nil
 }
 
-// CheckOthersKept fails if a Deployment that is to be written differs from what
-// was found in anything that the Foo does not own.
+// CheckOthersKept fails if a write to a Deployment changes a field that the Foo does not
+// own.
 func CheckOthersKept(t *testing.T, found, write *appsv1.Deployment, foo *samplev1alpha1.Foo) {
 	t.Helper()
 	others := withoutOurs(found, foo)
 	if HandedOverTo(found, foo) {
-		delete(others.Annotations, "samplecontroller.k8s.io/adopt-by") // spent by that
+		delete(others.Annotations, "samplecontroller.k8s.io/adopt-by") // an adoption removes it
 	}
 	ExpectEqual(t, "what belongs to others", others, withoutOurs(write, foo))
 	if had, has := ourContainer(found), ourContainer(write); had != nil && has != nil {
@@ -72,7 +73,7 @@ func CheckOthersKept(t *testing.T, found, write *appsv1.Deployment, foo *samplev
 	}
 }
 
-// withoutOurs returns a copy of a Deployment without what a Foo owns in it.
+// withoutOurs returns a copy of a Deployment without the fields that a Foo owns.
 func withoutOurs(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) *appsv1.Deployment {
 	rest := deployment.DeepCopy()
 	if foo.Spec.Replicas != nil {
@@ -100,25 +101,25 @@ func ourContainer(deployment *appsv1.Deployment) *corev1.Container {
 	return nil
 }
 
-// CheckWanted fails if a Deployment that is to be written is not what a Foo asks for.
+// CheckWanted fails if a Deployment that is to be written is not as a Foo asks for.
 func CheckWanted(t *testing.T, write *appsv1.Deployment, foo *samplev1alpha1.Foo) {
 	t.Helper()
 	if write.Name != foo.Spec.DeploymentName || write.Namespace != foo.Namespace {
-		t.Errorf("Deployment %s/%s is written, not the one that the Foo asks for", write.Namespace, write.Name)
+		t.Errorf("the write is to Deployment %s/%s, which is not the one that the Foo asks for", write.Namespace, write.Name)
 	}
 	if !BelongsTo(write, foo) {
-		t.Errorf("what is written is not the Foo's: %v", write.OwnerReferences)
+		t.Errorf("the written Deployment is not controlled by the Foo: %v", write.OwnerReferences)
 	}
 	if foo.Spec.Replicas != nil && (write.Spec.Replicas == nil || *write.Spec.Replicas != *foo.Spec.Replicas) {
-		t.Error("what is written has not the Foo's number of replicas")
+		t.Error("the written Deployment does not have the Foo's number of replicas")
 	}
 	if container := ourContainer(write); container == nil || container.Image != "nginx:latest" {
-		t.Errorf("what is written has not our container: %v", container)
+		t.Errorf("the written Deployment does not have the Foo's container: %v", container)
 	}
 	owners := sets.New[types.UID]()
 	for _, ref := range write.OwnerReferences {
 		if owners.Has(ref.UID) {
-			t.Errorf("what is written has two references to the owner %s", ref.UID)
+			t.Errorf("the written Deployment has two references to the owner %s", ref.UID)
 		}
 		owners.Insert(ref.UID)
 	}
@@ -129,15 +130,15 @@ func CheckWanted(t *testing.T, write *appsv1.Deployment, foo *samplev1alpha1.Foo
 	}
 }
 
-// CheckStatus fails if the API server would refuse a status that was calculated,
-// or it does not say what it should always say.
+// CheckStatus fails if the API server would refuse a calculated status, or if the status
+// violates an invariant.
 func CheckStatus(t *testing.T, foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus) {
 	t.Helper()
 	if status.ObservedGeneration != foo.Generation {
-		t.Errorf("status is of generation %d, the Foo of %d", status.ObservedGeneration, foo.Generation)
+		t.Errorf("the status is of generation %d, the Foo of %d", status.ObservedGeneration, foo.Generation)
 	}
 	if status.Replicas < 0 || status.AvailableReplicas < 0 || len(status.Selector) > 4096 {
-		t.Errorf("status is out of the definition's bounds: %d, %d, a selector of %d bytes", status.Replicas, status.AvailableReplicas, len(status.Selector))
+		t.Errorf("the status is out of the definition's bounds: %d, %d, a selector of %d bytes", status.Replicas, status.AvailableReplicas, len(status.Selector))
 	}
 	seen := map[string]int{}
 	for _, condition := range status.Conditions {
@@ -149,7 +150,7 @@ func CheckStatus(t *testing.T, foo *samplev1alpha1.Foo, status samplev1alpha1.Fo
 			t.Errorf("the API server refuses a message of %d characters", length)
 		}
 		if !utf8.ValidString(condition.Message) {
-			t.Errorf("the message is not text: %q", condition.Message)
+			t.Errorf("the message is not valid UTF-8: %q", condition.Message)
 		}
 		if condition.LastTransitionTime.IsZero() {
 			t.Errorf("the condition %s has no time", condition.Type)
@@ -161,6 +162,7 @@ func CheckStatus(t *testing.T, foo *samplev1alpha1.Foo, status samplev1alpha1.Fo
 	checkReady(t, foo, ReadyOf(status))
 }
 
+// ReadyOf returns the condition Ready of a status.
 func ReadyOf(status samplev1alpha1.FooStatus) metav1.Condition {
 	for _, condition := range status.Conditions {
 		if condition.Type == "Ready" {
@@ -173,18 +175,18 @@ func ReadyOf(status samplev1alpha1.FooStatus) metav1.Condition {
 func checkReady(t *testing.T, foo *samplev1alpha1.Foo, ready metav1.Condition) {
 	t.Helper()
 	if ready.ObservedGeneration != foo.Generation || ready.Message == "" {
-		t.Errorf("the condition Ready speaks of generation %d with the message %q", ready.ObservedGeneration, ready.Message)
+		t.Errorf("the condition Ready is of generation %d with the message %q", ready.ObservedGeneration, ready.Message)
 	}
 	switch ready.Reason {
 	case "Available":
 		if ready.Status != metav1.ConditionTrue {
-			t.Errorf("available, but %s", ready.Status)
+			t.Errorf("the reason is Available, but the status %s", ready.Status)
 		}
 	case "Progressing", "DeploymentConflict", "DeploymentFailed", "Terminating":
 		if ready.Status != metav1.ConditionFalse {
-			t.Errorf("%s, but %s", ready.Reason, ready.Status)
+			t.Errorf("the reason is %s, but the status %s", ready.Reason, ready.Status)
 		}
 	default:
-		t.Errorf("there is no reason %q", ready.Reason)
+		t.Errorf("the reason %q does not exist", ready.Reason)
 	}
 }

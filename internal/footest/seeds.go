@@ -14,21 +14,22 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The seeds of the fuzz targets.
+
 package footest
 
 import (
 	"testing"
 )
 
-// fuzzSeed is a world that a target starts from.
+// fuzzSeed is an input that a fuzz target starts from.
 type fuzzSeed struct {
 	name          string
 	Script, Noise []byte
 	Words         string
 }
 
-// FuzzSeeds lead to each decision and each reason, so that a short run begins
-// where it would else have to find its way to.
+// FuzzSeeds lead to every decision and every reason, so that short runs cover them, too.
 var FuzzSeeds = []fuzzSeed{
 	{name: "all is as it should be", Script: script(fooCase{Status: 1}, deploymentCase{})},
 	{name: "no Deployment", Script: script(fooCase{})},
@@ -59,7 +60,7 @@ var FuzzSeeds = []fuzzSeed{
 	{name: "a spec from before the rules, long words", Script: script(fooCase{Name: 3, Replicas: 4, Words: 2}), Words: "\u00e4\u00f6\u00fc"},
 }
 
-// StaleSeeds are worlds that the caches know as they were.
+// StaleSeeds are inputs with stale caches.
 var StaleSeeds = []fuzzSeed{
 	{name: "drift, and the Foo has been renamed", Script: script(fooCase{Live: 2}, deploymentCase{Container: containerDrifted})},
 	{name: "drift, and the Foo has been made again", Script: script(fooCase{Live: 4}, deploymentCase{Container: containerDrifted})},
@@ -76,6 +77,7 @@ var StaleSeeds = []fuzzSeed{
 	{name: "another's, then the Foo's", Script: script(fooCase{}, deploymentCase{Owner: ownerOtherFoo, Live: 4})},
 }
 
+// AddSeeds adds seeds to a fuzz target.
 func AddSeeds(f *testing.F, seeds []fuzzSeed) {
 	f.Helper()
 	for _, seed := range seeds {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The objects that the fuzz targets make from their inputs.
+
 package footest
 
 import (
@@ -35,33 +37,33 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// A fuzz target gets three arguments: a script, noise, and words. The script is
-// a fooCase and then up to three deploymentCases, in bytes. Each byte chooses
-// from one of the lists below, so that any script is a world, a changed byte
-// changes one thing, and 0 is the plain case: the Foo "a" as it should be. The
-// noise fills what belongs to others, and the words are what people and servers
-// may write. Objects are such as an API server would have stored.
+// A fuzz target gets three arguments: a script, noise, and words. The script is a fooCase
+// and up to three deploymentCases, as bytes. Each byte chooses from a list in cases.go,
+// so that any script is valid, a changed byte changes one thing, and 0 is the plain case:
+// the Foo "a" in its desired state. The noise fills fields that belong to others, and the
+// words are texts of users and servers. The objects are such as an API server could have
+// stored.
 
-// fooCase is how the Foo "a" is.
+// fooCase describes the Foo "a".
 type fooCase struct {
 	Name, Replicas, Deleting, Status byte
-	// Words is how often the words are repeated.
+	// Words is the number of repetitions of the words.
 	Words byte
-	// Live is what has become of the Foo that the cache does not know yet.
+	// Live is the change of the Foo that the cache has not seen.
 	Live byte
 }
 
-// deploymentCase is how a Deployment is. One without a free name is left out.
+// deploymentCase describes a Deployment. It is ignored if its name is taken.
 type deploymentCase struct {
 	Name, Owner, AdoptBy, Deleting, Selector, Container, Replicas, Rollout byte
-	// Unseen is whether the cache does not have it yet, and Live what has become
-	// of it that the cache does not know.
+	// Unseen chooses whether the cache lacks the Deployment, and Live the change of it
+	// that the cache has not seen.
 	Unseen, Live byte
 }
 
 const maxDeployments = 3
 
-// script returns the bytes that mean a world.
+// script encodes the cases as a script.
 func script(foo fooCase, deployments ...deploymentCase) []byte {
 	text, err := binary.Append(nil, binary.BigEndian, foo)
 	for _, deployment := range deployments {
@@ -75,7 +77,7 @@ func script(foo fooCase, deployments ...deploymentCase) []byte {
 	return text
 }
 
-// readScript is the way back. Bytes that are missing are 0.
+// readScript decodes a script. Missing bytes are 0.
 func readScript(text []byte) (foo fooCase, deployments []deploymentCase) {
 	text = readCase(text, &foo)
 	for len(text) > 0 && len(deployments) < maxDeployments {
@@ -95,8 +97,8 @@ func readCase(text []byte, into any) (rest []byte) {
 	return text[read:]
 }
 
-// FuzzWorld is the Foo "a" and the Deployments in its namespace, as they are in
-// the caches before those are trimmed.
+// FuzzWorld holds the Foo "a" and the Deployments in its namespace, as in the caches but
+// before the transformer.
 type FuzzWorld struct {
 	Foo         *samplev1alpha1.Foo
 	Deployments []*appsv1.Deployment
@@ -106,6 +108,7 @@ type FuzzWorld struct {
 	deploymentCases []deploymentCase
 }
 
+// NewFuzzWorld makes a FuzzWorld from the arguments of a fuzz target.
 func NewFuzzWorld(t *testing.T, text, noise []byte, words string) *FuzzWorld {
 	t.Helper()
 	how, others := readScript(text)
@@ -129,13 +132,14 @@ func NewFuzzWorld(t *testing.T, text, noise []byte, words string) *FuzzWorld {
 	return w
 }
 
-// repeated is text that an API server could hold, many times.
+// repeated repeats words, as far as an API server could store the text.
 func repeated(words string, times int) string {
 	const limit = 40_000 // more characters than a condition's message may have
 	valid := strings.ToValidUTF8(words, "?")
 	return strings.Repeat(valid, min(times, 1+limit/max(1, utf8.RuneCountInString(valid))))
 }
 
+// Find returns the Deployment of a name, or nil.
 func (w *FuzzWorld) Find(name string) *appsv1.Deployment {
 	for _, deployment := range w.Deployments {
 		if deployment.Name == name {
@@ -168,11 +172,11 @@ func newFuzzDeployment(name string, how deploymentCase, fill *randfill.Filler, w
 	if by := pick(how.AdoptBy, adoptions); by != "" {
 		WithAdoptBy(by)(object)
 	}
-	// The lists' own objects stay as they are.
+	// Do not change the objects of the lists.
 	return object.DeepCopy()
 }
 
-// ownerName returns words as an owner's name, which may be anything but empty.
+// ownerName makes an owner's name of words. It may be anything but empty.
 func ownerName(words string) string {
 	if words == "" {
 		return "bar"
@@ -180,7 +184,8 @@ func ownerName(words string) string {
 	return words
 }
 
-// newFiller returns what fills objects from bytes, or nil if there are none.
+// newFiller returns a filler that takes its values from noise, or nil if there is no
+// noise.
 func newFiller(noise []byte) *randfill.Filler {
 	if len(noise) == 0 {
 		return nil
@@ -191,7 +196,7 @@ func newFiller(noise []byte) *randfill.Filler {
 		})
 }
 
-// addNoise fills what belongs to others in a Deployment.
+// addNoise fills the fields of a Deployment that belong to others.
 func addNoise(object *appsv1.Deployment, fill *randfill.Filler) {
 	if fill == nil {
 		return
@@ -209,7 +214,7 @@ func addNoise(object *appsv1.Deployment, fill *randfill.Filler) {
 	object.Spec.Template.Spec = pod
 }
 
-// Live is the world as the API server has it.
+// Live returns the objects as the API server has them.
 func (w *FuzzWorld) Live() *FuzzWorld {
 	live := &FuzzWorld{Foo: pick(w.fooCase.Live, fooNews)(w.Foo.DeepCopy())}
 	for i, deployment := range w.Deployments {
@@ -220,7 +225,7 @@ func (w *FuzzWorld) Live() *FuzzWorld {
 	return live
 }
 
-// Seen are the Deployments that are in the cache.
+// Seen returns the Deployments in the cache.
 func (w *FuzzWorld) Seen() []*appsv1.Deployment {
 	var seen []*appsv1.Deployment
 	for i, deployment := range w.Deployments {
@@ -231,7 +236,7 @@ func (w *FuzzWorld) Seen() []*appsv1.Deployment {
 	return seen
 }
 
-// Stale reports whether the caches do not know the world as it is.
+// Stale reports whether the caches are stale.
 func (w *FuzzWorld) Stale() bool {
 	stale := int(w.fooCase.Live)%len(fooNews) != 0
 	for _, how := range w.deploymentCases {
@@ -240,7 +245,7 @@ func (w *FuzzWorld) Stale() bool {
 	return stale
 }
 
-// Refused reports whether the API server takes no Deployment that the Foo asks for.
+// Refused reports whether the API server refuses any Deployment that the Foo asks for.
 func (w *FuzzWorld) Refused() bool {
 	return w.Foo.Spec.DeploymentName == "" || w.Foo.Spec.Replicas != nil && *w.Foo.Spec.Replicas < 0
 }

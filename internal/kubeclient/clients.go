@@ -14,12 +14,13 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package kubeclient makes the clients that the controller talks to the API server
-// with, one for each purpose, and waits until the API server has what it needs:
-// the CustomResourceDefinition and the permission to list Foos.
+// Package kubeclient makes the controller's clients of the API server, one for each
+// purpose, and waits at start until Foos can be listed: until the
+// CustomResourceDefinition is installed and the permission granted.
 //
-// Two transports do what client-go leaves to its callers: rewatch.go notices that etcd
-// was restored from a backup, and retryafter.go hands a Retry-After to the work queue.
+// Two transports do what client-go leaves to its callers: rewatch.go detects that etcd
+// was restored from a backup, and retryafter.go passes a Retry-After on to the work
+// queue.
 package kubeclient
 
 import (
@@ -35,30 +36,29 @@ import (
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
 
-// Clients holds a client for each purpose. Filling the caches, reconciling, events,
-// the election and the metrics have connections and limits of their own, so that
-// none has to wait for another: not for an event's retries, and above all not the
-// Lease for the rest.
+// Clients holds a client for each purpose. Informers, reconciling, Events, the election
+// and the metrics each have their own connections and limits, so that none waits for
+// another. Above all, renewing the Lease waits for nothing else.
 type Clients struct {
 	// KubeInformers and FooInformers fill the caches.
 	KubeInformers kubernetes.Interface
 	FooInformers  clientset.Interface
-	// Kube and Foos reconcile.
+	// Kube and Foos make the calls of the syncs.
 	Kube kubernetes.Interface
 	Foos clientset.Interface
 	// Events writes Events.
 	Events kubernetes.Interface
-	// Election gets, renews and watches the Lease.
+	// Election acquires, renews and watches the Lease.
 	Election kubernetes.Interface
-	// Reviews asks who may get the metrics.
+	// Reviews asks the API server who may get the metrics.
 	Reviews kubernetes.Interface
 
 	host           string
 	requestTimeout time.Duration
 }
 
-// New makes Clients from one configuration, for this many workers. A call that is
-// not for reconciling, whose callers bound theirs, ends by requestTimeout.
+// New makes Clients from one configuration, for this number of workers. Calls of Events
+// and Reviews time out after requestTimeout; a sync sets the deadlines of its own calls.
 func New(config *rest.Config, workers int, requestTimeout time.Duration) (*Clients, error) {
 	c := Clients{host: config.Host, requestTimeout: requestTimeout}
 	var errs [7]error
@@ -67,7 +67,7 @@ func New(config *rest.Config, workers int, requestTimeout time.Duration) (*Clien
 	c.Kube, errs[2] = kubernetes.NewForConfig(forCalls(withProtobuf(config), workers))
 	c.Foos, errs[3] = clientset.NewForConfig(forCalls(config, workers))
 	c.Events, errs[4] = kubernetes.NewForConfig(forCalls(apart(config, "events", requestTimeout), 1))
-	// It watches, too, so that its calls have no common timeout.
+	// No timeout, because it would also end the watch of the Lease.
 	c.Election, errs[5] = kubernetes.NewForConfig(apart(config, "leader-election", 0))
 	c.Reviews, errs[6] = kubernetes.NewForConfig(apart(config, "metrics", requestTimeout))
 	if err := errors.Join(errs[:]...); err != nil {
@@ -76,8 +76,8 @@ func New(config *rest.Config, workers int, requestTimeout time.Duration) (*Clien
 	return &c, nil
 }
 
-// withProtobuf makes built-in types travel as protobuf, at half the bytes and CPU of
-// JSON; a custom resource has only JSON.
+// withProtobuf selects protobuf for built-in types, which takes half the bytes and CPU of
+// JSON. Custom resources are only served as JSON.
 func withProtobuf(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.ContentType = runtime.ContentTypeProtobuf
@@ -85,9 +85,9 @@ func withProtobuf(config *rest.Config) *rest.Config {
 	return config
 }
 
-// forInformers makes watches survive a restore of etcd from a backup. Lists travel
-// uncompressed, as kube-controller-manager's: compression takes both sides longer
-// than the network of a cluster does.
+// forInformers makes watches survive a restore of etcd from a backup. It turns
+// compression off, as kube-controller-manager does, because within a cluster compressing
+// a list takes longer than sending it.
 func forInformers(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(guardWatches)
@@ -95,19 +95,19 @@ func forInformers(config *rest.Config) *rest.Config {
 	return config
 }
 
-// keptConnections is how many idle connections to an API server client-go keeps
+// keptConnections is the number of idle connections to an API server that client-go keeps
 // (idleConnsPerHost in its package transport).
 const keptConnections = 25
 
-// forCalls makes a few workers use HTTP/1.1, each with a connection of its own: a
-// call is then one write and one read, while HTTP/2 sends headers and body apart and
-// has a goroutine between. That is 14 % of the controller's CPU. Only watches need
-// HTTP/2: its pings notice a dead connection, where a call has its deadline. More
-// workers than client-go keeps connections would go on making new ones, so they
-// share one, which is client-go's default.
+// forCalls selects HTTP/1.1 for a small number of workers, so that each has its own
+// connection. A call is then one write and one read, while HTTP/2 sends headers and body
+// separately and through another goroutine, which costs 14 % of the controller's CPU.
+// Only watches need HTTP/2, whose pings detect a dead connection; a call has its deadline
+// for that. If there are more workers than client-go keeps connections, they would keep
+// opening new ones, so they share one HTTP/2 connection, which is client-go's default.
 //
-// If the API server asks for patience, the call fails and the key waits, not the
-// worker.
+// If the API server answers with Retry-After, the call fails, and the key waits instead
+// of the worker.
 func forCalls(config *rest.Config, workers int) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(handOverRetryAfter)
@@ -117,13 +117,13 @@ func forCalls(config *rest.Config, workers int) *rest.Config {
 	return config
 }
 
-// apart returns a configuration for a client with a connection of its own, whose
-// calls end by a timeout if that is not 0. The user agent names its purpose.
+// apart returns a configuration for a client with its own connection. Its calls have a
+// timeout if that is not 0. The user agent names the purpose.
 func apart(config *rest.Config, purpose string, timeout time.Duration) *rest.Config {
 	config = rest.AddUserAgent(withProtobuf(config), purpose)
 	config.Timeout = timeout
-	// client-go shares a connection among all configurations that are alike;
-	// a dialer makes this one unlike the others.
+	// client-go shares connections between equal configurations. A dialer makes this one
+	// different from all others.
 	config.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	return config
 }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the protocols that the clients use.
+
 package kubeclient
 
 import (
@@ -26,7 +28,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Watches need HTTP/2's pings; calls have deadlines, and cost less without it.
+// Watches need HTTP/2's pings. Calls have deadlines, and cost less with HTTP/1.1.
 func TestWhichClientsUseHTTP2(t *testing.T) {
 	protocols := make(chan string, 1)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -78,7 +80,7 @@ func TestWhichClientsUseHTTP2(t *testing.T) {
 		} {
 			must(t, of.call())
 			if got := <-protocols; got != of.want {
-				t.Errorf("%d workers: %s travel in %s, not %s", row.workers, name, got, of.want)
+				t.Errorf("%d workers: requests for %s use %s, not %s", row.workers, name, got, of.want)
 			}
 		}
 	}

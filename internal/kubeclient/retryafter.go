@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The transport that passes a Retry-After on to the caller instead of waiting for it.
+
 package kubeclient
 
 import (
@@ -32,15 +34,15 @@ import (
 
 const retryAfter = "Retry-After"
 
-// handOverRetryAfter hands a server's request for patience to the caller: it moves the
-// header Retry-After of an answer into its body, a Status.
+// handOverRetryAfter passes the Retry-After of a response on to the caller: it moves the
+// header into the response's body, a Status.
 //
-// Where the API server answers 429 or 5xx with that header, client-go sleeps inside the
-// call and sends it again, up to ten times. Meanwhile the worker serves nobody, just
-// when the server is busy. With this transport the call fails at once, with an error
-// of which apierrors.SuggestsClientDelay knows the seconds, and the work queue waits.
+// When the API server answers 429 or 5xx with that header, client-go sleeps within the
+// call and retries it, up to ten times. This blocks the worker just when the server is
+// busy. With this transport the call fails at once, with an error from which
+// apierrors.SuggestsClientDelay reads the seconds, and the key waits in the work queue.
 //
-// It has the signature of rest.Config's wrappers.
+// It is a transport.WrapperFunc, for rest.Config.Wrap.
 func handOverRetryAfter(next http.RoundTripper) http.RoundTripper { return retryAfterTransport{next} }
 
 type retryAfterTransport struct{ next http.RoundTripper }
@@ -51,14 +53,14 @@ func (t retryAfterTransport) RoundTrip(request *http.Request) (*http.Response, e
 	if err != nil || response.StatusCode != http.StatusTooManyRequests && response.StatusCode < http.StatusInternalServerError {
 		return response, err
 	}
-	// As client-go, which reads no dates.
+	// Like client-go, ignore a date.
 	seconds, err := strconv.Atoi(response.Header.Get(retryAfter))
 	if err != nil {
-		return response, nil //nolint:nilerr // without seconds client-go does not wait
+		return response, nil //nolint:nilerr // client-go does not wait without seconds
 	}
 	response.Header.Del(retryAfter)
 	if mediaType, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); mediaType == runtime.ContentTypeProtobuf {
-		return response, nil // the API server's own Status, which has the seconds, too
+		return response, nil // a Status of the API server, which has the seconds as well
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, statusLimit))
 	response.Body.Close()
@@ -74,8 +76,8 @@ func (t retryAfterTransport) RoundTrip(request *http.Request) (*http.Response, e
 	return response, nil
 }
 
-// statusOf returns the Status in an answer's body, with the seconds. Priority and
-// Fairness, and proxies, answer with plain text: they get one made of that.
+// statusOf returns the Status in a response's body, with the seconds added. Priority and
+// Fairness and proxies answer with plain text: it makes a Status of that.
 func statusOf(request *http.Request, code int, body []byte, seconds int) *metav1.Status {
 	var status metav1.Status
 	if json.Unmarshal(body, &status) != nil || status.Kind != "Status" {

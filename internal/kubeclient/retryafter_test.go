@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of Retry-After.
+
 package kubeclient
 
 import (
@@ -34,11 +36,11 @@ import (
 
 const (
 	statusJSON = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"too many","reason":"TooManyRequests","code":429,"details":{"retryAfterSeconds":7}}`
-	// statusWithout is a Status in which the seconds are in the header alone.
+	// statusWithout is a Status without the seconds, which are only in the header.
 	statusWithout = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"too many","reason":"TooManyRequests","code":429}`
 )
 
-// A typed client's call is answered, and fails at once with what the server said.
+// The call of a typed client fails at once, with the server's message and delay.
 func TestACallFailsAtOnceWithTheTimeToWait(t *testing.T) {
 	for name, row := range map[string]struct {
 		code              int
@@ -75,10 +77,10 @@ func TestACallFailsAtOnceWithTheTimeToWait(t *testing.T) {
 			}
 			_, err = client.AppsV1().Deployments("team-a").Get(t.Context(), "web", metav1.GetOptions{})
 			if n := calls.Load(); n != 1 {
-				t.Errorf("it was sent %d times", n)
+				t.Errorf("the request was sent %d times, not once", n)
 			}
 			if seconds, _ := apierrors.SuggestsClientDelay(err); seconds != row.seconds {
-				t.Errorf("%d seconds to wait, not %d: %v", seconds, row.seconds, err)
+				t.Errorf("the error says to wait %d seconds, not %d: %v", seconds, row.seconds, err)
 			}
 			if err == nil || !strings.Contains(err.Error(), row.message) {
 				t.Errorf("the error is %v, and does not say %q", err, row.message)

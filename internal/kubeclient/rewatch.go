@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The transport that makes watches survive a restore of etcd from a backup.
+
 package kubeclient
 
 import (
@@ -31,28 +33,28 @@ import (
 )
 
 const (
-	// askTimeout bounds that list. The API server itself waits 3 s for a version that
-	// it does not know yet.
+	// askTimeout bounds the list that guardWatches sends. The API server itself waits 3 s
+	// for a resourceVersion that it does not know yet.
 	askTimeout = 10 * time.Second
-	// statusLimit is more than a Status takes, in bytes.
+	// statusLimit is more than the size of any Status, in bytes.
 	statusLimit = 1 << 16
 )
 
-// guardWatches keeps an informer from going deaf when etcd is restored from a backup.
+// guardWatches makes an informer relist when etcd was restored from a backup.
 //
-// A watch that is continued names the resourceVersion of the last event. After a
-// restore the store may not have come as far: the API server then opens the watch all
-// the same, and leaves out every event up to that version. The informer's cache keeps
-// objects that are gone until the cluster has made as many changes again as were lost,
-// and it never hears what was lost (kubernetes/kubernetes#107457). A list gets another
-// answer: that the version is too large. So this transport sends a list of one object
-// before it continues a watch. If the API server does not know the version, the watch
-// gets that answer, upon which client-go's reflector lists again.
+// A resumed watch starts at the resourceVersion of the last event. After a restore, etcd
+// may be at an earlier version. The API server opens the watch nevertheless, and skips
+// all events up to that version: until as many changes as were lost have been made again,
+// the informer sees none, and it never learns what was lost
+// (kubernetes/kubernetes#107457). To a list with that version the API server answers that
+// it is too large. So before resuming a watch, this transport sends a list of one object.
+// If the version is too large, it returns that answer to the watch, and client-go's
+// reflector relists.
 //
-// An informer continues its watch every 5 to 10 minutes and after each failure:
-// that often it costs one small list, which the API server answers from memory.
+// An informer resumes its watch every 5 to 10 minutes and after each failure. Each time
+// this costs one small list, which the API server answers from memory.
 //
-// It has the signature of rest.Config's wrappers.
+// It is a transport.WrapperFunc, for rest.Config.Wrap.
 func guardWatches(next http.RoundTripper) http.RoundTripper { return watchGuard{next} }
 
 type watchGuard struct{ next http.RoundTripper }
@@ -60,7 +62,7 @@ type watchGuard struct{ next http.RoundTripper }
 // RoundTrip implements http.RoundTripper.
 func (g watchGuard) RoundTrip(watch *http.Request) (*http.Response, error) {
 	query := watch.URL.Query()
-	if !continuesWatch(query) {
+	if !resumesWatch(query) {
 		return g.next.RoundTrip(watch)
 	}
 	if refusal := g.ask(watch, query); refusal != nil {
@@ -69,9 +71,9 @@ func (g watchGuard) RoundTrip(watch *http.Request) (*http.Response, error) {
 	return g.next.RoundTrip(watch)
 }
 
-// continuesWatch reports whether a request is for a watch from a version on. One
-// that begins with all objects is checked by the API server itself.
-func continuesWatch(query url.Values) bool {
+// resumesWatch reports whether a request is for a watch that starts at a resourceVersion.
+// The API server itself checks the version if the watch starts with all objects.
+func resumesWatch(query url.Values) bool {
 	if query.Get("watch") != "true" && query.Get("watch") != "1" {
 		return false
 	}
@@ -79,8 +81,8 @@ func continuesWatch(query url.Values) bool {
 	return version != "" && version != "0" && query.Get("sendInitialEvents") != "true"
 }
 
-// ask returns the API server's answer if it says that the version is too large, else
-// nil: the watch itself will report anything else.
+// ask sends the list and returns the API server's response if that says that the version
+// is too large. Otherwise it returns nil: the watch itself reports any other error.
 func (g watchGuard) ask(watch *http.Request, query url.Values) *http.Response {
 	ctx, cancel := context.WithTimeout(watch.Context(), askTimeout)
 	defer cancel()
@@ -101,7 +103,7 @@ func (g watchGuard) ask(watch *http.Request, query url.Values) *http.Response {
 	if err != nil || !isTooLarge(answer.StatusCode, body) {
 		return nil
 	}
-	// The client would ask ten times again: it is not later that helps, but a list.
+	// With Retry-After the client would retry the watch ten times before it relists.
 	answer.Header.Del(retryAfter)
 	answer.Body = io.NopCloser(bytes.NewReader(body))
 	return answer

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of watches that are resumed after a restore of etcd.
+
 package kubeclient
 
 import (
@@ -30,7 +32,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// apiServer answers every list with a status, and every watch with none of the events.
+// apiServer answers every list with answer, or with an empty list if that is nil. Its
+// watches have no events.
 type apiServer struct {
 	answer  *apierrors.StatusError
 	lists   []url.Values
@@ -55,7 +58,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(s.answer.ErrStatus)
 }
 
-// watch makes client-go watch Deployments, through guardWatches.
+// watch watches Deployments with client-go, through guardWatches.
 func (s *apiServer) watch(t *testing.T, options metav1.ListOptions) error {
 	t.Helper()
 	server := httptest.NewServer(s)
@@ -84,19 +87,19 @@ func TestWatchFromAVersionThatTheServerDoesNotKnowIsRefused(t *testing.T) {
 	err := server.watch(t, metav1.ListOptions{
 		ResourceVersion: "1200", FieldSelector: "metadata.name=a", AllowWatchBookmarks: true, TimeoutSeconds: new(int64(300)),
 	})
-	// What client-go's reflector goes by.
+	// This cause makes client-go's reflector relist.
 	if !apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
 		t.Errorf("the watch ended with %v", err)
 	}
 	if len(server.watches) > 0 {
-		t.Error("the watch was opened all the same")
+		t.Error("the watch was opened nevertheless")
 	}
 	if len(server.lists) != 1 || time.Since(began) >= time.Second {
-		t.Fatalf("asked %d times, in %v", len(server.lists), time.Since(began))
+		t.Fatalf("%d lists were sent, in %v", len(server.lists), time.Since(began))
 	}
 	want := "fieldSelector=metadata.name%3Da&limit=1&resourceVersion=1200&resourceVersionMatch=NotOlderThan"
 	if got := server.lists[0].Encode(); got != want {
-		t.Errorf("asked with %s, not %s", got, want)
+		t.Errorf("the list's query is %s, not %s", got, want)
 	}
 }
 
@@ -121,7 +124,7 @@ func TestWatchIsOpenedWhateverElseTheServerSays(t *testing.T) {
 	}
 }
 
-func TestNothingIsAskedBeforeAWatchThatBeginsAnew(t *testing.T) {
+func TestNoListIsSentBeforeAWatchThatIsNotResumed(t *testing.T) {
 	for name, options := range map[string]metav1.ListOptions{
 		"without a version": {},
 		"from any version":  {ResourceVersion: "0"},

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Waiting at start until Foos can be listed.
+
 package kubeclient
 
 import (
@@ -27,17 +29,18 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// WaitForFoos returns when the API server lists the Foos of a namespace, or of all,
-// or when ctx is done. It logs a missing CustomResourceDefinition or permission once
-// and waits for it, so that the parts of an installation may come in any order; it
-// waits for a server that asks for patience as well. It returns an error that says
-// what to do if the server can't be reached or refuses the credentials.
+// WaitForFoos returns when the API server lists the Foos of a namespace, or of all
+// namespaces, or when ctx is done. If the CustomResourceDefinition or the permission is
+// missing, it logs that once and waits, so that the parts of an installation can be
+// applied in any order. It also waits while the server answers that clients should retry
+// later. If the server can't be reached or refuses the credentials, it returns an error
+// that says what to do.
 func (c *Clients) WaitForFoos(ctx context.Context, namespace string) error {
 	logged := sets.New[metav1.StatusReason]()
 	for {
 		err := c.probeFoos(ctx, namespace)
 		if err == nil || ctx.Err() != nil {
-			return nil //nolint:nilerr // the stop that was asked for is not a failure
+			return nil //nolint:nilerr // a requested stop is not a failure
 		}
 		hint := remedy(err)
 		if hint == "" {
@@ -56,20 +59,20 @@ func (c *Clients) WaitForFoos(ctx context.Context, namespace string) error {
 }
 
 const (
-	// shortestPollPeriod is how often the API server is asked.
+	// shortestPollPeriod is the time between two attempts if the API server names none.
 	shortestPollPeriod = 2 * time.Second
-	// longestPollPeriod bounds what the API server may ask for instead.
+	// longestPollPeriod bounds the time that the API server may ask for.
 	longestPollPeriod = time.Minute
 )
 
-// pollPeriod returns how long to wait after an error: as long as the API server
-// asks for, within bounds.
+// pollPeriod returns the time to wait after an error: what the API server asks for,
+// within bounds.
 func pollPeriod(err error) time.Duration {
 	seconds, _ := apierrors.SuggestsClientDelay(err)
 	return min(max(time.Duration(seconds)*time.Second, shortestPollPeriod), longestPollPeriod)
 }
 
-// probeFoos asks the API server for one Foo, as the informer is about to.
+// probeFoos lists one Foo, with the permission that the informer will need.
 func (c *Clients) probeFoos(ctx context.Context, namespace string) error {
 	ctx, cancel := context.WithTimeout(ctx, c.requestTimeout)
 	defer cancel()
@@ -77,28 +80,29 @@ func (c *Clients) probeFoos(ctx context.Context, namespace string) error {
 	return err
 }
 
-// remedy says what an administrator can do about an error that is waited for; of any
-// other it is "".
+// remedy describes the cause of an error that WaitForFoos waits out, and what to do about
+// it. It returns "" for any other error.
 func remedy(err error) string {
 	switch {
 	case apierrors.IsNotFound(err):
 		return "the CustomResourceDefinition foos.samplecontroller.k8s.io is not installed: install it with 'kubectl apply -f artifacts/crd'"
 	case apierrors.IsForbidden(err):
-		return fmt.Sprintf("the permission is missing: grant it to the identity that this runs as (%v)", err)
+		return fmt.Sprintf("the permission is missing: grant it to the identity that the controller runs as (%v)", err)
 	case isBusy(err):
-		return fmt.Sprintf("the API server asks for patience (%v)", err)
+		return fmt.Sprintf("the API server is busy and asks clients to retry later (%v)", err)
 	}
 	return ""
 }
 
-// isBusy reports whether the API server, or a proxy before it, asks to be called
-// again later.
+// isBusy reports whether the API server, or a proxy in front of it, asks clients to retry
+// later.
 func isBusy(err error) bool {
 	_, later := apierrors.SuggestsClientDelay(err)
 	return later || apierrors.IsTooManyRequests(err)
 }
 
-// explainUnreachable says in one line why the API server can't be used.
+// explainUnreachable returns an error that says in one line why the API server can't be
+// used, and what to check.
 func explainUnreachable(err error, host string) error {
 	if apierrors.IsUnauthorized(err) {
 		return fmt.Errorf("the API server at %s does not accept the credentials: renew those in the kubeconfig: %w", host, err)

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the wait at start.
+
 package kubeclient
 
 import (
@@ -38,7 +40,7 @@ import (
 
 var foosResource = samplev1alpha1.SchemeGroupVersion.WithResource("foos")
 
-// fakeServer is an API server whose lists of Foos can be refused.
+// fakeServer is an API server that can refuse to list Foos.
 type fakeServer struct {
 	ctx     context.Context
 	foos    *foofake.Clientset
@@ -54,7 +56,7 @@ func newFakeServer(t *testing.T) *fakeServer {
 // refuse makes the server answer each list with an error.
 func (f *fakeServer) refuse(err error) { f.refuseUntilStopped(err) }
 
-// refuseUntilStopped is refuse, until the function that it returns is called.
+// refuseUntilStopped does what refuse does, until the function it returns is called.
 func (f *fakeServer) refuseUntilStopped(err error) (stop func()) {
 	var stopped atomic.Bool
 	f.foos.PrependReactor("list", "foos", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -63,10 +65,10 @@ func (f *fakeServer) refuseUntilStopped(err error) (stop func()) {
 	return func() { stopped.Store(true) }
 }
 
-// advance lets time pass in a test's bubble, then waits until every goroutine in it
-// has nothing left to do. No real time passes.
+// advance moves the clock of a test's bubble forward, then waits until every goroutine in
+// the bubble is idle. No real time passes.
 func advance(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // in a bubble this sets the clock forward
+	time.Sleep(d) //nolint:forbidigo // in a bubble this moves the clock forward
 	synctest.Wait()
 }
 
@@ -77,10 +79,10 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func TestMissingDefinitionAndMissingRightAreWaitedFor(t *testing.T) {
+func TestWaitsForAMissingDefinitionAndPermission(t *testing.T) {
 	for name, answer := range map[string]error{
 		"no CustomResourceDefinition": apierrors.NewNotFound(foosResource.GroupResource(), ""),
-		"no right":                    apierrors.NewForbidden(foosResource.GroupResource(), "", errors.New("RBAC")),
+		"no permission":               apierrors.NewForbidden(foosResource.GroupResource(), "", errors.New("RBAC")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -101,21 +103,21 @@ func TestMissingDefinitionAndMissingRightAreWaitedFor(t *testing.T) {
 	}
 }
 
-// An API server that is busy just when the controller starts is not one that can't be used.
+// An API server that is busy when the controller starts is no reason to exit.
 func TestABusyServerIsWaitedForAsLongAsItAsks(t *testing.T) {
 	proxied := func(code, seconds int) error {
 		return apierrors.NewGenericServerResponse(code, "get", foosResource.GroupResource(), "", "", seconds, true)
 	}
 	for name, row := range map[string]struct {
 		answer error
-		calls  int // in the 10 minutes before the last
+		calls  int // in the first 10 minutes
 	}{
-		"too many requests":                       {apierrors.NewTooManyRequests("slow down", 10), 60},
-		"too many requests, for a time not given": {apierrors.NewTooManyRequestsError("slow down"), 300},
-		"unavailable":                             {proxied(http.StatusServiceUnavailable, 30), 20},
-		"a timeout of the server":                 {apierrors.NewTimeoutError("slow storage", 10), 60},
-		"the server has to look elsewhere":        {apierrors.NewServerTimeout(foosResource.GroupResource(), "list", 0), 300},
-		"for a day":                               {apierrors.NewTooManyRequests("slow down", 86400), 10},
+		"too many requests":                 {apierrors.NewTooManyRequests("slow down", 10), 60},
+		"too many requests, without a time": {apierrors.NewTooManyRequestsError("slow down"), 300},
+		"unavailable":                       {proxied(http.StatusServiceUnavailable, 30), 20},
+		"a timeout of the server":           {apierrors.NewTimeoutError("slow storage", 10), 60},
+		"a server timeout":                  {apierrors.NewServerTimeout(foosResource.GroupResource(), "list", 0), 300},
+		"for a day":                         {apierrors.NewTooManyRequests("slow down", 86400), 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -126,19 +128,19 @@ func TestABusyServerIsWaitedForAsLongAsItAsks(t *testing.T) {
 				go func() { done <- f.clients.WaitForFoos(ctx, "team-a") }()
 				advance(10*time.Minute - time.Second)
 				if calls := len(f.foos.Actions()); calls != row.calls {
-					t.Errorf("it was called %d times in 10 minutes, not %d", calls, row.calls)
+					t.Errorf("the API server got %d requests in 10 minutes, not %d", calls, row.calls)
 				}
 				recovered()
 				must(t, <-done)
-				if said := log.String(); strings.Count(said, "Waiting until Foos can be listed") != 1 || !strings.Contains(said, "asks for patience") {
-					t.Errorf("it does not say once what it waits for:\n%s", said)
+				if said := log.String(); strings.Count(said, "Waiting until Foos can be listed") != 1 || !strings.Contains(said, "asks clients to retry later") {
+					t.Errorf("the log does not say once what the controller waits for:\n%s", said)
 				}
 			})
 		})
 	}
 }
 
-func TestEachCauseOfWaitingIsToldOnce(t *testing.T) {
+func TestEachCauseOfWaitingIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeServer(t)
 		ctx, log := logged(f.ctx)
@@ -149,13 +151,13 @@ func TestEachCauseOfWaitingIsToldOnce(t *testing.T) {
 		time.AfterFunc(time.Minute, busy)
 		time.AfterFunc(time.Hour, stop)
 		must(t, f.clients.WaitForFoos(ctx, "team-a"))
-		if said := log.String(); strings.Count(said, "asks for patience") != 1 || strings.Count(said, "is not installed") != 1 {
-			t.Errorf("it does not say once each what it waits for:\n%s", said)
+		if said := log.String(); strings.Count(said, "asks clients to retry later") != 1 || strings.Count(said, "is not installed") != 1 {
+			t.Errorf("the log does not say once for each cause what the controller waits for:\n%s", said)
 		}
 	})
 }
 
-// logged returns a context whose logger writes to what is returned with it.
+// logged returns a context whose logger writes to the returned buffer.
 func logged(ctx context.Context) (context.Context, ktesting.Buffer) {
 	logger := ktesting.NewLogger(ktesting.NopTL{}, ktesting.NewConfig(ktesting.BufferLogs(true)))
 	return klog.NewContext(ctx, logger), logger.GetSink().(ktesting.Underlier).GetBuffer()

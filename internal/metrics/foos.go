@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The metric that counts Foos by their condition Ready.
+
 package metrics
 
 import (
@@ -27,16 +29,16 @@ import (
 )
 
 // CountFoos adds a metric that counts the Foos in a cache by their condition Ready.
-// filled reports whether the cache holds what the API server has.
+// filled reports whether the cache has synced.
 func (m *Metrics) CountFoos(foos foolisters.FooLister, filled func() bool) {
 	m.registry.CustomMustRegister(&fooCollector{foos: foos, filled: filled, byReady: metrics.NewDesc(
 		metrics.BuildFQName("", subsystem, "foos"),
-		"Foos by the status of their condition Ready. One without the condition, or with that of an older spec, counts as Unknown. Each replica counts all that it looks after.",
+		"Number of Foos by the status of their condition Ready. A Foo without the condition, or with a condition of an older generation, counts as Unknown. Each replica counts all Foos that it watches.",
 		[]string{"ready"}, nil, metrics.ALPHA, "")})
 }
 
-// fooCollector counts the Foos in the cache at each scrape, so that a standby's count
-// is right as well, and no count can drift.
+// fooCollector counts the Foos in the cache at each scrape, so that the count is also
+// right on a standby and cannot drift.
 type fooCollector struct {
 	metrics.BaseStableCollector
 
@@ -50,8 +52,8 @@ func (c *fooCollector) DescribeWithStability(descriptions chan<- *metrics.Desc) 
 	descriptions <- c.byReady
 }
 
-// CollectWithStability counts. While the cache is being filled it sends nothing,
-// because the number would be wrong.
+// CollectWithStability sends the counts. It sends nothing before the cache has synced,
+// because the counts would be wrong.
 func (c *fooCollector) CollectWithStability(values chan<- metrics.Metric) {
 	if !c.filled() {
 		return
@@ -66,8 +68,8 @@ func (c *fooCollector) CollectWithStability(values chan<- metrics.Metric) {
 }
 
 // countByReady counts Foos by the status of their condition Ready. A condition of an
-// older spec says nothing of the newest: while no status can be written, a Foo that
-// was changed does not count as ready.
+// older generation counts as Unknown: a changed Foo must not count as ready while its
+// status can't be written.
 func countByReady(foos []*samplev1alpha1.Foo) map[metav1.ConditionStatus]int {
 	counts := map[metav1.ConditionStatus]int{metav1.ConditionTrue: 0, metav1.ConditionFalse: 0, metav1.ConditionUnknown: 0}
 	for _, foo := range foos {

@@ -14,9 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package metrics counts and times what the controller does, counts the Foos by
-// their condition Ready, and answers scrapes with that and with what client-go and
-// the Go runtime report.
+// Package metrics holds the controller's metrics: counts and durations of its work, and
+// the number of Foos by their condition Ready. Its handler also serves the metrics of
+// client-go and of the Go runtime.
 package metrics
 
 import (
@@ -36,71 +36,71 @@ const subsystem = "sample_controller"
 type Result string
 
 const (
-	// Success means that the Foo is as it should be, or was written so.
+	// Success means that the Foo was in its desired state, or is now.
 	Success Result = "success"
-	// Retry means that it is tried again for an everyday reason: a cache is behind, or
-	// a race was lost.
+	// Retry means that the Foo is synced again for an everyday reason: a stale cache or a
+	// lost race.
 	Retry Result = "retry"
-	// Error means that it failed, and is logged.
+	// Error means that the sync failed, which is logged.
 	Error Result = "error"
-	// Panic means that it ran into a bug.
+	// Panic means that the sync panicked, because of a bug.
 	Panic Result = "panic"
 )
 
-// maxScrapes bounds how many scrapes are answered at the same time.
+// maxScrapes bounds the number of concurrent scrapes.
 const maxScrapes = 5
 
-// Metrics holds what the controller reports of its own work. A label has a few fixed
-// values, never the name of an object.
+// Metrics holds the metrics of the controller's own work. A label has a few fixed values,
+// never the name of an object.
 type Metrics struct {
-	// StaleSyncs counts syncs put off because a cache had not seen our last write.
+	// StaleSyncs counts syncs deferred because a cache had not seen our last write.
 	StaleSyncs metrics.CounterMetric
 	// Panics counts syncs that panicked and were recovered.
 	Panics metrics.CounterMetric
 
-	// These count writes that the API server has accepted.
+	// These count writes that the API server accepted.
 	DeploymentsCreated, DeploymentsUpdated, DeploymentsDeleted, StatusesUpdated metrics.CounterMetric
 
 	registry metrics.KubeRegistry
-	// syncs holds the durations of syncs by how they ended.
+	// syncs holds the durations of syncs by their result.
 	syncs map[Result]metrics.ObserverMetric
 }
 
-// New makes the metrics, with one that reports what the program was built from.
+// New makes the metrics, including one with the program's build information.
 func New() *Metrics {
 	registry := metrics.NewKubeRegistry()
 	syncs := metrics.NewHistogramVec(&metrics.HistogramOpts{
 		Subsystem: subsystem,
 		Name:      "sync_duration_seconds",
-		Help: "Time that a sync of one Foo took, its writes included, by how it ended: success; retry (an everyday reason, " +
-			"such as a cache that is behind or a lost race); error (logged); panic (a bug).",
-		// From reading the caches to a few calls that take their full time.
+		Help: "Duration of the sync of one Foo, writes included, by result: success; retry (an everyday reason, " +
+			"such as a stale cache or a lost race); error (logged); panic (a bug).",
+		// From a sync that only reads the caches to one with several calls that time out.
 		Buckets:        []float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60},
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"result"})
 	writes := metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: subsystem,
 		Name:      "writes_total",
-		Help: "Writes that the API server has accepted, by verb and resource. At rest there are none. " +
-			"Those that it has refused are in rest_client_requests_total.",
+		Help: "Number of writes that the API server accepted, by verb and resource. There are none while nothing changes. " +
+			"Refused writes are in rest_client_requests_total.",
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"verb", "resource"})
 	staleSyncs := metrics.NewCounter(&metrics.CounterOpts{
 		Subsystem:      subsystem,
 		Name:           "stale_syncs_total",
-		Help:           "Syncs that were put off because a cache had not seen the controller's last write for that Foo yet.",
+		Help:           "Number of syncs that were deferred because a cache had not seen the controller's last write for that Foo yet.",
 		StabilityLevel: metrics.ALPHA,
 	})
 	panics := metrics.NewCounter(&metrics.CounterOpts{
 		Subsystem:      subsystem,
 		Name:           "sync_panics_total",
-		Help:           "Syncs that panicked and were recovered: a bug. The log has the stack.",
+		Help:           "Number of syncs that panicked and were recovered. Each is a bug. The log has the stack trace.",
 		StabilityLevel: metrics.ALPHA,
 	})
 	registry.MustRegister(syncs, writes, staleSyncs, panics)
 	registry.Registerer().MustRegister(collectors.NewBuildInfoCollector())
 
-	// All series exist from the start, at 0, so that the first of anything is an
+	// Create all series at 0 now, so that the first occurrence of anything is an
 	// increase.
 	m := &Metrics{
 		registry:           registry,
@@ -118,15 +118,15 @@ func New() *Metrics {
 	return m
 }
 
-// Synced records a sync, how it ended and how long it took.
+// Synced records the result and the duration of a sync.
 func (m *Metrics) Synced(result Result, took time.Duration) {
 	m.syncs[result].Observe(took.Seconds())
 }
 
-// Handler answers a scrape with these metrics, those of client-go, and those of the Go
-// runtime and the process.
+// Handler serves these metrics, and those of client-go, the Go runtime and the process.
 //
-// These two libraries cost 0.8 MiB of the program and 2 MiB of memory at start.
+// The libraries client_golang and component-base add 0.8 MiB to the program and 2 MiB of
+// memory at start.
 func (m *Metrics) Handler() http.Handler {
 	return metrics.HandlerFor(prometheus.Gatherers{legacyregistry.DefaultGatherer, m.registry},
 		metrics.HandlerOpts{MaxRequestsInFlight: maxScrapes})

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of what a scrape returns.
+
 package metrics
 
 import (
@@ -30,7 +32,7 @@ import (
 	foolisters "example.com/sample-controller/pkg/generated/listers/samplecontroller/v1alpha1"
 )
 
-// scrape returns the answer to a scrape.
+// scrape returns the text of a scrape.
 func scrape(t *testing.T, m *Metrics) string {
 	t.Helper()
 	answer := httptest.NewRecorder()
@@ -41,8 +43,9 @@ func scrape(t *testing.T, m *Metrics) string {
 	return answer.Body.String()
 }
 
-// listerOf returns a lister of Foos: each has the condition Ready with this status,
-// or none, and another condition.
+// listerOf returns a lister of Foos. Each has the condition Ready with the given status
+// and another condition, or no condition if the status is "". A name that starts with
+// "changed" makes the conditions those of an older generation.
 func listerOf(t *testing.T, statuses map[string]metav1.ConditionStatus) foolisters.FooLister {
 	t.Helper()
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
@@ -67,7 +70,7 @@ func TestFoosAreCountedByReady(t *testing.T) {
 		"new": "", "a": "True", "b": "True", "c": "False", "d": "Unknown", "e": "made up", "changed": "True",
 	}), func() bool { return filled })
 	if text := scrape(t, m); strings.Contains(text, "sample_controller_foos") {
-		t.Errorf("A cache that is being filled is counted: %s", text)
+		t.Errorf("A cache that has not synced is counted: %s", text)
 	}
 	filled = true
 	text := scrape(t, m)

@@ -14,6 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The flags that say where the API server is, and the client configuration made from
+// them.
+
 package options
 
 import (
@@ -29,8 +32,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Cluster holds the flags that say where the API server is and how many requests
-// it gets.
+// Cluster holds the flags that locate the API server and limit the requests to it.
 type Cluster struct {
 	kubeconfig string
 	master     string
@@ -40,16 +42,16 @@ type Cluster struct {
 
 func (o *Cluster) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "",
-		"Path of a kubeconfig. Left out: $KUBECONFIG, then the service account of the Pod that this runs in, then ~/.kube/config.")
+		"Path of the kubeconfig file. If not set: $KUBECONFIG, then the service account of the Pod that this runs in, then ~/.kube/config.")
 	flags.StringVar(&o.master, "master", "",
-		"Address of the API server, in place of the kubeconfig's.")
+		"Address of the API server. Overrides the one in the kubeconfig.")
 	flags.Float64Var(&o.qps, "kube-api-qps", -1,
-		"Requests to the API server per second, in the long run. -1 means no limit of our own: the server's priority and fairness is the limiter.")
+		"Maximum rate of requests to the API server, per second. -1 turns this limit off and leaves limiting to the API server's Priority and Fairness.")
 	flags.IntVar(&o.burst, "kube-api-burst", 100,
-		"Requests to the API server that may exceed -kube-api-qps at once. Without meaning where that is -1.")
+		"Maximum burst of requests above -kube-api-qps. Ignored if that is -1.")
 }
 
-// problems lists what can't be meant.
+// problems describes each flag with an invalid value.
 func (o *Cluster) problems() []string {
 	var problems []string
 	if o.qps != -1 && o.qps <= 0 {
@@ -64,10 +66,10 @@ func (o *Cluster) problems() []string {
 	return problems
 }
 
-// RESTConfig finds the cluster: where -kubeconfig is not given, by $KUBECONFIG,
-// then the Pod's service account, then ~/.kube/config. It sets the client-side
-// limits; -1 turns them off. The namespace is that of the service account or of
-// the kubeconfig's context.
+// RESTConfig makes the client configuration from -kubeconfig, or if that is not set from
+// $KUBECONFIG, the Pod's service account or ~/.kube/config, in this order. It sets the
+// client-side limits; -1 turns them off. It also returns the namespace of the service
+// account or of the kubeconfig's context.
 func (o *Cluster) RESTConfig() (config *rest.Config, namespace string, err error) {
 	source, name, err := o.source()
 	if err == nil {
@@ -78,7 +80,7 @@ func (o *Cluster) RESTConfig() (config *rest.Config, namespace string, err error
 	}
 	switch {
 	case clientcmd.IsEmptyConfig(err):
-		return nil, "", fmt.Errorf("no cluster is configured in %s: give -kubeconfig=PATH or set KUBECONFIG", name)
+		return nil, "", fmt.Errorf("no cluster is configured in %s: pass -kubeconfig=PATH or set KUBECONFIG", name)
 	case err != nil:
 		return nil, "", fmt.Errorf("reading %s: %w", name, err)
 	}
@@ -88,12 +90,12 @@ func (o *Cluster) RESTConfig() (config *rest.Config, namespace string, err error
 	return config, namespace, nil
 }
 
-// source returns where the configuration is, and its name.
+// source returns the source of the configuration, and its name for error messages.
 func (o *Cluster) source() (source clientcmd.ClientConfig, name string, err error) {
 	overrides := &clientcmd.ConfigOverrides{ClusterInfo: clientcmdapi.Cluster{Server: o.master}}
 	if o.kubeconfig == "" && o.master == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
 		if _, err := rest.InClusterConfig(); !errors.Is(err, rest.ErrNotInCluster) {
-			// Without files to load it is the service account's.
+			// With no files to load, it falls back to the service account.
 			source = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&clientcmd.ClientConfigLoadingRules{}, overrides)
 			return source, "the Pod's service account", err
 		}

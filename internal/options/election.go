@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The flags of leader election, and the configuration of the election made from them.
+
 package options
 
 import (
@@ -34,7 +36,7 @@ import (
 // Election holds the flags of leader election, with the names and defaults of
 // Kubernetes' own components.
 type Election struct {
-	// Enabled reports whether to work only while holding the Lease.
+	// Enabled is true if the controller works only while it holds the Lease.
 	Enabled bool
 
 	leaseDuration     time.Duration
@@ -46,21 +48,21 @@ type Election struct {
 
 func (o *Election) addFlags(flags *flag.FlagSet) {
 	flags.BoolVar(&o.Enabled, "leader-elect", false,
-		"Work only while holding a Lease, so that several replicas can run and one of them works.")
+		"Reconcile only while holding the Lease, so that of several replicas only the leader works.")
 	flags.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second,
-		"Time after which a standby takes the Lease of a leader that no longer renews it. The same for all replicas.")
+		"Time after which a standby takes the Lease from a leader that has stopped renewing it. Must be the same for all replicas.")
 	flags.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", 10*time.Second,
-		"Time for which the leader tries to renew the Lease before it gives up and exits. Less than the lease duration.")
+		"Time for which the leader retries to renew the Lease before it gives up and exits. Must be less than the lease duration.")
 	flags.DurationVar(&o.retryPeriod, "leader-elect-retry-period", 2*time.Second,
-		"Time between tries to get or renew the Lease.")
+		"Time between attempts to acquire or renew the Lease.")
 	flags.StringVar(&o.resourceName, "leader-elect-resource-name", names.Controller,
 		"Name of the Lease.")
 	flags.StringVar(&o.resourceNamespace, "leader-elect-resource-namespace", "",
-		"Namespace of the Lease. Left out: the namespace of the Pod that this runs in, else that of the kubeconfig's context.")
+		"Namespace of the Lease. If not set: the namespace of the Pod that this runs in, else the namespace of the kubeconfig's context.")
 }
 
-// problems lists what can't be meant. It ignores the flags of an election that is
-// off.
+// problems describes each flag with an invalid value. It checks none while leader
+// election is off.
 func (o *Election) problems() []string {
 	if !o.Enabled {
 		return nil
@@ -70,7 +72,7 @@ func (o *Election) problems() []string {
 		problems = append(problems, fmt.Sprintf(format, args...))
 	}
 	if o.leaseDuration < time.Second || o.leaseDuration%time.Second != 0 {
-		refuse("-leader-elect-lease-duration=%v: must be whole seconds, 1s or more: a Lease counts in seconds", o.leaseDuration)
+		refuse("-leader-elect-lease-duration=%v: must be whole seconds, 1s or more, because a Lease counts in seconds", o.leaseDuration)
 	}
 	if o.leaseDuration <= o.renewDeadline {
 		refuse("-leader-elect-renew-deadline=%v: must be less than the lease duration of %v", o.renewDeadline, o.leaseDuration)
@@ -79,7 +81,7 @@ func (o *Election) problems() []string {
 		refuse("-leader-elect-retry-period=%v: must be more than 0", o.retryPeriod)
 	}
 	if least := time.Duration(leaderelection.JitterFactor * float64(o.retryPeriod)); o.renewDeadline <= least {
-		refuse("-leader-elect-renew-deadline=%v: must be more than %v, the retry period and a fifth", o.renewDeadline, least)
+		refuse("-leader-elect-renew-deadline=%v: must be more than %v, which is 1.2 times the retry period", o.renewDeadline, least)
 	}
 	for _, problem := range validation.IsDNS1123Subdomain(o.resourceName) {
 		refuse("-leader-elect-resource-name=%q: %s", o.resourceName, problem)
@@ -92,8 +94,8 @@ func (o *Election) problems() []string {
 	return problems
 }
 
-// ApplyTo completes config with what the flags say: the Lease's name, its namespace if
-// they name one, its times, and an identity for this replica.
+// ApplyTo sets in config what the flags say: the Lease's name, its namespace if one is
+// given, the durations, and an identity for this replica.
 func (o *Election) ApplyTo(config *election.Config) error {
 	host, err := os.Hostname()
 	if err != nil {

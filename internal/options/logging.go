@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The flags of the log, klog's among them, and its two formats.
+
 package options
 
 import (
@@ -34,26 +36,25 @@ const (
 	formatJSON = logsapi.JSONLogFormat
 )
 
-// Logging holds the flags of the log. klog's own flags set klog's state, and
-// nothing here repeats it.
+// Logging holds the flags of the log. The values of klog's own flags are in klog.
 //
-// JSON is written by the library of Kubernetes' components, so that whatever reads
-// their lines reads these. That costs 0.85 MiB of the program, 3 %, with cobra,
-// which the library's feature gates import. Text is still written by klog itself:
-// only klog knows the flags for files.
+// The library of Kubernetes' components writes JSON, so that tools which read the
+// components' logs can read this one. It adds 0.85 MiB to the program, 3 %, including
+// cobra, which the library's feature gates import. klog itself still writes text, because
+// only klog supports the flags for log files.
 type Logging struct {
 	format string
 }
 
-// visibleKlogFlags are those that -help lists, with what they mean here.
+// visibleKlogFlags are the klog flags that -help lists, with their usage.
 var visibleKlogFlags = map[string]string{
-	"v":       "Verbosity of the log: 0 start and stop, 2 what is written, 4 how.",
-	"vmodule": "Verbosity by source file, as PATTERN=N,... In the format text only.",
+	"v":       "Log verbosity: 0 for start and stop, 2 to add each write, 4 to add details.",
+	"vmodule": "Log verbosity by source file, as PATTERN=N,... Only with -logging-format=text.",
 }
 
 func (o *Logging) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.format, "logging-format", formatText,
-		"Format of the log on standard error: text, or json with one object in each line.")
+		"Format of the log on standard error: text, or json with one object per line.")
 	for _, f := range klogFlags() {
 		usage := f.Usage
 		if own := visibleKlogFlags[f.Name]; own != "" {
@@ -63,10 +64,9 @@ func (o *Logging) addFlags(flags *flag.FlagSet) {
 	}
 }
 
-// klogFlags returns the flags that klog has. Kubernetes' components have given up
-// all but -v and -vmodule. Here the others are taken, as by other programs with
-// plain klog flags, so that no command line that works today stops working;
-// -help leaves them out.
+// klogFlags returns klog's flags. Kubernetes' components have removed all but -v and
+// -vmodule. This program still accepts the others, as other programs with plain klog
+// flags do, so that existing command lines keep working. -help does not list them.
 func klogFlags() []*flag.Flag {
 	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(flags)
@@ -91,9 +91,9 @@ func visibleFlags(flags *flag.FlagSet) *flag.FlagSet {
 	return visible
 }
 
-// problems lists what can't be meant. In JSON there is one stream and one level,
-// so a flag that would choose another is refused: nobody looks for a log file
-// that is never written.
+// problems describes each flag with an invalid value. JSON has one stream and one level,
+// so a flag that would choose another is refused: otherwise somebody would look for a log
+// file that is never written.
 func (o *Logging) problems(flags *flag.FlagSet) []string {
 	switch o.format {
 	case formatText:
@@ -112,9 +112,8 @@ func (o *Logging) problems(flags *flag.FlagSet) []string {
 	return problems
 }
 
-// Apply makes klog write the format, and with it everything that logs by klog,
-// by slog or by the package log. Call it once, before the first line. A format
-// that is not known is left to problems.
+// Apply sets the format of everything that logs by klog, slog or the package log. Call it
+// once, before the first line. It ignores an unknown format, which problems reports.
 func (o *Logging) Apply() error {
 	if o.format != formatJSON {
 		return nil
@@ -127,7 +126,7 @@ func (o *Logging) Apply() error {
 		case "v":
 			err = logsapi.VerbosityLevelPflag(&config.Verbosity).Set(f.Value.String())
 		case "vmodule":
-			// The library would refuse the format; problems refuses the flag.
+			// The library refuses -vmodule with JSON, and problems reports it.
 			err = f.Value.Set("")
 		}
 		if err != nil {
@@ -137,7 +136,7 @@ func (o *Logging) Apply() error {
 	return logsapi.ValidateAndApply(config, nil)
 }
 
-// Report says, in the format of the log, what ends the process.
+// Report logs, in the format of the log, the error that ends the process.
 func (o *Logging) Report(err error, exitCode int) {
 	if o.format == formatJSON {
 		klog.Background().WithCallDepth(1).Error(err, "Exiting", "exitCode", exitCode)

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the log's flags and formats.
+
 package options
 
 import (
@@ -24,8 +26,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// parseOnly parses a command line and leaves klog, whose flags are its state, as
-// it was.
+// parseOnly parses a command line and then restores klog's state, which the flags set.
 func parseOnly(t *testing.T, arguments ...string) (*Options, error) {
 	t.Helper()
 	state := klog.CaptureState()
@@ -57,7 +58,7 @@ func TestJSONIsRefusedWithAFlagThatItCannotHonor(t *testing.T) {
 			t.Errorf("%s: %v", argument, err)
 		}
 		if opts == nil || opts.Logging.format != "json" {
-			t.Errorf("%s: nobody can tell in which format to say so", argument)
+			t.Errorf("%s: the options do not say in which format to log the error", argument)
 		}
 	}
 }
@@ -71,7 +72,7 @@ func TestAnUnknownFormatIsRefused(t *testing.T) {
 	}
 }
 
-// Of klog's flags, -help lists those that Kubernetes' components have, too.
+// -help lists only the klog flags that Kubernetes' components also have.
 func TestHelpLeavesOutKlogsFlagsForFiles(t *testing.T) {
 	var help strings.Builder
 	if _, err := Parse([]string{"-help"}, &help); !errors.Is(err, ErrAnswered) {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The limit of Go's heap, from the container's memory limit.
+
 package options
 
 import (
@@ -23,17 +25,17 @@ import (
 	"strconv"
 )
 
-// memoryLimitVariable names the container's limit of memory in the environment,
-// in bytes.
+// memoryLimitVariable is the environment variable with the container's memory limit, in
+// bytes.
 const memoryLimitVariable = "MEMORY_LIMIT"
 
-// LimitMemory makes Go's garbage collector keep the heap below 90 % of the
-// container's memory, which $MEMORY_LIMIT names: what Go does not count, such as the
-// program itself, takes some of the rest, and a heap that has reached the limit goes
-// a little beyond. A GOMEMLIMIT in the environment wins.
+// LimitMemory sets the limit at which Go's garbage collector keeps the heap to 90 % of
+// the container's memory limit, $MEMORY_LIMIT. The rest is for memory that Go does not
+// count, such as the program itself, and for a heap that exceeds its limit a little.
+// GOMEMLIMIT in the environment takes precedence.
 //
-// GOMEMLIMIT alone would not do: a manifest can refer to the container's limit, but
-// not to 90 % of it.
+// GOMEMLIMIT alone is not enough, because a manifest can refer to the container's limit
+// but not to 90 % of it.
 func LimitMemory() error {
 	text := os.Getenv(memoryLimitVariable)
 	if text == "" || os.Getenv("GOMEMLIMIT") != "" {
@@ -41,7 +43,7 @@ func LimitMemory() error {
 	}
 	limit, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || limit <= 0 {
-		return fmt.Errorf("%s=%s: want a number of bytes", memoryLimitVariable, text)
+		return fmt.Errorf("%s=%s: must be a number of bytes", memoryLimitVariable, text)
 	}
 	debug.SetMemoryLimit(limit / 10 * 9)
 	return nil

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the heap's limit.
+
 package options
 
 import (
@@ -30,9 +32,9 @@ func TestTheHeapKeepsToNinetyPercentOfTheMemory(t *testing.T) {
 	}{
 		{"256 MiB", "268435456", "", 241591905, false},
 		{"no limit", "", "", before, false},
-		{"a limit of the user's own", "268435456", "1TiB", before, false},
-		{"no number", "256Mi", "", before, true},
-		{"a number that is none of bytes", "-1", "", before, true},
+		{"GOMEMLIMIT is set", "268435456", "1TiB", before, false},
+		{"not a number", "256Mi", "", before, true},
+		{"a negative number", "-1", "", before, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Setenv(memoryLimitVariable, row.limit)

@@ -14,10 +14,10 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package options reads the command line: the flags, their defaults, and which values
-// are refused. Each group of flags has a file, which also makes what depends on them
-// alone: the client configuration, the log, the servers, the election's Lease. This
-// file has Parse and the other flags.
+// Package options defines the command line: the flags, their defaults and their
+// validation. Each group of flags has a file, which also makes what depends on these
+// flags alone: the client configuration, the log, the servers, the Lease of the election.
+// This file has Parse and the remaining flags.
 package options
 
 import (
@@ -34,16 +34,16 @@ import (
 	"example.com/sample-controller/internal/names"
 )
 
-// DefaultImage is the image of a Foo's Pods where -image names no other.
+// DefaultImage is the image of a Foo's Pods if -image is not set.
 const DefaultImage = "nginx:latest"
 
 // Options are the command's flags.
 type Options struct {
-	// Namespace is the one whose Foos are reconciled; empty, all.
+	// Namespace is the namespace whose Foos are reconciled. Empty means all namespaces.
 	Namespace string
-	// Image is that of the container nginx in the Deployments of all Foos.
+	// Image is the image of the container nginx in the Deployments of all Foos.
 	Image string
-	// Workers is how many Foos are synced at the same time.
+	// Workers is the number of Foos that are synced concurrently.
 	Workers int
 	// Resync is the period of the resync of all Foos; 0 turns it off.
 	Resync time.Duration
@@ -58,14 +58,14 @@ type Options struct {
 	version bool
 }
 
-// ErrAnswered reports that the command line asked only for what has been printed:
-// the flags or the version.
+// ErrAnswered means that the command line only asked for the flags or the version, and
+// Parse has printed them.
 var ErrAnswered = errors.New("answered")
 
-// Parse reads the command line. It returns ErrAnswered after it has printed to
-// answer what -help or -version asked for. Any other error is one line that says
-// what is wrong and what would be right. It returns the options with an error as
-// well: as far as they were read, they say how to log it.
+// Parse reads the command line. For -help and -version it prints to answer and returns
+// ErrAnswered. Any other error is one line that says what is wrong and what is valid.
+// Together with such an error it returns the options parsed so far, which say how to log
+// the error.
 func Parse(args []string, answer io.Writer) (*Options, error) {
 	flags := flag.NewFlagSet(names.Controller, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -74,7 +74,7 @@ func Parse(args []string, answer io.Writer) (*Options, error) {
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintf(answer, "%s runs the controller for Foos against a cluster.\n\nUsage: %s [flags]\n\n", names.Controller, names.Controller)
+		fmt.Fprintf(answer, "%s reconciles the Foos of a cluster: it makes a Deployment for each.\n\nUsage: %s [flags]\n\n", names.Controller, names.Controller)
 		visible := visibleFlags(flags)
 		visible.SetOutput(answer)
 		visible.PrintDefaults()
@@ -88,28 +88,28 @@ func Parse(args []string, answer io.Writer) (*Options, error) {
 	return &opts, opts.validate(flags)
 }
 
-// addFlags defines the flags, with their defaults, in a flag set.
+// addFlags adds the flags, with their defaults, to a flag set.
 func (o *Options) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.Namespace, "namespace", metav1.NamespaceAll,
-		"Namespace whose Foos to look after. Left out: all.")
+		"Namespace whose Foos to reconcile. If not set: all namespaces.")
 	flags.StringVar(&o.Image, "image", DefaultImage,
-		"Image of the container nginx in the Deployments of all Foos, such as a mirror's. To change it rolls them all out. The admission policy has to allow it.")
+		"Image of the container nginx in the Deployments of all Foos, for example from a mirror. Changing it rolls out all of them. The admission policy must allow it.")
 	flags.IntVar(&o.Workers, "workers", 2,
-		"Number of Foos that are synced at the same time.")
+		"Number of Foos that are synced concurrently.")
 	flags.DurationVar(&o.Resync, "resync", 30*time.Second,
-		"Period after which each Foo is synced again without a change. A Foo that is as it should be costs no request. 0 turns it off.")
+		"Period of the resync, which syncs every Foo again even if nothing changed. It sends no request for a Foo that is in its desired state. 0 turns it off.")
 	flags.DurationVar(&o.RequestTimeout, "request-timeout", 30*time.Second,
-		"Time after which a single request to the API server is given up and tried again later.")
+		"Timeout of a single request to the API server, which is then retried later.")
 	flags.BoolVar(&o.version, "version", false,
-		"Print the version of this program, of Go and of the Kubernetes modules in it, and end.")
+		"Print the versions of this program, of Go and of the Kubernetes modules in it, and exit.")
 	o.Cluster.addFlags(flags)
 	o.Election.addFlags(flags)
 	o.Serving.addFlags(flags)
 	o.Logging.addFlags(flags)
 }
 
-// validate refuses what can't be meant. Its error names the flag and what it
-// takes.
+// validate returns an error that names each flag with an invalid value, and what the flag
+// accepts.
 func (o *Options) validate(flags *flag.FlagSet) error {
 	var problems []string
 	refuse := func(format string, args ...any) {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The flags of the servers for health and metrics, and their start.
+
 package options
 
 import (
@@ -30,8 +32,7 @@ import (
 	"example.com/sample-controller/internal/serving"
 )
 
-// Serving holds the flags of what the controller serves. Nothing listens unless an
-// address is given.
+// Serving holds the flags of the HTTP servers. A server runs only if its address is set.
 type Serving struct {
 	healthAddress  string
 	metricsAddress string
@@ -42,18 +43,18 @@ type Serving struct {
 
 func (o *Serving) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.healthAddress, "health-probe-bind-address", "",
-		"Address, as [HOST]:PORT, at which /healthz and /readyz answer over HTTP. Left out: none.")
+		"Address, as [HOST]:PORT, that serves /healthz and /readyz over HTTP. If not set, they are not served.")
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", "",
-		"Address, as [HOST]:PORT, at which /metrics answers over HTTPS whoever the API server allows to get it. Left out: none.")
+		"Address, as [HOST]:PORT, that serves /metrics over HTTPS to users whom the API server allows to get it. If not set, it is not served.")
 	flags.StringVar(&o.certFile, "tls-cert-file", "",
-		"File with the certificate, and those of its issuers, for the metrics' address. It is read again when it changes. Left out: one signed by itself, made at each start.")
+		"File with the certificate for -metrics-bind-address, followed by those of its issuers. It is reloaded when it changes. If not set: a self-signed certificate, generated at each start.")
 	flags.StringVar(&o.keyFile, "tls-private-key-file", "",
 		"File with the private key of -tls-cert-file.")
 	flags.BoolVar(&o.profiling, "profiling", false,
-		"Serve /debug/pprof/ at the metrics' address, to whoever the API server allows to get it.")
+		"Serve /debug/pprof/ at -metrics-bind-address, to users whom the API server allows to get it.")
 }
 
-// problems lists what can't be meant.
+// problems describes each flag with an invalid value.
 func (o *Serving) problems() []string {
 	var problems []string
 	refuse := func(format string, args ...any) {
@@ -67,20 +68,20 @@ func (o *Serving) problems() []string {
 	checkAddress("health-probe-bind-address", o.healthAddress)
 	checkAddress("metrics-bind-address", o.metricsAddress)
 	if (o.certFile == "") != (o.keyFile == "") {
-		refuse("-tls-cert-file and -tls-private-key-file go together: give both or neither")
+		refuse("-tls-cert-file and -tls-private-key-file must be set both or neither")
 	}
 	if o.metricsAddress == "" && o.certFile != "" {
-		refuse("-tls-cert-file=%s: without -metrics-bind-address nothing uses it", o.certFile)
+		refuse("-tls-cert-file=%s: has no effect without -metrics-bind-address", o.certFile)
 	}
 	if o.metricsAddress == "" && o.profiling {
-		refuse("-profiling: needs -metrics-bind-address, where the profiles are served")
+		refuse("-profiling: requires -metrics-bind-address, which serves the profiles")
 	}
 	return problems
 }
 
-// Start serves what the flags ask for, and returns a function that ends that. It
-// goes on after the end of ctx, while syncs finish. It returns an error if it can't
-// listen at an address or can't use a certificate.
+// Start starts the servers that the flags ask for, and returns a function that stops
+// them. They outlive ctx, so that they still answer while syncs finish. Start returns an
+// error if it can't listen at an address or can't use a certificate.
 func (o *Serving) Start(ctx context.Context, health, metrics http.Handler, reviews kubernetes.Interface) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
@@ -128,7 +129,7 @@ func (o *Serving) startMetrics(ctx context.Context, wg *sync.WaitGroup, metrics 
 	return nil
 }
 
-// certificate returns that of the metrics' address.
+// certificate returns the certificate of the metrics server.
 func (o *Serving) certificate() (*serving.Certificate, error) {
 	if o.certFile == "" {
 		return serving.SelfSigned()
@@ -136,12 +137,12 @@ func (o *Serving) certificate() (*serving.Certificate, error) {
 	return serving.FromFiles(o.certFile, o.keyFile)
 }
 
-// serve answers until ctx is done. If it fails, the process goes on: without health
-// the kubelet restarts it, and an alert reports missing metrics.
+// serve runs a server until ctx is done. If the server fails, the process continues:
+// without health the kubelet restarts the process, and an alert reports missing metrics.
 func serve(ctx context.Context, what string, server *serving.Server) {
 	logger := klog.FromContext(ctx)
 	logger.Info("Serving "+what, "address", server.Address())
 	if err := server.Serve(ctx); err != nil {
-		logger.Error(err, "No longer serving "+what)
+		logger.Error(err, "Stopped serving "+what)
 	}
 }

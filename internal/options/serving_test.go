@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the errors that a server's start reports.
+
 package options
 
 import (
@@ -25,7 +27,7 @@ import (
 	kubefake "k8s.io/client-go/kubernetes/fake"
 )
 
-func TestWhatCantBeServedIsSaidAtOnce(t *testing.T) {
+func TestWhatCannotBeServedIsReportedAtStart(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer taken.Close()
@@ -35,8 +37,8 @@ func TestWhatCantBeServedIsSaidAtOnce(t *testing.T) {
 		opts Serving
 		says string
 	}{
-		{"the health's address", Serving{healthAddress: address}, "-health-probe-bind-address=" + address + ": "},
-		{"the metrics' address", Serving{healthAddress: "127.0.0.1:0", metricsAddress: address}, "-metrics-bind-address=" + address + ": "},
+		{"the health address", Serving{healthAddress: address}, "-health-probe-bind-address=" + address + ": "},
+		{"the metrics address", Serving{healthAddress: "127.0.0.1:0", metricsAddress: address}, "-metrics-bind-address=" + address + ": "},
 		{"the certificate", Serving{metricsAddress: "127.0.0.1:0", certFile: "no-such.crt", keyFile: "no-such.key"}, "no-such.crt"},
 	}
 	for _, test := range tests {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The answer to -version.
+
 package options
 
 import (
@@ -25,17 +27,17 @@ import (
 	"example.com/sample-controller/internal/names"
 )
 
-// buildVersion holds what the go command has written into the program about where
-// it comes from. A field is empty where that is not known.
+// buildVersion holds what the go command recorded in the program about its origin. A
+// field is empty if that is not known.
 type buildVersion struct {
 	version   string // of this module: a tag, or a pseudo-version made of the commit
-	commit    string // the whole hash
-	committed string // when, in UTC, as RFC 3339 has it
-	modified  bool   // what was built is not just the commit
+	commit    string // the full hash
+	committed string // when, in UTC, in the format of RFC 3339
+	modified  bool   // built from a tree with uncommitted changes
 	golang    string // the Go release, such as go1.26.0
 	platform  string // such as linux/amd64
 
-	// The versions of the Kubernetes modules of these names.
+	// The versions of these Kubernetes modules.
 	clientGo     string
 	api          string
 	apimachinery string
@@ -50,7 +52,7 @@ func currentVersion() buildVersion {
 	return versionOf(info)
 }
 
-// versionOf picks what matters out of info.
+// versionOf makes a buildVersion from info.
 func versionOf(info *debug.BuildInfo) buildVersion {
 	settings := map[string]string{}
 	for _, setting := range info.Settings {
@@ -65,7 +67,7 @@ func versionOf(info *debug.BuildInfo) buildVersion {
 		api:          dependency(info, "k8s.io/api"),
 		apimachinery: dependency(info, "k8s.io/apimachinery"),
 	}
-	// The go command's word for a module whose version it does not know.
+	// The go command writes "(devel)" if it does not know the module's version.
 	if info.Main.Version != "(devel)" {
 		version.version = info.Main.Version
 	}
@@ -75,8 +77,8 @@ func versionOf(info *debug.BuildInfo) buildVersion {
 	return version
 }
 
-// dependency returns the version of the module at path, and what it was replaced
-// by, if it was.
+// dependency returns the version of the module at path, and its replacement if it has
+// one.
 func dependency(info *debug.BuildInfo, path string) string {
 	for _, module := range info.Deps {
 		switch {
@@ -90,11 +92,11 @@ func dependency(info *debug.BuildInfo, path string) string {
 	return ""
 }
 
-// String returns the answer to -version, a line for each fact.
+// String returns the answer to -version, one fact per line.
 func (v buildVersion) String() string {
 	commit := cmp.Or(v.commit, "unknown: not built in a git clone")
 	if v.modified {
-		commit += ", with changes that are not committed"
+		commit += ", with uncommitted changes"
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s %s\n", names.Controller, cmp.Or(v.version, "(version unknown)"))

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the answer to -version.
+
 package options
 
 import (
@@ -21,8 +23,7 @@ import (
 	"testing"
 )
 
-// released is what the go command writes into a program that it builds in a
-// clone whose commit has a tag.
+// released returns what the go command records in a program built from a tagged commit.
 func released() *debug.BuildInfo {
 	return &debug.BuildInfo{
 		GoVersion: "go1.26.0",
@@ -84,7 +85,7 @@ k8s.io/apimachinery  v0.37.3
 				info.Deps[2].Replace = &debug.Module{Path: "../client-go"}
 			},
 			`sample-controller v1.2.4-0.20260504030201-0123456789ab+dirty
-commit               0123456789abcdef0123456789abcdef01234567, with changes that are not committed
+commit               0123456789abcdef0123456789abcdef01234567, with uncommitted changes
 committed            2026-05-04T03:02:01Z
 go                   go1.26.0 linux/arm64
 k8s.io/client-go     v0.37.4 => ../client-go

@@ -29,19 +29,19 @@ import (
 type Action string
 
 const (
-	// ActionNone is for a Deployment that is as the Foo asks.
+	// ActionNone means that the Deployment is as the Foo asks.
 	ActionNone Action = "none"
-	// ActionCreate is for a name that no Deployment has.
+	// ActionCreate means that no Deployment has the name.
 	ActionCreate Action = "create"
-	// ActionUpdate is for a Deployment in which a field that the Foo owns has drifted.
+	// ActionUpdate means that a field that the Foo owns has drifted.
 	ActionUpdate Action = "update"
-	// ActionAdopt is for a Deployment without a controller, if somebody who may edit it
-	// asks the Foo to become its controller.
+	// ActionAdopt means that the Deployment of the name has no controller, and somebody
+	// who may edit it asks the Foo to become its controller.
 	ActionAdopt Action = "adopt"
-	// ActionLeave is for a Deployment that belongs to somebody else.
+	// ActionLeave means that the Deployment of the name belongs to somebody else.
 	ActionLeave Action = "leave"
-	// ActionWait is for a Foo or a Deployment that is being deleted: a write would work
-	// against that.
+	// ActionWait means that the Foo or its Deployment is being deleted, and a write would
+	// work against that.
 	ActionWait Action = "wait"
 )
 

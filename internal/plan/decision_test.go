@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the decisions.
+
 package plan
 
 import (
@@ -32,22 +34,22 @@ func TestDecide(t *testing.T) {
 		named *appsv1.Deployment
 		want  Action
 	}{
-		"no Deployment":                             {footest.Foo("a"), nil, ActionCreate},
-		"as wanted":                                 {footest.Foo("a"), footest.Deployment("a"), ActionNone},
-		"drifted":                                   {footest.Foo("a", footest.WithReplicas(5)), footest.Deployment("a"), ActionUpdate},
-		"another's":                                 {footest.Foo("a"), footest.Deployment("b"), ActionLeave},
-		"nobody's":                                  {footest.Foo("a"), footest.Deployment("a", footest.WithoutOwner), ActionLeave},
-		"an earlier Foo's":                          {footest.Foo("a", footest.WithFooUID("uid-new")), footest.Deployment("a"), ActionLeave},
-		"another's, in deletion":                    {footest.Foo("a"), footest.Deployment("b", footest.Terminating), ActionLeave},
-		"nobody's, handed over":                     {footest.Foo("a"), footest.Deployment("a", adoptable...), ActionAdopt},
-		"nobody's, handed over to another":          {footest.Foo("a"), footest.Deployment("a", footest.WithoutOwner, footest.WithAdoptBy("b")), ActionLeave},
-		"another's, handed over":                    {footest.Foo("a"), footest.Deployment("b", footest.WithAdoptBy("a")), ActionLeave},
-		"handed over, in deletion":                  {footest.Foo("a"), footest.Deployment("a", append(adoptable, footest.Terminating)...), ActionLeave},
-		"drifted, in deletion":                      {footest.Foo("a", footest.WithReplicas(5)), footest.Deployment("a", footest.Terminating), ActionWait},
-		"no Deployment, but the Foo is in deletion": {footest.Foo("a", footest.BeingDeleted), nil, ActionWait},
-		"drifted, but the Foo is in deletion":       {footest.Foo("a", footest.BeingDeleted, footest.WithReplicas(5)), footest.Deployment("a"), ActionWait},
-		"another's, and the Foo is in deletion":     {footest.Foo("a", footest.BeingDeleted), footest.Deployment("b"), ActionWait},
-		"handed over, but the Foo is in deletion":   {footest.Foo("a", footest.BeingDeleted), footest.Deployment("a", adoptable...), ActionWait},
+		"no Deployment":                               {footest.Foo("a"), nil, ActionCreate},
+		"as wanted":                                   {footest.Foo("a"), footest.Deployment("a"), ActionNone},
+		"drifted":                                     {footest.Foo("a", footest.WithReplicas(5)), footest.Deployment("a"), ActionUpdate},
+		"another Foo's":                               {footest.Foo("a"), footest.Deployment("b"), ActionLeave},
+		"an orphan":                                   {footest.Foo("a"), footest.Deployment("a", footest.WithoutOwner), ActionLeave},
+		"a deleted Foo's of the same name":            {footest.Foo("a", footest.WithFooUID("uid-new")), footest.Deployment("a"), ActionLeave},
+		"another Foo's, being deleted":                {footest.Foo("a"), footest.Deployment("b", footest.Terminating), ActionLeave},
+		"an orphan, for this Foo to adopt":            {footest.Foo("a"), footest.Deployment("a", adoptable...), ActionAdopt},
+		"an orphan, for another to adopt":             {footest.Foo("a"), footest.Deployment("a", footest.WithoutOwner, footest.WithAdoptBy("b")), ActionLeave},
+		"another Foo's, with the annotation":          {footest.Foo("a"), footest.Deployment("b", footest.WithAdoptBy("a")), ActionLeave},
+		"to be adopted, but being deleted":            {footest.Foo("a"), footest.Deployment("a", append(adoptable, footest.Terminating)...), ActionLeave},
+		"drifted, being deleted":                      {footest.Foo("a", footest.WithReplicas(5)), footest.Deployment("a", footest.Terminating), ActionWait},
+		"no Deployment, and the Foo is being deleted": {footest.Foo("a", footest.BeingDeleted), nil, ActionWait},
+		"drifted, and the Foo is being deleted":       {footest.Foo("a", footest.BeingDeleted, footest.WithReplicas(5)), footest.Deployment("a"), ActionWait},
+		"another Foo's, and the Foo is being deleted": {footest.Foo("a", footest.BeingDeleted), footest.Deployment("b"), ActionWait},
+		"to be adopted, and the Foo is being deleted": {footest.Foo("a", footest.BeingDeleted), footest.Deployment("a", adoptable...), ActionWait},
 	} {
 		t.Run(name, func(t *testing.T) {
 			decided := shipped.Decide(row.foo, row.named, nil)
@@ -66,20 +68,20 @@ func TestDecideOnDeploymentsOfEarlierNames(t *testing.T) {
 		old   *appsv1.Deployment
 		goes  bool
 	}{
-		"goes once the wanted one is created":       {footest.Foo("a"), nil, old, true},
-		"goes where the wanted one is there":        {footest.Foo("a"), footest.Deployment("a"), old, true},
-		"goes where the wanted one has drifted":     {footest.Foo("a", footest.WithReplicas(5)), footest.Deployment("a"), old, true},
-		"stays while the wanted name is another's":  {footest.Foo("a"), footest.Deployment("b"), old, false},
-		"stays while the wanted one is in deletion": {footest.Foo("a"), footest.Deployment("a", footest.Terminating), old, false},
-		"stays while the Foo is in deletion":        {footest.Foo("a", footest.BeingDeleted), nil, old, false},
-		"is left where it is in deletion already":   {footest.Foo("a"), nil, footest.Deployment("a", footest.Named("old"), footest.Terminating), false},
-		"is left where it is an earlier Foo's":      {footest.Foo("a", footest.WithFooUID("uid-new")), nil, old, false},
-		"is not the one that the Foo asks for now":  {footest.Foo("a"), footest.Deployment("a"), footest.Deployment("a"), false},
+		"deleted once the wanted one is created":                {footest.Foo("a"), nil, old, true},
+		"deleted if the wanted one exists":                      {footest.Foo("a"), footest.Deployment("a"), old, true},
+		"deleted if the wanted one drifted":                     {footest.Foo("a", footest.WithReplicas(5)), footest.Deployment("a"), old, true},
+		"kept while the wanted name is taken":                   {footest.Foo("a"), footest.Deployment("b"), old, false},
+		"kept while the wanted one is being deleted":            {footest.Foo("a"), footest.Deployment("a", footest.Terminating), old, false},
+		"kept while the Foo is being deleted":                   {footest.Foo("a", footest.BeingDeleted), nil, old, false},
+		"ignored if it is being deleted already":                {footest.Foo("a"), nil, footest.Deployment("a", footest.Named("old"), footest.Terminating), false},
+		"ignored if a deleted Foo of the same name controls it": {footest.Foo("a", footest.WithFooUID("uid-new")), nil, old, false},
+		"ignored if the Foo asks for it now":                    {footest.Foo("a"), footest.Deployment("a"), footest.Deployment("a"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			decided := shipped.Decide(row.foo, row.named, []*appsv1.Deployment{row.old})
 			if goes := len(decided.Obsolete) == 1; goes != row.goes {
-				t.Errorf("goes = %v, not %v", goes, row.goes)
+				t.Errorf("deleted = %v, not %v", goes, row.goes)
 			}
 		})
 	}
@@ -92,7 +94,7 @@ func TestUpdateKeepsTheResourceVersion(t *testing.T) {
 	}
 }
 
-func TestNoUpdateOfWhatIsLiveNoneOfTheFoosOrAsItShouldBe(t *testing.T) {
+func TestNoUpdateIfTheLiveDeploymentNeedsNone(t *testing.T) {
 	for name, live := range map[string]*appsv1.Deployment{
 		"as wanted":   footest.Deployment("a", footest.ScaledTo(5)),
 		"another's":   footest.Deployment("b"),

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the desired Deployment.
+
 package plan
 
 import (
@@ -40,20 +42,20 @@ func TestRepairedDeployment(t *testing.T) {
 	for name, row := range map[string]struct {
 		foo   *samplev1alpha1.Foo
 		found *appsv1.Deployment
-		want  *appsv1.Deployment // nil: nothing to repair
+		want  *appsv1.Deployment // nil if there is nothing to repair
 	}{
-		"as wanted":                              {footest.Foo("a"), footest.Deployment("a"), nil},
-		"changed by others in what is theirs":    {footest.Foo("a"), footest.Deployment("a", footest.WithSidecar), nil},
-		"other labels in the template":           {footest.Foo("a"), footest.Deployment("a", footest.WithTemplateLabel("zone", "1")), nil},
-		"replicas":                               {footest.Foo("a", footest.WithReplicas(5)), footest.Deployment("a", footest.WithSidecar), footest.Deployment("a", footest.WithSidecar, footest.ScaledTo(5))},
-		"replicas that the Foo leaves to others": {footest.Foo("a", footest.WithoutReplicas), footest.Deployment("a", footest.ScaledTo(7)), nil},
-		"the image":                              {footest.Foo("a"), footest.Deployment("a", footest.WithImage("nginx:1"), footest.WithSidecar), footest.Deployment("a", footest.WithSidecar)},
-		"a label of the template":                {footest.Foo("a"), footest.Deployment("a", footest.WithTemplateLabel("app", "apache")), footest.Deployment("a")},
-		"all labels of the template":             {footest.Foo("a"), footest.Deployment("a", func(found *appsv1.Deployment) { found.Spec.Template.Labels = nil }), footest.Deployment("a")},
-		"a selector of others' making, as wanted": {
+		"as wanted":                          {footest.Foo("a"), footest.Deployment("a"), nil},
+		"fields of others changed":           {footest.Foo("a"), footest.Deployment("a", footest.WithSidecar), nil},
+		"other labels in the template":       {footest.Foo("a"), footest.Deployment("a", footest.WithTemplateLabel("zone", "1")), nil},
+		"replicas":                           {footest.Foo("a", footest.WithReplicas(5)), footest.Deployment("a", footest.WithSidecar), footest.Deployment("a", footest.WithSidecar, footest.ScaledTo(5))},
+		"replicas that the Foo does not set": {footest.Foo("a", footest.WithoutReplicas), footest.Deployment("a", footest.ScaledTo(7)), nil},
+		"the image":                          {footest.Foo("a"), footest.Deployment("a", footest.WithImage("nginx:1"), footest.WithSidecar), footest.Deployment("a", footest.WithSidecar)},
+		"a label of the template":            {footest.Foo("a"), footest.Deployment("a", footest.WithTemplateLabel("app", "apache")), footest.Deployment("a")},
+		"all labels of the template":         {footest.Foo("a"), footest.Deployment("a", func(found *appsv1.Deployment) { found.Spec.Template.Labels = nil }), footest.Deployment("a")},
+		"another selector, as wanted": {
 			footest.Foo("a"), footest.Deployment("a", withSelected("app", "byhand"), withSelected("controller", "b")), nil,
 		},
-		"labels that a selector of others' making asks for": {
+		"labels that another selector requires": {
 			footest.Foo("a"),
 			footest.Deployment("a", withSelected("app", "byhand"), footest.WithTemplateLabel("app", "nginx")),
 			footest.Deployment("a", withSelected("app", "byhand")),
@@ -96,8 +98,7 @@ func TestAdoptedDeploymentFitsItsSelector(t *testing.T) {
 	}
 }
 
-// withSelected is a Deployment whose selector asks for this label, and whose
-// Pods have it.
+// withSelected adds a label to a Deployment's selector and to its Pods.
 func withSelected(key, value string) footest.DeploymentOption {
 	return func(deployment *appsv1.Deployment) {
 		deployment.Spec.Selector.MatchLabels[key] = value

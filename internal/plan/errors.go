@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Errors of writes, and what a Foo's condition says about them.
+
 package plan
 
 import (

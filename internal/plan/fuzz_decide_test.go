@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// FuzzDecide: decisions and statuses for arbitrary objects.
+
 package plan
 
 import (
@@ -30,8 +32,8 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// controlled returns the Deployments of a world that the index has for the Foo, as
-// a sync reads them.
+// controlled returns the Deployments that the index has for the Foo, as a sync reads
+// them.
 func controlled(t *testing.T, w *footest.FuzzWorld) []*appsv1.Deployment {
 	t.Helper()
 	var controlled []*appsv1.Deployment
@@ -46,9 +48,9 @@ func controlled(t *testing.T, w *footest.FuzzWorld) []*appsv1.Deployment {
 	return controlled
 }
 
-// FuzzDecide gives deciding and reporting any Foo with any Deployments. What is
-// decided touches nothing of others, and leads to where nothing is left to
-// decide; the status is one that the API server takes, and says it once.
+// FuzzDecide decides and calculates the status for arbitrary objects. A decision changes
+// nothing of others, and after it nothing is left to do. The API server accepts the
+// status, and calculating it again does not change it.
 func FuzzDecide(f *testing.F) {
 	footest.AddSeeds(f, footest.FuzzSeeds)
 	f.Fuzz(func(t *testing.T, script, noise []byte, words string) {
@@ -74,36 +76,36 @@ func copyOf(w *footest.FuzzWorld) *footest.FuzzWorld {
 	return same
 }
 
-// checkDecision fails if a decision would touch what is not the Foo's.
+// checkDecision fails if a decision would write a Deployment that it may not.
 func checkDecision(t *testing.T, w *footest.FuzzWorld, decided Decision) {
 	t.Helper()
 	named := w.Named()
 	switch decided.Action {
 	case ActionCreate:
 		if named != nil {
-			t.Errorf("a Deployment is created that is there")
+			t.Errorf("a Deployment that exists is created")
 		}
 		footest.CheckWanted(t, shipped.NewDeployment(w.Foo), w.Foo)
 	case ActionNone:
 		footest.CheckWanted(t, named, w.Foo)
 	case ActionUpdate:
 		if !footest.BelongsTo(named, w.Foo) || named.DeletionTimestamp != nil {
-			t.Errorf("a Deployment is updated that is not the Foo's to update")
+			t.Errorf("a Deployment is updated that the Foo does not control")
 		}
 		checkUpdate(t, w)
 	case ActionAdopt:
 		if !footest.HandedOverTo(named, w.Foo) {
-			t.Errorf("a Deployment is adopted that nobody has handed over")
+			t.Errorf("a Deployment is adopted that does not ask for it")
 		}
 		checkUpdate(t, w)
 	}
 	wrote := decided.Action == ActionCreate || decided.Action == ActionUpdate || decided.Action == ActionAdopt
 	if w.Foo.DeletionTimestamp != nil && (wrote || len(decided.Obsolete) > 0) {
-		t.Errorf("something is written for a Foo that is being deleted: %s, and %d deletions", decided.Action, len(decided.Obsolete))
+		t.Errorf("a Foo that is being deleted causes writes: %s, and %d deletions", decided.Action, len(decided.Obsolete))
 	}
 	for _, deployment := range decided.Obsolete {
 		if !footest.BelongsTo(deployment, w.Foo) || deployment.Name == w.Foo.Spec.DeploymentName || deployment.DeletionTimestamp != nil {
-			t.Errorf("Deployment %s is not the Foo's to delete", deployment.Name)
+			t.Errorf("Deployment %s may not be deleted", deployment.Name)
 		}
 		if !wrote && !footest.BelongsTo(named, w.Foo) {
 			t.Errorf("Deployment %s is deleted while the Foo has no other", deployment.Name)
@@ -111,24 +113,24 @@ func checkDecision(t *testing.T, w *footest.FuzzWorld, decided Decision) {
 	}
 }
 
-// checkUpdate fails if the update of a Deployment that is live as it was found
-// would not make it what the Foo asks for, or would change more.
+// checkUpdate fails if the update of a Deployment does not make it what the Foo asks for,
+// or changes more.
 func checkUpdate(t *testing.T, w *footest.FuzzWorld) {
 	t.Helper()
 	named := w.Named()
 	desired := shipped.DesiredUpdate(named, w.Foo)
 	if desired == nil {
-		t.Fatal("an update is decided, and none is made")
+		t.Fatal("the decision is an update, but there is nothing to update")
 	}
 	if desired.ResourceVersion != named.ResourceVersion || desired.UID != named.UID {
-		t.Errorf("the update does not say which Deployment it was made from")
+		t.Errorf("the update does not carry the UID and resourceVersion of the Deployment")
 	}
 	footest.CheckWanted(t, desired, w.Foo)
 	footest.CheckOthersKept(t, named, desired, w.Foo)
 }
 
-// outcomeOf is what a sync that carries out a decision comes to. Of the writes,
-// the API server refuses those of a Foo with a bad spec, and quotes the words.
+// outcomeOf returns the outcome of a sync that carries out a decision. The API server
+// refuses the writes for a Foo with an invalid spec, and its message contains the words.
 func outcomeOf(w *footest.FuzzWorld, decided Decision) Outcome {
 	result := Outcome{Action: decided.Action, Named: decided.Named}
 	if decided.Named != nil && IsControlledBy(decided.Named, w.Foo) {
@@ -149,8 +151,8 @@ func outcomeOf(w *footest.FuzzWorld, decided Decision) Outcome {
 	return result
 }
 
-// checkSettles fails if, once a decision has been carried out and told, there is
-// something left to do or to tell.
+// checkSettles fails if, after a decision was carried out and reported, there is still
+// something to do or to report.
 func checkSettles(t *testing.T, w *footest.FuzzWorld, decided Decision, status samplev1alpha1.FooStatus) {
 	t.Helper()
 	result := outcomeOf(w, decided)
@@ -175,7 +177,7 @@ func checkSettles(t *testing.T, w *footest.FuzzWorld, decided Decision, status s
 	}
 	again := shipped.Decide(after.Foo, after.Named(), controlled(t, after))
 	if again.Action == ActionCreate || again.Action == ActionUpdate || again.Action == ActionAdopt || len(again.Obsolete) > 0 {
-		t.Errorf("after %s comes %s, and %d deletions", decided.Action, again.Action, len(again.Obsolete))
+		t.Errorf("after %s the next decision is %s, and %d deletions", decided.Action, again.Action, len(again.Obsolete))
 	}
 	for _, deployment := range controlled(t, after) {
 		if has := result.Deployment; has != nil && has.DeletionTimestamp == nil && after.Foo.DeletionTimestamp == nil &&
@@ -186,7 +188,8 @@ func checkSettles(t *testing.T, w *footest.FuzzWorld, decided Decision, status s
 	footest.ExpectEqual(t, "the status after a second look", status, shipped.CalculateStatus(after.Foo, outcomeOf(after, again), later))
 }
 
-// TestFuzzSeedsReachEveryDecisionAndReason keeps the seeds worth their while.
+// TestFuzzSeedsReachEveryDecisionAndReason checks that the seeds cover what they claim
+// to.
 func TestFuzzSeedsReachEveryDecisionAndReason(t *testing.T) {
 	missing := map[string]bool{
 		"none": true, "create": true, "update": true, "adopt": true, "leave": true, "wait": true, "obsolete": true,

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// FuzzTrimForCache: decisions on trimmed objects.
+
 package plan
 
 import (
@@ -24,8 +26,8 @@ import (
 	"example.com/sample-controller/internal/footest"
 )
 
-// FuzzTrimForCache decides once on objects as the API server has them, and once
-// on what the caches keep of them: whatever is trimmed, the outcome is one.
+// FuzzTrimForCache decides on complete objects and on what the caches keep of them. The
+// outcomes must be equal.
 func FuzzTrimForCache(f *testing.F) {
 	footest.AddSeeds(f, footest.FuzzSeeds)
 	f.Fuzz(func(t *testing.T, script, noise []byte, words string) {
@@ -46,13 +48,13 @@ func FuzzTrimForCache(f *testing.F) {
 		if named := whole.Named(); named != nil {
 			footest.ExpectEqual(t, "the drift", shipped.DescribeDrift(named, whole.Foo), shipped.DescribeDrift(trimmed.Named(), trimmed.Foo))
 		}
-		if want.Action != ActionAdopt && want.Action != ActionUpdate { // which write to what they read live
+		if want.Action != ActionAdopt && want.Action != ActionUpdate { // which write what they read live
 			footest.ExpectEqual(t, "the status", shipped.CalculateStatus(whole.Foo, outcomeOf(whole, want), footest.Now), shipped.CalculateStatus(trimmed.Foo, outcomeOf(trimmed, got), footest.Now))
 		}
 	})
 }
 
-// checkSmall fails if the cache keeps more of a Deployment than it should of any.
+// checkSmall fails if the cache keeps more of a Deployment than the bound for any object.
 func checkSmall(t *testing.T, kept *appsv1.Deployment) {
 	t.Helper()
 	if size := kept.Size(); size > mostKept {
@@ -67,8 +69,8 @@ func trimmedCopy[T interface{ DeepCopy() T }](t *testing.T, transformer *Transfo
 	return trimmed.(T)
 }
 
-// checkIndexed fails if what is kept of a Deployment is found under another name
-// or owner than the whole, or can't say how new it is.
+// checkIndexed fails if the trimmed Deployment has another name, owner, UID or version
+// than the complete one.
 func checkIndexed(t *testing.T, buckets Buckets, whole, kept *appsv1.Deployment) {
 	t.Helper()
 	want, err := buckets.ByControllerUID(whole)
@@ -78,6 +80,6 @@ func checkIndexed(t *testing.T, buckets Buckets, whole, kept *appsv1.Deployment)
 	footest.ExpectEqual(t, "the owner in the index", want, got)
 	footest.ExpectEqual(t, "the key", footest.KeyOf(whole), footest.KeyOf(kept))
 	if whole.UID != kept.UID || whole.ResourceVersion != kept.ResourceVersion {
-		t.Errorf("of UID %s at version %s, UID %s at version %s is kept", whole.UID, whole.ResourceVersion, kept.UID, kept.ResourceVersion)
+		t.Errorf("UID %s at version %s became UID %s at version %s", whole.UID, whole.ResourceVersion, kept.UID, kept.ResourceVersion)
 	}
 }

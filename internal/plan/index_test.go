@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the buckets of the indexes.
+
 package plan
 
 import (
@@ -23,9 +25,9 @@ import (
 	"example.com/sample-controller/internal/footest"
 )
 
-// Names that share a bucket in one process must not share one in the next:
-// whoever may write Foos could collect them, and slow down the handlers for all.
-func TestTheBucketsOfAnotherProcessAreOthers(t *testing.T) {
+// Names that share a bucket in one process must not share one in the next. Otherwise
+// whoever may write Foos could collect such names, and slow down the handlers for all.
+func TestBucketsDifferBetweenProcesses(t *testing.T) {
 	first, second := NewBuckets(), NewBuckets()
 	flooded, left := first.Of(footest.Namespace+"/web"), 0
 	const names = 1000
@@ -40,6 +42,6 @@ func TestTheBucketsOfAnotherProcessAreOthers(t *testing.T) {
 		}
 	}
 	if left > names/10 {
-		t.Errorf("of %d names of one bucket, %d share one in another process, too", names, left)
+		t.Errorf("of %d names in one bucket, %d also share one in another process", names, left)
 	}
 }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Ownership: which Foo controls a Deployment, and which it may adopt or delete.
+
 package plan
 
 import (

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of control by a Foo.
+
 package plan
 
 import (
@@ -31,12 +33,12 @@ func TestIsControlledBy(t *testing.T) {
 	}{
 		"by this Foo": {footest.Deployment("a"), true},
 		"by this Foo, written with another version": {footest.Deployment("a", footest.WithOwner("samplecontroller.k8s.io/v1", "Foo", "uid-a")), true},
-		"by nobody":                             {footest.Deployment("a", footest.WithoutOwner), false},
-		"by another Foo":                        {footest.Deployment("b"), false},
-		"by an earlier Foo of the same name":    {footest.Deployment("a", footest.WithOwner("samplecontroller.k8s.io/v1alpha1", "Foo", "uid-before")), false},
-		"by a Foo of another API group":         {footest.Deployment("a", footest.WithOwner("example.com/v1alpha1", "Foo", "uid-a")), false},
-		"by another kind of the same group":     {footest.Deployment("a", footest.WithOwner("samplecontroller.k8s.io/v1alpha1", "Bar", "uid-a")), false},
-		"by an owner whose version is nonsense": {footest.Deployment("a", footest.WithOwner("a/b/c", "Foo", "uid-a")), false},
+		"by nobody":                           {footest.Deployment("a", footest.WithoutOwner), false},
+		"by another Foo":                      {footest.Deployment("b"), false},
+		"by a deleted Foo of the same name":   {footest.Deployment("a", footest.WithOwner("samplecontroller.k8s.io/v1alpha1", "Foo", "uid-before")), false},
+		"by a Foo of another API group":       {footest.Deployment("a", footest.WithOwner("example.com/v1alpha1", "Foo", "uid-a")), false},
+		"by another kind of the same group":   {footest.Deployment("a", footest.WithOwner("samplecontroller.k8s.io/v1alpha1", "Bar", "uid-a")), false},
+		"by an owner with an invalid version": {footest.Deployment("a", footest.WithOwner("a/b/c", "Foo", "uid-a")), false},
 		"by an owner that is not its controller": {footest.Deployment("a", func(deployment *appsv1.Deployment) {
 			deployment.OwnerReferences[0].Controller = nil
 		}), false},

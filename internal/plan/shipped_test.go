@@ -14,11 +14,13 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The planner of the tests.
+
 package plan
 
 import (
 	"example.com/sample-controller/internal/footest"
 )
 
-// shipped decides as the controller does where nothing is configured.
+// shipped is the planner with the default configuration.
 var shipped = Planner{footest.DefaultImage}

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the status and its condition.
+
 package plan
 
 import (
@@ -46,15 +48,15 @@ func TestJudge(t *testing.T) {
 		want   verdict
 	}{
 		"all Pods available": {footest.Foo("a"), Outcome{ActionNone, nil, footest.Deployment("a"), nil}, available},
-		"scaled to nothing by others": {
+		"scaled to 0 by others": {
 			footest.Foo("a", footest.WithoutReplicas), Outcome{ActionNone, nil, footest.Deployment("a", footest.ScaledTo(0), withCounts(0, 0, 0)), nil},
 			verdict{metav1.ConditionTrue, "Available", `Deployment "web" has 0 of 0 Pods available`},
 		},
 		"some Pods available": {footest.Foo("a"), Outcome{ActionNone, nil, footest.Deployment("a", withCounts(2, 2, 1)), nil}, rollingOut("1 available of 2 wanted Pods")},
-		"Pods of an old template left": {
+		"Pods of an old template remain": {
 			footest.Foo("a"), Outcome{ActionNone, nil, footest.Deployment("a", withCounts(3, 2, 3)), nil}, rollingOut("3 available of 2 wanted Pods"),
 		},
-		"an old Pod that is not available left": {
+		"an unavailable old Pod remains": {
 			footest.Foo("a"), Outcome{ActionNone, nil, footest.Deployment("a", withCounts(3, 2, 2)), nil}, rollingOut("2 available of 2 wanted Pods"),
 		},
 		"Pods of the new template missing": {
@@ -63,11 +65,11 @@ func TestJudge(t *testing.T) {
 		"the Deployment's status is of an older spec": {
 			footest.Foo("a"), Outcome{ActionNone, nil, footest.Deployment("a", footest.AtGeneration(2)), nil}, rollingOut("2 available of 2 wanted Pods"),
 		},
-		"the ReplicaSet can't make Pods": {
+		"the ReplicaSet can't create Pods": {
 			footest.Foo("a"), Outcome{ActionNone, nil, footest.Deployment("a", withReplicaFailure("exceeded quota: pods=0")), nil},
 			verdict{metav1.ConditionFalse, "DeploymentFailed", `Deployment "web" cannot create its Pods: exceeded quota: pods=0`},
 		},
-		"the ReplicaSet can't be made, or nothing moves any more": {
+		"the ReplicaSet can't be created, or the rollout makes no progress": {
 			footest.Foo("a"), Outcome{ActionNone, nil, footest.Deployment("a", func(deployment *appsv1.Deployment) {
 				deployment.Status.Conditions = []appsv1.DeploymentCondition{
 					{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse, Message: "minimum availability"},
@@ -85,7 +87,7 @@ func TestJudge(t *testing.T) {
 			footest.Foo("a"), Outcome{ActionUpdate, nil, footest.Deployment("a"), apierrors.NewBadRequest("no")},
 			verdict{metav1.ConditionFalse, "DeploymentFailed", "The API server refused: no"},
 		},
-		"the API server is in trouble": {
+		"the API server fails": {
 			footest.Foo("a"), Outcome{ActionUpdate, nil, footest.Deployment("a"), failedTo("updated", apierrors.NewInternalError(errors.New("a webhook is down")))},
 			verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" could not be updated yet: Internal error occurred: a webhook is down`},
 		},
@@ -93,7 +95,7 @@ func TestJudge(t *testing.T) {
 			footest.Foo("a"), Outcome{ActionCreate, nil, nil, failedTo("created", fmt.Errorf("Post: %w", context.DeadlineExceeded))},
 			verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" could not be created yet: the API server did not answer in time`},
 		},
-		"the API server is gone, after the Foo was read": {
+		"the API server is unreachable after the Foo was read": {
 			footest.Foo("a"), Outcome{ActionUpdate, nil, footest.Deployment("a"), errors.New("reading the Foo: read tcp 127.0.0.1:49152: connection reset")},
 			verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" could not be updated yet: the API server could not be reached`},
 		},
@@ -109,16 +111,16 @@ func TestJudge(t *testing.T) {
 			footest.Foo("a", footest.WithGeneration(2), footest.WithStatus(footest.RefusedStatus())), Outcome{ActionUpdate, nil, footest.Deployment("a"), errors.New("down")},
 			verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" could not be updated yet: the API server could not be reached`},
 		},
-		"another number of Pods is stored than asked for": {
+		"another number of Pods is stored than wanted": {
 			footest.Foo("a", footest.WithReplicas(5)), Outcome{ActionUpdate, nil, footest.Deployment("a"), nil},
 			verdict{metav1.ConditionFalse, "DeploymentFailed", `The API server stored Deployment "web" otherwise than asked: replicas is 2, not 5`},
 		},
-		"another image and label are stored than asked for": {
+		"another image and label are stored than wanted": {
 			footest.Foo("a"), Outcome{ActionNone, nil, footest.Deployment("a", footest.WithImage("mirror/nginx"), footest.WithTemplateLabel("app", "x")), nil},
 			verdict{metav1.ConditionFalse, "DeploymentFailed", `The API server stored Deployment "web" otherwise than asked: ` +
 				`the Pods' label app is "x", not "nginx"; the image of container nginx is "mirror/nginx", not "nginx:latest"`},
 		},
-		"no container is stored, nor any number of Pods": {
+		"no container and no number of Pods are stored": {
 			footest.Foo("a"), Outcome{ActionNone, nil, footest.Deployment("a", func(deployment *appsv1.Deployment) {
 				deployment.Spec.Replicas, deployment.Spec.Template.Spec.Containers = nil, nil
 			}), nil},
@@ -143,25 +145,25 @@ func TestJudge(t *testing.T) {
 			footest.Foo("a"), Outcome{ActionCreate, nil, nil, nil},
 			verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" is being created`},
 		},
-		"the name is another's": {
+		"another Foo controls the Deployment": {
 			footest.Foo("a"), Outcome{ActionLeave, footest.Deployment("b"), nil, nil}, verdict{metav1.ConditionFalse, "DeploymentConflict", footest.ConflictWithB},
 		},
-		"the name is an orphan's": {
+		"the Deployment is an orphan": {
 			footest.Foo("a"), Outcome{ActionLeave, footest.Deployment("a", footest.WithoutOwner), nil, nil},
 			verdict{metav1.ConditionFalse, "DeploymentConflict", footest.ConflictWithNobody},
 		},
-		"the Deployment is in deletion": {
+		"the Deployment is being deleted": {
 			footest.Foo("a"), Outcome{ActionWait, nil, footest.Deployment("a", footest.Terminating), nil},
 			verdict{metav1.ConditionFalse, "Terminating", `Deployment "web" is being deleted; it is created again once it is gone`},
 		},
-		"the Foo is in deletion, which comes before all else": {
+		"the Foo is being deleted, which takes precedence": {
 			footest.Foo("a", footest.BeingDeleted), Outcome{ActionWait, nil, footest.Deployment("a", withReplicaFailure("quota")), nil},
 			verdict{metav1.ConditionFalse, "Terminating", "The Foo is being deleted"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := shipped.judge(row.foo, row.result); got != row.want {
-				t.Errorf("judge said %+v, not %+v", got, row.want)
+				t.Errorf("judge returned %+v, not %+v", got, row.want)
 			}
 		})
 	}
@@ -188,14 +190,14 @@ func TestLastTransitionTimeMovesWithTheConditionsStatusOnly(t *testing.T) {
 		want   metav1.Time
 	}{
 		"still ready":                   {footest.Foo("a", footest.WithStatus(footest.Settled("a"))), Outcome{ActionNone, nil, footest.Deployment("a"), nil}, footest.Earlier},
-		"not any more":                  {footest.Foo("a", footest.WithStatus(footest.Settled("a"))), Outcome{ActionLeave, footest.Deployment("b"), nil, nil}, footest.Now},
+		"no longer ready":               {footest.Foo("a", footest.WithStatus(footest.Settled("a"))), Outcome{ActionLeave, footest.Deployment("b"), nil, nil}, footest.Now},
 		"a new generation, still ready": {footest.Foo("a", footest.WithGeneration(2), footest.WithStatus(footest.Settled("a"))), Outcome{ActionNone, nil, footest.Deployment("a"), nil}, footest.Earlier},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := shipped.CalculateStatus(row.foo, row.result, footest.Now)
 			footest.ExpectEqual(t, "lastTransitionTime", row.want, status.Conditions[0].LastTransitionTime)
 			if status.ObservedGeneration != row.foo.Generation || status.Conditions[0].ObservedGeneration != row.foo.Generation {
-				t.Errorf("the status does not speak of generation %d", row.foo.Generation)
+				t.Errorf("the status is not of generation %d", row.foo.Generation)
 			}
 		})
 	}
@@ -223,15 +225,15 @@ func TestTruncate(t *testing.T) {
 	}
 }
 
-func TestServersWordsAreCut(t *testing.T) {
+func TestLongServerMessagesAreTruncated(t *testing.T) {
 	ready := shipped.judge(footest.Foo("a"), Outcome{ActionCreate, nil, nil, apierrors.NewBadRequest(strings.Repeat("x", 100_000))})
 	if len(ready.message) > 1000 {
 		t.Errorf("a condition's message has %d bytes", len(ready.message))
 	}
 }
 
-// withCounts sets how many Pods a Deployment's status counts: in all, of the
-// newest template, and available.
+// withCounts sets the numbers of Pods in a Deployment's status: all, those of the newest
+// template, and available ones.
 func withCounts(replicas, updated, available int32) footest.DeploymentOption {
 	return func(deployment *appsv1.Deployment) {
 		deployment.Status.Replicas, deployment.Status.UpdatedReplicas, deployment.Status.AvailableReplicas = replicas, updated, available

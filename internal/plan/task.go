@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// What a write was made from, to recognize that a retry would send the same.
+
 package plan
 
 import (

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of what the caches keep of objects.
+
 package plan
 
 import (
@@ -34,13 +36,11 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// mostKept is how many bytes of memory the cache may take for one object, whatever
-// is in it.
+// mostKept bounds the memory that the cache may take for one object, in bytes.
 const mostKept = 8 << 10
 
-// Whoever may write Foos or Deployments must not be able to fill the memory of
-// the controller, which is everybody's. The objects are as large as the API server
-// takes, or larger.
+// Users who may write Foos or Deployments must not be able to fill the controller's
+// memory. These objects are as large as the API server accepts, or larger.
 func TestWhatTheCacheKeepsOfAnObjectIsBounded(t *testing.T) {
 	isFoos := metav1.OwnerReference{APIVersion: "samplecontroller.k8s.io/v1alpha1", Kind: "Foo", Name: "a", UID: "uid-a", Controller: new(true)}
 	huge := isFoos
@@ -59,13 +59,13 @@ func TestWhatTheCacheKeepsOfAnObjectIsBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if size := retained(t, object); size > mostKept {
-				t.Errorf("%d bytes are kept of it", size)
+				t.Errorf("the cache keeps %d bytes", size)
 			}
 		})
 	}
 }
 
-// largest fills what belongs to others in an object.
+// largest fills the fields of an object that belong to others.
 func largest[T metav1.Object](object T, owners ...metav1.OwnerReference) T {
 	for i := range 1000 {
 		owners = append(owners, metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Other", Name: fmt.Sprint(i), UID: types.UID(fmt.Sprintf("uid-%d", i))})
@@ -116,8 +116,8 @@ func withHugeExpression(deployment *appsv1.Deployment) {
 	deployment.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "other", Operator: metav1.LabelSelectorOpNotIn, Values: values}}
 }
 
-// retained measures how much memory the cache takes for an object that has come
-// from the API server: what is free once it is gone from there.
+// retained measures the memory that the cache takes for an object from the API server:
+// what a garbage collection frees after the cache has dropped the object.
 func retained(t *testing.T, object metav1.Object) int {
 	t.Helper()
 	const copies = 16
@@ -143,10 +143,10 @@ func newLike(object metav1.Object) any {
 	return new(appsv1.Deployment)
 }
 
-// heap returns how many bytes are in use once all garbage is gone.
+// heap returns the bytes in use after garbage collections.
 func heap() int {
 	var stats runtime.MemStats
-	for range 3 { // pools give back what they hold at the second
+	for range 3 { // sync.Pools release their objects at the second
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&stats)
@@ -155,10 +155,10 @@ func heap() int {
 
 func TestTheCacheKeepsWhatDecisionsReadOfOthersDeployments(t *testing.T) {
 	for name, options := range map[string][]footest.DeploymentOption{
-		"nobody's":                 {footest.WithoutOwner, footest.Terminating},
-		"another kind's":           {footest.WithOwner("example.com/v1", "Foo", "uid-other")},
-		"nobody's, carrying a lot": {footest.WithoutOwner, footest.WithSidecar},
-		"nobody's, handed over":    {footest.WithoutOwner, footest.WithAdoptBy("a")},
+		"an orphan":                {footest.WithoutOwner, footest.Terminating},
+		"of another kind":          {footest.WithOwner("example.com/v1", "Foo", "uid-other")},
+		"an orphan with a sidecar": {footest.WithoutOwner, footest.WithSidecar},
+		"an orphan to be adopted":  {footest.WithoutOwner, footest.WithAdoptBy("a")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := footest.Deployment("a", options...)
@@ -167,10 +167,10 @@ func TestTheCacheKeepsWhatDecisionsReadOfOthersDeployments(t *testing.T) {
 			kept := trimmed.(metav1.Object)
 			adoptBy := kept.GetAnnotations()[samplev1alpha1.AnnotationAdoptBy]
 			if adoptBy != object.Annotations[samplev1alpha1.AnnotationAdoptBy] {
-				t.Error("the cache lost the annotation that hands a Deployment over")
+				t.Error("the cache lost the annotation that asks for adoption")
 			}
 			if len(kept.GetAnnotations()) > 1 || kept.GetAnnotations()["team"] != "" || kept.GetLabels() != nil {
-				t.Error("the cache keeps what nothing reads")
+				t.Error("the cache keeps fields that nothing reads")
 			}
 			footest.ExpectEqual(t, "the name", footest.KeyOf(object), footest.KeyOf(kept))
 			if kept.GetResourceVersion() != object.ResourceVersion || kept.GetUID() != object.UID {
@@ -178,22 +178,21 @@ func TestTheCacheKeepsWhatDecisionsReadOfOthersDeployments(t *testing.T) {
 			}
 			if was, is := metav1.GetControllerOf(object), metav1.GetControllerOf(kept); (was == nil) != (is == nil) ||
 				was != nil && (was.Kind != is.Kind || was.Name != is.Name || was.UID != is.UID) {
-				t.Errorf("the controller was %v, is %v", was, is)
+				t.Errorf("the controller reference is %[2]v, not %[1]v", was, is)
 			}
 			footest.ExpectEqual(t, "the deletion timestamp", object.DeletionTimestamp, kept.GetDeletionTimestamp())
 		})
 	}
 }
 
-// A field that a Foo owns and that the cache does not keep would look like drift
-// for ever.
+// If the cache dropped a field that a Foo owns, it would look like drift for ever.
 func TestTheCacheKeepsEveryFieldThatAFooOwns(t *testing.T) {
 	for seed := range int64(20) {
 		wanted := footest.Foo("a")
 		randfill.NewWithSeed(seed).NilChance(0).NumElements(1, 3).Fill(&wanted.Spec)
 		made := shipped.NewDeployment(wanted)
 		if differs := shipped.DescribeDrift(trimmedCopy(t, NewTransformer(footest.DefaultImage), made), wanted); differs != "" {
-			t.Errorf("a Deployment just made for %+v has drifted in the cache: %s", wanted.Spec, differs)
+			t.Errorf("a new Deployment for %+v looks drifted in the cache: %s", wanted.Spec, differs)
 		}
 	}
 }
@@ -208,7 +207,7 @@ func TestAPausedDeploymentIsPausedInTheCache(t *testing.T) {
 	}
 }
 
-func TestDeploymentsThatAreAsTheyShouldBeShareMemory(t *testing.T) {
+func TestDeploymentsWithoutDriftShareMemory(t *testing.T) {
 	transformer := NewTransformer(footest.DefaultImage)
 	kept := func(options ...footest.DeploymentOption) *appsv1.Deployment {
 		return trimmedCopy(t, transformer, footest.Deployment("a", options...))
@@ -216,14 +215,14 @@ func TestDeploymentsThatAreAsTheyShouldBeShareMemory(t *testing.T) {
 	first, second, other := kept(), kept(footest.WithSidecar), kept(footest.WithImage("nginx:1"))
 	containers := func(d *appsv1.Deployment) *corev1.Container { return &d.Spec.Template.Spec.Containers[0] }
 	if containers(first) != containers(second) {
-		t.Error("two Deployments that are alike have memory of their own for their containers")
+		t.Error("two equal Deployments do not share the memory of their containers")
 	}
 	if image := containers(other).Image; image != "nginx:1" || containers(first).Image != "nginx:latest" {
-		t.Errorf("a Deployment with another image has %s in the cache, others %s", image, containers(first).Image)
+		t.Errorf("a Deployment with another image has %s in the cache, the others %s", image, containers(first).Image)
 	}
 }
 
-func TestTheTrimmerLeavesTombstonesAlone(t *testing.T) {
+func TestTheTransformerLeavesTombstonesAlone(t *testing.T) {
 	tombstone := cache.DeletedFinalStateUnknown{Key: "team-a/web"}
 	trimmed, err := NewTransformer(footest.DefaultImage).Transform(tombstone)
 	footest.Must(t, err)

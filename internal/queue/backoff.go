@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The back-off of each key, and of each part of its sync.
+
 package queue
 
 import (

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the back-off of keys, and of what each error means for it.
+
 package queue
 
 import (
@@ -48,24 +50,24 @@ func TestNextAttempt(t *testing.T) {
 		err  error
 		want Attempt
 	}{
-		"success":                          {nil, Attempt{}},
-		"a conflict":                       {conflict, quietBackOff},
-		"already there":                    {apierrors.NewAlreadyExists(footest.DeploymentsGR, "web"), quietBackOff},
-		"gone meanwhile":                   {apierrors.NewNotFound(footest.DeploymentsGR, "web"), quietBackOff},
-		"our own write not seen yet":       {consistency.ErrStale, Attempt{Again: true, After: time.Second, Expected: true}},
-		"invalid":                          {apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "web", field.ErrorList{}), slowly},
-		"forbidden by quota":               {forbidden, slowly},
-		"bad request":                      {apierrors.NewBadRequest("no"), slowly},
-		"too large":                        {apierrors.NewRequestEntityTooLargeError("3 MiB"), slowly},
-		"the namespace is going":           {footest.NamespaceTerminating(), Attempt{Again: true, After: 5 * time.Minute, Held: true, Expected: true}},
-		"the controller is stopping":       {context.Canceled, Attempt{Expected: true}},
-		"a call that hung":                 {context.DeadlineExceeded, backOff},
-		"server error":                     {apierrors.NewInternalError(errors.New("boom")), backOff},
-		"connection refused":               {errors.New("dial tcp: connection refused"), backOff},
-		"too many requests, try in 7 s":    {apierrors.NewTooManyRequests("slow down", 7), Attempt{Again: true, After: 7 * time.Second, Held: true}},
-		"too many requests, no time given": {apierrors.NewTooManyRequests("slow down", 0), backOff},
-		"too many requests, try tomorrow":  {apierrors.NewTooManyRequests("slow down", 86_400), Attempt{Again: true, After: 5 * time.Minute, Held: true}},
-		"the definition does not fit":      {reporting.ErrCRDMismatch, Attempt{Again: true, After: 5 * time.Minute, Held: true}},
+		"success":                           {nil, Attempt{}},
+		"a conflict":                        {conflict, quietBackOff},
+		"exists already":                    {apierrors.NewAlreadyExists(footest.DeploymentsGR, "web"), quietBackOff},
+		"deleted meanwhile":                 {apierrors.NewNotFound(footest.DeploymentsGR, "web"), quietBackOff},
+		"a stale cache":                     {consistency.ErrStale, Attempt{Again: true, After: time.Second, Expected: true}},
+		"invalid":                           {apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "web", field.ErrorList{}), slowly},
+		"forbidden by quota":                {forbidden, slowly},
+		"bad request":                       {apierrors.NewBadRequest("no"), slowly},
+		"too large":                         {apierrors.NewRequestEntityTooLargeError("3 MiB"), slowly},
+		"the namespace is being deleted":    {footest.NamespaceTerminating(), Attempt{Again: true, After: 5 * time.Minute, Held: true, Expected: true}},
+		"the controller is stopping":        {context.Canceled, Attempt{Expected: true}},
+		"a call that hung":                  {context.DeadlineExceeded, backOff},
+		"server error":                      {apierrors.NewInternalError(errors.New("boom")), backOff},
+		"connection refused":                {errors.New("dial tcp: connection refused"), backOff},
+		"too many requests, retry in 7 s":   {apierrors.NewTooManyRequests("slow down", 7), Attempt{Again: true, After: 7 * time.Second, Held: true}},
+		"too many requests, no time given":  {apierrors.NewTooManyRequests("slow down", 0), backOff},
+		"too many requests, retry tomorrow": {apierrors.NewTooManyRequests("slow down", 86_400), Attempt{Again: true, After: 5 * time.Minute, Held: true}},
+		"the definition does not fit":       {reporting.ErrCRDMismatch, Attempt{Again: true, After: 5 * time.Minute, Held: true}},
 		"refused, and the status lost a race: the status comes first": {errors.Join(conflict, forbidden), quietBackOff},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -78,12 +80,12 @@ func TestNextAttempt(t *testing.T) {
 	}
 }
 
-// The times that a key waits whose sync fails again and again.
+// The delays of a key whose sync keeps failing.
 func TestBackOff(t *testing.T) {
 	key := cache.ObjectName{Namespace: footest.Namespace, Name: "a"}
 	outage, forbidden := errors.New("connection refused"), apierrors.NewForbidden(footest.DeploymentsGR, "web", errors.New("exceeded quota"))
 	r, clock := newTestRetries(t)
-	// planAfterThat plans the next attempt once the last is due.
+	// planAfterThat plans the next attempt when the last one is due.
 	var last time.Duration
 	planAfterThat := func(err error) time.Duration {
 		clock.Step(last)
@@ -111,13 +113,13 @@ func TestBackOff(t *testing.T) {
 	r.Forget(key)
 	planAfterThat(consistency.ErrStale)
 	if r.InBackoff(key) {
-		t.Error("a key is held whose next attempt is not")
+		t.Error("a key is in back-off although its next attempt is not delayed")
 	}
 }
 
-// TestAFailedTaskWaitsForItsTime: changes wake a key before its next attempt is
-// due. What failed is not tried again by that, unless what it was made from has
-// changed; and if that fails again, neither is the back-off slowed down by it.
+// Changes wake a key before its next attempt is due. They must not repeat the failed
+// write, unless the objects that it was made from have changed. If that attempt fails as
+// well, it must not lengthen the back-off.
 func TestAFailedTaskWaitsForItsTime(t *testing.T) {
 	forbidden := apierrors.NewForbidden(footest.DeploymentsGR, "web", errors.New("exceeded quota"))
 	key := footest.KeyOf(footest.Foo("a"))
@@ -133,9 +135,9 @@ func TestAFailedTaskWaitsForItsTime(t *testing.T) {
 		"the Deployment's spec has changed":        {drifted(footest.AtGeneration(2)), false},
 		"the Deployment's owner has changed":       {drifted(footest.WithoutOwner), false},
 		"the Foo's spec has changed":               {plan.Task{Foo: footest.Foo("a", footest.WithGeneration(2)), Decided: drifted().Decided}, false},
-		"the Foo was made again":                   {plan.Task{Foo: footest.Foo("a", footest.WithFooUID("new")), Decided: drifted().Decided}, false},
-		"something else is to be done":             {plan.Task{Foo: footest.Foo("a"), Decided: plan.Decision{Action: plan.ActionCreate}}, false},
-		"a Deployment of an earlier name is there": {plan.Task{Foo: footest.Foo("a"), Decided: plan.Decision{Action: plan.ActionUpdate, Named: drifted().Decided.Named, Obsolete: []*appsv1.Deployment{footest.Deployment("a", footest.Named("old"))}}}, false},
+		"the Foo was recreated":                    {plan.Task{Foo: footest.Foo("a", footest.WithFooUID("new")), Decided: drifted().Decided}, false},
+		"the decision is another":                  {plan.Task{Foo: footest.Foo("a"), Decided: plan.Decision{Action: plan.ActionCreate}}, false},
+		"there is a Deployment of an earlier name": {plan.Task{Foo: footest.Foo("a"), Decided: plan.Decision{Action: plan.ActionUpdate, Named: drifted().Decided.Named, Obsolete: []*appsv1.Deployment{footest.Deployment("a", footest.Named("old"))}}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, clock := newTestRetries(t)
@@ -143,32 +145,32 @@ func TestAFailedTaskWaitsForItsTime(t *testing.T) {
 			r.Requeue(key, forbidden)
 			clock.Step(4 * time.Second)
 			if err := r.Deferred(key, PartDeployments, row.again); (err != nil) != row.waits {
-				t.Fatalf("the error that stands is %v", err)
+				t.Fatalf("the deferred error is %v", err)
 			}
 			if !row.waits {
 				r.Fail(key, PartDeployments, row.again, forbidden)
 			}
 			if wait := r.Requeue(key, forbidden); wait != 6*time.Second {
-				t.Errorf("a key that was to wait 6 s more waits %v", wait)
+				t.Errorf("a key with 6 s left waits %v", wait)
 			}
 			clock.Step(6*time.Second - 1)
 			if !r.InBackoff(key) {
-				t.Error("the key is not held until then")
+				t.Error("the key is not in back-off until then")
 			}
 			clock.Step(1)
 			if r.InBackoff(key) || r.Deferred(key, PartDeployments, row.again) != nil {
-				t.Error("the key is held after that")
+				t.Error("the key is in back-off after that")
 			}
 			r.Fail(key, PartDeployments, row.again, forbidden)
 			if further := r.Requeue(key, forbidden); further != 20*time.Second {
-				t.Errorf("after that it waits %v", further)
+				t.Errorf("after that the key waits %v", further)
 			}
 		})
 	}
 }
 
-// A failure of another kind, found when a change woke the key, does not put off
-// what was planned.
+// A failure of another kind, after a change woke the key, does not defer the planned
+// attempt.
 func TestTheEarlierOfTwoPlansStands(t *testing.T) {
 	forbidden := apierrors.NewForbidden(footest.DeploymentsGR, "web", errors.New("exceeded quota"))
 	key, of := footest.KeyOf(footest.Foo("a")), plan.Task{Foo: footest.Foo("a"), Decided: plan.Decision{Action: plan.ActionCreate}}
@@ -176,9 +178,9 @@ func TestTheEarlierOfTwoPlansStands(t *testing.T) {
 		err  error
 		wait time.Duration
 	}{
-		"to be tried sooner": {errors.New("connection refused"), firstRetry},
-		"to be tried later":  {apierrors.NewTooManyRequests("", 60), 6 * time.Second},
-		"a lost race":        {apierrors.NewConflict(footest.DeploymentsGR, "web", errors.New("modified")), firstRetry},
+		"with a shorter delay": {errors.New("connection refused"), firstRetry},
+		"with a longer delay":  {apierrors.NewTooManyRequests("", 60), 6 * time.Second},
+		"a lost race":          {apierrors.NewConflict(footest.DeploymentsGR, "web", errors.New("modified")), firstRetry},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, clock := newTestRetries(t)
@@ -189,13 +191,13 @@ func TestTheEarlierOfTwoPlansStands(t *testing.T) {
 				r.Fail(key, PartDeployments, of, row.err)
 			}
 			if wait := r.Requeue(key, row.err); wait != row.wait {
-				t.Errorf("it waits %v, not %v", wait, row.wait)
+				t.Errorf("the key waits %v, not %v", wait, row.wait)
 			}
 		})
 	}
 }
 
-// The status and the Deployment are put off each by itself.
+// The status and the Deployment have separate back-offs.
 func TestAFailedStatusHoldsUpTheStatusAlone(t *testing.T) {
 	r, _ := newTestRetries(t)
 	forbidden := apierrors.NewForbidden(footest.DeploymentsGR, "web", errors.New("exceeded quota"))
@@ -207,11 +209,11 @@ func TestAFailedStatusHoldsUpTheStatusAlone(t *testing.T) {
 	}
 	r.Succeed(key, PartDeployments)
 	if r.Deferred(key, PartDeployments, work) != nil || r.Deferred(key, PartStatus, status) == nil {
-		t.Error("a success of one ended the failures of the other")
+		t.Error("a success of one part reset the failures of the other")
 	}
 }
 
-// newTestRetries are retries whose clock stands still.
+// newTestRetries returns retries whose clock stands still.
 func newTestRetries(t *testing.T) (*Backoff, *clocktesting.FakeClock) {
 	t.Helper()
 	delayed := workqueue.NewTypedDelayingQueue[cache.ObjectName]()
@@ -220,7 +222,7 @@ func newTestRetries(t *testing.T) (*Backoff, *clocktesting.FakeClock) {
 	return NewBackoff(delayed, clock), clock
 }
 
-// wrapped is an error as sync returns it.
+// wrapped wraps an error as a sync does.
 func wrapped(err error) error {
 	if err == nil {
 		return nil

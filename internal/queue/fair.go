@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The storage of the work queue, which decides the order of the keys.
+
 package queue
 
 import (

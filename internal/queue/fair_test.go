@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the order in which workers get keys.
+
 package queue
 
 import (
@@ -26,8 +28,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// order puts keys, each "namespace/name", into a work queue and returns them in
-// the order in which a worker gets them.
+// order adds keys, each "namespace/name", to a work queue and returns them in the order
+// in which a worker gets them.
 func order(keys ...string) []string {
 	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[cache.ObjectName]{Queue: newFairQueue()})
 	for _, key := range keys {
@@ -45,9 +47,9 @@ func order(keys ...string) []string {
 
 func TestNamespacesTakeTurns(t *testing.T) {
 	for name, row := range map[string]struct{ added, want []string }{
-		"one namespace: first come, first served": {
+		"one namespace is first in, first out": {
 			[]string{"a/1", "a/2", "a/3"}, []string{"a/1", "a/2", "a/3"}},
-		"a single key waits for one of each other namespace": {
+		"a single key waits for one key of each other namespace": {
 			[]string{"a/1", "a/2", "a/3", "b/1", "b/2", "c/1"}, []string{"a/1", "b/1", "c/1", "a/2", "b/2", "a/3"}},
 		"a key that is added again keeps its place": {
 			[]string{"a/1", "a/2", "a/1", "b/1", "a/1"}, []string{"a/1", "b/1", "a/2"}},
@@ -68,9 +70,9 @@ func TestANamespaceThatComesLateIsServedNext(t *testing.T) {
 	}
 	q.Pop()
 	q.Push(cache.ObjectName{Namespace: "one", Name: "only"})
-	q.Pop() // the turn of many, which stood first
+	q.Pop() // one key of "many", which came first
 	if got := q.Pop(); got.Namespace != "one" {
-		t.Errorf("%s was served before", got)
+		t.Errorf("%s was served first", got)
 	}
 	if q.Len() != 4998 {
 		t.Errorf("%d keys are left, not 4998", q.Len())
@@ -82,7 +84,7 @@ func key(text string) cache.ObjectName {
 	return cache.ObjectName{Namespace: namespace, Name: name}
 }
 
-// drained returns what a worker gets, in order.
+// drained returns the keys that a worker gets, in order.
 func drained(q *fairQueue) []string {
 	var got []string
 	for q.Len() > 0 {
@@ -91,7 +93,7 @@ func drained(q *fairQueue) []string {
 	return got
 }
 
-func TestWhatCanWaitIsServedLast(t *testing.T) {
+func TestLowPriorityIsServedLast(t *testing.T) {
 	q := newFairQueue()
 	for _, waits := range []string{"a/old-1", "a/old-2", "b/old"} {
 		q.setLowPriority(key(waits))
@@ -106,7 +108,7 @@ func TestWhatCanWaitIsServedLast(t *testing.T) {
 	}
 }
 
-func TestWhatCanWaitDoesNotWaitForEver(t *testing.T) {
+func TestLowPriorityDoesNotWaitForEver(t *testing.T) {
 	q := newFairQueue()
 	for _, waits := range []string{"a/1", "a/2"} {
 		q.setLowPriority(key(waits))
@@ -117,11 +119,11 @@ func TestWhatCanWaitDoesNotWaitForEver(t *testing.T) {
 	}
 	got := drained(q)
 	if first, second := slices.Index(got, "a/1"), slices.Index(got, "a/2"); first != inARow || second != 2*inARow+1 {
-		t.Errorf("they are served after %d and %d others", first, second)
+		t.Errorf("the low-priority keys are served after %d and %d others", first, second)
 	}
 }
 
-func TestAKeyToWhichSomethingHappensNeedNotWait(t *testing.T) {
+func TestAChangeRaisesThePriority(t *testing.T) {
 	q := newFairQueue()
 	for _, waits := range []string{"a/1", "a/2", "a/3"} {
 		q.setLowPriority(key(waits))
@@ -138,7 +140,7 @@ func TestAKeyToWhichSomethingHappensNeedNotWait(t *testing.T) {
 	}
 }
 
-func TestAKeyThatHurriesDoesNotWaitBecauseOfAResync(t *testing.T) {
+func TestAResyncDoesNotLowerThePriority(t *testing.T) {
 	q := newFairQueue()
 	q.Push(key("a/1"))
 	q.setLowPriority(key("a/1"))
@@ -146,11 +148,11 @@ func TestAKeyThatHurriesDoesNotWaitBecauseOfAResync(t *testing.T) {
 	q.Pop()
 	q.Push(key("a/1"))
 	if q.waiting.Len() > 0 {
-		t.Error("what was said of the key before counts for its next turn, too")
+		t.Error("the priority of the key also counts for its next turn")
 	}
 }
 
-func TestNothingIsKeptOfKeysThatAreGone(t *testing.T) {
+func TestNothingIsKeptOfDeletedKeys(t *testing.T) {
 	q := newFairQueue()
 	for i := range 100 {
 		waits := cache.ObjectName{Namespace: fmt.Sprint(i), Name: "a"}
@@ -166,6 +168,6 @@ func TestNothingIsKeptOfKeysThatAreGone(t *testing.T) {
 		q.Done(waits)
 	}
 	if len(q.high.byNamespace)+len(q.low.byNamespace)+q.high.turns.Len()+q.low.turns.Len()+q.announced.Len()+len(q.processing)+q.Len() != 0 {
-		t.Errorf("left are %+v", q)
+		t.Errorf("the queue still holds %+v", q)
 	}
 }

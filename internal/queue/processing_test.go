@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of keys that are added while they are processed.
+
 package queue
 
 import (
@@ -24,7 +26,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// work is a work queue on a Queue, as a controller uses it.
+// work is a work queue with the fair storage, as a controller uses it.
 type work struct {
 	storage *fairQueue
 	queue   *workqueue.Typed[cache.ObjectName]
@@ -52,8 +54,8 @@ func (w *work) done(key cache.ObjectName) {
 	w.storage.Done(key)
 }
 
-// The work queue reports nothing of what is added while a key is processed: all
-// of that comes as one Push at the end.
+// The work queue does not report additions of a key while it is processed: they come as a
+// single Push at the end.
 func TestAKeyThatChangesWhileItIsProcessedNeedNotWait(t *testing.T) {
 	a := key("x/a")
 	for name, during := range map[string]func(w *work){
@@ -85,7 +87,7 @@ func TestAKeyThatChangesWhileItIsProcessedNeedNotWait(t *testing.T) {
 			w.changed(a)
 			w.queue.Done(a)
 			w.get()
-			w.storage.Done(a) // of the first
+			w.storage.Done(a) // of the first turn
 			w.changed(a)
 			w.resynced(a)
 			w.done(a)
@@ -98,7 +100,7 @@ func TestAKeyThatChangesWhileItIsProcessedNeedNotWait(t *testing.T) {
 			}
 			during(w)
 			if first := w.get(); first != a {
-				t.Errorf("%s, to which nothing has happened, is served before", first)
+				t.Errorf("%s, which has not changed, is served first", first)
 			}
 		})
 	}
@@ -112,6 +114,6 @@ func TestAKeyThatHasBeenProcessedWaitsAtTheNextResync(t *testing.T) {
 	w.resynced(a)
 	w.changed(b)
 	if first := w.get(); first != b {
-		t.Errorf("%s, to which nothing has happened, is served before", first)
+		t.Errorf("%s, which has not changed, is served first", first)
 	}
 }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Statuses that the installed CustomResourceDefinition can't store.
+
 package reporting
 
 import (

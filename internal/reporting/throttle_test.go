@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of which statuses are progress, and how long they wait.
+
 package reporting
 
 import (
@@ -40,14 +42,14 @@ func TestIsProgressAlone(t *testing.T) {
 		before, after func(*samplev1alpha1.FooStatus)
 		want          bool
 	}{
-		"more Pods":           {same, func(s *samplev1alpha1.FooStatus) { s.Replicas, s.Conditions[0].Message = 2, "1 of 2" }, true},
-		"a newer spec":        {same, func(s *samplev1alpha1.FooStatus) { s.ObservedGeneration = 2 }, false},
-		"other Pods":          {same, func(s *samplev1alpha1.FooStatus) { s.Selector = "app=else" }, false},
-		"a failure":           {same, reason("DeploymentFailed"), false},
-		"a failure that ends": {reason("DeploymentFailed"), same, false},
-		"another failure":     {reason("DeploymentFailed"), reason("DeploymentFailed"), false},
-		"the first status":    {func(s *samplev1alpha1.FooStatus) { s.Conditions = nil }, same, false},
-		"no condition":        {same, func(s *samplev1alpha1.FooStatus) { s.Conditions = nil }, false},
+		"more Pods":            {same, func(s *samplev1alpha1.FooStatus) { s.Replicas, s.Conditions[0].Message = 2, "1 of 2" }, true},
+		"a newer spec":         {same, func(s *samplev1alpha1.FooStatus) { s.ObservedGeneration = 2 }, false},
+		"other Pods":           {same, func(s *samplev1alpha1.FooStatus) { s.Selector = "app=else" }, false},
+		"a failure":            {same, reason("DeploymentFailed"), false},
+		"the end of a failure": {reason("DeploymentFailed"), same, false},
+		"another failure":      {reason("DeploymentFailed"), reason("DeploymentFailed"), false},
+		"the first status":     {func(s *samplev1alpha1.FooStatus) { s.Conditions = nil }, same, false},
+		"no condition":         {same, func(s *samplev1alpha1.FooStatus) { s.Conditions = nil }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := isProgressAlone(with(row.before), with(row.after)); got != row.want {
@@ -68,10 +70,10 @@ func TestIsCountAlone(t *testing.T) {
 		want   bool
 	}{
 		"another number of Pods":           {func(s *samplev1alpha1.FooStatus) { s.Replicas = 7 }, true},
-		"another number of available ones": {func(s *samplev1alpha1.FooStatus) { s.AvailableReplicas = 0 }, true},
-		"nothing at all":                   {func(*samplev1alpha1.FooStatus) {}, false},
-		"a message besides":                {func(s *samplev1alpha1.FooStatus) { s.Replicas, s.Conditions[0].Message = 7, "else" }, false},
-		"the generation besides":           {func(s *samplev1alpha1.FooStatus) { s.Replicas, s.ObservedGeneration = 7, 2 }, false},
+		"another number of available Pods": {func(s *samplev1alpha1.FooStatus) { s.AvailableReplicas = 0 }, true},
+		"nothing":                          {func(*samplev1alpha1.FooStatus) {}, false},
+		"also the message":                 {func(s *samplev1alpha1.FooStatus) { s.Replicas, s.Conditions[0].Message = 7, "else" }, false},
+		"also the generation":              {func(s *samplev1alpha1.FooStatus) { s.Replicas, s.ObservedGeneration = 7, 2 }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := isCountAlone(footest.RefusedStatus(), with(row.change)); got != row.want {
@@ -98,7 +100,7 @@ func TestEachProgressWaitsTheWholeTime(t *testing.T) {
 			p.Wait(old, footest.Rolling(1), true)
 			ends(p, clock, old)
 			if left := p.Wait(old, footest.Rolling(1), true); left != ThrottleInterval {
-				t.Errorf("it waits %v", left)
+				t.Errorf("the status waits %v", left)
 			}
 		})
 	}

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Transitions of the condition Ready whose Event is not recorded yet.
+
 package reporting
 
 import (

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the Event of a transition whose write has an unknown outcome.
+
 package reporting
 
 import (
@@ -26,8 +28,8 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// Of the writes that were made from one version of a Foo one is stored at most:
-// where that has its event, another whose answer is lost has none.
+// Of several writes from one version of a Foo, at most one is stored. If that one has its
+// Event, another one whose response was lost has none.
 func TestOneTransitionHasOneEvent(t *testing.T) {
 	before, after := footest.Foo("a"), footest.Foo("a", footest.WithStatus(footest.Settled("a")), func(foo *samplev1alpha1.Foo) { foo.ResourceVersion = "11" })
 	ready := footest.ReadyOf(after.Status)
@@ -37,13 +39,13 @@ func TestOneTransitionHasOneEvent(t *testing.T) {
 		writes func(*Transitions)
 		want   bool
 	}{
-		"the answer is lost":                {func(t *Transitions) { t.Unknown(before, ready) }, true},
-		"it is told, then one more is lost": {func(t *Transitions) { t.Stored(before); t.Unknown(before, ready) }, false},
-		"one is lost, then it is told":      {func(t *Transitions) { t.Unknown(before, ready); t.Stored(before) }, false},
-		"it is lost, then one more":         {func(t *Transitions) { t.Unknown(before, ready); t.Unknown(before, other) }, true},
+		"the response is lost":              {func(t *Transitions) { t.Unknown(before, ready) }, true},
+		"one is recorded, then one is lost": {func(t *Transitions) { t.Stored(before); t.Unknown(before, ready) }, false},
+		"one is lost, then one is recorded": {func(t *Transitions) { t.Unknown(before, ready); t.Stored(before) }, false},
+		"two are lost":                      {func(t *Transitions) { t.Unknown(before, ready); t.Unknown(before, other) }, true},
 		"another controller wrote the same": {func(t *Transitions) { t.Unknown(before, other) }, false},
-		"another is lost":                   {func(t *Transitions) { t.Unknown(before, metav1.Condition{Type: "Ready", Reason: "Other"}) }, false},
-		"one of a Foo of that name is, that is gone": {func(t *Transitions) {
+		"one of another reason is lost":     {func(t *Transitions) { t.Unknown(before, metav1.Condition{Type: "Ready", Reason: "Other"}) }, false},
+		"one of a deleted Foo of that name is lost": {func(t *Transitions) {
 			gone := before.DeepCopy()
 			gone.UID = "uid-gone"
 			t.Unknown(gone, ready)
@@ -54,13 +56,13 @@ func TestOneTransitionHasOneEvent(t *testing.T) {
 			known := &Transitions{}
 			row.writes(known)
 			if missed := known.Missed(before); missed != nil {
-				t.Errorf("before the cache shows anything, %v is missed", missed)
+				t.Errorf("before the cache has the write, %v counts as missed", missed)
 			}
 			if missed := known.Missed(after); (missed != nil) != row.want {
-				t.Errorf("what is missed is %v", missed)
+				t.Errorf("the missed transition is %v", missed)
 			}
 			if known.Missed(after) != nil || known.Len() != 0 {
-				t.Error("it is remembered for ever")
+				t.Error("the transition is remembered for ever")
 			}
 		})
 	}

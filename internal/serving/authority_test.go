@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The API server of the tests, which reviews tokens and accesses.
+
 package serving
 
 import (
@@ -31,16 +33,16 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// authority is an API server that knows three tokens: two of "prometheus", who
-// may get /metrics, one after the other, and that of "visitor", who may nothing.
+// authority is an API server that knows three tokens: two of the user "prometheus", who
+// may get /metrics, and one of "visitor", who has no permission.
 type authority struct {
 	client *fake.Clientset
-	// tokenReviews and accessReviews count what was asked, tries included.
+	// tokenReviews and accessReviews count the reviews, retries included.
 	tokenReviews, accessReviews atomic.Int32
-	// lastAccess is the last access that was asked for.
+	// lastAccess is the spec of the last SubjectAccessReview.
 	lastAccess atomic.Pointer[authorizationv1.SubjectAccessReviewSpec]
-	// fault, if it is set, is what comes in place of an answer to a kind of
-	// reviews. It is called each time.
+	// tokenFault and accessFault are called for each review. If they return an error, it
+	// is the answer.
 	tokenFault, accessFault func() error
 }
 
@@ -85,18 +87,18 @@ func created[T runtime.Object](action clienttesting.Action) T {
 	return action.(clienttesting.CreateAction).GetObject().DeepCopyObject().(T)
 }
 
-// asked returns how often the API server was asked.
+// asked returns the numbers of token reviews and access reviews.
 func (a *authority) asked() [2]int32 {
 	return [2]int32{a.tokenReviews.Load(), a.accessReviews.Load()}
 }
 
-// get sends a request with a token and returns the answer.
+// get sends a request with a token and returns the response.
 func get(t *testing.T, handler http.Handler, path, token string) *httptest.ResponseRecorder {
 	t.Helper()
 	return getFrom(t, "192.0.2.1", handler, path, token)
 }
 
-// getFrom does it from an address.
+// getFrom sends a request from an address.
 func getFrom(t *testing.T, address string, handler http.Handler, path, token string) *httptest.ResponseRecorder {
 	t.Helper()
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)
@@ -109,7 +111,7 @@ func getFrom(t *testing.T, address string, handler http.Handler, path, token str
 	return answer
 }
 
-// secret is what the gate guards.
+// secret is the handler that the gate guards.
 var secret = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte("the secret"))
 })

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The budget of reviews: how often callers can make the controller ask the API server.
+
 package serving
 
 import (
@@ -23,20 +25,20 @@ import (
 )
 
 const (
-	// How many reviews per second, of both kinds, the API server is asked for
-	// on behalf of all strangers together.
+	// The rate of reviews, of both kinds, for all strangers together.
 	reviewsPerSecond = 10
 	reviewsAtOnce    = 20
-	// What each stranger has of it. To become known takes two reviews.
+	// The share of each stranger. A stranger becomes known after two reviews.
 	strangersPerSecond = 0.1
 	strangersAtOnce    = 6
-	// What each known token has, and each known address for new tokens. A
-	// scraper needs one or two reviews a minute, one of profiles a few at once.
+	// The rate of reviews for each known token, and for new tokens from each known
+	// address. A scraper needs one or two reviews a minute, a reader of profiles a few at
+	// once.
 	knownPerSecond = 1
 	knownAtOnce    = 20
 )
 
-// caller is who makes a request. The token is kept as a hash only.
+// caller identifies who makes a request. Only the hash of the token is kept.
 type caller struct {
 	token [sha256.Size]byte
 	from  origin
@@ -46,12 +48,11 @@ func callerOf(token, remote string) caller {
 	return caller{token: sha256.Sum256([]byte(token)), from: originOf(remote)}
 }
 
-// reviewBudget bounds what callers can make the controller ask the API server.
-// Anybody can make up tokens at any rate, from any number of Pods, so one limit
-// for all would let them keep the scrapers out. Who passed the gate lately has a
-// share that strangers can't touch: by the token, also where all clients come
-// from one address, such as a proxy's, and by the address, for the token that
-// follows when one expires.
+// reviewBudget bounds the reviews that callers can cause. Anybody can send made-up tokens
+// at any rate, from any number of Pods, so with one limit for all they could keep the
+// scrapers out. A caller that passed the gate lately therefore has a share that strangers
+// can't use up. It is recognized by its token, even if all clients come from one address,
+// such as a proxy's; and by its address, so that it can replace a token that expires.
 type reviewBudget struct {
 	passed      recent
 	ofKnown     *shares
@@ -68,7 +69,7 @@ func newReviewBudget() *reviewBudget {
 	}
 }
 
-// take uses up one review, or reports that the caller has to wait for it.
+// take takes one review from the caller's budget, and reports whether there was one left.
 func (b *reviewBudget) take(who caller) bool {
 	switch {
 	case b.passed.has(who.token):
@@ -76,7 +77,7 @@ func (b *reviewBudget) take(who caller) bool {
 	case b.passed.has(who.from.address):
 		return b.ofKnown.take(who.from.address)
 	}
-	// The own share first: who has used it up takes nothing from the others.
+	// Check the caller's own share first: if it is used up, the others lose nothing.
 	return b.ofStrangers.take(who.from.network) && b.strangers.TryAccept()
 }
 

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The certificate of a server: self-signed, or from files that are reloaded.
+
 package serving
 
 import (
@@ -27,15 +29,15 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 )
 
-// Certificate is how a server proves who it is.
+// Certificate holds the TLS configuration with a server's certificate.
 type Certificate struct {
 	config *tls.Config
-	// watch reads the files again when they change, until ctx is done.
+	// watch reloads the files when they change, until ctx is done.
 	watch func(ctx context.Context)
 }
 
-// SelfSigned makes a certificate that is signed by itself, kept in memory only.
-// It encrypts, and proves nothing.
+// SelfSigned makes a self-signed certificate, which is kept in memory only. It allows
+// encryption but does not authenticate the server.
 func SelfSigned() (*Certificate, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -54,7 +56,7 @@ func SelfSigned() (*Certificate, error) {
 	return &Certificate{config: config, watch: func(context.Context) {}}, nil
 }
 
-// FromFiles reads a certificate, with those of its issuers, and its key.
+// FromFiles reads a certificate, followed by those of its issuers, and its key.
 func FromFiles(certFile, keyFile string) (*Certificate, error) {
 	files, err := dynamiccertificates.NewDynamicServingContentFromFiles("serving", certFile, keyFile)
 	if err != nil {
@@ -75,18 +77,19 @@ func FromFiles(certFile, keyFile string) (*Certificate, error) {
 	}}, nil
 }
 
-// Config is for Listen.
+// Config returns the TLS configuration for Listen.
 func (c *Certificate) Config() *tls.Config {
 	return c.config
 }
 
-// Watch has each new connection get the certificate that is in the files by
-// then. It returns when ctx is done.
+// Watch reloads the certificate whenever its files change; new connections use the new
+// one. It returns when ctx is done.
 func (c *Certificate) Watch(ctx context.Context) {
 	c.watch(ctx)
 }
 
-// baseConfig is as that of Kubernetes' own servers, without HTTP/2: see Listen.
+// baseConfig returns the settings of Kubernetes' own servers, but without HTTP/2: see
+// Listen.
 func baseConfig() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 }

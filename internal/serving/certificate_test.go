@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of certificates from files.
+
 package serving
 
 import (
@@ -28,7 +30,7 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 )
 
-// writeCertificate makes a certificate for a host and returns its files.
+// writeCertificate makes a certificate for a host and returns the names of its files.
 func writeCertificate(t *testing.T, folder, host string) (certFile, keyFile string) {
 	t.Helper()
 	certificate, key, err := certutil.GenerateSelfSignedCertKey(host, nil, nil)
@@ -51,7 +53,7 @@ func write(t *testing.T, path string, content []byte) {
 	}
 }
 
-// shown returns the host in the certificate that a server shows.
+// shown returns the host in a server's certificate.
 func shown(t *testing.T, server *Server) string {
 	t.Helper()
 	got, err := fetch(t.Context(), "https://"+server.Address()+"/", &tls.Config{InsecureSkipVerify: true})
@@ -62,8 +64,8 @@ func shown(t *testing.T, server *Server) string {
 }
 
 func TestCertificateFilesAreReadAgainWhenTheyChange(t *testing.T) {
-	// As in a Secret's volume: the files are links into a folder, and an update
-	// is a link to another one.
+	// As in a Secret's volume, the files are links into a folder, and an update replaces
+	// the folder's link.
 	mount := t.TempDir()
 	writeCertificate(t, filepath.Join(mount, "v1"), "first")
 	writeCertificate(t, filepath.Join(mount, "v2"), "second")
@@ -95,13 +97,13 @@ func TestCertificateFilesAreReadAgainWhenTheyChange(t *testing.T) {
 	}
 	waitFor(t, "the second certificate", func() bool { return shown(t, server) == "second" })
 
-	// What can't be used does not replace what can.
+	// An unusable certificate does not replace a usable one.
 	write(t, filepath.Join(mount, "v2", "tls.crt"), []byte("garbage"))
 	writeCertificate(t, filepath.Join(mount, "v2"), "third")
 	waitFor(t, "the third certificate", func() bool {
 		host := shown(t, server)
 		if host != "second" && host != "third" {
-			t.Fatalf("The certificate is for %q, want the last good one", host)
+			t.Fatalf("The certificate is for %q, want the last usable one", host)
 		}
 		return host == "third"
 	})
@@ -114,7 +116,7 @@ func link(t *testing.T, target, path string) {
 	}
 }
 
-func TestACertificateThatCantBeUsedIsSaidAtOnce(t *testing.T) {
+func TestAnUnusableCertificateIsReportedAtOnce(t *testing.T) {
 	folder := t.TempDir()
 	certFile, keyFile := writeCertificate(t, folder, "host")
 	_, otherKey := writeCertificate(t, filepath.Join(folder, "other"), "other")

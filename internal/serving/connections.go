@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The bounds on a server's connections, and which clients keep theirs.
+
 package serving
 
 import (
@@ -28,29 +30,29 @@ import (
 )
 
 const (
-	// maxConnections bounds what all clients together can make the process
-	// hold: 2 MiB while they are silent, 12 MiB while each sends as many headers
-	// as it may. A scraper needs one.
+	// maxConnections bounds the memory that all clients together can take: 2 MiB if they
+	// send nothing, 12 MiB if each sends as many headers as allowed. A scraper needs one
+	// connection.
 	maxConnections = 50
-	// reservedConnections is how many connections an address has to itself
-	// from the start while it is known.
+	// reservedConnections is the number of connections from a known address that are
+	// trusted from the start.
 	reservedConnections = 4
-	// How many times per second a client may connect. Each can cost a TLS
-	// handshake, about 1 ms.
+	// The rate at which a client may connect. Each connection can cost a TLS handshake,
+	// about 1 ms.
 	connectionsPerSecond = 20
 	connectionsAtOnce    = 100
 )
 
-// boundedListener keeps a bounded number of connections open. Anybody can
-// connect, and a limit that simply refuses the next connection would let one
-// client lock out all others. So the next connection takes the place of the
-// oldest one of the client that has the most. One client therefore displaces
-// only itself; with more clients than connections, the oldest go, so that a
-// client which asks at once is answered before its turn comes.
+// boundedListener bounds the number of open connections. Anybody can connect, and if the
+// listener refused connections above the limit, one client could lock out all others.
+// Instead, a new connection displaces the oldest one of the client that has the most. So
+// a client displaces only its own connections. If there are more clients than
+// connections, the oldest are displaced, and a client that sends its request at once is
+// answered before that happens.
 //
-// A trusted connection does not give way to others. It is one on which the gate
-// let a request through, or one of the first few of an address from which such
-// a request came lately, so that a scraper can connect again during a flood.
+// A trusted connection is displaced only if all are trusted. A connection is trusted once
+// the gate let a request on it through. So are the first few connections from an address
+// from which such a request came lately, so that a scraper can reconnect during a flood.
 type boundedListener struct {
 	net.Listener
 	rates *shares
@@ -64,7 +66,7 @@ func newBoundedListener(listener net.Listener) *boundedListener {
 	return &boundedListener{Listener: listener, rates: newShares(connectionsPerSecond, connectionsAtOnce), known: newRecent()}
 }
 
-// connection is one that a boundedListener has accepted.
+// connection is a connection that a boundedListener accepted.
 type connection struct {
 	net.Conn
 	listener *boundedListener
@@ -72,7 +74,7 @@ type connection struct {
 	trusted  bool // guarded by listener.mu
 }
 
-// Accept waits for the next connection that may stay, and closes the others.
+// Accept returns the next connection that is admitted, and closes those that are not.
 func (l *boundedListener) Accept() (net.Conn, error) {
 	for {
 		accepted, err := l.Listener.Accept()
@@ -87,8 +89,8 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// mayConnect holds a client to its rate. A known address has its own, which its
-// neighbours can't use up.
+// mayConnect reports whether a client is within its rate. A known address has its own
+// rate, which other addresses in its network can't use up.
 func (l *boundedListener) mayConnect(from origin) bool {
 	if l.known.has(from.address) {
 		return l.rates.take(from.address)
@@ -96,8 +98,8 @@ func (l *boundedListener) mayConnect(from origin) bool {
 	return l.rates.take(from.network)
 }
 
-// admit adds a connection, closes the one whose place it takes, if there is no
-// other, and reports whether the new one may stay.
+// admit adds a connection, closes the one that it displaces, if any, and reports whether
+// the new one stays open.
 func (l *boundedListener) admit(c *connection) bool {
 	displaced := l.add(c)
 	if displaced != nil {
@@ -106,7 +108,7 @@ func (l *boundedListener) admit(c *connection) bool {
 	return displaced != c
 }
 
-// add returns the connection that is one too many, if any.
+// add adds a connection and returns the one to close, if there are too many.
 func (l *boundedListener) add(c *connection) *connection {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,8 +128,8 @@ func (l *boundedListener) add(c *connection) *connection {
 	return l.mostDispensable()
 }
 
-// mostDispensable returns the oldest connection of the client that has the most,
-// of those that are not trusted if there are any.
+// mostDispensable returns the oldest connection of the client that has the most. It
+// considers trusted connections only if there are no others.
 func (l *boundedListener) mostDispensable() *connection {
 	candidates := slices.DeleteFunc(slices.Clone(l.open), func(c *connection) bool { return c.trusted })
 	if len(candidates) == 0 {
@@ -140,7 +142,7 @@ func (l *boundedListener) mostDispensable() *connection {
 	return slices.MaxFunc(candidates, func(a, b *connection) int { return has[a.origin.network] - has[b.origin.network] })
 }
 
-// Close closes a connection and gives up its place.
+// Close closes a connection and removes it from those of its listener.
 func (c *connection) Close() error {
 	l := c.listener
 	l.mu.Lock()
@@ -151,8 +153,8 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite ends the answer, so that the client reads it before the connection
-// is gone: net/http asks for it where the client may still be sending.
+// CloseWrite closes the sending side, so that the client can read the response before the
+// connection is closed. net/http calls it if the client may still be sending.
 func (c *connection) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -160,10 +162,11 @@ func (c *connection) CloseWrite() error {
 	return nil
 }
 
-// connectionKey is for the context of a request.
+// connectionKey is the key of the connection in a request's context.
 type connectionKey struct{}
 
-// withConnection is http.Server.ConnContext.
+// withConnection adds a connection to the context of its requests. It is an
+// http.Server.ConnContext.
 func withConnection(ctx context.Context, c net.Conn) context.Context {
 	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn()
@@ -171,8 +174,8 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, c)
 }
 
-// closeUnlessTrusted makes each answer the last on its connection, unless the
-// handler trusts the client. A stranger so has no connection to sit on.
+// closeUnlessTrusted closes a connection after its first response, unless the handler
+// trusts the client. So a stranger can't keep a connection open.
 func closeUnlessTrusted(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close")
@@ -180,11 +183,11 @@ func closeUnlessTrusted(handler http.Handler) http.Handler {
 	})
 }
 
-// trust lets the client of a request take its time and keep its connection, and
-// makes its address a known one.
+// trust marks a request's connection as trusted and its address as known. The client
+// keeps the connection and gets more time to read the response.
 func trust(w http.ResponseWriter, r *http.Request) {
 	w.Header().Del("Connection")
-	// An error is that there is no connection: a test's.
+	// The error means that there is no connection, as in a test.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(trustedWriteTimeout))
 	c, ok := r.Context().Value(connectionKey{}).(*connection)
 	if !ok {

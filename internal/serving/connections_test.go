@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the bounds on connections.
+
 package serving
 
 import (
@@ -30,9 +32,9 @@ import (
 
 func TestOneClientDisplacesOnlyItself(t *testing.T) {
 	for what, attacker := range map[string]func(i int) string{
-		"a Pod":                  func(int) string { return "10.0.0.1" },
-		"a host with a /64":      func(i int) string { return fmt.Sprintf("2001:db8::%x", i+1) },
-		"IPv4 in the guise of 6": func(int) string { return "::ffff:10.0.0.1" },
+		"a Pod":               func(int) string { return "10.0.0.1" },
+		"a host with a /64":   func(i int) string { return fmt.Sprintf("2001:db8::%x", i+1) },
+		"IPv4 mapped to IPv6": func(int) string { return "::ffff:10.0.0.1" },
 	} {
 		t.Run(what, func(t *testing.T) {
 			inNetwork(t, nil, func(t *testing.T, n *network) {
@@ -54,7 +56,7 @@ func TestOneClientDisplacesOnlyItself(t *testing.T) {
 	}
 }
 
-// A thousand Pods, each with a connection on which it says nothing.
+// The attacker is a thousand Pods, each with an idle connection.
 func TestManyClientsDoNotKeepAScraperOut(t *testing.T) {
 	inNetwork(t, nil, func(t *testing.T, n *network) {
 		pods := addresses(1000)
@@ -62,12 +64,12 @@ func TestManyClientsDoNotKeepAScraperOut(t *testing.T) {
 		if got := countOpen(silent); got != maxConnections {
 			t.Errorf("%d connections are open, want %d", got, maxConnections)
 		}
-		// Nobody knows it yet, but it is quick.
+		// The scraper is not known yet, but it sends its request at once.
 		scraper := n.dial("10.1.0.1")
 		if code := request(t, scraper, "/metrics", "p"); code != http.StatusOK {
 			t.Fatalf("The scraper gets %d, want %d", code, http.StatusOK)
 		}
-		// From here on it need not be.
+		// Now it is known, so it may be slow.
 		again := n.dialAll(repeat("10.1.0.1", reservedConnections-1)...)
 		n.dialAll(pods[300:]...)
 		for _, client := range append(again, scraper) {
@@ -78,8 +80,8 @@ func TestManyClientsDoNotKeepAScraperOut(t *testing.T) {
 	})
 }
 
-// A known address may be that of a proxy, of which strangers make use, too.
-func TestAKnownAddressHasNotAllConnections(t *testing.T) {
+// A known address may be a proxy's, which strangers use as well.
+func TestAKnownAddressCannotTakeAllConnections(t *testing.T) {
 	inNetwork(t, nil, func(t *testing.T, n *network) {
 		scraper := n.dial("10.1.0.1")
 		request(t, scraper, "/metrics", "p")
@@ -88,7 +90,7 @@ func TestAKnownAddressHasNotAllConnections(t *testing.T) {
 			t.Errorf("Another client gets %d, want %d", code, http.StatusOK)
 		}
 		if got := countOpen(silent); got != maxConnections-2 {
-			t.Errorf("%d silent connections are open, want %d", got, maxConnections-2)
+			t.Errorf("%d idle connections are open, want %d", got, maxConnections-2)
 		}
 		if code := request(t, scraper, "/metrics", "p"); code != http.StatusOK {
 			t.Errorf("The scraper gets %d, want %d", code, http.StatusOK)
@@ -107,7 +109,7 @@ func TestNeighboursDoNotUseUpAKnownClientsRate(t *testing.T) {
 	})
 }
 
-// Who is let in is trusted, but may not have all there is to themselves either.
+// A client that was let in is trusted, but can't take all connections either.
 func TestTrustedConnectionsAreBounded(t *testing.T) {
 	inNetwork(t, nil, func(t *testing.T, n *network) {
 		request(t, n.dial("10.1.0.1"), "/metrics", "p")
@@ -118,13 +120,13 @@ func TestTrustedConnectionsAreBounded(t *testing.T) {
 			}
 		}
 		if n.dial("10.0.0.2").isOpen() {
-			t.Error("A stranger displaces who is trusted")
+			t.Error("A stranger displaces a trusted connection")
 		}
 		if code := request(t, n.dial("10.1.0.1"), "/metrics", "p"); code != http.StatusOK {
 			t.Errorf("A known scraper gets %d, want %d", code, http.StatusOK)
 		}
 		if got := countOpen(holder); got != maxConnections-2 {
-			t.Errorf("%d connections of the other are open, want %d", got, maxConnections-2)
+			t.Errorf("%d connections of the other client are open, want %d", got, maxConnections-2)
 		}
 	})
 }
@@ -153,7 +155,7 @@ func TestAClientConnectsAtABoundedRate(t *testing.T) {
 	})
 }
 
-func TestHowLongAClientMayStay(t *testing.T) {
+func TestHowLongAConnectionStaysOpen(t *testing.T) {
 	certificate, err := SelfSigned()
 	must(t, err)
 	send := func(client net.Conn, text string) {
@@ -165,11 +167,11 @@ func TestHowLongAClientMayStay(t *testing.T) {
 		does func(t *testing.T, plain net.Conn, secure *tls.Conn)
 		want time.Duration
 	}{
-		{"says nothing", func(*testing.T, net.Conn, *tls.Conn) {}, readTimeout},
+		{"sends nothing", func(*testing.T, net.Conn, *tls.Conn) {}, readTimeout},
 		{"sends a part of a handshake", func(_ *testing.T, plain net.Conn, _ *tls.Conn) {
 			_, _ = plain.Write([]byte{22, 3, 1})
 		}, readTimeout},
-		{"says nothing after a late handshake", func(_ *testing.T, _ net.Conn, secure *tls.Conn) {
+		{"sends nothing after a late handshake", func(_ *testing.T, _ net.Conn, secure *tls.Conn) {
 			<-time.After(readTimeout - 1)
 			send(secure, "")
 		}, 2*readTimeout - 1},
@@ -190,35 +192,35 @@ func TestHowLongAClientMayStay(t *testing.T) {
 		{"does not read the answer", func(t *testing.T, _ net.Conn, secure *tls.Conn) {
 			must(t, secure.HandshakeContext(t.Context()))
 			_, _ = io.WriteString(secure, "GET / HTTP/1.1\r\nHost: here\r\n\r\n")
-		}, writeTimeout + 5*time.Second}, // which crypto/tls gives its farewell
+		}, writeTimeout + 5*time.Second}, // crypto/tls waits this long to send its close_notify
 		{"is not let in", func(t *testing.T, _ net.Conn, secure *tls.Conn) {
 			request(t, secure, "/metrics", "x")
 			discard(secure)
 		}, 0},
-		{"may do nothing", func(t *testing.T, _ net.Conn, secure *tls.Conn) {
+		{"lacks the permission", func(t *testing.T, _ net.Conn, secure *tls.Conn) {
 			request(t, secure, "/metrics", "v")
 			discard(secure)
 		}, 0},
-		{"asks for what is not there", func(t *testing.T, _ net.Conn, secure *tls.Conn) {
+		{"asks for an unknown path", func(t *testing.T, _ net.Conn, secure *tls.Conn) {
 			request(t, secure, "/", "p")
 			discard(secure)
 		}, 0},
-		{"asks for what the server can do", func(_ *testing.T, _ net.Conn, secure *tls.Conn) {
+		{"asks for OPTIONS *", func(_ *testing.T, _ net.Conn, secure *tls.Conn) {
 			send(secure, "OPTIONS * HTTP/1.1\r\nHost: here\r\n\r\n")
 		}, 0},
 		{"is let in", func(t *testing.T, _ net.Conn, secure *tls.Conn) {
 			request(t, secure, "/metrics", "p")
 			<-time.After(time.Minute)
 			if code := request(t, secure, "/metrics", "p"); code != http.StatusOK {
-				t.Errorf("A minute later it gets %d, want %d", code, http.StatusOK)
+				t.Errorf("A minute later the client gets %d, want %d", code, http.StatusOK)
 			}
 			discard(secure)
 		}, time.Minute + idleTimeout},
-		{"is let in, and takes long to read", func(t *testing.T, _ net.Conn, secure *tls.Conn) {
+		{"is let in, and reads slowly", func(t *testing.T, _ net.Conn, secure *tls.Conn) {
 			_, _ = io.WriteString(secure, "GET /metrics HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer p\r\nConnection: close\r\n\r\n")
 			<-time.After(time.Minute)
 			if answer, _ := io.ReadAll(secure); !strings.Contains(string(answer), "the secret") {
-				t.Errorf("It gets %q", answer)
+				t.Errorf("The client gets %q", answer)
 			}
 		}, time.Minute},
 	}
@@ -232,7 +234,7 @@ func TestHowLongAClientMayStay(t *testing.T) {
 				wg.Go(func() { test.does(t, client, tls.Client(client, &tls.Config{InsecureSkipVerify: true})) })
 				<-client.gone
 				if stayed := time.Since(start); stayed != test.want {
-					t.Errorf("It may stay for %v, want %v", stayed, test.want)
+					t.Errorf("The connection was closed after %v, want %v", stayed, test.want)
 				}
 			})
 		})

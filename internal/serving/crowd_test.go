@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// A test of what thousands of connections cost the process and its other clients.
+
 package serving
 
 import (
@@ -29,15 +31,15 @@ import (
 	"time"
 )
 
-// crowd opens thousands of connections on which nothing is asked, as fast as it
-// can.
+// crowd opens thousands of idle connections as fast as it can.
 type crowd struct {
 	clients []string
 	each    int
 	secure  *tls.Config
 }
 
-// connect returns the connections, without what TLS keeps of them at this end.
+// connect opens the connections and returns them without their TLS layers, whose memory
+// would count as the server's.
 func (c *crowd) connect(ctx context.Context, server string) []net.Conn {
 	var connections []net.Conn
 	for range c.each {
@@ -47,7 +49,7 @@ func (c *crowd) connect(ctx context.Context, server string) []net.Conn {
 				continue
 			}
 			if c.secure != nil {
-				// It fails where the server closes the connection.
+				// The handshake fails if the server closes the connection.
 				_ = tls.Client(connection, c.secure).HandshakeContext(ctx)
 			}
 			connections = append(connections, connection)
@@ -60,7 +62,7 @@ func dialer(from string) *net.Dialer {
 	return &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: 10 * time.Second}
 }
 
-// scrape asks from an address, on a connection of its own.
+// scrape sends a request from an address, on a new connection.
 func scrape(ctx context.Context, from, url string) (int, error) {
 	transport := &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true, DialContext: dialer(from).DialContext}
@@ -77,7 +79,7 @@ func scrape(ctx context.Context, from, url string) (int, error) {
 	return response.StatusCode, nil
 }
 
-// memory returns what this process uses after a garbage collection.
+// memory returns the memory that this process uses after a garbage collection.
 func memory() uint64 {
 	runtime.GC()
 	runtime.GC()
@@ -86,8 +88,7 @@ func memory() uint64 {
 	return stats.HeapAlloc + stats.StackInuse
 }
 
-// closeGone closes the connections that the server has closed, and returns the
-// others.
+// closeGone closes the connections that the server closed, and returns the others.
 func closeGone(connections []net.Conn) (open []net.Conn) {
 	for _, connection := range connections {
 		_ = connection.SetReadDeadline(time.Now().Add(time.Millisecond))
@@ -104,11 +105,11 @@ func closeGone(connections []net.Conn) (open []net.Conn) {
 	return open
 }
 
-// What one Pod, or some, can do to the process and to who has a right to be
-// answered: the scraper, and the kubelet.
+// One client or several open as many connections as they can. The scraper and the kubelet
+// must be answered meanwhile, and the process must stay small.
 func TestACrowdOfConnectionsHarmsNobody(t *testing.T) {
 	if probe, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.2:0"); err != nil {
-		t.Skipf("It takes the addresses 127.0.0.0/8, as Linux has them: %v", err)
+		t.Skipf("This test needs the addresses 127.0.0.0/8, as on Linux: %v", err)
 	} else {
 		probe.Close()
 	}
@@ -154,22 +155,22 @@ func TestACrowdOfConnectionsHarmsNobody(t *testing.T) {
 				case <-ticker.C:
 				}
 			}
-			// Once it is answered, all who came before have been accepted.
+			// Once this scrape is answered, all earlier connections have been accepted.
 			scraped()
 
 			opened := len(connections)
 			connections = closeGone(connections)
 			added, took := runtime.NumGoroutine()-goroutines, int64(memory())-int64(before)
 			t.Logf("Of %d connections %d are open, with %d goroutines and %d KiB", opened, len(connections), added, took>>10)
-			// A few are being closed at this moment.
+			// Allow for a few that are being closed.
 			if len(connections) > maxConnections+10 {
 				t.Errorf("%d connections are open, want at most %d", len(connections), maxConnections)
 			}
 			if added > maxConnections+10 {
-				t.Errorf("There are %d goroutines more, want at most one for each of %d connections", added, maxConnections)
+				t.Errorf("There are %d more goroutines, want at most one for each of %d connections", added, maxConnections)
 			}
 			if took > maxConnections*64<<10 {
-				t.Errorf("It takes %d KiB, want at most %d", took>>10, maxConnections*64)
+				t.Errorf("The connections take %d KiB, want at most %d", took>>10, maxConnections*64)
 			}
 			for _, connection := range connections {
 				connection.Close()

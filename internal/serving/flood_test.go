@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of floods of requests, with made-up tokens or without permission.
+
 package serving
 
 import (
@@ -28,7 +30,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// addresses returns as many as an attacker has.
+// addresses returns a number of different addresses.
 func addresses(count int) []string {
 	list := make([]string, count)
 	for i := range list {
@@ -37,20 +39,20 @@ func addresses(count int) []string {
 	return list
 }
 
-// No flood of made-up tokens, however long, costs the monitoring a scrape.
+// A flood of made-up tokens, however long, must not make a scrape fail.
 func TestMadeUpTokensDoNotKeepAScraperOut(t *testing.T) {
 	const (
 		interval  = 30 * time.Second
-		duration  = 15 * time.Minute // longer than any verdict is remembered
+		duration  = 15 * time.Minute // longer than any verdict is cached
 		perSecond = 50
 	)
 	tests := []struct {
 		what      string
 		scraper   string
 		attackers []string
-		// before is whether the scraper came before the flood.
+		// before is true if the scraper was let in before the flood.
 		before bool
-		// rotated is the scraper's token from the middle on.
+		// rotated is the scraper's token in the second half of the flood.
 		rotated string
 	}{
 		{"one Pod", "10.1.0.1", addresses(1), false, "p2"},
@@ -88,16 +90,16 @@ func TestMadeUpTokensDoNotKeepAScraperOut(t *testing.T) {
 				if len(codes) != 1 || codes[http.StatusOK] < 30 {
 					t.Errorf("The scraper gets %v, want %d only", codes, http.StatusOK)
 				}
-				// The scraper's own, and what the attackers can cause.
+				// The scraper's own reviews, and those that the attackers can cause.
 				if got, bound := int(authority.tokenReviews.Load()), 40+reviewsAtOnce+reviewsPerSecond*int(duration.Seconds()); got > bound {
-					t.Errorf("It cost %d reviews, want at most %d", got, bound)
+					t.Errorf("The flood caused %d reviews, want at most %d", got, bound)
 				}
 			})
 		})
 	}
 }
 
-// A caller who makes up tokens can't make the controller hammer the API server.
+// A caller with made-up tokens must not make the controller flood the API server.
 func TestMadeUpTokensCostABoundedNumberOfReviews(t *testing.T) {
 	tests := []struct {
 		what      string
@@ -124,18 +126,18 @@ func TestMadeUpTokensCostABoundedNumberOfReviews(t *testing.T) {
 				}
 				got := int(authority.tokenReviews.Load())
 				if got > test.atMost {
-					t.Errorf("10000 made-up tokens in 10 seconds cost %d reviews, want at most %d", got, test.atMost)
+					t.Errorf("10000 made-up tokens in 10 seconds caused %d reviews, want at most %d", got, test.atMost)
 				}
 				if codes[http.StatusUnauthorized] != got || codes[http.StatusUnauthorized]+codes[http.StatusTooManyRequests] != 10000 {
-					t.Errorf("The answers are %v, want 401 for each review and 429 for the rest", codes)
+					t.Errorf("The codes are %v, want 401 for each review and 429 for the rest", codes)
 				}
 			})
 		})
 	}
 }
 
-// Users are known to the API server, but there may be many of them.
-func TestUsersWithoutTheRightDoNotKeepAScraperOut(t *testing.T) {
+// The API server knows these users, but there may be many of them.
+func TestUsersWithoutPermissionDoNotKeepAScraperOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		authority := newAuthority()
 		authority.client.PrependReactor("create", "tokenreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -161,13 +163,13 @@ func TestUsersWithoutTheRightDoNotKeepAScraperOut(t *testing.T) {
 			t.Errorf("The scraper gets %v, want %d only", codes, http.StatusOK)
 		}
 		if got, bound := int(authority.accessReviews.Load()), 10+reviewsAtOnce+15*60*reviewsPerSecond; got > bound {
-			t.Errorf("It cost %d reviews of access, want at most %d", got, bound)
+			t.Errorf("The users caused %d access reviews, want at most %d", got, bound)
 		}
 	})
 }
 
-// What a flood leaves behind does not grow with it.
-func TestAFloodIsNotRemembered(t *testing.T) {
+// The memory that a flood leaves behind must not grow with it.
+func TestAFloodLeavesBoundedMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := NewGate(newAuthority().client)
 		handler := gate.Guard(secret)
@@ -181,7 +183,7 @@ func TestAFloodIsNotRemembered(t *testing.T) {
 			"verdicts": gate.tokens.verdicts.remembered.Keys(),
 		} {
 			if len(keys) > maxRemembered {
-				t.Errorf("%d %s are remembered", len(keys), what)
+				t.Errorf("%d %s are kept", len(keys), what)
 			}
 		}
 	})

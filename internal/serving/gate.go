@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The gate, which authenticates and authorizes requests with the API server's help.
+
 package serving
 
 import (
@@ -30,38 +32,39 @@ import (
 )
 
 var (
-	errNoToken = errors.New("give a bearer token, in the header Authorization")
-	// errInvalidToken is the API server's verdict on a token.
+	errNoToken = errors.New("the request has no bearer token: send one in the Authorization header")
+	// errInvalidToken means that the API server rejected the token.
 	errInvalidToken = errors.New("the API server does not accept the token")
-	// errReviewFailed says that there is no verdict. Why has been logged.
-	errReviewFailed = errors.New("the API server could not be asked")
-	// errTooManyReviews says that the API server was not asked, to spare it.
-	errTooManyReviews = errors.New("too many requests with tokens that are not known yet")
+	// errReviewFailed means that the API server did not answer. The cause has been
+	// logged.
+	errReviewFailed = errors.New("asking the API server failed; the controller's log says why")
+	// errTooManyReviews means that the budget of reviews is used up, so the API server
+	// was not asked.
+	errTooManyReviews = errors.New("too many requests with unknown tokens")
 )
 
-// Gate lets an HTTP request through if the API server knows its bearer token
-// (TokenReview) and says that the user may do what the request is about
-// (SubjectAccessReview, for the path and the method). Nothing else of the
-// request counts: no client certificate, and no header that names another user.
+// Gate lets an HTTP request through if the API server accepts its bearer token
+// (TokenReview) and allows its user the method on the path (SubjectAccessReview). It
+// ignores everything else in the request, such as client certificates and headers that
+// name another user.
 //
-// Whoever can connect can send tokens, known and unknown. So verdicts are
-// remembered, good ones and bad, requests with the same token wait for the same
-// verdict, and the API server is asked at a bounded rate, of which each caller
-// has a share (reviewBudget): beyond it, the answer is 429 at once.
+// Anybody who can connect can send tokens, valid or not. So the gate caches positive and
+// negative verdicts, requests with the same token share one review, and the rate of
+// reviews is bounded, with a share for each caller (reviewBudget). Beyond its share, a
+// caller gets 429 at once.
 //
-// k8s.io/apiserver has authenticatorfactory and authorizerfactory for this.
-// They bring CEL, gRPC and the exporters of OpenTelemetry along: a controller
-// of 65 MiB that takes 42 MiB of memory at start, in place of 30 and 23. What
-// is used of it here costs 0.2 MiB. Its token cache does not say for whom a
-// token is reviewed.
+// k8s.io/apiserver has authenticatorfactory and authorizerfactory for this purpose. They
+// import CEL, gRPC and the exporters of OpenTelemetry: the controller would have 65 MiB
+// instead of 30, and take 42 MiB of memory at start instead of 23. The packages used here
+// add 0.2 MiB. Besides, the token cache there does not know which caller a review is for.
 type Gate struct {
 	budget *reviewBudget
 	tokens *tokenReviews
 	access *accessReviews
 }
 
-// NewGate returns a gate that asks with this client. The client needs the
-// right to create tokenreviews and subjectaccessreviews.
+// NewGate returns a gate that makes its reviews with a client. The client needs the
+// permission to create tokenreviews and subjectaccessreviews.
 func NewGate(client kubernetes.Interface) *Gate {
 	budget := newReviewBudget()
 	return &Gate{
@@ -73,9 +76,9 @@ func NewGate(client kubernetes.Interface) *Gate {
 	}
 }
 
-// Guard returns a handler that hands on to handler what may pass. Else it
-// answers 401 (no token, or a bad one), 403 (the user lacks the right), 429 or
-// 500 (the API server was not asked, or did not say).
+// Guard returns a handler that passes allowed requests to handler. It answers others with
+// 401 (no token, or an invalid one), 403 (the user lacks the permission), 429 (too many
+// reviews) or 500 (the API server did not answer).
 func (g *Gate) Guard(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who, info, err := g.authenticate(r)
@@ -86,7 +89,7 @@ func (g *Gate) Guard(handler http.Handler) http.Handler {
 		verb := strings.ToLower(r.Method)
 		allowed, err := g.access.allowed(r.Context(), who, info, verb, r.URL.Path)
 		if err == nil && !allowed {
-			err = missingRight(info, verb, r.URL.Path)
+			err = missingPermission(info, verb, r.URL.Path)
 		}
 		if err != nil {
 			refuse(w, http.StatusForbidden, err)
@@ -98,8 +101,8 @@ func (g *Gate) Guard(handler http.Handler) http.Handler {
 	})
 }
 
-// authenticate returns who makes a request, and as which user. It takes the
-// token out of the request.
+// authenticate returns the caller and the user of a request. It removes the token from
+// the request.
 func (g *Gate) authenticate(r *http.Request) (who caller, info user.Info, err error) {
 	token := authenticator.TokenFunc(func(ctx context.Context, token string) (*authenticator.Response, bool, error) {
 		who = callerOf(token, r.RemoteAddr)
@@ -122,8 +125,8 @@ func (g *Gate) authenticate(r *http.Request) (who caller, info user.Info, err er
 	return who, response.User, nil
 }
 
-// refuse answers with an error, by a status that says whose it is: status, if
-// the API server has spoken.
+// refuse answers with an error. The code is status if the API server gave a verdict, else
+// 429 or 500.
 func refuse(w http.ResponseWriter, status int, err error) {
 	switch {
 	case errors.Is(err, errTooManyReviews):
@@ -137,8 +140,8 @@ func refuse(w http.ResponseWriter, status int, err error) {
 	http.Error(w, fmt.Sprintf("%s: %v", http.StatusText(status), err), status)
 }
 
-// missingRight tells a user what to ask an administrator for.
-func missingRight(who user.Info, verb, path string) error {
-	return fmt.Errorf("%q lacks the right to %s %s: it takes a ClusterRole with nonResourceURLs: [%q] and verbs: [%q], bound to it",
+// missingPermission returns an error that says what to ask an administrator for.
+func missingPermission(who user.Info, verb, path string) error {
+	return fmt.Errorf("%q lacks the permission to %s %s: bind it to a ClusterRole with nonResourceURLs: [%q] and verbs: [%q]",
 		who.GetName(), verb, path, path, verb)
 }

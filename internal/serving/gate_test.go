@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of which requests pass the gate, and how often it asks the API server.
+
 package serving
 
 import (
@@ -32,23 +34,23 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-func TestWhoMayPassTheGate(t *testing.T) {
+func TestWhichRequestsPassTheGate(t *testing.T) {
 	tests := []struct {
 		what     string
 		header   string
 		fault    error
-		lost     error // in place of the answer about the access
+		lost     error // instead of a verdict on the access
 		code     int
 		contains string
 	}{
-		{what: "no token", code: http.StatusUnauthorized, contains: "give a bearer token"},
-		{what: "a password", header: "Basic cDpw", code: http.StatusUnauthorized, contains: "give a bearer token"},
-		{what: "an empty token", header: "Bearer ", code: http.StatusUnauthorized, contains: "give a bearer token"},
-		{what: "a token that nobody has", header: "Bearer x", code: http.StatusUnauthorized, contains: "does not accept the token"},
-		{what: "a user without the right", header: "Bearer v", code: http.StatusForbidden, contains: `"visitor" lacks the right to get /metrics`},
-		{what: "a user with the right", header: "Bearer p", code: http.StatusOK, contains: "the secret"},
-		{what: "no verdict on the token", header: "Bearer p", fault: errOutage, code: http.StatusInternalServerError, contains: "could not be asked"},
-		{what: "no verdict on the access", header: "Bearer p", lost: errOutage, code: http.StatusInternalServerError, contains: "could not be asked"},
+		{what: "no token", code: http.StatusUnauthorized, contains: "no bearer token"},
+		{what: "a password", header: "Basic cDpw", code: http.StatusUnauthorized, contains: "no bearer token"},
+		{what: "an empty token", header: "Bearer ", code: http.StatusUnauthorized, contains: "no bearer token"},
+		{what: "an unknown token", header: "Bearer x", code: http.StatusUnauthorized, contains: "does not accept the token"},
+		{what: "a user without the permission", header: "Bearer v", code: http.StatusForbidden, contains: `"visitor" lacks the permission to get /metrics`},
+		{what: "a user with the permission", header: "Bearer p", code: http.StatusOK, contains: "the secret"},
+		{what: "no verdict on the token", header: "Bearer p", fault: errOutage, code: http.StatusInternalServerError, contains: "asking the API server failed"},
+		{what: "no verdict on the access", header: "Bearer p", lost: errOutage, code: http.StatusInternalServerError, contains: "asking the API server failed"},
 	}
 	for _, test := range tests {
 		t.Run(test.what, func(t *testing.T) {
@@ -64,16 +66,16 @@ func TestWhoMayPassTheGate(t *testing.T) {
 				t.Errorf("Got %d: %s, want %d: … %s", answer.Code, answer.Body, test.code, test.contains)
 			}
 			if strings.Contains(answer.Body.String(), errOutage.Error()) {
-				t.Errorf("The answer tells a stranger what is wrong inside: %s", answer.Body)
+				t.Errorf("The response discloses an internal error to a stranger: %s", answer.Body)
 			}
 			if challenge := answer.Header().Get("WWW-Authenticate"); (challenge == "Bearer") != (test.code == http.StatusUnauthorized) {
-				t.Errorf("With %d comes WWW-Authenticate: %q", test.code, challenge)
+				t.Errorf("A response of %d has the header WWW-Authenticate: %q", test.code, challenge)
 			}
 		})
 	}
 }
 
-func TestTheTokenAloneSaysWhoAsks(t *testing.T) {
+func TestOnlyTheTokenIdentifiesTheUser(t *testing.T) {
 	authority := newAuthority()
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodHead, "/metrics?as=prometheus", http.NoBody)
 	request.Header.Set("Authorization", "Bearer v")
@@ -92,14 +94,14 @@ func TestTheTokenAloneSaysWhoAsks(t *testing.T) {
 		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "head"},
 	}
 	if got := authority.lastAccess.Load(); !equality.Semantic.DeepEqual(got, want) {
-		t.Errorf("Asked for the access\n%v\nwant\n%v", got, want)
+		t.Errorf("The access review is\n%v\nwant\n%v", got, want)
 	}
 }
 
-func TestTheTokenIsNotHandedOn(t *testing.T) {
+func TestTheTokenIsNotPassedToTheHandler(t *testing.T) {
 	handler := NewGate(newAuthority().client).Guard(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if header := r.Header.Get("Authorization"); header != "" {
-			t.Errorf("The handler was given %q", header)
+			t.Errorf("The handler got the token %q", header)
 		}
 	}))
 	if code := get(t, handler, "/metrics", "p").Code; code != http.StatusOK {
@@ -107,9 +109,8 @@ func TestTheTokenIsNotHandedOn(t *testing.T) {
 	}
 }
 
-// The pairs are how often the API server has been asked: whose the token is,
-// and what the user may do.
-func TestVerdictsAreRememberedForAWhile(t *testing.T) {
+// asked holds the numbers of token reviews and access reviews so far.
+func TestVerdictsAreCachedForAWhile(t *testing.T) {
 	type step struct {
 		after time.Duration
 		asked [2]int32
@@ -119,13 +120,13 @@ func TestVerdictsAreRememberedForAWhile(t *testing.T) {
 		code        int
 		steps       []step
 	}{
-		{"a user with the right", "p", http.StatusOK, []step{
+		{"a user with the permission", "p", http.StatusOK, []step{
 			{0, [2]int32{1, 1}}, {30 * time.Second, [2]int32{1, 1}}, {31 * time.Second, [2]int32{2, 1}}, {4 * time.Minute, [2]int32{3, 2}},
 		}},
-		{"a user without the right", "v", http.StatusForbidden, []step{
+		{"a user without the permission", "v", http.StatusForbidden, []step{
 			{0, [2]int32{1, 1}}, {29 * time.Second, [2]int32{1, 1}}, {2 * time.Second, [2]int32{1, 2}}, {31 * time.Second, [2]int32{2, 3}},
 		}},
-		{"a token that nobody has", "x", http.StatusUnauthorized, []step{
+		{"an unknown token", "x", http.StatusUnauthorized, []step{
 			{0, [2]int32{1, 0}}, {59 * time.Second, [2]int32{1, 0}}, {2 * time.Second, [2]int32{2, 0}},
 		}},
 	}
@@ -140,7 +141,7 @@ func TestVerdictsAreRememberedForAWhile(t *testing.T) {
 						t.Errorf("Step %d: got %d, want %d", i, code, test.code)
 					}
 					if got := authority.asked(); got != step.asked {
-						t.Errorf("Step %d: the API server has been asked %v times, want %v", i, got, step.asked)
+						t.Errorf("Step %d: the API server got %v reviews, want %v", i, got, step.asked)
 					}
 				}
 			})
@@ -148,7 +149,7 @@ func TestVerdictsAreRememberedForAWhile(t *testing.T) {
 	}
 }
 
-func TestAFailureToAskIsNotRemembered(t *testing.T) {
+func TestAFailedReviewIsNotCached(t *testing.T) {
 	authority := newAuthority()
 	handler := NewGate(authority.client).Guard(secret)
 	for _, fault := range []*func() error{&authority.tokenFault, &authority.accessFault} {
@@ -163,7 +164,7 @@ func TestAFailureToAskIsNotRemembered(t *testing.T) {
 	}
 }
 
-func TestAFailureThatMayPassIsTriedAgain(t *testing.T) {
+func TestTransientFailuresAreRetried(t *testing.T) {
 	tests := []struct {
 		what  string
 		fault error
@@ -172,7 +173,7 @@ func TestAFailureThatMayPassIsTriedAgain(t *testing.T) {
 		{"unavailable", apierrors.NewServiceUnavailable("starting"), 3},
 		{"internal error", apierrors.NewInternalError(errOutage), 3},
 		{"too many requests", apierrors.NewTooManyRequestsError("later"), 3},
-		{"we lack the right to ask", apierrors.NewForbidden(authorizationv1.Resource("tokenreviews"), "", errors.New("no")), 1},
+		{"the controller may not create reviews", apierrors.NewForbidden(authorizationv1.Resource("tokenreviews"), "", errors.New("no")), 1},
 	}
 	for _, test := range tests {
 		t.Run(test.what, func(t *testing.T) {
@@ -184,15 +185,14 @@ func TestAFailureThatMayPassIsTriedAgain(t *testing.T) {
 					t.Errorf("Got %d, want %d", code, http.StatusInternalServerError)
 				}
 				if got := authority.tokenReviews.Load(); got != test.asked {
-					t.Errorf("Asked %d times, want %d", got, test.asked)
+					t.Errorf("The API server got %d reviews, want %d", got, test.asked)
 				}
 			})
 		})
 	}
 }
 
-// A thousand callers with the same token cost one review, also while it is
-// under way.
+// A thousand callers with the same token cause one review, even while it is under way.
 func TestCallersWithOneTokenWaitForOneVerdict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		authority := newAuthority()
@@ -215,12 +215,13 @@ func TestCallersWithOneTokenWaitForOneVerdict(t *testing.T) {
 		close(answer)
 		wg.Wait()
 		if got := authority.tokenReviews.Load(); got != 1 || refused.Load() != 1000 {
-			t.Errorf("Asked %d times, refused %d callers, want 1 and 1000", got, refused.Load())
+			t.Errorf("%d reviews and %d refused callers, want 1 and 1000", got, refused.Load())
 		}
 	})
 }
 
-// With a valid token, a caller could ask about any path.
+// Otherwise a caller with a valid token could cause a review for every path that it makes
+// up.
 func TestUnknownPathsCostNoReview(t *testing.T) {
 	authority := newAuthority()
 	handler := MetricsHandler(NewGate(authority.client), secret, false)
@@ -230,11 +231,11 @@ func TestUnknownPathsCostNoReview(t *testing.T) {
 		}
 	}
 	if got := authority.asked(); got != [2]int32{} {
-		t.Errorf("Asked %v times, want none", got)
+		t.Errorf("The API server got %v reviews, want none", got)
 	}
 }
 
-func TestMetricsAndProfilesAreServedToWhoIsAllowed(t *testing.T) {
+func TestMetricsAndProfilesAreServedToAllowedUsers(t *testing.T) {
 	authority := newAuthority()
 	handler := MetricsHandler(NewGate(authority.client), secret, true)
 	paths := []string{"/metrics", "/debug/pprof/", "/debug/pprof/cmdline", "/debug/pprof/symbol", "/debug/pprof/heap", "/debug/pprof/goroutine", "/debug/pprof/allocs"}
@@ -245,12 +246,12 @@ func TestMetricsAndProfilesAreServedToWhoIsAllowed(t *testing.T) {
 			}
 		}
 		if got := authority.lastAccess.Load().NonResourceAttributes.Path; got != path {
-			t.Errorf("For %s the right to get %s was asked for", path, got)
+			t.Errorf("For %s the access review was for %s", path, got)
 		}
 	}
 	asked := authority.asked()
 	if code := get(t, handler, "/debug/pprof/made-up", "p").Code; code != http.StatusNotFound || authority.asked() != asked {
-		t.Errorf("A profile that is none: got %d, want %d and no review", code, http.StatusNotFound)
+		t.Errorf("An unknown profile: got %d, want %d and no review", code, http.StatusNotFound)
 	}
 }
 
@@ -267,6 +268,6 @@ func TestOnlyReadingMethodsAreAnswered(t *testing.T) {
 		}
 	}
 	if got := authority.asked(); got != [2]int32{} {
-		t.Errorf("Asked %v times, want none", got)
+		t.Errorf("The API server got %v reviews, want none", got)
 	}
 }

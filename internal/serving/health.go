@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The handlers of /healthz and /readyz.
+
 package serving
 
 import (
@@ -24,24 +26,23 @@ import (
 	"k8s.io/apiserver/pkg/server/healthz"
 )
 
-// ControllerHealth answers for a controller. It is alive unless it is a leader that goes
-// on beyond the end of its Lease, which the watchdog reports. It is ready from when
-// its caches are filled, leader or not, until ctx is done.
+// ControllerHealth serves a controller's health. The controller is alive unless it still
+// leads after its Lease has expired, which the watchdog reports. It is ready from when
+// its caches have synced, leader or not, until ctx is done.
 func ControllerHealth(ctx context.Context, watchdog healthz.HealthChecker, filled func() bool) http.Handler {
 	caches := healthz.NamedCheck("caches", func(*http.Request) error {
 		if !filled() {
-			return errors.New("the caches are not filled yet; the log says what is waited for")
+			return errors.New("the caches are not filled yet; the log says what the controller waits for")
 		}
 		return nil
 	})
 	return healthHandler([]healthz.HealthChecker{watchdog}, []healthz.HealthChecker{caches, healthz.NewShutdownHealthz(ctx.Done())})
 }
 
-// healthHandler answers /healthz by the checks in alive and /readyz by those in
-// ready: 200 if all pass, else 500 and the names of those that failed. As in
-// Kubernetes' own components, ?verbose lists the checks, ?exclude=NAME leaves
-// one out, and /healthz/NAME or /readyz/NAME asks one alone, and says why it
-// fails.
+// healthHandler serves /healthz with the checks in alive and /readyz with those in ready:
+// 200 if all pass, else 500 and the names of the checks that failed. As in Kubernetes'
+// own components, ?verbose lists the checks, ?exclude=NAME leaves one out, and
+// /healthz/NAME or /readyz/NAME runs a single check and says why it fails.
 func healthHandler(alive, ready []healthz.HealthChecker) http.Handler {
 	mux := http.NewServeMux()
 	healthz.InstallHandler(mux, append([]healthz.HealthChecker{healthz.PingHealthz}, alive...)...)

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of /healthz and /readyz.
+
 package serving
 
 import (
@@ -46,7 +48,7 @@ func TestAControllerIsReadyFromFilledCachesToItsStop(t *testing.T) {
 	expect("while it stops", http.StatusInternalServerError)
 }
 
-func TestHealthIsToldByItsChecks(t *testing.T) {
+func TestHealthReportsItsChecks(t *testing.T) {
 	check := func(name, problem string) healthz.HealthChecker {
 		return healthz.NamedCheck(name, func(*http.Request) error {
 			if problem != "" {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The handler of /metrics and of the profiles, behind the gate.
+
 package serving
 
 import (
@@ -22,9 +24,9 @@ import (
 	runtimepprof "runtime/pprof"
 )
 
-// MetricsHandler answers /metrics by a handler and, with profiling,
-// /debug/pprof/ as net/http/pprof does; each only to whom the gate lets
-// through. Of other paths it says 404 without asking the API server anything.
+// MetricsHandler serves /metrics with a handler and, with profiling, /debug/pprof/ as
+// net/http/pprof does, to requests that the gate lets through. It answers other paths
+// with 404 without asking the API server.
 func MetricsHandler(gate *Gate, metrics http.Handler, profiling bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", gate.Guard(metrics))
@@ -36,9 +38,9 @@ func MetricsHandler(gate *Gate, metrics http.Handler, profiling bool) http.Handl
 	return mux
 }
 
-// profiles are the handlers below /debug/pprof/. Each path is named, for a
-// right is asked for by path: any other would be a question that anybody with a
-// token could make the controller ask.
+// profiles returns the handlers below /debug/pprof/ by path. There is one for each path
+// instead of one for all, because the gate asks for the permission by path: otherwise
+// anybody with a token could cause reviews of any number of paths.
 func profiles() map[string]http.Handler {
 	handlers := map[string]http.Handler{
 		"{$}":     http.HandlerFunc(pprof.Index),

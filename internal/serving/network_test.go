@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// A network of pipes, on which the tests of connections need no real time.
+
 package serving
 
 import (
@@ -30,14 +32,14 @@ import (
 	"testing/synctest"
 )
 
-// network is a listener whose clients are pipes, so that their time can be
-// testing/synctest's.
+// network is a listener whose clients are pipes, so that testing/synctest controls their
+// time.
 type network struct {
 	incoming chan net.Conn
 	closed   chan struct{}
 }
 
-// remote is the server's end of a connection from an address.
+// remote is the server's end of a connection, with the client's address.
 type remote struct {
 	net.Conn
 	address *net.TCPAddr
@@ -51,7 +53,7 @@ func (r remote) Close() error {
 	return r.Conn.Close()
 }
 
-// client is the other end.
+// client is the client's end of a connection.
 type client struct {
 	net.Conn
 	// gone is closed when the server closes the connection.
@@ -91,7 +93,7 @@ func (n *network) dialAll(from ...string) []client {
 	return clients
 }
 
-// isOpen reports whether the server has not closed a connection.
+// isOpen reports whether a connection is open: the server has not closed it.
 func (c client) isOpen() bool {
 	select {
 	case <-c.gone:
@@ -111,8 +113,7 @@ func countOpen(clients []client) int {
 	return count
 }
 
-// inNetwork runs a test with the metrics' server, whose API server knows the
-// tokens of authority.
+// inNetwork runs a test with a metrics server that has an authority as its API server.
 func inNetwork(t *testing.T, secure *tls.Config, test func(t *testing.T, n *network)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -130,7 +131,7 @@ func inNetwork(t *testing.T, secure *tls.Config, test func(t *testing.T, n *netw
 	})
 }
 
-// request sends one, and returns the code of the answer, or 0 if there is none.
+// request sends a request and returns the code of the response, or 0 if there is none.
 func request(t *testing.T, client net.Conn, path, token string) int {
 	t.Helper()
 	text := fmt.Sprintf("GET %s HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer %s\r\n\r\n", path, token)
@@ -143,7 +144,7 @@ func request(t *testing.T, client net.Conn, path, token string) int {
 	}
 	defer response.Body.Close()
 	if _, err := io.Copy(io.Discard, response.Body); err != nil {
-		t.Errorf("The answer's body: %v", err)
+		t.Errorf("Reading the response's body: %v", err)
 	}
 	return response.StatusCode
 }
@@ -152,7 +153,7 @@ func repeat(address string, times int) []string {
 	return strings.Fields(strings.Repeat(address+" ", times))
 }
 
-// discard reads as a kernel does, which has room for a short answer.
+// discard reads whatever the server sends, as a kernel buffers a short response.
 func discard(client net.Conn) {
 	_, _ = io.Copy(io.Discard, client)
 }

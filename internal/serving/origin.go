@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Where clients connect from, and rate limits for each of them.
+
 package serving
 
 import (
@@ -26,24 +28,24 @@ import (
 )
 
 const (
-	// knownFor is how long a client counts as known after its last request that
-	// the gate let through: longer than any usual time between two scrapes.
+	// knownFor is how long a client counts as known after the last request of it that the
+	// gate let through. It is longer than any usual scrape interval.
 	knownFor = time.Hour
-	// maxRemembered bounds each of the tables here: more clients than a
-	// controller has, and less than 1 MiB.
+	// maxRemembered bounds the size of each table here. It is more than a controller's
+	// clients, and takes less than 1 MiB.
 	maxRemembered = 1000
 )
 
 // origin is where a client connects from.
 type origin struct {
 	address netip.Addr
-	// network is what somebody may have to themselves: in IPv6 a /64, whose
-	// addresses are as good as one. The Pods of a node may share a /64, so a
-	// known client is recognized by its address.
+	// network is the smallest network that one client may own entirely: in IPv6 a /64,
+	// whose addresses count as one. The Pods of a node may share a /64, so a known client
+	// is recognized by its address.
 	network netip.Prefix
 }
 
-// originOf parses the HOST:PORT of a client. What is no address is one origin.
+// originOf parses the HOST:PORT of a client. All invalid addresses are one origin.
 func originOf(remote string) origin {
 	parsed, err := netip.ParseAddrPort(remote)
 	if err != nil {
@@ -57,8 +59,7 @@ func originOf(remote string) origin {
 	return origin{address: address, network: netip.PrefixFrom(address, bits).Masked()}
 }
 
-// recent is a set whose members leave it when they have not been added again
-// for knownFor.
+// recent is a set whose members expire knownFor after they were last added.
 type recent struct {
 	members *cache.LRUExpireCache
 }
@@ -76,8 +77,7 @@ func (r recent) has(member any) bool {
 	return ok
 }
 
-// shares is a rate limit for each of many, so that nobody can use up what is
-// another's.
+// shares holds a rate limit for each client, so that none can use up another's.
 type shares struct {
 	perSecond float32
 	atOnce    int
@@ -90,7 +90,7 @@ func newShares(perSecond float32, atOnce int) *shares {
 	return &shares{perSecond: perSecond, atOnce: atOnce, limiters: cache.NewLRUExpireCache(maxRemembered)}
 }
 
-// take uses up a part of whose share, or reports that there is nothing left of it.
+// take takes one from a client's share, and reports whether there was any left.
 func (s *shares) take(whose any) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,7 @@ func (s *shares) take(whose any) bool {
 	if !ok {
 		limiter = flowcontrol.NewTokenBucketPassiveRateLimiter(s.perSecond, s.atOnce)
 	}
-	// A limiter that nobody asks is full after this time, as a new one is.
+	// After this time without use a limiter is full again, like a new one.
 	untilFull := time.Duration(float32(s.atOnce) / s.perSecond * float32(time.Second))
 	s.limiters.Add(whose, limiter, untilFull)
 	return limiter.(flowcontrol.PassiveRateLimiter).TryAccept()

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The reviews that the gate asks the API server for.
+
 package serving
 
 import (
@@ -35,28 +37,28 @@ import (
 )
 
 const (
-	// tokenTTL is how long the API server's word on a token is good, whatever it
-	// is: a token that was revoked lets its bearer in for that long.
+	// tokenTTL is how long a verdict on a token is cached, positive or negative. A
+	// revoked token remains valid here for that long.
 	tokenTTL = time.Minute
-	// How long its word on a right is good. A right that was just given should
-	// be seen soon; who has it keeps it for a while.
+	// How long a verdict on a permission is cached: shorter if it is negative, so that a
+	// permission that was just granted takes effect soon.
 	allowedTTL = 5 * time.Minute
 	deniedTTL  = 30 * time.Second
 
-	// reviewTimeout bounds a review with all its tries: two fit into the 10
-	// seconds that Prometheus gives a scrape.
+	// reviewTimeout bounds a review with all its attempts. Two reviews fit into the 10
+	// seconds that Prometheus allows a scrape.
 	reviewTimeout = 4 * time.Second
 )
 
-// tokenReviews asks the API server whose a token is.
+// tokenReviews asks the API server which user a token belongs to.
 type tokenReviews struct {
 	client   typedauthenticationv1.TokenReviewInterface
 	budget   *reviewBudget
 	verdicts *verdicts[*user.DefaultInfo]
 }
 
-// bearer returns the user whose the token is, or nil if the API server does not
-// accept it. No audience is asked for, so it has to be the API server's own.
+// bearer returns the user of a token, or nil if the API server does not accept the token.
+// The review names no audience, so the token must be for the API server itself.
 func (t *tokenReviews) bearer(ctx context.Context, who caller, token string) (*user.DefaultInfo, error) {
 	return t.verdicts.get(ctx, string(who.token[:]), func(ctx context.Context) (*user.DefaultInfo, time.Duration, error) {
 		if !t.budget.take(who) {
@@ -81,16 +83,16 @@ func (t *tokenReviews) bearer(ctx context.Context, who caller, token string) (*u
 	})
 }
 
-// accessReviews asks the API server what users may do.
+// accessReviews asks the API server what a user may do.
 type accessReviews struct {
 	client typedauthorizationv1.SubjectAccessReviewInterface
 	budget *reviewBudget
-	// verdicts are by what was asked, as JSON.
+	// The key of a verdict is the review's spec, as JSON.
 	verdicts *verdicts[bool]
 }
 
-// allowed reports whether a user, who is the caller, may do verb to a path that
-// is not a resource's.
+// allowed reports whether a user may do verb on a nonresource path. The review counts
+// towards the budget of the caller.
 func (a *accessReviews) allowed(ctx context.Context, who caller, info user.Info, verb, path string) (bool, error) {
 	spec := authorizationv1.SubjectAccessReviewSpec{
 		User:                  info.GetName(),
@@ -121,27 +123,26 @@ func (a *accessReviews) allowed(ctx context.Context, who caller, info user.Info,
 	})
 }
 
-// review asks the API server, again after a failure that may pass. It logs why
-// it had no answer: once for each review, of which any number of requests may
-// wait for one.
+// review asks the API server, and retries after a transient failure. It logs why it
+// failed, once for each review, because any number of requests may share one.
 func review[T any](ctx context.Context, create func(context.Context, T, metav1.CreateOptions) (T, error), request T) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	var result T
 	backoff := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 3}
-	err := retry.OnError(backoff, mayPass, func() (err error) {
+	err := retry.OnError(backoff, isTransient, func() (err error) {
 		result, err = create(ctx, request, metav1.CreateOptions{})
 		return err
 	})
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "The API server could not be asked who may get the metrics")
+		klog.FromContext(ctx).Error(err, "Asking the API server who may get the metrics failed")
 		return result, errReviewFailed
 	}
 	return result, nil
 }
 
-// mayPass tells whether a call that failed is worth another try.
-func mayPass(err error) bool {
+// isTransient reports whether a call that failed should be retried.
+func isTransient(err error) bool {
 	return apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) ||
 		apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) ||
 		utilnet.IsConnectionReset(err) || utilnet.IsConnectionRefused(err) || utilnet.IsProbableEOF(err)

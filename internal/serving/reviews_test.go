@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of a review that gets no answer.
+
 package serving
 
 import (
@@ -27,7 +29,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestAReviewThatHangsIsGivenUp(t *testing.T) {
+func TestAHangingReviewTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		_, err := review(t.Context(), func(ctx context.Context, _ *authenticationv1.TokenReview, _ metav1.CreateOptions) (*authenticationv1.TokenReview, error) {
@@ -38,7 +40,7 @@ func TestAReviewThatHangsIsGivenUp(t *testing.T) {
 			t.Errorf("Got %v, want %v", err, errReviewFailed)
 		}
 		if took := time.Since(start); took != reviewTimeout {
-			t.Errorf("It took %v, want %v", took, reviewTimeout)
+			t.Errorf("The review took %v, want %v", took, reviewTimeout)
 		}
 	})
 }

@@ -14,12 +14,11 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package serving answers over HTTP what an administrator asks of a process:
-// is it well, and what has it been doing.
+// Package serving serves a process's health, metrics and profiles over HTTP.
 //
-// Health is told to everybody (ControllerHealth). Metrics and profiles are told to
-// whom the API server allows it (Gate), over TLS (Certificate). Nothing here
-// knows what the process is for.
+// Health is open to everybody (ControllerHealth). Metrics and profiles are served over
+// TLS (Certificate) to users whom the API server allows to get them (Gate). Nothing here
+// depends on what the process does.
 package serving
 
 import (
@@ -37,41 +36,42 @@ import (
 )
 
 const (
-	// A client has this long for the TLS handshake, and then for its request.
+	// readTimeout bounds the TLS handshake, and then each request.
 	readTimeout = 5 * time.Second
-	// writeTimeout bounds an answer from when there is a request: two reviews,
+	// writeTimeout bounds a response, from the end of the request's header: two reviews,
 	// and a refusal, which is short.
 	writeTimeout = 10 * time.Second
-	// trustedWriteTimeout is for who is let in, from then on. The handlers of
-	// net/http/pprof set their own where they take long.
+	// trustedWriteTimeout replaces writeTimeout when the gate lets a request through.
+	// Handlers of net/http/pprof that take longer set their own.
 	trustedWriteTimeout = 2 * time.Minute
-	// idleTimeout is longer than the usual time between two scrapes, so that
-	// they share a connection. Who is not trusted has none: see trust.
+	// idleTimeout is longer than the usual scrape interval, so that scrapes share a
+	// connection. Connections that are not trusted are never idle: see
+	// closeUnlessTrusted.
 	idleTimeout = 2 * time.Minute
-	// maxHeaderBytes is room for any bearer token.
+	// maxHeaderBytes is enough for any bearer token.
 	maxHeaderBytes = 16 << 10
-	// shutdownTimeout bounds how long a stop waits for answers under way.
+	// shutdownTimeout bounds how long a stop waits for responses under way.
 	shutdownTimeout = 2 * time.Second
 )
 
-// Server is an HTTP server that has its address and may answer there.
+// Server is an HTTP server that listens at its address.
 type Server struct {
 	listener net.Listener
 	http     *http.Server
 }
 
-// Listen takes an address, [HOST]:PORT, for a handler. From then on clients can
-// connect; they are answered once Serve is called. With a secure configuration
-// it speaks TLS. The error says what is wrong with the address.
+// Listen makes a server for a handler and listens at an address, [HOST]:PORT. Clients can
+// connect from then on; Serve answers them. If secure is not nil, the server uses TLS.
+// The error says what is wrong with the address.
 //
-// Anybody can connect, so the connections are bounded (boundedListener), silent
-// clients are given little time, and each answer ends its connection unless a
-// Gate lets the request through.
+// Anybody can connect, so the number of connections is bounded (boundedListener), idle
+// clients are disconnected soon, and each response closes its connection unless a Gate
+// let the request through.
 //
-// HTTP/2 is off: a scraper sends one request at a time and gains nothing by it,
-// while each stream that is opened and reset costs the server work
-// (CVE-2023-44487 and its successors). So a connection is one request at a time,
-// and a bound on connections bounds it all.
+// HTTP/2 is off. A scraper sends one request at a time and does not benefit from it,
+// while each stream that a client opens and resets costs the server work (CVE-2023-44487
+// and its successors). Without it a connection has one request at a time, so the bound on
+// connections also bounds the requests.
 func Listen(address string, handler http.Handler, secure *tls.Config) (*Server, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -95,27 +95,28 @@ func newServer(listener net.Listener, handler http.Handler, secure *tls.Config) 
 		WriteTimeout:   writeTimeout,
 		IdleTimeout:    idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes,
-		// It would answer "OPTIONS *" in place of the handler.
+		// Otherwise net/http answers "OPTIONS *" instead of the handler.
 		DisableGeneralOptionsHandler: true,
 	}}
 }
 
-// Address is where the server listens, with the port that was chosen for port 0.
+// Address returns the address that the server listens at, with the actual port if port 0
+// was asked for.
 func (s *Server) Address() string {
 	return s.listener.Addr().String()
 }
 
-// Close gives up the address of a server that does not serve.
+// Close closes the listener of a server whose Serve is not called.
 func (s *Server) Close() error {
 	return s.listener.Close()
 }
 
-// Serve answers until ctx is done, then lets the answers under way finish, for
-// two seconds at most. It returns an error only if it stopped before that.
+// Serve answers requests until ctx is done, then waits for the responses under way, for
+// at most two seconds. It returns an error only if it stopped before ctx was done.
 func (s *Server) Serve(ctx context.Context) error {
 	logger := klog.FromContext(ctx)
 	s.http.ErrorLog = log.New(errorLog{logger}, "", 0)
-	// An answer under way outlives ctx.
+	// A response under way outlives ctx.
 	s.http.BaseContext = func(net.Listener) context.Context { return context.WithoutCancel(ctx) }
 
 	serving, stopped := context.WithCancel(ctx)
@@ -138,8 +139,8 @@ func (s *Server) Serve(ctx context.Context) error {
 	return nil
 }
 
-// errorLog is where net/http writes what went wrong. Anybody can cause failed
-// handshakes, at any rate, so these do not belong into a log by default.
+// errorLog logs the errors of net/http. It logs failed handshakes only at level 4,
+// because anybody can cause them at any rate.
 type errorLog struct {
 	logger klog.Logger
 }
@@ -147,9 +148,9 @@ type errorLog struct {
 func (l errorLog) Write(message []byte) (int, error) {
 	text := string(bytes.TrimSpace(message))
 	if bytes.HasPrefix(message, []byte("http: TLS handshake error")) {
-		l.logger.V(4).Info("Handshake failed", "message", text)
+		l.logger.V(4).Info("TLS handshake failed", "message", text)
 	} else {
-		l.logger.Error(nil, "HTTP server", "message", text)
+		l.logger.Error(nil, "HTTP server error", "message", text)
 	}
 	return len(message), nil
 }

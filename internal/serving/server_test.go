@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the server: its address, TLS, stop and log.
+
 package serving
 
 import (
@@ -31,8 +33,8 @@ import (
 	"k8s.io/klog/v2/textlogger"
 )
 
-// serve runs a server until the test ends, or stop is called; that returns how
-// it ended.
+// serve runs a server until the test ends or stop is called. stop returns the error of
+// Serve.
 func serve(t *testing.T, handler http.Handler, secure *tls.Config) (server *Server, stop func() error) {
 	t.Helper()
 	server, err := Listen("127.0.0.1:0", handler, secure)
@@ -52,7 +54,7 @@ func serve(t *testing.T, handler http.Handler, secure *tls.Config) (server *Serv
 	return server, stop
 }
 
-// answer is what a server has said.
+// answer is a response of a server.
 type answer struct {
 	code  int
 	proto string
@@ -60,7 +62,7 @@ type answer struct {
 	body  string
 }
 
-// fetch sends a GET, on a connection of its own.
+// fetch sends a GET on a new connection.
 func fetch(ctx context.Context, url string, secure *tls.Config) (answer, error) {
 	transport := &http.Transport{TLSClientConfig: secure, ForceAttemptHTTP2: true, DisableKeepAlives: true}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
@@ -76,7 +78,7 @@ func fetch(ctx context.Context, url string, secure *tls.Config) (answer, error) 
 	return answer{response.StatusCode, response.Proto, response.TLS, string(body)}, err
 }
 
-func TestAnAddressThatCantBeHadIsSaidAtOnce(t *testing.T) {
+func TestAnUnusableAddressIsReportedAtOnce(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +103,7 @@ func TestTheAddressIsTakenBeforeAnythingIsServed(t *testing.T) {
 	}
 	connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", server.Address())
 	if err != nil {
-		t.Fatalf("Nobody listens: %v", err)
+		t.Fatalf("The server does not listen: %v", err)
 	}
 	connection.Close()
 	if err := server.Close(); err != nil {
@@ -130,7 +132,7 @@ func TestTLSAndHTTPVersions(t *testing.T) {
 		t.Errorf("TLS 1.1: got %v, want a refusal", err)
 	}
 	if _, err := fetch(t.Context(), url, &tls.Config{}); err == nil || !strings.Contains(err.Error(), "certificate") {
-		t.Errorf("A client that verifies: got %v, want that it does not trust the certificate", err)
+		t.Errorf("A client that verifies the certificate: got %v, want that it does not trust it", err)
 	}
 	if got, err := fetch(t.Context(), "http://"+server.Address()+"/", nil); err == nil && got.code != http.StatusBadRequest {
 		t.Errorf("Without TLS: got %d, want a refusal", got.code)
@@ -158,7 +160,7 @@ func TestAStopLetsAnAnswerUnderWayFinish(t *testing.T) {
 	<-asked
 	stopped := make(chan error, 1)
 	go func() { stopped <- stop() }()
-	// The listener goes first, then the answers under way are waited for.
+	// The listener closes first, then the server waits for the responses under way.
 	waitFor(t, "the address to be given up", func() bool {
 		connection, err := net.Dial("tcp", server.Address())
 		if err == nil {
@@ -175,7 +177,7 @@ func TestAStopLetsAnAnswerUnderWayFinish(t *testing.T) {
 	}
 }
 
-func TestAStopDoesNotWaitForEver(t *testing.T) {
+func TestAStopWaitsForABoundedTime(t *testing.T) {
 	hang := make(chan struct{})
 	defer close(hang)
 	asked := make(chan struct{})
@@ -190,11 +192,11 @@ func TestAStopDoesNotWaitForEver(t *testing.T) {
 		t.Errorf("The server ended with %v", err)
 	}
 	if took := time.Since(start); took > 10*shutdownTimeout {
-		t.Errorf("It took %v", took)
+		t.Errorf("The stop took %v", took)
 	}
 }
 
-func TestAServerThatLosesItsAddressSaysSo(t *testing.T) {
+func TestServeReportsThatItsListenerFailed(t *testing.T) {
 	server, err := Listen("127.0.0.1:0", secret, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -219,7 +221,7 @@ func TestWhatAnybodyCanCauseIsNotLoggedByDefault(t *testing.T) {
 	}
 }
 
-// waitFor polls a condition that nothing announces.
+// waitFor polls a condition until it is true.
 func waitFor(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	ticker := time.NewTicker(10 * time.Millisecond)
@@ -229,7 +231,7 @@ func waitFor(t *testing.T, what string, condition func() bool) {
 		select {
 		case <-ticker.C:
 		case <-timeout:
-			t.Fatalf("Waited for %s", what)
+			t.Fatalf("Timed out waiting for %s", what)
 		}
 	}
 }

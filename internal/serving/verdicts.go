@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The cache of the API server's verdicts.
+
 package serving
 
 import (
@@ -24,11 +26,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 )
 
-// maxVerdicts is more users and paths than there are, and more made-up tokens
-// than can be reviewed before they are forgotten.
+// maxVerdicts is more than the users and paths of a controller, and more than the made-up
+// tokens that can be reviewed before their verdicts expire.
 const maxVerdicts = 1000
 
-// verdicts remembers what the API server said, and asks it once for all who wait
+// verdicts caches verdicts of the API server, and asks it once for all callers that wait
 // for the same verdict.
 type verdicts[T any] struct {
 	remembered *cache.LRUExpireCache
@@ -39,9 +41,9 @@ func newVerdicts[T any]() *verdicts[T] {
 	return &verdicts[T]{remembered: cache.NewLRUExpireCache(maxVerdicts)}
 }
 
-// get returns the verdict about key: the one that is remembered, or else what
-// ask returns, which also says for how long it is good. A failure to ask is not
-// remembered. ask goes on when its caller is gone, because others may wait.
+// get returns the cached verdict of a key, or else calls ask, which returns the verdict
+// and how long to cache it. Errors are not cached. If the caller's ctx ends, ask
+// continues, because other callers may wait for it.
 func (v *verdicts[T]) get(ctx context.Context, key string, ask func(context.Context) (T, time.Duration, error)) (T, error) {
 	detached := context.WithoutCancel(ctx)
 	answer := v.underWay.DoChan(key, func() (any, error) {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// A test of callers that share a verdict.
+
 package serving
 
 import (
@@ -24,8 +26,9 @@ import (
 	"time"
 )
 
-// Several wait for the same verdict, and the one for whom it was asked for goes.
-func TestWhoGoesAwayDoesNotTakeTheVerdictAlong(t *testing.T) {
+// Two callers wait for the same verdict, and the first, which caused the review, is
+// cancelled.
+func TestACancelledCallerDoesNotCancelTheReview(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		verdicts, answer := newVerdicts[bool](), make(chan struct{})
 		ask := func(ctx context.Context) (bool, time.Duration, error) {
@@ -53,11 +56,11 @@ func TestWhoGoesAwayDoesNotTakeTheVerdictAlong(t *testing.T) {
 		synctest.Wait()
 		leave()
 		if err := <-left; !errors.Is(err, context.Canceled) {
-			t.Errorf("Who goes away gets %v, want %v", err, context.Canceled)
+			t.Errorf("The cancelled caller gets %v, want %v", err, context.Canceled)
 		}
 		close(answer)
 		if err := <-stayed; err != nil {
-			t.Errorf("Who stays gets %v", err)
+			t.Errorf("The other caller gets %v", err)
 		}
 	})
 }

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package signals turns the process' termination signals into a context.
+// Package signals provides a context that ends at the process's first termination signal.
 package signals
 
 import (
@@ -23,12 +23,11 @@ import (
 	"os/signal"
 )
 
-// SetupSignalHandler returns a context that the first termination signal
-// (SIGINT; SIGTERM too, where the system has it) cancels, so that the program
-// can drain its work. A second signal ends the process at once with exit code
-// 1, for whoever can't wait.
+// SetupSignalHandler returns a context that is cancelled by the first termination signal
+// (SIGINT, and SIGTERM if the system has it), so that the program can finish its work. A
+// second signal ends the process at once with exit code 1.
 //
-// Call it once, from main: a second caller would be told of the same signals.
+// Call it only once, from main, because each caller gets the same signals.
 func SetupSignalHandler() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	received := make(chan os.Signal, 2)

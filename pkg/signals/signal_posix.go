@@ -16,6 +16,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The termination signals of POSIX systems.
+
 package signals
 
 import (

@@ -16,6 +16,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the first and the second signal, sent to a process.
+
 package signals
 
 import (
@@ -28,7 +30,7 @@ import (
 	"testing"
 )
 
-// helperVariable makes the test binary play the program that is signalled.
+// helperVariable makes the test binary run as the program that gets the signals.
 const helperVariable = "SIGNALS_TEST_HELPER"
 
 func TestMain(m *testing.M) {
@@ -38,7 +40,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// helper says when it is ready and when it was told to stop, and never ends by itself.
+// helper prints when it is ready and when its context ends, and never exits by itself.
 func helper() {
 	ctx := SetupSignalHandler()
 	fmt.Println("ready")
@@ -62,7 +64,7 @@ func TestFirstSignalCancelsAndSecondExits(t *testing.T) {
 			lines := bufio.NewScanner(output)
 			for _, want := range []string{"ready", "draining"} {
 				if !lines.Scan() || lines.Text() != want {
-					t.Fatalf("the program said %q, not %q", lines.Text(), want)
+					t.Fatalf("the program printed %q, not %q", lines.Text(), want)
 				}
 				if err := command.Process.Signal(sent); err != nil {
 					t.Fatal(err)

@@ -46,12 +46,12 @@ const (
 	onlyPlainPods  = "only with plain Pods"
 	onlyOne        = "only with the one container nginx"
 	onlyNginx      = "only with the image nginx:latest in the container nginx"
-	onlyItsImage   = "may not set anything in the container nginx but its image"
+	onlyItsImage   = "may not set anything in the container nginx except its image"
 	keepMetadata   = "may not change a Deployment's labels, annotations and finalizers"
-	keepSettings   = "may not change a Deployment's settings but replicas and template"
+	keepSettings   = "may not change a Deployment's settings except replicas and template"
 	keepPodLabels  = "may change only the labels app and controller"
-	keepPods       = "may not change a Deployment's Pods but for the container nginx"
-	keepContainers = "may not change a Deployment's containers but nginx"
+	keepPods       = "may not change a Deployment's Pods except for the container nginx"
+	keepContainers = "may not change a Deployment's containers except nginx"
 )
 
 // podOf and nginxOf are what a thief would like to write to.

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// FuzzBoundsAreThoseOfTheTypes: the API server enforces the bounds that types.go states.
+
 package fuzz
 
 import (
@@ -31,13 +33,13 @@ import (
 )
 
 var (
-	// A DNS-1123 subdomain, as RFC 1123 has it.
+	// A DNS-1123 subdomain, as defined by RFC 1123.
 	subdomain = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 	reason    = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
 )
 
-// outOfBounds says in which way a Foo is not as the comments in types.go, and
-// those of metav1.Condition, say; "" if it is.
+// outOfBounds describes how a Foo violates the comments of types.go and of
+// metav1.Condition. It returns "" if the Foo complies.
 func outOfBounds(foo *samplev1alpha1.Foo) string {
 	spec, status := foo.Spec, foo.Status
 	switch {
@@ -67,8 +69,8 @@ func outOfBounds(foo *samplev1alpha1.Foo) string {
 	return ""
 }
 
-// FuzzBoundsAreThoseOfTheTypes sends Foos that a Go program made. The API server
-// accepts those that are as types.go says, and no others.
+// FuzzBoundsAreThoseOfTheTypes sends Foos encoded by a Go program. The API server must
+// accept those that comply with types.go, and no others.
 func FuzzBoundsAreThoseOfTheTypes(f *testing.F) {
 	f.Add("a", "web", int32(2), true, int64(1), int32(2), int32(2), "app=nginx,controller=a", "Available", "all is well", int64(1), uint32(1))
 	f.Add(strings.Repeat("a", 63), strings.Repeat("a", 253), int32(10), true, int64(1<<53-1), int32(1<<31-1), int32(1<<31-1),
@@ -81,7 +83,7 @@ func FuzzBoundsAreThoseOfTheTypes(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, deploymentName string, replicas int32, sized bool, generation int64, has, available int32,
 		selector, reason, message string, conditionGeneration int64, since uint32) {
 		if !subdomain.MatchString(name) || len(name) > 253 {
-			return // the API server's rule for names of any kind
+			return // the API server's rule for the names of all kinds
 		}
 		foo := &samplev1alpha1.Foo{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "team-a"},
@@ -105,7 +107,7 @@ func FuzzBoundsAreThoseOfTheTypes(f *testing.F) {
 			t.Errorf("the API server accepts a Foo although %s", why)
 		}
 		if err != nil && why == "" {
-			t.Errorf("the API server refuses a Foo that is as it should be: %v", err)
+			t.Errorf("the API server refuses a valid Foo: %v", err)
 		}
 	})
 }

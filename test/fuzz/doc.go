@@ -14,14 +14,14 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package fuzz holds the CustomResourceDefinition against the typed client: what
-// the API server accepts, the client can read, and the bounds that types.go
-// states are the ones that the API server holds.
+// Package fuzz compares the CustomResourceDefinition with the typed client: the client
+// can read everything that the API server accepts, and the API server enforces the bounds
+// that types.go states.
 //
 //	go test -count=1 .
 //	go test -fuzz=FuzzAcceptedFooIsRead .
 //
-// With -count=1, because go test does not know that a file outside of the
-// module, the definition, has changed. The API server is here as a
-// library: the code by which it reads, prunes and validates a custom resource.
+// Use -count=1, because go test does not notice changes of the definition, which is a
+// file outside of the module. The API server is used as a library: its code that decodes,
+// prunes and validates custom resources.
 package fuzz

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// A test of integers that do not fit the Go types.
+
 package fuzz
 
 import (
@@ -22,8 +24,7 @@ import (
 	"testing"
 )
 
-// TestIntegersThatTheTypesCannotHoldAreRefused: one of them in the store would
-// keep the typed client from reading any Foo.
+// A stored Foo with such an integer would keep the typed client from listing Foos.
 func TestIntegersThatTheTypesCannotHoldAreRefused(t *testing.T) {
 	s := newServer(t)
 	for field, numbers := range map[string][]string{
@@ -44,6 +45,6 @@ func TestIntegersThatTheTypesCannotHoldAreRefused(t *testing.T) {
 		}
 	}
 	if _, err := s.accept(t, request(plainMetadata, plainSpec, condition(`,"observedGeneration":3`))); err != nil {
-		t.Errorf("what is right is refused, too: %v", err)
+		t.Errorf("a valid Foo is refused: %v", err)
 	}
 }

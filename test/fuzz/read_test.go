@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// FuzzAcceptedFooIsRead: the typed client reads all that the API server accepts.
+
 package fuzz
 
 import (
@@ -29,8 +31,8 @@ import (
 	"example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 )
 
-// request returns a Foo as a client sends it, made of JSON that anybody could
-// have written, or nil if it is no JSON.
+// request returns a Foo made of arbitrary JSON, as any client could send it, or nil if
+// the parts are not JSON.
 func request(metadata, spec, status string) []byte {
 	text, err := json.Marshal(map[string]any{
 		"apiVersion": "samplecontroller.k8s.io/v1alpha1", "kind": "Foo",
@@ -47,16 +49,14 @@ const (
 	plainSpec     = `{"deploymentName":"web","replicas":2}`
 )
 
-// condition returns a status with a condition in which the fields are added or
-// replaced.
+// condition returns a status whose condition has these fields added or replaced.
 func condition(fields string) string {
 	return fmt.Sprintf(`{"conditions":[{"type":"Ready","status":"True","reason":"Available","message":"",`+
 		`"lastTransitionTime":"2026-11-21T12:00:00Z"%s}]}`, fields)
 }
 
-// FuzzAcceptedFooIsRead sends Foos as JSON. One that the API server accepts, and
-// the typed client can't read, stops the informer for all Foos, and with it the
-// controller.
+// FuzzAcceptedFooIsRead sends Foos as JSON. If the API server accepted one that the typed
+// client can't read, the informer would fail for all Foos, and with it the controller.
 func FuzzAcceptedFooIsRead(f *testing.F) {
 	for _, spec := range []string{plainSpec, `{"deploymentName":"web"}`, `{"deploymentName":"w.e-b","replicas":null,"more":[1]}`, `{"deploymentName":"web","replicas":10}`} {
 		f.Add(plainMetadata, spec, `{}`)
@@ -86,29 +86,29 @@ func FuzzAcceptedFooIsRead(f *testing.F) {
 		text, err := stored.MarshalJSON()
 		must(t, err)
 		foo := read(t, text)
-		for i := range foo.Status.Conditions { // it sends whole seconds
+		for i := range foo.Status.Conditions { // the client encodes whole seconds
 			since := &foo.Status.Conditions[i].LastTransitionTime
 			*since = since.Rfc3339Copy()
 		}
 		checkBounds(t, foo)
-		// The controller sends back what it has read, with another status.
+		// The controller writes the object that it read, with another status.
 		back, err := runtime.Encode(scheme.Codecs.LegacyCodec(samplev1alpha1.SchemeGroupVersion), foo)
 		must(t, err)
 		again, err := s.accept(t, back)
 		if err != nil {
-			t.Fatalf("what was read from\n%s\nis sent back as\n%s\nand refused: %v", text, back, err)
+			t.Fatalf("the object read from\n%s\nis encoded as\n%s\nand refused: %v", text, back, err)
 		}
 		text, err = again.MarshalJSON()
 		must(t, err)
 		if now := read(t, text); !equality.Semantic.DeepEqual(foo, now) {
-			t.Errorf("what was read as\n%v\nis read as\n%v\nafter it was sent back", foo, now)
+			t.Errorf("the object read as\n%v\nis read as\n%v\nafter it was written back", foo, now)
 		}
 	})
 }
 
-// read is what the typed client makes of an answer of the API server. Of a status,
-// it leaves out what it can't read; of one that the API server accepts, that is
-// nothing.
+// read decodes a response as the typed client does. The client ignores the parts of a
+// status that it can't read. A status that the API server accepts must have no such
+// parts.
 func read(t *testing.T, answer []byte) *samplev1alpha1.Foo {
 	t.Helper()
 	object, err := runtime.Decode(scheme.Codecs.UniversalDeserializer(), answer)
@@ -116,7 +116,7 @@ func read(t *testing.T, answer []byte) *samplev1alpha1.Foo {
 		t.Fatalf("the API server accepts a Foo that the typed client can't read: %v\n%s", err, answer)
 	}
 	foo := object.(*samplev1alpha1.Foo)
-	type plain samplev1alpha1.FooStatus // has no UnmarshalJSON
+	type plain samplev1alpha1.FooStatus // without UnmarshalJSON
 	var stored struct {
 		Status plain `json:"status"`
 	}
@@ -124,12 +124,12 @@ func read(t *testing.T, answer []byte) *samplev1alpha1.Foo {
 		t.Fatalf("the API server accepts a status that the typed client can't read: %v\n%s", err, answer)
 	}
 	if whole := samplev1alpha1.FooStatus(stored.Status); !equality.Semantic.DeepEqual(whole, foo.Status) {
-		t.Fatalf("the API server accepts a status of which the typed client leaves something out: of\n%v\nit reads\n%v", whole, foo.Status)
+		t.Fatalf("the API server accepts a status that the typed client reads only in part: of\n%v\nit reads\n%v", whole, foo.Status)
 	}
 	return foo
 }
 
-// checkBounds fails if a Foo was accepted that is not as types.go says.
+// checkBounds fails if an accepted Foo violates types.go.
 func checkBounds(t *testing.T, foo *samplev1alpha1.Foo) {
 	t.Helper()
 	if why := outOfBounds(foo); why != "" {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests that the rules compile on each supported release of Kubernetes.
+
 package fuzz
 
 import (
@@ -39,14 +41,14 @@ import (
 
 const policyFile = "../../artifacts/deploy/rights/admission-policy.yaml"
 
-// The oldest release of Kubernetes that the manifests are for, and the newest that there is: minors of 1.
+// The minor versions of the oldest supported and the newest release of Kubernetes.
 const (
 	oldestMinor = 34
 	newestMinor = 37
 )
 
-// An API server of minor n judges expressions that are new to it with what minor n-1 knew, so that they still compile
-// after a rollback.
+// An API server of minor n compiles new expressions with the environment of minor n-1, so
+// that they still compile after a rollback.
 func TestTheRulesCompileOnEachRelease(t *testing.T) {
 	for minor := uint(oldestMinor); minor <= newestMinor; minor++ {
 		t.Run(fmt.Sprintf("1.%d", minor), func(t *testing.T) {
@@ -57,17 +59,18 @@ func TestTheRulesCompileOnEachRelease(t *testing.T) {
 	}
 }
 
-// The test above sees it where a release is too old: of 1.31 the definition's rule of the name is refused.
+// The test above fails for a release that is too old: 1.31 refuses the definition's rule
+// for the name.
 func TestTheRulesDoNotCompileOnAReleaseThatIsTooOld(t *testing.T) {
 	for _, failure := range failuresOn(t, 31) {
 		if strings.Contains(failure, "format") {
 			return
 		}
 	}
-	t.Error("All rules compile on 1.31, although it does not take the function format.dns1123Subdomain")
+	t.Error("All rules compile on 1.31, although it does not have the function format.dns1123Subdomain")
 }
 
-// The documents promise no other release than the oldest that is tried.
+// The documents must name the oldest release that is tested.
 func TestTheDocumentsNameTheOldestRelease(t *testing.T) {
 	promise := regexp.MustCompile(`Kubernetes 1\.(\d+) or newer`)
 	for _, file := range []string{"../../README.md", "../../docs/operations.md", "../../pkg/apis/samplecontroller/v1alpha1/doc.go"} {
@@ -75,7 +78,7 @@ func TestTheDocumentsNameTheOldestRelease(t *testing.T) {
 		must(t, err)
 		found := promise.FindAllSubmatch(text, -1)
 		if len(found) == 0 {
-			t.Errorf("%s does not say which release of Kubernetes it takes", file)
+			t.Errorf("%s does not say which release of Kubernetes it requires", file)
 		}
 		for _, match := range found {
 			if string(match[1]) != fmt.Sprint(oldestMinor) {
@@ -85,8 +88,8 @@ func TestTheDocumentsNameTheOldestRelease(t *testing.T) {
 	}
 }
 
-// failuresOn compiles the rules of the definition and of the admission policy as an API server of a release does, and
-// says which it would refuse.
+// failuresOn compiles the rules of the definition and of the admission policy as an API
+// server of a release does, and returns the errors.
 func failuresOn(t *testing.T, minor uint) []string {
 	t.Helper()
 	known := environment.MustBaseEnvSet(version.MajorMinor(1, minor-1))
@@ -97,7 +100,8 @@ func failuresOn(t *testing.T, minor uint) []string {
 	return append(failures, compilePolicy(t, known)...)
 }
 
-// compileSchema compiles the rules of a schema and of those within it, and returns how many there are.
+// compileSchema compiles the rules of a schema and of its subschemas, and returns their
+// number and the errors.
 func compileSchema(t *testing.T, known *environment.EnvSet, schema *structuralschema.Structural, path string, root bool) (rules int, failures []string) {
 	t.Helper()
 	results, err := schemacel.Compile(schema, model.SchemaDeclType(schema, root), celconfig.PerCallLimit, known, schemacel.NewExpressionsEnvLoader())

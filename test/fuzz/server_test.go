@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The API server of the fuzz targets, made of its own libraries.
+
 package fuzz
 
 import (
@@ -42,9 +44,9 @@ import (
 
 const definitionFile = "../../artifacts/crd/samplecontroller.k8s.io_foos.yaml"
 
-// server is what an API server makes of a version of a CustomResourceDefinition:
+// server handles a version of a CustomResourceDefinition as the API server does in
 // pkg/apiserver/customresource_handler.go and pkg/registry/customresource of
-// k8s.io/apiextensions-apiserver, without what needs a network or a store.
+// k8s.io/apiextensions-apiserver, without network and store.
 type server struct {
 	version   apiextensionsv1.CustomResourceDefinitionVersion
 	schema    *structuralschema.Structural
@@ -72,8 +74,8 @@ func newServer(tb testing.TB) *server {
 	return s
 }
 
-// accept returns a request's object as it would be stored, with status, or why
-// it is refused.
+// accept returns the object of a request as it would be stored, including its status, or
+// the error that refuses it.
 func (s *server) accept(tb testing.TB, request []byte) (*unstructured.Unstructured, error) {
 	tb.Helper()
 	decoded, err := runtime.Decode(unstructured.UnstructuredJSONScheme, request)
@@ -90,7 +92,7 @@ func (s *server) accept(tb testing.TB, request []byte) (*unstructured.Unstructur
 	return object, s.validate(tb, object)
 }
 
-// coerce drops what the schema does not know, and holds the metadata to its type.
+// coerce drops unknown fields, and checks the types of the metadata.
 func (s *server) coerce(object *unstructured.Unstructured) error {
 	apiVersion, kind := object.GetAPIVersion(), object.GetKind()
 	metadata, found, err := objectmeta.GetObjectMeta(object.Object, false)
@@ -120,7 +122,7 @@ func (s *server) validate(tb testing.TB, object *unstructured.Unstructured) erro
 	errs = append(errs, objectmeta.Validate(tb.Context(), nil, object.Object, s.schema, false)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.schema, object.Object)...)
 	errs = append(errs, validateScale(object.Object)...)
-	// Rules are not asked about what the schema has refused already.
+	// If the schema refuses the object, its rules are not evaluated.
 	if len(errs) == 0 {
 		broken, _ := s.rules.Validate(tb.Context(), nil, s.schema, object.Object, nil, celconfig.RuntimeCELCostBudget)
 		errs = append(errs, broken...)
@@ -128,7 +130,7 @@ func (s *server) validate(tb testing.TB, object *unstructured.Unstructured) erro
 	return errs.ToAggregate()
 }
 
-// validateScale is what the subresource scale adds.
+// validateScale does the validation of the scale subresource.
 func validateScale(object map[string]any) field.ErrorList {
 	var errs field.ErrorList
 	for _, part := range []string{"spec", "status"} {

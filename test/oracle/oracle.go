@@ -14,13 +14,12 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package oracle judges what Foos say, from a record of every state that they
-// and the Deployments of their namespaces have been in.
+// Package oracle checks the condition Ready of Foos against a record of all states of the
+// Foos and of the Deployments in their namespaces.
 //
-// The rule: a Foo that says Ready=True with observedGeneration G had, at some
-// moment since G began, a Deployment of its own, of the name, size and image
-// that G asks for, rolled out and available. It uses none of the controller's
-// code.
+// The rule: if a Foo reports Ready=True with observedGeneration G, then at some moment
+// since G began it controlled a Deployment with the name, size and image that G asks for,
+// rolled out and available. The package uses none of the controller's code.
 package oracle
 
 import (
@@ -39,24 +38,23 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// History is what watches of Foos and Deployments delivered. It relies on one
-// store behind both, so that their resourceVersions can be compared. It is safe
-// for concurrent use; its zero value is empty.
+// History holds the states that watches of Foos and Deployments delivered. Both must have
+// the same store, so that their resourceVersions can be compared. It is safe for
+// concurrent use; its zero value is empty.
 type History struct {
 	mu          sync.Mutex
 	foos        map[cache.ObjectName][]state[*samplev1alpha1.Foo]
 	deployments map[cache.ObjectName][]state[*appsv1.Deployment]
 }
 
-// state is what an object was like from one version until the next.
+// state is the state of an object from one version until the next.
 type state[T any] struct {
 	from    uint64
 	object  T
 	deleted bool
 }
 
-// AddFoo records a state of a Foo, or its deletion. The order of the calls for
-// one Foo is that of its watch.
+// AddFoo records a state of a Foo, or its deletion. Call it in the order of the watch.
 func (h *History) AddFoo(foo *samplev1alpha1.Foo, deleted bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -78,8 +76,8 @@ func (h *History) AddDeployment(deployment *appsv1.Deployment, deleted bool) {
 	h.deployments[key] = append(h.deployments[key], state[*appsv1.Deployment]{versionOf(deployment), deployment, deleted})
 }
 
-// versionOf returns an object's resourceVersion as a number. The API servers of
-// the tests have no others.
+// versionOf returns an object's resourceVersion as a number. The tests' API servers use
+// only numbers.
 func versionOf(object metav1.Object) uint64 { return parseVersion(object.GetResourceVersion()) }
 
 func parseVersion(text string) uint64 {
@@ -90,11 +88,11 @@ func parseVersion(text string) uint64 {
 	return version
 }
 
-// Lies returns a sentence for each state in which a Foo said what was not true.
-// A claim that was there when the record began is not judged.
+// Lies returns a sentence for each state in which a Foo falsely reported Ready=True. It
+// does not check reports from before the record began.
 func (h *History) Lies() []string { return h.lies(math.MaxUint64) }
 
-// lies judges the states up to a version.
+// lies checks the states up to a version.
 func (h *History) lies(upTo uint64) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -108,13 +106,13 @@ func (h *History) lies(upTo uint64) []string {
 	return lies
 }
 
-// liesOf judges the states that Foos of one name were in.
+// liesOf checks the states of the Foos of one name.
 func (h *History) liesOf(states []state[*samplev1alpha1.Foo]) []string {
 	var lies []string
 	var uid types.UID
 	var generation int64
-	// The moment at which the generation began, and whether it said that it was
-	// ready in the state before.
+	// The version at which the generation began, and whether the Foo reported in the
+	// state before that it was ready.
 	var began uint64
 	claimed := false
 	for i, s := range states {
@@ -135,15 +133,15 @@ func (h *History) liesOf(states []state[*samplev1alpha1.Foo]) []string {
 	return lies
 }
 
-// claimsReady reports whether a Foo says that it is ready as it is now.
+// claimsReady reports whether a Foo's status says that its current generation is ready.
 func claimsReady(foo *samplev1alpha1.Foo) bool {
 	ready := meta.FindStatusCondition(foo.Status.Conditions, "Ready")
 	return ready != nil && ready.Status == metav1.ConditionTrue &&
 		(ready.ObservedGeneration >= foo.Generation || foo.Status.ObservedGeneration >= foo.Generation)
 }
 
-// wasReady reports whether a Foo had what it asks for at some moment from a
-// version until another.
+// wasReady reports whether a Foo had the Deployment that it asks for, rolled out, at some
+// moment between two versions.
 func (h *History) wasReady(foo *samplev1alpha1.Foo, from, until uint64) bool {
 	for _, s := range h.between(foo, from, until) {
 		if isRolledOut(s.object, foo) {
@@ -153,8 +151,8 @@ func (h *History) wasReady(foo *samplev1alpha1.Foo, from, until uint64) bool {
 	return false
 }
 
-// between returns the states that a Foo's Deployment was in, the one at the
-// start included.
+// between returns the states of a Foo's Deployment between two versions, including the
+// state at the first.
 func (h *History) between(foo *samplev1alpha1.Foo, from, until uint64) []state[*appsv1.Deployment] {
 	all := h.deployments[cache.ObjectName{Namespace: foo.Namespace, Name: foo.Spec.DeploymentName}]
 	var between []state[*appsv1.Deployment]
@@ -170,8 +168,8 @@ func (h *History) between(foo *samplev1alpha1.Foo, from, until uint64) []state[*
 	return between
 }
 
-// isRolledOut reports whether a Deployment is a Foo's, as the Foo asks for it,
-// and done.
+// isRolledOut reports whether a Foo controls a Deployment, and the Deployment is as the
+// Foo asks for and rolled out.
 func isRolledOut(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) bool {
 	owner := metav1.GetControllerOf(deployment)
 	if owner == nil || owner.UID != foo.UID {
@@ -198,7 +196,7 @@ func imageOf(deployment *appsv1.Deployment) string {
 	return ""
 }
 
-// describe says what there was in the place of what a Foo asked for.
+// describe describes what existed instead of what a Foo asked for.
 func (h *History) describe(foo *samplev1alpha1.Foo, from, until uint64) string {
 	wanted := "any number of"
 	if foo.Spec.Replicas != nil {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the rule, on made-up histories.
+
 package oracle
 
 import (
@@ -29,11 +31,11 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// moment is a state that came with one version: of a Foo or of a Deployment.
+// moment adds a state of a Foo or of a Deployment to a history, at a version.
 type moment func(h *History, version string)
 
-// foo is Foo "foo" when its generation asks for a size, under a name. claims is
-// the generation of which it says that it is ready.
+// foo is a state of the Foo "foo", whose generation asks for a Deployment's name and
+// size. claims is the generation that its status reports as ready.
 func foo(uid types.UID, generation int64, name string, size *int32, claims int64) moment {
 	return fooState(uid, generation, name, size, claims, false)
 }
@@ -54,8 +56,8 @@ func fooState(uid types.UID, generation int64, name string, size *int32, claims 
 	}
 }
 
-// deployment is what there is under a name: for a Foo, of a size, rolled out,
-// and then changed.
+// deployment is a state of a Deployment: controlled by owner, of a size, rolled out, and
+// then changed.
 func deployment(name string, owner types.UID, size int32, changes ...func(*appsv1.Deployment)) moment {
 	return deploymentState(name, owner, size, false, changes...)
 }
@@ -81,52 +83,52 @@ func deploymentState(name string, owner types.UID, size int32, deleted bool, cha
 
 var two, five = new(int32(2)), new(int32(5))
 
-// Each moment's version is its place in the history. A history has the
-// Deployments that Foo "foo" could mean, and ends with what is judged.
+// The version of a moment is its index in the history. The last moment is the state to
+// check.
 var histories = []struct {
 	what    string
 	moments []moment
 	lies    int
 }{
 	{"nothing at all", nil, 0},
-	{"it never says so", []moment{foo("a", 1, "d", two, 0)}, 0},
-	{"rolled out, then said", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 1, "d", two, 1)}, 0},
-	{"said while there is no Deployment", []moment{foo("a", 1, "d", two, 0), foo("a", 1, "d", two, 1)}, 1},
-	{"said before it is rolled out", []moment{foo("a", 1, "d", two, 0), foo("a", 1, "d", two, 1), deployment("d", "a", 2)}, 1},
-	{"said of the generation before", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 2, "d", five, 1)}, 0},
-	{"said of a scale that is not carried out", []moment{
+	{"never reported", []moment{foo("a", 1, "d", two, 0)}, 0},
+	{"rolled out, then reported", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 1, "d", two, 1)}, 0},
+	{"reported without a Deployment", []moment{foo("a", 1, "d", two, 0), foo("a", 1, "d", two, 1)}, 1},
+	{"reported before the rollout", []moment{foo("a", 1, "d", two, 0), foo("a", 1, "d", two, 1), deployment("d", "a", 2)}, 1},
+	{"reported of the generation before", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 2, "d", five, 1)}, 0},
+	{"reported of a scale that is not carried out", []moment{
 		foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 1, "d", two, 1), foo("a", 2, "d", five, 1), foo("a", 2, "d", five, 2),
 	}, 1},
-	{"said of a scale that is carried out", []moment{
+	{"reported of a scale that is carried out", []moment{
 		foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 2, "d", five, 0), deployment("d", "a", 5), foo("a", 2, "d", five, 2),
 	}, 0},
-	{"as it should be already when the generation begins", []moment{deployment("d", "a", 2), foo("a", 2, "d", two, 1), foo("a", 2, "d", two, 2)}, 0},
-	{"as it should be before the generation began, but not since", []moment{
+	{"ready already when the generation begins", []moment{deployment("d", "a", 2), foo("a", 2, "d", two, 1), foo("a", 2, "d", two, 2)}, 0},
+	{"ready before the generation began, but not since", []moment{
 		deployment("d", "a", 5), foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 2, "d", five, 0), foo("a", 2, "d", five, 2),
 	}, 1},
-	{"there for a moment since", []moment{
+	{"ready for a moment since", []moment{
 		foo("a", 1, "d", two, 0), deployment("d", "a", 2), deployment("d", "a", 2, oneAvailable), foo("a", 1, "d", two, 1),
 	}, 0},
-	{"gone before the generation began", []moment{
+	{"deleted before the generation began", []moment{
 		deployment("d", "a", 2), deploymentState("d", "a", 2, true), foo("a", 1, "d", two, 0), foo("a", 1, "d", two, 1),
 	}, 1},
-	{"another Foo's", []moment{foo("a", 1, "d", two, 0), deployment("d", "b", 2), foo("a", 1, "d", two, 1)}, 1},
-	{"nobody's", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2, nobodys), foo("a", 1, "d", two, 1)}, 1},
+	{"controlled by another Foo", []moment{foo("a", 1, "d", two, 0), deployment("d", "b", 2), foo("a", 1, "d", two, 1)}, 1},
+	{"controlled by nobody", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2, nobodys), foo("a", 1, "d", two, 1)}, 1},
 	{"of another name", []moment{foo("a", 1, "e", two, 0), deployment("d", "a", 2), foo("a", 1, "e", two, 1)}, 1},
 	{"of another image", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2, mirrored), foo("a", 1, "d", two, 1)}, 1},
-	{"with a Pod to come", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2, oneAvailable), foo("a", 1, "d", two, 1)}, 1},
+	{"with an unavailable Pod", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2, oneAvailable), foo("a", 1, "d", two, 1)}, 1},
 	{"with an old Pod", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2, oneUpdated), foo("a", 1, "d", two, 1)}, 1},
-	{"with a Pod too many", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2, threePods), foo("a", 1, "d", two, 1)}, 1},
+	{"with one Pod too many", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2, threePods), foo("a", 1, "d", two, 1)}, 1},
 	{"not seen by its controller", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2, unseen), foo("a", 1, "d", two, 1)}, 1},
-	{"of any size, where the Foo leaves it out", []moment{foo("a", 1, "d", nil, 0), deployment("d", "a", 7), foo("a", 1, "d", nil, 1)}, 0},
-	{"said when the record begins", []moment{foo("a", 1, "d", two, 1)}, 0},
-	{"said when the record begins, and of the next generation", []moment{foo("a", 1, "d", two, 1), foo("a", 2, "d", five, 2)}, 1},
-	{"said twice of one generation is one lie", []moment{foo("a", 1, "d", two, 0), foo("a", 1, "d", two, 1), foo("a", 1, "d", two, 1)}, 1},
-	{"deleted, and made again of the same generation", []moment{
+	{"of any size, if the Foo does not set it", []moment{foo("a", 1, "d", nil, 0), deployment("d", "a", 7), foo("a", 1, "d", nil, 1)}, 0},
+	{"reported when the record begins", []moment{foo("a", 1, "d", two, 1)}, 0},
+	{"reported when the record begins, and of the next generation", []moment{foo("a", 1, "d", two, 1), foo("a", 2, "d", five, 2)}, 1},
+	{"reported twice of one generation is one lie", []moment{foo("a", 1, "d", two, 0), foo("a", 1, "d", two, 1), foo("a", 1, "d", two, 1)}, 1},
+	{"deleted, and recreated with the same generation", []moment{
 		foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 1, "d", two, 1), fooState("a", 1, "d", two, 1, true),
 		foo("b", 1, "d", two, 0), foo("b", 1, "d", two, 1),
 	}, 1},
-	{"the last words of a deleted Foo are no claim", []moment{foo("a", 1, "d", two, 0), fooState("a", 2, "d", five, 2, true)}, 0},
+	{"the last state of a deleted Foo does not count", []moment{foo("a", 1, "d", two, 0), fooState("a", 2, "d", five, 2, true)}, 0},
 }
 
 func nobodys(d *appsv1.Deployment) { d.OwnerReferences[0].Controller = nil }
@@ -147,7 +149,7 @@ func TestLies(t *testing.T) {
 			}
 			lies := h.Lies()
 			if len(lies) != row.lies || slices.ContainsFunc(lies, func(lie string) bool { return !strings.Contains(lie, "Foo ns/foo") }) {
-				t.Errorf("Told are %q, want %d", lies, row.lies)
+				t.Errorf("The lies are %q, want %d", lies, row.lies)
 			}
 		})
 	}

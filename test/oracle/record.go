@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Recording of a History from the watches of an API server.
+
 package oracle
 
 import (
@@ -42,7 +44,7 @@ import (
 // pollPeriod is how often Lies checks whether the watches have caught up.
 const pollPeriod = 20 * time.Millisecond
 
-// Recording fills a History from an API server.
+// Recording fills a History from the watches of an API server.
 type Recording struct {
 	kube      kubernetes.Interface
 	foos      clientset.Interface
@@ -52,20 +54,20 @@ type Recording struct {
 	running   sync.WaitGroup
 
 	mu sync.Mutex
-	// seen is the newest that is recorded of each object.
+	// seen has the newest recorded version of each object.
 	seen   map[types.UID]seen
 	broken error
 }
 
-// seen is the version of an object's newest state, and what kind of state it is.
+// seen is the newest recorded version of an object, its kind, and whether it was deleted.
 type seen struct {
 	version uint64
 	kind    string // of object
 	deleted bool
 }
 
-// Record lists the Foos and Deployments of a namespace, or of all with "", and
-// records every change of them until Stop. A watch that ends is continued.
+// Record lists the Foos and Deployments of a namespace, or of all namespaces with "", and
+// records their changes until Stop. It resumes watches that end.
 func Record(ctx context.Context, kube kubernetes.Interface, foos clientset.Interface, namespace string) (*Recording, error) {
 	ctx, stop := context.WithCancel(ctx)
 	r := &Recording{kube: kube, foos: foos, namespace: namespace, stop: stop, seen: map[types.UID]seen{}}
@@ -81,7 +83,7 @@ func Record(ctx context.Context, kube kubernetes.Interface, foos clientset.Inter
 	}
 	if err != nil {
 		r.Stop()
-		return nil, fmt.Errorf("recording what Foos say: %w", err)
+		return nil, fmt.Errorf("recording Foos and Deployments: %w", err)
 	}
 	return r, nil
 }
@@ -95,8 +97,8 @@ func (r *Recording) list(ctx context.Context) (*appsv1.DeploymentList, *samplev1
 	return deployments, foos, err
 }
 
-// follow records the objects of a list, then what a watch from its version on
-// delivers.
+// follow records the objects of a list, then the events of a watch from the list's
+// version on.
 func (r *Recording) follow(ctx context.Context, list runtime.Object, watchFunc cache.WatchFuncWithContext) error {
 	accessor, err := meta.ListAccessor(list)
 	if err != nil {
@@ -139,18 +141,18 @@ func (r *Recording) record(object runtime.Object, deleted bool) {
 	r.seen[accessor.GetUID()] = seen{versionOf(accessor), kindOf(object), deleted}
 }
 
-// breakOff notes why the record has a gap.
+// breakOff stores the error that left a gap in the record.
 func (r *Recording) breakOff(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.broken = errors.Join(r.broken, err)
 }
 
-// Lies waits until everything up to now is recorded, and returns a sentence for
-// each state in which a Foo said what was not true. It fails if the record has
-// a gap, as after a restore of etcd: begin another one then.
+// Lies waits until everything up to now is recorded, and returns a sentence for each
+// state in which a Foo falsely reported Ready=True. It fails if the record has a gap, as
+// after a restore of etcd. In that case start another recording.
 func (r *Recording) Lies(ctx context.Context) ([]string, error) {
-	// A Foo's claim rests on Deployments that are older.
+	// List Foos first: what they report depends on older Deployments.
 	foos, err := r.foos.SamplecontrollerV1alpha1().Foos(r.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("listing Foos: %w", err)
@@ -170,11 +172,12 @@ func (r *Recording) Lies(ctx context.Context) ([]string, error) {
 	return r.history.lies(until(foos)), nil
 }
 
-// kindOf tells Foos from Deployments.
+// kindOf returns a string that differs between Foos and Deployments.
 func kindOf(object runtime.Object) string { return fmt.Sprintf("%T", object) }
 
-// has reports whether the record has come up to a list: it has every object of
-// it, in that version or a newer one, and the end of each that is not in it.
+// has reports whether the record is as new as a list: it has every object of the list, in
+// the same version or a newer one, and the deletion of each object that is not in the
+// list.
 func (r *Recording) has(list runtime.Object, kind string) (bool, error) {
 	accessor, err := meta.ListAccessor(list)
 	if err != nil {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of when a recording is complete.
+
 package oracle
 
 import (
@@ -37,24 +39,24 @@ func TestARecordIsJudgedWhenItHasComeUpToTheList(t *testing.T) {
 		record func(r *Recording)
 		has    bool
 	}{
-		{"all of the list", func(r *Recording) { r.record(fooAt("a", "5"), false) }, true},
-		{"a newer state than the list's", func(r *Recording) { r.record(fooAt("a", "6"), false) }, true},
-		{"an older one", func(r *Recording) { r.record(fooAt("a", "4"), false) }, false},
+		{"the list's state", func(r *Recording) { r.record(fooAt("a", "5"), false) }, true},
+		{"a newer state", func(r *Recording) { r.record(fooAt("a", "6"), false) }, true},
+		{"an older state", func(r *Recording) { r.record(fooAt("a", "4"), false) }, false},
 		{"nothing", func(*Recording) {}, false},
-		{"one besides, which is gone from the list", func(r *Recording) {
+		{"another Foo that is not in the list", func(r *Recording) {
 			r.record(fooAt("a", "5"), false)
 			r.record(fooAt("b", "6"), false)
 		}, false},
-		{"one besides, and its end", func(r *Recording) {
+		{"another Foo and its deletion", func(r *Recording) {
 			r.record(fooAt("a", "5"), false)
 			r.record(fooAt("b", "6"), false)
 			r.record(fooAt("b", "7"), true)
 		}, true},
-		{"one besides, which is younger than the list", func(r *Recording) {
+		{"another Foo that is newer than the list", func(r *Recording) {
 			r.record(fooAt("a", "5"), false)
 			r.record(fooAt("b", "9"), false)
 		}, true},
-		{"a Deployment besides", func(r *Recording) {
+		{"another Deployment", func(r *Recording) {
 			r.record(fooAt("a", "5"), false)
 			r.record(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{UID: "d", ResourceVersion: "5"}}, false)
 		}, true},
@@ -64,11 +66,11 @@ func TestARecordIsJudgedWhenItHasComeUpToTheList(t *testing.T) {
 			row.record(r)
 			list := &samplev1alpha1.FooList{ListMeta: metav1.ListMeta{ResourceVersion: "8"}, Items: []samplev1alpha1.Foo{*fooAt("a", "5")}}
 			if has, err := r.has(list, kindOf(&samplev1alpha1.Foo{})); has != row.has || err != nil {
-				t.Errorf("It has come up to the list: %v (%v), want %v", has, err, row.has)
+				t.Errorf("The record has the list: %v (%v), want %v", has, err, row.has)
 			}
 			r.breakOff(errors.New("a gap"))
 			if _, err := r.has(list, kindOf(&samplev1alpha1.Foo{})); err == nil {
-				t.Error("A record with a gap is judged")
+				t.Error("A record with a gap is no error")
 			}
 		})
 	}

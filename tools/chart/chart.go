@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The chart's templates, made from the manifests.
+
 package main
 
 import (
@@ -25,31 +27,32 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// chart is what is made of the manifests.
+// chart holds the manifests and what is read from them for the chart.
 type chart struct {
 	*manifests
-	// defaults are those of the values, by name.
+	// defaults are the defaults of the values, by name.
 	defaults map[string]any
 	// appVersion is the tag of the image in the manifests.
 	appVersion string
-	// kubernetes is the oldest release that takes the manifests.
+	// kubernetes is the oldest supported release.
 	kubernetes string
 }
 
 const generatedTemplate = "{{- /* Made by tools/chart of what kustomize renders: change artifacts/deploy, then make chart. */ -}}\n"
 
-// objects are all that there are, those of both variants twice.
+// objects returns all objects. Those of both variants are in it twice.
 func (c *chart) objects() []*object {
 	return slices.Concat(c.everywhere, c.single, c.monitoring)
 }
 
-// of reports whether a value is about an object.
+// of reports whether a value has a place in an object.
 func (v *value) of(o *object) bool {
 	whole := regexp.MustCompile(`^(?:` + v.kind + `)$`)
 	return whole.MatchString(o.kind) || whole.MatchString(o.id())
 }
 
-// templates returns the files of the templates. What the variants have in common is written once.
+// templates returns the files of the templates. An object of both variants has one
+// template.
 func (c *chart) templates() (map[string]string, error) {
 	texts := map[*object]string{}
 	for _, o := range c.objects() {
@@ -69,15 +72,15 @@ func (c *chart) templates() (map[string]string, error) {
 		}
 		name := fileOf(o)
 		if _, taken := files[name]; taken {
-			return nil, fmt.Errorf("%s: another template is called %s, too", o.id(), name)
+			return nil, fmt.Errorf("%s: another template has the file name %s as well", o.id(), name)
 		}
 		files[name] = generatedTemplate + wrap(texts[o], append(condition, conditionsOf(o)...))
 	}
 	return files, nil
 }
 
-// variantOf returns the condition for an object that is in one of the variants alone, and reports whether it is that of
-// the other variant again.
+// variantOf returns the condition for an object that only one variant has, and reports
+// whether the object was already there in the other variant.
 func (c *chart) variantOf(o *object, texts map[*object]string) (condition []string, again bool, err error) {
 	same := func(other *object) bool { return other.id() == o.id() }
 	inOne, inAll := slices.IndexFunc(c.single, same), slices.IndexFunc(c.everywhere, same)
@@ -89,12 +92,12 @@ func (c *chart) variantOf(o *object, texts map[*object]string) (condition []stri
 	case inAll < 0:
 		return []string{".Values.watchNamespace"}, false, nil
 	case texts[c.single[inOne]] != texts[c.everywhere[inAll]]:
-		return nil, false, fmt.Errorf("%s differs between %s and %s: a value has to say how", o.id(), deployFolder, namespacedFolder)
+		return nil, false, fmt.Errorf("%s differs between %s and %s: no value explains the difference", o.id(), deployFolder, namespacedFolder)
 	}
 	return nil, o == c.single[inOne], nil
 }
 
-// fileOf is the file of an object's template.
+// fileOf returns the file name of an object's template.
 func fileOf(o *object) string {
 	if o.kind == "CustomResourceDefinition" {
 		return "templates/crd-" + o.name + ".yaml"
@@ -102,7 +105,7 @@ func fileOf(o *object) string {
 	return "templates/" + strings.ToLower(o.kind) + strings.TrimPrefix(o.name, program) + ".yaml"
 }
 
-// conditionsOf are the values that an object depends on.
+// conditionsOf returns the conditions of the values that an object depends on.
 func conditionsOf(o *object) []string {
 	var conditions []string
 	for _, v := range values {
@@ -113,7 +116,7 @@ func conditionsOf(o *object) []string {
 	return conditions
 }
 
-// wrap makes a text depend on conditions.
+// wrap puts a text into conditions.
 func wrap(text string, conditions []string) string {
 	switch len(conditions) {
 	case 0:
@@ -124,7 +127,7 @@ func wrap(text string, conditions []string) string {
 	return "{{- if and (" + strings.Join(conditions, ") (") + ") }}\n" + text + "{{- end }}\n"
 }
 
-// template makes a manifest a template.
+// template turns a manifest into a template.
 func (c *chart) template(o *object) (string, error) {
 	t := &template{node: o.node}
 	for i := range values {
@@ -143,7 +146,8 @@ func (c *chart) template(o *object) (string, error) {
 	}
 	t.label(o)
 	if o.kind == "CustomResourceDefinition" {
-		// Without it an uninstall would delete all Foos, and so would crds.install=false.
+		// Without this annotation, an uninstall or crds.install=false would delete all
+		// Foos.
 		annotations := ensure(find(o.node, "metadata")[0], "annotations")
 		remove(annotations, "helm.sh/resource-policy")
 		add(annotations, "helm.sh/resource-policy", scalar("keep"))
@@ -151,7 +155,7 @@ func (c *chart) template(o *object) (string, error) {
 	return t.text()
 }
 
-// nameLease gives each release of a namespace a Lease of its own.
+// nameLease gives each release in a namespace its own Lease.
 func (t *template) nameLease(o *object) error {
 	args := find(o.node, "spec template spec containers 0 args")[0]
 	if !slices.ContainsFunc(args.Content, func(arg *yaml.Node) bool { return arg.Value == "-leader-elect" }) {
@@ -162,8 +166,8 @@ func (t *template) nameLease(o *object) error {
 	return nil
 }
 
-// label adds Helm's labels to an object, and the release to what else has the label with the program's name: the
-// Pods, and what selects them.
+// label adds Helm's labels to an object, and the release's label wherever the program's
+// name is a label: on the Pods, and in selectors.
 func (t *template) label(o *object) {
 	own := ensure(find(o.node, "metadata")[0], "labels")
 	walk(o.node, o.kind, func(_ string, node *yaml.Node) {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the generated files, and of errors if the manifests lack what the chart needs.
+
 package main
 
 import (
@@ -40,17 +42,17 @@ func TestTheChartIsWhatIsMade(t *testing.T) {
 	must(t, err)
 	for name := range want {
 		if got[name] != want[name] {
-			t.Errorf("%s/%s is not what is made of the manifests: run make chart", chartFolder, name)
+			t.Errorf("%s/%s is out of date: run make chart", chartFolder, name)
 		}
 	}
 	for name := range got {
 		if _, made := want[name]; !made {
-			t.Errorf("%s/%s is not made of the manifests: run make chart", chartFolder, name)
+			t.Errorf("%s/%s is not generated any more: run make chart", chartFolder, name)
 		}
 	}
 }
 
-// manifestsOf reads objects as if kustomize had rendered them.
+// manifestsOf returns manifests with these objects, as kustomize renders them.
 func manifestsOf(t *testing.T, texts ...string) []*object {
 	t.Helper()
 	var objects []*object
@@ -84,7 +86,8 @@ func TestAPlaceThatIsGoneIsAnError(t *testing.T) {
 	}
 }
 
-// without are the manifests without a place of the objects of a kind, or without the objects.
+// without returns the manifests without a path in the objects of a kind, or without the
+// objects.
 func (m *manifests) without(kind, path string) *manifests {
 	part := func(objects []*object) []*object {
 		var kept []*object
@@ -115,8 +118,8 @@ func clone(node *yaml.Node) *yaml.Node {
 
 func TestANameThatNobodyFollowsIsAnError(t *testing.T) {
 	for _, c := range []struct{ manifest, want string }{
-		{"{kind: Service, metadata: {name: sample-controller}, spec: {externalName: sample-controller-metrics}}", "Service spec externalName is sample-controller-metrics: whose name"},
-		{"{kind: Service, metadata: {name: other}}", "Service other does not begin with sample-controller"},
+		{"{kind: Service, metadata: {name: sample-controller}, spec: {externalName: sample-controller-metrics}}", "Service spec externalName is sample-controller-metrics: add the place"},
+		{"{kind: Service, metadata: {name: other}}", "Service other does not start with sample-controller"},
 		{"{kind: Service, metadata: {name: sample-controller, namespace: kube-system}}", "Service metadata namespace is kube-system"},
 		{"{kind: ValidatingAdmissionPolicy, metadata: {name: sample-controller}, spec: {variables: [{expression: \"user == 'a:sample-controller'\"}]}}", "expression is user =="},
 	} {
@@ -137,13 +140,13 @@ func TestWhatTheVariantsDoOtherwiseNeedsAValue(t *testing.T) {
 	}
 }
 
-// What others have in such braces is theirs.
+// Braces in the manifests must not become template expressions.
 func TestBracesOfTheManifestsStay(t *testing.T) {
 	made := &chart{manifests: &manifests{}, defaults: map[string]any{}}
 	text, err := made.template(manifestsOf(t, "{kind: PrometheusRule, metadata: {name: sample-controller, labels: {}}, spec: {summary: 'in {{ $labels.namespace }}'}}")[0])
 	must(t, err)
 	if want := `summary: 'in {{ "{{" }} $labels.namespace }}'`; !strings.Contains(text, want) {
-		t.Errorf("Not %s, but\n%s", want, text)
+		t.Errorf("want %s, got\n%s", want, text)
 	}
 }
 

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Chart.yaml, values.yaml and values.schema.json.
+
 package main
 
 import (
@@ -24,7 +26,8 @@ import (
 
 const generatedYAML = "# Made by tools/chart: change artifacts/deploy or tools/chart/values.go, then make chart.\n"
 
-// chartFile says what the chart is. A release sets its version: helm package --version=1.2.3 --app-version=v1.2.3.
+// chartFile returns Chart.yaml. A release sets the version: helm package --version=1.2.3
+// --app-version=v1.2.3.
 func (c *chart) chartFile() (string, error) {
 	return generatedYAML + strings.Join([]string{
 		"apiVersion: v2",
@@ -37,14 +40,14 @@ func (c *chart) chartFile() (string, error) {
 	}, "\n") + "\n", nil
 }
 
-// group is values of which one has the others below it.
+// group is a node in the tree of values: a value, or the values below it.
 type group struct {
 	name   string
 	value  *value
 	groups []*group
 }
 
-// tree is the values by the parts of their names.
+// tree returns the values as a tree, by the parts of their names.
 func tree() *group {
 	root := &group{}
 	for i := range values {
@@ -98,7 +101,7 @@ func (c *chart) writeValues(out *strings.Builder, g *group, indent string) error
 	return nil
 }
 
-// sentence begins with a capital.
+// sentence capitalizes the first letter of a text.
 func sentence(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:] + "."
 }
@@ -112,7 +115,8 @@ func (c *chart) schemaFile() (string, error) {
 	return string(text) + "\n", err
 }
 
-// schemaOf refuses what is no value. One that can't be null has to be there: a null takes it out of the values.
+// schemaOf returns the schema of values, which refuses others. A value that can't be null
+// is required, because a null removes it from the values.
 func schemaOf(g *group) mapping {
 	properties, required := mapping{}, []string{}
 	for _, child := range g.groups {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The edits by which values change the manifests, and the defaults of the values.
+
 package main
 
 import (
@@ -25,21 +27,22 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Types of defaults that no manifest has.
+// The types of defaults that are not in the manifests.
 type (
 	list    = []any
 	mapping = map[string]any
 )
 
-// edit is what a value does at its place.
+// edit describes how a value changes its place.
 type edit struct {
-	// strict: the place has to be in a manifest. Otherwise, only what it would be in.
+	// strict means that a manifest must have the place. Otherwise only the place's parent
+	// must exist.
 	strict bool
-	// read makes the default of what is there.
+	// read returns the default from the node at the place.
 	read func(*yaml.Node) (any, error)
-	// apply changes what is at a key of a mapping.
+	// apply changes the value of a key in a mapping.
 	apply func(t *template, parent *yaml.Node, key, name string)
-	// when says that objects are there only if the value is true.
+	// when means that the objects exist only if the value is true.
 	when bool
 }
 
@@ -61,11 +64,11 @@ var (
 	}, apply: func(t *template, parent *yaml.Node, key, _ string) {
 		t.set(children(parent, key)[0], `include "`+program+`.image" . | quote`)
 	}}
-	// A block is left out where the value is empty. It goes to the end of its mapping, or an item of a sequence might
-	// begin with nothing.
+	// A block is omitted if the value is empty. It is moved to the end of its mapping,
+	// because otherwise an item of a sequence might start without a key.
 	blockEdit    = &edit{strict: true, read: decode, apply: applyBlock}
 	optionalEdit = &edit{read: decode, apply: applyBlock}
-	// More entries of a mapping, which need not be there.
+	// Further entries of a mapping, which need not exist.
 	entriesEdit = &edit{apply: func(t *template, parent *yaml.Node, key, name string) {
 		if there := children(parent, key); len(there) == 1 {
 			t.addLines(there[0], "{{- with .Values."+name+" }}\n{{- toYaml . | nindent INDENT }}\n{{- end }}")
@@ -84,7 +87,8 @@ func applyBlock(t *template, parent *yaml.Node, key, name string) {
 	t.addLines(parent, "{{- with .Values."+name+" }}\n"+key+":\n  {{- toYaml . | nindent DEEPER }}\n{{- end }}")
 }
 
-// argument is a flag of the program that is there if the value is. With int or quote it becomes what the format takes.
+// argument adds a flag of the program if the value is set. The function, int or quote,
+// converts the value for the format.
 func argument(format, as string) *edit {
 	expression := `printf "` + format + `" (int .) | quote`
 	if as == "quote" {
@@ -95,7 +99,7 @@ func argument(format, as string) *edit {
 	}}
 }
 
-// splitImage parts an image's name from its tag.
+// splitImage returns an image's name and tag.
 func splitImage(image string) (repository, tag string) {
 	image, _, _ = strings.Cut(image, "@")
 	if colon := strings.LastIndex(image, ":"); colon > strings.LastIndex(image, "/") {
@@ -104,7 +108,7 @@ func splitImage(image string) (repository, tag string) {
 	return image, ""
 }
 
-// readDefaults takes the values' defaults out of the manifests.
+// readDefaults reads the values' defaults from the manifests.
 func (c *chart) readDefaults() error {
 	for _, v := range values {
 		c.defaults[v.name] = v.initial
@@ -132,7 +136,8 @@ func (c *chart) readDefaults() error {
 	return errors.Join(c.checkConditions(), c.readAppVersion())
 }
 
-// readDefault takes a value's default out of a manifest. Where several have it, they have the same.
+// readDefault reads a value's default from a manifest. If several have it, the defaults
+// must be equal.
 func (c *chart) readDefault(v *value, nodes []*yaml.Node) error {
 	if v.edit.read == nil {
 		return nil
@@ -150,7 +155,7 @@ func (c *chart) readDefault(v *value, nodes []*yaml.Node) error {
 	return nil
 }
 
-// readAppVersion takes the tag that the manifests have for the version of the program.
+// readAppVersion reads the program's version: the tag of the image in the manifests.
 func (c *chart) readAppVersion() error {
 	for _, o := range c.everywhere {
 		for _, image := range find(o.node, container+"image") {
@@ -163,7 +168,7 @@ func (c *chart) readAppVersion() error {
 	return nil
 }
 
-// checkConditions fails where a value switches off what no manifest has.
+// checkConditions fails if a value switches off objects that no manifest has.
 func (c *chart) checkConditions() error {
 	for _, v := range values {
 		if v.edit == nil || !v.edit.when {
@@ -180,7 +185,7 @@ func (c *chart) checkConditions() error {
 	return nil
 }
 
-// apply makes the places of an object the values'.
+// apply applies the edits of all values to an object.
 func (v *value) apply(t *template, o *object) {
 	if v.edit == nil || v.edit.apply == nil || !v.of(o) {
 		return

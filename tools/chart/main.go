@@ -14,9 +14,10 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command chart writes the Helm chart in artifacts/chart. What it installs is what kustomize makes of artifacts/deploy
-// and artifacts/monitoring: the manifests are rendered, and at the places that values.go declares the value in the
-// manifest becomes a value of the chart, with the one in the manifest as its default.
+// Command chart generates the Helm chart in artifacts/chart. The chart installs what
+// kustomize renders of artifacts/deploy and artifacts/monitoring. At the places that
+// values.go declares, the value in the manifest becomes a value of the chart, with the
+// manifest's as its default.
 //
 //	make chart
 package main
@@ -32,7 +33,7 @@ import (
 )
 
 func main() {
-	root := flag.String("root", "../..", "The repository.")
+	root := flag.String("root", "../..", "Root of the repository.")
 	flag.Parse()
 	if err := run(*root); err != nil {
 		fmt.Fprintln(os.Stderr, "chart:", err)
@@ -78,7 +79,7 @@ func generate(root string) (map[string]string, error) {
 
 var needsKubernetes = regexp.MustCompile(`needs Kubernetes (1\.\d+) or newer`)
 
-// oldestKubernetes is the release that docs/operations.md names.
+// oldestKubernetes returns the release that docs/operations.md names.
 func oldestKubernetes(root string) (string, error) {
 	page, err := os.ReadFile(filepath.Join(root, "docs", "operations.md"))
 	if err != nil {
@@ -91,7 +92,7 @@ func oldestKubernetes(root string) (string, error) {
 	return string(match[1]), nil
 }
 
-// replaceFiles makes the files the only ones in a folder.
+// replaceFiles writes the files into a folder and removes all others.
 func replaceFiles(folder string, files map[string]string) error {
 	old, err := readFiles(folder)
 	if err != nil {

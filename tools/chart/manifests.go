@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The manifests, as kustomize renders them.
+
 package main
 
 import (
@@ -28,7 +30,8 @@ import (
 )
 
 const (
-	// program names the chart, the namespace in the manifests, and the beginning of the names there.
+	// program is the name of the chart, the namespace in the manifests, and the prefix of
+	// the names there.
 	program = "sample-controller"
 
 	chartFolder      = "artifacts/chart"
@@ -37,7 +40,8 @@ const (
 	monitoringFolder = "artifacts/monitoring"
 )
 
-// namespaced says of each kind whether its objects belong to a namespace. kustomize does not know all of them.
+// namespaced has for each kind whether its objects belong to a namespace. kustomize does
+// not know all kinds.
 var namespaced = map[string]bool{
 	"Namespace": false, "CustomResourceDefinition": false, "ClusterRole": false, "ClusterRoleBinding": false,
 	"ValidatingAdmissionPolicy": false, "ValidatingAdmissionPolicyBinding": false, "FlowSchema": false,
@@ -53,16 +57,19 @@ type object struct {
 	node       *yaml.Node
 }
 
-// id is unique in a rendering: no two objects of a kind have one name.
+// id returns a string that is unique within the manifests: no two objects of a kind have
+// the same name.
 func (o *object) id() string { return o.kind + "/" + o.name }
 
-// manifests are what the chart is made of: the installation for all namespaces, the one for a single namespace, and what
-// monitoring takes.
+// manifests are the sources of the chart: the installation for all namespaces, the one
+// for a single namespace, and the objects for monitoring.
 type manifests struct {
 	everywhere, single, monitoring []*object
-	// watched is the namespace whose Foos the one for a single namespace looks after.
+	// watched is the namespace whose Foos the installation for a single namespace
+	// reconciles.
 	watched string
-	// podSecurity are the labels of the Namespace, which Helm makes without any.
+	// podSecurity are the Namespace's labels for Pod Security. Helm creates the Namespace
+	// without labels.
 	podSecurity []string
 }
 
@@ -82,7 +89,7 @@ func readManifests(root string) (*manifests, error) {
 	return &all, all.takeNamespaces()
 }
 
-// render is what kustomize makes of a folder.
+// render returns the objects that kustomize renders of a folder.
 func render(folder string) ([]*object, error) {
 	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
 	if err != nil {
@@ -91,7 +98,7 @@ func render(folder string) ([]*object, error) {
 	var objects []*object
 	for _, resource := range rendered.Resources() {
 		if _, known := namespaced[resource.GetKind()]; !known {
-			return nil, fmt.Errorf("a %s, of which tools/chart does not know whether it belongs to a namespace", resource.GetKind())
+			return nil, fmt.Errorf("unknown kind %s: add to tools/chart whether its objects belong to a namespace", resource.GetKind())
 		}
 		text, err := resource.AsYAML()
 		if err != nil {
@@ -106,7 +113,8 @@ func render(folder string) ([]*object, error) {
 	return objects, nil
 }
 
-// takeWatched reads which namespace the flag -namespace names, and removes the flag: the chart has a value for it.
+// takeWatched returns the namespace in the flag -namespace, and removes the flag, because
+// the chart has a value for it.
 func (m *manifests) takeWatched() error {
 	const flag = "-namespace="
 	for _, o := range m.single {
@@ -123,7 +131,8 @@ func (m *manifests) takeWatched() error {
 	return errors.New("no container has the flag " + flag)
 }
 
-// takeNamespaces removes the Namespaces: Helm makes the one of a release, if it is asked to, before the chart's objects.
+// takeNamespaces removes the Namespaces, because Helm can create the release's namespace,
+// before the chart's objects.
 func (m *manifests) takeNamespaces() error {
 	for _, objects := range []*[]*object{&m.everywhere, &m.single} {
 		var kept []*object

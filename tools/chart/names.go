@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The names and namespaces in the manifests, which become those of the release.
+
 package main
 
 import (
@@ -25,8 +27,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// references are the places where an object is named, and its kind; without one, the kind stands beside the name. A place
-// need not be in the manifests: but no name may be in a place that is not here, see checkNames.
+// references are the places of names of objects, with their kind. Without a kind, it is
+// beside the name. The manifests need not have every place, but they may have names only
+// in these places: see checkNames.
 var references = []struct{ in, path, kind string }{
 	{"RoleBinding", "roleRef name", ""},
 	{"ClusterRoleBinding", "roleRef name", ""},
@@ -41,14 +44,14 @@ var references = []struct{ in, path, kind string }{
 	{"FlowSchema", "spec rules * subjects * serviceAccount name", "ServiceAccount"},
 }
 
-// constants are the places where the program's name stands and stays: it is no object's.
+// constants are the places where the program's name is not an object's name, and stays.
 var constants = []string{
-	" app.kubernetes.io/name", // the job that the alerts go by
+	" app.kubernetes.io/name", // the job by which the alerts select
 	"Deployment spec template spec containers * name",
 	"Deployment spec template spec containers * env * valueFrom resourceFieldRef containerName",
 	"PrometheusRule spec groups * name",
 	"PrometheusRule spec groups * rules * labels job",
-	// The API's own words, which may be the program's name, as of a program "foos".
+	// Words of the API, which may equal the program's name, as for a program "foos".
 	"CustomResourceDefinition spec names plural",
 	"CustomResourceDefinition spec names singular",
 	"CustomResourceDefinition spec names shortNames *",
@@ -57,11 +60,11 @@ var constants = []string{
 
 var (
 	objectName = regexp.MustCompile(`^` + program + `((?:-[a-z0-9]+)*)$`)
-	// accountInCEL is the end of the account's user name in an expression.
+	// accountInCEL is the end of the service account's user name in an expression.
 	accountInCEL = regexp.MustCompile(`:` + program + `'`)
 )
 
-// rename makes names and namespaces those of the release.
+// rename replaces names and namespaces by those of the release.
 func (t *template) rename(o *object, watched string) error {
 	if o.kind != "CustomResourceDefinition" {
 		name := find(o.node, "metadata name")[0]
@@ -95,11 +98,11 @@ const (
 	ofNamespace = `include "` + program + `.ofNamespace" .`
 )
 
-// refer makes a scalar the name of an object of the release.
+// refer replaces a scalar by the name of an object of the release.
 func (t *template) refer(name *yaml.Node, kind string) error {
 	match := objectName.FindStringSubmatch(name.Value)
 	if match == nil {
-		return fmt.Errorf("%s %s does not begin with %s", kind, name.Value, program)
+		return fmt.Errorf("%s %s does not start with %s", kind, name.Value, program)
 	}
 	switch suffix := match[1]; {
 	case kind == "ServiceAccount" && suffix == "":
@@ -112,7 +115,8 @@ func (t *template) refer(name *yaml.Node, kind string) error {
 	return nil
 }
 
-// place makes namespaces that of the release, and the one whose Foos are looked after that of watchNamespace.
+// place replaces namespaces by the release's, and the one whose Foos are reconciled by
+// watchNamespace.
 func (t *template) place(o *object, watched string) error {
 	if !namespaced[o.kind] {
 		remove(find(o.node, "metadata")[0], "namespace")
@@ -126,13 +130,14 @@ func (t *template) place(o *object, watched string) error {
 		case node.Value == watched:
 			t.set(node, ".Values.watchNamespace | quote")
 		default:
-			err = fmt.Errorf("%s is %s, neither the controller's nor the watched one", path, node.Value)
+			err = fmt.Errorf("%s is %s, which is neither the controller's namespace nor the watched one", path, node.Value)
 		}
 	})
 	return err
 }
 
-// checkNames fails where the program's name is left in a place of which references and constants say nothing.
+// checkNames fails if the program's name remains in a place that is neither in references
+// nor in constants.
 func checkNames(o *object) error {
 	var err error
 	walk(o.node, o.kind, func(path string, node *yaml.Node) {
@@ -144,13 +149,13 @@ func checkNames(o *object) error {
 				return
 			}
 		}
-		err = fmt.Errorf("%s is %s: whose name that is has to be said in references or constants", path, node.Value)
+		err = fmt.Errorf("%s is %s: add the place to references or constants", path, node.Value)
 	})
 	return err
 }
 
-// namesFile is what the templates share. Longest is the length of the longest ending that a Service's name has: with it,
-// the name may have 63 characters.
+// namesFile defines what the templates share. longest is the length of the longest suffix
+// of a Service's name, which may have 63 characters with the suffix.
 func (c *chart) namesFile() (string, error) {
 	longest := 0
 	for _, o := range c.everywhere {

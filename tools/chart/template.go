@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Templates: manifests in which marks stand for expressions until they are written.
+
 package main
 
 import (
@@ -25,7 +27,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// template is a manifest on its way to a template. The text that is not YAML stands aside, and a mark in its place.
+// template is a manifest that becomes a template. Marks stand for the text that is not
+// YAML.
 type template struct {
 	node  *yaml.Node
 	texts []string
@@ -42,14 +45,14 @@ func (t *template) inline(text string) string {
 	return "INLINE-" + strconv.Itoa(len(t.texts)-1) + "-MARK"
 }
 
-// lines returns a mark for lines of a mapping or a sequence. In them, INDENT is the column that they begin in, and
-// DEEPER the one of what is below them.
+// lines returns a mark for lines of a mapping or a sequence. In these lines, INDENT
+// stands for their indentation, and DEEPER for that of the level below.
 func (t *template) lines(text string) string {
 	t.texts = append(t.texts, text)
 	return "LINES-" + strconv.Itoa(len(t.texts)-1) + "-MARK"
 }
 
-// set makes a scalar an expression.
+// set replaces a scalar by an expression.
 func (t *template) set(node *yaml.Node, expression string) {
 	*node = *scalar(t.inline("{{ " + expression + " }}"))
 }
@@ -63,13 +66,13 @@ func (t *template) addLines(to *yaml.Node, text string) {
 	}
 }
 
-// text writes the template.
+// text returns the text of the template.
 func (t *template) text() (string, error) {
 	plain, err := toYAML(t.node)
 	if err != nil {
 		return "", err
 	}
-	// What the manifests themselves have in such braces is for others: Prometheus, Grafana.
+	// Braces in the manifests are for Prometheus and Grafana: escape them.
 	plain = strings.ReplaceAll(plain, "{{", `{{ "{{" }}`)
 	plain = lineMark.ReplaceAllStringFunc(plain, func(line string) string {
 		match := lineMark.FindStringSubmatch(line)
@@ -81,7 +84,7 @@ func (t *template) text() (string, error) {
 }
 
 func (t *template) of(number string) string {
-	i, _ := strconv.Atoi(number) // digits alone match
+	i, _ := strconv.Atoi(number) // only digits match
 	return t.texts[i]
 }
 
@@ -90,7 +93,7 @@ func (t *template) indented(number, indent string) string {
 	return indent + strings.ReplaceAll(text, "\n", "\n"+indent)
 }
 
-// toYAML writes a value as YAML, without breaking lines.
+// toYAML encodes a value as YAML, without breaking lines.
 func toYAML(value any) (string, error) {
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Functions on trees of YAML nodes.
+
 package main
 
 import (
@@ -24,7 +26,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// find returns the nodes at a path: keys and indexes with spaces between, because keys have dots. "*" is each item.
+// find returns the nodes at a path of keys and indexes, separated by spaces because keys
+// contain dots. "*" matches each item.
 func find(node *yaml.Node, path string) []*yaml.Node {
 	found := []*yaml.Node{node}
 	for step := range strings.FieldsSeq(path) {
@@ -53,7 +56,7 @@ func children(node *yaml.Node, step string) []*yaml.Node {
 	return nil
 }
 
-// indexOf is where a mapping has a key, or -1.
+// indexOf returns the index of a key in a mapping, or -1.
 func indexOf(mapping *yaml.Node, key string) int {
 	for i := 0; i < len(mapping.Content); i += 2 {
 		if mapping.Content[i].Value == key {
@@ -63,19 +66,19 @@ func indexOf(mapping *yaml.Node, key string) int {
 	return -1
 }
 
-// remove takes a key out of a mapping.
+// remove removes a key from a mapping.
 func remove(mapping *yaml.Node, key string) {
 	if i := indexOf(mapping, key); i >= 0 {
 		mapping.Content = slices.Delete(mapping.Content, i, i+2)
 	}
 }
 
-// add puts a key at the end of a mapping.
+// add adds a key at the end of a mapping.
 func add(mapping *yaml.Node, key string, value *yaml.Node) {
 	mapping.Content = append(mapping.Content, scalar(key), value)
 }
 
-// ensure is the mapping at a key of a mapping, made if there is none.
+// ensure returns the mapping at a key of a mapping, and adds it if there is none.
 func ensure(mapping *yaml.Node, key string) *yaml.Node {
 	if i := indexOf(mapping, key); i >= 0 {
 		return mapping.Content[i+1]
@@ -89,7 +92,7 @@ func scalar(value string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: value}
 }
 
-// split parts a path from its last step.
+// split returns a path without its last step, and that step.
 func split(path string) (parent, last string) {
 	at := strings.LastIndex(path, " ")
 	return path[:max(at, 0)], path[at+1:]

@@ -14,22 +14,24 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The values of the chart.
+
 package main
 
-// value is one of the chart's values, and what it does to the manifests.
+// value is one of the chart's values, and how it changes the manifests.
 type value struct {
-	// name has dots: image.tag is the key tag below image.
+	// name is the path of the value: image.tag is the key tag below image.
 	name string
-	// schema is what JSON Schema says of it, besides the description.
+	// schema is the value's JSON Schema without the description.
 	schema string
 	// about is the description.
 	about string
-	// kind and path are the place of it: a kind, or one of its objects (kind/name), and the path of tree.go. Alternatives
-	// have a "|" between.
+	// kind and path are the value's place in the manifests: a kind, or one object of it
+	// (kind/name), and a path as in tree.go. "|" separates several places.
 	kind, path string
-	// edit makes the place the value's; nil, where that is done in another way.
+	// edit makes the place a template of the value. It is nil if other code does that.
 	edit *edit
-	// initial is the default where no manifest has one.
+	// initial is the default of a value that the manifests have no default for.
 	initial any
 }
 
@@ -50,46 +52,46 @@ const (
 
 // values are in the order of values.yaml and of the table in README.md.
 var values = []value{
-	{"nameOverride", dnsLabel, "takes the chart's name's place in the names of objects", "", "", nil, ""},
-	{"fullnameOverride", dnsLabel, "takes the place of release and chart's name in the names of objects", "", "", nil, ""},
+	{"nameOverride", dnsLabel, "replaces the chart's name in the names of objects", "", "", nil, ""},
+	{"fullnameOverride", dnsLabel, "replaces the release's and the chart's name in the names of objects", "", "", nil, ""},
 	{"image.repository", `"type": "string", "minLength": 1`, "image of the controller, without tag", "Deployment", container + "image", imageEdit, nil},
-	{"image.tag", text, "its tag; empty, the chart's appVersion", "", "", nil, ""},
-	{"image.digest", `"type": "string", "pattern": "^(sha256:[0-9a-f]{64})?$"`, "its digest, which decides where it is given: `sha256:...`", "", "", nil, ""},
-	{"image.pullPolicy", `"enum": ["Always", "IfNotPresent", "Never"]`, "when the image is pulled", "Deployment", container + "imagePullPolicy", scalarEdit, nil},
+	{"image.tag", text, "tag of the image; if empty, the chart's appVersion", "", "", nil, ""},
+	{"image.digest", `"type": "string", "pattern": "^(sha256:[0-9a-f]{64})?$"`, "digest of the image, which takes precedence over the tag: `sha256:...`", "", "", nil, ""},
+	{"image.pullPolicy", `"enum": ["Always", "IfNotPresent", "Never"]`, "pull policy of the image", "Deployment", container + "imagePullPolicy", scalarEdit, nil},
 	{"imagePullSecrets", `"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"], "additionalProperties": false}`,
 		"Secrets to pull the image with: `[{name: ...}]`", "Deployment", pod + "imagePullSecrets", optionalEdit, list{}},
-	{"nginxImage", `"type": "string", "minLength": 1`, "image of the Foos' Pods, for a mirror: the one image that the admission policy takes",
+	{"nginxImage", `"type": "string", "minLength": 1`, "image of the Foos' Pods, for example from a mirror; the admission policy allows only this one",
 		"Deployment|ServiceAccount/" + program, "spec template metadata annotations " + imageKey + "|metadata annotations " + imageKey, scalarEdit, nil},
-	{"watchNamespace", dnsLabel, "namespace whose Foos to look after, with rights there alone; empty, all", "Deployment", container + "args", argument("-namespace=%s", "quote"), ""},
-	{"replicas", number, "Pods of the controller, of which one works; with less than 2 the alert for a missing standby fires", "Deployment", "spec replicas", numberEdit, nil},
-	{"workers", number, "Foos that are synced at the same time; 0 leaves it to the program", "Deployment", container + "args", argument("-workers=%d", "int"), 0},
-	{"goMaxProcs", `"type": ["string", "integer"], "pattern": "^[1-9][0-9]*$", "minimum": 1`, "cores that the program uses; one serves up to about 16 workers", "Deployment", container + "env 2 value", scalarEdit, nil},
-	{"logVerbosity", number, "0 start and stop, 2 what is written, 4 how", "Deployment", container + "args", argument("-v=%d", "int"), 0},
-	{"extraArgs", texts, "more flags of the program", "Deployment", container + "args", argumentsEdit, list{}},
+	{"watchNamespace", dnsLabel, "namespace whose Foos are reconciled, with permissions only there; if empty, all namespaces", "Deployment", container + "args", argument("-namespace=%s", "quote"), ""},
+	{"replicas", number, "replicas of the controller, of which one works; with less than 2, the alert for a missing standby fires", "Deployment", "spec replicas", numberEdit, nil},
+	{"workers", number, "number of Foos that are synced concurrently; 0 means the program's default", "Deployment", container + "args", argument("-workers=%d", "int"), 0},
+	{"goMaxProcs", `"type": ["string", "integer"], "pattern": "^[1-9][0-9]*$", "minimum": 1`, "cores that the program uses; one is enough for about 16 workers", "Deployment", container + "env 2 value", scalarEdit, nil},
+	{"logVerbosity", number, "log verbosity: 0 for start and stop, 2 to add each write, 4 to add details", "Deployment", container + "args", argument("-v=%d", "int"), 0},
+	{"extraArgs", texts, "further flags of the program", "Deployment", container + "args", argumentsEdit, list{}},
 	{"resources", anObject, "requests and limits of the container", "Deployment", container + "resources", blockEdit, nil},
 	{"nodeSelector", byKey, "labels of the nodes to run on", "Deployment", pod + "nodeSelector", optionalEdit, mapping{}},
 	{"tolerations", objects, "taints to tolerate", "Deployment", pod + "tolerations", optionalEdit, list{}},
 	{"affinity", anObject, "affinity of the Pods", "Deployment", pod + "affinity", optionalEdit, mapping{}},
-	{"topologySpreadConstraints", objects, "how the Pods are spread", "Deployment", pod + "topologySpreadConstraints", blockEdit, nil},
-	{"priorityClassName", text, "priority of the Pods", "Deployment", pod + "priorityClassName", optionalEdit, ""},
-	{"podAnnotations", byKey, "more annotations of the Pods", "Deployment", "spec template metadata annotations", entriesEdit, mapping{}},
-	{"podLabels", ourLabels, "more labels of the Pods", "Deployment", "spec template metadata labels", entriesEdit, mapping{}},
-	{"podSecurityContext", anObject, "security context of the Pods; a user who is left out (null) is chosen by the cluster", "Deployment", pod + "securityContext", blockEdit, nil},
+	{"topologySpreadConstraints", objects, "topology spread constraints of the Pods", "Deployment", pod + "topologySpreadConstraints", blockEdit, nil},
+	{"priorityClassName", text, "priority class of the Pods", "Deployment", pod + "priorityClassName", optionalEdit, ""},
+	{"podAnnotations", byKey, "further annotations of the Pods", "Deployment", "spec template metadata annotations", entriesEdit, mapping{}},
+	{"podLabels", ourLabels, "further labels of the Pods", "Deployment", "spec template metadata labels", entriesEdit, mapping{}},
+	{"podSecurityContext", anObject, "security context of the Pods; if you set the user to null, the cluster chooses one", "Deployment", pod + "securityContext", blockEdit, nil},
 	{"securityContext", anObject, "security context of the container", "Deployment", container + "securityContext", blockEdit, nil},
-	{"extraVolumes", objects, "volumes, for a certificate of the metrics", "Deployment", pod + "volumes", optionalEdit, list{}},
-	{"extraVolumeMounts", objects, "where they are mounted", "Deployment", container + "volumeMounts", optionalEdit, list{}},
-	{"serviceAccount.create", onOff, "make the account; if not, it has to be there, with the annotation " + imageKey + " if `nginxImage` is set", "ServiceAccount/" + program, "", whenEdit, true},
-	{"serviceAccount.name", `"type": "string", "pattern": "^([a-z0-9]([-.a-z0-9]*[a-z0-9])?)?$"`, "name of the account, for rights and admission policy too; empty, the release's", "", "", nil, ""},
-	{"serviceAccount.annotations", byKey, "annotations of the account", "ServiceAccount/" + program, "metadata annotations", entriesEdit, mapping{}},
-	{"crds.install", onOff, "install and upgrade the CustomResourceDefinition; an uninstall leaves it, and with it all Foos", "CustomResourceDefinition", "", whenEdit, true},
-	{"admissionPolicy.enabled", onOff, "hold the account to what the controller writes", "ValidatingAdmissionPolicy(Binding)?", "", whenEdit, true},
-	{"userRoles.enabled", onOff, "Foos for those who have the ClusterRoles view, edit or admin", "ClusterRole/" + program + "-foo-.*", "", whenEdit, true},
-	{"podDisruptionBudget.enabled", onOff, "keep a replica while nodes are drained", "PodDisruptionBudget", "", whenEdit, true},
-	{"networkPolicy.enabled", onOff, "let in only what is for the port of the metrics, and out only what is for the API server's ports", "NetworkPolicy", "", whenEdit, true},
-	{"networkPolicy.ingressFrom", objects, "who may ask for metrics, as NetworkPolicyPeers; empty, everybody", "NetworkPolicy", "spec ingress 0 from", optionalEdit, list{}},
-	{"networkPolicy.egress", `"type": "array", "minItems": 1, "items": {"type": "object"}`, "rules for what goes out: the API server's ports", "NetworkPolicy", "spec egress", blockEdit, nil},
-	{"monitoring.serviceMonitor", onOff, "have the Prometheus Operator scrape the metrics, with an account for that", "ServiceMonitor|(ServiceAccount|Secret|ClusterRoleBinding)/.*-scraper", "", whenEdit, false},
-	{"monitoring.prometheusRule", onOff, "alerts, for the Prometheus Operator; in one release of a cluster", "PrometheusRule", "", whenEdit, false},
-	{"monitoring.dashboard", onOff, "a dashboard, for Grafana's sidecar", "ConfigMap", "", whenEdit, false},
-	{"monitoring.labels", ourLabels, "more labels of ServiceMonitor and PrometheusRule, by which a Prometheus selects them", "ServiceMonitor|PrometheusRule", "metadata labels", entriesEdit, mapping{}},
+	{"extraVolumes", objects, "further volumes, for example with a certificate for the metrics", "Deployment", pod + "volumes", optionalEdit, list{}},
+	{"extraVolumeMounts", objects, "mounts of the further volumes", "Deployment", container + "volumeMounts", optionalEdit, list{}},
+	{"serviceAccount.create", onOff, "create the service account; if not, it must exist, with the annotation " + imageKey + " if `nginxImage` is set", "ServiceAccount/" + program, "", whenEdit, true},
+	{"serviceAccount.name", `"type": "string", "pattern": "^([a-z0-9]([-.a-z0-9]*[a-z0-9])?)?$"`, "name of the service account, also in permissions and admission policy; if empty, the release's", "", "", nil, ""},
+	{"serviceAccount.annotations", byKey, "annotations of the service account", "ServiceAccount/" + program, "metadata annotations", entriesEdit, mapping{}},
+	{"crds.install", onOff, "install and upgrade the CustomResourceDefinition; an uninstall keeps it, and with it all Foos", "CustomResourceDefinition", "", whenEdit, true},
+	{"admissionPolicy.enabled", onOff, "restrict the service account to the writes that the controller makes", "ValidatingAdmissionPolicy(Binding)?", "", whenEdit, true},
+	{"userRoles.enabled", onOff, "give users with the ClusterRoles view, edit or admin access to Foos", "ClusterRole/" + program + "-foo-.*", "", whenEdit, true},
+	{"podDisruptionBudget.enabled", onOff, "keep one replica running while nodes are drained", "PodDisruptionBudget", "", whenEdit, true},
+	{"networkPolicy.enabled", onOff, "allow only ingress to the metrics port, and egress to the API server's ports", "NetworkPolicy", "", whenEdit, true},
+	{"networkPolicy.ingressFrom", objects, "who may connect to the metrics port, as NetworkPolicyPeers; if empty, everybody", "NetworkPolicy", "spec ingress 0 from", optionalEdit, list{}},
+	{"networkPolicy.egress", `"type": "array", "minItems": 1, "items": {"type": "object"}`, "egress rules: the API server's ports", "NetworkPolicy", "spec egress", blockEdit, nil},
+	{"monitoring.serviceMonitor", onOff, "make the Prometheus Operator scrape the metrics, with a service account for that", "ServiceMonitor|(ServiceAccount|Secret|ClusterRoleBinding)/.*-scraper", "", whenEdit, false},
+	{"monitoring.prometheusRule", onOff, "alerts for the Prometheus Operator; enable them in one release of a cluster", "PrometheusRule", "", whenEdit, false},
+	{"monitoring.dashboard", onOff, "dashboard for Grafana's sidecar", "ConfigMap", "", whenEdit, false},
+	{"monitoring.labels", ourLabels, "further labels of ServiceMonitor and PrometheusRule, by which a Prometheus selects them", "ServiceMonitor|PrometheusRule", "metadata labels", entriesEdit, mapping{}},
 }

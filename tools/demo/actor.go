@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Who made a change.
+
 package main
 
 import (
@@ -44,5 +46,5 @@ func actorOf(r audit.Write, self string) string {
 	return audit.ActorOf(r).Name
 }
 
-// isYou tells whether an actor is the user at the terminal.
+// isYou reports whether an actor is the user at the terminal.
 func isYou(who string) bool { return who == you || strings.HasPrefix(who, you+" (") }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// What the demo does to the Foo.
+
 package main
 
 import (
@@ -27,8 +29,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// actPeriod is how often it is looked whether it is time for the next act. It is longer than pause, so that each act
-// starts the clock anew.
+// actPeriod is how often the demo checks whether the next act is due. It is longer than pause, so that each act
+// restarts the clock.
 const actPeriod = 500 * time.Millisecond
 
 // act is something that the demo does as a user would.
@@ -69,7 +71,7 @@ func (d *demo) do(ctx context.Context) error {
 	return d.kubectl(ctx, d.act.command...)
 }
 
-// doWhenReady carries out the next act if it is time for it, and tells whether it was.
+// doWhenReady carries out the next act if it is time for it, and reports whether it was.
 func (d *demo) doWhenReady(forever context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeoutCause(forever, d.timeout, fmt.Errorf("not done within %v (-timeout)", d.timeout))
 	defer cancel()
@@ -109,7 +111,7 @@ func (d *demo) finish() (ended bool, err error) {
 // ownWatches are those of Foos that are there without the garbage collector's: the controller's and the demo's.
 const ownWatches = 2
 
-// collectorWatches tells whether somebody else watches Foos. The garbage collector gets to know a new kind only when
+// collectorWatches reports whether somebody else watches Foos. The garbage collector gets to know a new kind only when
 // it looks for such, and what was deleted before, it finds much later.
 func collectorWatches(ctx context.Context, client kubernetes.Interface) (bool, error) {
 	metrics, err := client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)

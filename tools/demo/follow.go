@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Following the changes until the steps of an act are done.
+
 package main
 
 import (
@@ -25,14 +27,16 @@ import (
 
 // clocks are the demo's.
 type clocks struct {
-	// reading ticks when the audit log is to be looked at, acting when it may be time for the next act.
+	// reading ticks when the demo is to read the audit log, acting when the next act may
+	// be due.
 	reading, acting *time.Ticker
-	// limit is the time at which a step must have come.
+	// limit ends the wait for a step.
 	limit *time.Timer
 }
 
-// follow prints what happens, and carries out what is next when all steps of an act are done. It ends when ctx is
-// done, a step does not come in time, the controller ends or, with -exit, the last step is done.
+// follow prints changes, and starts the next act when all steps of an act are done. It
+// ends when ctx is done, a step times out, the controller exits or, with -exit, the last
+// step is done.
 func (d *demo) follow(ctx context.Context) error {
 	c := clocks{time.NewTicker(readPeriod), time.NewTicker(actPeriod), time.NewTimer(d.timeout)}
 	defer c.reading.Stop()
@@ -45,7 +49,7 @@ func (d *demo) follow(ctx context.Context) error {
 		case <-d.controller.Ended():
 			return d.controller.Err()
 		case <-c.limit.C:
-			return fmt.Errorf("waited %v (-timeout) in vain for: %s", d.timeout, d.awaited())
+			return fmt.Errorf("timed out after %v (-timeout) waiting for: %s", d.timeout, d.awaited())
 		case change := <-d.changes:
 			d.timeline.addChange(change)
 		case now := <-c.reading.C:

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The identities of the user and of the controller.
+
 package main
 
 import (

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Which request made a change.
+
 package main
 
 import (
@@ -45,7 +47,7 @@ func likeness(c change, r audit.Write) int {
 	return 1
 }
 
-// canMake tells whether a request of this verb can make a change of this sort.
+// canMake reports whether a request of this verb can make a change of this sort.
 func canMake(r audit.Write, c change) bool {
 	writes := r.Verb == "update" || r.Verb == "patch"
 	switch {
@@ -64,7 +66,7 @@ func isDelete(r audit.Write) bool {
 	return r.Verb == "delete" || r.Verb == deleteMany || r.Subresource == "eviction"
 }
 
-// isWriter tells whether the object names the request's writer as that of the change.
+// isWriter reports whether the object names the request's writer as that of the change.
 func isWriter(r audit.Write, c change) bool {
 	for _, writer := range writers(c) {
 		if writer.Manager == r.Manager && writer.Subresource == r.Subresource {

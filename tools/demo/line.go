@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The printed lines.
+
 package main
 
 import (
@@ -60,7 +62,7 @@ func whoDid(e entry, self string) string {
 	return "?"
 }
 
-// pause is how long it must have been quiet for a change of yours to start the clock anew.
+// pause is the quiet time after which a change of yours restarts the clock.
 const pause = 300 * time.Millisecond
 
 // stopwatch counts from your last change, or from the first of some that you made in a row.
@@ -149,7 +151,7 @@ func wrap(text string, columns int) string {
 	return b.String()
 }
 
-// endsWith tells whether part is the last of a note's parts.
+// endsWith reports whether part is the last of a note's parts.
 func endsWith(note, part string) bool { return note == part || strings.HasSuffix(note, ", "+part) }
 
 // actorColour sets apart the two whom a reader looks for.

@@ -19,9 +19,10 @@ limitations under the License.
 // what. With -exit it then scales the Foo and deletes it. At the end it draws all of that. It is run in the root of
 // the checkout, by make demo.
 //
-// What was changed, and in which order, comes from watches (changes.go); who did it and when, from the API
-// server's audit log (audit.go). timeline.go joins the two, describe.go says what a change means, and steps.go
-// lists the changes that must come after what acts.go does. picture.go has the audit log drawn.
+// Watches report what changed and in which order (changes.go); the API server's audit log
+// reports who did it and when (audit.go). timeline.go joins the two, describe.go
+// describes a change, and steps.go lists the changes that must follow what acts.go does.
+// picture.go draws the audit log.
 package main
 
 import (
@@ -80,21 +81,21 @@ func run(args []string) error {
 	return becomeCluster(args)
 }
 
-// usageError is a command line that can't be meant.
+// usageError is an error of the command line.
 type usageError struct{ error }
 
 func parseOptions(args []string, help io.Writer) (*options, error) {
 	var opts options
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.BoolVar(&opts.exit, "exit", false, "Scale the Foo and delete it, too, and stop then, instead of staying up until Ctrl-C.")
-	flags.StringVar(&opts.picture, "picture", picturePath, "The `file` to draw the timeline to, as SVG; empty for none.")
-	flags.DurationVar(&opts.timeout, "timeout", time.Minute, "Time within which each step must come.")
+	flags.BoolVar(&opts.exit, "exit", false, "Also scale and delete the Foo, then exit instead of running until Ctrl-C.")
+	flags.StringVar(&opts.picture, "picture", picturePath, "The `file` for the picture of the timeline, as SVG. If empty, no picture.")
+	flags.DurationVar(&opts.timeout, "timeout", time.Minute, "Timeout of each step.")
 	flags.BoolVar(&opts.verbose, "v", false, "Show the controller's log instead of writing it to a file.")
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(help, "demo shows a Foo become a Pod in a cluster of its own.\n\nUsage: bin/demo [flags]\n\n")
+		fmt.Fprint(help, "demo shows how a Foo becomes a Pod, in a temporary cluster.\n\nUsage: bin/demo [flags]\n\n")
 		flags.SetOutput(help)
 		flags.PrintDefaults()
 		return nil, err

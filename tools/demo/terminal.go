@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The terminal: colours, width and quoting.
+
 package main
 
 import (
@@ -49,7 +51,7 @@ func columnsOf(file *os.File) (int, bool) {
 	return columns, true
 }
 
-// wantsColour tells whether a terminal can show colours and its user has not forbidden them (no-color.org).
+// wantsColour reports whether a terminal can show colours and its user has not forbidden them (no-color.org).
 func wantsColour(getenv func(string) string) bool {
 	name := getenv("TERM")
 	return getenv("NO_COLOR") == "" && name != "" && name != "dumb"

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Directives that start a cluster or interrupt a block.
+
 package main
 
 import (
@@ -47,7 +49,7 @@ func (r *runner) interrupt(id string) error {
 			continue
 		}
 		if b.job.ended() {
-			return r.failure(b, fmt.Errorf("should still be running, and has ended with exit code %d", b.job.exitCode()))
+			return r.failure(b, fmt.Errorf("should still be running, but has exited with code %d", b.job.exitCode()))
 		}
 		if err := b.job.interrupt(); err != nil {
 			return r.failure(b, err)

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Comparison of output with what a document says.
+
 package main
 
 import (
@@ -137,7 +139,7 @@ func squeeze(line string) string {
 	return strings.Join(strings.Fields(line), " ")
 }
 
-// matches tells whether a printed line is the one that a document has.
+// matches reports whether a printed line is the one that a document has.
 func matches(document, printed string) bool {
 	document, printed = squeeze(document), squeeze(printed)
 	return wildcard(document, printed) || wildcard(alike(document), alike(printed))

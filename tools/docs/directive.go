@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The options in comments before blocks.
+
 package main
 
 import (
@@ -145,7 +147,7 @@ func applyPrints(o option, prints *printOptions) error {
 	case "ignore":
 		prints.ignore, err = regexp.Compile(o.value)
 	default:
-		err = fmt.Errorf("there is no option %s", o.key)
+		err = fmt.Errorf("unknown option %s", o.key)
 	}
 	return err
 }
@@ -156,7 +158,7 @@ func (run runOptions) check() error {
 	case run.until != "" && !run.background:
 		return errors.New("until= is for background blocks")
 	case run.background && run.exit != 0:
-		return errors.New("the exit code of a background block is not looked at")
+		return errors.New("a background block has no exit code to check")
 	}
 	return nil
 }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Parsing of a document into steps.
+
 package main
 
 import (
@@ -65,7 +67,7 @@ func parseDocument(source []byte) ([]step, error) {
 			r.fence(p)
 		case pieceIndented:
 			r.dropPending()
-			r.fail(p.line, errors.New("a block of code by indentation: use a fence, with sh, text, yaml, ... behind it"))
+			r.fail(p.line, errors.New("an indented code block: use a fence with a language such as sh, text or yaml"))
 		default:
 			r.dropPending()
 		}
@@ -82,7 +84,7 @@ func (r *reader) fail(line int, err error) {
 func (r *reader) dropPending() {
 	for _, p := range r.pending {
 		if word, _ := splitComment(p.text); isOurs(word) {
-			r.fail(p.line, fmt.Errorf("the comment <!-- %s --> stands before no block", word))
+			r.fail(p.line, fmt.Errorf("no block follows the comment <!-- %s -->", word))
 		}
 	}
 	r.pending = nil
@@ -175,7 +177,7 @@ func (s *step) comment(word, rest string) error {
 		}
 	case wordPatch:
 	default:
-		return fmt.Errorf("a comment before a block begins with run, prints, file or patch, not with %q", word)
+		return fmt.Errorf("a comment before a block must start with run, prints, file or patch, not with %q", word)
 	}
 	return nil
 }
@@ -184,13 +186,13 @@ func (s *step) comment(word, rest string) error {
 func suits(language string, comments map[string]bool) error {
 	switch {
 	case len(comments) > 1:
-		return errors.New("a block is run, compared, written to a file or applied: one of them")
+		return errors.New("a block has only one of run, prints, file and patch")
 	case comments[wordRun] && language != "sh" && language != "console":
-		return fmt.Errorf("only sh and console blocks are run, not %q", language)
+		return fmt.Errorf("only sh and console blocks can be run, not %q", language)
 	case comments[wordPrints] && language != "text" && language != "":
-		return fmt.Errorf("what is printed is a text block, not %q", language)
+		return fmt.Errorf("output must be in a text block, not %q", language)
 	case comments[wordPatch] && language != "diff":
-		return fmt.Errorf("a patch is a diff block, not %q", language)
+		return fmt.Errorf("a patch must be in a diff block, not %q", language)
 	case len(comments) == 0 && slices.Contains([]string{"", "bash", "shell", "shell-session"}, language):
 		return fmt.Errorf("a block of %q: say sh if it is commands, console if it has their output, text if it is neither", language)
 	case comments[wordFile] && (language == "sh" || language == "console"):
@@ -243,7 +245,7 @@ func (s *step) dialogue() ([]step, error) {
 			}
 			steps = append(steps, next)
 		case len(steps) == 0:
-			return nil, errors.New("a console block begins with a command: $ COMMAND")
+			return nil, errors.New("a console block must start with a command: $ COMMAND")
 		case goesOn && steps[last].kind == stepRun:
 			steps[last].text += more + "\n"
 		case steps[last].kind == stepRun:

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the parser.
+
 package main
 
 import (
@@ -113,23 +115,23 @@ func TestWhatADocumentMayNotHave(t *testing.T) {
 	for name, test := range map[string]struct{ document, want string }{
 		"a block without a language":     {"\n'''\nmake\n'''\n", `line 2: a block of ""`},
 		"a block of bash":                {"'''bash\nmake\n'''\n", `line 1: a block of "bash"`},
-		"a block by its indentation":     {"Do\n\n    make\n", "line 3: a block of code by indentation"},
-		"an option that does not exist":  {"<!-- run: sleep=3 -->\n'''sh\nmake\n'''\n", "line 1: sleep: there is no option sleep"},
+		"a block by its indentation":     {"Do\n\n    make\n", "line 3: an indented code block"},
+		"an option that does not exist":  {"<!-- run: sleep=3 -->\n'''sh\nmake\n'''\n", "line 1: sleep: unknown option sleep"},
 		"an option that is none":         {"<!-- run: -x -->\n'''sh\nmake\n'''\n", "is no option"},
 		"a bad duration":                 {"<!-- run: timeout=3 -->\n'''sh\nmake\n'''\n", "timeout: "},
 		"a skip without a reason":        {"<!-- run: skip -->\n'''sh\nmake\n'''\n", "say why"},
 		"until in the foreground":        {"<!-- run: until=a -->\n'''sh\nmake\n'''\n", "until= is for background blocks"},
-		"a background block that fails":  {"<!-- run: background fails -->\n'''sh\nmake\n'''\n", "is not looked at"},
-		"run before yaml":                {"<!-- run: fails -->\n'''yaml\na\n'''\n", "only sh and console blocks are run"},
-		"prints before sh":               {"<!-- prints -->\n'''sh\na\n'''\n", "what is printed is a text block"},
-		"patch before yaml":              {"<!-- patch -->\n'''yaml\na\n'''\n", "a patch is a diff block"},
+		"a background block that fails":  {"<!-- run: background fails -->\n'''sh\nmake\n'''\n", "has no exit code to check"},
+		"run before yaml":                {"<!-- run: fails -->\n'''yaml\na\n'''\n", "only sh and console blocks can be run"},
+		"prints before sh":               {"<!-- prints -->\n'''sh\na\n'''\n", "output must be in a text block"},
+		"patch before yaml":              {"<!-- patch -->\n'''yaml\na\n'''\n", "a patch must be in a diff block"},
 		"a file without a name":          {"<!-- file -->\n'''yaml\na\n'''\n", "say which file"},
 		"commands for a file":            {"<!-- file: a -->\n'''sh\na\n'''\n", "commands are run, not written to a file"},
-		"two things for one block":       {"<!-- prints -->\n<!-- file: a -->\n'''text\na\n'''\n", "one of them"},
-		"a comment with a slip":          {"<!-- print -->\n'''text\na\n'''\n", `begins with run, prints, file or patch, not with "print"`},
-		"prints before no block":         {"<!-- prints -->\n\nText.\n", "line 1: the comment <!-- prints --> stands before no block"},
-		"prints at the end":              {"<!-- prints -->\n", "stands before no block"},
-		"a console that has no command":  {"'''console\na\n'''\n", "begins with a command"},
+		"two things for one block":       {"<!-- prints -->\n<!-- file: a -->\n'''text\na\n'''\n", "only one of run, prints"},
+		"a comment with a slip":          {"<!-- print -->\n'''text\na\n'''\n", `must start with run, prints, file or patch, not with "print"`},
+		"prints before no block":         {"<!-- prints -->\n\nText.\n", "line 1: no block follows the comment <!-- prints -->"},
+		"prints at the end":              {"<!-- prints -->\n", "no block follows the comment"},
+		"a console that has no command":  {"'''console\na\n'''\n", "must start with a command"},
 		"more than one thing, each told": {"'''\na\n'''\n\n'''bash\nb\n'''\n", "line 1: a block of \"\": say sh if it is commands, console if it has their output, text if it is neither\nline 5:"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,9 +14,10 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command docs runs the command blocks of documents, and compares what they print with what the documents say. make
-// docs-test runs it; CONTRIBUTING.md says how a document is marked. What else the documents say of the code (names of
-// tests and files, the requirements of go.mod) is tested in claims.
+// Command docs runs the command blocks of documents, and compares their output with that
+// in the documents. make docs-test runs it; CONTRIBUTING.md says how to mark a document.
+// The package claims tests what else the documents say about the code (names of tests and
+// files, the requirements of go.mod).
 //
 // markdown.go, directive.go and document.go make steps of a document; compare.go compares; world.go makes the copy of
 // the tree in which shell.go runs bash; runner.go and acts.go carry out the steps, and report.go tells how it went.
@@ -50,10 +51,10 @@ type options struct {
 func main() {
 	var opts options
 	flag.StringVar(&opts.root, "root", ".", "Root of the tree.")
-	flag.StringVar(&opts.only, "only", "", "Comma-separated documents to run, as docs/tour.md; all if empty.")
-	flag.BoolVar(&opts.keep, "keep", false, "Leave the copies of the tree, and say where they are.")
-	flag.BoolVar(&opts.list, "list", false, "List the blocks, and run nothing.")
-	flag.BoolVar(&opts.v, "v", false, "Print what each block prints.")
+	flag.StringVar(&opts.only, "only", "", "Comma-separated documents to run, such as docs/tour.md. If empty: all.")
+	flag.BoolVar(&opts.keep, "keep", false, "Keep the copies of the tree, and print their paths.")
+	flag.BoolVar(&opts.list, "list", false, "List the blocks without running them.")
+	flag.BoolVar(&opts.v, "v", false, "Print the output of each block.")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "docs: unexpected argument %q: this command takes flags only\n", flag.Arg(0))

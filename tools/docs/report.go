@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Running of all documents, and the report.
+
 package main
 
 import (

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Running of the steps of one document.
+
 package main
 
 import (
@@ -25,13 +27,15 @@ import (
 	"time"
 )
 
-// How often output is looked at that is still to come, and a block is run again until it prints what it should.
+// The period of checks for output that is still to come, and of repetitions of a block
+// until it prints what it should.
 const (
 	lookEvery  = 50 * time.Millisecond
 	retryEvery = 500 * time.Millisecond
 )
 
-// afterBackground is how long the output of a background block is waited for where the document says no time.
+// afterBackground is how long to wait for the output of a background block if the
+// document gives no time.
 const afterBackground = 10 * time.Second
 
 // runner carries out the steps of one document.
@@ -68,7 +72,7 @@ func (r *runner) close() error { return r.shell.close() }
 // at is a line of the document, as compilers print it.
 func (r *runner) at(line int) string { return fmt.Sprintf("%s:%d", r.name, line) }
 
-// do carries out one step. skipped says why it was not run.
+// do carries out one step. skipped is the reason if it was not run.
 func (r *runner) do(ctx context.Context, s step) (skipped string, err error) {
 	if s.run.skip != "" {
 		r.remember(&block{step: s, skipped: true})
@@ -134,7 +138,7 @@ func (r *runner) runBlock(ctx context.Context, b *block) error {
 	case code == want, code != 0 && want == anyFailure:
 		return nil
 	case want == anyFailure:
-		return r.failure(b, errors.New("should have failed, and did not"))
+		return r.failure(b, errors.New("should have failed, but did not"))
 	}
 	err = fmt.Errorf("exit code %d", code)
 	if want != 0 {
@@ -147,14 +151,14 @@ func (r *runner) runBlock(ctx context.Context, b *block) error {
 	return r.failure(b, err)
 }
 
-// waitUntil returns when a background block has printed what it is up by.
+// waitUntil returns when a background block has printed the text that says it is up.
 func (r *runner) waitUntil(ctx context.Context, b *block) error {
 	for b.step.run.until != "" {
 		if strings.Contains(b.job.output(), b.step.run.until) {
 			return nil
 		}
 		if b.job.ended() {
-			return r.failure(b, fmt.Errorf("ended, with exit code %d, before it printed %q", b.job.exitCode(), b.step.run.until))
+			return r.failure(b, fmt.Errorf("exited with code %d before it printed %q", b.job.exitCode(), b.step.run.until))
 		}
 		select {
 		case <-ctx.Done():
@@ -165,7 +169,7 @@ func (r *runner) waitUntil(ctx context.Context, b *block) error {
 	return nil
 }
 
-// failure says what a block has printed, too.
+// failure adds the output of a block to an error.
 func (r *runner) failure(b *block, err error) error {
 	return fmt.Errorf("%w\nprinted by %s:\n%s", err, r.at(b.step.line), indent(r.clean(b.job.output())))
 }
@@ -206,18 +210,18 @@ func (r *runner) expect(ctx context.Context, s step) (skipped string, err error)
 	}
 }
 
-// difference says what compare has found.
+// difference describes what compare found.
 func (r *runner) difference(missing *wanted, surplus *string) error {
 	switch {
 	case missing == nil:
-		return fmt.Errorf("printed, and not in the document: %s", *surplus)
+		return fmt.Errorf("printed, but not in the document: %s", *surplus)
 	case surplus != nil:
 		return fmt.Errorf("not printed next: %s: %s\nbut: %s", r.at(missing.line), missing.text, *surplus)
 	}
 	return fmt.Errorf("not printed: %s: %s", r.at(missing.line), missing.text)
 }
 
-// clean gives the copy and its home the names that documents have for them.
+// clean replaces the paths of the copy and its home by the names in the documents.
 func (r *runner) clean(printed string) string {
 	return strings.NewReplacer(r.world.copy, "~/sample-controller", r.world.home, "~").Replace(printed)
 }

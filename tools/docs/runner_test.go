@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the runner.
+
 package main
 
 import (
@@ -63,7 +65,7 @@ func TestDocumentsThatAreRight(t *testing.T) {
 	for name, document := range map[string]string{
 		"variables, functions and the folder stay": "'''sh\na=1\nexport b=2\nf() { echo \"$a$b$1\"; }\nmkdir 'c d'\ncd 'c d'\n'''\n" +
 			"'''console\n$ f 3; basename \"$PWD\"\n123\nc d\n'''\n",
-		"another terminal begins anew": "'''sh\nexport a=1\nmkdir b\ncd b\n'''\n<!-- run: terminal=2 -->\n'''console\n$ echo \"<$a>\"; basename \"$PWD\"\n<>\na tree\n'''\n" +
+		"another terminal has its own session": "'''sh\nexport a=1\nmkdir b\ncd b\n'''\n<!-- run: terminal=2 -->\n'''console\n$ echo \"<$a>\"; basename \"$PWD\"\n<>\na tree\n'''\n" +
 			"'''console\n$ echo \"<$a>\"\n<1>\n'''\n",
 		"the state stays over a failure":    "<!-- run: fails -->\n'''sh\na=1\nfalse\n'''\n'''console\n$ echo $a\n1\n'''\n",
 		"an exit code":                      "<!-- run: exit=3 -->\n'''sh\nexit 3\n'''\n",
@@ -106,7 +108,7 @@ func TestDocumentsThatAreWrong(t *testing.T) {
 		"an exit, which is no command's failure": {
 			"<!-- run: fails -->\n'''sh\nfalse\n'''\n'''sh\nexit 4\n'''\n", "    exit code 4\n    printed by doc.md:5:\n",
 		},
-		"it should have failed": {"<!-- run: fails -->\n'''sh\ntrue\n'''\n", "should have failed, and did not"},
+		"it should have failed": {"<!-- run: fails -->\n'''sh\ntrue\n'''\n", "should have failed, but did not"},
 		"another exit code":     {"<!-- run: exit=3 -->\n'''sh\nexit 4\n'''\n", "exit code 4, not 3"},
 		"only the last command of a console may fail": {
 			"<!-- run: fails -->\n'''console\n$ false\n$ false\n'''\n", "exit code 1, at doc.md:3: false\n",
@@ -116,18 +118,18 @@ func TestDocumentsThatAreWrong(t *testing.T) {
 			"    not printed: doc.md:8: b\n    printed by doc.md:1:\n        a\n        c\n",
 		},
 		"a wrong output of a console": {"'''console\n$ echo a\nb\n'''\n", "not printed: doc.md:3: b\n"},
-		"more than there should be":   {"'''sh\necho a; echo b\n'''\n<!-- prints: exactly -->\n'''text\na\n'''\n", "printed, and not in the document: b"},
+		"more than there should be":   {"'''sh\necho a; echo b\n'''\n<!-- prints: exactly -->\n'''text\na\n'''\n", "printed, but not in the document: b"},
 		"something else":              {"'''sh\necho a; echo b\n'''\n<!-- prints: exactly -->\n'''text\nb\n'''\n", "not printed next: doc.md:6: b\n    but: a\n"},
 		"it does not become true":     {"'''sh\necho a\n'''\n<!-- prints: within=1s -->\n'''text\nb\n'''\n", "not printed: doc.md:6: b\n"},
 		"it takes too long":           {"<!-- run: timeout=1s -->\n'''sh\necho a; sleep 100\n'''\n", "took longer than 1s\n    printed by doc.md:2:\n        a\n"},
 		"a background block ends early": {
-			"<!-- run: background until=up -->\n'''sh\necho a; exit 5\n'''\n", `ended, with exit code 5, before it printed "up"`,
+			"<!-- run: background until=up -->\n'''sh\necho a; exit 5\n'''\n", `exited with code 5 before it printed "up"`,
 		},
 		"a background block does not come up": {
 			"<!-- run: background until=up timeout=100ms -->\n'''sh\nsleep 100\n'''\n", `did not print "up" within 100ms`,
 		},
 		"a background block ends before Ctrl-C": {
-			"<!-- run: background until=up -->\n'''sh\necho up\n'''\n'''sh\nsleep 0.3\n'''\n<!-- run: interrupt -->\n", "should still be running, and has ended with exit code 0",
+			"<!-- run: background until=up -->\n'''sh\necho up\n'''\n'''sh\nsleep 0.3\n'''\n<!-- run: interrupt -->\n", "should still be running, but has exited with code 0",
 		},
 		"nothing to interrupt":      {"<!-- run: interrupt=a -->\n", `nothing to interrupt: no block "a" is in the background`},
 		"an output of no block":     {"<!-- prints -->\n'''text\na\n'''\n", `no block "" has been run before this`},
@@ -190,7 +192,8 @@ func TestNothingIsLeftRunning(t *testing.T) {
 	}
 }
 
-// waitUntilGone fails the test if a process goes on. One that was killed is there until its parent has looked at it.
+// waitUntilGone fails the test if a process keeps running. A killed process exists until
+// its parent has waited for it.
 func waitUntilGone(t *testing.T, pid int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Shell sessions that last for a whole document.
+
 package main
 
 import (
@@ -189,7 +191,7 @@ func (j *job) wait(ctx context.Context) bool {
 	}
 }
 
-// ended tells whether the job has.
+// ended reports whether the job has.
 func (j *job) ended() bool {
 	select {
 	case <-j.done:
@@ -242,7 +244,7 @@ func (j *job) interrupt() error {
 	}
 	j.signal(syscall.SIGKILL)
 	<-j.done
-	return fmt.Errorf("it went on for %v after Ctrl-C, and was killed", patience+lastPatience)
+	return fmt.Errorf("it was still running %v after Ctrl-C, and was killed", patience+lastPatience)
 }
 
 // signal goes to the job's group. There may be none left.

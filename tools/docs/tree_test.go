@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// A test that every command block of the tree is run or says why not.
+
 package main
 
 import (

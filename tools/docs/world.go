@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The copy of the tree, and the environment, that a document runs in.
+
 package main
 
 import (

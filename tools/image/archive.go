@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The image as an archive: an OCI layout that docker load reads as well.
+
 package main
 
 import (
@@ -98,8 +100,8 @@ func writeArchive(to io.Writer, tag name.Tag, images []*platformImage, whole des
 	return errors.Join(err, archive.Close())
 }
 
-// writeLayout writes an OCI image layout with nothing but the image: podman and
-// skopeo refuse one with several manifests, for which of them would be meant?
+// writeLayout writes an OCI image layout with only the image. podman and skopeo refuse a
+// layout with several manifests, because they could not know which one is meant.
 func writeLayout(folder string, tag name.Tag, whole described) error {
 	path, err := layout.Write(folder, empty.Index)
 	if err != nil {

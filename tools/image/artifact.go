@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Images and indexes, and the files in their layers.
+
 package main
 
 import (
@@ -27,12 +29,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// layerLimit is more than any layer of such an image has, unpacked: others
-// should not fill the memory of who verifies them.
+// layerLimit is more than the unpacked size of any layer of such an image. It protects
+// the memory of whoever verifies other images.
 const layerLimit = 1 << 30
 
-// artifact is what a digest stands for: an image, or an index of images for
-// several platforms.
+// artifact is an image, or an index of images for several platforms.
 type artifact struct {
 	digest    v1.Hash
 	manifest  []byte
@@ -88,7 +89,7 @@ func artifactOfIndex(from fetched) (*artifact, error) {
 	}
 	for _, entry := range manifest.Manifests {
 		if !entry.MediaType.IsImage() {
-			return nil, fmt.Errorf("the index has %s, a %s: make image puts nothing but images there", entry.Digest, entry.MediaType)
+			return nil, fmt.Errorf("the index has %s, a %s: make image adds only images", entry.Digest, entry.MediaType)
 		}
 		image, err := index.Image(entry.Digest)
 		if err != nil {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The list of modules in a program, as CycloneDX.
+
 package main
 
 import (
@@ -37,9 +39,9 @@ func bomFile(p *program) string {
 	return fmt.Sprintf("%s_%s_%s.cdx.json", programName, p.platform.OS, p.platform.Architecture)
 }
 
-// bomOf lists what the program is made of, as CycloneDX JSON: what the go
-// command has linked, not what go.mod allows. It has no serial number, for that
-// would have to differ each time.
+// bomOf lists the modules in the program, as CycloneDX JSON: those that the go command
+// linked, not all that go.mod names. It has no serial number, because that would have to
+// differ each time.
 func bomOf(p *program) ([]byte, error) {
 	bom := cyclonedx.NewBOM()
 	sum := sha256.Sum256(p.content)

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The differences between a published image and its rebuild.
+
 package main
 
 import (
@@ -31,8 +33,8 @@ import (
 // listLimit is how much of one kind is listed: the first of it says enough.
 const listLimit = 20
 
-// differences lists what a published artifact has otherwise than the rebuilt
-// one, a line each. There is at least one, for their digests differ.
+// differences lists the differences between a published artifact and the rebuilt one, one
+// per line. There is at least one, because their digests differ.
 func differences(published, rebuilt *artifact) ([]string, error) {
 	d := &difference{}
 	if published.isIndex != rebuilt.isIndex {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The image of each platform: config, annotations and its only layer.
+
 package main
 
 import (
@@ -81,9 +83,9 @@ func timestamp(p *program) time.Time {
 	return time.Unix(0, 0).UTC()
 }
 
-// newPlatformImage makes an image with the program as its only file. It has no
-// certificates of authorities, for the API server's comes with the service
-// account or the kubeconfig, and no users, shell or temporary folder.
+// newPlatformImage makes an image with the program as its only file. It has no CA
+// certificates, because the API server's comes with the service account or the
+// kubeconfig, and no users, shell or temporary folder.
 func newPlatformImage(p *program) (*platformImage, error) {
 	layer, err := layerOf(p)
 	if err != nil {

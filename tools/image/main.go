@@ -55,8 +55,8 @@ func main() {
 	var opts options
 	flag.StringVar(&opts.image, "image", "", "Name of the image, such as registry.example.com/team/sample-controller:v1.2.3.")
 	flag.StringVar(&opts.folder, "folder", "", "Folder to write to.")
-	flag.BoolVar(&opts.push, "push", false, "Push the image to the registry that its name says, with the documents as its referrers.")
-	flag.BoolVar(&opts.force, "force", false, "Push what was not built from just a commit, too, and replace the image that has the tag.")
+	flag.BoolVar(&opts.push, "push", false, "Push the image to the registry in its name, with the documents as its referrers.")
+	flag.BoolVar(&opts.force, "force", false, "Push even if the tree had uncommitted changes, and replace an image that has the tag.")
 	flag.BoolVar(&opts.verify, "verify", false, "Make nothing. Build the commit that -image, which has a digest, says that it was built from, and compare the two. The working directory is a clone that has the commit.")
 	flag.Parse()
 	opts.programs = flag.Args()
@@ -74,7 +74,7 @@ func run(ctx context.Context, opts options) error {
 		return verify(ctx, os.Stdout, opts.image)
 	}
 	if opts.image == "" || opts.folder == "" || len(opts.programs) == 0 {
-		return errors.New("-image, -folder and at least one program are needed")
+		return errors.New("-image, -folder and at least one program are required")
 	}
 	tag, err := name.NewTag(opts.image)
 	if err != nil {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// A program and the build information in it.
+
 package main
 
 import (
@@ -62,19 +64,19 @@ func newProgram(content []byte) (*program, error) {
 	return p, nil
 }
 
-// check refuses a program that needs more than a Linux kernel, for there will
-// be nothing else. The error lacks its subject, the file.
+// check refuses a program that needs more than a Linux kernel, because the image has
+// nothing else. The error lacks its subject, the file.
 func (p *program) check() error {
 	if p.platform.OS != "linux" {
 		return fmt.Errorf("is built for %s: build it with GOOS=linux", p.platform)
 	}
 	if p.setting("CGO_ENABLED") != "0" {
-		return errors.New("may need a C library, which the image has not: build it with CGO_ENABLED=0")
+		return errors.New("may need a C library, which the image does not have: build it with CGO_ENABLED=0")
 	}
 	return nil
 }
 
-// setting is how the go command was told to build; empty where it does not say.
+// setting returns a build setting of the go command, or "" if it is not recorded.
 func (p *program) setting(key string) string {
 	for _, setting := range p.info.Settings {
 		if setting.Key == key {
@@ -84,18 +86,18 @@ func (p *program) setting(key string) string {
 	return ""
 }
 
-// revision is the commit, or empty where the build did not know it.
+// revision returns the commit, or "" if the build did not know it.
 func (p *program) revision() string {
 	return p.setting("vcs.revision")
 }
 
-// modified reports whether what was built is not just the commit. It shows in
-// the version, too.
+// modified reports whether the tree had uncommitted changes, which the version also
+// shows.
 func (p *program) modified() bool {
 	return p.setting("vcs.modified") == "true"
 }
 
-// version is the module's, or empty where the build did not know it.
+// version returns the module's version, or "" if the build did not know it.
 func (p *program) version() string {
 	if p.info.Main.Version == "(devel)" {
 		return ""

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Pushing an image, and the checks before it.
+
 package main
 
 import (
@@ -67,14 +69,14 @@ func push(ctx context.Context, tag name.Tag, images []*platformImage, whole desc
 	return nil
 }
 
-// checkCommit refuses a program that is not just a commit: nobody could build
-// it again, and so -verify could not hold the image to it.
+// checkCommit refuses a program that was not built from a clean commit, because nobody
+// could rebuild it, so -verify could not check the image.
 func checkCommit(p *program) error {
 	switch {
 	case p.revision() == "":
-		return errors.New("the build found no git commit, so nobody could verify the image: build it in a clone, or push it all the same with FORCE=1 (-force)")
+		return errors.New("the build found no git commit, so nobody could verify the image: build it in a clone, or push it nevertheless with FORCE=1 (-force)")
 	case p.modified():
-		return fmt.Errorf("the tree has changes that are not in commit %s, so nobody could verify the image: commit them, see git status, or push it all the same with FORCE=1 (-force)", p.revision())
+		return fmt.Errorf("the tree has changes that are not in commit %s, so nobody could verify the image: commit them, see git status, or push it nevertheless with FORCE=1 (-force)", p.revision())
 	}
 	return nil
 }
@@ -93,7 +95,7 @@ func checkTag(ctx context.Context, tag name.Tag, whole described) error {
 	case errors.As(err, &failed) && failed.StatusCode == http.StatusNotFound:
 		return nil
 	case err != nil:
-		return fmt.Errorf("looking whether the tag is taken: %w (FORCE=1, or -force, pushes without a look)", err)
+		return fmt.Errorf("checking whether the tag is taken: %w (FORCE=1, or -force, skips the check)", err)
 	case there.Digest != digest:
 		return fmt.Errorf("the tag is taken by %s, and this image is %s: choose another tag, or replace that image with FORCE=1 (-force)", there.Digest, digest)
 	}

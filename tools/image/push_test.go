@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of pushing.
+
 package main
 
 import (
@@ -170,7 +172,7 @@ func TestPushSaysWhatToDoIfItCanNotLook(t *testing.T) {
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	images := newImages(t, "amd64")
 	err := push(t.Context(), newTag(t, strings.TrimPrefix(server.URL, "http://")+"/controller"), images, combine(images), false)
-	if err == nil || !strings.Contains(err.Error(), "looking whether the tag is taken") || !strings.Contains(err.Error(), "FORCE=1") {
+	if err == nil || !strings.Contains(err.Error(), "checking whether the tag is taken") || !strings.Contains(err.Error(), "FORCE=1") {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Rebuilding an image from the commit that it names.
+
 package main
 
 import (
@@ -49,7 +51,7 @@ func rebuild(ctx context.Context, folder string, claimed claims) (*artifact, err
 	}
 	commit, err := output(ctx, ".", "git", "rev-parse", "--verify", "--quiet", claimed.revision+"^{commit}")
 	if err != nil || commit != claimed.revision {
-		return nil, fmt.Errorf("this clone has no commit %s: git fetch, or ask who built the image where it is", claimed.revision)
+		return nil, fmt.Errorf("this clone has no commit %s: run git fetch, or ask whoever built the image where it is", claimed.revision)
 	}
 	if err := checkVersion(ctx, prefix, claimed); err != nil {
 		return nil, err
@@ -63,7 +65,7 @@ func rebuild(ctx context.Context, folder string, claimed claims) (*artifact, err
 		return nil, err
 	}
 	if release, _, _ = strings.Cut(release, " "); release != claimed.release {
-		return nil, fmt.Errorf("the image was built with %s, and this is %s, which makes other programs: repeat it with GOTOOLCHAIN=%s in the environment", claimed.release, release, claimed.release)
+		return nil, fmt.Errorf("the image was built with %s, and this is %s, which builds different programs: repeat with GOTOOLCHAIN=%s in the environment", claimed.release, release, claimed.release)
 	}
 	build := command(ctx, sources, "hack/image.sh", "rebuilt", strings.Join(claimed.platforms, ","), filepath.Join(folder, "image"))
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr

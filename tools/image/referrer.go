@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// A document about an image, as its referrer.
+
 package main
 
 import (

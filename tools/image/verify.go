@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Verifying an image by a rebuild.
+
 package main
 
 import (
@@ -30,8 +32,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// claims are what an image says of its making. Nothing of it is believed: it
-// says what to build, and the result has to be the same image.
+// claims are what an image says about its build. They are not trusted: they say what to
+// build, and the result must be the same image.
 type claims struct {
 	revision  string
 	version   string // of the module, empty where the build did not know it
@@ -102,17 +104,17 @@ func (a *artifact) claims() (claims, error) {
 	c := claims{revision: file.Config.Labels[labelPrefix+"revision"], version: file.Config.Labels[labelPrefix+"version"], platforms: a.platforms}
 	switch {
 	case c.revision == "":
-		return c, errors.New("does not say its commit: it has no label " + labelPrefix + "revision. It was not built by make image in a git clone")
+		return c, errors.New("does not name its commit: it has no label " + labelPrefix + "revision, so it was not built by make image in a git clone")
 	case !wholeRevision.MatchString(c.revision):
 		return c, fmt.Errorf("has the label %srevision=%q, which is no commit", labelPrefix, c.revision)
 	case c.version != "" && !plainWord.MatchString(c.version):
 		return c, fmt.Errorf("has the label %sversion=%q, which is no version", labelPrefix, c.version)
 	case strings.HasSuffix(c.version, "+dirty"):
-		return c, fmt.Errorf("is version %s, built from a tree with changes that were not committed: nobody can build it again", c.version)
+		return c, fmt.Errorf("is version %s, built from a tree with changes that were not committed: nobody can rebuild it", c.version)
 	}
 	for _, platform := range c.platforms {
 		if !linuxPlatform.MatchString(platform) {
-			return c, fmt.Errorf("is for the platform %q, for which make image makes none", platform)
+			return c, fmt.Errorf("is for the platform %q, which make image does not support", platform)
 		}
 	}
 	content, err := programIn(a.images[0])
@@ -127,7 +129,7 @@ func (a *artifact) claims() (claims, error) {
 	c.fips140 = p.setting("GOFIPS140")
 	switch {
 	case p.modified():
-		return c, fmt.Errorf("has a program built from a tree with changes that are not in commit %s: nobody can build it again", c.revision)
+		return c, fmt.Errorf("has a program built from a tree with changes that are not in commit %s: nobody can rebuild it", c.revision)
 	case p.revision() != c.revision:
 		return c, fmt.Errorf("contradicts itself: its label says commit %s, and its program %q", c.revision, p.revision())
 	case !plainWord.MatchString(c.release) || c.fips140 != "" && !plainWord.MatchString(c.fips140):

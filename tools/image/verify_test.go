@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of verification.
+
 package main
 
 import (
@@ -61,7 +63,7 @@ func TestImagesThatDoNotSayWhatTheyAreMadeOfAreNotVerified(t *testing.T) {
 		image v1.Image
 		want  string
 	}{
-		"no commit":             {withoutCommit, "does not say its commit"},
+		"no commit":             {withoutCommit, "does not name its commit"},
 		"no whole commit":       {labelled("revision", "main"), `revision="main", which is no commit`},
 		"an option for git":     {labelled("version", "--upload-pack=x"), `version="--upload-pack=x", which is no version`},
 		"a changed tree":        {labelled("version", "v1.2.3+dirty"), "built from a tree with changes"},
@@ -98,7 +100,7 @@ func TestWhatThisCloneCanNotBuildIsRefused(t *testing.T) {
 		claims claims
 		want   string
 	}{
-		"an unknown commit":  {claims{revision: commit}, "this clone has no commit " + commit + ": git fetch"},
+		"an unknown commit":  {claims{revision: commit}, "this clone has no commit " + commit + ": run git fetch"},
 		"an unknown tag":     {claims{revision: first, version: "v9.9.9"}, "this clone has no tag v9.9.9: git fetch --tags"},
 		"another's tag":      {claims{revision: first, version: "v1.2.4"}, "version v1.2.4 is commit " + first + ", and the tag v1.2.4 of this clone is at "},
 		"another Go release": {claims{revision: first, version: "v1.2.3", release: "go1.2.3"}, "built with go1.2.3, and this is " + runtime.Version()},

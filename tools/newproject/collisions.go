@@ -14,6 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Checks that need the sources: the folder, and names that something in the tree has
+// already.
+
 package main
 
 import (
@@ -29,10 +32,10 @@ import (
 	"strings"
 )
 
-// checkFolder says whether a project can be written to a folder, and returns its absolute path.
+// checkFolder reports whether a project can be written to a folder, and returns its absolute path.
 func checkFolder(dir, root string) (string, error) {
 	if dir == "" {
-		return "", errors.New("-dir is missing: it is the folder for the new project, such as ../widgets")
+		return "", errors.New("-dir is missing: name the folder for the new project, such as ../widgets")
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -40,14 +43,14 @@ func checkFolder(dir, root string) (string, error) {
 	}
 	parent, err := filepath.EvalSymlinks(filepath.Dir(dir))
 	if err != nil {
-		return "", fmt.Errorf("-dir=%s: %w: the folder that it is to be made in must exist", dir, err)
+		return "", fmt.Errorf("-dir=%s: %w: its parent folder must exist", dir, err)
 	}
 	dir = filepath.Join(parent, filepath.Base(dir))
 	if root, err = filepath.EvalSymlinks(root); err != nil {
 		return "", err
 	}
 	if dir == root || strings.HasPrefix(dir, root+string(filepath.Separator)) {
-		return "", fmt.Errorf("-dir=%s: must not lie in this project, %s", dir, root)
+		return "", fmt.Errorf("-dir=%s: must not be inside this project, %s", dir, root)
 	}
 	info, err := os.Lstat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -57,7 +60,7 @@ func checkFolder(dir, root string) (string, error) {
 		return "", fmt.Errorf("-dir=%s: %w", dir, err)
 	}
 	if !info.IsDir() {
-		return "", fmt.Errorf("-dir=%s: exists and is no folder: choose one that does not exist or is empty", dir)
+		return "", fmt.Errorf("-dir=%s: exists and is not a folder: choose one that does not exist or is empty", dir)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -69,10 +72,10 @@ func checkFolder(dir, root string) (string, error) {
 	return dir, nil
 }
 
-// builtProgram is where a script or the Makefile speaks of a program of the project.
+// builtProgram matches the names of the project's programs in scripts and the Makefile.
 var builtProgram = regexp.MustCompile(`(?m)(?:^|[^/a-z])bin/([a-z0-9-]+)`)
 
-// checkProgram refuses names for the program that something else in the tree has.
+// checkProgram refuses names of the program that the tree already uses.
 func checkProgram(n names, kept []treeFile) error {
 	if n.Program == "bin" {
 		return fmt.Errorf("-module=%s: its last element becomes the name of the program, and must not be bin, where the programs are built", n.Module)
@@ -94,7 +97,8 @@ func checkProgram(n names, kept []treeFile) error {
 	return nil
 }
 
-// checkScopes refuses kinds and plurals whose name, as generated code spells it, means something else there.
+// checkScopes refuses kinds and plurals whose names conflict with others in generated
+// code.
 func checkScopes(n names, generated []*goFile) error {
 	private := map[string]string{"foo": lowerFirst(n.Kind), "foos": lowerFirst(n.Kinds)}
 	for _, file := range generated {
@@ -103,7 +107,7 @@ func checkScopes(n names, generated []*goFile) error {
 			used := usedNames(declaration)
 			for old, name := range private {
 				if used[old] && (used[name] || imported[name]) {
-					return fmt.Errorf("-kind=%s: %s is another's name in generated code like that of %s: choose another kind or plural, or add a word", n.Kind, name, filepath.Base(file.path))
+					return fmt.Errorf("-kind=%s: %s already has a meaning in generated code such as that of %s: choose another kind or plural, or add a word", n.Kind, name, filepath.Base(file.path))
 				}
 			}
 		}
@@ -126,7 +130,7 @@ func importedNames(file *ast.File) map[string]bool {
 	return imported
 }
 
-// usedNames are the identifiers in a declaration, but those of fields and methods.
+// usedNames returns the identifiers in a declaration, except those of fields and methods.
 func usedNames(declaration ast.Decl) map[string]bool {
 	used := map[string]bool{}
 	var look func(node ast.Node) bool
@@ -147,7 +151,7 @@ func usedNames(declaration ast.Decl) map[string]bool {
 	return used
 }
 
-// checkGeneratedPaths refuses names with which two generated files would be one.
+// checkGeneratedPaths refuses names that would give two generated files the same path.
 func checkGeneratedPaths(s speller, generated []string) error {
 	var paths []string
 	for _, name := range generated {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Go files with the new names.
+
 package main
 
 import (
@@ -43,7 +45,7 @@ func parseGo(path string, source []byte) (*goFile, error) {
 	return f, err
 }
 
-// edit puts a text in the place of source[start:end].
+// edit replaces source[start:end] by a text.
 type edit struct {
 	start, end int
 	text       string
@@ -58,7 +60,7 @@ type goWriter struct {
 	alias map[string]string // packages of this project, as the file calls them
 }
 
-// rewrite is the file with the new names, formatted.
+// rewrite returns the file with the new names, formatted.
 func (s speller) rewrite(file *goFile, local map[string]string) ([]byte, error) {
 	w := &goWriter{speller: s, file: file, local: local, alias: map[string]string{}}
 	w.imports()
@@ -74,14 +76,15 @@ func (s speller) rewrite(file *goFile, local map[string]string) ([]byte, error) 
 	return out, nil
 }
 
-// packageClause renames a package that is called as its folder.
+// packageClause renames a package that has the name of its folder.
 func (w *goWriter) packageClause() {
 	if old := w.file.syntax.Name; old.Name == path.Base(path.Dir(w.file.path)) {
 		w.put(old, path.Base(w.speller.text(path.Dir(w.file.path), prose)))
 	}
 }
 
-// imports renames the packages of this project. What they are called here depends on them and is no word by itself.
+// imports renames the packages of this project. Their names in this file depend on the
+// packages, not on words.
 func (w *goWriter) imports() {
 	for _, spec := range w.file.syntax.Imports {
 		old, err := strconv.Unquote(spec.Path.Value)
@@ -99,7 +102,8 @@ func (w *goWriter) imports() {
 	}
 }
 
-// importName spells what a package of this project is called: fooinformers is widgetinformers.
+// importName returns the new name of a package of this project: fooinformers becomes
+// widgetinformers.
 func (s speller) importName(alias string) string {
 	switch {
 	case strings.HasPrefix(alias, "foo") && alias == strings.ToLower(alias):
@@ -112,7 +116,7 @@ func (s speller) importName(alias string) string {
 	return s.identifier(alias)
 }
 
-// localName is how an identifier is spelled in this file.
+// localName returns the new spelling of an identifier in this file.
 func (w *goWriter) localName(name string) string {
 	if other, ok := w.local[name]; ok {
 		return other
@@ -120,7 +124,7 @@ func (w *goWriter) localName(name string) string {
 	return w.importName(name)
 }
 
-// node notes what is to be changed in one node of the syntax tree.
+// node adds the edits of one node of the syntax tree.
 func (w *goWriter) node(node ast.Node) bool {
 	switch n := node.(type) {
 	case *ast.ImportSpec:
@@ -171,7 +175,7 @@ func (w *goWriter) literal(value string) string {
 	return w.speller.text(value, prose)
 }
 
-// text is the source of a node.
+// text returns the source of a node.
 func (w *goWriter) text(node ast.Node) string {
 	return string(w.file.source[w.offset(node.Pos()):w.offset(node.End())])
 }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The go.mod files with the new module path.
+
 package main
 
 import (
@@ -22,8 +24,9 @@ import (
 	"strings"
 )
 
-// rewriteGoMod is a go.mod with the new module path: as its own, as a requirement, and in replacements. The file has to
-// be as the go command formats it, which make tidy-check holds.
+// rewriteGoMod returns a go.mod with the new module path: as its own, as a requirement,
+// and in replacements. The file must be formatted by the go command, which make
+// tidy-check ensures.
 func rewriteGoMod(name string, data []byte, to string) ([]byte, error) {
 	var out []string
 	hasModule := false

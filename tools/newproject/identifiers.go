@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The identifiers of each package, to avoid conflicts with the new names.
+
 package main
 
 import (
@@ -27,7 +29,7 @@ import (
 	"strings"
 )
 
-// goPackage is what the Go files of one folder call things.
+// goPackage holds the identifiers of the Go files in one folder.
 type goPackage struct {
 	folder   string
 	names    map[string]bool // all identifiers
@@ -38,8 +40,8 @@ type goPackage struct {
 // member is a declaration of a package, or a method of a type.
 type member struct{ of, name string }
 
-// packagesOf gathers the identifiers of Go files by folder, in order. Which function they are in is not looked at: a name
-// that is used anywhere in the package is taken.
+// packagesOf collects the identifiers of Go files by folder, in order. It ignores scopes:
+// a name that is used anywhere in the package is taken.
 func packagesOf(files []*goFile) []*goPackage {
 	packages := map[string]*goPackage{}
 	for _, file := range files {
@@ -100,7 +102,7 @@ func (p *goPackage) declare(spec ast.Spec) {
 	}
 }
 
-// receiver is the type that a method is of; empty for a function.
+// receiver returns the type of a method's receiver, or "" for a function.
 func receiver(function *ast.FuncDecl) string {
 	of := ""
 	if function.Recv != nil {
@@ -144,7 +146,7 @@ func (p *goPackage) locals(s speller) map[string]string {
 	return renamed
 }
 
-// spell is what an identifier is called by the rule.
+// spell returns the regular new name of an identifier.
 func (p *goPackage) spell(s speller, name string) string {
 	if p.aliases[name] {
 		return s.importName(name)
@@ -152,13 +154,13 @@ func (p *goPackage) spell(s speller, name string) string {
 	return s.identifier(name)
 }
 
-// otherName is a second choice: with a word more after the kind.
+// otherName returns an alternative name, with another word after the kind.
 func otherName(name string, s speller) string {
 	s.Kind, s.Kinds = s.Kind+"Resource", s.Kind+"Resources"
 	return s.identifier(name)
 }
 
-// free says whether a name may be declared.
+// free reports whether a name may be declared.
 func free(name string, taken map[string]bool) bool {
 	return !taken[name] && token.IsIdentifier(name) && types.Universe.Lookup(name) == nil
 }
@@ -174,7 +176,7 @@ func (p *goPackage) checkDeclared(s speller, locals map[string]string) error {
 		}
 		now := member{s.identifier(declared.of), spelled}
 		if first, ok := became[now]; ok {
-			return fmt.Errorf("%s and %s would both be called %s in %s: choose another kind, plural or group", first, declared.name, spelled, p.folder)
+			return fmt.Errorf("%s and %s would both be named %s in %s: choose another kind, plural or group", first, declared.name, spelled, p.folder)
 		}
 		became[now] = declared.name
 	}

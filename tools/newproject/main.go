@@ -14,15 +14,17 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command newproject makes a new project of this one, with other names: module, API group, version, kind, plural.
+// Command newproject creates a new project from this one, with other names: module, API
+// group, version, kind, plural.
 //
 //	go run ./tools/newproject -module github.com/acme/widgets -group acme.dev -kind Widget -dir ../widgets
 //
-// It reads the files that git knows, leaves out what is about this project alone (omit.go, reword.go), and writes the
-// rest with the new names: Go files by their syntax (goedit.go), go.mod line by line (gomod.go), all other text
-// word by word (words.go, text.go). What a name must be is in validate.go and collisions.go; all of it is checked before
-// anything is written. Then the new project generates its own clients, is compiled, and is searched for old names
-// (make.go, trace.go).
+// It reads the files that git tracks, omits what concerns only this project (omit.go,
+// reword.go), and writes the rest with the new names: Go files by their syntax
+// (goedit.go), go.mod line by line (gomod.go), all other text word by word (words.go,
+// text.go). It checks the names before it writes anything (validate.go, collisions.go).
+// Then it generates the clients of the new project, compiles it, and searches it for old
+// names (make.go, trace.go).
 package main
 
 import (
@@ -42,7 +44,7 @@ const (
 	exitRefused = 2
 )
 
-// refusal is a request that can't be fulfilled, whatever the machine does.
+// refusal is an error of the request, not of the machine.
 type refusal struct{ error }
 
 func main() {
@@ -60,7 +62,7 @@ func main() {
 	}
 }
 
-// run checks the request, plans the project and makes it.
+// run checks the request, plans the project and creates it.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	r, err := parseRequest(args, out)
 	if err != nil {
@@ -106,16 +108,16 @@ func parseRequest(args []string, help io.Writer) (request, error) {
 	flags := flag.NewFlagSet("newproject", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&r.Module, "module", "", "Path of the new Go module, such as github.com/acme/widgets.")
-	flags.StringVar(&r.Group, "group", "", "API group, in a domain of yours, such as acme.dev.")
+	flags.StringVar(&r.Group, "group", "", "API group, in a domain that you own, such as acme.dev.")
 	flags.StringVar(&r.Version, "version", sample.Version, "API version, such as v1beta1.")
 	flags.StringVar(&r.Kind, "kind", "", "Kind of the new resource, such as Widget or HTTPRoute.")
-	flags.StringVar(&r.Plural, "plural", "", "Plural of the kind in small letters, if it is not what the generators make of it, such as people.")
+	flags.StringVar(&r.Plural, "plural", "", "Plural of the kind in lower case, such as people, if it differs from what the generators derive.")
 	flags.StringVar(&r.Short, "short", "", "Short name for kubectl, such as wd; none if empty.")
-	flags.StringVar(&r.Dir, "dir", "", "Folder for the new project, which must not exist or be empty.")
+	flags.StringVar(&r.Dir, "dir", "", "Folder for the new project. It must not exist, or be empty.")
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(help, "newproject makes a new project of this one, with other names.\n\nUsage: go run ./tools/newproject -module PATH -group DOMAIN -kind Kind -dir FOLDER\n\n")
+		fmt.Fprint(help, "newproject creates a new project from this one, with other names.\n\nUsage: go run ./tools/newproject -module PATH -group DOMAIN -kind Kind -dir FOLDER\n\n")
 		flags.SetOutput(help)
 		flags.PrintDefaults()
 		return r, err

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The steps that write, generate, compile and check the new project.
+
 package main
 
 import (
@@ -32,7 +34,8 @@ import (
 	"time"
 )
 
-// maker writes a project to a folder: into a new one beside it first, so that a failure leaves nothing behind.
+// maker writes a project to a folder. It first uses a temporary folder beside it, so that
+// a failure leaves nothing behind.
 type maker struct {
 	*project
 	dir  string // where the project is to be
@@ -42,7 +45,7 @@ type maker struct {
 	said string // what was last said of the commit
 }
 
-// make writes the project, generates, checks, and puts it in its place.
+// make writes the project, generates its code, checks it, and moves it to its folder.
 func (m *maker) make(ctx context.Context) (err error) {
 	beside, err := os.MkdirTemp(filepath.Dir(m.dir), "."+filepath.Base(m.dir)+"-")
 	if err != nil {
@@ -93,12 +96,12 @@ func (m *maker) generate(ctx context.Context) error {
 	return m.run(ctx, ".", "hack/update-codegen.sh")
 }
 
-// tidy is for the modules that required what the new project is without.
+// tidy runs go mod tidy in the modules whose requirements have changed.
 func (m *maker) tidy(ctx context.Context) error {
 	return m.run(ctx, ".", "go", "mod", "tidy")
 }
 
-// makeChart is for the definition in the chart, which has just been generated.
+// makeChart generates the chart, which contains the new definition.
 func (m *maker) makeChart(ctx context.Context) error {
 	return m.run(ctx, "tools/chart", "go", "run", ".")
 }
@@ -139,7 +142,7 @@ func tracesError(found []trace) error {
 	for _, t := range found[:min(len(found), 20)] {
 		fmt.Fprintf(&list, "\n%s", t)
 	}
-	return fmt.Errorf("%d places have something of the old names:%s", len(found), list.String())
+	return fmt.Errorf("%d places contain parts of the old names:%s", len(found), list.String())
 }
 
 // initialize makes a repository and, if git knows who you are, the first commit.
@@ -163,7 +166,7 @@ func (m *maker) initialize(ctx context.Context) error {
 	return m.run(ctx, ".", "git", "-c", "commit.gpgsign=false", "commit", "--quiet", "--no-verify", "--message="+m.commitMessage())
 }
 
-// knownToGit says whether git has a name and an address to commit with.
+// knownToGit reports whether git has a name and an address to commit with.
 func (m *maker) knownToGit(ctx context.Context) bool {
 	return m.run(ctx, ".", "git", "var", "GIT_AUTHOR_IDENT") == nil && m.run(ctx, ".", "git", "var", "GIT_COMMITTER_IDENT") == nil
 }
@@ -191,7 +194,7 @@ func (m *maker) run(ctx context.Context, folder, name string, arguments ...strin
 	return nil
 }
 
-// move puts the project in its place. A folder that is there stays the same one, and is filled.
+// move moves the project to its folder. If the folder exists, it is kept and filled.
 func (m *maker) move() error {
 	if _, err := os.Lstat(m.dir); errors.Is(err, fs.ErrNotExist) {
 		return os.Rename(m.at, m.dir)

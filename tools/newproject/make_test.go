@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the steps, and of failures in each.
+
 package main
 
 import (

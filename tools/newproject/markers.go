@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The generators' markers in comments.
+
 package main
 
 import (
@@ -28,8 +30,9 @@ var (
 	groupMarker    = regexp.MustCompile(`(?m)^// \+groupName=(.*)$`)
 )
 
-// markers mends the markers in a comment that has its new names already: the plural and the short name, the approval
-// that is asked for in the groups of Kubernetes alone, and a group that is no Go identifier.
+// markers fixes the markers in a comment that already has the new names: the plural, the
+// short name, the approval that only groups of Kubernetes need, and a group that is not a
+// Go identifier.
 func (s speller) markers(comment string) string {
 	comment = approvalMarker.ReplaceAllString(comment, "")
 	comment = resourceMarker.ReplaceAllStringFunc(comment, func(line string) string {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The rules for module paths.
+
 package main
 
 import (
@@ -51,23 +53,23 @@ func splitMajor(path string) (prefix, major string) {
 func checkModulePath(path string) error {
 	elements := strings.Split(path, "/")
 	if !modHost.MatchString(elements[0]) {
-		return fmt.Errorf("its first element, %q, is no domain: small letters, digits, dashes and at least one dot", elements[0])
+		return fmt.Errorf("its first element, %q, is not a domain: lower-case letters, digits, dashes and at least one dot", elements[0])
 	}
 	for _, element := range elements {
 		stem, _, _ := strings.Cut(element, ".")
 		switch {
 		case element == "":
-			return errors.New("a slash has nothing before it or after it")
+			return errors.New("it has an empty element")
 		case !modElement.MatchString(element):
 			return fmt.Errorf("%q has something other than letters, digits, -, _, ~ and dots, or a dot at its begin or end", element)
 		case slices.Contains(windowsDevices, strings.ToLower(stem)):
-			return fmt.Errorf("%q is a device on Windows", element)
+			return fmt.Errorf("%q is the name of a device on Windows", element)
 		case shortName.MatchString(stem):
 			return fmt.Errorf("%q could be the short name of another file on Windows", element)
 		}
 	}
 	if _, major := splitMajor(path); major != "" && !majorVersion.MatchString(major) {
-		return fmt.Errorf("%s is no major version that a path ends with: those are v2, v3 and so on", major)
+		return fmt.Errorf("%s is not a valid major version at the end of a path: use v2, v3 and so on", major)
 	}
 	return nil
 }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The names of a project, and their spellings.
+
 package main
 
 import (
@@ -21,7 +23,8 @@ import (
 	"unicode"
 )
 
-// names are all names of a project that differ from one project to the next. The rest of the spellings is made of these.
+// names holds the names that differ between projects. All other spellings derive from
+// these.
 type names struct {
 	Module  string // the Go module: github.com/acme/widgets/v2
 	Program string // what runs, and its namespace, account and roles: widgets
@@ -35,19 +38,19 @@ type names struct {
 	Short   string // the short name for kubectl, or empty
 }
 
-// sample are this project's own names. What is written in them is renamed.
+// sample holds this project's own names, which are replaced.
 var sample = names{
 	Module: "example.com/sample-controller", Program: "sample-controller",
 	Group: "samplecontroller.k8s.io", Package: "samplecontroller", GoGroup: "Samplecontroller",
 	Version: "v1alpha1", Kind: "Foo", Kinds: "Foos", Plural: "foos", Short: "fo",
 }
 
-// request is what the user asks for. Plural and Short may be empty.
+// request holds the names that the user asks for. Plural and Short may be empty.
 type request struct {
 	Module, Group, Version, Kind, Plural, Short, Dir string
 }
 
-// deriveNames makes all names of a request, whether it is a good one or not.
+// deriveNames derives all names of a request, valid or not.
 func deriveNames(r request) names {
 	label, _, _ := strings.Cut(r.Group, ".")
 	n := names{

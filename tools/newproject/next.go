@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The hints that are printed at the end.
+
 package main
 
 import (
@@ -21,7 +23,8 @@ import (
 	"strings"
 )
 
-// next is what to do with a new project. Each function that it names is in the file that it names: a test looks.
+// next says what to do with a new project. A test checks that the functions it names are
+// in the files it names.
 const next = `
 {{dir}} is a controller for {{Kinds}} ({{plural}}.{{group}}, {{version}}). {{git}}.
 

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// What the new project does not get.
+
 package main
 
 import (
@@ -23,8 +25,9 @@ import (
 	"strings"
 )
 
-// left are the folders and files that the new project does without, as path.Match patterns: what compares this project
-// with others, what is told about it alone, and this program.
+// left are the folders and files that the new project does not get, as path.Match
+// patterns: comparisons of this project with others, what concerns only this project, and
+// this program.
 var left = []string{
 	"tools/newproject",
 	"docs/benchmarks*", "docs/faults.md", "docs/tour*", "docs/upgrade.md",
@@ -34,10 +37,10 @@ var left = []string{
 	"README.md", // there is another: readmeFile
 }
 
-// made are the files that hack/update-codegen.sh makes.
+// made are the files that hack/update-codegen.sh generates.
 var made = []string{"pkg/generated", "pkg/apis/*/*/zz_generated.*", "artifacts/crd/*_*.yaml"}
 
-// matches says whether a file is one of some, or in a folder that is.
+// matches reports whether a file is one of some, or in a folder that is.
 func matches(file string, patterns []string) bool {
 	for name := file; name != "."; name = path.Dir(name) {
 		for _, pattern := range patterns {
@@ -53,7 +56,7 @@ func matches(file string, patterns []string) bool {
 // next with "newproject:omit end".
 var omitMark = regexp.MustCompile(`newproject:omit( begin| end)?\b`)
 
-// omit leaves out what is marked.
+// omit removes the marked lines.
 func omit(file string, data []byte) ([]byte, error) {
 	if !omitMark.Match(data) {
 		return data, nil
@@ -71,18 +74,18 @@ func omit(file string, data []byte) ([]byte, error) {
 		switch mark[1] {
 		case " begin":
 			if begun != 0 {
-				return nil, fmt.Errorf("%s:%d: newproject:omit begins a second time, after line %d", file, i+1, begun)
+				return nil, fmt.Errorf("%s:%d: newproject:omit begin without an end of the one in line %d", file, i+1, begun)
 			}
 			begun = i + 1
 		case " end":
 			if begun == 0 {
-				return nil, fmt.Errorf("%s:%d: newproject:omit ends, and has not begun", file, i+1)
+				return nil, fmt.Errorf("%s:%d: newproject:omit end without a begin", file, i+1)
 			}
 			begun = 0
 		}
 	}
 	if begun != 0 {
-		return nil, fmt.Errorf("%s:%d: newproject:omit begins, and does not end", file, begun)
+		return nil, fmt.Errorf("%s:%d: newproject:omit begin without an end", file, begun)
 	}
 	return []byte(strings.TrimRight(strings.Join(out, ""), "\n") + "\n"), nil
 }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The plan: the new project in memory.
+
 package main
 
 import (
@@ -163,7 +165,7 @@ func (p *project) checkPaths() error {
 	seen := map[string]bool{}
 	for _, file := range p.files {
 		if seen[file.path] {
-			return fmt.Errorf("two files would be called %s: choose another kind, group or module", file.path)
+			return fmt.Errorf("two files would have the path %s: choose another kind, group or module", file.path)
 		}
 		seen[file.path] = true
 	}

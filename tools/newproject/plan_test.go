@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of plans, which find in seconds what whole projects would find in minutes.
+
 package main
 
 import (
@@ -64,8 +66,8 @@ func TestPlansHaveNoTrace(t *testing.T) {
 func TestKindsThatThisProjectUses(t *testing.T) {
 	for kind, want := range map[string]string{
 		"Cluster": "", "Cache": "", "Client": "", "Controller": "", "Owner": "", "World": "", "Record": "", "Database": "", "Proxy": "", "Endpoint": "Kubernetes' own",
-		"Resource": "would both be called Resource", "Doc": "would write", "Interface": "a word of Go",
-		"Err": "another's name in generated code", "Internal": "another's name in generated code",
+		"Resource": "would both be named Resource", "Doc": "would write", "Interface": "a word of Go",
+		"Err": "already has a meaning in generated code", "Internal": "already has a meaning in generated code",
 	} {
 		r := good
 		r.Kind = kind
@@ -85,7 +87,7 @@ func TestGroupsAndProgramsThatThisProjectUses(t *testing.T) {
 		want   string
 	}{
 		"a group that is one of Kubernetes'":      {func(r *request) { r.Group, r.Version, r.Kind = "apps.acme.dev", "v1", "Policy" }, ""},
-		"a group that is a method of the factory": {func(r *request) { r.Group = "start.acme.dev" }, "would both be called Start"},
+		"a group that is a method of the factory": {func(r *request) { r.Group = "start.acme.dev" }, "would both be named Start"},
 		"a program that the Makefile builds":      {func(r *request) { r.Module = "github.com/acme/demo" }, "which Makefile has in bin"},
 		"a program that a script builds":          {func(r *request) { r.Module = "github.com/acme/image" }, "which hack/image.sh has in bin"},
 		"a program that is all programs":          {func(r *request) { r.Module = "github.com/acme/bin" }, "where the programs are built"},
@@ -116,7 +118,7 @@ func texts(t *testing.T, n names) map[string]string {
 	return all
 }
 
-// exists says whether there is a file or folder at a path of the new project, or will be once it has generated.
+// exists reports whether there is a file or folder at a path of the new project, or will be once it has generated.
 func exists(all map[string]string, name string) bool {
 	if _, ok := all[name]; ok || name == "." || matches(name, made) || strings.HasPrefix(name, "pkg/generated/") {
 		return true

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests that create whole projects and run their checks.
+
 package main
 
 import (

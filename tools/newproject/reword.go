@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Texts that have another wording in the new project.
+
 package main
 
 import (
@@ -21,16 +23,17 @@ import (
 	"fmt"
 )
 
-// rewording says something of the sample otherwise in the new project, where leaving out a line would not do: what the
-// sample has from kubernetes/sample-controller is nothing to the new project. The text has to be in the file, once.
+// rewording replaces a text in the new project if omitting a line is not enough, as for
+// the sample's relation to kubernetes/sample-controller. The text must occur exactly once
+// in the file.
 type rewording struct {
 	file, from, to string
 }
 
 var rewordings = []rewording{
 	{"SECURITY.md", "to the address that your fork names here (this project is a\nsample under a domain reserved for examples, and has none).", "to the maintainers."},
-	{"internal/footest/builders.go", "// controls, as upstream's sample-controller v0.36.3 makes it, once the API\n", "// controls, once the API\n"},
-	{"internal/footest/builders.go", "// 2 Pods: upstream's, field for field.", "// 2 Pods, field for field."},
+	{"internal/footest/builders.go", ", as\n// upstream's sample-controller v0.36.3 creates it, with the API server's defaults: 2 Pods\n", ", with\n// the API server's defaults: 2 Pods\n"},
+	{"internal/footest/builders.go", " It equals upstream's, field for field.", ""},
 	{"internal/plan/deployment.go", "They are those of\n// kubernetes/sample-controller: a Deployment's selector can't change, and other labels in\n// the template would restart every Pod when this program replaces that one.", "A\n// Deployment's selector can't change, and other labels in the template would restart\n// every Pod."},
 	{"internal/plan/deployment_test.go", "TestNewDeploymentIsUpstreams", "TestNewDeployment"},
 	{"docs/contract.md", "the tests work, [faults.md](faults.md) what\nbecomes of the controller, and of upstream's, when things break.", "the tests work."},

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Markdown documents, in which the columns of tables and outputs are aligned again.
+
 package main
 
 import "strings"
@@ -47,7 +49,8 @@ func (s speller) document(text string) string {
 	return strings.Join(out, "\n")
 }
 
-// table writes lines anew whose columns are two spaces and more apart; other lines as any text.
+// table aligns lines whose columns are at least two spaces apart; it writes other lines
+// like any text.
 func (s speller) table(lines []string) []string {
 	starts := columnsOf(lines)
 	if len(lines) < 2 || len(starts) < 2 {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Texts with the new names.
+
 package main
 
 import (
@@ -29,13 +31,14 @@ const (
 	comment               // of Go code: a name in small letters may be a variable
 )
 
-// pattern is something longer than a word that is written anew as a whole.
+// pattern matches something longer than a word that is replaced as a whole.
 type pattern struct {
 	expression *regexp.Regexp
 	spell      func(s speller, match []string) string
 }
 
-// patterns are tried in this order where a word begins. Their first group, where they have one, is for the spelling.
+// patterns are tried in this order at the start of each word. Their first group, if any,
+// is passed to the spelling.
 var patterns = []pattern{
 	// Of others, and left alone: the trace that this leaves says that somebody has to decide what becomes of it.
 	{regexp.MustCompile(`^(?:kubernetes|k8s\.io)/sample-controller`), func(_ speller, match []string) string { return match[0] }},
@@ -83,7 +86,7 @@ func (s speller) programTitle() string {
 // firstLetters are those with which a match of the patterns begins.
 const firstLetters = "kecsSAav"
 
-// isForeign says whether the version at a place of the text belongs to the group of somebody else.
+// isForeign reports whether the version at a place of the text belongs to the group of somebody else.
 func isForeign(text string, at int) bool {
 	return at > 1 && text[at-1] == '/' && isLetterOrDigit(text[at-2])
 }

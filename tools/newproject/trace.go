@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The search for traces of the sample in the new project.
+
 package main
 
 import (
@@ -24,7 +26,7 @@ import (
 	"strings"
 )
 
-// trace is a place of the new project where something of the sample is left.
+// trace is a place in the new project that still has a name of the sample.
 type trace struct {
 	file string
 	line int
@@ -44,8 +46,8 @@ var (
 // others are what Kubernetes writes into what is generated.
 var others = []string{"foo.example.com/CamelCase", `\"aOption\":\"foo\"`, "'Foo' is the kind for a resource 'foo'"}
 
-// findTraces looks through the new project for what is left of the sample. The names that the user chose are not looked at,
-// whatever is in them.
+// findTraces searches the new project for names of the sample. It ignores occurrences
+// within the names that the user chose.
 func findTraces(files []treeFile, n names) []trace {
 	chosen := chosenNames(n)
 	var found []trace

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the search for traces.
+
 package main
 
 import (
@@ -73,9 +75,9 @@ func TestOmit(t *testing.T) {
 		t.Errorf("got %q, %v; want %q", got, err, want)
 	}
 	for text, want := range map[string]string{
-		"a\n# newproject:omit begin\n":                           "file:2: newproject:omit begins, and does not end",
-		"a\n# newproject:omit end\n":                             "file:2: newproject:omit ends, and has not begun",
-		"# newproject:omit begin\na\n# newproject:omit begin\nb": "file:3: newproject:omit begins a second time, after line 1",
+		"a\n# newproject:omit begin\n":                           "file:2: newproject:omit begin without an end",
+		"a\n# newproject:omit end\n":                             "file:2: newproject:omit end without a begin",
+		"# newproject:omit begin\na\n# newproject:omit begin\nb": "file:3: newproject:omit begin without an end of the one in line 1",
 	} {
 		if _, err := omit("file", []byte(text)); err == nil || err.Error() != want {
 			t.Errorf("%q: got %v, want %s", text, err, want)

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Reading of this project's files.
+
 package main
 
 import (
@@ -37,7 +39,7 @@ type treeFile struct {
 	mode fs.FileMode
 }
 
-// isText says whether a file can be searched for names.
+// isText reports whether a file can be searched for names.
 func (f treeFile) isText() bool {
 	return utf8.Valid(f.data) && bytes.IndexByte(f.data, 0) < 0
 }
@@ -73,7 +75,7 @@ func readTree(root string) ([]treeFile, error) {
 	return files, nil
 }
 
-// gitFiles lists what git tracks, and nothing that only lies about.
+// gitFiles lists the files that git tracks.
 func gitFiles(root string) ([]string, error) {
 	if _, err := os.Stat(filepath.Join(root, ".git")); err != nil {
 		return nil, err // the sources came without .git, even if they lie in somebody else's clone

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The rules for names that need no sources.
+
 package main
 
 import (
@@ -97,7 +99,7 @@ func checkGroup(n names) error {
 	return nil
 }
 
-// isBelow says whether a domain is another, or a part of it.
+// isBelow reports whether a domain is another, or a part of it.
 func isBelow(domain, other string) bool {
 	return domain == other || strings.HasSuffix(domain, "."+other)
 }
@@ -106,7 +108,7 @@ func isPackageName(name string) bool {
 	return !isWordOfGo(name) && !slices.Contains([]string{"main", "init", "internal", "vendor", "testdata"}, name)
 }
 
-// isWordOfGo says whether a name is a keyword, or means something before anything is declared.
+// isWordOfGo reports whether a name is a keyword, or means something before anything is declared.
 func isWordOfGo(name string) bool {
 	return token.IsKeyword(name) || types.Universe.Lookup(name) != nil
 }
@@ -141,7 +143,7 @@ func checkKind(n names) error {
 	return nil
 }
 
-// compiledEverywhere says whether a file of that name is compiled for each system: Go reads linux_amd64 and test at a
+// compiledEverywhere reports whether a file of that name is compiled for each system: Go reads linux_amd64 and test at a
 // name's end.
 func compiledEverywhere(name string) bool {
 	context := build.Default
@@ -174,7 +176,7 @@ func builtIn() map[string]string {
 	return resources
 }
 
-// isMeta says whether a kind is no resource, but what requests and answers of each group are made of.
+// isMeta reports whether a kind is no resource, but what requests and answers of each group are made of.
 func isMeta(kind schema.GroupVersionKind) bool {
 	return strings.HasSuffix(kind.Kind, "List") || strings.HasSuffix(kind.Kind, "Options") || kind.Version == "__internal"
 }

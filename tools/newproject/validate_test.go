@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the rules for names.
+
 package main
 
 import (
@@ -57,7 +59,7 @@ func TestRefusals(t *testing.T) {
 		want   string
 	}{
 		"no module":                      {func(r *request) { r.Module = "" }, "must be a path that go get takes"},
-		"a module without a domain":      {func(r *request) { r.Module = "widgets" }, `its first element, "widgets", is no domain`},
+		"a module without a domain":      {func(r *request) { r.Module = "widgets" }, `its first element, "widgets", is not a domain`},
 		"a module with a space":          {func(r *request) { r.Module = "github.com/acme/my widgets" }, "must be a path that go get takes"},
 		"version 1 in the path":          {func(r *request) { r.Module += "/v1" }, "must be a path that go get takes"},
 		"the old module":                 {func(r *request) { r.Module = "example.com/sample-controller" }, "is this project's own"},
@@ -152,8 +154,8 @@ func TestCheckFolder(t *testing.T) {
 	}
 	for dir, want := range map[string]string{
 		"new": "", "empty": "", "rootbeer": "",
-		"full": "is not empty", "file": "is no folder", "no/such/new": "must exist",
-		"root": "must not lie in this project", "root/new": "must not lie in this project", "link/new": "must not lie in this project", "link": "is no folder",
+		"full": "is not empty", "file": "is not a folder", "no/such/new": "must exist",
+		"root": "must not be inside this project", "root/new": "must not be inside this project", "link/new": "must not be inside this project", "link": "is not a folder",
 	} {
 		got, err := checkFolder(filepath.Join(base, dir), root)
 		switch {

@@ -116,7 +116,7 @@ func parseVersions(text string) (kubernetes string, emulated []string, err error
 		}
 	}
 	if kubernetes == "" || emulated == nil {
-		err = fmt.Errorf("devcluster version does not say what it emulates:\n%s", text)
+		err = fmt.Errorf("devcluster version does not list the versions that it emulates:\n%s", text)
 	}
 	return kubernetes, emulated, err
 }

@@ -50,7 +50,7 @@ type options struct {
 	log    timeline.Log
 }
 
-// usageError is a command line that can't be meant.
+// usageError is an error of the command line.
 type usageError struct{ error }
 
 func main() {
@@ -63,7 +63,7 @@ func main() {
 	}
 }
 
-// run draws what the command line asks for. What it has to say besides the picture goes to messages.
+// run draws what the command line asks for. It writes its messages to messages.
 func run(args []string, stdin io.Reader, stdout, messages io.Writer) error {
 	opts, err := parseOptions(args, stdout)
 	switch {
@@ -124,7 +124,7 @@ func parseOptions(args []string, help io.Writer) (*options, error) {
 	flags.StringVar(&opts.output, "o", "timeline.svg", "The `file` to write: .svg, or .html for a page with a table below the picture; - is standard output, as SVG.")
 	flags.BoolVar(&opts.text, "text", false, "Print a line for each write (when, who, what, the answer) instead of a picture. Only -audit and -namespace go with it.")
 	flags.StringVar(&opts.log.Namespace, "namespace", "", "Draw or print writes in this namespace only.")
-	flags.StringVar(&opts.log.You, "you", "", "The `user` to call \"you\".")
+	flags.StringVar(&opts.log.You, "you", "", "The `user` to show as \"you\".")
 	flags.Func("object", "Draw writes on this `object`, on what belongs to it, and what follows: RESOURCE/NAME, RESOURCE, or all. "+
 		"Without it: foos if the log has any, else all.", func(text string) error {
 		selection, err := timeline.ParseSelection(text)
@@ -143,7 +143,7 @@ func parseOptions(args []string, help io.Writer) (*options, error) {
 	case flags.NArg() > 0:
 		return nil, usageError{fmt.Errorf("unexpected argument %q: give a log as -audit=FILE", flags.Arg(0))}
 	case len(opts.logs) == 0:
-		return nil, usageError{errors.New("-audit is missing: say which audit log to draw, - for standard input")}
+		return nil, usageError{errors.New("-audit is missing: name the audit log to draw, or - for standard input")}
 	case opts.text && opts.log.Object != nil:
 		return nil, usageError{errors.New("-object: must not be given with -text")}
 	case opts.output != standard && !isHTML(opts.output) && filepath.Ext(opts.output) != ".svg":
@@ -174,13 +174,13 @@ func read(path string, stdin io.Reader, add func(audit.Write), messages io.Write
 	case count.Lines == 0:
 		return fmt.Errorf("%s is empty", name)
 	case count.Good == 0:
-		return fmt.Errorf("%s is no audit log: none of its lines is an event of audit.k8s.io as JSON", name)
+		return fmt.Errorf("%s is not an audit log: none of its lines is an event of audit.k8s.io as JSON", name)
 	}
 	if count.Bad > 0 {
-		fmt.Fprintf(messages, "%s: %d of its %d lines are no audit events, and were skipped\n", name, count.Bad, count.Lines)
+		fmt.Fprintf(messages, "%s: skipped %d of %d lines, which are not audit events\n", name, count.Bad, count.Lines)
 	}
 	if count.Cut {
-		fmt.Fprintf(messages, "%s: its last line is not whole, and was skipped\n", name)
+		fmt.Fprintf(messages, "%s: skipped the last line, which is incomplete\n", name)
 	}
 	return nil
 }

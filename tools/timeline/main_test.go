@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the command.
+
 package main
 
 import (
@@ -62,12 +64,12 @@ func TestRun(t *testing.T) {
 		"as text":            {[]string{"-audit=-", "-text"}, createFoo + renewLease + updateStatus, fooLine + statusLine, "", ""},
 		"text of one":        {[]string{"-audit=-", "-text", "-namespace=default"}, createFoo + updateStatus, fooLine, "", ""},
 		"text of an object":  {[]string{"-audit=-", "-text", "-object=foo/web"}, createFoo, "", "", "-object: must not be given with -text"},
-		"a log that was cut": {[]string{"-audit=-", "-o=-"}, createFoo[20:] + createFoo + createFoo[:99], "<svg ", "standard input: 1 of its 3 lines are no audit events, and were skipped\nstandard input: its last line is not whole, and was skipped\n", ""},
-		"no log":             {nil, "", "", "", "-audit is missing: say which audit log to draw, - for standard input"},
+		"a log that was cut": {[]string{"-audit=-", "-o=-"}, createFoo[20:] + createFoo + createFoo[:99], "<svg ", "standard input: skipped 1 of 3 lines, which are not audit events\nstandard input: skipped the last line, which is incomplete\n", ""},
+		"no log":             {nil, "", "", "", "-audit is missing: name the audit log to draw, or - for standard input"},
 		"no such log":        {[]string{"-audit=" + dir + "/none"}, "", "", "", "none: no such file or directory"},
 		"a folder":           {[]string{"-audit=" + dir}, "", "", "", "is a directory"},
 		"an empty log":       {[]string{"-audit=-"}, "", "", "", "standard input is empty"},
-		"another log":        {[]string{"-audit=-"}, "I1121 Hello\nI1121 World", "", "", "standard input is no audit log: none of its lines is an event of audit.k8s.io as JSON"},
+		"another log":        {[]string{"-audit=-"}, "I1121 Hello\nI1121 World", "", "", "standard input is not an audit log: none of its lines is an event of audit.k8s.io as JSON"},
 		"nothing to draw":    {[]string{"-audit=-", "-o=-"}, renewLease, "", "", "no write to draw, but these: leases (1); see -object and -namespace in -help"},
 		"no such object":     {[]string{"-audit=-", "-o=-", "-object=foo/b"}, createFoo, "", "", "no write to draw, but these: writes on other objects (1); see"},
 		"no object":          {[]string{"-audit=-", "-object=/"}, "", "", "", `"/": must be RESOURCE/NAME, RESOURCE or all (see -help)`},

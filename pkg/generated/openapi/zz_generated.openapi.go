@@ -99,7 +99,7 @@ func schema_pkg_apis_samplecontroller_v1alpha1_Foo(ref common.ReferenceCallback)
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Foo asks for one Deployment of nginx in its own namespace. The controller creates that Deployment, owns it (a controller reference), keeps the fields that the Foo names as they are here, and reports its state in the status. Deleting the Foo deletes the Deployment.\n\nA Foo's name has at most 63 characters, because it becomes the value of the label \"controller\" on the Deployment's Pods.",
+				Description: "Foo asks for a Deployment of nginx in its namespace. The controller creates the Deployment with a controller reference to the Foo, keeps the fields that the Foo owns as the Foo's spec says, and reports the state in the Foo's status. Deleting the Foo deletes the Deployment.\n\nA Foo's name has at most 63 characters, because it is the value of the label \"controller\" on the Deployment's Pods.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -124,14 +124,14 @@ func schema_pkg_apis_samplecontroller_v1alpha1_Foo(ref common.ReferenceCallback)
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec is what the user wants.",
+							Description: "Spec is the desired state.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.FooSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Status is what the controller last saw. Only the controller writes it, through the status subresource.",
+							Description: "Status is the state that the controller last observed. Only the controller writes it, through the status subresource.",
 							Ref:         ref(v1alpha1.FooStatus{}.OpenAPIModelName()),
 						},
 					},
@@ -148,7 +148,7 @@ func schema_pkg_apis_samplecontroller_v1alpha1_FooList(ref common.ReferenceCallb
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "FooList is a list of Foos, as the API server returns it.",
+				Description: "FooList is a list of Foos.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -173,7 +173,7 @@ func schema_pkg_apis_samplecontroller_v1alpha1_FooList(ref common.ReferenceCallb
 					},
 					"items": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Items are the Foos, in no promised order.",
+							Description: "Items are the Foos, in no particular order.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -197,12 +197,12 @@ func schema_pkg_apis_samplecontroller_v1alpha1_FooSpec(ref common.ReferenceCallb
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "FooSpec is the state that a user asks for.",
+				Description: "FooSpec is the desired state of a Foo.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"deploymentName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "DeploymentName is the name of the Deployment, in the Foo's namespace: a DNS-1123 subdomain (lower-case letters, digits, '-' and '.') of 1 to 253 characters. A Deployment that exists under this name and is not controlled by this Foo is left alone.",
+							Description: "DeploymentName is the name of the Deployment in the Foo's namespace: a DNS-1123 subdomain (lower-case letters, digits, '-' and '.') of 1 to 253 characters. If a Deployment of this name exists that this Foo does not control, the controller does not change it.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -210,7 +210,7 @@ func schema_pkg_apis_samplecontroller_v1alpha1_FooSpec(ref common.ReferenceCallb
 					},
 					"replicas": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Replicas is the number of Pods that the Deployment should run, from 1 to 10. Left out, the Deployment's number belongs to others: it starts as 1 and the controller never changes it, so an autoscaler can own it.",
+							Description: "Replicas is the number of Pods that the Deployment runs, from 1 to 10. If it is not set, the Deployment starts with 1 and the controller never changes the number, so that an autoscaler can own it.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -226,12 +226,12 @@ func schema_pkg_apis_samplecontroller_v1alpha1_FooStatus(ref common.ReferenceCal
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "FooStatus is the state that the controller last saw.",
+				Description: "FooStatus is the observed state of a Foo.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"observedGeneration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ObservedGeneration is the metadata.generation of the Foo that the rest of the status was made from. While it is lower than metadata.generation the status speaks of an older spec.",
+							Description: "ObservedGeneration is the metadata.generation of the Foo that the status describes. If it is lower than metadata.generation, the status is of an older spec.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -245,7 +245,7 @@ func schema_pkg_apis_samplecontroller_v1alpha1_FooStatus(ref common.ReferenceCal
 					},
 					"availableReplicas": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AvailableReplicas is the number of the Deployment's Pods that have been ready for at least its minReadySeconds, as the Deployment reports it; 0 while there is no Deployment that this Foo controls.",
+							Description: "AvailableReplicas is the number of the Deployment's Pods that have been ready for at least its minReadySeconds, as the Deployment reports it; it is 0 while the Foo controls no Deployment.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -253,7 +253,7 @@ func schema_pkg_apis_samplecontroller_v1alpha1_FooStatus(ref common.ReferenceCal
 					},
 					"selector": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Selector is the label selector of the Deployment's Pods, in the string form that a list request takes. An autoscaler that targets the Foo finds the Pods with it, through the scale subresource. It is left out where it would have more than 4096 characters, as that of an adopted Deployment may.",
+							Description: "Selector is the label selector of the Deployment's Pods, in the string form of list requests. An autoscaler that targets the Foo uses it to find the Pods, through the scale subresource. It is not set if it would have more than 4096 characters, as the selector of an adopted Deployment may.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -270,7 +270,7 @@ func schema_pkg_apis_samplecontroller_v1alpha1_FooStatus(ref common.ReferenceCal
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Conditions say how the Foo stands. Type Ready is always there once the controller has seen the Foo; its reasons are the Reason constants of this package.\n\nA condition's lastTransitionTime is one that Go reads as RFC 3339, such as 2026-11-21T12:00:00Z, from 0001-01-01T00:00:01Z to 9999-12-31T23:59:59Z. Anything else is refused: no client could read it.",
+							Description: "Conditions describe the state of the Foo. The condition Ready exists once the controller has synced the Foo; its reasons are the Reason constants of this package.\n\nA condition's lastTransitionTime is a time in the format of RFC 3339 that Go can parse, such as 2026-11-21T12:00:00Z, from 0001-01-01T00:00:01Z to 9999-12-31T23:59:59Z. Other values are refused, because Go clients could not read them.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// A development cluster, with clients for kubectl and Helm.
+
 package test
 
 import (
@@ -46,7 +48,7 @@ var (
 
 const definition = "foos.samplecontroller.k8s.io"
 
-// cluster is a devcluster that lasts until the test ends.
+// cluster is a devcluster that runs until the test ends.
 type cluster struct {
 	*testing.T
 	kubeconfig string
@@ -71,7 +73,7 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// kubectl runs kubectl, which has to succeed.
+// kubectl runs kubectl and fails the test if that fails.
 func (c *cluster) kubectl(args ...string) string {
 	c.Helper()
 	out, err := testcluster.Kubectl(c.Context(), devcluster(c.T), c.kubeconfig, args...)
@@ -79,7 +81,7 @@ func (c *cluster) kubectl(args ...string) string {
 	return out
 }
 
-// helm is Helm for the releases of a namespace.
+// helm runs Helm's actions on the releases of a namespace.
 func (c *cluster) helm(namespace string) *action.Configuration {
 	c.Helper()
 	flags := genericclioptions.NewConfigFlags(false).WithWrapConfigFn(func(config *rest.Config) *rest.Config {
@@ -92,7 +94,7 @@ func (c *cluster) helm(namespace string) *action.Configuration {
 	return helm
 }
 
-// install is helm install --create-namespace --wait.
+// install does what helm install --create-namespace --wait does.
 func (c *cluster) install(release, namespace, values string, options ...func(*action.Install)) error {
 	c.Helper()
 	install := action.NewInstall(c.helm(namespace))
@@ -105,7 +107,7 @@ func (c *cluster) install(release, namespace, values string, options ...func(*ac
 	return err
 }
 
-// upgrade is helm upgrade --wait.
+// upgrade does what helm upgrade --wait does.
 func (c *cluster) upgrade(release, namespace string, chart *chartv2.Chart, values string) {
 	c.Helper()
 	upgrade := action.NewUpgrade(c.helm(namespace))
@@ -114,7 +116,7 @@ func (c *cluster) upgrade(release, namespace string, chart *chartv2.Chart, value
 	must(c.T, err)
 }
 
-// rollback is helm rollback --wait.
+// rollback does what helm rollback --wait does.
 func (c *cluster) rollback(release, namespace string, revision int) {
 	c.Helper()
 	rollback := action.NewRollback(c.helm(namespace))
@@ -123,7 +125,7 @@ func (c *cluster) rollback(release, namespace string, revision int) {
 	must(c.T, rollback.Run(release))
 }
 
-// uninstall is helm uninstall --wait.
+// uninstall does what helm uninstall --wait does.
 func (c *cluster) uninstall(release, namespace string) {
 	c.Helper()
 	uninstall := action.NewUninstall(c.helm(namespace))
@@ -156,7 +158,7 @@ func (c *cluster) get(resource schema.GroupVersionResource, namespace, name stri
 	return got
 }
 
-// field is a field of an object, as kubectl prints it.
+// field returns a field of an object, as kubectl prints it.
 func (c *cluster) field(object, namespace, path string) string {
 	c.Helper()
 	return c.kubectl("get", object, "--namespace="+namespace, fmt.Sprintf("--output=jsonpath={%s}", path))

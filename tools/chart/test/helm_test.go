@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package test lints, renders and installs the chart as Helm does, by Helm's own library, and compares it with what
-// kubectl kustomize renders.
+// Package test lints, renders and installs the chart with Helm's library, and compares it
+// with the output of kubectl kustomize.
 package test
 
 import (
@@ -50,7 +50,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// parse reads values as they are in a file.
+// parse reads values in the format of a values file.
 func parse(t *testing.T, text string) mapping {
 	t.Helper()
 	values := mapping{}
@@ -73,7 +73,7 @@ func kubernetesRelease(t *testing.T, version string) *common.KubeVersion {
 	return release
 }
 
-// tryTemplate is helm template.
+// tryTemplate does what helm template does.
 func tryTemplate(t *testing.T, release, namespace, values string) (*releasev1.Release, error) {
 	t.Helper()
 	install := action.NewInstall(action.NewConfiguration())
@@ -86,7 +86,7 @@ func tryTemplate(t *testing.T, release, namespace, values string) (*releasev1.Re
 	return made.(*releasev1.Release), nil
 }
 
-// template is the objects that helm template prints, by kind and name.
+// template returns the objects that helm template prints, by kind and name.
 func template(t *testing.T, release, namespace, values string) map[string]mapping {
 	t.Helper()
 	made, err := tryTemplate(t, release, namespace, values)
@@ -111,13 +111,13 @@ func objectsOf(t *testing.T, manifests string) map[string]mapping {
 		}
 		id := object["kind"].(string) + " " + at(object, "metadata", "name").(string)
 		if _, twice := objects[id]; twice {
-			t.Errorf("%s is there twice", id)
+			t.Errorf("%s occurs twice", id)
 		}
 		objects[id] = object
 	}
 }
 
-// at is the value below some keys, or nil.
+// at returns the value at a path of keys, or nil.
 func at(object any, keys ...string) any {
 	for _, key := range keys {
 		m, ok := object.(mapping)
@@ -129,7 +129,7 @@ func at(object any, keys ...string) any {
 	return object
 }
 
-// container is the container of the only Deployment.
+// container returns the container of the only Deployment.
 func container(t *testing.T, objects map[string]mapping) mapping {
 	t.Helper()
 	for id, object := range objects {
@@ -150,7 +150,7 @@ func devcluster(t *testing.T) string {
 	return program
 }
 
-// kustomize is what kubectl kustomize prints for a folder.
+// kustomize returns the objects that kubectl kustomize prints for a folder.
 func kustomize(t *testing.T, folder string) map[string]mapping {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), devcluster(t), "kubectl", "kustomize", folder).Output()

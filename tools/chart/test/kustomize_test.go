@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests that the chart installs the same objects as kustomize.
+
 package test
 
 import (
@@ -29,7 +31,7 @@ import (
 
 const everything = "monitoring: {serviceMonitor: true, prometheusRule: true, dashboard: true}"
 
-// What the chart installs is what kustomize installs, whichever way the same is asked for in both.
+// The chart installs the same objects as kustomize, for equivalent values and overlays.
 func TestTheChartInstallsWhatKustomizeInstalls(t *testing.T) {
 	for _, c := range []struct{ say, namespace, values, kustomization string }{
 		{"as shipped", program, "", "resources: [BASE/deploy]"},
@@ -75,7 +77,7 @@ patches:
 	}
 }
 
-// overlay writes a kustomization; in it, BASE is artifacts.
+// overlay writes a kustomization, in which BASE stands for artifacts.
 func overlay(t *testing.T, text string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -87,7 +89,8 @@ func overlay(t *testing.T, text string) string {
 	return folder
 }
 
-// unlikeKustomize takes out of the chart's objects what Helm is used to and kustomize does not write. Each has to be there.
+// unlikeKustomize removes from the chart's objects what only Helm adds, and fails if any
+// of that is missing.
 func unlikeKustomize(t *testing.T, objects map[string]mapping, release string) {
 	t.Helper()
 	take := func(id string, from any, key, want string) {
@@ -102,7 +105,7 @@ func unlikeKustomize(t *testing.T, objects map[string]mapping, release string) {
 		take(id, labels, "app.kubernetes.io/managed-by", "Helm")
 		take(id, labels, "helm.sh/chart", program+"-0.0.0")
 		take(id, labels, "app.kubernetes.io/instance", release)
-		// What selects Pods, and the Pods: two releases may be in one namespace.
+		// Pods and selectors, because two releases may be in one namespace.
 		for _, path := range map[string][]string{
 			"Deployment": {"spec selector matchLabels", "spec template metadata labels"}, "Service": {"spec selector"},
 			"PodDisruptionBudget": {"spec selector matchLabels"}, "NetworkPolicy": {"spec podSelector matchLabels"},
@@ -120,7 +123,8 @@ func unlikeKustomize(t *testing.T, objects map[string]mapping, release string) {
 	}
 }
 
-// ownLease gives the Lease the name that it has without a flag: kustomize does not rename it.
+// ownLease restores the Lease's default name, because kustomize does not rename the
+// Lease.
 func ownLease(t *testing.T, id string, object mapping, release string) {
 	t.Helper()
 	if rules, ok := object["rules"].([]any); ok {
@@ -143,8 +147,9 @@ func ownLease(t *testing.T, id string, object mapping, release string) {
 	c["args"] = args[:len(args)-1]
 }
 
-// unlikeHelm takes out of kustomize's objects what is not in the chart: the Namespace, which Helm makes, the namespaces
-// of objects that are in none, and guards against pruning that the chart has for all objects of a kind.
+// unlikeHelm removes from kustomize's objects what the chart does not have: the
+// Namespace, which Helm creates, the namespaces of cluster-scoped objects, and the
+// protection from pruning that the chart has for all objects of a kind.
 func unlikeHelm(objects map[string]mapping, namespace string) {
 	for id, object := range objects {
 		switch kind := object["kind"].(string); {
@@ -155,7 +160,8 @@ func unlikeHelm(objects map[string]mapping, namespace string) {
 		case kind == "CustomResourceDefinition":
 			delete(at(object, "metadata", "annotations").(mapping), "helm.sh/resource-policy")
 		}
-		// kustomize does not look into expressions; the chart writes the account's name.
+		// kustomize does not change expressions; the chart sets the account's name in
+		// them.
 		conditions, _ := at(object, "spec", "matchConditions").([]any)
 		for _, condition := range conditions {
 			c := condition.(mapping)
@@ -164,7 +170,7 @@ func unlikeHelm(objects map[string]mapping, namespace string) {
 	}
 }
 
-// differences says where two values differ.
+// differences returns the places where two values differ.
 func differences(path string, got, want any) []string {
 	if g, ok := got.(mapping); ok {
 		if w, ok := want.(mapping); ok {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of install, upgrade, rollback and uninstall on a cluster.
+
 package test
 
 import (
@@ -32,7 +34,8 @@ import (
 	"example.com/sample-controller/internal/testcluster"
 )
 
-// TestTheLifeOfARelease installs, upgrades, rolls back and uninstalls. Nobody's Foos and their Deployments notice.
+// TestTheLifeOfARelease installs, upgrades, rolls back and uninstalls. Foos and their
+// Deployments must not change.
 func TestTheLifeOfARelease(t *testing.T) {
 	c := newCluster(t)
 	const release, namespace, name = "blue", "team", "blue-sample-controller"
@@ -65,9 +68,9 @@ func TestTheLifeOfARelease(t *testing.T) {
 	c.isAsBefore(foos, foo)
 	c.isAsBefore(deployments, made)
 
-	// The definition is there; another release takes it over or leaves it.
+	// The definition is still installed. Another release takes it over or ignores it.
 	if err := c.install("green", "elsewhere", ""); err == nil || !strings.Contains(err.Error(), definition) {
-		t.Errorf("Another release takes over the definition unasked: %v", err)
+		t.Errorf("Another release takes over the definition without --take-ownership: %v", err)
 	}
 	must(t, c.install("green", "elsewhere", "", func(install *action.Install) { install.TakeOwnership = true }))
 	must(t, c.install("red", "elsewhere", "{crds: {install: false}, watchNamespace: default, nginxImage: mirror.example.com/nginx:1}"))
@@ -75,7 +78,7 @@ func TestTheLifeOfARelease(t *testing.T) {
 	c.isHeldByThePolicy("elsewhere", "red-sample-controller", "mirror.example.com/nginx:1")
 	c.isAsBefore(foos, foo)
 
-	// Whatever the values, the API server takes what comes of them.
+	// The API server must accept the objects for any values.
 	must(t, c.install(strings.Repeat("very-", 10)+"big", "elsewhere", `{crds: {install: false}, replicas: 1, workers: 26, logVerbosity: 2,
 		image: {digest: "sha256:`+strings.Repeat("0", 64)+`"}, imagePullSecrets: [{name: key}], resources: null,
 		nodeSelector: {kubernetes.io/hostname: node-1}, tolerations: [{operator: Exists}], priorityClassName: system-cluster-critical,
@@ -88,7 +91,8 @@ func TestTheLifeOfARelease(t *testing.T) {
 	c.isHeldByThePolicy("elsewhere", "special", "nginx:latest")
 }
 
-// TestAnUpgradeBringsTheDefinitionAndThePolicy upgrades from the chart as it might have been, and goes back.
+// TestAnUpgradeBringsTheDefinitionAndThePolicy upgrades from an older chart, and rolls
+// back.
 func TestAnUpgradeBringsTheDefinitionAndThePolicy(t *testing.T) {
 	c := newCluster(t)
 	const release, namespace = program, program
@@ -114,14 +118,14 @@ func TestAnUpgradeBringsTheDefinitionAndThePolicy(t *testing.T) {
 	if got := description(); got != "An older word" || !limited() {
 		t.Errorf("After the rollback the definition says %q, and the policy is the newer one: %t", got, !limited())
 	}
-	// Without the definition in the chart it stays in the cluster.
+	// If the chart does not contain the definition, it stays in the cluster.
 	c.upgrade(release, namespace, loadChart(t), "crds: {install: false}")
 	if got := description(); got != "An older word" {
 		t.Errorf("Without the definition in the chart, the one in the cluster says %q", got)
 	}
 }
 
-// TestAReleaseTakesOverFromKustomize does what the README says, and the Foos' Deployments stay.
+// TestAReleaseTakesOverFromKustomize follows the README. The Foos' Deployments must stay.
 func TestAReleaseTakesOverFromKustomize(t *testing.T) {
 	c := newCluster(t)
 	c.kubectl("apply", "--kustomize="+overlay(t, "resources: [BASE/deploy]"))
@@ -137,7 +141,7 @@ func TestAReleaseTakesOverFromKustomize(t *testing.T) {
 	c.isAsBefore(deployments, made)
 }
 
-// replaceIn changes a template.
+// replaceIn replaces text in a template.
 func replaceIn(t *testing.T, chart *chartv2.Chart, template, from, to string) {
 	t.Helper()
 	for _, file := range chart.Templates {
@@ -156,7 +160,7 @@ func foosDeployment(name string, foo types.UID, image string) *appsv1.Deployment
 	return d
 }
 
-// makeFoo makes a Foo, and its Deployment as the release's controller would.
+// makeFoo creates a Foo, and its Deployment as the release's controller would.
 func (c *cluster) makeFoo(namespace, account string) (foo, deployment *unstructured.Unstructured) {
 	c.Helper()
 	c.await("a Foo can be made", func() error {
@@ -176,7 +180,8 @@ func (c *cluster) makeFoo(namespace, account string) (foo, deployment *unstructu
 	return foo, c.get(deployments, "default", "kept")
 }
 
-// isHeldByThePolicy steals the token of an account, which may write a Foo's Deployment with that image and nothing else.
+// isHeldByThePolicy checks with a token of the service account that it may only write a
+// Foo's Deployment with that image.
 func (c *cluster) isHeldByThePolicy(namespace, account, image string) {
 	c.Helper()
 	client := c.as(namespace, account)
@@ -191,7 +196,7 @@ func (c *cluster) isHeldByThePolicy(namespace, account, image string) {
 	c.await(account+" may write no other", create("miner:latest"), testcluster.IsDeniedByPolicy)
 }
 
-// isAsBefore fails if an object is another one, or has another spec.
+// isAsBefore fails if an object was recreated or has another spec.
 func (c *cluster) isAsBefore(resource schema.GroupVersionResource, before *unstructured.Unstructured) {
 	c.Helper()
 	after := c.get(resource, before.GetNamespace(), before.GetName())

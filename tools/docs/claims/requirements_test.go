@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The requirements of the root module and their reasons.
+
 package claims
 
 import (

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// A test that the Dockerfile and make image build the same image.
+
 package test
 
 import (
@@ -28,7 +30,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// instruction is one of the Dockerfile: COPY, and what it is told.
+// instruction is an instruction of the Dockerfile, such as COPY, with its arguments.
 type instruction struct {
 	name, rest string
 }
@@ -95,7 +97,7 @@ func wantSameByDocker(t *testing.T, stages []stage, image v1.Image) {
 			got.WorkingDir = told.rest
 		case "ENTRYPOINT":
 			if err := json.Unmarshal([]byte(told.rest), &got.Entrypoint); err != nil {
-				t.Errorf("the entry point %s is for a shell, which the image has not: %v", told.rest, err)
+				t.Errorf("the entry point %s is for a shell, which the image does not have: %v", told.rest, err)
 			}
 		case "COPY":
 			if told.rest != "--from=build /out"+programFile+" /" {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the version in a program, for clones in different states.
+
 package test
 
 import (
@@ -59,7 +61,7 @@ func TestBuildSaysThatTheTreeWasChanged(t *testing.T) {
 	c := newClone(t)
 	commit := strings.TrimSpace(c.bash("git rev-parse HEAD"))
 	version := c.bash("touch new && hack/build.sh -stamp . . bin/sample-controller && bin/sample-controller -version")
-	for _, part := range []string{"+dirty\n", commit + ", with changes that are not committed\n"} {
+	for _, part := range []string{"+dirty\n", commit + ", with uncommitted changes\n"} {
 		if !strings.Contains(version, part) {
 			t.Errorf("-version does not say %q:\n%s", part, version)
 		}

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The cause of each write.
+
 package timeline
 
 import (
@@ -30,12 +32,12 @@ const (
 	patience = time.Minute
 	// guessable is the same where only time and kinds speak for it.
 	guessable = 5 * time.Second
-	// lookBack is how many writes are looked at for a cause.
+	// lookBack is the number of earlier writes that may be a cause.
 	lookBack = 200
 )
 
-// causes finds what each step follows from: the last write of another actor on the same object, on what it belongs
-// to, or on what belongs to it.
+// causes finds the cause of each step: the last write of another actor to the same
+// object, to its owner, or to an object that it owns.
 type causes struct {
 	steps []step
 	kin   *kin
@@ -171,7 +173,7 @@ func within(before, after step, limit time.Duration) bool {
 	return after.Received.Sub(before.Received) <= limit
 }
 
-// looksAtOne tells whether an actor goes by the object alone that it writes to.
+// looksAtOne reports whether an actor goes by the object alone that it writes to.
 func looksAtOne(actor audit.Actor) bool {
 	switch actor.Name {
 	case "kube-scheduler", audit.Kubelet, audit.KwokKubelet:

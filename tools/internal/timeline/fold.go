@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Rows, each for one write or for several of the same sort.
+
 package timeline
 
 import (

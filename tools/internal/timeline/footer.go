@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The legend below a picture.
+
 package timeline
 
 // footer places what the marks mean, and what is not drawn.

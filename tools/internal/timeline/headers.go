@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The names of the lanes.
+
 package timeline
 
 import (
@@ -87,7 +89,8 @@ func (l lanes) stairs(to float64) (placed []header, height float64) {
 	return placed, float64(len(l.names)) * headerLine
 }
 
-// breakName breaks a name into lines no wider than given, after its hyphens and the like if that is possible.
+// breakName breaks a name into lines no wider than given, if possible after hyphens and
+// similar characters.
 func breakName(name string, room float64) []string {
 	fits := int(room / (cell * fontSize))
 	var lines []string

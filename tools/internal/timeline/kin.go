@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Which objects belong to which.
+
 package timeline
 
 import (
@@ -21,7 +23,7 @@ import (
 	"strings"
 )
 
-// kin knows which objects belong to which.
+// kin holds the owner of each object.
 type kin struct {
 	parents map[key][]key
 	// byName are the objects of the log, by namespace and name.

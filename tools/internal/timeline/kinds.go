@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Kinds and plurals, and which kinds own which.
+
 package timeline
 
 import (
@@ -83,8 +85,9 @@ func plural(kind string) string {
 	return name + "s"
 }
 
-// canOwn tells whether objects of the one resource make objects of the other, as far as that is known: Pods are made
-// by ReplicaSets and the like, and the resources of Kubernetes itself by custom ones.
+// canOwn reports whether objects of one resource create objects of the other, as far as
+// that is known: ReplicaSets and other workloads create Pods, and custom resources those
+// of Kubernetes itself.
 func canOwn(parent, child key) bool {
 	if makers, ok := makers()[child.resource]; ok && builtIn(child) && builtIn(parent) {
 		return strings.Contains(makers, " "+parent.resource+" ")
@@ -105,7 +108,7 @@ func makers() map[string]string {
 	}
 }
 
-// builtIn tells whether a resource is one of Kubernetes itself.
+// builtIn reports whether a resource is one of Kubernetes itself.
 func builtIn(k key) bool {
 	switch k.group {
 	case "", "apps", "batch", "autoscaling", "policy":

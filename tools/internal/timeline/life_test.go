@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// A test of the causes in a recorded log.
+
 package timeline
 
 // life is what testdata/life.log tells: panel, ms, who did what to which object, and after < what that followed from.

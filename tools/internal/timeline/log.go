@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Collecting the writes of a log.
+
 package timeline
 
 import (
@@ -82,12 +84,12 @@ func (l *Log) compact(w audit.Write) audit.Write {
 	return w
 }
 
-// acts tells whether an actor is a person, or a program that does things for reasons of its own.
+// acts reports whether an actor is a person, or a program that does things for reasons of its own.
 func (l *Log) acts(a audit.Actor) bool {
 	return a.ByHand || !a.System && !l.controllers[a.Full] && !strings.Contains(a.Name, "controller")
 }
 
-// errNoWrites is said of a log with nothing to draw.
+// errNoWrites is the error for a log with nothing to draw.
 var errNoWrites = errors.New("no write to draw")
 
 // Picture makes the picture of the log.
@@ -116,7 +118,7 @@ func (l *Log) Picture() (*Picture, error) {
 	return compose(titleOf(chosen, selection), chosen, panels, notes), nil
 }
 
-// titleOf says what the picture is of.
+// titleOf returns the title of the picture.
 func titleOf(steps []step, selection Selection) string {
 	objects := map[key]string{}
 	for _, s := range steps {
@@ -144,7 +146,7 @@ func (l *Log) nameYou(steps []step) {
 	}
 }
 
-// leftOut says which writes are not in the picture.
+// leftOut describes the writes that are not in the picture.
 func (l *Log) leftOut(others int) string {
 	var parts []string
 	for _, what := range slices.Sorted(maps.Keys(l.left)) {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Names of objects whose create does not name them.
+
 package timeline
 
 import "strings"

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Writes that are not drawn.
+
 package timeline
 
 import (
@@ -49,7 +51,7 @@ func noise(w audit.Write) string {
 	return ""
 }
 
-// controls tells whether a write is of a sort that only controllers make.
+// controls reports whether a write is of a sort that only controllers make.
 func controls(w audit.Write) bool {
 	return w.Subresource == "status" || w.Resource == "events" || w.Resource == "leases"
 }

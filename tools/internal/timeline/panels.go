@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Panels: an act of a person with the writes that follow.
+
 package timeline
 
 import (
@@ -70,7 +72,7 @@ func panelsOf(steps []step) []panel {
 	return panels
 }
 
-// sameAct tells whether a write is another of those that a person has made in a row, as kubectl apply -f does.
+// sameAct reports whether a write is another of those that a person has made in a row, as kubectl apply -f does.
 func sameAct(steps []step, last, i int) bool {
 	if last == none {
 		return false

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The selection of objects to draw.
+
 package timeline
 
 import (
@@ -28,7 +30,8 @@ const Everything = "all"
 // the log has any.
 const usual = "foos"
 
-// Selection says whose writes to draw: those on an object, on what belongs to it, and all that follows from them.
+// Selection selects the writes to draw: those to an object and to the objects that it
+// owns, and all that follow from them.
 type Selection struct {
 	// resource is "" for everything; name is "" for all objects of the resource.
 	resource, name string
@@ -89,7 +92,7 @@ func choose(steps []step, k *kin, selection Selection) []step {
 	return kept
 }
 
-// belongs tells whether an object or one that it belongs to is selected or known to be. A chain of owners that leads
+// belongs reports whether an object or one that it belongs to is selected or known to be. A chain of owners that leads
 // back to where it began ends there.
 func (k *kin) belongs(object key, selection Selection, known map[key]bool) bool {
 	queue, seen := []key{object}, map[key]bool{object: true}

@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package timeline draws what an audit log tells: a lane for each actor, a mark for each write, and arrows from
-// what caused a write to it.
+// Package timeline draws an audit log: a lane for each actor, a mark for each write, and
+// an arrow to each write from its cause.
 //
 // A Log takes the writes of an audit log and leaves out those that tell nothing (noise.go). Log.Picture makes steps
 // of them: names.go names the objects that the log does not, kin.go says which objects belong together, causes.go
@@ -81,15 +81,15 @@ func keyOf(w audit.Write) key {
 	return k
 }
 
-// deletes tells whether a step was to delete its object.
+// deletes reports whether a step was to delete its object.
 func (s step) deletes() bool {
 	return s.Verb == "delete" || s.Verb == "deletecollection" || s.Subresource == "eviction"
 }
 
-// creates tells whether a step was to make its object.
+// creates reports whether a step was to make its object.
 func (s step) creates() bool { return s.Verb == "create" && s.Subresource == "" }
 
-// reports tells whether a step was to say how its object stands.
+// reports reports whether a step was to say how its object stands.
 func (s step) reports() bool { return s.Subresource == "status" }
 
 // tighten moves causes to the time of what followed from them at the latest.

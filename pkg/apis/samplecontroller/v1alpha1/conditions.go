@@ -14,34 +14,37 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The condition of a Foo's status, its reasons, and the annotation that allows adoption.
+
 package v1alpha1
 
-// ConditionReady is the type of the condition that says whether the Deployment
-// is as the Foo asks and all its Pods are available.
+// ConditionReady is the type of the condition that is True if the Deployment is as the
+// Foo asks for and all its Pods are available.
 const ConditionReady = "Ready"
 
-// Reasons of the condition Ready. An event that reports a change of the
-// condition has the same reason.
+// Reasons of the condition Ready. The Event that reports a transition of the condition
+// has the same reason.
 const (
 	// ReasonAvailable (True): the Deployment has rolled out the Foo's spec and
 	// all its Pods are available.
 	ReasonAvailable = "Available"
 	// ReasonProgressing (False): the Deployment is being created or rolled out, is
-	// paused, or could not be written yet, for a reason that passes.
+	// paused, or could not be written yet, for a temporary reason.
 	ReasonProgressing = "Progressing"
-	// ReasonDeploymentConflict (False): a Deployment that this Foo does not
-	// control has the name in spec.deploymentName.
+	// ReasonDeploymentConflict (False): the Deployment named spec.deploymentName exists
+	// and this Foo does not control it.
 	ReasonDeploymentConflict = "DeploymentConflict"
-	// ReasonDeploymentFailed (False): the API server refuses the Deployment or
-	// stores it otherwise than asked, or the Deployment reports that it cannot
-	// make its Pods or does not progress.
+	// ReasonDeploymentFailed (False): the API server refuses the Deployment or does not
+	// store it as it was written, or the Deployment reports that it can't create its Pods
+	// or does not progress.
 	ReasonDeploymentFailed = "DeploymentFailed"
 	// ReasonTerminating (False): the Foo or its Deployment is being deleted.
 	ReasonTerminating = "Terminating"
 )
 
-// AnnotationAdoptBy names, on a Deployment that has no controller, the Foo of
-// the same namespace that may become its controller. Whoever can set it may
-// edit the Deployment, which is why it is not on the Foo. It is removed when
-// that has happened: each adoption takes a consent of its own.
+// AnnotationAdoptBy names, on a Deployment without a controller, the Foo in the same
+// namespace that may become its controller. The annotation is on the Deployment and not
+// on the Foo, because setting it takes the permission to edit the Deployment. The
+// controller removes it when it adopts the Deployment, so that each adoption needs a new
+// consent.
 const AnnotationAdoptBy = "samplecontroller.k8s.io/adopt-by"

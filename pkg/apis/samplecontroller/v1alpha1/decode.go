@@ -14,6 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Decoding of a Foo's status, which accepts any stored status so that one Foo can't break
+// a list.
+
 package v1alpha1
 
 import (
@@ -24,21 +27,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// The times that a condition can have, in seconds since 1970. Of any other, this
-// package would write what the API server refuses, or what nobody can read.
+// The range of a condition's time, in seconds since 1970. Outside it, this package would
+// write a time that the API server refuses or that no client can read.
 const (
 	earliest = -62135596799 // 0001-01-01T00:00:01Z
 	latest   = 253402300799 // 9999-12-31T23:59:59Z
 )
 
-// UnmarshalJSON reads a status of which anything can be stored: the definition's
-// rules hold for what is written, not for what an older definition has let in.
-// A list with a single Foo that can't be read is an error for whoever lists, and
-// an informer then stands still for all Foos. So here what can't be read is left
-// at its zero value. That is no loss: a status is a report, and the controller
-// writes it again.
+// UnmarshalJSON reads a status, and leaves fields that it can't read at their zero
+// values. etcd may hold any status, because the CustomResourceDefinition's rules apply to
+// writes, not to objects that were stored under an older definition. If a single Foo
+// can't be decoded, every list of Foos fails, and informers make no progress for any Foo.
+// Ignoring a field loses nothing, because the controller writes the status again.
 func (s *FooStatus) UnmarshalJSON(data []byte) error {
-	type plain FooStatus // has no UnmarshalJSON
+	type plain FooStatus // without UnmarshalJSON
 	err := json.Unmarshal(data, (*plain)(s))
 	if err != nil {
 		err = s.salvage(data)
@@ -76,8 +78,8 @@ func (s *FooStatus) salvage(data []byte) error {
 	return nil
 }
 
-// ignoreTypes returns an error of data that is no JSON. What is, but not of the
-// type that it should have, is as good as nothing.
+// ignoreTypes returns err if data is not valid JSON. Valid JSON of a wrong type is
+// ignored.
 func ignoreTypes(data []byte, err error) error {
 	if encodingjson.Valid(data) {
 		return nil
@@ -85,7 +87,7 @@ func ignoreTypes(data []byte, err error) error {
 	return err
 }
 
-// salvageConditions returns the conditions that can be read.
+// salvageConditions returns those conditions that can be read.
 func salvageConditions(data []byte) []metav1.Condition {
 	var items []encodingjson.RawMessage
 	if json.Unmarshal(data, &items) != nil {
@@ -100,8 +102,8 @@ func salvageConditions(data []byte) []metav1.Condition {
 	return conditions
 }
 
-// salvageCondition reads a condition. If it is only the time that can't be read,
-// the condition is without it.
+// salvageCondition reads a condition. If only its time can't be read, it returns the
+// condition without the time.
 func salvageCondition(data []byte) (condition metav1.Condition, ok bool) {
 	if json.Unmarshal(data, &condition) == nil {
 		return condition, true
@@ -122,8 +124,7 @@ func salvageCondition(data []byte) (condition metav1.Condition, ok bool) {
 	return condition, true
 }
 
-// salvageTime reads a time that may have its letters in lower case, as RFC 3339
-// allows.
+// salvageTime reads a time whose letters may be in lower case, as RFC 3339 allows.
 func salvageTime(value any) metav1.Time {
 	text, _ := value.(string)
 	var since metav1.Time

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the decoding of statuses.
+
 package v1alpha1
 
 import (
@@ -33,14 +35,14 @@ import (
 
 var noon = metav1.NewTime(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 
-// ready is a condition of some time.
+// ready returns a condition with a time.
 func ready(since metav1.Time) metav1.Condition {
 	return metav1.Condition{
 		Type: "Ready", Status: "True", Reason: "Available", Message: "all is well", ObservedGeneration: 3, LastTransitionTime: since,
 	}
 }
 
-// readyText is ready as the API server may have stored it.
+// readyText returns the condition of ready as JSON, with any time.
 func readyText(since string) string {
 	return fmt.Sprintf(`{"type":"Ready","status":"True","reason":"Available","message":"all is well","observedGeneration":3,"lastTransitionTime":%s}`, since)
 }
@@ -49,7 +51,7 @@ func conditions(items ...string) string {
 	return fmt.Sprintf(`{"replicas":2,"conditions":[%s],"selector":"app=nginx"}`, strings.Join(items, ","))
 }
 
-func TestOfAStatusAllIsReadThatCanBe(t *testing.T) {
+func TestAStatusIsReadAsFarAsPossible(t *testing.T) {
 	sound := func(conditions ...metav1.Condition) FooStatus {
 		return FooStatus{Replicas: 2, Selector: "app=nginx", Conditions: conditions}
 	}
@@ -62,26 +64,26 @@ func TestOfAStatusAllIsReadThatCanBe(t *testing.T) {
 		"a sound status": {
 			`{"observedGeneration":3,"replicas":2,"availableReplicas":1,"selector":"app=nginx","conditions":[` + readyText(`"2026-11-21T12:00:00Z"`) + `]}`,
 			FooStatus{ObservedGeneration: 3, Replicas: 2, AvailableReplicas: 1, Selector: "app=nginx", Conditions: []metav1.Condition{ready(noon)}}},
-		"none":                                  {`null`, FooStatus{}},
-		"an empty one":                          {`{}`, FooStatus{}},
-		"a list":                                {`[1]`, FooStatus{}},
-		"fields that nobody knows":              {`{"replicas":2,"more":{"a":[1]},"Replicas":"three"}`, FooStatus{Replicas: 2}},
-		"an integer that is too large":          {`{"replicas":2,"availableReplicas":1099511627776,"selector":"app=nginx"}`, sound()},
-		"an integer that is a word":             {`{"replicas":2,"observedGeneration":"three","selector":"app=nginx"}`, sound()},
-		"a selector that is a map":              {`{"replicas":2,"selector":{"app":"nginx"}}`, FooStatus{Replicas: 2}},
-		"conditions that are a map":             {`{"replicas":2,"conditions":{"Ready":"True"},"selector":"app=nginx"}`, sound()},
-		"a time in small letters":               {conditions(readyText(`"2026-11-21t12:00:00z"`), otherText), sound(ready(noon), other)},
-		"a time in no zone":                     {conditions(otherText, readyText(`"2026-11-21T12:00:00+99:99"`)), sound(other, ready(metav1.Time{}))},
-		"a time with rubbish":                   {conditions(readyText(`"2026-11-21T12:00:00ZTea"`)), sound(ready(metav1.Time{}))},
-		"a time that is a number":               {conditions(readyText(`1795262400`)), sound(ready(metav1.Time{}))},
-		"no time":                               {conditions(readyText(`null`)), sound(ready(metav1.Time{}))},
-		"the time zero":                         {conditions(readyText(`"0001-01-01T00:00:00Z"`)), sound(ready(metav1.Time{}))},
-		"a time that is written as zero":        {conditions(readyText(`"0001-01-01T00:00:00.9Z"`)), sound(ready(metav1.Time{}))},
-		"a time before the first year":          {conditions(readyText(`"0000-12-31T23:59:59Z"`)), sound(ready(metav1.Time{}))},
-		"a time after the year 9999":            {conditions(readyText(`"9999-12-31T23:59:59-01:00"`)), sound(ready(metav1.Time{}))},
-		"a time and a number, both out of hand": {`{"replicas":2,"availableReplicas":1099511627776,"selector":"app=nginx","conditions":[` + readyText(`"2026-11-21t12:00:00z"`) + `]}`, sound(ready(noon))},
-		"a condition that is a word":            {conditions(`"Ready"`, otherText), sound(other)},
-		"a condition whose status is a boolean": {conditions(`{"type":"Ready","status":true,"lastTransitionTime":"2026-11-21T12:00:00Z"}`, otherText), sound(other)},
+		"null":                                           {`null`, FooStatus{}},
+		"an empty object":                                {`{}`, FooStatus{}},
+		"a list":                                         {`[1]`, FooStatus{}},
+		"unknown fields":                                 {`{"replicas":2,"more":{"a":[1]},"Replicas":"three"}`, FooStatus{Replicas: 2}},
+		"an integer that is too large":                   {`{"replicas":2,"availableReplicas":1099511627776,"selector":"app=nginx"}`, sound()},
+		"an integer that is a word":                      {`{"replicas":2,"observedGeneration":"three","selector":"app=nginx"}`, sound()},
+		"a selector that is a map":                       {`{"replicas":2,"selector":{"app":"nginx"}}`, FooStatus{Replicas: 2}},
+		"conditions that are a map":                      {`{"replicas":2,"conditions":{"Ready":"True"},"selector":"app=nginx"}`, sound()},
+		"a time in lower case":                           {conditions(readyText(`"2026-11-21t12:00:00z"`), otherText), sound(ready(noon), other)},
+		"a time with an invalid zone":                    {conditions(otherText, readyText(`"2026-11-21T12:00:00+99:99"`)), sound(other, ready(metav1.Time{}))},
+		"a time with a suffix":                           {conditions(readyText(`"2026-11-21T12:00:00ZTea"`)), sound(ready(metav1.Time{}))},
+		"a time that is a number":                        {conditions(readyText(`1795262400`)), sound(ready(metav1.Time{}))},
+		"no time":                                        {conditions(readyText(`null`)), sound(ready(metav1.Time{}))},
+		"the time zero":                                  {conditions(readyText(`"0001-01-01T00:00:00Z"`)), sound(ready(metav1.Time{}))},
+		"a time that is written as zero":                 {conditions(readyText(`"0001-01-01T00:00:00.9Z"`)), sound(ready(metav1.Time{}))},
+		"a time before the first year":                   {conditions(readyText(`"0000-12-31T23:59:59Z"`)), sound(ready(metav1.Time{}))},
+		"a time after the year 9999":                     {conditions(readyText(`"9999-12-31T23:59:59-01:00"`)), sound(ready(metav1.Time{}))},
+		"an unusual time and a number that is too large": {`{"replicas":2,"availableReplicas":1099511627776,"selector":"app=nginx","conditions":[` + readyText(`"2026-11-21t12:00:00z"`) + `]}`, sound(ready(noon))},
+		"a condition that is a word":                     {conditions(`"Ready"`, otherText), sound(other)},
+		"a condition whose status is a boolean":          {conditions(`{"type":"Ready","status":true,"lastTransitionTime":"2026-11-21T12:00:00Z"}`, otherText), sound(other)},
 	} {
 		t.Run(what, func(t *testing.T) {
 			foo := decode[*Foo](t, fooText("a", row.stored))
@@ -89,13 +91,14 @@ func TestOfAStatusAllIsReadThatCanBe(t *testing.T) {
 				t.Errorf("not as expected (-want +got):\n%s", diff.Diff(row.want, foo.Status))
 			}
 			if want := (FooSpec{DeploymentName: "web"}); !equality.Semantic.DeepEqual(want, foo.Spec) {
-				t.Errorf("the spec is read as %+v", foo.Spec)
+				t.Errorf("the spec is %+v", foo.Spec)
 			}
 		})
 	}
 }
 
-// Others than the typed client read Foos as well: the fake clientsets, and what converts from unstructured.
+// Not only the typed client reads Foos: so do the fake clientsets, and conversions from
+// unstructured.
 func TestAStatusIsConvertedFromUnstructured(t *testing.T) {
 	stored := &unstructured.Unstructured{}
 	if err := stored.UnmarshalJSON([]byte(fooText("a", conditions(readyText(`"2026-11-21t12:00:00z"`))))); err != nil {
@@ -111,10 +114,10 @@ func TestAStatusIsConvertedFromUnstructured(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoJSONIsAnError(t *testing.T) {
+func TestInvalidJSONIsAnError(t *testing.T) {
 	for _, text := range []string{``, `{`, `{"replicas":}`, `{"conditions":[}`} {
 		if err := new(FooStatus).UnmarshalJSON([]byte(text)); err == nil {
-			t.Errorf("%q is read", text)
+			t.Errorf("%q is no error", text)
 		}
 	}
 }
@@ -128,11 +131,11 @@ func TestAStatusIsWrittenAsItsFieldsSay(t *testing.T) {
 	want := `{"observedGeneration":3,"replicas":2,"availableReplicas":0,"selector":"app=nginx","conditions":[{"type":"Ready","status":"True",` +
 		`"observedGeneration":3,"lastTransitionTime":"2026-11-21T12:00:00Z","reason":"Available","message":"all is well"}]}`
 	if string(got) != want {
-		t.Errorf("it is written as\n%s\nnot\n%s", got, want)
+		t.Errorf("the status is encoded as\n%s\nnot\n%s", got, want)
 	}
 }
 
-// decode reads a text as the typed client does.
+// decode decodes a text as the typed client does.
 func decode[T runtime.Object](tb testing.TB, text string) T {
 	tb.Helper()
 	scheme := runtime.NewScheme()
@@ -156,7 +159,7 @@ func listText(foos ...string) string {
 		strings.Join(foos, ","))
 }
 
-// BenchmarkReadAList reads a thousand Foos as they usually are.
+// BenchmarkReadAList decodes a list of a thousand typical Foos.
 func BenchmarkReadAList(b *testing.B) {
 	foo := `{"apiVersion":"samplecontroller.k8s.io/v1alpha1","kind":"Foo","metadata":{"creationTimestamp":"2026-11-21T12:00:00Z","generation":3,` +
 		`"name":"example","namespace":"team-a","resourceVersion":"123456","uid":"6a8b2b9e-6f0b-4d0e-9d86-0c2f3a1f9a55","managedFields":[` +

@@ -19,11 +19,12 @@ limitations under the License.
 // +groupName=samplecontroller.k8s.io
 // +k8s:openapi-model-package=com.example.sample-controller.pkg.apis.samplecontroller.v1alpha1
 
-// Package v1alpha1 holds the Foo API, group samplecontroller.k8s.io, version
-// v1alpha1. Everything named zz_generated.* beside this file, everything under
-// pkg/generated and the CustomResourceDefinition in artifacts/crd is made from
-// types.go by hack/update-codegen.sh.
+// Package v1alpha1 defines the kind Foo of the API group samplecontroller.k8s.io, version
+// v1alpha1. hack/update-codegen.sh generates from types.go: the files zz_generated.*
+// here, everything under pkg/generated, and the CustomResourceDefinition in
+// artifacts/crd.
 //
-// The CustomResourceDefinition takes Kubernetes 1.34 or newer: the oldest that
-// the end-to-end tests can be run on, as test/fuzz compiles its rules for.
+// The CustomResourceDefinition needs Kubernetes 1.34 or newer. That is the oldest release
+// that the end-to-end tests run on, and the one that test/fuzz compiles the definition's
+// rules for.
 package v1alpha1

@@ -30,20 +30,20 @@ import (
 // FooApplyConfiguration represents a declarative configuration of the Foo type for use
 // with apply.
 //
-// Foo asks for one Deployment of nginx in its own namespace. The controller
-// creates that Deployment, owns it (a controller reference), keeps the fields
-// that the Foo names as they are here, and reports its state in the status.
-// Deleting the Foo deletes the Deployment.
+// Foo asks for a Deployment of nginx in its namespace. The controller creates the
+// Deployment with a controller reference to the Foo, keeps the fields that the Foo owns
+// as the Foo's spec says, and reports the state in the Foo's status. Deleting the Foo
+// deletes the Deployment.
 //
-// A Foo's name has at most 63 characters, because it becomes the value of the
-// label "controller" on the Deployment's Pods.
+// A Foo's name has at most 63 characters, because it is the value of the label
+// "controller" on the Deployment's Pods.
 type FooApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// Spec is what the user wants.
+	// Spec is the desired state.
 	Spec *FooSpecApplyConfiguration `json:"spec,omitempty"`
-	// Status is what the controller last saw. Only the controller writes it,
-	// through the status subresource.
+	// Status is the state that the controller last observed. Only the controller writes
+	// it, through the status subresource.
 	Status *FooStatusApplyConfiguration `json:"status,omitempty"`
 }
 

@@ -21,16 +21,16 @@ package v1alpha1
 // FooSpecApplyConfiguration represents a declarative configuration of the FooSpec type for use
 // with apply.
 //
-// FooSpec is the state that a user asks for.
+// FooSpec is the desired state of a Foo.
 type FooSpecApplyConfiguration struct {
-	// DeploymentName is the name of the Deployment, in the Foo's namespace: a
-	// DNS-1123 subdomain (lower-case letters, digits, '-' and '.') of 1 to 253
-	// characters. A Deployment that exists under this name and is not
-	// controlled by this Foo is left alone.
+	// DeploymentName is the name of the Deployment in the Foo's namespace: a DNS-1123
+	// subdomain (lower-case letters, digits, '-' and '.') of 1 to 253 characters. If a
+	// Deployment of this name exists that this Foo does not control, the controller does
+	// not change it.
 	DeploymentName *string `json:"deploymentName,omitempty"`
-	// Replicas is the number of Pods that the Deployment should run, from 1
-	// to 10. Left out, the Deployment's number belongs to others: it starts
-	// as 1 and the controller never changes it, so an autoscaler can own it.
+	// Replicas is the number of Pods that the Deployment runs, from 1 to 10. If it is not
+	// set, the Deployment starts with 1 and the controller never changes the number, so
+	// that an autoscaler can own it.
 	Replicas *int32 `json:"replicas,omitempty"`
 }
 

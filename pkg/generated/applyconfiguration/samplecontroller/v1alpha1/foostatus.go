@@ -25,31 +25,31 @@ import (
 // FooStatusApplyConfiguration represents a declarative configuration of the FooStatus type for use
 // with apply.
 //
-// FooStatus is the state that the controller last saw.
+// FooStatus is the observed state of a Foo.
 type FooStatusApplyConfiguration struct {
-	// ObservedGeneration is the metadata.generation of the Foo that the rest
-	// of the status was made from. While it is lower than metadata.generation
-	// the status speaks of an older spec.
+	// ObservedGeneration is the metadata.generation of the Foo that the status describes.
+	// If it is lower than metadata.generation, the status is of an older spec.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// Replicas is the number of the Deployment's Pods that exist and are not
 	// terminating, as the Deployment reports it.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// AvailableReplicas is the number of the Deployment's Pods that have been
-	// ready for at least its minReadySeconds, as the Deployment reports it;
-	// 0 while there is no Deployment that this Foo controls.
+	// AvailableReplicas is the number of the Deployment's Pods that have been ready for
+	// at least its minReadySeconds, as the Deployment reports it; it is 0 while the Foo
+	// controls no Deployment.
 	AvailableReplicas *int32 `json:"availableReplicas,omitempty"`
-	// Selector is the label selector of the Deployment's Pods, in the string
-	// form that a list request takes. An autoscaler that targets the Foo finds
-	// the Pods with it, through the scale subresource. It is left out where it
-	// would have more than 4096 characters, as that of an adopted Deployment may.
+	// Selector is the label selector of the Deployment's Pods, in the string form of list
+	// requests. An autoscaler that targets the Foo uses it to find the Pods, through the
+	// scale subresource. It is not set if it would have more than 4096 characters, as the
+	// selector of an adopted Deployment may.
 	Selector *string `json:"selector,omitempty"`
-	// Conditions say how the Foo stands. Type Ready is always there once the
-	// controller has seen the Foo; its reasons are the Reason constants of
-	// this package.
+	// Conditions describe the state of the Foo. The condition Ready exists once the
+	// controller has synced the Foo; its reasons are the Reason constants of this
+	// package.
 	//
-	// A condition's lastTransitionTime is one that Go reads as RFC 3339, such as
-	// 2026-11-21T12:00:00Z, from 0001-01-01T00:00:01Z to 9999-12-31T23:59:59Z.
-	// Anything else is refused: no client could read it.
+	// A condition's lastTransitionTime is a time in the format of RFC 3339 that Go can
+	// parse, such as 2026-11-21T12:00:00Z, from 0001-01-01T00:00:01Z to
+	// 9999-12-31T23:59:59Z. Other values are refused, because Go clients could not read
+	// them.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 
