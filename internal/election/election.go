@@ -14,13 +14,14 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package election has one of several replicas work at a time, by a Lease.
+// Package election lets one of several replicas work at a time, by a Lease.
 //
-// It adds to client-go's leaderelection what the work needs around it. The
-// Lease is given back only after the work has ended. A leader steps down as
-// soon as it reads another's name in the Lease, and never gives back what is
-// another's. A standby watches the Lease, so that it takes over at once when the
-// Lease is given back, and on time when it expires.
+// It adds to client-go's leaderelection what the work needs around it. The Lease is given
+// back only after the work has ended. A leader steps down as soon as it reads another's
+// name in the Lease, and never gives back another's Lease. A standby watches the Lease, so
+// that it takes over at once when the Lease is given back, and on time when it expires.
+//
+// This file runs the elector; lock.go has its calls, and the watch of a standby.
 package election
 
 import (
@@ -39,86 +40,82 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// ErrLost says that the Lease was lost: it could not be renewed in time, or
-// another has it.
+// ErrLost says that the Lease was lost: it could not be renewed in time, or another
+// replica has it.
 var ErrLost = errors.New("lost the Lease")
 
 // Config says which Lease to compete for, and how.
 type Config struct {
-	// Client should be for the Lease alone, so that no other call delays a
-	// renewal.
+	// Client should serve the Lease alone, so that no other call delays a renewal.
 	Client coordinationv1.LeasesGetter
-	// Namespace and Name are the Lease's.
+	// Namespace and Name identify the Lease.
 	Namespace, Name string
-	// Identity is unlike that of any other replica, and new at each start.
+	// Identity differs from that of any other replica, and is new at each start.
 	Identity string
-	// Recorder is told who leads. It may be nil.
+	// Recorder gets an event when this replica begins and stops to lead. It may be nil.
 	Recorder resourcelock.EventRecorder
 	// LeaseDuration, RenewDeadline and RetryPeriod are those of
 	// leaderelection.LeaderElectionConfig.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
-	// Watchdog, if not nil, is what tells of a leader that neither renews its
-	// Lease nor stops.
+	// Watchdog, if not nil, reports a leader that neither renews its Lease nor stops.
 	Watchdog *leaderelection.HealthzAdaptor
 }
 
-// Run competes for the Lease until ctx is done, and calls lead, once, when it
-// has it. The context given to lead does not end with ctx: it ends if the Lease
-// is lost, and then lead must drop what it is doing, for another may begin.
+// Run competes for the Lease until ctx is done, and calls lead, once, when it has it. The
+// context given to lead does not end with ctx. It ends if the Lease is lost; lead must
+// then drop its work, because another replica may begin.
 //
-// When ctx is done, or lead returns, Run gives the Lease back and returns what
-// lead has returned; up to then, however long that takes, the Lease is renewed. An
-// error that is ErrLost means that it was lost: Run has waited for lead, but no
-// longer than RenewDeadline, and lead may be running still. What it returns later
-// is dropped. Any other error is a wrong Config.
+// When ctx is done, or lead returns, Run gives the Lease back and returns the result of
+// lead. Until then, however long that takes, it renews the Lease. ErrLost says that the
+// Lease was lost: Run has waited for lead, but no longer than RenewDeadline. If lead is
+// still running, its result is dropped. Any other error means a wrong Config.
 func Run(ctx context.Context, config Config, lead func(held context.Context) error) error {
-	outlivesCtx := context.WithoutCancel(ctx)
-	held, lose := context.WithCancel(outlivesCtx)
-	defer lose()
-	candidacy, withdraw := context.WithCancel(outlivesCtx)
-	defer withdraw()
-
-	standby, endStandby := context.WithCancel(candidacy)
-	lock := config.newLock(klog.FromContext(ctx), func() {
-		lose()
-		withdraw()
-	})
-	ended := make(chan error, 1) // buffered: it may be that nobody waits any more
+	held, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
+	standby, endStandby := context.WithCancel(held)
+	defer endStandby()
+	lock := config.newLock(klog.FromContext(ctx), func() { end(ErrLost) })
+	defer lock.expiry.Stop()
+	ended := make(chan error, 1) // buffered: Run may have stopped waiting
 	elector, err := config.newElector(ctx, lock, func(context.Context) {
 		endStandby()
 		ended <- lead(held)
-		withdraw()
+		end(nil)
 	})
 	if err != nil {
 		return fmt.Errorf("electing by Lease %s: %w", lock.Describe(), err)
 	}
-	defer context.AfterFunc(ctx, func() {
-		if !lock.acquired.Load() {
-			withdraw()
-		}
-	})()
+	defer context.AfterFunc(ctx, func() { lock.unlessLeading(func() { end(nil) }) })()
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	defer endStandby()
-	watching.Go(func() { config.watchLease(standby, lock.news) })
+	watching.Go(func() { config.watchLease(standby, lock.tryNow) })
 
-	// The lock tells what goes wrong. To the elector, a stop is a failure, too.
-	elector.Run(klog.NewContext(candidacy, klog.Logger{}))
-	if !lock.acquired.Load() {
+	for !lock.leading && held.Err() == nil {
+		attempt, endAttempt := context.WithCancel(held)
+		lock.unlessLeading(func() { lock.endAttempt = endAttempt })
+		// The lock logs failures. The elector would log a stop as one, too.
+		elector.Run(klog.NewContext(attempt, klog.Logger{}))
+		endAttempt()
+	}
+	if !lock.leading {
 		return nil
 	}
-	if candidacy.Err() == nil {
-		lose() // it was not we who ended this
+	end(ErrLost) // unless it has ended otherwise, the elector has given up
+	var result error
+	select {
+	case result = <-ended:
+	case <-time.After(config.RenewDeadline):
 	}
-	inTime, result := within(ended, config.RenewDeadline)
-	if !inTime || held.Err() != nil {
+	if errors.Is(context.Cause(held), ErrLost) {
 		return errors.Join(fmt.Errorf("%w %s: another replica may lead now", ErrLost, lock.Describe()), result)
 	}
 	config.release(ctx, lock.Interface)
 	return result
 }
 
-// newElector returns client-go's elector.
+// newElector returns client-go's elector. It can run again after its Run has returned,
+// and remembers since when it has observed the Lease.
 func (c *Config) newElector(ctx context.Context, lock resourcelock.Interface, lead func(context.Context)) (*leaderelection.LeaderElector, error) {
 	logger := klog.FromContext(ctx)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
@@ -126,8 +123,7 @@ func (c *Config) newElector(ctx context.Context, lock resourcelock.Interface, le
 		Name:          c.Name,
 		LeaseDuration: c.LeaseDuration,
 		RenewDeadline: c.RenewDeadline,
-		RetryPeriod:   c.RetryPeriod / pacing,
-		WatchDog:      c.Watchdog,
+		RetryPeriod:   c.RetryPeriod,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: lead,
 			OnStoppedLeading: func() {},
@@ -138,8 +134,8 @@ func (c *Config) newElector(ctx context.Context, lock resourcelock.Interface, le
 				logger.Info("The Lease has a new holder", "lease", lock.Describe(), "holder", identity, "self", identity == c.Identity)
 			},
 		},
-		// The elector would give the Lease back while the work goes on, and even
-		// if another holds it by then.
+		// The elector would give the Lease back while the work goes on, and even if
+		// another replica holds it by then.
 		ReleaseOnCancel: false,
 	})
 	if err == nil && c.Watchdog != nil {
@@ -148,17 +144,14 @@ func (c *Config) newElector(ctx context.Context, lock resourcelock.Interface, le
 	return elector, err
 }
 
-// release gives the Lease back, if it is still ours, so that another need not
-// wait for it to expire.
+// release gives the Lease back if it is still ours, so that no other replica has to wait
+// until it expires.
 func (c *Config) release(ctx context.Context, lock resourcelock.Interface) {
 	logger := klog.FromContext(ctx)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.RenewDeadline)
 	defer cancel()
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		record, _, err := lock.Get(ctx)
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
 		if err != nil || record.HolderIdentity != c.Identity {
 			return err
 		}
@@ -170,25 +163,9 @@ func (c *Config) release(ctx context.Context, lock resourcelock.Interface) {
 			LeaderTransitions:    record.LeaderTransitions,
 		})
 	})
-	if err != nil {
+	if err != nil && !apierrors.IsNotFound(err) {
 		logger.Error(err, "Giving back the Lease failed: another replica has to wait until it expires", "lease", lock.Describe())
 		return
 	}
 	logger.Info("Gave back the Lease", "lease", lock.Describe())
-}
-
-// callTimeout bounds each call, so that one that hangs leaves time for another
-// before the Lease is lost.
-func (c *Config) callTimeout() time.Duration { return c.RenewDeadline / 2 }
-
-// within returns whether a result comes within the limit, and the result.
-func within(results <-chan error, limit time.Duration) (inTime bool, result error) {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case result = <-results:
-		return true, result
-	case <-timer.C:
-		return false, nil
-	}
 }

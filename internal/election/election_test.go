@@ -14,216 +14,213 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// What docs/operations.md promises of replicas and the Lease.
+
 package election
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
-	"strings"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"k8s.io/apimachinery/pkg/watch"
 )
 
-func TestOneLeadsAndTheOtherStandsBy(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		a := compete(t, s, "a", 0)
-		a.leadsBetween(t, 0, time.Second)
-		b := compete(t, s, "b", 0)
-		advance(2 * time.Minute)
-		if b.leading.Load() || a.drained.Load() || s.holder(t) != "a" {
-			t.Errorf("after 2 minutes b leads: %v, a has stopped: %v, and %q has the Lease", b.leading.Load(), a.drained.Load(), s.holder(t))
+func run(t *testing.T, name string, test func(*testing.T, *server)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { test(t, &server{}) })
+	})
+}
+
+func blind(c *candidate) { c.blind.Store(true) }
+
+func TestAStandbyTakesOver(t *testing.T) {
+	stop := func(leader *candidate) { leader.stop() }
+	kill := func(leader *candidate) { leader.down.Store(true) } // nobody hears of it again
+	watches := func(*candidate) {}
+	for name, row := range map[string]struct {
+		end, standby     func(*candidate)
+		earliest, latest time.Duration
+	}{
+		"the Lease is given back":                     {stop, watches, 0, 50 * time.Millisecond},
+		"the Lease is given back, and nobody watches": {stop, blind, 0, 4500 * time.Millisecond},
+		"the leader is killed":                        {kill, watches, 13 * time.Second, 17 * time.Second},
+		"the leader is killed, and nobody watches":    {kill, blind, 13 * time.Second, 24 * time.Second},
+	} {
+		for i := range 10 { // at other times, and tries are at random
+			run(t, fmt.Sprint(name, " ", i), func(t *testing.T, s *server) {
+				leader := compete(t, s, "leader", drains(0))
+				var standbys []*candidate
+				for name := range i%3 + 1 {
+					standbys = append(standbys, compete(t, s, fmt.Sprint(name), drains(0), row.standby))
+				}
+				advance(time.Minute + time.Duration(i)*time.Second/3)
+				row.end(leader)
+				next, took := leads(t, row.latest, standbys...)
+				if took < row.earliest {
+					t.Errorf("it took only %v", took)
+				}
+				advance(time.Minute)
+				for _, c := range standbys {
+					if (c.terms.Load() > 0) != (c == next) || c.lost.Load() {
+						t.Error("not one alone leads for good")
+					}
+				}
+			})
 		}
-		if open := s.watches.Load(); open != 1 {
-			t.Errorf("%d watches are open, want the standby's alone", open)
+	}
+}
+
+func TestOneLeadsAndTheOthersStandBy(t *testing.T) {
+	run(t, "", func(t *testing.T, s *server) {
+		a, b, c := compete(t, s, "a", drains(0)), compete(t, s, "b", drains(0)), compete(t, s, "c", drains(0), blind)
+		advance(2 * time.Minute)
+		if s.holder() != "a" || a.lost.Load() || b.terms.Load()+c.terms.Load() > 0 {
+			t.Errorf("after 2 minutes %q has the Lease", s.holder())
+		}
+		if open := slices.DeleteFunc(slices.Clone(s.watchers), (*watch.RaceFreeFakeWatcher).IsStopped); len(open) != 1 {
+			t.Errorf("%d watches are open, want that of b alone", len(open))
+		}
+		// A leader renews at once, too. Then there are 60 retry periods.
+		if writes, b, c := a.writes.Load(), b.reads.Load(), c.reads.Load(); writes < 60 || writes > 62 || b > 62 || c > 60 {
+			t.Errorf("in 2 minutes there were %d writes of the leader, and %d and %d reads of standbys", writes, b, c)
 		}
 	})
 }
 
 func TestTheLeaseIsGivenBackOnlyWhenTheWorkHasEnded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		a := compete(t, s, "a", time.Minute) // longer than the Lease lasts unless renewed
-		a.leadsBetween(t, 0, time.Second)
-		b := compete(t, s, "b", 0)
+	run(t, "", func(t *testing.T, s *server) {
+		a := compete(t, s, "a", drains(time.Minute)) // longer than the Lease lasts unless renewed
+		b := compete(t, s, "b", drains(0))
 		a.stop()
 		advance(time.Minute - time.Second)
-		if s.holder(t) != "a" || b.leading.Load() {
-			t.Fatalf("while a still works %q has the Lease, and b leads: %v", s.holder(t), b.leading.Load())
+		if s.holder() != "a" || b.terms.Load() > 0 {
+			t.Fatalf("while a still works %q has the Lease", s.holder())
 		}
-		b.leadsBetween(t, time.Second/2, 2*time.Second)
-		if err := a.ends(t, time.Second); err != nil || !a.drained.Load() {
-			t.Errorf("a ended with %v, its work ended: %v", err, a.drained.Load())
+		if err := a.ends(t, time.Second); err != nil || s.holder() != "b" {
+			t.Errorf("a ended with %v, and %q has the Lease", err, s.holder())
 		}
 	})
 }
 
-func TestAStandbyTakesOverAtOnceWhenTheLeaseIsGivenBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		a := compete(t, s, "a", 0)
-		b := compete(t, s, "b", 0)
-		advance(time.Minute)
-		a.stop()
-		b.leadsBetween(t, 0, 300*time.Millisecond)
-	})
-}
-
-func TestAStandbyThatCanNotWatchTakesOverAtItsNextLook(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.blind.Store(true)
-		a := compete(t, s, "a", 0)
-		b := compete(t, s, "b", 0)
-		advance(time.Minute)
-		a.stop()
-		b.leadsBetween(t, 0, 2300*time.Millisecond)
-	})
-}
-
-func TestAStandbyTakesOverWhenTheLeaseExpires(t *testing.T) {
-	for name, blind := range map[string]bool{"seen by the watch": false, "seen by looking": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newServer()
-				s.blind.Store(blind)
-				if err := s.Tracker().Add(leaseHeldBy("a leader that was killed")); err != nil {
-					t.Fatal(err)
-				}
-				b := compete(t, s, "b", 0)
-				b.leadsBetween(t, 15*time.Second, 16*time.Second)
-			})
+func TestALeaderThatCanNotRenewStopsBeforeAnotherMayBegin(t *testing.T) {
+	for name, stopping := range map[string]bool{"at work": false, "stopping": true} {
+		run(t, name, func(t *testing.T, s *server) {
+			a, b := compete(t, s, "a", drains(time.Hour)), compete(t, s, "b", drains(0))
+			advance(time.Minute + time.Second)
+			if stopping {
+				a.stop()
+			}
+			a.down.Store(true)
+			advance(7 * time.Second)
+			if a.lost.Load() {
+				t.Error("the Lease is said to be lost before the renew deadline")
+			}
+			if err := a.ends(t, 3*time.Second); !errors.Is(err, ErrLost) || !a.lost.Load() {
+				t.Errorf("a ended with %v", err)
+			}
+			if advance(3 * time.Second); b.terms.Load() > 0 {
+				t.Error("b began earlier than 4 s later")
+			}
 		})
 	}
 }
 
-func TestALeaderThatCanNotRenewStopsBeforeAnotherMayBegin(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		a := compete(t, s, "a", 0)
-		a.leadsBetween(t, 0, time.Second)
+func TestACallThatHangsLeavesTimeForAnother(t *testing.T) {
+	run(t, "", func(t *testing.T, s *server) {
+		a := compete(t, s, "a", drains(0))
 		advance(time.Minute)
-		s.down.Store(true)
-		advance(7 * time.Second)
-		if a.lost.Load() {
-			t.Fatal("the Lease is said to be lost before the renew deadline")
-		}
-		err := a.ends(t, 6*time.Second)
-		if !errors.Is(err, ErrLost) || !a.lost.Load() || !a.drained.Load() {
-			t.Errorf("a ended with %v, was told: %v, its work ended: %v", err, a.lost.Load(), a.drained.Load())
-		}
-	})
-}
-
-func TestALeaderThatIsStoppingIsToldOfTheLoss(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		a := compete(t, s, "a", time.Hour)
-		a.leadsBetween(t, 0, time.Second)
-		a.stop()
-		s.down.Store(true)
-		if err := a.ends(t, 13*time.Second); !errors.Is(err, ErrLost) {
-			t.Errorf("a ended with %v", err)
-		}
-	})
-}
-
-func TestALeaderStepsDownAtOnceForAnother(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		a := compete(t, s, "a", 0)
-		a.leadsBetween(t, 0, time.Second)
+		a.hung.Store(true)
 		advance(time.Minute)
-		s.seize(t, "b")
-		if err := a.ends(t, 3*time.Second); !errors.Is(err, ErrLost) || !a.drained.Load() {
-			t.Errorf("a ended with %v, its work ended: %v", err, a.drained.Load())
-		}
-		if s.holder(t) != "b" {
-			t.Errorf("%q has the Lease: it was given back by one who no longer had it", s.holder(t))
+		if a.hung.Load() || a.lost.Load() || s.holder() != "a" {
+			t.Errorf("a has lost the Lease: %v, and %q has it", a.lost.Load(), s.holder())
 		}
 	})
 }
 
-func TestTheLeaseOfAnotherIsNotGivenBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		a := compete(t, s, "a", 0)
-		a.leadsBetween(t, 0, time.Second)
-		s.seize(t, "b")
-		a.stop() // before a has seen it
-		_ = a.ends(t, time.Second)
-		if s.holder(t) != "b" {
-			t.Errorf("%q has the Lease", s.holder(t))
-		}
-	})
+func TestALeaderLeavesTheLeaseToAnother(t *testing.T) {
+	for name, stopped := range map[string]bool{"that it finds in it": false, "that it has not seen yet": true} {
+		run(t, name, func(t *testing.T, s *server) {
+			a := compete(t, s, "a", drains(0))
+			advance(time.Minute)
+			s.seize("b")
+			if stopped {
+				a.stop()
+			}
+			if err := a.ends(t, 2100*time.Millisecond); errors.Is(err, ErrLost) == stopped || s.holder() != "b" {
+				t.Errorf("a ended with %v, and %q has the Lease", err, s.holder())
+			}
+		})
+	}
 }
 
 func TestALeaderMakesADeletedLeaseAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		a := compete(t, s, "a", 0)
-		a.leadsBetween(t, 0, time.Second)
-		s.deleteLease(t)
+	run(t, "", func(t *testing.T, s *server) {
+		a, b := compete(t, s, "a", drains(0)), compete(t, s, "b", drains(0))
+		advance(time.Minute + time.Second)
+		_ = s.set(nil, s.get().ResourceVersion)
 		advance(5 * time.Second)
-		if s.holder(t) != "a" || a.lost.Load() {
-			t.Errorf("%q has the Lease, and a has lost it: %v", s.holder(t), a.lost.Load())
+		if s.holder() != "a" || a.lost.Load() || b.terms.Load() > 0 {
+			t.Errorf("%q has the Lease, and a has lost it: %v", s.holder(), a.lost.Load())
 		}
 	})
 }
 
 func TestAStandbyStopsAtOnceAndLeavesTheLeaseAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		a := compete(t, s, "a", 0)
-		b := compete(t, s, "b", 0)
-		advance(time.Minute)
+	run(t, "", func(t *testing.T, s *server) {
+		compete(t, s, "a", drains(0))
+		b := compete(t, s, "b", drains(0))
+		b.hung.Store(true)
+		advance(3 * time.Second)
 		b.stop()
-		if err := b.ends(t, time.Second/4); err != nil || b.leading.Load() {
-			t.Errorf("b ended with %v, led: %v", err, b.leading.Load())
-		}
-		if s.holder(t) != "a" || a.drained.Load() {
-			t.Errorf("%q has the Lease", s.holder(t))
+		if err := b.ends(t, time.Millisecond); err != nil || b.terms.Load() > 0 || s.holder() != "a" {
+			t.Errorf("b ended with %v, and %q has the Lease", err, s.holder())
 		}
 	})
 }
 
-func TestAStandbyWaitsForAnAPIServerThatIsDown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.down.Store(true)
-		a := compete(t, s, "a", 0)
-		advance(2 * time.Minute)
-		s.down.Store(false)
-		a.leadsBetween(t, 0, 5*time.Second)
-	})
-}
-
-// In 2 minutes there are 60 retry periods.
-func TestCallsAreAsRareAsTheRetryPeriodSays(t *testing.T) {
-	for name, blind := range map[string]bool{"with a watch": false, "without": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newServer()
-				s.blind.Store(blind)
-				a := compete(t, s, "a", 0)
-				a.leadsBetween(t, 0, time.Second)
-				compete(t, s, "b", 0)
-				s.gets.Store(0)
-				s.updates.Store(0)
-				advance(2 * time.Minute)
-				if gets, updates := s.gets.Load(), s.updates.Load(); updates > 60 || updates < 52 || gets > 120 {
-					t.Errorf("in 2 minutes the leader wrote %d times, and there were %d reads", updates, gets)
-				}
-			})
+// The Lease is b's, and the answer that says so is on its way.
+func TestWhatComesWhileAStandbyAcquiresTheLease(t *testing.T) {
+	for name, row := range map[string]struct {
+		act  func(*server, *candidate)
+		want string
+	}{
+		"a stop":   {func(_ *server, b *candidate) { b.stop() }, ""},
+		"a change": {func(s *server, _ *candidate) { s.seize("b") }, "b"},
+	} {
+		run(t, name, func(t *testing.T, s *server) {
+			a, b := compete(t, s, "a", drains(0)), compete(t, s, "b", drains(0))
+			b.delay.Store(int64(time.Second))
+			a.stop()
+			advance(time.Second / 2)
+			if s.holder() != "b" || b.terms.Load() > 0 {
+				t.Fatalf("%q has the Lease", s.holder())
+			}
+			row.act(s, b)
+			advance(time.Minute)
+			if terms := b.terms.Load(); terms != 1 || b.lost.Load() || s.holder() != row.want {
+				t.Errorf("b led %d times, lost the Lease: %v, and %q has it", terms, b.lost.Load(), s.holder())
+			}
 		})
 	}
 }
 
+func TestAStandbyWaitsForAnAPIServerThatIsDown(t *testing.T) {
+	run(t, "", func(t *testing.T, s *server) {
+		a := compete(t, s, "a", drains(0), func(a *candidate) { a.down.Store(true) })
+		advance(2 * time.Minute)
+		a.down.Store(false)
+		leads(t, 5*time.Second, a)
+	})
+}
+
 func TestABadConfigurationIsRefused(t *testing.T) {
-	config := configFor(newServer(), "a")
+	config := (&candidate{}).config("a")
 	config.RenewDeadline = config.LeaseDuration
 	err := Run(t.Context(), config, func(context.Context) error { t.Error("it leads"); return nil })
 	if err == nil || errors.Is(err, ErrLost) {
@@ -231,29 +228,27 @@ func TestABadConfigurationIsRefused(t *testing.T) {
 	}
 }
 
-func TestAHundredLeadersLeaveNothingBehind(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		last := compete(t, s, "leader-0", 0)
-		last.leadsBetween(t, 0, time.Second)
-		before := goroutines()
-		for i := range 100 {
-			next := compete(t, s, fmt.Sprint("leader-", i+1), 0)
-			last.stop()
-			if err := last.ends(t, time.Second); err != nil {
-				t.Fatal(err)
+func TestRunReturnsWhatTheWorkReturns(t *testing.T) {
+	failed := errors.New("no more work")
+	for name, row := range map[string]struct {
+		work            work
+		lost, hasFailed bool
+	}{
+		"the work ends":              {func(_, _ context.Context) error { return nil }, false, false},
+		"the work fails":             {func(_, _ context.Context) error { return failed }, false, true},
+		"the Lease is lost":          {func(_, held context.Context) error { <-held.Done(); return failed }, true, true},
+		"the work outlives the loss": {func(_, _ context.Context) error { <-time.After(time.Hour); return failed }, true, false},
+	} {
+		run(t, name, func(t *testing.T, s *server) {
+			a := compete(t, s, "a", row.work)
+			if row.lost {
+				s.seize("b")
 			}
-			next.leadsBetween(t, 0, time.Second)
-			last = next
-		}
-		if after := goroutines(); after > before {
-			t.Errorf("there were %d goroutines, and are %d", before, after)
-		}
-	})
-}
-
-// goroutines counts those of the test's bubble. Others are the runtime's, which starts one when it first needs it.
-func goroutines() int {
-	stacks := make([]byte, 1<<20)
-	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), ", synctest bubble ")
+			err := a.ends(t, 13*time.Second)
+			if errors.Is(err, ErrLost) != row.lost || errors.Is(err, failed) != row.hasFailed || (s.holder() != "") != row.lost {
+				t.Errorf("Run returned %v, and %q has the Lease", err, s.holder())
+			}
+			advance(time.Hour) // by then all work has ended, though nobody takes its result
+		})
+	}
 }

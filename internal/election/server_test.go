@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The API server and the replicas of the tests.
+
 package election
 
 import (
@@ -28,222 +30,208 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/utils/ptr"
 )
 
-var leases = coordinationv1.SchemeGroupVersion.WithResource("leases")
-
-// server is an API server with Leases: as a real one does, it counts
-// resourceVersions and refuses an update of an older one.
+// server is an API server with at most one Lease. As a real one does, it counts
+// resourceVersions and refuses an update made from an older one.
 type server struct {
-	*fake.Clientset
-	// down makes each call fail.
-	down atomic.Bool
-	// blind makes watches fail.
-	blind atomic.Bool
-	// gets and updates count the calls.
-	gets, updates atomic.Int64
-	// watches counts those that are open.
-	watches atomic.Int64
-	version atomic.Int64
+	mu       sync.Mutex
+	lease    *coordinationv1.Lease
+	version  int
+	watchers []*watch.RaceFreeFakeWatcher
 }
 
-func newServer() *server {
-	s := &server{Clientset: fake.NewClientset()}
-	s.PrependReactor("*", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		return s.react(action)
-	})
-	s.PrependWatchReactor("leases", func(clienttesting.Action) (bool, watch.Interface, error) {
-		if s.blind.Load() {
-			return true, nil, errors.New("no watches here")
-		}
-		opened, err := s.Tracker().Watch(leases, "ns")
-		s.watches.Add(1)
-		return true, &countedWatch{Interface: opened, closed: sync.OnceFunc(func() { s.watches.Add(-1) })}, err
-	})
-	return s
-}
-
-type countedWatch struct {
-	watch.Interface
-	closed func()
-}
-
-func (w *countedWatch) Stop() {
-	w.closed()
-	w.Interface.Stop()
-}
-
-func (s *server) react(action clienttesting.Action) (bool, runtime.Object, error) {
-	if s.down.Load() {
-		return true, nil, errors.New("connection refused")
+// set replaces the Lease made from the given version, with none if it is nil.
+func (s *server) set(lease *coordinationv1.Lease, from string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lease != nil && s.lease.ResourceVersion != from || s.lease == nil && from != "" {
+		return apierrors.NewConflict(coordinationv1.Resource("leases"), "lease", errors.New("it has changed"))
 	}
-	switch action := action.(type) {
-	case clienttesting.GetActionImpl:
-		s.gets.Add(1)
-	case clienttesting.CreateActionImpl:
-		s.stamp(action.GetObject())
-	case clienttesting.UpdateActionImpl:
-		s.updates.Add(1)
-		sent, _ := meta.Accessor(action.GetObject())
-		stored, err := s.Tracker().Get(leases, action.GetNamespace(), sent.GetName())
-		if err != nil {
-			return true, nil, err
-		}
-		if now, _ := meta.Accessor(stored); now.GetResourceVersion() != sent.GetResourceVersion() {
-			return true, nil, apierrors.NewConflict(leases.GroupResource(), sent.GetName(), errors.New("it has changed"))
-		}
-		s.stamp(action.GetObject())
+	event := watch.Modified
+	if lease == nil {
+		event, lease = watch.Deleted, s.lease
+		s.lease = nil
+	} else {
+		s.version++
+		lease.ResourceVersion = strconv.Itoa(s.version)
+		s.lease = lease.DeepCopy()
 	}
-	return false, nil, nil
+	for _, watcher := range s.watchers {
+		watcher.Action(event, lease.DeepCopy())
+	}
+	return nil
 }
 
-func (s *server) stamp(object runtime.Object) {
-	accessor, _ := meta.Accessor(object)
-	accessor.SetResourceVersion(strconv.FormatInt(s.version.Add(1), 10))
+// get returns a copy of the Lease: an empty one if there is none.
+func (s *server) get() *coordinationv1.Lease {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lease := ptr.Deref(s.lease, coordinationv1.Lease{})
+	return lease.DeepCopy()
 }
 
-// holder returns who has the Lease; "none" where there is no Lease.
-func (s *server) holder(t *testing.T) string {
-	t.Helper()
-	stored, err := s.Tracker().Get(leases, "ns", "lease")
-	if apierrors.IsNotFound(err) {
-		return "none"
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ptr.Deref(stored.(*coordinationv1.Lease).Spec.HolderIdentity, "")
-}
+func (s *server) holder() string { return ptr.Deref(s.get().Spec.HolderIdentity, "") }
 
-// seize gives the Lease to another, as an edit by hand would.
-func (s *server) seize(t *testing.T, holder string) {
-	t.Helper()
-	stored, err := s.Tracker().Get(leases, "ns", "lease")
-	if err != nil {
-		t.Fatal(err)
-	}
-	lease := stored.(*coordinationv1.Lease).DeepCopy()
+// seize gives the Lease to another, as an edit by hand does.
+func (s *server) seize(holder string) {
+	lease := s.get()
 	lease.Spec.HolderIdentity = &holder
-	s.stamp(lease)
-	if err := s.Tracker().Update(leases, lease, "ns"); err != nil {
-		t.Fatal(err)
-	}
+	_ = s.set(lease, lease.ResourceVersion)
 }
 
-func (s *server) deleteLease(t *testing.T) {
-	t.Helper()
-	if err := s.Tracker().Delete(leases, "ns", "lease"); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// candidate is a replica that competes for the Lease.
+// candidate is a replica that competes for the Lease, and its way to the server.
 type candidate struct {
-	name string
-	stop context.CancelFunc
-	// leading, drained and lost are true from when the work began, ended, and
-	// was told that the Lease is lost.
-	leading, drained, lost atomic.Bool
-	// ended is closed when Run has returned err.
-	ended chan struct{}
+	coordinationclient.LeaseInterface // a call that is not implemented panics
+	*server
+	down          atomic.Bool  // each call fails
+	hung          atomic.Bool  // the next call hangs
+	blind         atomic.Bool  // there is no right to watch
+	delay         atomic.Int64 // of the answers to writes
+	reads, writes atomic.Int64
+
+	stop  context.CancelFunc
+	terms atomic.Int64  // calls of lead
+	lost  atomic.Bool   // the context given to lead has ended before lead
+	ended chan struct{} // closed when Run has returned err
 	err   error
 }
 
-// compete starts a candidate whose work, when it is stopped, takes as long as
-// drain to end.
-func compete(t *testing.T, s *server, name string, drain time.Duration) *candidate {
-	t.Helper()
-	return competeWith(t, s, name, func(ctx, held context.Context) error {
-		select {
-		case <-held.Done():
-		case <-ctx.Done():
-			select {
-			case <-time.After(drain):
-			case <-held.Done():
-			}
-		}
-		return nil
-	})
+func (c *candidate) Leases(string) coordinationclient.LeaseInterface { return c }
+
+func (c *candidate) reach(ctx context.Context) error {
+	if c.hung.Swap(false) {
+		<-ctx.Done()
+	}
+	if c.down.Load() {
+		return errors.New("connection refused")
+	}
+	return ctx.Err()
 }
 
-func competeWith(t *testing.T, s *server, name string, work func(ctx, held context.Context) error) *candidate {
-	t.Helper()
-	logger := klog.LoggerWithName(ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(2))), name)
-	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), logger))
-	c := &candidate{name: name, stop: stop, ended: make(chan struct{})}
-	t.Cleanup(func() {
-		stop()
-		<-c.ended
-	})
-	go func() {
-		defer close(c.ended)
-		c.err = Run(ctx, configFor(s, name), func(held context.Context) error {
-			c.leading.Store(true)
-			untold := context.AfterFunc(held, func() { c.lost.Store(true) })
-			err := work(ctx, held)
-			if untold() && held.Err() != nil {
-				c.lost.Store(true) // the work heard of it first
-			}
-			c.drained.Store(true)
-			return err
-		})
-	}()
-	synctest.Wait()
-	return c
+func (c *candidate) Get(ctx context.Context, name string, _ metav1.GetOptions) (*coordinationv1.Lease, error) {
+	c.reads.Add(1)
+	lease, err := c.get(), c.reach(ctx)
+	if err == nil && lease.ResourceVersion == "" {
+		err = apierrors.NewNotFound(coordinationv1.Resource("leases"), name)
+	}
+	return lease, err
 }
 
-func configFor(s *server, name string) Config {
+func (c *candidate) Create(ctx context.Context, lease *coordinationv1.Lease, _ metav1.CreateOptions) (*coordinationv1.Lease, error) {
+	return c.Update(ctx, lease, metav1.UpdateOptions{})
+}
+
+func (c *candidate) Update(ctx context.Context, lease *coordinationv1.Lease, _ metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+	c.writes.Add(1)
+	if err := c.reach(ctx); err != nil {
+		return nil, err
+	}
+	written := lease.DeepCopy()
+	err := c.set(written, lease.ResourceVersion)
+	select {
+	case <-time.After(time.Duration(c.delay.Load())):
+		return written, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (c *candidate) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	if c.blind.Load() || c.down.Load() {
+		return nil, errors.New("no watches here")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	watcher := watch.NewRaceFreeFake()
+	c.watchers = append(c.watchers, watcher)
+	return watcher, nil
+}
+
+func (c *candidate) config(name string) Config {
 	return Config{
-		Client: s.CoordinationV1(), Namespace: "ns", Name: "lease", Identity: name,
+		Client: c, Namespace: "ns", Name: "lease", Identity: name,
 		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
 	}
 }
 
-// leadsBetween fails the test if the candidate does not lead within the time, or leads
-// before it.
-func (c *candidate) leadsBetween(t *testing.T, earliest, latest time.Duration) {
-	t.Helper()
-	start := time.Now()
-	for !c.leading.Load() && time.Since(start) <= latest {
-		advance(10 * time.Millisecond)
-	}
-	if took := time.Since(start); !c.leading.Load() || took < earliest {
-		t.Fatalf("%s leads: %v, after %v; want it after %v to %v", c.name, c.leading.Load(), took, earliest, latest)
-	}
-}
+// work is what a leader does. It is to end when ctx is done, and must when held is.
+type work = func(ctx, held context.Context) error
 
-// ends waits until Run has returned, and fails the test if that takes longer.
-func (c *candidate) ends(t *testing.T, latest time.Duration) error {
-	t.Helper()
-	select {
-	case <-c.ended:
-		synctest.Wait() // so has all that follows from it
-		return c.err
-	case <-time.After(latest):
-		t.Fatalf("%s has not ended after %v", c.name, latest)
+// drains is work that ends a while after it was stopped.
+func drains(d time.Duration) work {
+	return func(ctx, held context.Context) error {
+		stopped := make(chan struct{})
+		defer context.AfterFunc(ctx, func() { time.AfterFunc(d, func() { close(stopped) }) })()
+		select {
+		case <-stopped:
+		case <-held.Done():
+		}
 		return nil
 	}
 }
 
-// advance lets time pass in a test's bubble, then waits until every goroutine
-// in it has nothing left to do. No real time passes.
+func compete(t *testing.T, s *server, name string, w work, setups ...func(*candidate)) *candidate {
+	t.Helper()
+	logger := klog.LoggerWithName(ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(2))), name)
+	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), logger))
+	c := &candidate{server: s, stop: stop, ended: make(chan struct{})}
+	for _, setup := range setups {
+		setup(c)
+	}
+	go func() {
+		defer close(c.ended)
+		c.err = Run(ctx, c.config(name), func(held context.Context) error {
+			c.terms.Add(1)
+			defer context.AfterFunc(held, func() { c.lost.Store(true) })()
+			err := w(ctx, held)
+			c.lost.Store(held.Err() != nil)
+			return err
+		})
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-c.ended
+	})
+	synctest.Wait()
+	return c
+}
+
+// leads waits until one of the candidates leads, and returns it and how long that took.
+func leads(t *testing.T, latest time.Duration, candidates ...*candidate) (*candidate, time.Duration) {
+	t.Helper()
+	for start := time.Now(); time.Since(start) <= latest; advance(10 * time.Millisecond) {
+		for _, c := range candidates {
+			if c.terms.Load() > 0 {
+				return c, time.Since(start)
+			}
+		}
+	}
+	t.Fatalf("nobody leads after %v", latest)
+	return nil, 0
+}
+
+// ends returns what Run has returned, and fails the test if that takes longer.
+func (c *candidate) ends(t *testing.T, latest time.Duration) error {
+	t.Helper()
+	advance(latest)
+	select {
+	case <-c.ended:
+	default:
+		t.Fatalf("it has not ended after %v", latest)
+	}
+	return c.err
+}
+
+// advance lets time pass in a test's bubble, then waits until every goroutine in it has
+// nothing left to do. No real time passes.
 func advance(d time.Duration) {
 	time.Sleep(d) //nolint:forbidigo // in a bubble this sets the clock forward
 	synctest.Wait()
-}
-
-func leaseHeldBy(holder string) *coordinationv1.Lease {
-	return &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "lease", ResourceVersion: "1"},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: ptr.To[int32](15)},
-	}
 }
