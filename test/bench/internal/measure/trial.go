@@ -126,11 +126,12 @@ func (s *session) trial(ctx context.Context, p program.Program, options TrialOpt
 	told := untilTold(counts.Writes, foos)
 	outcome.Trial = results.Trial{
 		Foos: options.Foos, Foreign: options.Foreign,
-		Seconds: last.Seconds(), FirstSeconds: times[0].Seconds(), PerSecond: float64(options.Foos) / last.Seconds(),
+		Seconds: last.Seconds(), FirstSeconds: times[0].Seconds(), HalfSeconds: times[(len(times)-1)/2].Seconds(), PerSecond: float64(options.Foos) / last.Seconds(),
 		PerSecondEvents: perSecondOrNever(options.Foos, max(last, told.Sub(running.Started)), told),
 		CPUConverged:    perFooMilliseconds(converged.CPU, options.Foos), CPUSettled: perFooMilliseconds(settled.CPU, options.Foos),
 		SettledSeconds: max(options.Settle, trailing).Seconds(), PeakMiB: float64(settled.Peak) / mebibyte,
 		Calls: perFoo(counts.ByKind, options.Foos), Refused: float64(counts.Refused) / float64(options.Foos),
+		OthersWrites: float64(len(counts.OthersWrites)) / float64(options.Foos),
 	}
 	if resting != nil {
 		if outcome.Rest, err = resting.end(ctx, running, options.Rest); err != nil {

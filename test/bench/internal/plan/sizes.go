@@ -60,7 +60,7 @@ func Full() Sizes {
 		Foos: 2000, UpstreamFoos: 60,
 		Rounds: 5, SettledRounds: 1, Settle: 45 * time.Second,
 		Rest: time.Minute, Restart: 5 * time.Second,
-		WholeFoos: 300, WholeRounds: 2,
+		WholeFoos: 300, WholeRounds: 5,
 		Sweep: []int{2, 4, 16, 64}, SweepFoos: 800,
 		Loads: []float64{0.1, 0.5, 0.8}, LoadFor: 8 * time.Second,
 		Holdings: []int{0, 1000, 10000, 50000}, Peak: 10000,

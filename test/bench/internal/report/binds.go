@@ -61,6 +61,16 @@ func bindsMemory(r *results.Results) string {
 		"program's own pages come on top. GOGC is the lever that is left, and costs CPU.", number(inUse))
 }
 
+func bindsWhole(r *results.Results, other string) string {
+	all := func(name string) float64 {
+		trials := r.Whole[name]
+		return spread(trials, othersWrites).Median + spread(trials, func(t results.Trial) float64 { return results.Writes(t.Calls) }).Median
+	}
+	return fmt.Sprintf("the API server, and who writes to it. Beside ours it takes %s writes per Foo, %s of them from others, beside %s %s: "+
+		"if writes were all that it does, the ratio would be %s.",
+		number(all(ours)), number(spread(r.Whole[ours], othersWrites).Median), other, number(all(other)), number(all(other)/all(ours)))
+}
+
 func bindsLatency(r *results.Results) string {
 	load := half(r, ours)
 	return fmt.Sprintf("the machine is full: %s Foos in a second are %s writes, for each is created itself, and has a Deployment, a status and an event. "+

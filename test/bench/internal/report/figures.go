@@ -39,6 +39,11 @@ func spread(trials []results.Trial, figure func(results.Trial) float64) stats.Sp
 func perSecond(t results.Trial) float64       { return t.PerSecond }
 func perSecondEvents(t results.Trial) float64 { return t.PerSecondEvents }
 
+func firstSeconds(t results.Trial) float64 { return t.FirstSeconds }
+func halfSeconds(t results.Trial) float64  { return t.HalfSeconds }
+func lastSeconds(t results.Trial) float64  { return t.Seconds }
+func othersWrites(t results.Trial) float64 { return t.OthersWrites }
+
 func cpuConverged(t results.Trial) float64 { return t.CPUConverged }
 func cpuSettled(t results.Trial) float64   { return t.CPUSettled }
 func peakMiB(t results.Trial) float64      { return t.PeakMiB }

@@ -69,6 +69,7 @@ func render(r *results.Results) ([]byte, error) {
 		"calls":      func() string { return callsTable(r.Isolated) },
 		"quiet":      func() string { return quietTable(r) },
 		"whole":      func() string { return trialsTable(r.Whole) },
+		"wholeTimes": func() string { return arrivalsTable(r.Whole) },
 		"wholeCalls": func() string { return callsTable(r.Whole) },
 		"sweep":      func() string { return sweepTable(r) },
 		"latency":    func() string { return latencyTable(r) },

@@ -42,7 +42,8 @@ func measured() *results.Results {
 	holdings := []results.Holding{{PeakMiB: 30}, {Objects: 1000, PeakMiB: 40}}
 	r.Memory["ours"] = results.Memory{Foos: holdings, Foreign: holdings, Peak: []results.Trial{{Foos: 10, PeakMiB: 40}}}
 	r.Memory["upstream-unlimited"] = results.Memory{Peak: []results.Trial{{Foos: 10, PeakMiB: 100}}}
-	r.Whole["ours"] = []results.Trial{{Calls: map[string]float64{"create deployments": 1, "update foos/status": 2, "create events": 2, "get foos": 9}}}
+	r.Whole["ours"] = []results.Trial{{PerSecond: 33, HalfSeconds: 7, Calls: map[string]float64{"create deployments": 1, "update foos/status": 2, "create events": 2, "get foos": 9}}}
+	r.Whole["upstream-unlimited"] = []results.Trial{{PerSecond: 30, HalfSeconds: 10}}
 	r.Rest["ours"] = results.Rest{Seconds: 60}
 	r.Restart["ours"] = results.Restart{Calls: map[string]float64{"list foos": 1}}
 	r.Latency["ours"] = []results.Load{{Share: 0.1}, {Share: 0.5, Created: stats.Latency{P99: 8, N: 1}}}
@@ -73,7 +74,7 @@ func TestTargetsThatAreMissed(t *testing.T) {
 	r.Isolated["ours"] = []results.Trial{{PerSecond: 5, PerSecondEvents: 1, CPUSettled: 3, SettledSeconds: 45}}
 	r.Sweep["ours"] = map[int][]results.Trial{2: {{PerSecond: 374}}}
 	r.Memory["ours"] = results.Memory{Peak: []results.Trial{{PeakMiB: 41}}}
-	r.Whole["ours"] = []results.Trial{{Calls: map[string]float64{"create deployments": 1, "update foos/status": 2.01, "create events": 1, "patch events": 1.01}}}
+	r.Whole["ours"] = []results.Trial{{PerSecond: 32, HalfSeconds: 8, Calls: map[string]float64{"create deployments": 1, "update foos/status": 2.01, "create events": 1, "patch events": 1.01}}}
 	r.Rest["ours"] = results.Rest{Seconds: 60, Calls: map[string]float64{"get foos": 1}}
 	r.Restart["ours"] = results.Restart{Calls: map[string]float64{"patch foos": 1}}
 	r.Latency["ours"][1].Created.P99 = 8.1

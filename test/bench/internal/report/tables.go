@@ -50,6 +50,19 @@ func trialsTable(of map[string][]results.Trial) string {
 	return table(head, rows)
 }
 
+// arrivalsTable says when waiting Foos converge, and how much others write meanwhile.
+func arrivalsTable(of map[string][]results.Trial) string {
+	var rows [][]string
+	for _, name := range contenders(of) {
+		trials := of[name]
+		rows = append(rows, []string{
+			name, ranged(spread(trials, firstSeconds)), ranged(spread(trials, halfSeconds)), ranged(spread(trials, lastSeconds)),
+			count(spread(trials, othersWrites).Median),
+		})
+	}
+	return table([]string{"", "s until the first is available", "half of them", "all", "writes of all others per Foo"}, rows)
+}
+
 // callsTable has the calls per Foo of each contender, by kind.
 func callsTable(of map[string][]results.Trial) string {
 	names := contenders(of)

@@ -69,8 +69,9 @@ type Trial struct {
 	Foos    int
 	Foreign int `json:",omitempty"`
 	// Seconds are from the program's start to the convergence of the last Foo,
-	// and FirstSeconds to that of the first.
-	Seconds, FirstSeconds float64
+	// FirstSeconds to that of the first, and HalfSeconds until half of them have
+	// converged.
+	Seconds, FirstSeconds, HalfSeconds float64
 	// PerSecond is Foos by Seconds.
 	PerSecond float64
 	// PerSecondEvents is the same until each Foo has an event, too; 0 if not all
@@ -86,6 +87,9 @@ type Trial struct {
 	// the writes among them that the API server turned down.
 	Calls   map[string]float64
 	Refused float64
+	// OthersWrites are the writes per Foo of everybody else in that time, refused
+	// ones included.
+	OthersWrites float64
 }
 
 // Rest is a program with nothing to do.
