@@ -36,7 +36,7 @@ var rewordings = []rewording{
 	{"internal/footest/builders.go", " It equals upstream's, field for field.", ""},
 	{"internal/plan/deployment.go", "They are those of\n// kubernetes/sample-controller: a Deployment's selector can't change, and other labels in\n// the template would restart every Pod when this program replaces that one.", "A\n// Deployment's selector can't change, and other labels in the template would restart\n// every Pod."},
 	{"internal/plan/deployment_test.go", "TestNewDeploymentIsUpstreams", "TestNewDeployment"},
-	{"docs/contract.md", "the tests work, [faults.md](faults.md) what\nbecomes of the controller, and of upstream's, when things break.", "the tests work."},
+	{"docs/contract.md", "the tests work, [faults.md](faults.md) what becomes of the controller, and of\nupstream's, when things break.", "the tests work."},
 	{"docs/contract.md", "; D7 in [faults.md](faults.md) |", " |"},
 	{"docs/contract.md", ", and `make docs-test` compares them with those of a new one.", "."},
 	{"docs/operations.md", "[faults.md](faults.md) has all of it, tried on a real control plane.\n\n", ""},
