@@ -41,7 +41,7 @@ var rewordings = []rewording{
 	{"docs/contract.md", ", and `make docs-test` compares them with those of a new one.", "."},
 	{"docs/operations.md", "[faults.md](faults.md) has all of it, tried on a real control plane.\n\n", ""},
 	{"docs/operations.md", "[benchmarks.md](benchmarks.md) has the measurements, on two cores that the API server and etcd share.", "Measured on two cores that the API server and etcd share:"},
-	{"docs/testing.md", ", [faults.md](faults.md) the result of the last.", "."},
+	{"docs/testing.md", ", [faults.md](faults.md) the results of the fault tests.", "."},
 	{"hack/check.sh", "THIRDPARTY=1 \"${DEVCLUSTER_BIN}\"", "\"${DEVCLUSTER_BIN}\""},
 	{"sync_test.go", "a Deployment that upstream made is taken over", "a Deployment that another release made is taken over"},
 	{"test/e2e/doc.go", "\n//\tTHIRDPARTY     1: also build and run test/thirdparty, a program compiled\n//\t               against upstream's clients; this downloads modules", ""},
