@@ -14,26 +14,26 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-# For the tour, docs/tour.md: each terminal reads this first, in the root of the repository.
+# For the tour, docs/tour.md: source this file first in each terminal, in the root of the repository.
 #
 #   source docs/tour/env.sh
 
 tour_root=$PWD
 export KUBECONFIG=${tour_root}/_output/tour/kubeconfig
 
-# The same as in hack/build.sh: they are part of what the build cache goes by.
+# The same as in hack/build.sh, because the build cache depends on them.
 export GOFLAGS="-trimpath -buildvcs=false" CGO_ENABLED=0
 
-# The kubectl that is in devcluster, where there is no other.
+# Use the kubectl in devcluster if there is no other.
 if ! command -v kubectl >/dev/null; then
   kubectl() { "${tour_root}/bin/devcluster" kubectl "$@"; }
 fi
 
-# audit [NAMESPACE] shows the writes that the API server has answered: when, who, what, the answer.
+# audit [NAMESPACE] shows the writes that the API server has answered: time, user, request, status code.
 audit() { (cd "${tour_root}" && go run ./tools/timeline -text -audit=_output/tour/audit.log -namespace="${1:-}"); }
 
-# metrics PATTERN... shows the controller's metrics whose lines begin with one of the patterns. They are told only to who has
-# a token and the right to get them, so this asks as the service account "reader".
+# metrics PATTERN... shows the lines of the controller's metrics that begin with one of the patterns. Reading them needs
+# a token and a permission, so this uses the service account "reader".
 metrics() {
   local token pattern patterns=()
   token=$(kubectl create token reader) || return
