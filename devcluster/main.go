@@ -14,8 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command devcluster is a Kubernetes cluster for development in one program: the supervisor of a control plane
-// and, by its first argument, each component of it.
+// Command devcluster is a Kubernetes cluster for development in one program: the
+// supervisor of a control plane and, depending on its first argument, each component of
+// it.
 package main
 
 import (

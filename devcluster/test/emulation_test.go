@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Test of an emulated version.
+
 package test
 
 import (
@@ -23,9 +25,10 @@ import (
 	"testing"
 )
 
-// TestAnOlderKubernetesIsEmulated has all components work together: Pods become ready, and are collected with their
-// Deployment. A scheduler that does not emulate what the API server does never becomes ready.
-func TestAnOlderKubernetesIsEmulated(t *testing.T) {
+// TestEmulatedVersion checks that all components work together when they emulate the
+// oldest version: Pods become ready, and are garbage collected with their Deployment. A
+// scheduler that does not emulate the API server's version never becomes ready.
+func TestEmulatedVersion(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), binary(t), "version").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +36,7 @@ func TestAnOlderKubernetesIsEmulated(t *testing.T) {
 	_, list, _ := strings.Cut(string(out), "\nEmulates ")
 	emulated := strings.Fields(list)
 	if len(emulated) < 2 {
-		t.Fatalf("nothing to emulate but itself:\n%s", out)
+		t.Fatalf("no version to emulate except its own:\n%s", out)
 	}
 	oldest := emulated[0]
 	d := up(t, t.TempDir(), "-emulated-version="+oldest)

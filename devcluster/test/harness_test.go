@@ -14,9 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package test has tests of the devcluster binary: real clusters, real processes.
+// Package test has tests of the devcluster binary, with real clusters and processes.
 //
-// DEVCLUSTER_BIN is the path of the binary; without it they are skipped.
+// DEVCLUSTER_BIN is the path of the binary. Without it the tests are skipped.
 package test
 
 import (
@@ -35,12 +35,12 @@ import (
 )
 
 const (
-	// startPatience is for a machine that does much else: a start takes some 5 s.
-	startPatience = 90 * time.Second
-	patience      = 30 * time.Second
+	// startLimit is for a busy machine: a start takes about 5 s.
+	startLimit = 90 * time.Second
+	waitLimit  = 30 * time.Second
 )
 
-// binary is the path of devcluster.
+// binary returns the path of devcluster.
 func binary(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv("DEVCLUSTER_BIN")
@@ -64,7 +64,7 @@ type devcluster struct {
 	ended  chan struct{}
 }
 
-// launch starts devcluster with a data folder of the test's, and makes sure that it is gone after the test.
+// launch starts devcluster with a data folder of the test, and kills it after the test.
 func launch(t *testing.T, dir, command string, args ...string) *devcluster {
 	t.Helper()
 	d := &devcluster{
@@ -72,13 +72,14 @@ func launch(t *testing.T, dir, command string, args ...string) *devcluster {
 		stdout: &recorder{}, stderr: &recorder{}, ended: make(chan struct{}),
 	}
 	d.cmd = exec.CommandContext(t.Context(), d.bin, append([]string{command, "-data-dir", dir}, args...)...)
-	// Pipes of our own: with those of exec.Cmd, Wait would wait for whoever inherits them.
+	// Separate pipes: with those of exec.Cmd, Wait would wait for all processes that
+	// inherit them.
 	d.cmd.Stdout, d.cmd.Stderr = d.stdout.open(t), d.stderr.open(t)
 	if err := d.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	go func() {
-		_ = d.cmd.Wait() // exitCode has what it says
+		_ = d.cmd.Wait() // exitCode reads the state
 		close(d.ended)
 	}()
 	t.Cleanup(func() {
@@ -91,11 +92,11 @@ func launch(t *testing.T, dir, command string, args ...string) *devcluster {
 	return d
 }
 
-// up starts a cluster and waits until it says that it is ready.
+// up starts a cluster and waits until it is ready.
 func up(t *testing.T, dir string, args ...string) *devcluster {
 	t.Helper()
 	d := launch(t, dir, "up", args...)
-	d.await(startPatience, "up says how to use the cluster", func() bool {
+	d.await(startLimit, "up prints how to use the cluster", func() bool {
 		return strings.Contains(d.stdout.String(), "export KUBECONFIG=")
 	})
 	return d
@@ -108,7 +109,7 @@ func (d *devcluster) await(limit time.Duration, what string, condition func() bo
 		select {
 		case <-d.ended:
 			if !condition() {
-				d.t.Fatalf("devcluster ended (%s) before: %s", d.cmd.ProcessState, what)
+				d.t.Fatalf("devcluster exited (%s) before: %s", d.cmd.ProcessState, what)
 			}
 			return true
 		default:
@@ -133,19 +134,19 @@ func eventually(t *testing.T, limit time.Duration, what string, condition func()
 	}
 }
 
-// exitCode waits for the end of devcluster.
+// exitCode waits until devcluster exits.
 func (d *devcluster) exitCode() int {
 	d.t.Helper()
 	select {
 	case <-d.ended:
 		return d.cmd.ProcessState.ExitCode()
-	case <-time.After(startPatience):
-		d.t.Fatal("devcluster does not end")
+	case <-time.After(startLimit):
+		d.t.Fatal("devcluster does not exit")
 		return 0
 	}
 }
 
-// stop ends devcluster as Ctrl-C does, and returns its exit code.
+// stop sends SIGTERM to devcluster, and returns its exit code.
 func (d *devcluster) stop() int {
 	d.t.Helper()
 	d.signal(syscall.SIGTERM)
@@ -170,7 +171,7 @@ func (d *devcluster) kubectl(args ...string) string {
 }
 
 func (d *devcluster) tryKubectl(args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(d.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(d.t.Context(), waitLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, d.bin, append([]string{"kubectl"}, args...)...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(d.dir, "kubeconfig"))
@@ -178,8 +179,8 @@ func (d *devcluster) tryKubectl(args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// processes are those whose command line names the data folder, one a line: the components', and the
-// supervisor's.
+// processes returns the processes whose command line contains the data folder, one per
+// line: the components and the supervisor.
 func processes(t *testing.T, dir string) string {
 	t.Helper()
 	var found []string
@@ -191,8 +192,8 @@ func processes(t *testing.T, dir string) string {
 	return strings.Join(found, "\n")
 }
 
-// commandLines lists all processes, each as its number, a space and its command line. ps is asked only where
-// there is no /proc, for it is not on every machine.
+// commandLines lists all processes, each as its id, a space and its command line. It runs
+// ps only without /proc, because not every machine has ps.
 func commandLines(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -207,7 +208,7 @@ func commandLines(t *testing.T) []string {
 	for _, file := range files {
 		args, err := os.ReadFile(file)
 		if err != nil {
-			continue // it has ended meanwhile
+			continue // the process has ended meanwhile
 		}
 		pid := filepath.Base(filepath.Dir(file))
 		lines = append(lines, pid+" "+strings.ReplaceAll(strings.TrimRight(string(args), "\x00"), "\x00", " "))
@@ -217,7 +218,7 @@ func commandLines(t *testing.T) []string {
 
 func (d *devcluster) checkNoProcess() {
 	d.t.Helper()
-	eventually(d.t, patience, "no process is left", func() bool { return processes(d.t, d.dir) == "" })
+	eventually(d.t, waitLimit, "all processes have ended", func() bool { return processes(d.t, d.dir) == "" })
 }
 
 func exitCode(err error) int {
@@ -233,11 +234,11 @@ func exitCode(err error) int {
 func checkGone(t *testing.T, path string) {
 	t.Helper()
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
-		t.Errorf("%s is still there (%v)", path, err)
+		t.Errorf("%s still exists (%v)", path, err)
 	}
 }
 
-// recorder keeps what is written into a pipe.
+// recorder records what is written to a pipe.
 type recorder struct {
 	mu   sync.Mutex
 	data bytes.Buffer

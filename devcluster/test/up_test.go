@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Test of a running cluster.
+
 package test
 
 import (
@@ -38,15 +40,15 @@ func TestUp(t *testing.T) {
 	if info, err := os.Stat(kubeconfig); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("kubeconfig: %v, %v", info.Mode(), err)
 	}
-	// Pods become Ready: the controllers, the scheduler and KWOK work together.
+	// Pods become Ready, which needs the controllers, the scheduler and KWOK.
 	d.kubectl("create", "deployment", "web", "--image=nginx", "--replicas=3")
 	d.kubectl("rollout", "status", "deployment/web", "--timeout=25s")
 
 	t.Run("listens on 127.0.0.1 only", d.testLoopback)
-	t.Run("a component has only the rights it needs", d.testRights)
-	t.Run("the audit log has who did what", d.testAudit)
-	t.Run("kubectl is as its own binary", d.testKubectl)
-	t.Run("another cluster gets neither folder nor port", d.testRefusals)
+	t.Run("a component has only the permissions it needs", d.testPermissions)
+	t.Run("the audit log has user and object of each write", d.testAudit)
+	t.Run("kubectl behaves like its own binary", d.testKubectl)
+	t.Run("another cluster can use neither folder nor port", d.testRefusals)
 
 	if code := d.stop(); code != 0 {
 		t.Errorf("exit code %d", code)
@@ -58,7 +60,7 @@ func TestUp(t *testing.T) {
 func (d *devcluster) testLoopback(t *testing.T) {
 	listeners, err := exec.CommandContext(t.Context(), "ss", "-Hltnp").Output()
 	if err != nil {
-		t.Skipf("no ss to list listeners with: %v", err)
+		t.Skipf("ss, which lists listeners, is missing: %v", err)
 	}
 	count := 0
 	for line := range strings.Lines(processes(t, d.dir)) {
@@ -74,18 +76,18 @@ func (d *devcluster) testLoopback(t *testing.T) {
 		}
 	}
 	if count < 5 {
-		t.Errorf("found %d listeners, and there should be 5", count)
+		t.Errorf("found %d listeners, want at least 5", count)
 	}
 }
 
-func (d *devcluster) testRights(t *testing.T) {
+func (d *devcluster) testPermissions(t *testing.T) {
 	for _, test := range []struct{ user, verb, resource, subresource, want string }{
 		{"system:kube-scheduler", "create", "pods", "binding", "yes"},
 		{"system:kube-scheduler", "create", "pods", "", "no"},
 		{"kwok", "patch", "pods", "status", "yes"},
 		{"kwok", "get", "secrets", "", "no"},
 		{"nobody", "get", "pods", "", "no"},
-		{"devcluster-admin", "get", "pods", "", "no"}, // its rights are its group's, not its name's
+		{"devcluster-admin", "get", "pods", "", "no"}, // the permissions are those of its group, not of its name
 	} {
 		out, err := d.tryKubectl("auth", "can-i", test.verb, test.resource, "--subresource="+test.subresource,
 			"--as="+test.user, "--all-namespaces")
@@ -106,11 +108,11 @@ func (d *devcluster) testAudit(t *testing.T) {
 		"system:serviceaccount:kube-system:deployment-controller", "system:serviceaccount:kube-system:replicaset-controller",
 	} {
 		if !strings.Contains(log, `"username":"`+user+`"`) {
-			t.Errorf("nothing by %s", user)
+			t.Errorf("no write by %s", user)
 		}
 	}
 	if reads := regexp.MustCompile(`"verb":"(get|list|watch)"`).FindString(log); reads != "" {
-		t.Errorf("has reads: %s", reads)
+		t.Errorf("the log contains reads: %s", reads)
 	}
 }
 

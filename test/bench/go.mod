@@ -1,5 +1,5 @@
-// What measures the controller beside others. It is apart from the root module
-// so that controller-runtime and the plotting library are nobody else's.
+// The benchmark. It is a module of its own so that nothing else depends on
+// controller-runtime and the plotting library.
 module example.com/sample-controller/test/bench
 
 go 1.26.0

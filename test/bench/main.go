@@ -14,15 +14,15 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command bench measures the controller beside others that do the same work, and
-// beside a bare client, which is the limit: the same API server, in turn, in one
-// run. It starts a cluster of its own for each measurement.
+// Command bench measures the controller, other controllers that do the same work, and a
+// client without a controller, which is the limit: on the same API server, in turn, in
+// one run. Each measurement starts a cluster of its own.
 //
 //	bench [flags]                 from the root of the repository
-//	bench -report                 write the report from results that are there
+//	bench -report                 only write the report, from existing results
 //
-// The results are kept in a file after each measurement; at the end they become
-// a report with plots.
+// The results are written to a file after each measurement. At the end, a report with
+// plots is made of them.
 package main
 
 import (
@@ -50,7 +50,7 @@ func run(ctx context.Context, args []string) error {
 	var opts options
 	opts.addFlags(flags)
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return nil // it has been printed
+		return nil // flags has printed the help
 	} else if err != nil {
 		return err
 	}

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The flags of the command, and a run with them.
+
 package main
 
 import (
@@ -37,7 +39,7 @@ import (
 	"example.com/sample-controller/test/bench/internal/results"
 )
 
-// options are the command's flags.
+// options holds the command's flags.
 type options struct {
 	quick, reportOnly bool
 	results, docs     string
@@ -50,18 +52,18 @@ type options struct {
 }
 
 func (o *options) addFlags(flags *flag.FlagSet) {
-	flags.BoolVar(&o.quick, "quick", false, "little of everything, to see that it works: under 5 minutes")
-	flags.BoolVar(&o.reportOnly, "report", false, "measure nothing: write the report from the results that are there")
-	flags.StringVar(&o.results, "results", "_output/bench/results.json", "`file` for what is measured, written after each measurement")
-	flags.StringVar(&o.docs, "docs", "_output/bench", "`folder` for benchmarks.md, and benchmarks/ with its plots and a copy of the results")
-	flags.StringVar(&o.parts, "part", "", "comma-separated `parts` to measure, of "+strings.Join(plan.Parts(), ", ")+"; what is there of the others stays (default all)")
+	flags.BoolVar(&o.quick, "quick", false, "run small measurements, to check that everything works: under 5 minutes")
+	flags.BoolVar(&o.reportOnly, "report", false, "measure nothing, only write the report from existing results")
+	flags.StringVar(&o.results, "results", "_output/bench/results.json", "`file` for the results, written after each measurement")
+	flags.StringVar(&o.docs, "docs", "_output/bench", "`folder` for benchmarks.md, and for benchmarks/ with its plots and a copy of the results")
+	flags.StringVar(&o.parts, "part", "", "comma-separated `parts` to measure, of "+strings.Join(plan.Parts(), ", ")+"; existing results of other parts are kept (default all)")
 	flags.StringVar(&o.only, "only", "", "comma-separated `names` of programs to measure: ours, upstream, upstream-unlimited, controller-runtime, bare, bare-same-writes (default all)")
-	flags.IntVar(&o.foos, "foos", 0, "`number` of Foos that wait (default 2000, with -quick 200)")
+	flags.IntVar(&o.foos, "foos", 0, "`number` of waiting Foos (default 2000, with -quick 200)")
 	flags.IntVar(&o.rounds, "rounds", 0, "`number` of rounds (default 5, with -quick 1)")
-	flags.Float64Var(&o.limit, "limit", 0, "Foos per `second` that latency's shares are of (default what the bare loop has been measured at)")
-	flags.StringVar(&o.ours, "ours", "", "`path` of a controller to measure as ours (default built from this tree)")
-	flags.StringVar(&o.profiles, "profiles", "_output/bench/profiles", "`folder` for profiles of ours, and of the API server beside it")
-	flags.Func("also", "`name=path` of a further program to measure, which takes -kubeconfig; may be given again", func(value string) error {
+	flags.Float64Var(&o.limit, "limit", 0, "throughput in Foos per `second` of which the load is a share in part latency (default the measured throughput of the bare loop)")
+	flags.StringVar(&o.ours, "ours", "", "`path` of a controller to measure as ours (default: build it from this tree)")
+	flags.StringVar(&o.profiles, "profiles", "_output/bench/profiles", "`folder` for profiles of our controller, and of the API server at the same time")
+	flags.Func("also", "`name=path` of an additional program to measure, which must take -kubeconfig; may be repeated", func(value string) error {
 		name, path, ok := strings.Cut(value, "=")
 		if !ok || name == "" {
 			return errors.New("must be NAME=PATH")
@@ -97,7 +99,7 @@ func (o *options) run(ctx context.Context) error {
 	parts := split(o.parts)
 	for _, part := range parts {
 		if !slices.Contains(plan.Parts(), part) {
-			return fmt.Errorf("-part=%s: no such part; there are %s", part, strings.Join(plan.Parts(), ", "))
+			return fmt.Errorf("-part=%s: unknown part; the parts are %s", part, strings.Join(plan.Parts(), ", "))
 		}
 	}
 	found := results.New()
@@ -114,7 +116,7 @@ func (o *options) run(ctx context.Context) error {
 	if err := report.Write(found, o.docs); err != nil {
 		return err
 	}
-	say("the report is %s", filepath.Join(o.docs, "benchmarks.md"))
+	say("report written to %s", filepath.Join(o.docs, "benchmarks.md"))
 	return nil
 }
 
@@ -144,34 +146,33 @@ func (o *options) measure(ctx context.Context, repository string, found *results
 	found.Forget(parts)
 	steps := planner.Steps(parts)
 	if len(steps) == 0 {
-		return errors.New("nothing is to be measured: -part and -only leave nothing")
+		return errors.New("-part and -only select no measurement")
 	}
-	return o.take(ctx, steps, found)
+	return o.runSteps(ctx, steps, found)
 }
 
-// take makes measurements one after the other. One that fails leaves the others
-// as they are.
-func (o *options) take(ctx context.Context, steps []plan.Step, found *results.Results) error {
+// runSteps makes measurements one after the other. It continues after one that fails.
+func (o *options) runSteps(ctx context.Context, steps []plan.Step, found *results.Results) error {
 	began, before := time.Now(), found.Minutes
 	found.Began = began.UTC().Truncate(time.Second)
 	var failed []error
 	for i, step := range steps {
 		say("[%d/%d, %v] %s", i+1, len(steps), time.Since(began).Round(time.Second), step.Title)
-		news, err := step.Run(ctx)
+		summary, err := step.Run(ctx)
 		if ctx.Err() != nil {
 			return errors.Join(err, context.Cause(ctx))
 		}
 		if err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w: repeat it with -part=%s", step.Title, err, step.Part))
-			news = "FAILED: " + err.Error()
+			failed = append(failed, fmt.Errorf("%s: %w; repeat it with -part=%s", step.Title, err, step.Part))
+			summary = "FAILED: " + err.Error()
 		}
-		say("    %s", news)
+		say("    %s", summary)
 		found.Minutes = before + time.Since(began).Minutes()
 		if err := found.Write(o.results); err != nil {
 			return err
 		}
 	}
-	say("%d measurements in %v, kept in %s", len(steps)-len(failed), time.Since(began).Round(time.Second), o.results)
+	say("%d measurements in %v, results in %s", len(steps)-len(failed), time.Since(began).Round(time.Second), o.results)
 	return errors.Join(failed...)
 }
 

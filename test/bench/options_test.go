@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of failed and interrupted runs.
+
 package main
 
 import (
@@ -29,42 +31,43 @@ import (
 	"example.com/sample-controller/test/bench/internal/results"
 )
 
-// TestAMeasurementThatFailsLeavesTheOthers: they are made and kept, and the end
-// says which failed, and how to repeat it.
-func TestAMeasurementThatFailsLeavesTheOthers(t *testing.T) {
+// TestFailedStepDoesNotStopTheOthers: the other steps run and their results are kept, and
+// the error names the failed step and how to repeat it.
+func TestFailedStepDoesNotStopTheOthers(t *testing.T) {
 	var made []string
 	step := func(part string, err error) plan.Step {
-		return plan.Step{Part: part, Title: "the one of " + part, Run: func(context.Context) (string, error) {
+		return plan.Step{Part: part, Title: "step " + part, Run: func(context.Context) (string, error) {
 			made = append(made, part)
 			return "measured", err
 		}}
 	}
 	o := &options{results: filepath.Join(t.TempDir(), "results.json")}
-	err := o.take(t.Context(), []plan.Step{step("throughput", nil), step("fairness", errors.New("too slow")), step("profile", nil)}, results.New())
-	if err == nil || !strings.Contains(err.Error(), "the one of fairness: too slow") || !strings.Contains(err.Error(), "-part=fairness") {
+	err := o.runSteps(t.Context(), []plan.Step{step("throughput", nil), step("fairness", errors.New("too slow")), step("profile", nil)}, results.New())
+	if err == nil || !strings.Contains(err.Error(), "step fairness: too slow") || !strings.Contains(err.Error(), "-part=fairness") {
 		t.Errorf("the error is %v", err)
 	}
 	if want := []string{"throughput", "fairness", "profile"}; !slices.Equal(made, want) {
-		t.Errorf("measured are %v, want %v", made, want)
+		t.Errorf("steps %v have run, want %v", made, want)
 	}
 	if _, err := results.Read(o.results); err != nil {
-		t.Errorf("the results are not kept: %v", err)
+		t.Errorf("the results were not written: %v", err)
 	}
 }
 
-// TestNothingIsMeasuredAfterAnInterrupt: nor is what it interrupts kept.
-func TestNothingIsMeasuredAfterAnInterrupt(t *testing.T) {
+// TestInterruptStopsTheRun: no further step runs, and no result of the interrupted one is
+// kept.
+func TestInterruptStopsTheRun(t *testing.T) {
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	cause := errors.New("interrupted")
 	steps := []plan.Step{
 		{Part: "throughput", Run: func(context.Context) (string, error) { interrupt(cause); return "", nil }},
-		{Part: "profile", Run: func(context.Context) (string, error) { t.Error("it goes on"); return "", nil }},
+		{Part: "profile", Run: func(context.Context) (string, error) { t.Error("the run continued"); return "", nil }},
 	}
 	o := &options{results: filepath.Join(t.TempDir(), "results.json")}
-	if err := o.take(ctx, steps, results.New()); !errors.Is(err, cause) {
+	if err := o.runSteps(ctx, steps, results.New()); !errors.Is(err, cause) {
 		t.Errorf("the error is %v, want %v", err, cause)
 	}
 	if _, err := os.Stat(o.results); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a measurement that was interrupted is kept: %v", err)
+		t.Errorf("the result of an interrupted step was written: %v", err)
 	}
 }

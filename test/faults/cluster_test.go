@@ -14,6 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The cluster of a run: the CustomResourceDefinition, the permissions, and the accounts
+// that controllers connect as.
+
 package faults
 
 import (
@@ -35,13 +38,13 @@ import (
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
 
-// The account as it is shipped, and one for upstream's controller, with the
-// same roles. The shipped admission policy is about the first alone: it holds
-// our controller to what ours does.
+// The shipped account, and another with the same roles. The shipped admission policy
+// applies to the first only: it restricts this controller to the writes that it is known
+// to make.
 const (
-	shippedName      = "sample-controller"
-	shippedRoles     = "sample-controller"
-	upstreamsAccount = "upstream"
+	shippedName   = "sample-controller"
+	shippedRoles  = "sample-controller"
+	exemptAccount = "upstream"
 )
 
 // testCluster is a control plane with the Foo API and the accounts.
@@ -50,12 +53,12 @@ type testCluster struct {
 	config     *rest.Config
 	kube       *kubernetes.Clientset
 	foos       *clientset.Clientset
-	// account and bare are what a controller connects as: with the admission
-	// policy, and without.
-	account, bare *rest.Config
+	// account and exempt are what a controller connects as. The admission policy applies
+	// to account.
+	account, exempt *rest.Config
 }
 
-// prepare installs what is shipped and makes the accounts.
+// prepare installs the shipped manifests and creates the accounts.
 func prepare(ctx context.Context, kubeconfig string) (*testCluster, error) {
 	c := &testCluster{kubeconfig: kubeconfig}
 	if err := c.connect(); err != nil {
@@ -64,23 +67,23 @@ func prepare(ctx context.Context, kubeconfig string) (*testCluster, error) {
 	if err := c.install(ctx); err != nil {
 		return nil, err
 	}
-	if err := c.makeBareAccount(ctx); err != nil {
+	if err := c.createExemptAccount(ctx); err != nil {
 		return nil, err
 	}
 	var err error
 	if c.account, err = testcluster.ConfigOf(ctx, c.config, shippedName, shippedName); err != nil {
 		return nil, err
 	}
-	if c.bare, err = testcluster.ConfigOf(ctx, c.config, shippedName, upstreamsAccount); err != nil {
+	if c.exempt, err = testcluster.ConfigOf(ctx, c.config, shippedName, exemptAccount); err != nil {
 		return nil, err
 	}
 	return c, errors.Join(
 		testcluster.AwaitFoosAsOwners(ctx, c.account, metav1.NamespaceDefault),
-		testcluster.AwaitFoosAsOwners(ctx, c.bare, metav1.NamespaceDefault),
+		testcluster.AwaitFoosAsOwners(ctx, c.exempt, metav1.NamespaceDefault),
 		testcluster.AwaitPolicy(ctx, c.account, metav1.NamespaceDefault))
 }
 
-// install applies what is shipped: the definition and the rights.
+// install applies the shipped CustomResourceDefinition and permissions.
 func (c *testCluster) install(ctx context.Context) error {
 	for _, args := range [][]string{
 		{"apply", "-f", filepath.Join(moduleRoot, "artifacts/crd/samplecontroller.k8s.io_foos.yaml")},
@@ -111,17 +114,17 @@ func (c *testCluster) kubectl(ctx context.Context, args ...string) error {
 	return err
 }
 
-func (c *testCluster) makeBareAccount(ctx context.Context) error {
+func (c *testCluster) createExemptAccount(ctx context.Context) error {
 	_, err := c.kube.CoreV1().ServiceAccounts(shippedName).Create(ctx, &corev1.ServiceAccount{
-		ObjectMeta: metav1.ObjectMeta{Name: upstreamsAccount},
+		ObjectMeta: metav1.ObjectMeta{Name: exemptAccount},
 	}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}
 	_, err = c.kube.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: upstreamsAccount},
+		ObjectMeta: metav1.ObjectMeta{Name: exemptAccount},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: shippedRoles},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: shippedName, Name: upstreamsAccount}},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: shippedName, Name: exemptAccount}},
 	}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
@@ -129,7 +132,8 @@ func (c *testCluster) makeBareAccount(ctx context.Context) error {
 	return nil
 }
 
-// newDeployment returns a Deployment as a Foo's looks, of one Pod and nobody's.
+// newDeployment returns a Deployment like that of a Foo, with one Pod and without an
+// owner.
 func newDeployment(name string, options ...func(*appsv1.Deployment)) *appsv1.Deployment {
 	d := testcluster.FoosDeployment(name)
 	d.OwnerReferences, d.Spec.Replicas = nil, new(int32(1))
@@ -139,7 +143,7 @@ func newDeployment(name string, options ...func(*appsv1.Deployment)) *appsv1.Dep
 	return d
 }
 
-// ownedBy makes a Foo the controller.
+// ownedBy makes a Foo the controller of a Deployment.
 func ownedBy(foo, uid string) func(*appsv1.Deployment) {
 	return func(d *appsv1.Deployment) {
 		d.OwnerReferences = testcluster.FoosDeployment(foo).OwnerReferences

@@ -14,6 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the tests: a copy of the controller with a known defect must fail the row that
+// covers it.
+
 package faults
 
 import (
@@ -28,23 +31,23 @@ import (
 	"time"
 )
 
-// defectPatience is how long something may take that a defect keeps from ever
-// happening. The reason that a row then gives is compared, so that a slow
-// machine is not taken for the defect's work.
-const defectPatience = 40 * time.Second
+// defectTimeout bounds each wait for a state that the defect may keep from ever coming.
+// The test also compares the reason of the failure, so a slow machine is not mistaken for
+// the defect.
+const defectTimeout = 40 * time.Second
 
-// TestTheHarnessCanFail puts a defect into a copy of the controller, and sees
-// that a row goes red, for the reason that the defect gives.
+// TestTheHarnessCanFail applies a defect to a copy of the controller and expects a row to
+// fail, for the reason that the defect gives.
 func TestTheHarnessCanFail(t *testing.T) {
 	for _, defect := range []struct {
 		patch string
 		row   string
-		cases func(counted) []trialCase
-		// reason is what the row has to say.
+		cases func(writeCounts) []trialCase
+		// reason is a part of the error that the row must return.
 		reason string
 	}{
-		{"no-resource-version", "D1", rivals, "annotation somebody=mine, which somebody else put on Deployment a, is gone"},
-		{"no-uid-check", "B3", deadOwner, "Deployment a, which belongs to others, has been changed"},
+		{"no-resource-version", "D1", rivalWriters, "annotation somebody=mine, which somebody else put on Deployment a, is gone"},
+		{"no-uid-check", "B3", deletedOwner, "Deployment a, which belongs to others, has been changed"},
 		{"no-rename-cleanup", "C1", workloadCase("rename"), "it asks for Deployment two and controls [one two]"},
 		{"lease-released-early", "E2", leaderStopped, "the Lease was released while a write was under way"},
 		{"status-each-pass", "rest", atRest, "nothing happens, and it writes"},
@@ -52,35 +55,34 @@ func TestTheHarnessCanFail(t *testing.T) {
 	} {
 		t.Run(defect.patch, func(t *testing.T) {
 			t.Parallel()
-			broken, err := ours(t.Context(), patched(t, defect.patch), filepath.Join(t.TempDir(), "controller"))
+			broken, err := buildOurs(t.Context(), patched(t, defect.patch), filepath.Join(t.TempDir(), "controller"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			tr := newTrial(t, broken)
-			tr.patience = defectPatience
-			err = errors.Join(defect.cases(nil)[0].run(t.Context(), tr), tr.lies(t.Context()))
+			tr.timeout = defectTimeout
+			err = errors.Join(defect.cases(nil)[0].run(t.Context(), tr), tr.falseStatuses(t.Context()))
 			if err == nil {
-				t.Fatalf("Row %s does not notice", defect.row)
+				t.Fatalf("Row %s passes in spite of the defect", defect.row)
 			}
 			if !strings.Contains(err.Error(), defect.reason) {
-				t.Fatalf("Row %s fails for another reason than %q: %v\n%s", defect.row, defect.reason, err, tr.story())
+				t.Fatalf("Row %s fails, but not with %q: %v\n%s", defect.row, defect.reason, err, tr.diagnostics())
 			}
-			t.Logf("Row %s is red: %v", defect.row, err)
+			t.Logf("Row %s fails as expected: %v", defect.row, err)
 		})
 	}
 }
 
-// scaleAnswered500 is a Foo that is scaled, and the write of that to its
-// Deployment is answered 500.
-func scaleAnswered500(counted) []trialCase {
-	return slices.DeleteFunc(eachWrite(refusals)(counted{"scale": manyWrites}), func(c trialCase) bool {
+// scaleAnswered500 scales a Foo and answers 500 to the write to its Deployment.
+func scaleAnswered500(writeCounts) []trialCase {
+	return slices.DeleteFunc(eachWrite(refusals)(writeCounts{"scale": manyWrites}), func(c trialCase) bool {
 		return c.name != "scale, write 1, 500"
 	})
 }
 
-// workloadCase is a workload without a fault.
-func workloadCase(name string) func(counted) []trialCase {
-	return func(counted) []trialCase {
+// workloadCase returns a workload without a fault.
+func workloadCase(name string) func(writeCounts) []trialCase {
+	return func(writeCounts) []trialCase {
 		for _, w := range workloads() {
 			if w.name == name {
 				return []trialCase{{name, func(ctx context.Context, tr *trial) error {
@@ -93,8 +95,8 @@ func workloadCase(name string) func(counted) []trialCase {
 	}
 }
 
-// patched returns a folder with the controller's sources, as they are in the
-// tree, and a patch on them.
+// patched copies the controller's sources from the working tree, applies a patch to the
+// copy, and returns its folder.
 func patched(t *testing.T, patch string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -122,10 +124,10 @@ func patched(t *testing.T, patch string) string {
 	}
 	apply := exec.CommandContext(t.Context(), "git", "apply", path)
 	apply.Dir = folder
-	// Should the folder lie in a repository, git would take the patch to be about that.
+	// If the folder is inside a repository, git would apply the patch to that repository.
 	apply.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(folder))
 	if out, err := apply.CombinedOutput(); err != nil {
-		t.Fatalf("The patch %s no longer fits: make it again: %v\n%s", patch, err, out)
+		t.Fatalf("The patch %s no longer applies, create it again: %v\n%s", patch, err, out)
 	}
 	return folder
 }

@@ -14,18 +14,18 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package faults breaks what a controller relies on, and looks whether it gets
-// over it: its process, its connection, its watches, the API server's answers,
-// other writers.
+// Package faults breaks what a controller relies on, and checks that the controller
+// recovers: its process, its connection, its watches, the API server's answers, other
+// writers.
 //
-// The controller runs as a process, on a real API server, behind a proxy that
-// sees all its requests (package proxy). A trial is one controller in a
-// namespace of its own; it arranges something, breaks one thing, and then has
-// one oracle judge: the state is right within a bounded time, nothing of others
-// has changed, and then nothing is written any more.
+// The controller runs as a process against a real API server, behind a proxy that sees
+// all its requests (package proxy). A trial is one controller in a namespace of its own.
+// It prepares some objects, breaks one thing, and calls one oracle, which checks that the
+// state is right within a bounded time, that no object of another writer has changed, and
+// that the controller then stops writing.
 //
-//	make test-faults            the quick part, for this repository's controller
-//	make faults                 everything, for it and for kubernetes/sample-controller, into docs/faults.md
+//	make test-faults            a selection of the faults, for this repository's controller
+//	make faults                 all faults, for it and for kubernetes/sample-controller, into docs/faults.md
 //
-// Without FAULTS=quick or FAULTS=all, and KUBECONFIG, nothing is run.
+// Without FAULTS=quick or FAULTS=all, and KUBECONFIG, all tests are skipped.
 package faults

@@ -14,6 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The rows of the matrix and how they are run: for each controller first the workloads
+// without faults, then all rows in parallel.
+
 package faults
 
 import (
@@ -24,31 +27,31 @@ import (
 	"testing"
 )
 
-// scenario is a row of the matrix: one thing that goes wrong, and the
-// perturbations by which it is tried.
+// scenario is a row of the matrix: one kind of fault, and the cases that try it.
 type scenario struct {
-	// row is the row's name in the catalogue: a letter and a number.
+	// row is the row's name in docs/faults.md: a letter and a number.
 	row   string
 	title string
-	// quick is how many of the cases are tried in the quick part.
+	// quick is how many of the cases FAULTS=quick runs.
 	quick int
-	cases func(counted) []trialCase
-	// oursOnly says why only our controller can be asked for it; empty if both can.
+	cases func(writeCounts) []trialCase
+	// oursOnly says why the row can be run with our controller only. It is empty if the
+	// row can be run with both.
 	oursOnly string
-	// why explains to the reader of the matrix what upstream's controller does
-	// where it fails. What it did in the run is told besides.
+	// why explains in docs/faults.md why upstream's controller fails the row. The error
+	// of the run is shown beside it.
 	why string
 }
 
-// trialCase is one perturbation.
+// trialCase is one way to try a fault.
 type trialCase struct {
 	name string
 	run  func(ctx context.Context, tr *trial) error
 }
 
-// counted is how many writes each workload takes without a fault. A workload
-// that fails without one is not in it.
-type counted map[string]int
+// writeCounts holds how many writes each workload makes without a fault. A workload that
+// fails without one is missing.
+type writeCounts map[string]int
 
 func TestFaults(t *testing.T) {
 	for _, s := range []*subject{run.ours, run.upstream} {
@@ -67,13 +70,13 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// manyWrites is more than any workload takes.
+// manyWrites is more than any workload makes.
 const manyWrites = 9
 
-// countWrites runs the workloads without faults.
-func countWrites(t *testing.T, s *subject) counted {
+// countWrites runs the workloads without faults and counts their writes.
+func countWrites(t *testing.T, s *subject) writeCounts {
 	t.Helper()
-	writes, tried := counted{}, map[string]bool{}
+	writes, tried := writeCounts{}, map[string]bool{}
 	var mu sync.Mutex
 	t.Run("no fault", func(t *testing.T) {
 		for _, w := range workloads() {
@@ -96,24 +99,25 @@ func countWrites(t *testing.T, s *subject) counted {
 	})
 	for _, w := range workloads() {
 		if !tried[w.name] && (w.oursOnly == "" || s == run.ours) {
-			writes[w.name] = manyWrites // -run left it out: cases beyond the last write are skipped
+			writes[w.name] = manyWrites // excluded by -run: cases beyond the last write are skipped
 		}
 	}
 	return writes
 }
 
-// noFault begins the titles of rows in which nothing goes wrong.
+// noFault is the prefix of the titles of rows without a fault.
 const noFault = "no fault: "
 
-// scenario is the row of a workload without a fault.
+// scenario returns the row of a workload without a fault.
 func (w *workload) scenario() scenario {
 	return scenario{row: w.row, title: noFault + w.title, oursOnly: w.oursOnly, why: w.why}
 }
 
-// failsAnyway is said where a controller fails what a row needs while nothing goes wrong.
-const failsAnyway = "fails what it needs without a fault"
+// failsWithoutFault is the reason to skip a row whose workload a controller fails even
+// without a fault.
+const failsWithoutFault = "fails the workload even without a fault"
 
-// skipFor skips a test that a subject can't be asked for.
+// skipFor skips a test that can't be run with a subject.
 func (sc *scenario) skipFor(t *testing.T, s *subject) {
 	t.Helper()
 	if sc.oursOnly != "" && s != run.ours {
@@ -122,19 +126,19 @@ func (sc *scenario) skipFor(t *testing.T, s *subject) {
 	}
 }
 
-// try tries a scenario's cases, or a choice of them.
-func (sc *scenario) try(t *testing.T, s *subject, writes counted) {
+// try runs a scenario's cases, or with FAULTS=quick a selection of them.
+func (sc *scenario) try(t *testing.T, s *subject, writes writeCounts) {
 	sc.skipFor(t, s)
 	cases := sc.cases(writes)
 	if len(cases) == 0 {
-		run.report.skip(sc, s, failsAnyway)
-		t.Skip(failsAnyway)
+		run.report.skip(sc, s, failsWithoutFault)
+		t.Skip(failsWithoutFault)
 	}
 	if !run.all && sc.quick == 0 {
-		t.Skip("not in the quick part")
+		t.Skip("only with FAULTS=all")
 	}
 	if !run.all && len(cases) > sc.quick {
-		// The same choice for the same seed, whatever else is run.
+		// The same selection for the same seed, whatever else is run.
 		random := rand.New(rand.NewPCG(run.seed, uint64(len(sc.title))))
 		random.Shuffle(len(cases), func(i, j int) { cases[i], cases[j] = cases[j], cases[i] })
 		cases = cases[:sc.quick]
@@ -147,26 +151,27 @@ func (sc *scenario) try(t *testing.T, s *subject, writes counted) {
 	}
 }
 
-// tryCase makes a trial. Ours has to pass; what upstream's does is only noted.
+// tryCase runs a trial. A failure of our controller fails the test; a failure of
+// upstream's is only recorded.
 func (sc *scenario) tryCase(t *testing.T, s *subject, try func(context.Context, *trial) error) {
 	sc.tryCaseOn(t, run.cluster, s, try)
 }
 
 func (sc *scenario) tryCaseOn(t *testing.T, c *testCluster, s *subject, try func(context.Context, *trial) error) {
 	tr := newTrialOn(t, c, s)
-	err, lies := try(t.Context(), tr), tr.lies(t.Context())
-	if errors.Is(err, errNotReached) && lies == nil {
+	err, falseStatuses := try(t.Context(), tr), tr.falseStatuses(t.Context())
+	if errors.Is(err, errNotReached) && falseStatuses == nil {
 		t.Skip(err)
 	}
-	err = errors.Join(err, lies)
+	err = errors.Join(err, falseStatuses)
 	run.report.note(sc, s, err)
 	if err == nil {
 		return
 	}
 	if s == run.ours {
-		t.Errorf("%s, %s: %v\nAgain: make test-faults FAULTS=all FAULTS_SEED=%d GO_TEST_FLAGS='-run=^%s$$'\n%s",
-			sc.row, sc.title, err, run.seed, t.Name(), tr.story())
+		t.Errorf("%s, %s: %v\nTo repeat it: make test-faults FAULTS=all FAULTS_SEED=%d GO_TEST_FLAGS='-run=^%s$$'\n%s",
+			sc.row, sc.title, err, run.seed, t.Name(), tr.diagnostics())
 		return
 	}
-	t.Logf("%s, %s: %v\n%s", sc.row, sc.title, err, tr.story())
+	t.Logf("%s, %s: %v\n%s", sc.row, sc.title, err, tr.diagnostics())
 }

@@ -14,6 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The setup of a run: its options, the cluster, and the controllers that are built for
+// it.
+
 package faults
 
 import (
@@ -32,32 +35,32 @@ import (
 )
 
 const (
-	// parallel is how many trials run at once: most of their time they wait.
+	// parallel is how many trials run at once. They spend most of their time waiting.
 	parallel = "12"
-	// patience bounds how long anything may take that has to happen. It is no
-	// measure of speed: the machine may be slow.
-	patience = 90 * time.Second
-	// rolloutPatience bounds how much longer the cluster's own controllers may take
-	// to roll out a Deployment that is as it was asked for.
-	rolloutPatience = 10 * time.Minute
+	// waitTimeout bounds each wait for something that must happen. It is no measure of
+	// speed: the machine may be slow.
+	waitTimeout = 90 * time.Second
+	// rolloutTimeout bounds how much longer the cluster's own controllers may take to
+	// roll out a Deployment that is already as requested.
+	rolloutTimeout = 10 * time.Minute
 )
 
-// everything is what the trials of a run share.
-type everything struct {
+// testRun holds what the trials of a run share.
+type testRun struct {
 	cluster *testCluster
-	// folder is where programs and kubeconfigs are, and is removed at the end.
+	// folder holds programs and kubeconfigs. It is removed at the end.
 	folder string
 	ours   *subject
-	// upstream is nil unless the run is a comparison.
+	// upstream is nil unless the run compares two controllers.
 	upstream *subject
-	// all tells that every perturbation is tried, and not a choice of them.
+	// all is true if every case is run, and not a selection.
 	all bool
-	// seed decides the choice, and what else is left to chance.
+	// seed determines the selection.
 	seed   uint64
 	report *report
 }
 
-var run everything
+var run testRun
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -98,12 +101,12 @@ func runTests(m *testing.M) (code int, err error) {
 	if run.cluster, err = prepare(ctx, os.Getenv("KUBECONFIG")); err != nil {
 		return 1, err
 	}
-	if run.ours, err = ours(ctx, moduleRoot, filepath.Join(run.folder, "ours")); err != nil {
+	if run.ours, err = buildOurs(ctx, moduleRoot, filepath.Join(run.folder, "ours")); err != nil {
 		return 1, err
 	}
 	output := os.Getenv("FAULTS_REPORT")
 	if output != "" {
-		if run.upstream, err = upstream(ctx, run.folder); err != nil {
+		if run.upstream, err = buildUpstream(ctx, run.folder); err != nil {
 			return 1, err
 		}
 	}
@@ -121,7 +124,7 @@ func runTests(m *testing.M) (code int, err error) {
 	return code, errors.Join(err, ctx.Err())
 }
 
-// chooseSeed returns the seed that is asked for, or any.
+// chooseSeed returns the requested seed, or a random one.
 func chooseSeed(asked string) (uint64, error) {
 	if asked == "" {
 		return uint64(rand.Uint32()), nil

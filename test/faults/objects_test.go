@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// What users and other writers do to objects in a trial.
+
 package faults
 
 import (
@@ -27,7 +29,7 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// createFoo makes a Foo that asks for a Deployment and a number of Pods.
+// createFoo creates a Foo with a Deployment name and a number of replicas.
 func (tr *trial) createFoo(ctx context.Context, name, deployment string, replicas int32) error {
 	_, err := tr.foosClient().Create(ctx, &samplev1alpha1.Foo{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -54,12 +56,13 @@ func (tr *trial) patchDeployment(ctx context.Context, name, patch string) error 
 	return err
 }
 
-// annotate puts an annotation of somebody else's on a Deployment, for the oracle to look after.
+// annotate adds an annotation to a Deployment as another writer. The oracle checks that
+// the annotation stays.
 func (tr *trial) annotate(ctx context.Context, deployment, value string) error {
 	if err := tr.patchDeployment(ctx, deployment, fmt.Sprintf(`{"metadata":{"annotations":{"somebody":%q}}}`, value)); err != nil {
 		return err
 	}
-	tr.keepAnnotation(deployment, "somebody", value)
+	tr.protectAnnotation(deployment, "somebody", value)
 	return nil
 }
 
@@ -67,12 +70,12 @@ func (tr *trial) deleteFoo(ctx context.Context, name string, how metav1.Deletion
 	return tr.foosClient().Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &how})
 }
 
-// createForeign makes a Deployment that belongs to somebody else.
+// createForeign creates a Deployment that belongs to somebody else.
 func (tr *trial) createForeign(ctx context.Context, name string, options ...func(*appsv1.Deployment)) error {
 	made, err := tr.deployments().Create(ctx, newDeployment(name, options...), metav1.CreateOptions{FieldManager: "somebody"})
 	if err != nil {
 		return err
 	}
-	tr.leaveAlone(made)
+	tr.protect(made)
 	return nil
 }

@@ -14,6 +14,10 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Admission policies and webhooks that refuse or change a trial's Deployments. They are
+// cluster objects: they have the name of the trial's namespace, and match only objects in
+// it.
+
 package faults
 
 import (
@@ -28,11 +32,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Policies are the cluster's. A trial's have the name of its namespace, and are
-// about nothing outside it.
-
-// deny has an admission policy refuse an operation on one Deployment.
-// messageExpression, in CEL, is what it says.
+// deny creates an admission policy that refuses an operation on one Deployment, with the
+// message that messageExpression, in CEL, yields.
 func (tr *trial) deny(ctx context.Context, deployment string, operation admissionregistrationv1.OperationType, messageExpression string) error {
 	name, client := metav1.ObjectMeta{Name: tr.ns}, tr.cluster.kube.AdmissionregistrationV1()
 	_, err := client.ValidatingAdmissionPolicies().Create(ctx, &admissionregistrationv1.ValidatingAdmissionPolicy{
@@ -55,7 +56,7 @@ func (tr *trial) deny(ctx context.Context, deployment string, operation admissio
 	return err
 }
 
-// mutate has an admission policy replace a value in each Deployment that is
+// mutate creates an admission policy that replaces a value in each Deployment that is
 // created or updated. value is in CEL.
 func (tr *trial) mutate(ctx context.Context, path, value string) error {
 	name, client := metav1.ObjectMeta{Name: tr.ns}, tr.cluster.kube.AdmissionregistrationV1()
@@ -80,9 +81,9 @@ func (tr *trial) mutate(ctx context.Context, path, value string) error {
 	return err
 }
 
-// failClosed has an admission webhook be asked about each Deployment that is
-// created or updated. Nobody is there to answer, and without an answer the API
-// server refuses: with 500, for it is nobody's will.
+// failClosed registers an admission webhook for each Deployment that is created or
+// updated. Nothing answers at its address, so the API server refuses the request. It
+// answers 500, because the request was not denied by a policy.
 func (tr *trial) failClosed(ctx context.Context) error {
 	here := tr.deploymentsHere(admissionregistrationv1.Create, admissionregistrationv1.Update)
 	_, err := tr.cluster.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{
@@ -100,7 +101,7 @@ func (tr *trial) failClosed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return tr.awaitAdmission(ctx, "the webhook is asked", newDeployment("probe"),
+	return tr.awaitAdmission(ctx, "the webhook is called", newDeployment("probe"),
 		func(_ *appsv1.Deployment, err error) bool { return apierrors.IsInternalError(err) })
 }
 
@@ -115,10 +116,10 @@ func (tr *trial) deploymentsHere(operations ...admissionregistrationv1.Operation
 	}
 }
 
-// withdraw removes the trial's policies and webhook, if there are any; when the trial has
-// been called off, too.
+// withdraw deletes the trial's policies and webhook, if there are any, even if ctx is
+// done.
 func (tr *trial) withdraw(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), waitTimeout)
 	defer cancel()
 	client := tr.cluster.kube.AdmissionregistrationV1()
 	var errs []error
@@ -134,13 +135,13 @@ func (tr *trial) withdraw(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// awaitAdmission waits until the API server admits a Deployment as it should,
-// or does not: a policy is in force a little later than it is stored.
+// awaitAdmission waits until the API server's answer to a create is right. The API server
+// applies a policy a little later than it stores it.
 func (tr *trial) awaitAdmission(ctx context.Context, what string, tried *appsv1.Deployment, right func(*appsv1.Deployment, error) bool) error {
 	return tr.await(ctx, what, func(ctx context.Context) error {
 		made, err := tr.deployments().Create(ctx, tried, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if !right(made, err) {
-			return errors.Join(errors.New("it is not so yet"), err)
+			return errors.Join(errors.New("not yet"), err)
 		}
 		return nil
 	})

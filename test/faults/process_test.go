@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The process of a controller under test.
+
 package faults
 
 import (
@@ -27,11 +29,11 @@ import (
 	"example.com/sample-controller/internal/testcluster"
 )
 
-// stopTime bounds how long a controller may take to stop: ours gives the syncs
-// under way 20 seconds.
+// stopTime bounds how long a controller may take to stop. Ours gives syncs under way 20
+// seconds.
 const stopTime = 40 * time.Second
 
-// process is a controller that can be killed and started again.
+// process is a controller that can be killed and restarted.
 type process struct {
 	path  string
 	args  []string
@@ -73,14 +75,14 @@ func (p *process) signal(s syscall.Signal) {
 	}
 }
 
-// kill ends the program without a chance to do anything, and returns when it is gone.
+// kill ends the program with SIGKILL, and returns when it has ended.
 func (p *process) kill() {
 	if run := p.current(); run != nil {
 		run.Kill()
 	}
 }
 
-// crash is kill, and a new start.
+// crash kills the program and starts it again.
 func (p *process) crash() {
 	p.kill()
 	_ = p.start() // refused only at the end of the trial
@@ -94,7 +96,8 @@ func (p *process) close() {
 	p.kill()
 }
 
-// exitCode waits until the program has ended by itself, and returns -1 if it has not in time.
+// exitCode waits until the program ends by itself and returns its exit code, or -1 if it
+// does not end in time.
 func (p *process) exitCode() int {
 	run := p.current()
 	if !run.Wait(stopTime) {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// A TCP relay whose connections can go dead.
+
 package faults
 
 import (
@@ -23,9 +25,8 @@ import (
 	"sync"
 )
 
-// relay passes bytes to an API server and back, and can fall silent: what is
-// sent over the connections that there are then arrives nowhere, and nobody is
-// told. New connections work.
+// relay passes bytes to an API server and back. It can make the open connections go dead:
+// what is sent over them is lost, and neither side is notified. New connections work.
 type relay struct {
 	listener net.Listener
 	target   string
@@ -68,8 +69,8 @@ func (r *relay) accept() {
 	}
 }
 
-// pass copies until one side ends, or the connection falls silent: then it
-// swallows what comes.
+// pass copies until one side ends. After the connection has gone dead, it discards what
+// it reads.
 func (c *connection) pass(from, to net.Conn) {
 	buffer := make([]byte, 32<<10)
 	for {
@@ -92,7 +93,7 @@ func (c *connection) pass(from, to net.Conn) {
 	}
 }
 
-// silence has all connections fall silent.
+// silence makes all open connections go dead.
 func (r *relay) silence() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

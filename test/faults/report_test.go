@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The results of a run, and the page docs/faults.md that is made of them.
+
 package faults
 
 import (
@@ -27,7 +29,7 @@ import (
 	"text/template"
 )
 
-// report gathers the results of a run, row by row.
+// report collects the results of a run by row.
 type report struct {
 	mu   sync.Mutex
 	rows []*row
@@ -35,20 +37,20 @@ type report struct {
 
 type row struct {
 	scenario scenario
-	results  map[string]*result // by the subject's name
+	results  map[string]*result // by the name of the subject
 }
 
 type result struct {
 	tried   int
 	failed  int
 	reason  string // of the first failure
-	skipped string // why it was not tried
+	skipped string // why it was not run, if it was not
 }
 
 func newReport() *report { return &report{} }
 
-// find returns a row's result for a subject. The lock is held.
-func (r *report) find(sc *scenario, s *subject) *result {
+// resultOf returns a row's result for a subject. The caller holds the lock.
+func (r *report) resultOf(sc *scenario, s *subject) *result {
 	for _, known := range r.rows {
 		if known.scenario.row == sc.row && known.scenario.title == sc.title {
 			if known.results[s.name] == nil {
@@ -65,12 +67,12 @@ func (r *report) find(sc *scenario, s *subject) *result {
 func (r *report) note(sc *scenario, s *subject, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	found := r.find(sc, s)
+	found := r.resultOf(sc, s)
 	found.tried++
 	if err != nil {
 		found.failed++
-		if reason := inALine(err); found.reason == "" || reason < found.reason {
-			found.reason = reason // the same one, whichever comes first
+		if reason := firstLine(err); found.reason == "" || reason < found.reason {
+			found.reason = reason // the same one, in whatever order the trials end
 		}
 	}
 }
@@ -78,19 +80,20 @@ func (r *report) note(sc *scenario, s *subject, err error) {
 func (r *report) skip(sc *scenario, s *subject, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.find(sc, s).skipped = why
+	r.resultOf(sc, s).skipped = why
 }
 
-// accidental is what differs from run to run.
-var accidental = regexp.MustCompile(`stable and quiet: not within the time that it may take: |faults-[a-z0-9]+`)
+// varying matches the parts of an error that differ from run to run.
+var varying = regexp.MustCompile(`waiting until the state is right and nothing is written: not within [0-9.a-z]+: |faults-[a-z0-9]+`)
 
-// inALine is the first line of an error, without what is accidental.
-func inALine(err error) string {
+// firstLine returns the first line of an error, without the parts that differ from run to
+// run.
+func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
-	return strings.TrimRight(accidental.ReplaceAllString(line, ""), ". ")
+	return strings.TrimRight(varying.ReplaceAllString(line, ""), ". ")
 }
 
-// summary is the run in a line.
+// summary describes the run in one line.
 func (r *report) summary() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,10 +103,10 @@ func (r *report) summary() string {
 			tried, failed = tried+result.tried, failed+result.failed
 		}
 	}
-	return fmt.Sprintf("%d perturbations in %d rows, %d failed (seed %d)", tried, len(r.rows), failed, run.seed)
+	return fmt.Sprintf("%d trials in %d rows, %d failed (seed %d)", tried, len(r.rows), failed, run.seed)
 }
 
-// page is what the template is filled with.
+// page is the data of the template.
 type page struct {
 	Upstream, Kubernetes string
 	Total                int
@@ -113,14 +116,14 @@ type page struct {
 	Failures             []pageFailure
 }
 
-// tally is a subject's result in numbers of rows.
-type tally struct{ Asked, Failed int }
+// tally counts a subject's rows.
+type tally struct{ Tried, Failed int }
 
 func (t *tally) add(r *result) {
 	if r == nil || r.tried == 0 {
 		return
 	}
-	t.Asked++
+	t.Tried++
 	if r.failed > 0 {
 		t.Failed++
 	}
@@ -130,7 +133,7 @@ type pageRow struct{ Name, Title, Ours, Upstream string }
 
 type pageFailure struct{ Name, Title, Why, Reason string }
 
-// write writes the matrix.
+// write writes the page.
 func (r *report) write(path, kubernetes string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,7 +162,7 @@ func (r *report) write(path, kubernetes string) error {
 	return os.WriteFile(path, []byte(text.String()), 0o644) //nolint:gosec // a page of the documentation
 }
 
-// rank orders rows by letter, number and title; those without a fault come first.
+// rank returns a sort key: rows without a fault first, then by letter, number and title.
 func (r *row) rank() string {
 	var letter string
 	var number int
@@ -173,11 +176,11 @@ func (r *row) rank() string {
 	return fmt.Sprintf("%d%s%03d%s", first, letter, number, r.scenario.title)
 }
 
-// cell is a result in the matrix.
+// cell returns a result as the text of a cell of the matrix.
 func (r *result) cell() string {
 	switch {
 	case r == nil || r.tried == 0 && r.skipped == "":
-		return "not tried"
+		return "not run"
 	case r.skipped != "":
 		return "– (" + r.skipped + ")"
 	case r.failed > 0:

@@ -14,6 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Row D12: an admission policy refuses a Deployment. Also the checks of condition
+// messages.
+
 package faults
 
 import (
@@ -30,21 +33,22 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// fewAttempts is more than a back-off makes within minutes that begins with
-// milliseconds and is doubled each time.
-const fewAttempts = 25
+// maxAttempts is more than the attempts that an exponential back-off makes in some
+// minutes if it starts with milliseconds.
+const maxAttempts = 25
 
-// forbiddenWord begins what the policy says.
-const forbiddenWord = "Verboten"
+// denialText begins the policy's message.
+const denialText = "Denied by the test"
 
-// manyWords is a message of nearly the 5 KiB that a policy's may have, in letters
-// of more than one byte, which is another for each Deployment that is tried.
-func manyWords() string {
-	return fmt.Sprintf("'%s: ' + string(object.metadata.uid) + ': ' + '%s'", forbiddenWord, strings.Repeat("nein – ", 550))
+// longMessage returns a CEL expression for a message of nearly 5 KiB, the limit for a
+// policy's message. It has characters of more than one byte and differs for each
+// Deployment.
+func longMessage() string {
+	return fmt.Sprintf("'%s: ' + string(object.metadata.uid) + ': ' + '%s'", denialText, strings.Repeat("no way – ", 445))
 }
 
-// refusedByPolicy is D12: a policy refuses what one of the Foos needs.
-func refusedByPolicy(counted) []trialCase {
+// refusedByPolicy is D12: a policy refuses a write that one of the Foos needs.
+func refusedByPolicy(writeCounts) []trialCase {
 	return []trialCase{
 		{"a create", refusedWrite(admissionregistrationv1.Create, func(ctx context.Context, tr *trial) error {
 			return tr.createFoo(ctx, "b", "b", 1)
@@ -57,7 +61,7 @@ func refusedByPolicy(counted) []trialCase {
 
 func refusedWrite(operation admissionregistrationv1.OperationType, ask func(context.Context, *trial) error) func(context.Context, *trial) error {
 	return func(ctx context.Context, tr *trial) error {
-		tr.patience = 4 * patience // a refused write is tried again later and later, up to 5 minutes
+		tr.timeout = 4 * waitTimeout // the back-off of a refused write grows to 5 minutes
 		if _, err := tr.start(); err != nil {
 			return err
 		}
@@ -68,8 +72,8 @@ func refusedWrite(operation admissionregistrationv1.OperationType, ask func(cont
 		if err := errors.Join(err, tr.settled(ctx)); err != nil {
 			return err
 		}
-		defer tr.withdraw(ctx) //nolint:errcheck // after a failure, which is what is told
-		if err := tr.deny(ctx, "b", operation, manyWords()); err != nil {
+		defer tr.withdraw(ctx) //nolint:errcheck // runs after a failure, and the test reports that one
+		if err := tr.deny(ctx, "b", operation, longMessage()); err != nil {
 			return err
 		}
 		if err := tr.awaitDenied(ctx, "b", operation); err != nil {
@@ -77,13 +81,13 @@ func refusedWrite(operation admissionregistrationv1.OperationType, ask func(cont
 		}
 		since := time.Now()
 		tr.refused["b"] = samplev1alpha1.ReasonDeploymentFailed
-		if err := errors.Join(ask(ctx, tr), tr.stableAndQuiet(ctx), tr.says(ctx, "b", forbiddenWord)); err != nil {
+		if err := errors.Join(ask(ctx, tr), tr.stableAndQuiet(ctx), tr.checkMessage(ctx, "b", denialText)); err != nil {
 			return fmt.Errorf("while it is refused: %w", err)
 		}
 		if err := errors.Join(tr.scaleFoo(ctx, "a", 2), tr.createFoo(ctx, "c", "c", 1), tr.stableAndQuiet(ctx)); err != nil {
-			return fmt.Errorf("while another's is refused: %w", err)
+			return fmt.Errorf("while the write for another Foo is refused: %w", err)
 		}
-		if attempts := tr.deploymentWrites(since); attempts > fewAttempts {
+		if attempts := tr.deploymentWrites(since); attempts > maxAttempts {
 			return fmt.Errorf("while it is refused: %d writes to Deployments in %v", attempts, time.Since(since).Round(time.Second))
 		}
 		delete(tr.refused, "b")
@@ -101,24 +105,24 @@ func (tr *trial) awaitDenied(ctx context.Context, deployment string, operation a
 		} else {
 			_, err = tr.deployments().Patch(ctx, deployment, "application/merge-patch+json", []byte(`{"spec":{"replicas":2}}`), metav1.PatchOptions{DryRun: dryRun})
 		}
-		if err == nil || !strings.Contains(err.Error(), forbiddenWord) {
-			return errors.Join(errors.New("it refuses nothing yet"), err)
+		if err == nil || !strings.Contains(err.Error(), denialText) {
+			return errors.Join(errors.New("it refuses no write yet"), err)
 		}
 		return nil
 	})
 }
 
-// readable is how long, in bytes, the message of a condition may be: kubectl
-// prints it in a line.
-const readable = 1024
+// maxMessage bounds the message of a condition in bytes: kubectl prints it on one line.
+const maxMessage = 1024
 
-// says returns an error if a Foo's condition does not say some words, or says too many.
-func (tr *trial) says(ctx context.Context, foo string, words ...string) error {
-	return tr.begins(ctx, foo, "", words...)
+// checkMessage returns an error if the message of a Foo's condition lacks some words, or
+// is too long.
+func (tr *trial) checkMessage(ctx context.Context, foo string, words ...string) error {
+	return tr.checkMessageStart(ctx, foo, "", words...)
 }
 
-// begins is says, of a condition whose message begins in a certain way.
-func (tr *trial) begins(ctx context.Context, foo, beginning string, words ...string) error {
+// checkMessageStart is checkMessage for a message that must start with some words.
+func (tr *trial) checkMessageStart(ctx context.Context, foo, beginning string, words ...string) error {
 	if !tr.subject.conditions {
 		return nil
 	}
@@ -128,20 +132,20 @@ func (tr *trial) begins(ctx context.Context, foo, beginning string, words ...str
 	}
 	ready := meta.FindStatusCondition(found.Status.Conditions, samplev1alpha1.ConditionReady)
 	if ready == nil || !strings.HasPrefix(ready.Message, beginning) {
-		return fmt.Errorf("the condition of Foo %s does not begin with %q: %+v", foo, beginning, ready)
+		return fmt.Errorf("the condition of Foo %s does not start with %q: %+v", foo, beginning, ready)
 	}
-	if len(ready.Message) > readable {
+	if len(ready.Message) > maxMessage {
 		return fmt.Errorf("the condition of Foo %s has a message of %d bytes", foo, len(ready.Message))
 	}
 	for _, word := range words {
 		if !strings.Contains(ready.Message, word) {
-			return fmt.Errorf("the condition of Foo %s does not say %q: %+v", foo, word, ready)
+			return fmt.Errorf("the condition of Foo %s does not contain %q: %+v", foo, word, ready)
 		}
 	}
 	return nil
 }
 
-// deploymentWrites counts what was to change Deployments.
+// deploymentWrites counts the requests to write Deployments.
 func (tr *trial) deploymentWrites(since time.Time) int {
 	writes := 0
 	for _, call := range tr.calls() {

@@ -14,6 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Rows D1 to D4: rival writers, outages, and calls that hang. Rows A4 and A6: a
+// controller that is stopped or frozen.
+
 package faults
 
 import (
@@ -29,11 +32,11 @@ import (
 	"example.com/sample-controller/test/faults/proxy"
 )
 
-// rivals are D1: somebody else writes to the same Deployment.
-func rivals(counted) []trialCase {
+// rivalWriters are D1: another client writes to the same Deployment.
+func rivalWriters(writeCounts) []trialCase {
 	return []trialCase{
 		{"while the write is under way", func(ctx context.Context, tr *trial) error {
-			r, err := tr.startBare()
+			r, err := tr.startExempt()
 			if err != nil {
 				return err
 			}
@@ -59,7 +62,7 @@ func rivals(counted) []trialCase {
 			return errors.Join(err, tr.stableAndQuiet(ctx))
 		}},
 		{"unseen by the cache", func(ctx context.Context, tr *trial) error {
-			r, err := tr.startBare()
+			r, err := tr.startExempt()
 			if err != nil {
 				return err
 			}
@@ -78,7 +81,7 @@ func rivals(counted) []trialCase {
 			return errors.Join(err, tr.stableAndQuiet(ctx))
 		}},
 		{"a storm", func(ctx context.Context, tr *trial) error {
-			if _, err := tr.startBare(); err != nil {
+			if _, err := tr.startExempt(); err != nil {
 				return err
 			}
 			if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.settled(ctx)); err != nil {
@@ -91,14 +94,14 @@ func rivals(counted) []trialCase {
 					errs = append(errs, tr.scaleFoo(ctx, "a", int32(i/20+1)))
 				}
 			}
-			tr.keepAnnotation("a", "storm", "99")
+			tr.protectAnnotation("a", "storm", "99")
 			return errors.Join(errors.Join(errs...), tr.stableAndQuiet(ctx))
 		}},
 	}
 }
 
-// outages are D2 and D3: for a while, nothing gets through.
-func outages(counted) []trialCase {
+// outages are D2 and D3: for a while, no request succeeds.
+func outages(writeCounts) []trialCase {
 	var cases []trialCase
 	for name, fault := range map[string]proxy.Fault{
 		"429 to all": proxy.TooMany, "500 to all": proxy.Internal, "503 to all": proxy.Unavailable, "401 to all": proxy.Unauthorized,
@@ -125,18 +128,18 @@ func outage(name string, begin func(*replica) (end func())) trialCase {
 		err = errors.Join(tr.scaleFoo(ctx, "a", 3), tr.patchDeployment(ctx, "b", `{"spec":{"replicas":4}}`), tr.createFoo(ctx, "c", "c", 1))
 		pause(ctx, 3*quiet)
 		if r.process.hasEnded() {
-			return errors.New("it has ended")
+			return errors.New("the process has ended")
 		}
 		end()
 		return errors.Join(err, tr.stableAndQuiet(ctx))
 	}}
 }
 
-// hanging are D4: calls that are never answered do not hold up other Foos.
-func hanging(counted) []trialCase {
+// hangingCalls are D4: calls that are never answered do not delay other Foos.
+func hangingCalls(writeCounts) []trialCase {
 	hang := func(name string, fault proxy.Fault) trialCase {
 		return trialCase{name, func(ctx context.Context, tr *trial) error {
-			r, err := tr.start(tr.deadline()...)
+			r, err := tr.start(tr.shortCallTimeout()...)
 			if err != nil {
 				return err
 			}
@@ -155,7 +158,7 @@ func hanging(counted) []trialCase {
 				return err
 			}
 			if err := errors.Join(tr.createFoo(ctx, "free", "free", 1), tr.awaitDeployment(ctx, "free")); err != nil {
-				return fmt.Errorf("two calls hang, and a third Foo is held up: %w", err)
+				return fmt.Errorf("two calls hang, and a third Foo is delayed: %w", err)
 			}
 			end()
 			return tr.stableAndQuiet(ctx)
@@ -164,17 +167,16 @@ func hanging(counted) []trialCase {
 	return []trialCase{hang("not done", proxy.Hang), hang("done", proxy.HangDone)}
 }
 
-// deadline is the flag that shortens the time for a call, where there is one.
-func (tr *trial) deadline() []string {
+// shortCallTimeout is the flag for a short timeout of each call, if the subject has it.
+func (tr *trial) shortCallTimeout() []string {
 	if tr.subject == run.upstream {
 		return nil
 	}
 	return []string{"-request-timeout=2s"}
 }
 
-// frozen are a process that stands still while the world changes, and one that
-// is asked to stop in mid-write (A4).
-func frozen(counted) []trialCase {
+// frozen is A6: the process is frozen while objects change.
+func frozen(writeCounts) []trialCase {
 	return []trialCase{{"for a while", func(ctx context.Context, tr *trial) error {
 		r, err := tr.start()
 		if err != nil {
@@ -191,8 +193,8 @@ func frozen(counted) []trialCase {
 	}}}
 }
 
-// stopped is A4.
-func stopped(counted) []trialCase {
+// stopped is A4: the controller is asked to stop during a write.
+func stopped(writeCounts) []trialCase {
 	return []trialCase{{"a create under way", func(ctx context.Context, tr *trial) error {
 		r, err := tr.start()
 		if err != nil {
@@ -217,10 +219,10 @@ func stopped(counted) []trialCase {
 		pause(ctx, quiet/3)
 		open()
 		if code := r.process.exitCode(); code != 0 {
-			return fmt.Errorf("asked to stop, it ended with code %d", code)
+			return fmt.Errorf("after SIGTERM it exited with code %d", code)
 		}
 		if !slices.ContainsFunc(r.proxy.Calls(), isCreate) {
-			return errors.New("asked to stop, it dropped the write that was under way")
+			return errors.New("after SIGTERM it dropped the write that was under way")
 		}
 		return errors.Join(r.process.start(), tr.stableAndQuiet(ctx))
 	}}}

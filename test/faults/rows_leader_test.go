@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Rows E: leader election, and two controllers at once.
+
 package faults
 
 import (
@@ -32,8 +34,8 @@ import (
 	"example.com/sample-controller/test/faults/proxy"
 )
 
-// leaseFlags make elections quicker than by default, and not so quick that a
-// busy machine decides them.
+// leaseFlags make elections faster than the defaults do, but not so fast that a busy
+// machine loses the Lease.
 func (tr *trial) leaseFlags() []string {
 	return []string{
 		"-leader-elect", "-leader-elect-resource-namespace=" + tr.ns,
@@ -41,9 +43,9 @@ func (tr *trial) leaseFlags() []string {
 	}
 }
 
-// startTwo starts a controller that leads and, once it does, one that stands by.
+// startTwo starts a leader and, once it leads, a standby.
 func (tr *trial) startTwo(ctx context.Context) (leader, standby *replica, err error) {
-	if err := tr.grantLease(ctx); err != nil {
+	if err := tr.grantLeasePermissions(ctx); err != nil {
 		return nil, nil, err
 	}
 	if leader, err = tr.start(tr.leaseFlags()...); err != nil {
@@ -56,9 +58,9 @@ func (tr *trial) startTwo(ctx context.Context) (leader, standby *replica, err er
 	return leader, standby, errors.Join(err, tr.createFoo(ctx, "a", "a", 1), tr.settled(ctx))
 }
 
-// grantLease gives the shipped account the shipped rights to a Lease in the
-// trial's namespace.
-func (tr *trial) grantLease(ctx context.Context) error {
+// grantLeasePermissions grants the shipped account the shipped permissions to a Lease in
+// the trial's namespace.
+func (tr *trial) grantLeasePermissions(ctx context.Context) error {
 	const role = shippedName + "-election"
 	rbac := tr.cluster.kube.RbacV1()
 	shipped, err := rbac.Roles(shippedName).Get(ctx, role, metav1.GetOptions{})
@@ -85,9 +87,9 @@ func (tr *trial) holder(ctx context.Context) (string, error) {
 	return ptr.Deref(lease.Spec.HolderIdentity, ""), nil
 }
 
-// awaitHolder waits until another than before holds the Lease.
+// awaitHolder waits until the Lease has another holder than before.
 func (tr *trial) awaitHolder(ctx context.Context, before string) error {
-	return tr.await(ctx, "another holds the Lease", func(ctx context.Context) error {
+	return tr.await(ctx, "the Lease has another holder", func(ctx context.Context) error {
 		now, err := tr.holder(ctx)
 		if err == nil && (now == "" || now == before) {
 			err = fmt.Errorf("%q holds it", now)
@@ -110,18 +112,18 @@ func leaderCase(name string, run func(ctx context.Context, tr *trial, leader, st
 	}}
 }
 
-// leaderKilled is E1.
-func leaderKilled(counted) []trialCase {
+// leaderKilled is E1: the leader is killed, and the standby takes over.
+func leaderKilled(writeCounts) []trialCase {
 	return []trialCase{leaderCase("SIGKILL", func(ctx context.Context, tr *trial, leader, standby *replica) error {
 		if standby.proxy.Writes() > 0 {
-			return errors.New("the standby has written")
+			return errors.New("the standby wrote")
 		}
 		leader.process.kill()
 		return tr.scaleFoo(ctx, "a", 3)
 	})}
 }
 
-// holdScale scales Foo a, and holds the leader's write to its Deployment.
+// holdScale scales Foo a and holds the leader's write to its Deployment.
 func (tr *trial) holdScale(ctx context.Context, leader *replica, release <-chan struct{}) error {
 	leader.proxy.Use(once(func(call *proxy.Call) proxy.Fault {
 		if call.Method == http.MethodPut && call.Resource == "deployments" {
@@ -135,10 +137,10 @@ func (tr *trial) holdScale(ctx context.Context, leader *replica, release <-chan 
 	return tr.awaitCall(ctx, leader, func(call proxy.Call) bool { return call.Fault != "" })
 }
 
-// leaderStopped is E2: asked to stop in mid-write, the leader keeps the Lease
-// until the write is answered.
-func leaderStopped(counted) []trialCase {
-	return []trialCase{leaderCase("SIGTERM in mid-write", func(ctx context.Context, tr *trial, leader, standby *replica) error {
+// leaderStopped is E2: after SIGTERM during a write, the leader keeps the Lease until the
+// write is answered.
+func leaderStopped(writeCounts) []trialCase {
+	return []trialCase{leaderCase("SIGTERM during a write", func(ctx context.Context, tr *trial, leader, standby *replica) error {
 		release := make(chan struct{})
 		if err := tr.holdScale(ctx, leader, release); err != nil {
 			return err
@@ -158,16 +160,16 @@ func leaderStopped(counted) []trialCase {
 			return fmt.Errorf("the Lease was released while a write was under way: %q holds it, was %q", now, held)
 		}
 		if code := leader.process.exitCode(); code != 0 {
-			return fmt.Errorf("asked to stop, the leader ended with code %d", code)
+			return fmt.Errorf("after SIGTERM the leader exited with code %d", code)
 		}
 		return nil
 	})}
 }
 
-// leaseLost is E3 and E6: somebody else takes or deletes the Lease.
-func leaseLost(counted) []trialCase {
+// leaseLost is E3 and E6: another client takes or deletes the Lease.
+func leaseLost(writeCounts) []trialCase {
 	return []trialCase{
-		leaderCase("taken in mid-write", func(ctx context.Context, tr *trial, leader, _ *replica) error {
+		leaderCase("taken during a write", func(ctx context.Context, tr *trial, leader, _ *replica) error {
 			never := make(chan struct{})
 			if err := tr.holdScale(ctx, leader, never); err != nil {
 				return err
@@ -178,9 +180,9 @@ func leaseLost(counted) []trialCase {
 				return err
 			}
 			if code := leader.process.exitCode(); code != 1 {
-				return fmt.Errorf("robbed of the Lease, the leader ended with code %d", code)
+				return fmt.Errorf("after losing the Lease, the leader exited with code %d", code)
 			}
-			return tr.awaitCall(ctx, leader, func(call proxy.Call) bool { return call.GivenUp })
+			return tr.awaitCall(ctx, leader, func(call proxy.Call) bool { return call.Abandoned })
 		}),
 		leaderCase("deleted", func(ctx context.Context, tr *trial, _, _ *replica) error {
 			err := tr.cluster.kube.CoordinationV1().Leases(tr.ns).Delete(ctx, shippedName, metav1.DeleteOptions{})
@@ -195,10 +197,10 @@ func leaseLost(counted) []trialCase {
 	}
 }
 
-// leaderFrozen is E4 as it happens: a leader stands still until another leads,
-// and goes on with a write in its hands.
-func leaderFrozen(counted) []trialCase {
-	return []trialCase{leaderCase("and back in mid-write", func(ctx context.Context, tr *trial, leader, _ *replica) error {
+// leaderFrozen is E4: a leader is frozen during a write until another leads, and then
+// continues.
+func leaderFrozen(writeCounts) []trialCase {
+	return []trialCase{leaderCase("during a write", func(ctx context.Context, tr *trial, leader, _ *replica) error {
 		release := make(chan struct{})
 		if err := tr.holdScale(ctx, leader, release); err != nil {
 			return err
@@ -218,8 +220,8 @@ func leaderFrozen(counted) []trialCase {
 	})}
 }
 
-// slowServer is E7: writes take longer than a Lease may go without renewal.
-func slowServer(counted) []trialCase {
+// slowWrites is E7: writes take longer than the renew deadline of the Lease.
+func slowWrites(writeCounts) []trialCase {
 	return []trialCase{leaderCase("each write takes 9 s", func(ctx context.Context, tr *trial, leader, standby *replica) error {
 		held, err := tr.holder(ctx)
 		if err != nil {
@@ -242,8 +244,8 @@ func slowServer(counted) []trialCase {
 	})}
 }
 
-// twoAtOnce is E4 at its worst: two controllers that know nothing of each other.
-func twoAtOnce(writes counted) []trialCase {
+// twoControllers is the worst case of E4: two controllers without leader election.
+func twoControllers(writes writeCounts) []trialCase {
 	var cases []trialCase
 	for _, w := range passing(writes) {
 		cases = append(cases, trialCase{w.name, func(ctx context.Context, tr *trial) error {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Rows about load and limits: resyncs, quotas, lost events, many Foos.
+
 package faults
 
 import (
@@ -30,20 +32,19 @@ import (
 	"example.com/sample-controller/test/faults/proxy"
 )
 
-// resyncing returns the flags with which a controller resyncs, and a time in
-// which it does so twice or more.
-func (tr *trial) resyncing() (flags []string, howLong time.Duration) {
+// resyncFlags returns the flags for a controller that resyncs, and a time in which it
+// does so at least twice.
+func (tr *trial) resyncFlags() (flags []string, howLong time.Duration) {
 	if tr.subject.resyncs {
 		return nil, 65 * time.Second
 	}
 	return []string{"-resync=1s"}, 5 * time.Second
 }
 
-// atRest is the promise that Foos which are as they should be cost nothing,
-// resyncs included.
-func atRest(counted) []trialCase {
+// atRest checks that Foos that need no change cause no writes, not even at a resync.
+func atRest(writeCounts) []trialCase {
 	return []trialCase{{"some resyncs", func(ctx context.Context, tr *trial) error {
-		flags, howLong := tr.resyncing()
+		flags, howLong := tr.resyncFlags()
 		if _, err := tr.start(flags...); err != nil {
 			return err
 		}
@@ -65,10 +66,10 @@ func atRest(counted) []trialCase {
 	}}}
 }
 
-// exhaustedQuota is D11.
-func exhaustedQuota(counted) []trialCase {
+// exhaustedQuota is D11: a quota refuses a Deployment, and is raised.
+func exhaustedQuota(writeCounts) []trialCase {
 	return []trialCase{{"and raised", func(ctx context.Context, tr *trial) error {
-		tr.patience = 4 * patience // a refused write is tried again later and later, up to 5 minutes
+		tr.timeout = 4 * waitTimeout // the back-off of a refused write grows to 5 minutes
 		if _, err := tr.start(); err != nil {
 			return err
 		}
@@ -81,7 +82,7 @@ func exhaustedQuota(counted) []trialCase {
 		err := tr.await(ctx, "the quota is in force", func(ctx context.Context) error {
 			found, err := quotas.Get(ctx, "few", metav1.GetOptions{})
 			if err == nil && len(found.Status.Used) == 0 {
-				err = errors.New("it is not counted yet")
+				err = errors.New("status.used is empty")
 			}
 			return err
 		})
@@ -99,9 +100,9 @@ func exhaustedQuota(counted) []trialCase {
 	}}}
 }
 
-// withoutEvents is F7: events are a courtesy, and nothing waits for them.
-func withoutEvents(writes counted) []trialCase {
-	return underway(writes, func(r *replica) {
+// withoutEvents is F7: Events can't be written, and nothing waits for them.
+func withoutEvents(writes writeCounts) []trialCase {
+	return throughout(writes, func(r *replica) {
 		r.proxy.Use(func(call *proxy.Call) proxy.Fault {
 			if call.Resource == "events" {
 				return proxy.Hang
@@ -111,10 +112,10 @@ func withoutEvents(writes counted) []trialCase {
 	})
 }
 
-// many is F5, at the size that a laptop's control plane takes beside the rest.
-func many(counted) []trialCase {
+// manyFoos is F5: as many Foos as a small control plane can take beside the other trials.
+func manyFoos(writeCounts) []trialCase {
 	return []trialCase{{"a hundred", func(ctx context.Context, tr *trial) error {
-		tr.patience = 6 * patience // upstream's client sends 5 requests a second
+		tr.timeout = 6 * waitTimeout // upstream's client sends 5 requests a second
 		r, err := tr.start()
 		if err != nil {
 			return err

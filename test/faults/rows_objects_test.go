@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Rows C and B3: owners, deletion, adoption, and what other writers put on a Deployment.
+
 package faults
 
 import (
@@ -30,21 +32,21 @@ func deleteNow() metav1.DeleteOptions {
 	return metav1.DeleteOptions{PropagationPolicy: &background}
 }
 
-// deadOwner is B3: the Deployment of a Foo's namesake that is gone, before it is
-// collected. Its owner reference is of a version that the API server does not
-// serve, so that the garbage collector does not get to it.
-func deadOwner(counted) []trialCase {
-	return []trialCase{ownedElsewhere("of the same name", "samplecontroller.k8s.io/v1beta1")}
+// deletedOwner is B3: the Deployment of a deleted Foo of the same name has not been
+// garbage collected. Its owner reference has a version that the API server does not
+// serve, so that the garbage collector ignores it.
+func deletedOwner(writeCounts) []trialCase {
+	return []trialCase{foreignOwner("of the same name", "samplecontroller.k8s.io/v1beta1")}
 }
 
-// otherGroup is C13: the owner is a Foo, and of another API.
-func otherGroup(counted) []trialCase {
-	return []trialCase{ownedElsewhere("of the same name", "faults.example.com/v1alpha1")}
+// otherGroup is C13: the owner is a Foo of another API group.
+func otherGroup(writeCounts) []trialCase {
+	return []trialCase{foreignOwner("of the same name", "faults.example.com/v1alpha1")}
 }
 
-func ownedElsewhere(name, apiVersion string) trialCase {
+func foreignOwner(name, apiVersion string) trialCase {
 	return trialCase{name, func(ctx context.Context, tr *trial) error {
-		if _, err := tr.startBare(); err != nil {
+		if _, err := tr.startExempt(); err != nil {
 			return err
 		}
 		tr.uncollected["a"] = true
@@ -57,10 +59,10 @@ func ownedElsewhere(name, apiVersion string) trialCase {
 	}}
 }
 
-// sharedName is C7: two Foos ask for one Deployment.
-func sharedName(counted) []trialCase {
+// sharedName is C7: two Foos ask for the same Deployment.
+func sharedName(writeCounts) []trialCase {
 	return []trialCase{{"two Foos", func(ctx context.Context, tr *trial) error {
-		if _, err := tr.startBare(); err != nil {
+		if _, err := tr.startExempt(); err != nil {
 			return err
 		}
 		return errors.Join(tr.createFoo(ctx, "first", "shared", 1), tr.settled(ctx),
@@ -68,11 +70,11 @@ func sharedName(counted) []trialCase {
 	}}}
 }
 
-// kept is C14: what others have put on a Foo's Deployment stays when the
-// controller writes.
-func kept(counted) []trialCase {
+// foreignFieldsKept is C14: what other writers put on a Foo's Deployment survives an
+// update.
+func foreignFieldsKept(writeCounts) []trialCase {
 	return []trialCase{{"an annotation and a sidecar", func(ctx context.Context, tr *trial) error {
-		if _, err := tr.startBare(); err != nil {
+		if _, err := tr.startExempt(); err != nil {
 			return err
 		}
 		const sidecar = `{"spec":{"template":{"spec":{"containers":[{"name":"nginx","image":"nginx:latest"},{"name":"sidecar","image":"busybox"}]}}}}`
@@ -80,21 +82,21 @@ func kept(counted) []trialCase {
 			tr.patchDeployment(ctx, "a", sidecar)); err != nil {
 			return err
 		}
-		tr.others = append(tr.others, other{deployment: "a", changed: func(d *appsv1.Deployment) error {
+		tr.protected = append(tr.protected, protected{deployment: "a", changed: func(d *appsv1.Deployment) error {
 			for _, container := range d.Spec.Template.Spec.Containers {
 				if container.Name == "sidecar" {
 					return nil
 				}
 			}
-			return errors.New("the sidecar that somebody else put into Deployment a is gone")
+			return errors.New("the sidecar that somebody else added to Deployment a is gone")
 		}})
 		return errors.Join(tr.settled(ctx), tr.scaleFoo(ctx, "a", 2), tr.stableAndQuiet(ctx))
 	}}}
 }
 
-// orphaned is C4: a Foo is deleted and leaves its Deployment; with C5, a new Foo
-// of the name does not take it.
-func orphaned(counted) []trialCase {
+// orphanDeletion is C4: a Foo is deleted and its Deployment orphaned. With C5, a new Foo
+// of the same name does not adopt it.
+func orphanDeletion(writeCounts) []trialCase {
 	orphan := func(ctx context.Context, tr *trial) error {
 		if _, err := tr.start(); err != nil {
 			return err
@@ -111,15 +113,14 @@ func orphaned(counted) []trialCase {
 	}
 }
 
-// orphan deletes Foo a, and has the oracle see to it that its Deployment stays an
-// orphan.
+// orphan deletes Foo a with orphan propagation, and protects its Deployment.
 func (tr *trial) orphan(ctx context.Context) error {
 	if err := tr.deleteFoo(ctx, "a", metav1.DeletePropagationOrphan); err != nil {
 		return err
 	}
 	return tr.await(ctx, "Deployment a is an orphan", func(ctx context.Context) error {
 		if _, err := tr.foosClient().Get(ctx, "a", metav1.GetOptions{}); err == nil {
-			return errors.New("its Foo is still there")
+			return errors.New("its Foo still exists")
 		}
 		d, err := tr.deployments().Get(ctx, "a", metav1.GetOptions{})
 		if err != nil {
@@ -128,13 +129,14 @@ func (tr *trial) orphan(ctx context.Context) error {
 		if len(d.OwnerReferences) > 0 {
 			return fmt.Errorf("it has the owners %v", d.OwnerReferences)
 		}
-		tr.leaveAlone(d)
+		tr.protect(d)
 		return nil
 	})
 }
 
-// foreground is C3: a Foo that waits for its Deployment to go gets no new one.
-func foreground(counted) []trialCase {
+// foregroundDeletion is C3: a Foo that waits for the deletion of its Deployment gets no
+// new one.
+func foregroundDeletion(writeCounts) []trialCase {
 	return []trialCase{{"held by a finalizer", func(ctx context.Context, tr *trial) error {
 		r, err := tr.start()
 		if err != nil {
@@ -148,14 +150,14 @@ func foreground(counted) []trialCase {
 		err = tr.await(ctx, "Deployment a is gone", func(ctx context.Context) error {
 			list, err := tr.deployments().List(ctx, metav1.ListOptions{})
 			if err == nil && len(list.Items) > 0 {
-				err = errors.New("it is still there, or again")
+				err = errors.New("it still exists, or exists again")
 			}
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		r.proxy.CountAnew()
+		r.proxy.ResetWrites()
 		pause(ctx, quiet)
 		if again, err := tr.deployments().List(ctx, metav1.ListOptions{}); err != nil || len(again.Items) > 0 {
 			return errors.Join(err, errors.New("a Foo that is being deleted got a new Deployment"))
@@ -164,11 +166,11 @@ func foreground(counted) []trialCase {
 	}}}
 }
 
-// stripped is C6: a user takes the owner reference off a Foo's Deployment. It is
-// an orphan then, and nobody fights over it.
-func stripped(counted) []trialCase {
+// ownerRemoved is C6: a user removes the owner reference from a Foo's Deployment. The
+// Deployment is an orphan then, and the controller does not write to it.
+func ownerRemoved(writeCounts) []trialCase {
 	return []trialCase{{"by a user", func(ctx context.Context, tr *trial) error {
-		if _, err := tr.startBare(); err != nil {
+		if _, err := tr.startExempt(); err != nil {
 			return err
 		}
 		if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.settled(ctx),
@@ -179,13 +181,13 @@ func stripped(counted) []trialCase {
 		if err != nil {
 			return err
 		}
-		tr.leaveAlone(d)
+		tr.protect(d)
 		return errors.Join(tr.scaleFoo(ctx, "a", 2), tr.stableAndQuiet(ctx))
 	}}}
 }
 
-// terminating is C9: the Deployment is on its way out and not gone yet.
-func terminating(counted) []trialCase {
+// terminatingDeployment is C9: the Deployment is being deleted and still exists.
+func terminatingDeployment(writeCounts) []trialCase {
 	return []trialCase{{"held by a finalizer", func(ctx context.Context, tr *trial) error {
 		if _, err := tr.start(); err != nil {
 			return err
@@ -196,15 +198,16 @@ func terminating(counted) []trialCase {
 			return err
 		}
 		pause(ctx, quiet/3)
-		if err := tr.noWork(ctx, quiet); err != nil {
+		if err := tr.checkNoWrites(ctx, quiet); err != nil {
 			return err
 		}
 		return errors.Join(tr.patchDeployment(ctx, "a", `{"metadata":{"finalizers":null}}`), tr.stableAndQuiet(ctx))
 	}}}
 }
 
-// leavingNamespace is C10: the namespace goes, and a finalizer keeps the Foo a while longer.
-func leavingNamespace(counted) []trialCase {
+// terminatingNamespace is C10: the namespace is being deleted, and a finalizer keeps the
+// Foo.
+func terminatingNamespace(writeCounts) []trialCase {
 	return []trialCase{{"with a Foo held by a finalizer", func(ctx context.Context, tr *trial) error {
 		if _, err := tr.start(); err != nil {
 			return err
@@ -217,7 +220,7 @@ func leavingNamespace(counted) []trialCase {
 		err := tr.await(ctx, "Deployment a is gone", func(ctx context.Context) error {
 			list, err := tr.deployments().List(ctx, metav1.ListOptions{})
 			if err == nil && len(list.Items) > 0 {
-				err = errors.New("it is still there, or again")
+				err = errors.New("it still exists, or exists again")
 			}
 			foo, fooErr := tr.foosClient().Get(ctx, "a", metav1.GetOptions{})
 			if fooErr == nil && foo.DeletionTimestamp == nil {
@@ -228,7 +231,7 @@ func leavingNamespace(counted) []trialCase {
 		if err != nil {
 			return err
 		}
-		pause(ctx, 2*quiet) // the deletion is news, which may be told
-		return errors.Join(tr.noWork(ctx, 4*quiet), tr.patchFoo(ctx, "a", `{"metadata":{"finalizers":null}}`))
+		pause(ctx, 2*quiet) // the status may report the deletion
+		return errors.Join(tr.checkNoWrites(ctx, 4*quiet), tr.patchFoo(ctx, "a", `{"metadata":{"finalizers":null}}`))
 	}}}
 }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Rows G1 and G9: writes that fail because a webhook or the API server is down.
+
 package faults
 
 import (
@@ -32,24 +34,25 @@ import (
 	"example.com/sample-controller/test/faults/proxy"
 )
 
-// interrupted is what a user does while Deployments can't be written.
-type interrupted struct {
+// interruption is what a user does while Deployments can't be written.
+type interruption struct {
 	name string
-	// foo is whose, and begins what its condition says first.
+	// foo is the Foo that the user changes, and begins is the start of its condition's
+	// message.
 	foo, begins string
 	act         func(ctx context.Context, tr *trial) error
 }
 
-// webhookDown is G1: a webhook that has to be asked does not answer.
-func webhookDown(writes counted) []trialCase {
-	all := []interrupted{
+// webhookDown is G1: a webhook with failurePolicy Fail does not answer.
+func webhookDown(writes writeCounts) []trialCase {
+	all := []interruption{
 		{"a create", "b", `Deployment "b" could not be created yet: `,
 			func(ctx context.Context, tr *trial) error { return tr.createFoo(ctx, "b", "b", 1) }},
 		{"a scale", "a", `Deployment "one" could not be updated yet: `,
 			func(ctx context.Context, tr *trial) error { return tr.scaleFoo(ctx, "a", 3) }},
 	}
 	if writes["rename"] > 0 {
-		all = append(all, interrupted{"a rename", "a", `Deployment "two" could not be created yet: `,
+		all = append(all, interruption{"a rename", "a", `Deployment "two" could not be created yet: `,
 			func(ctx context.Context, tr *trial) error { return tr.renameDeployment(ctx, "a", "two") }})
 	}
 	var cases []trialCase
@@ -59,47 +62,47 @@ func webhookDown(writes counted) []trialCase {
 	return cases
 }
 
-func (i *interrupted) run(ctx context.Context, tr *trial) error {
-	tr.patience = 4 * patience // a write that fails is tried again later and later, up to 5 minutes
+func (i *interruption) run(ctx context.Context, tr *trial) error {
+	tr.timeout = 4 * waitTimeout // the back-off of a failed write grows to 5 minutes
 	if _, err := tr.start(); err != nil {
 		return err
 	}
 	if err := errors.Join(tr.createFoo(ctx, "a", "one", 1), tr.settled(ctx)); err != nil {
 		return err
 	}
-	defer tr.withdraw(ctx) //nolint:errcheck // after a failure, which is what is told
+	defer tr.withdraw(ctx) //nolint:errcheck // runs after a failure, and the test reports that one
 	if err := tr.failClosed(ctx); err != nil {
 		return err
 	}
 	since := time.Now()
 	tr.refused[i.foo] = samplev1alpha1.ReasonProgressing
-	if err := errors.Join(i.act(ctx, tr), tr.stableAndQuiet(ctx), tr.begins(ctx, i.foo, i.begins, "failed calling webhook"), tr.serves(ctx, "one", 1)); err != nil {
+	if err := errors.Join(i.act(ctx, tr), tr.stableAndQuiet(ctx), tr.checkMessageStart(ctx, i.foo, i.begins, "failed calling webhook"), tr.serves(ctx, "one", 1)); err != nil {
 		return fmt.Errorf("while the webhook is down: %w", err)
 	}
-	if attempts := tr.deploymentWrites(since); attempts > fewAttempts {
+	if attempts := tr.deploymentWrites(since); attempts > maxAttempts {
 		return fmt.Errorf("while the webhook is down: %d writes to Deployments in %v", attempts, time.Since(since).Round(time.Second))
 	}
 	delete(tr.refused, i.foo)
 	return errors.Join(tr.withdraw(ctx), tr.stableAndQuiet(ctx))
 }
 
-// serves returns an error if a Deployment has not as many Pods as it had.
+// serves returns an error if a Deployment no longer has the given number of Pods.
 func (tr *trial) serves(ctx context.Context, deployment string, replicas int32) error {
 	d, err := tr.deployments().Get(ctx, deployment, metav1.GetOptions{})
 	if err == nil && (*d.Spec.Replicas != replicas || d.Status.AvailableReplicas != replicas) {
-		err = fmt.Errorf("Deployment %s has %d Pods of %d, and had %d", deployment, d.Status.AvailableReplicas, *d.Spec.Replicas, replicas)
+		err = fmt.Errorf("Deployment %s has %d of %d Pods, and had %d", deployment, d.Status.AvailableReplicas, *d.Spec.Replicas, replicas)
 	}
 	return err
 }
 
-// inTurns is how many attempts see an outage and a refusal in turns.
-const inTurns = 5
+// alternations is how many attempts fail, by an outage and a refusal in turn.
+const alternations = 5
 
-// outageAndRefusal is G9: the same write is now refused, now fails.
-func outageAndRefusal(counted) []trialCase {
-	turns := func(faults ...proxy.Fault) func(context.Context, *trial) error {
+// outageAndRefusal is G9: the same write fails by an outage and a refusal in turn.
+func outageAndRefusal(writeCounts) []trialCase {
+	alternating := func(faults ...proxy.Fault) func(context.Context, *trial) error {
 		return func(ctx context.Context, tr *trial) error {
-			tr.patience = 4 * patience // a refused write is tried again later and later, up to 5 minutes
+			tr.timeout = 4 * waitTimeout // the back-off of a refused write grows to 5 minutes
 			r, err := tr.start()
 			if err != nil {
 				return err
@@ -114,28 +117,28 @@ func outageAndRefusal(counted) []trialCase {
 			if err := tr.createFoo(ctx, "a", "a", 1); err != nil {
 				return err
 			}
-			err = tr.await(ctx, fmt.Sprintf("%d attempts", inTurns), func(context.Context) error {
-				if made := attempts.Load(); made < inTurns {
-					return fmt.Errorf("there were %d", made)
+			err = tr.await(ctx, fmt.Sprintf("%d attempts", alternations), func(context.Context) error {
+				if made := attempts.Load(); made < alternations {
+					return fmt.Errorf("there are %d so far", made)
 				}
 				return nil
 			})
-			if err := errors.Join(err, r.steady()); err != nil {
+			if err := errors.Join(err, r.checkTransitions()); err != nil {
 				return err
 			}
 			end()
-			return errors.Join(tr.scaleFoo(ctx, "a", 2), tr.stableAndQuiet(ctx)) // the new wish ends the back-off
+			return errors.Join(tr.scaleFoo(ctx, "a", 2), tr.stableAndQuiet(ctx)) // the new spec ends the back-off
 		}
 	}
 	return []trialCase{
-		{"a refusal first", turns(proxy.Forbidden, proxy.Internal)},
-		{"an outage first", turns(proxy.Internal, proxy.Forbidden)},
+		{"a refusal first", alternating(proxy.Forbidden, proxy.Internal)},
+		{"an outage first", alternating(proxy.Internal, proxy.Forbidden)},
 	}
 }
 
-// steady returns an error if a controller has told of more than two changes: that
-// something is in the way, and what it then turned out to be.
-func (r *replica) steady() error {
+// checkTransitions returns an error if a controller reported more than two changes: that
+// a write failed, and then the final reason.
+func (r *replica) checkTransitions() error {
 	events, reasons := 0, []string{""}
 	for _, call := range r.proxy.Calls() {
 		switch {
@@ -149,7 +152,7 @@ func (r *replica) steady() error {
 		}
 	}
 	if events > 2 || len(reasons) > 3 {
-		return fmt.Errorf("an outage and a refusal in turns made %d events, and the reasons %v", events, reasons[1:])
+		return fmt.Errorf("an outage and a refusal in turn caused %d events, and the reasons %v", events, reasons[1:])
 	}
 	return nil
 }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Rows D14 and G7: objects as large, and names as long, as the API server accepts.
+
 package faults
 
 import (
@@ -26,10 +28,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// maxAnnotations is how many annotations of 1 KiB an object may have: 256 KiB in all.
+// maxAnnotations is how many annotations of 1 KiB an object may have: 256 KiB in total.
 const maxAnnotations = 256
 
-// bigAnnotations returns annotations of 1 KiB each, key and value.
+// bigAnnotations returns annotations of 1 KiB each, key included.
 func bigAnnotations(count int) map[string]string {
 	annotations := map[string]string{}
 	for i := range count {
@@ -39,24 +41,26 @@ func bigAnnotations(count int) map[string]string {
 	return annotations
 }
 
-// fullObjects is D14: others have filled a Foo and its Deployment.
-func fullObjects(counted) []trialCase {
+// fullObjects is D14: other writers have filled a Foo and its Deployment with
+// annotations.
+func fullObjects(writeCounts) []trialCase {
 	return []trialCase{{"of annotations", func(ctx context.Context, tr *trial) error {
 		if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.patchFoo(ctx, "a", annotating(bigAnnotations(maxAnnotations)))); err != nil {
 			return err
 		}
-		if _, err := tr.startBare(); err != nil {
+		if _, err := tr.startExempt(); err != nil {
 			return err
 		}
 		if err := tr.settled(ctx); err != nil {
 			return err
 		}
-		// The Deployment's controller copies them to the ReplicaSet, and adds its own there.
+		// The Deployment controller copies the annotations to the ReplicaSet, and adds
+		// its own.
 		theirs := bigAnnotations(maxAnnotations - 1)
 		if err := tr.patchDeployment(ctx, "a", annotating(theirs)); err != nil {
 			return err
 		}
-		tr.others = append(tr.others, other{deployment: "a", changed: func(now *appsv1.Deployment) error {
+		tr.protected = append(tr.protected, protected{deployment: "a", changed: func(now *appsv1.Deployment) error {
 			for key, value := range theirs {
 				if now.Annotations[key] != value {
 					return errors.New("annotations that somebody else put on Deployment a are gone")
@@ -68,22 +72,22 @@ func fullObjects(counted) []trialCase {
 	}}}
 }
 
-// longOwner is G7: whoever owns the Deployment has a longer kind and name than
-// any message. The API server looks at neither.
-func longOwner(counted) []trialCase {
+// longOwner is G7: the owner of the Deployment has a kind and a name that are longer than
+// any message. The API server validates neither.
+func longOwner(writeCounts) []trialCase {
 	const long = 40_000
 	return []trialCase{{"of 40,000 characters", func(ctx context.Context, tr *trial) error {
-		if _, err := tr.startBare(); err != nil {
+		if _, err := tr.startExempt(); err != nil {
 			return err
 		}
 		err := tr.createForeign(ctx, "a", ownedBy(strings.Repeat("n", long), "00000000-0000-0000-0000-000000000001"), func(d *appsv1.Deployment) {
 			d.OwnerReferences[0].APIVersion, d.OwnerReferences[0].Kind = "faults.example.com/v1", strings.Repeat("K", long)
 		})
-		return errors.Join(err, tr.createFoo(ctx, "a", "a", 3), tr.stableAndQuiet(ctx), tr.says(ctx, "a", `Deployment "a"`))
+		return errors.Join(err, tr.createFoo(ctx, "a", "a", 3), tr.stableAndQuiet(ctx), tr.checkMessage(ctx, "a", `Deployment "a"`))
 	}}}
 }
 
-// annotating returns a patch.
+// annotating returns a patch that sets annotations.
 func annotating(annotations map[string]string) string {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
 	if err != nil {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Rows A5 and B: stale caches, and watches that end, repeat or lose events.
+
 package faults
 
 import (
@@ -29,12 +31,12 @@ import (
 	"example.com/sample-controller/test/faults/proxy"
 )
 
-// watched are the resources of which a controller keeps a cache.
+// watched are the resources that a controller caches.
 func watched() []string { return []string{"foos", "deployments"} }
 
-// emptyCaches are A5: nothing is written before the caches are full, also if the
+// lateCaches are A5: nothing is written before the caches are full, even if the
 // controller is killed while they fill.
-func emptyCaches(counted) []trialCase {
+func lateCaches(writeCounts) []trialCase {
 	var cases []trialCase
 	for _, resource := range watched() {
 		cases = append(cases, trialCase{"the " + resource + " are late", func(ctx context.Context, tr *trial) error {
@@ -53,7 +55,7 @@ func emptyCaches(counted) []trialCase {
 			defer release()
 			for range 2 {
 				r.process.crash()
-				if err := tr.noWork(ctx, quiet); err != nil {
+				if err := tr.checkNoWrites(ctx, quiet); err != nil {
 					return err
 				}
 			}
@@ -64,8 +66,8 @@ func emptyCaches(counted) []trialCase {
 	return cases
 }
 
-// staleDeployments are B1: the cache is behind the controller's own create.
-func staleDeployments(counted) []trialCase {
+// staleDeployments are B1: the cache lacks the controller's own create.
+func staleDeployments(writeCounts) []trialCase {
 	return []trialCase{{"own create unseen", func(ctx context.Context, tr *trial) error {
 		r, err := tr.start()
 		if err != nil {
@@ -87,7 +89,7 @@ func staleDeployments(counted) []trialCase {
 		err = tr.stableAndQuiet(ctx)
 		creates := slices.DeleteFunc(r.proxy.Calls(), func(call proxy.Call) bool { return !isCreate(call) })
 		if err == nil && len(creates) != 2 {
-			err = fmt.Errorf("two Foos, and %d Deployments were created", len(creates))
+			err = fmt.Errorf("for two Foos %d Deployments were created", len(creates))
 		}
 		return err
 	}}}
@@ -101,9 +103,9 @@ func isUpdate(call proxy.Call) bool {
 	return call.Method == http.MethodPut && call.Resource == "deployments" && call.Succeeded()
 }
 
-// awaitCall waits until a controller has made a call.
+// awaitCall waits until a controller has made a matching request.
 func (tr *trial) awaitCall(ctx context.Context, r *replica, is func(proxy.Call) bool) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, tr.patience, errPatience)
+	ctx, cancel := context.WithTimeoutCause(ctx, tr.timeout, errTimeout)
 	defer cancel()
 	err := r.proxy.Await(ctx, func(calls []proxy.Call) bool { return slices.ContainsFunc(calls, is) })
 	if err != nil {
@@ -112,11 +114,11 @@ func (tr *trial) awaitCall(ctx context.Context, r *replica, is func(proxy.Call) 
 	return nil
 }
 
-// staleFoos are B2: the Foo in the cache is older than the one that has been
-// carried out, by another controller or by an earlier self.
-func staleFoos(counted) []trialCase {
-	return []trialCase{{"beside one that sees", func(ctx context.Context, tr *trial) error {
-		blind, err := tr.start()
+// staleFoos are B2: the Foo in the cache is older than the one that has been reconciled,
+// by another controller or by this one before.
+func staleFoos(writeCounts) []trialCase {
+	return []trialCase{{"beside one that is up to date", func(ctx context.Context, tr *trial) error {
+		stale, err := tr.start()
 		if err != nil {
 			return err
 		}
@@ -126,14 +128,14 @@ func staleFoos(counted) []trialCase {
 		if err := errors.Join(tr.createFoo(ctx, "a", "a", 2), tr.settled(ctx)); err != nil {
 			return err
 		}
-		release := blind.proxy.HoldEvents("foos")
+		release := stale.proxy.HoldEvents("foos")
 		defer release()
-		before := len(blind.proxy.Calls())
+		before := len(stale.proxy.Calls())
 		if err := errors.Join(tr.scaleFoo(ctx, "a", 4), tr.awaitReplicas(ctx, "a", 4), tr.annotate(ctx, "a", "seen")); err != nil {
 			return err
 		}
 		pause(ctx, quiet)
-		if slices.ContainsFunc(blind.proxy.Calls()[before:], isUpdate) {
+		if slices.ContainsFunc(stale.proxy.Calls()[before:], isUpdate) {
 			return errors.New("a controller that has not seen the Foo's new replicas wrote the old ones over them")
 		}
 		release()
@@ -141,9 +143,8 @@ func staleFoos(counted) []trialCase {
 	}}}
 }
 
-// olderServer is B5: a controller is started again and gets Foos from a server
-// that is behind.
-func olderServer(writes counted) []trialCase {
+// staleServer is B5: a controller restarts, and lists Foos from a stale API server.
+func staleServer(writes writeCounts) []trialCase {
 	change := func(name string, act func(context.Context, *trial) error) trialCase {
 		return trialCase{name, func(ctx context.Context, tr *trial) error {
 			r, err := tr.start()
@@ -179,9 +180,9 @@ func olderServer(writes counted) []trialCase {
 	return cases
 }
 
-// expiredWatches are B7: the watch ends, things change, and a new one from the
-// old resourceVersion is refused. With a DELETE that was missed, B6.
-func expiredWatches(writes counted) []trialCase {
+// expiredWatches are B7: the watch ends, objects change, and a new watch from the old
+// resourceVersion is refused.
+func expiredWatches(writes writeCounts) []trialCase {
 	var cases []trialCase
 	for _, w := range passing(writes) {
 		cases = append(cases, trialCase{w.name, func(ctx context.Context, tr *trial) error {
@@ -206,8 +207,8 @@ func expiredWatches(writes counted) []trialCase {
 	return cases
 }
 
-// missedDelete is B6.
-func missedDelete(counted) []trialCase {
+// missedDelete is B6: a DELETED event is lost, and a relist follows.
+func missedDelete(writeCounts) []trialCase {
 	return []trialCase{{"the Deployment's", func(ctx context.Context, tr *trial) error {
 		r, err := tr.start()
 		if err != nil {
@@ -238,14 +239,14 @@ func missedDelete(counted) []trialCase {
 	}}}
 }
 
-// doubled is B9.
-func doubled(writes counted) []trialCase {
-	return underway(writes, func(r *replica) { r.proxy.EditEvents(func(proxy.Event) int { return 2 }) })
+// duplicatedEvents is B9: each event is sent twice.
+func duplicatedEvents(writes writeCounts) []trialCase {
+	return throughout(writes, func(r *replica) { r.proxy.EditEvents(func(proxy.Event) int { return 2 }) })
 }
 
-// withoutWatchList is D8: a server that does not know sendInitialEvents.
-func withoutWatchList(writes counted) []trialCase {
-	return underway(writes, func(r *replica) {
+// withoutWatchList is D8: a server that does not support sendInitialEvents.
+func withoutWatchList(writes writeCounts) []trialCase {
+	return throughout(writes, func(r *replica) {
 		r.proxy.Use(func(call *proxy.Call) proxy.Fault {
 			if strings.Contains(call.Path, "sendInitialEvents") {
 				return func(x *proxy.Exchange) {
@@ -258,8 +259,8 @@ func withoutWatchList(writes counted) []trialCase {
 	})
 }
 
-// underway makes a case of each workload, under something that lasts from the start.
-func underway(writes counted, begin func(*replica)) []trialCase {
+// throughout makes a case of each workload, under a condition that lasts from the start.
+func throughout(writes writeCounts, begin func(*replica)) []trialCase {
 	var cases []trialCase
 	for _, w := range passing(writes) {
 		cases = append(cases, trialCase{w.name, func(ctx context.Context, tr *trial) error {
@@ -275,8 +276,9 @@ func underway(writes counted, begin func(*replica)) []trialCase {
 	return cases
 }
 
-// thereAndBack is B10: a Foo is renamed and back before the controller sees it.
-func thereAndBack(writes counted) []trialCase {
+// renamedAndBack is B10: the Deployment is renamed and back before the controller sees
+// it.
+func renamedAndBack(writes writeCounts) []trialCase {
 	if writes["rename"] == 0 {
 		return nil
 	}

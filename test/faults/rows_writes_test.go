@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Rows A1 to A3 and D2: faults of a single write.
+
 package faults
 
 import (
@@ -23,7 +25,7 @@ import (
 	"example.com/sample-controller/test/faults/proxy"
 )
 
-// crashes are A1.
+// crashes are A1: the controller is killed before or after a write.
 func crashes() []breakage {
 	return []breakage{
 		{"crash before", func(r *replica) (proxy.Fault, func()) { return proxy.Before("crash", r.process.crash), nil }},
@@ -31,20 +33,20 @@ func crashes() []breakage {
 	}
 }
 
-// lostReplies are A2.
+// lostReplies are A2: a write is done, and its reply is lost.
 func lostReplies() []breakage {
 	return []breakage{{"reply lost", always(proxy.LoseReply)}}
 }
 
-// lateWrites are A3: the write is done when the controller has long done it again.
+// lateWrites are A3: a write is done long after the controller has repeated it.
 func lateWrites() []breakage {
-	return []breakage{{"done late", func(*replica) (proxy.Fault, func()) {
+	return []breakage{{"delayed", func(*replica) (proxy.Fault, func()) {
 		begin := make(chan struct{})
 		return proxy.CutAndLater(begin), func() { close(begin) }
 	}}}
 }
 
-// refusals are D1 to D3, for one write.
+// refusals are D1 to D3, for a single write.
 func refusals() []breakage {
 	return []breakage{
 		{"409", always(proxy.Conflict)},
@@ -60,9 +62,9 @@ func always(fault proxy.Fault) func(*replica) (proxy.Fault, func()) {
 	return func(*replica) (proxy.Fault, func()) { return fault, nil }
 }
 
-// eachWrite makes a case of each workload, each of its writes, and each breakage.
-func eachWrite(breakages func() []breakage) func(counted) []trialCase {
-	return func(writes counted) []trialCase {
+// eachWrite makes a case of each write of each workload with each breakage.
+func eachWrite(breakages func() []breakage) func(writeCounts) []trialCase {
+	return func(writes writeCounts) []trialCase {
 		var cases []trialCase
 		for _, w := range passing(writes) {
 			for write := 1; write <= writes[w.name]; write++ {

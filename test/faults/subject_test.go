@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The controllers under test: ours, and upstream's to compare it with.
+
 package faults
 
 import (
@@ -25,45 +27,42 @@ import (
 	"strings"
 )
 
-// subject is a controller to test: any program that takes -kubeconfig.
+// subject is a controller under test: any program that takes -kubeconfig.
 type subject struct {
 	name string
 	path string
-	// version is that of upstream's module.
+	// version is the version of upstream's module.
 	version string
-	// flags are given besides -kubeconfig.
+	// flags are passed in addition to -kubeconfig.
 	flags []string
-	// namespaced programs are told by -namespace what to look after; what
-	// others see is confined by the proxy.
+	// namespaced programs take -namespace. The proxy confines the others to a namespace.
 	namespaced bool
-	// conditions tells that the program reports conditions and
-	// observedGeneration, which the oracle then holds it to.
+	// conditions is true if the program reports conditions and observedGeneration, which
+	// the oracle then checks.
 	conditions bool
-	// resyncs tells that the program writes at each resync by design: one status
-	// and one event for each Foo. There is a row for that; elsewhere it is
-	// overlooked, so that each row says something of its own.
+	// resyncs is true if the program writes a status and an Event for each Foo at each
+	// resync, by design. One row checks for that; the others ignore it, so that each row
+	// finds a problem of its own.
 	resyncs bool
-	// elects tells that the program can elect a leader.
-	elects bool
 }
 
 const moduleRoot = "../.."
 
-// ours builds the controller in a folder of this repository's root module. It
-// runs with its resync off, so that nothing is healed by it.
-func ours(ctx context.Context, source, output string) (*subject, error) {
+// buildOurs builds the controller from a copy of this repository's root module. It runs
+// without resyncs, so that they repair nothing.
+func buildOurs(ctx context.Context, source, output string) (*subject, error) {
 	if err := goBuild(ctx, source, output, "."); err != nil {
 		return nil, err
 	}
 	return &subject{
 		name: "ours", path: output, flags: []string{"-resync=0", "-v=2"},
-		namespaced: true, conditions: true, elects: true,
+		namespaced: true, conditions: true,
 	}, nil
 }
 
-// upstream builds kubernetes/sample-controller, of the version that
-// test/thirdparty asks for. Its resync of 30 s can't be turned off.
-func upstream(ctx context.Context, folder string) (*subject, error) {
+// buildUpstream builds kubernetes/sample-controller in the version that test/thirdparty
+// requires. Its resync of 30 s can't be turned off.
+func buildUpstream(ctx context.Context, folder string) (*subject, error) {
 	const module = "k8s.io/sample-controller"
 	source, output := filepath.Join(moduleRoot, "test/thirdparty"), filepath.Join(folder, "upstream")
 	if err := goBuild(ctx, source, output, module); err != nil {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// A trial: one controller or more in a namespace, each behind a proxy.
+
 package faults
 
 import (
@@ -39,31 +41,31 @@ import (
 	typedfoo "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
 )
 
-// trial is one controller in a namespace of its own.
+// trial is a namespace with the controllers under test, usually one.
 type trial struct {
 	subject *subject
 	cluster *testCluster
 	ns      string
 	folder  string
-	// patience bounds each wait.
-	patience time.Duration
-	// replicas are the controllers, each behind a proxy of its own; most trials have one.
+	// timeout bounds each wait.
+	timeout time.Duration
+	// replicas are the controllers, each behind a proxy of its own.
 	replicas []*replica
-	// others are objects that the controller must leave as they are.
-	others []other
-	// uncollected are Deployments whose owner is gone and which nobody collects.
+	// protected are objects that the controller must leave as they are.
+	protected []protected
+	// uncollected are Deployments whose owner is gone and which the garbage collector
+	// ignores.
 	uncollected map[string]bool
-	// refused are Foos whose Deployment can't be made, or not as they ask for it,
-	// with the reason that their condition has to give.
+	// refused maps each Foo whose Deployment can't be written as the Foo asks to the
+	// reason that its condition must have.
 	refused map[string]string
-	// overruled are Deployments that an admission policy makes otherwise than their
-	// Foos ask for, with the number of Pods that it leaves them; 0 if it is about
-	// something else.
-	overruled map[string]int32
-	// mute tells that nobody can write a status as it should be.
-	mute bool
-	// told is the record of what the Foos say.
-	told record
+	// mutated holds the Deployments that an admission policy changes, with the number of
+	// replicas that the policy leaves, or 0 if it changes something else.
+	mutated map[string]int32
+	// statusUnwritable is true if the API server stores no correct status.
+	statusUnwritable bool
+	// statuses records the statuses of the Foos.
+	statuses statusRecord
 }
 
 // replica is a controller's process and its way to the API server.
@@ -73,7 +75,7 @@ type replica struct {
 	kubeconfig string
 }
 
-// newTrial makes the namespace. It is deleted when the test ends.
+// newTrial creates the namespace, which is deleted when the test ends.
 func newTrial(t *testing.T, s *subject) *trial {
 	t.Helper()
 	return newTrialOn(t, run.cluster, s)
@@ -85,37 +87,36 @@ func newTrialOn(t *testing.T, c *testCluster, s *subject) *trial {
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "faults-"},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		t.Fatalf("Making a namespace: %v", err)
+		t.Fatalf("Creating a namespace: %v", err)
 	}
 	tr := &trial{
-		subject: s, cluster: c, ns: created.Name, folder: t.TempDir(), patience: patience,
-		uncollected: map[string]bool{}, refused: map[string]string{}, overruled: map[string]int32{},
+		subject: s, cluster: c, ns: created.Name, folder: t.TempDir(), timeout: waitTimeout,
+		uncollected: map[string]bool{}, refused: map[string]string{}, mutated: map[string]int32{},
 	}
 	t.Cleanup(func() {
 		tr.close()
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
 		defer cancel()
-		// The cluster goes with the run; what is left in it then is no harm.
+		// The cluster is deleted with the run, so a leftover namespace does no harm.
 		_ = c.kube.CoreV1().Namespaces().Delete(ctx, tr.ns, metav1.DeleteOptions{})
 	})
-	if err := tr.record(t.Context()); err != nil {
+	if err := tr.startRecording(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return tr
 }
 
-// startBare starts a controller whose account the admission policy is not
-// about. Where a controller would harm others that is the second line of
-// defence, and what is looked at is the first.
-func (tr *trial) startBare(flags ...string) (*replica, error) {
-	return tr.startAs(tr.cluster.bare, flags...)
+// startExempt starts a controller with the account to which the admission policy does not
+// apply. Where the policy would be a second line of defence, these trials test the first.
+func (tr *trial) startExempt(flags ...string) (*replica, error) {
+	return tr.startAs(tr.cluster.exempt, flags...)
 }
 
 // start starts a controller with the account that fits it, and more flags.
 func (tr *trial) start(flags ...string) (*replica, error) {
 	account := tr.cluster.account
 	if !tr.subject.namespaced {
-		account = tr.cluster.bare
+		account = tr.cluster.exempt
 	}
 	return tr.startAs(account, flags...)
 }
@@ -128,7 +129,7 @@ func (tr *trial) startAs(account *rest.Config, flags ...string) (*replica, error
 	return r, r.process.start()
 }
 
-// prepare makes a controller ready to be started.
+// prepare prepares a controller without starting it.
 func (tr *trial) prepare(account *rest.Config, flags ...string) (*replica, error) {
 	confine, args := tr.ns, tr.subject.flags
 	if tr.subject.namespaced {
@@ -145,7 +146,7 @@ func (tr *trial) prepare(account *rest.Config, flags ...string) (*replica, error
 	return r, r.writeKubeconfig(clientcmdapi.AuthInfo{})
 }
 
-// writeKubeconfig writes a kubeconfig that leads through the proxy.
+// writeKubeconfig writes a kubeconfig for the connection through the proxy.
 func (r *replica) writeKubeconfig(user clientcmdapi.AuthInfo) error {
 	return testcluster.WriteKubeconfig(r.kubeconfig, r.proxy.URL, r.proxy.Certificate(), user)
 }
@@ -166,7 +167,7 @@ func (tr *trial) deployments() typedappsv1.DeploymentInterface {
 	return tr.cluster.kube.AppsV1().Deployments(tr.ns)
 }
 
-// calls returns what all controllers have asked for.
+// calls returns the requests of all controllers.
 func (tr *trial) calls() []proxy.Call {
 	var all []proxy.Call
 	for _, r := range tr.replicas {
@@ -175,9 +176,9 @@ func (tr *trial) calls() []proxy.Call {
 	return all
 }
 
-// story is what the controllers asked for, and the end of what they printed. Of
-// what is long ago it has the watches, and what was broken.
-func (tr *trial) story() string {
+// diagnostics returns the controllers' requests and the end of their logs. Of older
+// requests it has only watches and those with a fault.
+func (tr *trial) diagnostics() string {
 	const recent = 60
 	var text strings.Builder
 	for i, r := range tr.replicas {
@@ -193,17 +194,19 @@ func (tr *trial) story() string {
 	return text.String()
 }
 
-var errPatience = errors.New("not within the time that it may take")
+var errTimeout = errors.New("not within the timeout")
 
-// errNotRolledOut says that a Deployment is as it was asked for, and the cluster has yet to make its Pods.
+// errNotRolledOut says that a Deployment is as requested, but the cluster has not created
+// all its Pods yet.
 var errNotRolledOut = errors.New("not rolled out")
 
-// await waits until what is asked for is so: until check has no objection. Where the cluster is what takes long, as on a
-// machine that is busy with something else, it waits rolloutPatience: no controller is to be blamed for that.
+// await calls check until it returns nil. If only the rollout by the cluster takes long,
+// as on a busy machine, it waits rolloutTimeout longer, because the controller is not at
+// fault.
 func (tr *trial) await(ctx context.Context, what string, check func(context.Context) error) error {
-	err := testcluster.Await(ctx, tr.patience, what, check)
+	err := testcluster.Await(ctx, tr.timeout, what, check)
 	if ctx.Err() == nil && errors.Is(err, errNotRolledOut) {
-		err = testcluster.Await(ctx, rolloutPatience, what, check)
+		err = testcluster.Await(ctx, rolloutTimeout, what, check)
 	}
 	return err
 }

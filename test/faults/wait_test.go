@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Waits of trials, and rules that apply to a limited number of requests.
+
 package faults
 
 import (
@@ -27,8 +29,7 @@ import (
 	"example.com/sample-controller/test/faults/proxy"
 )
 
-// pause gives a controller time to do what it must not do. What it has to do is
-// waited for.
+// pause gives a controller time to do what it must not do. Use await for what it must do.
 func pause(ctx context.Context, howLong time.Duration) {
 	timer := time.NewTimer(howLong)
 	defer timer.Stop()
@@ -38,20 +39,20 @@ func pause(ctx context.Context, howLong time.Duration) {
 	}
 }
 
-// noWork returns an error if a controller changes, or tries to change, a Foo or
-// a Deployment within a time.
-func (tr *trial) noWork(ctx context.Context, howLong time.Duration) error {
+// checkNoWrites returns an error if a controller writes a Foo or a Deployment, or tries
+// to, within a time.
+func (tr *trial) checkNoWrites(ctx context.Context, howLong time.Duration) error {
 	since := time.Now()
 	pause(ctx, howLong)
 	for _, call := range tr.calls() {
 		if call.Began.After(since) && call.IsWork() {
-			return fmt.Errorf("it should not write, and did: %s", call.Short())
+			return fmt.Errorf("it must not write, and did: %s", call.Short())
 		}
 	}
 	return ctx.Err()
 }
 
-// awaitReplicas waits until a Deployment asks for a number of Pods.
+// awaitReplicas waits until the spec of a Deployment has a number of replicas.
 func (tr *trial) awaitReplicas(ctx context.Context, name string, want int32) error {
 	return tr.await(ctx, fmt.Sprintf("Deployment %s asks for %d Pods", name, want), func(ctx context.Context) error {
 		d, err := tr.deployments().Get(ctx, name, metav1.GetOptions{})
@@ -62,18 +63,18 @@ func (tr *trial) awaitReplicas(ctx context.Context, name string, want int32) err
 	})
 }
 
-// awaitDeployment waits until there is a Deployment of a name.
+// awaitDeployment waits until a Deployment exists.
 func (tr *trial) awaitDeployment(ctx context.Context, name string) error {
-	return tr.await(ctx, "there is Deployment "+name, func(ctx context.Context) error {
+	return tr.await(ctx, "Deployment "+name+" exists", func(ctx context.Context) error {
 		_, err := tr.deployments().Get(ctx, name, metav1.GetOptions{})
 		return err
 	})
 }
 
-// once makes a rule that decides one request and then no more.
+// once returns a rule that applies to one request only.
 func once(decide proxy.Rule) proxy.Rule { return times(1, decide) }
 
-// times makes a rule that decides a number of requests and then no more.
+// times returns a rule that applies to a number of requests only.
 func times(limit int32, decide proxy.Rule) proxy.Rule {
 	var decided atomic.Int32
 	return func(call *proxy.Call) proxy.Fault {

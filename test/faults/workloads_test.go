@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Workloads: what a user does, with and without a fault in one of the writes that follow.
+
 package faults
 
 import (
@@ -27,16 +29,16 @@ import (
 	"example.com/sample-controller/test/faults/proxy"
 )
 
-// workload is something that a user does, and that makes a controller write.
+// workload is something that a user does and that makes a controller write.
 type workload struct {
 	name string
-	// row and title are for the matrix.
+	// row and title are shown in the matrix.
 	row, title string
 	arrange    func(ctx context.Context, tr *trial) error
 	act        func(ctx context.Context, tr *trial) error
-	// oursOnly says why only our controller can be asked for it.
+	// oursOnly says why the workload can be run with our controller only.
 	oursOnly string
-	// why explains what upstream's controller does if it fails.
+	// why explains why upstream's controller fails the workload.
 	why string
 }
 
@@ -51,7 +53,7 @@ func workloads() []workload {
 		arrange: func(ctx context.Context, tr *trial) error { return tr.createFoo(ctx, "a", "a", 1) },
 		act:     func(ctx context.Context, tr *trial) error { return tr.scaleFoo(ctx, "a", 3) },
 	}, {
-		name: "rename", row: "C1", title: "a Foo asks for a Deployment of another name", why: "only the Deployment of the present name is looked for",
+		name: "rename", row: "C1", title: "a Foo asks for a Deployment of another name", why: "it reads only the Deployment of the current name",
 		arrange: func(ctx context.Context, tr *trial) error { return tr.createFoo(ctx, "a", "one", 1) },
 		act:     func(ctx context.Context, tr *trial) error { return tr.renameDeployment(ctx, "a", "two") },
 	}, {
@@ -67,13 +69,13 @@ func workloads() []workload {
 			return tr.deployments().Delete(ctx, "a", deleteNow())
 		},
 	}, {
-		name: "recreate", row: "B3", title: "a Foo is deleted and made again",
+		name: "recreate", row: "B3", title: "a Foo is deleted and created again",
 		arrange: func(ctx context.Context, tr *trial) error { return tr.createFoo(ctx, "a", "a", 1) },
 		act: func(ctx context.Context, tr *trial) error {
 			return errors.Join(tr.deleteFoo(ctx, "a", metav1.DeletePropagationBackground), tr.createFoo(ctx, "a", "a", 2))
 		},
 	}, {
-		name: "takeover", row: "C7", title: "of two Foos that ask for one Deployment the first is deleted",
+		name: "takeover", row: "C7", title: "two Foos ask for one Deployment, and the first is deleted",
 		arrange: func(ctx context.Context, tr *trial) error {
 			if err := tr.createFoo(ctx, "first", "shared", 1); err != nil {
 				return err
@@ -97,17 +99,17 @@ func workloads() []workload {
 	}}
 }
 
-// passing are the workloads that a subject copes with as long as nothing goes
-// wrong. Only with these it says something if one fails when something does.
-func passing(writes counted) []workload {
+// passing returns the workloads that a subject passes without a fault. A failure with a
+// fault means something only for these.
+func passing(writes writeCounts) []workload {
 	return slices.DeleteFunc(workloads(), func(w workload) bool { return writes[w.name] == 0 })
 }
 
-// errNotReached says that a run had fewer writes than the one without faults,
-// so that there was nothing to break.
+// errNotReached says that a run made fewer writes than the one without faults, so that
+// there was nothing to break.
 var errNotReached = errors.New("the write that was to fail was not made")
 
-// breakage is what is done to a write. A new one is made for each trial.
+// breakage is a fault of one write. make is called for each trial.
 type breakage struct {
 	name string
 	make func(r *replica) (fault proxy.Fault, afterwards func())
@@ -126,7 +128,7 @@ func (w *workload) run(ctx context.Context, tr *trial) (writes int, err error) {
 	return r.proxy.Writes(), err
 }
 
-// runBroken runs a workload in which one write, counted from 1, is broken.
+// runBroken runs a workload in which one write, counted from 1, fails.
 func (w *workload) runBroken(ctx context.Context, tr *trial, b breakage, write int) error {
 	r, err := w.prepare(ctx, tr)
 	if err != nil {
@@ -163,6 +165,6 @@ func (w *workload) prepare(ctx context.Context, tr *trial) (*replica, error) {
 	if err := errors.Join(w.arrange(ctx, tr), tr.settled(ctx)); err != nil {
 		return nil, err
 	}
-	r.proxy.CountAnew()
+	r.proxy.ResetWrites()
 	return r, nil
 }

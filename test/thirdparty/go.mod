@@ -1,5 +1,5 @@
-// A client built against upstream's module, with the versions that it asks
-// for: the proof that such a client works here unchanged.
+// A client built against upstream's module, with the versions that it requires.
+// It shows that such a client works unchanged with this controller.
 module example.com/sample-controller/test/thirdparty
 
 go 1.26.0

@@ -14,9 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command thirdparty is a client as others have written it: compiled against
-// upstream's types, clientset, informer and lister, and nothing of this
-// project. It takes a Foo through its life and exits 0 if all went well.
+// Command thirdparty is a client as others might have written it: it uses upstream's
+// types, clientset, informer and lister, and nothing of this project. It creates, scales
+// and deletes a Foo, and exits 0 if each step has the expected result.
 package main
 
 import (
@@ -41,8 +41,8 @@ const name = "third-party"
 
 func main() {
 	kubeconfig := flag.String("kubeconfig", "", "path of a kubeconfig")
-	namespace := flag.String("namespace", "default", "namespace to make the Foo in; a controller has to look after it")
-	timeout := flag.Duration("timeout", time.Minute, "time that all of it may take")
+	namespace := flag.String("namespace", "default", "namespace for the Foo, in which a controller must be active")
+	timeout := flag.Duration("timeout", time.Minute, "timeout for the whole run")
 	flag.Parse()
 	if err := run(*kubeconfig, *namespace, *timeout); err != nil {
 		log.Fatal(err)
@@ -67,7 +67,7 @@ func run(kubeconfig, namespace string, timeout time.Duration) error {
 	return live(ctx, client.SamplecontrollerV1alpha1().Foos(namespace), w)
 }
 
-// live takes a Foo from its creation to its deletion.
+// live creates, scales and deletes a Foo.
 func live(ctx context.Context, foos typed.FooInterface, w *watcher) error {
 	one, three := int32(1), int32(3)
 	_, err := foos.Create(ctx, &v1alpha1.Foo{
@@ -98,14 +98,14 @@ func live(ctx context.Context, foos typed.FooInterface, w *watcher) error {
 	if err := foos.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("deleting: %w", err)
 	}
-	return w.until(ctx, "the Foo is gone", func(foo *v1alpha1.Foo) bool { return foo == nil })
+	return w.until(ctx, "the Foo is deleted", func(foo *v1alpha1.Foo) bool { return foo == nil })
 }
 
 func available(want int32) func(*v1alpha1.Foo) bool {
 	return func(foo *v1alpha1.Foo) bool { return foo != nil && foo.Status.AvailableReplicas == want }
 }
 
-// watcher sees the Foo through an informer and a lister.
+// watcher reads the Foo through an informer and a lister.
 type watcher struct {
 	lister  listers.FooNamespaceLister
 	changed chan struct{}
@@ -115,16 +115,16 @@ func startWatcher(ctx context.Context, client clientset.Interface, namespace str
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace))
 	foos := factory.Samplecontroller().V1alpha1().Foos()
 	w := &watcher{lister: foos.Lister().Foos(namespace), changed: make(chan struct{}, 1)}
-	tell := func(any) {
+	notify := func(any) {
 		select {
 		case w.changed <- struct{}{}:
-		default: // one is waiting to be read already
+		default: // a notification is already waiting
 		}
 	}
 	_, err := foos.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    tell,
-		UpdateFunc: func(_, object any) { tell(object) },
-		DeleteFunc: tell,
+		AddFunc:    notify,
+		UpdateFunc: func(_, object any) { notify(object) },
+		DeleteFunc: notify,
 	})
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func startWatcher(ctx context.Context, client clientset.Interface, namespace str
 	return w, nil
 }
 
-// until waits until the Foo, nil if there is none, is as wanted.
+// until waits until the Foo, or nil if there is none, is as wanted.
 func (w *watcher) until(ctx context.Context, what string, wanted func(*v1alpha1.Foo) bool) error {
 	for {
 		foo, err := w.lister.Get(name)

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The components' command lines and environments.
+
 package cluster
 
 import (
@@ -22,7 +24,7 @@ import (
 	"time"
 )
 
-// The components, by the name that is also this program's first argument.
+// The components. These names are also the first argument of this program.
 const (
 	Etcd              = "etcd"
 	APIServer         = "kube-apiserver"
@@ -33,33 +35,38 @@ const (
 
 const (
 	loopback = "127.0.0.1"
-	// serviceRange is where Services get their addresses. Nothing routes them.
+	// serviceRange holds the addresses of Services. Nothing routes them.
 	serviceRange = "10.96.0.0/16"
-	// podRange is where KWOK takes Pods' addresses from. Nothing routes them either.
+	// podRange holds the addresses that KWOK gives to Pods. Nothing routes them either.
 	podRange = "10.244.0.1/16"
 
-	// A node renews its lease every quarter of nodeLease, 5 s. It goes NotReady nodeGrace after the last renewal,
-	// as kube-controller-manager, which looks every 5 s, sees it: a live one only if five renewals are late.
+	// A node renews its lease every quarter of nodeLease, 5 s. kube-controller-manager,
+	// which checks every 5 s, marks it NotReady nodeGrace after the last renewal: a live
+	// node only if five renewals are late.
 	nodeLease = 20 * time.Second
 	nodeGrace = 28 * time.Second
 
-	// clientQPS is high enough never to be what limits kube-controller-manager or kube-scheduler here: their
-	// defaults (20 and 50) are for clusters whose API server has other clients to care for.
+	// clientQPS is high enough not to limit kube-controller-manager and kube-scheduler
+	// here. Their defaults, 20 and 50, are for clusters whose API server has other
+	// clients to serve.
 	clientQPS = 1000
 
-	// componentLease is that of kube-controller-manager and kube-scheduler. A component that can't renew its Lease
-	// in five sixths of that ends, and the cluster with it; by default that is 10 s, which a busy machine may take.
-	// Nobody else competes for the Leases.
+	// componentLease is the lease duration of kube-controller-manager and kube-scheduler.
+	// A component that can't renew its Lease in five sixths of that exits, and the
+	// cluster stops. The default is 10 s, which a busy machine may exceed. Nobody else
+	// competes for the Leases.
 	componentLease = 2 * time.Minute
 
-	// nodeLabel marks the nodes that KWOK keeps alive. Without it a node gets no more heartbeats.
+	// nodeLabel marks the nodes that KWOK manages. Without it a node gets no more
+	// heartbeats.
 	nodeLabelKey   = "kwok.x-k8s.io/node"
 	nodeLabelValue = "fake"
 )
 
 func httpsURL(port int) string { return fmt.Sprintf("https://%s:%d", loopback, port) }
 
-// etcdArgs are etcd's. Where durable is false, etcd leaves it to the operating system when writes reach the disk.
+// etcdArgs returns etcd's arguments. If durable is false, etcd leaves it to the operating
+// system when writes reach the disk.
 func etcdArgs(l Layout, p Ports, durable bool) []string {
 	args := []string{
 		"--name=devcluster",
@@ -92,7 +99,8 @@ func apiServerArgs(l Layout, p Ports) []string {
 		"--advertise-address=" + loopback,
 		fmt.Sprintf("--secure-port=%d", p.API),
 		"--permit-port-sharing=true",
-		// The Service kubernetes has no endpoint: an endpoint must not be a loopback address.
+		// The Service kubernetes has no endpoint, because an endpoint must not be a
+		// loopback address.
 		"--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range=" + serviceRange,
 		"--tls-cert-file=" + l.Cert(apiServer),
@@ -134,7 +142,8 @@ func schedulerArgs(l Layout, p Ports) []string {
 	return servingArgs(l, Scheduler, p.Scheduler)
 }
 
-// servingArgs are what kube-controller-manager and kube-scheduler have in common.
+// servingArgs returns the arguments that kube-controller-manager and kube-scheduler
+// share.
 func servingArgs(l Layout, component string, port int) []string {
 	kubeconfig := l.ComponentKubeconfig(component)
 	return []string{
@@ -157,17 +166,19 @@ func kwokArgs(l Layout) []string {
 	return []string{
 		"--kubeconfig=" + l.ComponentKubeconfig(Kwok),
 		"--config=" + l.KwokStages(),
-		// By label, not by annotation: a watch by label reports a node that loses it as deleted, whereupon KWOK
-		// stops its heartbeats; annotations KWOK filters itself, and goes on renewing the lease for ever.
+		// By label, not by annotation. A watch by label reports a node that loses the
+		// label as deleted, and KWOK then stops its heartbeats. KWOK filters annotations
+		// itself, and goes on renewing the lease for ever.
 		"--manage-nodes-with-label-selector=" + nodeLabelKey + "=" + nodeLabelValue,
 		fmt.Sprintf("--node-lease-duration-seconds=%d", int(nodeLease.Seconds())),
 		"--cidr=" + podRange,
 	}
 }
 
-// emulationArgs are added to the arguments of each component that has a version of Kubernetes to emulate. All three need
-// it: otherwise kube-scheduler and kube-controller-manager list kinds that the API server does not serve, again and
-// again, and kube-scheduler never becomes ready.
+// emulationArgs returns the additional arguments of the components that can emulate a
+// version of Kubernetes. All three need them: otherwise kube-scheduler and
+// kube-controller-manager list kinds that the API server does not serve, again and again,
+// and kube-scheduler never becomes ready.
 func emulationArgs(component, version string) []string {
 	switch component {
 	case APIServer, ControllerManager, Scheduler:
@@ -178,18 +189,18 @@ func emulationArgs(component, version string) []string {
 	return nil
 }
 
-// componentEnv is added to the environment of each component.
+// componentEnv returns the additional environment of a component.
 func componentEnv(l Layout, component string) []string {
-	// Proxies are for what is outside; all that a component talks to is on this machine.
+	// Components connect to this machine only, which needs no HTTP proxy.
 	env := []string{"NO_PROXY=*", "no_proxy=*", "KUBECONFIG="}
 	if component == Kwok {
-		// KWOK reads ~/.kwok/kwok.yaml besides its arguments unless it is told of another home.
+		// KWOK also reads ~/.kwok/kwok.yaml unless it has another work directory.
 		env = append(env, "KWOK_WORKDIR="+l.Config())
 	}
 	return env
 }
 
-// commandLine is what to show of a component's start.
+// commandLine formats a command line to print, one argument per line.
 func commandLine(component string, args []string) string {
 	return component + " \\\n    " + strings.Join(args, " \\\n    ")
 }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the components' arguments.
+
 package cluster
 
 import (
@@ -28,7 +30,7 @@ var (
 	testPorts  = Ports{API: 1, Etcd: 2, EtcdPeer: 3, ControllerManager: 4, Scheduler: 5}
 )
 
-// flagValue is the value of a flag in a component's arguments.
+// flagValue returns the value of a flag in a component's arguments.
 func flagValue(t *testing.T, args []string, name string) string {
 	t.Helper()
 	for _, arg := range args {
@@ -75,7 +77,8 @@ func TestComponentsGetTheirPorts(t *testing.T) {
 	}
 }
 
-// A component that does not share its port cannot listen on it, because the supervisor holds it.
+// A component that does not share its port can't listen on it, because the supervisor
+// holds the port.
 func TestComponentsSharePorts(t *testing.T) {
 	for component, args := range map[string][]string{
 		APIServer:         apiServerArgs(testLayout, testPorts),
@@ -91,7 +94,7 @@ func TestComponentsSharePorts(t *testing.T) {
 	}
 }
 
-func TestAPIServerChecksWhoMayDoWhat(t *testing.T) {
+func TestAPIServerAuthorizesRequests(t *testing.T) {
 	args := apiServerArgs(testLayout, testPorts)
 	if got := flagValue(t, args, "authorization-mode"); got != "Node,RBAC" {
 		t.Errorf("authorization modes: %s", got)
@@ -101,10 +104,10 @@ func TestAPIServerChecksWhoMayDoWhat(t *testing.T) {
 		t.Errorf("admission plugins: %s", plugins)
 	}
 	if got := flagValue(t, args, "client-ca-file"); got != "/data/pki/ca.crt" {
-		t.Errorf("clients are those of %s", got)
+		t.Errorf("the authority for clients is %s", got)
 	}
 	if etcd := flagValue(t, args, "etcd-cafile"); etcd == "/data/pki/ca.crt" {
-		t.Error("a client of the API would be one of etcd")
+		t.Error("etcd would accept the clients of the API")
 	}
 }
 
@@ -115,7 +118,7 @@ func TestEachControllerHasItsOwnIdentity(t *testing.T) {
 	}
 }
 
-func TestAComponentSurvivesAMinuteWithoutTheAPIServer(t *testing.T) {
+func TestComponentsSurviveAMinuteWithoutTheAPIServer(t *testing.T) {
 	for component, args := range map[string][]string{
 		"kube-controller-manager": controllerManagerArgs(testLayout, testPorts), "kube-scheduler": schedulerArgs(testLayout, testPorts),
 	} {
@@ -128,37 +131,38 @@ func TestAComponentSurvivesAMinuteWithoutTheAPIServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		if deadline < time.Minute || deadline >= lease {
-			t.Errorf("%s ends after %v without its Lease of %v", component, deadline, lease)
+			t.Errorf("%s exits after %v without its Lease of %v", component, deadline, lease)
 		}
 	}
 }
 
-func TestEtcdSyncsWhatIsKept(t *testing.T) {
+func TestEtcdSyncsKeptData(t *testing.T) {
 	const noSync = "--unsafe-no-fsync=true"
 	if slices.Contains(etcdArgs(testLayout, testPorts, true), noSync) {
-		t.Error("data that is kept is not synced to disk")
+		t.Error("kept data is not synced to disk")
 	}
 	if !slices.Contains(etcdArgs(testLayout, testPorts, false), noSync) {
-		t.Error("data that is thrown away is synced to disk")
+		t.Error("temporary data is synced to disk")
 	}
 }
 
-func TestANodeMayMissRenewals(t *testing.T) {
-	renewal := nodeLease / 4 // KWOK's, as a kubelet's
+func TestNodesMayMissRenewals(t *testing.T) {
+	renewal := nodeLease / 4 // the interval of KWOK and of a kubelet
 	if missed := nodeGrace / renewal; missed < 5 {
-		t.Errorf("a live node goes NotReady after %d renewals missed", missed)
+		t.Errorf("a live node becomes NotReady after %d missed renewals", missed)
 	}
 	want := "kwok.x-k8s.io/node=fake"
 	if got := flagValue(t, kwokArgs(testLayout), "manage-nodes-with-label-selector"); got != want {
-		t.Errorf("KWOK keeps nodes with the label %s, want %s", got, want)
+		t.Errorf("KWOK manages nodes with the label %s, want %s", got, want)
 	}
 	if got := node("a").Labels["kwok.x-k8s.io/node"]; got != "fake" {
-		t.Errorf("a node has the label's value %q, KWOK keeps those with fake", got)
+		t.Errorf("the label of a node is %q, want fake, which KWOK manages", got)
 	}
 }
 
-// With an API server alone that emulates, kube-scheduler waits for kinds that are not served.
-func TestAllOfKubernetesEmulatesTheSameVersion(t *testing.T) {
+// If only the API server emulates a version, kube-scheduler waits for kinds that are not
+// served.
+func TestComponentsEmulateTheSameVersion(t *testing.T) {
 	for component, want := range map[string]string{
 		APIServer: "--emulated-version=1.35", ControllerManager: "--emulated-version=1.35", Scheduler: "--emulated-version=1.35",
 		Etcd: "", Kwok: "",
@@ -172,7 +176,7 @@ func TestAllOfKubernetesEmulatesTheSameVersion(t *testing.T) {
 	}
 }
 
-func TestKwokReadsNoConfigurationOfTheUsers(t *testing.T) {
+func TestKwokIgnoresTheUsersConfiguration(t *testing.T) {
 	if got := componentEnv(testLayout, Kwok); !slices.Contains(got, "KWOK_WORKDIR=/data/config") {
 		t.Errorf("KWOK's environment: %q", got)
 	}

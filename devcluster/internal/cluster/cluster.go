@@ -14,12 +14,14 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package cluster runs a Kubernetes control plane, each component a process of this same program.
+// Package cluster runs a Kubernetes control plane. Each component is a process of this
+// program.
 //
-// Start locks the data folder (datadir.go), takes ports (ports.go), makes certificates (pki.go), and starts
-// etcd, then kube-apiserver, then kube-controller-manager, kube-scheduler and KWOK together, each when what it
-// needs is ready (ready.go). Stop ends them in the reverse order. What each is told on its command line is in
-// args.go.
+// Start locks the data folder (datadir.go), reserves ports (ports.go) and creates
+// certificates (pki.go). It starts etcd, then kube-apiserver, then
+// kube-controller-manager, kube-scheduler and KWOK together, each when what it needs is
+// ready (ready.go). Stop stops them in the reverse order. The components' command lines
+// are in args.go.
 package cluster
 
 import (
@@ -38,10 +40,10 @@ import (
 	"example.com/sample-controller/devcluster/internal/supervise"
 )
 
-// stopGrace is how long each wave of components gets to end by itself.
+// stopGrace is how long each group of components may take to exit.
 const stopGrace = 5 * time.Second
 
-// Cluster is a control plane that has been started, or is being.
+// Cluster is a control plane that is starting or running.
 type Cluster struct {
 	options  Options
 	progress io.Writer
@@ -56,23 +58,24 @@ type Cluster struct {
 	client kubernetes.Interface
 }
 
-// NotReadyError says that a component was started and did not get ready.
+// NotReadyError says that a component was started and did not become ready.
 type NotReadyError struct {
 	Name string
 	Err  error
-	// Log is the path of the file with what the component printed.
+	// Log is the path of the file with the component's output.
 	Log string
 }
 
 func (e *NotReadyError) Error() string { return fmt.Sprintf("%s: %v", e.Name, e.Err) }
 func (e *NotReadyError) Unwrap() error { return e.Err }
 
-// Start starts a cluster and waits until it is ready: the API answers, Pods can be created in the namespace
-// default and are scheduled, the nodes are Ready. Progress is written line by line.
+// Start starts a cluster and waits until it is ready: the API server answers, Pods can be
+// created in the namespace default and are scheduled, and the nodes are Ready. It writes
+// its progress line by line.
 //
-// The context that it returns is done when ctx is, or when a component ends by itself (the cause is then a
-// *supervise.ExitError). After an error everything that was started has been stopped: gracefully, or at once when
-// kill is done.
+// The returned context is done when ctx is, or when a component exits unexpectedly; the
+// cause is then a *supervise.ExitError. After an error, everything that was started has
+// been stopped: gracefully, or at once when kill is done.
 func Start(ctx, kill context.Context, options Options, progress io.Writer) (*Cluster, context.Context, error) {
 	c := &Cluster{options: options, progress: progress, began: time.Now()}
 	if err := c.prepare(); err != nil {
@@ -86,14 +89,14 @@ func Start(ctx, kill context.Context, options Options, progress io.Writer) (*Clu
 	if err := c.startAll(running); err != nil {
 		failure := err
 		if ctx.Err() != nil {
-			failure = nil // it did not fail, it was called off
+			failure = nil // the start was cancelled
 		}
 		return nil, nil, errors.Join(err, c.Stop(kill, failure))
 	}
 	return c, running, nil
 }
 
-// prepare does all that needs no process.
+// prepare does everything that needs no process.
 func (c *Cluster) prepare() (err error) {
 	if c.options.Kubeconfig != "" {
 		if err := checkKubeconfigTarget(c.options.Kubeconfig); err != nil {
@@ -117,7 +120,7 @@ func (c *Cluster) prepare() (err error) {
 	if err != nil {
 		return err
 	}
-	config.QPS = -1 // the supervisor's few calls should not wait for one another
+	config.QPS = -1 // the few calls of the supervisor should not wait for each other
 	c.client, err = kubernetes.NewForConfig(config)
 	return err
 }
@@ -134,11 +137,11 @@ func (c *Cluster) startAll(ctx context.Context) error {
 		return err
 	}
 	if used {
-		if err := forgetLeases(ctx, c.client); err != nil {
+		if err := deleteLeases(ctx, c.client); err != nil {
 			return err
 		}
 	}
-	// The three start at once: each takes a second or so, much of it waiting.
+	// The three start in parallel: each takes about a second, mostly waiting.
 	rest, ctx := errgroup.WithContext(ctx)
 	for component, run := range map[string]func(context.Context) error{
 		ControllerManager: c.startControllerManager,
@@ -229,7 +232,7 @@ func (c *Cluster) report(component string) {
 	fmt.Fprintf(c.progress, "%-24s ready %5.1fs\n", what, time.Since(c.began).Seconds())
 }
 
-// Kubeconfig is the path of the administrator's kubeconfig.
+// Kubeconfig returns the path of the administrator's kubeconfig.
 func (c *Cluster) Kubeconfig() string {
 	if c.options.Kubeconfig == "" {
 		return c.data.Kubeconfig()
@@ -240,17 +243,18 @@ func (c *Cluster) Kubeconfig() string {
 	return c.options.Kubeconfig
 }
 
-// Server is the URL of the API.
+// Server returns the URL of the API server.
 func (c *Cluster) Server() string { return httpsURL(c.ports.API) }
 
-// DataDir is the path of the data folder.
+// DataDir returns the path of the data folder.
 func (c *Cluster) DataDir() string { return c.data.Dir() }
 
-// Group is the one that the components are in.
+// Group returns the process group of the components.
 func (c *Cluster) Group() *supervise.Group { return c.group }
 
-// Stop ends every component: gracefully, or at once when ctx is done. It removes the data unless it is to be
-// kept. Where the cluster failed, for the reason given, the logs stay.
+// Stop stops all components: gracefully, or at once when ctx is done. It removes the data
+// unless it is to be kept. If failure is not nil, the cluster failed for that reason, and
+// the logs stay.
 func (c *Cluster) Stop(ctx context.Context, failure error) error {
 	c.group.Stop(ctx, stopGrace, []string{Kwok, Scheduler, ControllerManager}, []string{APIServer}, []string{Etcd})
 	c.holds.release()
@@ -264,7 +268,7 @@ func (c *Cluster) Stop(ctx context.Context, failure error) error {
 	)
 }
 
-// abandon undoes prepare. What was in the data folder before stays.
+// abandon undoes prepare. It leaves what was in the data folder before.
 func (c *Cluster) abandon() error {
 	c.holds.release()
 	if c.data == nil {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The data folder: creating, locking and removing it.
+
 package cluster
 
 import (
@@ -26,16 +28,18 @@ import (
 	"syscall"
 )
 
-// dataDir is a data folder that this process has to itself.
+// dataDir is a data folder that this process has locked.
 type dataDir struct {
 	Layout
 	lock *os.File
-	// fresh says that nothing was in the folder before: there is no data of an earlier cluster to lose.
+	// fresh is true if the folder was empty: there is no data of an earlier cluster to
+	// lose.
 	fresh bool
 }
 
-// openDataDir makes the folder where it does not exist, or one of its own for "", and locks it. It refuses a
-// folder with something else in it, because the contents of a data folder are removed some day.
+// openDataDir creates the folder if it does not exist, or a temporary one for "", and
+// locks it. It refuses a folder with other files in it, because the contents of a data
+// folder are removed later.
 func openDataDir(path string) (*dataDir, error) {
 	var err error
 	if path == "" {
@@ -52,7 +56,7 @@ func openDataDir(path string) (*dataDir, error) {
 	}
 	d := &dataDir{Layout: NewLayout(path), fresh: len(entries) == 0}
 	if _, err := os.Stat(d.Lock()); errors.Is(err, fs.ErrNotExist) && !d.fresh {
-		return nil, fmt.Errorf("-%s %s: the folder is not empty and no devcluster made it; name another", FlagDataDir, path)
+		return nil, fmt.Errorf("-%s %s: the folder is not empty and was not created by devcluster; choose another", FlagDataDir, path)
 	}
 	if err := d.acquire(); err != nil {
 		return nil, err
@@ -60,7 +64,8 @@ func openDataDir(path string) (*dataDir, error) {
 	return d, nil
 }
 
-// acquire locks the folder for the life of this process. The kernel gives a lock back however a process ends.
+// acquire locks the folder for the life of this process. The kernel releases the lock in
+// whatever way the process ends.
 func (d *dataDir) acquire() error {
 	f, err := os.OpenFile(d.Lock(), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -88,14 +93,14 @@ func (d *dataDir) acquire() error {
 	return nil
 }
 
-// used says whether a cluster has run in this folder before.
+// used reports whether a cluster has run in this folder before.
 func (d *dataDir) used() bool {
 	_, err := os.Stat(d.EtcdData())
 	return err == nil
 }
 
-// remove removes what a cluster has put into the folder, and the folder if it is then empty. With keepLogs,
-// the logs stay (and the folder with them).
+// remove removes the files of a cluster from the folder, and the folder if it is then
+// empty. With keepLogs, it leaves the logs, and the folder with them.
 func (d *dataDir) remove(keepLogs bool) error {
 	paths := []string{d.EtcdData(), d.Config(), d.PKI(), d.Kubeconfig()}
 	if !keepLogs {
@@ -104,7 +109,7 @@ func (d *dataDir) remove(keepLogs bool) error {
 			return err
 		}
 		for _, entry := range entries {
-			if strings.HasPrefix(entry.Name(), "audit") { // with those that were rotated: audit-<time>.log
+			if strings.HasPrefix(entry.Name(), "audit") { // including rotated ones: audit-<time>.log
 				paths = append(paths, d.path(entry.Name()))
 			}
 		}
@@ -115,7 +120,7 @@ func (d *dataDir) remove(keepLogs bool) error {
 		errs = append(errs, os.RemoveAll(path))
 	}
 	if !keepLogs {
-		// A file of the user's in the folder keeps the folder.
+		// A file of the user in the folder keeps the folder.
 		if err := os.Remove(d.Dir()); err != nil && !errors.Is(err, syscall.ENOTEMPTY) {
 			errs = append(errs, err)
 		}
@@ -123,5 +128,5 @@ func (d *dataDir) remove(keepLogs bool) error {
 	return errors.Join(errs...)
 }
 
-// release gives the folder free for others.
+// release unlocks the folder.
 func (d *dataDir) release() { _ = d.lock.Close() }

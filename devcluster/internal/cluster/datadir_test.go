@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the data folder.
+
 package cluster
 
 import (
@@ -32,7 +34,7 @@ func open(t *testing.T, path string) *dataDir {
 	return d
 }
 
-// fill puts a file into each place that a cluster uses.
+// fill creates a file in each place that a cluster uses.
 func fill(t *testing.T, d *dataDir) {
 	t.Helper()
 	for _, path := range []string{
@@ -61,7 +63,7 @@ func entries(t *testing.T, dir string) string {
 	return strings.Join(names, " ")
 }
 
-func TestDataDirIsMade(t *testing.T) {
+func TestDataDirIsCreated(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "b c")
 	d := open(t, path)
 	defer d.release()
@@ -79,20 +81,20 @@ func TestDataDirInUseIsRefused(t *testing.T) {
 	open(t, d.Dir()).release()
 }
 
-func TestAFolderOfTheUsersIsRefused(t *testing.T) {
+func TestOtherFoldersAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "thesis.tex"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openDataDir(dir); err == nil || !strings.Contains(err.Error(), "no devcluster made it") {
+	if _, err := openDataDir(dir); err == nil || !strings.Contains(err.Error(), "was not created by devcluster") {
 		t.Errorf("got %v", err)
 	}
 	if got := entries(t, dir); got != "thesis.tex" {
-		t.Errorf("the folder has %s", got)
+		t.Errorf("the folder contains %s", got)
 	}
 }
 
-func TestRemoveTakesAll(t *testing.T) {
+func TestRemove(t *testing.T) {
 	d := open(t, filepath.Join(t.TempDir(), "data"))
 	fill(t, d)
 	if err := d.remove(false); err != nil {
@@ -100,7 +102,7 @@ func TestRemoveTakesAll(t *testing.T) {
 	}
 	d.release()
 	if _, err := os.Stat(d.Dir()); !os.IsNotExist(err) {
-		t.Errorf("the folder is still there, with %s", entries(t, d.Dir()))
+		t.Errorf("the folder still exists, with %s", entries(t, d.Dir()))
 	}
 }
 
@@ -117,7 +119,7 @@ func TestRemoveCanKeepLogs(t *testing.T) {
 	again := open(t, d.Dir())
 	defer again.release()
 	if again.used() {
-		t.Error("logs are taken for a cluster's data")
+		t.Error("logs count as data of a cluster")
 	}
 }
 

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The versions of Kubernetes that the components can emulate.
+
 package cluster
 
 import (
@@ -25,12 +27,15 @@ import (
 	"k8s.io/apiserver/pkg/util/compatibility"
 )
 
-// majorMinor is how a version to emulate is written: the components take no patch version.
+// majorMinor is the format of a version to emulate. The components accept no patch
+// version.
 var majorMinor = regexp.MustCompile(`^[0-9]+\.[0-9]+$`)
 
-// EmulatedVersions are the minor versions of Kubernetes that the components can emulate: the oldest first, their own last.
+// EmulatedVersions returns the minor versions of Kubernetes that the components can
+// emulate, from the oldest to their own.
 func EmulatedVersions() []string {
-	// Kubernetes publishes no list and no floor, only whether a version will do. The components ask the same.
+	// Kubernetes publishes no list and no lower limit, only whether a version is valid.
+	// The components use the same check.
 	effective := compatibility.DefaultBuildEffectiveVersion()
 	candidate := version.MajorMinor(effective.BinaryVersion().Major(), effective.BinaryVersion().Minor())
 	var versions []string
@@ -49,7 +54,7 @@ func EmulatedVersions() []string {
 	return versions
 }
 
-// checkEmulatedVersion returns what is wrong with a version to emulate; "" is none.
+// checkEmulatedVersion returns an error for an invalid version. "" means none.
 func checkEmulatedVersion(wanted string) error {
 	if wanted == "" {
 		return nil

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The files that the components read: the audit policy, KWOK's stages, kubeconfigs.
+
 package cluster
 
 import (
@@ -26,7 +28,8 @@ import (
 	podfast "sigs.k8s.io/kwok/kustomize/stage/pod/fast"
 )
 
-// auditPolicy has each write in the audit log once, when it is answered, with who, what and when, but no bodies.
+// auditPolicy logs each write once, when it is answered, with user, object and time but
+// without bodies.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -36,8 +39,9 @@ rules:
 - level: Metadata
 `
 
-// kwokStages is KWOK's own fast behaviour: a node is Ready at once and renews its lease; a Pod is Ready as soon
-// as it is bound, a Job's Pod then completes, and a deleted Pod is gone at once.
+// kwokStages returns KWOK's own fast stages: a node is Ready at once and renews its
+// lease, a Pod is Ready as soon as it is bound, a Job's Pod then completes, and a deleted
+// Pod is removed at once.
 func kwokStages() string {
 	return strings.Join([]string{
 		nodefast.DefaultNodeInit,
@@ -48,8 +52,8 @@ func kwokStages() string {
 	}, "\n---\n")
 }
 
-// prepareFiles makes the folders of the data folder, and the files that components read. It returns the
-// administrator's client certificate's authority.
+// prepareFiles creates the folders of the data folder and the files that the components
+// read. It returns the authority that signs clients of the API.
 func prepareFiles(l Layout, p Ports) (*authority, error) {
 	for _, dir := range []string{l.PKI(), l.Config(), l.Logs()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the stages and the audit policy.
+
 package cluster
 
 import (
@@ -38,7 +40,7 @@ func TestKwokStages(t *testing.T) {
 			t.Fatalf("%v in\n%s", err, document)
 		}
 		if stage.Kind != "Stage" {
-			t.Errorf("a document of kind %q", stage.Kind)
+			t.Errorf("a document has kind %q", stage.Kind)
 		}
 		kinds[stage.Spec.ResourceRef.Kind]++
 	}

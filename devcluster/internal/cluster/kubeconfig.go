@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Kubeconfigs of the administrator and of the components.
+
 package cluster
 
 import (
@@ -28,16 +30,17 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// contextName names the cluster, the user and the context of every kubeconfig made here.
+// contextName is the name of the cluster, the user and the context in each kubeconfig.
 const contextName = "devcluster"
 
-// administrator is who the user of the cluster is: kube-apiserver allows everything to the group system:masters.
+// administrator is the identity of the cluster's user: kube-apiserver allows everything
+// to the group system:masters.
 func administrator() identity {
 	return identity{commonName: "devcluster-admin", organization: []string{"system:masters"}}
 }
 
-// componentUsers are who the components are to kube-apiserver. They have just the rights that Kubernetes' own
-// bootstrap roles, or kwokRole, give to their names.
+// componentUsers are the components' identities. Kubernetes' bootstrap roles, and
+// kwokRole, grant them the permissions that they need.
 func componentUsers() map[string]identity {
 	return map[string]identity{
 		ControllerManager: {commonName: "system:kube-controller-manager"},
@@ -46,11 +49,11 @@ func componentUsers() map[string]identity {
 	}
 }
 
-// kubeconfig makes a user's access to the API, with a new client certificate inside.
+// kubeconfig returns a kubeconfig for a user, with a new client certificate in it.
 func kubeconfig(ca *authority, server string, user identity) (*clientcmdapi.Config, error) {
 	certPEM, keyPEM, err := ca.issue(user)
 	if err != nil {
-		return nil, fmt.Errorf("making the client certificate of %s: %w", user.commonName, err)
+		return nil, fmt.Errorf("creating the client certificate of %s: %w", user.commonName, err)
 	}
 	caPEM, err := cert.EncodeCertificates(ca.cert)
 	if err != nil {
@@ -64,7 +67,7 @@ func kubeconfig(ca *authority, server string, user identity) (*clientcmdapi.Conf
 	return config, nil
 }
 
-// writeKubeconfig puts a kubeconfig where the user wants it: whole or not at all, readable by the owner alone.
+// writeKubeconfig writes a kubeconfig atomically, readable by the owner only.
 func writeKubeconfig(path string, config *clientcmdapi.Config) error {
 	data, err := clientcmd.Write(*config)
 	if err != nil {
@@ -86,7 +89,7 @@ func writeKubeconfig(path string, config *clientcmdapi.Config) error {
 	return nil
 }
 
-// checkKubeconfigTarget refuses to overwrite a file that a development cluster did not make.
+// checkKubeconfigTarget refuses to overwrite a file that devcluster did not write.
 func checkKubeconfigTarget(path string) error {
 	config, err := clientcmd.LoadFromFile(path)
 	switch {
@@ -96,7 +99,7 @@ func checkKubeconfigTarget(path string) error {
 		}
 		return nil
 	case err != nil || !isOurs(config):
-		return fmt.Errorf("-kubeconfig %s: the file exists and no devcluster made it; name another", path)
+		return fmt.Errorf("-kubeconfig %s: the file exists and was not written by devcluster; choose another", path)
 	}
 	return nil
 }
@@ -106,7 +109,7 @@ func isOurs(config *clientcmdapi.Config) bool {
 	return ok && len(config.Clusters) == 1 && len(config.AuthInfos) == 1 && len(config.Contexts) == 1
 }
 
-// removeKubeconfig removes the file unless another cluster has taken it over since.
+// removeKubeconfig removes the file unless another cluster has overwritten it since.
 func removeKubeconfig(path, server string) error {
 	config, err := clientcmd.LoadFromFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

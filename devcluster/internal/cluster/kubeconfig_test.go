@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of kubeconfigs.
+
 package cluster
 
 import (
@@ -73,8 +75,8 @@ func TestKubeconfigTarget(t *testing.T) {
 	for _, test := range []struct{ name, path, wantError string }{
 		{"a new file", filepath.Join(dir, "new"), ""},
 		{"one of an earlier cluster", ours, ""},
-		{"one with other clusters", foreign, "no devcluster made it"},
-		{"no kubeconfig at all", junk, "no devcluster made it"},
+		{"one with other clusters", foreign, "was not written by devcluster"},
+		{"no kubeconfig", junk, "was not written by devcluster"},
 		{"a file in a folder that does not exist", filepath.Join(dir, "no", "such"), "no such file"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -93,15 +95,15 @@ func TestRemoveKubeconfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("another cluster's kubeconfig is gone: %v", err)
+		t.Fatalf("another cluster's kubeconfig was removed: %v", err)
 	}
 	if err := removeKubeconfig(path, testServer); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
-		t.Errorf("the kubeconfig is still there: %v", err)
+		t.Errorf("the kubeconfig still exists: %v", err)
 	}
 	if err := removeKubeconfig(path, testServer); err != nil {
-		t.Errorf("a kubeconfig that somebody else removed: %v", err)
+		t.Errorf("removing a kubeconfig that does not exist: %v", err)
 	}
 }

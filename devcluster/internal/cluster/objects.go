@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Objects in the new cluster: KWOK's permissions, nodes, old leases.
+
 package cluster
 
 import (
@@ -30,10 +32,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// kwokUser is KWOK's name as a user of the API, and that of its role.
+// kwokUser is KWOK's user name, and the name of its role.
 const kwokUser = "kwok"
 
-// kwokRole is what KWOK needs for the stages of kwokStages, and no more.
+// kwokRole returns the permissions that KWOK needs for the stages of kwokStages, and no
+// others.
 func kwokRole() *rbacv1.ClusterRole {
 	return &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: kwokUser},
@@ -55,20 +58,20 @@ func kwokRoleBinding() *rbacv1.ClusterRoleBinding {
 	}
 }
 
-// grantKwok lets KWOK do its work.
+// grantKwok grants KWOK its permissions.
 func grantKwok(ctx context.Context, client kubernetes.Interface) error {
 	_, roleErr := client.RbacV1().ClusterRoles().Create(ctx, kwokRole(), metav1.CreateOptions{})
 	_, bindingErr := client.RbacV1().ClusterRoleBindings().Create(ctx, kwokRoleBinding(), metav1.CreateOptions{})
 	if err := errors.Join(ignoreExists(roleErr), ignoreExists(bindingErr)); err != nil {
-		return fmt.Errorf("giving KWOK its rights: %w", err)
+		return fmt.Errorf("granting KWOK its permissions: %w", err)
 	}
 	return nil
 }
 
-// nodeName is the i-th node's, counted from 1.
+// nodeName returns the name of the i-th node, counted from 1.
 func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
 
-// node is what a kubelet would register; KWOK fills in the status.
+// node returns a node as a kubelet would register it. KWOK sets the status.
 func node(name string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: name,
@@ -81,7 +84,7 @@ func node(name string) *corev1.Node {
 	}}
 }
 
-// createNodes makes the nodes that are missing, some at a time.
+// createNodes creates the missing nodes, several at a time.
 func createNodes(ctx context.Context, client kubernetes.Interface, n int) error {
 	const parallel = 16
 	indices := make(chan int)
@@ -105,9 +108,10 @@ func createNodes(ctx context.Context, client kubernetes.Interface, n int) error 
 	return errors.Join(errs...)
 }
 
-// forgetLeases deletes the leases of an earlier run on the same data. Their holders are gone for certain, since
-// this process has the data folder to itself; waiting for the leases to expire would cost 15 seconds.
-func forgetLeases(ctx context.Context, client kubernetes.Interface) error {
+// deleteLeases deletes the leases of an earlier run with the same data. Their holders
+// have ended, because this process has locked the data folder. To wait until the leases
+// expire would take 15 seconds.
+func deleteLeases(ctx context.Context, client kubernetes.Interface) error {
 	var errs []error
 	for _, name := range []string{ControllerManager, Scheduler} {
 		err := client.CoordinationV1().Leases(metav1.NamespaceSystem).Delete(ctx, name, metav1.DeleteOptions{})
@@ -116,7 +120,7 @@ func forgetLeases(ctx context.Context, client kubernetes.Interface) error {
 	err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 	errs = append(errs, ignoreMissing(err))
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("deleting the leases of the last run: %w", err)
+		return fmt.Errorf("deleting the leases of an earlier run: %w", err)
 	}
 	return nil
 }

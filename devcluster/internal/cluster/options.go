@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The options of a cluster and their flags.
+
 package cluster
 
 import (
@@ -23,7 +25,7 @@ import (
 	"strings"
 )
 
-// Names of the flags, for messages that tell which one to change.
+// The names of the flags, for error messages.
 const (
 	FlagDataDir               = "data-dir"
 	FlagAPIPort               = "api-port"
@@ -39,40 +41,42 @@ const (
 	flagVerbose               = "v"
 )
 
-// maxNodes is what Kubernetes is tested with.
+// maxNodes is the number of nodes that Kubernetes is tested with.
 const maxNodes = 5000
 
-// optional are the components that -without may leave out.
+// optional returns the components that -without may leave out.
 func optional() []string { return []string{ControllerManager, Scheduler, Kwok} }
 
-// Options are what a user chooses of a cluster.
+// Options are the options of a cluster.
 type Options struct {
-	// DataDir is where the cluster's files are; "" is a new temporary folder.
+	// DataDir is the data folder; "" means a new temporary folder.
 	DataDir string
-	// Keep says to leave the data when the cluster stops.
+	// Keep leaves the data when the cluster stops.
 	Keep bool
-	// Kubeconfig is where the administrator's is written; "" is a file in the data folder.
+	// Kubeconfig is the path for the administrator's kubeconfig; "" means a file in the
+	// data folder.
 	Kubeconfig string
-	// Ports are wanted; 0 is any free one.
+	// Ports are the requested ports; 0 means any free one.
 	Ports Ports
-	// Nodes is how many nodes KWOK keeps alive.
+	// Nodes is the number of nodes.
 	Nodes int
 	// Without names components that are not started.
 	Without []string
-	// EmulatedVersion is the minor version of Kubernetes that the components behave as, such as 1.35; "" is their own.
+	// EmulatedVersion is the minor version of Kubernetes that the components emulate,
+	// such as 1.35; "" means their own.
 	EmulatedVersion string
-	// Verbose says to print each component's command line.
+	// Verbose prints each component's command line.
 	Verbose bool
 }
 
-// AddFlags makes the options' flags.
+// AddFlags defines the flags.
 func (o *Options) AddFlags(fs *flag.FlagSet) {
-	fs.StringVar(&o.DataDir, FlagDataDir, "", "`folder` for the cluster's data, made if missing (default a new temporary folder)")
-	fs.BoolVar(&o.Keep, flagKeep, false, "leave the data when the cluster stops: a later up with the same -data-dir has the same objects")
+	fs.StringVar(&o.DataDir, FlagDataDir, "", "`folder` for the cluster's data, created if missing (default a new temporary folder)")
+	fs.BoolVar(&o.Keep, flagKeep, false, "keep the data when the cluster stops: a later start with the same -data-dir has the same objects")
 	fs.StringVar(&o.Kubeconfig, flagKubeconfig, "", "`file` to write the administrator's kubeconfig to (default kubeconfig in the data folder)")
-	fs.IntVar(&o.Ports.API, FlagAPIPort, 0, "`port` of kube-apiserver on 127.0.0.1; 0 is any free one, here and below")
+	fs.IntVar(&o.Ports.API, FlagAPIPort, 0, "`port` of kube-apiserver on 127.0.0.1; 0 means any free one, for all ports")
 	fs.IntVar(&o.Ports.Etcd, FlagEtcdPort, 0, "`port` of etcd for its clients")
-	fs.IntVar(&o.Ports.EtcdPeer, FlagEtcdPeerPort, 0, "`port` of etcd for its peers, of which there are none")
+	fs.IntVar(&o.Ports.EtcdPeer, FlagEtcdPeerPort, 0, "`port` of etcd for peers, although there are none")
 	fs.IntVar(&o.Ports.ControllerManager, FlagControllerManagerPort, 0, "`port` of kube-controller-manager, for health and metrics")
 	fs.IntVar(&o.Ports.Scheduler, FlagSchedulerPort, 0, "`port` of kube-scheduler, for health and metrics")
 	fs.IntVar(&o.Nodes, flagNodes, 1, "`number` of nodes")
@@ -90,35 +94,35 @@ func (o *Options) AddFlags(fs *flag.FlagSet) {
 	fs.BoolVar(&o.Verbose, flagVerbose, false, "print the command line of each component")
 }
 
-// Validate returns what is wrong with the options, as one line.
+// Validate returns an error of one line for invalid options.
 func (o *Options) Validate() error {
 	for _, p := range o.Ports.named() {
 		if *p.port < 0 || *p.port > 65535 {
-			return fmt.Errorf("-%s %d: a port is a number from 0 to 65535", p.flag, *p.port)
+			return fmt.Errorf("-%s %d: must be a port from 0 to 65535", p.flag, *p.port)
 		}
 	}
 	taken := map[int]string{}
 	for _, p := range o.Ports.named() {
 		if other, ok := taken[*p.port]; ok && *p.port != 0 {
-			return fmt.Errorf("-%s and -%s are both %d; give each its own, or 0 for any free one", other, p.flag, *p.port)
+			return fmt.Errorf("-%s and -%s are both %d; use different ports, or 0 for any free one", other, p.flag, *p.port)
 		}
 		taken[*p.port] = p.flag
 	}
 	if o.Nodes < 0 || o.Nodes > maxNodes {
-		return fmt.Errorf("-%s %d: the number of nodes is from 0 to %d", flagNodes, o.Nodes, maxNodes)
+		return fmt.Errorf("-%s %d: must be from 0 to %d", flagNodes, o.Nodes, maxNodes)
 	}
 	for _, name := range o.Without {
 		if !slices.Contains(optional(), name) {
-			return fmt.Errorf("-%s %s: no such component, or one that is always needed; choose from %s", flagWithout, name, strings.Join(optional(), ", "))
+			return fmt.Errorf("-%s %s: unknown component, or one that is always needed; choose from %s", flagWithout, name, strings.Join(optional(), ", "))
 		}
 	}
 	return checkEmulatedVersion(o.EmulatedVersion)
 }
 
-// runs says whether a component is to be started.
+// runs reports whether a component is to be started.
 func (o *Options) runs(component string) bool { return !slices.Contains(o.Without, component) }
 
-// Ports are those that components listen on, all at 127.0.0.1.
+// Ports are the ports that the components listen on, all at 127.0.0.1.
 type Ports struct {
 	API, Etcd, EtcdPeer, ControllerManager, Scheduler int
 }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the options.
+
 package cluster
 
 import (
@@ -27,27 +29,27 @@ func TestOptions(t *testing.T) {
 	for _, test := range []struct {
 		name, args, wantError string
 	}{
-		{"the defaults are fine", "", ""},
-		{"ports may be chosen", "-api-port=6443 -etcd-port=2379", ""},
+		{"defaults", "", ""},
+		{"chosen ports", "-api-port=6443 -etcd-port=2379", ""},
 		{"no nodes", "-nodes=0", ""},
-		{"components may be left out, with spaces", "-without=kwok,", ""},
-		{"a port too high", "-api-port=65536", "-api-port 65536: a port is a number from 0 to 65535"},
-		{"a negative port", "-etcd-peer-port=-1", "-etcd-peer-port -1: a port is a number from 0 to 65535"},
-		{"one port twice", "-api-port=6443 -etcd-port=6443", "-api-port and -etcd-port are both 6443; give each its own, or 0 for any free one"},
-		{"negative nodes", "-nodes=-1", "-nodes -1: the number of nodes is from 0 to 5000"},
-		{"too many nodes", "-nodes=5001", "-nodes 5001: the number of nodes is from 0 to 5000"},
-		{"without what does not exist", "-without=kubelet", "-without kubelet: no such component"},
-		{"without what is needed", "-without=kwok,etcd", "-without etcd: no such component, or one that is always needed"},
+		{"without components, and an empty name", "-without=kwok,", ""},
+		{"a port too high", "-api-port=65536", "-api-port 65536: must be a port from 0 to 65535"},
+		{"a negative port", "-etcd-peer-port=-1", "-etcd-peer-port -1: must be a port from 0 to 65535"},
+		{"one port twice", "-api-port=6443 -etcd-port=6443", "-api-port and -etcd-port are both 6443; use different ports, or 0 for any free one"},
+		{"negative nodes", "-nodes=-1", "-nodes -1: must be from 0 to 5000"},
+		{"too many nodes", "-nodes=5001", "-nodes 5001: must be from 0 to 5000"},
+		{"without an unknown component", "-without=kubelet", "-without kubelet: unknown component"},
+		{"without a needed component", "-without=kwok,etcd", "-without etcd: unknown component, or one that is always needed"},
 		{"a version to emulate", "-emulated-version=1.35", ""},
 		{"the oldest version to emulate", "-emulated-version=1.34", ""},
 		{"its own version to emulate", "-emulated-version=1.37", ""},
 		{"a version that is too old", "-emulated-version=1.33", "-emulated-version 1.33: out of range, the components can emulate 1.34 to 1.37"},
-		{"a version that is not there yet", "-emulated-version=1.38", "-emulated-version 1.38: out of range, the components can emulate 1.34 to 1.37"},
+		{"a version that is too new", "-emulated-version=1.38", "-emulated-version 1.38: out of range, the components can emulate 1.34 to 1.37"},
 		{"another major version", "-emulated-version=2.35", "-emulated-version 2.35: out of range"},
 		{"a patch version", "-emulated-version=1.35.1", "-emulated-version 1.35.1: not MAJOR.MINOR, such as 1.35"},
 		{"a version with a v", "-emulated-version=v1.35", "-emulated-version v1.35: not MAJOR.MINOR"},
-		{"a version of another component's", "-emulated-version=kube=1.35", "-emulated-version kube=1.35: not MAJOR.MINOR"},
-		{"half a version", "-emulated-version=1.", "-emulated-version 1.: not MAJOR.MINOR"},
+		{"a version with a component", "-emulated-version=kube=1.35", "-emulated-version kube=1.35: not MAJOR.MINOR"},
+		{"an incomplete version", "-emulated-version=1.", "-emulated-version 1.: not MAJOR.MINOR"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			err := parseOptions(t, test.args).Validate()

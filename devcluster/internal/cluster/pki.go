@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Keys and certificates.
+
 package cluster
 
 import (
@@ -38,8 +40,8 @@ import (
 
 // Names of keys and certificates in the folder PKI.
 const (
-	clusterCA    = "ca"             // signs kube-apiserver, its clients, and what kube-controller-manager and kube-scheduler serve with
-	etcdCA       = "etcd-ca"        // signs etcd and its one client: a client of the API is none of etcd
+	clusterCA    = "ca"             // signs kube-apiserver, its clients, and the serving certificates of kube-controller-manager and kube-scheduler
+	etcdCA       = "etcd-ca"        // signs etcd and its only client, so that clients of the API are not clients of etcd
 	frontProxyCA = "front-proxy-ca" // signs kube-apiserver as a client of aggregated API servers
 
 	apiServer        = "kube-apiserver"
@@ -48,8 +50,9 @@ const (
 	frontProxyClient = "front-proxy-client"
 )
 
-// backdate lets a certificate be valid although a clock is a little behind. leafLifetime is short of nothing:
-// certificates other than the authorities' are made anew at each start.
+// backdate makes a certificate valid for a clock that is slightly behind. leafLifetime is
+// long enough, because all certificates except those of the authorities are created at
+// each start.
 const (
 	backdate     = 5 * time.Minute
 	leafLifetime = 365 * 24 * time.Hour
@@ -61,19 +64,20 @@ type authority struct {
 	key  crypto.Signer
 }
 
-// identity is what a certificate says of its holder.
+// identity is the subject of a certificate.
 type identity struct {
 	commonName   string
 	organization []string
 }
 
-// preparePKI makes the files of the folder PKI. The authorities and the service account key stay as they are
-// where they exist, so that kubeconfigs and tokens from an earlier run of the same data folder remain valid;
-// everything else is made anew. It returns the authority that signs clients of the API.
+// preparePKI creates the files of the folder PKI. It keeps existing authorities and the
+// service account key, so that kubeconfigs and tokens from an earlier run with the same
+// data folder stay valid, and creates all other files at each start. It returns the
+// authority that signs clients of the API.
 func preparePKI(l Layout) (*authority, error) {
 	authorities := map[string]*authority{}
 	for _, name := range []string{clusterCA, etcdCA, frontProxyCA} {
-		ca, err := loadOrMakeAuthority(l, name)
+		ca, err := loadOrCreateAuthority(l, name)
 		if err != nil {
 			return nil, err
 		}
@@ -93,7 +97,7 @@ func preparePKI(l Layout) (*authority, error) {
 	for _, leaf := range leaves {
 		certPEM, keyPEM, err := authorities[leaf.ca].issue(identity{commonName: leaf.commonName})
 		if err != nil {
-			return nil, fmt.Errorf("making the certificate %s: %w", leaf.name, err)
+			return nil, fmt.Errorf("creating the certificate %s: %w", leaf.name, err)
 		}
 		if err := writePair(l, leaf.name, certPEM, keyPEM); err != nil {
 			return nil, err
@@ -102,7 +106,7 @@ func preparePKI(l Layout) (*authority, error) {
 	return authorities[clusterCA], nil
 }
 
-func loadOrMakeAuthority(l Layout, name string) (*authority, error) {
+func loadOrCreateAuthority(l Layout, name string) (*authority, error) {
 	ca, err := loadAuthority(l, name)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return ca, err
@@ -116,7 +120,7 @@ func loadOrMakeAuthority(l Layout, name string) (*authority, error) {
 		NotBefore:  time.Now().Add(-backdate),
 	}, key)
 	if err != nil {
-		return nil, fmt.Errorf("making the certificate authority %s: %w", name, err)
+		return nil, fmt.Errorf("creating the certificate authority %s: %w", name, err)
 	}
 	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
 	if err != nil {
@@ -140,12 +144,13 @@ func loadAuthority(l Layout, name string) (*authority, error) {
 	}
 	signer, ok := key.(crypto.Signer)
 	if !ok {
-		return nil, fmt.Errorf("%s: a key that cannot sign", l.Key(name))
+		return nil, fmt.Errorf("%s: the key can't sign", l.Key(name))
 	}
 	return &authority{cert: certificates[0], key: signer}, nil
 }
 
-// issue makes a certificate, good for a client and for a server on this machine, and its key; both as PEM.
+// issue returns a new certificate, for a client and for a server on this machine, and its
+// key, both as PEM.
 func (a *authority) issue(id identity) (certPEM, keyPEM []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -176,11 +181,11 @@ func (a *authority) issue(id identity) (certPEM, keyPEM []byte, err error) {
 	return pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der}), keyPEM, nil
 }
 
-// ensureServiceAccountKey makes the pair that signs and verifies service account tokens. Tokens that are handed
-// out must stay valid over a restart, hence so must the key.
+// ensureServiceAccountKey creates the keys that sign and verify service account tokens.
+// It keeps existing keys, because tokens must stay valid over a restart.
 func ensureServiceAccountKey(l Layout) error {
 	if _, _, err := keyutil.LoadOrGenerateKeyFile(l.ServiceAccountKey()); err != nil {
-		return fmt.Errorf("making the service account key: %w", err)
+		return fmt.Errorf("creating the service account key: %w", err)
 	}
 	key, err := keyutil.PrivateKeyFromFile(l.ServiceAccountKey())
 	if err != nil {
@@ -188,7 +193,7 @@ func ensureServiceAccountKey(l Layout) error {
 	}
 	signer, ok := key.(crypto.Signer)
 	if !ok {
-		return fmt.Errorf("%s: a key that cannot sign", l.ServiceAccountKey())
+		return fmt.Errorf("%s: the key can't sign", l.ServiceAccountKey())
 	}
 	der, err := x509.MarshalPKIXPublicKey(signer.Public())
 	if err != nil {

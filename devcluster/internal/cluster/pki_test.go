@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of keys and certificates.
+
 package cluster
 
 import (
@@ -27,7 +29,7 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// newPKI makes the keys and certificates of a new data folder.
+// newPKI creates the keys and certificates of a new data folder.
 func newPKI(t *testing.T) (Layout, *authority) {
 	t.Helper()
 	l := NewLayout(t.TempDir())
@@ -84,7 +86,7 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-func TestAClientOfTheAPIIsNoneOfEtcd(t *testing.T) {
+func TestEtcdRejectsClientsOfTheAPI(t *testing.T) {
 	l, ca := newPKI(t)
 	certPEM, _, err := ca.issue(administrator())
 	if err != nil {
@@ -96,17 +98,17 @@ func TestAClientOfTheAPIIsNoneOfEtcd(t *testing.T) {
 	}
 	admin := certificates[0]
 	if err := verify(t, admin, readCert(t, l.Cert(clusterCA)), x509.ExtKeyUsageClientAuth, ""); err != nil {
-		t.Errorf("kube-apiserver would refuse the administrator: %v", err)
+		t.Errorf("kube-apiserver would reject the administrator: %v", err)
 	}
 	if err := verify(t, admin, readCert(t, l.Cert(etcdCA)), x509.ExtKeyUsageClientAuth, ""); err == nil {
-		t.Error("etcd would let the administrator in")
+		t.Error("etcd would accept the administrator")
 	}
 	if got := admin.Subject.Organization; len(got) != 1 || got[0] != "system:masters" {
 		t.Errorf("the administrator's groups: %q", got)
 	}
 }
 
-func TestASecondStartKeepsAuthoritiesAndServiceAccountKey(t *testing.T) {
+func TestRestartKeepsAuthoritiesAndServiceAccountKey(t *testing.T) {
 	l, _ := newPKI(t)
 	paths := []string{l.ServiceAccountKey(), l.ServiceAccountPublicKey()}
 	for _, ca := range []string{clusterCA, etcdCA, frontProxyCA} {
@@ -126,7 +128,7 @@ func TestASecondStartKeepsAuthoritiesAndServiceAccountKey(t *testing.T) {
 	}
 }
 
-func TestKeysAreForTheOwnerAlone(t *testing.T) {
+func TestKeysAreReadableByTheOwnerOnly(t *testing.T) {
 	l, _ := newPKI(t)
 	keys, err := filepath.Glob(filepath.Join(l.PKI(), "*.key"))
 	if err != nil || len(keys) < 9 {
@@ -149,7 +151,7 @@ func TestABrokenAuthorityIsNotReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := preparePKI(l); err == nil {
-		t.Error("a key that cannot be read was taken for none")
+		t.Error("an unreadable key was replaced")
 	}
 }
 

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Reserved ports.
+
 package cluster
 
 import (
@@ -24,18 +26,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// portHold keeps a port for a component that is about to listen on it.
+// portHold reserves a port for a component that is about to listen on it.
 //
-// It is a socket that is bound but does not listen, so connections are refused until the component listens. The
-// component may bind the same port because both sockets have SO_REUSEPORT (and the same user); nobody else can,
-// and the kernel gives the port to nobody who asks for any free one. So there is no gap in which two clusters
-// that start at the same time could get the same port.
+// It is a socket that is bound but does not listen, so connections are refused until the
+// component listens. The component may bind the same port because both sockets have
+// SO_REUSEPORT and the same user. Nobody else can, and the kernel does not assign the
+// port to processes that ask for any free one. So two clusters that start at the same
+// time never get the same port.
 type portHold struct {
 	port int
 	fd   int
 }
 
-// holdPort takes a port of 127.0.0.1: the one that is wanted, or any free one for 0.
+// holdPort reserves a port of 127.0.0.1: the wanted one, or any free one for 0.
 func holdPort(wanted int) (_ *portHold, err error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
 	if err != nil {
@@ -48,7 +51,8 @@ func holdPort(wanted int) (_ *portHold, err error) {
 	}()
 	unix.CloseOnExec(fd)
 	if wanted != 0 {
-		// Connections of an earlier cluster that are still in TIME_WAIT must not block the port.
+		// Connections of an earlier cluster that are still in TIME_WAIT must not block
+		// the port.
 		if err := setOption(fd, unix.SO_REUSEADDR, 1); err != nil {
 			return nil, err
 		}
@@ -56,7 +60,7 @@ func holdPort(wanted int) (_ *portHold, err error) {
 	if err := unix.Bind(fd, &unix.SockaddrInet4{Port: wanted, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		return nil, describeBindError(wanted, err)
 	}
-	// Sharing is allowed only now: had it been at the time of Bind, that would have succeeded on a port that
+	// Sharing is enabled only after Bind, which would otherwise succeed for a port that
 	// another cluster holds.
 	if err := errors.Join(setOption(fd, unix.SO_REUSEADDR, 0), setOption(fd, unix.SO_REUSEPORT, 1)); err != nil {
 		return nil, err
@@ -75,7 +79,7 @@ func describeBindError(port int, err error) error {
 	case errors.Is(err, unix.EACCES):
 		return fmt.Errorf("port %d needs privileges; choose one above 1023, or 0 for any free one", port)
 	}
-	return fmt.Errorf("taking port %d: %w", port, os.NewSyscallError("bind", err))
+	return fmt.Errorf("reserving port %d: %w", port, os.NewSyscallError("bind", err))
 }
 
 func setOption(fd, option, value int) error {
@@ -84,10 +88,10 @@ func setOption(fd, option, value int) error {
 
 func (h *portHold) release() { _ = unix.Close(h.fd) }
 
-// portHolds are all of a cluster's.
+// portHolds holds all reserved ports of a cluster.
 type portHolds []*portHold
 
-// holdPorts takes a port for each listener of a cluster.
+// holdPorts reserves a port for each listener of a cluster.
 func holdPorts(wanted Ports) (Ports, portHolds, error) {
 	got := wanted
 	var holds portHolds

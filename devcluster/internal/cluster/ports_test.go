@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of reserved ports.
+
 package cluster
 
 import (
@@ -52,7 +54,7 @@ func TestAComponentListensOnAHeldPort(t *testing.T) {
 	defer listener.Close()
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", listener.Addr().String())
 	if err != nil {
-		t.Fatalf("the socket that holds the port takes the connections: %v", err)
+		t.Fatalf("the socket that holds the port accepts connections: %v", err)
 	}
 	_ = conn.Close()
 }
@@ -82,7 +84,7 @@ func checkHeld(t *testing.T, hold *portHold) {
 		second.release()
 		t.Error("another cluster can hold the port")
 	} else if !strings.Contains(err.Error(), "is in use") {
-		t.Errorf("another cluster hears: %v", err)
+		t.Errorf("the error for another cluster is: %v", err)
 	}
 }
 
@@ -115,7 +117,8 @@ func TestEachListenerGetsAPort(t *testing.T) {
 	}
 }
 
-// A server that closed its connections itself has left its port in TIME_WAIT, which must not block a restart.
+// A server that closes its connections leaves its port in TIME_WAIT, which must not block
+// a restart.
 func TestAPortIsFreeAgainAtOnce(t *testing.T) {
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// When components are ready.
+
 package cluster
 
 import (
@@ -32,13 +34,14 @@ import (
 )
 
 const (
-	// startTimeout is when to give up on a component that neither gets ready nor ends. A start takes seconds;
-	// this is for a machine that does much else.
+	// startTimeout is how long to wait for a component that neither becomes ready nor
+	// exits. A start takes seconds; the timeout is for a busy machine.
 	startTimeout = 2 * time.Minute
 	pollInterval = 50 * time.Millisecond
 )
 
-// poll calls check until it returns nil. It gives up when ctx is done, with the reason and check's last error.
+// poll calls check until it returns nil. When ctx is done, it returns the cause and the
+// last error of check.
 func poll(ctx context.Context, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready after %s", startTimeout))
 	defer cancel()
@@ -57,7 +60,8 @@ func poll(ctx context.Context, check func(context.Context) error) error {
 	}
 }
 
-// httpsCheck is satisfied by a 200 from a component's health endpoint, whose certificate ca must have signed.
+// httpsCheck returns a check that succeeds when a component's health endpoint answers
+// 200. The certificate authority in caFile must have signed its certificate.
 func httpsCheck(url, caFile string, client *tls.Certificate) (func(context.Context) error, error) {
 	pool, err := cert.NewPool(caFile)
 	if err != nil {
@@ -103,7 +107,7 @@ func apiServerReady(client kubernetes.Interface) func(context.Context) error {
 	}
 }
 
-// all is satisfied when each of the checks is.
+// all returns a check that succeeds when each of the checks does.
 func all(checks ...func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for _, check := range checks {
@@ -115,13 +119,13 @@ func all(checks ...func(context.Context) error) func(context.Context) error {
 	}
 }
 
-// serves is satisfied by a component's health endpoint.
+// serves returns a check of a component's health endpoint.
 func serves(l Layout, port int, path string) (func(context.Context) error, error) {
 	return httpsCheck(httpsURL(port)+path, l.Cert(clusterCA), nil)
 }
 
-// leads is satisfied when a component has been elected, before which it does nothing. A lease of an earlier run
-// does not count: see forgetLeases.
+// leads returns a check that succeeds when a component has been elected, before which it
+// does nothing. deleteLeases has deleted the leases of an earlier run.
 func leads(client kubernetes.Interface, component string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, component, metav1.GetOptions{})
@@ -129,8 +133,8 @@ func leads(client kubernetes.Interface, component string) func(context.Context) 
 	}
 }
 
-// podsAreAdmitted is satisfied when Pods can be created in the namespace default: they need its service account,
-// which a controller makes.
+// podsAreAdmitted returns a check that succeeds when Pods can be created in the namespace
+// default. They need its service account, which a controller creates.
 func podsAreAdmitted(client kubernetes.Interface) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
@@ -138,8 +142,9 @@ func podsAreAdmitted(client kubernetes.Interface) func(context.Context) error {
 	}
 }
 
-// nodesReady is satisfied when n nodes can take Pods. Without kube-controller-manager nobody removes the taint
-// that a new node has, so there the condition alone counts.
+// nodesReady returns a check that succeeds when n nodes can run Pods. Without
+// kube-controller-manager nobody removes the taint of a new node, so only the condition
+// counts then.
 func nodesReady(client kubernetes.Interface, n int, taintsRemoved bool) func(context.Context) error {
 	return func(ctx context.Context) error {
 		nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: nodeLabelKey + "=" + nodeLabelValue})
@@ -157,16 +162,17 @@ func nodesReady(client kubernetes.Interface, n int, taintsRemoved bool) func(con
 	}
 }
 
-// countReady is the number of nodes that are Ready, and kept so: after a restart, a node has still the status of
-// the last run, but no lease before KWOK has taken care of it.
+// countReady returns the number of nodes that are Ready and managed by KWOK. After a
+// restart, a node still has the status of the last run, but no lease until KWOK manages
+// it.
 func countReady(nodes []corev1.Node, leases []coordinationv1.Lease, taintsRemoved bool) int {
-	kept := make(map[string]bool, len(leases))
+	managed := make(map[string]bool, len(leases))
 	for i := range leases {
-		kept[leases[i].Name] = true
+		managed[leases[i].Name] = true
 	}
 	ready := 0
 	for i := range nodes {
-		if kept[nodes[i].Name] && isReady(&nodes[i], taintsRemoved) {
+		if managed[nodes[i].Name] && isReady(&nodes[i], taintsRemoved) {
 			ready++
 		}
 	}

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of readiness.
+
 package cluster
 
 import (
@@ -43,11 +45,11 @@ func TestIsReady(t *testing.T) {
 		want          bool
 	}{
 		{"a new node", nil, notReady, true, false},
-		{"Ready, but not to be scheduled on yet", condition(corev1.ConditionTrue), notReady, true, false},
-		{"Ready and free", condition(corev1.ConditionTrue), nil, true, true},
-		{"Ready, and nobody there who removes the taint", condition(corev1.ConditionTrue), notReady, false, true},
+		{"Ready, but still tainted", condition(corev1.ConditionTrue), notReady, true, false},
+		{"Ready, without a taint", condition(corev1.ConditionTrue), nil, true, true},
+		{"Ready, and nobody removes the taint", condition(corev1.ConditionTrue), notReady, false, true},
 		{"not Ready", condition(corev1.ConditionFalse), nil, true, false},
-		{"out of contact", condition(corev1.ConditionUnknown), nil, false, false},
+		{"unreachable", condition(corev1.ConditionUnknown), nil, false, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			node := &corev1.Node{Spec: corev1.NodeSpec{Taints: test.taints}, Status: corev1.NodeStatus{Conditions: test.conditions}}
@@ -80,7 +82,7 @@ func TestCountReady(t *testing.T) {
 	}
 }
 
-func TestPollTriesAgain(t *testing.T) {
+func TestPollRetries(t *testing.T) {
 	calls := 0
 	err := poll(t.Context(), func(context.Context) error {
 		if calls++; calls < 3 {
@@ -93,8 +95,8 @@ func TestPollTriesAgain(t *testing.T) {
 	}
 }
 
-func TestPollSaysWhyItGaveUp(t *testing.T) {
-	reason, last := errors.New("etcd ended by itself"), errors.New("connection refused")
+func TestPollReturnsCauseAndLastError(t *testing.T) {
+	reason, last := errors.New("etcd exited unexpectedly"), errors.New("connection refused")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	err := poll(ctx, func(context.Context) error {
 		cancel(reason)

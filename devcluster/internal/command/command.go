@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package command is devcluster's own command line: up, run, version and help.
+// Package command is devcluster's command line: up, run, version and help.
 package command
 
 import (
@@ -28,25 +28,25 @@ import (
 	"example.com/sample-controller/devcluster/internal/cluster"
 )
 
-// Exit codes besides those that a command under run has.
+// Exit codes, besides that of the command of run.
 const (
 	exitOK       = 0
 	exitFailure  = 1
 	exitUsage    = 2
-	exitNotFound = 127 // as a shell's, for a command that does not exist
+	exitNotFound = 127 // the code that shells use for a command that does not exist
 )
 
-const usage = `devcluster runs a real Kubernetes control plane on this machine, with nothing installed.
+const usage = `devcluster runs a real Kubernetes control plane on this machine, without installing anything.
 
   devcluster up [flags]                     start a cluster, and stop it on Ctrl-C
   devcluster run [flags] -- COMMAND ARGS    start a cluster, run COMMAND with KUBECONFIG set to it, stop the
-                                            cluster, exit with COMMAND's exit code
-  devcluster kubectl ARGS                   kubectl
-  devcluster version                        the versions of what is inside, and those of Kubernetes to emulate
-  devcluster help
+                                            cluster, and exit with COMMAND's exit code
+  devcluster kubectl ARGS                   run kubectl
+  devcluster version                        print the versions of the components, and those of Kubernetes to emulate
+  devcluster help                           print this text
 
   devcluster etcd | kube-apiserver | kube-controller-manager | kube-scheduler | kwok ARGS
-                                            one component, as its own binary would run
+                                            run one component, like its own binary
 
 Flags of up and run:
 `
@@ -72,7 +72,7 @@ func Main(args []string) int {
 	}
 }
 
-// withOptions calls f with the options that the flags say, and the arguments after the flags.
+// withOptions calls f with the options from the flags, and the arguments after the flags.
 func withOptions(name string, args []string, f func(cluster.Options, []string) int) int {
 	options, rest, err := parse(name, args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -85,11 +85,11 @@ func withOptions(name string, args []string, f func(cluster.Options, []string) i
 	return f(options, rest)
 }
 
-// parse reads the command line of up or run.
+// parse parses the command line of up or run.
 func parse(name string, args []string) (cluster.Options, []string, error) {
 	var options cluster.Options
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // the caller says what is wrong, in one line
+	flags.SetOutput(io.Discard) // the caller prints the error, in one line
 	options.AddFlags(flags)
 	if err := flags.Parse(args); err != nil {
 		return options, nil, err

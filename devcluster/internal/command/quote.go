@@ -14,14 +14,16 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Quoting for a shell.
+
 package command
 
 import "strings"
 
-// plain are the characters that no shell takes for anything else.
+// plain are the characters that have no special meaning in a shell.
 const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=@%+,"
 
-// quote makes a word of s for a shell, if it is none as it is.
+// quote quotes s for a shell if that is needed.
 func quote(s string) string {
 	if s != "" && strings.Trim(s, plain) == "" {
 		return s

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The commands up and run.
+
 package command
 
 import (
@@ -31,9 +33,9 @@ import (
 )
 
 const (
-	// commandGrace is how long a command under run gets to end after a signal.
+	// commandGrace is how long the command of run may take to exit after a signal.
 	commandGrace = 10 * time.Second
-	// logLines is how much of a component's log is shown when it fails.
+	// logLines is how many lines of a component's log are shown when it fails.
 	logLines = 20
 )
 
@@ -42,12 +44,13 @@ type interrupted struct{ signal syscall.Signal }
 
 func (i interrupted) Error() string { return "stopped by " + i.signal.String() }
 
-// onSignals returns two contexts: the first signal cancels one, the second signal the other.
+// onSignals returns two contexts: the first signal cancels stop, the second cancels kill.
 func onSignals() (stop, kill context.Context) {
 	stop, cancelStop := context.WithCancelCause(context.Background())
 	kill, cancelKill := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
-	// With SIGPIPE, so that the data is removed even where output goes to a pipe whose reader has gone.
+	// Including SIGPIPE, so that the data is removed even if output goes to a pipe whose
+	// reader has exited.
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	go func() {
 		first := <-signals
@@ -86,8 +89,8 @@ func run(options cluster.Options, command []string) int {
 	return finish(kill, c, err, code)
 }
 
-// finish stops a cluster, for the reason given if there is one, and returns the exit code: the given one, unless
-// something failed.
+// finish stops a cluster, for the given reason if it is not nil, and returns the exit
+// code: the given one, unless something failed.
 func finish(kill context.Context, c *cluster.Cluster, reason error, code int) int {
 	if _, ok := errors.AsType[interrupted](reason); ok {
 		reason = nil
@@ -104,15 +107,16 @@ func announce(c *cluster.Cluster, options cluster.Options) {
 	if err != nil {
 		self = "devcluster"
 	}
-	fate := "stops it and removes " + c.DataDir()
+	effect := "stops it and removes " + c.DataDir()
 	if options.Keep {
-		fate = "stops it and keeps " + c.DataDir()
+		effect = "stops it and keeps " + c.DataDir()
 	}
 	fmt.Printf("\nKubernetes is up at %s. In another terminal:\n\n  export KUBECONFIG=%s\n  %s kubectl get nodes\n\nCtrl-C %s\n",
-		c.Server(), quote(c.Kubeconfig()), quote(self), fate)
+		c.Server(), quote(c.Kubeconfig()), quote(self), effect)
 }
 
-// fail says what went wrong, with the end of the log of the component that is to blame, and returns the exit code.
+// fail prints an error, with the end of the log of the component that caused it, and
+// returns the exit code.
 func fail(err error) int {
 	if stopped, ok := errors.AsType[interrupted](err); ok {
 		return 128 + int(stopped.signal)
@@ -120,7 +124,7 @@ func fail(err error) int {
 	var exited *supervise.ExitError
 	var notReady *cluster.NotReadyError
 	switch {
-	case errors.As(err, &exited): // before the other, for it may be why a second component did not get ready
+	case errors.As(err, &exited): // first, because it may be the reason why another component did not become ready
 		fmt.Fprintf(os.Stderr, "devcluster: %v\n", exited)
 		showLog(exited.Log)
 	case errors.As(err, &notReady):
@@ -135,7 +139,7 @@ func fail(err error) int {
 func showLog(path string) {
 	lines, err := supervise.Tail(path, logLines)
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "its log cannot be read: %v\n", err)
+		fmt.Fprintf(os.Stderr, "its log can't be read: %v\n", err)
 		return
 	}
 	fmt.Fprintf(os.Stderr, "the end of its log, %s:\n", path)

@@ -14,12 +14,12 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package component is the programs that devcluster contains, each as its own main function would run it.
+// Package component runs the programs in devcluster, each like its own main function.
 package component
 
 import (
 	"os"
-	_ "time/tzdata" // time zones of CronJobs, on a machine without
+	_ "time/tzdata" // time zones for CronJobs, on machines without a database
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -33,18 +33,20 @@ import (
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 )
 
-// Run runs the program that is named, if there is one, and returns its exit code.
+// Run runs the program with a name, if there is one, and returns its exit code.
 func Run(name string, args []string) (code int, found bool) {
 	program := find(name)
 	if program == nil {
 		return 0, false
 	}
-	// Programs read their arguments here, and say to the API server under which name they come.
+	// The programs read their arguments from os.Args, and derive their user agent from
+	// it.
 	os.Args = append([]string{name}, args...)
 	return program(), true
 }
 
-// find returns a program's main, or nil. It returns the exit code, or ends the process itself.
+// find returns a program's main function, or nil. The function returns the exit code, or
+// exits.
 func find(name string) func() int {
 	switch name {
 	case "etcd":
@@ -72,8 +74,9 @@ func kubernetes(newCommand func() *cobra.Command) func() int {
 	return func() int { return cli.Run(newCommand()) }
 }
 
-// forgetGlobalFlags gives a program a global flag set without those that the packages of the other programs
-// have registered: kubectl would take them for its own, and KWOK would panic over a second flag "version".
-func forgetGlobalFlags() {
+// resetGlobalFlags replaces the global flag set, because the packages of the other
+// programs have registered flags in it: kubectl would accept them as its own, and KWOK
+// would panic because of a second flag "version".
+func resetGlobalFlags() {
 	pflag.CommandLine = pflag.NewFlagSet(os.Args[0], pflag.ExitOnError)
 }

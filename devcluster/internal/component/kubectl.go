@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// kubectl.
+
 package component
 
 import (
@@ -27,11 +29,12 @@ import (
 )
 
 func kubectl() int {
-	forgetGlobalFlags()
-	// The command is built before cobra reads the flags, and building it can log: plugins, .kuberc.
+	resetGlobalFlags()
+	// The command is built before cobra parses the flags, and building it can log:
+	// plugins, .kuberc.
 	_, _ = logs.GlogSetter(cmd.GetLogVerbosity(os.Args))
 	if err := cli.RunNoErrOutput(cmd.NewDefaultKubectlCommand()); err != nil {
-		util.CheckErr(err) // prints it and exits with kubectl's code for it
+		util.CheckErr(err) // prints the error and exits with kubectl's code for it
 	}
 	return 0
 }

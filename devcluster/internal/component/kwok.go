@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// KWOK.
+
 package component
 
 import (
@@ -28,8 +30,9 @@ import (
 )
 
 func kwok() int {
-	forgetGlobalFlags()
-	// KWOK reads its configuration before its command line is parsed, from a first look at the flags.
+	resetGlobalFlags()
+	// KWOK reads its configuration before it parses its command line, from a first pass
+	// over the flags.
 	flags := pflag.NewFlagSet("global", pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true
 	flags.Usage = func() {}

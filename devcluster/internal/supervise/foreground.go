@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The foreground command: the user's command, which the supervisor runs.
+
 package supervise
 
 import (
@@ -29,27 +31,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ExecSubcommand is the first argument with which this program becomes Exec.
+// ExecSubcommand is the first argument with which this program runs Exec.
 const ExecSubcommand = "exec"
 
-// RunForeground runs a command of the user's with this process' standard streams, and returns its exit code
-// (128 + n where signal n ended it). When ctx is done first, the command's process group gets SIGTERM, and
-// SIGKILL after grace or when kill is done. Whatever it left in its process group is killed.
+// RunForeground runs a user's command with the standard streams of this process, and
+// returns its exit code, or 128 + n if signal n ended it. If ctx is done first, the
+// command's process group gets SIGTERM, and SIGKILL after grace or when kill is done.
+// What is left in the process group after that is killed.
 //
-// Between the supervisor and the command stands a copy of this program (see Exec), which ends the command when
-// the supervisor dies.
+// A copy of this program runs between the supervisor and the command (see Exec). It kills
+// the command when the supervisor dies.
 func (g *Group) RunForeground(ctx, kill context.Context, grace time.Duration, command, env []string) (int, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return 0, fmt.Errorf("finding the path of this program: %w", err)
 	}
 	args := append([]string{ExecSubcommand}, command...)
-	cmd := exec.Command(self, args...) // not with ctx, which would kill it at once
+	cmd := exec.Command(self, args...) // without ctx, which would kill it at once
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if ownsTerminal() {
-		// Without it, a command that reads the terminal would be stopped as a background job.
+		// Otherwise a command that reads the terminal would be stopped as a background
+		// job.
 		cmd.SysProcAttr.Foreground = true
 		defer takeTerminalBack()
 	}
@@ -59,7 +63,7 @@ func (g *Group) RunForeground(ctx, kill context.Context, grace time.Duration, co
 	}
 	p := &process{name: command[0], cmd: cmd, done: make(chan struct{})}
 	go func() {
-		_ = cmd.Wait() // the state says all that the error does
+		_ = cmd.Wait() // the state contains what the error says
 		close(p.done)
 	}()
 	select {
@@ -71,12 +75,12 @@ func (g *Group) RunForeground(ctx, kill context.Context, grace time.Duration, co
 	return exitCode(cmd.ProcessState), nil
 }
 
-// Exec runs a command and returns its exit code. It expects to lead a process group of its own, and kills that
-// group when its supervisor is gone.
+// Exec runs a command and returns its exit code. It expects to lead a process group of
+// its own, and kills that group when its supervisor has died.
 func Exec(command []string) int {
 	OnSupervisorExit(func() { _ = syscall.Kill(0, syscall.SIGKILL) })
-	// A signal to the group reaches the command too, and it is the command that decides what it means. Notify
-	// rather than Ignore, because a child inherits what is ignored.
+	// A signal to the group also reaches the command, which decides what it means. This
+	// uses Notify and not Ignore, because a child would inherit ignored signals.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 
 	cmd := exec.Command(command[0], command[1:]...)
@@ -99,15 +103,17 @@ func exitCode(state *os.ProcessState) int {
 	return state.ExitCode()
 }
 
-// ownsTerminal says whether standard input is a terminal and this process is what Ctrl-C there reaches.
+// ownsTerminal reports whether standard input is a terminal and this process group is in
+// its foreground.
 func ownsTerminal() bool {
 	foreground, err := unix.IoctlGetInt(int(os.Stdin.Fd()), unix.TIOCGPGRP)
 	return err == nil && foreground == syscall.Getpgrp()
 }
 
-// takeTerminalBack makes this process the terminal's foreground again after a command was.
+// takeTerminalBack puts this process group into the foreground of the terminal again.
 func takeTerminalBack() {
-	// A background process that sets the foreground is stopped by SIGTTOU unless it ignores the signal.
+	// A background process that sets the foreground is stopped by SIGTTOU unless it
+	// ignores that signal.
 	signal.Ignore(syscall.SIGTTOU)
 	defer signal.Reset(syscall.SIGTTOU)
 	_ = unix.IoctlSetPointerInt(int(os.Stdin.Fd()), unix.TIOCSPGRP, syscall.Getpgrp())

@@ -14,11 +14,13 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package supervise starts processes, notices when one ends that should not have, and ends them all.
+// Package supervise starts processes, reports when one exits unexpectedly, and stops them
+// all.
 //
-// No process outlives the supervisor: each holds the read end of a pipe and leaves when the write end closes
-// (see OnSupervisorExit). Each has a process group of its own, so that a Ctrl-C at the terminal reaches the
-// supervisor alone, which then stops them in order.
+// No process outlives the supervisor: each holds the read end of a pipe and exits when
+// the write end is closed (see OnSupervisorExit). Each has a process group of its own, so
+// that Ctrl-C in the terminal reaches only the supervisor, which then stops them in
+// order.
 package supervise
 
 import (
@@ -32,7 +34,7 @@ import (
 	"time"
 )
 
-// Group is a set of processes that live and die together.
+// Group is a set of processes that run and stop together.
 type Group struct {
 	lifeline *lifeline
 	failed   context.CancelCauseFunc
@@ -48,21 +50,22 @@ type process struct {
 	done chan struct{}
 }
 
-// ExitError says that a process ended although nobody had asked it to.
+// ExitError says that a process exited without being stopped.
 type ExitError struct {
 	Name string
-	// State is what the operating system says: "exit status 1", "signal: killed".
+	// State is the description of the operating system: "exit status 1", "signal:
+	// killed".
 	State string
-	// Log is the path of the file with what the process printed.
+	// Log is the path of the file with the process' output.
 	Log string
 }
 
 func (e *ExitError) Error() string {
-	return fmt.Sprintf("%s ended by itself (%s)", e.Name, e.State)
+	return fmt.Sprintf("%s exited unexpectedly (%s)", e.Name, e.State)
 }
 
-// NewGroup makes an empty group. The context it returns is cancelled when a process ends by itself; its cause
-// is then an *ExitError.
+// NewGroup returns an empty group. The returned context is cancelled when a process exits
+// unexpectedly; its cause is then an *ExitError.
 func NewGroup(ctx context.Context) (*Group, context.Context, error) {
 	l, err := newLifeline()
 	if err != nil {
@@ -72,7 +75,8 @@ func NewGroup(ctx context.Context) (*Group, context.Context, error) {
 	return &Group{lifeline: l, failed: cancel, running: map[string]*process{}}, ctx, nil
 }
 
-// Start runs this program again with the given arguments, what it prints appended to the file log.
+// Start runs this program again with the given arguments, and appends its output to the
+// file log.
 func (g *Group) Start(name string, args, env []string, log string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -95,7 +99,7 @@ func (g *Group) start(name string, cmd *exec.Cmd, log string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.stopping {
-		return fmt.Errorf("starting %s: the group is being stopped", name)
+		return fmt.Errorf("starting %s: the group is stopping", name)
 	}
 	g.lifeline.attach(cmd)
 	if err := cmd.Start(); err != nil {
@@ -108,7 +112,7 @@ func (g *Group) start(name string, cmd *exec.Cmd, log string) error {
 }
 
 func (g *Group) wait(p *process, log string) {
-	_ = p.cmd.Wait() // the state says all that the error does
+	_ = p.cmd.Wait() // the state contains what the error says
 	close(p.done)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -117,8 +121,9 @@ func (g *Group) wait(p *process, log string) {
 	}
 }
 
-// Stop ends the processes, wave by wave: SIGTERM, and SIGKILL for what is left after grace, or as soon as ctx
-// is done. Processes that no wave names come last. Nothing is running when it returns.
+// Stop stops the processes in waves: with SIGTERM, then with SIGKILL after grace or as
+// soon as ctx is done. Processes in no wave are stopped last. When it returns, all have
+// ended.
 func (g *Group) Stop(ctx context.Context, grace time.Duration, waves ...[]string) {
 	g.mu.Lock()
 	g.stopping = true
@@ -160,7 +165,8 @@ func stopAll(ctx context.Context, grace time.Duration, processes []*process) {
 	}
 }
 
-// signal reaches the process and its children. Sending to a group that is gone is no error worth a word.
+// signal sends a signal to the process and its children. It ignores that they may have
+// ended.
 func (p *process) signal(sig syscall.Signal) {
 	select {
 	case <-p.done:
@@ -169,7 +175,8 @@ func (p *process) signal(sig syscall.Signal) {
 	}
 }
 
-// attach hands the read end to a command as its first extra file, which a child sees as descriptor 3.
+// attach passes the read end to a command as its first extra file, which is descriptor 3
+// in the child.
 func (l *lifeline) attach(cmd *exec.Cmd) {
 	if cmd.Env == nil {
 		cmd.Env = os.Environ()

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests with processes.
+
 package supervise
 
 import (
@@ -29,7 +31,8 @@ import (
 	"time"
 )
 
-// The processes that the tests start are this test binary again, told by its first argument what to do.
+// The tests start this test binary again as their processes. The first argument selects
+// what it does.
 func TestMain(m *testing.M) {
 	behaviour := ""
 	if len(os.Args) > 1 {
@@ -57,7 +60,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// say is heard by awaitLine.
+// say prints a line for awaitReady.
 func say(word string) { fmt.Printf("%s %d\n", word, os.Getpid()) }
 
 // supervise starts a process and a foreground command, and never stops them.
@@ -74,29 +77,30 @@ func supervise(dir string) {
 	_, _ = group.RunForeground(ctx, ctx, time.Second, []string{"sh", "-c", script}, nil)
 }
 
-const patience = 20 * time.Second
+const waitLimit = 20 * time.Second
 
 // eventually waits until condition is true.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
 	for !condition() {
 		select {
 		case <-ctx.Done():
-			t.Fatalf("not within %s: %s", patience, what)
+			t.Fatalf("not within %s: %s", waitLimit, what)
 		case <-ticker.C:
 		}
 	}
 }
 
-// awaitReady waits until a process has written "ready" and a process id to a file, and returns the id.
+// awaitReady waits until a process has written "ready" and a process id to a file, and
+// returns the id.
 func awaitReady(t *testing.T, path string) (pid int) {
 	t.Helper()
-	eventually(t, path+" says that it is ready", func() bool {
-		data, _ := os.ReadFile(path) // not there yet is not ready yet
+	eventually(t, path+" contains ready", func() bool {
+		data, _ := os.ReadFile(path) // a missing file is not ready
 		_, err := fmt.Sscanf(string(data), "ready %d\n", &pid)
 		return err == nil && strings.Contains(string(data), "\n")
 	})
@@ -109,7 +113,7 @@ func alive(pid int) bool {
 		return false
 	}
 	if err == nil && strings.Contains(string(state), ") Z ") {
-		return false // dead, and nobody has asked for its exit status
+		return false // a zombie
 	}
 	return syscall.Kill(pid, 0) == nil
 }
@@ -132,7 +136,7 @@ func start(t *testing.T, group *Group, behaviour string) (log string) {
 	return log
 }
 
-func TestAProcessThatEndsByItselfIsReported(t *testing.T) {
+func TestUnexpectedExitIsReported(t *testing.T) {
 	group, ctx := newGroup(t)
 	log := start(t, group, "fail")
 	<-ctx.Done()
@@ -144,7 +148,7 @@ func TestAProcessThatEndsByItselfIsReported(t *testing.T) {
 		t.Errorf("got %+v", exit)
 	}
 	if lines, err := Tail(log, 5); err != nil || len(lines) != 1 || lines[0] != "out of cheese" {
-		t.Errorf("its log: %q, %v", lines, err)
+		t.Errorf("the log: %q, %v", lines, err)
 	}
 	group.Stop(t.Context(), time.Second)
 }
@@ -152,9 +156,9 @@ func TestAProcessThatEndsByItselfIsReported(t *testing.T) {
 func TestStopEndsProcessesAndIsNoFailure(t *testing.T) {
 	group, ctx := newGroup(t)
 	pid := awaitReady(t, start(t, group, "wait"))
-	group.Stop(t.Context(), patience)
+	group.Stop(t.Context(), waitLimit)
 	if alive(pid) {
-		t.Error("the process is still there")
+		t.Error("the process is still running")
 	}
 	if ctx.Err() != nil {
 		t.Errorf("stopping counts as failure: %v", context.Cause(ctx))
@@ -169,19 +173,19 @@ func TestStopKillsAfterGrace(t *testing.T) {
 	pid := awaitReady(t, start(t, group, "stubborn"))
 	group.Stop(t.Context(), 50*time.Millisecond)
 	if alive(pid) {
-		t.Error("the process is still there")
+		t.Error("the process is still running")
 	}
 }
 
-func TestStopKillsAtOnceWhenTold(t *testing.T) {
+func TestStopKillsAtOnceWhenItsContextIsDone(t *testing.T) {
 	group, _ := newGroup(t)
 	pid := awaitReady(t, start(t, group, "stubborn"))
 	atOnce, cancel := context.WithCancel(t.Context())
 	cancel()
 	began := time.Now()
 	group.Stop(atOnce, time.Hour)
-	if alive(pid) || time.Since(began) > patience {
-		t.Errorf("the process is still there: %t, after %s", alive(pid), time.Since(began))
+	if alive(pid) || time.Since(began) > waitLimit {
+		t.Errorf("the process is still running: %t, after %s", alive(pid), time.Since(began))
 	}
 }
 
@@ -214,8 +218,8 @@ func TestForegroundCommandIsStopped(t *testing.T) {
 		grace  time.Duration
 		want   int
 	}{
-		"it chooses its exit code": {`trap 'exit 5' TERM; echo "ready $$" > "$LOG"; while :; do sleep 0.01; done`, patience, 5},
-		"it will not listen":       {`trap '' TERM; echo "ready $$" > "$LOG"; while :; do sleep 0.01; done`, 50 * time.Millisecond, 128 + 9},
+		"it exits after SIGTERM": {`trap 'exit 5' TERM; echo "ready $$" > "$LOG"; while :; do sleep 0.01; done`, waitLimit, 5},
+		"it ignores SIGTERM":     {`trap '' TERM; echo "ready $$" > "$LOG"; while :; do sleep 0.01; done`, 50 * time.Millisecond, 128 + 9},
 	} {
 		t.Run(name, func(t *testing.T) {
 			group, ctx := newGroup(t)
@@ -233,13 +237,13 @@ func TestForegroundCommandIsStopped(t *testing.T) {
 				t.Errorf("exit code %d, %v; want %d", code, err, test.want)
 			}
 			if pid := <-pids; alive(pid) {
-				t.Error("the command is still there")
+				t.Error("the command is still running")
 			}
 		})
 	}
 }
 
-func TestWhatTheForegroundCommandLeavesIsKilled(t *testing.T) {
+func TestLeftoversOfTheForegroundCommandAreKilled(t *testing.T) {
 	group, ctx := newGroup(t)
 	defer group.Stop(t.Context(), time.Second)
 	log := filepath.Join(t.TempDir(), "log")
@@ -248,7 +252,7 @@ func TestWhatTheForegroundCommandLeavesIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	pid := awaitReady(t, log)
-	eventually(t, "the command's background process is gone", func() bool { return !alive(pid) })
+	eventually(t, "the command's background process has ended", func() bool { return !alive(pid) })
 }
 
 func TestNothingOutlivesTheSupervisor(t *testing.T) {
@@ -275,6 +279,6 @@ func TestNothingOutlivesTheSupervisor(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, pid := range map[string]int{"the component": component, "the command's child": grandchild} {
-		eventually(t, name+" is gone", func() bool { return !alive(pid) })
+		eventually(t, name+" has ended", func() bool { return !alive(pid) })
 	}
 }

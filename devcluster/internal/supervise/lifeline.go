@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The lifeline: how processes notice that their supervisor has died.
+
 package supervise
 
 import (
@@ -24,11 +26,13 @@ import (
 	"syscall"
 )
 
-// lifelineEnv names the file descriptor on which a child hears of its supervisor's end.
+// lifelineEnv names the file descriptor that a child watches for the end of its
+// supervisor.
 const lifelineEnv = "DEVCLUSTER_LIFELINE_FD"
 
-// lifeline is a pipe that nobody writes to. Each child holds the read end; the supervisor alone holds the
-// write end, which the operating system closes however the supervisor dies, SIGKILL included.
+// lifeline is a pipe that nobody writes to. Each child holds the read end. Only the
+// supervisor holds the write end, which the operating system closes in whatever way the
+// supervisor dies, including SIGKILL.
 type lifeline struct {
 	read, write *os.File
 }
@@ -36,7 +40,7 @@ type lifeline struct {
 func newLifeline() (*lifeline, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("making the pipe that ends the components with the supervisor: %w", err)
+		return nil, fmt.Errorf("creating the lifeline of the components: %w", err)
 	}
 	return &lifeline{read: r, write: w}, nil
 }
@@ -46,14 +50,14 @@ func (l *lifeline) close() {
 	_ = l.write.Close()
 }
 
-// OnSupervisorExit arranges for f to be called when the supervisor that started this process is gone. It must
-// be the first thing that main does. In a process that no supervisor started it does nothing.
+// OnSupervisorExit calls f when the supervisor that started this process has died. main
+// must call it before anything else. It does nothing in a process without a supervisor.
 func OnSupervisorExit(f func()) {
 	fd, err := strconv.Atoi(os.Getenv(lifelineEnv))
 	if err != nil {
 		return
 	}
-	// Neither the variable nor the descriptor is for this process' own children.
+	// The variable and the descriptor are not for this process' children.
 	_ = os.Unsetenv(lifelineEnv)
 	syscall.CloseOnExec(fd)
 	go func() {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The end of a log.
+
 package supervise
 
 import (
@@ -22,10 +24,11 @@ import (
 	"strings"
 )
 
-// tailBytes is how much of a log's end Tail reads. Components write lines of a few hundred bytes.
+// tailBytes is how much of the end of a log Tail reads. Components write lines of a few
+// hundred bytes.
 const tailBytes = 32 << 10
 
-// Tail returns the last n lines of a file, without the line ends.
+// Tail returns the last n lines of a file, without line ends.
 func Tail(path string, n int) ([]string, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of Tail.
+
 package supervise
 
 import (
@@ -30,9 +32,9 @@ func TestTail(t *testing.T) {
 		want          []string
 	}{
 		{"nothing", "", nil},
-		{"fewer lines than asked for", "a\nb\n", []string{"a", "b"}},
+		{"fewer lines than requested", "a\nb\n", []string{"a", "b"}},
 		{"more lines", "a\nb\nc\nd\n", []string{"b", "c", "d"}},
-		{"a last line without end", "a\nb\nc\nd", []string{"b", "c", "d"}},
+		{"a last line without a line end", "a\nb\nc\nd", []string{"b", "c", "d"}},
 		{"empty lines between", "a\n\nc\n", []string{"a", "", "c"}},
 		{"more than is read", strings.Repeat("x", tailBytes) + "\nb\nc\nd\n", []string{"b", "c", "d"}},
 	} {

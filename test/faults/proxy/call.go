@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Calls: the record of each request.
+
 package proxy
 
 import (
@@ -23,10 +25,11 @@ import (
 	"time"
 )
 
-// Call is one request and what became of it.
+// Call is one request and its result.
 type Call struct {
 	Method string
-	// Path has the query of a list or watch, but for what only client-go cares for.
+	// Path includes the resourceVersion and sendInitialEvents of a watch, and no other
+	// query.
 	Path        string
 	Namespace   string
 	Resource    string
@@ -35,38 +38,38 @@ type Call struct {
 	Watch       bool
 	// Token is the bearer token that the client sent.
 	Token string
-	// Write numbers the writes from 1 on, those of events and Leases left out; 0
-	// for others.
+	// Write numbers the writes to Foos and Deployments from 1. It is 0 for all other
+	// requests.
 	Write int
 	Began time.Time
-	// Code is the API server's answer, or that of a fault; 0 where there is none yet.
+	// Code is the status code that the API server or a fault answered, or 0 before that.
 	Code int
-	// Version is the resourceVersion of the object in the answer, and Unchanged
-	// tells that a write left it as it was.
+	// Version is the resourceVersion of the object in the answer. Unchanged is true if an
+	// update left the object as it was.
 	Version   string
 	Unchanged bool
-	// GivenUp tells that the client did not wait for the answer.
-	GivenUp bool
-	// Fault says what was done to it, if anything.
+	// Abandoned is true if the client did not wait for the answer.
+	Abandoned bool
+	// Fault describes what the proxy did to the request, if anything.
 	Fault string
-	// Body is what a write sent, and Answer what it got, cut to a size for reading.
+	// Body is what a write sent, and Answer the answer to it.
 	Body, Answer []byte
 }
 
-// IsWrite tells whether the request was to change something.
+// IsWrite reports whether the request is a write.
 func (c *Call) IsWrite() bool {
 	return c.Method != http.MethodGet && c.Method != http.MethodHead && c.Method != http.MethodOptions
 }
 
-// IsWork tells whether the request was to change a Foo or a Deployment.
+// IsWork reports whether the request is a write to a Foo or a Deployment.
 func (c *Call) IsWork() bool {
 	return c.IsWrite() && (c.Resource == "foos" || c.Resource == "deployments")
 }
 
-// Succeeded tells whether the API server has done what was asked.
+// Succeeded reports whether the request was answered with success.
 func (c *Call) Succeeded() bool { return c.Code >= 200 && c.Code < 300 }
 
-// Target names what the request was about: resource, name, subresource.
+// Target names the object of the request: resource, name, subresource.
 func (c *Call) Target() string {
 	parts := []string{c.Resource}
 	for _, part := range []string{c.Name, c.Subresource} {
@@ -77,10 +80,10 @@ func (c *Call) Target() string {
 	return strings.Join(parts, "/")
 }
 
-// Short is the request in a few words, without what differs from run to run.
+// Short returns method and target, which do not differ from run to run.
 func (c *Call) Short() string { return c.Method + " " + c.Target() }
 
-// String is the request in a line.
+// String returns the request in one line.
 func (c *Call) String() string {
 	line := fmt.Sprintf("%s %-6s %s", c.Began.Format("15:04:05.000"), c.Method, c.Path)
 	if c.Write > 0 {
@@ -101,7 +104,7 @@ func (c *Call) String() string {
 	return line
 }
 
-// newCall reads a request's line.
+// newCall parses a request's URL and headers.
 func newCall(r *http.Request) *Call {
 	query := r.URL.Query()
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Exchanges: a request under way, and the ways to forward and answer it.
+
 package proxy
 
 import (
@@ -30,8 +32,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Exchange is a request under way, for a Fault to handle. Its methods are for
-// the goroutine of the Fault alone.
+// Exchange is a request under way, for a Fault to handle. Its methods may be called from
+// the goroutine of the Fault only.
 type Exchange struct {
 	Call *Call
 
@@ -60,7 +62,7 @@ func (p *Proxy) newExchange(call *Call, w http.ResponseWriter, r *http.Request) 
 	return &Exchange{Call: call, proxy: p, writer: w, request: r, body: body}, nil
 }
 
-// outgoing is the request as the API server gets it.
+// outgoing returns the request to send to the API server.
 func (x *Exchange) outgoing(ctx context.Context) *http.Request {
 	out := x.request.Clone(ctx)
 	out.RequestURI = ""
@@ -74,7 +76,8 @@ func (x *Exchange) outgoing(ctx context.Context) *http.Request {
 	return out
 }
 
-// confined makes a path about all namespaces one about the proxy's, if it has one.
+// confined turns the path for all namespaces into the path for the proxy's namespace, if
+// it has one.
 func (p *Proxy) confined(path string) string {
 	if p.namespace == "" {
 		return path
@@ -87,25 +90,25 @@ func (p *Proxy) confined(path string) string {
 	return path
 }
 
-// Forward sends the request to the API server and keeps the answer. It is not
-// called off when the client goes.
+// Forward sends the request to the API server and keeps the answer. It continues if the
+// client disconnects.
 func (x *Exchange) Forward() {
 	response, err := x.proxy.transport.RoundTrip(x.outgoing(x.proxy.life))
 	if err != nil {
-		x.tell("not answered: " + err.Error())
+		x.annotate("not answered: " + err.Error())
 		return
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
-		x.tell("not answered in full: " + err.Error())
+		x.annotate("not answered in full: " + err.Error())
 		return
 	}
-	x.keep(&answer{response.StatusCode, response.Header, body})
+	x.storeAnswer(&answer{response.StatusCode, response.Header, body})
 }
 
-// keep remembers an answer, and what it says of the object.
-func (x *Exchange) keep(a *answer) {
+// storeAnswer keeps an answer, and records its code and resourceVersion.
+func (x *Exchange) storeAnswer(a *answer) {
 	x.answer = a
 	version := ""
 	if x.Call.IsWrite() {
@@ -129,7 +132,8 @@ func versionOf(body []byte) string {
 	return object.ResourceVersion
 }
 
-// Reply gives the client the API server's answer, or none if there is none.
+// Reply sends the API server's answer to the client, or closes the connection if there is
+// none.
 func (x *Exchange) Reply() {
 	if x.answer == nil {
 		panic(http.ErrAbortHandler)
@@ -140,16 +144,15 @@ func (x *Exchange) Reply() {
 	_, _ = x.writer.Write(x.answer.body)
 }
 
-// Cut ends the connection without a word.
+// Cut closes the connection without an answer.
 func (x *Exchange) Cut() {
 	panic(http.ErrAbortHandler)
 }
 
-// Gone is closed when the client has given up.
+// Gone is closed when the client disconnects.
 func (x *Exchange) Gone() <-chan struct{} { return x.request.Context().Done() }
 
-// Later forwards the request when begin is closed, whatever the client does
-// meanwhile.
+// Later forwards the request when begin is closed, even if the client has disconnected.
 func (x *Exchange) Later(begin <-chan struct{}) {
 	x.proxy.late.Go(func() {
 		select {
@@ -160,7 +163,7 @@ func (x *Exchange) Later(begin <-chan struct{}) {
 	})
 }
 
-// Answer answers in the API server's place. A retryAfter of 0 seconds is left out.
+// Answer answers in place of the API server. A retryAfter of 0 seconds is left out.
 func (x *Exchange) Answer(code int, reason metav1.StatusReason, message string, retryAfter int) {
 	status := metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
@@ -176,14 +179,14 @@ func (x *Exchange) Answer(code int, reason metav1.StatusReason, message string, 
 	x.answerWith(code, "application/json", body, retryAfter)
 }
 
-// AnswerText answers in the API server's place, as it does before it knows what
-// it is asked for: without a Status.
+// AnswerText answers in place of the API server with plain text, as the API server does
+// before it has decoded a request.
 func (x *Exchange) AnswerText(code int, text string, retryAfter int) {
 	x.answerWith(code, "text/plain; charset=utf-8", []byte(text+"\n"), retryAfter)
 }
 
 func (x *Exchange) answerWith(code int, contentType string, body []byte, retryAfter int) {
-	x.tell(fmt.Sprintf("answered %d in the API server's place", code))
+	x.annotate(fmt.Sprintf("answered %d in place of the API server", code))
 	x.proxy.note(func() { x.Call.Code = code })
 	if retryAfter > 0 {
 		x.writer.Header().Set("Retry-After", strconv.Itoa(retryAfter))
@@ -193,8 +196,8 @@ func (x *Exchange) answerWith(code int, contentType string, body []byte, retryAf
 	_, _ = x.writer.Write(body)
 }
 
-// tell adds to the call's record what was done to it.
-func (x *Exchange) tell(what string) {
+// annotate appends to the description of the call's fault.
+func (x *Exchange) annotate(what string) {
 	x.proxy.note(func() {
 		if x.Call.Fault != "" {
 			what = x.Call.Fault + "; " + what

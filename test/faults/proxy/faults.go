@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The faults that a rule may choose.
+
 package proxy
 
 import (
@@ -23,30 +25,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Cut ends the connection before the API server hears of the request.
+// Cut closes the connection before the API server receives the request.
 func Cut(x *Exchange) {
-	x.tell("cut before the API server heard of it")
+	x.annotate("cut before the API server received it")
 	x.Cut()
 }
 
-// LoseReply has the API server do what is asked, and ends the connection
-// without its answer.
+// LoseReply forwards the request, and closes the connection without the answer.
 func LoseReply(x *Exchange) {
-	x.tell("done, and its reply lost")
+	x.annotate("done, reply lost")
 	x.Forward()
 	x.Cut()
 }
 
-// Hang keeps the request, and gives it to nobody.
+// Hang keeps the request without forwarding it.
 func Hang(x *Exchange) {
-	x.tell("hangs")
+	x.annotate("hangs")
 	<-x.Gone()
 	x.Cut()
 }
 
-// HangDone has the API server do what is asked, and never answers.
+// HangDone forwards the request, and never answers.
 func HangDone(x *Exchange) {
-	x.tell("done, and never answered")
+	x.annotate("done, never answered")
 	x.Forward()
 	<-x.Gone()
 	x.Cut()
@@ -55,12 +56,12 @@ func HangDone(x *Exchange) {
 // Hold keeps the request until release is closed, then forwards it.
 func Hold(release <-chan struct{}) Fault {
 	return func(x *Exchange) {
-		x.tell("held")
+		x.annotate("held")
 		select {
 		case <-release:
 		case <-x.Gone():
-			x.tell("given up by the client")
-			x.proxy.note(func() { x.Call.GivenUp = true })
+			x.annotate("abandoned by the client")
+			x.proxy.note(func() { x.Call.Abandoned = true })
 			x.Cut()
 		}
 		x.Forward()
@@ -83,56 +84,56 @@ func Delay(howLong time.Duration) Fault {
 	}
 }
 
-// CutAndLater ends the connection, and has the API server do what is asked once
-// begin is closed: a packet that took its time.
+// CutAndLater closes the connection, and forwards the request once begin is closed, like
+// a packet that is delayed in the network.
 func CutAndLater(begin <-chan struct{}) Fault {
 	return func(x *Exchange) {
-		x.tell("cut, and done later")
+		x.annotate("cut, done later")
 		x.Later(begin)
 		x.Cut()
 	}
 }
 
-// Before calls do, which may end the client, in place of forwarding the request.
+// Before calls do, which may kill the client, and does not forward the request.
 func Before(what string, do func()) Fault {
 	return func(x *Exchange) {
-		x.tell(what + " before it was done")
+		x.annotate(what + " before it was done")
 		do()
 		x.Cut()
 	}
 }
 
-// After has the API server do what is asked, then calls do, which may end the
-// client, in place of answering.
+// After forwards the request, then calls do, which may kill the client, and does not
+// answer.
 func After(what string, do func()) Fault {
 	return func(x *Exchange) {
-		x.tell(what + " after it was done")
+		x.annotate(what + " after it was done")
 		x.Forward()
 		do()
 		x.Cut()
 	}
 }
 
-// Conflict answers as if another had written first.
+// Conflict answers 409, as if another client had written first.
 func Conflict(x *Exchange) {
 	x.Answer(http.StatusConflict, metav1.StatusReasonConflict, "the object has been modified; please apply your changes to the latest version", 0)
 }
 
-// TooMany asks to come back after a second.
+// TooMany answers 429 with a Retry-After of one second.
 func TooMany(x *Exchange) {
 	x.Answer(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests", 1)
 }
 
-// ComeBack asks to come back after some seconds.
-func ComeBack(seconds int) Fault {
+// RetryAfter answers 429 with a Retry-After of some seconds.
+func RetryAfter(seconds int) Fault {
 	return func(x *Exchange) {
 		x.Answer(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests", seconds)
 	}
 }
 
-// Throttle asks for the same in the words of API Priority and Fairness: a line
-// of text, and a header.
-func Throttle(seconds int) Fault {
+// RetryAfterText answers 429 as API Priority and Fairness does: with a header and a line
+// of text, not with a Status.
+func RetryAfterText(seconds int) Fault {
 	return func(x *Exchange) {
 		x.AnswerText(http.StatusTooManyRequests, "Too many requests, please try again later.", seconds)
 	}
@@ -158,7 +159,7 @@ func Unauthorized(x *Exchange) {
 	x.Answer(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized", 0)
 }
 
-// Expired answers 410, as a watch from a resourceVersion that is compacted away gets.
+// Expired answers 410, as for a watch from a resourceVersion that has been compacted.
 func Expired(x *Exchange) {
 	x.Answer(http.StatusGone, metav1.StatusReasonExpired, "too old resource version", 0)
 }

@@ -14,12 +14,12 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package proxy stands between a controller and its API server, sees every
-// request, and does to some of them what networks, servers and crashes do.
+// Package proxy is a proxy between a controller and its API server. It records every
+// request, and injects the faults of networks, servers and processes into some of them.
 //
-// It puts the credentials of an account in the place of those that the
-// controller sends. Every response is asked for as JSON, so that the events
-// of a watch can be told apart and held, dropped or sent twice.
+// It replaces the credentials that the controller sends with those of an account. It
+// requests every response as JSON, so that it can separate the events of a watch, and
+// hold, drop or duplicate them.
 package proxy
 
 import (
@@ -36,9 +36,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Proxy is one controller's way to the API server.
+// Proxy is the connection of one controller to the API server.
 type Proxy struct {
-	// URL is where the controller finds the API server.
+	// URL is the server address for the controller.
 	URL string
 
 	server    *httptest.Server
@@ -47,31 +47,31 @@ type Proxy struct {
 	namespace string
 	streams   *streams
 
-	// life ends with the proxy, and with it what is still to be forwarded.
-	life context.Context //nolint:containedctx // the proxy is a server: this is how long it serves
+	// life ends when the proxy is closed, and cancels what is still to be forwarded.
+	life context.Context //nolint:containedctx // the lifetime of a server
 	end  context.CancelFunc
 	late sync.WaitGroup
 
 	mu    sync.Mutex
 	rules []*rule
 	calls []*Call
-	// writes counts the writes that Call.Write numbers.
+	// writes is the number of the latest write, for Call.Write.
 	writes  int
 	changed chan struct{}
 }
 
-// A Rule is asked about each request; it returns what to do with it, or nil to
-// let the next rule decide.
+// A Rule is called for each request. It returns the fault to inject, or nil to let the
+// next rule decide.
 type Rule func(*Call) Fault
 
-// A Fault handles a request in the API server's place.
+// A Fault handles a request instead of forwarding it.
 type Fault func(*Exchange)
 
 type rule struct{ decide Rule }
 
-// New starts a proxy to the API server of config, with its credentials. If
-// namespace is not empty, requests for the Foos and Deployments of all
-// namespaces become requests for those of that one.
+// New starts a proxy to the API server of config, with its credentials. If namespace is
+// not empty, requests for the Foos and Deployments of all namespaces become requests for
+// those of that namespace.
 func New(config *rest.Config, namespace string) (*Proxy, error) {
 	transport, err := rest.TransportFor(config)
 	if err != nil {
@@ -84,20 +84,20 @@ func New(config *rest.Config, namespace string) (*Proxy, error) {
 	p := &Proxy{target: target, transport: transport, namespace: namespace, changed: make(chan struct{})}
 	p.life, p.end = context.WithCancel(context.Background())
 	p.streams = newStreams()
-	// With TLS, for client-go sends no credentials without.
+	// With TLS, because client-go sends no credentials without it.
 	p.server = httptest.NewUnstartedServer(http.HandlerFunc(p.serve))
-	p.server.Config.ErrorLog = log.New(io.Discard, "", 0) // of connections that are cut
+	p.server.Config.ErrorLog = log.New(io.Discard, "", 0) // the errors are of connections that were cut
 	p.server.StartTLS()
 	p.URL = p.server.URL
 	return p, nil
 }
 
-// Certificate is the PEM of what the proxy's URL is trusted by.
+// Certificate returns the proxy's certificate in PEM, for the client to trust.
 func (p *Proxy) Certificate() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})
 }
 
-// Close ends all requests, and returns when none is left.
+// Close ends all requests, and returns when they have ended.
 func (p *Proxy) Close() {
 	p.end()
 	p.streams.endAll("")
@@ -106,7 +106,7 @@ func (p *Proxy) Close() {
 	p.late.Wait()
 }
 
-// Use adds a rule, ahead of those there are, and returns what removes it.
+// Use adds a rule before the existing ones, and returns a function that removes it.
 func (p *Proxy) Use(decide Rule) (remove func()) {
 	added := &rule{decide}
 	p.mu.Lock()
@@ -125,14 +125,14 @@ func (p *Proxy) Use(decide Rule) (remove func()) {
 	}
 }
 
-// Down cuts every request and every watch, until up is called.
+// Down cuts every request and every watch until up is called.
 func (p *Proxy) Down() (up func()) {
 	up = p.Use(func(*Call) Fault { return Cut })
 	p.streams.endAll("")
 	return up
 }
 
-// Calls returns what has been asked so far, in order.
+// Calls returns all requests so far, in order.
 func (p *Proxy) Calls() []Call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,29 +143,28 @@ func (p *Proxy) Calls() []Call {
 	return calls
 }
 
-// Writes returns how many writes Call.Write has numbered.
+// Writes returns the number of the latest write.
 func (p *Proxy) Writes() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.writes
 }
 
-// CountAnew makes the next write number 1.
-func (p *Proxy) CountAnew() {
+// ResetWrites makes the next write number 1.
+func (p *Proxy) ResetWrites() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.writes = 0
 }
 
-// Changed returns a channel that is closed when the next request arrives or is
-// answered.
+// Changed returns a channel that is closed when the next request arrives or is answered.
 func (p *Proxy) Changed() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.changed
 }
 
-// Await waits until found returns true of the calls so far.
+// Await waits until found returns true for the calls so far.
 func (p *Proxy) Await(ctx context.Context, found func([]Call) bool) error {
 	for {
 		changed := p.Changed()
@@ -180,7 +179,7 @@ func (p *Proxy) Await(ctx context.Context, found func([]Call) bool) error {
 	}
 }
 
-// note changes a call under the lock, and tells those who wait.
+// note changes a call under the lock, and wakes those who wait for a change.
 func (p *Proxy) note(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -189,7 +188,7 @@ func (p *Proxy) note(change func()) {
 	p.changed = make(chan struct{})
 }
 
-// admit records a request and returns what to do with it.
+// admit records a request and returns the fault to inject, or nil.
 func (p *Proxy) admit(call *Call) Fault {
 	var rules []*rule
 	p.note(func() {
@@ -213,7 +212,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	call := newCall(r)
 	x, err := p.newExchange(call, w, r)
 	if err != nil {
-		panic(http.ErrAbortHandler) // the client has gone
+		panic(http.ErrAbortHandler) // the client has disconnected
 	}
 	fault := p.admit(call)
 	switch {

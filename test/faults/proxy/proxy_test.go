@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the faults, against a server that records its requests.
+
 package proxy
 
 import (
@@ -36,17 +38,16 @@ import (
 
 const deployments = "/apis/apps/v1/namespaces/ns/deployments"
 
-// server is an API server that notes what it is asked, and whose watches send
-// what the test wants.
+// server is an API server that records its requests. A test sends its watch events.
 type server struct {
-	mu     sync.Mutex
-	asked  []string
-	events chan string
+	mu       sync.Mutex
+	requests []string
+	events   chan string
 }
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	s.asked = append(s.asked, r.Method+" "+r.URL.Path)
+	s.requests = append(s.requests, r.Method+" "+r.URL.Path)
 	s.mu.Unlock()
 	if r.URL.Query().Get("watch") != "true" {
 		_, _ = io.WriteString(w, `{"metadata":{"resourceVersion":"7"}}`)
@@ -67,10 +68,10 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *server) saw(request string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Contains(s.asked, request)
+	return slices.Contains(s.requests, request)
 }
 
-// newPair starts a server and a proxy to it, and returns a client that trusts it.
+// newPair starts a server and a proxy to it, and returns a client that trusts the proxy.
 func newPair(t *testing.T, namespace string) (*server, *Proxy, *http.Client) {
 	t.Helper()
 	s := &server{events: make(chan string, 10)}
@@ -86,7 +87,7 @@ func newPair(t *testing.T, namespace string) (*server, *Proxy, *http.Client) {
 	return s, p, &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}}
 }
 
-// post sends a write and returns the code of its answer, or 0 if there was none.
+// post sends a write and returns the status code, or 0 without an answer.
 func post(t *testing.T, client *http.Client, url string) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader("{}"))
@@ -101,7 +102,7 @@ func post(t *testing.T, client *http.Client, url string) int {
 	return response.StatusCode
 }
 
-func TestAFaultDecidesWhatBothSidesSee(t *testing.T) {
+func TestFaults(t *testing.T) {
 	for name, row := range map[string]struct {
 		fault Fault
 		code  int
@@ -121,16 +122,16 @@ func TestAFaultDecidesWhatBothSidesSee(t *testing.T) {
 			s, p, client := newPair(t, "")
 			p.Use(func(*Call) Fault { return row.fault })
 			if code := post(t, client, p.URL+deployments); code != row.code {
-				t.Errorf("The client sees %d, want %d", code, row.code)
+				t.Errorf("the client got %d, want %d", code, row.code)
 			}
 			if done := s.saw("POST " + deployments); done != row.done {
-				t.Errorf("The API server was asked: %v, want %v", done, row.done)
+				t.Errorf("the API server received the request: %v, want %v", done, row.done)
 			}
 		})
 	}
 }
 
-func TestAWriteIsDoneLater(t *testing.T) {
+func TestCutAndLater(t *testing.T) {
 	s, p, client := newPair(t, "")
 	begin := make(chan struct{})
 	p.Use(func(call *Call) Fault {
@@ -140,16 +141,16 @@ func TestAWriteIsDoneLater(t *testing.T) {
 		return nil
 	})
 	if code := post(t, client, p.URL+deployments); code != 0 || s.saw("POST "+deployments) {
-		t.Fatalf("It was answered %d, and was done: %v", code, s.saw("POST "+deployments))
+		t.Fatalf("the client got %d, and the write was done: %v", code, s.saw("POST "+deployments))
 	}
 	close(begin)
 	err := p.Await(t.Context(), func(calls []Call) bool { return calls[0].Code == http.StatusOK })
 	if err != nil || !s.saw("POST "+deployments) {
-		t.Errorf("It was not done later: %v", err)
+		t.Errorf("the write was not done later: %v", err)
 	}
 }
 
-func TestOneNamespaceIsSeenOfAll(t *testing.T) {
+func TestConfinedToOneNamespace(t *testing.T) {
 	s, p, client := newPair(t, "mine")
 	post(t, client, p.URL+"/apis/apps/v1/deployments")
 	post(t, client, p.URL+"/apis/apps/v1/namespaces/other/deployments")
@@ -158,26 +159,26 @@ func TestOneNamespaceIsSeenOfAll(t *testing.T) {
 		"POST /apis/apps/v1/namespaces/mine/deployments", "POST /apis/apps/v1/namespaces/other/deployments", "POST /api/v1/nodes",
 	} {
 		if !s.saw(want) {
-			t.Errorf("The API server was not asked %s", want)
+			t.Errorf("the API server did not receive %s", want)
 		}
 	}
 }
 
-func TestCallsAreToldApart(t *testing.T) {
+func TestCallFields(t *testing.T) {
 	_, p, client := newPair(t, "")
 	post(t, client, p.URL+"/apis/samplecontroller.k8s.io/v1alpha1/namespaces/ns/foos/a/status")
 	post(t, client, p.URL+"/api/v1/namespaces/ns/events")
 	calls := p.Calls()
 	status, event := calls[0], calls[1]
 	if status.Namespace != "ns" || status.Resource != "foos" || status.Name != "a" || status.Subresource != "status" || status.Write != 1 || status.Version != "7" {
-		t.Errorf("A status is %+v", status)
+		t.Errorf("the call of a status update is %+v", status)
 	}
 	if event.Resource != "events" || event.Write != 0 {
-		t.Errorf("An event is %+v", event)
+		t.Errorf("the call of an event is %+v", event)
 	}
 }
 
-// watched opens a watch and returns what reads its next event's name.
+// watched opens a watch, and returns a function that returns the name in its next event.
 func watched(t *testing.T, p *Proxy, client *http.Client) func() string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.URL+deployments+"?watch=true", http.NoBody)
@@ -206,7 +207,7 @@ func event(kind, name string) string {
 	return `{"type":"` + kind + `","object":{"metadata":{"name":"` + name + `"}}}`
 }
 
-func TestEventsAreDroppedAndDoubled(t *testing.T) {
+func TestEditEvents(t *testing.T) {
 	s, p, client := newPair(t, "")
 	p.EditEvents(func(e Event) int {
 		return map[string]int{"DELETED": 0, "MODIFIED": 2}[e.Type]
@@ -215,11 +216,11 @@ func TestEventsAreDroppedAndDoubled(t *testing.T) {
 	s.events <- event("DELETED", "dropped")
 	s.events <- event("MODIFIED", "doubled")
 	if first, second := next(), next(); first != "doubled" || second != "doubled" {
-		t.Errorf("The client sees %s, %s", first, second)
+		t.Errorf("the client got %s, %s", first, second)
 	}
 }
 
-func TestEventsAreHeldAndAWatchEnds(t *testing.T) {
+func TestHoldEventsAndEndWatches(t *testing.T) {
 	s, p, client := newPair(t, "")
 	next := watched(t, p, client)
 	release := p.HoldEvents("deployments")
@@ -229,23 +230,23 @@ func TestEventsAreHeldAndAWatchEnds(t *testing.T) {
 	s.events <- event("ADDED", "b")
 	select {
 	case name := <-seen:
-		t.Fatalf("The client sees %s, which is held", name)
-	case <-time.After(50 * time.Millisecond): // a hold that does not hold is quicker
+		t.Fatalf("the client got %s, which is held", name)
+	case <-time.After(50 * time.Millisecond): // without the hold, the event would arrive sooner
 	}
 	release()
 	if name := <-seen; name != "a" {
-		t.Errorf("The client sees %s, want a", name)
+		t.Errorf("the client got %s, want a", name)
 	}
 	if name := next(); name != "b" {
-		t.Errorf("The client sees %s, want b", name)
+		t.Errorf("the client got %s, want b", name)
 	}
 	p.EndWatches("deployments")
 	if name := next(); name != "end" {
-		t.Errorf("The client sees %s of a watch that has ended", name)
+		t.Errorf("the client got %s from a watch that has ended", name)
 	}
 }
 
-func TestANewWatchSeesWhatAnEarlierOneSaw(t *testing.T) {
+func TestReplayTo(t *testing.T) {
 	s, p, client := newPair(t, "")
 	next := watched(t, p, client)
 	s.events <- event("ADDED", "old")
@@ -257,40 +258,39 @@ func TestANewWatchSeesWhatAnEarlierOneSaw(t *testing.T) {
 
 	again := watched(t, p, client)
 	if name := again(); name != "old" {
-		t.Errorf("The client sees %s, want old", name)
+		t.Errorf("the client got %s, want old", name)
 	}
 	close(until)
 	if name := again(); name != "end" {
-		t.Errorf("The client sees %s, want the end", name)
+		t.Errorf("the client got %s, want the end", name)
 	}
 }
 
-func TestNothingPassesWhileItIsDown(t *testing.T) {
+func TestDown(t *testing.T) {
 	s, p, client := newPair(t, "")
 	next := watched(t, p, client)
 	up := p.Down()
 	if name := next(); name != "end" {
-		t.Errorf("A watch goes on: %s", name)
+		t.Errorf("the watch did not end, the client got %s", name)
 	}
 	if code := post(t, client, p.URL+deployments); code != 0 || s.saw("POST "+deployments) {
-		t.Errorf("A request is answered %d", code)
+		t.Errorf("a request was answered with %d", code)
 	}
 	up()
 	if code := post(t, client, p.URL+deployments); code != http.StatusOK {
-		t.Errorf("After that a request is answered %d", code)
+		t.Errorf("afterwards a request was answered with %d", code)
 	}
 }
 
-func TestAnAnswerIsAStatus(t *testing.T) {
+func TestRetryAfter(t *testing.T) {
 	for name, row := range map[string]struct {
 		fault      Fault
 		retryAfter string
 		body       string
 	}{
-		"too many":  {TooMany, "1", `"reason":"TooManyRequests"`},
-		"come back": {ComeBack(10), "10", `"retryAfterSeconds":10`},
-		// But for one, which has no Status.
-		"throttle": {Throttle(10), "10", "Too many requests, please try again later.\n"},
+		"too many":             {TooMany, "1", `"reason":"TooManyRequests"`},
+		"retry after":          {RetryAfter(10), "10", `"retryAfterSeconds":10`},
+		"retry after, as text": {RetryAfterText(10), "10", "Too many requests, please try again later.\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, p, client := newPair(t, "")
@@ -309,7 +309,7 @@ func TestAnAnswerIsAStatus(t *testing.T) {
 				t.Fatal(err)
 			}
 			if response.Header.Get("Retry-After") != row.retryAfter || !bytes.Contains(body, []byte(row.body)) {
-				t.Errorf("The answer is %v %s", response.Header, body)
+				t.Errorf("the answer is %v %s", response.Header, body)
 			}
 		})
 	}

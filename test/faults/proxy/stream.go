@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Watches: their events are forwarded one by one, held, edited or replayed.
+
 package proxy
 
 import (
@@ -33,16 +35,16 @@ type Event struct {
 	raw      []byte
 }
 
-// streams are the watches that are open, and what is done to them.
+// streams holds the open watches and the faults that apply to their events.
 type streams struct {
 	mu   sync.Mutex
 	open map[*stream]bool
-	// held resources' events wait until the channel is closed.
+	// held maps a resource to a channel. Its events wait until the channel is closed.
 	held map[string]chan struct{}
 	edit func(Event) (times int)
-	// seen are the events of each resource's latest watch, as they came.
+	// seen holds the events of each resource's latest watch, as they came.
 	seen map[string][][]byte
-	// replays are given to the next watch of a resource in place of the API server's.
+	// replays are sent to the next watch of a resource in place of live events.
 	replays map[string]replay
 }
 
@@ -60,8 +62,8 @@ func newStreams() *streams {
 	return &streams{open: map[*stream]bool{}, held: map[string]chan struct{}{}, seen: map[string][][]byte{}, replays: map[string]replay{}}
 }
 
-// HoldEvents keeps the events of a resource's watches from the client, those
-// of a new watch too, until release is called.
+// HoldEvents holds back the events of a resource's watches, including new ones, until
+// release is called.
 func (p *Proxy) HoldEvents(resource string) (release func()) {
 	s := p.streams
 	s.mu.Lock()
@@ -78,20 +80,21 @@ func (p *Proxy) HoldEvents(resource string) (release func()) {
 	})
 }
 
-// EndWatches ends the open watches of a resource, as a server does after a
-// while; of all resources if it is "".
+// EndWatches ends the open watches of a resource, as an API server does after a while. An
+// empty resource means all.
 func (p *Proxy) EndWatches(resource string) { p.streams.endAll(resource) }
 
-// EditEvents has edit say how often each event is sent: 0 drops it. Nil ends that.
+// EditEvents sets a function that returns how often each event is sent, 0 to drop it. Nil
+// removes it.
 func (p *Proxy) EditEvents(edit func(Event) (times int)) {
 	p.streams.mu.Lock()
 	defer p.streams.mu.Unlock()
 	p.streams.edit = edit
 }
 
-// ReplayTo has the next watch of a resource get the events that the latest
-// watch has got until now, and then nothing until the channel is closed, when it
-// ends: a server that is behind.
+// ReplayTo makes the next watch of a resource behave like one of a stale API server: the
+// client gets the events that the latest watch got until now, then nothing until the
+// channel is closed, when the watch ends.
 func (p *Proxy) ReplayTo(resource string, until <-chan struct{}) {
 	s := p.streams
 	s.mu.Lock()
@@ -109,7 +112,7 @@ func (s *streams) endAll(resource string) {
 	}
 }
 
-// add registers a watch; a replay, if there is one for it, is taken.
+// add registers a watch, and returns the replay for its resource, if there is one.
 func (s *streams) add(one *stream) (replay, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,8 +132,8 @@ func (s *streams) remove(one *stream) {
 	one.end()
 }
 
-// times says how often an event is sent, after the time for which its resource
-// is held.
+// times waits while the event's resource is held, and returns how often to send the
+// event.
 func (s *streams) times(ctx context.Context, event Event) int {
 	s.mu.Lock()
 	channel := s.held[event.Resource]
@@ -158,13 +161,13 @@ func (x *Exchange) stream() {
 	again, behind := x.proxy.streams.add(one)
 	defer x.proxy.streams.remove(one)
 	if behind {
-		x.tell("a server that is behind")
+		x.annotate("replayed by a stale API server")
 		x.send(ctx, again)
 		return
 	}
 	response, err := x.proxy.transport.RoundTrip(x.outgoing(ctx))
 	if err != nil {
-		x.tell("not answered: " + err.Error())
+		x.annotate("not answered: " + err.Error())
 		x.Cut()
 	}
 	defer response.Body.Close()
@@ -185,7 +188,7 @@ func (x *Exchange) stream() {
 	}
 }
 
-// send gives the client a replay.
+// send sends a replay to the client.
 func (x *Exchange) send(ctx context.Context, again replay) {
 	x.proxy.note(func() { x.Call.Code = http.StatusOK })
 	x.writer.Header().Set("Content-Type", "application/json")
@@ -216,7 +219,7 @@ func newEvent(resource string, raw []byte) Event {
 			Metadata struct{ Name string }
 		}
 	}
-	// What can't be read is passed on as it is.
+	// An event that can't be parsed is forwarded unchanged.
 	_ = json.Unmarshal(raw, &read)
 	return Event{Resource: resource, Type: read.Type, Name: read.Object.Metadata.Name, raw: raw}
 }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The loop: it lists the Foos once, and makes the writes for each in some goroutines.
+
 package main
 
 import (
@@ -40,7 +42,7 @@ type options struct {
 	watch      bool
 }
 
-// loop is what the goroutines share.
+// loop holds what the goroutines share.
 type loop struct {
 	kube   kubernetes.Interface
 	foos   clientset.Interface
@@ -99,7 +101,7 @@ func withProtobuf(config *rest.Config) *rest.Config {
 	return config
 }
 
-// settle makes the writes that one Foo takes, one after the other.
+// settle makes the writes for one Foo, one after the other.
 func (l *loop) settle(ctx context.Context, foo *samplev1alpha1.Foo) error {
 	if err := objects.Settle(ctx, l.kube, l.foos, foo); err != nil {
 		return err
@@ -113,7 +115,7 @@ func (l *loop) settle(ctx context.Context, foo *samplev1alpha1.Foo) error {
 	return nil
 }
 
-// watch opens the two watches that a controller has and reads them to their end.
+// watch opens the two watches that a controller has, and discards their events.
 func (l *loop) watch(ctx context.Context, since string) error {
 	foos, err := l.foos.SamplecontrollerV1alpha1().Foos(metav1.NamespaceAll).Watch(ctx, metav1.ListOptions{ResourceVersion: since})
 	if err != nil {

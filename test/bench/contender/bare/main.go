@@ -14,13 +14,13 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command bare is the limit that a controller is measured against: for each Foo
-// without a status it creates the Deployment and writes the status, and does
-// nothing else. No cache, no queue, no comparison.
+// Command bare is the limit to compare controllers with. For each Foo without a status it
+// creates the Deployment and writes the status, and does nothing else: it has no cache,
+// no queue and compares nothing.
 //
 //	bare -kubeconfig=FILE [-goroutines=N] [-events] [-watch]
 //
-// It then waits to be stopped, so that its CPU and memory can be read.
+// After that it waits for a signal, so that its CPU and memory can be read.
 package main
 
 import (
@@ -35,9 +35,9 @@ import (
 func main() {
 	var opts options
 	flag.StringVar(&opts.kubeconfig, "kubeconfig", "", "path of a kubeconfig")
-	flag.IntVar(&opts.goroutines, "goroutines", 2, "Foos that are worked on at the same time")
+	flag.IntVar(&opts.goroutines, "goroutines", 2, "number of Foos to write at the same time")
 	flag.BoolVar(&opts.events, "events", false, "write one Event for each Foo")
-	flag.BoolVar(&opts.watch, "watch", false, "watch Foos and Deployments, decode what comes, and throw it away")
+	flag.BoolVar(&opts.watch, "watch", false, "watch Foos and Deployments, and decode and discard the events")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	err := run(ctx, opts)

@@ -14,10 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command controllerruntime is the controller for Foos as one would write it on
-// sigs.k8s.io/controller-runtime: the benchmark's measure of what others would
-// use instead. It is plain on purpose, and has the manager's defaults but for
-// two concurrent reconciles.
+// Command controllerruntime is a controller for Foos on sigs.k8s.io/controller-runtime,
+// to compare with what most people would use. It is deliberately plain, and has the
+// manager's defaults except for two concurrent reconciles.
 package main
 
 import (
@@ -42,8 +41,8 @@ func main() {
 	}
 }
 
-// run works with the cluster of -kubeconfig, a flag of controller-runtime's,
-// until it is told to stop.
+// run reconciles the Foos of the cluster of -kubeconfig, a flag of controller-runtime,
+// until a signal arrives.
 func run() error {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The reconciler.
+
 package main
 
 import (
@@ -41,7 +43,8 @@ type reconciler struct {
 	recorder events.EventRecorder
 }
 
-// setUp has the manager reconcile Foos, when they or their Deployments change.
+// setUp registers the reconciler with the manager, for changes of Foos and their
+// Deployments.
 func (r *reconciler) setUp(manager ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(manager).
 		For(&samplev1alpha1.Foo{}).
@@ -50,8 +53,8 @@ func (r *reconciler) setUp(manager ctrl.Manager) error {
 		Complete(r)
 }
 
-// Reconcile makes the Deployment that a Foo asks for, or keeps it so, and writes
-// the Foo's status if that differs.
+// Reconcile creates or updates the Deployment that a Foo asks for, and writes the Foo's
+// status if it differs.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var foo samplev1alpha1.Foo
 	if err := r.client.Get(ctx, request.NamespacedName, &foo); err != nil {
@@ -66,7 +69,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return controllerutil.SetControllerReference(&foo, deployment, r.scheme)
 	})
 	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("making the Deployment: %w", err)
+		return ctrl.Result{}, fmt.Errorf("reconciling the Deployment: %w", err)
 	}
 	if result != controllerutil.OperationResultNone {
 		r.recorder.Eventf(&foo, deployment, corev1.EventTypeNormal, "Synced", "Sync", "Deployment %s was %s", deployment.Name, result)
@@ -82,7 +85,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// shape sets what a Foo asks for, and leaves alone what the API server adds.
+// shape sets the fields that a Foo asks for, and no field that the API server sets.
 func shape(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) {
 	labels := map[string]string{"app": "nginx", "controller": foo.Name}
 	if deployment.CreationTimestamp.IsZero() {

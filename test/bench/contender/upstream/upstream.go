@@ -14,13 +14,13 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package upstream holds what turns a copy of kubernetes/sample-controller into
+// Package upstream holds the file that turns a copy of kubernetes/sample-controller into
 // one without its client's rate limiter.
 package upstream
 
 import _ "embed"
 
-// Main replaces upstream's main.go. It is no Go file here, for it belongs to
+// Main replaces upstream's main.go. It is not a Go file here, because it belongs to
 // upstream's package main.
 //
 //go:embed main.go.txt

@@ -14,9 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package calls counts what a program asks of the API server, as the server
-// itself tells it: writes from its audit log, reads from the metrics of its
-// priority and fairness, which know whose a request is.
+// Package calls counts a program's requests as the API server sees them: writes in its
+// audit log, reads in the metrics of API Priority and Fairness, which know the account.
 package calls
 
 import (
@@ -28,29 +27,29 @@ import (
 	"example.com/sample-controller/internal/audit"
 )
 
-// Counter tells what one account has asked of the API server.
+// Counter counts the requests of one account.
 type Counter struct {
 	client kubernetes.Interface
 	log    *audit.Log
 	user   string
-	// since are the reads that were counted before.
+	// since holds the reads that have been counted before.
 	since map[string]float64
 }
 
-// Counts are the requests between two readings.
+// Counts holds the requests between two readings.
 type Counts struct {
-	// ByKind are requests by "verb resource"; other than reads and writes as
-	// "other requests".
+	// ByKind counts requests by "verb resource". Requests that are neither reads of a
+	// known kind nor writes are "other requests".
 	ByKind map[string]float64
-	// Refused are the writes among them that the server turned down, such as conflicts.
+	// Refused counts the writes that the server refused, such as conflicts.
 	Refused int
-	// Writes are the account's writes, one by one, refused ones included.
+	// Writes are all writes of the account, including refused ones.
 	Writes []audit.Write
-	// OthersWrites are everybody else's.
-	OthersWrites []audit.Write
+	// OtherWrites are the writes of all other accounts.
+	OtherWrites []audit.Write
 }
 
-// Total is the number of requests.
+// Total returns the number of requests.
 func (c Counts) Total() float64 {
 	total := 0.0
 	for _, n := range c.ByKind {
@@ -59,8 +58,8 @@ func (c Counts) Total() float64 {
 	return total
 }
 
-// NewCounter counts a user's requests from now on. auditLog is the path of the
-// server's; see CountFlows for what has to be arranged before.
+// NewCounter counts a user's requests from now on. auditLog is the path of the API
+// server's audit log. Call CountFlows first.
 func NewCounter(ctx context.Context, client kubernetes.Interface, auditLog, user string) (*Counter, error) {
 	log, err := audit.OpenAtEnd(auditLog)
 	if err != nil {
@@ -87,12 +86,12 @@ func (c *Counter) Next(ctx context.Context) (Counts, error) {
 		}
 	}
 	c.since = maps.Clone(flows)
-	// The log tells writes apart, which are "other" to the flows.
+	// The log has each write, which the flows count as "other".
 	others := counts.ByKind["other"]
 	delete(counts.ByKind, "other")
 	for _, write := range all {
 		if write.User != c.user {
-			counts.OthersWrites = append(counts.OthersWrites, write)
+			counts.OtherWrites = append(counts.OtherWrites, write)
 			continue
 		}
 		counts.Writes = append(counts.Writes, write)

@@ -14,6 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Flows: FlowSchemas that make the API server count an account's reads by verb and
+// resource.
+
 package calls
 
 import (
@@ -33,26 +36,27 @@ import (
 )
 
 const (
-	// priorityLevel is the one that a service account's requests have anyway.
+	// priorityLevel is the level that the requests of a service account have by default.
 	priorityLevel = "workload-low"
-	// flowPrefix begins the names of our FlowSchemas; the rest is verb and resource.
+	// flowPrefix is the prefix of our FlowSchemas' names, before verb and resource.
 	flowPrefix = "bench."
-	// otherFlow takes what no other of our FlowSchemas does: writes above all.
+	// otherFlow matches all requests that no other FlowSchema of ours does: mainly
+	// writes.
 	otherFlow = flowPrefix + "other"
-	// dispatched counts the requests that the server has begun, by FlowSchema.
+	// dispatched is the metric of requests that the server has started, by FlowSchema.
 	dispatched = "apiserver_flowcontrol_dispatched_requests_total"
-	// flowTimeout bounds the wait for the server to take up the FlowSchemas.
+	// flowTimeout bounds the wait until the server uses the FlowSchemas.
 	flowTimeout = 30 * time.Second
 )
 
-// readVerbs and readResources are told apart; what else is read is in "other".
+// readVerbs and readResources are counted separately; all other reads count as "other".
 var (
 	readVerbs     = []string{"get", "list", "watch"}
 	readResources = map[string]string{"foos": "samplecontroller.k8s.io", "deployments": "apps", "events": "*"}
 )
 
-// CountFlows has the server count an account's requests, by verb and resource,
-// and returns when it does.
+// CountFlows makes the server count an account's requests by verb and resource, and
+// returns when it does.
 func CountFlows(ctx context.Context, client kubernetes.Interface, namespace, account string) error {
 	subject := flowcontrolv1.Subject{
 		Kind:           flowcontrolv1.SubjectKindServiceAccount,
@@ -106,8 +110,8 @@ func flowSchema(name string, precedence int32, subject flowcontrolv1.Subject, ve
 	}
 }
 
-// Flows are the requests of the account so far, by "verb resource", with writes
-// and the like as "other".
+// Flows returns the number of the account's requests so far by "verb resource", with all
+// others as "other".
 func Flows(ctx context.Context, client kubernetes.Interface) (map[string]float64, error) {
 	text, err := client.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
@@ -132,8 +136,8 @@ func parseFlows(text []byte) (map[string]float64, error) {
 	return flows, nil
 }
 
-// Family returns the metrics of one name from the text that a server serves;
-// without any where there are none.
+// Family returns the metrics of one name from the text that a server serves, or nil if
+// there are none.
 func Family(text []byte, name string) (*dto.MetricFamily, error) {
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))

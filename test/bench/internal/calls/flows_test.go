@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Test of the parser for the metrics.
+
 package calls
 
 import (

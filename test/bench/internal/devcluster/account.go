@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The service account of the measured program, and the CustomResourceDefinition.
+
 package devcluster
 
 import (
@@ -32,22 +34,23 @@ import (
 	"example.com/sample-controller/internal/testcluster"
 )
 
-// The account that is measured. By it the API server tells its requests from all
-// others, and treats them as those of any workload.
+// The account of the measured program. It lets the API server tell the program's requests
+// from all others, and gives them the priority of any workload.
 const (
 	accountNamespace = "contender"
 	accountName      = "contender"
-	// User is its name to the API server.
+	// User is the account's user name.
 	User = "system:serviceaccount:" + accountNamespace + ":" + accountName
 
-	fooDefinition = "customresourcedefinition/foos.samplecontroller.k8s.io"
-	// longEstablished are conditions as the API server writes them, but for the time.
-	longEstablished = `{"status":{"conditions":[
+	fooCRD = "customresourcedefinition/foos.samplecontroller.k8s.io"
+	// oldConditions are the conditions that the API server writes, with an old transition
+	// time.
+	oldConditions = `{"status":{"conditions":[
 {"type":"NamesAccepted","status":"True","reason":"NoConflicts","message":"no conflicts found","lastTransitionTime":"2000-01-01T00:00:00Z"},
 {"type":"Established","status":"True","reason":"InitialNamesAccepted","message":"the initial names have been accepted","lastTransitionTime":"2000-01-01T00:00:00Z"}]}}`
 )
 
-// Protobuf returns a configuration by which built-in types travel as protobuf.
+// Protobuf returns a copy of a configuration that uses protobuf for built-in types.
 func Protobuf(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.ContentType = runtime.ContentTypeProtobuf
@@ -55,15 +58,15 @@ func Protobuf(config *rest.Config) *rest.Config {
 	return config
 }
 
-// installFoo installs the CustomResourceDefinition and waits until it is served.
-// The API server would hold up each creation for two seconds, as long as the
-// definition is younger than that; so it is told that it is older.
+// installFoo installs the CustomResourceDefinition and waits until it is served. The API
+// server delays each creation of a Foo while the CRD has been established for less than a
+// few seconds, so its conditions get an older transition time.
 func (c *Cluster) installFoo(ctx context.Context, options Options) error {
 	definition := filepath.Join(options.Repository, "artifacts/crd")
 	for _, args := range [][]string{
 		{"apply", "-k", definition},
-		{"wait", "--for=condition=Established", "--timeout=30s", fooDefinition},
-		{"patch", fooDefinition, "--subresource=status", "--type=merge", "--patch", longEstablished},
+		{"wait", "--for=condition=Established", "--timeout=30s", fooCRD},
+		{"patch", fooCRD, "--subresource=status", "--type=merge", "--patch", oldConditions},
 	} {
 		if _, err := testcluster.Kubectl(ctx, options.Program, c.Kubeconfig, args...); err != nil {
 			return err
@@ -72,9 +75,9 @@ func (c *Cluster) installFoo(ctx context.Context, options Options) error {
 	return nil
 }
 
-// makeAccount makes the service account, with all rights, and its kubeconfig.
-func (c *Cluster) makeAccount(ctx context.Context) error {
-	if err := c.makeNamespaces(ctx, []string{accountNamespace}); err != nil {
+// createAccount creates the service account, with all permissions, and its kubeconfig.
+func (c *Cluster) createAccount(ctx context.Context) error {
+	if err := c.createNamespaces(ctx, []string{accountNamespace}); err != nil {
 		return err
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: accountName}}
@@ -86,7 +89,7 @@ func (c *Cluster) makeAccount(ctx context.Context) error {
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: accountNamespace, Name: accountName}},
 	}, metav1.CreateOptions{})
 	if err := errors.Join(errAccount, errBinding); err != nil {
-		return fmt.Errorf("making the account that is measured: %w", err)
+		return fmt.Errorf("creating the account of the measured program: %w", err)
 	}
 	c.ContenderKubeconfig = c.path("contender.kubeconfig")
 	err := testcluster.WriteTokenKubeconfig(ctx, c.Kube, c.Kubeconfig, c.ContenderKubeconfig, accountNamespace, accountName)
@@ -97,7 +100,7 @@ func (c *Cluster) makeAccount(ctx context.Context) error {
 	return err
 }
 
-func (c *Cluster) makeNamespaces(ctx context.Context, names []string) error {
+func (c *Cluster) createNamespaces(ctx context.Context, names []string) error {
 	for _, name := range names {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if _, err := c.Kube.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {

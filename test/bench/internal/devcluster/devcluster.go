@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package devcluster starts a control plane for one measurement, with an account
-// for the program that is measured.
+// Package devcluster starts a control plane for one measurement, with an account for the
+// measured program.
 package devcluster
 
 import (
@@ -37,35 +37,34 @@ import (
 
 const startTimeout = 2 * time.Minute
 
-// Options say which cluster to start.
+// Options describe the cluster to start.
 type Options struct {
-	// Program is the path of devcluster's binary, Repository that of this repository.
+	// Program is the path of the devcluster binary, Repository that of this repository.
 	Program, Repository string
-	// Whole starts kube-controller-manager, kube-scheduler and KWOK, too.
+	// Whole also starts kube-controller-manager, kube-scheduler and KWOK.
 	Whole bool
-	// Namespaces are made.
+	// Namespaces are created.
 	Namespaces []string
 }
 
-// Cluster is a control plane that runs.
+// Cluster is a running control plane.
 type Cluster struct {
-	// Dir is the folder of its data, which Stop removes.
+	// Dir is its data folder, which Stop removes.
 	Dir string
-	// Kube, Foos and Metadata are the benchmark's own clients: the administrator's,
-	// without limits.
+	// Kube, Foos and Metadata are the benchmark's own clients, with the administrator's
+	// permissions and without rate limits.
 	Kube     kubernetes.Interface
 	Foos     clientset.Interface
 	Metadata metadata.Interface
-	// Contender is the configuration of the account that is measured, and
-	// ContenderKubeconfig the path of its file.
+	// Contender is the client configuration of the measured account, and
+	// ContenderKubeconfig the path of its kubeconfig.
 	Contender           *rest.Config
 	ContenderKubeconfig string
 
 	*testcluster.Cluster
 }
 
-// Start starts a cluster with the definition of Foo installed, and with the
-// account of the program to be measured.
+// Start starts a cluster with the CRD of Foo and the account of the measured program.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -81,7 +80,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 }
 
 func (c *Cluster) start(ctx context.Context, options Options) error {
-	flags := []string{"-v"} // It then says how to reach etcd.
+	flags := []string{"-v"} // -v prints the flags to connect to etcd with.
 	if !options.Whole {
 		flags = append(flags, testcluster.ControlPlaneOnly)
 	}
@@ -103,15 +102,15 @@ func (c *Cluster) start(ctx context.Context, options Options) error {
 	}
 	return errors.Join(
 		c.installFoo(ctx, options),
-		c.makeAccount(ctx),
+		c.createAccount(ctx),
 		calls.CountFlows(ctx, c.Kube, accountNamespace, accountName),
-		c.makeNamespaces(ctx, options.Namespaces))
+		c.createNamespaces(ctx, options.Namespaces))
 }
 
-// Stop ends the cluster and removes its data.
+// Stop stops the cluster and removes its data.
 func (c *Cluster) Stop() error {
 	if c.Cluster != nil {
-		_ = c.Cluster.Stop() // Running says whether it ended by itself.
+		_ = c.Cluster.Stop() // Running reports whether it ended by itself.
 	}
 	return os.RemoveAll(c.Dir)
 }
@@ -119,12 +118,12 @@ func (c *Cluster) Stop() error {
 // Running returns an error if the cluster has ended by itself.
 func (c *Cluster) Running() error {
 	if c.HasEnded() {
-		return errors.New("the cluster ended by itself: see the logs that devcluster left")
+		return errors.New("the cluster ended by itself: see the logs of devcluster")
 	}
 	return nil
 }
 
-// LogOf is the path of a file for what a program prints.
+// LogOf returns the path of the file for the output of a program.
 func (c *Cluster) LogOf(program string) string { return c.path(program + ".log") }
 
 func (c *Cluster) path(name string) string { return filepath.Join(c.Dir, name) }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// A client for the cluster's etcd, with the API server's credentials.
+
 package devcluster
 
 import (
@@ -24,8 +26,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Etcd connects to the cluster's etcd with the API server's own certificate. Who
-// calls it closes the client.
+// Etcd connects to the cluster's etcd with the API server's certificate. The caller
+// closes the client.
 func (c *Cluster) Etcd() (*clientv3.Client, error) {
 	client, err := etcdOf(c.Log.String())
 	if err != nil {
@@ -34,8 +36,7 @@ func (c *Cluster) Etcd() (*clientv3.Client, error) {
 	return client, nil
 }
 
-// etcdOf connects as the API server has been told to, by the flags that
-// devcluster's -v shows.
+// etcdOf connects with the API server's flags, which devcluster -v prints.
 func etcdOf(log string) (*clientv3.Client, error) {
 	var endpoint string
 	var files transport.TLSInfo
@@ -47,7 +48,7 @@ func etcdOf(log string) (*clientv3.Client, error) {
 	} {
 		var ok bool
 		if *value, ok = valueOf(flag, log); !ok {
-			return nil, fmt.Errorf("devcluster does not say with which %s it has started the API server", flag)
+			return nil, fmt.Errorf("the output of devcluster -v has no flag %s of the API server", flag)
 		}
 	}
 	config, err := files.ClientConfig()
@@ -57,7 +58,7 @@ func etcdOf(log string) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, TLS: config, DialTimeout: startTimeout})
 }
 
-// valueOf finds a flag in command lines that have one on each line.
+// valueOf returns the value of a flag in command lines with one argument per line.
 func valueOf(flag, log string) (value string, ok bool) {
 	for line := range strings.Lines(log) {
 		line = strings.TrimSuffix(strings.TrimSpace(line), ` \`)

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package machine says what a measurement was made on.
+// Package machine describes the machine and the versions of a measurement.
 package machine
 
 import (
@@ -31,7 +31,7 @@ import (
 	"example.com/sample-controller/test/bench/internal/results"
 )
 
-// Describe tells of this machine. What can't be found out is left empty.
+// Describe describes this machine. It leaves empty what it can't read.
 func Describe() results.Machine {
 	m := results.Machine{Cores: runtime.NumCPU(), OS: runtime.GOOS + "/" + runtime.GOARCH}
 	fs, err := procfs.NewDefaultFS()
@@ -50,7 +50,8 @@ func Describe() results.Machine {
 	return m
 }
 
-// Versions are those of Go, of what is in devcluster, and of ours.
+// Versions returns the versions of Go, of the components of devcluster, and of the
+// controller of this repository.
 func Versions(ctx context.Context, devcluster, ours string) map[string]string {
 	versions := map[string]string{"Go": runtime.Version()}
 	if out, err := exec.CommandContext(ctx, devcluster, "version").Output(); err == nil {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Arrivals: Foos that are created at random intervals.
+
 package measure
 
 import (
@@ -27,27 +29,27 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// action is what is done for a Foo the moment that its creation is acknowledged.
+// action is called for a Foo as soon as its creation is acknowledged.
 type action func(context.Context, *samplev1alpha1.Foo) error
 
-// arrived is what has become of Foos that arrived by the clock.
+// arrived is the result of arrivals.
 type arrived struct {
 	foos []*samplev1alpha1.Foo
-	// late is how late the latest was sent.
+	// late is the longest delay of a create.
 	late time.Duration
 	// err is the first failure.
 	err error
 }
 
-// arrivals creates Foos by the clock, at random intervals of which perSecond come
-// in a second, until ctx is done. It never waits for an answer: a goroutine of
-// its own creates each Foo, and then calls acknowledged, which may be nil. It
-// returns when all have been answered. The intervals are the same each time.
+// arrivals creates Foos at random intervals, perSecond of them per second on average,
+// until ctx is done. It never waits for an answer: a goroutine for each Foo creates it,
+// and then calls acknowledged, which may be nil. It returns when all requests have been
+// answered. The intervals are the same in each call.
 func (s *session) arrivals(ctx context.Context, perSecond float64, foo func(number int) *samplev1alpha1.Foo, acknowledged action) arrived {
 	var all arrived
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	answered := context.WithoutCancel(ctx) // even when the time is up
+	answered := context.WithoutCancel(ctx) // even after ctx is done
 	next := time.Now()
 	intervals := rand.New(rand.NewPCG(1, 1))
 	for number := 0; ; number++ {
@@ -70,7 +72,7 @@ func (s *session) arrivals(ctx context.Context, perSecond float64, foo func(numb
 	return all
 }
 
-// until waits until some time has come; false if ctx is done before.
+// until waits until a moment has come. It returns false if ctx is done before.
 func until(ctx context.Context, moment time.Time) bool {
 	timer := time.NewTimer(time.Until(moment))
 	defer timer.Stop()

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Budgets: how many requests the controller may make.
+
 package measure
 
 import (
@@ -32,22 +34,22 @@ import (
 
 	"example.com/sample-controller/internal/audit"
 	"example.com/sample-controller/test/bench/internal/calls"
+	"example.com/sample-controller/test/bench/internal/fixtures"
 	"example.com/sample-controller/test/bench/internal/process"
 	"example.com/sample-controller/test/bench/internal/program"
 	"example.com/sample-controller/test/bench/internal/results"
-	"example.com/sample-controller/test/bench/internal/world"
 )
 
 const (
 	budgetFoos = 60
-	// restTime is how long nothing must be asked for. It has some resyncs in it, and
-	// is longer than the controller puts off telling of a rollout.
+	// restTime is how long there must be no request. It spans several resyncs, and is
+	// longer than the controller may postpone a status.
 	restTime   = 8 * time.Second
 	resync     = "-resync=1s"
 	testLimits = 3 * time.Minute
 )
 
-// budgets is a controller under test.
+// budgets measures one controller.
 type budgets struct {
 	*session
 	subject program.Program
@@ -56,8 +58,8 @@ type budgets struct {
 	counter *calls.Counter
 }
 
-// TestBudgets counts what the controller asks of an API server that nobody else
-// uses. Counts, unlike times, are the same on any machine.
+// TestBudgets counts the controller's requests to an API server that nobody else uses.
+// Unlike times, counts are the same on any machine.
 func TestBudgets(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testLimits)
 	defer cancel()
@@ -101,11 +103,11 @@ func underTest(ctx context.Context, t *testing.T) (*Bench, program.Program) {
 	return &Bench{Devcluster: devcluster, Repository: repository}, program.Ours(path)
 }
 
-// newFoos: for each, one Deployment is created, the status is written once, and
-// there is at most one event; nothing else is written.
+// newFoos checks that for each new Foo one Deployment is created, one status is written
+// and at most one Event, and nothing else.
 func (b *budgets) newFoos(t *testing.T) {
 	ctx := t.Context()
-	foos, err := world.Foos(ctx, b.Cluster, 0, budgetFoos)
+	foos, err := fixtures.Foos(ctx, b.Cluster, 0, budgetFoos)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +135,7 @@ func (b *budgets) newFoos(t *testing.T) {
 	}
 }
 
-// untilQuiet returns what was written, once nothing more is.
+// untilQuiet returns all writes, after the last one.
 func (b *budgets) untilQuiet(t *testing.T) []audit.Write {
 	t.Helper()
 	var all []audit.Write
@@ -143,17 +145,17 @@ func (b *budgets) untilQuiet(t *testing.T) []audit.Write {
 		return err == nil && len(all) > 0 && len(counts.Writes) == 0, err
 	})
 	if err != nil {
-		t.Fatalf("waiting until nothing is written any more: %v; %d writes for %d Foos so far", err, len(all), budgetFoos)
+		t.Fatalf("waiting until the writes end: %v; %d writes for %d Foos so far", err, len(all), budgetFoos)
 	}
 	return all
 }
 
-// writesByFoo counts writes for each Foo, whether or not there is one: the
-// Deployment has the Foo's name, and an Event's begins with it.
+// writesByFoo counts the writes for each Foo, including Foos without any. A Deployment
+// has the name of its Foo, and the name of an Event starts with it.
 func writesByFoo(writes []audit.Write) map[string]map[string]int {
 	by := map[string]map[string]int{}
 	for i := range budgetFoos {
-		by[world.Name(i)] = map[string]int{}
+		by[fixtures.Name(i)] = map[string]int{}
 	}
 	for _, write := range writes {
 		foo, _, _ := strings.Cut(write.Name, ".")
@@ -165,7 +167,7 @@ func writesByFoo(writes []audit.Write) map[string]map[string]int {
 	return by
 }
 
-// rest: a resync of Foos that are as they should be asks for nothing at all.
+// rest checks that a resync of Foos that need no change causes no request at all.
 func (b *budgets) rest(t *testing.T) {
 	resting, err := b.beginRest(t.Context(), b.running)
 	if err != nil {
@@ -176,16 +178,16 @@ func (b *budgets) rest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(found.Calls) > 0 {
-		t.Errorf("requests within %v in which nothing happened: %v, want none", restTime, found.Calls)
+		t.Errorf("requests within %v without a change: %v, want none", restTime, found.Calls)
 	}
 }
 
-// noLimiter: no request has waited in the client.
+// noLimiter checks that no request waited in the client's rate limiter.
 func (b *budgets) noLimiter(t *testing.T) {
 	text := b.scrape(t)
 	requests, err := calls.Family(text, "rest_client_requests_total")
 	if err != nil || len(requests.GetMetric()) == 0 {
-		t.Fatalf("the controller's metrics have no rest_client_requests_total (%v): nothing can be told from them", err)
+		t.Fatalf("the controller's metrics have no rest_client_requests_total (%v)", err)
 	}
 	waits, err := calls.Family(text, "rest_client_rate_limiter_duration_seconds")
 	if err != nil {
@@ -198,7 +200,7 @@ func (b *budgets) noLimiter(t *testing.T) {
 	}
 }
 
-// restart: where all is as it should be, a new start writes nothing.
+// restart checks that a restart writes nothing if all Foos have converged.
 func (b *budgets) restart(t *testing.T) {
 	b.running.Stop()
 	found, err := b.session.restart(t.Context(), b.subject, b.counter, TrialOptions{Foos: budgetFoos, Restart: restTime})
@@ -217,7 +219,7 @@ func (b *budgets) scrape(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 	request.Header.Set("Authorization", "Bearer "+b.Contender.BearerToken)
-	// The certificate is made at each start, and is its own authority.
+	// The certificate is self-signed and new at each start.
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
 	response, err := client.Do(request)
 	if err != nil {
@@ -231,7 +233,7 @@ func (b *budgets) scrape(t *testing.T) []byte {
 	return text
 }
 
-// freeAddress is one that nobody listens on.
+// freeAddress returns an address that no process listens on.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

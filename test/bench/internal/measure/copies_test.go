@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests that objects copied within etcd are like objects created through the API.
+
 package measure
 
 import (
@@ -35,34 +37,35 @@ import (
 	restclient "k8s.io/client-go/rest"
 
 	sampleclient "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/bench/internal/fixtures"
 	"example.com/sample-controller/test/bench/internal/program"
 	"example.com/sample-controller/test/bench/internal/results"
-	"example.com/sample-controller/test/bench/internal/world"
 )
 
 const (
 	copies = 300
-	// copiesRest has some resyncs in it.
+	// copiesRest spans several resyncs.
 	copiesRest = 3 * time.Second
 )
 
-// TestCopies: what is copied within etcd cannot be told from what came through
-// the API, neither by this controller nor by another client.
+// TestCopies checks that objects copied within etcd can't be distinguished from objects
+// created through the API, neither by this controller nor by other clients.
 func TestCopies(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testLimits)
 	defer cancel()
 	bench, ours := underTest(ctx, t)
 	err := bench.in(ctx, false, func(s *session) error {
-		// Twice, as where memory is measured, and with a rest that fills no transaction.
+		// In two steps, as the measurement of memory does, and with a last transaction
+		// that is not full.
 		const first = 280
 		err := errors.Join(s.add(ctx, 0, first, false), s.add(ctx, 0, first, true),
 			s.add(ctx, first, copies-first, false), s.add(ctx, first, copies-first, true))
 		if err != nil {
 			return err
 		}
-		c := copied{s}
+		c := clusterWithCopies{s}
 		t.Run("lists", c.lists)
-		t.Run("likeness", c.likeness)
+		t.Run("same as the first", c.sameAsFirst)
 		counter, err := s.counter(ctx)
 		if err != nil {
 			return err
@@ -72,7 +75,7 @@ func TestCopies(t *testing.T) {
 			return err
 		}
 		if results.Writes(found.Calls) > 0 {
-			t.Errorf("requests of a controller that starts beside copies: %v, want no writes", found.Calls)
+			t.Errorf("requests of a controller that starts with the copies: %v, want no writes", found.Calls)
 		}
 		t.Run("writes", c.writes)
 		t.Run("waiting", func(t *testing.T) { c.waiting(t, ours) })
@@ -83,12 +86,12 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// copied is a cluster with copies in it.
-type copied struct{ *session }
+// clusterWithCopies is a cluster with copied objects.
+type clusterWithCopies struct{ *session }
 
-// lists: all are listed, each with a UID of its own, from the API server's cache
-// and from etcd.
-func (c copied) lists(t *testing.T) {
+// lists checks that lists from the API server's cache and from etcd have all objects,
+// each with a UID of its own.
+func (c clusterWithCopies) lists(t *testing.T) {
 	for _, options := range []metav1.ListOptions{{ResourceVersion: "0"}, {}} {
 		foos, err := c.Foos.SamplecontrollerV1alpha1().Foos("").List(t.Context(), options)
 		if err != nil {
@@ -112,32 +115,32 @@ func (c copied) lists(t *testing.T) {
 	}
 }
 
-// likeness: but for names, UIDs, times and resourceVersions a copy is served as
-// the first, which came through the API.
-func (c copied) likeness(t *testing.T) {
+// sameAsFirst checks that copies equal the first object, which was created through the
+// API, except for names, UIDs, times and resourceVersions.
+func (c clusterWithCopies) sameAsFirst(t *testing.T) {
 	all := func(number int) any {
-		return anonymous(t, c.servedFoo(t, number),
-			c.servedDeployment(t, number, world.Name(number)), c.servedDeployment(t, number, fmt.Sprintf("foreign-%d", number)))
+		return normalized(t, c.servedFoo(t, number),
+			c.servedDeployment(t, number, fixtures.Name(number)), c.servedDeployment(t, number, fmt.Sprintf("foreign-%d", number)))
 	}
 	first := all(0)
 	for _, number := range []int{1, 57, 279, copies - 1} {
 		if served := all(number); !reflect.DeepEqual(first, served) {
-			t.Errorf("%s and what belongs to it, - as the first and + as served:\n%s", world.Name(number), diff.Diff(first, served))
+			t.Errorf("%s and its Deployments, - the first and + this one:\n%s", fixtures.Name(number), diff.Diff(first, served))
 		}
 	}
 }
 
-// servedFoo is a Foo as the API server sends it: the typed client would show a
-// status where there is none.
-func (c copied) servedFoo(t *testing.T, number int) *unstructured.Unstructured {
+// servedFoo returns a Foo as the API server sends it. The typed client would add an empty
+// status.
+func (c clusterWithCopies) servedFoo(t *testing.T, number int) *unstructured.Unstructured {
 	t.Helper()
-	request := c.Foos.SamplecontrollerV1alpha1().RESTClient().Get().Namespace(world.Namespace(number))
-	return served(t, request.Resource("foos").Name(world.Name(number)))
+	request := c.Foos.SamplecontrollerV1alpha1().RESTClient().Get().Namespace(fixtures.Namespace(number))
+	return served(t, request.Resource("foos").Name(fixtures.Name(number)))
 }
 
-func (c copied) servedDeployment(t *testing.T, number int, name string) *unstructured.Unstructured {
+func (c clusterWithCopies) servedDeployment(t *testing.T, number int, name string) *unstructured.Unstructured {
 	t.Helper()
-	request := c.Kube.AppsV1().RESTClient().Get().Namespace(world.Namespace(number))
+	request := c.Kube.AppsV1().RESTClient().Get().Namespace(fixtures.Namespace(number))
 	return served(t, request.Resource("deployments").Name(name))
 }
 
@@ -154,9 +157,9 @@ func served(t *testing.T, request *restclient.Request) *unstructured.Unstructure
 	return &object
 }
 
-// anonymous is what is served of some objects of one namespace, with placeholders
-// for what every object has of its own.
-func anonymous(t *testing.T, served ...*unstructured.Unstructured) (found any) {
+// normalized returns some objects of one namespace with placeholders for the values that
+// differ between all objects.
+func normalized(t *testing.T, served ...*unstructured.Unstructured) (found any) {
 	t.Helper()
 	replaced := []string{`"` + served[0].GetNamespace() + `"`, `"NAMESPACE"`}
 	for i, object := range served {
@@ -191,10 +194,10 @@ func anonymous(t *testing.T, served ...*unstructured.Unstructured) (found any) {
 	return found
 }
 
-// writes: copies can be updated and deleted.
-func (c copied) writes(t *testing.T) {
+// writes checks that copies can be updated and deleted.
+func (c clusterWithCopies) writes(t *testing.T) {
 	const number = 42
-	foo, err := c.foos(number).Get(t.Context(), world.Name(number), metav1.GetOptions{})
+	foo, err := c.foos(number).Get(t.Context(), fixtures.Name(number), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,10 +207,10 @@ func (c copied) writes(t *testing.T) {
 	}
 	foo.Spec.Replicas, deployment.Spec.Replicas = new(int32(3)), new(int32(3))
 	if updated, err := c.foos(number).Update(t.Context(), foo, metav1.UpdateOptions{}); err != nil || updated.Generation != 2 {
-		t.Errorf("updating Foo %s: %v, generation %d; want none, 2", foo.Name, err, updated.GetGeneration())
+		t.Errorf("updating Foo %s: %v, generation %d; want no error, 2", foo.Name, err, updated.GetGeneration())
 	}
 	if updated, err := c.deployments(number).Update(t.Context(), deployment, metav1.UpdateOptions{}); err != nil || updated.Generation != 2 {
-		t.Errorf("updating Deployment %s: %v, generation %d; want none, 2", foo.Name, err, updated.GetGeneration())
+		t.Errorf("updating Deployment %s: %v, generation %d; want no error, 2", foo.Name, err, updated.GetGeneration())
 	}
 	if err := c.foos(number).Delete(t.Context(), foo.Name, *metav1.NewPreconditionDeleteOptions(string(foo.UID))); err != nil {
 		t.Errorf("deleting Foo %s: %v", foo.Name, err)
@@ -218,26 +221,26 @@ func (c copied) writes(t *testing.T) {
 	_, errFoo := c.foos(number).Get(t.Context(), foo.Name, metav1.GetOptions{})
 	_, errDeployment := c.deployments(number).Get(t.Context(), foo.Name, metav1.GetOptions{})
 	if !apierrors.IsNotFound(errFoo) || !apierrors.IsNotFound(errDeployment) {
-		t.Errorf("Foo %s and its Deployment after they were deleted: %v, %v; want them gone", foo.Name, errFoo, errDeployment)
+		t.Errorf("reading Foo %s and its Deployment after their deletion: %v, %v; want not found", foo.Name, errFoo, errDeployment)
 	}
 }
 
-// waiting: Foos that wait are served as the first of them, and the controller
-// makes all of them converge.
-func (c copied) waiting(t *testing.T, ours program.Program) {
-	const first, n = 1000, 2*50 + 2 // with two whole transactions between the first and the last
-	waiting, err := world.WaitingFoos(t.Context(), c.Cluster, world.Namespace, first, n)
+// waiting checks that copied Foos without a status equal the first of them, and that the
+// controller makes all of them converge.
+func (c clusterWithCopies) waiting(t *testing.T, ours program.Program) {
+	const first, n = 1000, 2*50 + 2 // two full transactions between the first and the last
+	waiting, err := fixtures.WaitingFoos(t.Context(), c.Cluster, fixtures.Namespace, first, n)
 	if err != nil {
 		t.Fatal(err)
 	}
-	like := anonymous(t, c.servedFoo(t, first))
+	like := normalized(t, c.servedFoo(t, first))
 	for i, made := range waiting {
 		foo := c.servedFoo(t, first+i)
 		if foo.GetUID() != made.UID {
 			t.Errorf("%s is served with UID %s, want %s", foo.GetName(), foo.GetUID(), made.UID)
 		}
-		if served := anonymous(t, foo); !reflect.DeepEqual(like, served) {
-			t.Fatalf("%s, - as the first and + as served:\n%s", made.Name, diff.Diff(like, served))
+		if served := normalized(t, foo); !reflect.DeepEqual(like, served) {
+			t.Fatalf("%s, - the first and + this one:\n%s", made.Name, diff.Diff(like, served))
 		}
 	}
 	running, times, err := c.converge(t.Context(), ours, waiting)
@@ -250,10 +253,10 @@ func (c copied) waiting(t *testing.T, ours program.Program) {
 	}
 }
 
-func (c copied) foos(number int) sampleclient.FooInterface {
-	return c.Foos.SamplecontrollerV1alpha1().Foos(world.Namespace(number))
+func (c clusterWithCopies) foos(number int) sampleclient.FooInterface {
+	return c.Foos.SamplecontrollerV1alpha1().Foos(fixtures.Namespace(number))
 }
 
-func (c copied) deployments(number int) appsv1client.DeploymentInterface {
-	return c.Kube.AppsV1().Deployments(world.Namespace(number))
+func (c clusterWithCopies) deployments(number int) appsv1client.DeploymentInterface {
+	return c.Kube.AppsV1().Deployments(fixtures.Namespace(number))
 }

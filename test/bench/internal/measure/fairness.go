@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Fairness: how long a Foo of one namespace waits behind many of another.
+
 package measure
 
 import (
@@ -23,22 +25,22 @@ import (
 
 	"example.com/sample-controller/internal/audit"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/bench/internal/fixtures"
 	"example.com/sample-controller/test/bench/internal/objects"
 	"example.com/sample-controller/test/bench/internal/observe"
 	"example.com/sample-controller/test/bench/internal/program"
 	"example.com/sample-controller/test/bench/internal/results"
 	"example.com/sample-controller/test/bench/internal/stats"
-	"example.com/sample-controller/test/bench/internal/world"
 )
 
-// singlesCatchUp bounds the wait for single Foos that have no status when the
-// backlog has gone. A queue that is a plain line may have taken up all of that
-// again by then, for a resync.
+// singlesCatchUp bounds the wait for single Foos without a status after the backlog has
+// been processed. A FIFO queue may contain all Foos of the backlog again by then, for a
+// resync.
 const singlesCatchUp = 3 * time.Minute
 
-// Fairness measures how long single Foos of one namespace take, which arrive at
-// some rate: first, for idle, while the program has nothing else to do, then
-// while backlog Foos of another namespace wait.
+// Fairness measures how long single Foos in one namespace take to get a Deployment. They
+// arrive at a rate: first for the time idle, while the program has nothing else to do,
+// then while backlog Foos in another namespace wait.
 func (b *Bench) Fairness(ctx context.Context, p program.Program, backlog int, perSecond float64, idle time.Duration) (fairness results.Fairness, err error) {
 	err = b.in(ctx, false, func(s *session) error {
 		fairness = results.Fairness{Backlog: backlog, PerSecond: perSecond}
@@ -51,7 +53,7 @@ func (b *Bench) Fairness(ctx context.Context, p program.Program, backlog int, pe
 		if err != nil {
 			return err
 		}
-		fairness.Busy, err = s.besides(ctx, p, backlog, perSecond)
+		fairness.Busy, err = s.busySingles(ctx, p, backlog, perSecond)
 		return err
 	})
 	if err != nil {
@@ -60,10 +62,10 @@ func (b *Bench) Fairness(ctx context.Context, p program.Program, backlog int, pe
 	return fairness, nil
 }
 
-// besides measures single Foos from when the first of a backlog has converged,
-// for the program has to start, until the last has.
-func (s *session) besides(ctx context.Context, p program.Program, backlog int, perSecond float64) (stats.Latency, error) {
-	foos, err := world.WaitingFoos(ctx, s.Cluster, func(int) string { return world.Namespace(0) }, 0, backlog)
+// busySingles measures single Foos while a backlog is processed: from when its first Foo
+// has converged, so that the program's start does not count, until the last has.
+func (s *session) busySingles(ctx context.Context, p program.Program, backlog int, perSecond float64) (stats.Latency, error) {
+	foos, err := fixtures.WaitingFoos(ctx, s.Cluster, func(int) string { return fixtures.Namespace(0) }, 0, backlog)
 	if err != nil {
 		return stats.Latency{}, err
 	}
@@ -103,15 +105,15 @@ func (s *session) besides(ctx context.Context, p program.Program, backlog int, p
 	return latency, <-ended
 }
 
-// singles is singlesUntil some time has passed.
+// singles calls singlesUntil for some time.
 func (s *session) singles(ctx context.Context, name string, perSecond float64, duration time.Duration) (stats.Latency, error) {
 	ctx, cancel := context.WithTimeout(ctx, duration)
 	defer cancel()
 	return s.singlesUntil(ctx, name, perSecond)
 }
 
-// singlesUntil has Foos arrive in the quiet namespace until ctx is done, and
-// tells how long it took until they had their Deployments.
+// singlesUntil creates Foos in the quiet namespace until ctx is done, and returns how
+// long they took to get their Deployments.
 func (s *session) singlesUntil(ctx context.Context, name string, perSecond float64) (stats.Latency, error) {
 	log, err := audit.OpenAtEnd(s.AuditLog())
 	if err != nil {
@@ -123,11 +125,11 @@ func (s *session) singlesUntil(ctx context.Context, name string, perSecond float
 	if all.err != nil {
 		return stats.Latency{}, all.err
 	}
-	lives, err := follow(context.WithoutCancel(ctx), log, all.foos, singlesCatchUp)
+	timelines, err := readTimelines(context.WithoutCancel(ctx), log, all.foos, singlesCatchUp)
 	if err != nil {
 		return stats.Latency{}, err
 	}
-	created, _, missing := lives.latencies()
+	created, _, missing := timelines.latencies()
 	if missing > 0 {
 		return stats.Latency{}, fmt.Errorf("%d of %d single Foos had no status %v after the last was created", missing, len(all.foos), singlesCatchUp)
 	}

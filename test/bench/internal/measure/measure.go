@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package measure makes the measurements. Each has a cluster of its own, so that
-// none finds what another has left.
+// Package measure makes the measurements. Each has a cluster of its own, so that none is
+// affected by another.
 package measure
 
 import (
@@ -28,10 +28,10 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/bench/internal/calls"
 	"example.com/sample-controller/test/bench/internal/devcluster"
+	"example.com/sample-controller/test/bench/internal/fixtures"
 	"example.com/sample-controller/test/bench/internal/observe"
 	"example.com/sample-controller/test/bench/internal/process"
 	"example.com/sample-controller/test/bench/internal/program"
-	"example.com/sample-controller/test/bench/internal/world"
 )
 
 const (
@@ -42,23 +42,24 @@ const (
 	convergeTimeout = 10 * time.Minute
 )
 
-// Bench is what all measurements need.
+// Bench holds what all measurements need.
 type Bench struct {
-	// Devcluster is the path of its binary, Repository that of this repository.
+	// Devcluster is the path of the devcluster binary, Repository that of this
+	// repository.
 	Devcluster, Repository string
 }
 
-// session is one cluster in use.
+// session is a cluster for one measurement.
 type session struct {
 	*devcluster.Cluster
 	whole bool
 }
 
-// in starts a cluster, does something in it, and removes it.
+// in starts a cluster, calls do with it, and removes it.
 func (b *Bench) in(ctx context.Context, whole bool, do func(*session) error) error {
 	cluster, err := devcluster.Start(ctx, devcluster.Options{
 		Program: b.Devcluster, Repository: b.Repository, Whole: whole,
-		Namespaces: append(world.Namespaces(), quietNamespace),
+		Namespaces: append(fixtures.Namespaces(), quietNamespace),
 	})
 	if err != nil {
 		return err
@@ -79,8 +80,8 @@ func (s *session) counter(ctx context.Context) (*calls.Counter, error) {
 	return calls.NewCounter(ctx, s.Kube, s.AuditLog(), devcluster.User)
 }
 
-// converge starts a program and waits until Foos have converged. The program
-// runs on, unless there is an error. The times are since its start.
+// converge starts a program and waits until Foos have converged. The program keeps
+// running unless there is an error. The times are since its start.
 func (s *session) converge(ctx context.Context, p program.Program, foos []*samplev1alpha1.Foo) (running *process.Process, times []time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, convergeTimeout)
 	defer cancel()
@@ -104,7 +105,7 @@ func (s *session) converge(ctx context.Context, p program.Program, foos []*sampl
 	return running, times, nil
 }
 
-// pause waits for some time, unless ctx or a program that should run ends.
+// pause waits for some time, unless ctx or the program ends.
 func pause(ctx context.Context, d time.Duration, running *process.Process) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Memory: how much a program holds with some numbers of objects.
+
 package measure
 
 import (
@@ -21,24 +23,25 @@ import (
 	"fmt"
 	"time"
 
+	"example.com/sample-controller/test/bench/internal/fixtures"
 	"example.com/sample-controller/test/bench/internal/process"
 	"example.com/sample-controller/test/bench/internal/program"
 	"example.com/sample-controller/test/bench/internal/results"
-	"example.com/sample-controller/test/bench/internal/world"
 )
 
 const (
-	// idleShare is what of a core a program that has filled its caches may use.
+	// idleShare is the share of a core below which a program counts as idle.
 	idleShare = 0.05
-	// idleInterval is over which that is looked at, and idleTimeout how long.
+	// idleInterval is the interval over which CPU is measured, and idleTimeout bounds the
+	// wait.
 	idleInterval = 2 * time.Second
 	idleTimeout  = 10 * time.Second
 )
 
-// Holdings measures the memory of programs that start where there are some
-// numbers of objects, from few to many: foreign Deployments, or else settled Foos
-// with their Deployments. said is told of each.
-func (b *Bench) Holdings(ctx context.Context, programs []program.Program, sizes []int, foreign bool, said func(name string, holding results.Holding)) error {
+// Holdings measures the memory of programs that start with some numbers of objects, in
+// ascending order: foreign Deployments, or else settled Foos with their Deployments. It
+// calls report for each measurement.
+func (b *Bench) Holdings(ctx context.Context, programs []program.Program, sizes []int, foreign bool, report func(name string, holding results.Holding)) error {
 	err := b.in(ctx, false, func(s *session) error {
 		there := 0
 		for _, size := range sizes {
@@ -52,7 +55,7 @@ func (b *Bench) Holdings(ctx context.Context, programs []program.Program, sizes 
 					return err
 				}
 				holding.Objects = size
-				said(p.Name, holding)
+				report(p.Name, holding)
 			}
 		}
 		return nil
@@ -65,9 +68,9 @@ func (b *Bench) Holdings(ctx context.Context, programs []program.Program, sizes 
 
 func (s *session) add(ctx context.Context, first, n int, foreign bool) error {
 	if foreign {
-		return world.ForeignDeployments(ctx, s.Cluster, first, n)
+		return fixtures.ForeignDeployments(ctx, s.Cluster, first, n)
 	}
-	return world.SettledFoos(ctx, s.Cluster, first, n)
+	return fixtures.SettledFoos(ctx, s.Cluster, first, n)
 }
 
 // holding starts a program, waits until it is idle, and stops it.
@@ -84,8 +87,7 @@ func (s *session) holding(ctx context.Context, p program.Program) (results.Holdi
 	return results.Holding{PeakMiB: float64(usage.Peak) / mebibyte, ResidentMiB: float64(usage.Resident) / mebibyte}, nil
 }
 
-// idle waits until a program uses next to no CPU. One that never rests is waited
-// for no longer than idleTimeout.
+// idle waits until a program uses almost no CPU, at most for idleTimeout.
 func idle(ctx context.Context, running *process.Process) (process.Usage, error) {
 	var before process.Usage
 	for end := time.Now().Add(idleTimeout); ; {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The profiler: fetches profiles of a program and of the API server.
+
 package measure
 
 import (
@@ -36,26 +38,26 @@ import (
 )
 
 const (
-	// profileSeconds is how long CPU profiles are, from the program's start.
+	// profileSeconds is the duration of CPU profiles, from the program's start.
 	profileSeconds = 12
-	// profileStart bounds the wait for the program to serve profiles.
+	// profileStart bounds the wait until the program serves profiles.
 	profileStart = 10 * time.Second
 	// cpuSuffix and heapSuffix end the names of the files.
 	cpuSuffix, heapSuffix = "-cpu.pprof", "-heap.pprof"
 )
 
-// profiler fetches profiles of a program that takes this controller's flags, and
-// of the API server at the same time.
+// profiler fetches profiles of a program that has this controller's flags, and of the API
+// server at the same time.
 type profiler struct {
 	session *session
 	folder  string
 	name    string
-	// address is where the program serves its profiles.
+	// address is the address at which the program serves its profiles.
 	address string
 	client  *http.Client
 }
 
-// profiler returns a program that serves profiles, and what fetches them.
+// profiler returns a program that serves profiles, and a profiler for it.
 func (s *session) profiler(p program.Program, folder string) (program.Program, *profiler, error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return p, nil, err
@@ -65,14 +67,14 @@ func (s *session) profiler(p program.Program, folder string) (program.Program, *
 		return p, nil, err
 	}
 	address := listener.Addr().String()
-	// The certificate is made at each start, and is its own authority.
+	// The certificate is self-signed and new at each start.
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
 	f := &profiler{session: s, folder: folder, name: p.Name, address: address, client: &http.Client{Transport: transport}}
 	return p.With(p.Name, "-metrics-bind-address="+address, "-profiling"), f, listener.Close()
 }
 
-// cpu fetches CPU profiles of the program, which is about to start, and of the
-// API server. The function returned waits for them.
+// cpu starts to fetch CPU profiles of the program, which is about to start, and of the
+// API server. The returned function waits for them.
 func (f *profiler) cpu(ctx context.Context) (done func() error) {
 	var group errgroup.Group
 	seconds := strconv.Itoa(profileSeconds)
@@ -80,7 +82,7 @@ func (f *profiler) cpu(ctx context.Context) (done func() error) {
 		return wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, profileStart+profileSeconds*time.Second, true, func(ctx context.Context) (bool, error) {
 			err := f.fetch(ctx, "profile?seconds="+seconds, f.name+cpuSuffix)
 			if _, refused := errors.AsType[*net.OpError](err); refused {
-				return false, nil // it does not serve yet
+				return false, nil // the program does not serve profiles yet
 			}
 			return true, err
 		})
@@ -95,7 +97,7 @@ func (f *profiler) cpu(ctx context.Context) (done func() error) {
 	return group.Wait
 }
 
-// heap fetches what the program holds.
+// heap fetches a heap profile.
 func (f *profiler) heap(ctx context.Context) error {
 	return f.fetch(ctx, "heap?gc=1", f.name+heapSuffix)
 }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Profiles: what the CPU time and the memory of a program are used for.
+
 package measure
 
 import (
@@ -23,25 +25,25 @@ import (
 	"os"
 	"path/filepath"
 
+	"example.com/sample-controller/test/bench/internal/fixtures"
 	"example.com/sample-controller/test/bench/internal/profiles"
 	"example.com/sample-controller/test/bench/internal/program"
 	"example.com/sample-controller/test/bench/internal/results"
-	"example.com/sample-controller/test/bench/internal/world"
 )
 
-// Profile fetches profiles of a program that takes this controller's flags while
-// it makes Foos converge that wait beside settled ones, and of the API server,
-// into a folder, and tells what the program's say. Being profiled costs something,
-// so that nothing else is measured meanwhile.
+// Profile writes profiles of a program that has this controller's flags, and of the API
+// server, into a folder, while Foos converge beside settled ones. It returns a summary of
+// the program's profiles. Nothing else is measured meanwhile, because profiling takes
+// CPU.
 func (b *Bench) Profile(ctx context.Context, p program.Program, folder string, settled, waiting, foreign int) (found results.Profile, err error) {
 	err = b.in(ctx, false, func(s *session) error {
-		if err := world.ForeignDeployments(ctx, s.Cluster, 0, foreign); err != nil {
+		if err := fixtures.ForeignDeployments(ctx, s.Cluster, 0, foreign); err != nil {
 			return err
 		}
-		if err := world.SettledFoos(ctx, s.Cluster, 0, settled); err != nil {
+		if err := fixtures.SettledFoos(ctx, s.Cluster, 0, settled); err != nil {
 			return err
 		}
-		foos, err := world.WaitingFoos(ctx, s.Cluster, world.Namespace, settled, waiting)
+		foos, err := fixtures.WaitingFoos(ctx, s.Cluster, fixtures.Namespace, settled, waiting)
 		if err != nil {
 			return err
 		}
@@ -68,7 +70,7 @@ func (b *Bench) Profile(ctx context.Context, p program.Program, folder string, s
 	return found, nil
 }
 
-// summary reads the profiles of a program from the folder that they are in.
+// summary summarizes the profiles of a program in a folder.
 func summary(folder, name string) (found results.Profile, err error) {
 	cpu, errCPU := os.ReadFile(filepath.Join(folder, name+cpuSuffix))
 	heap, errHeap := os.ReadFile(filepath.Join(folder, name+heapSuffix))

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Trials: a program starts while Foos wait, and makes them converge.
+
 package measure
 
 import (
@@ -27,50 +29,48 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/bench/internal/calls"
 	"example.com/sample-controller/test/bench/internal/devcluster"
+	"example.com/sample-controller/test/bench/internal/fixtures"
 	"example.com/sample-controller/test/bench/internal/process"
 	"example.com/sample-controller/test/bench/internal/program"
 	"example.com/sample-controller/test/bench/internal/results"
-	"example.com/sample-controller/test/bench/internal/world"
 )
 
 const (
-	// trailing is how long nothing more must have been written after the last
-	// convergence where no other time is given, and trailingLimit how long that
-	// is waited for: some programs write for ever.
-	trailing      = time.Second
-	trailingLimit = 10 * trailing
+	// quietTime is how long nothing may be written after the last Foo has converged, if
+	// no other time is given. quietTimeout bounds the wait for that, because some
+	// programs never stop writing.
+	quietTime    = time.Second
+	quietTimeout = 10 * quietTime
 )
 
-// TrialOptions say what a Trial is to find, and what to do after it.
+// TrialOptions describe the objects of a Trial, and what to measure after it.
 type TrialOptions struct {
 	// Foos wait when the program starts, beside Foreign Deployments.
 	Foos, Foreign int
-	// Whole is with kube-controller-manager, scheduler and KWOK.
+	// Whole also runs kube-controller-manager, kube-scheduler and KWOK.
 	Whole bool
 	// Settle is how long after convergence CPU and calls are still counted.
 	Settle time.Duration
-	// Rest is how long calls are counted from when nothing more is written; 0 is
-	// not at all.
+	// Rest is how long calls are counted after the writes have ended; 0 skips this.
 	Rest time.Duration
-	// Restart is how long calls are counted after a restart; 0 is no restart.
+	// Restart is how long calls are counted after a restart; 0 skips the restart.
 	Restart time.Duration
 }
 
-// Outcome is what a Trial has measured. Rest and Restart are nil where they were
-// not asked for.
+// Outcome is the result of a Trial. Rest and Restart are nil if they were skipped.
 type Outcome struct {
 	Trial   results.Trial
 	Rest    *results.Rest
 	Restart *results.Restart
 }
 
-// Trial starts a program where Foos wait and measures how it makes them converge.
+// Trial starts a program while Foos wait, and measures how it makes them converge.
 func (b *Bench) Trial(ctx context.Context, p program.Program, options TrialOptions) (outcome Outcome, err error) {
 	err = b.in(ctx, options.Whole, func(s *session) error {
-		if err := world.ForeignDeployments(ctx, s.Cluster, 0, options.Foreign); err != nil {
+		if err := fixtures.ForeignDeployments(ctx, s.Cluster, 0, options.Foreign); err != nil {
 			return err
 		}
-		foos, err := world.WaitingFoos(ctx, s.Cluster, world.Namespace, 0, options.Foos)
+		foos, err := fixtures.WaitingFoos(ctx, s.Cluster, fixtures.Namespace, 0, options.Foos)
 		if err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func (s *session) trial(ctx context.Context, p program.Program, options TrialOpt
 		return outcome, err
 	}
 	settling := time.Now()
-	if err := trail(ctx, running, log, options.over(foos)); err != nil {
+	if err := awaitQuiet(ctx, running, log, options.enough(foos)); err != nil {
 		return outcome, err
 	}
 	var resting *rest
@@ -123,13 +123,13 @@ func (s *session) trial(ctx context.Context, p program.Program, options TrialOpt
 		return outcome, err
 	}
 	last := times[len(times)-1]
-	told := untilTold(counts.Writes, foos)
+	lastEvent := lastFirstEvent(counts.Writes, foos)
 	outcome.Trial = results.Trial{
 		Foos: options.Foos, Foreign: options.Foreign,
 		Seconds: last.Seconds(), FirstSeconds: times[0].Seconds(), HalfSeconds: times[(len(times)-1)/2].Seconds(), PerSecond: float64(options.Foos) / last.Seconds(),
-		PerSecondEvents: perSecondOrNever(options.Foos, max(last, told.Sub(running.Started)), told),
+		PerSecondEvents: perSecondOrNever(options.Foos, max(last, lastEvent.Sub(running.Started)), lastEvent),
 		CPUConverged:    perFooMilliseconds(converged.CPU, options.Foos), CPUSettled: perFooMilliseconds(settled.CPU, options.Foos),
-		SettledSeconds: max(options.Settle, trailing).Seconds(), PeakMiB: float64(settled.Peak) / mebibyte,
+		SettledSeconds: max(options.Settle, quietTime).Seconds(), PeakMiB: float64(settled.Peak) / mebibyte,
 		Calls: perFoo(counts.ByKind, options.Foos), Refused: float64(counts.Refused) / float64(options.Foos),
 		OthersWrites: float64(len(counts.OthersWrites)) / float64(options.Foos),
 	}
@@ -147,23 +147,23 @@ func (s *session) trial(ctx context.Context, p program.Program, options TrialOpt
 	return outcome, nil
 }
 
-// over says when what follows convergence is over: where more is measured after
-// it, or more than one event belongs to a Foo, not before nothing more is written;
-// else when each Foo has had its event.
-func (o TrialOptions) over(foos []*samplev1alpha1.Foo) func(writes []audit.Write) bool {
+// enough returns the condition that ends the wait for the writes after convergence. If
+// more is measured later, or a Foo has more than one Event, the wait ends only when the
+// writes do; otherwise it ends when each Foo has an Event.
+func (o TrialOptions) enough(foos []*samplev1alpha1.Foo) func(writes []audit.Write) bool {
 	if o.Settle > 0 || o.Whole {
 		return func([]audit.Write) bool { return false }
 	}
-	return func(writes []audit.Write) bool { return !untilTold(writes, foos).IsZero() }
+	return func(writes []audit.Write) bool { return !lastFirstEvent(writes, foos).IsZero() }
 }
 
-// trail waits until a program writes nothing more, or until all that it has
-// written since the log was opened is enough. Some write for ever, so the time is
-// limited.
-func trail(ctx context.Context, running *process.Process, log *audit.Log, enough func(writes []audit.Write) bool) error {
+// awaitQuiet waits until a program stops writing, or until enough returns true for all
+// that it has written since the log was opened. Some programs never stop, so the wait is
+// bounded.
+func awaitQuiet(ctx context.Context, running *process.Process, log *audit.Log, enough func(writes []audit.Write) bool) error {
 	var all []audit.Write
-	for until := time.Now().Add(trailingLimit); time.Now().Before(until); {
-		if err := pause(ctx, trailing, running); err != nil {
+	for until := time.Now().Add(quietTimeout); time.Now().Before(until); {
+		if err := pause(ctx, quietTime, running); err != nil {
 			return err
 		}
 		writes, err := log.Next()
@@ -179,7 +179,8 @@ func trail(ctx context.Context, running *process.Process, log *audit.Log, enough
 	return nil
 }
 
-// rest is a time in which nothing happens, and which may lie in that of settling.
+// rest is a time in which no object changes. It may overlap with that of
+// TrialOptions.Settle.
 type rest struct {
 	counter *calls.Counter
 	began   time.Time
@@ -198,7 +199,8 @@ func (s *session) beginRest(ctx context.Context, running *process.Process) (*res
 	return &rest{counter: counter, began: time.Now(), before: before}, nil
 }
 
-// end counts what a program has asked for, when a rest has lasted long enough.
+// end returns the requests of a program since the rest began, after it has lasted long
+// enough.
 func (r *rest) end(ctx context.Context, running *process.Process, duration time.Duration) (*results.Rest, error) {
 	if err := pause(ctx, duration-time.Since(r.began), running); err != nil {
 		return nil, err
@@ -217,13 +219,13 @@ func (r *rest) end(ctx context.Context, running *process.Process, duration time.
 	}, nil
 }
 
-// restart starts a program again where all has converged but one Foo, which shows
-// when the program is at work.
+// restart starts a program again when all Foos but one have converged. That one shows
+// when the program is ready.
 func (s *session) restart(ctx context.Context, p program.Program, counter *calls.Counter, options TrialOptions) (*results.Restart, error) {
 	if _, err := counter.Next(ctx); err != nil {
 		return nil, err
 	}
-	probe, err := world.FoosIn(ctx, s.Cluster, func(int) string { return quietNamespace }, 0, 1)
+	probe, err := fixtures.FoosIn(ctx, s.Cluster, func(int) string { return quietNamespace }, 0, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -252,20 +254,20 @@ func (s *session) restart(ctx context.Context, p program.Program, counter *calls
 	return &results.Restart{Foos: options.Foos, ReadySeconds: times[0].Seconds(), Seconds: options.Restart.Seconds(), Calls: counts.ByKind}, nil
 }
 
-// untilTold is when the last of the Foos got its first Event, whose name begins
-// with the Foo's; 0 if one of them has none.
-func untilTold(writes []audit.Write, foos []*samplev1alpha1.Foo) (last time.Time) {
+// lastFirstEvent returns when the last of the Foos got its first Event, or the zero time
+// if one has none. The name of an Event starts with that of its Foo.
+func lastFirstEvent(writes []audit.Write, foos []*samplev1alpha1.Foo) (last time.Time) {
 	first := map[string]time.Time{}
 	for _, write := range writes {
 		foo, _, _ := strings.Cut(write.Name, ".")
 		key := write.Namespace + "/" + foo
-		if _, told := first[key]; !told && write.Path() == "events" && write.Verb == "create" && write.OK() {
+		if _, found := first[key]; !found && write.Path() == "events" && write.Verb == "create" && write.OK() {
 			first[key] = write.Done
 		}
 	}
 	for _, foo := range foos {
-		at, told := first[foo.Namespace+"/"+foo.Name]
-		if !told {
+		at, found := first[foo.Namespace+"/"+foo.Name]
+		if !found {
 			return time.Time{}
 		}
 		if at.After(last) {
@@ -275,7 +277,7 @@ func untilTold(writes []audit.Write, foos []*samplev1alpha1.Foo) (last time.Time
 	return last
 }
 
-// perSecondOrNever is a rate, or 0 for what has not happened.
+// perSecondOrNever returns a rate, or 0 for an event that did not happen.
 func perSecondOrNever(foos int, took time.Duration, happened time.Time) float64 {
 	if happened.IsZero() {
 		return 0

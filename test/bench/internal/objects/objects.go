@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package objects builds what the benchmark creates and what the bare loop
-// writes: the same Deployment, status and Event that the controller would.
+// Package objects builds the objects that the benchmark creates and those that the bare
+// loop writes: the same Deployment, status and Event as the controller's.
 package objects
 
 import (
@@ -32,10 +32,10 @@ import (
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
 
-// manager is the field manager of what is written here.
+// manager is the field manager of these writes.
 const manager = "bare"
 
-// Foo asks for one Pod, from a Deployment of the Foo's own name.
+// Foo returns a Foo that asks for one Pod, from a Deployment of the Foo's own name.
 func Foo(namespace, name string) *samplev1alpha1.Foo {
 	return &samplev1alpha1.Foo{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -43,7 +43,7 @@ func Foo(namespace, name string) *samplev1alpha1.Foo {
 	}
 }
 
-// Deployment is what a Foo asks for.
+// Deployment returns the Deployment that a Foo asks for.
 func Deployment(foo *samplev1alpha1.Foo) *appsv1.Deployment {
 	deployment := Foreign(foo.Namespace, foo.Spec.DeploymentName)
 	labels := map[string]string{"app": "nginx", "controller": foo.Name}
@@ -56,7 +56,7 @@ func Deployment(foo *samplev1alpha1.Foo) *appsv1.Deployment {
 	return deployment
 }
 
-// Foreign is a Deployment that no Foo has to do with.
+// Foreign returns a Deployment that no Foo controls or asks for.
 func Foreign(namespace, name string) *appsv1.Deployment {
 	labels := map[string]string{"app": name}
 	return &appsv1.Deployment{
@@ -71,8 +71,8 @@ func Foreign(namespace, name string) *appsv1.Deployment {
 	}
 }
 
-// WithStatus returns a copy of a Foo whose status says that its Deployment has
-// no available Pod yet, which is what a controller finds after creating it.
+// WithStatus returns a copy of a Foo with the status that a controller calculates after
+// creating the Deployment: no Pod is available yet.
 func WithStatus(foo *samplev1alpha1.Foo) *samplev1alpha1.Foo {
 	foo = foo.DeepCopy()
 	foo.Status.ObservedGeneration = foo.Generation
@@ -87,7 +87,7 @@ func WithStatus(foo *samplev1alpha1.Foo) *samplev1alpha1.Foo {
 	return foo
 }
 
-// Settle makes the two writes that a Foo takes, and no other call.
+// Settle makes the two writes for a Foo, and no other call.
 func Settle(ctx context.Context, kube kubernetes.Interface, foos clientset.Interface, foo *samplev1alpha1.Foo) error {
 	if _, err := kube.AppsV1().Deployments(foo.Namespace).Create(ctx, Deployment(foo), metav1.CreateOptions{FieldManager: manager}); err != nil {
 		return fmt.Errorf("creating a Deployment: %w", err)
@@ -98,7 +98,7 @@ func Settle(ctx context.Context, kube kubernetes.Interface, foos clientset.Inter
 	return nil
 }
 
-// Event tells of that status.
+// Event returns an Event for that status.
 func Event(foo *samplev1alpha1.Foo) *corev1.Event {
 	now := metav1.Now()
 	return &corev1.Event{

@@ -14,16 +14,16 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package observe tells when Foos have converged, from watches of its own: it
-// knows nothing of the program that makes them converge.
+// Package observe watches until Foos have converged. It does not depend on the program
+// that makes them converge.
 //
-// Without kube-controller-manager a Foo has converged when a Deployment with the
-// name that it asks for exists and has the Foo's UID as its controller, and the
-// Foo's status has been written, which its managedFields tell. The watches carry
-// metadata alone, as protobuf, so that watching costs little of what is measured.
+// Without kube-controller-manager a Foo has converged when it controls, by UID, a
+// Deployment with the name that it asks for, and its status has been written, which
+// managedFields show. These watches transfer only metadata, as protobuf, so that they
+// take little CPU from the measured programs.
 //
-// With kube-controller-manager a Foo has converged when its status says that the
-// Pods that it asks for are available.
+// With kube-controller-manager a Foo has converged when its status reports that its Pods
+// are available.
 package observe
 
 import (
@@ -52,7 +52,7 @@ type Convergence struct {
 	foos   map[types.UID]*samplev1alpha1.Foo
 }
 
-// sign is one of the things that have to be seen of a Foo.
+// sign is one of the observations that a Foo needs to have converged.
 type sign struct {
 	foo  types.UID
 	kind int
@@ -60,8 +60,8 @@ type sign struct {
 	err  error
 }
 
-// Watch begins to watch for the convergence of Foos that have been created.
-// whole says what convergence means: see the package's comment.
+// Watch starts to watch for the convergence of Foos that have been created. whole selects
+// the definition of convergence, see the package comment.
 func Watch(ctx context.Context, cluster *devcluster.Cluster, foos []*samplev1alpha1.Foo, whole bool) (*Convergence, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &Convergence{signs: make(chan sign, 1024), stop: cancel, foos: map[types.UID]*samplev1alpha1.Foo{}}
@@ -91,8 +91,7 @@ func Watch(ctx context.Context, cluster *devcluster.Cluster, foos []*samplev1alp
 	return c, nil
 }
 
-// source is a watch, and what tells from one of its objects that a Foo has what
-// is waited for.
+// source is a watch, and a function that reports for which Foo an object is a sign.
 type source struct {
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
 	judge func(runtime.Object) (types.UID, bool)
@@ -107,7 +106,7 @@ var _ cache.WatcherWithContext = source{}
 
 // read turns the events of a watch into signs.
 func (c *Convergence) read(ctx context.Context, watcher watch.Interface, kind int, judge func(runtime.Object) (types.UID, bool)) {
-	tell := func(s sign) {
+	send := func(s sign) {
 		select {
 		case c.signs <- s:
 		case <-ctx.Done():
@@ -117,18 +116,18 @@ func (c *Convergence) read(ctx context.Context, watcher watch.Interface, kind in
 		switch event.Type {
 		case watch.Added, watch.Modified:
 			if foo, ok := judge(event.Object); ok {
-				tell(sign{foo: foo, kind: kind, at: time.Now()})
+				send(sign{foo: foo, kind: kind, at: time.Now()})
 			}
 		case watch.Error:
-			tell(sign{err: fmt.Errorf("watching for convergence: %v", event.Object)})
+			send(sign{err: fmt.Errorf("watching for convergence: %v", event.Object)})
 		}
 	}
-	tell(sign{err: errors.New("watching for convergence: the watch has ended")})
+	send(sign{err: errors.New("watching for convergence: the watch ended")})
 }
 
-// Wait returns when all Foos have converged, with the time of each in the order
-// in which they did. seen, which may be nil, is told of each. It fails when ctx
-// or the program that is measured ends.
+// Wait returns when all Foos have converged, with the times in ascending order. It calls
+// seen, which may be nil, for each. It returns an error when ctx or the measured program
+// ends.
 func (c *Convergence) Wait(ctx context.Context, ended <-chan struct{}, seen func(*samplev1alpha1.Foo)) ([]time.Time, error) {
 	defer c.stop()
 	signs := map[types.UID]int{}
@@ -157,8 +156,8 @@ func (c *Convergence) Wait(ctx context.Context, ended <-chan struct{}, seen func
 	return times, nil
 }
 
-// hasDeployment tells whose controller's a Deployment is, if it has the name
-// that the Foo asks for.
+// hasDeployment returns the UID of the Foo that controls a Deployment, and reports
+// whether the Deployment has the name that the Foo asks for.
 func (c *Convergence) hasDeployment(object runtime.Object) (types.UID, bool) {
 	deployment, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -172,7 +171,7 @@ func (c *Convergence) hasDeployment(object runtime.Object) (types.UID, bool) {
 	return owner.UID, ok && foo.Namespace == deployment.Namespace && foo.Spec.DeploymentName == deployment.Name
 }
 
-// hasStatus tells whether somebody has written a Foo's status.
+// hasStatus reports whether a Foo's status has been written.
 func hasStatus(object runtime.Object) (types.UID, bool) {
 	foo, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -186,7 +185,7 @@ func hasStatus(object runtime.Object) (types.UID, bool) {
 	return "", false
 }
 
-// isAvailable tells whether a Foo's status says that its Pods are available.
+// isAvailable reports whether a Foo's status says that its Pods are available.
 func isAvailable(object runtime.Object) (types.UID, bool) {
 	foo, ok := object.(*samplev1alpha1.Foo)
 	if !ok || foo.Spec.Replicas == nil {

@@ -14,47 +14,45 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package plan says what a run measures, in which order, and with how much of
-// everything.
+// Package plan defines the measurements of a run, their order and their sizes.
 package plan
 
 import "time"
 
-// Sizes are how much of everything there is.
+// Sizes holds the numbers of objects, repetitions and durations.
 type Sizes struct {
-	// Foos wait in a trial; UpstreamFoos for upstream with its limiter, which
-	// makes 5 in a second.
+	// Foos wait in a trial; UpstreamFoos if it is upstream with its limiter, which
+	// processes 5 in a second.
 	Foos, UpstreamFoos int
-	// Rounds is how often each trial is repeated; in the first SettledRounds of
-	// them CPU and calls are counted for Settle after convergence.
+	// Rounds is how often each trial is repeated. In the first SettledRounds, CPU and
+	// calls are counted until Settle after convergence.
 	Rounds, SettledRounds int
 	Settle                time.Duration
-	// Rest and Restart are how long calls are counted at rest and after a restart,
-	// in the first round.
+	// Rest and Restart are how long calls are counted at rest and after a restart, in the
+	// first round.
 	Rest, Restart time.Duration
 	// WholeFoos wait in each of WholeRounds trials with all components.
 	WholeFoos, WholeRounds int
-	// Sweep are the numbers of goroutines that are tried, with SweepFoos waiting.
+	// Sweep lists the numbers of goroutines, each with SweepFoos waiting.
 	Sweep     []int
 	SweepFoos int
-	// Few leaves out, of what comes after throughput, all contenders that no
-	// target asks for.
+	// Few leaves out, except for throughput, all contenders that no target needs.
 	Few bool
 	// Loads are the shares of the limit at which Foos arrive, each for LoadFor.
 	Loads   []float64
 	LoadFor time.Duration
-	// Holdings are the numbers of objects at which memory is looked at; Peak of
-	// them converge beside as many foreign Deployments.
+	// Holdings lists the numbers of objects at which memory is measured. Peak Foos
+	// converge beside as many foreign Deployments.
 	Holdings []int
 	Peak     int
-	// Backlog Foos wait in one namespace, while Singles in a second arrive in
-	// another. They have arrived for Idle before that.
+	// Backlog Foos wait in one namespace while Singles per second arrive in another.
+	// Before that, they arrive for Idle with no backlog.
 	Backlog int
 	Singles float64
 	Idle    time.Duration
 }
 
-// Full is what docs/benchmarks.md tells of.
+// Full returns the sizes for docs/benchmarks.md.
 func Full() Sizes {
 	return Sizes{
 		Foos: 2000, UpstreamFoos: 60,
@@ -68,7 +66,7 @@ func Full() Sizes {
 	}
 }
 
-// Quick is to see that all of it works.
+// Quick returns small sizes, to check that all measurements work.
 func Quick() Sizes {
 	return Sizes{
 		Foos: 200, UpstreamFoos: 15,

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The steps of a run, and those that are repeated in rounds: throughput, whole, sweep.
+
 package plan
 
 import (
@@ -28,20 +30,21 @@ import (
 	"example.com/sample-controller/test/bench/internal/stats"
 )
 
-// Step is one measurement: it adds to the results, and says what it has found.
+// Step is one measurement. It adds to the results and returns a summary.
 type Step struct {
-	// Part is the part of the run that it belongs to, Title says what it measures.
+	// Part is the part of the run that it belongs to, Title what it measures.
 	Part, Title string
 	Run         func(ctx context.Context) (found string, err error)
 }
 
-// Parts are those that a run can be confined to.
+// Parts returns the parts that a run can be limited to.
 func Parts() []string {
 	return []string{"throughput", "whole", "sweep", "latency", "memory", "fairness", "profile"}
 }
 
-// The bare loop's names: it makes a Deployment and a status, with as many
-// goroutines as the controller has workers; and also an event, beside watches.
+// The names of the bare loop. It creates a Deployment and writes a status, in as many
+// goroutines as the controller has workers. With the same writes, it also writes an Event
+// and keeps watches open.
 const (
 	Bare     = "bare"
 	BareSame = "bare-same-writes"
@@ -53,17 +56,18 @@ type Planner struct {
 	Programs *program.Set
 	Sizes    Sizes
 	Results  *results.Results
-	// Further are controllers to measure besides.
+	// Further are additional controllers to measure.
 	Further []program.Program
-	// Only are the names of the programs to measure; none is all.
+	// Only holds the names of the programs to measure; empty means all.
 	Only []string
-	// Limit is the bare loop's, in Foos per second; 0 is the measured one.
+	// Limit is the throughput of the bare loop, in Foos per second; 0 means the measured
+	// one.
 	Limit float64
-	// Profiles is the folder for profiles of ours.
+	// Profiles is the folder for profiles of our controller.
 	Profiles string
 }
 
-// Steps are all steps of some parts; of all parts if none is named.
+// Steps returns all steps of some parts, or of all parts if none is given.
 func (p *Planner) Steps(parts []string) []Step {
 	all := slices.Concat(p.throughput(), p.whole(), p.sweep(), p.latency(), p.memory(), p.fairness(), p.profile())
 	return slices.DeleteFunc(all, func(step Step) bool {
@@ -71,33 +75,33 @@ func (p *Planner) Steps(parts []string) []Step {
 	})
 }
 
-// chosen are those programs that are to be measured.
+// chosen returns the programs that Only selects.
 func (p *Planner) chosen(programs ...program.Program) []program.Program {
 	return slices.DeleteFunc(programs, func(candidate program.Program) bool {
 		return len(p.Only) > 0 && !slices.Contains(p.Only, candidate.Name)
 	})
 }
 
-// controllers are all that have no limiter.
+// controllers returns all controllers without a rate limiter.
 func (p *Planner) controllers() []program.Program {
-	return p.oursBeside(p.Programs.Unlimited, p.Programs.ControllerRuntime)
+	return p.oursAnd(p.Programs.Unlimited, p.Programs.ControllerRuntime)
 }
 
-// beside are the controllers that are measured where it is not throughput: ours,
-// and all others, or those that are needed.
-func (p *Planner) beside(needed ...program.Program) []program.Program {
+// compared returns the controllers to compare in all parts other than throughput: all, or
+// with Sizes.Few ours and the needed ones.
+func (p *Planner) compared(needed ...program.Program) []program.Program {
 	if p.Sizes.Few {
-		return p.oursBeside(needed...)
+		return p.oursAnd(needed...)
 	}
 	return p.controllers()
 }
 
-// oursBeside are ours, some others, and the controllers that are measured besides.
-func (p *Planner) oursBeside(others ...program.Program) []program.Program {
+// oursAnd returns ours, some others, and the additional controllers.
+func (p *Planner) oursAnd(others ...program.Program) []program.Program {
 	return p.chosen(slices.Concat([]program.Program{p.Programs.Ours}, others, p.Further)...)
 }
 
-// throughput is each program in turn, and that again and again.
+// throughput measures each program in turn, in several rounds.
 func (p *Planner) throughput() (steps []Step) {
 	controllers := p.controllers()
 	contenders := slices.Concat(controllers, p.chosen(
@@ -128,7 +132,7 @@ func (p *Planner) throughput() (steps []Step) {
 
 func (p *Planner) whole() (steps []Step) {
 	for round := range p.Sizes.WholeRounds {
-		for _, contender := range p.beside() {
+		for _, contender := range p.compared() {
 			steps = append(steps, Step{
 				Part: "whole",
 				Title: fmt.Sprintf("%d waiting Foos until their Pods are available, round %d of %d: %s",
@@ -140,7 +144,7 @@ func (p *Planner) whole() (steps []Step) {
 	return steps
 }
 
-// sweep tries numbers of goroutines of the bare loop, and of workers of ours.
+// sweep varies the number of goroutines of the bare loop, and of our workers.
 func (p *Planner) sweep() (steps []Step) {
 	for _, goroutines := range p.Sizes.Sweep {
 		n := strconv.Itoa(goroutines)
@@ -164,7 +168,7 @@ func (p *Planner) sweep() (steps []Step) {
 	return steps
 }
 
-// trial is a step that adds a trial to some results.
+// trial returns the function of a step that adds a trial to some results.
 func (p *Planner) trial(contender program.Program, options measure.TrialOptions, into map[string][]results.Trial) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		outcome, err := p.Bench.Trial(ctx, contender, options)
@@ -173,7 +177,7 @@ func (p *Planner) trial(contender program.Program, options measure.TrialOptions,
 		}
 		trial := outcome.Trial
 		into[contender.Name] = append(into[contender.Name], trial)
-		found := fmt.Sprintf("%.1f Foos/s, CPU per Foo %.2f ms, after %.0f s more %.2f ms, %.0f MiB",
+		found := fmt.Sprintf("%.1f Foos/s, CPU per Foo %.2f ms, %.0f s later %.2f ms, %.0f MiB",
 			trial.PerSecond, trial.CPUConverged, trial.SettledSeconds, trial.CPUSettled, trial.PeakMiB)
 		if outcome.Rest != nil {
 			p.Results.Rest[contender.Name] = *outcome.Rest
@@ -187,7 +191,7 @@ func (p *Planner) trial(contender program.Program, options measure.TrialOptions,
 	}
 }
 
-// limit is the bare loop's throughput.
+// limit returns the throughput of the bare loop.
 func (p *Planner) limit() (float64, error) {
 	if p.Limit > 0 {
 		return p.Limit, nil
@@ -197,7 +201,7 @@ func (p *Planner) limit() (float64, error) {
 		values = append(values, trial.PerSecond)
 	}
 	if len(values) == 0 {
-		return 0, fmt.Errorf("the bare loop's limit is not known: measure throughput with %s first, or give -limit", Bare)
+		return 0, fmt.Errorf("the throughput of the bare loop is unknown: measure throughput with %s first, or set -limit", Bare)
 	}
 	return stats.Of(values...).Median, nil
 }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Linux: a program is killed when this process dies.
+
 package process
 
 import (
@@ -21,7 +23,7 @@ import (
 	"syscall"
 )
 
-// endWithParent has the kernel kill a command if this process dies.
+// endWithParent makes the kernel kill a command if this process dies.
 func endWithParent(command *exec.Cmd) {
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

@@ -16,9 +16,11 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Other systems: a program outlives this process if that is killed.
+
 package process
 
 import "os/exec"
 
-// endWithParent does nothing where the kernel can't.
+// endWithParent does nothing, because the kernel does not support it.
 func endWithParent(*exec.Cmd) {}

@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package process runs the programs that are measured, and reads from /proc what
-// they cost.
+// Package process runs the measured programs, and reads their use of CPU and memory from
+// /proc.
 package process
 
 import (
@@ -30,19 +30,19 @@ import (
 	"example.com/sample-controller/internal/testcluster"
 )
 
-// stopGrace is how long a program gets to end by itself.
+// stopGrace is how long a program may take to end after SIGTERM.
 const stopGrace = 10 * time.Second
 
-// Process is a program that runs.
+// Process is a running program.
 type Process struct {
 	*testcluster.Program
 	Started time.Time
 }
 
-// Start starts a program whose output goes to a file, with env added to the
-// benchmark's own environment. It ends with the benchmark.
+// Start starts a program with output to a file and with env added to the benchmark's own
+// environment. The program is killed if the benchmark dies.
 func Start(name, log, path string, env []string, args ...string) (*Process, error) {
-	command := exec.Command(path, args...) // stopped by Stop, which lets it end by itself
+	command := exec.Command(path, args...) // without a context, because Stop sends SIGTERM first
 	command.Env = append(os.Environ(), env...)
 	endWithParent(command)
 	began := time.Now()
@@ -53,18 +53,18 @@ func Start(name, log, path string, env []string, args ...string) (*Process, erro
 	return &Process{Program: program, Started: began}, nil
 }
 
-// Stop ends the program: by SIGTERM, then by force.
+// Stop stops the program with SIGTERM, then with SIGKILL.
 func (p *Process) Stop() { p.Program.Stop(stopGrace) }
 
-// Usage is what a process has cost since its start.
+// Usage is the use of CPU and memory since the start of a process.
 type Usage struct {
-	// CPU is its time in user and system mode, in steps of 10 ms.
+	// CPU is the time in user and system mode, in steps of 10 ms.
 	CPU time.Duration
-	// Peak and Resident are bytes of memory: the most so far, and now.
+	// Peak and Resident are bytes of resident memory: the maximum so far, and now.
 	Peak, Resident uint64
 }
 
-// Usage reads what the program has cost.
+// Usage reads the use of CPU and memory.
 func (p *Process) Usage() (Usage, error) {
 	if err := p.Err(); err != nil {
 		return Usage{}, err
@@ -76,7 +76,7 @@ func (p *Process) Usage() (Usage, error) {
 	stat, errStat := proc.Stat()
 	status, errStatus := proc.NewStatus()
 	if err := errors.Join(errStat, errStatus); err != nil {
-		return Usage{}, fmt.Errorf("reading what %s costs: %w", p.Name, err)
+		return Usage{}, fmt.Errorf("reading CPU and memory of %s: %w", p.Name, err)
 	}
 	return Usage{
 		CPU:      time.Duration(stat.CPUTime() * float64(time.Second)),

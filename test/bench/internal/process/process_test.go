@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Test of the environment of a program.
+
 package process
 
 import (
@@ -22,7 +24,7 @@ import (
 	"testing"
 )
 
-func TestAProgramHasTheVariablesThatItIsGiven(t *testing.T) {
+func TestStartSetsTheEnvironment(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "2")
 	for want, env := range map[string][]string{"1\n": {"GOMAXPROCS=1"}, "2\n": nil} {
 		log := filepath.Join(t.TempDir(), "log")
@@ -32,7 +34,7 @@ func TestAProgramHasTheVariablesThatItIsGiven(t *testing.T) {
 		}
 		<-p.Ended()
 		if printed, err := os.ReadFile(log); string(printed) != want || err != nil {
-			t.Errorf("With %q it printed %q (%v), want %q", env, printed, err, want)
+			t.Errorf("with %q it printed %q (%v), want %q", env, printed, err, want)
 		}
 	}
 }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the summaries.
+
 package profiles
 
 import (
@@ -25,8 +27,8 @@ import (
 	"example.com/sample-controller/test/bench/internal/results"
 )
 
-// encoded is a profile of samples that are each one stack, from the innermost
-// function on, with a value.
+// encoded returns a profile with one sample for each stack. A stack starts with the
+// innermost function.
 func encoded(t *testing.T, sampleType string, stacks map[int64][]string) []byte {
 	t.Helper()
 	p := &profile.Profile{
@@ -49,7 +51,7 @@ func encoded(t *testing.T, sampleType string, stacks map[int64][]string) []byte 
 	return b.Bytes()
 }
 
-func TestASampleIsOfTheFirstKindOnItsStack(t *testing.T) {
+func TestSampleCountsForTheFirstKindThatMatches(t *testing.T) {
 	const json = "k8s.io/apimachinery/pkg/runtime/serializer/json.(*Serializer).Decode"
 	got, err := CPU(encoded(t, "cpu", map[int64][]string{
 		30: {"strconv.ParseInt", json, "k8s.io/client-go/rest.Result.Into", "main.(*Controller).sync"},
@@ -61,25 +63,25 @@ func TestASampleIsOfTheFirstKindOnItsStack(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []results.Share{
-		{What: "deciding, and the queue", Amount: 40},
-		{What: "reading Foos: JSON, of answers and of watches", Amount: 30},
-		{What: "HTTP, TLS and the system calls for it", Amount: 20},
+		{What: "decisions and the queue", Amount: 40},
+		{What: "decoding Foos: JSON, in responses and watches", Amount: 30},
+		{What: "HTTP, TLS and their system calls", Amount: 20},
 	}
 	for i, share := range want {
 		if got[i] != share {
-			t.Errorf("number %d is %v, not %v", i, got[i], share)
+			t.Errorf("share %d is %v, want %v", i, got[i], share)
 		}
 	}
-	if last := got[len(got)-1]; last != (results.Share{What: "all else", Amount: 10}) {
-		t.Errorf("the last is %v", last)
+	if last := got[len(got)-1]; last != (results.Share{What: "everything else", Amount: 10}) {
+		t.Errorf("the last share is %v", last)
 	}
 }
 
-func TestAProfileOfSomethingElseIsRefused(t *testing.T) {
+func TestOtherProfilesAreRejected(t *testing.T) {
 	if _, err := Heap(encoded(t, "cpu", nil)); err == nil {
-		t.Error("a CPU profile passes for one of the heap")
+		t.Error("a CPU profile was accepted as a heap profile")
 	}
 	if _, err := CPU([]byte("no profile")); err == nil {
-		t.Error("anything passes for a profile")
+		t.Error("invalid data was accepted as a profile")
 	}
 }

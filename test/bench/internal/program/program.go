@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package program builds the programs that are measured.
+// Package program builds the programs to measure.
 package program
 
 import (
@@ -30,8 +30,8 @@ import (
 	"example.com/sample-controller/test/bench/contender/upstream"
 )
 
-// Program is a controller, or a bare loop: it takes -kubeconfig and works until
-// it is stopped.
+// Program is a controller, or the bare loop: it takes -kubeconfig and runs until it is
+// stopped.
 type Program struct {
 	Name string
 	Path string
@@ -40,25 +40,25 @@ type Program struct {
 	Env []string
 }
 
-// shipped is the environment that artifacts/deploy/workload/deployment.yaml
-// gives ours, as far as it matters to what is measured.
+// shipped is the environment that artifacts/deploy/workload/deployment.yaml sets, as far
+// as it affects the measurements.
 var shipped = []string{"GOMAXPROCS=1"}
 
-// Ours returns the controller of this repository, built at path, with the
-// environment that it is shipped with.
+// Ours returns the controller of this repository, built at path, with the environment of
+// its Deployment.
 func Ours(path string) Program {
 	return Program{Name: "ours", Path: path, Env: shipped}
 }
 
-// With returns a copy of a program with a name of its own and further arguments.
+// With returns a copy of a program with another name and additional arguments.
 func (p Program) With(name string, args ...string) Program {
 	return Program{Name: name, Path: p.Path, Args: append(append([]string(nil), p.Args...), args...), Env: p.Env}
 }
 
-// Set is all that is measured.
+// Set holds all programs to measure.
 type Set struct {
 	Ours, Upstream, Unlimited, ControllerRuntime, Bare Program
-	// Versions are those of upstream's module and of controller-runtime.
+	// Versions holds the versions of upstream's module and of controller-runtime.
 	Versions map[string]string
 }
 
@@ -67,10 +67,10 @@ const (
 	runtimeModule  = "sigs.k8s.io/controller-runtime"
 )
 
-// Build builds everything in folder, where little is left to do the next time, and
-// copies it to copies: a run goes on with what it began with, whatever is built
-// meanwhile. repository is the root of this one; ours, if not empty, is the path
-// of a controller that is built already. say is told what is being built.
+// Build builds all programs in folder, which serves as a cache for the next run, and
+// copies them to copies, so that a later build does not affect this run. repository is
+// the root of this repository. ours, if not empty, is the path of a controller that is
+// already built. Build reports its progress by say.
 func Build(ctx context.Context, repository, folder, copies, ours string, say func(format string, args ...any)) (*Set, error) {
 	bench, thirdParty := filepath.Join(repository, "test/bench"), filepath.Join(repository, "test/thirdparty")
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -85,7 +85,7 @@ func Build(ctx context.Context, repository, folder, copies, ours string, say fun
 		}
 		set.Versions[module.path] = version
 	}
-	say("building ours, upstream's with and without its limiter, the one on controller-runtime, and the bare loop")
+	say("building our controller, upstream's with and without its limiter, the one on controller-runtime, and the bare loop")
 	if ours == "" {
 		if err := BuildOurs(ctx, repository, path("ours")); err != nil {
 			return nil, err
@@ -103,12 +103,12 @@ func Build(ctx context.Context, repository, folder, copies, ours string, say fun
 	if err := os.CopyFS(copies, os.DirFS(folder)); err != nil {
 		return nil, err
 	}
-	copied := func(name string) string { return filepath.Join(copies, name) }
+	clusterWithCopies := func(name string) string { return filepath.Join(copies, name) }
 	set.Ours = Ours(ours)
-	set.Upstream = Program{Name: "upstream", Path: copied("upstream")}
-	set.Unlimited = Program{Name: "upstream-unlimited", Path: copied("unlimited")}
-	set.ControllerRuntime = Program{Name: "controller-runtime", Path: copied("controllerruntime")}
-	set.Bare = Program{Name: "bare", Path: copied("bare")}
+	set.Upstream = Program{Name: "upstream", Path: clusterWithCopies("upstream")}
+	set.Unlimited = Program{Name: "upstream-unlimited", Path: clusterWithCopies("unlimited")}
+	set.ControllerRuntime = Program{Name: "controller-runtime", Path: clusterWithCopies("controllerruntime")}
+	set.Bare = Program{Name: "bare", Path: clusterWithCopies("bare")}
 	return set, nil
 }
 
@@ -117,8 +117,8 @@ func BuildOurs(ctx context.Context, repository, output string) error {
 	return run(ctx, repository, "hack/build.sh", "-stamp", ".", ".", output)
 }
 
-// buildUnlimited builds upstream's module with our main in place of its own, in
-// a copy: the module cache can't be changed, and go build -overlay refuses it.
+// buildUnlimited builds upstream's module with our main.go. It builds a copy, because the
+// module cache is read-only, and go build -overlay rejects files in it.
 func buildUnlimited(ctx context.Context, thirdParty, output string) error {
 	source, err := goList(ctx, thirdParty, upstreamModule, "{{.Dir}}")
 	if err != nil {
@@ -138,7 +138,7 @@ func buildUnlimited(ctx context.Context, thirdParty, output string) error {
 	return goBuild(ctx, scratch, output, ".")
 }
 
-// copySource copies a module, writable as the module cache's files are not.
+// copySource copies a module. Unlike those in the module cache, the copies are writable.
 func copySource(to, from string) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -161,7 +161,7 @@ func copySource(to, from string) error {
 }
 
 func goList(ctx context.Context, folder, module, format string) (string, error) {
-	// go mod download fills the Dir of a module that only a build would fetch.
+	// go mod download is needed for the Dir of a module that only a build would fetch.
 	if err := run(ctx, folder, "go", "mod", "download", module); err != nil {
 		return "", err
 	}
@@ -169,12 +169,12 @@ func goList(ctx context.Context, folder, module, format string) (string, error) 
 	list.Dir = folder
 	out, err := list.Output()
 	if err != nil {
-		return "", fmt.Errorf("looking for %s in the module in %s: %w", module, folder, err)
+		return "", fmt.Errorf("finding %s in the module in %s: %w", module, folder, err)
 	}
 	return strings.TrimSpace(string(out)), nil
 }
 
-// goBuild builds with the flags of hack/build.sh, whose build cache it shares.
+// goBuild builds with the flags of hack/build.sh, to share its build cache.
 func goBuild(ctx context.Context, folder, output, pkg string) error {
 	return run(ctx, folder, "go", "build", "-ldflags=-s -w", "-o", output, pkg)
 }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Figures: medians of trials, and numbers as text.
+
 package report
 
 import (
@@ -48,8 +50,8 @@ func cpuConverged(t results.Trial) float64 { return t.CPUConverged }
 func cpuSettled(t results.Trial) float64   { return t.CPUSettled }
 func peakMiB(t results.Trial) float64      { return t.PeakMiB }
 
-// settled are the trials that were watched the longest after convergence: only
-// they tell what comes later.
+// settled returns the trials that were measured longest after convergence. The others
+// lack what happens later.
 func settled(trials []results.Trial) []results.Trial {
 	longest := 0.0
 	for _, trial := range trials {
@@ -58,12 +60,12 @@ func settled(trials []results.Trial) []results.Trial {
 	return slices.DeleteFunc(slices.Clone(trials), func(trial results.Trial) bool { return trial.SettledSeconds < longest })
 }
 
-// told are the trials in which each Foo had its event as long as it was watched.
-func told(trials []results.Trial) []results.Trial {
+// withEvents returns the trials in which each Foo had its event while it was measured.
+func withEvents(trials []results.Trial) []results.Trial {
 	return slices.DeleteFunc(slices.Clone(trials), func(trial results.Trial) bool { return trial.PerSecondEvents == 0 })
 }
 
-// number writes three significant digits, and no more than are needed.
+// number formats a value with at most three significant digits.
 func number(value float64) string {
 	if value == 0 {
 		return "0"
@@ -76,7 +78,7 @@ func number(value float64) string {
 	return text
 }
 
-// count writes calls per Foo: few are rare, not none.
+// count formats calls per Foo. It distinguishes few from none.
 func count(value float64) string {
 	if value > 0 && value < 0.005 {
 		return "< 0.01"
@@ -84,7 +86,7 @@ func count(value float64) string {
 	return strings.TrimSuffix(strings.TrimRight(strconv.FormatFloat(value, 'f', 2, 64), "0"), ".")
 }
 
-// ranged writes a median with minimum and maximum.
+// ranged formats a median with minimum and maximum.
 func ranged(s stats.Spread) string {
 	switch s.N {
 	case 0:

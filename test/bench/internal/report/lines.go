@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Line plots.
+
 package report
 
 import (
@@ -28,7 +30,7 @@ import (
 	"example.com/sample-controller/test/bench/internal/results"
 )
 
-// addLine draws points, joined.
+// addLine draws points joined by a line.
 func addLine(p *plot.Plot, number int, meaning string, points plotter.XYs) error {
 	line, dots, err := plotter.NewLinePoints(points)
 	if err != nil {
@@ -41,7 +43,7 @@ func addLine(p *plot.Plot, number int, meaning string, points plotter.XYs) error
 	return nil
 }
 
-// linePlot draws one line for each name that there are points for.
+// linePlot draws one line for each name with points.
 func linePlot(file string, p *plot.Plot, names []string, points func(name string) plotter.XYs) drawing {
 	d := drawing{file: file, height: chart, plot: p}
 	p.Add(plotter.NewGrid())
@@ -63,7 +65,7 @@ func linePlot(file string, p *plot.Plot, names []string, points func(name string
 }
 
 func sweepPlot(r *results.Results) drawing {
-	p := newPlot("Waiting Foos that converge, by how many at a time", "workers of ours, goroutines of the bare loop", "Foos/s")
+	p := newPlot("Waiting Foos that converge, by concurrency", "workers of this controller, goroutines of the bare loop", "Foos/s")
 	p.X.Scale = plot.LogScale{}
 	names := contenders(r.Sweep)
 	var ticks plot.ConstantTicks
@@ -93,7 +95,7 @@ func latencyPlot(r *results.Results) drawing {
 		}
 		return points
 	})
-	p.Y.Min = 1   // a logarithm has no 0
+	p.Y.Min = 1   // a logarithmic scale has no 0
 	p.Y.Max *= 10 // room for the legend
 	return d
 }
@@ -101,7 +103,7 @@ func latencyPlot(r *results.Results) drawing {
 func memoryPlot(r *results.Results, foreign bool) drawing {
 	file, what := "memory-foos.svg", "settled Foos, each with its Deployment"
 	if foreign {
-		file, what = "memory-foreign.svg", "Deployments that no Foo has to do with"
+		file, what = "memory-foreign.svg", "Deployments unrelated to any Foo"
 	}
 	p := newPlot("Peak memory after a start", what, "MiB")
 	return linePlot(file, p, contenders(r.Memory), func(name string) (points plotter.XYs) {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The plots: which there are, their common style, and bar plots.
+
 package report
 
 import (
@@ -42,13 +44,13 @@ const (
 	barWidth  = 0.28 * vg.Centimeter
 	margin    = 0.8 * vg.Centimeter
 
-	// fontFamily is what the library writes; not every viewer has it, and some
-	// then take one with serifs.
+	// fontFamily is what the library writes. Not every viewer has this font, and some
+	// then use one with serifs.
 	fontFamily   = "font-family:Liberation Sans;"
 	fontFamilies = "font-family:'Liberation Sans',Arial,Helvetica,sans-serif;"
 )
 
-// drawing is a plot that makes one file.
+// drawing is a plot and its file.
 type drawing struct {
 	file   string
 	height vg.Length
@@ -56,13 +58,13 @@ type drawing struct {
 	err    error
 }
 
-// writePlots draws what there are figures for; a plot without any is removed.
+// writePlots draws the plots that have figures, and removes the files of the others.
 func writePlots(r *results.Results, folder string) error {
 	var errs []error
 	for _, d := range []drawing{throughputPlot(r), cpuPlot(r), sweepPlot(r), latencyPlot(r), memoryPlot(r, false), memoryPlot(r, true)} {
 		path := filepath.Join(folder, d.file)
 		if d.plot == nil || d.err != nil {
-			_ = os.Remove(path) // it may not be there
+			_ = os.Remove(path) // it may not exist
 			errs = append(errs, d.err)
 			continue
 		}
@@ -85,7 +87,7 @@ func (d drawing) write(path string) error {
 	return os.WriteFile(path, bytes.ReplaceAll(content.Bytes(), []byte(fontFamily), []byte(fontFamilies)), 0o644)
 }
 
-// newPlot is a plot in a font without serifs, with a grid behind it.
+// newPlot returns a plot with a sans-serif font.
 func newPlot(title, x, y string) *plot.Plot {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
@@ -99,7 +101,7 @@ func newPlot(title, x, y string) *plot.Plot {
 	return p
 }
 
-// ticks are the library's, with no more digits than a number needs.
+// ticks returns the library's ticks, with no more digits than needed.
 func ticks(low, high float64) []plot.Tick {
 	marks := plot.DefaultTicks{}.Ticks(low, high)
 	for i, mark := range marks {
@@ -116,8 +118,8 @@ type bars struct {
 	of      []stats.Spread
 }
 
-// barPlot draws bars from the left, the first name on top, with lines from
-// minimum to maximum.
+// barPlot draws horizontal bars, the first name on top, with lines from minimum to
+// maximum.
 func barPlot(file, title, axis string, names []string, sets ...bars) drawing {
 	var labels []string
 	for _, name := range slices.Backward(names) {
@@ -158,7 +160,7 @@ func addBars(p *plot.Plot, of []stats.Spread, offset vg.Length, color int, meani
 		return nil
 	}
 	p.Legend.Add(meaning+"   ", chart)
-	p.Legend.Top = true // where the bars are short: ours come first
+	p.Legend.Top = true // the bars at the top are short, because ours come first
 	return nil
 }
 
@@ -168,18 +170,18 @@ type whiskers []stats.Spread
 func newWhiskers(of []stats.Spread) plot.Plotter {
 	lines, err := plotter.NewXErrorBars(whiskers(of))
 	if err != nil {
-		return plotter.NewGrid() // there is nothing that could be drawn
+		return plotter.NewGrid() // there is nothing to draw
 	}
 	return lines
 }
 
-// Len is the number of bars.
+// Len returns the number of bars.
 func (w whiskers) Len() int { return len(w) }
 
-// XY is where a bar ends.
+// XY returns the end of a bar.
 func (w whiskers) XY(i int) (x, y float64) { return w[i].Median, float64(i) }
 
-// XError is how far minimum and maximum are from there.
+// XError returns the distances of minimum and maximum from there.
 func (w whiskers) XError(i int) (low, high float64) {
 	return w[i].Median - w[i].Min, w[i].Max - w[i].Median
 }
@@ -195,7 +197,7 @@ func throughputPlot(r *results.Results) drawing {
 
 func cpuPlot(r *results.Results) drawing {
 	const file = "cpu.svg"
-	names := contenders(r.Rest) // those that were watched after convergence
+	names := contenders(r.Rest) // those that were measured after convergence
 	if len(names) == 0 {
 		return drawing{file: file}
 	}

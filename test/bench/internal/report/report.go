@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package report writes what the benchmark has found as a page with plots.
+// Package report writes the results of the benchmark as a page with plots.
 package report
 
 import (
@@ -31,7 +31,7 @@ import (
 	"example.com/sample-controller/test/bench/internal/results"
 )
 
-// page is the page's prose; tables are put in where it says.
+// page is the template of the page.
 //
 //go:embed benchmarks.md.tmpl
 var page string
@@ -90,10 +90,10 @@ func render(r *results.Results) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// order is how contenders are listed; others come after these.
+// order is the order of contenders; others follow.
 var order = []string{"ours", "upstream-unlimited", "controller-runtime", "upstream", "bare-same-writes", "bare"}
 
-// contenders are the names that something is known of, in order.
+// contenders returns the names that have results, in order.
 func contenders[V any](of map[string]V) []string {
 	names := slices.Sorted(maps.Keys(of))
 	rank := func(name string) int {
@@ -106,7 +106,7 @@ func contenders[V any](of map[string]V) []string {
 	return names
 }
 
-// table is a Markdown table whose first column is text and whose others are numbers.
+// table returns a Markdown table whose first column is text and whose others are numbers.
 func table(head []string, rows [][]string) string {
 	var b strings.Builder
 	line := func(cells []string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
@@ -128,7 +128,7 @@ func versions(r *results.Results) string {
 	return strings.Join(list, "; ")
 }
 
-// peaks are the trials beside foreign Deployments.
+// peaks returns the trials beside foreign Deployments.
 func peaks(r *results.Results) map[string][]results.Trial {
 	of := map[string][]results.Trial{}
 	for name, memory := range r.Memory {

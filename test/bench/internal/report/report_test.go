@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of targets, numbers and the page.
+
 package report
 
 import (
@@ -26,7 +28,7 @@ import (
 	"example.com/sample-controller/test/bench/internal/stats"
 )
 
-// measured is a run in which each figure is what it was to be, exactly.
+// measured returns a run that meets each target exactly.
 func measured() *results.Results {
 	r := results.New()
 	for name, perSecond := range map[string]float64{
@@ -49,27 +51,27 @@ func measured() *results.Results {
 	r.Latency["ours"] = []results.Load{{Share: 0.1}, {Share: 0.5, Created: stats.Latency{P99: 8, N: 1}}}
 	r.Latency["bare"] = []results.Load{{Share: 0.5, Created: stats.Latency{P99: 4, N: 1}}}
 	r.Fairness["ours"] = results.Fairness{Idle: stats.Latency{P99: 5}, Busy: stats.Latency{P99: 15}}
-	r.Profile["ours"] = results.Profile{CPUPercent: []results.Share{{What: "reading", Amount: 40}}, HeapMiB: []results.Share{{What: "Foos", Amount: 3}}}
+	r.Profile["ours"] = results.Profile{CPUPercent: []results.Share{{What: "decoding", Amount: 40}}, HeapMiB: []results.Share{{What: "Foos", Amount: 3}}}
 	return r
 }
 
-func TestTargetsThatAreJustMet(t *testing.T) {
+func TestTargetsMet(t *testing.T) {
 	for _, target := range Targets(measured()) {
 		if !target.Met() {
-			t.Errorf("%s: %v where %v was to be reached: not met", target.Figure, target.Got, target.Bound)
+			t.Errorf("%s: %v with a target of %v: not met", target.Figure, target.Got, target.Bound)
 		}
 	}
 }
 
-func TestTargetsOfNothing(t *testing.T) {
+func TestTargetsNotMeasured(t *testing.T) {
 	for _, target := range Targets(results.New()) {
 		if target.Measured || target.Met() {
-			t.Errorf("%s: met, or missed, without a measurement", target.Figure)
+			t.Errorf("%s: met or measured without a measurement", target.Figure)
 		}
 	}
 }
 
-func TestTargetsThatAreMissed(t *testing.T) {
+func TestTargetsMissed(t *testing.T) {
 	r := measured()
 	r.Isolated["ours"] = []results.Trial{{PerSecond: 5, PerSecondEvents: 1, CPUSettled: 3, SettledSeconds: 45}}
 	r.Sweep["ours"] = map[int][]results.Trial{2: {{PerSecond: 374}}}
@@ -81,28 +83,29 @@ func TestTargetsThatAreMissed(t *testing.T) {
 	r.Fairness["ours"] = results.Fairness{Idle: stats.Latency{P99: 5}, Busy: stats.Latency{P99: 15.1}}
 	for _, target := range Targets(r) {
 		if !target.Measured || target.Met() {
-			t.Errorf("%s: %v where %v was to be reached: not missed", target.Figure, target.Got, target.Bound)
+			t.Errorf("%s: %v with a target of %v: not missed", target.Figure, target.Got, target.Bound)
 		}
-		if listed := strings.Contains(missedList([]Target{target}), target.Binds); target.Binds != "" && !listed {
-			t.Errorf("%s: nothing tells what binds", target.Figure)
+		if listed := strings.Contains(missedList([]Target{target}), target.Reason); target.Reason != "" && !listed {
+			t.Errorf("%s: the list lacks the reason", target.Figure)
 		}
 	}
 }
 
-func TestARatioIsTheMedianOfTheRoundsOwn(t *testing.T) {
+func TestRatioIsTheMedianOfRounds(t *testing.T) {
 	trials := func(rates ...float64) (all []results.Trial) {
 		for _, rate := range rates {
 			all = append(all, results.Trial{PerSecond: rate})
 		}
 		return all
 	}
-	// The machine is half as fast in the second round, and the fourth has one contender only.
+	// The machine is half as fast in the second round, and only one contender has a
+	// fourth.
 	target := paired("", true, 2, trials(300, 150, 310, 290), trials(150, 75, 100), perSecond)
 	if target.Got != 2 || target.Range.Max != 3.1 || !target.Met() {
 		t.Errorf("the ratio is %+v", target)
 	}
 	if paired("", true, 2, trials(300), nil, perSecond).Measured {
-		t.Error("a ratio to nothing passes for measured")
+		t.Error("a ratio to nothing counts as measured")
 	}
 }
 
@@ -116,7 +119,7 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-// TestWrite writes a report of little and of all there can be.
+// TestWrite writes a report of no results and one of all kinds of results.
 func TestWrite(t *testing.T) {
 	for name, r := range map[string]*results.Results{"nothing": results.New(), "everything": measured()} {
 		t.Run(name, func(t *testing.T) {
@@ -140,7 +143,7 @@ func TestWrite(t *testing.T) {
 			}
 			read, err := results.Read(filepath.Join(folder, "benchmarks", "results.json"))
 			if err != nil || len(read.Isolated) != len(r.Isolated) {
-				t.Errorf("reading the results beside it: %v, %v", read, err)
+				t.Errorf("reading the results beside the page: %v, %v", read, err)
 			}
 		})
 	}

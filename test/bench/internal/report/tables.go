@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The tables of the page.
+
 package report
 
 import (
@@ -33,24 +35,24 @@ func trialsTable(of map[string][]results.Trial) string {
 			seconds = max(seconds, trial.SettledSeconds)
 		}
 	}
-	head := []string{"", "waiting Foos", "Foos/s", "with an event each", "ms of CPU per Foo", fmt.Sprintf("the same %.0f s later", seconds), "peak MiB", "writes per Foo"}
+	head := []string{"", "waiting Foos", "Foos/s", "Foos/s with an event each", "ms of CPU per Foo", fmt.Sprintf("ms of CPU per Foo, %.0f s later", seconds), "peak MiB", "writes per Foo"}
 	var rows [][]string
 	for _, name := range contenders(of) {
 		trials := of[name]
 		late := settled(trials)
 		cpuLater := ranged(spread(late, cpuSettled))
 		if late[0].SettledSeconds < seconds {
-			cpuLater = "" // not watched for as long as the others
+			cpuLater = "" // not measured for as long as the others
 		}
 		rows = append(rows, []string{
-			name, strconv.Itoa(trials[0].Foos), ranged(spread(trials, perSecond)), ranged(spread(told(trials), perSecondEvents)), ranged(spread(trials, cpuConverged)), cpuLater,
+			name, strconv.Itoa(trials[0].Foos), ranged(spread(trials, perSecond)), ranged(spread(withEvents(trials), perSecondEvents)), ranged(spread(trials, cpuConverged)), cpuLater,
 			ranged(spread(trials, peakMiB)), count(spread(late, func(t results.Trial) float64 { return results.Writes(t.Calls) }).Median),
 		})
 	}
 	return table(head, rows)
 }
 
-// arrivalsTable says when waiting Foos converge, and how much others write meanwhile.
+// arrivalsTable shows when waiting Foos converge, and how much others write meanwhile.
 func arrivalsTable(of map[string][]results.Trial) string {
 	var rows [][]string
 	for _, name := range contenders(of) {
@@ -63,7 +65,7 @@ func arrivalsTable(of map[string][]results.Trial) string {
 	return table([]string{"", "s until the first is available", "half of them", "all", "writes of all others per Foo"}, rows)
 }
 
-// callsTable has the calls per Foo of each contender, by kind.
+// callsTable shows the calls per Foo of each contender, by kind.
 func callsTable(of map[string][]results.Trial) string {
 	names := contenders(of)
 	kinds := map[string]bool{}
@@ -85,7 +87,7 @@ func callsTable(of map[string][]results.Trial) string {
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		row(kind, func(t results.Trial) float64 { return t.Calls[kind] })
 	}
-	row("writes that were refused", func(t results.Trial) float64 { return t.Refused })
+	row("refused writes", func(t results.Trial) float64 { return t.Refused })
 	return table(append([]string{"calls per Foo"}, names...), rows)
 }
 
@@ -102,7 +104,7 @@ func quietTable(r *results.Results) string {
 	}
 	return table([]string{
 		"", fmt.Sprintf("calls in %.0f s at rest", seconds), "ms of CPU in that time",
-		fmt.Sprintf("s from a restart beside %d settled Foos to a new Foo's convergence", foos), "writes after the restart",
+		fmt.Sprintf("s from a restart with %d settled Foos until a new Foo has converged", foos), "writes after the restart",
 	}, rows)
 }
 
@@ -122,7 +124,7 @@ func sweepTable(r *results.Results) string {
 		}
 		rows = append(rows, cells)
 	}
-	head := []string{"at a time"}
+	head := []string{"concurrency"}
 	for _, name := range names {
 		head = append(head, name+", Foos/s")
 	}
@@ -143,7 +145,7 @@ func latencyTable(r *results.Results) string {
 			})
 		}
 	}
-	return table([]string{"", "load", "Foos/s", "Foos", "ms to created: p50, p99, max", "ms to status: p50, p99, max", "without status", "sent late by, ms"}, rows)
+	return table([]string{"", "load", "Foos/s", "Foos", "ms to creation: p50, p99, max", "ms to status: p50, p99, max", "without status", "longest delay of a create, ms"}, rows)
 }
 
 func threeTimes(l stats.Latency) string {
@@ -171,10 +173,10 @@ func memoryTable(r *results.Results) string {
 			}
 		}
 	}
-	return table([]string{"", "objects", "peak MiB", "MiB at rest", "KiB of the peak per object"}, rows)
+	return table([]string{"", "objects", "peak MiB", "MiB at rest", "KiB of peak per object"}, rows)
 }
 
-// sharesTable has what CPU or memory goes to.
+// sharesTable shows what CPU or memory is used for.
 func sharesTable(of, unit string, shares []results.Share) string {
 	var rows [][]string
 	for _, share := range shares {
@@ -195,5 +197,5 @@ func fairnessTable(r *results.Results) string {
 			name, strconv.Itoa(fairness.Backlog), strconv.Itoa(fairness.Busy.N), threeTimes(fairness.Idle), threeTimes(fairness.Busy), times,
 		})
 	}
-	return table([]string{"", "waiting Foos of the other namespace", "single Foos", "ms when idle: p50, p99, max", "ms beside them: p50, p99, max", "p99, times"}, rows)
+	return table([]string{"", "waiting Foos in the other namespace", "single Foos", "ms when idle: p50, p99, max", "ms with a backlog: p50, p99, max", "ratio of p99"}, rows)
 }

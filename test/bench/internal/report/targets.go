@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Targets: the figures to reach.
+
 package report
 
 import (
@@ -24,22 +26,22 @@ import (
 	"example.com/sample-controller/test/bench/internal/stats"
 )
 
-// Target is a figure that was to be reached.
+// Target is a figure to reach.
 type Target struct {
 	Figure string
-	// AtLeast tells that more is better. Bound is what was to be reached, Got
-	// what was measured.
+	// AtLeast is true if more is better. Bound is the figure to reach, Got the measured
+	// one.
 	AtLeast    bool
 	Bound, Got float64
-	// Measured is false where this run has not measured what it takes.
+	// Measured is false if the run lacks a measurement that the figure needs.
 	Measured bool
-	// Range is of the rounds' own figures, where there are rounds.
+	// Range is the range of the figure over the rounds, if there are rounds.
 	Range stats.Spread
-	// Binds says what keeps it from being reached, where that is known.
-	Binds string
+	// Reason explains why the target is missed, if that is known.
+	Reason string
 }
 
-// Met tells whether a figure was reached.
+// Met reports whether the figure was reached.
 func (t Target) Met() bool {
 	if t.AtLeast {
 		return t.Measured && t.Got >= t.Bound
@@ -49,7 +51,7 @@ func (t Target) Met() bool {
 
 const ours = "ours"
 
-// Targets are all figures that were to be reached.
+// Targets returns all targets, with the figures of a run.
 func Targets(r *results.Results) []Target {
 	throughput := func(figure string, bound float64, other string) Target {
 		return paired(figure, true, bound, r.Isolated[ours], r.Isolated[other], perSecond)
@@ -63,37 +65,38 @@ func Targets(r *results.Results) []Target {
 	fairness := r.Fairness[ours]
 	return []Target{
 		throughput("throughput / bare loop with the same writes and watches", 0.95, "bare-same-writes"),
-		paired("the same, each to its last event", true, 0.95, r.Isolated[ours], r.Isolated["bare-same-writes"], perSecondEvents).because(bindsEvents(r)),
+		paired("throughput including events / bare loop with the same writes and watches", true, 0.95, r.Isolated[ours], r.Isolated["bare-same-writes"], perSecondEvents).because(reasonEvents(r)),
 		throughput("throughput / bare loop, no watch, no event", 0.80, "bare"),
-		throughput("throughput / upstream without limiter", 1.15, "upstream-unlimited").because(bindsThroughput(r, "upstream-unlimited")),
-		throughput("throughput / controller-runtime", 1.65, "controller-runtime").because(bindsThroughput(r, "controller-runtime")),
-		throughput("throughput / upstream as shipped", 50, "upstream").because(bindsBesideLimiter(r)),
-		ratio("best throughput / best bare loop of a sweep", true, 0.75, best(r, ours), best(r, "bare")),
-		cpu(fmt.Sprintf("CPU per Foo to %.0f s after convergence / upstream without limiter", settledSeconds(r)), 0.40, "upstream-unlimited").because(bindsCPU(r, "upstream-unlimited")),
-		cpu("the same / controller-runtime", 0.60, "controller-runtime").because(bindsCPU(r, "controller-runtime")),
+		throughput("throughput / upstream without limiter", 1.15, "upstream-unlimited").because(reasonThroughput(r, "upstream-unlimited")),
+		throughput("throughput / controller-runtime", 1.65, "controller-runtime").because(reasonThroughput(r, "controller-runtime")),
+		throughput("throughput / upstream as shipped", 50, "upstream").because(reasonBesideLimiter(r)),
+		ratio("best throughput in a sweep / best of the bare loop", true, 0.75, best(r, ours), best(r, "bare")),
+		cpu(fmt.Sprintf("CPU per Foo to %.0f s after convergence / upstream without limiter", settledSeconds(r)), 0.40, "upstream-unlimited").because(reasonCPU(r, "upstream-unlimited")),
+		cpu("CPU per Foo, the same / controller-runtime", 0.60, "controller-runtime").because(reasonCPU(r, "controller-runtime")),
 		paired(fmt.Sprintf("peak memory, %d Foos beside as many foreign Deployments / upstream without limiter", peakFoos(r)), false, 0.40,
-			r.Memory[ours].Peak, r.Memory["upstream-unlimited"].Peak, peakMiB).because(bindsMemory(r)),
-		paired("throughput with kube-controller-manager, scheduler and nodes / upstream without limiter", true, 1.1,
-			r.Whole[ours], r.Whole["upstream-unlimited"], perSecond).because(bindsWhole(r, "upstream-unlimited")),
-		paired("s until half of the Foos are available there / upstream without limiter", false, 0.7, r.Whole[ours], r.Whole["upstream-unlimited"], halfSeconds),
-		counted("writes per new Foo, events left out, whole", 3, spread(whole, writesButEvents).Median, len(whole) > 0),
-		counted("events per new Foo, whole", 2, spread(whole, events).Median, len(whole) > 0),
+			r.Memory[ours].Peak, r.Memory["upstream-unlimited"].Peak, peakMiB).because(reasonMemory(r)),
+		paired("throughput with the whole control plane / upstream without limiter", true, 1.1,
+			r.Whole[ours], r.Whole["upstream-unlimited"], perSecond).because(reasonWhole(r, "upstream-unlimited")),
+		paired("time until half of the Foos are available, whole control plane / upstream without limiter", false, 0.7,
+			r.Whole[ours], r.Whole["upstream-unlimited"], halfSeconds),
+		counted("writes per new Foo without events, whole control plane", 3, spread(whole, writesButEvents).Median, len(whole) > 0),
+		counted("events per new Foo, whole control plane", 2, spread(whole, events).Median, len(whole) > 0),
 		counted(fmt.Sprintf("calls over %.0f s at rest", rest.Seconds), 0, results.Total(rest.Calls), rested),
-		counted("writes on restart with all settled", 0, results.Writes(restart.Calls), restarted),
-		ratio("p99 from Foo acknowledged to Deployment created, 50 % load / that of the bare create call", false, 2, half(r, ours).Created.P99, half(r, "bare").Created.P99).because(bindsLatency(r)),
-		ratio(fmt.Sprintf("p99 of a single Foo beside %d of another namespace / that when idle", fairness.Backlog), false, 3, fairness.Busy.P99, fairness.Idle.P99).because(bindsFairness(r)),
+		counted("writes after a restart with all Foos settled", 0, results.Writes(restart.Calls), restarted),
+		ratio("p99 from Foo acknowledged to Deployment created, 50 % load / without a controller", false, 2, half(r, ours).Created.P99, half(r, "bare").Created.P99).because(reasonLatency(r)),
+		ratio(fmt.Sprintf("p99 of a single Foo while %d of another namespace wait / when idle", fairness.Backlog), false, 3, fairness.Busy.P99, fairness.Idle.P99).because(reasonFairness(r)),
 	}
 }
 
-// paired is a target whose figure is the median of the rounds' ratios.
+// paired returns a target whose figure is the median of the ratios of the rounds.
 func paired(figure string, atLeast bool, bound float64, a, b []results.Trial, of func(results.Trial) float64) Target {
 	ratios := roundRatios(a, b, of)
 	return Target{Figure: figure, AtLeast: atLeast, Bound: bound, Got: ratios.Median, Measured: ratios.N > 0, Range: ratios}
 }
 
-// roundRatios are the ratios of two contenders in each round: those of one round
-// run within minutes of each other, while a shared machine may be half as fast in
-// the next.
+// roundRatios returns the ratio of two contenders in each round. The trials of a round
+// run within minutes of each other, whereas a shared machine may be half as fast in the
+// next round.
 func roundRatios(a, b []results.Trial, of func(results.Trial) float64) stats.Spread {
 	var ratios []float64
 	for round := range min(len(a), len(b)) {
@@ -104,19 +107,18 @@ func roundRatios(a, b []results.Trial, of func(results.Trial) float64) stats.Spr
 	return stats.Of(ratios...)
 }
 
-// because returns the target with what binds where it is missed.
-func (t Target) because(binds string) Target {
-	t.Binds = binds
+// because returns the target with a reason.
+func (t Target) because(reason string) Target {
+	t.Reason = reason
 	return t
 }
 
-// counted is a target that is a number itself, of which less is better.
+// counted returns a target for a number of which less is better.
 func counted(figure string, bound, got float64, measured bool) Target {
 	return Target{Figure: figure, Bound: bound, Got: got, Measured: measured}
 }
 
-// ratio is a target whose figure is one number by another; it is not measured if
-// one of them is not.
+// ratio returns a target whose figure is a/b. It is not measured if one of them is not.
 func ratio(figure string, atLeast bool, bound, a, b float64) Target {
 	t := Target{Figure: figure, AtLeast: atLeast, Bound: bound, Measured: a > 0 && b > 0}
 	if t.Measured {
@@ -129,7 +131,7 @@ func events(t results.Trial) float64 { return results.WritesOf(t.Calls, "events"
 
 func writesButEvents(t results.Trial) float64 { return results.Writes(t.Calls) - events(t) }
 
-// best is the highest throughput of a sweep.
+// best returns the highest throughput of a sweep.
 func best(r *results.Results, name string) float64 {
 	highest := 0.0
 	for _, trials := range r.Sweep[name] {
@@ -138,7 +140,7 @@ func best(r *results.Results, name string) float64 {
 	return highest
 }
 
-// half is what was measured at half the load.
+// half returns the measurement at half the load.
 func half(r *results.Results, name string) results.Load {
 	for _, load := range r.Latency[name] {
 		if load.Share == 0.5 {
@@ -180,15 +182,15 @@ func targetsTable(targets []Target) string {
 		}
 		rows = append(rows, []string{target.Figure, fmt.Sprintf("%s %s", sign, number(target.Bound)), got, verdict})
 	}
-	return strings.ReplaceAll(table([]string{"figure", "to reach", "measured", ""}, rows), "≤ 0 |", "0 |")
+	return strings.ReplaceAll(table([]string{"figure", "target", "measured", ""}, rows), "≤ 0 |", "0 |")
 }
 
-// missedList says of each target that was missed what binds.
+// missedList lists the reasons of the missed targets.
 func missedList(targets []Target) string {
 	var lines []string
 	for _, target := range targets {
-		if target.Measured && !target.Met() && target.Binds != "" {
-			lines = append(lines, fmt.Sprintf("- **%s**: %s", target.Figure, target.Binds))
+		if target.Measured && !target.Met() && target.Reason != "" {
+			lines = append(lines, fmt.Sprintf("- **%s**: %s", target.Figure, target.Reason))
 		}
 	}
 	return strings.Join(lines, "\n")

@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package results is what the benchmark has measured, as it is kept in a file:
-// each single measurement, from which the report makes medians.
+// Package results defines the results of the benchmark and their file. It stores each
+// single measurement; the report calculates medians.
 package results
 
 import (
@@ -32,21 +32,21 @@ import (
 	"example.com/sample-controller/test/bench/internal/stats"
 )
 
-// Results are those of one run. Maps go by the contender's name.
+// Results are the results of one run. The keys of the maps are names of contenders.
 type Results struct {
 	Began    time.Time
 	Machine  Machine
 	Versions map[string]string
-	// Minutes is how long the run took.
+	// Minutes is the duration of the run.
 	Minutes float64
-	// Quick tells that there was too little of everything for the figures to say much.
+	// Quick is true if the run was too small for meaningful figures.
 	Quick bool
 
-	// Isolated and Whole are Foos that wait when the program starts, without and
-	// with kube-controller-manager, scheduler and KWOK.
+	// Isolated and Whole are trials with Foos that wait when the program starts, without
+	// and with kube-controller-manager, scheduler and KWOK.
 	Isolated map[string][]Trial
 	Whole    map[string][]Trial
-	// Sweep is like Isolated, by contender and its number of goroutines.
+	// Sweep is like Isolated, by contender and number of goroutines.
 	Sweep    map[string]map[int][]Trial
 	Rest     map[string]Rest
 	Restart  map[string]Restart
@@ -56,7 +56,7 @@ type Results struct {
 	Profile  map[string]Profile
 }
 
-// Machine is where it was measured.
+// Machine describes the machine.
 type Machine struct {
 	CPU       string
 	Cores     int
@@ -64,107 +64,107 @@ type Machine struct {
 	OS        string
 }
 
-// Trial is one program that makes waiting Foos converge.
+// Trial is the result of one program that makes waiting Foos converge.
 type Trial struct {
 	Foos    int
 	Foreign int `json:",omitempty"`
-	// Seconds are from the program's start to the convergence of the last Foo,
-	// FirstSeconds to that of the first, and HalfSeconds until half of them have
-	// converged.
+	// Seconds is the time from the program's start to the convergence of the last Foo,
+	// FirstSeconds to that of the first, and HalfSeconds until half of them converged.
 	Seconds, FirstSeconds, HalfSeconds float64
-	// PerSecond is Foos by Seconds.
+	// PerSecond is Foos divided by Seconds.
 	PerSecond float64
-	// PerSecondEvents is the same until each Foo has an event, too; 0 if not all
-	// had one as long as it was watched.
+	// PerSecondEvents is the same with the time until each Foo also has an event; 0 if
+	// some had none while it was measured.
 	PerSecondEvents float64
-	// CPUConverged and CPUSettled are milliseconds of CPU per Foo, from the
-	// program's start to the last convergence, and to SettledSeconds later; where
-	// that is one second, until nothing more was written in one.
+	// CPUConverged and CPUSettled are milliseconds of CPU per Foo, from the program's
+	// start to the last convergence, and to SettledSeconds later. If that is one second,
+	// it is until a second has passed without a write.
 	CPUConverged, CPUSettled, SettledSeconds float64
-	// PeakMiB is the most memory that was resident, ever.
+	// PeakMiB is the maximum of resident memory.
 	PeakMiB float64
-	// Calls are requests per Foo, by "verb resource", until settled. Refused are
-	// the writes among them that the API server turned down.
+	// Calls counts requests per Foo by "verb resource" until then. Refused counts the
+	// writes among them that the API server refused.
 	Calls   map[string]float64
 	Refused float64
-	// OthersWrites are the writes per Foo of everybody else in that time, refused
-	// ones included.
+	// OthersWrites counts the writes of all others per Foo until then, refused ones
+	// included.
 	OthersWrites float64
 }
 
-// Rest is a program with nothing to do.
+// Rest is the result of a program with nothing to do.
 type Rest struct {
 	Seconds float64
-	// Calls are requests in that time, by "verb resource".
+	// Calls counts requests in that time by "verb resource".
 	Calls map[string]float64
-	// CPUMilliseconds is what it cost.
+	// CPUMilliseconds is the CPU time used.
 	CPUMilliseconds float64
 }
 
-// Restart is a program that starts where all has converged.
+// Restart is the result of a program that starts when all Foos have converged.
 type Restart struct {
 	Foos int
-	// ReadySeconds are from the program's start until a Foo has converged that
-	// was created before it.
+	// ReadySeconds is the time from the program's start until a Foo has converged that
+	// was created before.
 	ReadySeconds float64
-	// Seconds is how long its calls were counted.
+	// Seconds is how long calls were counted.
 	Seconds float64
-	// Calls are requests for all Foos but that one.
+	// Calls counts the requests for all other Foos.
 	Calls map[string]float64
 }
 
-// Load is a program, or the bare client, while Foos arrive by the clock.
+// Load is the result of a program, or of a client without a controller, while Foos
+// arrive.
 type Load struct {
-	// Share is of the bare loop's limit, and PerSecond the rate of arrivals.
+	// Share is the share of the bare loop's limit, and PerSecond the rate of arrivals.
 	Share, PerSecond float64
 	Foos             int
-	// Created and Status are from the acknowledgement of a Foo to its Deployment's
-	// creation and to its first status.
+	// Created and Status are the times from the acknowledgement of a Foo to the creation
+	// of its Deployment and to its first status.
 	Created, Status stats.Latency
-	// Missing had no status when the measurement was given up.
+	// Missing is how many Foos had no status when the measurement ended.
 	Missing int
-	// LateMilliseconds is how late the latest Foo was sent: it should be next to nothing.
+	// LateMilliseconds is the longest delay of a create. It should be close to zero.
 	LateMilliseconds float64
 }
 
-// Memory is what a program holds.
+// Memory is the memory of a program.
 type Memory struct {
-	// Foos and Foreign are for settled Foos, with their Deployments, and for
-	// Deployments that no Foo has to do with.
+	// Foos is with settled Foos and their Deployments, Foreign with Deployments unrelated
+	// to any Foo.
 	Foos, Foreign []Holding
-	// Peak is for Foos that converge beside foreign Deployments.
+	// Peak is with Foos that converge beside foreign Deployments.
 	Peak []Trial
 }
 
-// Holding is a program that has started where there are that many objects.
+// Holding is the memory of a program that has started with a number of objects.
 type Holding struct {
 	Objects              int
 	PeakMiB, ResidentMiB float64
 }
 
-// Fairness is how long single Foos of one namespace take, while the program has
-// nothing else to do, and while another namespace's Foos wait.
+// Fairness is how long single Foos of one namespace take, while the program has nothing
+// else to do, and while the Foos of another namespace wait.
 type Fairness struct {
 	Backlog    int
 	PerSecond  float64
 	Idle, Busy stats.Latency
 }
 
-// Profile is what a program's CPU and memory go to, while Foos converge beside
-// Foreign Deployments: CPU in the first Seconds, memory at the end.
+// Profile is what a program uses CPU and memory for while Foos converge beside Foreign
+// Deployments: CPU in the first Seconds, memory at the end.
 type Profile struct {
 	Settled, Waiting, Foreign int
 	Seconds                   float64
 	CPUPercent, HeapMiB       []Share
 }
 
-// Share is what one use of something takes of it.
+// Share is the amount for one use of CPU or memory.
 type Share struct {
 	What   string
 	Amount float64
 }
 
-// New returns results that can be added to.
+// New returns empty results.
 func New() *Results {
 	return &Results{
 		Versions: map[string]string{},
@@ -175,7 +175,7 @@ func New() *Results {
 	}
 }
 
-// Read reads results from a file; new ones if there is none.
+// Read reads results from a file, or returns empty ones if it does not exist.
 func Read(path string) (*Results, error) {
 	r := New()
 	content, err := os.ReadFile(path)
@@ -191,7 +191,7 @@ func Read(path string) (*Results, error) {
 	return r, nil
 }
 
-// Write writes results to a file, whole or not at all.
+// Write writes results to a file atomically.
 func (r *Results) Write(path string) error {
 	content, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
@@ -206,7 +206,7 @@ func (r *Results) Write(path string) error {
 	return os.Rename(path+".new", path)
 }
 
-// Total is the number of calls.
+// Total returns the number of calls.
 func Total(calls map[string]float64) float64 {
 	total := 0.0
 	for _, n := range calls {
@@ -215,12 +215,12 @@ func Total(calls map[string]float64) float64 {
 	return total
 }
 
-// Writes is the number of those calls that are to change something.
+// Writes returns the number of calls that are writes.
 func Writes(calls map[string]float64) float64 {
 	return total(calls, func(verb, _ string) bool { return isWrite(verb) })
 }
 
-// WritesOf is the number of writes of a kind of object: "foos/status", for example.
+// WritesOf returns the number of writes to one resource, such as "foos/status".
 func WritesOf(calls map[string]float64, resource string) float64 {
 	return total(calls, func(verb, of string) bool { return isWrite(verb) && of == resource })
 }
@@ -243,7 +243,7 @@ func total(calls map[string]float64, counted func(verb, resource string) bool) f
 	return sum
 }
 
-// Forget drops what is there of some parts of a run; of all if none is named.
+// Forget removes the results of some parts of a run, or of all parts if none is given.
 func (r *Results) Forget(parts []string) {
 	all := map[string]func(){
 		"throughput": func() { clear(r.Isolated); clear(r.Rest); clear(r.Restart) },

@@ -23,10 +23,10 @@ import (
 	"time"
 )
 
-// Spread is what became of a measurement that was repeated.
+// Spread summarizes a repeated measurement.
 type Spread struct {
 	Median, Min, Max float64
-	// N is how often it was measured; 0 means that it was not.
+	// N is the number of measurements.
 	N int
 }
 
@@ -53,8 +53,8 @@ type Latency struct {
 	N             int
 }
 
-// LatencyOf summarizes durations. A percentile is the smallest of them that as
-// many are not above.
+// LatencyOf summarizes durations. A percentile is the smallest duration that is not
+// exceeded by that share of them.
 func LatencyOf(durations []time.Duration) Latency {
 	if len(durations) == 0 {
 		return Latency{}
@@ -66,5 +66,5 @@ func LatencyOf(durations []time.Duration) Latency {
 	return Latency{P50: rank(0.50), P99: rank(0.99), Max: rank(1), N: len(sorted)}
 }
 
-// Milliseconds is a duration as a number.
+// Milliseconds returns a duration as a number of milliseconds.
 func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

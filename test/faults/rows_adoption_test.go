@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Rows about adopted Deployments: G8, and the long selector of G7.
+
 package faults
 
 import (
@@ -30,7 +32,7 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// adopt makes a Deployment that asks for adoption, and a Foo that adopts it.
+// adopt creates a Deployment that asks for adoption, and the Foo that adopts it.
 func (tr *trial) adopt(ctx context.Context, options ...func(*appsv1.Deployment)) error {
 	asking := func(d *appsv1.Deployment) {
 		d.Annotations = map[string]string{samplev1alpha1.AnnotationAdoptBy: "a"}
@@ -39,10 +41,9 @@ func (tr *trial) adopt(ctx context.Context, options ...func(*appsv1.Deployment))
 	return errors.Join(err, tr.createFoo(ctx, "a", "a", 2), tr.settled(ctx))
 }
 
-// spentConsent is G8: who has handed a Deployment over once has not done so for
-// ever.
-func spentConsent(counted) []trialCase {
-	spent := func(name string, part func(context.Context, *trial) error) trialCase {
+// adoptedOnce is G8: to hand a Deployment over once does not hand it over for ever.
+func adoptedOnce(writeCounts) []trialCase {
+	adopted := func(name string, change func(context.Context, *trial) error) trialCase {
 		return trialCase{name, func(ctx context.Context, tr *trial) error {
 			r, err := tr.start()
 			if err != nil {
@@ -51,41 +52,41 @@ func spentConsent(counted) []trialCase {
 			if err := tr.adopt(ctx); err != nil {
 				return err
 			}
-			return errors.Join(part(ctx, tr), tr.stableAndQuiet(ctx), r.spends())
+			return errors.Join(change(ctx, tr), tr.stableAndQuiet(ctx), r.checkAdoptByRemoved())
 		}}
 	}
 	return []trialCase{
-		spent("the owner is taken away", func(ctx context.Context, tr *trial) error {
+		adopted("the owner is taken away", func(ctx context.Context, tr *trial) error {
 			d, err := tr.deployments().Patch(ctx, "a", types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`), metav1.PatchOptions{FieldManager: "somebody"})
 			if err == nil {
-				tr.leaveAlone(d)
+				tr.protect(d)
 			}
 			return err
 		}),
-		spent("an orphan, and a Foo of the same name", func(ctx context.Context, tr *trial) error {
+		adopted("an orphan, and a Foo of the same name", func(ctx context.Context, tr *trial) error {
 			return errors.Join(tr.orphan(ctx), tr.createFoo(ctx, "a", "a", 1))
 		}),
 	}
 }
 
-// spends returns an error unless the update that adopts a Deployment removes what
-// has asked for it.
-func (r *replica) spends() error {
+// checkAdoptByRemoved returns an error unless the update that adopts a Deployment removes
+// the annotation that asked for it.
+func (r *replica) checkAdoptByRemoved() error {
 	for _, call := range r.proxy.Calls() {
 		var d appsv1.Deployment
 		if !isUpdate(call) || json.Unmarshal(call.Answer, &d) != nil || metav1.GetControllerOf(&d) == nil {
 			continue
 		}
 		if d.Annotations[samplev1alpha1.AnnotationAdoptBy] != "" {
-			return errors.New("it has adopted the Deployment, and left the annotation that had asked for it")
+			return errors.New("it adopted the Deployment and left the annotation that asked for it")
 		}
 	}
 	return nil
 }
 
-// longSelector is G7: the selector of an adopted Deployment is longer than a
-// status takes, and a part of it would select other Pods.
-func longSelector(counted) []trialCase {
+// longSelector is G7: the selector of an adopted Deployment is longer than a status may
+// hold, and a part of it would select other Pods.
+func longSelector(writeCounts) []trialCase {
 	return []trialCase{{"of 6,000 characters", func(ctx context.Context, tr *trial) error {
 		if _, err := tr.start(); err != nil {
 			return err

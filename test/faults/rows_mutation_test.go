@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Row G3: an admission policy changes each Deployment that is written.
+
 package faults
 
 import (
@@ -25,18 +27,19 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// overruling is a policy that changes each Deployment that is written.
-type overruling struct {
+// mutation is a policy that changes each Deployment that is written.
+type mutation struct {
 	name string
-	// path is what it changes, and value, in CEL, what to.
+	// path is the field that the policy changes, and value, in CEL, its new value.
 	path, value string
 	inForce     func(*appsv1.Deployment) bool
-	// capped is how many replicas are left; 0 if as many as are asked for.
+	// capped is the number of replicas that the policy leaves, or 0 if it leaves them
+	// all.
 	capped int32
-	// differs says what is otherwise than a Foo of so many replicas asks.
+	// differs returns what the condition must say of a Foo with so many replicas.
 	differs func(replicas int32) string
 	start   func(tr *trial, flags ...string) (*replica, error)
-	// change has the Foo or its Deployment changed after the policy is gone.
+	// change changes the Foo or its Deployment after the policy is deleted.
 	change func(ctx context.Context, tr *trial) error
 }
 
@@ -46,18 +49,18 @@ func changeDeployment(ctx context.Context, tr *trial) error {
 	return tr.patchDeployment(ctx, "a", `{"spec":{"replicas":1}}`)
 }
 
-// overruledByPolicy is G3, and D12: a policy changes each Deployment that is
-// written, which is told, and no resync tempts the controller to write it again.
-func overruledByPolicy(counted) []trialCase {
-	capping := overruling{
+// mutatedByPolicy is G3, and D12: a policy changes each Deployment that is written. The
+// condition says so, and the controller does not write again at a resync.
+func mutatedByPolicy(writeCounts) []trialCase {
+	capping := mutation{
 		path: "/spec/replicas", value: "2", capped: 2, start: (*trial).start,
 		inForce: func(d *appsv1.Deployment) bool { return *d.Spec.Replicas == 2 },
 		differs: func(replicas int32) string { return fmt.Sprintf("replicas is 2, not %d", replicas) },
 	}
 	const mirrored = "mirror.example.com/nginx:latest"
-	// The shipped policy forbids that, for the account that it is about.
-	mirror := overruling{
-		name: "the image", path: "/spec/template/spec/containers/0/image", value: fmt.Sprintf("%q", mirrored), start: (*trial).startBare,
+	// The shipped policy forbids this image to the account that it applies to.
+	mirror := mutation{
+		name: "the image", path: "/spec/template/spec/containers/0/image", value: fmt.Sprintf("%q", mirrored), start: (*trial).startExempt,
 		inForce: func(d *appsv1.Deployment) bool { return d.Spec.Template.Spec.Containers[0].Image == mirrored },
 		differs: func(int32) string { return mirrored },
 		change:  changeFoo,
@@ -66,49 +69,50 @@ func overruledByPolicy(counted) []trialCase {
 	later.name, later.change = "the replicas, and then the Foo is changed", changeFoo
 	soon.name, soon.change = "the replicas, and then the Deployment is changed", changeDeployment
 	var cases []trialCase
-	for _, o := range []overruling{later, soon, mirror} {
+	for _, o := range []mutation{later, soon, mirror} {
 		cases = append(cases, trialCase{o.name, o.run})
 	}
 	return cases
 }
 
-func (o *overruling) run(ctx context.Context, tr *trial) error {
-	flags, resyncs := tr.resyncing()
-	tr.patience = patience + resyncs
+func (o *mutation) run(ctx context.Context, tr *trial) error {
+	flags, resyncs := tr.resyncFlags()
+	tr.timeout = waitTimeout + resyncs
 	if _, err := o.start(tr, flags...); err != nil {
 		return err
 	}
-	defer tr.withdraw(ctx) //nolint:errcheck // after a failure, which is what is told
-	if err := errors.Join(tr.mutate(ctx, o.path, o.value), o.awaitForce(ctx, tr, true)); err != nil {
+	defer tr.withdraw(ctx) //nolint:errcheck // runs after a failure, and the test reports that one
+	if err := errors.Join(tr.mutate(ctx, o.path, o.value), o.awaitInForce(ctx, tr, true)); err != nil {
 		return err
 	}
-	tr.overruled["a"] = o.capped
+	tr.mutated["a"] = o.capped
 	if err := errors.Join(tr.createFoo(ctx, "a", "a", 5), o.stays(ctx, tr, 5, resyncs)); err != nil {
 		return err
 	}
 	if err := errors.Join(tr.scaleFoo(ctx, "a", 3), o.stays(ctx, tr, 3, resyncs)); err != nil {
 		return err
 	}
-	if err := errors.Join(tr.withdraw(ctx), o.awaitForce(ctx, tr, false)); err != nil {
+	if err := errors.Join(tr.withdraw(ctx), o.awaitInForce(ctx, tr, false)); err != nil {
 		return err
 	}
-	delete(tr.overruled, "a")
+	delete(tr.mutated, "a")
 	if err := errors.Join(o.change(ctx, tr), tr.stableAndQuiet(ctx)); err != nil {
-		return fmt.Errorf("when the policy is gone: %w", err)
+		return fmt.Errorf("after the policy is deleted: %w", err)
 	}
 	return nil
 }
 
-// stays returns an error unless the Foo says what differs, and that is left so.
-func (o *overruling) stays(ctx context.Context, tr *trial, replicas int32, howLong time.Duration) error {
+// stays returns an error unless the condition says what differs and the controller leaves
+// it so.
+func (o *mutation) stays(ctx context.Context, tr *trial, replicas int32, howLong time.Duration) error {
 	if err := tr.judge(ctx, howLong); err != nil {
 		return err
 	}
-	return tr.begins(ctx, "a", `The API server stored Deployment "a" otherwise than asked: `, o.differs(replicas))
+	return tr.checkMessageStart(ctx, "a", `The API server stored Deployment "a" otherwise than asked: `, o.differs(replicas))
 }
 
-// awaitForce waits until the policy is in force, or no longer.
-func (o *overruling) awaitForce(ctx context.Context, tr *trial, inForce bool) error {
+// awaitInForce waits until the policy is in force, or no longer.
+func (o *mutation) awaitInForce(ctx context.Context, tr *trial, inForce bool) error {
 	probe := newDeployment("probe", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(3)) })
 	return tr.awaitAdmission(ctx, fmt.Sprintf("the policy is in force: %v", inForce), probe,
 		func(d *appsv1.Deployment, err error) bool { return err == nil && o.inForce(d) == inForce })

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of trial.await.
+
 package faults
 
 import (
@@ -24,25 +26,25 @@ import (
 	"time"
 )
 
-func TestOnlyARolloutMayTakeLonger(t *testing.T) {
+func TestAwaitExtendsItsTimeoutForRolloutsOnly(t *testing.T) {
 	for name, row := range map[string]struct {
 		err   error
 		waits bool
 	}{
-		"a Deployment that is not rolled out":     {fmt.Errorf("Foo a: %w", errors.Join(errNotRolledOut, errors.New("it is not ready"))), true},
-		"a Deployment that is not what was asked": {errors.New("it has 1 replica"), false},
+		"a Deployment that is not rolled out":    {fmt.Errorf("Foo a: %w", errors.Join(errNotRolledOut, errors.New("it is not ready"))), true},
+		"a Deployment that differs from its Foo": {errors.New("it has 1 replica"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tr := &trial{patience: 100 * time.Millisecond}
+			tr := &trial{timeout: 100 * time.Millisecond}
 			began := time.Now()
-			err := tr.await(t.Context(), "all is well", func(context.Context) error {
-				if time.Since(began) < 3*tr.patience {
+			err := tr.await(t.Context(), "there is no error", func(context.Context) error {
+				if time.Since(began) < 3*tr.timeout {
 					return row.err
 				}
 				return nil
 			})
 			if waited := err == nil; waited != row.waits {
-				t.Errorf("the end of the wait: %v", err)
+				t.Errorf("await returns %v", err)
 			}
 		})
 	}

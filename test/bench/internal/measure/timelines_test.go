@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of timelines, and of the time of the last first Event.
+
 package measure
 
 import (
@@ -27,7 +29,7 @@ import (
 	"example.com/sample-controller/test/bench/internal/objects"
 )
 
-func TestLives(t *testing.T) {
+func TestTimelines(t *testing.T) {
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	write := func(user, verb, resource, name string, code, milliseconds int) audit.Write {
 		resource, subresource, _ := strings.Cut(resource, "/")
@@ -39,20 +41,20 @@ func TestLives(t *testing.T) {
 		created, status time.Duration
 		missing         int
 	}{
-		"a life": {[]audit.Write{
+		"complete": {[]audit.Write{
 			write(other, "create", "foos", "a", 201, 10), write(measured, "create", "deployments", "a", 201, 13), write(measured, "update", "foos/status", "a", 200, 17),
 		}, 3 * time.Millisecond, 7 * time.Millisecond, 0},
 		"only the first status counts": {[]audit.Write{
 			write(other, "create", "foos", "a", 201, 10), write(measured, "create", "deployments", "a", 201, 13), write(measured, "update", "foos/status", "a", 200, 17), write(measured, "update", "foos/status", "a", 200, 99),
 		}, 3 * time.Millisecond, 7 * time.Millisecond, 0},
-		"what was refused has not happened": {[]audit.Write{
+		"refused writes do not count": {[]audit.Write{
 			write(other, "create", "foos", "a", 201, 10), write(measured, "create", "deployments", "a", 409, 12), write(measured, "create", "deployments", "a", 201, 14),
 			write(measured, "update", "foos/status", "a", 409, 15), write(measured, "patch", "foos/status", "a", 200, 20),
 		}, 4 * time.Millisecond, 10 * time.Millisecond, 0},
-		"what others do does not count": {[]audit.Write{
+		"writes of other accounts do not count": {[]audit.Write{
 			write(other, "create", "foos", "a", 201, 10), write(other, "create", "deployments", "a", 201, 13), write(measured, "update", "foos/status", "a", 200, 17),
 		}, 0, 0, 1},
-		"what comes before the acknowledgement takes no time": {[]audit.Write{
+		"a write before the acknowledgement takes no time": {[]audit.Write{
 			write(measured, "create", "deployments", "a", 201, 9), write(other, "create", "foos", "a", 201, 10), write(measured, "update", "foos/status", "a", 200, 12),
 		}, 0, 2 * time.Millisecond, 0},
 		"another Foo": {[]audit.Write{
@@ -60,7 +62,7 @@ func TestLives(t *testing.T) {
 		}, 0, 0, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := lives{"n/a": {}}
+			l := timelines{"n/a": {}}
 			l.add(test.writes)
 			created, status, missing := l.latencies()
 			if missing != test.missing || l.complete() != (missing == 0) {
@@ -73,7 +75,7 @@ func TestLives(t *testing.T) {
 	}
 }
 
-func TestUntilTold(t *testing.T) {
+func TestLastFirstEvent(t *testing.T) {
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	event := func(name string, code, second int) audit.Write {
 		return audit.Write{Verb: "create", Resource: "events", Namespace: "n", Name: name, Code: code, Done: began.Add(time.Duration(second) * time.Second)}
@@ -85,11 +87,11 @@ func TestUntilTold(t *testing.T) {
 	}{
 		"the later of two":         {[]audit.Write{event("a.1", 201, 5), event("b.1", 201, 3)}, began.Add(5 * time.Second)},
 		"only a Foo's first event": {[]audit.Write{event("a.1", 201, 1), event("b.1", 201, 3), event("a.2", 201, 9)}, began.Add(3 * time.Second)},
-		"a Foo without any":        {[]audit.Write{event("a.1", 201, 1), event("ab.1", 201, 2)}, time.Time{}},
-		"a refused one":            {[]audit.Write{event("a.1", 201, 1), event("b.1", 500, 2)}, time.Time{}},
+		"a Foo without an event":   {[]audit.Write{event("a.1", 201, 1), event("ab.1", 201, 2)}, time.Time{}},
+		"a refused event":          {[]audit.Write{event("a.1", 201, 1), event("b.1", 500, 2)}, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := untilTold(test.writes, foos); !got.Equal(test.want) {
+			if got := lastFirstEvent(test.writes, foos); !got.Equal(test.want) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})

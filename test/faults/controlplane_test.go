@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// A control plane whose components a test can kill, freeze and restart.
+
 package faults
 
 import (
@@ -35,7 +37,7 @@ import (
 	"example.com/sample-controller/internal/testcluster"
 )
 
-// The parts of a control plane, in the order in which they are started.
+// The components of a control plane, in the order in which they are started.
 const (
 	etcd              = "etcd"
 	apiServer         = "kube-apiserver"
@@ -44,36 +46,36 @@ const (
 	nodes             = "kwok"
 )
 
-func allParts() []string { return []string{etcd, apiServer, controllerManager, scheduler, nodes} }
+func allComponents() []string { return []string{etcd, apiServer, controllerManager, scheduler, nodes} }
 
-// plane is a control plane whose parts can be killed and started again. The
-// devcluster ends all when one ends, so it is asked for the command lines only.
-type plane struct {
+// controlPlane is a control plane whose components can be killed and restarted. The
+// devcluster stops all components when one ends, so it only supplies the command lines.
+type controlPlane struct {
 	*testCluster
-	data  string
-	parts map[string]*part
-	// lifeline ends the parts with this process, however it ends.
+	data       string
+	components map[string]*component
+	// lifeline ends the components when this process ends, in whatever way.
 	lifelineRead, lifelineWrite *os.File
 }
 
-// part is a component, which runs or does not.
-type part struct {
+// component is a component of the control plane, running or not.
+type component struct {
 	args    []string
 	mu      sync.Mutex
 	process *testcluster.Program
 }
 
-func (p *part) current() *testcluster.Program {
+func (p *component) current() *testcluster.Program {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.process
 }
 
-// newPlane starts a control plane of the test's own.
-func newPlane(t *testing.T) *plane {
+// newControlPlane starts a control plane for one test.
+func newControlPlane(t *testing.T) *controlPlane {
 	t.Helper()
-	p := &plane{data: filepath.Join(t.TempDir(), "data"), parts: map[string]*part{}}
-	if err := p.learn(t.Context()); err != nil {
+	p := &controlPlane{data: filepath.Join(t.TempDir(), "data"), components: map[string]*component{}}
+	if err := p.readCommandLines(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var err error
@@ -84,7 +86,7 @@ func newPlane(t *testing.T) *plane {
 	if err := p.connect(); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.start(t.Context(), allParts()...); err != nil {
+	if err := p.start(t.Context(), allComponents()...); err != nil {
 		t.Fatal(err)
 	}
 	if p.testCluster, err = prepare(t.Context(), p.kubeconfig); err != nil {
@@ -93,8 +95,9 @@ func newPlane(t *testing.T) *plane {
 	return p
 }
 
-// learn has the devcluster make its files, and reads the command lines.
-func (p *plane) learn(ctx context.Context) error {
+// readCommandLines makes the devcluster create its files, and reads the components'
+// command lines from its output.
+func (p *controlPlane) readCommandLines(ctx context.Context) error {
 	c, err := testcluster.StartCluster(ctx, os.Getenv("DEVCLUSTER_BIN"), p.data, "-v", "-keep", "-nodes=2")
 	if err != nil {
 		return err
@@ -106,32 +109,34 @@ func (p *plane) learn(ctx context.Context) error {
 	return p.parse(c.Log.String())
 }
 
-// parse reads what devcluster -v prints: a component's name, then an argument a line.
-func (p *plane) parse(told string) error {
-	var current *part
-	for line := range strings.Lines(told) {
+// parse reads the output of devcluster -v: the name of a component, then one argument per
+// line.
+func (p *controlPlane) parse(output string) error {
+	var current *component
+	for line := range strings.Lines(output) {
 		line, _ = strings.CutSuffix(strings.TrimSuffix(line, "\n"), ` \`)
 		if argument, ok := strings.CutPrefix(line, "    "); ok && current != nil {
 			current.args = append(current.args, argument)
 			continue
 		}
 		current = nil
-		if slices.Contains(allParts(), line) {
-			current = &part{args: []string{line}}
-			p.parts[line] = current
+		if slices.Contains(allComponents(), line) {
+			current = &component{args: []string{line}}
+			p.components[line] = current
 		}
 	}
-	for _, name := range allParts() {
-		if p.parts[name] == nil {
-			return fmt.Errorf("devcluster -v does not tell the command line of %s:\n%s", name, told)
+	for _, name := range allComponents() {
+		if p.components[name] == nil {
+			return fmt.Errorf("devcluster -v does not print the command line of %s:\n%s", name, output)
 		}
 	}
-	p.parts[etcd].args = append(p.parts[etcd].args, "--unsafe-no-fsync=true")
+	p.components[etcd].args = append(p.components[etcd].args, "--unsafe-no-fsync=true")
 	return nil
 }
 
-// start starts parts, and waits until the API server serves if it is among them.
-func (p *plane) start(ctx context.Context, names ...string) error {
+// start starts components. If the API server is one of them, it waits until the API
+// server is ready.
+func (p *controlPlane) start(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		if err := p.launch(name); err != nil {
 			return err
@@ -139,15 +144,15 @@ func (p *plane) start(ctx context.Context, names ...string) error {
 		if name != apiServer {
 			continue
 		}
-		if err := p.awaitServed(ctx); err != nil {
+		if err := p.awaitReady(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p *plane) launch(name string) error {
-	one := p.parts[name]
+func (p *controlPlane) launch(name string) error {
+	one := p.components[name]
 	command := exec.Command(os.Getenv("DEVCLUSTER_BIN"), one.args...)
 	command.ExtraFiles = []*os.File{p.lifelineRead} // descriptor 3
 	command.Env = append(os.Environ(), "DEVCLUSTER_LIFELINE_FD=3", "NO_PROXY=*", "no_proxy=*", "KUBECONFIG=",
@@ -162,17 +167,17 @@ func (p *plane) launch(name string) error {
 	return nil
 }
 
-// awaitServed waits until the API server is ready, and removes the Leases of
-// those who are to be started, so that they need not wait for them.
-func (p *plane) awaitServed(ctx context.Context) error {
-	tr := &trial{patience: patience}
+// awaitReady waits until the API server is ready, and deletes the Leases of the other
+// components, so that they need not wait for those to expire.
+func (p *controlPlane) awaitReady(ctx context.Context) error {
+	tr := &trial{timeout: waitTimeout}
 	err := tr.await(ctx, "the API server is ready", func(ctx context.Context) error {
 		return p.kube.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 	})
-	return errors.Join(err, p.forgetLeases(ctx))
+	return errors.Join(err, p.deleteLeases(ctx))
 }
 
-func (p *plane) forgetLeases(ctx context.Context) error {
+func (p *controlPlane) deleteLeases(ctx context.Context) error {
 	var errs []error
 	for _, name := range []string{controllerManager, scheduler} {
 		err := p.kube.CoordinationV1().Leases(metav1.NamespaceSystem).Delete(ctx, name, metav1.DeleteOptions{})
@@ -183,26 +188,26 @@ func (p *plane) forgetLeases(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// signal sends a signal to a part.
-func (p *plane) signal(name string, s syscall.Signal) {
-	if process := p.parts[name].current(); process != nil {
+// signal sends a signal to a component.
+func (p *controlPlane) signal(name string, s syscall.Signal) {
+	if process := p.components[name].current(); process != nil {
 		_ = process.Signal(s)
 	}
 }
 
-// kill kills parts, and returns when they are gone.
-func (p *plane) kill(names ...string) {
+// kill kills components, and returns when they have ended.
+func (p *controlPlane) kill(names ...string) {
 	for _, name := range names {
-		if process := p.parts[name].current(); process != nil {
+		if process := p.components[name].current(); process != nil {
 			process.Kill()
 		}
 	}
 }
 
-func (p *plane) close() {
-	parts := allParts()
-	slices.Reverse(parts)
-	p.kill(parts...)
+func (p *controlPlane) close() {
+	components := allComponents()
+	slices.Reverse(components)
+	p.kill(components...)
 	_ = p.lifelineRead.Close()
 	_ = p.lifelineWrite.Close()
 }

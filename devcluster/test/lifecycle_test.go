@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of how clusters start, fail, stop and restart.
+
 package test
 
 import (
@@ -27,12 +29,13 @@ import (
 	"time"
 )
 
-// TestKilledSupervisor kills devcluster run in the way that nothing can catch.
+// TestKilledSupervisor kills devcluster run with SIGKILL.
 func TestKilledSupervisor(t *testing.T) {
 	dir := t.TempDir()
 	d := launch(t, dir, "run", "--", "sh", "-c", "echo ready; sleep 1000; true", dir)
-	d.await(startPatience, "the command runs", func() bool { return strings.Contains(d.stdout.String(), "ready") })
-	// The supervisor, five components, the command, and what stands between it and the supervisor.
+	d.await(startLimit, "the command runs", func() bool { return strings.Contains(d.stdout.String(), "ready") })
+	// The supervisor, five components, the command, and the process between it and the
+	// supervisor.
 	if found := processes(t, dir); strings.Count(found, "\n")+1 != 8 {
 		t.Errorf("processes before the kill:\n%s", found)
 	}
@@ -41,20 +44,20 @@ func TestKilledSupervisor(t *testing.T) {
 	d.checkNoProcess()
 }
 
-func TestDeathOfAComponent(t *testing.T) {
+func TestComponentExit(t *testing.T) {
 	d := up(t, t.TempDir())
 	killComponent(t, d, "kube-scheduler")
 	if code := d.exitCode(); code != 1 {
 		t.Errorf("exit code %d", code)
 	}
 	log := filepath.Join(d.dir, "logs", "kube-scheduler.log")
-	for _, want := range []string{"kube-scheduler ended by itself (signal: killed)", log, "Attempting to acquire leader lease"} {
+	for _, want := range []string{"kube-scheduler exited unexpectedly (signal: killed)", log, "Attempting to acquire leader lease"} {
 		if !strings.Contains(d.stderr.String(), want) {
-			t.Errorf("devcluster does not say %q", want)
+			t.Errorf("devcluster does not print %q", want)
 		}
 	}
 	if _, err := os.Stat(log); err != nil {
-		t.Errorf("the log is gone: %v", err)
+		t.Errorf("the log was removed: %v", err)
 	}
 	checkGone(t, filepath.Join(d.dir, "etcd"))
 	d.checkNoProcess()
@@ -63,7 +66,8 @@ func TestDeathOfAComponent(t *testing.T) {
 func killComponent(t *testing.T, d *devcluster, component string) {
 	t.Helper()
 	for line := range strings.Lines(processes(t, d.dir)) {
-		// The program's path may have spaces; its first argument is the component.
+		// The path of the program may contain spaces. Its first argument is the
+		// component.
 		if !strings.Contains(line, " "+component+" ") {
 			continue
 		}
@@ -80,7 +84,7 @@ func killComponent(t *testing.T, d *devcluster, component string) {
 	t.Fatalf("no process of %s", component)
 }
 
-func TestKeptDataComesBack(t *testing.T) {
+func TestRestartWithKeptData(t *testing.T) {
 	dir := t.TempDir()
 	kubeconfig := filepath.Join(t.TempDir(), "config")
 	first := up(t, dir, "-keep")
@@ -95,16 +99,18 @@ func TestKeptDataComesBack(t *testing.T) {
 
 	second := up(t, dir, "-kubeconfig", kubeconfig)
 	if got := second.kubectl("--kubeconfig", kubeconfig, "get", "configmap", "a", "-o", "jsonpath={.data.b}"); got != "c" {
-		t.Errorf("the ConfigMap has %q", got)
+		t.Errorf("the ConfigMap contains %q", got)
 	}
-	// A token from before the restart: the key that signs and the authority that vouches are the same.
+	// A token from before the restart is valid, because the signing key and the authority
+	// are the same.
 	server := second.kubectl("--kubeconfig", kubeconfig, "config", "view", "-o", "jsonpath={.clusters[0].cluster.server}")
 	user := second.kubectl("--kubeconfig", os.DevNull, "--server", server, "--token", token,
 		"--certificate-authority", filepath.Join(dir, "pki", "ca.crt"), "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")
 	if user != "system:serviceaccount:default:default" {
-		t.Errorf("the token is that of %q", user)
+		t.Errorf("the user of the token is %q", user)
 	}
-	// Work goes on at once: nobody waits for the leases of dead processes.
+	// The controllers work at once: they do not wait for the leases of processes that
+	// have ended.
 	second.kubectl("--kubeconfig", kubeconfig, "scale", "deployment/web", "--replicas=3")
 	second.kubectl("--kubeconfig", kubeconfig, "rollout", "status", "deployment/web", "--timeout=25s")
 	if code := second.stop(); code != 0 {
@@ -114,7 +120,8 @@ func TestKeptDataComesBack(t *testing.T) {
 	checkGone(t, kubeconfig)
 }
 
-// TestClustersAtOnce starts three in the same moment: each must get ports of its own.
+// TestClustersAtOnce starts three clusters at the same time: each must get ports of its
+// own.
 func TestClustersAtOnce(t *testing.T) {
 	const n = 3
 	var clusters [n]*devcluster
@@ -123,7 +130,7 @@ func TestClustersAtOnce(t *testing.T) {
 			binary(t), "kubectl", "create", "configmap", "only-one", "-o", "name")
 	}
 	for _, d := range clusters {
-		// AlreadyExists would say that two of them are one.
+		// AlreadyExists would mean that two of them share an API server.
 		if code := d.exitCode(); code != 0 {
 			t.Errorf("exit code %d: %s", code, d.stderr)
 		}
@@ -131,7 +138,7 @@ func TestClustersAtOnce(t *testing.T) {
 	}
 }
 
-func TestRunPassesTheExitCodeOn(t *testing.T) {
+func TestRunReturnsTheExitCode(t *testing.T) {
 	without := "-without=kube-controller-manager,kube-scheduler,kwok"
 	d := launch(t, t.TempDir(), "run", without, "--", "sh", "-c", `test -f "$KUBECONFIG" && exit 7`)
 	if code := d.exitCode(); code != 7 {
@@ -144,21 +151,22 @@ func TestRunPassesTheExitCodeOn(t *testing.T) {
 	checkGone(t, d.dir)
 }
 
-// TestSecondSignal has a command that will not end: the second signal ends it at once.
+// TestSecondSignal runs a command that ignores SIGTERM: the second signal kills it at
+// once.
 func TestSecondSignal(t *testing.T) {
 	without := "-without=kube-controller-manager,kube-scheduler,kwok"
 	script := `trap 'echo heard' TERM; echo ready; while :; do sleep 0.1; done`
 	d := launch(t, t.TempDir(), "run", without, "--", "sh", "-c", script)
-	d.await(startPatience, "the command runs", func() bool { return strings.Contains(d.stdout.String(), "ready") })
+	d.await(startLimit, "the command runs", func() bool { return strings.Contains(d.stdout.String(), "ready") })
 	d.signal(syscall.SIGTERM)
-	d.await(patience, "the command hears the first signal", func() bool { return strings.Contains(d.stdout.String(), "heard") })
+	d.await(waitLimit, "the command gets the first signal", func() bool { return strings.Contains(d.stdout.String(), "heard") })
 	began := time.Now()
 	d.signal(syscall.SIGTERM)
 	if code := d.exitCode(); code != 128+9 {
 		t.Errorf("exit code %d, want that of a killed command", code)
 	}
-	if took := time.Since(began); took > 8*time.Second { // 10 s is what a command gets after the first signal
-		t.Errorf("the end took %s", took)
+	if took := time.Since(began); took > 8*time.Second { // after the first signal alone it would take 10 s
+		t.Errorf("the stop took %s", took)
 	}
 	d.checkNoProcess()
 	checkGone(t, d.dir)
@@ -172,7 +180,7 @@ func TestBadCommandLines(t *testing.T) {
 		says string
 	}{
 		{"up -nodes many", 2, "-nodes"},
-		{"up -api-port 70000", 2, "-api-port 70000: a port is a number from 0 to 65535"},
+		{"up -api-port 70000", 2, "-api-port 70000: must be a port from 0 to 65535"},
 		{"up -without etcd", 2, "-without etcd: "},
 		{"up -emulated-version 1.20", 2, "-emulated-version 1.20: out of range, the components can emulate "},
 		{"up -kubeconfig /no/such/folder/config", 1, "-kubeconfig /no/such/folder/config: "},

@@ -14,6 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// What a controller must not change: Deployments of other writers, and what other writers
+// added to a Foo's Deployment.
+
 package faults
 
 import (
@@ -28,22 +31,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/diff"
 )
 
-// other is something of others in the namespace: a Deployment, or a part of one.
-type other struct {
+// protected is a Deployment, or a part of one, that the controller must leave as it is.
+type protected struct {
 	deployment string
-	// changed says what is no longer as it was, or nil.
+	// changed returns an error that says what differs, or nil.
 	changed func(*appsv1.Deployment) error
-	// mayGo tells that the Deployment need not be there any more.
-	mayGo bool
 }
 
-// harm returns what of others has changed.
-func (tr *trial) harm(ctx context.Context) error {
+// checkProtected returns an error if a protected object has changed.
+func (tr *trial) checkProtected(ctx context.Context) error {
 	var errs []error
-	for _, o := range tr.others {
+	for _, o := range tr.protected {
 		d, err := tr.deployments().Get(ctx, o.deployment, metav1.GetOptions{})
 		switch {
-		case apierrors.IsNotFound(err) && o.mayGo:
 		case apierrors.IsNotFound(err):
 			errs = append(errs, fmt.Errorf("Deployment %s, which belongs to others, is gone", o.deployment))
 		case err != nil:
@@ -55,9 +55,9 @@ func (tr *trial) harm(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// leaveAlone has the oracle see to it that a Deployment stays as it is, but for its status.
-func (tr *trial) leaveAlone(before *appsv1.Deployment) {
-	tr.others = append(tr.others, other{deployment: before.Name, changed: func(now *appsv1.Deployment) error {
+// protect makes the oracle check that a Deployment stays as it is, except for its status.
+func (tr *trial) protect(before *appsv1.Deployment) {
+	tr.protected = append(tr.protected, protected{deployment: before.Name, changed: func(now *appsv1.Deployment) error {
 		if now.UID != before.UID || now.Generation != before.Generation || !equality.Semantic.DeepEqual(now.Spec, before.Spec) ||
 			!equality.Semantic.DeepEqual(now.OwnerReferences, before.OwnerReferences) || now.DeletionTimestamp != nil {
 			return fmt.Errorf("Deployment %s, which belongs to others, has been changed: %s%s", now.Name,
@@ -67,9 +67,9 @@ func (tr *trial) leaveAlone(before *appsv1.Deployment) {
 	}})
 }
 
-// keepAnnotation has the oracle see to it that an annotation stays on a Deployment.
-func (tr *trial) keepAnnotation(deployment, key, value string) {
-	tr.others = append(tr.others, other{deployment: deployment, changed: func(now *appsv1.Deployment) error {
+// protectAnnotation makes the oracle check that an annotation stays on a Deployment.
+func (tr *trial) protectAnnotation(deployment, key, value string) {
+	tr.protected = append(tr.protected, protected{deployment: deployment, changed: func(now *appsv1.Deployment) error {
 		if now.Annotations[key] != value {
 			return fmt.Errorf("annotation %s=%s, which somebody else put on Deployment %s, is gone", key, value, deployment)
 		}

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The steps that are run once and not in rounds: latency, memory, fairness, profiles.
+
 package plan
 
 import (
@@ -26,17 +28,17 @@ import (
 	"example.com/sample-controller/test/bench/internal/results"
 )
 
-// latency is for the bare client first: what there is to compare with.
+// latency measures the client without a controller first, to compare the others with.
 func (p *Planner) latency() (steps []Step) {
 	bare := p.Programs.Bare.With(Bare)
-	for _, contender := range p.chosen(append([]program.Program{bare}, p.beside()...)...) {
+	for _, contender := range p.chosen(append([]program.Program{bare}, p.compared()...)...) {
 		who := &contender
 		if contender.Name == Bare {
 			who = nil
 		}
 		steps = append(steps, Step{
 			Part:  "latency",
-			Title: "Foos that arrive by the clock: " + contender.Name,
+			Title: "Foos that arrive at a constant rate: " + contender.Name,
 			Run: func(ctx context.Context) (string, error) {
 				limit, err := p.limit()
 				if err != nil {
@@ -59,7 +61,7 @@ func (p *Planner) latency() (steps []Step) {
 }
 
 func (p *Planner) memory() (steps []Step) {
-	controllers := p.beside(p.Programs.Unlimited)
+	controllers := p.compared(p.Programs.Unlimited)
 	if len(controllers) == 0 {
 		return nil
 	}
@@ -69,7 +71,7 @@ func (p *Planner) memory() (steps []Step) {
 			Part:  "memory",
 			Title: fmt.Sprintf("memory beside %v %s", p.Sizes.Holdings, kind),
 			Run: func(ctx context.Context) (string, error) {
-				p.forgetHoldings(foreign)
+				p.dropHoldings(foreign)
 				err := p.Bench.Holdings(ctx, controllers, p.Sizes.Holdings, foreign, func(name string, holding results.Holding) {
 					p.addHolding(name, foreign, holding)
 				})
@@ -77,7 +79,7 @@ func (p *Planner) memory() (steps []Step) {
 			},
 		})
 	}
-	for _, contender := range p.oursBeside(p.Programs.Unlimited) {
+	for _, contender := range p.oursAnd(p.Programs.Unlimited) {
 		steps = append(steps, Step{
 			Part:  "memory",
 			Title: fmt.Sprintf("%d waiting Foos beside %d foreign Deployments: %s", p.Sizes.Peak, p.Sizes.Peak, contender.Name),
@@ -101,8 +103,8 @@ func holdings(memory *results.Memory, foreign bool) *[]results.Holding {
 	return &memory.Foos
 }
 
-// forgetHoldings drops what an earlier run has found.
-func (p *Planner) forgetHoldings(foreign bool) {
+// dropHoldings removes the results of an earlier run.
+func (p *Planner) dropHoldings(foreign bool) {
 	for name, memory := range p.Results.Memory {
 		*holdings(&memory, foreign) = nil
 		p.Results.Memory[name] = memory
@@ -127,16 +129,16 @@ func (p *Planner) lastHoldings(controllers []program.Program, foreign bool) stri
 	return strings.Join(found, ", ")
 }
 
-// fairness is for upstream's as well, to show what a plain queue does.
+// fairness includes upstream's controller, to show the effect of a plain queue.
 func (p *Planner) fairness() (steps []Step) {
-	contenders := p.oursBeside(p.Programs.Unlimited)
+	contenders := p.oursAnd(p.Programs.Unlimited)
 	if p.Sizes.Few {
-		contenders = p.oursBeside()
+		contenders = p.oursAnd()
 	}
 	for _, contender := range contenders {
 		steps = append(steps, Step{
 			Part:  "fairness",
-			Title: fmt.Sprintf("single Foos beside %d that wait in another namespace: %s", p.Sizes.Backlog, contender.Name),
+			Title: fmt.Sprintf("single Foos while %d wait in another namespace: %s", p.Sizes.Backlog, contender.Name),
 			Run: func(ctx context.Context) (string, error) {
 				fairness, err := p.Bench.Fairness(ctx, contender, p.Sizes.Backlog, p.Sizes.Singles, p.Sizes.Idle)
 				if err != nil {
@@ -150,11 +152,11 @@ func (p *Planner) fairness() (steps []Step) {
 	return steps
 }
 
-// profile tells what ours spends CPU and memory on, which is where a target that
-// is missed is lost.
+// profile shows what our controller uses CPU and memory for, which explains a missed
+// target.
 func (p *Planner) profile() (steps []Step) {
-	// As many Foos as where the peak of memory is measured, but no more of them wait
-	// than a CPU profile needs.
+	// As many Foos as in the measurement of peak memory, but only as many of them waiting
+	// as a CPU profile needs.
 	waiting := p.Sizes.Peak / 4
 	settled := p.Sizes.Peak - waiting
 	for _, contender := range p.chosen(p.Programs.Ours) {
@@ -168,7 +170,7 @@ func (p *Planner) profile() (steps []Step) {
 					return "", err
 				}
 				p.Results.Profile[contender.Name] = found
-				return "in " + p.Profiles, nil
+				return "written to " + p.Profiles, nil
 			},
 		})
 	}

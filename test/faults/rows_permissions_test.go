@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Rows D9 and D10: a rotated token, and permissions that are revoked.
+
 package faults
 
 import (
@@ -35,11 +37,11 @@ import (
 	"example.com/sample-controller/test/faults/proxy"
 )
 
-// rotatedToken is D9: the token in a file is replaced, and the old one no longer counts.
-func rotatedToken(counted) []trialCase {
+// rotatedToken is D9: the token in a file is replaced, and the old one becomes invalid.
+func rotatedToken(writeCounts) []trialCase {
 	return []trialCase{{"in a file", func(ctx context.Context, tr *trial) error {
-		tr.patience = 2 * patience // client-go reads the file once a minute
-		r, err := tr.prepare(tr.cluster.bare)
+		tr.timeout = 2 * waitTimeout // client-go reads the file once a minute
+		r, err := tr.prepare(tr.cluster.exempt)
 		if err != nil {
 			return err
 		}
@@ -64,16 +66,16 @@ func rotatedToken(counted) []trialCase {
 	}}}
 }
 
-// lostRights are D10: one right at a time.
-func lostRights(writes counted) []trialCase {
+// lostPermissions are D10: one permission at a time is revoked and granted again.
+func lostPermissions(writes writeCounts) []trialCase {
 	var cases []trialCase
-	for _, right := range []string{
+	for _, permission := range []string{
 		"list foos", "watch foos", "get foos", "update foos/status", "update foos/finalizers",
 		"list deployments", "watch deployments", "get deployments", "create deployments", "update deployments", "delete deployments",
 		"create events",
 	} {
-		cases = append(cases, trialCase{right, func(ctx context.Context, tr *trial) error {
-			tr.patience = 4 * patience // a refused write is tried again later and later, up to 5 minutes
+		cases = append(cases, trialCase{permission, func(ctx context.Context, tr *trial) error {
+			tr.timeout = 4 * waitTimeout // the back-off of a refused write grows to 5 minutes
 			role, r, err := tr.startWithRole(ctx)
 			if err != nil {
 				return err
@@ -82,7 +84,7 @@ func lostRights(writes counted) []trialCase {
 				return err
 			}
 			less := role.DeepCopy()
-			less.Rules = without(role.Rules, right)
+			less.Rules = without(role.Rules, permission)
 			if err := tr.setRole(ctx, less); err != nil {
 				return err
 			}
@@ -93,7 +95,7 @@ func lostRights(writes counted) []trialCase {
 			err = errors.Join(err, tr.scaleFoo(ctx, "a", 2), tr.createFoo(ctx, "b", "b", 1))
 			pause(ctx, 2*quiet)
 			if r.process.hasEnded() {
-				return fmt.Errorf("it has ended when it lost the right to %s", right)
+				return fmt.Errorf("the process ended when it lost the permission to %s", permission)
 			}
 			return errors.Join(err, tr.setRole(ctx, role), tr.stableAndQuiet(ctx))
 		}})
@@ -101,8 +103,8 @@ func lostRights(writes counted) []trialCase {
 	return cases
 }
 
-// startWithRole starts a controller as an account of the trial's own, whose
-// rights are the shipped ones, in a Role.
+// startWithRole starts a controller as an account of the trial's own, which has the
+// shipped permissions by a Role.
 func (tr *trial) startWithRole(ctx context.Context) (*rbacv1.Role, *replica, error) {
 	rbac, name := tr.cluster.kube.RbacV1(), metav1.ObjectMeta{Name: "controller"}
 	shipped, err := rbac.ClusterRoles().Get(ctx, shippedRoles, metav1.GetOptions{})
@@ -139,9 +141,9 @@ func (tr *trial) setRole(ctx context.Context, role *rbacv1.Role) error {
 	return err
 }
 
-// without takes a right, such as "get foos", out of rules.
-func without(rules []rbacv1.PolicyRule, right string) []rbacv1.PolicyRule {
-	verb, resource, _ := strings.Cut(right, " ")
+// without removes a permission, such as "get foos", from rules.
+func without(rules []rbacv1.PolicyRule, permission string) []rbacv1.PolicyRule {
+	verb, resource, _ := strings.Cut(permission, " ")
 	var less []rbacv1.PolicyRule
 	for _, rule := range rules {
 		rule = *rule.DeepCopy()

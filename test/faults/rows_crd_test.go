@@ -1,0 +1,122 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Rows C12 and F1: the CustomResourceDefinition is deleted, or had no validation rules
+// before.
+
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// recreatedCRD is C12. With the CRD all Foos are deleted, and their Deployments.
+func recreatedCRD(ctx context.Context, tr *trial, p *controlPlane) error {
+	r, err := tr.start()
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.settled(ctx)); err != nil {
+		return err
+	}
+	if err := tr.withoutRecording(ctx, func() error { return tr.recreateCRD(ctx, p, r) }); err != nil {
+		return err
+	}
+	return errors.Join(tr.createFoo(ctx, "a", "a", 2), tr.stableAndQuiet(ctx))
+}
+
+// recreateCRD deletes the CRD, and creates it again after the Deployments are gone.
+func (tr *trial) recreateCRD(ctx context.Context, p *controlPlane, r *replica) error {
+	if err := p.kubectl(ctx, "delete", "crd", "foos.samplecontroller.k8s.io", "--wait=true", "--timeout=60s"); err != nil {
+		return err
+	}
+	pause(ctx, 2*quiet)
+	if r.process.hasEnded() {
+		return errors.New("the process has ended")
+	}
+	err := tr.await(ctx, "Deployment a is gone", func(ctx context.Context) error {
+		list, err := tr.deployments().List(ctx, metav1.ListOptions{})
+		if err == nil && len(list.Items) > 0 {
+			err = errors.New("it still exists")
+		}
+		return err
+	})
+	return errors.Join(err, p.install(ctx))
+}
+
+// withoutValidation removes the validation rules of spec.deploymentName from the CRD.
+const withoutValidation = `[{"op":"remove","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/deploymentName/x-kubernetes-validations"}]`
+
+// invalidName is not a valid name of a Deployment.
+const invalidName = "Not A Name"
+
+// storedBeforeValidation is F1: a Foo whose Deployment can't be created was stored before
+// the CRD had its validation rules.
+func storedBeforeValidation(ctx context.Context, tr *trial, p *controlPlane) error {
+	tr.timeout = 4 * waitTimeout // the back-off of a refused write grows to 5 minutes
+	if _, err := tr.start(); err != nil {
+		return err
+	}
+	if err := tr.withoutRecording(ctx, func() error { return tr.storeInvalidFoo(ctx, p) }); err != nil {
+		return err
+	}
+	since := time.Now()
+	tr.refused["invalid"] = samplev1alpha1.ReasonDeploymentFailed
+	if err := errors.Join(tr.stableAndQuiet(ctx), tr.checkMessage(ctx, "invalid", invalidName)); err != nil {
+		return fmt.Errorf("with an invalid Foo: %w", err)
+	}
+	if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.stableAndQuiet(ctx), tr.scaleFoo(ctx, "a", 2)); err != nil {
+		return fmt.Errorf("beside an invalid Foo: %w", err)
+	}
+	pause(ctx, 4*quiet)
+	if attempts := tr.deploymentWrites(since); attempts > maxAttempts {
+		return fmt.Errorf("with an invalid Foo: %d writes to Deployments in %v", attempts, time.Since(since).Round(time.Second))
+	}
+	delete(tr.refused, "invalid")
+	return errors.Join(tr.renameDeployment(ctx, "invalid", "valid"), tr.stableAndQuiet(ctx))
+}
+
+// storeInvalidFoo stores a Foo that the shipped CRD refuses, and waits until the shipped
+// CRD is in force again.
+func (tr *trial) storeInvalidFoo(ctx context.Context, p *controlPlane) error {
+	defer p.install(ctx) //nolint:errcheck // runs after a failure, and the test reports that one
+	if err := p.kubectl(ctx, "patch", "crd", "foos.samplecontroller.k8s.io", "--type=json", "--patch="+withoutValidation); err != nil {
+		return err
+	}
+	err := tr.await(ctx, "the invalid Foo is stored", func(ctx context.Context) error {
+		return tr.createFoo(ctx, "invalid", invalidName, 1)
+	})
+	if err := errors.Join(err, p.install(ctx)); err != nil {
+		return err
+	}
+	return tr.await(ctx, "the shipped CRD is in force", func(ctx context.Context) error {
+		_, err := tr.foosClient().Create(ctx, &samplev1alpha1.Foo{
+			ObjectMeta: metav1.ObjectMeta{Name: "another"}, Spec: samplev1alpha1.FooSpec{DeploymentName: invalidName},
+		}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if !apierrors.IsInvalid(err) {
+			return errors.Join(errors.New("it accepts any name"), err)
+		}
+		return nil
+	})
+}
