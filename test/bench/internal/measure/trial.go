@@ -131,7 +131,7 @@ func (s *session) trial(ctx context.Context, p program.Program, options TrialOpt
 		CPUConverged:    perFooMilliseconds(converged.CPU, options.Foos), CPUSettled: perFooMilliseconds(settled.CPU, options.Foos),
 		SettledSeconds: max(options.Settle, quietTime).Seconds(), PeakMiB: float64(settled.Peak) / mebibyte,
 		Calls: perFoo(counts.ByKind, options.Foos), Refused: float64(counts.Refused) / float64(options.Foos),
-		OthersWrites: float64(len(counts.OthersWrites)) / float64(options.Foos),
+		OthersWrites: float64(len(counts.OtherWrites)) / float64(options.Foos),
 	}
 	if resting != nil {
 		if outcome.Rest, err = resting.end(ctx, running, options.Rest); err != nil {
