@@ -50,7 +50,7 @@ type clone struct {
 // everything in a new repository.
 func newClone(t *testing.T) *clone {
 	t.Helper()
-	root, err := filepath.Abs(filepath.Join("..", "..", "..", ".."))
+	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	must(t, err)
 	c := &clone{T: t, folder: filepath.Join(t.TempDir(), "clone")}
 	must(t, os.Mkdir(c.folder, 0o755))
