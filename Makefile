@@ -89,7 +89,7 @@ test: fmt-check tidy-check shellcheck verify-codegen test-unit build vet lint te
 test-all: test fuzz test-codegen test-image ## Run make test and all other checks
 
 .PHONY: flakes
-flakes: bin/devcluster ## Repeat the unit and end-to-end tests beside two CPU hogs until one fails (FLAKES="20 10": the numbers of runs)
+flakes: ## Repeat the unit and end-to-end tests beside two CPU hogs until one fails (FLAKES="20 10": the numbers of runs)
 	@hack/flakes.sh $(FLAKES)
 
 .PHONY: fmt-check
@@ -163,7 +163,7 @@ test-all: test-devcluster
 test-devcluster: bin/devcluster ## Test devcluster: start, kill and stop real clusters
 	$(check) devcluster env $(with-devcluster) $(call go-test,-C devcluster) -timeout=15m ./test
 
-build test-e2e install-yaml: bin/devcluster
+build test-e2e flakes install-yaml: bin/devcluster
 # These compile the packages that devcluster imports. Building devcluster first shows the
 # progress.
 vet lint: bin/devcluster

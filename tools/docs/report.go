@@ -102,8 +102,8 @@ func chooseDocuments(root, only string) ([]string, error) {
 	return chosen, nil
 }
 
-// findDocuments returns every Markdown file of the tree, except in the folders of build
-// output.
+// findDocuments returns every Markdown file of the tree, except those in testdata and in
+// the folders of build output.
 func findDocuments(root string) ([]string, error) {
 	var found []string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
