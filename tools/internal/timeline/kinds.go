@@ -88,7 +88,8 @@ func plural(kind string) string {
 }
 
 // canOwn reports whether parent may own child, as far as the resources show it:
-// ReplicaSets and other workloads own Pods, and custom resources own built-in ones.
+// ReplicaSets and other workloads own Pods, and a custom resource may own objects of any
+// other resource.
 func canOwn(parent, child key) bool {
 	if makers, ok := makers()[child.resource]; ok && builtIn(child) && builtIn(parent) {
 		return strings.Contains(makers, " "+parent.resource+" ")
