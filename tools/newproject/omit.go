@@ -25,10 +25,10 @@ import (
 	"strings"
 )
 
-// left are the folders and files that the new project does not get, as path.Match
+// omitted are the folders and files that the new project does not get, as path.Match
 // patterns: comparisons of this project with others, what concerns only this project, and
 // this program.
-var left = []string{
+var omitted = []string{
 	"tools/newproject",
 	"docs/benchmarks*", "docs/faults.md", "docs/tour*", "docs/upgrade.md",
 	"tools/docs/*.go", "tools/docs/go.sum", "tools/docs/claims/tour_test.go",

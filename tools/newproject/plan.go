@@ -131,7 +131,7 @@ func (src *sources) check(s speller) (map[string]map[string]string, error) {
 func keep(tree []treeFile) ([]treeFile, error) {
 	kept := []treeFile{{readmeFile, newReadme, 0o644}}
 	for _, file := range tree {
-		if matches(file.path, left) || matches(file.path, made) {
+		if matches(file.path, omitted) || matches(file.path, made) {
 			continue
 		}
 		data, err := omit(file.path, file.data)

@@ -231,7 +231,7 @@ func TestOmittedFilesExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, pattern := range left {
+	for _, pattern := range omitted {
 		if !slices.ContainsFunc(tree, func(file treeFile) bool { return matches(file.path, []string{pattern}) }) {
 			t.Errorf("no file of this project matches %s, which new projects leave out", pattern)
 		}
