@@ -1,13 +1,14 @@
-# "make help" lists what there is. The checks themselves are in hack/check.sh.
+# "make help" lists the targets. The checks themselves are in hack/check.sh.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-# One thing at a time: each uses all cores, and some share a cluster's ports.
+# One target at a time, because each uses all cores, and some share a cluster's ports.
 .NOTPARALLEL:
 
-# An exported KUBECONFIG names a cluster that somebody works with. Tests go there
-# only when make itself is told so: make test-e2e KUBECONFIG=...
+# Tests use the user's cluster only if KUBECONFIG is an argument of make, as in make
+# test-e2e KUBECONFIG=... An exported KUBECONFIG is ignored, because it usually names a
+# cluster that somebody works with.
 ifeq ($(origin KUBECONFIG),command line)
 export E2E_KUBECONFIG := $(KUBECONFIG)
 else
@@ -17,22 +18,24 @@ unexport KUBECONFIG
 
 # Passed to each go test, for example -v.
 export GO_TEST_FLAGS ?=
-# How long each fuzz target runs: a number of inputs, as in 5000x, or a duration.
-# Of a duration, Go before 1.27 may take the end for a failure (go.dev/issue/75804).
+# How long each fuzz target runs: a number of inputs, as in 5000x, or a duration. Go
+# before 1.27 may report the end of a duration as a failure (go.dev/issue/75804).
 export FUZZ_TIME ?= 5000x
-# The minor version of Kubernetes that the cluster of the end-to-end tests emulates, such as 1.35; empty, its own.
+# The minor version of Kubernetes that the cluster of the end-to-end tests emulates, such
+# as 1.35. By default it emulates none.
 export EMULATED_VERSION ?=
-# The name of the image, with the registry where that is not Docker's, and its
-# platforms; empty, linux on this machine's architecture.
+# The name of the image, with the registry unless it is Docker's, and its platforms. The
+# default platform is Linux on this machine's architecture.
 IMAGE ?= sample-controller:latest
 IMAGE_PLATFORMS ?=
-# make push-image FORCE=1 pushes what it otherwise refuses. Only make itself can be told so, never an environment.
+# make push-image FORCE=1 skips the checks. FORCE in the environment has no effect.
 force = $(and $(filter command,$(origin FORCE)),$(filter 1,$(FORCE)),-force)
 
-# How often make flakes repeats the unit tests, and those end to end.
+# How often make flakes repeats the unit tests and the end-to-end tests.
 FLAKES ?= 20 10
 
-# hack/check.sh NAME, or NAME and a command, which then is the check.
+# hack/check.sh NAME runs a check of that script; with a command, the command is the
+# check.
 check := @hack/check.sh
 go-test = go test $(1) -vet=off $$GO_TEST_FLAGS -count=1
 with-devcluster := DEVCLUSTER_BIN="$(CURDIR)/bin/devcluster"
@@ -42,35 +45,35 @@ help: ## Show this list
 	@awk -F " *:[^#]*## " '/^##@ / { printf "\n%s:\n", substr($$0, 5) } \
 		/^[a-z0-9-]+ *:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
 
-##@ Build and see
+##@ Build
 
 .PHONY: build
 build: bin/sample-controller ## Build bin/sample-controller and bin/devcluster
 
 .PHONY: image
-image: ## Make a container image, without Docker, in _output/image (IMAGE=name:tag IMAGE_PLATFORMS=linux/amd64,linux/arm64)
+image: ## Make a container image in _output/image, without Docker (IMAGE=name:tag IMAGE_PLATFORMS=linux/amd64,linux/arm64)
 	@hack/image.sh "$(IMAGE)" "$(IMAGE_PLATFORMS)" _output/image
 
 .PHONY: push-image
-push-image: ## Make the image and push it, with the list of what is in it, to the registry that IMAGE says (FORCE=1: over another of that tag, or of a changed tree)
+push-image: ## Make the image and push it, with its bill of materials, to the registry in IMAGE (FORCE=1: replace the tag, allow a changed tree)
 	@hack/image.sh -push $(force) "$(IMAGE)" "$(IMAGE_PLATFORMS)" _output/image
 
 .PHONY: install-yaml
-install-yaml: ## Write the installation into one file, _output/install.yaml (IMAGE=registry/name:tag or @digest)
+install-yaml: ## Write the manifests of the installation to _output/install.yaml (IMAGE=registry/name:tag or @digest)
 	@hack/install-yaml.sh "$(IMAGE)" _output/install.yaml
 
 .PHONY: verify-image
-verify-image: ## Build the commit of an image again and compare the two (IMAGE=name@sha256:digest)
+verify-image: ## Rebuild an image from its commit and compare the two (IMAGE=name@sha256:digest)
 	@hack/image.sh -verify "$(IMAGE)"
 
 .PHONY: clean
-clean: ## Remove what the build made
+clean: ## Remove build output
 	rm -rf bin _output
 
 ##@ Change
 
 .PHONY: update-codegen
-update-codegen: ## Make everything that is generated from pkg/apis again
+update-codegen: ## Generate code and the CRD from pkg/apis
 	@hack/update-codegen.sh
 
 .PHONY: fmt
@@ -80,13 +83,13 @@ fmt: bin/golangci-lint ## Format the hand-written Go code
 ##@ Check
 
 .PHONY: test
-test: fmt-check tidy-check shellcheck verify-codegen test-unit build vet lint test-e2e ## Check the format, the code, what is generated, the unit tests and end to end
+test: fmt-check tidy-check shellcheck verify-codegen test-unit build vet lint test-e2e ## Run the checks for each change: format, vet, lint, generated code, unit and end-to-end tests
 
 .PHONY: test-all
-test-all: test fuzz test-codegen test-image ## Check everything else, too
+test-all: test fuzz test-codegen test-image ## Run make test and all other checks
 
 .PHONY: flakes
-flakes: bin/devcluster ## Repeat the unit and end-to-end tests beside two CPU hogs, until one fails (FLAKES="20 10": so many times)
+flakes: ## Repeat the unit and end-to-end tests beside two CPU hogs until one fails (FLAKES="20 10": the numbers of runs)
 	@hack/flakes.sh $(FLAKES)
 
 .PHONY: fmt-check
@@ -102,7 +105,7 @@ shellcheck: ## Check the shell scripts, where shellcheck is installed
 	$(check) shellcheck
 
 .PHONY: verify-codegen
-verify-codegen: ## Check that the generated code is what pkg/apis makes
+verify-codegen: ## Check that the generated code is up to date with pkg/apis
 	$(check) verify-codegen
 
 .PHONY: test-unit
@@ -110,7 +113,7 @@ test-unit: ## Run the unit tests, with the race detector where there is a C comp
 	$(check) unit
 
 .PHONY: fuzz
-fuzz: ## Fuzz syncing, trimming and the CRD, each target for FUZZ_TIME (5000x: that many inputs; 10m: that long)
+fuzz: ## Fuzz syncing, trimming and the CRD, each for FUZZ_TIME (5000x: a number of inputs; 10m: a duration)
 	$(check) fuzz
 
 .PHONY: vet
@@ -126,14 +129,15 @@ test-codegen: ## Test the scripts that generate code, on copies of the tree
 	$(check) codegen
 
 .PHONY: test-image
-test-image: ## Make the image from two clones, and look at what is in it
+test-image: ## Make the image from two clones, and check it
 	$(check) image
 
 .PHONY: test-e2e
-test-e2e: ## Run the end-to-end tests on a devcluster, or on yours: make test-e2e KUBECONFIG=file
+test-e2e: ## Run the end-to-end tests on a devcluster, or on your cluster (KUBECONFIG=file)
 	$(check) e2e
 
-# Programs are handed to the go command each time: it knows what is up to date.
+# Programs are always rebuilt, because only the go command knows whether they are up to
+# date.
 .PHONY: FORCE
 FORCE:
 
@@ -149,18 +153,19 @@ bin/golangci-lint: FORCE
 
 .PHONY: simulation
 test: simulation
-simulation: ## Try every fault at every call and event, on an API server in memory
+simulation: ## Inject every fault at every call and event, on an API server in memory
 	$(check) simulation go test -vet=off $$GO_TEST_FLAGS -run='^TestSimulation' -rapid.checks=500 .
 
 ##@ Development cluster
 
 .PHONY: test-devcluster
 test-all: test-devcluster
-test-devcluster: bin/devcluster ## Test devcluster: real clusters, started and killed
+test-devcluster: bin/devcluster ## Test devcluster: start, kill and stop real clusters
 	$(check) devcluster env $(with-devcluster) $(call go-test,-C devcluster) -timeout=15m ./test
 
-build test-e2e install-yaml: bin/devcluster
-# These compile what devcluster imports; building it first shows how far that is.
+build test-e2e flakes install-yaml: bin/devcluster
+# These compile the packages that devcluster imports. Building devcluster first shows the
+# progress.
 vet lint: bin/devcluster
 
 bin/devcluster: FORCE
@@ -172,11 +177,11 @@ bin/devcluster: FORCE
 DEMO_FLAGS ?=
 
 .PHONY: demo
-demo: build bin/demo ## Show a Foo become running Pods, in a cluster of its own (DEMO_FLAGS=-exit: scale it, delete it, and end)
+demo: build bin/demo ## Show in a new cluster how a Foo gets running Pods (DEMO_FLAGS=-exit: then scale it, delete it, and exit)
 	@bin/demo $(DEMO_FLAGS)
 
 .PHONY: timeline
-timeline: build bin/demo ## Draw a Foo's create, scale and delete, as they happen in a cluster, to docs/timeline.svg
+timeline: build bin/demo ## Draw docs/timeline.svg: a Foo's create, scale and delete in a cluster
 	@bin/demo -exit -picture=docs/timeline.svg
 
 docs-test: bin/demo # newproject:omit
@@ -188,7 +193,7 @@ bin/demo: FORCE
 
 .PHONY: monitoring
 test-all: monitoring
-monitoring: ## Test the alert rules and the dashboard, where promtool is installed
+monitoring: ## Test the alert rules and the dashboard, if promtool is installed
 	@command -v bin/promtool promtool >/dev/null || \
 		echo "promtool is not installed (Debian has it in the package prometheus): rules and expressions are not tested"
 	$(check) monitoring $(call go-test) ./artifacts/monitoring
@@ -196,18 +201,18 @@ monitoring: ## Test the alert rules and the dashboard, where promtool is install
 ##@ Helm chart
 
 .PHONY: chart
-chart: ## Make the Helm chart in artifacts/chart again, of what kustomize renders
+chart: ## Generate the Helm chart in artifacts/chart from what kustomize renders
 	@cd tools/chart && CGO_ENABLED=0 GOWORK=off go run -trimpath -buildvcs=false .
 
 .PHONY: test-chart
 test-all: test-chart
-test-chart: bin/devcluster ## Lint the Helm chart, compare it with kustomize, install, upgrade and uninstall it on devclusters
+test-chart: bin/devcluster ## Lint the Helm chart, compare it with kustomize, and install, upgrade and uninstall it on devclusters
 	$(check) chart env $(with-devcluster) $(call go-test,-C tools/chart) -timeout=15m . ./test
 
 ##@ Kubernetes versions
 
 .PHONY: skew
-skew: bin/devcluster bin/skew ## Run the end-to-end tests on each Kubernetes that devcluster can emulate, and write the table in docs/operations.md (15 minutes on 2 cores)
+skew: bin/devcluster bin/skew ## Run the end-to-end tests on each Kubernetes version that devcluster emulates, and write the table in docs/operations.md (15 minutes)
 	@bin/skew
 
 bin/skew: FORCE
@@ -221,7 +226,7 @@ export DOCS_FLAGS ?=
 
 .PHONY: docs-test
 test-all: docs-test
-docs-test: build bin/docs ## Run the command blocks of README.md and docs/, and compare what they print
+docs-test: build bin/docs ## Run the command blocks of the documents, and compare their output
 	$(check) docs bin/docs $$DOCS_FLAGS
 
 bin/docs: FORCE
@@ -231,11 +236,11 @@ bin/docs: FORCE
 
 .PHONY: test-faults
 test-all: test-faults
-test-faults: bin/devcluster ## Break what the controller relies on, in some of the ways that make faults tries (FAULTS_SEED=N repeats a choice)
+test-faults: bin/devcluster ## Run a random selection of make faults (FAULTS_SEED=N repeats a selection)
 	$(check) faults env FAULTS="$${FAULTS:-quick}" $(with-devcluster) bin/devcluster run -nodes=3 -- $(call go-test) -timeout=60m ./test/faults/...
 
 .PHONY: faults
-faults: bin/devcluster ## Break it in all of them, compare with upstream's controller, and write docs/faults.md
+faults: bin/devcluster ## Inject faults into all that the controller relies on, compare it with upstream's controller, and write docs/faults.md
 	$(check) faults env FAULTS=all FAULTS_REPORT="$(CURDIR)/docs/faults.md" $(with-devcluster) \
 		bin/devcluster run -nodes=3 -- $(call go-test) -timeout=60m ./test/faults/...
 
@@ -243,11 +248,11 @@ faults: bin/devcluster ## Break it in all of them, compare with upstream's contr
 
 .PHONY: test-new-project
 test-all: test-new-project
-test-new-project: ## Make projects with other names of this one, three of five, and check them
+test-new-project: ## Make three projects with other names from this one, and check them
 	$(check) new-project env NEW_PROJECTS=quick $(call go-test) -timeout=60m -run='^TestNewProjects$$' ./tools/newproject
 
 .PHONY: test-new-projects
-test-new-projects: ## Make all five, and have two of them pass all of their own checks (half an hour on 2 cores)
+test-new-projects: ## Make all five projects, and run all checks of two of them (half an hour on 2 cores)
 	$(check) new-project env NEW_PROJECTS=all $(call go-test) -timeout=60m -run='^TestNewProjects$$' ./tools/newproject
 
 ##@ Benchmark
@@ -257,19 +262,19 @@ BENCH_FLAGS ?=
 
 .PHONY: budgets
 test-all: budgets
-budgets: bin/devcluster ## Count what the controller asks of the API server: for a new Foo, at rest, after a restart
+budgets: bin/devcluster ## Count the controller's requests for a new Foo, at rest, and after a restart
 	$(check) budgets env $(with-devcluster) $(call go-test,-C test/bench) -timeout=10m ./...
 
 .PHONY: bench
-bench: bin/devcluster bin/bench ## Measure the controller beside others, and write docs/benchmarks.md (40 minutes on 2 cores)
+bench: bin/devcluster bin/bench ## Compare the controller with others, and write docs/benchmarks.md (40 minutes on 2 cores)
 	@bin/bench -docs=docs $(BENCH_FLAGS)
 
 .PHONY: bench-quick
-bench-quick: bin/devcluster bin/bench ## The same with little of everything, into _output/bench
+bench-quick: bin/devcluster bin/bench ## Run a short version of the benchmark, which writes to _output/bench
 	@bin/bench -quick $(BENCH_FLAGS)
 
 .PHONY: bench-report
-bench-report: bin/bench ## Write docs/benchmarks.md from what make bench has measured before
+bench-report: bin/bench ## Write docs/benchmarks.md from the last results of make bench
 	@bin/bench -report -results=docs/benchmarks/results.json -docs=docs
 
 bin/bench: FORCE

@@ -14,12 +14,14 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-# Builds a Go program, and shows how far it is: the first build of a large one takes minutes.
+# Builds a Go program, and shows the progress, because the first build of a large program
+# takes minutes.
 #
 #   hack/build.sh [-stamp] MODULE_FOLDER PACKAGE OUTPUT
 #
-# PACKAGE is relative to MODULE_FOLDER, OUTPUT to the working directory. Says nothing when OUTPUT is up to date.
-# With -stamp the go command writes the commit and the version made of it into OUTPUT, if git knows them.
+# PACKAGE is relative to MODULE_FOLDER, OUTPUT to the working directory. The script prints
+# nothing if OUTPUT is up to date. With -stamp the go command writes the commit and its
+# version into OUTPUT, if git knows them.
 
 set -o errexit -o nounset -o pipefail
 
@@ -40,32 +42,35 @@ output="${output_folder}/$(basename "$3")"
 name="$(basename "$3")"
 cd "$1"
 
-# The same for every build, because each of them is part of what the build cache goes by.
+# The same flags for every build, because they are part of the keys of the build cache.
 export CGO_ENABLED=0
 export GOFLAGS="-trimpath -buildvcs=false"
 
-# committed says whether git has a commit with this folder. It has none where the sources came without .git, even if they
-# lie inside somebody else's repository; and it does not say where the clone belongs to another user. The go command
-# would name the wrong commit for the one, and fail for the other.
+# committed reports whether git has a commit that contains this folder. It does not if the
+# sources have no .git, even within another repository, whose commit the go command would
+# write. It does not either if the clone belongs to another user; then the go command would
+# fail.
 committed() {
   git rev-parse --verify HEAD:./go.mod >/dev/null 2>&1
 }
 
-# Only package main and the link depend on the commit: the rest of the build cache still serves everything.
+# Only package main and the link depend on the commit, so the build cache still has the
+# rest.
 if [[ -n "${stamp}" ]] && committed; then
   GOFLAGS="-trimpath -buildvcs=auto"
-  # The go command asks git for the status, which must not hold up a commit that is made meanwhile.
+  # The go command runs git status, which must not lock the index while somebody commits.
   export GIT_OPTIONAL_LOCKS=0
 fi
 
-# The go command renames its result into place if it is on the same file system, so that there is never half an
-# OUTPUT; and it leaves an OUTPUT alone that is up to date.
+# On the same file system, the go command renames its result into place, so that OUTPUT is
+# never incomplete. It does not touch an OUTPUT that is up to date.
 GOTMPDIR="$(mktemp -d "${output_folder}/.build-XXXXXX")"
 export GOTMPDIR
 trap 'rm -rf "${GOTMPDIR}"' EXIT
 
 ldflags="-s -w"
-# Kubernetes' programs learn their version from the linker; without it, kubectl version fails.
+# Kubernetes' programs get their version from the linker. Without it, kubectl version
+# fails.
 kubernetes="$(sed -n 's|^[[:space:]]*k8s\.io/kubernetes \(v[0-9][^ ]*\).*|\1|p' go.mod)"
 if [[ -n "${kubernetes}" ]]; then
   IFS=. read -r major minor _ <<<"${kubernetes#v}"
@@ -82,7 +87,7 @@ if [[ -t 2 ]]; then
 fi
 readonly erase_line=$'\r\033[K'
 
-# show LINE: replaces the last line on a terminal, adds one to a pipe.
+# show LINE replaces the last line on a terminal, and adds a line to a pipe.
 show() {
   if [[ -n "${on_terminal}" ]]; then
     printf '%s%s' "${erase_line}" "$1" >&2
@@ -91,7 +96,7 @@ show() {
   fi
 }
 
-# show_above LINE: a line that stays.
+# show_above LINE prints a line that stays above the progress.
 show_above() {
   if [[ -n "${on_terminal}" ]]; then
     printf '%s' "${erase_line}" >&2
@@ -99,7 +104,7 @@ show_above() {
   printf '%s\n' "$1" >&2
 }
 
-# follow TOTAL: reads what the go command prints, and turns it into progress.
+# follow TOTAL turns the output of the go command into a display of progress.
 follow() {
   local total="$1" line modules=0 built=0 shown=-1 percent linking=""
   while IFS= read -r line; do
@@ -127,7 +132,7 @@ follow() {
   fi
 }
 
-# The list of packages goes to a file and what the go command says of its work to follow.
+# The list of packages goes to a file, and the messages of the go command to follow.
 packages="${GOTMPDIR}/packages"
 go list -deps -ldflags="${ldflags}" -f '{{if .Stale}}{{.ImportPath}}{{end}}' "${package}" 2>&1 >"${packages}" | follow 0
 total="$(grep -c . "${packages}" || true)"

@@ -14,15 +14,16 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-# Runs one of the checks below, and says at the end how it went and how long it took.
+# Runs one of the checks below, and prints the result and the time that it took.
 #
 #   hack/check.sh NAME [COMMAND...]
 #
-# The Makefile calls it, with what the check needs already in bin/. GO_TEST_FLAGS goes to each go test. With a COMMAND, that
-# is the check, as in the Makefile's sections that can be deleted.
+# The Makefile calls this script after it has built the programs that the check needs in
+# bin/. GO_TEST_FLAGS is passed to each go test. With a COMMAND, that command is the
+# check, as in the Makefile's sections that can be deleted.
 #
-# Everything is compiled with the flags of hack/build.sh, so that one build cache serves them all; only what runs
-# with the race detector is compiled a second time.
+# All checks compile with the flags of hack/build.sh, so that they share the build cache.
+# Only tests with the race detector compile the packages again.
 
 set -o errexit -o nounset -o pipefail
 
@@ -37,7 +38,8 @@ files() {
     -type f "$@" -print0
 }
 
-# in_modules COMMAND... runs COMMAND in each module that has Go code, then fails if it failed in any.
+# in_modules COMMAND... runs COMMAND in each module that has Go code, and fails if COMMAND
+# failed in any of them.
 in_modules() {
   local module failed=0
   while IFS= read -r -d '' module; do
@@ -51,22 +53,23 @@ in_modules() {
   return "${failed}"
 }
 
-# go_test FLAGS PACKAGES... is go test with the user's flags, and without go vet, which is a check of its own.
+# go_test FLAGS PACKAGES... runs go test with the user's flags, and without go vet, which
+# is a separate check.
 go_test() {
   go test -vet=off ${go_test_flags[@]+"${go_test_flags[@]}"} "$@"
 }
 
-# gofmt over what people write.
+# Hand-written Go code is formatted by gofmt -s.
 check_fmt() {
   local wrong
   wrong=$(files -name '*.go' ! -name 'zz_generated.*' | xargs -0 gofmt -s -l)
   if [[ -n "${wrong}" ]]; then
-    printf 'not as gofmt -s writes it (make fmt does it):\n%s\n' "${wrong}"
+    printf 'not formatted by gofmt -s (run make fmt):\n%s\n' "${wrong}"
     return 1
   fi
 }
 
-# go.mod and go.sum name what is imported, and nothing else.
+# go.mod and go.sum are as go mod tidy leaves them.
 check_tidy() {
   local module failed=0
   while IFS= read -r -d '' module; do
@@ -83,27 +86,28 @@ check_vet() {
 }
 
 check_lint() {
-  # Of devcluster it reads all of Kubernetes. With the limit, that takes half the memory and hardly longer.
+  # For devcluster, golangci-lint analyzes all of Kubernetes. The limit halves the memory
+  # and hardly costs time.
   GOMEMLIMIT=2GiB in_modules "${root}/bin/golangci-lint" run ./...
 }
 
-# The unit tests: what needs neither a cluster nor minutes.
+# The unit tests: those that need neither a cluster nor minutes.
 check_unit() {
   local race=-race
   if ! command -v "$(go env CC)" >/dev/null; then
-    echo "no C compiler ($(go env CC)): without the race detector"
+    echo "no C compiler ($(go env CC)): running without the race detector"
     race=
   fi
   KUBE_CACHE_MUTATION_DETECTOR=true in_modules unit_tests "${race}"
 }
 
-# unit_tests RACE tests a module's packages, but those for which there is another check.
+# unit_tests RACE tests a module's packages, except those that have their own check.
 unit_tests() {
   local race=$1 packages package list=()
   packages=$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...) || return
   while IFS= read -r package; do
     case "${package}" in
-      */test/oracle | */test/simulation) list+=("${package}") ;; # other tests use them: they need no cluster themselves
+      */test/oracle | */test/simulation) list+=("${package}") ;; # libraries of tests, which need no cluster themselves
       '' | */test/* | */devcluster/test | */hack/codegen | */tools/*/test) ;;
       *) list+=("${package}") ;;
     esac
@@ -118,7 +122,8 @@ unit_tests() {
   fi
 }
 
-# Inputs that nobody has thought of. The unit tests have run those that were found and kept; test/fuzz's are run here.
+# Fuzzing. The unit tests have already run the seeds and the saved failures, except those
+# of test/fuzz.
 check_fuzz() {
   local failed=0
   fuzz_package . example.com/sample-controller/... || failed=1
@@ -128,27 +133,28 @@ check_fuzz() {
   return "${failed}"
 }
 
-# fuzz_package FOLDER PACKAGES runs the fuzz targets in a folder, one after the other. Only the PACKAGES are watched for
-# new paths: that is what -d=libfuzzer does, and go test -fuzz would compile all that they import a second time for it.
+# fuzz_package FOLDER PACKAGES runs the fuzz targets in a folder, one after the other.
+# -d=libfuzzer limits the coverage instrumentation to PACKAGES; go test -fuzz would
+# instrument, and so compile again, all imported packages.
 fuzz_package() (
   cd "$1"
   local scratch corpus targets target failed=0
   scratch=$(mktemp -d)
   trap 'rm -rf "${scratch}"' EXIT
-  corpus=$(go env GOCACHE)/fuzz/$(go list .) # where go test -fuzz keeps what it finds interesting
+  corpus=$(go env GOCACHE)/fuzz/$(go list .) # where go test -fuzz keeps interesting inputs
   go test -vet=off -c -gcflags="$2=-d=libfuzzer" -o "${scratch}/fuzz.test" . || return
   targets=$("${scratch}/fuzz.test" -test.list '^Fuzz') || return
   while IFS= read -r target; do
     "${scratch}/fuzz.test" -test.v -test.run='^$' -test.fuzz="^${target}\$" -test.fuzztime="${FUZZ_TIME:-5000x}" \
       -test.fuzzminimizetime=100x -test.fuzzcachedir="${corpus}" </dev/null || {
-      echo "to run it again: (cd $1 && go test -count=1 -run='${target}/NAME' .), where NAME is what stands after ${target}/ above"
+      echo "to run it again: (cd $1 && go test -count=1 -run='${target}/NAME' .), where NAME follows ${target}/ in the output above"
       failed=1
     }
   done <<<"${targets}"
   return "${failed}"
 )
 
-# hack/update-codegen.sh and hack/verify-codegen.sh do what they say.
+# The tests of hack/update-codegen.sh and hack/verify-codegen.sh.
 check_codegen() {
   (cd hack/codegen && go_test -count=1 .)
 }
@@ -159,19 +165,19 @@ check_verify-codegen() {
 
 check_shellcheck() {
   if ! command -v shellcheck >/dev/null; then
-    echo "shellcheck is not installed: skipped"
+    echo "skipped: shellcheck is not installed"
     return
   fi
   files \( -name '*.sh' -o -path './.ci/run' \) | xargs -0 shellcheck -x
 }
 
-# make image makes the same image anywhere, and the image is what it should be.
+# make image makes the same image everywhere, with the right contents.
 check_image() {
   (cd tools/image && go_test -count=1 -timeout=20m ./test)
 }
 
-# The tests against an API server: that of E2E_KUBECONFIG, else a devcluster's, which emulates the Kubernetes that
-# EMULATED_VERSION says, such as 1.35.
+# The end-to-end tests. They use the cluster of E2E_KUBECONFIG, or else a devcluster that
+# emulates the Kubernetes version in EMULATED_VERSION, such as 1.35.
 check_e2e() {
   export DEVCLUSTER_BIN=${root}/bin/devcluster
   local tests=(go test -vet=off ${go_test_flags[@]+"${go_test_flags[@]}"} -count=1 -timeout=20m ./test/e2e)
@@ -203,7 +209,7 @@ say_result() {
   fi
 }
 trap say_result EXIT
-# Else a signal would end the script with the status of what came before it.
+# Without these, a signal would end the script with the status of the command before it.
 trap 'exit 130' INT
 trap 'exit 143' TERM
 echo "==> ${name}"

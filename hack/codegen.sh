@@ -1,33 +1,32 @@
 # shellcheck shell=bash
 #
-# What update-codegen.sh and verify-codegen.sh share. The generators are run by
-# kube_codegen.sh of k8s.io/code-generator, at the version that
-# hack/codegen/go.mod pins. This file adds what that script lacks:
+# Functions of update-codegen.sh and verify-codegen.sh. They run the generators through
+# kube_codegen.sh of k8s.io/code-generator, at the version that hack/codegen/go.mod pins.
+# This file adds what that script lacks:
 #
 # - It generates into a copy of the sources. A generator's error leaves the tree
-#   as it was, and verifying never touches the tree.
-# - The copy has a GOBIN and a TMPDIR of its own: nothing is installed.
-# - A missing marker is an error. kube_codegen.sh generates what it finds a
-#   marker for, and succeeds when it finds none.
-# - The CustomResourceDefinition, and the schema with which
-#   fake.NewClientset answers an Apply.
+#   unchanged, and verifying never touches the tree.
+# - The copy has its own GOBIN and TMPDIR, so nothing is installed.
+# - A missing marker is an error. kube_codegen.sh generates code only for the markers that
+#   it finds, and succeeds if it finds none.
+# - It also generates the CustomResourceDefinition, and the schema that fake.NewClientset
+#   needs to answer an Apply.
 #
-# What it cannot promise, because kube_codegen.sh decides it:
+# Limitations of kube_codegen.sh:
 #
 # - The generators' own dependencies are those of code-generator's go.mod. Only
 #   controller-gen's are in hack/codegen/go.mod.
-# - Every run links the generators again, which takes a few seconds, and with
-#   them some that run only when types ask for them by a marker (conversions,
-#   defaults, validations).
-# - It hides the status of the commands that search for markers and clean up
-#   (process substitutions). codegen::check_made finds what they failed to make.
+# - Every run links all generators again, which takes a few seconds, also those for
+#   markers that the types do not have (conversions, defaults, validations).
+# - It ignores the status of the commands that search for markers and clean up (process
+#   substitutions). codegen::check_made finds the missing files.
 #
-# Works with bash 3.2, which macOS has. There errexit ignores the failure of a
-# (subshell): a generator that kube_codegen.sh could not build is an error only
-# when it is called, which the empty GOBIN guarantees.
+# The functions work with bash 3.2, the version of macOS. Its errexit ignores the failure
+# of a (subshell). Therefore a failed build of a generator is an error only when
+# kube_codegen.sh calls the generator. The empty GOBIN ensures that error.
 
-# codegen::outputs DIR lists the generated files below DIR, sorted: everything
-# under pkg/generated, and by name what lives among hand-written files.
+# codegen::outputs DIR lists the generated files below DIR, sorted: everything under
+# pkg/generated, and by their names those among hand-written files.
 codegen::outputs() {
   (
     cd "$1" || exit
@@ -45,27 +44,27 @@ codegen::fail() {
   exit 1
 }
 
-# codegen::with_generated_copy ROOT COMMAND... generates into a copy of ROOT,
-# in a temporary folder, and calls COMMAND with the copy's path as last argument.
+# codegen::with_generated_copy ROOT COMMAND... generates into a copy of ROOT, in a
+# temporary folder, and calls COMMAND with the copy's path as last argument.
 codegen::with_generated_copy() {
   local root=$1 tool
   shift
   for tool in go git; do
-    command -v "${tool}" >/dev/null || codegen::fail "${tool} is not on the PATH: install it, then try again"
+    command -v "${tool}" >/dev/null || codegen::fail "${tool} is not on the PATH: install it and try again"
   done
   CODEGEN_COPY=$(mktemp -d)
   trap 'cd / && rm -rf "${CODEGEN_COPY}"' EXIT
-  # Absolute, for TMPDIR may be relative.
+  # Make the path absolute, because TMPDIR may be relative.
   CODEGEN_COPY=$(cd "${CODEGEN_COPY}" && pwd -P)
   codegen::copy_sources "${root}" "${CODEGEN_COPY}"
   codegen::generate "${CODEGEN_COPY}"
   "$@" "${CODEGEN_COPY}"
 }
 
-# codegen::install ROOT COPY replaces ROOT's generated files by COPY's.
+# codegen::install ROOT COPY replaces ROOT's generated files with COPY's.
 codegen::install() {
   local root=$1 copy=$2 file
-  # Half of the files old and half new would not compile: finish what is begun.
+  # Ignore signals, because a mixture of old and new files would not compile.
   trap '' HUP INT TERM
   codegen::outputs "${copy}" | codegen::copy_listed "${copy}" "${root}"
   codegen::outputs "${root}" | while IFS= read -r file; do
@@ -74,8 +73,8 @@ codegen::install() {
   find "${root}/pkg/generated" -type d -empty -delete
 }
 
-# codegen::compare ROOT COPY prints how ROOT's generated files differ from
-# COPY's, new and missing ones included, and exits 1 if they do.
+# codegen::compare ROOT COPY prints the differences between ROOT's and COPY's generated
+# files, also new and missing files, and exits with 1 if there are any.
 codegen::compare() {
   local root=$1 copy=$2 expected actual status=0
   expected=${copy}/.verify/generated actual=${copy}/.verify/tree
@@ -83,16 +82,16 @@ codegen::compare() {
   codegen::outputs "${copy}" | codegen::copy_listed "${copy}" "${expected}"
   codegen::outputs "${root}" | codegen::copy_listed "${root}" "${actual}"
   cd "${copy}/.verify" || exit
-  # git's diff, because git is there.
+  # git diff, because its headers contain no times.
   git --no-pager diff --no-index --no-ext-diff --no-color --src-prefix= --dst-prefix= -- tree generated || status=$?
   case ${status} in
     0) ;;
-    1) codegen::fail "the generated code above differs from what pkg/apis makes ('-' is the tree): run hack/update-codegen.sh" ;;
+    1) codegen::fail "the generated code is not up to date with pkg/apis, see the differences above ('-' is the tree): run hack/update-codegen.sh" ;;
     *) codegen::fail "git diff ended with status ${status}" ;;
   esac
 }
 
-# codegen::copy_listed FROM TO copies the files named on standard input.
+# codegen::copy_listed FROM TO copies the files whose paths are on standard input.
 codegen::copy_listed() {
   local file
   while IFS= read -r file; do
@@ -101,7 +100,7 @@ codegen::copy_listed() {
   done
 }
 
-# codegen::copy_sources ROOT COPY copies what the generators read.
+# codegen::copy_sources ROOT COPY copies the files that the generators read.
 codegen::copy_sources() {
   local root=$1 copy=$2
   mkdir -p "${copy}/pkg" "${copy}/hack/codegen"
@@ -112,8 +111,8 @@ codegen::copy_sources() {
   find "${copy}/pkg/apis" -name 'zz_generated.*.go' -delete
 }
 
-# codegen::check_markers DIR fails unless the API in DIR has the markers without
-# which generators skip it.
+# codegen::check_markers DIR fails unless the API in DIR has all markers. Generators skip
+# an API without their marker.
 codegen::check_markers() {
   local marker
   for marker in +groupName= +k8s:deepcopy-gen=package +k8s:openapi-gen=true +genclient; do
@@ -121,10 +120,10 @@ codegen::check_markers() {
   done
 }
 
-# codegen::kinds DIR prints each type in DIR that is marked with +genclient: as
-# KIND, or as KIND:PLURAL if +kubebuilder:resource has a path, because clients
-# then use the same plural as the CustomResourceDefinition. The plural takes the
-# kind's capitals as far as both are alike: httpmice of HTTPMouse is HTTPMice.
+# codegen::kinds DIR prints each type in DIR with the marker +genclient: as KIND, or as
+# KIND:PLURAL if +kubebuilder:resource has a path, so that the clients use the same plural
+# as the CustomResourceDefinition. The plural gets the kind's capitals as far as both have
+# the same letters: httpmice of HTTPMouse is HTTPMice.
 codegen::kinds() {
   awk '
     /^\/\/ ?\+genclient *$/ { wanted = 1; plural = "" }
@@ -141,8 +140,8 @@ codegen::kinds() {
     }' "$1"/*.go
 }
 
-# codegen::check_made DIR fails unless the API in DIR has what hack/codegen.sh
-# makes: a generator that finds nothing to do succeeds.
+# codegen::check_made DIR fails unless all files for the API in DIR were generated,
+# because a generator that finds nothing to do succeeds.
 codegen::check_made() {
   local api=${1#pkg/apis/} kinds kind file
   for file in "$1"/zz_generated.{deepcopy,register,model_name}.go \
@@ -158,8 +157,8 @@ codegen::check_made() {
   done
 }
 
-# codegen::has_crd KIND VERSION reports whether a CustomResourceDefinition
-# serves KIND in VERSION.
+# codegen::has_crd KIND VERSION reports whether a CustomResourceDefinition serves KIND in
+# VERSION.
 codegen::has_crd() {
   local file
   for file in artifacts/crd/*_*.yaml; do
@@ -171,12 +170,12 @@ codegen::has_crd() {
   return 1
 }
 
-# codegen::load_kube_codegen COPY sources kube_codegen.sh, and makes the go
-# command install into COPY from here on.
+# codegen::load_kube_codegen COPY sources kube_codegen.sh. From then on, the go command
+# installs into COPY.
 codegen::load_kube_codegen() {
-  # Whatever the user builds for, generators run here, on the copy's go.mod. The
-  # flags are those of hack/build.sh, so that both use the same build cache,
-  # wherever the copy is.
+  # The generators run on this machine, even if the user's GOOS is another, and use the
+  # copy's go.mod. The flags are those of hack/build.sh, so that both use the same build
+  # cache, wherever the copy is.
   export GOFLAGS="-mod=readonly -trimpath -ldflags=-w" CGO_ENABLED=0 GOWORK=off GOOS GOARCH
   GOOS=$(go env GOHOSTOS) GOARCH=$(go env GOHOSTARCH)
   export GOBIN=$1/.codegen/bin TMPDIR=$1/.codegen/tmp
@@ -187,17 +186,17 @@ codegen::load_kube_codegen() {
   source "${folder}/kube_codegen.sh"
 }
 
-# codegen::generate COPY makes everything in a copy of the sources. The OpenAPI
-# definitions compile only with the deepcopy functions, and the apply
-# configurations need the schema; the rest of the order makes errors come early.
+# codegen::generate COPY generates everything in a copy of the sources. The OpenAPI
+# definitions compile only with the deepcopy functions, and the apply configurations need
+# the schema. Apart from that, the steps that fail most often come first.
 #
-# errexit ends this function at a kube::codegen function that fails, so it must
-# not be called where errexit is off, as in "codegen::generate || ...".
+# This function relies on errexit to end at a kube::codegen function that fails. So it
+# must not be called where errexit is off, as in "codegen::generate || ...".
 codegen::generate() {
   cd "$1" || exit
   local module dir dirs=() plurals options=(--boilerplate hack/boilerplate.go.txt)
   local lint=(--lint-rules "known-tags-only,require-explicit-disablement")
-  # Every folder pkg/apis/GROUP/VERSION is an API to generate for.
+  # Every folder pkg/apis/GROUP/VERSION is an API.
   for dir in pkg/apis/*/v[0-9]*; do
     [[ -d "${dir}" ]] || codegen::fail "no API found: expected folders pkg/apis/GROUP/VERSION"
     codegen::check_markers "${dir}"
@@ -212,15 +211,17 @@ codegen::generate() {
 
   kube::codegen::gen_helpers "${options[@]}" "${lint[@]}" pkg/apis
   kube::codegen::gen_register "${options[@]}" "${lint[@]}" pkg/apis
-  # With --update-report, breaches of the API rules are no error: most are in the library's types.
+  # With --update-report, violations of the API rules are no errors: most are in types of
+  # apimachinery.
   kube::codegen::gen_openapi "${options[@]}" --report-filename /dev/null --update-report \
     --output-dir pkg/generated/openapi --output-pkg "${module}/pkg/generated/openapi" \
     --output-model-name-file zz_generated.model_name.go pkg/apis
-  # A file, not <(...): process substitution would hide this program's error.
+  # Write a file, because a process substitution would hide this program's error.
   go run ./hack/models-schema >pkg/generated/openapi/schema.json ||
     codegen::fail "hack/models-schema ended with status $?"
 
-  # kube_codegen.sh looks for old files in these folders, and reports those that do not exist.
+  # kube_codegen.sh searches these folders for old files, and prints an error if one does
+  # not exist.
   mkdir -p pkg/generated/{applyconfiguration,clientset,listers,informers}
   plurals=$(for dir in "${dirs[@]}"; do codegen::kinds "${dir}"; done | sed -n '/:/p' | LC_ALL=C sort -u | paste -sd , -)
   kube::codegen::gen_client "${options[@]}" "${lint[@]}" --with-watch --with-applyconfig \

@@ -13,13 +13,13 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-# Repeats the unit tests and the end-to-end tests beside two processes that take all the
-# CPU they get. It ends at the first failure, with that run's output, or when all runs
-# have passed.
+
+# Repeats the unit tests and the end-to-end tests beside two processes that use all the
+# CPU time they can get. It stops at the first failure, and prints the output of that run.
 #
 #   hack/flakes.sh [UNIT [E2E]]
 #
-# UNIT and E2E are how often each is run: 20 and 10 unless given.
+# UNIT and E2E are the numbers of runs, by default 20 and 10.
 
 set -o errexit -o nounset -o pipefail
 
@@ -38,7 +38,7 @@ for _ in 1 2; do
   hogs+=("$!")
 done
 
-# repeat CHECK TIMES
+# repeat CHECK TIMES runs a check several times.
 repeat() {
   local run
   for ((run = 1; run <= $2; run++)); do

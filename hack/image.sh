@@ -14,21 +14,23 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-# Makes a container image of the controller, without a daemon, a base image or a network, and lists what is in it.
+# Makes a container image of the controller and its bill of materials. It needs no daemon,
+# base image or network.
 #
 #   hack/image.sh [-push [-force]] NAME PLATFORMS FOLDER
 #   hack/image.sh -verify NAME@DIGEST
 #
-# PLATFORMS is a list with commas, such as linux/amd64,linux/arm64; where it is empty, linux on this machine's
-# architecture. FOLDER gets sample-controller.tar and, for each platform, sample-controller_OS_ARCHITECTURE.cdx.json.
-# With -push the image also goes to the registry that NAME says; unless there is -force, not from a tree with changes
-# that are not committed, and not over another image of that name.
+# PLATFORMS is separated by commas, such as linux/amd64,linux/arm64; if it is empty, the
+# platform is Linux on this machine's architecture. FOLDER gets sample-controller.tar and,
+# for each platform, sample-controller_OS_ARCHITECTURE.cdx.json. With -push the image is
+# also pushed to the registry in NAME. Without -force, the push is refused if the tree has
+# uncommitted changes, or if NAME already has another image.
 #
-# With -verify the commit that an image in a registry says that it was built from is built again, and has to make the
-# same image. What differs is listed.
+# With -verify the script rebuilds an image of a registry from the commit that the image
+# names, and lists the differences between the two.
 #
-# The same commit gives the same image, to the bit, in any folder and for any user, if the Go release is the same and the
-# clone has the same tags.
+# The same commit gives the same image, bit for bit, in any folder and for any user, if
+# the Go release is the same and the clone has the same tags.
 
 set -o errexit -o nounset -o pipefail
 
@@ -62,8 +64,9 @@ mkdir -p "$3"
 folder="$(cd "$3" && pwd)"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# What the environment of one machine would otherwise bring into the program. hack/build.sh sets the rest. Which of Go's
-# cryptographic modules is built in is for the caller to say, as a rule of theirs may ask for it: GOFIPS140=v1.0.0.
+# Settings that would otherwise depend on the machine; hack/build.sh sets the others. The
+# caller may choose Go's cryptographic module, for example because of a regulation:
+# GOFIPS140=v1.0.0.
 export GOWORK=off GOAMD64=v1 GOARM64=v8.0 GOPPC64=power8 GORISCV64=rva20u64 GOFIPS140="${GOFIPS140:-off}"
 unset GOEXPERIMENT
 

@@ -14,11 +14,12 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-# Writes the installation into one file, for those who do not build it with kustomize themselves.
+# Writes the manifests of the installation to one file, for users without kustomize.
 #
 #   hack/install-yaml.sh IMAGE OUTPUT
 #
-# IMAGE is the controller's, with its registry: NAME[:TAG][@DIGEST]. It takes the kubectl in bin/devcluster.
+# IMAGE is the controller's image with its registry: NAME[:TAG][@DIGEST]. The script uses
+# the kubectl in bin/devcluster.
 
 set -o errexit -o nounset -o pipefail
 
@@ -37,13 +38,13 @@ if [[ "${image}" == *@* ]]; then
   image="${image%@*}"
 fi
 tag=""
-# A colon before the last slash is that of the registry's port.
+# A colon before the last slash belongs to the registry's port.
 if [[ "${image##*/}" == *:* ]]; then
   tag="${image##*:}"
   image="${image%:*}"
 fi
 if [[ -z "${tag}${digest}" ]]; then
-  echo "$0: ${image}: want a tag or a digest" >&2
+  echo "$0: ${image}: must have a tag or a digest" >&2
   exit 2
 fi
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 #
-# Makes everything that is generated from the types under pkg/apis: deepcopy
-# and register functions, OpenAPI definitions, apply configurations, clientset,
-# listers, informers and the CustomResourceDefinition.
+# Generates everything that depends on the types under pkg/apis: deepcopy and register
+# functions, OpenAPI definitions, apply configurations, clientset, listers, informers and
+# the CustomResourceDefinition.
 #
-# Needs Go and nothing else; may be called from any folder. On an error it ends
-# non-zero and the tree stays as it was.
+# Needs only Go and git; may be called from any folder. On an error it exits non-zero and
+# leaves the tree unchanged.
 
 set -o errexit -o nounset -o pipefail
 

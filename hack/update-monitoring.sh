@@ -14,23 +14,24 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-# Makes what the Prometheus Operator and Grafana take from artifacts/monitoring/rules.yaml and dashboard.json.
+# Generates the files for the Prometheus Operator and Grafana from
+# artifacts/monitoring/rules.yaml and dashboard.json.
 #
 #   hack/update-monitoring.sh          writes artifacts/monitoring/prometheus-rule.yaml, the alerts of rules.yaml
 #   hack/update-monitoring.sh FOLDER   writes all of artifacts/monitoring to FOLDER, with these variables' values:
 #
-#     CLUSTER_LABEL   the label by which a central Prometheus, Thanos or Mimir tells clusters apart
-#     RUNBOOKS        where docs/operations.md is published: runbook_url leads there
+#     CLUSTER_LABEL   the label by which a central Prometheus, Thanos or Mimir distinguishes clusters
+#     RUNBOOKS        the address of docs/operations.md, for runbook_url
 
 set -o errexit -o nounset -o pipefail
 
-# What is written in artifacts/monitoring.
+# The values in artifacts/monitoring.
 readonly default_label=cluster
 readonly default_runbooks=https://example.com/sample-controller/blob/main/docs/operations.md
 label=${CLUSTER_LABEL:-${default_label}}
 runbooks=${RUNBOOKS:-${default_runbooks}}
 
-# refuse says what is wrong and ends the script.
+# refuse MESSAGE prints an error and ends the script.
 refuse() {
   echo "$0: $1" >&2
   exit 2
@@ -41,7 +42,7 @@ fi
 if [[ ! "${label}" =~ ^[a-zA-Z_][a-zA-Z0-9_]*$ ]]; then
   refuse "CLUSTER_LABEL=${label}: must be the name of a label: letters, digits and _"
 fi
-# The first three have a meaning to sed; the last one begins the anchor, which the alert adds.
+# The first three are special characters of sed; # begins the anchor, which the rules add.
 if [[ ! "${runbooks}" =~ ^https?://[^[:space:]]+$ || "${runbooks}" == *[\&\|\\\#]* ]]; then
   refuse "RUNBOOKS=${runbooks}: must be an http or https address without &, |, \\ and #"
 fi
@@ -56,8 +57,9 @@ if [[ "${folder}" == "${source_folder}" && "${label} ${runbooks}" != "${default_
   refuse "name another FOLDER: artifacts/monitoring keeps the defaults"
 fi
 
-# adapt prints a file with the values in the places of the defaults. A label is written as in "by (cluster, job)",
-# {cluster=~"..."}, label_values(up, cluster), {{cluster}} and $labels.cluster; Grafana's variable $cluster keeps its name.
+# adapt FILE prints a file in which the values replace the defaults. It replaces the label
+# in "by (cluster, job)", {cluster=~"..."}, label_values(up, cluster), {{cluster}} and
+# $labels.cluster. Grafana's variable $cluster keeps its name.
 adapt() {
   sed -E \
     -e "s/([(]|, )${default_label}([,)])/\1${label}\2/g" \
@@ -73,7 +75,7 @@ trap 'rm -rf "${new}"' EXIT
 adapt rules.yaml >"${new}/rules.yaml"
 {
   cat <<'EOF'
-# Made from rules.yaml by hack/update-monitoring.sh: change that one.
+# Generated from rules.yaml by hack/update-monitoring.sh: change rules.yaml.
 apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
 metadata:
@@ -83,7 +85,7 @@ metadata:
     app.kubernetes.io/name: sample-controller
 spec:
 EOF
-  # From the groups on, without the comment about the file.
+  # Begin at the groups, without the comment about the file.
   sed -n '/^groups:/,$ { s/^\(.\)/  \1/; p; }' "${new}/rules.yaml"
 } >"${new}/prometheus-rule.yaml"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 #
-# Checks that the generated code is what the types under pkg/apis make: ends 0
-# if so, else prints the difference and ends 1. It generates into a copy and
+# Checks that the generated code is up to date with the types under pkg/apis. If it is
+# not, the script prints the difference and exits with 1. It generates into a copy and
 # never touches the tree.
 
 set -o errexit -o nounset -o pipefail

@@ -14,11 +14,11 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-# Tries what the table "What can be deleted" in CONTRIBUTING.md says, in a copy of the tree: deletes the paths and the
-# Makefile's section of one row after the other, in that copy, and then runs go vet and the unit tests of each module
-# that can be tested in seconds.
+# Tests rows of the table "What can be deleted" in CONTRIBUTING.md. In a copy of the tree,
+# it deletes the paths and the Makefile's section of each row, and then runs go vet and
+# the unit tests of each module that can be tested in seconds.
 #
-#   hack/without.sh NAME...     the rows' first column, such as "faults" "new project"
+#   hack/without.sh NAME...     names in the first column, such as "faults" "new project"
 
 set -o errexit -o nounset -o pipefail
 
@@ -26,7 +26,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 cd "${root}"
 export GOFLAGS="-trimpath -buildvcs=false" CGO_ENABLED=0 GOWORK=off
 
-# row NAME prints a row's paths, one a line, and then its section of the Makefile.
+# row NAME prints the paths of a row, one per line, and then its section of the Makefile.
 row() {
   awk -F ' *[|] *' -v name="$1" '
     /^## / { inside = $0 == "## What can be deleted" }
@@ -64,9 +64,9 @@ for name in "$@"; do
       awk -v section="${line}" '/^##@ / { gone = $0 == section } !gone' "${copy}/Makefile" >"${copy}/Makefile.new"
       mv "${copy}/Makefile.new" "${copy}/Makefile"
     else
-      # It may be a pattern.
+      # The path may be a pattern.
       (cd "${copy}" && compgen -G "${line}" >/dev/null) || {
-        echo "${line} is not there" >&2
+        echo "${line} does not exist" >&2
         exit 1
       }
       (cd "${copy}" && compgen -G "${line}" | xargs rm -r)
@@ -81,7 +81,8 @@ for module in . tools/*; do
   if [[ -f "${module}/go.mod" && "${module}" != */lint ]]; then
     echo "--- ${module}"
     (cd "${module}" && go vet ./...)
-    # What needs a cluster or minutes is in folders that are called test. The documents still name what is deleted.
+    # Tests that need a cluster or minutes are in folders called test. tools/docs/claims
+    # would fail, because the documents still name what was deleted.
     (cd "${module}" && go list ./... | grep -vE '/test(/|$)|/docs/claims$' | xargs go test -vet=off)
   fi
 done

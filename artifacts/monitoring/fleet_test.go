@@ -32,8 +32,8 @@ import (
 // grouping matches the labels by which an expression aggregates or compares.
 var grouping = regexp.MustCompile(`\b(?:by|on|ignoring|without) \(([^)]*)\)`)
 
-// An aggregation that drops the label of the cluster lets a cluster that is well
-// hide another that is not.
+// TestAlertsKeepClustersApart checks the labels of every aggregation: one that drops the
+// label of the cluster lets a healthy cluster hide an unhealthy one.
 func TestAlertsKeepClustersApart(t *testing.T) {
 	aggregation := regexp.MustCompile(`\b(sum|min|max|count|avg|group|topk|quantile)\b(?: by)? \(`)
 	for _, group := range parse[ruleFile](t, "rules.yaml").Groups {
@@ -43,7 +43,7 @@ func TestAlertsKeepClustersApart(t *testing.T) {
 				t.Errorf("%s aggregates over everything: %s", rule.Alert, rule.Expr)
 			}
 			for _, found := range groupings {
-				// What nobody has seen anywhere has no cluster.
+				// A controller that no Prometheus has seen has no cluster label.
 				if rule.Alert == "SampleControllerDown" && found[0] == "on (job)" {
 					continue
 				}
@@ -55,18 +55,18 @@ func TestAlertsKeepClustersApart(t *testing.T) {
 	}
 }
 
-func TestTheDashboardIsOfTheClustersThatWereChosen(t *testing.T) {
+func TestDashboardSelectsTheChosenClusters(t *testing.T) {
 	selector := regexp.MustCompile(`\w+\{([^}]*)\}`)
 	for _, p := range readDashboard(t).Panels {
 		for _, target := range p.Targets {
 			for _, found := range selector.FindAllStringSubmatch(target.Expr, -1) {
 				if !strings.HasPrefix(found[1], `job="sample-controller", cluster=~"$cluster", namespace=~"$namespace"`) {
-					t.Errorf("%s shows other clusters or namespaces, too: %s", p.Title, found[0])
+					t.Errorf("%s also shows other clusters or namespaces: %s", p.Title, found[0])
 				}
 			}
 			for _, found := range grouping.FindAllStringSubmatch(target.Expr, -1) {
 				if labels := strings.Split(found[1], ", "); slices.Contains(labels, "pod") && !slices.Contains(labels, "cluster") {
-					t.Errorf("%s takes Pods of several clusters for one: %s", p.Title, target.Expr)
+					t.Errorf("%s merges Pods of different clusters: %s", p.Title, target.Expr)
 				}
 			}
 		}
@@ -74,9 +74,9 @@ func TestTheDashboardIsOfTheClustersThatWereChosen(t *testing.T) {
 	var names []string
 	for _, variable := range readDashboard(t).Templating.List {
 		names = append(names, variable.Name)
-		// All is any value, and none: there may be no such label.
+		// "All" matches any value, and series without the label.
 		if variable.Type == "query" && (!variable.IncludeAll || variable.AllValue != ".*") {
-			t.Errorf("%s does not offer all, labeled or not", variable.Name)
+			t.Errorf("%s has no choice \"All\" that also matches series without the label", variable.Name)
 		}
 	}
 	if !slices.Equal(names, []string{"datasource", "cluster", "namespace"}) {
@@ -96,16 +96,16 @@ func update(t *testing.T, environment ...string) (folder string) {
 	return folder
 }
 
-func TestWithoutVariablesTheMonitoringIsMadeAsItIs(t *testing.T) {
+func TestUpdateWithoutVariablesChangesNothing(t *testing.T) {
 	folder := update(t, "CLUSTER_LABEL=", "RUNBOOKS=")
 	for _, file := range []string{"rules.yaml", "prometheus-rule.yaml", "dashboard.json", "kustomization.yaml", "scraper.yaml", "service-monitor.yaml"} {
-		if got, want := text(t, filepath.Join(folder, file)), text(t, file); got != want {
-			t.Errorf("%s is another one", file)
+		if got, want := readText(t, filepath.Join(folder, file)), readText(t, file); got != want {
+			t.Errorf("%s is not up to date: run hack/update-monitoring.sh", file)
 		}
 	}
 }
 
-func text(t *testing.T, file string) string {
+func readText(t *testing.T, file string) string {
 	t.Helper()
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -114,18 +114,18 @@ func text(t *testing.T, file string) string {
 	return string(content)
 }
 
-func TestTheLabelOfClustersAndTheRunbooksCanBeChosen(t *testing.T) {
+func TestUpdateSetsClusterLabelAndRunbooks(t *testing.T) {
 	folder := update(t, "CLUSTER_LABEL=k8s_cluster", "RUNBOOKS=https://wiki.example.org/run?page=books")
 	for _, group := range parse[ruleFile](t, filepath.Join(folder, "rules.yaml")).Groups {
 		for _, rule := range group.Rules {
 			anchor := "#alert-" + strings.ToLower(rule.Alert)
 			if want := "https://wiki.example.org/run?page=books" + anchor; rule.Annotations["runbook_url"] != want {
-				t.Errorf("%s leads to %q, want %q", rule.Alert, rule.Annotations["runbook_url"], want)
+				t.Errorf("%s has the runbook %q, want %q", rule.Alert, rule.Annotations["runbook_url"], want)
 			}
 		}
 	}
-	made := text(t, filepath.Join(folder, "prometheus-rule.yaml")) + text(t, filepath.Join(folder, "dashboard.json"))
-	// Grafana's variable keeps its name, and comments their words.
+	made := readText(t, filepath.Join(folder, "prometheus-rule.yaml")) + readText(t, filepath.Join(folder, "dashboard.json"))
+	// The name of Grafana's variable and the comments stay.
 	label := regexp.MustCompile(`\bcluster\b`)
 	kept := strings.NewReplacer("$cluster", "", `"name": "cluster"`, "")
 	for line := range strings.Lines(made) {
@@ -134,14 +134,14 @@ func TestTheLabelOfClustersAndTheRunbooksCanBeChosen(t *testing.T) {
 		}
 	}
 	var d dashboard
-	if err := json.Unmarshal([]byte(text(t, filepath.Join(folder, "dashboard.json"))), &d); err != nil {
+	if err := json.Unmarshal([]byte(readText(t, filepath.Join(folder, "dashboard.json"))), &d); err != nil {
 		t.Fatal(err)
 	}
 
-	// The alerts fire as with the label that they were written with.
+	// With the new label, the alerts fire as before.
 	tool := promtool(t)
 	fleet := strings.NewReplacer(`cluster="`, `k8s_cluster="`, "cluster: ", "k8s_cluster: ", "(alertname, cluster,", "(alertname, k8s_cluster,",
-		published, "https://wiki.example.org/run?page=books").Replace(text(t, "fleet.test.yaml"))
+		published, "https://wiki.example.org/run?page=books").Replace(readText(t, "fleet.test.yaml"))
 	file := filepath.Join(folder, "fleet.test.yaml")
 	if err := os.WriteFile(file, []byte(fleet), 0o600); err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestTheLabelOfClustersAndTheRunbooksCanBeChosen(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeALabelOrAnAddressIsRefused(t *testing.T) {
+func TestUpdateRefusesInvalidVariables(t *testing.T) {
 	for _, variables := range []string{"CLUSTER_LABEL=k8s-cluster", "CLUSTER_LABEL=a b", "RUNBOOKS=docs/operations.md", "RUNBOOKS=https://a|b", "RUNBOOKS=https://a#b"} {
 		folder := filepath.Join(t.TempDir(), "made")
 		command := exec.CommandContext(t.Context(), filepath.Join("..", "..", "hack", "update-monitoring.sh"), folder)
@@ -161,7 +161,7 @@ func TestWhatCannotBeALabelOrAnAddressIsRefused(t *testing.T) {
 			t.Errorf("%s: %v, %s", variables, err, output)
 		}
 		if _, err := os.Stat(folder); err == nil {
-			t.Errorf("%s: there is a folder nevertheless", variables)
+			t.Errorf("%s: the folder was made nevertheless", variables)
 		}
 	}
 }

@@ -14,9 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package monitoring has no code: it tests the alert rules, the dashboard and
-// the manifests in this folder. That the metrics they ask for exist is tested
-// on a real scrape, in test/e2e.
+// Package monitoring contains only tests: of the alert rules, the dashboard and the
+// manifests in this folder. test/e2e tests on a real scrape that the metrics they use
+// exist.
 package monitoring
 
 import (
@@ -58,7 +58,7 @@ func parse[T any](t *testing.T, file string) T {
 	return value
 }
 
-func TestThePrometheusRuleIsMadeFromTheRules(t *testing.T) {
+func TestPrometheusRuleEqualsRules(t *testing.T) {
 	type prometheusRule struct {
 		Spec any `json:"spec"`
 	}
@@ -71,20 +71,21 @@ func TestThePrometheusRuleIsMadeFromTheRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got) != string(want) {
-		t.Error("prometheus-rule.yaml has other rules than rules.yaml: run hack/update-monitoring.sh")
+		t.Error("prometheus-rule.yaml and rules.yaml differ: run hack/update-monitoring.sh")
 	}
 }
 
-// published is the address of docs/operations.md: that of the module, whose domain
-// is one that nobody has. hack/update-monitoring.sh puts another in its place.
+// published is the address of docs/operations.md in the shipped files. Its domain, that
+// of the module, is reserved for examples; hack/update-monitoring.sh can replace it.
 const published = "https://example.com/sample-controller/blob/main/docs/operations.md"
 
-// What each alert needs, so that somebody who is woken up by it knows what to do.
+// TestAlertsSayWhatToDo checks that each alert has what the person on call needs: a
+// severity, a summary, a description and a runbook.
 func TestAlertsSayWhatToDo(t *testing.T) {
 	severities := map[string]bool{"critical": true, "warning": true, "info": true}
 	manual, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
 	if err != nil {
-		t.Logf("The runbooks of the alerts are not checked: %v", err)
+		t.Logf("Skipping the check of the runbooks: %v", err)
 	}
 	tests, err := os.ReadFile("rules.test.yaml")
 	if err != nil {
@@ -94,7 +95,7 @@ func TestAlertsSayWhatToDo(t *testing.T) {
 	for _, group := range parse[ruleFile](t, "rules.yaml").Groups {
 		for _, rule := range group.Rules {
 			if seen[rule.Alert] || !strings.HasPrefix(rule.Alert, "SampleController") {
-				t.Errorf("%q: there is another, or it does not say whose alert it is", rule.Alert)
+				t.Errorf("%q: the name is used twice, or lacks the prefix SampleController", rule.Alert)
 			}
 			seen[rule.Alert] = true
 			if !severities[rule.Labels["severity"]] {
@@ -102,24 +103,24 @@ func TestAlertsSayWhatToDo(t *testing.T) {
 			}
 			for _, annotation := range []string{"summary", "description"} {
 				if text := rule.Annotations[annotation]; text == "" || !strings.HasSuffix(text, ".") || strings.Contains(text, "\n") {
-					t.Errorf("%s: the %s is no sentence: %q", rule.Alert, annotation, text)
+					t.Errorf("%s: the %s is not a sentence: %q", rule.Alert, annotation, text)
 				}
 			}
 			if want := published + "#alert-" + strings.ToLower(rule.Alert); rule.Annotations["runbook_url"] != want {
-				t.Errorf("%s leads to %q, want %q", rule.Alert, rule.Annotations["runbook_url"], want)
+				t.Errorf("%s has the runbook %q, want %q", rule.Alert, rule.Annotations["runbook_url"], want)
 			}
 			if heading := "\n### Alert " + rule.Alert + "\n"; manual != nil && !strings.Contains(string(manual), heading) {
 				t.Errorf("docs/operations.md has no heading %q", heading)
 			}
-			// Once where it does not fire, once where it does.
+			// Each alert has a test in which it fires and one in which it does not.
 			if strings.Count(string(tests), "alertname: "+rule.Alert+"\n") < 2 {
-				t.Errorf("%s: rules.test.yaml does not have it fire and not fire", rule.Alert)
+				t.Errorf("%s: rules.test.yaml lacks a test in which it fires, or one in which it does not", rule.Alert)
 			}
 		}
 	}
 }
 
-// promtool returns the path of Prometheus' own checker.
+// promtool returns the path of promtool, and skips the test if there is none.
 func promtool(t *testing.T) string {
 	t.Helper()
 	own, err := filepath.Abs(filepath.Join("..", "..", "bin", "promtool"))
@@ -178,7 +179,7 @@ type datasource struct {
 	UID string `json:"uid"`
 }
 
-// position is in columns, of which there are 24, and rows.
+// position is a panel's place on the grid of 24 columns.
 type position struct {
 	H, W, X, Y int
 }
@@ -200,21 +201,21 @@ func readDashboard(t *testing.T) dashboard {
 	return d
 }
 
-func TestTheDashboardCanBeShown(t *testing.T) {
+func TestDashboardLayout(t *testing.T) {
 	d := readDashboard(t)
 	if d.UID == "" || d.Title == "" {
-		t.Error("It has no title or no uid")
+		t.Error("The dashboard lacks a title or a uid")
 	}
 	variables := map[string]string{}
 	for _, variable := range d.Templating.List {
 		variables[variable.Name] = variable.Type
 	}
 	if variables["datasource"] != "datasource" {
-		t.Errorf("Nobody can choose the data source: the variables are %v", variables)
+		t.Errorf("The dashboard has no variable for the data source; its variables are %v", variables)
 	}
 	for i, p := range d.Panels {
 		if p.Position.W < 1 || p.Position.H < 1 || p.Position.X < 0 || p.Position.X+p.Position.W > 24 {
-			t.Errorf("%s is at %+v, and there are 24 columns", p.Title, p.Position)
+			t.Errorf("%s is at %+v, outside the grid of 24 columns", p.Title, p.Position)
 		}
 		for _, other := range d.Panels[:i] {
 			if p.ID == other.ID {
@@ -228,21 +229,22 @@ func TestTheDashboardCanBeShown(t *testing.T) {
 			continue
 		}
 		if p.Datasource.UID != "${datasource}" || len(p.Targets) == 0 {
-			t.Errorf("%s shows nothing of the data source that was chosen", p.Title)
+			t.Errorf("%s does not use the chosen data source, or has no query", p.Title)
 		}
 		for _, target := range p.Targets {
 			if target.Datasource.UID != "${datasource}" || target.Expr == "" || target.RefID == "" {
-				t.Errorf("%s: %+v asks nothing of the data source that was chosen", p.Title, target)
+				t.Errorf("%s: %+v does not use the chosen data source, or has no query", p.Title, target)
 			}
 		}
 	}
 }
 
-// variable matches what Grafana fills in.
+// variable matches the variables that Grafana replaces.
 var variable = regexp.MustCompile(`\$\w+`)
 
-// Each expression is made a rule, which promtool parses.
-func TestTheDashboardsExpressionsAreValid(t *testing.T) {
+// TestDashboardExpressionsAreValid turns each expression into a rule, and checks the
+// rules with promtool.
+func TestDashboardExpressionsAreValid(t *testing.T) {
 	tool := promtool(t)
 	type rule struct {
 		Record string `json:"record"`

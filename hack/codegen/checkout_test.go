@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The fixture of the tests: a copy of the tree, and what the tests do with it.
+
 package codegen
 
 import (
@@ -31,11 +33,11 @@ import (
 	"time"
 )
 
-// checkout is a copy of what the scripts need of the tree, in a folder whose
-// name has spaces.
+// checkout is a copy of the part of the tree that the scripts need, in a folder whose
+// name contains spaces.
 type checkout struct {
 	*testing.T
-	home string // of this test: an empty GOPATH, GOBIN and temporary folder, and dir
+	home string // contains dir and an empty GOPATH, GOBIN and temporary folder
 	dir  string // the copy
 }
 
@@ -54,9 +56,9 @@ func (c *checkout) with(t *testing.T) *checkout {
 	return &checkout{T: t, home: c.home, dir: c.dir}
 }
 
-// run calls a script of the checkout from the root folder, with an empty GOPATH
-// (the module and build caches are shared, or it would take minutes), and
-// returns what it printed and its exit code. It fails if the script leaves
+// run calls a script of the checkout with an empty GOPATH, from the file system's root
+// folder, and returns its output and its exit code. The module and build caches are
+// shared, because without them a run takes minutes. The test fails if the script leaves
 // anything in GOBIN, GOPATH/bin or the temporary folder.
 func (c *checkout) run(script string) (output string, code int) {
 	c.Helper()
@@ -103,7 +105,7 @@ func (c *checkout) snapshot() map[string][32]byte {
 	return files
 }
 
-// wantSame fails unless the checkout is as it was when before was taken.
+// wantSame fails the test if the checkout has changed since the snapshot before.
 func (c *checkout) wantSame(before map[string][32]byte) {
 	c.Helper()
 	after := c.snapshot()
@@ -119,7 +121,7 @@ func (c *checkout) wantSame(before map[string][32]byte) {
 	}
 }
 
-// wantLines fails unless output has each of the lines.
+// wantLines fails the test if the output lacks one of the lines.
 func (c *checkout) wantLines(output string, lines ...string) {
 	c.Helper()
 	for _, line := range lines {
@@ -132,6 +134,7 @@ func (c *checkout) wantLines(output string, lines ...string) {
 	}
 }
 
+// wantInFile fails the test if the file lacks one of the texts.
 func (c *checkout) wantInFile(file string, parts ...string) {
 	c.Helper()
 	text := c.read(file)
@@ -142,21 +145,22 @@ func (c *checkout) wantInFile(file string, parts ...string) {
 	}
 }
 
+// wantAbsent fails the test if one of the paths exists.
 func (c *checkout) wantAbsent(paths ...string) {
 	c.Helper()
 	for _, path := range paths {
 		if _, err := os.Lstat(filepath.Join(c.dir, path)); !errors.Is(err, fs.ErrNotExist) {
-			c.Errorf("%s is there (%v), and should not be", path, err)
+			c.Errorf("%s exists (%v), and should not", path, err)
 		}
 	}
 }
 
-// addVersion copies the hand-written files of an API version to a new one. The
-// old one stays the version in which objects are stored.
+// addVersion copies the hand-written files of an API version to a new one. The old one
+// stays the version in which objects are stored.
 func (c *checkout) addVersion(from, to string) {
 	c.Helper()
 	group := filepath.Dir(filepath.Clean(api))
-	version := regexp.MustCompile(`(package |\.)` + from + `\b`) // and not the end of an import
+	version := regexp.MustCompile(`(package |\.)` + from + `\b`) // but not the end of an import
 	for path := range maps.Keys(c.snapshot()) {
 		if filepath.Dir(path) == group+"/"+from && strings.HasSuffix(path, ".go") && !generated(path) {
 			c.write(group+"/"+to+"/"+filepath.Base(path), version.ReplaceAllString(c.read(path), "${1}"+to))
@@ -165,7 +169,7 @@ func (c *checkout) addVersion(from, to string) {
 	c.replace(typesFile, "// +genclient\n", "// +genclient\n// +kubebuilder:storageversion\n")
 }
 
-// generated says whether the scripts make the file or folder at path.
+// generated reports whether the scripts generate the file or folder at path.
 func generated(path string) bool {
 	return regexp.MustCompile(`^pkg/generated/|/zz_generated\.|^artifacts/crd/`).MatchString(path)
 }
@@ -199,24 +203,24 @@ func (c *checkout) write(file, text string) {
 	c.must(os.WriteFile(path, []byte(text), 0o644))
 }
 
-// replace changes the first from in file to the text to. It fails where from is
-// not there, for then the test would show nothing.
+// replace replaces the first occurrence of from in the file. It fails the test if there
+// is none, because the test would then prove nothing.
 func (c *checkout) replace(file, from, to string) {
 	c.Helper()
 	text := c.read(file)
 	if !strings.Contains(text, from) {
-		c.Fatalf("%s lacks %q: the test needs another change to make", file, from)
+		c.Fatalf("%s lacks %q: the test has to make another change", file, from)
 	}
 	c.write(file, strings.Replace(text, from, to, 1))
 }
 
-// removeLines removes the lines of file that start with prefix.
+// removeLines removes the lines of the file that start with prefix.
 func (c *checkout) removeLines(file, prefix string) {
 	c.Helper()
 	lines := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(prefix) + `.*\n`)
 	text := c.read(file)
 	if !lines.MatchString(text) {
-		c.Fatalf("%s has no line with %q: the test needs another change to make", file, prefix)
+		c.Fatalf("%s has no line with %q: the test has to make another change", file, prefix)
 	}
 	c.write(file, lines.ReplaceAllString(text, ""))
 }
@@ -230,6 +234,7 @@ func (c *checkout) remove(path string) {
 	c.must(os.RemoveAll(full))
 }
 
+// must ends the test if err is not nil.
 func (c *checkout) must(err error) {
 	c.Helper()
 	if err != nil {

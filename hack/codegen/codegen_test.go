@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of hack/update-codegen.sh and hack/verify-codegen.sh.
+
 package codegen
 
 import (
@@ -28,8 +30,8 @@ const (
 	clientDir = "pkg/generated/clientset/versioned/typed/samplecontroller/"
 )
 
-// TestVerifyThenUpdate makes every kind of difference at once: verify must
-// report each, update must mend each, and verify must then be content.
+// TestVerifyThenUpdate makes every kind of difference at once: verify must report each,
+// update must fix each, and verify must then pass.
 func TestVerifyThenUpdate(t *testing.T) {
 	c := newCheckout(t)
 	c.replace(typesFile, "type FooStatus struct {\n",
@@ -60,28 +62,28 @@ func TestVerifyThenUpdate(t *testing.T) {
 		c.wantSame(before)
 	})
 
-	t.Run("update mends each difference", func(t *testing.T) {
+	t.Run("update fixes each difference", func(t *testing.T) {
 		c := c.with(t)
 		before := c.snapshot()
 		if _, code := c.run("hack/update-codegen.sh"); code != 0 {
 			t.Fatalf("exit code %d, want 0", code)
 		}
-		c.wantInFile(crdFile, "              mood:\n", "    name: v1alpha1\n", "  - name: v1beta1\n") // without printer columns, the name comes first
+		c.wantInFile(crdFile, "              mood:\n", "    name: v1alpha1\n", "  - name: v1beta1\n") // without printer columns, a version's first field is its name
 		c.wantInFile(api+"zz_generated.deepcopy.go", "if in.Mood != nil")
 		c.wantInFile("pkg/generated/listers/samplecontroller/v1alpha1/foo.go", "type FooLister interface")
 		c.wantInFile(clientDir+"v1beta1/fake/fake_foo.go", "package fake")
 		c.wantAbsent("pkg/generated/listers/samplecontroller/v1", api+"zz_generated.left_over.go")
 		if text := c.read(clientDir + "v1alpha1/foo.go"); strings.Contains(text, "edited by hand") {
-			t.Error("the edit by hand is still there")
+			t.Error("the manual edit is still there")
 		}
 		for file, sum := range before {
 			if !generated(file) && c.snapshot()[file] != sum {
-				t.Errorf("%s is not generated, and was changed", file)
+				t.Errorf("%s is not generated, but was changed", file)
 			}
 		}
 	})
 
-	t.Run("verify is then content and touches nothing", func(t *testing.T) {
+	t.Run("verify then passes and touches nothing", func(t *testing.T) {
 		c := c.with(t)
 		before := c.snapshot()
 		if out, code := c.run("hack/verify-codegen.sh"); code != 0 {
@@ -91,8 +93,8 @@ func TestVerifyThenUpdate(t *testing.T) {
 	})
 }
 
-// TestUpdateFailsLoudly breaks what update reads, one thing at a time: it must
-// say what is wrong, end non-zero and leave the tree as it was.
+// TestUpdateFailsLoudly breaks one input of update at a time. update must say what is
+// wrong, exit non-zero and leave the tree unchanged.
 func TestUpdateFailsLoudly(t *testing.T) {
 	for name, test := range map[string]struct {
 		file, from, to string

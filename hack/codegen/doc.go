@@ -15,12 +15,12 @@ limitations under the License.
 */
 
 // Package codegen pins the generators that hack/codegen.sh runs, and tests
-// hack/update-codegen.sh and hack/verify-codegen.sh. Each test works on a copy
-// of the tree: it reads the tree and never writes to it.
+// hack/update-codegen.sh and hack/verify-codegen.sh. Each test works on a copy of the
+// tree: it reads the tree and never writes to it.
 //
-// A whole generation takes some 15 s on two cores, so one copy goes through
-// many changes at once, and the tests of failures break what is read first.
+// Generating everything takes about 15 s on two cores. Therefore one test makes many
+// changes in one copy, and the tests of failures break what the scripts read first.
 package codegen
 
-// The import keeps the module of kube_codegen.sh in go.mod.
+// The import keeps k8s.io/code-generator, the module of kube_codegen.sh, in go.mod.
 import _ "k8s.io/code-generator"

@@ -14,9 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command models-schema prints the generated OpenAPI definitions as one
-// OpenAPI v2 document. applyconfiguration-gen reads it to learn how lists and
-// maps merge, which is what lets fake.NewClientset answer an Apply.
+// Command models-schema prints the generated OpenAPI definitions as one OpenAPI v2
+// document. applyconfiguration-gen reads it to learn how lists and maps merge;
+// fake.NewClientset needs that to answer an Apply.
 package main
 
 import (
@@ -55,8 +55,8 @@ func document() *spec.Swagger {
 	}}
 }
 
-// v2Schema returns a type's OpenAPI v2 schema. Types such as IntOrString say
-// more in v3 (oneOf) and carry their v2 form in an extension.
+// v2Schema returns a type's OpenAPI v2 schema. Types such as IntOrString use oneOf in v3,
+// and have their v2 schema in an extension.
 func v2Schema(definition common.OpenAPIDefinition) spec.Schema {
 	if schema, ok := definition.Schema.Extensions[common.ExtensionV2Schema].(spec.Schema); ok {
 		return schema

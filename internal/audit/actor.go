@@ -14,25 +14,26 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Who made a request.
+// Actors: who made a request.
 
 package audit
 
 import "strings"
 
-// Kubelet is what the kubelets are called, and what plays them in the development cluster.
+// The names of kubelets, and of kwok, which simulates them in the development cluster.
 const (
 	Kubelet     = "kubelet"
 	KwokKubelet = "kwok (as kubelet)"
 )
 
-// Actor is who makes requests.
+// Actor is a person, a program or a part of the cluster that makes requests.
 type Actor struct {
-	// Name is short, and may be that of two actors; Full is not.
+	// Name is short, and two actors may have the same; Full is unique.
 	Name, Full string
-	// System tells that it is a part of the cluster or a service account; others are people and their programs.
+	// System is true for parts of the cluster and service accounts; the others are people
+	// and their programs.
 	System bool
-	// ByHand tells that it works with kubectl, or with nothing that has a name.
+	// ByHand is true for kubectl, and for clients whose user agent has no name.
 	ByHand bool
 }
 
@@ -42,8 +43,8 @@ const (
 	nodeUser       = "system:node:"
 )
 
-// ActorOf says who made a request. One user may be several: whoever runs a controller with the kubeconfig of an
-// administrator is called after the program.
+// ActorOf returns who made a request. One user may be several actors: a controller that
+// runs with an administrator's kubeconfig gets the name of its program.
 func ActorOf(w Write) Actor {
 	byHand := strings.HasPrefix(program(w.Agent), "kubectl")
 	tool := ""
@@ -52,7 +53,7 @@ func ActorOf(w Write) Actor {
 	}
 	user := w.User
 	if user == "system:kube-controller-manager" {
-		// Without credentials of their own, its controllers still say in the user agent which they are.
+		// Controllers without credentials of their own name themselves in the user agent.
 		if i := strings.Index(w.Agent, serviceAccount); i >= 0 {
 			user = w.Agent[i:]
 		}

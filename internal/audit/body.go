@@ -24,16 +24,17 @@ import (
 	"strings"
 )
 
-// Body is what the log has of the object that was written.
+// Body is what the log records of the written object.
 type Body struct {
 	Kind, Name, GenerateName, UID string
-	// Owners are the objects that it belongs to.
+	// Owners are the object's owners.
 	Owners []Owner
-	// Note says how the object stands, in a few words; empty where the log does not tell.
+	// Note describes the object's state in a few words; it is empty if the log does not
+	// contain the state.
 	Note string
 }
 
-// Owner is an object that another one belongs to; Kind is singular and capital, as in Deployment.
+// Owner is an object that owns another; Kind is in the form of "Deployment".
 type Owner struct{ Kind, Name, UID string }
 
 // object is the part of an object that a Body is made from.
@@ -44,7 +45,7 @@ type object struct {
 		OwnerReferences         []Owner
 	}
 	Spec struct{ Replicas *int }
-	// Target is a binding's.
+	// Target is set in a Binding.
 	Target struct{ Name string }
 	Status json.RawMessage
 }
@@ -56,8 +57,9 @@ type status struct {
 	Conditions                  []struct{ Type, Status, Reason string }
 }
 
-// bodyOf joins what the request and the answer say of an object. Bodies that are not understood tell nothing: a
-// patch may be of any form, and an answer may be a Status.
+// bodyOf combines the object in the request with the one in the response. It ignores
+// bodies that it does not understand: a patch may have any form, and a response may be a
+// Status.
 func bodyOf(request, response json.RawMessage) *Body {
 	asked, sent := objectOf(request)
 	got, answered := objectOf(response)
@@ -71,7 +73,7 @@ func bodyOf(request, response json.RawMessage) *Body {
 	for _, o := range []object{asked, got} {
 		switch o.Kind {
 		case "Status", "Binding", "Scale", "Eviction", "DeleteOptions":
-			continue // These say nothing of the object's own kind or owners.
+			continue // These have neither the object's kind nor its owners.
 		}
 		keep(&body.Kind, o.Kind)
 		keep(&body.Name, o.Metadata.Name)
@@ -98,7 +100,8 @@ func keep(field *string, value string) {
 	}
 }
 
-// noteOf says how an object stands: the replicas it asks for and has, its phase, whether it is Ready.
+// noteOf describes an object's state: its desired and available replicas, its phase, and
+// whether it is Ready.
 func noteOf(o object) string {
 	var s status
 	if len(o.Status) > 0 && json.Unmarshal(o.Status, &s) != nil {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Following a log while the API server writes it.
+
 package audit
 
 import (
@@ -25,17 +27,19 @@ import (
 	"strings"
 )
 
-// Log reads a log that grows. The server writes to it before its answer is complete, so a call that has returned is in it. When the
-// file has become large, the server renames it and begins a new one.
+// Log follows a log that grows. The server writes an event before it completes the
+// response, so the log contains every call that has returned. When the file becomes
+// large, the server renames it and begins a new one.
 type Log struct {
-	// Path is that of the file that the server writes to.
+	// Path is the path of the file that the server writes to.
 	Path string
-	// read is how many of the renamed files have been read, and offset how far the next one has been.
+	// read is the number of renamed files that have been read to the end, and offset the
+	// number of bytes that have been read of the next file.
 	read   int
 	offset int64
 }
 
-// OpenAtEnd returns a log without what is in it now.
+// OpenAtEnd opens a log at its present end.
 func OpenAtEnd(path string) (*Log, error) {
 	renamed, err := renamedLogs(path)
 	if err != nil {
@@ -71,16 +75,17 @@ func (l *Log) Next() ([]Write, error) {
 		if now, err := renamedLogs(l.Path); err != nil {
 			return nil, err
 		} else if len(now) != len(renamed) {
-			continue // It was renamed meanwhile: what was read has a gap.
+			continue // The file was renamed meanwhile: what was read has a gap.
 		}
 		l.read, l.offset = len(renamed), offset
 		return parseLines(content)
 	}
 }
 
-// renamedLogs lists the files that a log was in before, the oldest first: of x.log, those like x-2026-01-02T03-04-05.678.log.
+// renamedLogs lists the renamed files of a log, the oldest first: for x.log, those like
+// x-2026-01-02T03-04-05.678.log.
 func renamedLogs(path string) ([]string, error) {
-	entries, err := os.ReadDir(filepath.Dir(path)) // in the order of names, which are times
+	entries, err := os.ReadDir(filepath.Dir(path)) // sorted by name, and the names contain the time
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +100,8 @@ func renamedLogs(path string) ([]string, error) {
 	return renamed, nil
 }
 
-// readFrom returns the whole lines of a file from an offset: the last line may be half written.
+// readFrom returns the complete lines of a file from an offset on. The last line may be
+// incomplete.
 func readFrom(path string, offset int64) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of Log.
+
 package audit
 
 import (
@@ -31,7 +33,7 @@ const (
 	begun = `{"stage":"ResponseStarted","requestURI":"/a","verb":"create","objectRef":{"resource":"deployments"}}` + "\n"
 )
 
-func TestALogThatGrows(t *testing.T) {
+func TestLogFollowsTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	appendTo := func(text string) {
 		t.Helper()
@@ -60,14 +62,14 @@ func TestALogThatGrows(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := next(log); len(got) != 0 {
-		t.Errorf("what was there before it was opened: %v, want nothing", got)
+		t.Errorf("after opening at the end: %v, want nothing", got)
 	}
 
 	half := len(created) / 2
 	appendTo(begun + refused + created[:half])
 	got := next(log)
 	if len(got) != 1 || got[0].Path() != "foos/status" || got[0].OK() || got[0].User != "b" {
-		t.Errorf("got %+v, want the refused update of a status alone: one line only tells of a beginning, the last is half written", got)
+		t.Errorf("got %+v, want only the refused update of a status: the first line is of a request that has no response yet, the last is incomplete", got)
 	}
 
 	appendTo(created[half:])
@@ -84,7 +86,7 @@ func TestALogThatGrows(t *testing.T) {
 		appendTo(created)
 	}
 	if got := next(log); len(got) != 3 || got[0].OK() || !got[1].OK() || !got[2].OK() {
-		t.Errorf("after two changes of the file: %+v, want one write of each file", got)
+		t.Errorf("after two rotations: %+v, want one write of each file", got)
 	}
 	if got := next(log); len(got) != 0 {
 		t.Errorf("again: %+v, want nothing", got)

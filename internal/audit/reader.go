@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Reading of whole logs, packed or cut.
+// Reading of whole logs, which may be compressed or incomplete.
 
 package audit
 
@@ -28,22 +28,24 @@ import (
 )
 
 // longestLine is the size in bytes above which a line is skipped. etcd accepts objects of
-// 1.5 MiB, and a line has two.
+// 1.5 MiB, and a line contains two.
 const longestLine = 32 << 20
 
 // Count counts the lines of a log.
 type Count struct {
-	// Lines is how many there were, without empty ones.
+	// Lines is the number of lines that are not empty.
 	Lines int
-	// Good is how many of them are audit events, and Bad how many are not, or too long to be read.
+	// Good is the number of lines that are audit events; Bad is the number of those that
+	// are not, or are too long.
 	Good, Bad int
-	// Cut tells that the last line is half written.
+	// Cut reports whether the last line is incomplete.
 	Cut bool
 }
 
-// Read hands every write of a log to yield, one line in memory at a time. It takes logs as they are found: packed by
-// gzip after their rotation, cut in mid-line at either end, with lines that are something else. It counts those,
-// and returns the error of the reader and of no line.
+// Read calls yield with each write of a log, and holds one line in memory at a time. The
+// log may be compressed by gzip after a rotation, may begin and end in the middle of a
+// line, and may contain lines that are not events. Read counts such lines; it returns an
+// error only if the reader fails.
 func Read(r io.Reader, yield func(Write)) (Count, error) {
 	reader, err := unpacked(r)
 	if err != nil {
@@ -66,7 +68,7 @@ func Read(r io.Reader, yield func(Write)) (Count, error) {
 	}
 }
 
-// add hands the writes of a line to yield, and counts it.
+// add counts a line, and calls yield with its writes.
 func (c *Count) add(line []byte, whole, last bool, yield func(Write)) {
 	c.Lines++
 	writes, err := Parse(line)
@@ -83,11 +85,11 @@ func (c *Count) add(line []byte, whole, last bool, yield func(Write)) {
 	}
 }
 
-// unpacked reads what gzip has packed, and other things as they are.
+// unpacked returns a reader that decompresses gzip, and returns anything else unchanged.
 func unpacked(r io.Reader) (*bufio.Reader, error) {
 	reader := bufio.NewReaderSize(r, 64<<10)
 	if magic, err := reader.Peek(2); err != nil || magic[0] != 0x1f || magic[1] != 0x8b {
-		return reader, nil //nolint:nilerr // a file of one byte is no gzip, and the next read says what else is wrong
+		return reader, nil //nolint:nilerr // a file of one byte is not gzip, and the next read returns any other error
 	}
 	packed, err := gzip.NewReader(reader)
 	if err != nil {
@@ -96,7 +98,8 @@ func unpacked(r io.Reader) (*bufio.Reader, error) {
 	return bufio.NewReaderSize(packed, 64<<10), nil
 }
 
-// nextLine reads up to the next line's end. It returns false for a line that is too long, and skips it.
+// nextLine reads up to the end of the line. whole is false if the line is too long and
+// was skipped.
 func nextLine(r *bufio.Reader) (line []byte, whole bool, err error) {
 	whole = true
 	for {

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Tests of the reader.
+// Tests of Read.
 
 package audit
 
@@ -55,24 +55,24 @@ func TestRead(t *testing.T) {
 		want   Count
 		writes int
 	}{
-		"nothing":                     {"", Count{}, 0},
-		"empty lines":                 {"\n \r\n\n", Count{}, 0},
-		"two writes and a read":       {foo + "\n" + read + "\r\n" + status + "\n", Count{Lines: 3, Good: 3}, 2},
-		"no newline at the end":       {foo + "\n" + status, Count{Lines: 2, Good: 2}, 2},
-		"cut at the end":              {foo + "\n" + status[:99], Count{Lines: 2, Good: 1, Cut: true}, 1},
-		"cut at the beginning":        {foo[99:] + "\n" + status + "\n", Count{Lines: 2, Good: 1, Bad: 1}, 1},
-		"something else in between":   {foo + "\nI1121 23:15:15.380081 14258 main.go:94] Hello\n{}\n" + status + "\n", Count{Lines: 4, Good: 2, Bad: 2}, 2},
-		"two lines that became one":   {foo + status + "\n" + status + "\n", Count{Lines: 2, Good: 1, Bad: 1}, 1},
-		"no text at all":              {"\x00\xff\x1f\n\x1f", Count{Lines: 2, Bad: 1, Cut: true}, 0},
-		"a line of some megabytes":    {long(5<<20) + "\n" + foo + "\n", Count{Lines: 2, Good: 2}, 2},
-		"a line that is too long":     {long(32<<20) + "\n" + foo + "\n", Count{Lines: 2, Good: 1, Bad: 1}, 1},
-		"packed":                      {packed(t, foo+"\n"+status+"\n"), Count{Lines: 2, Good: 2}, 2},
-		"packed, and cut in the file": {whole[:len(whole)-8], Count{Lines: 3, Good: 3, Cut: true}, 3},
+		"nothing":                    {"", Count{}, 0},
+		"empty lines":                {"\n \r\n\n", Count{}, 0},
+		"two writes and a read":      {foo + "\n" + read + "\r\n" + status + "\n", Count{Lines: 3, Good: 3}, 2},
+		"no newline at the end":      {foo + "\n" + status, Count{Lines: 2, Good: 2}, 2},
+		"cut at the end":             {foo + "\n" + status[:99], Count{Lines: 2, Good: 1, Cut: true}, 1},
+		"cut at the beginning":       {foo[99:] + "\n" + status + "\n", Count{Lines: 2, Good: 1, Bad: 1}, 1},
+		"something else in between":  {foo + "\nI1121 23:15:15.380081 14258 main.go:94] Hello\n{}\n" + status + "\n", Count{Lines: 4, Good: 2, Bad: 2}, 2},
+		"two lines joined":           {foo + status + "\n" + status + "\n", Count{Lines: 2, Good: 1, Bad: 1}, 1},
+		"binary data":                {"\x00\xff\x1f\n\x1f", Count{Lines: 2, Bad: 1, Cut: true}, 0},
+		"a line of 5 MiB":            {long(5<<20) + "\n" + foo + "\n", Count{Lines: 2, Good: 2}, 2},
+		"a line that is too long":    {long(32<<20) + "\n" + foo + "\n", Count{Lines: 2, Good: 1, Bad: 1}, 1},
+		"compressed":                 {packed(t, foo+"\n"+status+"\n"), Count{Lines: 2, Good: 2}, 2},
+		"compressed, cut at the end": {whole[:len(whole)-8], Count{Lines: 3, Good: 3, Cut: true}, 3},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			writes := 0
-			// A pipe may give less than was asked for.
+			// A pipe may return less than a read asks for.
 			got, err := Read(iotest.HalfReader(strings.NewReader(test.log)), func(Write) { writes++ })
 			if err != nil || got != test.want || writes != test.writes {
 				t.Errorf("got %+v with %d writes, %v; want %+v with %d", got, writes, err, test.want, test.writes)
@@ -81,11 +81,11 @@ func TestRead(t *testing.T) {
 	}
 	broken := errors.New("broken")
 	if _, err := Read(iotest.ErrReader(broken), func(Write) {}); !errors.Is(err, broken) {
-		t.Errorf("a reader's error became %v", err)
+		t.Errorf("got %v, want the reader's error", err)
 	}
 }
 
-// lines repeats a line as often as there are left.
+// lines is a reader that returns a line several times.
 type lines struct {
 	line string
 	left int
@@ -105,7 +105,7 @@ func (l *lines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func TestReadKeepsNothingOfALineBeyondItsWrite(t *testing.T) {
+func TestReadDoesNotRetainLines(t *testing.T) {
 	line := strings.Replace(updateStatusLine, `"stage":`, `"requestObject":{"x":"`+strings.Repeat("x", 200<<10)+`"},"stage":`, 1) + "\n"
 	writes := make([]Write, 0, 200)
 	var before, after runtime.MemStats
@@ -118,7 +118,7 @@ func TestReadKeepsNothingOfALineBeyondItsWrite(t *testing.T) {
 		t.Fatalf("got %+v, %v", count, err)
 	}
 	if grown, whole := int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(len(line)*cap(writes)); grown > whole/10 {
-		t.Errorf("%d bytes are kept of a log of %d", grown, whole)
+		t.Errorf("%d bytes are retained of a log of %d", grown, whole)
 	}
 	runtime.KeepAlive(writes)
 }

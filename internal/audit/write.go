@@ -14,9 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package audit reads the writes from the audit log of an API server: the requests that
-// were to change something, and who made them. It reads logs of all levels; from level
-// Request on it also knows the owners of objects.
+// Package audit reads the writes from the audit log of an API server: the requests to
+// change an object, and who made them. It reads logs of all levels; from level Request on
+// it also returns the owners of objects.
 package audit
 
 import (
@@ -29,35 +29,37 @@ import (
 	"time"
 )
 
-// Write is a request to change something, as in the log.
+// Write is a request to change an object, as the log records it.
 type Write struct {
 	Verb        string
 	Group       string
 	Resource    string
 	Subresource string
 	Namespace   string
-	// Name is empty where the server made the name up and the log has no bodies, and for requests that concern
-	// many objects.
+	// Name is empty if the server generated the name and the log has no bodies, and for
+	// requests that concern many objects.
 	Name string
-	// Replaces is the resourceVersion that an update demanded to replace; empty if it did not care.
+	// Replaces is the resourceVersion that an update had as its precondition; empty if it
+	// had none.
 	Replaces string
-	// User is whom the server took the request to come from; Agent is what the program called itself.
+	// User is the authenticated or impersonated user; Agent is the user agent.
 	User, Agent string
-	// Manager is what the request's writer appears as in managedFields.
+	// Manager is the request's field manager, as in managedFields.
 	Manager string
-	// Code is the HTTP status of the answer, and Reason the API's word for a failure.
+	// Code is the HTTP status of the response, and Reason the API's reason for a failure.
 	Code   int
 	Reason string
-	// Received and Done are by the server's clock: it took the request up, it had answered.
+	// Received and Done are the times at which the server received the request and
+	// completed the response, by the server's clock.
 	Received, Done time.Time
-	// Body is what the log has of the object; nil at level Metadata.
+	// Body is what the log records of the object; nil at level Metadata.
 	Body *Body
 }
 
-// OK reports whether the server did what was asked.
+// OK reports whether the request succeeded.
 func (w Write) OK() bool { return w.Code >= 200 && w.Code < 300 }
 
-// Path is the resource with its subresource, as in foos/status.
+// Path returns the resource with its subresource, as in foos/status.
 func (w Write) Path() string {
 	if w.Subresource == "" {
 		return w.Resource
@@ -86,11 +88,12 @@ type event struct {
 	Items                    []json.RawMessage
 }
 
-// errNoEvent is said of JSON that is something else.
+// errNoEvent is the error for JSON that is not an audit event.
 var errNoEvent = errors.New("this is not an event of audit.k8s.io")
 
-// Parse reads one line of the log, which holds an Event, or an EventList as a webhook gets it. It leaves out what
-// was not to change anything: reads, dry runs, and requests that have no answer yet.
+// Parse reads one line of the log: an Event, or an EventList, as a webhook receives it.
+// It ignores requests that change nothing: reads, dry runs, and requests without a
+// response yet.
 func Parse(line []byte) ([]Write, error) {
 	var e event
 	if err := json.Unmarshal(line, &e); err != nil {
@@ -128,7 +131,7 @@ func parseItems(items []json.RawMessage) ([]Write, error) {
 	return all, nil
 }
 
-// changes reports whether an event is the answer to a request that was to change an object.
+// changes reports whether an event is the response to a request to change an object.
 func changes(e event) bool {
 	if e.ObjectRef == nil || e.Stage != "ResponseComplete" && e.Stage != "Panic" {
 		return false
@@ -173,7 +176,7 @@ func writeOf(e event, query url.Values) Write {
 	return w
 }
 
-// managerOf is how the API server names a request's writer in managedFields.
+// managerOf returns the name that the API server uses for the request's field manager.
 func managerOf(query url.Values, userAgent string) string {
 	if manager := query.Get("fieldManager"); manager != "" {
 		return manager
@@ -181,7 +184,7 @@ func managerOf(query url.Values, userAgent string) string {
 	return program(userAgent)
 }
 
-// program is what a user agent calls itself.
+// program returns the name of the program in a user agent.
 func program(userAgent string) string {
 	name, _, _ := strings.Cut(userAgent, "/")
 	return name

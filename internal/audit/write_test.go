@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Tests of the parser.
+// Tests of Parse, of the notes and of the actors.
 
 package audit
 
@@ -24,7 +24,7 @@ import (
 	"time"
 )
 
-// Lines as kube-apiserver writes them, shortened by what is not read.
+// Lines as kube-apiserver writes them, without the fields that Parse does not read.
 const (
 	createFooLine = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","stage":"ResponseComplete",` +
 		`"requestURI":"/apis/samplecontroller.k8s.io/v1alpha1/namespaces/default/foos?fieldManager=kubectl-client-side-apply\u0026fieldValidation=Strict",` +
@@ -41,7 +41,7 @@ const (
 		`"responseObject":{"kind":"Pod","metadata":{"name":"web-1-x","generateName":"web-1-","uid":"8"},"status":{"phase":"Pending"}}}`
 )
 
-// event is a line with few of the fields.
+// eventLine returns a line with the required fields and some others.
 func eventLine(fields string) string {
 	return `{"stage":"ResponseComplete","requestURI":"/a","verb":"update","objectRef":{"resource":"r"},"stageTimestamp":"2026-11-21T11:23:15.5Z",` +
 		fields + `}`
@@ -81,16 +81,16 @@ func TestParse(t *testing.T) {
 			},
 		}}},
 		"a conflict": {eventLine(`"responseStatus":{"code":409,"reason":"Conflict"}`), with(func(w *Write) { w.Code, w.Reason = 409, "Conflict" })},
-		"on behalf of another": {eventLine(`"user":{"username":"a"},"impersonatedUser":{"username":"b"},"responseStatus":{"code":200}`),
+		"an impersonated user": {eventLine(`"user":{"username":"a"},"impersonatedUser":{"username":"b"},"responseStatus":{"code":200}`),
 			with(func(w *Write) { w.User, w.Code = "b", 200 })},
 		"a handler that panicked": {`{"stage":"Panic","requestURI":"/a","verb":"update","objectRef":{"resource":"r"},"stageTimestamp":"2026-11-21T11:23:15.5Z"}`,
 			with(func(w *Write) { w.Code = 500 })},
-		"several events, as a webhook gets them": {`{"kind":"EventList","items":[` + eventLine(`"responseStatus":{"code":1}`) + "," +
+		"several events, as a webhook receives them": {`{"kind":"EventList","items":[` + eventLine(`"responseStatus":{"code":1}`) + "," +
 			eventLine(`"responseStatus":{"code":2}`) + `]}`, append(with(func(w *Write) { w.Code = 1 }), with(func(w *Write) { w.Code = 2 })...)},
-		"a dry run":        {`{"stage":"ResponseComplete","requestURI":"/a?dryRun=All","verb":"update","objectRef":{},"responseStatus":{"code":200}}`, nil},
-		"not yet answered": {`{"stage":"RequestReceived","requestURI":"/a","verb":"update","objectRef":{}}`, nil},
-		"a read":           {`{"stage":"ResponseComplete","requestURI":"/a","verb":"list","objectRef":{}}`, nil},
-		"no object":        {`{"stage":"ResponseComplete","requestURI":"/a","verb":"create"}`, nil},
+		"a dry run":       {`{"stage":"ResponseComplete","requestURI":"/a?dryRun=All","verb":"update","objectRef":{},"responseStatus":{"code":200}}`, nil},
+		"no response yet": {`{"stage":"RequestReceived","requestURI":"/a","verb":"update","objectRef":{}}`, nil},
+		"a read":          {`{"stage":"ResponseComplete","requestURI":"/a","verb":"list","objectRef":{}}`, nil},
+		"no object":       {`{"stage":"ResponseComplete","requestURI":"/a","verb":"create"}`, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestNoteOfABody(t *testing.T) {
+func TestNoteOf(t *testing.T) {
 	tests := map[string]struct{ request, response, want string }{
 		"a Foo that is ready": {``, `{"kind":"Foo","spec":{"replicas":3},"status":{"availableReplicas":3,"conditions":[{"type":"Ready","status":"True"}]}}`, "3/3 available, Ready"},
 		"a new Deployment":    {`{"kind":"Deployment","spec":{"replicas":1}}`, ``, "replicas 1"},
@@ -121,7 +121,7 @@ func TestNoteOfABody(t *testing.T) {
 		}
 	}
 	if body := bodyOf(nil, nil); body != nil {
-		t.Errorf("a body of nothing: %+v", body)
+		t.Errorf("without bodies: got %+v, want nil", body)
 	}
 }
 
@@ -132,19 +132,19 @@ func TestActorOf(t *testing.T) {
 		user, agent string
 		want        Actor
 	}{
-		"a person":                     {"alice", kubectl, Actor{"alice", "alice", false, true}},
-		"a person's program":           {"alice", "sample-controller/v0.0.0 (linux/amd64)", Actor{"sample-controller", "sample-controller (alice)", false, false}},
-		"a user without a program":     {"alice", "", Actor{"alice", "alice", false, true}},
-		"a controller":                 {account + "kube-system:deployment-controller", manager, Actor{"deployment-controller", "kube-system/deployment-controller", true, false}},
-		"the garbage collector":        {account + "kube-system:generic-garbage-collector", manager, Actor{"garbage-collector", "kube-system/garbage-collector", true, false}},
-		"a service account's kubectl":  {account + "ci:deployer", kubectl, Actor{"deployer", "ci/deployer (kubectl)", false, true}},
-		"a controller without account": {"system:kube-controller-manager", manager + account + "kube-system:job-controller", Actor{"job-controller", "kube-system/job-controller", true, false}},
-		"their manager itself":         {"system:kube-controller-manager", manager + "leader-election", Actor{"kube-controller-manager", "system:kube-controller-manager", true, false}},
-		"the scheduler":                {"system:kube-scheduler", "kube-scheduler/v1.37.0", Actor{"kube-scheduler", "system:kube-scheduler", true, false}},
-		"a node":                       {"system:node:n1", "kubelet/v1.37.0", Actor{"kubelet", "system:node", true, false}},
-		"kwok":                         {"kwok", "kwok/v0.8.0", Actor{"kwok (as kubelet)", "kwok", true, false}},
-		"an administrator":             {"system:admin", kubectl, Actor{"admin", "system:admin (kubectl)", false, true}},
-		"nobody":                       {"", "", Actor{"unknown", "no user", false, false}},
+		"a person":                      {"alice", kubectl, Actor{"alice", "alice", false, true}},
+		"a person's program":            {"alice", "sample-controller/v0.0.0 (linux/amd64)", Actor{"sample-controller", "sample-controller (alice)", false, false}},
+		"a user without a program":      {"alice", "", Actor{"alice", "alice", false, true}},
+		"a controller":                  {account + "kube-system:deployment-controller", manager, Actor{"deployment-controller", "kube-system/deployment-controller", true, false}},
+		"the garbage collector":         {account + "kube-system:generic-garbage-collector", manager, Actor{"garbage-collector", "kube-system/garbage-collector", true, false}},
+		"a service account's kubectl":   {account + "ci:deployer", kubectl, Actor{"deployer", "ci/deployer (kubectl)", false, true}},
+		"a controller without account":  {"system:kube-controller-manager", manager + account + "kube-system:job-controller", Actor{"job-controller", "kube-system/job-controller", true, false}},
+		"the controller manager itself": {"system:kube-controller-manager", manager + "leader-election", Actor{"kube-controller-manager", "system:kube-controller-manager", true, false}},
+		"the scheduler":                 {"system:kube-scheduler", "kube-scheduler/v1.37.0", Actor{"kube-scheduler", "system:kube-scheduler", true, false}},
+		"a node":                        {"system:node:n1", "kubelet/v1.37.0", Actor{"kubelet", "system:node", true, false}},
+		"kwok":                          {"kwok", "kwok/v0.8.0", Actor{"kwok (as kubelet)", "kwok", true, false}},
+		"an administrator":              {"system:admin", kubectl, Actor{"admin", "system:admin (kubectl)", false, true}},
+		"nobody":                        {"", "", Actor{"unknown", "no user", false, false}},
 	}
 	for name, test := range tests {
 		if got := ActorOf(Write{User: test.user, Agent: test.agent}); got != test.want {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Service accounts and kubeconfigs for tests, and waiting for what an account may do.
+
 package testcluster
 
 import (
@@ -33,13 +35,14 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// ServiceAccount is the controller's in artifacts/deploy, and the name of its namespace.
+// ServiceAccount is the name of the controller's service account in artifacts/deploy, and
+// of its namespace.
 const ServiceAccount = "sample-controller"
 
-// tokenLifetime outlives a run of anything.
+// tokenLifetime is longer than any test runs.
 const tokenLifetime = 24 * time.Hour
 
-// LoadConfig reads a kubeconfig. The client's own rate limit is off.
+// LoadConfig reads a kubeconfig. It turns the client's own rate limit off.
 func LoadConfig(kubeconfig string) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -60,7 +63,7 @@ func Token(ctx context.Context, admin kubernetes.Interface, namespace, name stri
 	return token.Status.Token, nil
 }
 
-// ConfigOf returns the configuration of a service account in the cluster of admin's configuration.
+// ConfigOf returns a client configuration for a service account in admin's cluster.
 func ConfigOf(ctx context.Context, admin *rest.Config, namespace, name string) (*rest.Config, error) {
 	client, err := kubernetes.NewForConfig(admin)
 	if err != nil {
@@ -75,8 +78,8 @@ func ConfigOf(ctx context.Context, admin *rest.Config, namespace, name string) (
 	return config, nil
 }
 
-// WriteTokenKubeconfig writes a copy of an administrator's kubeconfig in which the user is a service account, whose namespace is that
-// of the contexts, too.
+// WriteTokenKubeconfig writes a copy of an administrator's kubeconfig whose user is a
+// service account. The contexts get the namespace of the account.
 func WriteTokenKubeconfig(ctx context.Context, admin kubernetes.Interface, from, to, namespace, name string) error {
 	token, err := Token(ctx, admin, namespace, name)
 	if err != nil {
@@ -95,7 +98,7 @@ func WriteTokenKubeconfig(ctx context.Context, admin kubernetes.Interface, from,
 	return clientcmd.WriteToFile(*config, to)
 }
 
-// WriteKubeconfig writes a kubeconfig for a server, whose certificate authority may be nil.
+// WriteKubeconfig writes a kubeconfig for a server. The certificate authority may be nil.
 func WriteKubeconfig(path, server string, authority []byte, user clientcmdapi.AuthInfo) error {
 	config := clientcmdapi.NewConfig()
 	config.Clusters["it"] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: authority}
@@ -105,10 +108,12 @@ func WriteKubeconfig(path, server string, authority []byte, user clientcmdapi.Au
 	return clientcmd.WriteToFile(*config, path)
 }
 
-// permissionLimit bounds how long the API server takes to learn of permissions, policies and kinds.
+// permissionLimit bounds the wait until the API server knows new permissions, policies
+// and kinds.
 const permissionLimit = 90 * time.Second
 
-// FoosDeployment returns a Deployment as the controller makes it for a Foo of that name; of the number of Pods it says nothing.
+// FoosDeployment returns a Deployment as the controller makes it for a Foo of that name,
+// without the number of replicas.
 func FoosDeployment(name string) *appsv1.Deployment {
 	labels := map[string]string{"app": "nginx", "controller": name}
 	return &appsv1.Deployment{
@@ -126,13 +131,15 @@ func FoosDeployment(name string) *appsv1.Deployment {
 	}
 }
 
-// AwaitFoosAsOwners waits until an account may make a Deployment for a Foo of a namespace. The admission plugin
-// OwnerReferencesPermissionEnforcement reads only every 30 s which kinds there are, and refuses owners of a newer kind.
+// AwaitFoosAsOwners waits until an account may create a Deployment with a Foo as its
+// owner. The admission plugin OwnerReferencesPermissionEnforcement refreshes its list of
+// kinds only every 30 s, and refuses owners of a newer kind.
 func AwaitFoosAsOwners(ctx context.Context, account *rest.Config, namespace string) error {
 	return awaitCreation(ctx, account, namespace, "a Deployment can have a Foo as its owner", FoosDeployment("foo"), Succeeded)
 }
 
-// AwaitPolicy waits until the admission policy refuses the controller's account a Deployment that is no Foo's.
+// AwaitPolicy waits until the admission policy refuses a Deployment without an owner from
+// the controller's account.
 func AwaitPolicy(ctx context.Context, account *rest.Config, namespace string) error {
 	nobodys := FoosDeployment("nobodys")
 	nobodys.OwnerReferences = nil

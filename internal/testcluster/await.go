@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Waiting for conditions that nothing announces.
+
 package testcluster
 
 import (
@@ -23,11 +25,11 @@ import (
 	"time"
 )
 
-// pollPeriod is how often a condition is checked that nothing announces.
+// pollPeriod is the period between two checks of a condition.
 const pollPeriod = 50 * time.Millisecond
 
-// Await checks a condition until check has no objection. Where that takes longer than the limit, the error has the last objection; what
-// says what was waited for.
+// Await calls check until it returns nil. After the limit, Await returns an error that
+// contains what, the condition it waited for, and check's last error.
 func Await(ctx context.Context, limit time.Duration, what string, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not within %v", limit))
 	defer cancel()
@@ -40,7 +42,7 @@ func Await(ctx context.Context, limit time.Duration, what string, check func(con
 			return nil
 		}
 		if ctx.Err() == nil {
-			last = err // and not that the time is over
+			last = err // but not the error of the ended context
 		}
 		select {
 		case <-ctx.Done():
@@ -52,7 +54,8 @@ func Await(ctx context.Context, limit time.Duration, what string, check func(con
 
 var errSucceeded = errors.New("the request succeeds")
 
-// AwaitAnswer repeats a request until its answer is as wanted: the API server learns of permissions and policies by watches.
+// AwaitAnswer repeats a request until wanted accepts its result. The API server learns of
+// new permissions and policies through watches, so it takes a moment to apply them.
 func AwaitAnswer(ctx context.Context, limit time.Duration, what string, request func(context.Context) error, wanted func(error) bool) error {
 	return Await(ctx, limit, what, func(ctx context.Context) error {
 		answer := request(ctx)
@@ -66,5 +69,5 @@ func AwaitAnswer(ctx context.Context, limit time.Duration, what string, request 
 	})
 }
 
-// Succeeded is an answer that AwaitAnswer may want.
+// Succeeded makes AwaitAnswer wait for a request without an error.
 func Succeeded(err error) bool { return err == nil }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Development clusters.
+
 package testcluster
 
 import (
@@ -30,27 +32,30 @@ import (
 const (
 	startLimit = 2 * time.Minute
 	stopLimit  = time.Minute
-	// ready is what the command in the cluster prints once it is up. The command lasts as long as its standard input: if this process
-	// dies, however, so does the cluster.
+	// command runs in the cluster. It prints ready once the cluster is up, and ends with
+	// its standard input, so that the cluster stops when this process ends in any way.
 	ready   = "ready"
 	command = "echo " + ready + "; exec cat"
 )
 
-// ControlPlaneOnly is a flag of devcluster, for a cluster of an API server and etcd: no Deployment gets a ReplicaSet, and no Pod runs.
+// ControlPlaneOnly is a flag of devcluster for a cluster of only an API server and etcd.
+// Deployments get no ReplicaSets, and no Pods run.
 const ControlPlaneOnly = "-without=kube-controller-manager,kube-scheduler,kwok"
 
 // Cluster is a development cluster that this process has started.
 type Cluster struct {
 	*Process
-	// Log has what devcluster prints.
+	// Log contains the output of devcluster.
 	Log *Log
-	// Data is the folder of its data, and Kubeconfig the path of the administrator's kubeconfig, in that folder.
+	// Data is the folder of the cluster's data, and Kubeconfig the path of the
+	// administrator's kubeconfig in it.
 	Data, Kubeconfig string
 
 	stdin io.Closer
 }
 
-// StartCluster starts devcluster, whose path is program, with flags. It returns when the cluster is up. Stop ends the cluster.
+// StartCluster starts devcluster, whose path is program, and returns when the cluster is
+// up. Stop ends the cluster.
 func StartCluster(ctx context.Context, program, data string, flags ...string) (*Cluster, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("not up within %v", startLimit))
 	defer cancel()
@@ -71,14 +76,15 @@ func StartCluster(ctx context.Context, program, data string, flags ...string) (*
 	return c, nil
 }
 
-// AuditLog is the path of the API server's audit log.
+// AuditLog returns the path of the API server's audit log.
 func (c *Cluster) AuditLog() string { return filepath.Join(c.Data, "audit.log") }
 
-// Stop ends the cluster, and returns an error if it ended otherwise than it should. devcluster removes the data.
+// Stop ends the cluster, and returns an error if devcluster did not exit cleanly.
+// devcluster removes the data.
 func (c *Cluster) Stop() error {
 	_ = c.stdin.Close() // It may have ended.
 	if !c.Wait(stopLimit) {
-		c.Kill() // What it supervises ends with it.
+		c.Kill() // The processes of the cluster end with it.
 	}
 	if !c.State().Success() {
 		return fmt.Errorf("devcluster: %s", c.State())

@@ -14,8 +14,10 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package testcluster has what tests, benchmark and demo need on a real control plane: programs that run and their logs, development
-// clusters, accounts for the controller, and waiting. It fails no test itself: it returns errors.
+// Package testcluster has what the tests, the benchmark and the demo share on a real
+// control plane: processes and their logs, development clusters, the controller's
+// accounts, and waiting. It returns errors, so that programs that are not tests can use
+// it.
 package testcluster
 
 import (
@@ -39,8 +41,9 @@ type Process struct {
 	ended   chan struct{}
 }
 
-// StartProcess starts a program. The thread that starts it lives as long as the program does, because with Pdeathsig in a command's
-// SysProcAttr the kernel kills the program when that thread ends.
+// StartProcess starts a program. The thread that starts it lives as long as the program
+// does, because with Pdeathsig in a command's SysProcAttr the kernel kills the program
+// when that thread ends.
 func StartProcess(command *exec.Cmd) (*Process, error) {
 	p := &Process{command: command, ended: make(chan struct{})}
 	started := make(chan error)
@@ -50,7 +53,7 @@ func StartProcess(command *exec.Cmd) (*Process, error) {
 		err := command.Start()
 		started <- err
 		if err == nil {
-			_ = command.Wait() // State says how it ended.
+			_ = command.Wait() // State returns the result.
 		}
 	}()
 	if err := <-started; err != nil {
@@ -59,7 +62,7 @@ func StartProcess(command *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// ID returns the number of the process.
+// ID returns the process ID.
 func (p *Process) ID() int { return p.command.Process.Pid }
 
 // Args returns the command line, with the program's name or path first.
@@ -78,10 +81,10 @@ func (p *Process) HasEnded() bool {
 	}
 }
 
-// State says how the program ended. It must have.
+// State returns how the program ended. Call it only after the end.
 func (p *Process) State() *os.ProcessState { return p.command.ProcessState }
 
-// Signal sends a signal to the program. That it has ended is no error.
+// Signal sends a signal to the program. If the program has ended, that is not an error.
 func (p *Process) Signal(signal os.Signal) error {
 	if err := p.command.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("sending %v to %s: %w", signal, p.command.Path, err)
@@ -89,7 +92,7 @@ func (p *Process) Signal(signal os.Signal) error {
 	return nil
 }
 
-// Kill ends the program without a chance to do anything, and returns when it has ended.
+// Kill kills the program, and returns when it has ended.
 func (p *Process) Kill() {
 	_ = p.command.Process.Kill() // It may have ended.
 	<-p.ended
@@ -107,7 +110,8 @@ func (p *Process) Wait(limit time.Duration) bool {
 	}
 }
 
-// Stop asks the program to end, by SIGTERM, and kills it if it has not ended within the grace period.
+// Stop sends SIGTERM to the program, and kills it if it does not end within the grace
+// period.
 func (p *Process) Stop(grace time.Duration) {
 	_ = p.Signal(syscall.SIGTERM) // It may have ended.
 	if !p.Wait(grace) {
@@ -115,18 +119,19 @@ func (p *Process) Stop(grace time.Duration) {
 	}
 }
 
-// logLines is how many lines of a program's log an error has.
+// logLines is the number of lines of a program's log that an error contains.
 const logLines = 20
 
-// Program is a process that has a name, and a file for what it prints.
+// Program is a process that has a name, and a file for its output.
 type Program struct {
 	*Process
-	// Name is what messages call it.
+	// Name is the program's name in messages.
 	Name string
 	log  string
 }
 
-// StartProgram starts a program whose output is appended to the file log, or goes to standard error if log is empty.
+// StartProgram starts a program whose output is appended to the file log, or goes to
+// standard error if log is empty.
 func StartProgram(name, log string, command *exec.Cmd) (*Program, error) {
 	command.Stdout, command.Stderr = os.Stderr, os.Stderr
 	if log != "" {
@@ -144,7 +149,8 @@ func StartProgram(name, log string, command *exec.Cmd) (*Program, error) {
 	return &Program{Process: process, Name: name, log: log}, nil
 }
 
-// Err returns nil while the program runs, and then an error with the end of its log.
+// Err returns nil while the program runs, and after that an error with the end of its
+// log.
 func (p *Program) Err() error {
 	if !p.HasEnded() {
 		return nil
@@ -166,7 +172,7 @@ func LastLines(text string, n int) []string {
 	return lines[max(0, len(lines)-n):]
 }
 
-// Log keeps what a program prints: give it to a command as Stdout and Stderr.
+// Log keeps the output of a program: set it as a command's Stdout and Stderr.
 type Log struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
@@ -194,7 +200,7 @@ func (l *Log) next() <-chan struct{} {
 	return l.written
 }
 
-// Await waits until the program, whose log this is, has printed a text a number of times.
+// Await waits until program p, whose log this is, has printed a text a number of times.
 func (l *Log) Await(ctx context.Context, p *Process, text string, times int) error {
 	for {
 		written := l.next()
@@ -213,14 +219,14 @@ func (l *Log) Await(ctx context.Context, p *Process, text string, times int) err
 	}
 }
 
-// Count counts how often a text was printed.
+// Count returns how often the log contains a text.
 func (l *Log) Count(text string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return bytes.Count(l.text.Bytes(), []byte(text))
 }
 
-// Lines returns the lines that contain all of some texts.
+// Lines returns the lines that contain all of the texts.
 func (l *Log) Lines(texts ...string) []string {
 	var lines []string
 	for line := range strings.Lines(l.String()) {
@@ -231,6 +237,7 @@ func (l *Log) Lines(texts ...string) []string {
 	return lines
 }
 
+// String returns everything that was printed.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

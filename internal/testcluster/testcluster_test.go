@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the processes, the logs and the waiting.
+
 package testcluster
 
 import (
@@ -37,7 +39,7 @@ func startTestProgram(t *testing.T, script string) *Program {
 	return p
 }
 
-func TestTheErrorOfAProgramThatDiesHasTheEndOfItsLog(t *testing.T) {
+func TestProgramErrContainsTheEndOfTheLog(t *testing.T) {
 	p := startTestProgram(t, "echo one; echo two >&2; exit 3")
 	want := "thing ended by itself (exit status 3); the end of its log:\n  one\n  two"
 	if <-p.Ended(); p.Err().Error() != want {
@@ -45,17 +47,17 @@ func TestTheErrorOfAProgramThatDiesHasTheEndOfItsLog(t *testing.T) {
 	}
 }
 
-func TestAProgramIsAskedToStop(t *testing.T) {
+func TestStopTerminatesTheProgram(t *testing.T) {
 	p := startTestProgram(t, "exec sleep 60")
 	if err := p.Err(); err != nil {
 		t.Errorf("While it runs: %v", err)
 	}
 	if p.Stop(time.Minute); p.State().String() != "signal: terminated" {
-		t.Errorf("it ended otherwise: %v", p.State())
+		t.Errorf("it ended with %v", p.State())
 	}
 }
 
-func TestAProgramThatDoesNotStopIsKilled(t *testing.T) {
+func TestStopKillsAProgramThatIgnoresSIGTERM(t *testing.T) {
 	log := &Log{}
 	command := exec.Command("/bin/sh", "-c", "trap '' TERM; echo ready; exec sleep 60")
 	command.Stdout = log
@@ -67,11 +69,11 @@ func TestAProgramThatDoesNotStopIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.Stop(time.Millisecond); p.State().String() != "signal: killed" {
-		t.Errorf("it ended otherwise: %v", p.State())
+		t.Errorf("it ended with %v", p.State())
 	}
 }
 
-func TestAProgramThatEndsIsNotWaitedFor(t *testing.T) {
+func TestLogAwaitFailsWhenTheProgramEnds(t *testing.T) {
 	log := &Log{}
 	command := exec.Command("/bin/sh", "-c", "echo once")
 	command.Stdout = log
@@ -80,7 +82,7 @@ func TestAProgramThatEndsIsNotWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := log.Await(t.Context(), p, "once", 2); err == nil {
-		t.Error("It printed the text once, and not twice")
+		t.Error("The program printed the text once, and Await for two returned no error")
 	}
 }
 
@@ -90,7 +92,7 @@ func TestLastLines(t *testing.T) {
 	}
 }
 
-func TestAwaitSaysTheLastObjection(t *testing.T) {
+func TestAwaitReturnsTheLastError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		err := Await(t.Context(), time.Second, "it is there", func(ctx context.Context) error {
 			if ctx.Err() != nil {

@@ -14,7 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Tests of the generated files, and of errors if the manifests lack what the chart needs.
+// Tests of the generated files, and of the errors for manifests from which no chart can
+// be generated.
 
 package main
 
@@ -35,7 +36,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func TestTheChartIsWhatIsMade(t *testing.T) {
+func TestChartIsUpToDate(t *testing.T) {
 	want, err := generate(root)
 	must(t, err)
 	got, err := readFiles(filepath.Join(root, chartFolder))
@@ -65,7 +66,7 @@ func manifestsOf(t *testing.T, texts ...string) []*object {
 	return objects
 }
 
-func TestAPlaceThatIsGoneIsAnError(t *testing.T) {
+func TestMissingPlaceIsAnError(t *testing.T) {
 	all, err := readManifests(root)
 	must(t, err)
 	for _, change := range []struct{ kind, path, want string }{
@@ -116,7 +117,7 @@ func clone(node *yaml.Node) *yaml.Node {
 	return &copied
 }
 
-func TestANameThatNobodyFollowsIsAnError(t *testing.T) {
+func TestUnknownNameIsAnError(t *testing.T) {
 	for _, c := range []struct{ manifest, want string }{
 		{"{kind: Service, metadata: {name: sample-controller}, spec: {externalName: sample-controller-metrics}}", "Service spec externalName is sample-controller-metrics: add the place"},
 		{"{kind: Service, metadata: {name: other}}", "Service other does not start with sample-controller"},
@@ -130,7 +131,7 @@ func TestANameThatNobodyFollowsIsAnError(t *testing.T) {
 	}
 }
 
-func TestWhatTheVariantsDoOtherwiseNeedsAValue(t *testing.T) {
+func TestDifferenceBetweenVariantsIsAnError(t *testing.T) {
 	c := &chart{manifests: &manifests{
 		everywhere: manifestsOf(t, "{kind: Service, metadata: {name: sample-controller}, spec: {port: 1}}"),
 		single:     manifestsOf(t, "{kind: Service, metadata: {name: sample-controller}, spec: {port: 2}}"),
@@ -140,8 +141,9 @@ func TestWhatTheVariantsDoOtherwiseNeedsAValue(t *testing.T) {
 	}
 }
 
-// Braces in the manifests must not become template expressions.
-func TestBracesOfTheManifestsStay(t *testing.T) {
+// TestBracesAreEscaped checks that braces in the manifests do not become template
+// expressions.
+func TestBracesAreEscaped(t *testing.T) {
 	made := &chart{manifests: &manifests{}, defaults: map[string]any{}}
 	text, err := made.template(manifestsOf(t, "{kind: PrometheusRule, metadata: {name: sample-controller, labels: {}}, spec: {summary: 'in {{ $labels.namespace }}'}}")[0])
 	must(t, err)
@@ -150,7 +152,7 @@ func TestBracesOfTheManifestsStay(t *testing.T) {
 	}
 }
 
-func TestFilesThatAreNoLongerMadeAreRemoved(t *testing.T) {
+func TestObsoleteFilesAreRemoved(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "chart")
 	must(t, replaceFiles(folder, map[string]string{"a": "1", "templates/b": "2"}))
 	want := map[string]string{"a": "3", "c": "4"}

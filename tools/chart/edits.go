@@ -42,7 +42,7 @@ type edit struct {
 	read func(*yaml.Node) (any, error)
 	// apply changes the value of a key in a mapping.
 	apply func(t *template, parent *yaml.Node, key, name string)
-	// when means that the objects exist only if the value is true.
+	// when is true if the value decides whether the objects exist.
 	when bool
 }
 
@@ -68,7 +68,7 @@ var (
 	// because otherwise an item of a sequence might start without a key.
 	blockEdit    = &edit{strict: true, read: decode, apply: applyBlock}
 	optionalEdit = &edit{read: decode, apply: applyBlock}
-	// Further entries of a mapping, which need not exist.
+	// Further entries of a mapping. The mapping need not exist.
 	entriesEdit = &edit{apply: func(t *template, parent *yaml.Node, key, name string) {
 		if there := children(parent, key); len(there) == 1 {
 			t.addLines(there[0], "{{- with .Values."+name+" }}\n{{- toYaml . | nindent INDENT }}\n{{- end }}")
@@ -87,8 +87,8 @@ func applyBlock(t *template, parent *yaml.Node, key, name string) {
 	t.addLines(parent, "{{- with .Values."+name+" }}\n"+key+":\n  {{- toYaml . | nindent DEEPER }}\n{{- end }}")
 }
 
-// argument adds a flag of the program if the value is set. The function, int or quote,
-// converts the value for the format.
+// argument adds a flag of the program if the value is set. as is the function, int or
+// quote, that converts the value for the format.
 func argument(format, as string) *edit {
 	expression := `printf "` + format + `" (int .) | quote`
 	if as == "quote" {

@@ -14,10 +14,10 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command chart generates the Helm chart in artifacts/chart. The chart installs what
-// kustomize renders of artifacts/deploy and artifacts/monitoring. At the places that
-// values.go declares, the value in the manifest becomes a value of the chart, with the
-// manifest's as its default.
+// Command chart generates the Helm chart in artifacts/chart. The chart installs the
+// objects that kustomize renders from artifacts/deploy and artifacts/monitoring. At the
+// places that values.go declares, the value in the manifest becomes a value of the chart,
+// with the manifest's value as its default.
 //
 //	make chart
 package main
@@ -79,7 +79,7 @@ func generate(root string) (map[string]string, error) {
 
 var needsKubernetes = regexp.MustCompile(`needs Kubernetes (1\.\d+) or newer`)
 
-// oldestKubernetes returns the release that docs/operations.md names.
+// oldestKubernetes returns the oldest supported release, which docs/operations.md names.
 func oldestKubernetes(root string) (string, error) {
 	page, err := os.ReadFile(filepath.Join(root, "docs", "operations.md"))
 	if err != nil {
@@ -117,7 +117,8 @@ func replaceFiles(folder string, files map[string]string) error {
 	return nil
 }
 
-// readFiles returns the files below a folder, none if it does not exist.
+// readFiles returns the files below a folder. If the folder does not exist, there are
+// none.
 func readFiles(folder string) (map[string]string, error) {
 	files := map[string]string{}
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {

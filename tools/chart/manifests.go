@@ -30,8 +30,8 @@ import (
 )
 
 const (
-	// program is the name of the chart, the namespace in the manifests, and the prefix of
-	// the names there.
+	// program is the name of the chart, and in the manifests the namespace and the prefix
+	// of all names.
 	program = "sample-controller"
 
 	chartFolder      = "artifacts/chart"
@@ -40,8 +40,8 @@ const (
 	monitoringFolder = "artifacts/monitoring"
 )
 
-// namespaced has for each kind whether its objects belong to a namespace. kustomize does
-// not know all kinds.
+// namespaced reports for each kind whether its objects belong to a namespace. kustomize
+// does not know all of the kinds.
 var namespaced = map[string]bool{
 	"Namespace": false, "CustomResourceDefinition": false, "ClusterRole": false, "ClusterRoleBinding": false,
 	"ValidatingAdmissionPolicy": false, "ValidatingAdmissionPolicyBinding": false, "FlowSchema": false,
@@ -89,7 +89,7 @@ func readManifests(root string) (*manifests, error) {
 	return &all, all.takeNamespaces()
 }
 
-// render returns the objects that kustomize renders of a folder.
+// render returns the objects that kustomize renders from a folder.
 func render(folder string) ([]*object, error) {
 	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
 	if err != nil {

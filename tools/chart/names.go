@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The names and namespaces in the manifests, which become those of the release.
+// Replacing the names and namespaces in the manifests by those of the release.
 
 package main
 
@@ -27,9 +27,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// references are the places of names of objects, with their kind. Without a kind, it is
-// beside the name. The manifests need not have every place, but they may have names only
-// in these places: see checkNames.
+// references are the places at which manifests name other objects, with the kind of the
+// object. If the kind is empty, it is in the manifest beside the name. The manifests need
+// not have every place, but they may have names only in these places: see checkNames.
 var references = []struct{ in, path, kind string }{
 	{"RoleBinding", "roleRef name", ""},
 	{"ClusterRoleBinding", "roleRef name", ""},
@@ -46,12 +46,13 @@ var references = []struct{ in, path, kind string }{
 
 // constants are the places where the program's name is not an object's name, and stays.
 var constants = []string{
-	" app.kubernetes.io/name", // the job by which the alerts select
+	" app.kubernetes.io/name", // the alerts select by this job
 	"Deployment spec template spec containers * name",
 	"Deployment spec template spec containers * env * valueFrom resourceFieldRef containerName",
 	"PrometheusRule spec groups * name",
 	"PrometheusRule spec groups * rules * labels job",
-	// Words of the API, which may equal the program's name, as for a program "foos".
+	// Names of the API, which are equal to the program's name if the program is called
+	// "foos".
 	"CustomResourceDefinition spec names plural",
 	"CustomResourceDefinition spec names singular",
 	"CustomResourceDefinition spec names shortNames *",
@@ -64,7 +65,7 @@ var (
 	accountInCEL = regexp.MustCompile(`:` + program + `'`)
 )
 
-// rename replaces names and namespaces by those of the release.
+// rename replaces an object's names and namespaces by those of the release.
 func (t *template) rename(o *object, watched string) error {
 	if o.kind != "CustomResourceDefinition" {
 		name := find(o.node, "metadata name")[0]
@@ -115,8 +116,8 @@ func (t *template) refer(name *yaml.Node, kind string) error {
 	return nil
 }
 
-// place replaces namespaces by the release's, and the one whose Foos are reconciled by
-// watchNamespace.
+// place replaces the controller's namespace by the release's, and the watched namespace
+// by the value watchNamespace.
 func (t *template) place(o *object, watched string) error {
 	if !namespaced[o.kind] {
 		remove(find(o.node, "metadata")[0], "namespace")
@@ -154,8 +155,9 @@ func checkNames(o *object) error {
 	return err
 }
 
-// namesFile defines what the templates share. longest is the length of the longest suffix
-// of a Service's name, which may have 63 characters with the suffix.
+// namesFile returns the helper templates that the others share. A Service's name may have
+// 63 characters, so the length of the release's name is limited by the longest suffix of
+// a Service.
 func (c *chart) namesFile() (string, error) {
 	longest := 0
 	for _, o := range c.everywhere {
@@ -177,7 +179,7 @@ const sharedTemplates = `
 {{- $name -}}
 {{- end -}}
 
-{{- /* What is in no namespace has the release's in its name, after a dot, which is in no other name here. */ -}}
+{{- /* The name of a cluster-scoped object ends with a dot and the release's namespace. No other name here has a dot. */ -}}
 {{- define "PROGRAM.ofNamespace" -}}
 {{- if ne (include "PROGRAM.fullname" .) .Release.Namespace }}.{{ .Release.Namespace }}{{ end -}}
 {{- end -}}

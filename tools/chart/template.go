@@ -14,7 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Templates: manifests in which marks stand for expressions until they are written.
+// Templates: manifests in which marks stand for template expressions until the text is
+// written.
 
 package main
 
@@ -27,8 +28,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// template is a manifest that becomes a template. Marks stand for the text that is not
-// YAML.
+// template is a manifest that becomes a template. Marks stand for text that is not YAML.
 type template struct {
 	node  *yaml.Node
 	texts []string

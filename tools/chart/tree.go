@@ -98,7 +98,8 @@ func split(path string) (parent, last string) {
 	return path[:max(at, 0)], path[at+1:]
 }
 
-// walk calls visit for each mapping's values and each sequence's items below a node, with the path to them.
+// walk calls visit for each mapping's values and each sequence's items below a node, with
+// the path to them.
 func walk(node *yaml.Node, path string, visit func(path string, node *yaml.Node)) {
 	visit(path, node)
 	for i, child := range node.Content {

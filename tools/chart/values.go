@@ -29,9 +29,10 @@ type value struct {
 	// kind and path are the value's place in the manifests: a kind, or one object of it
 	// (kind/name), and a path as in tree.go. "|" separates several places.
 	kind, path string
-	// edit makes the place a template of the value. It is nil if other code does that.
+	// edit turns the place into a template of the value. It is nil if other code does
+	// that.
 	edit *edit
-	// initial is the default of a value that the manifests have no default for.
+	// initial is the default of a value for which the manifests have none.
 	initial any
 }
 

@@ -29,7 +29,7 @@ import (
 // upTimeout is how long a cluster may take to start.
 const upTimeout = 3 * time.Minute
 
-// act interrupts what it is asked to, and starts a cluster.
+// act interrupts a background block and starts a cluster, as far as a asks for it.
 func (r *runner) act(ctx context.Context, a actOptions) error {
 	if a.interrupt {
 		if err := r.interrupt(a.victim); err != nil {
@@ -42,7 +42,7 @@ func (r *runner) act(ctx context.Context, a actOptions) error {
 	return nil
 }
 
-// interrupt ends a background block as Ctrl-C does.
+// interrupt ends a background block like Ctrl-C.
 func (r *runner) interrupt(id string) error {
 	for _, b := range slices.Backward(r.background) {
 		if b.job.stopped || id != "" && b.step.run.id != id {
@@ -59,14 +59,15 @@ func (r *runner) interrupt(id string) error {
 	return fmt.Errorf("nothing to interrupt: no block %q is in the background", id)
 }
 
-// startCluster starts a cluster for the rest of the document, in the place of the one that it may have.
+// startCluster starts a cluster for the rest of the document. It stops the cluster that
+// the document has, if any.
 func (r *runner) startCluster(ctx context.Context, nodes int) error {
 	if r.cluster != nil {
 		if err := r.cluster.interrupt(); err != nil {
 			return err
 		}
 	}
-	kubeconfig := filepath.Join(r.world.home, ".kube", "config")
+	kubeconfig := filepath.Join(r.sandbox.home, ".kube", "config")
 	b := &block{step: step{
 		run:  runOptions{terminal: "cluster", background: true, until: "export KUBECONFIG=", timeout: upTimeout},
 		text: fmt.Sprintf("mkdir -p %q\nexec bin/devcluster up -nodes=%d -kubeconfig=%q\n", filepath.Dir(kubeconfig), nodes, kubeconfig),

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Comparison of output with what a document says.
+// Comparing output with what a document shows.
 
 package main
 
@@ -24,13 +24,13 @@ import (
 	"strings"
 )
 
-// kinds are the parts of a line that differ from run to run, and what each is taken for. The first come first: an
-// RFC 3339 time has numbers that would pass for something else.
+// kinds are the parts of a line that differ from run to run, and a placeholder for each.
+// The order matters: an RFC 3339 time contains numbers that later patterns would match.
 var kinds = []struct {
 	pattern *regexp.Regexp
 	as      string
 }{
-	// klog's header but severity and file.
+	// klog's header, except for severity and file.
 	{regexp.MustCompile(`\b([IWEF])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ ([\w.]+):\d+\]`), "$1<time> $2]"},
 	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?`), "<time>"},
 	{regexp.MustCompile(`\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}`), "<time>"},
@@ -38,7 +38,7 @@ var kinds = []struct {
 	{regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`), "<uid>"},
 	{regexp.MustCompile(`\bsha256:[0-9a-f]{64}\b`), "<digest>"},
 	{regexp.MustCompile(`\b[0-9a-f]{40}\b`), "<commit>"},
-	// As the API server makes names: of ReplicaSets, and of their Pods.
+	// Generated suffixes in the names of ReplicaSets and their Pods.
 	{regexp.MustCompile(`([a-z0-9])-[bcdfghjklmnpqrstvwxz2456789]{6,10}-[bcdfghjklmnpqrstvwxz2456789]{5}\b`), "$1-<hash>-<suffix>"},
 	{regexp.MustCompile(`([a-z0-9])-[bcdfghjklmnpqrstvwxz2456789]{6,10}\b`), "$1-<hash>"},
 	{regexp.MustCompile(`\b(\d{1,3}(?:\.\d{1,3}){3}|localhost|\[::1?\]):\d+\b`), "$1:<port>"},
@@ -48,16 +48,16 @@ var kinds = []struct {
 	{regexp.MustCompile(`\b(\d+(\.\d+)?(ns|µs|us|ms|s|m|h|d|y))+\b`), "<duration>"},
 }
 
-// anything is what a document writes for what it does not care about.
+// anything in a document matches any text.
 const anything = "…"
 
-// wanted is a line of a document that has to be printed.
+// wanted is a line of a document that must be printed.
 type wanted struct {
 	line int // in the document
 	text string
 }
 
-// wantedLines are the lines of a block, but the empty ones.
+// wantedLines returns the lines of a block that are not empty.
 func wantedLines(text string, first int) []wanted {
 	var lines []wanted
 	for i, line := range strings.Split(text, "\n") {
@@ -68,8 +68,9 @@ func wantedLines(text string, first int) []wanted {
 	return lines
 }
 
-// compare returns the first wanted line that was not printed, in its turn; and where nothing else may be printed, the
-// first line that should not have been. Both are nil if all is as it should be.
+// compare returns the first wanted line that was not printed in its place; and if no
+// other lines may be printed, the first line that should not have been printed. Both are
+// nil if the output is correct.
 func compare(printed string, want []wanted, options printOptions) (missing *wanted, surplus *string) {
 	lines := printedLines(printed, options)
 	if options.anyOrder {
@@ -101,7 +102,7 @@ func compare(printed string, want []wanted, options printOptions) (missing *want
 	return nil, nil
 }
 
-// compareUnordered is compare where the lines may come in any order.
+// compareUnordered is like compare, but accepts the lines in any order.
 func compareUnordered(lines []string, want []wanted, options printOptions) (missing *wanted, surplus *string) {
 	for i := range want {
 		found := slices.IndexFunc(lines, func(line string) bool { return matches(options.strip(want[i].text), line) })
@@ -126,7 +127,7 @@ func printedLines(printed string, options printOptions) []string {
 	return lines
 }
 
-// strip takes out of a line what is to be ignored.
+// strip removes from a line what the options ignore.
 func (o printOptions) strip(line string) string {
 	if o.ignore == nil {
 		return line
@@ -134,18 +135,18 @@ func (o printOptions) strip(line string) string {
 	return o.ignore.ReplaceAllString(line, "")
 }
 
-// squeeze makes one blank of many, and none of those at the ends.
+// squeeze replaces white space by single spaces, and removes it at both ends.
 func squeeze(line string) string {
 	return strings.Join(strings.Fields(line), " ")
 }
 
-// matches reports whether a printed line is the one that a document has.
+// matches reports whether a printed line matches a line of a document.
 func matches(document, printed string) bool {
 	document, printed = squeeze(document), squeeze(printed)
 	return wildcard(document, printed) || wildcard(alike(document), alike(printed))
 }
 
-// alike puts the name of its kind in the place of what differs from run to run.
+// alike replaces the parts that differ from run to run by placeholders.
 func alike(line string) string {
 	for _, kind := range kinds {
 		line = kind.pattern.ReplaceAllString(line, kind.as)
@@ -153,7 +154,7 @@ func alike(line string) string {
 	return line
 }
 
-// wildcard compares two lines, of which the first has … for anything.
+// wildcard compares two lines. A … in the first matches any text.
 func wildcard(document, printed string) bool {
 	parts := strings.Split(document, anything)
 	if len(parts) == 1 {

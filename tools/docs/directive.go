@@ -27,19 +27,19 @@ import (
 	"time"
 )
 
-// defaultTimeout is how long a block may take that says nothing else.
+// defaultTimeout limits a block without the option timeout.
 const defaultTimeout = 2 * time.Minute
 
-// anyFailure is the exit code of a block that has to fail in whatever way.
+// anyFailure stands for any exit code except 0.
 const anyFailure = -1
 
 // runOptions say how to run a block.
 type runOptions struct {
 	terminal   string // which shell session; the first is called 1
 	background bool
-	until      string // for background: what its output has when it is up
+	until      string // for a background block: the text in its output that shows that it is up
 	id         string
-	exit       int // the exit code to come, or anyFailure
+	exit       int // the expected exit code, or anyFailure
 	timeout    time.Duration
 	skip       string // why it is not run
 }
@@ -53,7 +53,7 @@ type printOptions struct {
 	ignore   *regexp.Regexp
 }
 
-// actOptions say what to do where a comment stands.
+// actOptions say what to do at the place of a comment.
 type actOptions struct {
 	interrupt bool
 	victim    string // id of the background block to interrupt, if it is not the last one
@@ -65,7 +65,7 @@ type option struct{ key, value string }
 
 var optionPattern = regexp.MustCompile(`^([a-z]+)(?:=(?:"([^"]*)"|([^"\s]\S*)))?(?:\s+|$)`)
 
-// words of comments that are for us.
+// The first words of directives.
 const (
 	wordRun    = "run"
 	wordPrints = "prints"
@@ -89,7 +89,7 @@ func parseOptions(s string) ([]option, error) {
 	for s = strings.TrimSpace(s); s != ""; {
 		match := optionPattern.FindStringSubmatch(s)
 		if match == nil {
-			return nil, fmt.Errorf("%q is no option: KEY, KEY=VALUE or KEY=\"VALUE\"", s)
+			return nil, fmt.Errorf("%q is not an option: want KEY, KEY=VALUE or KEY=\"VALUE\"", s)
 		}
 		options = append(options, option{match[1], match[2] + match[3]})
 		s = s[len(match[0]):]
@@ -97,7 +97,7 @@ func parseOptions(s string) ([]option, error) {
 	return options, nil
 }
 
-// applyRun puts one option of a run comment where it belongs.
+// applyRun applies an option of a run comment.
 func applyRun(o option, run *runOptions, prints *printOptions, act *actOptions) error {
 	var err error
 	switch o.key {
@@ -132,7 +132,7 @@ func applyRun(o option, run *runOptions, prints *printOptions, act *actOptions) 
 	return err
 }
 
-// applyPrints puts one option of a prints comment where it belongs.
+// applyPrints applies an option of a prints comment.
 func applyPrints(o option, prints *printOptions) error {
 	var err error
 	switch o.key {
@@ -152,7 +152,7 @@ func applyPrints(o option, prints *printOptions) error {
 	return err
 }
 
-// check finds options that don't go together.
+// check returns an error for options that contradict one another.
 func (run runOptions) check() error {
 	switch {
 	case run.until != "" && !run.background:

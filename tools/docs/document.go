@@ -25,7 +25,7 @@ import (
 	"strings"
 )
 
-// stepKind is what a step does.
+// stepKind is the kind of a step.
 type stepKind int
 
 const (
@@ -39,24 +39,25 @@ const (
 // step is one thing that a document says to do.
 type step struct {
 	kind   stepKind
-	line   int // where it stands
+	line   int // the step's line in the document
 	first  int // the line where text begins
 	text   string
 	run    runOptions
 	prints printOptions
 	act    actOptions
 	path   string
-	hidden bool // not a block that readers see
+	hidden bool // readers do not see the block
 }
 
-// reader makes steps of pieces.
+// reader turns pieces into steps.
 type reader struct {
 	steps   []step
-	pending []piece // comments that wait for their block
+	pending []piece // comments whose block has not come yet
 	errs    []error
 }
 
-// parseDocument returns the steps of a document, and all that is wrong with it.
+// parseDocument returns the steps of a document, and an error that lists all of its
+// mistakes.
 func parseDocument(source []byte) ([]step, error) {
 	var r reader
 	for _, p := range pieces(source) {
@@ -80,7 +81,8 @@ func (r *reader) fail(line int, err error) {
 	r.errs = append(r.errs, fmt.Errorf("line %d: %w", line, err))
 }
 
-// dropPending is called where no block follows: of the comments only other people's may stand there.
+// dropPending drops the comments that no block follows. Directives among them are
+// mistakes; other comments are not.
 func (r *reader) dropPending() {
 	for _, p := range r.pending {
 		if word, _ := splitComment(p.text); isOurs(word) {
@@ -94,7 +96,8 @@ func isOurs(word string) bool {
 	return slices.Contains([]string{wordRun, wordPrints, wordFile, wordPatch}, word)
 }
 
-// comment carries out what stands alone, and keeps the rest for the block that follows.
+// comment adds the step of a directive that needs no block, and keeps other comments for
+// the block that follows.
 func (r *reader) comment(p piece) {
 	word, rest := splitComment(p.text)
 	switch word {
@@ -106,7 +109,7 @@ func (r *reader) comment(p piece) {
 		r.steps = append(r.steps, step{kind: stepRun, line: p.line, first: first + 1, text: rest, hidden: true, run: newRun()})
 		return
 	case wordRun:
-		// A comment of actions alone needs no block.
+		// A comment with only cluster or interrupt needs no block.
 		s := step{kind: stepAct, line: p.line, run: newRun()}
 		options, err := parseOptions(rest)
 		if err != nil || !slices.ContainsFunc(options, func(o option) bool { return o.key != "cluster" && o.key != "interrupt" }) {
@@ -125,7 +128,7 @@ func (r *reader) comment(p piece) {
 
 func newRun() runOptions { return runOptions{terminal: "1", timeout: defaultTimeout} }
 
-// apply puts options of run comments where they belong.
+// apply applies the options of a run comment.
 func (s *step) apply(options []option) error {
 	var errs []error
 	for _, o := range options {
@@ -136,7 +139,7 @@ func (s *step) apply(options []option) error {
 	return errors.Join(append(errs, s.run.check())...)
 }
 
-// fence makes the steps of a fenced block and the comments before it.
+// fence adds the steps of a fenced block and the comments before it.
 func (r *reader) fence(p piece) {
 	s := step{line: p.line, first: p.line + 1, text: p.text, run: newRun()}
 	comments := map[string]bool{}
@@ -182,7 +185,7 @@ func (s *step) comment(word, rest string) error {
 	return nil
 }
 
-// suits tells what is wrong with a block of this language under these comments.
+// suits returns an error if these comments are not allowed for a block of this language.
 func suits(language string, comments map[string]bool) error {
 	switch {
 	case len(comments) > 1:
@@ -225,7 +228,8 @@ func (r *reader) place(s step, language string, comments map[string]bool) {
 	}
 }
 
-// dialogue takes a console block apart: lines after $ are commands, the lines under them what they print.
+// dialogue splits a console block into steps: lines after $ are commands, and the lines
+// below them their output.
 func (s *step) dialogue() ([]step, error) {
 	var steps []step
 	for i, line := range strings.Split(strings.TrimSuffix(s.text, "\n"), "\n") {
@@ -255,7 +259,7 @@ func (s *step) dialogue() ([]step, error) {
 			steps[last].text += line + "\n"
 		}
 	}
-	// fails and exit= speak of the last command.
+	// fails and exit= apply to the last command.
 	for i := len(steps) - 1; i >= 0; i-- {
 		if steps[i].kind == stepRun {
 			steps[i].run.exit = s.run.exit

@@ -25,11 +25,11 @@ import (
 	"time"
 )
 
-// fences stands in tests for what Go's raw strings can't have.
+// fences replaces ”' by the fence of a block, which a raw string of Go can't contain.
 func fences(text string) string { return strings.ReplaceAll(text, "'''", "```") }
 
-// told is a step in a line: where, what, and how.
-func told(s step) string {
+// describe describes a step in one line.
+func describe(s step) string {
 	kind := map[stepKind]string{stepRun: "run", stepExpect: "expect", stepFile: "file", stepPatch: "patch", stepAct: "act"}[s.kind]
 	text := fmt.Sprintf("%d %s", s.line, kind)
 	if s.kind == stepRun && s.run.terminal != "1" {
@@ -50,18 +50,18 @@ func told(s step) string {
 	return text + fmt.Sprintf(" %q", s.text)
 }
 
-func TestADocumentIsReadAsSteps(t *testing.T) {
+func TestParseDocument(t *testing.T) {
 	for name, test := range map[string]struct {
 		document string
 		want     []string
 	}{
 		"a block of commands":                   {"Do\n\n'''sh\nmake\n'''\n", []string{`3 run "make\n"`}},
-		"prose, and languages that nobody runs": {"A `b`.\n\n'''go\nx\n'''\n\n'''text\ny\n'''\n\n'''yaml\nz\n'''\n", nil},
+		"prose, and languages that are not run": {"A `b`.\n\n'''go\nx\n'''\n\n'''text\ny\n'''\n\n'''yaml\nz\n'''\n", nil},
 		"options": {
 			"<!-- run: terminal=2 exit=3 timeout=5m -->\n'''sh\nfalse\n'''\n",
 			[]string{`2 run in 2 exit 3 "false\n"`},
 		},
-		"an option with blanks, and a comment with an empty line after it": {
+		"an option with spaces, and an empty line after the comment": {
 			"<!-- run: background until=\"is up\" -->\n\n'''sh\nserve\n'''\n",
 			[]string{`3 run until is up "serve\n"`},
 		},
@@ -83,7 +83,7 @@ func TestADocumentIsReadAsSteps(t *testing.T) {
 			},
 		},
 		"hidden commands": {"Text.\n\n<!-- hidden:\nkubectl get --raw=/\n-->\n", []string{`3 run "kubectl get --raw=/"`}},
-		"hidden commands, closed on the last one's line": {"<!-- hidden:\na\nb -->\n", []string{`1 run "a\nb"`}},
+		"hidden commands, closed on the line of the last": {"<!-- hidden:\na\nb -->\n", []string{`1 run "a\nb"`}},
 		"a console": {
 			"<!-- run: fails cluster -->\n'''console\n$ one\n$ two \\\n> --three\nfour\n\nfive\n$ six\nseven\n'''\n",
 			[]string{
@@ -91,9 +91,9 @@ func TestADocumentIsReadAsSteps(t *testing.T) {
 				`9 run exit -1 "six\n"`, `10 expect "seven\n"`,
 			},
 		},
-		"a block in a list":            {"- a\n\n  '''sh\n  b\n  '''\n", []string{`3 run "b\n"`}},
-		"a block that people can fold": {"<details>\n<summary>a</summary>\n\n'''sh\nb\n'''\n\n</details>\n", []string{`4 run "b\n"`}},
-		"a comment of somebody else's": {"<!-- made by hand -->\n\nText.\n\n'''sh\nb\n'''\n", []string{`5 run "b\n"`}},
+		"a block in a list":  {"- a\n\n  '''sh\n  b\n  '''\n", []string{`3 run "b\n"`}},
+		"a block in details": {"<details>\n<summary>a</summary>\n\n'''sh\nb\n'''\n\n</details>\n", []string{`4 run "b\n"`}},
+		"another comment":    {"<!-- made by hand -->\n\nText.\n\n'''sh\nb\n'''\n", []string{`5 run "b\n"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			steps, err := parseDocument([]byte(fences(test.document)))
@@ -102,7 +102,7 @@ func TestADocumentIsReadAsSteps(t *testing.T) {
 			}
 			var got []string
 			for _, s := range steps {
-				got = append(got, told(s))
+				got = append(got, describe(s))
 			}
 			if strings.Join(got, "\n") != strings.Join(test.want, "\n") {
 				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
@@ -111,13 +111,13 @@ func TestADocumentIsReadAsSteps(t *testing.T) {
 	}
 }
 
-func TestWhatADocumentMayNotHave(t *testing.T) {
+func TestMistakesInDocuments(t *testing.T) {
 	for name, test := range map[string]struct{ document, want string }{
 		"a block without a language":     {"\n'''\nmake\n'''\n", `line 2: a block of ""`},
 		"a block of bash":                {"'''bash\nmake\n'''\n", `line 1: a block of "bash"`},
 		"a block by its indentation":     {"Do\n\n    make\n", "line 3: an indented code block"},
 		"an option that does not exist":  {"<!-- run: sleep=3 -->\n'''sh\nmake\n'''\n", "line 1: sleep: unknown option sleep"},
-		"an option that is none":         {"<!-- run: -x -->\n'''sh\nmake\n'''\n", "is no option"},
+		"no valid option":                {"<!-- run: -x -->\n'''sh\nmake\n'''\n", "is not an option"},
 		"a bad duration":                 {"<!-- run: timeout=3 -->\n'''sh\nmake\n'''\n", "timeout: "},
 		"a skip without a reason":        {"<!-- run: skip -->\n'''sh\nmake\n'''\n", "say why"},
 		"until in the foreground":        {"<!-- run: until=a -->\n'''sh\nmake\n'''\n", "until= is for background blocks"},
@@ -128,11 +128,11 @@ func TestWhatADocumentMayNotHave(t *testing.T) {
 		"a file without a name":          {"<!-- file -->\n'''yaml\na\n'''\n", "say which file"},
 		"commands for a file":            {"<!-- file: a -->\n'''sh\na\n'''\n", "commands are run, not written to a file"},
 		"two things for one block":       {"<!-- prints -->\n<!-- file: a -->\n'''text\na\n'''\n", "only one of run, prints"},
-		"a comment with a slip":          {"<!-- print -->\n'''text\na\n'''\n", `must start with run, prints, file or patch, not with "print"`},
+		"a misspelt comment":             {"<!-- print -->\n'''text\na\n'''\n", `must start with run, prints, file or patch, not with "print"`},
 		"prints before no block":         {"<!-- prints -->\n\nText.\n", "line 1: no block follows the comment <!-- prints -->"},
 		"prints at the end":              {"<!-- prints -->\n", "no block follows the comment"},
 		"a console that has no command":  {"'''console\na\n'''\n", "must start with a command"},
-		"more than one thing, each told": {"'''\na\n'''\n\n'''bash\nb\n'''\n", "line 1: a block of \"\": say sh if it is commands, console if it has their output, text if it is neither\nline 5:"},
+		"several mistakes, all reported": {"'''\na\n'''\n\n'''bash\nb\n'''\n", "line 1: a block of \"\": say sh if it is commands, console if it has their output, text if it is neither\nline 5:"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := parseDocument([]byte(fences(test.document)))

@@ -19,8 +19,9 @@ limitations under the License.
 // The package claims tests what else the documents say about the code (names of tests and
 // files, the requirements of go.mod).
 //
-// markdown.go, directive.go and document.go make steps of a document; compare.go compares; world.go makes the copy of
-// the tree in which shell.go runs bash; runner.go and acts.go carry out the steps, and report.go tells how it went.
+// markdown.go, directive.go and document.go turn a document into steps; compare.go
+// compares outputs; sandbox.go copies the tree, and shell.go runs bash in the copy;
+// runner.go and acts.go execute the steps, and report.go reports the results.
 package main
 
 import (

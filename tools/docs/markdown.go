@@ -27,22 +27,22 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// pieceKind is what a piece of a document is to us.
+// pieceKind is the kind of a piece.
 type pieceKind int
 
 const (
 	pieceOther    pieceKind = iota // prose
 	pieceComment                   // <!-- text -->
 	pieceFence                     // a fenced block of code
-	pieceIndented                  // a block of code that is one by its indentation
+	pieceIndented                  // an indented block of code
 )
 
 // piece is a part of a document.
 type piece struct {
 	kind pieceKind
 	line int    // its first line in the document, from 1
-	info string // what stands behind the fence
-	text string // the code, or what is in the comment
+	info string // the text after the fence, such as "sh"
+	text string // the code, or the content of the comment
 }
 
 // pieces returns the parts of a document in their order.
@@ -53,7 +53,7 @@ func pieces(source []byte) []piece {
 		found = append(found, piece{kind: kind, line: line, info: info, text: content})
 	}
 	root := goldmark.DefaultParser().Parse(text.NewReader(source))
-	// The walk fails only where the function does.
+	// The walk returns only errors of the function, which has none.
 	_ = ast.Walk(root, func(node ast.Node, entering bool) (ast.WalkStatus, error) {
 		if !entering || node.Type() == ast.TypeDocument {
 			return ast.WalkContinue, nil
@@ -80,7 +80,7 @@ func pieces(source []byte) []piece {
 				add(node, pieceOther, "", "")
 			}
 		case *ast.List, *ast.ListItem, *ast.Blockquote:
-			return ast.WalkContinue, nil // what is in them counts
+			return ast.WalkContinue, nil // descend into them
 		default:
 			add(node, pieceOther, "", "")
 		}

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Running of all documents, and the report.
+// Running all documents, and reporting the results.
 
 package main
 
@@ -35,17 +35,19 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// errReported is returned when the output has said already what is wrong.
-var errReported = errors.New("not every document is right")
+// errReported is returned if the output already contains the failures.
+var errReported = errors.New("some documents failed")
 
-// atATime is how many documents are run at a time: they wait for a cluster for most of their time.
+// atATime is the number of documents that run at a time. They spend most of their time
+// waiting for a cluster.
 const atATime = 2
 
-// report counts the blocks, and prints how each went in the words of go test, which is what .ci/run counts.
+// report counts the blocks, and prints the result of each in the format of go test, which
+// .ci/run counts.
 type report struct {
 	verbose bool
 
-	mu      sync.Mutex // for what follows
+	mu      sync.Mutex // guards the fields below
 	out     io.Writer
 	passed  int
 	failed  []string
@@ -83,7 +85,7 @@ func runAll(ctx context.Context, opts options, out io.Writer) error {
 	return nil
 }
 
-// chooseDocuments returns the documents of the tree, or those of them that are asked for.
+// chooseDocuments returns all documents of the tree, or those named in only.
 func chooseDocuments(root, only string) ([]string, error) {
 	all, err := findDocuments(root)
 	if err != nil || only == "" {
@@ -100,7 +102,8 @@ func chooseDocuments(root, only string) ([]string, error) {
 	return chosen, nil
 }
 
-// findDocuments returns every Markdown file of the tree, but not of what the build makes.
+// findDocuments returns every Markdown file of the tree, except those in testdata and in
+// the folders of build output.
 func findDocuments(root string) ([]string, error) {
 	var found []string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -119,7 +122,7 @@ func findDocuments(root string) ([]string, error) {
 	return found, err
 }
 
-// documents runs some documents, those that may take longest first.
+// documents runs documents, those with the longest timeouts first.
 func (r *report) documents(ctx context.Context, root string, names []string, opts options) error {
 	type document struct {
 		name  string
@@ -147,7 +150,7 @@ func (r *report) documents(ctx context.Context, root string, names []string, opt
 	return group.Wait()
 }
 
-// parse returns the steps of a document. What is wrong with it is reported.
+// parse returns the steps of a document. It reports mistakes in the document as failures.
 func (r *report) parse(root, name string) ([]step, error) {
 	source, err := os.ReadFile(filepath.Join(root, name))
 	if err != nil {
@@ -163,29 +166,31 @@ func (r *report) parse(root, name string) ([]step, error) {
 	return steps, nil
 }
 
-// document runs one document. Its error is one of the machine's; what is wrong with the document is reported.
+// document runs one document. It reports failures of the document, and returns an error
+// only for other failures, such as a full disk.
 func (r *report) document(ctx context.Context, root, name string, steps []step, opts options) error {
 	if !slices.ContainsFunc(steps, func(s step) bool { return s.run.skip == "" }) {
 		r.all(name, steps)
 		return nil
 	}
-	w, err := newWorld(ctx, root)
+	box, err := newSandbox(ctx, root)
 	if err != nil {
 		return err
 	}
-	run := newRunner(name, w)
+	run := newRunner(name, box)
 	err = r.steps(ctx, run, steps)
 	if closeErr := run.close(); closeErr != nil {
-		r.fail(fmt.Sprintf("%s: what it left running: %v", name, closeErr))
+		r.fail(fmt.Sprintf("%s: stopping what it left running: %v", name, closeErr))
 	}
 	if opts.keep {
-		r.say("%s: the copy of the tree, and what its blocks printed, are in %s\n", name, w.scratch)
+		r.say("%s: the copy of the tree, and what its blocks printed, are in %s\n", name, box.scratch)
 		return err
 	}
-	return errors.Join(err, w.remove())
+	return errors.Join(err, box.remove())
 }
 
-// steps carries out the steps of a document, until one fails: those after it would have nothing to stand on.
+// steps executes the steps of a document until one fails, because later steps depend on
+// earlier ones.
 func (r *report) steps(ctx context.Context, run *runner, steps []step) error {
 	for i, s := range steps {
 		title := run.at(s.line)
@@ -214,14 +219,14 @@ func (r *report) steps(ctx context.Context, run *runner, steps []step) error {
 	return nil
 }
 
-// all reports a document of which nothing is to be run.
+// all reports a document of which every step is skipped.
 func (r *report) all(name string, steps []step) {
 	for _, s := range steps {
 		r.skip(fmt.Sprintf("%s:%d", name, s.line), s, s.run.skip)
 	}
 }
 
-// say prints something that nothing else comes between.
+// say prints a text without output of other documents within it.
 func (r *report) say(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -235,7 +240,8 @@ func (r *report) pass(title string, seconds float64) {
 	r.passed++
 }
 
-// fail reports what failed, and below it, why. The summary has the first line.
+// fail reports a failure. The first line of what is its title, and also appears in the
+// summary.
 func (r *report) fail(what string) {
 	r.say("--- FAIL: %s\n", what)
 	first, _, _ := strings.Cut(what, "\n")
@@ -253,7 +259,7 @@ func (r *report) skip(title string, s step, why string) {
 	}
 }
 
-// list says what would be run.
+// list prints the steps without running them.
 func (r *report) list(root string, documents []string) error {
 	for _, name := range documents {
 		steps, err := r.parse(root, name)

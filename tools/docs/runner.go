@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Running of the steps of one document.
+// Running the steps of one document.
 
 package main
 
@@ -27,52 +27,51 @@ import (
 	"time"
 )
 
-// The period of checks for output that is still to come, and of repetitions of a block
-// until it prints what it should.
+// The period of checks for new output, and of repeating a block until it prints the
+// wanted output.
 const (
 	lookEvery  = 50 * time.Millisecond
 	retryEvery = 500 * time.Millisecond
 )
 
-// afterBackground is how long to wait for the output of a background block if the
-// document gives no time.
+// afterBackground is the default time to wait for the output of a background block.
 const afterBackground = 10 * time.Second
 
-// runner carries out the steps of one document.
+// runner executes the steps of one document.
 type runner struct {
-	name  string // of the document
-	shell *shell
-	world *world
-	// The block that was run last, and those with an id.
+	name    string // of the document
+	shell   *shell
+	sandbox *sandbox
+	// The last block, and the blocks with an id.
 	last       *block
 	blocks     map[string]*block
 	background []*block
 	cluster    *job
 }
 
-// block is a command block that has been run, or is running, or was skipped.
+// block is a command block that was started or skipped.
 type block struct {
 	step    step
 	job     *job
 	skipped bool
 }
 
-func newRunner(name string, w *world) *runner {
+func newRunner(name string, box *sandbox) *runner {
 	return &runner{
-		name:   name,
-		world:  w,
-		shell:  &shell{scratch: w.in("run"), start: w.copy, env: w.env},
-		blocks: map[string]*block{},
+		name:    name,
+		sandbox: box,
+		shell:   &shell{scratch: box.in("run"), start: box.copy, env: box.env},
+		blocks:  map[string]*block{},
 	}
 }
 
-// close ends what the document has left running.
+// close stops what the document left running.
 func (r *runner) close() error { return r.shell.close() }
 
-// at is a line of the document, as compilers print it.
+// at returns the position of a line of the document, in the format of compilers.
 func (r *runner) at(line int) string { return fmt.Sprintf("%s:%d", r.name, line) }
 
-// do carries out one step. skipped is the reason if it was not run.
+// do executes one step. If the step is skipped, do returns the reason.
 func (r *runner) do(ctx context.Context, s step) (skipped string, err error) {
 	if s.run.skip != "" {
 		r.remember(&block{step: s, skipped: true})
@@ -104,7 +103,7 @@ func (r *runner) remember(b *block) {
 	}
 }
 
-// find returns the block with an id, or the last one where there is no id.
+// find returns the block with an id, or the last one if id is empty.
 func (r *runner) find(id string) (*block, error) {
 	b := r.last
 	if id != "" {
@@ -151,7 +150,7 @@ func (r *runner) runBlock(ctx context.Context, b *block) error {
 	return r.failure(b, err)
 }
 
-// waitUntil returns when a background block has printed the text that says it is up.
+// waitUntil waits until a background block has printed the text of its option until.
 func (r *runner) waitUntil(ctx context.Context, b *block) error {
 	for b.step.run.until != "" {
 		if strings.Contains(b.job.output(), b.step.run.until) {
@@ -174,11 +173,11 @@ func (r *runner) failure(b *block, err error) error {
 	return fmt.Errorf("%w\nprinted by %s:\n%s", err, r.at(b.step.line), indent(r.clean(b.job.output())))
 }
 
-// expect compares what a block has printed with what the document says.
+// expect compares the output of a block with the document.
 func (r *runner) expect(ctx context.Context, s step) (skipped string, err error) {
 	b, err := r.find(s.prints.of)
 	if err != nil || b.skipped {
-		return "so is the block that prints it", err
+		return "the block that prints it is skipped", err
 	}
 	within := s.prints.within
 	if b.step.run.background && within == 0 {
@@ -210,7 +209,7 @@ func (r *runner) expect(ctx context.Context, s step) (skipped string, err error)
 	}
 }
 
-// difference describes what compare found.
+// difference turns the results of compare into an error.
 func (r *runner) difference(missing *wanted, surplus *string) error {
 	switch {
 	case missing == nil:
@@ -221,12 +220,12 @@ func (r *runner) difference(missing *wanted, surplus *string) error {
 	return fmt.Errorf("not printed: %s: %s", r.at(missing.line), missing.text)
 }
 
-// clean replaces the paths of the copy and its home by the names in the documents.
+// clean replaces the paths of the copy and of the home folder by those in the documents.
 func (r *runner) clean(printed string) string {
-	return strings.NewReplacer(r.world.copy, "~/sample-controller", r.world.home, "~").Replace(printed)
+	return strings.NewReplacer(r.sandbox.copy, "~/sample-controller", r.sandbox.home, "~").Replace(printed)
 }
 
-// writeFile puts a block into a file, whose name is one for the terminal's shell.
+// writeFile writes a block to a file. The terminal's shell expands the file's name.
 func (r *runner) writeFile(ctx context.Context, s step) error {
 	content, err := r.keep(s)
 	if err != nil {
@@ -242,13 +241,13 @@ func (r *runner) applyPatch(ctx context.Context, s step) error {
 	if err != nil {
 		return err
 	}
-	_, err = output(ctx, r.world.copy, "git", "apply", patch)
+	_, err = output(ctx, r.sandbox.copy, "git", "apply", patch)
 	return err
 }
 
 // keep writes the text of a step to a file outside the copy, and returns its name.
 func (r *runner) keep(s step) (string, error) {
-	name := r.world.in("run", fmt.Sprintf("line-%d", s.line))
+	name := r.sandbox.in("run", fmt.Sprintf("line-%d", s.line))
 	return name, os.WriteFile(name, []byte(s.text), 0o600)
 }
 

@@ -30,22 +30,23 @@ import (
 	"time"
 )
 
-// newTestWorld is a world without a tree: an empty folder, and the caller's PATH.
-func newTestWorld(t *testing.T) *world {
+// newTestSandbox returns a sandbox with an empty folder in place of a tree, and the
+// caller's PATH.
+func newTestSandbox(t *testing.T) *sandbox {
 	t.Helper()
 	scratch := t.TempDir()
-	w := &world{scratch: scratch, copy: filepath.Join(scratch, "a tree"), home: filepath.Join(scratch, "home")}
-	for _, folder := range []string{w.copy, w.home, w.in("run")} {
+	box := &sandbox{scratch: scratch, copy: filepath.Join(scratch, "a tree"), home: filepath.Join(scratch, "home")}
+	for _, folder := range []string{box.copy, box.home, box.in("run")} {
 		if err := os.Mkdir(folder, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.home}
-	return w
+	box.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + box.home}
+	return box
 }
 
-// runDocument runs a document in a world, and returns what is reported.
-func runDocument(t *testing.T, w *world, document string) (*report, string) {
+// runDocument runs a document in a sandbox, and returns the report.
+func runDocument(t *testing.T, box *sandbox, document string) (*report, string) {
 	t.Helper()
 	steps, err := parseDocument([]byte(fences(document)))
 	if err != nil {
@@ -53,7 +54,7 @@ func runDocument(t *testing.T, w *world, document string) (*report, string) {
 	}
 	var out strings.Builder
 	r := &report{out: &out}
-	run := newRunner("doc.md", w)
+	run := newRunner("doc.md", box)
 	err = r.steps(t.Context(), run, steps)
 	if err := errors.Join(err, run.close()); err != nil {
 		t.Fatal(err)
@@ -61,26 +62,26 @@ func runDocument(t *testing.T, w *world, document string) (*report, string) {
 	return r, out.String()
 }
 
-func TestDocumentsThatAreRight(t *testing.T) {
+func TestDocumentsThatPass(t *testing.T) {
 	for name, document := range map[string]string{
 		"variables, functions and the folder stay": "'''sh\na=1\nexport b=2\nf() { echo \"$a$b$1\"; }\nmkdir 'c d'\ncd 'c d'\n'''\n" +
 			"'''console\n$ f 3; basename \"$PWD\"\n123\nc d\n'''\n",
 		"another terminal has its own session": "'''sh\nexport a=1\nmkdir b\ncd b\n'''\n<!-- run: terminal=2 -->\n'''console\n$ echo \"<$a>\"; basename \"$PWD\"\n<>\na tree\n'''\n" +
 			"'''console\n$ echo \"<$a>\"\n<1>\n'''\n",
-		"the state stays over a failure":    "<!-- run: fails -->\n'''sh\na=1\nfalse\n'''\n'''console\n$ echo $a\n1\n'''\n",
-		"an exit code":                      "<!-- run: exit=3 -->\n'''sh\nexit 3\n'''\n",
-		"both outputs":                      "'''sh\necho a\necho b >&2\n'''\n<!-- prints: exactly -->\n'''text\na\nb\n'''\n",
-		"nothing to read":                   "'''sh\ncat\n'''\n",
-		"what a block with a name printed":  "<!-- run: id=x -->\n'''sh\necho a\n'''\n'''sh\necho b\n'''\n<!-- prints: of=x -->\n'''text\na\n'''\n",
-		"until it is true":                  "'''sh\necho x >>n\nwc -l <n\n'''\n<!-- prints: within=10s -->\n'''text\n3\n'''\n",
-		"a console until it is true":        "<!-- run: within=10s -->\n'''console\n$ echo x >>n; wc -l <n\n2\n'''\n",
-		"a background block, until it's up": "<!-- run: background until=up -->\n'''sh\nsleep 0.1; echo is up; sleep 0.2; mkfifo fifo; echo more; read -r <>fifo\n'''\n<!-- prints -->\n'''text\nmore\n'''\n",
-		"it has the session's variables":    "'''sh\na=1\n'''\n<!-- run: background -->\n'''sh\nmkfifo fifo; echo \"<$a>\"; read -r <>fifo\n'''\n<!-- prints -->\n'''text\n<1>\n'''\n",
+		"the session survives a failure":                  "<!-- run: fails -->\n'''sh\na=1\nfalse\n'''\n'''console\n$ echo $a\n1\n'''\n",
+		"an exit code":                                    "<!-- run: exit=3 -->\n'''sh\nexit 3\n'''\n",
+		"both outputs":                                    "'''sh\necho a\necho b >&2\n'''\n<!-- prints: exactly -->\n'''text\na\nb\n'''\n",
+		"standard input is empty":                         "'''sh\ncat\n'''\n",
+		"the output of a block with an id":                "<!-- run: id=x -->\n'''sh\necho a\n'''\n'''sh\necho b\n'''\n<!-- prints: of=x -->\n'''text\na\n'''\n",
+		"repeated until the output is correct":            "'''sh\necho x >>n\nwc -l <n\n'''\n<!-- prints: within=10s -->\n'''text\n3\n'''\n",
+		"a console, repeated until the output is correct": "<!-- run: within=10s -->\n'''console\n$ echo x >>n; wc -l <n\n2\n'''\n",
+		"a background block, until it's up":               "<!-- run: background until=up -->\n'''sh\nsleep 0.1; echo is up; sleep 0.2; mkfifo fifo; echo more; read -r <>fifo\n'''\n<!-- prints -->\n'''text\nmore\n'''\n",
+		"a background block has the session's variables":  "'''sh\na=1\n'''\n<!-- run: background -->\n'''sh\nmkfifo fifo; echo \"<$a>\"; read -r <>fifo\n'''\n<!-- prints -->\n'''text\n<1>\n'''\n",
 		"interrupt is Ctrl-C": "<!-- run: background until=up -->\n'''sh\ntrap 'echo bye >bye; exit' INT\necho up\nwhile true; do sleep 0.05; done\n'''\n" +
 			"<!-- run: interrupt -->\n'''console\n$ cat bye\nbye\n'''\n",
-		"what was interrupted leaves the session alone": "'''sh\na=1\n'''\n'''sh\ntrue\n'''\n<!-- run: background until=up -->\n'''sh\ntrap 'exit' INT\necho up\nwhile true; do sleep 0.05; done\n'''\n" +
+		"an interrupted block does not change the session": "'''sh\na=1\n'''\n'''sh\ntrue\n'''\n<!-- run: background until=up -->\n'''sh\ntrap 'exit' INT\necho up\nwhile true; do sleep 0.05; done\n'''\n" +
 			"'''sh\nb=2\n'''\n<!-- run: interrupt -->\n'''sh\nc=3\n'''\n'''console\n$ echo $a$b$c\n123\n'''\n",
-		"interrupt by name": "<!-- run: background until=up id=a -->\n'''sh\ntrap 'touch a; exit' INT\necho up\nwhile true; do sleep 0.05; done\n'''\n" +
+		"interrupt by id": "<!-- run: background until=up id=a -->\n'''sh\ntrap 'touch a; exit' INT\necho up\nwhile true; do sleep 0.05; done\n'''\n" +
 			"<!-- run: background until=up id=b -->\n'''sh\ntrap 'touch b; exit' INT\necho up\nwhile true; do sleep 0.05; done\n'''\n" +
 			"<!-- run: interrupt=a exactly -->\n'''console\n$ ls\na\n'''\n<!-- run: interrupt=b exactly -->\n'''console\n$ ls\na\nb\n'''\n",
 		"a file":                             "'''sh\nname='my file'\n'''\n<!-- file: \"folder/$name\" -->\n'''text\na $b\n'''\n'''console\n$ cat 'folder/my file'\na $b\n'''\n",
@@ -90,14 +91,14 @@ func TestDocumentsThatAreRight(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if r, out := runDocument(t, newTestWorld(t), document); len(r.failed) > 0 || len(r.skipped) > 0 {
+			if r, out := runDocument(t, newTestSandbox(t), document); len(r.failed) > 0 || len(r.skipped) > 0 {
 				t.Error(out)
 			}
 		})
 	}
 }
 
-func TestDocumentsThatAreWrong(t *testing.T) {
+func TestDocumentsThatFail(t *testing.T) {
 	for name, test := range map[string]struct{ document, want string }{
 		"a command that fails": {
 			"'''sh\necho a\nfalse b\necho c\n'''\n",
@@ -105,11 +106,11 @@ func TestDocumentsThatAreWrong(t *testing.T) {
 		},
 		"a command that does not exist":  {"'''sh\nkubektl get foo\n'''\n", "exit code 127, at doc.md:2: kubektl get foo\n"},
 		"a command that fails in a pipe": {"'''sh\nfalse | cat\n'''\n", "exit code 1, at doc.md:2: false | cat\n"},
-		"an exit, which is no command's failure": {
+		"an exit without a failed command": {
 			"<!-- run: fails -->\n'''sh\nfalse\n'''\n'''sh\nexit 4\n'''\n", "    exit code 4\n    printed by doc.md:5:\n",
 		},
-		"it should have failed": {"<!-- run: fails -->\n'''sh\ntrue\n'''\n", "should have failed, but did not"},
-		"another exit code":     {"<!-- run: exit=3 -->\n'''sh\nexit 4\n'''\n", "exit code 4, not 3"},
+		"no failure":        {"<!-- run: fails -->\n'''sh\ntrue\n'''\n", "should have failed, but did not"},
+		"another exit code": {"<!-- run: exit=3 -->\n'''sh\nexit 4\n'''\n", "exit code 4, not 3"},
 		"only the last command of a console may fail": {
 			"<!-- run: fails -->\n'''console\n$ false\n$ false\n'''\n", "exit code 1, at doc.md:3: false\n",
 		},
@@ -117,11 +118,11 @@ func TestDocumentsThatAreWrong(t *testing.T) {
 			"'''sh\necho a\necho c\n'''\n<!-- prints -->\n'''text\na\nb\n'''\n",
 			"    not printed: doc.md:8: b\n    printed by doc.md:1:\n        a\n        c\n",
 		},
-		"a wrong output of a console": {"'''console\n$ echo a\nb\n'''\n", "not printed: doc.md:3: b\n"},
-		"more than there should be":   {"'''sh\necho a; echo b\n'''\n<!-- prints: exactly -->\n'''text\na\n'''\n", "printed, but not in the document: b"},
-		"something else":              {"'''sh\necho a; echo b\n'''\n<!-- prints: exactly -->\n'''text\nb\n'''\n", "not printed next: doc.md:6: b\n    but: a\n"},
-		"it does not become true":     {"'''sh\necho a\n'''\n<!-- prints: within=1s -->\n'''text\nb\n'''\n", "not printed: doc.md:6: b\n"},
-		"it takes too long":           {"<!-- run: timeout=1s -->\n'''sh\necho a; sleep 100\n'''\n", "took longer than 1s\n    printed by doc.md:2:\n        a\n"},
+		"a wrong output of a console":            {"'''console\n$ echo a\nb\n'''\n", "not printed: doc.md:3: b\n"},
+		"an unexpected line":                     {"'''sh\necho a; echo b\n'''\n<!-- prints: exactly -->\n'''text\na\n'''\n", "printed, but not in the document: b"},
+		"an unexpected line before a wanted one": {"'''sh\necho a; echo b\n'''\n<!-- prints: exactly -->\n'''text\nb\n'''\n", "not printed next: doc.md:6: b\n    but: a\n"},
+		"the output does not become correct":     {"'''sh\necho a\n'''\n<!-- prints: within=1s -->\n'''text\nb\n'''\n", "not printed: doc.md:6: b\n"},
+		"a timeout":                              {"<!-- run: timeout=1s -->\n'''sh\necho a; sleep 100\n'''\n", "took longer than 1s\n    printed by doc.md:2:\n        a\n"},
 		"a background block ends early": {
 			"<!-- run: background until=up -->\n'''sh\necho a; exit 5\n'''\n", `exited with code 5 before it printed "up"`,
 		},
@@ -132,12 +133,12 @@ func TestDocumentsThatAreWrong(t *testing.T) {
 			"<!-- run: background until=up -->\n'''sh\necho up\n'''\n'''sh\nsleep 0.3\n'''\n<!-- run: interrupt -->\n", "should still be running, but has exited with code 0",
 		},
 		"nothing to interrupt":      {"<!-- run: interrupt=a -->\n", `nothing to interrupt: no block "a" is in the background`},
-		"an output of no block":     {"<!-- prints -->\n'''text\na\n'''\n", `no block "" has been run before this`},
+		"an output without a block": {"<!-- prints -->\n'''text\na\n'''\n", `no block "" has been run before this`},
 		"a patch that does not fit": {"<!-- patch -->\n'''diff\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-old\n+new\n'''\n", "a: No such file or directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, out := runDocument(t, newTestWorld(t), test.document)
+			r, out := runDocument(t, newTestSandbox(t), test.document)
 			if len(r.failed) != 1 || !strings.Contains(out, "--- FAIL: doc.md:") || !strings.Contains(out, test.want) {
 				t.Errorf("%d failed; got\n%s\nwant\n%s", len(r.failed), out, test.want)
 			}
@@ -145,10 +146,10 @@ func TestDocumentsThatAreWrong(t *testing.T) {
 	}
 }
 
-func TestNothingIsRunAfterAFailure(t *testing.T) {
-	w := newTestWorld(t)
-	_, out := runDocument(t, w, "'''sh\nfalse\n'''\n'''sh\ntouch ran\n'''\n")
-	if _, err := os.Stat(filepath.Join(w.copy, "ran")); !errors.Is(err, os.ErrNotExist) {
+func TestNothingRunsAfterAFailure(t *testing.T) {
+	box := newTestSandbox(t)
+	_, out := runDocument(t, box, "'''sh\nfalse\n'''\n'''sh\ntouch ran\n'''\n")
+	if _, err := os.Stat(filepath.Join(box.copy, "ran")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the second block was run (%v)", err)
 	}
 	if !strings.Contains(out, "steps not run after it: 1") {
@@ -156,11 +157,11 @@ func TestNothingIsRunAfterAFailure(t *testing.T) {
 	}
 }
 
-func TestASkippedBlockIsNotRunAndNeitherIsItsOutputCompared(t *testing.T) {
-	w := newTestWorld(t)
-	r, out := runDocument(t, w, "<!-- run: skip=\"no Docker\" -->\n'''sh\ntouch ran\n'''\n<!-- prints -->\n'''text\na\n'''\n")
-	if _, err := os.Stat(filepath.Join(w.copy, "ran")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("it was run (%v)", err)
+func TestSkippedBlockAndItsOutput(t *testing.T) {
+	box := newTestSandbox(t)
+	r, out := runDocument(t, box, "<!-- run: skip=\"no Docker\" -->\n'''sh\ntouch ran\n'''\n<!-- prints -->\n'''text\na\n'''\n")
+	if _, err := os.Stat(filepath.Join(box.copy, "ran")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the skipped block was run (%v)", err)
 	}
 	want := []string{"doc.md:2  touch ran (no Docker)"}
 	if len(r.failed) > 0 || r.passed > 0 || strings.Join(r.skipped, "\n") != strings.Join(want, "\n") {
@@ -177,9 +178,9 @@ func TestNothingIsLeftRunning(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newTestWorld(t)
-			_, out := runDocument(t, w, document)
-			text, err := os.ReadFile(filepath.Join(w.copy, "pid"))
+			box := newTestSandbox(t)
+			_, out := runDocument(t, box, document)
+			text, err := os.ReadFile(filepath.Join(box.copy, "pid"))
 			if err != nil {
 				t.Fatal(err, out)
 			}
@@ -192,8 +193,8 @@ func TestNothingIsLeftRunning(t *testing.T) {
 	}
 }
 
-// waitUntilGone fails the test if a process keeps running. A killed process exists until
-// its parent has waited for it.
+// waitUntilGone fails the test if a process keeps running. A killed process remains as a
+// zombie until its parent has waited for it.
 func waitUntilGone(t *testing.T, pid int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -204,13 +205,13 @@ func waitUntilGone(t *testing.T, pid int) {
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("process %d goes on", pid)
+			t.Fatalf("process %d still runs", pid)
 		case <-time.After(lookEvery):
 		}
 	}
 }
 
-// fakeDevcluster says what devcluster says, and waits for Ctrl-C.
+// fakeDevcluster prints what devcluster prints, and waits for Ctrl-C.
 const fakeDevcluster = `#!/usr/bin/env bash
 echo "$@" >>started
 trap 'echo stopped >>started; exit' INT
@@ -218,23 +219,23 @@ echo "export KUBECONFIG=x"
 while true; do sleep 0.05; done
 `
 
-func TestACluster(t *testing.T) {
-	w := newTestWorld(t)
-	bin := filepath.Join(w.copy, "bin")
+func TestCluster(t *testing.T) {
+	box := newTestSandbox(t)
+	bin := filepath.Join(box.copy, "bin")
 	if err := os.Mkdir(bin, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(bin, "devcluster"), []byte(fakeDevcluster), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r, out := runDocument(t, w, "'''sh\nexport KUBECONFIG=mine\n'''\n<!-- run: cluster=2 -->\n\n"+
+	r, out := runDocument(t, box, "'''sh\nexport KUBECONFIG=mine\n'''\n<!-- run: cluster=2 -->\n\n"+
 		"'''console\n$ echo $KUBECONFIG\n~/.kube/config\n'''\n"+
 		"<!-- run: terminal=2 -->\n'''console\n$ bash -c 'echo $KUBECONFIG'\n~/.kube/config\n'''\n<!-- run: cluster -->\n")
 	if len(r.failed) > 0 {
 		t.Error(out)
 	}
-	started, err := os.ReadFile(filepath.Join(w.copy, "started"))
-	kubeconfig := filepath.Join(w.home, ".kube", "config")
+	started, err := os.ReadFile(filepath.Join(box.copy, "started"))
+	kubeconfig := filepath.Join(box.home, ".kube", "config")
 	want := "up -nodes=2 -kubeconfig=" + kubeconfig + "\nstopped\nup -nodes=1 -kubeconfig=" + kubeconfig + "\nstopped\n"
 	if err != nil || string(started) != want {
 		t.Errorf("%v, got\n%swant\n%s", err, started, want)

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Shell sessions that last for a whole document.
+// Shell sessions that span all blocks of a document.
 
 package main
 
@@ -33,16 +33,19 @@ import (
 	"time"
 )
 
-// How long a program that was asked to end is given: until it is asked again, because bash loses a Ctrl-C that comes
-// while it starts a program; and from then on until it is killed.
+// patience is the time after which Ctrl-C is sent a second time, because bash loses a
+// Ctrl-C that arrives while it starts a program. lastPatience is the time from then on
+// until the program is killed.
 const (
 	patience     = 15 * time.Second
 	lastPatience = 15 * time.Second
 )
 
-// prelude makes one session of many blocks: each begins with folder, variables and functions that the one before left
-// in the file $0. $1 is the block. A command that fails ends it, and $0.line says in which line. BASH_ARGV0 is left out of
-// what is kept: reading it would set $0, and what ran in the background would then write its session over another's.
+// prelude joins many blocks into one session. Each block begins with the folder,
+// variables and functions that the one before saved in the file $0. $1 is the block. A
+// failing command ends the block, and its line is written to $0.line. BASH_ARGV0 is not
+// saved: reading it back would set $0, and a background block would then overwrite the
+// session of another.
 const prelude = `
 unset BASH_ARGV0
 if [[ -e $0 ]]; then source "$0" 2>/dev/null || true; fi
@@ -54,25 +57,26 @@ source "$1"
 
 // shell runs commands in sessions, called terminals. It is used by one goroutine.
 type shell struct {
-	scratch string   // where its files are
+	scratch string   // folder of the session's files
 	start   string   // the folder in which each terminal begins
 	env     []string // of each command
 	jobs    []*job   // all that were started
-	leader  *leader  // of the process group of all that is not in the background
+	leader  *leader  // of the process group of all blocks that are not in the background
 }
 
 // job is a command block that was started.
 type job struct {
 	command *exec.Cmd
-	group   int    // of its processes
+	group   int    // ID of the process group
 	log     string // file of its output
 	state   string // file of its session
 	done    chan struct{}
 	stopped bool
 }
 
-// leader is a process that does nothing but keep a process group, so that its number stays ours: what a block has left
-// behind can be ended long after the block.
+// leader is a process that only keeps a process group alive, so that no other group gets
+// its ID. Processes that a block left behind can thus be killed long after the block has
+// ended.
 type leader struct {
 	command *exec.Cmd
 	stdin   io.Closer
@@ -81,7 +85,7 @@ type leader struct {
 func startLeader() (*leader, error) {
 	l := &leader{command: exec.Command("cat")}
 	l.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	stdin, err := l.command.StdinPipe() // cat ends with us, for then this is closed
+	stdin, err := l.command.StdinPipe() // cat ends with this process, because the pipe is closed then
 	if err != nil {
 		return nil, err
 	}
@@ -89,19 +93,19 @@ func startLeader() (*leader, error) {
 	return l, l.command.Start()
 }
 
-// end kills the group.
+// end kills the process group.
 func (l *leader) end() {
 	_ = syscall.Kill(-l.command.Process.Pid, syscall.SIGKILL)
 	_ = l.stdin.Close()
 	_ = l.command.Wait()
 }
 
-// stateOf is the file that keeps a terminal's session.
+// stateOf returns the file that holds a terminal's session.
 func (s *shell) stateOf(terminal string) string {
 	return filepath.Join(s.scratch, "terminal-"+terminal)
 }
 
-// begin starts a block in a terminal. In the background it has a copy of the session.
+// begin starts a block in a terminal. A background block gets a copy of the session.
 func (s *shell) begin(terminal, script string, background bool) (*job, error) {
 	name := filepath.Join(s.scratch, strconv.Itoa(len(s.jobs)))
 	j := &job{log: name + ".log", state: s.stateOf(terminal), done: make(chan struct{})}
@@ -135,7 +139,7 @@ func (s *shell) begin(terminal, script string, background bool) (*job, error) {
 	return j, nil
 }
 
-// launch starts a job: in a group of its own in the background, otherwise in that of all the others.
+// launch starts a job. A background job gets its own process group; all others share one.
 func (s *shell) launch(j *job, background bool) error {
 	group := 0
 	if !background {
@@ -158,15 +162,15 @@ func (s *shell) launch(j *job, background bool) error {
 	}
 	go func() {
 		defer close(j.done)
-		_ = j.command.Wait() // its ProcessState has it
+		_ = j.command.Wait() // its ProcessState holds the result
 		if background {
-			j.signal(syscall.SIGKILL) // what it has left behind
+			j.signal(syscall.SIGKILL) // kills processes that it left behind
 		}
 	}()
 	return nil
 }
 
-// export sets a variable in each terminal, those that exist already included.
+// export sets a variable in all existing and future terminals.
 func (s *shell) export(name, value string) error {
 	s.env = append(s.env, name+"="+value)
 	states, err := filepath.Glob(s.stateOf("*"))
@@ -181,7 +185,8 @@ func (s *shell) export(name, value string) error {
 	return err
 }
 
-// wait returns when the job has ended, and whether it has; ctx limits it.
+// wait waits until the job has ended or ctx is done, and reports whether the job has
+// ended.
 func (j *job) wait(ctx context.Context) bool {
 	select {
 	case <-j.done:
@@ -191,7 +196,7 @@ func (j *job) wait(ctx context.Context) bool {
 	}
 }
 
-// ended reports whether the job has.
+// ended reports whether the job has ended.
 func (j *job) ended() bool {
 	select {
 	case <-j.done:
@@ -201,7 +206,7 @@ func (j *job) ended() bool {
 	}
 }
 
-// exitCode is that of a job that has ended, as a shell gives it.
+// exitCode returns the exit code of a job that has ended, as a shell reports it.
 func (j *job) exitCode() int {
 	if status, ok := j.command.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return 128 + int(status.Signal())
@@ -209,7 +214,7 @@ func (j *job) exitCode() int {
 	return j.command.ProcessState.ExitCode()
 }
 
-// output is what the job has printed so far.
+// output returns what the job has printed so far.
 func (j *job) output() string {
 	text, err := os.ReadFile(j.log)
 	if err != nil {
@@ -218,7 +223,8 @@ func (j *job) output() string {
 	return string(text)
 }
 
-// failedLine is the line of the block that failed, from 1, or 0 if bash did not say.
+// failedLine returns the number of the line that failed, counted from 1, or 0 if it is
+// unknown.
 func (j *job) failedLine() int {
 	text, err := os.ReadFile(j.state + ".line")
 	if err != nil {
@@ -231,7 +237,7 @@ func (j *job) failedLine() int {
 	return line
 }
 
-// interrupt ends a job as Ctrl-C does, and kills it if it goes on.
+// interrupt sends Ctrl-C to a job, and kills the job if it does not end.
 func (j *job) interrupt() error {
 	j.stopped = true
 	for _, wait := range []time.Duration{patience, lastPatience} {
@@ -247,10 +253,11 @@ func (j *job) interrupt() error {
 	return fmt.Errorf("it was still running %v after Ctrl-C, and was killed", patience+lastPatience)
 }
 
-// signal goes to the job's group. There may be none left.
+// signal sends a signal to the job's process group. It ignores the error if no process is
+// left.
 func (j *job) signal(signal syscall.Signal) { _ = syscall.Kill(-j.group, signal) }
 
-// close ends whatever still runs, the last first.
+// close ends all jobs that still run, the last first.
 func (s *shell) close() error {
 	var errs []error
 	for _, j := range slices.Backward(s.jobs) {

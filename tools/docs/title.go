@@ -20,10 +20,10 @@ package main
 
 import "strings"
 
-// titleLength is how much of a command is shown while it runs.
+// titleLength is the number of characters of a command in its title.
 const titleLength = 90
 
-// title says in a line what a step does.
+// title describes a step in one line.
 func (s step) title() string {
 	lines := strings.Split(strings.TrimSpace(s.text), "\n")
 	first := lines[0]

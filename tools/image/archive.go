@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The image as an archive: an OCI layout that docker load reads as well.
+// The image as an archive: an OCI layout that docker load can also read.
 
 package main
 
@@ -38,8 +38,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// write writes an archive of the image, and of each program what it is made
-// of, to folder. It returns the path of the archive.
+// write writes an archive of the image, and a bill of materials of each program, to
+// folder. It returns the path of the archive.
 func write(folder string, tag name.Tag, images []*platformImage, whole described) (path string, err error) {
 	for _, image := range images {
 		document, err := bomOf(image.program)
@@ -51,7 +51,7 @@ func write(folder string, tag name.Tag, images []*platformImage, whole described
 		}
 	}
 	path = filepath.Join(folder, programName+".tar")
-	// A new file, renamed into place: there is never half an archive.
+	// Write a new file and rename it, so that the archive is never incomplete.
 	file, err := os.CreateTemp(folder, ".image-*")
 	if err != nil {
 		return "", err
@@ -64,8 +64,8 @@ func write(folder string, tag name.Tag, images []*platformImage, whole described
 	return path, os.Rename(file.Name(), path)
 }
 
-// writeArchive writes a tar file that is an OCI image layout and, for a single
-// platform, also what "docker save" writes: each reader takes the one it knows.
+// writeArchive writes a tar file that is an OCI image layout. For a single platform it
+// also has the format of "docker save"; each reader uses the format that it knows.
 func writeArchive(to io.Writer, tag name.Tag, images []*platformImage, whole described) (err error) {
 	folder, err := os.MkdirTemp("", "image-")
 	if err != nil {
@@ -81,7 +81,7 @@ func writeArchive(to io.Writer, tag name.Tag, images []*platformImage, whole des
 		}
 	}
 	archive := tar.NewWriter(to)
-	// In the order of the names, and with nothing that the file system adds.
+	// Sort by name, and set nothing that depends on the file system.
 	err = fs.WalkDir(os.DirFS(folder), ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -100,8 +100,8 @@ func writeArchive(to io.Writer, tag name.Tag, images []*platformImage, whole des
 	return errors.Join(err, archive.Close())
 }
 
-// writeLayout writes an OCI image layout with only the image. podman and skopeo refuse a
-// layout with several manifests, because they could not know which one is meant.
+// writeLayout writes an OCI image layout that contains only the image. podman and skopeo
+// refuse a layout with several manifests, because they can't choose one.
 func writeLayout(folder string, tag name.Tag, whole described) error {
 	path, err := layout.Write(folder, empty.Index)
 	if err != nil {
@@ -133,14 +133,14 @@ func writeLayout(folder string, tag name.Tag, whole described) error {
 	})
 }
 
-// fullName is the name with the registry, Docker's where none is given. Docker
-// and containerd write that one in another way than the library does.
+// fullName returns the name with the registry, which is Docker's by default. Docker and
+// containerd spell Docker's registry differently from the library.
 func fullName(tag name.Tag) string {
 	return strings.Replace(tag.Name(), name.DefaultRegistry+"/", "docker.io/", 1)
 }
 
-// writeDockerManifest adds the file by which a Docker that has no containerd
-// image store, and crane, find config and layers.
+// writeDockerManifest adds the file in which crane, and Docker without the containerd
+// image store, find config and layers.
 func writeDockerManifest(folder string, tag name.Tag, image *platformImage) error {
 	manifest, err := image.Manifest()
 	if err != nil {

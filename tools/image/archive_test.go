@@ -34,15 +34,15 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// newArchive writes an archive of the images, and returns its path and that of
-// a folder with its files.
+// newArchive writes an archive of the images, and returns its path and the path of a
+// folder with its files.
 func newArchive(t *testing.T, name string, images []*platformImage) (path, unpacked string) {
 	t.Helper()
 	folder := t.TempDir()
 	path, err := write(folder, newTag(t, name), images, combine(images))
 	must(t, err)
 	if left, _ := filepath.Glob(filepath.Join(folder, ".*")); len(left) > 0 {
-		t.Errorf("%v is left", left)
+		t.Errorf("write left %v behind", left)
 	}
 	unpacked = t.TempDir()
 	file, err := os.Open(path)
@@ -62,7 +62,7 @@ func newArchive(t *testing.T, name string, images []*platformImage) (path, unpac
 	}
 }
 
-// entries are the entries of the index.json in the folder of a layout.
+// entries returns the entries of the index.json in the folder of a layout.
 func entries(t *testing.T, folder string) (v1.ImageIndex, []v1.Descriptor) {
 	t.Helper()
 	index, err := layout.ImageIndexFromPath(folder)
@@ -72,7 +72,7 @@ func entries(t *testing.T, folder string) (v1.ImageIndex, []v1.Descriptor) {
 	return index, manifest.Manifests
 }
 
-func TestArchiveOfOnePlatformIsForEveryReader(t *testing.T) {
+func TestArchiveOfOnePlatform(t *testing.T) {
 	images := newImages(t, "amd64")
 	want, err := images[0].Digest()
 	must(t, err)
@@ -80,7 +80,7 @@ func TestArchiveOfOnePlatformIsForEveryReader(t *testing.T) {
 
 	index, found := entries(t, unpacked)
 	if len(found) != 1 || found[0].Digest != want {
-		t.Fatalf("index.json has %+v, not the image alone", found)
+		t.Fatalf("index.json has %+v, want only the image", found)
 	}
 	for _, key := range []string{"org.opencontainers.image.ref.name", "io.containerd.image.name"} {
 		if found[0].Annotations[key] != "registry.example.com/team/controller:v1" {
@@ -98,7 +98,7 @@ func TestArchiveOfOnePlatformIsForEveryReader(t *testing.T) {
 		wantConfig, err := images[0].ConfigName()
 		must(t, err)
 		if config != wantConfig {
-			t.Errorf("%s: the config is %s, not %s", reader, config, wantConfig)
+			t.Errorf("%s: the config is %s, want %s", reader, config, wantConfig)
 		}
 		layers, err := image.Layers()
 		must(t, err)
@@ -112,14 +112,14 @@ func TestArchiveOfOnePlatformIsForEveryReader(t *testing.T) {
 	}
 }
 
-func TestArchiveOfSeveralPlatformsIsALayoutAlone(t *testing.T) {
+func TestArchiveOfSeveralPlatforms(t *testing.T) {
 	images := newImages(t, "amd64", "arm64")
 	want, err := combine(images).Digest()
 	must(t, err)
 	_, unpacked := newArchive(t, "controller", images)
 	index, found := entries(t, unpacked)
 	if len(found) != 1 || found[0].Digest != want {
-		t.Fatalf("index.json has %+v, not the index alone", found)
+		t.Fatalf("index.json has %+v, want only the index", found)
 	}
 	inner, err := index.ImageIndex(want)
 	must(t, err)
@@ -136,11 +136,11 @@ func TestArchiveOfSeveralPlatformsIsALayoutAlone(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(filepath.Join(unpacked, "manifest.json")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("there is a manifest.json, which can't say which platform it is of (%v)", err)
+		t.Errorf("there is a manifest.json, which can't describe several platforms (%v)", err)
 	}
 }
 
-func TestNamesInFullAreDockersWhereNoRegistryIsNamed(t *testing.T) {
+func TestFullName(t *testing.T) {
 	for name, want := range map[string]string{
 		"controller":                         "docker.io/library/controller:latest",
 		"team/controller:v1":                 "docker.io/team/controller:v1",
@@ -148,12 +148,12 @@ func TestNamesInFullAreDockersWhereNoRegistryIsNamed(t *testing.T) {
 		"localhost:5000/controller":          "localhost:5000/controller:latest",
 	} {
 		if got := fullName(newTag(t, name)); got != want {
-			t.Errorf("%s is %s in full, not %s", name, got, want)
+			t.Errorf("the full name of %s is %s, want %s", name, got, want)
 		}
 	}
 }
 
-func TestWhatIsMissingOrWrongOnTheCommandLineIsNamed(t *testing.T) {
+func TestErrorsNameTheArgument(t *testing.T) {
 	for arguments, opts := range map[string]options{
 		"-folder":        {image: "controller", programs: []string{"p"}},
 		"-image":         {folder: "f", programs: []string{"p"}},
@@ -167,7 +167,7 @@ func TestWhatIsMissingOrWrongOnTheCommandLineIsNamed(t *testing.T) {
 	}
 }
 
-func TestWriteLeavesNothingButItsFiles(t *testing.T) {
+func TestWriteLeavesOnlyItsFiles(t *testing.T) {
 	path, _ := newArchive(t, "controller", newImages(t, "amd64", "arm64"))
 	files, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*"))
 	must(t, err)

@@ -29,8 +29,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// layerLimit is more than the unpacked size of any layer of such an image. It protects
-// the memory of whoever verifies other images.
+// layerLimit is larger than the uncompressed size of any layer of this project's images.
+// It limits the memory that verifying an unknown image takes.
 const layerLimit = 1 << 30
 
 // artifact is an image, or an index of images for several platforms.
@@ -42,7 +42,7 @@ type artifact struct {
 	platforms []string // of the images
 }
 
-// fetched is what a registry or a layout has under a digest.
+// fetched is an image or an index in a registry or a layout.
 type fetched interface {
 	Image() (v1.Image, error)
 	ImageIndex() (v1.ImageIndex, error)
@@ -89,7 +89,7 @@ func artifactOfIndex(from fetched) (*artifact, error) {
 	}
 	for _, entry := range manifest.Manifests {
 		if !entry.MediaType.IsImage() {
-			return nil, fmt.Errorf("the index has %s, a %s: make image adds only images", entry.Digest, entry.MediaType)
+			return nil, fmt.Errorf("the index contains %s, a %s: make image adds only images", entry.Digest, entry.MediaType)
 		}
 		image, err := index.Image(entry.Digest)
 		if err != nil {
@@ -104,14 +104,14 @@ func artifactOfIndex(from fetched) (*artifact, error) {
 	return a, nil
 }
 
-// file is one in a layer.
+// file is a file in a layer.
 type file struct {
 	name    string
 	about   string // owner, mode and so on
 	content []byte
 }
 
-// filesIn unpacks a layer. A name may be there twice.
+// filesIn returns the files of a layer. Several may have the same name.
 func filesIn(layer v1.Layer) (files []file, err error) {
 	unpacked, err := layer.Uncompressed()
 	if err != nil {
@@ -138,13 +138,14 @@ func filesIn(layer v1.Layer) (files []file, err error) {
 	}
 }
 
-// about is all that a tar header says but name and size.
+// about returns everything in a tar header except name and size.
 func about(header *tar.Header) string {
 	return fmt.Sprintf("type %q, mode %o, owner %d:%d %q:%q, time %s, link %q, device %d:%d, more %q", header.Typeflag, header.Mode,
 		header.Uid, header.Gid, header.Uname, header.Gname, header.ModTime.UTC(), header.Linkname, header.Devmajor, header.Devminor, header.PAXRecords)
 }
 
-// programIn is the program of an image. The error lacks its subject, the image.
+// programIn returns the program of an image. The caller puts the image before the error's
+// text.
 func programIn(image v1.Image) ([]byte, error) {
 	layers, err := image.Layers()
 	if err != nil {

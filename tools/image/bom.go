@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The list of modules in a program, as CycloneDX.
+// The bill of materials of a program, as CycloneDX.
 
 package main
 
@@ -31,17 +31,17 @@ import (
 	cyclonedx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// bomType is the media type of what bomOf returns.
+// bomType is the media type of a bill of materials.
 const bomType = "application/vnd.cyclonedx+json"
 
-// bomFile is the name of the file with what the program is made of.
+// bomFile returns the name of the file with a program's bill of materials.
 func bomFile(p *program) string {
 	return fmt.Sprintf("%s_%s_%s.cdx.json", programName, p.platform.OS, p.platform.Architecture)
 }
 
 // bomOf lists the modules in the program, as CycloneDX JSON: those that the go command
-// linked, not all that go.mod names. It has no serial number, because that would have to
-// differ each time.
+// linked, not all that go.mod names. The document has no serial number, because the
+// number would have to differ each time.
 func bomOf(p *program) ([]byte, error) {
 	bom := cyclonedx.NewBOM()
 	sum := sha256.Sum256(p.content)
@@ -61,7 +61,7 @@ func bomOf(p *program) ([]byte, error) {
 		components = append(components, component(cyclonedx.ComponentTypeLibrary, module))
 	}
 	bom.Components = &components
-	// A program knows its modules, not which of them needs which.
+	// The build information lists the modules, but not which of them imports which.
 	var all []string
 	for _, part := range components {
 		all = append(all, part.BOMRef)
@@ -69,32 +69,32 @@ func bomOf(p *program) ([]byte, error) {
 	bom.Dependencies = &[]cyclonedx.Dependency{{Ref: main.BOMRef, Dependencies: &all}}
 	var text bytes.Buffer
 	encoder := cyclonedx.NewBOMEncoder(&text, cyclonedx.BOMFileFormatJSON).SetPretty(true).SetEscapeHTML(false)
-	// Not the newest version: scanners take a while to learn it.
+	// Not the newest version, because scanners support it only after a while.
 	err := encoder.EncodeVersion(bom, cyclonedx.SpecVersion1_6)
 	return text.Bytes(), err
 }
 
-// component describes a module, identified as the Go world does.
+// component describes a module. Its reference is the module's package URL.
 func component(kind cyclonedx.ComponentType, module *debug.Module) cyclonedx.Component {
 	url := packageURL(module.Path, module.Version)
 	described := cyclonedx.Component{BOMRef: url, Type: kind, Name: module.Path, Version: module.Version, PackageURL: url}
-	// What go.sum has is a SHA-256 too, of a list of the module's files.
+	// The hash in go.sum is the SHA-256 of a list of the module's files.
 	if sum, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(module.Sum, "h1:")); err == nil && len(sum) == sha256.Size {
 		described.Hashes = &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: hex.EncodeToString(sum)}}
 	}
 	return described
 }
 
-// standardLibrary describes Go's own packages under the name by which scanners
-// know their vulnerabilities.
+// standardLibrary describes Go's standard library, under the name in the databases of
+// vulnerabilities.
 func standardLibrary(release string) cyclonedx.Component {
-	// Of "go1.26.0 X:experiment" too.
+	// The release may be "go1.26.0 X:experiment".
 	release, _, _ = strings.Cut(release, " ")
 	return component(cyclonedx.ComponentTypeLibrary, &debug.Module{Path: "stdlib", Version: strings.TrimPrefix(release, "go")})
 }
 
-// packageURL is the module's purl. A plus, as in v1.0.0+incompatible, would be
-// read as a space.
+// packageURL returns the module's package URL (purl). It escapes a plus, as in
+// v1.0.0+incompatible, because readers take a plus for a space.
 func packageURL(path, version string) string {
 	url := "pkg:golang/" + path
 	if version != "" && version != "(devel)" {

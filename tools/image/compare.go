@@ -30,11 +30,11 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// listLimit is how much of one kind is listed: the first of it says enough.
+// listLimit is the number of differences of one kind that are listed.
 const listLimit = 20
 
 // differences lists the differences between a published artifact and the rebuilt one, one
-// per line. There is at least one, because their digests differ.
+// per line. There is at least one, because the digests differ.
 func differences(published, rebuilt *artifact) ([]string, error) {
 	d := &difference{}
 	if published.isIndex != rebuilt.isIndex {
@@ -61,9 +61,9 @@ func differences(published, rebuilt *artifact) ([]string, error) {
 	return d.found, nil
 }
 
-// difference gathers what differs.
+// difference collects differences.
 type difference struct {
-	platform string // of what is compared, with a colon
+	platform string // of the images that are compared, with a colon
 	found    []string
 }
 
@@ -76,7 +76,7 @@ func (d *difference) image(published, rebuilt v1.Image) error {
 	for _, part := range []struct {
 		name string
 		read func(v1.Image) ([]byte, error)
-		but  []string // what follows from the rest
+		but  []string // fields that are compared elsewhere
 	}{
 		{"manifest", v1.Image.RawManifest, []string{"config", "layers"}},
 		{"config", v1.Image.RawConfigFile, []string{"rootfs"}},
@@ -143,7 +143,7 @@ func (d *difference) values(at string, got, want any) {
 	}
 }
 
-// shown is a value of JSON, in one line and not too long.
+// shown formats a value of JSON as one line of limited length.
 func shown(value any) string {
 	if value == nil {
 		return "nothing"
@@ -158,7 +158,7 @@ func shown(value any) string {
 	return string(text)
 }
 
-// layer compares the layers of a number.
+// layer compares the two layers with a number.
 func (d *difference) layer(number int, published, rebuilt []v1.Layer) error {
 	var got, want []file
 	var err error
@@ -175,9 +175,9 @@ func (d *difference) layer(number int, published, rebuilt []v1.Layer) error {
 	before := len(d.found)
 	switch {
 	case number >= len(rebuilt):
-		d.note("layer %d is none that the commit makes", number+1)
+		d.note("layer %d: the commit does not make it", number+1)
 	case number >= len(published):
-		d.note("layer %d, which the commit makes, is missing", number+1)
+		d.note("layer %d: missing, but the commit makes it", number+1)
 	}
 	d.files(number, got, want)
 	if len(d.found) > before {
@@ -189,13 +189,12 @@ func (d *difference) layer(number int, published, rebuilt []v1.Layer) error {
 	}
 	wantDigest, err := rebuilt[number].Digest()
 	if err == nil && gotDigest != wantDigest {
-		d.note("layer %d has the same files, packed otherwise", number+1)
+		d.note("layer %d has the same files, but another compression or order", number+1)
 	}
 	return err
 }
 
-// files compares the files of two layers, by their names and how often one was
-// there before.
+// files compares the files of two layers by name.
 func (d *difference) files(number int, published, rebuilt []file) {
 	got, want := byName(published), byName(rebuilt)
 	all := maps.Clone(got)
@@ -208,9 +207,9 @@ func (d *difference) files(number int, published, rebuilt []file) {
 		before := len(d.found)
 		switch {
 		case !isMade:
-			d.note("%s, %d bytes, is none that the commit makes", at, len(its.content))
+			d.note("%s, %d bytes: the commit does not make it", at, len(its.content))
 		case !isThere:
-			d.note("%s, which the commit makes, is missing", at)
+			d.note("%s: missing, but the commit makes it", at)
 		default:
 			if its.about != ours.about {
 				d.note("%s has %s, the commit makes %s", at, its.about, ours.about)
@@ -224,6 +223,7 @@ func (d *difference) files(number int, published, rebuilt []file) {
 	}
 }
 
+// byName returns the files by name. It adds a number to a name that was there before.
 func byName(files []file) map[string]file {
 	all := map[string]file{}
 	for _, file := range files {
@@ -239,8 +239,7 @@ func byName(files []file) map[string]file {
 	return all
 }
 
-// contents compares the contents of a file and, of programs, what the go
-// command says of them.
+// contents compares the contents of a file, and for programs also the build information.
 func (d *difference) contents(at string, published, rebuilt []byte) {
 	if bytes.Equal(published, rebuilt) {
 		return
@@ -269,7 +268,7 @@ func (d *difference) contents(at string, published, rebuilt []byte) {
 	listed := 0
 	for line := range strings.SplitSeq(got.info.String(), "\n") {
 		if !slices.Contains(ours, line) && listed < listLimit {
-			d.note("%s was built otherwise: %q", at, line)
+			d.note("%s was built differently: %q", at, line)
 			listed++
 		}
 	}

@@ -33,7 +33,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// given is an image or an index, as if it were fetched.
+// given is an image or an index that counts as fetched.
 type given struct{ whole described }
 
 func (g given) Image() (v1.Image, error)           { return g.whole.(v1.Image), nil }
@@ -48,7 +48,7 @@ func newArtifact(t *testing.T, whole described) *artifact {
 	return a
 }
 
-// configured is the image with another config.
+// configured returns the image with another config.
 func configured(t *testing.T, image v1.Image, change func(*v1.Config)) v1.Image {
 	t.Helper()
 	file, err := image.ConfigFile()
@@ -60,7 +60,7 @@ func configured(t *testing.T, image v1.Image, change func(*v1.Config)) v1.Image 
 	return image
 }
 
-// newLayer is a layer of one file.
+// newLayer returns a layer with one file.
 func newLayer(t *testing.T, header tar.Header, content string, level int) v1.Layer {
 	t.Helper()
 	var files bytes.Buffer
@@ -76,7 +76,7 @@ func newLayer(t *testing.T, header tar.Header, content string, level int) v1.Lay
 	return layer
 }
 
-// layered is the image with one more layer.
+// layered returns the image with one more layer.
 func layered(t *testing.T, image v1.Image, layer v1.Layer) v1.Image {
 	t.Helper()
 	image, err := mutate.AppendLayers(image, layer)
@@ -84,7 +84,7 @@ func layered(t *testing.T, image v1.Image, layer v1.Layer) v1.Image {
 	return image
 }
 
-// spaced is an image whose manifest has a space more.
+// spaced is an image whose manifest ends with an additional space.
 type spaced struct{ v1.Image }
 
 func (s spaced) RawManifest() ([]byte, error) {
@@ -92,7 +92,7 @@ func (s spaced) RawManifest() ([]byte, error) {
 	return append(manifest, ' '), err
 }
 
-func TestDifferencesAreNamed(t *testing.T) {
+func TestDifferences(t *testing.T) {
 	original := newImages(t, "amd64")[0]
 	other := programFor("amd64")
 	other.content = []byte("the program for amd65")
@@ -101,7 +101,7 @@ func TestDifferencesAreNamed(t *testing.T) {
 	two := newImages(t, "amd64", "arm64")
 	for name, row := range map[string]struct {
 		published, rebuilt described
-		want               []string // the beginnings of what is said
+		want               []string // the beginnings of the lines
 	}{
 		"one byte of the program": {changed.Image, original.Image, []string{
 			`linux/amd64: layer 1: file "sample-controller" differs in 1 of 21 bytes, the first of them at 20`}},
@@ -113,18 +113,18 @@ func TestDifferencesAreNamed(t *testing.T) {
 			`linux/amd64: config "config" "User" is nothing, the commit makes "65532:65532"`}},
 		"an additional layer": {layered(t, original, newLayer(t, tar.Header{Name: "etc/passwd", Mode: 0o644}, "root", gzip.BestSpeed)), original.Image, []string{
 			`linux/amd64: config "history" is [`,
-			`linux/amd64: layer 2 is none that the commit makes`,
-			`linux/amd64: layer 2: file "etc/passwd", 4 bytes, is none that the commit makes`}},
-		"a layer less": {original.Image, layered(t, original, newLayer(t, tar.Header{Name: "more", Mode: 0o644}, "", gzip.BestSpeed)), []string{
+			`linux/amd64: layer 2: the commit does not make it`,
+			`linux/amd64: layer 2: file "etc/passwd", 4 bytes: the commit does not make it`}},
+		"a missing layer": {original.Image, layered(t, original, newLayer(t, tar.Header{Name: "more", Mode: 0o644}, "", gzip.BestSpeed)), []string{
 			`linux/amd64: config "history" is [`,
-			`linux/amd64: layer 2, which the commit makes, is missing`,
-			`linux/amd64: layer 2: file "more", which the commit makes, is missing`}},
+			`linux/amd64: layer 2: missing, but the commit makes it`,
+			`linux/amd64: layer 2: file "more": missing, but the commit makes it`}},
 		"another annotation": {mutate.Annotations(original.Image, map[string]string{"org.opencontainers.image.revision": "0"}).(v1.Image), original.Image, []string{
 			`linux/amd64: manifest "annotations" "org.opencontainers.image.revision" is "0", the commit makes "` + commit + `"`}},
-		"an index of one": {combine(two), original.Image, []string{
+		"an index instead of an image": {combine(two), original.Image, []string{
 			"it is an index, the commit makes a single image",
 			`it is for ["linux/amd64" "linux/arm64"], the commit makes ["linux/amd64"]`}},
-		"a platform less": {combine(two), combine(newImages(t, "amd64", "arm64", "s390x")), []string{
+		"a missing platform": {combine(two), combine(newImages(t, "amd64", "arm64", "s390x")), []string{
 			`it is for ["linux/amd64" "linux/arm64"], the commit makes ["linux/amd64" "linux/arm64" "linux/s390x"]`}},
 		"the second platform's program": {combine([]*platformImage{changed, two[1]}), combine(two), []string{
 			`linux/amd64: layer 1: file "sample-controller" differs in 1 of 21 bytes`}},
@@ -141,7 +141,7 @@ func TestDifferencesAreNamed(t *testing.T) {
 	}
 }
 
-func TestDifferencesOfLayersAreNamedFileByFile(t *testing.T) {
+func TestDifferencesOfLayers(t *testing.T) {
 	program := tar.Header{Name: programName, Mode: 0o755}
 	setuid := tar.Header{Name: programName, Mode: 0o4755}
 	for name, row := range map[string]struct {
@@ -154,10 +154,10 @@ func TestDifferencesOfLayersAreNamedFileByFile(t *testing.T) {
 		"the length": {newLayer(t, program, "xyz", gzip.BestSpeed), newLayer(t, program, "x", gzip.BestSpeed), []string{
 			`layer 1: file "sample-controller" has 3 bytes, the commit makes 1`}},
 		"the compression": {newLayer(t, program, "x", gzip.NoCompression), newLayer(t, program, "x", gzip.BestSpeed), []string{
-			"layer 1 has the same files, packed otherwise"}},
+			"layer 1 has the same files, but another compression or order"}},
 		"the name": {newLayer(t, tar.Header{Name: "\x1b[2Jsh", Mode: 0o755}, "x", gzip.BestSpeed), newLayer(t, program, "x", gzip.BestSpeed), []string{
-			`layer 1: file "\x1b[2Jsh", 1 bytes, is none that the commit makes`,
-			`layer 1: file "sample-controller", which the commit makes, is missing`}},
+			`layer 1: file "\x1b[2Jsh", 1 bytes: the commit does not make it`,
+			`layer 1: file "sample-controller": missing, but the commit makes it`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := &difference{}
@@ -167,10 +167,10 @@ func TestDifferencesOfLayersAreNamedFileByFile(t *testing.T) {
 	}
 }
 
-// wantLines fails unless each line begins as wanted.
+// wantLines fails the test unless each line begins as wanted.
 func wantLines(t *testing.T, lines, want []string) {
 	t.Helper()
 	if !slices.EqualFunc(lines, want, strings.HasPrefix) {
-		t.Errorf("it says\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
 	}
 }

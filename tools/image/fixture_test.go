@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Programs for the tests.
+// Programs and images for the tests.
 
 package main
 
@@ -33,8 +33,8 @@ const (
 	dependencySum = "h1:G4t9RGoPDbQML38hz/kQQiltttgd3egg2ODCR8aIc2o="
 )
 
-// programFor is a program for linux on the architecture, as the go command
-// builds it in a clone whose commit has the tag v1.2.3.
+// programFor returns a program for Linux on the architecture, with the build information
+// of a clone whose commit has the tag v1.2.3.
 func programFor(architecture string) *program {
 	return &program{
 		content:  []byte("the program for " + architecture),
@@ -58,7 +58,7 @@ func programFor(architecture string) *program {
 	}
 }
 
-// withoutGit makes p a program that was built outside a clone.
+// withoutGit changes p into a program that was built outside a clone.
 func withoutGit(p *program) *program {
 	p.info.Main.Version = "(devel)"
 	p.info.Settings = p.info.Settings[:3]

@@ -33,28 +33,28 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// What every image of the controller has. Dockerfile says the same.
+// The config that every image of the controller has. The Dockerfile sets the same.
 const (
 	programName = "sample-controller"
-	// Nobody in particular, by number: the kubelet can't tell from a name that
-	// it isn't root (runAsNonRoot), and there is no file to look it up in.
+	// An arbitrary user without privileges. It is a number, because the image has no
+	// /etc/passwd, and because for runAsNonRoot the kubelet can't check a name.
 	user        = "65532:65532"
 	description = "Kubernetes controller that makes a Deployment for each Foo"
 	license     = "Apache-2.0"
 )
 
-// labelPrefix is that of the keys that OCI's image specification defines.
+// labelPrefix is the prefix of the keys that the OCI image specification defines.
 const labelPrefix = "org.opencontainers.image."
 
-// platformImage is the image for one platform, and what it was made of.
+// platformImage is the image for one platform, and its program.
 type platformImage struct {
 	v1.Image
 	program *program
 }
 
-// labels are what the image tells of itself: as labels of its config, which
-// follow it into a container, and as annotations of its manifest, which can be
-// read without fetching it.
+// labels returns the image's metadata. The image has them twice: as labels of its config,
+// which a container inherits, and as annotations of its manifest, which clients can read
+// without fetching the config.
 func labels(p *program) map[string]string {
 	all := map[string]string{
 		labelPrefix + "title":       programName,
@@ -74,8 +74,8 @@ func labels(p *program) map[string]string {
 	return all
 }
 
-// timestamp stands in the image where its format wants a time. Without a commit
-// that is the earliest which every reader takes.
+// timestamp returns the time that the image has wherever its format needs one: the
+// commit's, or without a commit the earliest that every reader accepts.
 func timestamp(p *program) time.Time {
 	if committed := p.committed(); !committed.IsZero() {
 		return committed
@@ -118,8 +118,8 @@ func newPlatformImage(p *program) (*platformImage, error) {
 	return &platformImage{Image: mutate.Annotations(image, labels(p)).(v1.Image), program: p}, nil
 }
 
-// layerOf is a layer with the program. What a file system would tell of the
-// file (owner, mode, times) is said here instead.
+// layerOf returns a layer with the program. It sets owner, mode and times itself, so that
+// they do not depend on the file system.
 func layerOf(p *program) (v1.Layer, error) {
 	var files bytes.Buffer
 	archive := tar.NewWriter(&files)
@@ -149,8 +149,8 @@ type described interface {
 	partial.WithRawManifest
 }
 
-// combine makes one thing of the images: the image itself where there is one,
-// else an index from which a runtime chooses by its platform.
+// combine returns the image if there is only one. Otherwise it returns an index, from
+// which a runtime chooses the image for its platform.
 func combine(images []*platformImage) described {
 	if len(images) == 1 {
 		return images[0].Image

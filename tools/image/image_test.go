@@ -27,7 +27,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-func TestLabelsSayWhatTheBuildKnew(t *testing.T) {
+func TestLabels(t *testing.T) {
 	always := map[string]string{
 		"org.opencontainers.image.title":       "sample-controller",
 		"org.opencontainers.image.description": "Kubernetes controller that makes a Deployment for each Foo",
@@ -62,7 +62,7 @@ func TestLabelsSayWhatTheBuildKnew(t *testing.T) {
 				t.Errorf("the annotations are %v", manifest.Annotations)
 			}
 			if created := config.Created.Format(time.RFC3339); created != row.created {
-				t.Errorf("the image was created at %s, not %s", created, row.created)
+				t.Errorf("the image was created at %s, want %s", created, row.created)
 			}
 		})
 	}
@@ -95,7 +95,7 @@ func TestSeveralPlatformsMakeAnIndex(t *testing.T) {
 		platforms = append(platforms, entry.Platform.String())
 	}
 	if got := strings.Join(platforms, " "); got != "linux/amd64 linux/arm64" {
-		t.Errorf("the index is of %s", got)
+		t.Errorf("the index is for %s", got)
 	}
 	if manifest.Annotations["org.opencontainers.image.revision"] != commit {
 		t.Errorf("the index has the annotations %v", manifest.Annotations)
@@ -105,7 +105,7 @@ func TestSeveralPlatformsMakeAnIndex(t *testing.T) {
 	}
 }
 
-func TestProgramsThatCouldNotRunAreRefused(t *testing.T) {
+func TestProgramsThatCannotRunAreRefused(t *testing.T) {
 	for name, row := range map[string]struct {
 		change func(*program)
 		want   string
@@ -124,6 +124,6 @@ func TestProgramsThatCouldNotRunAreRefused(t *testing.T) {
 		})
 	}
 	if _, err := readProgram("go.mod"); err == nil || !strings.Contains(err.Error(), "go.mod") {
-		t.Errorf("the error for a file that is no program is %v", err)
+		t.Errorf("the error for a file that is not a program is %v", err)
 	}
 }

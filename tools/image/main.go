@@ -14,17 +14,16 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command image makes a container image of programs that the go command has
-// built, one for each platform: from scratch, without a daemon, a base image or
-// a network. Beside the image it writes what each program is made of, as a
-// CycloneDX document.
+// Command image makes a container image from programs that the go command has built, one
+// for each platform. It needs no daemon, base image or network. Beside the image it
+// writes a bill of materials of each program, as a CycloneDX document.
 //
-// All that the image tells of itself comes from the programs, where the go
-// command has written it; so the same programs give the same image, to the bit,
-// wherever and whenever it is made. hack/image.sh builds them and calls this.
+// All metadata of the image comes from the build information in the programs. Therefore
+// the same programs always give the same image, bit for bit. hack/image.sh builds the
+// programs and calls this command.
 //
-// With -verify it goes the other way: from an image in a registry to its
-// commit, and from that to a second image that has to be the same.
+// With -verify it rebuilds an image of a registry from the commit that the image names,
+// and compares the two.
 package main
 
 import (
@@ -55,9 +54,9 @@ func main() {
 	var opts options
 	flag.StringVar(&opts.image, "image", "", "Name of the image, such as registry.example.com/team/sample-controller:v1.2.3.")
 	flag.StringVar(&opts.folder, "folder", "", "Folder to write to.")
-	flag.BoolVar(&opts.push, "push", false, "Push the image to the registry in its name, with the documents as its referrers.")
-	flag.BoolVar(&opts.force, "force", false, "Push even if the tree had uncommitted changes, and replace an image that has the tag.")
-	flag.BoolVar(&opts.verify, "verify", false, "Make nothing. Build the commit that -image, which has a digest, says that it was built from, and compare the two. The working directory is a clone that has the commit.")
+	flag.BoolVar(&opts.push, "push", false, "Push the image to the registry in its name, with the bills of materials as its referrers.")
+	flag.BoolVar(&opts.force, "force", false, "Push even if the tree had uncommitted changes, and even if the tag belongs to another image.")
+	flag.BoolVar(&opts.verify, "verify", false, "Verify -image, which must contain a digest: build the commit that the image names, and compare the result with the image. The working directory must be in a clone that has the commit.")
 	flag.Parse()
 	opts.programs = flag.Args()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -94,7 +93,7 @@ func run(ctx context.Context, opts options) error {
 			return fmt.Errorf("pushing %s: %w", tag.Name(), err)
 		}
 	}
-	return tell(archive, tag, images, whole)
+	return printResult(archive, tag, images, whole)
 }
 
 // imagesOf makes an image of each program.
@@ -114,9 +113,8 @@ func imagesOf(paths []string) ([]*platformImage, error) {
 	return images, nil
 }
 
-// tell prints the digest, by which the image is known wherever it goes, and
-// where it lies.
-func tell(archive string, tag name.Tag, images []*platformImage, whole partial.Describable) error {
+// printResult prints the image's digest, and the path of the archive.
+func printResult(archive string, tag name.Tag, images []*platformImage, whole partial.Describable) error {
 	digest, err := whole.Digest()
 	if err != nil {
 		return err

@@ -30,7 +30,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// program is an executable file and what the go command has written into it.
+// program is an executable file and its build information.
 type program struct {
 	content  []byte
 	info     *debug.BuildInfo
@@ -45,7 +45,7 @@ func readProgram(path string) (*program, error) {
 	}
 	p, err := newProgram(content)
 	if err != nil {
-		return nil, fmt.Errorf("reading what %s is made of: %w", path, err)
+		return nil, fmt.Errorf("reading the build information of %s: %w", path, err)
 	}
 	if err := p.check(); err != nil {
 		return nil, fmt.Errorf("%s %w", path, err)
@@ -53,7 +53,8 @@ func readProgram(path string) (*program, error) {
 	return p, nil
 }
 
-// newProgram reads what the go command has written into an executable file.
+// newProgram reads the build information that the go command has written into an
+// executable file.
 func newProgram(content []byte) (*program, error) {
 	info, err := buildinfo.Read(bytes.NewReader(content))
 	if err != nil {
@@ -64,8 +65,8 @@ func newProgram(content []byte) (*program, error) {
 	return p, nil
 }
 
-// check refuses a program that needs more than a Linux kernel, because the image has
-// nothing else. The error lacks its subject, the file.
+// check returns an error if the program needs more than a Linux kernel, because the image
+// contains nothing else. The caller puts the file before the error's text.
 func (p *program) check() error {
 	if p.platform.OS != "linux" {
 		return fmt.Errorf("is built for %s: build it with GOOS=linux", p.platform)
@@ -105,8 +106,8 @@ func (p *program) version() string {
 	return p.info.Main.Version
 }
 
-// committed is the time of the commit, zero where the build did not know it. It
-// is the only time in the image: that of the build would make each build another.
+// committed returns the time of the commit, or zero if the build did not know it. It is
+// the only time in the image, because with the time of the build each build would differ.
 func (p *program) committed() time.Time {
 	committed, err := time.Parse(time.RFC3339, p.setting("vcs.time"))
 	if err != nil {

@@ -30,15 +30,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// registryOptions are for all requests to a registry: the credentials are those
-// of "docker login".
+// registryOptions returns the options of all requests to a registry. The credentials are
+// those of "docker login".
 func registryOptions(ctx context.Context) []remote.Option {
 	return []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
 }
 
-// push sends the image to its registry, and for each platform the document of
-// what it is made of, as a referrer of that platform's image: there scanners
-// look for it.
+// push pushes the image to its registry. For each platform it also pushes the bill of
+// materials, as a referrer of that platform's image, where scanners look for it.
 func push(ctx context.Context, tag name.Tag, images []*platformImage, whole described, force bool) error {
 	if !force {
 		if err := errors.Join(checkCommit(images[0].program), checkTag(ctx, tag, whole)); err != nil {
@@ -81,9 +80,9 @@ func checkCommit(p *program) error {
 	return nil
 }
 
-// checkTag refuses to let a tag mean another image than before. Between the
-// look and the push somebody else may set it: only a registry that keeps tags
-// from being moved rules that out.
+// checkTag returns an error if the tag belongs to another image. Somebody else may still
+// set the tag between this check and the push; only a registry with immutable tags
+// prevents that.
 func checkTag(ctx context.Context, tag name.Tag, whole described) error {
 	digest, err := whole.Digest()
 	if err != nil {

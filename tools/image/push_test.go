@@ -33,20 +33,20 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-func TestPushSendsTheImageAndWhatIsInIt(t *testing.T) {
+func TestPush(t *testing.T) {
 	for name, row := range map[string]struct {
 		architectures []string
-		referrers     bool // whether the registry has an API for them
+		referrers     bool // whether the registry has the API for referrers
 	}{
-		"one platform":                 {[]string{"amd64"}, true},
-		"two platforms":                {[]string{"amd64", "arm64"}, true},
-		"a registry without referrers": {[]string{"amd64"}, false},
-		"two, a registry without them": {[]string{"amd64", "arm64"}, false},
+		"one platform":                      {[]string{"amd64"}, true},
+		"two platforms":                     {[]string{"amd64", "arm64"}, true},
+		"a registry without referrers":      {[]string{"amd64"}, false},
+		"two, a registry without referrers": {[]string{"amd64", "arm64"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0)), registry.WithReferrersSupport(row.referrers)))
 			defer server.Close()
-			t.Setenv("DOCKER_CONFIG", t.TempDir()) // nobody's credentials
+			t.Setenv("DOCKER_CONFIG", t.TempDir()) // without credentials
 			tag := newTag(t, strings.TrimPrefix(server.URL, "http://")+"/team/controller:v1")
 			images := newImages(t, row.architectures...)
 			whole := combine(images)
@@ -58,7 +58,7 @@ func TestPushSendsTheImageAndWhatIsInIt(t *testing.T) {
 			head, err := remote.Head(tag)
 			must(t, err)
 			if head.Digest != want {
-				t.Errorf("%s is %s, not %s", tag, head.Digest, want)
+				t.Errorf("%s is %s, want %s", tag, head.Digest, want)
 			}
 			for _, image := range images {
 				digest, err := image.Digest()
@@ -73,8 +73,8 @@ func TestPushSendsTheImageAndWhatIsInIt(t *testing.T) {
 	}
 }
 
-// wantReferrer fails unless index has one referrer, with the document about
-// the image's program.
+// wantReferrer fails the test unless index has exactly one referrer: the bill of
+// materials of the image's program.
 func wantReferrer(t *testing.T, index v1.ImageIndex, image *platformImage, get func(v1.Hash) (v1.Image, error)) {
 	t.Helper()
 	manifest, err := index.IndexManifest()
@@ -92,7 +92,7 @@ func wantReferrer(t *testing.T, index v1.ImageIndex, image *platformImage, get f
 	subject, err := image.Digest()
 	must(t, err)
 	if foundManifest.Subject == nil || foundManifest.Subject.Digest != subject {
-		t.Errorf("the subject is %+v, not %s", foundManifest.Subject, subject)
+		t.Errorf("the subject is %+v, want %s", foundManifest.Subject, subject)
 	}
 	if title := foundManifest.Layers[0].Annotations["org.opencontainers.image.title"]; title != bomFile(image.program) {
 		t.Errorf("the document is called %q", title)
@@ -103,17 +103,17 @@ func wantReferrer(t *testing.T, index v1.ImageIndex, image *platformImage, get f
 	want, bomErr := bomOf(image.program)
 	must(t, bomErr)
 	if !bytes.Equal(readAll(t, content, err), want) {
-		t.Error("the document is not that of the program")
+		t.Error("the document describes another program")
 	}
 }
 
-func TestPushRefusesWhatCanNotBeVerifiedOrWasThereBefore(t *testing.T) {
+func TestPushRefusals(t *testing.T) {
 	dirty := programFor("amd64")
 	dirty.info.Settings[len(dirty.info.Settings)-1].Value = "true"
 	for name, row := range map[string]struct {
 		program *program
 		tag     string
-		want    string // in the error; empty if it is pushed
+		want    string // in the error; empty if the push succeeds
 	}{
 		"a new tag":        {programFor("amd64"), "v2", ""},
 		"the same image":   {programFor("amd64"), "v1", ""},
@@ -150,7 +150,7 @@ func TestPushRefusesWhatCanNotBeVerifiedOrWasThereBefore(t *testing.T) {
 	}
 }
 
-// wantTag fails unless the tag is that of the image.
+// wantTag fails the test unless the tag belongs to the image.
 func wantTag(t *testing.T, tag name.Tag, image v1.Image) {
 	t.Helper()
 	want, err := image.Digest()
@@ -158,11 +158,11 @@ func wantTag(t *testing.T, tag name.Tag, image v1.Image) {
 	head, err := remote.Head(tag)
 	must(t, err)
 	if head.Digest != want {
-		t.Errorf("%s is %s, not %s", tag, head.Digest, want)
+		t.Errorf("%s is %s, want %s", tag, head.Digest, want)
 	}
 }
 
-func TestPushSaysWhatToDoIfItCanNotLook(t *testing.T) {
+func TestPushIfTheTagCannotBeChecked(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/v2/" {
 			w.WriteHeader(http.StatusForbidden)
@@ -177,7 +177,7 @@ func TestPushSaysWhatToDoIfItCanNotLook(t *testing.T) {
 	}
 }
 
-func TestPushSaysWhichRegistryRefused(t *testing.T) {
+func TestPushErrorNamesTheRegistry(t *testing.T) {
 	server := httptest.NewServer(nil)
 	host := strings.TrimPrefix(server.URL, "http://")
 	server.Close()

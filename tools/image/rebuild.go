@@ -38,20 +38,20 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
-// pseudoVersion is the end of a version that the go command makes of a commit.
+// pseudoVersion matches the end of a version that the go command derives from a commit.
 var pseudoVersion = regexp.MustCompile(`[.-][0-9]{14}-[0-9a-f]{12}$`)
 
-// rebuild makes the claimed image in a folder, from a clone of the repository
-// of the working directory, with the scripts of the commit.
+// rebuild makes the claimed image in a folder. It clones the repository of the working
+// directory, and uses the scripts of the claimed commit.
 func rebuild(ctx context.Context, folder string, claimed claims) (*artifact, error) {
-	// The project may be a folder of its repository.
+	// The project may be in a subfolder of its repository.
 	prefix, err := output(ctx, ".", "git", "rev-parse", "--show-prefix")
 	if err != nil {
 		return nil, err
 	}
 	commit, err := output(ctx, ".", "git", "rev-parse", "--verify", "--quiet", claimed.revision+"^{commit}")
 	if err != nil || commit != claimed.revision {
-		return nil, fmt.Errorf("this clone has no commit %s: run git fetch, or ask whoever built the image where it is", claimed.revision)
+		return nil, fmt.Errorf("this clone has no commit %s: run git fetch, or ask the image's builder where the commit is", claimed.revision)
 	}
 	if err := checkVersion(ctx, prefix, claimed); err != nil {
 		return nil, err
@@ -65,11 +65,11 @@ func rebuild(ctx context.Context, folder string, claimed claims) (*artifact, err
 		return nil, err
 	}
 	if release, _, _ = strings.Cut(release, " "); release != claimed.release {
-		return nil, fmt.Errorf("the image was built with %s, and this is %s, which builds different programs: repeat with GOTOOLCHAIN=%s in the environment", claimed.release, release, claimed.release)
+		return nil, fmt.Errorf("the image was built with %s, but this is %s, which builds different programs: repeat with GOTOOLCHAIN=%s in the environment", claimed.release, release, claimed.release)
 	}
 	build := command(ctx, sources, "hack/image.sh", "rebuilt", strings.Join(claimed.platforms, ","), filepath.Join(folder, "image"))
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
-	// Scripts that leave this to the environment get what the image was built with.
+	// For scripts that take this setting from the environment.
 	build.Env = append(build.Env, "GOFIPS140="+cmp.Or(claimed.fips140, "off"))
 	if err := build.Run(); err != nil {
 		return nil, fmt.Errorf("building commit %s: %w", claimed.revision, err)
@@ -77,8 +77,8 @@ func rebuild(ctx context.Context, folder string, claimed claims) (*artifact, err
 	return readArchive(filepath.Join(folder, "image", programName+".tar"), filepath.Join(folder, "layout"))
 }
 
-// checkVersion refuses a version that is a tag elsewhere: the go command writes
-// the tag into the program.
+// checkVersion returns an error if the claimed version is not a tag at the claimed
+// commit, because the go command writes the tag into the program.
 func checkVersion(ctx context.Context, prefix string, claimed claims) error {
 	if claimed.version == "" || pseudoVersion.MatchString(claimed.version) {
 		return nil
@@ -87,15 +87,15 @@ func checkVersion(ctx context.Context, prefix string, claimed claims) error {
 	tagged, err := output(ctx, ".", "git", "rev-parse", "--verify", "--quiet", "refs/tags/"+tag+"^{commit}")
 	switch {
 	case err != nil:
-		return fmt.Errorf("the image says that it is version %s, and this clone has no tag %s: git fetch --tags", claimed.version, tag)
+		return fmt.Errorf("the image names version %s, but this clone has no tag %s: run git fetch --tags", claimed.version, tag)
 	case tagged != claimed.revision:
-		return fmt.Errorf("the image says that version %s is commit %s, and the tag %s of this clone is at %s", claimed.version, claimed.revision, tag, tagged)
+		return fmt.Errorf("the image names version %s and commit %s, but the tag %s of this clone is at %s", claimed.version, claimed.revision, tag, tagged)
 	}
 	return nil
 }
 
-// checkOut makes a clone of the repository, with the claimed commit and the
-// tags that the image's builder saw at it, and returns the project's folder.
+// checkOut clones the repository at the claimed commit, with the tags that the image's
+// builder saw at that commit, and returns the project's folder.
 func checkOut(ctx context.Context, clone, prefix string, claimed claims) (string, error) {
 	root, err := output(ctx, ".", "git", "rev-parse", "--show-toplevel")
 	if err != nil {
@@ -124,8 +124,9 @@ func checkOut(ctx context.Context, clone, prefix string, claimed claims) (string
 	return filepath.Join(clone, prefix), nil
 }
 
-// command runs a program in a folder. What git or make say to their children is
-// not for another repository; and to end it ends what it has started.
+// command returns a command in a folder. It removes the variables that git and make set
+// for their children, because the command works on another repository. Cancelling the
+// command also stops the processes that it started.
 func command(ctx context.Context, folder, program string, arguments ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, program, arguments...)
 	if strings.Contains(program, "/") {
@@ -145,7 +146,7 @@ func command(ctx context.Context, folder, program string, arguments ...string) *
 	return cmd
 }
 
-// output is what a program prints, without the end of the line.
+// output runs a program, and returns what it prints, without the newline at the end.
 func output(ctx context.Context, folder, program string, arguments ...string) (string, error) {
 	var stdout, stderr bytes.Buffer
 	cmd := command(ctx, folder, program, arguments...)
@@ -156,7 +157,7 @@ func output(ctx context.Context, folder, program string, arguments ...string) (s
 	return strings.TrimRight(stdout.String(), "\n"), nil
 }
 
-// readArchive reads an image that was just made, by way of a folder.
+// readArchive unpacks an archive into a folder, and reads the image.
 func readArchive(archive, folder string) (*artifact, error) {
 	file, err := os.Open(archive)
 	if err != nil {
@@ -192,14 +193,14 @@ func readArchive(archive, folder string) (*artifact, error) {
 	return artifactOf(about.MediaType, inLayout{index, about.Digest})
 }
 
-// inLayout is what a layout has under a digest.
+// inLayout is an image or an index in a layout.
 type inLayout struct {
 	index  v1.ImageIndex
 	digest v1.Hash
 }
 
-// Image is part of fetched.
+// Image implements fetched.
 func (l inLayout) Image() (v1.Image, error) { return l.index.Image(l.digest) }
 
-// ImageIndex is part of fetched.
+// ImageIndex implements fetched.
 func (l inLayout) ImageIndex() (v1.ImageIndex, error) { return l.index.ImageIndex(l.digest) }

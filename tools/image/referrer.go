@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// A document about an image, as its referrer.
+// Referrers: documents about an image in a registry.
 
 package main
 
@@ -28,17 +28,17 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// noConfig is the config of what is not an image, as OCI's specification has it.
+// noConfig is the config that the OCI specification prescribes for artifacts that are not
+// images.
 const noConfig = "{}"
 
-// referrer is a manifest with one file, which is about an image.
+// referrer is a manifest with one file, which describes an image.
 type referrer struct {
 	manifest []byte
 	file     v1.Layer
 }
 
-// newReferrer makes a referrer to subject out of a file. The name is the one
-// under which a client saves it.
+// newReferrer makes a file a referrer of subject. Clients save the file under the name.
 func newReferrer(subject v1.Image, name string, mediaType types.MediaType, content []byte) (v1.Image, error) {
 	about, err := partial.Descriptor(subject)
 	if err != nil {
@@ -68,16 +68,16 @@ func newReferrer(subject v1.Image, name string, mediaType types.MediaType, conte
 	return partial.CompressedToImage(&referrer{manifest: manifest, file: file})
 }
 
-// RawConfigFile is part of partial.CompressedImageCore.
+// RawConfigFile implements partial.CompressedImageCore.
 func (*referrer) RawConfigFile() ([]byte, error) { return []byte(noConfig), nil }
 
-// MediaType is part of partial.CompressedImageCore.
+// MediaType implements partial.CompressedImageCore.
 func (*referrer) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
 
-// RawManifest is part of partial.CompressedImageCore.
+// RawManifest implements partial.CompressedImageCore.
 func (r *referrer) RawManifest() ([]byte, error) { return r.manifest, nil }
 
-// LayerByDigest is part of partial.CompressedImageCore.
+// LayerByDigest implements partial.CompressedImageCore.
 func (r *referrer) LayerByDigest(digest v1.Hash) (partial.CompressedLayer, error) {
 	own, err := r.file.Digest()
 	if err == nil && own != digest {

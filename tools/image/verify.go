@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Verifying an image by a rebuild.
+// Verifying an image by rebuilding it.
 
 package main
 
@@ -32,18 +32,18 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// claims are what an image says about its build. They are not trusted: they say what to
-// build, and the result must be the same image.
+// claims are what an image says about its build. They are not trusted: they only
+// determine what to build, and the result must be the same image.
 type claims struct {
 	revision  string
-	version   string // of the module, empty where the build did not know it
+	version   string // of the module, empty if the build did not know it
 	release   string // of Go, such as go1.26.0
 	fips140   string // the setting GOFIPS140
 	platforms []string
 }
 
-// verify builds the commit that the image in a registry names, and returns an
-// error that lists what differs.
+// verify builds the commit that an image in a registry names. If the result is another
+// image, it returns an error that lists the differences.
 func verify(ctx context.Context, out io.Writer, image string) error {
 	reference, err := name.NewDigest(image)
 	if err != nil {
@@ -61,7 +61,7 @@ func verify(ctx context.Context, out io.Writer, image string) error {
 	if err != nil {
 		return fmt.Errorf("%s %w", reference, err)
 	}
-	fmt.Fprintf(out, "%s\nsays that it is commit %s, version %s, built with %s for %s.\nBuilding that again:\n",
+	fmt.Fprintf(out, "%s\nnames commit %s, version %s, %s and the platforms %s.\nRebuilding the commit:\n",
 		reference, claimed.revision, cmp.Or(claimed.version, "unknown"), claimed.release, strings.Join(claimed.platforms, ", "))
 	folder, err := os.MkdirTemp("", "verify-image-")
 	if err != nil {
@@ -84,15 +84,15 @@ func verify(ctx context.Context, out io.Writer, image string) error {
 }
 
 var (
-	// SHA-1 or SHA-256, as git writes them.
+	// A SHA-1 or SHA-256, as git writes them.
 	wholeRevision = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 	plainWord     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`)
 	linuxPlatform = regexp.MustCompile(`^linux/[a-z0-9]+$`)
 )
 
-// claims reads what the image says of its making: commit and version from its
-// labels, the rest from its program, which has to say the same commit. The
-// error lacks its subject, the image.
+// claims returns what the image says about its build: commit and version from its labels,
+// the rest from its program, which must name the same commit. The caller puts the image
+// before the error's text.
 func (a *artifact) claims() (claims, error) {
 	if len(a.images) == 0 {
 		return claims{}, errors.New("has no image")
@@ -106,11 +106,11 @@ func (a *artifact) claims() (claims, error) {
 	case c.revision == "":
 		return c, errors.New("does not name its commit: it has no label " + labelPrefix + "revision, so it was not built by make image in a git clone")
 	case !wholeRevision.MatchString(c.revision):
-		return c, fmt.Errorf("has the label %srevision=%q, which is no commit", labelPrefix, c.revision)
+		return c, fmt.Errorf("has the label %srevision=%q, which is not a commit", labelPrefix, c.revision)
 	case c.version != "" && !plainWord.MatchString(c.version):
-		return c, fmt.Errorf("has the label %sversion=%q, which is no version", labelPrefix, c.version)
+		return c, fmt.Errorf("has the label %sversion=%q, which is not a version", labelPrefix, c.version)
 	case strings.HasSuffix(c.version, "+dirty"):
-		return c, fmt.Errorf("is version %s, built from a tree with changes that were not committed: nobody can rebuild it", c.version)
+		return c, fmt.Errorf("is version %s, built from a tree with uncommitted changes: nobody can rebuild it", c.version)
 	}
 	for _, platform := range c.platforms {
 		if !linuxPlatform.MatchString(platform) {
@@ -131,9 +131,9 @@ func (a *artifact) claims() (claims, error) {
 	case p.modified():
 		return c, fmt.Errorf("has a program built from a tree with changes that are not in commit %s: nobody can rebuild it", c.revision)
 	case p.revision() != c.revision:
-		return c, fmt.Errorf("contradicts itself: its label says commit %s, and its program %q", c.revision, p.revision())
+		return c, fmt.Errorf("contradicts itself: its label names commit %s, but its program %q", c.revision, p.revision())
 	case !plainWord.MatchString(c.release) || c.fips140 != "" && !plainWord.MatchString(c.fips140):
-		return c, fmt.Errorf("has a program of Go release %q with GOFIPS140=%q: neither is one", c.release, c.fips140)
+		return c, fmt.Errorf("has a program with an invalid Go release %q or GOFIPS140=%q", c.release, c.fips140)
 	}
 	return c, nil
 }

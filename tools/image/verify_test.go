@@ -41,8 +41,8 @@ func TestImagesWithoutADigestAreNotVerified(t *testing.T) {
 	}
 }
 
-func TestImagesThatDoNotSayWhatTheyAreMadeOfAreNotVerified(t *testing.T) {
-	// A program that the go command has built, but not in a clone.
+func TestImagesWithInvalidClaimsAreNotVerified(t *testing.T) {
+	// The test's own program: the go command has built it, but not in a clone.
 	path, err := os.Executable()
 	must(t, err)
 	content, err := os.ReadFile(path)
@@ -63,13 +63,13 @@ func TestImagesThatDoNotSayWhatTheyAreMadeOfAreNotVerified(t *testing.T) {
 		image v1.Image
 		want  string
 	}{
-		"no commit":             {withoutCommit, "does not name its commit"},
-		"no whole commit":       {labelled("revision", "main"), `revision="main", which is no commit`},
-		"an option for git":     {labelled("version", "--upload-pack=x"), `version="--upload-pack=x", which is no version`},
-		"a changed tree":        {labelled("version", "v1.2.3+dirty"), "built from a tree with changes"},
-		"another commit inside": {built, "its label says commit " + commit + `, and its program ""`},
-		"no program":            {newImages(t, "amd64")[0], "that the go command did not build"},
-		"another system":        {newImages(t, "amd64;x")[0], `is for the platform "linux/amd64;x"`},
+		"no commit":                     {withoutCommit, "does not name its commit"},
+		"a branch instead of a commit":  {labelled("revision", "main"), `revision="main", which is not a commit`},
+		"an option for git":             {labelled("version", "--upload-pack=x"), `version="--upload-pack=x", which is not a version`},
+		"a changed tree":                {labelled("version", "v1.2.3+dirty"), "built from a tree with uncommitted changes"},
+		"another commit in the program": {built, "its label names commit " + commit + `, but its program ""`},
+		"no program":                    {newImages(t, "amd64")[0], "that the go command did not build"},
+		"another system":                {newImages(t, "amd64;x")[0], `is for the platform "linux/amd64;x"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := newArtifact(t, row.image).claims(); err == nil || !strings.Contains(err.Error(), row.want) {
@@ -79,8 +79,8 @@ func TestImagesThatDoNotSayWhatTheyAreMadeOfAreNotVerified(t *testing.T) {
 	}
 }
 
-// newRepository makes a repository with a commit and the tag v1.2.3, the
-// working directory of the test, and returns the commit.
+// newRepository makes a repository whose first commit has the tag v1.2.3, changes the
+// working directory to it, and returns that commit.
 func newRepository(t *testing.T) string {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -88,23 +88,23 @@ func newRepository(t *testing.T) string {
 	script := `git init -q && echo "module a" >go.mod && git add --all &&
 git -c user.name=a -c user.email=a@example.com commit -q -m first && git tag v1.2.3 &&
 git -c user.name=a -c user.email=a@example.com commit -q --allow-empty -m second && git tag v1.2.4 && git rev-parse HEAD^`
-	said, err := exec.CommandContext(t.Context(), "sh", "-c", script).Output()
+	printed, err := exec.CommandContext(t.Context(), "sh", "-c", script).Output()
 	must(t, err)
-	return strings.TrimSpace(string(said))
+	return strings.TrimSpace(string(printed))
 }
 
-func TestWhatThisCloneCanNotBuildIsRefused(t *testing.T) {
+func TestRebuildRefusals(t *testing.T) {
 	first := newRepository(t)
 	pseudo := "v1.2.4-0.20260504030201-0123456789ab"
 	for name, row := range map[string]struct {
 		claims claims
 		want   string
 	}{
-		"an unknown commit":  {claims{revision: commit}, "this clone has no commit " + commit + ": run git fetch"},
-		"an unknown tag":     {claims{revision: first, version: "v9.9.9"}, "this clone has no tag v9.9.9: git fetch --tags"},
-		"another's tag":      {claims{revision: first, version: "v1.2.4"}, "version v1.2.4 is commit " + first + ", and the tag v1.2.4 of this clone is at "},
-		"another Go release": {claims{revision: first, version: "v1.2.3", release: "go1.2.3"}, "built with go1.2.3, and this is " + runtime.Version()},
-		"no scripts":         {claims{revision: first, version: pseudo, release: runtime.Version()}, "building commit " + first},
+		"an unknown commit":         {claims{revision: commit}, "this clone has no commit " + commit + ": run git fetch"},
+		"an unknown tag":            {claims{revision: first, version: "v9.9.9"}, "this clone has no tag v9.9.9: run git fetch --tags"},
+		"the tag of another commit": {claims{revision: first, version: "v1.2.4"}, "the image names version v1.2.4 and commit " + first + ", but the tag v1.2.4 of this clone is at "},
+		"another Go release":        {claims{revision: first, version: "v1.2.3", release: "go1.2.3"}, "built with go1.2.3, but this is " + runtime.Version()},
+		"no scripts":                {claims{revision: first, version: pseudo, release: runtime.Version()}, "building commit " + first},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := rebuild(t.Context(), t.TempDir(), row.claims); err == nil || !strings.Contains(err.Error(), row.want) {
@@ -118,7 +118,7 @@ func TestWhatThisCloneCanNotBuildIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheCloneHasTheTagsThatTheBuilderSaw(t *testing.T) {
+func TestCloneHasTheBuildersTags(t *testing.T) {
 	first := newRepository(t)
 	for version, want := range map[string]string{"v1.2.3": "v1.2.3", "v0.0.0-20260504030201-" + first[:12]: ""} {
 		folder, err := checkOut(t.Context(), t.TempDir()+"/clone", "", claims{revision: first, version: version})

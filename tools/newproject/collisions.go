@@ -14,8 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Checks that need the sources: the folder, and names that something in the tree has
-// already.
+// Checks that need the sources: the folder, and names that the tree already uses.
 
 package main
 
@@ -32,7 +31,8 @@ import (
 	"strings"
 )
 
-// checkFolder reports whether a project can be written to a folder, and returns its absolute path.
+// checkFolder returns the absolute path of the new project's folder, or an error if a
+// project can't be written there.
 func checkFolder(dir, root string) (string, error) {
 	if dir == "" {
 		return "", errors.New("-dir is missing: name the folder for the new project, such as ../widgets")
@@ -75,7 +75,7 @@ func checkFolder(dir, root string) (string, error) {
 // builtProgram matches the names of the project's programs in scripts and the Makefile.
 var builtProgram = regexp.MustCompile(`(?m)(?:^|[^/a-z])bin/([a-z0-9-]+)`)
 
-// checkProgram refuses names of the program that the tree already uses.
+// checkProgram returns an error if the tree already uses the name of the program.
 func checkProgram(n names, kept []treeFile) error {
 	if n.Program == "bin" {
 		return fmt.Errorf("-module=%s: its last element becomes the name of the program, and must not be bin, where the programs are built", n.Module)
@@ -90,15 +90,15 @@ func checkProgram(n names, kept []treeFile) error {
 		}
 		for _, match := range builtProgram.FindAllStringSubmatch(string(file.data), -1) {
 			if match[1] == n.Program && match[1] != sample.Program {
-				return fmt.Errorf("-module=%s: its last element becomes the name of the program, and must not be %s, which %s has in bin already", n.Module, match[1], file.path)
+				return fmt.Errorf("-module=%s: its last element becomes the name of the program, and must not be %s, which %s already has in bin", n.Module, match[1], file.path)
 			}
 		}
 	}
 	return nil
 }
 
-// checkScopes refuses kinds and plurals whose names conflict with others in generated
-// code.
+// checkScopes returns an error if the kind or the plural conflicts with another name in
+// generated code.
 func checkScopes(n names, generated []*goFile) error {
 	private := map[string]string{"foo": lowerFirst(n.Kind), "foos": lowerFirst(n.Kinds)}
 	for _, file := range generated {
@@ -151,7 +151,8 @@ func usedNames(declaration ast.Decl) map[string]bool {
 	return used
 }
 
-// checkGeneratedPaths refuses names that would give two generated files the same path.
+// checkGeneratedPaths returns an error if the names would give two generated files the
+// same path.
 func checkGeneratedPaths(s speller, generated []string) error {
 	var paths []string
 	for _, name := range generated {

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Go files with the new names.
+// Writing Go files with the new names.
 
 package main
 
@@ -30,7 +30,7 @@ import (
 	"strings"
 )
 
-// goFile is a Go file of the sample, parsed.
+// goFile is a parsed Go file of the sample.
 type goFile struct {
 	path   string
 	source []byte
@@ -54,10 +54,10 @@ type edit struct {
 // goWriter writes Go files with the new names.
 type goWriter struct {
 	speller
-	local map[string]string // identifiers of the package that would mean something else, and what they are instead
+	local map[string]string // identifiers of the package whose regular new names are taken, and their other names
 	edits []edit
 	file  *goFile
-	alias map[string]string // packages of this project, as the file calls them
+	alias map[string]string // this project's packages: their old and new names in the file
 }
 
 // rewrite returns the file with the new names, formatted.
@@ -102,8 +102,8 @@ func (w *goWriter) imports() {
 	}
 }
 
-// importName returns the new name of a package of this project: fooinformers becomes
-// widgetinformers.
+// importName returns the new name of an imported package of this project: fooinformers
+// becomes widgetinformers.
 func (s speller) importName(alias string) string {
 	switch {
 	case strings.HasPrefix(alias, "foo") && alias == strings.ToLower(alias):
@@ -116,7 +116,7 @@ func (s speller) importName(alias string) string {
 	return s.identifier(alias)
 }
 
-// localName returns the new spelling of an identifier in this file.
+// localName returns the new name of an imported package in this file.
 func (w *goWriter) localName(name string) string {
 	if other, ok := w.local[name]; ok {
 		return other
@@ -144,7 +144,7 @@ func (w *goWriter) node(node ast.Node) bool {
 	return true
 }
 
-// selector renames X.Sel, where X may be a package, and Sel the version of a group of clients.
+// selector renames X.Sel. X may be a package, and Sel the version of a group of clients.
 func (w *goWriter) selector(n *ast.SelectorExpr) {
 	if x, ok := n.X.(*ast.Ident); ok && w.alias[x.Name] != "" {
 		w.put(x, w.alias[x.Name])
@@ -166,7 +166,8 @@ func (w *goWriter) identifier(n *ast.Ident) {
 	w.put(n, w.speller.identifier(n.Name))
 }
 
-// literal spells a string, with its quotes. The short name is one where it is all of the string, or its last word.
+// literal rewrites a string literal. The sample's short name counts as such only if it is
+// the whole string or the last word.
 func (w *goWriter) literal(value string) string {
 	body := value[1 : len(value)-1]
 	if body == sample.Short || strings.HasSuffix(body, " "+sample.Short) {

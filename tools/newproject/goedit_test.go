@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Tests of Go files with new names.
+// Tests of rewriting Go files and go.mod files.
 
 package main
 
@@ -23,7 +23,8 @@ import (
 	"testing"
 )
 
-// rewritten is a Go file with the new names; one that shares no package with others.
+// rewritten returns a Go file with the new names. The file is the only one of its
+// package.
 func rewritten(t *testing.T, n names, path, source string) string {
 	t.Helper()
 	file, err := parseGo(path, []byte(source))
@@ -39,7 +40,7 @@ func rewritten(t *testing.T, n names, path, source string) string {
 }
 
 func TestRewriteGo(t *testing.T) {
-	source := `// Package main looks after each Foo.
+	source := `// Package main reconciles each Foo.
 package main
 
 import (
@@ -57,7 +58,7 @@ func syncFoo(factory fooinformers.SharedInformerFactory, foo *samplev1alpha1.Foo
 	return "foos\tfoo in sample-controller " + "fo" + ` + "`kubectl get fo`" + ` // the Foo's
 }
 `
-	want := `// Package main looks after each HTTPRoute.
+	want := `// Package main reconciles each HTTPRoute.
 package main
 
 import (
@@ -80,8 +81,9 @@ func syncHTTPRoute(factory httprouteinformers.SharedInformerFactory, httpRoute *
 	}
 }
 
-// TestIdentifiersThatAreTaken has names that would be another's in the package, or a word of the language.
-func TestIdentifiersThatAreTaken(t *testing.T) {
+// TestTakenIdentifiers rewrites names whose new spelling is another name of the package,
+// or a word of Go.
+func TestTakenIdentifiers(t *testing.T) {
 	source := `package main
 
 import (
@@ -113,8 +115,8 @@ func newFoo(foo samplev1alpha1.Foo, foos []appsv1.Deployment, cluster, sheep, ne
 	}
 }
 
-// TestPackagesOfOursThatAreTaken has a kind that is called as a package of this project.
-func TestPackagesOfOursThatAreTaken(t *testing.T) {
+// TestTakenPackageNames uses a kind that has the name of one of this project's packages.
+func TestTakenPackageNames(t *testing.T) {
 	source := `package main
 
 import "example.com/sample-controller/internal/kubeclient"

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The go.mod files with the new module path.
+// Writing go.mod files with the new module path.
 
 package main
 
@@ -24,9 +24,9 @@ import (
 	"strings"
 )
 
-// rewriteGoMod returns a go.mod with the new module path: as its own, as a requirement,
-// and in replacements. The file must be formatted by the go command, which make
-// tidy-check ensures.
+// rewriteGoMod returns a go.mod with the new module path in the module line, in
+// requirements and in replacements. The file must be formatted by the go command, which
+// make tidy-check ensures.
 func rewriteGoMod(name string, data []byte, to string) ([]byte, error) {
 	var out []string
 	hasModule := false
@@ -54,7 +54,8 @@ func rewriteGoMod(name string, data []byte, to string) ([]byte, error) {
 	return []byte(strings.Join(out, "\n") + "\n"), nil
 }
 
-// rewriteBlock is a block of a go.mod with the new module path, sorted again; a block of one line has no parentheses.
+// rewriteBlock returns a block of a go.mod with the new module path, sorted again. A
+// block of one line gets no parentheses.
 func rewriteBlock(verb string, lines []string, to string) []string {
 	var out []string
 	comment := ""
@@ -79,10 +80,11 @@ func rewriteBlock(verb string, lines []string, to string) []string {
 	return append(append([]string{verb + " ("}, out...), ")")
 }
 
-// rewriteModLine is what follows a verb with the new module path, and whether the new project has the line, too.
+// rewriteModLine returns the part of a line after the verb, with the new module path, and
+// reports whether the new project keeps the line.
 func rewriteModLine(verb, line, to string) (string, bool) {
 	old, rest, _ := strings.Cut(line, " ")
-	// Kubernetes' go.mod replaces this one, and requires it nowhere.
+	// Kubernetes' own sample: a go.mod replaces it, but none requires it.
 	if verb == "replace" && old == "k8s.io/sample-controller" {
 		return "", false
 	}
@@ -98,7 +100,8 @@ func rewriteModLine(verb, line, to string) (string, bool) {
 	return strings.TrimSpace(renamed + " " + rest), true
 }
 
-// versionFor is a version of a module that is replaced by a folder: it has to be of the path's major version.
+// versionFor returns the version to require of a module that is replaced by a folder. Its
+// major version must be that of the path.
 func versionFor(path string) string {
 	_, major := splitMajor(path)
 	if major == "" {

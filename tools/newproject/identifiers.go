@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The identifiers of each package, to avoid conflicts with the new names.
+// The identifiers of each package, which show conflicts with the new names.
 
 package main
 
@@ -33,7 +33,7 @@ import (
 type goPackage struct {
 	folder   string
 	names    map[string]bool // all identifiers
-	declared map[member]bool // those of the package's own declarations: exported or not, methods included
+	declared map[member]bool // those that the package declares, methods included
 	aliases  map[string]bool // imports of this project's packages
 }
 
@@ -116,8 +116,9 @@ func receiver(function *ast.FuncDecl) string {
 	return of
 }
 
-// locals finds identifiers of hand-written packages that would mean two things with the new names, and gives them
-// others. Only what nobody sees outside of its package can be called otherwise.
+// locals finds identifiers of a hand-written package whose regular new names are taken,
+// and returns other names for them. It renames only unexported identifiers, because other
+// packages use the exported ones.
 func (p *goPackage) locals(s speller) map[string]string {
 	renamed := map[string]string{}
 	taken := map[string]bool{}
@@ -160,12 +161,12 @@ func otherName(name string, s speller) string {
 	return s.identifier(name)
 }
 
-// free reports whether a name may be declared.
+// free reports whether a name can be declared.
 func free(name string, taken map[string]bool) bool {
 	return !taken[name] && token.IsIdentifier(name) && types.Universe.Lookup(name) == nil
 }
 
-// checkDeclared refuses names that would be declared twice in a package.
+// checkDeclared returns an error if a name would be declared twice in a package.
 func (p *goPackage) checkDeclared(s speller, locals map[string]string) error {
 	became := map[member]string{}
 	sorted := slices.SortedFunc(maps.Keys(p.declared), func(a, b member) int { return strings.Compare(a.name+" "+a.of, b.name+" "+b.of) })

@@ -23,8 +23,8 @@ limitations under the License.
 // reword.go), and writes the rest with the new names: Go files by their syntax
 // (goedit.go), go.mod line by line (gomod.go), all other text word by word (words.go,
 // text.go). It checks the names before it writes anything (validate.go, collisions.go).
-// Then it generates the clients of the new project, compiles it, and searches it for old
-// names (make.go, trace.go).
+// Then it generates the clients of the new project, compiles the project, and searches it
+// for old names (make.go, trace.go).
 package main
 
 import (
@@ -44,7 +44,7 @@ const (
 	exitRefused = 2
 )
 
-// refusal is an error of the request, not of the machine.
+// refusal is an error in the request.
 type refusal struct{ error }
 
 func main() {

@@ -38,11 +38,11 @@ import (
 // a failure leaves nothing behind.
 type maker struct {
 	*project
-	dir  string // where the project is to be
-	at   string // where it is made
-	tmp  string // for what is run
+	dir  string // the project's folder
+	at   string // the folder in which it is made first
+	tmp  string // temporary folder of the commands
 	out  io.Writer
-	said string // what was last said of the commit
+	hint string // about the first commit, for the hints at the end
 }
 
 // make writes the project, generates its code, checks it, and moves it to its folder.
@@ -58,12 +58,12 @@ func (m *maker) make(ctx context.Context) (err error) {
 		run func(context.Context) error
 	}{
 		{fmt.Sprintf("Writing %d files", len(m.files)), m.write},
-		{"Generating clients and the CustomResourceDefinition: a minute", m.generate},
+		{"Generating clients and the CustomResourceDefinition, which takes a minute", m.generate},
 		{"Tidying the modules", m.tidy},
-		{"Making the Helm chart", m.makeChart},
+		{"Generating the Helm chart", m.makeChart},
 		{"Compiling the project and its tests", m.compile},
-		{"Looking for what is left of the old names", m.checkTraces},
-		{"Making a git repository", m.initialize},
+		{"Searching for remains of the old names", m.checkTraces},
+		{"Creating a git repository", m.initialize},
 	} {
 		fmt.Fprintln(m.out, step.say)
 		if err := errors.Join(ctx.Err(), step.run(ctx)); err != nil {
@@ -96,20 +96,21 @@ func (m *maker) generate(ctx context.Context) error {
 	return m.run(ctx, ".", "hack/update-codegen.sh")
 }
 
-// tidy runs go mod tidy in the modules whose requirements have changed.
+// tidy runs go mod tidy in the root module, whose requirements have changed.
 func (m *maker) tidy(ctx context.Context) error {
 	return m.run(ctx, ".", "go", "mod", "tidy")
 }
 
-// makeChart generates the chart, which contains the new definition.
+// makeChart generates the Helm chart, which contains the new CustomResourceDefinition.
 func (m *maker) makeChart(ctx context.Context) error {
 	return m.run(ctx, "tools/chart", "go", "run", ".")
 }
 
-// compile compiles the modules that import the generated code, their tests included.
+// compile compiles the modules that import the generated code, with their tests.
 func (m *maker) compile(ctx context.Context) error {
 	for _, folder := range []string{".", "test/fuzz"} {
-		// Without linking, and without vet, which would look at all that they import.
+		// go list compiles without linking. go vet would also analyze all imported
+		// packages.
 		if err := m.run(ctx, folder, "go", "list", "-export", "-test", "-f=", "./..."); err != nil {
 			return err
 		}
@@ -133,7 +134,7 @@ func (m *maker) checkTraces(context.Context) error {
 	return tracesError(findTraces(files, m.names))
 }
 
-// tracesError lists the first of some traces.
+// tracesError returns an error that lists the first traces, or nil if there are none.
 func tracesError(found []trace) error {
 	if len(found) == 0 {
 		return nil
@@ -145,10 +146,11 @@ func tracesError(found []trace) error {
 	return fmt.Errorf("%d places contain parts of the old names:%s", len(found), list.String())
 }
 
-// initialize makes a repository and, if git knows who you are, the first commit.
+// initialize creates a git repository and, if git knows the user's name, the first
+// commit.
 func (m *maker) initialize(ctx context.Context) error {
 	if path, _ := exec.LookPath("git"); path == "" {
-		m.said = "git is not installed: there is no repository yet"
+		m.hint = "git is not installed, so there is no repository yet"
 		return nil
 	}
 	err := m.run(ctx, ".", "git", "-c", "init.defaultBranch=main", "init", "--quiet")
@@ -159,10 +161,10 @@ func (m *maker) initialize(ctx context.Context) error {
 	case err != nil:
 		return err
 	case !m.knownToGit(ctx):
-		m.said = "git does not know your name: all is added, and the first commit is yours"
+		m.hint = "git does not know your name: all files are staged for your first commit"
 		return nil
 	}
-	m.said = "All is in the first commit"
+	m.hint = "The first commit contains all files"
 	return m.run(ctx, ".", "git", "-c", "commit.gpgsign=false", "commit", "--quiet", "--no-verify", "--message="+m.commitMessage())
 }
 
@@ -182,7 +184,7 @@ func (m *maker) run(ctx context.Context, folder, name string, arguments ...strin
 	}
 	command := exec.CommandContext(ctx, name, arguments...)
 	command.Dir = filepath.Join(m.at, folder)
-	// The flags of hack/build.sh: what is compiled here need not be compiled again.
+	// The flags of hack/build.sh, so that later builds use the same build cache.
 	command.Env = append(gitEnvironment(), "TMPDIR="+m.tmp, "GOWORK=off", "GOFLAGS=-trimpath -buildvcs=false", "CGO_ENABLED=0", "GIT_TERMINAL_PROMPT=0")
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
 	command.WaitDelay = 10 * time.Second
@@ -194,7 +196,7 @@ func (m *maker) run(ctx context.Context, folder, name string, arguments ...strin
 	return nil
 }
 
-// move moves the project to its folder. If the folder exists, it is kept and filled.
+// move moves the project to its folder. If the folder exists, move fills it.
 func (m *maker) move() error {
 	if _, err := os.Lstat(m.dir); errors.Is(err, fs.ErrNotExist) {
 		return os.Rename(m.at, m.dir)

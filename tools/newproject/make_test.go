@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Tests of the steps, and of failures in each.
+// Tests of the steps, and of failures in each of them.
 
 package main
 
@@ -29,7 +29,7 @@ import (
 	"testing"
 )
 
-// small is a project that takes no time to make: its generator is a line of shell.
+// small returns a project that is made quickly: its generator is one line of shell.
 func small(script string, more ...treeFile) *project {
 	return &project{names: widget, files: append([]treeFile{
 		{"go.mod", []byte("module " + widget.Module + "\n\ngo 1.26.0\n"), 0o644},
@@ -52,7 +52,7 @@ func withIdentity(t *testing.T) {
 	}
 }
 
-// list is what is in a folder.
+// list returns the names of a folder's entries.
 func list(t *testing.T, folder string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(folder)
@@ -88,11 +88,11 @@ func TestMake(t *testing.T) {
 				t.Errorf("the project has %v, want %v", got, want)
 			}
 			if got := list(t, base); len(got) != 1 {
-				t.Errorf("beside the project there is %v", got)
+				t.Errorf("the folder of the project has %v, want only the project", got)
 			}
-			for _, want := range []string{"All is in the first commit", "decision.go", "pkg/apis/acme/v1/types.go", dir} {
+			for _, want := range []string{"The first commit contains all files", "decision.go", "pkg/apis/acme/v1/types.go", dir} {
 				if !strings.Contains(out.String(), want) {
-					t.Errorf("%q was not said:\n%s", want, out.String())
+					t.Errorf("the output lacks %q:\n%s", want, out.String())
 				}
 			}
 			m.at = dir
@@ -103,7 +103,7 @@ func TestMake(t *testing.T) {
 	}
 }
 
-func TestWithoutANameThereIsNoCommit(t *testing.T) {
+func TestMakeWithoutAGitIdentity(t *testing.T) {
 	t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
 	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
 	t.Setenv("GIT_CONFIG_COUNT", "1")
@@ -119,24 +119,24 @@ func TestWithoutANameThereIsNoCommit(t *testing.T) {
 	if err := m.make(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(m.said, "the first commit is yours") {
-		t.Errorf("it said %q", m.said)
+	if !strings.Contains(m.hint, "staged for your first commit") {
+		t.Errorf("the hint is %q", m.hint)
 	}
 }
 
-// TestAFailureLeavesNothingBehind has each step fail.
-func TestAFailureLeavesNothingBehind(t *testing.T) {
+// TestFailureLeavesNothingBehind makes each step fail.
+func TestFailureLeavesNothingBehind(t *testing.T) {
 	withIdentity(t)
 	for say, test := range map[string]struct {
 		project *project
 		want    string
 	}{
-		"a folder where a file is":    {small("true", treeFile{"main.go/file", nil, 0o644}), "writing"},
-		"a generator that fails":      {small("echo 'it is broken' >&2; touch half; exit 3"), "it is broken"},
-		"a module that does not tidy": {small("echo rubbish >go.mod"), "go mod tidy"},
-		"code that does not compile":  {small("true", treeFile{"other.go", []byte("package main\n\nvar x int = \"\"\n"), 0o644}), "go list -export"},
-		"tests that do not compile":   {small("true", treeFile{"test/fuzz/a_test.go", []byte("package fuzz\n\nvar x int = \"\"\n"), 0o644}), "go list -export"},
-		"a trace in what is made":     {small("echo 'a Foo' >made"), "made:1: a Foo"},
+		"a file in the place of a folder": {small("true", treeFile{"main.go/file", nil, 0o644}), "writing"},
+		"a generator that fails":          {small("echo 'it is broken' >&2; touch half; exit 3"), "it is broken"},
+		"a module that does not tidy":     {small("echo rubbish >go.mod"), "go mod tidy"},
+		"code that does not compile":      {small("true", treeFile{"other.go", []byte("package main\n\nvar x int = \"\"\n"), 0o644}), "go list -export"},
+		"tests that do not compile":       {small("true", treeFile{"test/fuzz/a_test.go", []byte("package fuzz\n\nvar x int = \"\"\n"), 0o644}), "go list -export"},
+		"a trace in a generated file":     {small("echo 'a Foo' >made"), "made:1: a Foo"},
 	} {
 		t.Run(say, func(t *testing.T) {
 			base := t.TempDir()
@@ -151,20 +151,20 @@ func TestAFailureLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// cancelAt ends a context when something is said.
+// cancelAt is a writer that cancels a context when a text is written.
 type cancelAt struct {
 	text   string
 	cancel context.CancelFunc
 }
 
-func (c cancelAt) Write(said []byte) (int, error) {
-	if bytes.Contains(said, []byte(c.text)) {
+func (c cancelAt) Write(written []byte) (int, error) {
+	if bytes.Contains(written, []byte(c.text)) {
 		c.cancel()
 	}
-	return len(said), nil
+	return len(written), nil
 }
 
-func TestAnInterruptLeavesNothingBehind(t *testing.T) {
+func TestInterruptLeavesNothingBehind(t *testing.T) {
 	withIdentity(t)
 	for _, at := range []string{"Writing", "Generating", "Compiling", "git repository"} {
 		t.Run(at, func(t *testing.T) {
@@ -182,8 +182,8 @@ func TestAnInterruptLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreSaidBeforeAnythingIsWritten is of the program as a whole.
-func TestRefusalsAreSaidBeforeAnythingIsWritten(t *testing.T) {
+// TestRefusalsWriteNothing runs the whole command with requests that it refuses.
+func TestRefusalsWriteNothing(t *testing.T) {
 	base := t.TempDir()
 	dir := filepath.Join(base, "new")
 	for say, arguments := range map[string][]string{

@@ -23,7 +23,7 @@ import (
 	"strings"
 )
 
-// Comments that the generators read say more than names.
+// Markers that need more than new names.
 var (
 	resourceMarker = regexp.MustCompile(`(?m)^// \+kubebuilder:resource:(.*)$`)
 	approvalMarker = regexp.MustCompile(`(?m)^// \+kubebuilder:metadata:annotations="api-approved\.kubernetes\.io=.*\n`)

@@ -29,17 +29,19 @@ import (
 var (
 	modHost    = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*\.[a-z0-9.-]*[a-z0-9-]$`)
 	modElement = regexp.MustCompile(`^([A-Za-z0-9_~-]|[A-Za-z0-9_~-][A-Za-z0-9._~-]*[A-Za-z0-9_~-])$`)
-	// A last element that says a major version, and what it may say: v0 and v1 are not written.
+	// A last element that is a major version, and its valid values: v0 and v1 are never
+	// written.
 	modMajor     = regexp.MustCompile(`^(.+)/(v[0-9.]+)$`)
 	majorVersion = regexp.MustCompile(`^v([2-9]|[1-9][0-9]+)$`)
-	// The end of a short file name on Windows.
+	// The end of a short file name on Windows, as in "longna~1".
 	shortName = regexp.MustCompile(`~[0-9]+$`)
 )
 
-// windowsDevices are the names that no file has on Windows, whatever its extension.
+// windowsDevices are the names that no file can have on Windows, with any extension.
 var windowsDevices = strings.Fields("con prn aux nul com1 com2 com3 com4 com5 com6 com7 com8 com9 lpt1 lpt2 lpt3 lpt4 lpt5 lpt6 lpt7 lpt8 lpt9")
 
-// splitMajor cuts a module's path before the element with its major version; major is empty where there is none.
+// splitMajor splits a module's path before the element with its major version. major is
+// empty if there is none.
 func splitMajor(path string) (prefix, major string) {
 	match := modMajor.FindStringSubmatch(path)
 	if match == nil {
@@ -48,8 +50,9 @@ func splitMajor(path string) (prefix, major string) {
 	return match[1], match[2]
 }
 
-// checkModulePath refuses what the go command does not take for the path of a module that others can fetch
-// (go.dev/ref/mod#go-mod-file-ident). The rules for gopkg.in are not among these.
+// checkModulePath returns an error if the go command would not accept the path for a
+// module that others can fetch (go.dev/ref/mod#go-mod-file-ident). It does not check the
+// rules for gopkg.in.
 func checkModulePath(path string) error {
 	elements := strings.Split(path, "/")
 	if !modHost.MatchString(elements[0]) {
@@ -61,7 +64,7 @@ func checkModulePath(path string) error {
 		case element == "":
 			return errors.New("it has an empty element")
 		case !modElement.MatchString(element):
-			return fmt.Errorf("%q has something other than letters, digits, -, _, ~ and dots, or a dot at its begin or end", element)
+			return fmt.Errorf("%q has something other than letters, digits, -, _, ~ and dots, or a dot at its beginning or end", element)
 		case slices.Contains(windowsDevices, strings.ToLower(stem)):
 			return fmt.Errorf("%q is the name of a device on Windows", element)
 		case shortName.MatchString(stem):

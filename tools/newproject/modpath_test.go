@@ -20,15 +20,16 @@ package main
 
 import "testing"
 
-// TestModulePathsAreThoseOfTheGoCommand has what golang.org/x/mod/module.CheckPath v0.41.0 takes and refuses.
-func TestModulePathsAreThoseOfTheGoCommand(t *testing.T) {
+// TestCheckModulePath has paths that golang.org/x/mod/module.CheckPath v0.41.0 accepts,
+// and others that it refuses.
+func TestCheckModulePath(t *testing.T) {
 	for _, path := range []string{
 		"acme.dev", "github.com/acme/widgets", "github.com/acme/widgets/v2", "github.com/acme/widgets/v10", "a-b.example/x",
 		"example.org/net/Edge.Routes", "example.org/_x/~y/-z", "example.org/v2x", "example.org/vv2", "example.org/v", "a..b/c", "0.1/x",
 		"example.org/x~y", "example.org/x~1y", "example.org/lpt10", "example.org/x.con",
 	} {
 		if err := checkModulePath(path); err != nil {
-			t.Errorf("%s is refused: %v", path, err)
+			t.Errorf("%s was refused: %v", path, err)
 		}
 	}
 	for _, path := range []string{
@@ -39,7 +40,7 @@ func TestModulePathsAreThoseOfTheGoCommand(t *testing.T) {
 		"github.com/acme/CON", "github.com/acme/nul.x", "con.dev/x", "github.com/acme/x~1", "github.com/acme/x~1.y",
 	} {
 		if err := checkModulePath(path); err == nil {
-			t.Errorf("%q is taken", path)
+			t.Errorf("%q was accepted", path)
 		}
 	}
 }

@@ -23,11 +23,11 @@ import (
 	"unicode"
 )
 
-// names holds the names that differ between projects. All other spellings derive from
-// these.
+// names holds the names that differ between projects. All other spellings are derived
+// from these.
 type names struct {
 	Module  string // the Go module: github.com/acme/widgets/v2
-	Program string // what runs, and its namespace, account and roles: widgets
+	Program string // the program, its namespace, account and roles: widgets
 	Group   string // the API group: my-team.acme.dev
 	Package string // the group as a Go package: myteam
 	GoGroup string // the group in Go identifiers: MyTeam
@@ -38,7 +38,7 @@ type names struct {
 	Short   string // the short name for kubectl, or empty
 }
 
-// sample holds this project's own names, which are replaced.
+// sample holds the names of this project, which are replaced.
 var sample = names{
 	Module: "example.com/sample-controller", Program: "sample-controller",
 	Group: "samplecontroller.k8s.io", Package: "samplecontroller", GoGroup: "Samplecontroller",
@@ -66,13 +66,14 @@ func deriveNames(r request) names {
 	return n
 }
 
-// singular is the kind as kubectl takes it and as the generators name files.
+// singular returns the kind in lower case, as in kubectl commands and the names of
+// generated files.
 func (n names) singular() string { return strings.ToLower(n.Kind) }
 
-// title is the version in Go identifiers.
+// title returns the version as a part of Go identifiers.
 func (n names) title() string { return capitalized(n.Version) }
 
-// shortest is what kubectl takes for the resource with the least typing.
+// shortest returns the shortest name of the resource for kubectl.
 func (n names) shortest() string {
 	if n.Short != "" {
 		return n.Short
@@ -80,8 +81,9 @@ func (n names) shortest() string {
 	return n.singular()
 }
 
-// modelPackage is the module's name in OpenAPI definitions: the host's labels in reverse, then the path, with dots. A ~
-// would be an escape in a JSON pointer.
+// modelPackage returns the module's name in OpenAPI definitions: the host's labels in
+// reverse order, then the elements of the path, separated by dots. It replaces ~, which
+// is an escape character in JSON pointers.
 func (n names) modelPackage() string {
 	host, path, _ := strings.Cut(n.Module, "/")
 	labels := strings.Split(host, ".")
@@ -95,7 +97,8 @@ func (n names) modelPackage() string {
 	return strings.ReplaceAll(strings.Join(reversed, "."), "~", "-")
 }
 
-// programOf is the last element of a module's path, without its major version, as Kubernetes names objects.
+// programOf returns the last element of a module's path, without the major version, as a
+// valid name of a Kubernetes object.
 func programOf(path string) string {
 	prefix, _ := splitMajor(path)
 	last := strings.ToLower(prefix[strings.LastIndex(prefix, "/")+1:])
@@ -107,7 +110,8 @@ func programOf(path string) string {
 	}, last), "-")
 }
 
-// pluralOf is the plural as k8s.io/gengo's namers make it, so that it is that of the generated clients.
+// pluralOf returns the same plural as the namers of k8s.io/gengo, because the generated
+// clients have that plural.
 func pluralOf(kind string) string {
 	if len(kind) < 2 {
 		return kind
@@ -126,8 +130,9 @@ func pluralOf(kind string) string {
 	return kind + "s"
 }
 
-// casedLike spells a lower-case plural with the capitals of the kind, as far as both are alike: httpmice of HTTPMouse is
-// HTTPMice. hack/codegen.sh does the same for the generators.
+// casedLike returns a lower-case plural with the capitals of the kind, as far as both
+// have the same letters: httpmice of HTTPMouse is HTTPMice. hack/codegen.sh does the same
+// for the generators.
 func casedLike(plural, kind string) string {
 	alike := 0
 	for alike < len(plural) && alike < len(kind) && plural[alike] == strings.ToLower(kind)[alike] {
@@ -136,7 +141,7 @@ func casedLike(plural, kind string) string {
 	return capitalized(kind[:alike] + plural[alike:])
 }
 
-// pascal is a name with dashes as a Go identifier: my-team is MyTeam.
+// pascal turns a name with dashes into a Go identifier: my-team becomes MyTeam.
 func pascal(name string) string {
 	var b strings.Builder
 	for part := range strings.SplitSeq(name, "-") {
@@ -152,7 +157,7 @@ func capitalized(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// camel is an identifier that begins with a small letter: HTTPRoute is httpRoute.
+// camel makes an identifier begin with a lower-case letter: HTTPRoute becomes httpRoute.
 func camel(name string) string {
 	words := splitCamel(name)
 	if len(words) == 0 {
@@ -161,7 +166,8 @@ func camel(name string) string {
 	return strings.ToLower(words[0]) + strings.Join(words[1:], "")
 }
 
-// splitCamel cuts a run of letters and digits where a word begins: HTTPRoute is HTTP and Route, V1alpha1 one word.
+// splitCamel splits a run of letters and digits into words: HTTPRoute is HTTP and Route,
+// V1alpha1 is one word.
 func splitCamel(run string) []string {
 	var words []string
 	start := 0
@@ -181,7 +187,7 @@ func splitCamel(run string) []string {
 
 func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
 
-// article is the indefinite article for a kind: an HTTPRoute, a Widget.
+// article returns the indefinite article for a kind: an HTTPRoute, a Widget.
 func article(kind string) string {
 	first := splitCamel(kind)
 	if len(first) == 0 {
@@ -189,7 +195,7 @@ func article(kind string) string {
 	}
 	word := first[0]
 	if len(word) > 1 && word == strings.ToUpper(word) || len(word) == 1 {
-		if strings.IndexByte("AEFHILMNORSX8", word[0]) >= 0 { // spelled, letter by letter
+		if strings.IndexByte("AEFHILMNORSX8", word[0]) >= 0 { // pronounced letter by letter
 			return "an"
 		}
 		return "a"

@@ -40,15 +40,15 @@ func TestDeriveNames(t *testing.T) {
 			request{Module: "example.org/net/Edge.Routes/v2", Group: "my-team.acme.dev", Version: "v1beta1", Kind: "HTTPRoute", Short: "hr"},
 			names{"example.org/net/Edge.Routes/v2", "edge-routes", "my-team.acme.dev", "myteam", "MyTeam", "v1beta1", "HTTPRoute", "HTTPRoutes", "httproutes", "hr"},
 		},
-		"a plural of its own": {
+		"an irregular plural": {
 			request{Module: "example.org/farm/v3", Group: "farm.example", Version: "v2", Kind: "HTTPMouse", Plural: "httpmice"},
 			names{"example.org/farm/v3", "farm", "farm.example", "farm", "Farm", "v2", "HTTPMouse", "HTTPMice", "httpmice", ""},
 		},
-		"the plural that would have been made, said": {
+		"a given plural that equals the derived one": {
 			request{Module: "example.org/a", Group: "a.example", Version: "v2", Kind: "CacheCluster", Plural: "cacheclusters"},
 			names{"example.org/a", "a", "a.example", "a", "A", "v2", "CacheCluster", "CacheClusters", "cacheclusters", ""},
 		},
-		"a plural that is the kind": {
+		"a plural that equals the kind": {
 			request{Module: "example.org/a", Group: "a.example", Version: "v2", Kind: "Sheep", Plural: "sheep"},
 			names{"example.org/a", "a", "a.example", "a", "A", "v2", "Sheep", "Sheep", "sheep", ""},
 		},
@@ -59,8 +59,8 @@ func TestDeriveNames(t *testing.T) {
 	}
 }
 
-// TestPluralsAreThoseOfTheGenerators has what k8s.io/gengo v2's plural namers make.
-func TestPluralsAreThoseOfTheGenerators(t *testing.T) {
+// TestPluralOf has plurals that the namers of k8s.io/gengo v2 make.
+func TestPluralOf(t *testing.T) {
 	for line := range strings.FieldsSeq(`Foo-Foos Policy-Policies Key-Keys Box-Boxes Bus-Buses Branch-Branches Dish-Dishes Path-Paths
 		Leaf-Leaves Knife-Knives Cache-Caches HTTPRoute-HTTPRoutes DNS-DNSs Data-Datas Proxy-Proxies X-X`) {
 		kind, want, _ := strings.Cut(line, "-")
@@ -112,8 +112,9 @@ func TestModelPackage(t *testing.T) {
 	}
 }
 
-// TestTheScriptsSpellPluralsAlike holds hack/codegen.sh, which tells the generators, to what the Go code expects of them.
-func TestTheScriptsSpellPluralsAlike(t *testing.T) {
+// TestCodegenScriptSpellsPluralsAlike checks that hack/codegen.sh passes the same plurals
+// to the generators as casedLike returns.
+func TestCodegenScriptSpellsPluralsAlike(t *testing.T) {
 	folder := t.TempDir()
 	var types, want strings.Builder
 	for _, n := range []struct{ kind, plural, kinds string }{
@@ -131,7 +132,8 @@ func TestTheScriptsSpellPluralsAlike(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "types.go"), []byte(types.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// A plural that is nothing like the kind: the generators put the capital first.
+	// The script leaves a plural without common letters in lower case; the generators
+	// capitalize it.
 	got, err := exec.CommandContext(t.Context(), "bash", "-c", `source "$0" && codegen::kinds "$1"`, "../../hack/codegen.sh", folder).CombinedOutput()
 	if err != nil || strings.ReplaceAll(string(got), ":kine", ":Kine") != want.String() {
 		t.Errorf("got %s (%v), want %s", got, err, want.String())

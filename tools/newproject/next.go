@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The hints that are printed at the end.
+// The hints that newproject prints at the end.
 
 package main
 
@@ -23,32 +23,32 @@ import (
 	"strings"
 )
 
-// next says what to do with a new project. A test checks that the functions it names are
-// in the files it names.
+// next are the next steps with a new project. A test checks that the functions it names
+// are in the files it names.
 const next = `
 {{dir}} is a controller for {{Kinds}} ({{plural}}.{{group}}, {{version}}). {{git}}.
 
-See it work (the first build compiles Kubernetes, which takes minutes):
+See it run (the first build compiles Kubernetes, which takes minutes):
   cd {{dir}}
   make demo
 
 Make it yours:
-  internal/plan/decision.go    Decide           what to do, given {{a}} {{Kind}} and the Deployments that there are
-  internal/plan/deployment.go  NewDeployment    what the child is; setOwnedFields: what of it is kept as the {{Kind}} asks
-  internal/plan/status.go      CalculateStatus  what the {{Kind}} says of itself
+  internal/plan/decision.go    Decide           the decision, given {{a}} {{Kind}} and the existing Deployments
+  internal/plan/deployment.go  NewDeployment    the child; setOwnedFields: the fields that the {{Kind}} owns
+  internal/plan/status.go      CalculateStatus  the {{Kind}}'s status
   {{types}}
                                {{Kind}}Spec: add a field there, then run hack/update-codegen.sh
-  docs/layout.md has the rest.
+  docs/layout.md describes the rest.
 
-A right, or a field of the Deployment, that the controller newly needs goes into artifacts/deploy/rights as well;
+Add new permissions, and new fields of the Deployment that the controller writes, to artifacts/deploy/rights, too;
 CONTRIBUTING.md has the rules. Check with
   go test ./...
   make test
 `
 
-// sayNext says what to do with the new project.
+// sayNext prints the next steps.
 func (m *maker) sayNext() {
 	types := "pkg/apis/" + m.Package + "/" + m.Version + "/types.go"
 	fmt.Fprint(m.out, strings.NewReplacer("{{dir}}", m.dir, "{{Kinds}}", m.Kinds, "{{Kind}}", m.Kind, "{{a}}", article(m.Kind), "{{plural}}", m.Plural,
-		"{{group}}", m.Group, "{{version}}", m.Version, "{{git}}", m.said, "{{types}}", types).Replace(next))
+		"{{group}}", m.Group, "{{version}}", m.Version, "{{git}}", m.hint, "{{types}}", types).Replace(next))
 }

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// What the new project does not get.
+// Leaving out what the new project does not get.
 
 package main
 
@@ -25,22 +25,23 @@ import (
 	"strings"
 )
 
-// left are the folders and files that the new project does not get, as path.Match
+// omitted are the folders and files that the new project does not get, as path.Match
 // patterns: comparisons of this project with others, what concerns only this project, and
 // this program.
-var left = []string{
+var omitted = []string{
 	"tools/newproject",
 	"docs/benchmarks*", "docs/faults.md", "docs/tour*", "docs/upgrade.md",
 	"tools/docs/*.go", "tools/docs/go.sum", "tools/docs/claims/tour_test.go",
 	"test/bench", "test/faults", "test/thirdparty",
 	"test/e2e/thirdparty_test.go", "test/e2e/contract_upgrade_test.go",
-	"README.md", // there is another: readmeFile
+	"README.md", // newReadme replaces it
 }
 
 // made are the files that hack/update-codegen.sh generates.
 var made = []string{"pkg/generated", "pkg/apis/*/*/zz_generated.*", "artifacts/crd/*_*.yaml"}
 
-// matches reports whether a file is one of some, or in a folder that is.
+// matches reports whether a file, or a folder that contains it, matches one of the
+// patterns.
 func matches(file string, patterns []string) bool {
 	for name := file; name != "."; name = path.Dir(name) {
 		for _, pattern := range patterns {
@@ -52,8 +53,9 @@ func matches(file string, patterns []string) bool {
 	return false
 }
 
-// A line with "newproject:omit" is left out of the new project, and so is all between one with "newproject:omit begin" and the
-// next with "newproject:omit end".
+// omitMark matches a mark. The new project gets neither a line with "newproject:omit",
+// nor the lines from one with "newproject:omit begin" to the next with "newproject:omit
+// end".
 var omitMark = regexp.MustCompile(`newproject:omit( begin| end)?\b`)
 
 // omit removes the marked lines.
@@ -74,7 +76,7 @@ func omit(file string, data []byte) ([]byte, error) {
 		switch mark[1] {
 		case " begin":
 			if begun != 0 {
-				return nil, fmt.Errorf("%s:%d: newproject:omit begin without an end of the one in line %d", file, i+1, begun)
+				return nil, fmt.Errorf("%s:%d: newproject:omit begin before the end of the one in line %d", file, i+1, begun)
 			}
 			begun = i + 1
 		case " end":
@@ -90,7 +92,8 @@ func omit(file string, data []byte) ([]byte, error) {
 	return []byte(strings.TrimRight(strings.Join(out, ""), "\n") + "\n"), nil
 }
 
-// appendLine adds a line, but no empty one to an empty one: what stood between the two was left out.
+// appendLine appends a line. It drops an empty line after an empty one, because the lines
+// between the two were left out.
 func appendLine(lines []string, line string) []string {
 	if line == "\n" && len(lines) > 0 && lines[len(lines)-1] == "\n" {
 		return lines

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The plan: the new project in memory.
+// Planning: the new project in memory.
 
 package main
 
@@ -34,12 +34,12 @@ var newReadme []byte
 
 const readmeFile = "README.md"
 
-// sources is this project, as far as it is read for another.
+// sources holds the files of this project that are read for a new one.
 type sources struct {
-	kept      []treeFile         // what the new project has, too
-	parsed    map[string]*goFile // the Go files of that
-	generated []string           // the paths of what the new project will generate itself
-	clients   []*goFile          // the Go files of that
+	kept      []treeFile         // files that the new project gets
+	parsed    map[string]*goFile // the Go files of kept
+	generated []string           // paths of files that the new project generates itself
+	clients   []*goFile          // the Go files of generated
 }
 
 // project is the new project before anything is generated.
@@ -98,8 +98,9 @@ func (src *sources) plan(n names) (*project, error) {
 	return p, p.checkPaths()
 }
 
-// check says why some names won't do, or else which identifiers have to be called otherwise than by the rule, by folder.
-// The names in the API and in generated code are not ours to choose: what is declared twice there can't be helped.
+// check returns an error if names conflict. Otherwise it returns, by folder, the
+// identifiers that need other names than the regular ones. Names in the API and in
+// generated code are fixed, so a conflict there is an error.
 func (src *sources) check(s speller) (map[string]map[string]string, error) {
 	err := errors.Join(checkProgram(s.names, src.kept), checkGeneratedPaths(s, src.generated), checkScopes(s.names, src.clients))
 	if err != nil {
@@ -125,11 +126,12 @@ func (src *sources) check(s speller) (map[string]map[string]string, error) {
 	return locals, err
 }
 
-// keep leaves out what the new project does without, what is generated, and the marked parts of the rest.
+// keep leaves out the files that the new project does not get, generated files, and the
+// marked parts of the others.
 func keep(tree []treeFile) ([]treeFile, error) {
 	kept := []treeFile{{readmeFile, newReadme, 0o644}}
 	for _, file := range tree {
-		if matches(file.path, left) || matches(file.path, made) {
+		if matches(file.path, omitted) || matches(file.path, made) {
 			continue
 		}
 		data, err := omit(file.path, file.data)
@@ -145,7 +147,7 @@ func keep(tree []treeFile) ([]treeFile, error) {
 	return kept, nil
 }
 
-// file is one file with the new names.
+// file returns the content of a file with the new names.
 func (s speller) file(file treeFile, parsed *goFile, locals map[string]string) ([]byte, error) {
 	switch {
 	case parsed != nil:
@@ -160,7 +162,7 @@ func (s speller) file(file treeFile, parsed *goFile, locals map[string]string) (
 	return []byte(s.text(string(file.data), prose)), nil
 }
 
-// checkPaths makes sure that no two files got the same path.
+// checkPaths returns an error if two files have the same path.
 func (p *project) checkPaths() error {
 	seen := map[string]bool{}
 	for _, file := range p.files {

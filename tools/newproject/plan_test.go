@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Tests of plans, which find in seconds what whole projects would find in minutes.
+// Tests of plans. They find in seconds what tests of whole projects find in minutes.
 
 package main
 
@@ -28,7 +28,7 @@ import (
 	"testing"
 )
 
-// read is this project, read once.
+// read reads this project, once.
 var read = sync.OnceValues(func() (*sources, error) {
 	tree, err := readTree("../..")
 	if err != nil {
@@ -46,7 +46,7 @@ func ours(t *testing.T) *sources {
 	return src
 }
 
-// TestPlansHaveNoTrace finds in a second what a whole new project would find in minutes.
+// TestPlansHaveNoTrace searches plans for the sample's names.
 func TestPlansHaveNoTrace(t *testing.T) {
 	sample := deriveNames(request{Module: "github.com/acme/samples", Group: "sample.acme.dev", Version: "v1", Kind: "Sample"})
 	for _, n := range []names{widget, route, policy, truck, bar, sheep, sample} {
@@ -62,7 +62,8 @@ func TestPlansHaveNoTrace(t *testing.T) {
 	}
 }
 
-// TestKindsThatThisProjectUses are no trouble, or are refused before anything is written.
+// TestKindsThatThisProjectUses checks that names of this project's code work as kinds, or
+// are refused before anything is written.
 func TestKindsThatThisProjectUses(t *testing.T) {
 	for kind, want := range map[string]string{
 		"Cluster": "", "Cache": "", "Client": "", "Controller": "", "Owner": "", "World": "", "Record": "", "Database": "", "Proxy": "", "Endpoint": "Kubernetes' own",
@@ -86,12 +87,12 @@ func TestGroupsAndProgramsThatThisProjectUses(t *testing.T) {
 		change func(*request)
 		want   string
 	}{
-		"a group that is one of Kubernetes'":      {func(r *request) { r.Group, r.Version, r.Kind = "apps.acme.dev", "v1", "Policy" }, ""},
-		"a group that is a method of the factory": {func(r *request) { r.Group = "start.acme.dev" }, "would both be named Start"},
-		"a program that the Makefile builds":      {func(r *request) { r.Module = "github.com/acme/demo" }, "which Makefile has in bin"},
-		"a program that a script builds":          {func(r *request) { r.Module = "github.com/acme/image" }, "which hack/image.sh has in bin"},
-		"a program that is all programs":          {func(r *request) { r.Module = "github.com/acme/bin" }, "where the programs are built"},
-		"a program that is a folder":              {func(r *request) { r.Module = "github.com/acme/docs" }, "is a folder or file of the project"},
+		"a group that is one of Kubernetes'":       {func(r *request) { r.Group, r.Version, r.Kind = "apps.acme.dev", "v1", "Policy" }, ""},
+		"a group that is a method of the factory":  {func(r *request) { r.Group = "start.acme.dev" }, "would both be named Start"},
+		"a program that the Makefile builds":       {func(r *request) { r.Module = "github.com/acme/demo" }, "which Makefile already has in bin"},
+		"a program that a script builds":           {func(r *request) { r.Module = "github.com/acme/image" }, "which hack/image.sh already has in bin"},
+		"a program that is the folder of programs": {func(r *request) { r.Module = "github.com/acme/bin" }, "where the programs are built"},
+		"a program that is a folder":               {func(r *request) { r.Module = "github.com/acme/docs" }, "is a folder or file of the project"},
 	} {
 		r := good
 		test.change(&r)
@@ -102,7 +103,7 @@ func TestGroupsAndProgramsThatThisProjectUses(t *testing.T) {
 	}
 }
 
-// texts are the text files of a plan, by path.
+// texts returns the text files of a plan, by path.
 func texts(t *testing.T, n names) map[string]string {
 	t.Helper()
 	p, err := ours(t).plan(n)
@@ -118,7 +119,8 @@ func texts(t *testing.T, n names) map[string]string {
 	return all
 }
 
-// exists reports whether there is a file or folder at a path of the new project, or will be once it has generated.
+// exists reports whether the new project has a file or folder at a path, or will have one
+// after the generation of code.
 func exists(all map[string]string, name string) bool {
 	if _, ok := all[name]; ok || name == "." || matches(name, made) || strings.HasPrefix(name, "pkg/generated/") {
 		return true
@@ -137,7 +139,7 @@ var (
 	noWord  = regexp.MustCompile("[^a-z0-9 _-]")
 )
 
-func TestLinksOfTheNewDocumentsLeadSomewhere(t *testing.T) {
+func TestLinksInNewDocuments(t *testing.T) {
 	all := texts(t, route)
 	for _, file := range slices.Sorted(maps.Keys(all)) {
 		if path.Ext(file) != ".md" {
@@ -153,16 +155,16 @@ func TestLinksOfTheNewDocumentsLeadSomewhere(t *testing.T) {
 				to = path.Join(path.Dir(file), target)
 			}
 			if !exists(all, to) {
-				t.Errorf("%s links to %s, which is not there", file, match[1])
+				t.Errorf("%s links to %s, which does not exist", file, match[1])
 			}
 			if anchor != "" && !slices.Contains(anchors(all[to]), anchor) {
-				t.Errorf("%s links to %s, which is no heading", file, match[1])
+				t.Errorf("%s links to %s, which is not a heading", file, match[1])
 			}
 		}
 	}
 }
 
-// anchors are the headings of a document as links name them.
+// anchors returns the anchors of a document's headings.
 func anchors(text string) []string {
 	var all []string
 	for _, match := range heading.FindAllStringSubmatch(text, -1) {
@@ -178,7 +180,7 @@ var (
 	inTree    = regexp.MustCompile(`(?:^|[\s"(=])((?:hack|tools|test|docs|devcluster|artifacts|internal|pkg)/[A-Za-z0-9_./-]*[A-Za-z0-9])`)
 )
 
-func TestTheNewMakefileHasNoDeadEnd(t *testing.T) {
+func TestNewMakefileIsComplete(t *testing.T) {
 	all := texts(t, route)
 	targets := map[string]bool{"FORCE": true}
 	for _, match := range makeRule.FindAllStringSubmatch(all["Makefile"], -1) {
@@ -190,7 +192,7 @@ func TestTheNewMakefileHasNoDeadEnd(t *testing.T) {
 	for _, match := range makeRule.FindAllStringSubmatch(all["Makefile"], -1) {
 		for prerequisite := range strings.FieldsSeq(match[2]) {
 			if !targets[prerequisite] {
-				t.Errorf("make %s needs %s, which is not made", match[1], prerequisite)
+				t.Errorf("make %s needs %s, which is not a target", match[1], prerequisite)
 			}
 		}
 	}
@@ -202,53 +204,53 @@ func TestTheNewMakefileHasNoDeadEnd(t *testing.T) {
 	for _, file := range []string{"README.md", "CONTRIBUTING.md", "docs/testing.md", "docs/operations.md", "docs/contract.md"} {
 		for _, match := range makeTold.FindAllStringSubmatch(all[file], -1) {
 			if strings.HasPrefix(match[0], "`") && !targets[match[1]] {
-				t.Errorf("%s tells of %s`, which the Makefile does not have", file, match[0])
+				t.Errorf("%s names %s`, which the Makefile does not have", file, match[0])
 			}
 		}
 	}
 }
 
-// TestWhatIsToldIsThere looks for the files that code, scripts and documents name.
-func TestWhatIsToldIsThere(t *testing.T) {
+// TestNamedFilesExist checks the paths of files in code, scripts and documents.
+func TestNamedFilesExist(t *testing.T) {
 	all := texts(t, route)
 	for _, file := range slices.Sorted(maps.Keys(all)) {
-		if strings.HasSuffix(file, "_test.go") { // which make up files
+		if strings.HasSuffix(file, "_test.go") { // tests name invented files
 			continue
 		}
 		for _, match := range inTree.FindAllStringSubmatch(all[file], -1) {
 			nearby := path.Join(path.Dir(file), match[1])
 			if !exists(all, match[1]) && !exists(all, nearby) && !strings.Contains(match[1], "GROUP") {
-				t.Errorf("%s names %s, which is not there", file, match[1])
+				t.Errorf("%s names %s, which does not exist", file, match[1])
 			}
 		}
 	}
 }
 
-func TestWhatIsLeftOutIsThere(t *testing.T) {
+func TestOmittedFilesExist(t *testing.T) {
 	tree, err := readTree("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, pattern := range left {
+	for _, pattern := range omitted {
 		if !slices.ContainsFunc(tree, func(file treeFile) bool { return matches(file.path, []string{pattern}) }) {
-			t.Errorf("nothing of this project is %s, which new ones do without", pattern)
+			t.Errorf("no file of this project matches %s, which new projects leave out", pattern)
 		}
 	}
 }
 
-func TestWhatIsRewordedIsThere(t *testing.T) {
+func TestRewordedFilesExist(t *testing.T) {
 	tree, err := readTree("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range rewordings {
 		if !slices.ContainsFunc(tree, func(file treeFile) bool { return file.path == r.file }) {
-			t.Errorf("%s, which new projects say otherwise, is not there", r.file)
+			t.Errorf("%s, which is reworded for new projects, does not exist", r.file)
 		}
 	}
 }
 
-func TestWhatIsNextIsThere(t *testing.T) {
+func TestNextStepsExist(t *testing.T) {
 	all := texts(t, widget)
 	for file, functions := range map[string][]string{
 		"internal/plan/decision.go":   {"Decide"},
@@ -257,7 +259,7 @@ func TestWhatIsNextIsThere(t *testing.T) {
 	} {
 		for _, function := range functions {
 			if !strings.Contains(next, file) || !strings.Contains(next, function) || !strings.Contains(all["README.md"], "`"+function+"`") {
-				t.Errorf("neither newproject nor the README need tell of %s in %s", function, file)
+				t.Errorf("newproject's hints or the README do not name %s in %s", function, file)
 			}
 			if !strings.Contains(all[file], "\nfunc (p Planner) "+function+"(") {
 				t.Errorf("%s has no function %s", file, function)

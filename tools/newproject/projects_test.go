@@ -28,12 +28,12 @@ import (
 	"time"
 )
 
-// example is a project to make, and how far to go with it.
+// example is a project to make, and the tests to run in it.
 type example struct {
 	say   string
 	args  []string
-	quick bool // it is one of the three of make test
-	e2e   bool // with NEW_PROJECTS=all it is run on a cluster
+	quick bool // one of the three of make test-new-project
+	e2e   bool // run on a cluster if NEW_PROJECTS=all
 }
 
 var examples = []example{
@@ -43,18 +43,19 @@ var examples = []example{
 	{"an irregular plural, and a group like one of Kubernetes'", []string{
 		"-module=github.com/acme/policies", "-group=apps.acme.dev", "-version=v1", "-kind=Policy",
 	}, true, true},
-	{"a kind that has the old one's letters", []string{
+	{"a kind that begins with the old one", []string{
 		"-module=example.org/food.trucks", "-group=food.example.org", "-kind=FoodTruck", "-short=truck",
 	}, true, false},
-	{"several words, of which one is a variable's name", []string{
+	{"several words, one of which is the name of a variable", []string{
 		"-module=github.com/acme/cache-controller", "-group=cache.acme.dev", "-version=v2alpha1", "-kind=CacheCluster", "-plural=cacheclusters",
 	}, false, false},
-	{"a plural that is the kind, and another word at that", []string{
+	{"a plural that equals the kind", []string{
 		"-module=example.org/Farm/v3", "-group=farm.example.org", "-version=v1", "-kind=Sheep", "-plural=sheep",
 	}, false, false},
 }
 
-// TestNewProjects makes projects and runs their own checks. NEW_PROJECTS says which: quick, or all. Each takes minutes.
+// TestNewProjects makes projects and runs their own checks. NEW_PROJECTS selects the
+// projects: quick or all. Each takes minutes.
 func TestNewProjects(t *testing.T) {
 	which := os.Getenv("NEW_PROJECTS")
 	if which != "quick" && which != "all" {
@@ -76,8 +77,8 @@ func TestNewProjects(t *testing.T) {
 	}
 }
 
-// checksOf are the commands that a new project has to pass: those that run on a cluster, all that its owner would run;
-// of the others, what shows that each part of it is whole.
+// checksOf returns the commands that must succeed in a new project: for those that run on
+// a cluster, the commands that an owner would run; for the others, checks of each part.
 func checksOf(a example, all bool) [][]string {
 	if all && a.e2e {
 		return [][]string{{"make", "test"}, {"make", "demo", "DEMO_FLAGS=-exit"}, {"git", "diff", "--exit-code"}}
@@ -95,8 +96,8 @@ func checksOf(a example, all bool) [][]string {
 	return checks
 }
 
-// goTests are the new project's, compiled with the flags of hack/build.sh and without the race detector, so that most
-// of what they import is in the build cache.
+// goTests runs the new project's unit tests with the flags of hack/build.sh and without
+// the race detector, so that most imported packages are in the build cache.
 const goTests = `export GOFLAGS="-trimpath -buildvcs=false" CGO_ENABLED=0 GOWORK=off
 go test -vet=off ./... && cd test/fuzz && go test -vet=off ./... && cd ../../tools/image && go test -vet=off . &&
 cd ../chart && go test -vet=off .`
@@ -107,7 +108,7 @@ func runIn(t *testing.T, dir string, command ...string) {
 	started := time.Now()
 	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
 	cmd.Dir = dir
-	// What the make that runs this test says is not for the new project's.
+	// The new project's make must not get the variables of the make that runs this test.
 	for _, variable := range gitEnvironment() {
 		name, _, _ := strings.Cut(variable, "=")
 		if !strings.HasPrefix(name, "MAKE") && !slices.Contains([]string{"MFLAGS", "KUBECONFIG", "E2E_KUBECONFIG", "GO_TEST_FLAGS", "NEW_PROJECTS", "GOFLAGS", "GOWORK"}, name) {
@@ -121,10 +122,10 @@ func runIn(t *testing.T, dir string, command ...string) {
 	t.Logf("%v: %v", command, time.Since(started).Round(time.Second))
 }
 
-// log is a test's log to write to.
+// log is a writer to a test's log.
 type log struct{ *testing.T }
 
-func (l log) Write(said []byte) (int, error) {
-	l.Log(strings.TrimSpace(string(said)))
-	return len(said), nil
+func (l log) Write(text []byte) (int, error) {
+	l.Log(strings.TrimSpace(string(text)))
+	return len(text), nil
 }

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Texts that have another wording in the new project.
+// Texts that are different in the new project.
 
 package main
 
@@ -55,7 +55,7 @@ func reword(file string, data []byte) ([]byte, error) {
 			continue
 		}
 		if n := bytes.Count(data, []byte(r.from)); n != 1 {
-			return nil, fmt.Errorf("tools/newproject/reword.go wants to say %q otherwise, which is %d times in %s, not once", r.from, n, file)
+			return nil, fmt.Errorf("tools/newproject/reword.go replaces %q, which occurs %d times in %s, not once", r.from, n, file)
 		}
 		data = bytes.Replace(data, []byte(r.from), []byte(r.to), 1)
 	}

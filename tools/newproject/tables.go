@@ -14,14 +14,14 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Markdown documents, in which the columns of tables and outputs are aligned again.
+// Writing Markdown documents, with the columns of tables and outputs aligned again.
 
 package main
 
 import "strings"
 
-// document writes a Markdown document with the new names. Tables of commands' output in it get the columns that the
-// command would give them.
+// document returns a Markdown document with the new names. It aligns tables in the output
+// of commands as the command would.
 func (s speller) document(text string) string {
 	var out, block []string
 	inCode := false
@@ -49,8 +49,8 @@ func (s speller) document(text string) string {
 	return strings.Join(out, "\n")
 }
 
-// table aligns lines whose columns are at least two spaces apart; it writes other lines
-// like any text.
+// table returns lines with the new names, and aligns columns that are at least two spaces
+// apart.
 func (s speller) table(lines []string) []string {
 	starts := columnsOf(lines)
 	if len(lines) < 2 || len(starts) < 2 {
@@ -82,7 +82,7 @@ func (s speller) table(lines []string) []string {
 	return out
 }
 
-// cell is what a line has in a column, without the spaces after it.
+// cell returns the text of a line in a column, without trailing spaces.
 func cell(line string, start, end int) string {
 	if end < 0 || end > len(line) {
 		end = len(line)
@@ -90,7 +90,8 @@ func cell(line string, start, end int) string {
 	return strings.TrimRight(line[min(start, len(line)):end], " ")
 }
 
-// columnsOf are the places where in all lines something begins after two spaces, or nothing is.
+// columnsOf returns the offsets at which columns begin: each line has either text after
+// two spaces there, or none.
 func columnsOf(lines []string) []int {
 	longest := 0
 	for _, line := range lines {

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Texts with the new names.
+// Writing texts with the new names.
 
 package main
 
@@ -23,15 +23,15 @@ import (
 	"strings"
 )
 
-// manner is what kind of text is rewritten.
+// manner is the kind of a text.
 type manner int
 
 const (
 	prose   manner = iota // documents, manifests, scripts, strings of Go code
-	comment               // of Go code: a name in small letters may be a variable
+	comment               // of Go code: a name in lower case may be a variable
 )
 
-// pattern matches something longer than a word that is replaced as a whole.
+// pattern matches several words that are replaced together.
 type pattern struct {
 	expression *regexp.Regexp
 	spell      func(s speller, match []string) string
@@ -40,15 +40,16 @@ type pattern struct {
 // patterns are tried in this order at the start of each word. Their first group, if any,
 // is passed to the spelling.
 var patterns = []pattern{
-	// Of others, and left alone: the trace that this leaves says that somebody has to decide what becomes of it.
+	// Names of Kubernetes' own sample stay. findTraces then reports them, so that
+	// somebody decides how to reword the text.
 	{regexp.MustCompile(`^(?:kubernetes|k8s\.io)/sample-controller`), func(_ speller, match []string) string { return match[0] }},
 	{regexp.MustCompile(`^example\.com/sample-controller`), func(s speller, _ []string) string { return s.Module }},
 	{regexp.MustCompile(`^com\.example\.sample-controller`), func(s speller, _ []string) string { return s.modelPackage() }},
-	// The group, as it is or in a regular expression, and a version of it.
+	// The group, plain or in a regular expression, perhaps with a version.
 	{regexp.MustCompile(`^samplecontroller(\\*)\.k8s\\*\.io((?:/v[0-9]\w*)?)`), func(s speller, match []string) string {
 		return strings.ReplaceAll(s.Group, ".", match[1]+".") + s.afterSlash(match[2])
 	}},
-	// Its package, and a version of it.
+	// The group's package with a version.
 	{regexp.MustCompile(`^samplecontroller([/.])(v[0-9]\w*)`), func(s speller, match []string) string {
 		return s.Package + match[1] + s.version(match[2])
 	}},
@@ -66,7 +67,7 @@ var patterns = []pattern{
 	{regexp.MustCompile(`^v[0-9]+(?:alpha|beta)[0-9]+\b`), func(s speller, match []string) string { return s.version(match[0]) }},
 }
 
-// afterSlash spells /VERSION.
+// afterSlash returns the new spelling of /VERSION.
 func (s speller) afterSlash(version string) string {
 	if version == "" {
 		return ""
@@ -74,7 +75,7 @@ func (s speller) afterSlash(version string) string {
 	return "/" + s.version(version[1:])
 }
 
-// programTitle is the program as a title: Widget Controller.
+// programTitle returns the program as a title: Widget Controller.
 func (s speller) programTitle() string {
 	words := strings.Split(s.Program, "-")
 	for i := range words {
@@ -83,23 +84,24 @@ func (s speller) programTitle() string {
 	return strings.Join(words, " ")
 }
 
-// firstLetters are those with which a match of the patterns begins.
+// firstLetters are the letters with which matches of the patterns begin.
 const firstLetters = "kecsSAav"
 
-// isForeign reports whether the version at a place of the text belongs to the group of somebody else.
+// isForeign reports whether the version at a place of the text belongs to another
+// project's group.
 func isForeign(text string, at int) bool {
 	return at > 1 && text[at-1] == '/' && isLetterOrDigit(text[at-2])
 }
 
-// text writes a text with the new names. Columns that are held by two spaces and more stay where they are, if there is
-// room.
+// text returns a text with the new names. Columns that are separated by two or more
+// spaces keep their places if there is enough room.
 func (s speller) text(text string, as manner) string {
 	var out strings.Builder
 	line := &columns{}
 	for at := 0; at < len(text); {
 		switch c := text[at]; {
 		case c == '\\' && at+1 < len(text) && strings.IndexByte(`abfnrtv\"'`, text[at+1]) >= 0:
-			out.WriteString(text[at : at+2]) // not the beginning of a word
+			out.WriteString(text[at : at+2]) // an escape sequence, not the beginning of a word
 			at += 2
 		case c == ' ':
 			end := at + len(text[at:]) - len(strings.TrimLeft(text[at:], " "))
@@ -119,7 +121,7 @@ func (s speller) text(text string, as manner) string {
 	return out.String()
 }
 
-// next spells what begins at a place of the text: what it was, and what it is.
+// next returns the old text that begins at a place, and its new spelling.
 func (s speller) next(text string, at int, as manner) (string, string) {
 	for _, p := range patterns {
 		if strings.IndexByte(firstLetters, text[at]) < 0 {
@@ -138,7 +140,8 @@ func (s speller) next(text string, at int, as manner) (string, string) {
 	return run, s.run(run, as == comment && isVariable(text[:at], text[at+len(run):]))
 }
 
-// resourceVerbs are the words of commands after which a kind is named in small letters.
+// resourceVerbs matches the end of a text after which a kind in lower case is a resource,
+// as after a verb of kubectl.
 var resourceVerbs = regexp.MustCompile(`(?:[-/.=:"'_]|\b(?:get|scale|describe|delete|annotate|explain|wait) )$`)
 
 // isVariable guesses whether a word of a comment in Go is a variable.
@@ -151,10 +154,10 @@ func isLetterOrDigit(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// columns keeps what comes after two spaces and more in its column of the line.
+// columns keeps the text after two or more spaces at its place in the line.
 type columns struct {
-	grown   int  // by how many characters the line is longer so far
-	started bool // whether there was something else than spaces
+	grown   int  // the number of characters that the line has grown
+	started bool // whether the line has text
 }
 
 func (c *columns) grow(by int) { c.grown, c.started = c.grown+by, true }
@@ -167,7 +170,7 @@ func (c *columns) read(char byte) {
 	c.started = c.started || char != '\t'
 }
 
-// gap is how many spaces to write in the place of some.
+// gap returns the number of spaces to write in place of the old ones.
 func (c *columns) gap(spaces int) int {
 	if !c.started || spaces < 2 {
 		return spaces

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Tests of texts with new names.
+// Tests of identifiers and texts with new names.
 
 package main
 
@@ -91,7 +91,7 @@ func TestText(t *testing.T) {
 		"samplecontroller.k8s.io/v1": "my-team.acme.dev/v1",
 		"samplecontroller/v1beta1":   "myteam/v1alpha1",
 		"metav1, appsv1, v1":         "metav1, appsv1, v1",
-		// What is not ours.
+		// Not of this project.
 		"github.com/kubernetes/sample-controller": "github.com/kubernetes/sample-controller",
 		"footprint of food":                       "footprint of food",
 		`\tfoo\nfoos`:                             `\thttproute\nhttproutes`,
@@ -113,14 +113,14 @@ func TestTablesOfDocuments(t *testing.T) {
 	}
 }
 
-func TestTextOfAKindThatHasTheOldOne(t *testing.T) {
+func TestTextWithAKindThatContainsTheOldOne(t *testing.T) {
 	s := newSpeller(bar)
 	if got, want := s.text("a Foo, newFoo, foos in sample-controller", prose), "a FooBar, newFooBar, foobars in foo-controller"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-func TestInCommentsANameInSmallLettersIsAVariable(t *testing.T) {
+func TestLowerCaseNamesInCommentsAreVariables(t *testing.T) {
 	s := newSpeller(route)
 	text := "// newFoo makes foo of foos: kubectl get foo, example-foo, foos/status"
 	want := "// newHTTPRoute makes httpRoute of httpRoutes: kubectl get httproute, example-httproute, httproutes/status"

@@ -26,7 +26,7 @@ import (
 	"strings"
 )
 
-// trace is a place in the new project that still has a name of the sample.
+// trace is a place in the new project that still contains a name of the sample.
 type trace struct {
 	file string
 	line int
@@ -39,15 +39,16 @@ var (
 	oldModule  = regexp.MustCompile(`(^|[^a-zA-Z0-9.-])example\.com/sample-controller|com\.example\.sample-controller`)
 	oldProgram = regexp.MustCompile(`(?i)sample[-_ .]?controller|\bsamplev[0-9]|newproject:omit|\bupstream`)
 	oldKind    = regexp.MustCompile(`(?i)foo`)
-	// english is words that have nothing to do with the sample, perhaps with a version.
+	// english matches words that begin like a name of the sample by chance, perhaps with
+	// a version.
 	english = regexp.MustCompile(`(?i)^(foods?|foot\w*|fool(s|ish|ishly|proof)?)(v[0-9]\w*)?$`)
 )
 
-// others are what Kubernetes writes into what is generated.
+// others are texts of Kubernetes in generated files.
 var others = []string{"foo.example.com/CamelCase", `\"aOption\":\"foo\"`, "'Foo' is the kind for a resource 'foo'"}
 
-// findTraces searches the new project for names of the sample. It ignores occurrences
-// within the names that the user chose.
+// findTraces searches the new project for names of the sample. It ignores those that are
+// part of the user's names.
 func findTraces(files []treeFile, n names) []trace {
 	chosen := chosenNames(n)
 	var found []trace
@@ -67,7 +68,8 @@ func findTraces(files []treeFile, n names) []trace {
 	return found
 }
 
-// chosenNames are the new names that would look like a trace, as they may be spelled, longest first.
+// chosenNames returns all spellings of the new names that look like a trace, the longest
+// first.
 func chosenNames(n names) []string {
 	s := newSpeller(n)
 	var chosen []string

@@ -36,12 +36,12 @@ func TestTraces(t *testing.T) {
 			t.Errorf("%q: got %v", line, got)
 		}
 		if want && len(got) == 1 && (got[0].line != 2 || got[0].file != "a") {
-			t.Errorf("%q: it is in %s:%d, not a:2", line, got[0].file, got[0].line)
+			t.Errorf("%q: found in %s:%d, want a:2", line, got[0].file, got[0].line)
 		}
 	}
 }
 
-// TestChosenNamesAreNoTrace has names that look like the old ones.
+// TestChosenNamesAreNoTrace uses names that look like the old ones.
 func TestChosenNamesAreNoTrace(t *testing.T) {
 	for line, want := range map[string]bool{
 		"FooBar, foobars, newFooBar and NewFooBars": false, "github.com/acme/foo-controller, foo_controller_foobars": false, "samplecontroller.acme.dev/v1": false,
@@ -61,10 +61,10 @@ func TestChosenNamesAreNoTrace(t *testing.T) {
 	}
 }
 
-func TestTracesInPathsCountAndHashesDoNot(t *testing.T) {
+func TestTracesInPathsAndOtherFiles(t *testing.T) {
 	got := findTraces([]treeFile{{path: "docs/foo.md"}, {path: "go.sum", data: []byte("foo")}, {path: "image", data: []byte("foo\x00")}}, widget)
 	if len(got) != 1 || got[0].file != "docs/foo.md" {
-		t.Errorf("got %v, want docs/foo.md alone", got)
+		t.Errorf("got %v, want only docs/foo.md", got)
 	}
 }
 
@@ -77,7 +77,7 @@ func TestOmit(t *testing.T) {
 	for text, want := range map[string]string{
 		"a\n# newproject:omit begin\n":                           "file:2: newproject:omit begin without an end",
 		"a\n# newproject:omit end\n":                             "file:2: newproject:omit end without a begin",
-		"# newproject:omit begin\na\n# newproject:omit begin\nb": "file:3: newproject:omit begin without an end of the one in line 1",
+		"# newproject:omit begin\na\n# newproject:omit begin\nb": "file:3: newproject:omit begin before the end of the one in line 1",
 	} {
 		if _, err := omit("file", []byte(text)); err == nil || err.Error() != want {
 			t.Errorf("%q: got %v, want %s", text, err, want)
@@ -85,7 +85,7 @@ func TestOmit(t *testing.T) {
 	}
 }
 
-func TestRewordingsOfATextThatIsGoneAreAnError(t *testing.T) {
+func TestRewordingOfAMissingTextIsAnError(t *testing.T) {
 	first := rewordings[0]
 	if _, err := reword(first.file, []byte("other")); err == nil || !strings.Contains(err.Error(), first.file) {
 		t.Errorf("got %v", err)
@@ -97,7 +97,7 @@ func TestMatches(t *testing.T) {
 		"test/bench/main.go": true, "test/bench": true, "docs/benchmarks.md": true, "docs/benchmarks/a.svg": true, "README.md": true,
 		"test/benchmark/main.go": false, "devcluster/README.md": false, "docs/contract.md": false,
 	} {
-		if got := matches(file, left); got != want {
+		if got := matches(file, omitted); got != want {
 			t.Errorf("%s: got %v", file, got)
 		}
 	}

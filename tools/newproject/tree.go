@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Reading of this project's files.
+// Reading this project's files.
 
 package main
 
@@ -39,12 +39,13 @@ type treeFile struct {
 	mode fs.FileMode
 }
 
-// isText reports whether a file can be searched for names.
+// isText reports whether a file is text, and can be searched for names.
 func (f treeFile) isText() bool {
 	return utf8.Valid(f.data) && bytes.IndexByte(f.data, 0) < 0
 }
 
-// readTree reads the files of this project: those that git knows, or else all but what builds make.
+// readTree reads the files of this project: those that git tracks, or without git all
+// except build output.
 func readTree(root string) ([]treeFile, error) {
 	paths, err := gitFiles(root)
 	if err != nil {
@@ -58,7 +59,7 @@ func readTree(root string) ([]treeFile, error) {
 		full := filepath.Join(root, filepath.FromSlash(name))
 		info, err := os.Lstat(full)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // deleted, and git has not been told yet
+			continue // deleted, but not yet in the index
 		}
 		if err != nil {
 			return nil, err
@@ -78,7 +79,7 @@ func readTree(root string) ([]treeFile, error) {
 // gitFiles lists the files that git tracks.
 func gitFiles(root string) ([]string, error) {
 	if _, err := os.Stat(filepath.Join(root, ".git")); err != nil {
-		return nil, err // the sources came without .git, even if they lie in somebody else's clone
+		return nil, err // the sources have no .git, but may be within another clone
 	}
 	command := exec.Command("git", "ls-files", "-z")
 	command.Dir, command.Env = root, gitEnvironment()
@@ -91,7 +92,7 @@ func gitFiles(root string) ([]string, error) {
 	return slices.Compact(files), nil
 }
 
-// walk lists the files of a tree without git.
+// walk lists the files of a tree that is not a git repository.
 func walk(root string) ([]string, error) {
 	var files []string
 	err := filepath.WalkDir(root, func(full string, entry fs.DirEntry, err error) error {
@@ -113,7 +114,8 @@ func walk(root string) ([]string, error) {
 	return files, err
 }
 
-// gitEnvironment is the environment without what would lead git to another repository, as in a hook.
+// gitEnvironment returns the environment without the variables that make git use another
+// repository, as in a hook.
 func gitEnvironment() []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		return strings.HasPrefix(variable, "GIT_DIR=") || strings.HasPrefix(variable, "GIT_WORK_TREE=") ||
@@ -121,7 +123,7 @@ func gitEnvironment() []string {
 	})
 }
 
-// findRoot is the folder of this project that a folder lies in.
+// findRoot returns this project's root, given a folder in it.
 func findRoot(folder string) (string, error) {
 	for at := folder; ; at = filepath.Dir(at) {
 		data, err := os.ReadFile(filepath.Join(at, "go.mod"))

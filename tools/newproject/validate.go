@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The rules for names that need no sources.
+// The rules for names that can be checked without the sources.
 
 package main
 
@@ -36,17 +36,18 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// maxLabel is how long a label of a domain name may be, and the value of a Kubernetes label.
+// maxLabel is the greatest length of a label of a domain name, and of the value of a
+// Kubernetes label.
 const maxLabel = 63
 
-// maxDomain is how long a domain name may be.
+// maxDomain is the greatest length of a domain name.
 const maxDomain = 253
 
-// maxProgram leaves room for what is put after the program's name where that may have 63 characters: the host name of
-// its metrics, for one.
+// maxProgram leaves room for suffixes of the program's name in names of at most 63
+// characters, such as the host name of the metrics.
 const maxProgram = 50
 
-// maxKind leaves room for example- before the kind in a label.
+// maxKind leaves room for the prefix example- in the value of a label.
 const maxKind = maxLabel - len("example-")
 
 var (
@@ -55,7 +56,8 @@ var (
 	lowerWord  = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
 )
 
-// checkNames says which rules a request breaks: all that can be known without the sources.
+// checkNames returns an error for each rule that a request breaks, as far as that can be
+// checked without the sources.
 func checkNames(r request) error {
 	n := deriveNames(r)
 	return errors.Join(checkModule(n), checkGroup(n), checkVersion(n.Version), checkKind(n), checkPlural(n), checkShort(n.Short))
@@ -63,13 +65,13 @@ func checkNames(r request) error {
 
 func checkModule(n names) error {
 	if err := checkModulePath(n.Module); err != nil {
-		return fmt.Errorf("-module=%s: %w: must be a path that go get takes, such as github.com/acme/widgets or github.com/acme/widgets/v2", n.Module, err)
+		return fmt.Errorf("-module=%s: %w: must be a path that go get accepts, such as github.com/acme/widgets or github.com/acme/widgets/v2", n.Module, err)
 	}
 	switch {
 	case n.Module == sample.Module || strings.HasPrefix(n.Module, sample.Module+"/"):
 		return fmt.Errorf("-module=%s: is this project's own: choose the path under which the new project will be found", n.Module)
 	case strings.HasPrefix(n.Module, "gopkg.in/"):
-		return fmt.Errorf("-module=%s: must not be on gopkg.in, which has one module for a repository: the project has more, such as the development cluster's", n.Module)
+		return fmt.Errorf("-module=%s: must not be on gopkg.in, which allows one module in a repository: the project has several, such as the development cluster's", n.Module)
 	case len(validation.IsDNS1035Label(n.Program)) > 0 || len(n.Program) > maxProgram:
 		return fmt.Errorf("-module=%s: its last element, %q, becomes the name of the program, its namespace and its account: must begin with a letter, end with a letter or digit, and have at most %d letters, digits and dashes", n.Module, n.Program, maxProgram)
 	case n.Program == "default" || strings.HasPrefix(n.Program, "kube-"):
@@ -99,7 +101,7 @@ func checkGroup(n names) error {
 	return nil
 }
 
-// isBelow reports whether a domain is another, or a part of it.
+// isBelow reports whether a domain equals another, or is a subdomain of it.
 func isBelow(domain, other string) bool {
 	return domain == other || strings.HasSuffix(domain, "."+other)
 }
@@ -108,7 +110,7 @@ func isPackageName(name string) bool {
 	return !isWordOfGo(name) && !slices.Contains([]string{"main", "init", "internal", "vendor", "testdata"}, name)
 }
 
-// isWordOfGo reports whether a name is a keyword, or means something before anything is declared.
+// isWordOfGo reports whether a name is a keyword or predeclared.
 func isWordOfGo(name string) bool {
 	return token.IsKeyword(name) || types.Universe.Lookup(name) != nil
 }
@@ -123,13 +125,13 @@ func checkVersion(version string) error {
 func checkKind(n names) error {
 	switch private := strings.ToLower(n.Kind[:min(1, len(n.Kind))]) + n.Kind[min(1, len(n.Kind)):]; {
 	case n.Kind == "":
-		return errors.New("-kind is missing: it is what the new resource is called, such as Widget")
+		return errors.New("-kind is missing: it is the name of the new resource, such as Widget")
 	case !goKind.MatchString(n.Kind):
-		return fmt.Errorf("-kind=%s: must begin with a capital letter and go on with letters and digits, at least one, as an exported Go identifier: CacheCluster", n.Kind)
+		return fmt.Errorf("-kind=%s: must be an exported Go identifier, such as CacheCluster: must begin with a capital letter and continue with letters and digits, at least one", n.Kind)
 	case len(n.Kind) > maxKind:
 		return fmt.Errorf("-kind=%s: must have at most %d characters: an object is called example-%s, and its name is a label of Pods", n.Kind, maxKind, n.singular())
 	case n.Kind == sample.Kind || n.Kind == sample.Kinds:
-		return fmt.Errorf("-kind=%s: is this project's own, of which the new one has no trace: choose another", n.Kind)
+		return fmt.Errorf("-kind=%s: is this project's own, which must not occur in the new one: choose another", n.Kind)
 	case strings.HasSuffix(n.Kind, "List"):
 		return fmt.Errorf("-kind=%s: must not end in List: lists of objects are called KindList", n.Kind)
 	case isWordOfGo(private) || isWordOfGo(n.singular()):
@@ -138,13 +140,13 @@ func checkKind(n names) error {
 		return fmt.Errorf("-kind=%s: the generators write fake_%s.go, which Go compiles on one system only, or for tests only: choose another, or add a word", n.Kind, n.singular())
 	}
 	if group, ok := builtIn()[n.singular()]; ok {
-		return fmt.Errorf("-kind=%s: must not be a kind of Kubernetes' own (%s): kubectl would take the name for that", n.Kind, group)
+		return fmt.Errorf("-kind=%s: must not be a kind of Kubernetes' own (%s): kubectl would use that", n.Kind, group)
 	}
 	return nil
 }
 
-// compiledEverywhere reports whether a file of that name is compiled for each system: Go reads linux_amd64 and test at a
-// name's end.
+// compiledEverywhere reports whether Go compiles a file of that name on each system. A
+// name that ends with linux, amd64 or test, for example, limits that.
 func compiledEverywhere(name string) bool {
 	context := build.Default
 	context.GOOS, context.GOARCH = "none", "none"
@@ -155,7 +157,8 @@ func compiledEverywhere(name string) bool {
 	return ok && err == nil && !strings.HasSuffix(name, "_test.go")
 }
 
-// builtIn are the resources that client-go knows, by plural and singular, with their groups.
+// builtIn returns the resources that client-go knows, by plural and singular, with their
+// groups.
 func builtIn() map[string]string {
 	resources := map[string]string{}
 	for kind := range scheme.Scheme.AllKnownTypes() {
@@ -168,7 +171,7 @@ func builtIn() map[string]string {
 		}
 		plural, singular := meta.UnsafeGuessKindToResource(kind)
 		for _, name := range []string{plural.Resource, singular.Resource} {
-			if first, ok := resources[name]; !ok || group < first { // the same one each time
+			if first, ok := resources[name]; !ok || group < first { // the result must not depend on the order
 				resources[name] = group
 			}
 		}
@@ -176,7 +179,8 @@ func builtIn() map[string]string {
 	return resources
 }
 
-// isMeta reports whether a kind is no resource, but what requests and answers of each group are made of.
+// isMeta reports whether a kind is not a resource, but part of requests and responses in
+// every group.
 func isMeta(kind schema.GroupVersionKind) bool {
 	return strings.HasSuffix(kind.Kind, "List") || strings.HasSuffix(kind.Kind, "Options") || kind.Version == "__internal"
 }
@@ -184,19 +188,20 @@ func isMeta(kind schema.GroupVersionKind) bool {
 func checkPlural(n names) error {
 	switch {
 	case !lowerWord.MatchString(n.Plural) || len(n.Plural) > maxLabel:
-		return fmt.Errorf("-plural=%s: must begin with a small letter, go on with small letters and digits, and have at most %d characters: it is a part of URLs and, with capitals, a Go identifier", n.Plural, maxLabel)
+		return fmt.Errorf("-plural=%s: must begin with a lower-case letter, continue with lower-case letters and digits, and have at most %d characters: it is a part of URLs and, with capitals, a Go identifier", n.Plural, maxLabel)
 	case n.Plural == sample.Plural:
-		return fmt.Errorf("-plural=%s: is this project's own, of which the new one has no trace: choose another", n.Plural)
+		return fmt.Errorf("-plural=%s: is this project's own, which must not occur in the new one: choose another", n.Plural)
 	case isWordOfGo(n.Plural):
 		return fmt.Errorf("-plural=%s: is a word of Go, and generated code has a type of that name: choose another", n.Plural)
 	}
 	if group, ok := builtIn()[n.Plural]; ok {
-		return fmt.Errorf("-plural=%s: must not be a resource of Kubernetes' own (%s): kubectl would take the name for that", n.Plural, group)
+		return fmt.Errorf("-plural=%s: must not be a resource of Kubernetes' own (%s): kubectl would use that", n.Plural, group)
 	}
 	return nil
 }
 
-// shortNames are those of Kubernetes' own resources; client-go does not know them.
+// shortNames are the short names of Kubernetes' own resources. client-go does not contain
+// them.
 var shortNames = sets.New("cm", "cs", "cj", "crd", "crds", "csr", "deploy", "ds", "ep", "ev", "hpa", "ing", "ip", "limits", "netpol", "no", "ns",
 	"pc", "pdb", "po", "pv", "pvc", "quota", "rc", "rs", "sa", "sc", "sts", "svc", "vac")
 
@@ -205,9 +210,9 @@ func checkShort(short string) error {
 	case short == "":
 		return nil
 	case !lowerWord.MatchString(short) || len(short) > maxLabel:
-		return fmt.Errorf("-short=%s: must begin with a small letter, go on with small letters and digits, and have at most %d", short, maxLabel)
+		return fmt.Errorf("-short=%s: must begin with a lower-case letter, continue with lower-case letters and digits, and have at most %d characters", short, maxLabel)
 	case shortNames.Has(short) || builtIn()[short] != "":
-		return fmt.Errorf("-short=%s: must not be a name of Kubernetes' own: kubectl would take it for that", short)
+		return fmt.Errorf("-short=%s: must not be a name of Kubernetes' own: kubectl would use that", short)
 	}
 	return nil
 }

@@ -23,7 +23,8 @@ import (
 	"strings"
 )
 
-// speller writes text and identifiers with the new project's names in place of the sample's.
+// speller writes text and identifiers with the new project's names in place of the
+// sample's.
 type speller struct {
 	names
 	program string // the program in Go identifiers and names of alerts: MyWidgets
@@ -35,13 +36,14 @@ func newSpeller(n names) speller {
 
 var runOfLetters = regexp.MustCompile(`[A-Za-z0-9]+`)
 
-// identifier spells a Go identifier.
+// identifier returns the new spelling of a Go identifier.
 func (s speller) identifier(name string) string {
 	return runOfLetters.ReplaceAllStringFunc(name, func(run string) string { return s.run(run, true) })
 }
 
-// run spells a run of letters and digits, word by word: Food is another word than Foo. What stands alone in small
-// letters is a variable in code, and a resource elsewhere.
+// run returns the new spelling of a run of letters and digits. It replaces whole words,
+// so Food stays. A single word in lower case is a variable in code, and a resource
+// elsewhere.
 func (s speller) run(run string, code bool) string {
 	words := splitCamel(run)
 	out := make([]string, len(words))
@@ -69,7 +71,8 @@ func (s speller) run(run string, code bool) string {
 	return strings.Join(out, "")
 }
 
-// programWord is the program in an identifier. In small letters it gets a word more, or it would often be the plural's.
+// programWord returns the program as a part of an identifier. In lower case it ends with
+// Controller, because otherwise it would often equal the plural.
 func (s speller) programWord(word string) string {
 	if isUpper(word[0]) {
 		return s.program
@@ -77,7 +80,7 @@ func (s speller) programWord(word string) string {
 	return strings.TrimSuffix(camel(s.program), "Controller") + "Controller"
 }
 
-// word spells one word.
+// word returns the new spelling of one word.
 func (s speller) word(word, before string, code bool) string {
 	switch word {
 	case "Foo":
@@ -107,10 +110,11 @@ func (s speller) word(word, before string, code bool) string {
 	return s.joined(word)
 }
 
-// packageAlias is how this project's packages of one version are called in imports.
+// packageAlias matches the names of this project's versioned packages in imports.
 var packageAlias = regexp.MustCompile(`^(typed|apply|apis|fake)?(sample|samplecontroller)?(v[0-9]+(?:(?:alpha|beta)[0-9]+)?)$`)
 
-// joined spells words that are written in small letters without a gap between: package names, and anchors in documents.
+// joined returns the new spelling of words that are joined in lower case: package names,
+// and anchors in documents.
 func (s speller) joined(word string) string {
 	if match := packageAlias.FindStringSubmatch(word); len(match) > 0 && match[1]+match[2] != "" {
 		if match[2] != "" {
@@ -133,8 +137,9 @@ func (s speller) joined(word string) string {
 	return strings.ToLower(s.program) + rest
 }
 
-// version spells a version of the sample's group. Tests speak of other versions of it; where one of them is now the
-// project's, it changes places with the old one.
+// version returns the new spelling of a version of the sample's group. Tests also use
+// other versions of the group. If one of those is the new project's version, the two are
+// swapped.
 func (s speller) version(version string) string {
 	switch version {
 	case sample.Version:

@@ -14,9 +14,10 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command skew runs the end-to-end tests on each Kubernetes that devcluster can emulate, one after the other, and writes
-// the results as a table into a document, between two comments. It goes on after a failure, which is then in the table
-// and in the exit code. hack/check.sh e2e with EMULATED_VERSION runs one of them.
+// Command skew runs the end-to-end tests on each Kubernetes version that devcluster can
+// emulate, one after the other, and writes the results as a table into a document,
+// between two comments. It continues after a failure, records the failure in the table,
+// and exits non-zero. hack/check.sh e2e with EMULATED_VERSION tests a single version.
 package main
 
 import (
@@ -33,14 +34,14 @@ import (
 	"time"
 )
 
-// Seen from the repository's root.
+// Paths, relative to the repository's root.
 const (
 	document   = "docs/operations.md"
-	logFolder  = "_output/skew" // the tests' output, a file for each Kubernetes
+	logFolder  = "_output/skew" // the tests' output, one file for each version
 	devcluster = "bin/devcluster"
 )
 
-// The table stands between these, and only its own lines are replaced.
+// The table is between these marks; only its own lines are replaced.
 const (
 	beginMark = "<!-- skew: make skew writes this table -->"
 	endMark   = "<!-- skew: end -->"
@@ -57,11 +58,11 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	said, err := exec.CommandContext(ctx, devcluster, "version").Output()
+	output, err := exec.CommandContext(ctx, devcluster, "version").Output()
 	if err != nil {
 		return fmt.Errorf("%s version: %w", devcluster, err)
 	}
-	kubernetes, emulated, err := parseVersions(string(said))
+	kubernetes, emulated, err := parseVersions(string(output))
 	if err != nil {
 		return err
 	}
@@ -70,7 +71,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	if _, err := place(string(text), nil); err != nil {
-		return err // rather now than after a quarter of an hour
+		return err // fail now, and not after the tests have run
 	}
 	if err := os.MkdirAll(logFolder, 0o750); err != nil {
 		return err
@@ -96,16 +97,17 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(document, []byte(placed), 0o600); err != nil { // it exists, and keeps its mode
+	if err := os.WriteFile(document, []byte(placed), 0o600); err != nil { // an existing file keeps its mode
 		return err
 	}
 	if failures > 0 {
-		return fmt.Errorf("tests failed on %d of %d Kubernetes", failures, len(emulated))
+		return fmt.Errorf("tests failed on %d of %d Kubernetes versions", failures, len(emulated))
 	}
 	return nil
 }
 
-// parseVersions reads what "devcluster version" prints: its Kubernetes, and those that it emulates, the oldest first.
+// parseVersions parses the output of "devcluster version": the version of its Kubernetes,
+// and those that it can emulate, the oldest first.
 func parseVersions(text string) (kubernetes string, emulated []string, err error) {
 	for line := range strings.Lines(text) {
 		switch fields := strings.Fields(line); {
@@ -131,7 +133,8 @@ func (o outcome) String() string {
 	return fmt.Sprintf("%d passed, %d failed, %d skipped", o.passed, len(o.failed), len(o.skipped))
 }
 
-// test runs the end-to-end tests on a cluster that emulates a Kubernetes. Tests that fail are no error.
+// test runs the end-to-end tests on a cluster that emulates a Kubernetes version. Failed
+// tests are no error.
 func test(ctx context.Context, minor, log string) (outcome, error) {
 	file, err := os.Create(log)
 	if err != nil {
@@ -141,7 +144,8 @@ func test(ctx context.Context, minor, log string) (outcome, error) {
 	command := exec.CommandContext(ctx, "hack/check.sh", "e2e")
 	command.Env = append(os.Environ(), "EMULATED_VERSION="+minor, "GO_TEST_FLAGS=-v", "E2E_KUBECONFIG=")
 	command.Stdout, command.Stderr = file, file
-	// A signal goes to the script's children as well: bash itself handles one only when they have ended.
+	// Signal the whole process group, because bash handles a signal only after its
+	// children have ended.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
 	err = command.Run()
@@ -155,11 +159,12 @@ func test(ctx context.Context, minor, log string) (outcome, error) {
 	return count(string(printed), err == nil), readErr
 }
 
-// ended is the line that go test -v prints when a test has ended.
+// ended matches the line that go test -v prints when a test ends.
 var ended = regexp.MustCompile(`(?m)^ *--- (PASS|FAIL|SKIP): (\S+)`)
 
-// count reads the output of go test -v. A run that failed without a failed test was not built, or ended early, or left
-// something behind; one that passed without a test has not shown anything.
+// count counts the results in the output of go test -v. A run that fails without a failed
+// test did not compile, ended early or left something behind. A run that passes without a
+// test proves nothing. Both count as failures.
 func count(printed string, succeeded bool) outcome {
 	var o outcome
 	for _, match := range ended.FindAllStringSubmatch(printed, -1) {
@@ -181,7 +186,7 @@ func count(printed string, succeeded bool) outcome {
 	return o
 }
 
-// list is a number and, in a table's cell, what was counted.
+// list returns the number of names, and the names, as the content of a table's cell.
 func list(names []string) string {
 	if len(names) == 0 {
 		return "0"
@@ -189,7 +194,8 @@ func list(names []string) string {
 	return strings.ReplaceAll(fmt.Sprintf("%d: %s", len(names), strings.Join(names, "; ")), "|", `\|`)
 }
 
-// place replaces the table in a document. Other lines between the comments stay: they mark the table for other programs.
+// place replaces the table in a document. Other lines between the comments stay, because
+// they mark the table for other programs.
 func place(text string, rows []string) (string, error) {
 	before, rest, found := strings.Cut(text, beginMark+"\n")
 	between, after, closed := strings.Cut(rest, endMark+"\n")

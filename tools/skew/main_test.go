@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Tests of the table of releases.
+// Tests of the table of Kubernetes versions.
 
 package main
 
@@ -25,13 +25,13 @@ import (
 	"testing"
 )
 
-func TestVersions(t *testing.T) {
+func TestParseVersions(t *testing.T) {
 	kubernetes, emulated, err := parseVersions("Kubernetes  v1.37.0\netcd        v3.7.0\nEmulates    1.36 1.37\n")
 	if err != nil || kubernetes != "v1.37.0" || !reflect.DeepEqual(emulated, []string{"1.36", "1.37"}) {
 		t.Errorf("got %s, %v, %v", kubernetes, emulated, err)
 	}
 	if _, _, err := parseVersions("Kubernetes v1.37.0\n"); err == nil {
-		t.Error("A devcluster that emulates nothing is no error")
+		t.Error("no error without emulated versions")
 	}
 }
 
@@ -54,13 +54,13 @@ func TestCount(t *testing.T) {
 	}
 }
 
-func TestListEscapesWhatEndsACell(t *testing.T) {
+func TestListEscapesCellSeparators(t *testing.T) {
 	if got, want := list([]string{"TestA/x|y", "TestB"}), `2: TestA/x\|y; TestB`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
-func TestPlaceReplacesTheTableAlone(t *testing.T) {
+func TestPlaceReplacesOnlyTheTable(t *testing.T) {
 	text := "a\n| 1 |\n" + beginMark + "\n<!-- x -->\n| old |\n| older |\n<!-- y -->\n" + endMark + "\nb\n| 2 |\n"
 	want := "a\n| 1 |\n" + beginMark + "\n<!-- x -->\n| new |\n<!-- y -->\n" + endMark + "\nb\n| 2 |\n"
 	if got, err := place(text, []string{"| new |"}); err != nil || got != want {
@@ -68,12 +68,12 @@ func TestPlaceReplacesTheTableAlone(t *testing.T) {
 	}
 	for _, text := range []string{"", beginMark + "\n", endMark + "\n" + beginMark + "\n"} {
 		if _, err := place(text, nil); err == nil {
-			t.Errorf("%q has a place for the table", text)
+			t.Errorf("%q: no error without a place for the table", text)
 		}
 	}
 }
 
-func TestTheDocumentHasAPlaceForTheTable(t *testing.T) {
+func TestDocumentHasAPlaceForTheTable(t *testing.T) {
 	text, err := os.ReadFile("../../" + document)
 	if err != nil {
 		t.Fatal(err)

@@ -14,9 +14,10 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command timeline draws an audit log of an API server: a lane for each actor, a mark for each write, and arrows from
-// cause to effect. Each act of a person, such as a create, a scale or a delete, has a panel of its own. With -text it
-// prints a line for each write instead.
+// Command timeline draws an audit log of an API server: a lane for each actor, a mark for
+// each write, and arrows from cause to effect. Each act of a person, such as a create, a
+// scale or a delete, has a panel of its own. With -text it prints a line for each write
+// instead.
 package main
 
 import (
@@ -63,7 +64,7 @@ func main() {
 	}
 }
 
-// run draws what the command line asks for. It writes its messages to messages.
+// run executes a command line. It writes warnings and the summary to messages.
 func run(args []string, stdin io.Reader, stdout, messages io.Writer) error {
 	opts, err := parseOptions(args, stdout)
 	switch {
@@ -105,7 +106,7 @@ func draw(opts *options, stdout, messages io.Writer) error {
 		_, err := stdout.Write(document.Bytes())
 		return err
 	}
-	if err := os.WriteFile(opts.output, document.Bytes(), 0o644); err != nil { //nolint:gosec // a picture is to be seen
+	if err := os.WriteFile(opts.output, document.Bytes(), 0o644); err != nil { //nolint:gosec // everybody may see a picture
 		return err
 	}
 	fmt.Fprintf(messages, "%s: %s\n", opts.output, picture.Size())
@@ -116,17 +117,17 @@ func parseOptions(args []string, help io.Writer) (*options, error) {
 	var opts options
 	flags := flag.NewFlagSet("timeline", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.Func("audit", "The audit `log` to draw, as JSON lines, packed by gzip or not; - is standard input. "+
-		"Give it again for each file of a log that was rotated.", func(path string) error {
+	flags.Func("audit", "The audit `log` to draw, as JSON lines, compressed by gzip or not; - is standard input. "+
+		"Repeat the flag for each file of a rotated log.", func(path string) error {
 		opts.logs = append(opts.logs, path)
 		return nil
 	})
 	flags.StringVar(&opts.output, "o", "timeline.svg", "The `file` to write: .svg, or .html for a page with a table below the picture; - is standard output, as SVG.")
-	flags.BoolVar(&opts.text, "text", false, "Print a line for each write (when, who, what, the answer) instead of a picture. Only -audit and -namespace go with it.")
+	flags.BoolVar(&opts.text, "text", false, "Print a line for each write (time, actor, request, response code) instead of a picture. Only -audit and -namespace can be used with it.")
 	flags.StringVar(&opts.log.Namespace, "namespace", "", "Draw or print writes in this namespace only.")
 	flags.StringVar(&opts.log.You, "you", "", "The `user` to show as \"you\".")
-	flags.Func("object", "Draw writes on this `object`, on what belongs to it, and what follows: RESOURCE/NAME, RESOURCE, or all. "+
-		"Without it: foos if the log has any, else all.", func(text string) error {
+	flags.Func("object", "Draw writes on this `object`, on the objects it owns, and the writes they cause: RESOURCE/NAME, RESOURCE, or all. "+
+		"Default: foos if the log contains any, else all.", func(text string) error {
 		selection, err := timeline.ParseSelection(text)
 		opts.log.Object = &selection
 		return err

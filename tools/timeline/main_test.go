@@ -53,29 +53,30 @@ func TestRun(t *testing.T) {
 	tests := map[string]struct {
 		args  []string
 		stdin string
-		// file is what the output begins with, told what is said besides, and err the error.
-		file, told, err string
+		// file is the beginning of the output, message the messages, and err a part of the
+		// error.
+		file, message, err string
 	}{
-		"a picture":          {[]string{"-audit=" + log, "-o=" + output + ".svg"}, "", "<svg ", output + ".svg: 1 write in 1 panel\n", ""},
-		"a page":             {[]string{"-audit=" + log, "-o=" + output + ".html"}, "", "<!DOCTYPE html>", output + ".html: 1 write in 1 panel\n", ""},
-		"through pipes":      {[]string{"-audit=-", "-o=-"}, createFoo, "<svg ", "", ""},
-		"two files":          {[]string{"-audit=" + log, "-audit=" + write("2.log", createFoo), "-o=" + output + ".svg"}, "", "<svg ", output + ".svg: 2 writes in 1 panel\n", ""},
-		"a selection":        {[]string{"-audit=-", "-o=-", "-object=foo/web", "-namespace=default", "-you=alice"}, createFoo, "<svg ", "", ""},
-		"as text":            {[]string{"-audit=-", "-text"}, createFoo + renewLease + updateStatus, fooLine + statusLine, "", ""},
-		"text of one":        {[]string{"-audit=-", "-text", "-namespace=default"}, createFoo + updateStatus, fooLine, "", ""},
-		"text of an object":  {[]string{"-audit=-", "-text", "-object=foo/web"}, createFoo, "", "", "-object: must not be given with -text"},
-		"a log that was cut": {[]string{"-audit=-", "-o=-"}, createFoo[20:] + createFoo + createFoo[:99], "<svg ", "standard input: skipped 1 of 3 lines, which are not audit events\nstandard input: skipped the last line, which is incomplete\n", ""},
-		"no log":             {nil, "", "", "", "-audit is missing: name the audit log to draw, or - for standard input"},
-		"no such log":        {[]string{"-audit=" + dir + "/none"}, "", "", "", "none: no such file or directory"},
-		"a folder":           {[]string{"-audit=" + dir}, "", "", "", "is a directory"},
-		"an empty log":       {[]string{"-audit=-"}, "", "", "", "standard input is empty"},
-		"another log":        {[]string{"-audit=-"}, "I1121 Hello\nI1121 World", "", "", "standard input is not an audit log: none of its lines is an event of audit.k8s.io as JSON"},
-		"nothing to draw":    {[]string{"-audit=-", "-o=-"}, renewLease, "", "", "no write to draw, but these: leases (1); see -object and -namespace in -help"},
-		"no such object":     {[]string{"-audit=-", "-o=-", "-object=foo/b"}, createFoo, "", "", "no write to draw, but these: writes on other objects (1); see"},
-		"no object":          {[]string{"-audit=-", "-object=/"}, "", "", "", `"/": must be RESOURCE/NAME, RESOURCE or all (see -help)`},
-		"no such format":     {[]string{"-audit=-", "-o=x.png"}, "", "", "", "-o=x.png: must end with .svg or .html"},
-		"an argument":        {[]string{log}, "", "", "", "give a log as -audit=FILE"},
-		"nowhere to write":   {[]string{"-audit=-", "-o=" + dir + "/none/x.svg"}, createFoo, "", "", "no such file or directory"},
+		"a picture":                 {[]string{"-audit=" + log, "-o=" + output + ".svg"}, "", "<svg ", output + ".svg: 1 write in 1 panel\n", ""},
+		"a page":                    {[]string{"-audit=" + log, "-o=" + output + ".html"}, "", "<!DOCTYPE html>", output + ".html: 1 write in 1 panel\n", ""},
+		"standard input and output": {[]string{"-audit=-", "-o=-"}, createFoo, "<svg ", "", ""},
+		"two files":                 {[]string{"-audit=" + log, "-audit=" + write("2.log", createFoo), "-o=" + output + ".svg"}, "", "<svg ", output + ".svg: 2 writes in 1 panel\n", ""},
+		"a selection":               {[]string{"-audit=-", "-o=-", "-object=foo/web", "-namespace=default", "-you=alice"}, createFoo, "<svg ", "", ""},
+		"as text":                   {[]string{"-audit=-", "-text"}, createFoo + renewLease + updateStatus, fooLine + statusLine, "", ""},
+		"text of a namespace":       {[]string{"-audit=-", "-text", "-namespace=default"}, createFoo + updateStatus, fooLine, "", ""},
+		"text of an object":         {[]string{"-audit=-", "-text", "-object=foo/web"}, createFoo, "", "", "-object: must not be given with -text"},
+		"a log that was cut":        {[]string{"-audit=-", "-o=-"}, createFoo[20:] + createFoo + createFoo[:99], "<svg ", "standard input: skipped 1 of 3 lines, which are not audit events\nstandard input: skipped the last line, which is incomplete\n", ""},
+		"no log":                    {nil, "", "", "", "-audit is missing: name the audit log to draw, or - for standard input"},
+		"no such log":               {[]string{"-audit=" + dir + "/none"}, "", "", "", "none: no such file or directory"},
+		"a folder":                  {[]string{"-audit=" + dir}, "", "", "", "is a directory"},
+		"an empty log":              {[]string{"-audit=-"}, "", "", "", "standard input is empty"},
+		"another log":               {[]string{"-audit=-"}, "I1121 Hello\nI1121 World", "", "", "standard input is not an audit log: none of its lines is an event of audit.k8s.io as JSON"},
+		"nothing to draw":           {[]string{"-audit=-", "-o=-"}, renewLease, "", "", "no write to draw, but these: leases (1); see -object and -namespace in -help"},
+		"no such object":            {[]string{"-audit=-", "-o=-", "-object=foo/b"}, createFoo, "", "", "no write to draw, but these: writes on other objects (1); see"},
+		"no object":                 {[]string{"-audit=-", "-object=/"}, "", "", "", `"/": must be RESOURCE/NAME, RESOURCE or all (see -help)`},
+		"no such format":            {[]string{"-audit=-", "-o=x.png"}, "", "", "", "-o=x.png: must end with .svg or .html"},
+		"an argument":               {[]string{log}, "", "", "", "give a log as -audit=FILE"},
+		"nowhere to write":          {[]string{"-audit=-", "-o=" + dir + "/none/x.svg"}, createFoo, "", "", "no such file or directory"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -93,8 +94,8 @@ func TestRun(t *testing.T) {
 				err = errors.Join(err, readErr)
 				document = string(content)
 			}
-			if err != nil || messages.String() != test.told || !strings.HasPrefix(document, test.file) {
-				t.Errorf("got %v, %q, %.20q; want %q, %q", err, messages.String(), document, test.told, test.file)
+			if err != nil || messages.String() != test.message || !strings.HasPrefix(document, test.file) {
+				t.Errorf("got %v, %q, %.20q; want %q, %q", err, messages.String(), document, test.message, test.file)
 			}
 		})
 	}

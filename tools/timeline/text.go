@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The timeline as text.
+// The output of -text: a line for each write.
 
 package main
 
@@ -26,7 +26,8 @@ import (
 	"example.com/sample-controller/internal/audit"
 )
 
-// printWrites returns a function that prints each write as a line, in a namespace or, if that is empty, in all.
+// printWrites returns a function that prints a write as a line if it is in the namespace;
+// an empty namespace means all.
 func printWrites(out io.Writer, namespace string) func(audit.Write) {
 	return func(w audit.Write) {
 		if !isNoise(w) && (namespace == "" || w.Namespace == namespace) {
@@ -35,7 +36,8 @@ func printWrites(out io.Writer, namespace string) func(audit.Write) {
 	}
 }
 
-// isNoise reports whether a write belongs to what goes on all the time: leases, events, tokens and permissions.
+// isNoise reports whether a write is part of the constant background: leases, events,
+// tokens and permission reviews.
 func isNoise(w audit.Write) bool {
 	switch w.Resource {
 	case "leases", "events", "tokenreviews", "subjectaccessreviews":
@@ -44,7 +46,8 @@ func isNoise(w audit.Write) bool {
 	return w.Subresource == "token"
 }
 
-// line is a write as one line: when it was answered, who sent it, what it was, and the answer's code.
+// line formats a write as one line: the time of the response, the actor, the request and
+// the response code.
 func line(w audit.Write) string {
 	what := w.Resource
 	if w.Subresource != "" {
@@ -54,7 +57,8 @@ func line(w audit.Write) string {
 		w.Done.Format("15:04:05.000"), who(w), w.Verb, w.Code, what, w.Name))
 }
 
-// who is the controller, or the program where that has no identity of its own.
+// who returns the controller, or the program if the controller has no identity of its
+// own.
 func who(w audit.Write) string {
 	if strings.HasPrefix(w.User, "system:") {
 		return w.User[strings.LastIndex(w.User, ":")+1:]

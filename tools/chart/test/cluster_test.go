@@ -39,6 +39,7 @@ import (
 	"example.com/sample-controller/internal/testcluster"
 )
 
+// patience limits each wait for the cluster.
 const patience = 2 * time.Minute
 
 var (
@@ -134,7 +135,8 @@ func (c *cluster) uninstall(release, namespace string) {
 	must(c.T, err)
 }
 
-// as is a client with the token of an account, for the Deployments of the namespace default.
+// as returns a client for the Deployments of the namespace default, with the token of an
+// account.
 func (c *cluster) as(namespace, account string) typedappsv1.DeploymentInterface {
 	c.Helper()
 	config, err := testcluster.ConfigOf(c.Context(), c.config, namespace, account)
@@ -144,13 +146,13 @@ func (c *cluster) as(namespace, account string) typedappsv1.DeploymentInterface 
 	return client.Deployments(metav1.NamespaceDefault)
 }
 
-// await repeats a request until its answer is as wanted.
+// await repeats a request until wanted accepts its result.
 func (c *cluster) await(what string, request func() error, wanted func(error) bool) {
 	c.Helper()
 	must(c.T, testcluster.AwaitAnswer(c.Context(), patience, what, func(context.Context) error { return request() }, wanted))
 }
 
-// get reads an object, in no namespace if that is empty.
+// get reads an object. The namespace is empty for a cluster-scoped object.
 func (c *cluster) get(resource schema.GroupVersionResource, namespace, name string) *unstructured.Unstructured {
 	c.Helper()
 	got, err := c.objects.Resource(resource).Namespace(namespace).Get(c.Context(), name, metav1.GetOptions{})

@@ -65,7 +65,7 @@ func loadChart(t *testing.T) *chartv2.Chart {
 	return chart
 }
 
-// kubernetesRelease is a release of Kubernetes to render the chart for.
+// kubernetesRelease parses the version of Kubernetes to render the chart for.
 func kubernetesRelease(t *testing.T, version string) *common.KubeVersion {
 	t.Helper()
 	release, err := common.ParseKubeVersion(version)
@@ -94,7 +94,7 @@ func template(t *testing.T, release, namespace, values string) map[string]mappin
 	return objectsOf(t, made.Manifest)
 }
 
-// objectsOf reads objects.
+// objectsOf reads objects, and returns them by kind and name.
 func objectsOf(t *testing.T, manifests string) map[string]mapping {
 	t.Helper()
 	objects := map[string]mapping{}
@@ -137,7 +137,7 @@ func container(t *testing.T, objects map[string]mapping) mapping {
 			return at(object, "spec", "template", "spec", "containers").([]any)[0].(mapping)
 		}
 	}
-	t.Fatal("There is no Deployment")
+	t.Fatal("no Deployment was rendered")
 	return nil
 }
 

@@ -31,8 +31,9 @@ import (
 
 const everything = "monitoring: {serviceMonitor: true, prometheusRule: true, dashboard: true}"
 
-// The chart installs the same objects as kustomize, for equivalent values and overlays.
-func TestTheChartInstallsWhatKustomizeInstalls(t *testing.T) {
+// TestChartEqualsKustomize compares the objects of the chart with those of kustomize, for
+// equivalent values and overlays.
+func TestChartEqualsKustomize(t *testing.T) {
 	for _, c := range []struct{ say, namespace, values, kustomization string }{
 		{"as shipped", program, "", "resources: [BASE/deploy]"},
 		{"for the Foos of one namespace", program, "watchNamespace: default", "resources: [BASE/deploy/namespaced]"},
@@ -61,12 +62,12 @@ patches:
 			unlikeHelm(want, c.namespace)
 			for _, id := range slices.Sorted(maps.Keys(want)) {
 				if got[id] == nil {
-					t.Errorf("The chart has no %s", id)
+					t.Errorf("the chart lacks %s", id)
 				}
 			}
 			for _, id := range slices.Sorted(maps.Keys(got)) {
 				if want[id] == nil {
-					t.Errorf("kustomize has no %s", id)
+					t.Errorf("kustomize lacks %s", id)
 					continue
 				}
 				for _, difference := range differences("", got[id], want[id]) {
@@ -89,8 +90,8 @@ func overlay(t *testing.T, text string) string {
 	return folder
 }
 
-// unlikeKustomize removes from the chart's objects what only Helm adds, and fails if any
-// of that is missing.
+// unlikeKustomize removes from the chart's objects what only Helm adds. It fails the test
+// if any of that is missing.
 func unlikeKustomize(t *testing.T, objects map[string]mapping, release string) {
 	t.Helper()
 	take := func(id string, from any, key, want string) {
@@ -105,7 +106,8 @@ func unlikeKustomize(t *testing.T, objects map[string]mapping, release string) {
 		take(id, labels, "app.kubernetes.io/managed-by", "Helm")
 		take(id, labels, "helm.sh/chart", program+"-0.0.0")
 		take(id, labels, "app.kubernetes.io/instance", release)
-		// Pods and selectors, because two releases may be in one namespace.
+		// Pods and selectors have the release's label, because two releases may be in one
+		// namespace.
 		for _, path := range map[string][]string{
 			"Deployment": {"spec selector matchLabels", "spec template metadata labels"}, "Service": {"spec selector"},
 			"PodDisruptionBudget": {"spec selector matchLabels"}, "NetworkPolicy": {"spec podSelector matchLabels"},
@@ -147,9 +149,9 @@ func ownLease(t *testing.T, id string, object mapping, release string) {
 	c["args"] = args[:len(args)-1]
 }
 
-// unlikeHelm removes from kustomize's objects what the chart does not have: the
+// unlikeHelm removes from kustomize's objects what the chart does not contain: the
 // Namespace, which Helm creates, the namespaces of cluster-scoped objects, and the
-// protection from pruning that the chart has for all objects of a kind.
+// annotation against pruning, which the chart sets itself.
 func unlikeHelm(objects map[string]mapping, namespace string) {
 	for id, object := range objects {
 		switch kind := object["kind"].(string); {

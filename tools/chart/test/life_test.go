@@ -34,51 +34,51 @@ import (
 	"example.com/sample-controller/internal/testcluster"
 )
 
-// TestTheLifeOfARelease installs, upgrades, rolls back and uninstalls. Foos and their
-// Deployments must not change.
-func TestTheLifeOfARelease(t *testing.T) {
+// TestReleaseLifecycle installs, upgrades, rolls back and uninstalls a release. Foos and
+// their Deployments must not change.
+func TestReleaseLifecycle(t *testing.T) {
 	c := newCluster(t)
 	const release, namespace, name = "blue", "team", "blue-sample-controller"
 	must(t, c.install(release, namespace, ""))
 	c.kubectl("wait", "--for=condition=Established", "crd/"+definition)
 	foo, made := c.makeFoo(namespace, name)
-	c.isHeldByThePolicy(namespace, name, "nginx:latest")
+	c.isRestrictedByPolicy(namespace, name, "nginx:latest")
 
 	c.upgrade(release, namespace, loadChart(t), "{replicas: 3, workers: 8, networkPolicy: {enabled: false}}")
 	if got := c.field("deployment/"+name, namespace, ".status.availableReplicas"); got != "3" {
 		t.Errorf("After the upgrade, %s replicas are available", got)
 	}
 	if got := c.kubectl("get", "networkpolicy", "--namespace="+namespace, "--output=name"); strings.Contains(got, name) {
-		t.Errorf("After the upgrade there is %s", got)
+		t.Errorf("After the upgrade, %s still exists", got)
 	}
 	c.rollback(release, namespace, 1)
 	if got := c.field("deployment/"+name, namespace, ".spec.replicas"); got != "2" {
 		t.Errorf("After the rollback, replicas are %s", got)
 	}
 	c.field("networkpolicy/"+name, namespace, ".metadata.name")
-	c.isHeldByThePolicy(namespace, name, "nginx:latest")
+	c.isRestrictedByPolicy(namespace, name, "nginx:latest")
 
 	c.uninstall(release, namespace)
 	for _, kind := range []string{"deployment", "serviceaccount", "role", "rolebinding", "service", "poddisruptionbudget", "networkpolicy",
 		"clusterrole", "clusterrolebinding", "validatingadmissionpolicy", "validatingadmissionpolicybinding", "flowschema"} {
 		if got := c.kubectl("get", kind, "--namespace="+namespace, "--selector=app.kubernetes.io/instance="+release, "--output=name"); got != "" {
-			t.Errorf("After the uninstall there is %s", got)
+			t.Errorf("After the uninstall, %s still exists", got)
 		}
 	}
-	c.isAsBefore(foos, foo)
-	c.isAsBefore(deployments, made)
+	c.isUnchanged(foos, foo)
+	c.isUnchanged(deployments, made)
 
-	// The definition is still installed. Another release takes it over or ignores it.
+	// The CRD is still installed. Another release takes it over or ignores it.
 	if err := c.install("green", "elsewhere", ""); err == nil || !strings.Contains(err.Error(), definition) {
-		t.Errorf("Another release takes over the definition without --take-ownership: %v", err)
+		t.Errorf("Another release takes over the CRD without --take-ownership: %v", err)
 	}
 	must(t, c.install("green", "elsewhere", "", func(install *action.Install) { install.TakeOwnership = true }))
 	must(t, c.install("red", "elsewhere", "{crds: {install: false}, watchNamespace: default, nginxImage: mirror.example.com/nginx:1}"))
-	c.isHeldByThePolicy("elsewhere", "green-sample-controller", "nginx:latest")
-	c.isHeldByThePolicy("elsewhere", "red-sample-controller", "mirror.example.com/nginx:1")
-	c.isAsBefore(foos, foo)
+	c.isRestrictedByPolicy("elsewhere", "green-sample-controller", "nginx:latest")
+	c.isRestrictedByPolicy("elsewhere", "red-sample-controller", "mirror.example.com/nginx:1")
+	c.isUnchanged(foos, foo)
 
-	// The API server must accept the objects for any values.
+	// The API server must accept the objects that result from unusual values.
 	must(t, c.install(strings.Repeat("very-", 10)+"big", "elsewhere", `{crds: {install: false}, replicas: 1, workers: 26, logVerbosity: 2,
 		image: {digest: "sha256:`+strings.Repeat("0", 64)+`"}, imagePullSecrets: [{name: key}], resources: null,
 		nodeSelector: {kubernetes.io/hostname: node-1}, tolerations: [{operator: Exists}], priorityClassName: system-cluster-critical,
@@ -88,17 +88,16 @@ func TestTheLifeOfARelease(t *testing.T) {
 		extraVolumeMounts: [{name: tls, mountPath: /tls}], serviceAccount: {name: special, annotations: {c: "3"}},
 		networkPolicy: {ingressFrom: [{namespaceSelector: {}}], egress: [{ports: [{port: 16443}]}]},
 		monitoring: {dashboard: true}}`))
-	c.isHeldByThePolicy("elsewhere", "special", "nginx:latest")
+	c.isRestrictedByPolicy("elsewhere", "special", "nginx:latest")
 }
 
-// TestAnUpgradeBringsTheDefinitionAndThePolicy upgrades from an older chart, and rolls
-// back.
-func TestAnUpgradeBringsTheDefinitionAndThePolicy(t *testing.T) {
+// TestUpgradeReplacesCRDAndPolicy upgrades from an older chart, and rolls back.
+func TestUpgradeReplacesCRDAndPolicy(t *testing.T) {
 	c := newCluster(t)
 	const release, namespace = program, program
 	must(t, c.install(release, namespace, ""))
 	older := loadChart(t)
-	replaceIn(t, older, "crd-", "description: Number of Pods that are available", "description: An older word")
+	replaceIn(t, older, "crd-", "description: Number of Pods that are available", "description: An older description")
 	replaceIn(t, older, "validatingadmissionpolicy.yaml", "<= 10", "<= 5")
 	description := func() string {
 		return c.field("crd/"+definition, "", ".spec.versions[0].additionalPrinterColumns[2].description")
@@ -107,38 +106,38 @@ func TestAnUpgradeBringsTheDefinitionAndThePolicy(t *testing.T) {
 		return strings.Contains(c.field("validatingadmissionpolicy/"+program, "", ".spec.validations[*].expression"), "<= 5")
 	}
 	c.upgrade(release, namespace, older, "")
-	if got := description(); got != "An older word" || !limited() {
+	if got := description(); got != "An older description" || !limited() {
 		t.Fatalf("The older chart was not installed: %s", got)
 	}
 	c.upgrade(release, namespace, loadChart(t), "")
 	if got := description(); got != "Number of Pods that are available" || limited() {
-		t.Errorf("After the upgrade the definition says %q, and the policy is an older one: %t", got, limited())
+		t.Errorf("After the upgrade, the CRD's description is %q, and the policy is the older one: %t", got, limited())
 	}
 	c.rollback(release, namespace, 2)
-	if got := description(); got != "An older word" || !limited() {
-		t.Errorf("After the rollback the definition says %q, and the policy is the newer one: %t", got, !limited())
+	if got := description(); got != "An older description" || !limited() {
+		t.Errorf("After the rollback, the CRD's description is %q, and the policy is the newer one: %t", got, !limited())
 	}
-	// If the chart does not contain the definition, it stays in the cluster.
+	// A chart without the CRD leaves the CRD in the cluster unchanged.
 	c.upgrade(release, namespace, loadChart(t), "crds: {install: false}")
-	if got := description(); got != "An older word" {
-		t.Errorf("Without the definition in the chart, the one in the cluster says %q", got)
+	if got := description(); got != "An older description" {
+		t.Errorf("After an upgrade without the CRD, its description is %q", got)
 	}
 }
 
-// TestAReleaseTakesOverFromKustomize follows the README. The Foos' Deployments must stay.
-func TestAReleaseTakesOverFromKustomize(t *testing.T) {
+// TestReleaseTakesOverFromKustomize follows the README. The Foos' Deployments must stay.
+func TestReleaseTakesOverFromKustomize(t *testing.T) {
 	c := newCluster(t)
 	c.kubectl("apply", "--kustomize="+overlay(t, "resources: [BASE/deploy]"))
 	c.kubectl("wait", "--for=condition=Established", "crd/"+definition)
 	foo, made := c.makeFoo(program, program)
 	c.kubectl("delete", "deployment", "--namespace="+program, program)
 	must(t, c.install(program, program, "", func(install *action.Install) { install.TakeOwnership, install.ForceConflicts = true, true }))
-	c.isAsBefore(foos, foo)
-	c.isAsBefore(deployments, made)
-	c.isHeldByThePolicy(program, program, "nginx:latest")
+	c.isUnchanged(foos, foo)
+	c.isUnchanged(deployments, made)
+	c.isRestrictedByPolicy(program, program, "nginx:latest")
 	c.uninstall(program, program)
-	c.isAsBefore(foos, foo)
-	c.isAsBefore(deployments, made)
+	c.isUnchanged(foos, foo)
+	c.isUnchanged(deployments, made)
 }
 
 // replaceIn replaces text in a template.
@@ -153,14 +152,14 @@ func replaceIn(t *testing.T, chart *chartv2.Chart, template, from, to string) {
 	t.Fatalf("No template %s has %q", template, from)
 }
 
-// foosDeployment is a Deployment as the controller makes it.
+// foosDeployment returns a Deployment as the controller makes it.
 func foosDeployment(name string, foo types.UID, image string) *appsv1.Deployment {
 	d := testcluster.FoosDeployment(name)
 	d.OwnerReferences[0].UID, d.Spec.Template.Spec.Containers[0].Image = foo, image
 	return d
 }
 
-// makeFoo creates a Foo, and its Deployment as the release's controller would.
+// makeFoo creates a Foo, and with the controller's account its Deployment.
 func (c *cluster) makeFoo(namespace, account string) (foo, deployment *unstructured.Unstructured) {
 	c.Helper()
 	c.await("a Foo can be made", func() error {
@@ -180,9 +179,9 @@ func (c *cluster) makeFoo(namespace, account string) (foo, deployment *unstructu
 	return foo, c.get(deployments, "default", "kept")
 }
 
-// isHeldByThePolicy checks with a token of the service account that it may only write a
-// Foo's Deployment with that image.
-func (c *cluster) isHeldByThePolicy(namespace, account, image string) {
+// isRestrictedByPolicy checks with a token of the service account that the policy allows
+// it only to write a Foo's Deployment with that image.
+func (c *cluster) isRestrictedByPolicy(namespace, account, image string) {
 	c.Helper()
 	client := c.as(namespace, account)
 	create := func(image string) func() error {
@@ -196,8 +195,8 @@ func (c *cluster) isHeldByThePolicy(namespace, account, image string) {
 	c.await(account+" may write no other", create("miner:latest"), testcluster.IsDeniedByPolicy)
 }
 
-// isAsBefore fails if an object was recreated or has another spec.
-func (c *cluster) isAsBefore(resource schema.GroupVersionResource, before *unstructured.Unstructured) {
+// isUnchanged fails the test if an object was recreated or its spec changed.
+func (c *cluster) isUnchanged(resource schema.GroupVersionResource, before *unstructured.Unstructured) {
 	c.Helper()
 	after := c.get(resource, before.GetNamespace(), before.GetName())
 	if after.GetUID() != before.GetUID() || after.GetGeneration() != before.GetGeneration() || after.GetDeletionTimestamp() != nil {

@@ -31,7 +31,7 @@ import (
 	"helm.sh/helm/v4/pkg/action"
 )
 
-func TestTheChartPassesHelmsLint(t *testing.T) {
+func TestLint(t *testing.T) {
 	for say, values := range map[string]string{"as shipped": "", "with everything": everything, "for one namespace": "watchNamespace: default"} {
 		t.Run(say, func(t *testing.T) {
 			lint := action.NewLint()
@@ -47,7 +47,7 @@ func TestTheChartPassesHelmsLint(t *testing.T) {
 	}
 }
 
-func TestAValueThatCanNotBeIsRefusedByItsName(t *testing.T) {
+func TestInvalidValuesAreRefused(t *testing.T) {
 	for values, want := range map[string]string{
 		"replica: 1":                                  "'replica' not allowed",
 		"replicas: many":                              "at '/replicas': got string, want integer",
@@ -74,13 +74,13 @@ func TestAValueThatCanNotBeIsRefusedByItsName(t *testing.T) {
 		t.Run(values, func(t *testing.T) {
 			_, err := tryTemplate(t, program, program, values)
 			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("Got %v, not %s", err, want)
+				t.Errorf("Got %v, want %s", err, want)
 			}
 		})
 	}
 }
 
-func TestTheImageIsWhatTheValuesSay(t *testing.T) {
+func TestImageValues(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("f", 64)
 	for values, want := range map[string]string{
 		"":                         "sample-controller:latest",
@@ -90,12 +90,12 @@ func TestTheImageIsWhatTheValuesSay(t *testing.T) {
 		"image: {repository: r/c, tag: v1, digest: '" + digest + "'}": "r/c:v1@" + digest,
 	} {
 		if got := container(t, template(t, program, program, values))["image"]; got != want {
-			t.Errorf("%s: the image is %v, not %s", values, got, want)
+			t.Errorf("%s: the image is %v, want %s", values, got, want)
 		}
 	}
 }
 
-func TestEmptyAndOddValuesAreLeftOutOrTakenAsTheyAre(t *testing.T) {
+func TestEmptyAndUnusualValues(t *testing.T) {
 	objects := template(t, program, program, `{resources: null, securityContext: null, replicas: 0, topologySpreadConstraints: [],
 		podSecurityContext: {runAsUser: null}, nodeSelector: {zone: "1", on: "true"}, podAnnotations: {note: "a: {{ b }} # c"},
 		podLabels: {number: "12"}, extraArgs: ["-vmodule=a=1,b=2", "-x={{ .Values }}"], logVerbosity: 4, goMaxProcs: 4, watchNamespace: "123",
@@ -122,7 +122,7 @@ func TestEmptyAndOddValuesAreLeftOutOrTakenAsTheyAre(t *testing.T) {
 		"spec template metadata labels number": "12", "spec template spec serviceAccountName": "007", "spec template spec topologySpreadConstraints": nil,
 	} {
 		if got := at(deployment, strings.Fields(path)...); got != want {
-			t.Errorf("%s is %v, not %v", path, got, want)
+			t.Errorf("%s is %v, want %v", path, got, want)
 		}
 	}
 	if got := at(objects["Role sample-controller"], "metadata", "namespace"); got != "123" {
@@ -132,14 +132,14 @@ func TestEmptyAndOddValuesAreLeftOutOrTakenAsTheyAre(t *testing.T) {
 		t.Errorf("The account's annotation is %v", got)
 	}
 	if got := at(at(objects["NetworkPolicy sample-controller"], "spec", "ingress").([]any)[0], "from"); got == nil {
-		t.Error("The NetworkPolicy lets everybody in")
+		t.Error("The NetworkPolicy allows ingress from everywhere")
 	}
 }
 
-// dnsLabel is the most that all releases of Kubernetes take for the name of a Service.
+// dnsLabel matches the Service names that every supported release of Kubernetes accepts.
 var dnsLabel = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-func TestNamesFitWhateverTheReleaseIsCalled(t *testing.T) {
+func TestNamesAreValidForAnyRelease(t *testing.T) {
 	long := strings.Repeat("very-", 10) + "big"
 	for _, c := range []struct{ release, values, want string }{
 		{"one", "", "one-sample-controller"},
@@ -156,15 +156,15 @@ func TestNamesFitWhateverTheReleaseIsCalled(t *testing.T) {
 		t.Run(c.release+" "+c.values, func(t *testing.T) {
 			objects := template(t, c.release, "team", c.values+"\n"+everything)
 			if objects["Deployment "+c.want] == nil {
-				t.Errorf("There is no Deployment %s among %v", c.want, slices.Sorted(maps.Keys(objects)))
+				t.Errorf("No Deployment %s among %v", c.want, slices.Sorted(maps.Keys(objects)))
 			}
 			for id, object := range objects {
 				name := at(object, "metadata", "name").(string)
 				if namespace := at(object, "metadata", "namespace"); namespace == nil && object["kind"] != "CustomResourceDefinition" && !strings.HasSuffix(name, ".team") {
-					t.Errorf("%s is in no namespace, and does not say of which it is", id)
+					t.Errorf("%s is cluster-scoped, and its name does not contain the release's namespace", id)
 				}
 				if object["kind"] == "Service" && !dnsLabel.MatchString(name) {
-					t.Errorf("%s can't be called so", id)
+					t.Errorf("%s is not a valid name of a Service", id)
 				}
 			}
 		})
@@ -174,16 +174,17 @@ func TestNamesFitWhateverTheReleaseIsCalled(t *testing.T) {
 	}
 }
 
-// What an object names, the release has, whatever it is called.
+// TestReferencesFollowTheRelease checks that every object to which another refers exists
+// in the release, for any name of the release.
 func TestReferencesFollowTheRelease(t *testing.T) {
 	for _, values := range []string{"", "watchNamespace: blue", "serviceAccount: {name: special}", "fullnameOverride: other"} {
 		objects := template(t, "one", "team", values+"\n"+everything)
 		names := func(id string, reference any, kind string) {
 			if name := at(reference, "name"); objects[fmt.Sprint(kind, " ", name)] == nil {
-				t.Errorf("With %q, %s names the %s %v, which is not there", values, id, kind, name)
+				t.Errorf("With %q, %s names the %s %v, which does not exist", values, id, kind, name)
 			}
 			if namespace := at(reference, "namespace"); namespace != nil && namespace != "team" {
-				t.Errorf("With %q, %s names the %s of %v", values, id, kind, namespace)
+				t.Errorf("With %q, %s names the %s in namespace %v", values, id, kind, namespace)
 			}
 		}
 		seen := 0
@@ -220,7 +221,7 @@ func referencesAt(value any, place string) iter.Seq2[any, string] {
 				yield(mapping{"name": item}, "ServiceAccount")
 			case "spec endpoints":
 				yield(at(item, "authorization", "credentials"), "Secret")
-			case "spec rules": // a FlowSchema's
+			case "spec rules": // of a FlowSchema
 				subjects, _ := at(item, "subjects").([]any)
 				for _, subject := range subjects {
 					yield(at(subject, "serviceAccount"), "ServiceAccount")
@@ -230,8 +231,9 @@ func referencesAt(value any, place string) iter.Seq2[any, string] {
 	}
 }
 
-// Releases of two namespaces, or two in one, have no object in common but the definition.
-func TestReleasesDoNotMeet(t *testing.T) {
+// TestReleasesShareNoObject checks that several releases, in one namespace or in two,
+// have no object in common except the CRD.
+func TestReleasesShareNoObject(t *testing.T) {
 	seen := map[string]string{}
 	for _, release := range []struct{ name, namespace string }{
 		{"sample-controller", "sample-controller"}, {"sample-controller", "red"}, {"sample-controller", "blue"}, {"one", "red"}, {"two", "red"},
@@ -240,19 +242,19 @@ func TestReleasesDoNotMeet(t *testing.T) {
 			namespace, _ := at(object, "metadata", "namespace").(string)
 			id, who := namespace+"/"+id, release.namespace+"/"+release.name
 			if before, ok := seen[id]; ok {
-				t.Errorf("%s is of %s and of %s", id, before, who)
+				t.Errorf("%s belongs to %s and to %s", id, before, who)
 			}
 			seen[id] = who
 		}
 	}
 }
 
-func TestTheNotesSayWhatIsInstalled(t *testing.T) {
+func TestNotes(t *testing.T) {
 	release, err := tryTemplate(t, "one", "team", "watchNamespace: red")
 	must(t, err)
-	for _, want := range []string{"one-sample-controller looks after the Foos of the namespace red.", "kubectl label namespace team pod-security.kubernetes.io/"} {
+	for _, want := range []string{"one-sample-controller reconciles the Foos of the namespace red.", "kubectl label namespace team pod-security.kubernetes.io/"} {
 		if !strings.Contains(release.Info.Notes, want) {
-			t.Errorf("The notes do not say %q:\n%s", want, release.Info.Notes)
+			t.Errorf("The notes lack %q:\n%s", want, release.Info.Notes)
 		}
 	}
 }

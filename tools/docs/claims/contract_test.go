@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package claims tests that what the documents say of the code is true.
+// Package claims tests that what the documents say about the code is true.
 package claims
 
 import (
@@ -30,16 +30,16 @@ import (
 
 const moduleRoot = "../../.."
 
-// testName is a test, or a sentence of an end-to-end test, as a document names it.
+// testName matches a test, or a check of the end-to-end tests, as a document names it.
 var testName = regexp.MustCompile("`((?:Test|Fuzz|check)[A-Z][A-Za-z0-9]*)`")
 
-// placed is the same, with the folder that it is in.
+// placed matches a test together with its folder.
 var placed = regexp.MustCompile("(root package|internal/[a-z]+|pkg/apis|test/[a-z]+) `((?:Test|Fuzz)[A-Z][A-Za-z0-9]*)`")
 
-// endToEnd is the list of end-to-end tests of a case.
+// endToEnd matches the list of end-to-end tests of a case.
 var endToEnd = regexp.MustCompile("e2e [^;|)]*")
 
-// row is the beginning of a line of the contract's tables of cases.
+// row matches a row of the contract's tables of cases.
 var row = regexp.MustCompile(`(?m)^\| ([BC][0-9]+) \|.*$`)
 
 func read(t *testing.T, path ...string) string {
@@ -51,11 +51,11 @@ func read(t *testing.T, path ...string) string {
 	return string(text)
 }
 
-func TestTheTestsThatDocumentsNameExist(t *testing.T) {
+func TestTestsInDocumentsExist(t *testing.T) {
 	existing := testsIn(t, ".", "test/*", "internal/*", "pkg/apis/*/*")
 	documents, err := filepath.Glob(filepath.Join(moduleRoot, "docs", "*.md"))
 	if err != nil || len(documents) == 0 {
-		t.Fatalf("There are no documents: %v", err)
+		t.Fatalf("found no documents: %v", err)
 	}
 	for _, document := range documents {
 		document = filepath.Base(document)
@@ -67,7 +67,7 @@ func TestTheTestsThatDocumentsNameExist(t *testing.T) {
 	}
 }
 
-func TestTheTestsThatDocumentsNameAreInTheirFolders(t *testing.T) {
+func TestTestsInDocumentsAreInTheirFolders(t *testing.T) {
 	documents, err := filepath.Glob(filepath.Join(moduleRoot, "docs", "*.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestTheTestsThatDocumentsNameAreInTheirFolders(t *testing.T) {
 			}
 		}
 	}
-	// In the contract, a unit test without a folder is in the root.
+	// In the contract, a unit test without a folder is in the root package.
 	rest := placed.ReplaceAllString(endToEnd.ReplaceAllString(read(t, "docs", "contract.md"), ""), "")
 	root := testsIn(t, ".")
 	for _, match := range testName.FindAllStringSubmatch(rest, -1) {
@@ -91,14 +91,14 @@ func TestTheTestsThatDocumentsNameAreInTheirFolders(t *testing.T) {
 	}
 }
 
-func TestEachCaseOfTheContractNamesATest(t *testing.T) {
+func TestEachCaseOfTheContractHasATest(t *testing.T) {
 	rows := row.FindAllStringSubmatch(read(t, "docs", "contract.md"), -1)
 	if len(rows) == 0 {
-		t.Fatal("The contract has no cases")
+		t.Fatal("found no cases in the contract")
 	}
 	for _, match := range rows {
 		if !testName.MatchString(match[0]) {
-			t.Errorf("docs/contract.md names no test of case %s", match[1])
+			t.Errorf("docs/contract.md names no test for case %s", match[1])
 		}
 	}
 }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of docs/layout.md: its folders, its drawing of imports and its links.
+
 package claims
 
 import (
@@ -30,11 +32,12 @@ import (
 )
 
 var (
-	// folder is one that docs/layout.md draws or names: at the start of a line, or in the first cell of a table.
+	// folder matches a folder in docs/layout.md: at the start of a line, or in the first
+	// cell of a table.
 	folder = regexp.MustCompile("(?m)^(?:\\| `)?([a-z][a-zA-Z0-9/-]*)/[` ]")
-	// arrow is a line of the drawing of imports.
+	// arrow matches a line of the drawing of imports.
 	arrow = regexp.MustCompile(`(?m)^ +([a-z0-9]+) --> ([a-z0-9 &]+)$`)
-	// name is one that docs/layout.md links to the file in which it is declared.
+	// name matches a name that docs/layout.md links to the file that declares it.
 	name = regexp.MustCompile("\\[`([A-Za-z]+)`\\]\\(\\.\\./([a-zA-Z0-9_/]+\\.go)\\)")
 )
 
@@ -47,15 +50,15 @@ func foldersOfTheLayout(t *testing.T) map[string]bool {
 	return folders
 }
 
-func TestTheFoldersOfTheLayoutExist(t *testing.T) {
+func TestFoldersInLayoutExist(t *testing.T) {
 	for _, path := range slices.Sorted(maps.Keys(foldersOfTheLayout(t))) {
 		if info, err := os.Stat(filepath.Join(moduleRoot, path)); err != nil || !info.IsDir() {
-			t.Errorf("docs/layout.md has %s, which is no folder", path)
+			t.Errorf("docs/layout.md names %s, which is not a folder", path)
 		}
 	}
 }
 
-func TestTheLayoutHasEachFolder(t *testing.T) {
+func TestLayoutHasEachFolder(t *testing.T) {
 	folders := foldersOfTheLayout(t)
 	for _, parent := range []string{"artifacts", "hack", "internal", "pkg", "test", "tools"} {
 		children, err := os.ReadDir(filepath.Join(moduleRoot, parent))
@@ -64,15 +67,16 @@ func TestTheLayoutHasEachFolder(t *testing.T) {
 		}
 		for _, child := range children {
 			if path := parent + "/" + child.Name(); child.IsDir() && !folders[path] {
-				t.Errorf("docs/layout.md does not have %s", path)
+				t.Errorf("docs/layout.md lacks the folder %s", path)
 			}
 		}
 	}
 }
 
-// TestTheArrowsOfTheLayoutAreTheImports compares the drawing with the code without its tests. What package main has beside
-// main.go is one box, called controller.
-func TestTheArrowsOfTheLayoutAreTheImports(t *testing.T) {
+// TestArrowsInLayoutAreTheImports compares the drawing with the imports of the code
+// without its tests. The files of package main except main.go are one box, called
+// controller.
+func TestArrowsInLayoutAreTheImports(t *testing.T) {
 	drawn, imported := map[string]bool{}, map[string]bool{}
 	for _, match := range arrow.FindAllStringSubmatch(read(t, "docs", "layout.md"), -1) {
 		for to := range strings.SplitSeq(match[2], "&") {
@@ -82,7 +86,7 @@ func TestTheArrowsOfTheLayoutAreTheImports(t *testing.T) {
 	delete(drawn, "main --> controller") // they are one package
 	files, err := filepath.Glob(filepath.Join(moduleRoot, "internal", "*", "*.go"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("internal has no code: %v", err)
+		t.Fatalf("found no code in internal: %v", err)
 	}
 	root, err := filepath.Glob(filepath.Join(moduleRoot, "*.go"))
 	if err != nil {
@@ -117,15 +121,15 @@ func TestTheArrowsOfTheLayoutAreTheImports(t *testing.T) {
 	}
 	for _, edge := range slices.Sorted(maps.Keys(drawn)) {
 		if !imported[edge] {
-			t.Errorf("docs/layout.md draws %s, which is no import", edge)
+			t.Errorf("docs/layout.md draws %s, which is not an import", edge)
 		}
 	}
 }
 
-func TestTheNamesThatTheLayoutLinksAreInTheirFiles(t *testing.T) {
+func TestLinkedNamesInLayoutAreInTheirFiles(t *testing.T) {
 	links := name.FindAllStringSubmatch(read(t, "docs", "layout.md"), -1)
 	if len(links) < 10 {
-		t.Fatalf("docs/layout.md links %d names: it should be more", len(links))
+		t.Fatalf("docs/layout.md links %d names, want more", len(links))
 	}
 	for _, link := range links {
 		if !declaredIn(t, filepath.Join(moduleRoot, link[2]))[link[1]] {

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The requirements of the root module and their reasons.
+// A test of CONTRIBUTING.md's table of what the root module requires.
 
 package claims
 
@@ -26,11 +26,12 @@ import (
 	"testing"
 )
 
-// requirement is a line of CONTRIBUTING.md's table of what the root module requires: a module, and why.
+// requirement matches a row of the table: a module, and why it is required.
 var requirement = regexp.MustCompile("(?m)^\\| `([^` ]+)` \\| (.*) \\|$")
 
-// TestTheRootModuleRequiresWhatIsAgreed is because each requirement is one of every program that imports the clients.
-func TestTheRootModuleRequiresWhatIsAgreed(t *testing.T) {
+// TestRootModuleRequiresWhatIsAgreed compares the table with go.mod, because every
+// program that imports the clients also gets the root module's requirements.
+func TestRootModuleRequiresWhatIsAgreed(t *testing.T) {
 	_, section, _ := strings.Cut(read(t, "CONTRIBUTING.md"), "\n## Dependencies\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	agreed := map[string]string{}
@@ -39,7 +40,7 @@ func TestTheRootModuleRequiresWhatIsAgreed(t *testing.T) {
 	}
 	command := exec.CommandContext(t.Context(), "go", "mod", "edit", "-json")
 	command.Dir = moduleRoot
-	said, err := command.Output()
+	output, err := command.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,12 +50,12 @@ func TestTheRootModuleRequiresWhatIsAgreed(t *testing.T) {
 			Indirect bool
 		}
 	}
-	if err := json.Unmarshal(said, &file); err != nil {
+	if err := json.Unmarshal(output, &file); err != nil {
 		t.Fatal(err)
 	}
 	for _, require := range file.Require {
 		if _, ok := agreed[require.Path]; !ok && !require.Indirect {
-			t.Errorf("go.mod requires %s, which is not in the table of CONTRIBUTING.md#dependencies: do without it, use it in a module of its own, or say why it is needed", require.Path)
+			t.Errorf("go.mod requires %s, which is not in the table of CONTRIBUTING.md#dependencies: do without it, use it in a nested module, or add the reason to the table", require.Path)
 		}
 		if !require.Indirect {
 			delete(agreed, require.Path)

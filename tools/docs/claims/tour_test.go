@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The tour's links to code, and its patches.
+// Tests of docs/tour.md: its links to code, and its patches.
 
 package claims
 
@@ -28,20 +28,20 @@ import (
 	"testing"
 )
 
-// codeLink is a name that the tour links to the file where it is declared,
-// which is ours or client-go's.
+// codeLink matches a name that the tour links to the file that declares it, in this
+// repository or in client-go.
 var codeLink = regexp.MustCompile("\\[`([A-Za-z]+)`\\]\\((\\.\\./|https://github\\.com/kubernetes/client-go/blob/v[0-9.]+/)([a-zA-Z0-9_/]+\\.go)\\)")
 
-// clientGoLink is a link into client-go.
+// clientGoLink matches a link to a file of client-go.
 var clientGoLink = regexp.MustCompile(`https://github\.com/kubernetes/client-go/blob/(v[0-9.]+)/`)
 
-// diffBlock is a patch that the tour shows.
+// diffBlock matches a patch that the tour shows.
 var diffBlock = regexp.MustCompile("(?s)\n```diff\n(.*?\n)```\n")
 
-func TestTheNamesThatTheTourLinksAreInTheirFiles(t *testing.T) {
+func TestLinkedNamesInTourAreInTheirFiles(t *testing.T) {
 	links := codeLink.FindAllStringSubmatch(read(t, "docs", "tour.md"), -1)
 	if len(links) < 20 {
-		t.Fatalf("The tour links %d names: it should be more", len(links))
+		t.Fatalf("The tour links %d names, want more", len(links))
 	}
 	clientGo := clientGoModule(t)
 	for _, link := range links {
@@ -60,10 +60,10 @@ func TestTheNamesThatTheTourLinksAreInTheirFiles(t *testing.T) {
 	}
 }
 
-func TestTheTourShowsItsPatchesAsTheyAre(t *testing.T) {
+func TestTourShowsItsPatches(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(moduleRoot, "docs", "tour", "*.patch"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("The tour has no patches: %v", err)
+		t.Fatalf("found no patches of the tour: %v", err)
 	}
 	tour := read(t, "docs", "tour.md")
 	shown := map[string]bool{}
@@ -74,7 +74,7 @@ func TestTheTourShowsItsPatchesAsTheyAre(t *testing.T) {
 		name := filepath.Base(file)
 		patch := read(t, "docs", "tour", name)
 		if !shown[patch] {
-			t.Errorf("docs/tour.md does not show docs/tour/%s as it is", name)
+			t.Errorf("docs/tour.md does not show docs/tour/%s unchanged", name)
 		}
 		delete(shown, patch)
 		if !strings.Contains(tour, "git apply docs/tour/"+name+"\n") {
@@ -82,11 +82,11 @@ func TestTheTourShowsItsPatchesAsTheyAre(t *testing.T) {
 		}
 	}
 	for _, patch := range slices.Sorted(maps.Keys(shown)) {
-		t.Errorf("docs/tour.md shows a patch that is in no file of docs/tour:\n%s", patch)
+		t.Errorf("docs/tour.md shows a patch that no file in docs/tour contains:\n%s", patch)
 	}
 }
 
-// module is where a module's files are, and its version.
+// module is the version of a Go module and the folder of its files.
 type module struct{ version, folder string }
 
 func clientGoModule(t *testing.T) module {

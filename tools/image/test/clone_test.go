@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package test makes the image as a user does, from clones of this tree, and
-// looks at what comes out. The other tests of the module are of its functions.
+// Package test makes images as a user does, from clones of this tree, and checks the
+// results. The other tests of the module test its functions.
 package test
 
 import (
@@ -34,23 +34,23 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
-// Relative to a clone.
+// archiveFile is relative to a clone, programFile to the image's root.
 const (
 	archiveFile = "_output/image/sample-controller.tar"
 	programFile = "/sample-controller"
 )
 
-// clone is a folder with the sources.
+// clone is a folder with the sources and a git repository.
 type clone struct {
 	*testing.T
 	folder string
 }
 
-// newClone copies this tree, with what is not committed, to a folder of its
-// own and makes a repository with one commit of it.
+// newClone copies this tree, with uncommitted changes, to a new folder, and commits
+// everything in a new repository.
 func newClone(t *testing.T) *clone {
 	t.Helper()
-	root, err := filepath.Abs(filepath.Join("..", "..", "..", ".."))
+	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	must(t, err)
 	c := &clone{T: t, folder: filepath.Join(t.TempDir(), "clone")}
 	must(t, os.Mkdir(c.folder, 0o755))
@@ -88,8 +88,8 @@ func (c *clone) bash(script string, arguments ...string) string {
 	return stdout
 }
 
-// try runs a script that may fail. Neither the make that runs this test nor the
-// settings of whoever runs it have a say.
+// try runs a script that may fail. It removes the variables of the make that runs this
+// test, and the user's settings of git and Docker.
 func (c *clone) try(script string, arguments ...string) (stdout, stderr string, err error) {
 	c.Helper()
 	cmd := exec.CommandContext(c.Context(), "bash", append([]string{"-o", "errexit", "-c", script, "bash"}, arguments...)...)
@@ -116,7 +116,7 @@ func (c *clone) read(path string) []byte {
 	return content
 }
 
-// image reads the image that make has made, by the rules of an OCI layout.
+// image reads the image that make has made, as an OCI layout.
 func (c *clone) image() v1.Image {
 	c.Helper()
 	folder := filepath.Join(c.TempDir(), "layout")
@@ -134,7 +134,7 @@ func (c *clone) image() v1.Image {
 	return image
 }
 
-// files are those in all layers of the image.
+// files returns the files in all layers of the image.
 func files(t *testing.T, image v1.Image) []file {
 	t.Helper()
 	layers, err := image.Layers()
@@ -149,7 +149,7 @@ func files(t *testing.T, image v1.Image) []file {
 	return all
 }
 
-// file is one of a tar archive.
+// file is a file in a tar archive.
 type file struct {
 	tar.Header
 	content []byte

@@ -35,13 +35,14 @@ type instruction struct {
 	name, rest string
 }
 
-// stage is what the Dockerfile does from one FROM to the next.
+// stage is the part of the Dockerfile from one FROM to the next.
 type stage struct {
 	base         string
 	instructions []instruction
 }
 
-// stages reads the Dockerfile, as far as it goes: this one has no heredocs, ONBUILD or variables outside RUN.
+// stages parses the Dockerfile. It does not support heredocs, ONBUILD and variables
+// outside RUN, which this Dockerfile does not use.
 func (c *clone) stages() []stage {
 	c.Helper()
 	var stages []stage
@@ -72,39 +73,39 @@ func (c *clone) stages() []stage {
 	return stages
 }
 
-// label is one of a LABEL instruction.
+// label matches a label in a LABEL instruction.
 var label = regexp.MustCompile(`([^ =]+)="([^"]*)"`)
 
-// wantSameByDocker fails unless the Dockerfile's last stage is made as the
-// image is: from nothing, of the program, and with the same config but for what
-// only the commit tells.
+// wantSameByDocker fails the test unless the Dockerfile's last stage is like the image:
+// from scratch, with only the program, and with the same config except for the labels
+// that depend on the commit.
 func wantSameByDocker(t *testing.T, stages []stage, image v1.Image) {
 	t.Helper()
 	last := stages[len(stages)-1]
 	if last.base != "scratch" {
-		t.Errorf("the Dockerfile's image is made from %s", last.base)
+		t.Errorf("the Dockerfile's image is based on %s", last.base)
 	}
 	got := v1.Config{Labels: map[string]string{}}
-	for _, told := range last.instructions {
-		switch told.name {
+	for _, found := range last.instructions {
+		switch found.name {
 		case "LABEL":
-			for _, match := range label.FindAllStringSubmatch(told.rest, -1) {
+			for _, match := range label.FindAllStringSubmatch(found.rest, -1) {
 				got.Labels[match[1]] = match[2]
 			}
 		case "USER":
-			got.User = told.rest
+			got.User = found.rest
 		case "WORKDIR":
-			got.WorkingDir = told.rest
+			got.WorkingDir = found.rest
 		case "ENTRYPOINT":
-			if err := json.Unmarshal([]byte(told.rest), &got.Entrypoint); err != nil {
-				t.Errorf("the entry point %s is for a shell, which the image does not have: %v", told.rest, err)
+			if err := json.Unmarshal([]byte(found.rest), &got.Entrypoint); err != nil {
+				t.Errorf("the entry point %s needs a shell, which the image lacks: %v", found.rest, err)
 			}
 		case "COPY":
-			if told.rest != "--from=build /out"+programFile+" /" {
-				t.Errorf("the Dockerfile copies %s", told.rest)
+			if found.rest != "--from=build /out"+programFile+" /" {
+				t.Errorf("the Dockerfile copies %s", found.rest)
 			}
 		default:
-			t.Errorf("the image made without the Dockerfile knows nothing of %s", told.name)
+			t.Errorf("the Dockerfile has %s, which make image does not support", found.name)
 		}
 	}
 	file, err := image.ConfigFile()
@@ -118,33 +119,33 @@ func wantSameByDocker(t *testing.T, stages []stage, image v1.Image) {
 	}
 }
 
-// wantBuiltByScript fails unless the Dockerfile builds with the script that
-// make uses, and with a Go release that go.mod takes.
+// wantBuiltByScript fails the test unless the Dockerfile builds with the same script as
+// make, and with a Go release that go.mod allows.
 func wantBuiltByScript(t *testing.T, c *clone, build stage) {
 	t.Helper()
 	needed := regexp.MustCompile(`(?m)^go (\S+)$`).FindSubmatch(c.read("go.mod"))
 	release, found := strings.CutPrefix(build.base, "golang:")
 	if have, want := "go"+release, "go"+string(needed[1]); !found || version.Compare(have, want) < 0 || strings.Count(release, ".") != 2 {
-		t.Errorf("the Dockerfile builds with %s: want golang: with a whole version, %s or newer", build.base, needed[1])
+		t.Errorf("the Dockerfile builds with %s: want golang: with a complete version, %s or newer", build.base, needed[1])
 	}
-	built := slices.ContainsFunc(build.instructions, func(told instruction) bool {
-		return told.name == "RUN" && strings.HasSuffix(told.rest, " hack/build.sh -stamp . . /out"+programFile)
+	built := slices.ContainsFunc(build.instructions, func(found instruction) bool {
+		return found.name == "RUN" && strings.HasSuffix(found.rest, " hack/build.sh -stamp . . /out"+programFile)
 	})
 	if !built {
-		t.Errorf("the Dockerfile builds otherwise than make: %+v", build.instructions)
+		t.Errorf("the Dockerfile builds differently from make: %+v", build.instructions)
 	}
 }
 
-// wantWholeContext fails if .dockerignore keeps back a file that git has. Git
-// reads the patterns, each with a slash before it: they begin at the top folder,
-// unlike those of a .gitignore.
+// wantWholeContext fails the test if .dockerignore excludes a file that git has. Git
+// evaluates the patterns, with a slash before each, because they are relative to the top
+// folder, unlike those of a .gitignore.
 func wantWholeContext(t *testing.T, c *clone) {
 	t.Helper()
 	c.bash(`sed -E '/^(#|!|$|\*\*\/)/! s|^/?|/|' .dockerignore >.git/patterns`)
 	if kept := c.bash("git ls-files --cached --ignored --exclude-from=.git/patterns"); kept != "" {
-		t.Errorf(".dockerignore keeps these back, so that the program would be said to be of a changed tree:\n%s", kept)
+		t.Errorf(".dockerignore excludes these files, so that the program's version would end with +dirty:\n%s", kept)
 	}
 	if sent := c.bash("git ls-files --others --directory --exclude-from=.git/patterns"); sent != "" {
-		t.Errorf(".dockerignore lets these be sent to Docker:\n%s", sent)
+		t.Errorf(".dockerignore does not exclude these files, which git does not have:\n%s", sent)
 	}
 }

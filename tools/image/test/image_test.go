@@ -37,21 +37,21 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// The commits of the clones have this time.
+// commitTime is the time of the commits in the clones.
 const commitTime = "2026-05-04T03:02:01Z"
 
 func TestImage(t *testing.T) {
 	first := newClone(t)
 	commit := strings.TrimSpace(first.bash("git rev-parse HEAD"))
-	said := first.bash("make image")
+	printed := first.bash("make image")
 	image := first.image()
 	digest, err := image.Digest()
 	must(t, err)
-	if !strings.Contains(said, "sample-controller:latest@"+digest.String()) {
-		t.Errorf("make image says %q, not the digest %s", said, digest)
+	if !strings.Contains(printed, "sample-controller:latest@"+digest.String()) {
+		t.Errorf("make image prints %q, want the digest %s", printed, digest)
 	}
 
-	t.Run("is the same from another clone and environment", func(t *testing.T) {
+	t.Run("same image from another clone and environment", func(t *testing.T) {
 		second := first.clone("another clone & more")
 		second.bash(`umask 077; export GOFLAGS=-tags=other GOAMD64=v3 TZ=Asia/Kolkata; unset LANG; make image`)
 		for _, path := range []string{archiveFile, "_output/image/" + documentFile()} {
@@ -65,54 +65,56 @@ func TestImage(t *testing.T) {
 			t.Errorf("the digest is %s, then %s", digest, again)
 		}
 	})
-	t.Run("has the program and nothing else", func(t *testing.T) {
+	t.Run("contains only the program", func(t *testing.T) {
 		wantOnlyTheProgram(t, image)
 	})
-	t.Run("runs as nobody, and says where it comes from", func(t *testing.T) {
+	t.Run("config", func(t *testing.T) {
 		wantConfig(t, image, commit)
 	})
-	t.Run("has a program that needs nothing else", func(t *testing.T) {
+	t.Run("the program runs alone", func(t *testing.T) {
 		version := runInImage(t, files(t, image)[0].content, "-version")
 		for _, part := range []string{versionOf(t, commit) + "\n", commit + "\n", commitTime, runtime.Version()} {
 			if !strings.Contains(version, part) {
-				t.Errorf("-version does not say %q:\n%s", part, version)
+				t.Errorf("-version does not print %q:\n%s", part, version)
 			}
 		}
 	})
-	t.Run("is what the Dockerfile makes", func(t *testing.T) {
+	t.Run("the Dockerfile makes the same image", func(t *testing.T) {
 		stages := first.stages()
 		wantSameByDocker(t, stages, image)
 		wantBuiltByScript(t, first, stages[0])
 		wantWholeContext(t, first)
 	})
-	t.Run("is listed in the document beside it", func(t *testing.T) {
+	t.Run("bill of materials", func(t *testing.T) {
 		wantDocument(t, first)
 	})
 }
 
-// documentFile is where make image lists what is in the image.
+// documentFile returns the name of the image's bill of materials.
 func documentFile() string {
 	return "sample-controller_linux_" + runtime.GOARCH + ".cdx.json"
 }
 
+// wantOnlyTheProgram fails the test unless the program is the image's only file.
 func wantOnlyTheProgram(t *testing.T, image v1.Image) {
 	t.Helper()
 	all := files(t, image)
 	if len(all) != 1 {
-		t.Fatalf("the image has %d files", len(all))
+		t.Fatalf("the image has %d files, want 1", len(all))
 	}
 	file := all[0]
 	if path := "/" + strings.TrimPrefix(file.Name, "/"); path != programFile {
 		t.Errorf("its file is %s", path)
 	}
 	if file.Mode != 0o755 || file.Uid != 0 || file.Gid != 0 || file.Uname != "" {
-		t.Errorf("whoever it runs as could change it: mode %o, owner %d:%d %q", file.Mode, file.Uid, file.Gid, file.Uname)
+		t.Errorf("the user of the container could change it: mode %o, owner %d:%d %q", file.Mode, file.Uid, file.Gid, file.Uname)
 	}
 	if modified := file.ModTime.UTC().Format(time.RFC3339); modified != commitTime {
-		t.Errorf("its time is %s, not the commit's", modified)
+		t.Errorf("its time is %s, want the commit's", modified)
 	}
 }
 
+// wantConfig checks the image's platform, user, entry point and labels.
 func wantConfig(t *testing.T, image v1.Image, commit string) {
 	t.Helper()
 	config, err := image.ConfigFile()
@@ -127,17 +129,17 @@ func wantConfig(t *testing.T, image v1.Image, commit string) {
 		t.Errorf("the entry point is %q, with %q in %q", config.Config.Entrypoint, config.Config.Cmd, config.Config.Env)
 	}
 	if created := config.Created.Format(time.RFC3339); created != commitTime {
-		t.Errorf("it was created at %s, not at the commit's time", created)
+		t.Errorf("it was created at %s, want the commit's time", created)
 	}
 	for key, want := range map[string]string{"revision": commit, "created": commitTime, "version": versionOf(t, commit)} {
 		if got := config.Config.Labels["org.opencontainers.image."+key]; got != want {
-			t.Errorf("the label %s is %q, not %q", key, got, want)
+			t.Errorf("the label %s is %q, want %q", key, got, want)
 		}
 	}
 }
 
-// versionOf is what Go calls a commit of this repository that has no tag: its
-// first number is that of the module's path.
+// versionOf returns Go's pseudo-version of a commit without a tag. Its major version is
+// that of the module's path.
 func versionOf(t *testing.T, commit string) string {
 	t.Helper()
 	mod, err := os.ReadFile("../../../go.mod")
@@ -151,8 +153,8 @@ func versionOf(t *testing.T, commit string) string {
 	return major + ".0.0-" + at.Format("20060102150405") + "-" + commit[:12]
 }
 
-// wantDocument fails unless the document lists client-go, and at least as many
-// modules as a controller that uses it has.
+// wantDocument fails the test unless the bill of materials lists every module that the go
+// command lists for the program.
 func wantDocument(t *testing.T, c *clone) {
 	t.Helper()
 	var bom cyclonedx.BOM
@@ -176,12 +178,12 @@ func wantDocument(t *testing.T, c *clone) {
 	}
 }
 
-// runInImage runs the program in a folder that has nothing but it, as the
-// image's user where this test may do so, and returns what it prints.
+// runInImage runs the program in a root folder that contains nothing else, as the image's
+// user if this test has the permission, and returns its output.
 func runInImage(t *testing.T, program []byte, arguments ...string) string {
 	t.Helper()
 	if runtime.GOOS != "linux" {
-		t.Skip("the program is for linux")
+		t.Skip("the program is for Linux")
 	}
 	root := filepath.Join(t.TempDir(), "root")
 	must(t, os.Mkdir(root, 0o755))
@@ -193,7 +195,7 @@ func runInImage(t *testing.T, program []byte, arguments ...string) string {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
 	output, err := cmd.CombinedOutput()
 	if errors.Is(err, os.ErrPermission) {
-		t.Logf("only root may change the root folder: run beside everything else (%v)", err)
+		t.Logf("only root may change the root folder, so the program runs in the normal one (%v)", err)
 		output, err = exec.CommandContext(ctx, filepath.Join(root, programFile), arguments...).CombinedOutput()
 	}
 	if err != nil {

@@ -37,7 +37,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// inProgram is a text in the program that says nothing of how it was built.
+// inProgram is a text in the program that is not a part of the build information.
 const inProgram = "Starting workers"
 
 func TestVerifyImage(t *testing.T) {
@@ -53,43 +53,43 @@ func TestVerifyImage(t *testing.T) {
 	must(t, err)
 	digest, err := image.Digest()
 	must(t, err)
-	// The clone goes on: what is verified is the image's commit.
+	// The clone is at another commit now; the image's commit is verified.
 	c.bash("git tag v1.9.9 && git commit --quiet --allow-empty --message=second && touch new && git rm --quiet main.go")
 
-	t.Run("an image that its commit makes is verified", func(t *testing.T) {
-		said := c.bash(`make verify-image IMAGE="$1:v1@$2"`, repository, digest.String())
-		if !strings.Contains(said, "says that it is commit "+commit) || !strings.Contains(said, "Verified: the commit makes "+digest.String()) {
-			t.Errorf("make verify-image says\n%s", said)
+	t.Run("an unchanged image is verified", func(t *testing.T) {
+		printed := c.bash(`make verify-image IMAGE="$1:v1@$2"`, repository, digest.String())
+		if !strings.Contains(printed, "names commit "+commit) || !strings.Contains(printed, "Verified: the commit makes "+digest.String()) {
+			t.Errorf("make verify-image prints\n%s", printed)
 		}
 		if worktree := c.bash("git worktree list; git stash list; git status --short"); strings.Count(worktree, "\n") != 3 {
 			t.Errorf("the clone was changed:\n%s", worktree)
 		}
 	})
-	t.Run("another program, entry point and layer are named", func(t *testing.T) {
+	t.Run("a changed program, entry point and layer are reported", func(t *testing.T) {
 		wantRefused(t, c, tampered(t, image), tag,
 			`file "sample-controller" differs in 1 of `,
 			`"Entrypoint" is ["/etc/sh","/sample-controller"], the commit makes ["/sample-controller"]`,
-			`layer 2: file "etc/sh", 4 bytes, is none that the commit makes`)
+			`layer 2: file "etc/sh", 4 bytes: the commit does not make it`)
 	})
-	t.Run("a commit that it was not built from is refused", func(t *testing.T) {
+	t.Run("another commit in the label is refused", func(t *testing.T) {
 		other := strings.TrimSpace(c.bash("git rev-parse HEAD"))
-		wantRefused(t, c, relabelled(t, image, other), tag, "contradicts itself: its label says commit "+other+`, and its program "`+commit+`"`)
+		wantRefused(t, c, relabelled(t, image, other), tag, "contradicts itself: its label names commit "+other+`, but its program "`+commit+`"`)
 	})
-	t.Run("a clone without the commit says so", func(t *testing.T) {
+	t.Run("a clone without the commit", func(t *testing.T) {
 		stranger := &clone{T: t, folder: t.TempDir()}
 		stranger.bash(`cp -R "$1"/. . && rm -rf .git && git init --quiet && git add --all && git commit --quiet --message=another`, c.folder)
 		wantRefused(t, stranger, image, tag, "this clone has no commit "+commit)
 	})
-	t.Run("a tag does not say which image is meant", func(t *testing.T) {
+	t.Run("a tag instead of a digest is refused", func(t *testing.T) {
 		if _, stderr, err := c.try(`make verify-image IMAGE="$1:v1"`, repository); err == nil || !strings.Contains(stderr, "must be NAME@sha256:DIGEST") {
-			t.Errorf("make verify-image says (%v)\n%s", err, stderr)
+			t.Errorf("make verify-image prints (%v)\n%s", err, stderr)
 		}
 	})
-	t.Run("a changed tree is not pushed over it, whatever the environment says", func(t *testing.T) {
+	t.Run("a changed tree is not pushed over the image, even with FORCE in the environment", func(t *testing.T) {
 		c.bash("git checkout --quiet --force v1.9.9 && touch new")
 		_, stderr, err := c.try(`FORCE=1 make push-image IMAGE="$1:v1"`, repository)
 		if err == nil || !strings.Contains(stderr, "the tree has changes that are not in commit "+commit) || !strings.Contains(stderr, "the tag is taken by "+digest.String()) {
-			t.Errorf("make push-image says (%v)\n%s", err, stderr)
+			t.Errorf("make push-image prints (%v)\n%s", err, stderr)
 		}
 		head, err := remote.Head(tag)
 		must(t, err)
@@ -99,8 +99,8 @@ func TestVerifyImage(t *testing.T) {
 	})
 }
 
-// wantRefused pushes the image, and fails unless it is not verified, for the
-// reasons.
+// wantRefused pushes the image, and fails the test unless make verify-image refuses the
+// image for the reasons.
 func wantRefused(t *testing.T, c *clone, image v1.Image, tag name.Tag, reasons ...string) {
 	t.Helper()
 	digest, err := image.Digest()
@@ -112,19 +112,19 @@ func wantRefused(t *testing.T, c *clone, image v1.Image, tag name.Tag, reasons .
 	}
 	for _, reason := range reasons {
 		if !strings.Contains(stderr, reason) {
-			t.Errorf("make verify-image does not say %q:\n%s", reason, stderr)
+			t.Errorf("make verify-image does not print %q:\n%s", reason, stderr)
 		}
 	}
 }
 
-// tampered is the image with a byte of the program changed, another layer, and
+// tampered returns the image with one changed byte of the program, another layer, and
 // another entry point.
 func tampered(t *testing.T, image v1.Image) v1.Image {
 	t.Helper()
 	program := files(t, image)[0]
 	at := bytes.Index(program.content, []byte(inProgram))
 	if at < 0 {
-		t.Fatalf("the program does not have %q", inProgram)
+		t.Fatalf("the program does not contain %q", inProgram)
 	}
 	program.content[at] ^= 1
 	config, err := image.ConfigFile()
@@ -139,7 +139,7 @@ func tampered(t *testing.T, image v1.Image) v1.Image {
 	return other
 }
 
-// relabelled is the image with another commit in its label and its annotation.
+// relabelled returns the image with another commit in its label and its annotation.
 func relabelled(t *testing.T, image v1.Image, commit string) v1.Image {
 	t.Helper()
 	revision := map[string]string{"org.opencontainers.image.revision": commit}
@@ -152,8 +152,8 @@ func relabelled(t *testing.T, image v1.Image, commit string) v1.Image {
 	return mutate.Annotations(other, revision).(v1.Image)
 }
 
-// emptyLike is an image without layers, of the formats and with the annotations
-// of another.
+// emptyLike returns an image without layers that has the formats and annotations of
+// another.
 func emptyLike(t *testing.T, image v1.Image) v1.Image {
 	t.Helper()
 	manifest, err := image.Manifest()
@@ -162,7 +162,7 @@ func emptyLike(t *testing.T, image v1.Image) v1.Image {
 	return mutate.Annotations(like, manifest.Annotations).(v1.Image)
 }
 
-// layerOf is a layer with a file.
+// layerOf returns a layer with a file.
 func layerOf(t *testing.T, file file) v1.Layer {
 	t.Helper()
 	var content bytes.Buffer

@@ -30,8 +30,8 @@ import (
 
 const unknownCommit = "not built in a git clone"
 
-// The program is built wherever its sources are, and never with somebody
-// else's commit.
+// TestBuildWithoutACommit builds the program from sources without a repository of their
+// own. The build must succeed, and must not take the commit of another repository.
 func TestBuildWithoutACommit(t *testing.T) {
 	first := newClone(t)
 	for name, row := range map[string]struct {
@@ -51,25 +51,26 @@ func TestBuildWithoutACommit(t *testing.T) {
 			c.bash(row.prepare)
 			version := c.bash("hack/build.sh -stamp . . bin/sample-controller && bin/sample-controller -version")
 			if !strings.Contains(version, unknownCommit) {
-				t.Errorf("-version says\n%s", version)
+				t.Errorf("-version prints\n%s", version)
 			}
 		})
 	}
 }
 
-func TestBuildSaysThatTheTreeWasChanged(t *testing.T) {
+func TestBuildOfAChangedTree(t *testing.T) {
 	c := newClone(t)
 	commit := strings.TrimSpace(c.bash("git rev-parse HEAD"))
 	version := c.bash("touch new && hack/build.sh -stamp . . bin/sample-controller && bin/sample-controller -version")
 	for _, part := range []string{"+dirty\n", commit + ", with uncommitted changes\n"} {
 		if !strings.Contains(version, part) {
-			t.Errorf("-version does not say %q:\n%s", part, version)
+			t.Errorf("-version does not print %q:\n%s", part, version)
 		}
 	}
 }
 
-// Which of Go's cryptographic modules is in the program is for the caller to say.
-func TestTheCallerChoosesTheCryptographicModule(t *testing.T) {
+// TestCallerChoosesTheCryptographicModule sets GOFIPS140, which decides which of Go's
+// cryptographic modules is in the program.
+func TestCallerChoosesTheCryptographicModule(t *testing.T) {
 	c := newClone(t)
 	c.bash("GOFIPS140=latest make image")
 	info, err := buildinfo.Read(bytes.NewReader(files(t, c.image())[0].content))

@@ -31,7 +31,7 @@ import (
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// users are those who make the writes of the tests, by a short name.
+// users returns the user and the user agent for the short name of an actor.
 func users(name string) (user, agent string) {
 	switch name {
 	case "gc":
@@ -46,9 +46,10 @@ func users(name string) (user, agent string) {
 	return name, "kubectl/v1"
 }
 
-// said makes a write of text: when it was received in ms, by whom, verb, resource with group, part and name, and the
-// code if the server refused it. It takes 2 ms.
-func said(text string) audit.Write {
+// parseWrite parses a write: the time at which it was received, in ms, the actor, the
+// verb, the resource with its subresource and name, and the code if the server refused
+// the write. Each write takes 2 ms.
+func parseWrite(text string) audit.Write {
 	fields := strings.Fields(text)
 	ms, err := strconv.Atoi(fields[0])
 	if err != nil || len(fields) < 4 {
@@ -73,13 +74,13 @@ func said(text string) audit.Write {
 func logOf(texts ...string) *Log {
 	var log Log
 	for _, text := range texts {
-		log.Add(said(text))
+		log.Add(parseWrite(text))
 	}
 	return &log
 }
 
-// lifeLog is the audit log of a real Foo, from the installation of its CustomResourceDefinition on: it is created,
-// scaled to 3, and deleted.
+// lifeLog returns a recorded audit log of a Foo that is created, scaled to 3, and
+// deleted. The log begins with the installation of the CustomResourceDefinition.
 func lifeLog(t testing.TB) *Log {
 	t.Helper()
 	file, err := os.Open("testdata/life.log")
@@ -94,7 +95,7 @@ func lifeLog(t testing.TB) *Log {
 	return &log
 }
 
-// steps are the log's, with their causes.
+// steps returns the log's steps, with their causes.
 func (l *Log) steps() []step {
 	steps := stepsOf(l.writes, l.acts)
 	giveNames(steps)
@@ -102,8 +103,8 @@ func (l *Log) steps() []step {
 	return steps
 }
 
-// tellings are a picture's entries as lines.
-func tellings(p *Picture) []string {
+// entriesOf returns a picture's entries, each as one line.
+func entriesOf(p *Picture) []string {
 	lines := make([]string, 0, len(p.entries))
 	for _, e := range p.entries {
 		line := fmt.Sprintf("%s: %s %s %s %s", e.Panel, e.Milliseconds, e.Actor, e.Verb, e.Object)

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The cause of each write.
+// Finding the cause of each write.
 
 package timeline
 
@@ -27,10 +27,10 @@ import (
 )
 
 const (
-	// patience is how long after a write another may still follow from it. What the garbage collector deletes
-	// follows from its owner's deletion however late.
+	// patience is the longest time between a cause and its effect. For deletions by the
+	// garbage collector there is no limit.
 	patience = time.Minute
-	// guessable is the same where only time and kinds speak for it.
+	// guessable is the same limit for causes that are guessed from times and kinds only.
 	guessable = 5 * time.Second
 	// lookBack is the number of earlier writes that may be a cause.
 	lookBack = 200
@@ -41,10 +41,12 @@ const (
 type causes struct {
 	steps []step
 	kin   *kin
-	// on are the successful writes on each object, below those on what belongs to it, and all those in a namespace.
+	// on are the successful writes on each object, below those on the objects that it
+	// owns, and all are those in each namespace.
 	on, below map[key][]int
 	all       map[string][]int
-	// taken are the owners for which an object of a resource was guessed to be made.
+	// taken are the pairs of an owner and a resource for which an object was already
+	// guessed.
 	taken map[[2]key]bool
 }
 
@@ -68,7 +70,7 @@ func findCauses(steps []step, k *kin) {
 func (c *causes) record(i int) {
 	s := c.steps[i]
 	if !s.OK() {
-		return // Nothing was changed that another could see.
+		return // It changed nothing, so it has no effects.
 	}
 	c.on[s.object] = append(c.on[s.object], i)
 	for _, parent := range c.kin.parents[s.object] {
@@ -82,7 +84,7 @@ func (c *causes) of(i int) int {
 	s := c.steps[i]
 	others := func(before step) bool { return before.actor != s.actor && within(before, s, patience) }
 	own := c.own(s, others)
-	if looksAtOne(s.actor) {
+	if reactsToItsObjectOnly(s.actor) {
 		return own
 	}
 	deletions := func(before step) bool { return before.deletes() }
@@ -99,13 +101,14 @@ func (c *causes) of(i int) int {
 	for _, parent := range c.kin.parents[s.object] {
 		best = max(best, c.last(c.on[parent], orders))
 		if s.creates() {
-			best = max(best, c.last(c.below[parent], lost)) // It may take the place of another.
+			best = max(best, c.last(c.below[parent], lost)) // It may replace a deleted one.
 		}
 	}
 	return max(best, c.last(c.below[s.object], others))
 }
 
-// own returns the last write of others on a step's object itself, or on all of its kind.
+// own returns the last write of other actors on a step's object itself, or on all objects
+// of its kind.
 func (c *causes) own(s step, others func(step) bool) int {
 	if s.Name == "" {
 		return none
@@ -114,8 +117,9 @@ func (c *causes) own(s step, others func(step) bool) int {
 	return max(c.last(c.on[s.object], others), c.last(c.on[collection(s.object)], ofAll))
 }
 
-// guess returns the cause of an object whose owner is not known: the first create of an object that can own it and
-// for which none was made yet, or the last write on one. From then on, that is its owner.
+// guess returns the cause of an object whose owner is not known. It is the first create
+// of an object that can own it and that owns none of that resource yet, or else the last
+// write on an object that can own it. From then on, that object counts as the owner.
 func (c *causes) guess(i int) (cause int, guessed bool) {
 	s := c.steps[i]
 	owners := ownersFor(s.actor)
@@ -147,8 +151,8 @@ func (c *causes) guess(i int) (cause int, guessed bool) {
 	return best, true
 }
 
-// ownersFor is the resource for whose objects one of Kubernetes' own controllers makes others; "" where the name
-// does not tell.
+// ownersFor returns the resource that a built-in controller reconciles, or "" if its name
+// does not contain a resource.
 func ownersFor(actor audit.Actor) string {
 	name := plural(strings.ReplaceAll(strings.TrimSuffix(actor.Name, "-controller"), "-", ""))
 	for _, resources := range makers() {
@@ -159,7 +163,7 @@ func ownersFor(actor audit.Actor) string {
 	return ""
 }
 
-// last returns the last of some steps that is accepted, or none.
+// last returns the last of the steps that is accepted, or none.
 func (c *causes) last(indices []int, accept func(step) bool) int {
 	for n := len(indices) - 1; n >= max(0, len(indices)-lookBack); n-- {
 		if accept(c.steps[indices[n]]) {
@@ -173,8 +177,9 @@ func within(before, after step, limit time.Duration) bool {
 	return after.Received.Sub(before.Received) <= limit
 }
 
-// looksAtOne reports whether an actor goes by the object alone that it writes to.
-func looksAtOne(actor audit.Actor) bool {
+// reactsToItsObjectOnly reports whether an actor only reacts to changes of the object
+// that it writes.
+func reactsToItsObjectOnly(actor audit.Actor) bool {
 	switch actor.Name {
 	case "kube-scheduler", audit.Kubelet, audit.KwokKubelet:
 		return true
@@ -182,10 +187,11 @@ func looksAtOne(actor audit.Actor) bool {
 	return false
 }
 
-// collection stands for all objects of a resource in a namespace, as a deletecollection names them.
+// collection returns the key of a deletecollection, which stands for all objects of a
+// resource in a namespace.
 func collection(k key) key { return key{group: k.group, resource: k.resource, namespace: k.namespace} }
 
-// resourceOf stands for a resource.
+// resourceOf returns a key that stands for a resource.
 func resourceOf(k key) key { return key{group: k.group, resource: k.resource} }
 
 func namespaceOf(k key) key { return key{resource: "namespaces", name: k.namespace} }

@@ -25,7 +25,7 @@ import (
 	"example.com/sample-controller/internal/audit"
 )
 
-// causesIn returns the index of each step's cause; 100 is added to a guessed one.
+// causesIn returns the index of each step's cause. It adds 100 if the cause is guessed.
 func causesIn(steps []step) []int {
 	var got []int
 	for _, s := range steps {
@@ -43,7 +43,7 @@ func TestCauses(t *testing.T) {
 		writes []string
 		want   []int
 	}{
-		"the way of a new Foo, down and back": {[]string{
+		"a new Foo": {[]string{
 			"0 alice create foos/web",
 			"5 web-controller create deployments/web",
 			"9 web-controller update foos.status/web",
@@ -56,7 +56,7 @@ func TestCauses(t *testing.T) {
 			"40 deployment-controller update deployments.status/web",
 			"45 web-controller update foos.status/web",
 		}, []int{none, 0, 0, 1, 1, 3, 5, 6, 7, 8, 9}},
-		"a deletion runs down by the garbage collector's own": {[]string{
+		"a deletion by the garbage collector": {[]string{
 			"0 alice delete foos/web",
 			"5 gc delete deployments/web",
 			"9 gc delete replicasets/web-1",
@@ -64,25 +64,25 @@ func TestCauses(t *testing.T) {
 			"15 kubelet delete pods/web-1-x",
 			"90000 gc delete pods/web-1-y",
 		}, []int{none, 0, 1, 2, 3, 2}},
-		"a Pod takes the place of one that was deleted": {[]string{
+		"a Pod replaces a deleted one": {[]string{
 			"0 replicaset-controller update replicasets.status/web-1",
 			"1 alice delete pods/web-1-x",
 			"5 replicaset-controller create pods/",
 			"9 scheduler create pods.binding/web-1-y",
 		}, []int{none, none, 1, 2}},
-		"drift is undone": {[]string{
+		"drift is reverted": {[]string{
 			"0 alice create foos/web",
 			"2 web-controller create deployments/web",
 			"5000 bob patch deployments/web",
 			"5010 web-controller update deployments/web",
 		}, []int{none, 0, none, 2}},
-		"what was refused has a cause and is none": {[]string{
+		"a refused write has a cause and no effect": {[]string{
 			"0 alice create foos/web",
 			"5 x update foos.status/web 409",
 			"9 web-controller create deployments/web 403",
 			"12 deployment-controller create replicasets/web-1",
 		}, []int{none, 0, 0, none}},
-		"names that begin alike": {[]string{
+		"names with the same prefix": {[]string{
 			"0 alice create foos/web",
 			"10 bob create foos/web-2",
 			"20 web-controller create deployments/web",
@@ -90,7 +90,7 @@ func TestCauses(t *testing.T) {
 			"40 deployment-controller create replicasets/web-2-1",
 			"50 deployment-controller create replicasets/web-1",
 		}, []int{none, none, 0, 1, 3, 2}},
-		"a name that tells nothing": {[]string{
+		"names without the owner's": {[]string{
 			"0 alice create foos/a",
 			"1 alice create foos/b",
 			"10 web-controller create deployments/one",
@@ -102,14 +102,14 @@ func TestCauses(t *testing.T) {
 		"another namespace": {[]string{
 			"0 alice create foos/a:web", "5 web-controller create deployments/b:web",
 		}, []int{none, none}},
-		"a namespace's end": {[]string{
+		"a deleted namespace": {[]string{
 			"0 alice delete namespaces/n:n", "5 namespace-controller deletecollection pods/n:", "9 kubelet delete pods/n:x",
 		}, []int{none, 0, 1}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			log := logOf(test.writes...)
-			log.Add(said("0 web-controller create events/x"))
+			log.Add(parseWrite("0 web-controller create events/x"))
 			if got := causesIn(log.steps()); !slices.Equal(got, test.want) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
@@ -117,10 +117,10 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-func TestOwnersOfABodyGoBeforeNames(t *testing.T) {
+func TestOwnerReferencesTakePrecedenceOverNames(t *testing.T) {
 	var log Log
 	for _, text := range []string{"0 alice create foos/web", "1 alice create foos/other", "10 web-controller create deployments/web"} {
-		log.Add(said(text))
+		log.Add(parseWrite(text))
 	}
 	log.writes[2].Body = &audit.Body{Kind: "Deployment", Owners: []audit.Owner{{Kind: "Foo", Name: "other"}}}
 	if got := causesIn(log.steps()); !slices.Equal(got, []int{none, none, 1}) {
@@ -137,12 +137,12 @@ func TestGiveNames(t *testing.T) {
 			"0 x create pods/", "1 x create pods/", "2 kubelet patch pods.status/old",
 			"3 scheduler create pods.binding/a", "4 scheduler create pods.binding/b",
 		}, []string{"a", "b", "old", "a", "b"}},
-		"a name that was there before": {[]string{
+		"a name that occurred before": {[]string{
 			"0 kubelet patch pods.status/old", "1 x create pods/", "2 kubelet patch pods.status/old",
 		}, []string{"old", "", "old"}},
-		"a deletion names nothing new":    {[]string{"0 x create pods/", "1 gc delete pods/old"}, []string{"", "old"}},
-		"nor does another namespace":      {[]string{"0 x create pods/", "1 scheduler create pods.binding/b:y"}, []string{"", "y"}},
-		"a create that was refused":       {[]string{"0 x create pods/ 403", "1 scheduler create pods.binding/y"}, []string{"", "y"}},
+		"no name from a deletion":         {[]string{"0 x create pods/", "1 gc delete pods/old"}, []string{"", "old"}},
+		"no name from another namespace":  {[]string{"0 x create pods/", "1 scheduler create pods.binding/b:y"}, []string{"", "y"}},
+		"a refused create":                {[]string{"0 x create pods/ 403", "1 scheduler create pods.binding/y"}, []string{"", "y"}},
 		"without a scheduler, by updates": {[]string{"0 x create bars/", "1 x update bars.status/y"}, []string{"y", "y"}},
 	}
 	for name, test := range tests {
@@ -166,6 +166,6 @@ func TestKindOf(t *testing.T) {
 		}
 	}
 	if got := kindOf(audit.Write{Resource: "tlsroutes", Body: &audit.Body{Kind: "TLSRoute"}}); got != "TLSRoute" {
-		t.Errorf("the kind of the body became %s", got)
+		t.Errorf("got %s, want the kind of the body", got)
 	}
 }

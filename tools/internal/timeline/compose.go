@@ -24,7 +24,7 @@ import (
 	"time"
 )
 
-// Where things are in a picture.
+// The dimensions of a picture.
 const (
 	pictureWidth = 860.0
 	margin       = 16.0
@@ -47,11 +47,11 @@ type composer struct {
 	all, lanes lanes
 	// textX is where the column with verbs and objects begins.
 	textX float64
-	// scattered tells that the panel's objects are in several namespaces.
+	// scattered is true if the panel's objects are in several namespaces.
 	scattered bool
 }
 
-// compose places a picture's parts.
+// compose makes a picture of panels.
 func compose(title string, steps []step, panels []panel, notes []string) *Picture {
 	c := composer{Picture: &Picture{panels: len(panels)}, steps: steps, all: lanesOf(steps, panels, lanesLeft)}
 	c.actors = c.all.names
@@ -80,7 +80,7 @@ func compose(title string, steps []step, panels []panel, notes []string) *Pictur
 	return c.Picture
 }
 
-// namespacesOf are the namespaces of the panels' objects, in the order in which they appear.
+// namespacesOf returns the namespaces of the panels' objects, in the order of appearance.
 func namespacesOf(steps []step, panels []panel) []string {
 	var namespaces []string
 	for _, p := range panels {
@@ -93,7 +93,7 @@ func namespacesOf(steps []step, panels []panel) []string {
 	return namespaces
 }
 
-// panel places a panel below what is there.
+// panel places a panel below the existing parts.
 func (c *composer) panel(n int, p panel, first time.Time) {
 	top := c.height
 	side := p.subtitle
@@ -137,8 +137,9 @@ func (c *composer) names(headers []header, y, top, bottom float64) {
 	c.lines = append(c.lines, line{margin, top - 2, c.width - margin, top - 2, "lane"})
 }
 
-// rowPlaces says at which height each row is. The longer nothing happens, the farther are they apart; from a second
-// on, the gap says how long it was: pauses has its height by the row after it.
+// rowPlaces returns the height of each row. The distance between two rows grows with the
+// time between them. From one second on, the gap shows the time; pauses has the height of
+// such gaps, by the row after each.
 func (c *composer) rowPlaces(rows []row, y float64) (ys []float64, pauses map[int]float64) {
 	pauses = map[int]float64{}
 	for i, r := range rows {
@@ -159,13 +160,13 @@ func (c *composer) rowPlaces(rows []row, y float64) (ys []float64, pauses map[in
 
 func (c *composer) at(r row) time.Time { return c.steps[r.steps[0]].at }
 
-// pause says how long nothing happened before a row.
+// pause places the length of a gap before a row.
 func (c *composer) pause(y float64, d time.Duration) {
 	c.text(c.textX, y-lineHeight(fontSize)/2, c.width-2*margin-c.textX, fontSize, "dim", pause(d)+" later", monospaced)
 	c.lines = append(c.lines, line{margin, y, c.textX - textGap, y, "pause"})
 }
 
-// pause writes a length of time that one need not read exactly.
+// pause formats the length of a gap, without needless precision.
 func pause(d time.Duration) string {
 	if d < time.Minute {
 		return fmt.Sprintf("%.1f s", d.Seconds())

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Tests of the written documents.
+// Tests of the SVG and HTML documents.
 
 package timeline
 
@@ -29,7 +29,7 @@ import (
 	"testing"
 )
 
-func TestDocumentsAreWellFormedAndHarmless(t *testing.T) {
+func TestDocumentsAreWellFormedAndSafe(t *testing.T) {
 	forRandomPictures(t, func(t *testing.T, _ *Log, p *Picture) {
 		var svg, page strings.Builder
 		if err := errors.Join(p.WriteSVG(&svg), p.WriteHTML(&page)); err != nil {
@@ -49,23 +49,24 @@ func TestDocumentsAreWellFormedAndHarmless(t *testing.T) {
 				continue
 			}
 			if !slices.Contains([]string{"svg", "title", "desc", "style", "rect", "path", "g", "circle", "text", "tspan"}, element.Name.Local) {
-				t.Errorf("there is an element %s", element.Name.Local)
+				t.Errorf("unexpected element %s", element.Name.Local)
 			}
 			for _, attribute := range element.Attr {
 				if strings.HasPrefix(attribute.Name.Local, "on") || strings.HasSuffix(attribute.Name.Local, "href") {
-					t.Errorf("there is an attribute %s", attribute.Name.Local)
+					t.Errorf("unexpected attribute %s", attribute.Name.Local)
 				}
 			}
 		}
 		for _, document := range []string{svg.String(), page.String()} {
 			if strings.Contains(document, "<script") || strings.Contains(document, "\u202e") {
-				t.Error("a name got through unchanged")
+				t.Error("a name was not escaped")
 			}
 		}
 	})
 }
 
-// luminance and contrast are those of the Web Content Accessibility Guidelines 2.
+// luminance returns the relative luminance of a colour, by the Web Content Accessibility
+// Guidelines 2.
 func luminance(t *testing.T, colour string) float64 {
 	t.Helper()
 	var channels [3]uint8
@@ -84,7 +85,7 @@ func luminance(t *testing.T, colour string) float64 {
 	return sum
 }
 
-func TestTextStandsOutFromItsGround(t *testing.T) {
+func TestTextHasEnoughContrast(t *testing.T) {
 	for name, p := range map[string]palette{"light": light(), "dark": dark()} {
 		for _, ground := range []string{p.ground, p.panel} {
 			for _, colour := range append([]string{p.text, p.dim, p.bad}, p.actors[:]...) {

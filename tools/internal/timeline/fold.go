@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Rows, each for one write or for several of the same sort.
+// Rows, each for one write or for several of the same kind.
 
 package timeline
 
@@ -24,19 +24,19 @@ import (
 	"example.com/sample-controller/internal/audit"
 )
 
-// maxRows is how many rows of a panel are read at ease; above that, like writes share one.
+// maxRows is the number of rows of a panel above which similar writes share a row.
 const maxRows = 40
 
-// row is a line of a panel: one write, or some of the same sort that lie close together.
+// row is a line of a panel: one write, or several similar ones that are close in time.
 type row struct {
-	// steps are indices in the order of time.
+	// steps are the indices of steps, ordered by time.
 	steps []int
-	// cause is the row that it follows from, or none.
+	// cause is the row that contains the cause, or none.
 	cause   int
 	guessed bool
 }
 
-// sort is what the writes of a row have in common.
+// sort holds the attributes that all writes of a row share.
 type sort struct {
 	window                      time.Duration
 	actor                       audit.Actor
@@ -44,8 +44,9 @@ type sort struct {
 	code                        int
 }
 
-// rowsOf gives each step of a panel a row, if need be with others of its sort: those next to it, then those within a
-// span of time that grows until there are few enough rows or no more can be joined.
+// rowsOf assigns each step of a panel to a row. If there are too many rows, it joins
+// similar steps: first adjacent ones, then those within a time window that grows until
+// there are few enough rows or no more can be joined.
 func rowsOf(steps []step, p panel) []row {
 	rows := make([]row, 0, len(p.steps))
 	for _, i := range p.steps {
@@ -66,7 +67,7 @@ func sortOf(s step) sort {
 	return sort{actor: s.actor, verb: s.Verb, resource: s.Resource, subresource: s.Subresource, code: s.Code}
 }
 
-// neighbours joins steps of one sort that follow each other.
+// neighbours joins similar steps that are adjacent.
 func neighbours(steps []step, p panel) []row {
 	var rows []row
 	for n, i := range p.steps {
@@ -80,7 +81,7 @@ func neighbours(steps []step, p panel) []row {
 	return rows
 }
 
-// windows joins steps of one sort that are in the same window of time.
+// windows joins similar steps that are in the same time window.
 func windows(steps []step, p panel, window time.Duration) []row {
 	var rows []row
 	at := map[sort]int{}
@@ -97,7 +98,7 @@ func windows(steps []step, p panel, window time.Duration) []row {
 	return rows
 }
 
-// link finds what each row follows from: the row in which the cause of its first step is.
+// link sets the cause of each row: the row that contains the cause of its first step.
 func link(steps []step, rows []row) {
 	where := map[int]int{}
 	for n, r := range rows {

@@ -18,7 +18,7 @@ limitations under the License.
 
 package timeline
 
-// footer places what the marks mean, and what is not drawn.
+// footer places the legend, and notes about the writes that are not drawn.
 func (c *composer) footer(notes []string) {
 	x, y := 2*margin, c.height+rowHeight/2
 	for _, item := range []struct {
@@ -28,7 +28,7 @@ func (c *composer) footer(notes []string) {
 	}{
 		{made, false, "create"},
 		{altered, false, "update, patch"},
-		{told, false, "status"},
+		{reported, false, "status"},
 		{ended, false, "delete"},
 		{made, true, "refused"},
 	} {
@@ -45,7 +45,7 @@ func (c *composer) footer(notes []string) {
 		x += c.text(x, y-lineHeight(fontSize)/2, c.width-margin-x, fontSize, "dim", item.text, monospaced) + 2*margin
 	}
 	y += rowHeight
-	notes = append([]string{"Times are in ms from the act that a panel begins with, by the API server's clock."}, notes...)
+	notes = append([]string{"Times are in ms since the first write of the panel, by the API server's clock."}, notes...)
 	for _, note := range notes {
 		for _, text := range wrapped(clean(note), c.width-3*margin, fontSize) {
 			c.text(1.5*margin, y-lineHeight(fontSize)/2, c.width-3*margin, fontSize, "dim", text, monospaced)
@@ -55,5 +55,5 @@ func (c *composer) footer(notes []string) {
 	c.height = y
 }
 
-// legendColour is that of marks which belong to nobody.
+// legendColour is the colour of marks in the legend, which belong to no actor.
 const legendColour = -1

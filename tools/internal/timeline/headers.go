@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The names of the lanes.
+// The names above the lanes.
 
 package timeline
 
@@ -25,23 +25,24 @@ import (
 
 const (
 	headerLine  = 14.0 // the height of a line of an actor's name
-	headerSpace = 8.0  // between two names, and between a name and another's line
-	headerRoom  = 72.0 // the width from which names stand over their lanes, broken into lines
+	headerSpace = 8.0  // between two names, and between a name and the line of another
+	headerRoom  = 72.0 // the width from which on names are centred over their lanes, in several lines
 	nameLines   = 3
 )
 
-// header is an actor's name above the lanes. Y is from the headers' top; from its end on, a line leads down to the
-// lane.
+// header is a line of an actor's name above the lanes. y is relative to the top of the
+// headers. A line leads from the end of the name down to the lane.
 type header struct {
 	lane     int
 	x, y     float64
 	width    float64
 	text     string
-	toTheEnd bool // nothing more of this name follows below
+	toTheEnd bool // the last line of the name
 }
 
-// headers places the lanes' names so that none covers another one, or the line that leads from another's to its
-// lane. It returns the height that they take. To is how far to the right they may reach.
+// headers places the lanes' names so that none covers another name, or the line from
+// another name to its lane. It returns the height of all names. to is the right end of
+// the available space.
 func (l lanes) headers(to float64) ([]header, float64) {
 	if room := 2*l.width - headerSpace; room >= headerRoom {
 		return l.broken(room)
@@ -49,8 +50,9 @@ func (l lanes) headers(to float64) ([]header, float64) {
 	return l.stairs(to)
 }
 
-// broken centres names over their lanes, in lines, with every other lane's name above those of its neighbours. A
-// name is narrower than two lanes, and so reaches no neighbour's line.
+// broken centres the names over their lanes, broken into lines. Every other name is above
+// those of its neighbours. A name is narrower than two lanes, and so does not reach a
+// neighbour's line.
 func (l lanes) broken(room float64) (placed []header, height float64) {
 	names := make([][]string, 0, len(l.names))
 	alone := true
@@ -79,7 +81,7 @@ func (l lanes) broken(room float64) (placed []header, height float64) {
 	return placed, heights[0] + heights[1]
 }
 
-// stairs begins each name at its lane, above the names of all lanes to the right of it.
+// stairs places each name at its lane, above the names of all lanes to the right.
 func (l lanes) stairs(to float64) (placed []header, height float64) {
 	for i, name := range l.names {
 		x := l.x(i) - fontSize/2
@@ -89,7 +91,7 @@ func (l lanes) stairs(to float64) (placed []header, height float64) {
 	return placed, float64(len(l.names)) * headerLine
 }
 
-// breakName breaks a name into lines no wider than given, if possible after hyphens and
+// breakName breaks a name into lines that fit into room, if possible after hyphens and
 // similar characters.
 func breakName(name string, room float64) []string {
 	fits := int(room / (cell * fontSize))
@@ -97,7 +99,7 @@ func breakName(name string, room float64) []string {
 	for rest := []rune(name); len(rest) > 0; {
 		end := len(rest)
 		if end > fits {
-			end = max(1, fits/2) // Half as many fit if all of them are wide.
+			end = max(1, fits/2) // Wide characters take twice the space.
 			for n := min(fits, len(rest)) - 1; n > 0; n-- {
 				if strings.ContainsRune("-_./@: ", rest[n]) && monospaced(string(rest[:n+1]), fontSize) <= room {
 					end = n + 1

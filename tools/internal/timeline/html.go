@@ -24,7 +24,7 @@ import (
 	"io"
 )
 
-// WriteHTML writes the picture and a table of its writes as a page that needs nothing else.
+// WriteHTML writes the picture and a table of its writes as a self-contained page.
 func (p *Picture) WriteHTML(w io.Writer) error {
 	var picture bytes.Buffer
 	if err := p.WriteSVG(&picture); err != nil {

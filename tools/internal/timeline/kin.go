@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Which objects belong to which.
+// Finding the owners of objects.
 
 package timeline
 
@@ -30,8 +30,8 @@ type kin struct {
 	byName map[[2]string][]key
 }
 
-// kinOf finds what each object belongs to: by its owner references where the log has them, and else by its name,
-// which begins with its owner's.
+// kinOf finds the owners of each object: by its owner references if the log has them,
+// otherwise by its name, which begins with the owner's.
 func kinOf(steps []step) *kin {
 	k := &kin{parents: map[key][]key{}, byName: map[[2]string][]key{}}
 	known := map[key]bool{}
@@ -41,19 +41,19 @@ func kinOf(steps []step) *kin {
 			k.byName[[2]string{o.namespace, o.name}] = append(k.byName[[2]string{o.namespace, o.name}], o)
 		}
 	}
-	told := map[key]bool{} // of these it is known what they belong to, be it nothing
+	settled := map[key]bool{} // objects whose owners are known, or that have none
 	for _, s := range steps {
-		told[s.object] = told[s.object] || s.creates() && s.acts // What people make, they name as they like.
+		settled[s.object] = settled[s.object] || s.creates() && s.acts // The names that people choose say nothing about owners.
 		if s.Body == nil || len(s.Body.Owners) == 0 || s.Name == "" {
 			continue
 		}
-		told[s.object] = true
+		settled[s.object] = true
 		for _, owner := range s.Body.Owners {
 			k.add(s.object, k.find(s.object.namespace, plural(owner.Kind), owner.Name))
 		}
 	}
 	for object := range known {
-		if !told[object] {
+		if !settled[object] {
 			k.add(object, k.namesakes(object))
 		}
 	}
@@ -68,7 +68,8 @@ func (k *kin) add(child key, parents []key) {
 	}
 }
 
-// find returns the objects of a name and a resource, in a namespace or in none.
+// find returns the objects with a name and a resource, in the namespace or
+// cluster-scoped.
 func (k *kin) find(namespace, resource, name string) []key {
 	var found []key
 	for _, place := range [][2]string{{namespace, name}, {"", name}} {
@@ -81,7 +82,8 @@ func (k *kin) find(namespace, resource, name string) []key {
 	return found
 }
 
-// namesakes are the objects that can own another, and whose name is the longest that this one's begins with.
+// namesakes returns the objects that can own child and have the longest name that child's
+// name begins with.
 func (k *kin) namesakes(child key) []key {
 	for name := child.name; name != ""; name = shorter(name) {
 		var found, custom []key
@@ -104,5 +106,5 @@ func (k *kin) namesakes(child key) []key {
 	return nil
 }
 
-// shorter is a name without its last part.
+// shorter returns a name without its last part.
 func shorter(name string) string { return name[:max(0, strings.LastIndexAny(name, "-."))] }

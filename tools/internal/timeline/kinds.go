@@ -26,7 +26,8 @@ import (
 	"example.com/sample-controller/internal/audit"
 )
 
-// kindOf is the kind of a write's object: as its body says, or as the plural in the URL lets guess.
+// kindOf returns the kind of a write's object: from its body, or derived from the plural
+// in the URL.
 func kindOf(w audit.Write) string {
 	if w.Body != nil && w.Body.Kind != "" {
 		return w.Body.Kind
@@ -54,7 +55,8 @@ func singular(plural string) string {
 	return strings.TrimSuffix(plural, "s")
 }
 
-// compounds are the kinds with a capital in the middle, and this project's own, whose plural may be any.
+// compounds returns the kinds with a capital letter within the name, and this project's
+// own kind, whose plural may be irregular.
 func compounds() map[string]string {
 	kinds := map[string]string{"endpoints": "Endpoints", "foos": "Foo"}
 	for _, kind := range []string{
@@ -71,12 +73,12 @@ func compounds() map[string]string {
 	return kinds
 }
 
-// plural is how a kind stands in URLs.
+// plural returns the name of a kind's resource.
 func plural(kind string) string {
 	name := strings.ToLower(kind)
 	switch {
 	case kind == "Foo":
-		return "foos" // this project's own, by no rule
+		return "foos" // may be irregular
 	case strings.HasSuffix(name, "y"):
 		return strings.TrimSuffix(name, "y") + "ies"
 	case strings.HasSuffix(name, "s"):
@@ -85,9 +87,9 @@ func plural(kind string) string {
 	return name + "s"
 }
 
-// canOwn reports whether objects of one resource create objects of the other, as far as
-// that is known: ReplicaSets and other workloads create Pods, and custom resources those
-// of Kubernetes itself.
+// canOwn reports whether parent may own child, as far as the resources show it:
+// ReplicaSets and other workloads own Pods, and a custom resource may own objects of any
+// other resource.
 func canOwn(parent, child key) bool {
 	if makers, ok := makers()[child.resource]; ok && builtIn(child) && builtIn(parent) {
 		return strings.Contains(makers, " "+parent.resource+" ")
@@ -95,7 +97,7 @@ func canOwn(parent, child key) bool {
 	return !builtIn(parent) && parent.resource != child.resource
 }
 
-// makers are the resources whose objects make other ones, by the latter.
+// makers returns, for each resource, the resources whose objects own objects of it.
 func makers() map[string]string {
 	return map[string]string{
 		"pods":                   " replicasets statefulsets daemonsets jobs replicationcontrollers ",
@@ -108,7 +110,7 @@ func makers() map[string]string {
 	}
 }
 
-// builtIn reports whether a resource is one of Kubernetes itself.
+// builtIn reports whether a resource belongs to Kubernetes itself.
 func builtIn(k key) bool {
 	switch k.group {
 	case "", "apps", "batch", "autoscaling", "policy":

@@ -31,21 +31,22 @@ type lanes struct {
 	actors []audit.Actor
 	names  []string
 	index  map[audit.Actor]int
-	// left is where the first begins, and width how wide each is.
+	// left is the left end of the first lane, and width the width of each.
 	left, width float64
 }
 
 const (
-	lanesWidth = 364.0 // of all lanes, as long as none is narrower than the least
+	lanesWidth = 364.0 // of all lanes together, unless they would be narrower than leastLane
 	widestLane = 64.0
 	leastLane  = 16.0
 	colours    = 8
-	fewLanes   = 9 // from there on, a panel has those alone that it needs
+	fewLanes   = 9 // above this number, a panel has only the lanes that it needs
 
 	longestName = 500.0
 )
 
-// lanesOf orders actors: people first, then along the way from a Foo to its Pods, then the rest as they appear.
+// lanesOf orders the actors: people first, then other actors in the order of appearance,
+// then the built-in controllers along the way from a Deployment to its Pods.
 func lanesOf(steps []step, panels []panel, left float64) lanes {
 	l := lanes{index: map[audit.Actor]int{}, left: left}
 	var actors []audit.Actor
@@ -81,13 +82,14 @@ func (l *lanes) add(a audit.Actor, name string) {
 	l.actors, l.names = append(l.actors, a), append(l.names, name)
 }
 
-// colour is that of a lane's marks and name.
+// colour returns the colour of a lane's marks and name.
 func colour(lane int) int { return lane % colours }
 
-// widthOf is how wide each of some lanes is.
+// widthOf returns the width of each of n lanes.
 func widthOf(n int) float64 { return max(leastLane, min(widestLane, lanesWidth/float64(n))) }
 
-// of are the lanes of a panel: all of them, so that panels are alike, as long as they are few.
+// of returns the lanes of a panel. If there are few lanes, each panel has all of them, so
+// that the panels look alike.
 func (l lanes) of(steps []step, p panel) lanes {
 	if len(l.names) <= fewLanes {
 		return l
@@ -102,10 +104,10 @@ func (l lanes) of(steps []step, p panel) lanes {
 	return here
 }
 
-// short is a name of a length that is read at ease.
+// short shortens a name to a readable length.
 func short(name string) string { return shorten(clean(name), longestName, fontSize, monospaced) }
 
-// rankOf says where an actor's lane is: from 1 on.
+// rankOf returns an actor's position in the order of lanes, from 1 on.
 func rankOf(a audit.Actor, acts bool) int {
 	order := []string{"deployment-controller", "replicaset-controller", "kube-scheduler", audit.KwokKubelet, audit.Kubelet}
 	switch i := slices.Index(order, a.Name); {

@@ -14,11 +14,12 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// A test of the causes in a recorded log.
+// The expected entries of the recorded log.
 
 package timeline
 
-// life is what testdata/life.log tells: panel, ms, who did what to which object, and after < what that followed from.
+// life returns the entries of testdata/life.log: panel, time in ms, actor, verb and
+// object, and after < the cause.
 func life() []string {
 	return []string{
 		"1: 0 devcluster-admin create Foo example-foo",

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Collecting the writes of a log.
+// Collecting the writes of a log, and drawing them.
 
 package timeline
 
@@ -28,16 +28,17 @@ import (
 	"example.com/sample-controller/internal/audit"
 )
 
-// maxPanels is how many panels a picture has.
+// maxPanels is the greatest number of panels in a picture.
 const maxPanels = 12
 
-// Log takes the writes of an audit log, in any order.
+// Log collects the writes of an audit log, in any order.
 type Log struct {
-	// Namespace is the only one whose writes are drawn; "" for all.
+	// Namespace is the namespace whose writes are drawn; "" means all.
 	Namespace string
-	// Object says whose writes are drawn; nil for the Foos', or everything where there are none.
+	// Object selects the writes to draw; nil selects Foos, or everything if the log has
+	// no Foos.
 	Object *Selection
-	// You is the user whom the picture calls "you"; "" for nobody.
+	// You is the user whom the picture calls "you"; "" means nobody.
 	You string
 
 	writes      []audit.Write
@@ -47,7 +48,7 @@ type Log struct {
 	texts       map[string]string
 }
 
-// Add takes a write.
+// Add adds a write.
 func (l *Log) Add(w audit.Write) {
 	if l.left == nil {
 		l.left, l.controllers = map[string]int{}, map[string]bool{}
@@ -65,7 +66,7 @@ func (l *Log) Add(w audit.Write) {
 	}
 }
 
-// compact keeps each text of a write once: a large log has few that differ.
+// compact makes equal texts share memory, because a large log has few different ones.
 func (l *Log) compact(w audit.Write) audit.Write {
 	if l.texts == nil {
 		l.texts = map[string]string{}
@@ -84,7 +85,8 @@ func (l *Log) compact(w audit.Write) audit.Write {
 	return w
 }
 
-// acts reports whether an actor is a person, or a program that does things for reasons of its own.
+// acts reports whether an actor is a person, or a program that does not react to other
+// writes.
 func (l *Log) acts(a audit.Actor) bool {
 	return a.ByHand || !a.System && !l.controllers[a.Full] && !strings.Contains(a.Name, "controller")
 }
@@ -92,7 +94,7 @@ func (l *Log) acts(a audit.Actor) bool {
 // errNoWrites is the error for a log with nothing to draw.
 var errNoWrites = errors.New("no write to draw")
 
-// Picture makes the picture of the log.
+// Picture draws the log.
 func (l *Log) Picture() (*Picture, error) {
 	steps := stepsOf(l.writes, l.acts)
 	giveNames(steps)
@@ -137,7 +139,7 @@ func titleOf(steps []step, selection Selection) string {
 	return fmt.Sprintf("The lives of %d %s", len(objects), selection.resource)
 }
 
-// nameYou calls the user at the terminal so.
+// nameYou renames the user at the terminal to "you".
 func (l *Log) nameYou(steps []step) {
 	for i := range steps {
 		if a := &steps[i].actor; l.You != "" && steps[i].User == l.You && a.ByHand {

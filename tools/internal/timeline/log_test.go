@@ -27,7 +27,7 @@ import (
 	"time"
 )
 
-func TestTheLifeOfAFoo(t *testing.T) {
+func TestPictureOfAFoo(t *testing.T) {
 	picture, err := lifeLog(t).Picture()
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func TestTheLifeOfAFoo(t *testing.T) {
 	if want := "The life of Foo example-foo in default"; picture.title != want {
 		t.Errorf("the title is %q, want %q", picture.title, want)
 	}
-	if got := tellings(picture); !slices.Equal(got, life()) {
+	if got := entriesOf(picture); !slices.Equal(got, life()) {
 		t.Errorf("got\n%s", strings.Join(got, "\n"))
 	}
 	if got, want := picture.Size(), "47 writes in 3 panels"; got != want {
@@ -53,7 +53,7 @@ func TestTheLifeOfAFoo(t *testing.T) {
 		"delete Pod example-foo-694f5774b-sngkz 404 Not Found", // newproject:omit: so here
 	} {
 		if !slices.Contains(all, want) {
-			t.Errorf("%q is not there", want)
+			t.Errorf("the picture lacks %q", want)
 		}
 	}
 }
@@ -78,11 +78,11 @@ func TestPanels(t *testing.T) {
 		writes []string
 		want   []string
 	}{
-		"an act while another one's effects still come": {[]string{
+		"an act before the last effect of another": {[]string{
 			"0 alice create foos/web", "400 web-controller create deployments/web", "401 alice patch foos.scale/web",
 			"402 deployment-controller create replicasets/web-1", "410 web-controller update deployments/web",
 		}, []string{"Create Foo web", "Scale Foo web"}},
-		"some in a row are one act": {[]string{
+		"several within 300 ms are one act": {[]string{
 			"0 alice create foos/a", "100 alice create foos/b", "300 alice create foos/c",
 		}, []string{"Create Foo a, and 2 more"}},
 		"two people":    {[]string{"0 alice create foos/a", "1 bob create foos/b"}, []string{"Create Foo a", "Create Foo b"}},
@@ -98,10 +98,10 @@ func TestPanels(t *testing.T) {
 	}
 }
 
-func TestOnlyTheLastActsAreDrawn(t *testing.T) {
+func TestPictureHasOnlyTheLastActs(t *testing.T) {
 	var log Log
 	for i := range 30 {
-		log.Add(said(fmt.Sprintf("%d alice patch foos.scale/web", 1000*i)))
+		log.Add(parseWrite(fmt.Sprintf("%d alice patch foos.scale/web", 1000*i)))
 	}
 	if got := titles(t, &log); len(got) != maxPanels {
 		t.Errorf("%d panels", len(got))
@@ -126,7 +126,7 @@ func TestSelection(t *testing.T) {
 		want              []int
 		left              string
 	}{
-		"what is usual":            {"", "", []int{0, 1, 2, 3, 4, 7}, "events (1), heartbeats (1), leases (1), tokens (1), writes on other objects (3)"},
+		"the default":              {"", "", []int{0, 1, 2, 3, 4, 7}, "events (1), heartbeats (1), leases (1), tokens (1), writes on other objects (3)"},
 		"a namespace":              {"", "b", []int{3, 4}, "events (1), heartbeats (1), leases (1), tokens (1), writes on other objects (7)"},
 		"everything":               {"all", "", []int{0, 1, 2, 3, 4, 5, 6, 7, 8}, "events (1), heartbeats (1), leases (1), tokens (1)"},
 		"an object":                {"deployment/other", "", []int{5, 6}, "events (1), heartbeats (1), leases (1), tokens (1), writes on other objects (7)"},
@@ -144,7 +144,7 @@ func TestSelection(t *testing.T) {
 				log.Object = &selection
 			}
 			for _, text := range writes {
-				log.Add(said(text))
+				log.Add(parseWrite(text))
 			}
 			picture, err := log.Picture()
 			if err != nil {
@@ -152,7 +152,7 @@ func TestSelection(t *testing.T) {
 			}
 			var want []string
 			for _, i := range test.want {
-				w := said(writes[i])
+				w := parseWrite(writes[i])
 				want = append(want, w.Verb+" "+w.Resource+" "+w.Name)
 			}
 			var got []string
@@ -166,7 +166,7 @@ func TestSelection(t *testing.T) {
 				t.Errorf("got %q, want %q", got, want)
 			}
 			if !slices.ContainsFunc(picture.labels, func(l label) bool { return textOf(l) == "Not drawn: "+test.left+"." }) {
-				t.Errorf("it is not said that %s are not drawn", test.left)
+				t.Errorf("the picture does not note that %s are not drawn", test.left)
 			}
 		})
 	}
@@ -177,7 +177,7 @@ func TestSelection(t *testing.T) {
 	}
 }
 
-func TestALogWithoutWritesSaysWhatItHas(t *testing.T) {
+func TestErrorForALogWithoutWrites(t *testing.T) {
 	for _, log := range []*Log{{}, logOf("0 gc patch leases/x", "1 gc patch leases/x")} {
 		_, err := log.Picture()
 		if !errors.Is(err, errNoWrites) || len(log.left) > 0 && !strings.Contains(err.Error(), "leases (2)") {
@@ -193,19 +193,19 @@ func TestYou(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := tellings(picture), []string{"1: 0 you create Foo web", "2: 0 bob create Foo b"}; !slices.Equal(got, want) {
+	if got, want := entriesOf(picture), []string{"1: 0 you create Foo web", "2: 0 bob create Foo b"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-func TestLikeWritesShareARowWhereThereAreMany(t *testing.T) {
+func TestSimilarWritesShareRows(t *testing.T) {
 	for name, gap := range map[string]int{"close together": 1, "far apart": 1000} {
 		var log Log
-		log.Add(said("0 alice create foos/web"))
+		log.Add(parseWrite("0 alice create foos/web"))
 		for i := range 500 {
-			log.Add(said(fmt.Sprintf("%d x create pods/web-%d", 10+i*gap, i)))
-			log.Add(said(fmt.Sprintf("%d scheduler create pods.binding/web-%d", 11+i*gap, i)))
-			log.Add(said(fmt.Sprintf("%d x delete pods/gone-%d 404", 12+i*gap, i)))
+			log.Add(parseWrite(fmt.Sprintf("%d x create pods/web-%d", 10+i*gap, i)))
+			log.Add(parseWrite(fmt.Sprintf("%d scheduler create pods.binding/web-%d", 11+i*gap, i)))
+			log.Add(parseWrite(fmt.Sprintf("%d x delete pods/gone-%d 404", 12+i*gap, i)))
 		}
 		log.Object = &Selection{}
 		picture, err := log.Picture()
@@ -227,14 +227,14 @@ func TestLikeWritesShareARowWhereThereAreMany(t *testing.T) {
 			}
 		}
 		if rows > 40 || writes != 1501 || picture.writes != 1501 {
-			t.Errorf("%s: %d rows tell of %d writes of %d", name, rows, writes, picture.writes)
+			t.Errorf("%s: %d rows contain %d writes of %d", name, rows, writes, picture.writes)
 		}
 	}
 }
 
-func TestACauseIsNoLaterThanWhatFollowed(t *testing.T) {
+func TestCauseIsNotLaterThanItsEffect(t *testing.T) {
 	log := logOf("0 alice create foos/web", "10 web-controller create deployments/web", "15 deployment-controller create replicasets/web-1")
-	log.writes[1].Done = noon.Add(time.Second) // Its answer was slow; the object was there long before.
+	log.writes[1].Done = noon.Add(time.Second) // The response was slow, but the object existed long before.
 	picture, err := log.Picture()
 	if err != nil {
 		t.Fatal(err)
@@ -244,15 +244,15 @@ func TestACauseIsNoLaterThanWhatFollowed(t *testing.T) {
 		"1: 15 web-controller create Deployment web < create Foo web by alice",
 		"1: 15 deployment-controller create ReplicaSet web-1 < create Deployment web by web-controller",
 	}
-	if got := tellings(picture); !slices.Equal(got, want) {
+	if got := entriesOf(picture); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-func TestManyActorsAndOneNameForTwo(t *testing.T) {
+func TestManyActorsWithTheSameName(t *testing.T) {
 	var log Log
 	for i := range 60 {
-		w := said(fmt.Sprintf("%d x patch foos/web", i))
+		w := parseWrite(fmt.Sprintf("%d x patch foos/web", i))
 		w.User = fmt.Sprintf("system:serviceaccount:n%d:controller", i)
 		log.Add(w)
 	}

@@ -14,18 +14,19 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Names of objects whose create does not name them.
+// Finding the names of objects that the server named.
 
 package timeline
 
 import "strings"
 
-// nameless is a place where objects get names from the server.
+// nameless identifies the objects that wait for a name: of a resource, in a namespace.
 type nameless struct{ group, resource, namespace string }
 
-// giveNames names the objects whose create does not: a log without bodies has no name for what the server named.
-// It is the first of that resource's names that a later write mentions and no earlier one did. A new Pod is first
-// bound to a node, if there is a scheduler in the log.
+// giveNames names the objects whose create has no name, because the server generated the
+// name and the log has no bodies. Such an object gets the first name of its resource that
+// appears in a later write and in no earlier one. If the log has bindings, the name of a
+// Pod is taken from its binding.
 func giveNames(steps []step) {
 	seen := map[key]bool{}
 	bindings := map[nameless]bool{}

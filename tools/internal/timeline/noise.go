@@ -24,7 +24,8 @@ import (
 	"example.com/sample-controller/internal/audit"
 )
 
-// noise says what a write is that goes on all the time, or that changes no object; "" for all others.
+// noise returns a word for a write that is part of the constant background or changes no
+// object, and "" for all others.
 func noise(w audit.Write) string {
 	switch w.Resource {
 	case "leases":
@@ -51,7 +52,7 @@ func noise(w audit.Write) string {
 	return ""
 }
 
-// controls reports whether a write is of a sort that only controllers make.
+// controls reports whether a write is of a kind that only controllers make.
 func controls(w audit.Write) bool {
 	return w.Subresource == "status" || w.Resource == "events" || w.Resource == "leases"
 }

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Panels: an act of a person with the writes that follow.
+// Panels: an act of a person, and the writes that it causes.
 
 package timeline
 
@@ -26,21 +26,23 @@ import (
 )
 
 const (
-	// inARow is how soon after one another a person's writes are one act.
+	// inARow is the longest time between two writes of a person that count as one act.
 	inARow = 300 * time.Millisecond
-	// quiet is how long nothing must have happened for a write without a cause to begin a panel.
+	// quiet is the time without writes after which a write without a cause begins a
+	// panel.
 	quiet = 5 * time.Second
 )
 
-// panel is an act of a person with the steps that follow from it.
+// panel is an act of a person with the steps that it causes.
 type panel struct {
 	title, subtitle string
-	// steps are indices, in the order of time; the first is the act, which is when the panel's time begins.
+	// steps are the indices of steps, ordered by time. The first is the act, at which the
+	// panel's time begins.
 	steps []int
 	start time.Time
 }
 
-// panelsOf sorts steps into panels: each goes where its cause is.
+// panelsOf assigns each step to the panel of its cause.
 func panelsOf(steps []step) []panel {
 	var panels []panel
 	place := make([]int, len(steps))
@@ -72,7 +74,8 @@ func panelsOf(steps []step) []panel {
 	return panels
 }
 
-// sameAct reports whether a write is another of those that a person has made in a row, as kubectl apply -f does.
+// sameAct reports whether a write belongs to the same act as the one before: a person
+// makes several in a row with kubectl apply -f, for example.
 func sameAct(steps []step, last, i int) bool {
 	if last == none {
 		return false
@@ -100,7 +103,7 @@ func (p *panel) finish(steps []step) {
 	p.subtitle = fmt.Sprintf("%s in %s", count(len(p.steps), "write"), milliseconds(last.at.Sub(p.start)))
 }
 
-// act is what a write is for whoever made it.
+// act returns the verb for a write in a panel's title.
 func act(s step) string {
 	switch {
 	case s.deletes():
@@ -115,7 +118,7 @@ func act(s step) string {
 	return "Change"
 }
 
-// nameOf names an object as a reader would.
+// nameOf returns the kind and name of an object.
 func nameOf(k key, kind string) string {
 	if k.name == "" {
 		return kind + " (unnamed)"
@@ -130,7 +133,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// milliseconds writes a time: in ms, or in seconds from where digits would be no help.
+// milliseconds formats a time in ms, and a long one in seconds.
 func milliseconds(d time.Duration) string {
 	if d < 100*time.Second {
 		return fmt.Sprintf("%d ms", d.Milliseconds())

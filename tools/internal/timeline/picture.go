@@ -20,7 +20,8 @@ package timeline
 
 import "fmt"
 
-// Picture is what is to be drawn, in units of which it is wide enough for 800 pixels.
+// Picture holds the elements to draw. Its units are chosen so that it fits a width of 800
+// pixels.
 type Picture struct {
 	title         string
 	width, height float64
@@ -32,70 +33,71 @@ type Picture struct {
 	arrows        []arrow
 	marks         []mark
 	labels        []label
-	// entries are the writes that are drawn, or the first of them, for a table.
+	// entries are the writes of the table; of a large log, only the first.
 	entries []entry
 }
 
-// rect is a ground on which other things stand.
+// rect is the background of a panel.
 type rect struct {
 	x, y, width, height float64
 	class               string
 }
 
-// line is straight.
+// line is a straight line.
 type line struct {
 	x1, y1, x2, y2 float64
 	class          string
 }
 
-// arrow leads from the mark of a cause down a track beside its lane, and across to the mark of the effect.
+// arrow leads from the mark of the cause down a track beside its lane, and across to the
+// mark of the effect.
 type arrow struct {
 	fromX, fromY, trackX, toX, toY float64
 	colour                         int
 	guessed                        bool
 }
 
-// shape is what a mark looks like.
+// shape is the shape of a mark.
 type shape int
 
 const (
 	made shape = iota
 	altered
-	told
+	reported
 	ended
 )
 
-// mark is a write, or some of the same sort.
+// mark stands for a write, or for several similar ones.
 type mark struct {
 	x, y    float64
 	shape   shape
 	colour  int
 	refused bool
-	// tip is shown by browsers when one points at it.
+	// tip is the tooltip.
 	tip string
-	// actor is the index of whose it is.
+	// actor is the index of the actor.
 	actor int
 }
 
-// label is text on one line. Its box is measured: x and y are its upper left corner.
+// label is text on one line. x and y are the upper left corner of its box.
 type label struct {
 	x, y, width, height float64
 	size                float64
 	runs                []run
 }
 
-// run is text of one look.
+// run is text in one style.
 type run struct{ text, class string }
 
-// entry is a write as a table has it.
+// entry is a row of the table.
 type entry struct{ Panel, Milliseconds, Actor, Verb, Object, Result, Cause string }
 
-// Size says how much there is to see.
+// Size describes the number of writes and panels.
 func (p *Picture) Size() string {
 	return fmt.Sprintf("%s in %s", count(p.writes, "write"), count(p.panels, "panel"))
 }
 
-// text adds a label, no wider than given, and returns its width.
+// text adds a label, shortened to fit into room, and returns its width.
 func (p *Picture) text(x, y, room, size float64, class, text string, measure func(string, float64) float64) float64 {
 	text = shorten(clean(text), room, size, measure)
 	width := measure(text, size)

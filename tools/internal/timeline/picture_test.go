@@ -26,10 +26,10 @@ import (
 	"testing"
 )
 
-// tolerance is what rounding may make of a place.
+// tolerance allows for rounding of coordinates.
 const tolerance = 0.05
 
-func TestNoLabelCoversAnother(t *testing.T) {
+func TestLabelsDoNotOverlap(t *testing.T) {
 	forRandomPictures(t, func(t *testing.T, _ *Log, p *Picture) {
 		for i, a := range p.labels {
 			if text := textOf(a); monospaced(text, a.size) > a.width+tolerance && proportional(text, a.size) > a.width+tolerance {
@@ -62,13 +62,13 @@ func textOf(l label) string {
 	return b.String()
 }
 
-func TestEverythingIsInThePicture(t *testing.T) {
+func TestElementsAreWithinThePicture(t *testing.T) {
 	forRandomPictures(t, func(t *testing.T, _ *Log, p *Picture) {
 		inside := func(what string, x1, y1, x2, y2 float64) {
 			t.Helper()
 			for _, f := range []float64{x1, y1, x2, y2} {
 				if math.IsNaN(f) || math.IsInf(f, 0) {
-					t.Fatalf("%s is nowhere", what)
+					t.Fatalf("%s has invalid coordinates", what)
 				}
 			}
 			if x1 < 0 || y1 < 0 || x2 > p.width+tolerance || y2 > p.height+tolerance || x1 > x2 || y1 > y2 {
@@ -93,7 +93,7 @@ func TestEverythingIsInThePicture(t *testing.T) {
 	})
 }
 
-func TestTimeRunsDown(t *testing.T) {
+func TestTimeRunsDownwards(t *testing.T) {
 	forRandomPictures(t, func(t *testing.T, _ *Log, p *Picture) {
 		last, panel := 0, ""
 		for _, e := range p.entries {
@@ -105,7 +105,7 @@ func TestTimeRunsDown(t *testing.T) {
 		}
 		for i := 1; i < len(p.marks); i++ {
 			if a, b := p.marks[i-1], p.marks[i]; b.colour != legendColour && b.y < a.y+rowHeight-tolerance {
-				t.Errorf("%s stands above %s", b.tip, a.tip)
+				t.Errorf("%s overlaps %s, or is above it", b.tip, a.tip)
 			}
 		}
 		for _, a := range p.arrows {
@@ -125,7 +125,7 @@ func number(t *testing.T, text string) int {
 	return n
 }
 
-func TestEachCauseHasATrackOfItsOwn(t *testing.T) {
+func TestEachCauseHasItsOwnTrack(t *testing.T) {
 	picture, err := lifeLog(t).Picture()
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +134,7 @@ func TestEachCauseHasATrackOfItsOwn(t *testing.T) {
 		for _, b := range picture.arrows[:i] {
 			same := a.fromX == b.fromX && a.fromY == b.fromY
 			if !same && a.trackX == b.trackX && a.fromY < b.toY-tolerance && b.fromY < a.toY-tolerance {
-				t.Errorf("two arrows run along %.0f: from %.0f to %.0f, and from %.0f to %.0f", a.trackX, a.fromY, a.toY, b.fromY, b.toY)
+				t.Errorf("two arrows share the track at %.0f: from %.0f to %.0f, and from %.0f to %.0f", a.trackX, a.fromY, a.toY, b.fromY, b.toY)
 			}
 		}
 		for _, m := range picture.marks {
@@ -144,7 +144,7 @@ func TestEachCauseHasATrackOfItsOwn(t *testing.T) {
 		}
 	}
 	if len(picture.arrows) < 40 {
-		t.Errorf("there are but %d arrows", len(picture.arrows))
+		t.Errorf("got only %d arrows", len(picture.arrows))
 	}
 }
 
@@ -172,7 +172,7 @@ func TestEachActorHasALane(t *testing.T) {
 		}
 		for i, name := range p.actors {
 			if name == "" || slices.Contains(p.actors[:i], name) {
-				t.Errorf("an actor is called %q", name)
+				t.Errorf("the name %q of an actor is empty or not unique", name)
 			}
 		}
 		for _, e := range p.entries {

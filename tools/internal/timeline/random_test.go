@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Random logs.
+// Random logs for the tests.
 
 package timeline
 
@@ -30,7 +30,8 @@ import (
 	"example.com/sample-controller/internal/audit"
 )
 
-// hostile are names as nobody should give them.
+// hostile returns names that are unusual, or that would be harmful if they were not
+// escaped.
 func hostile() []string {
 	return []string{
 		"", "web", "web-1", "<script>alert(1)</script>", `"quoted'&amp;`, "]]>", "a\x00b\x1f\x7f", "a\nb\tc", "\xff\xfe", "\u202ereversed\u202c",
@@ -39,7 +40,7 @@ func hostile() []string {
 	}
 }
 
-// randomLog is a log of anything.
+// randomLog returns a log with random writes.
 func randomLog(random *rand.Rand) (*Log, []audit.Write) {
 	pick := func(from ...string) string { return from[random.Intn(len(from))] }
 	name := func() string { return pick(hostile()...) }
@@ -68,7 +69,8 @@ func randomLog(random *rand.Rand) (*Log, []audit.Write) {
 	return &log, all
 }
 
-// forRandomPictures calls check with pictures of random logs; the seed of a failure is the name of its test.
+// forRandomPictures calls check with pictures of random logs, each in a subtest whose
+// name is the seed.
 func forRandomPictures(t *testing.T, check func(*testing.T, *Log, *Picture)) {
 	for seed := range int64(100) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -83,7 +85,7 @@ func forRandomPictures(t *testing.T, check func(*testing.T, *Log, *Picture)) {
 			check(t, log, picture)
 		})
 	}
-	t.Run("a real one", func(t *testing.T) {
+	t.Run("the recorded log", func(t *testing.T) {
 		log := lifeLog(t)
 		picture, err := log.Picture()
 		if err != nil {

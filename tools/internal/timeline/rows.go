@@ -45,7 +45,8 @@ func (c *composer) row(p panel, r row, y float64) {
 	c.labels = append(c.labels, label{c.textX, top, width, lineHeight(fontSize), fontSize, runs})
 }
 
-// describe says what a row is about, in no more than the given width: verb, kind, name, and how it went.
+// describe returns the text of a row, shortened to fit into room: verb, kind, name, and
+// result.
 func (c *composer) describe(r row, room float64) []run {
 	s := c.steps[r.steps[0]]
 	fit := func(text string, room float64) string { return shorten(clean(text), room, fontSize, monospaced) }
@@ -65,7 +66,7 @@ func (c *composer) describe(r row, room float64) []run {
 	if name != "" {
 		name = " " + name
 	}
-	// The name gives way first, but some of it stays.
+	// Shorten the name first, but keep a part of it.
 	note.text = fit(note.text, room/3)
 	left := room - monospaced(verb.text+note.text, fontSize)
 	kind = fit(kind, left-min(monospaced(name, fontSize), room/4))
@@ -73,7 +74,7 @@ func (c *composer) describe(r row, room float64) []run {
 	return []run{verb, {kind, "b"}, {name, ""}, note}
 }
 
-// kindAndPart is the kind of a step's object, with the part of it that was written.
+// kindAndPart returns the kind of a step's object, and the subresource.
 func kindAndPart(s step) string {
 	if s.Subresource == "" {
 		return s.kind
@@ -81,7 +82,8 @@ func kindAndPart(s step) string {
 	return s.kind + "/" + s.Subresource
 }
 
-// nameOf is the name of a row's object, or what the names of its objects have in common.
+// nameOf returns the name of a row's object, or the common prefix of the names of its
+// objects.
 func (c *composer) nameOf(r row) string {
 	first := c.steps[r.steps[0]].object
 	name, same := c.qualified(first), true
@@ -96,7 +98,7 @@ func (c *composer) nameOf(r row) string {
 	return name
 }
 
-// qualified is an object's name, with its namespace where the panel has several.
+// qualified returns an object's name, with its namespace if the panel has several.
 func (c *composer) qualified(o key) string {
 	if c.scattered && o.namespace != "" {
 		return o.namespace + "/" + o.name
@@ -113,7 +115,7 @@ func commonPrefix(a, b string) string {
 	return string(x[:n])
 }
 
-// outcome is how the server refused a write.
+// outcome returns the code of the response and its meaning.
 func outcome(s step) string {
 	if text := http.StatusText(s.Code); text != "" {
 		return fmt.Sprintf("%d %s", s.Code, text)
@@ -121,7 +123,7 @@ func outcome(s step) string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", s.Code, s.Reason))
 }
 
-// elapsed is the time since a panel's beginning, in no more room than the gutter has.
+// elapsed formats the time since a panel's beginning so that it fits into the gutter.
 func elapsed(d time.Duration) string {
 	switch {
 	case d < 100*time.Second:
@@ -139,12 +141,12 @@ func shapeOf(s step) shape {
 	case s.creates():
 		return made
 	case s.reports():
-		return told
+		return reported
 	}
 	return altered
 }
 
-// tip tells all that is known of a row.
+// tip returns the tooltip of a row, with all that is known about it.
 func (c *composer) tip(p panel, r row) string {
 	e := c.entry(0, p, r.steps[0])
 	text := fmt.Sprintf("%s ms: %s: %s %s: %s", e.Milliseconds, e.Actor, e.Verb, e.Object, e.Result)
@@ -158,7 +160,7 @@ func (c *composer) tip(p panel, r row) string {
 	return clean(text)
 }
 
-// maxEntries is how many writes a table has.
+// maxEntries is the greatest number of writes in the table.
 const maxEntries = 2000
 
 // table adds a panel's writes to the entries.

@@ -26,18 +26,18 @@ import (
 // Everything is the selection of all objects.
 const Everything = "all"
 
-// usual is the resource whose objects are drawn, with all that belongs to them, where nothing else was asked for and
-// the log has any.
+// usual is the resource that is selected by default, if the log has any of its objects.
 const usual = "foos"
 
-// Selection selects the writes to draw: those to an object and to the objects that it
-// owns, and all that follow from them.
+// Selection selects the writes to draw: those on an object and on the objects that it
+// owns, and all writes that they cause.
 type Selection struct {
 	// resource is "" for everything; name is "" for all objects of the resource.
 	resource, name string
 }
 
-// ParseSelection reads a selection as kubectl names objects: foo/example-foo, foos, or all.
+// ParseSelection parses a selection in the format of kubectl, such as foo/example-foo or
+// foos, or the word all.
 func ParseSelection(text string) (Selection, error) {
 	if text == Everything {
 		return Selection{}, nil
@@ -57,7 +57,7 @@ func (s Selection) matches(k key) bool {
 	return fits && (!qualified || group == k.group) && (s.name == "" || s.name == k.name)
 }
 
-// usualSelection is that of the Foos where there are any.
+// usualSelection selects the Foos if there are any, and otherwise everything.
 func usualSelection(steps []step) Selection {
 	foos := Selection{resource: usual}
 	for _, s := range steps {
@@ -68,14 +68,15 @@ func usualSelection(steps []step) Selection {
 	return Selection{}
 }
 
-// choose returns the steps that belong to a selection, with their causes among them. It reuses the memory of steps.
+// choose returns the selected steps, and adjusts the indices of their causes. It reuses
+// the memory of steps.
 func choose(steps []step, k *kin, selection Selection) []step {
 	if selection.all() {
 		return steps
 	}
 	objects := map[key]bool{}
 	chosen := make([]int, len(steps))
-	kept := steps[:0] // Each is read before it is written over.
+	kept := steps[:0] // Each step is read before it is overwritten.
 	for i, s := range steps {
 		chosen[i] = none
 		follows := s.cause != none && chosen[s.cause] != none
@@ -92,8 +93,8 @@ func choose(steps []step, k *kin, selection Selection) []step {
 	return kept
 }
 
-// belongs reports whether an object or one that it belongs to is selected or known to be. A chain of owners that leads
-// back to where it began ends there.
+// belongs reports whether an object or one of its direct or indirect owners is selected,
+// or known to be selected. It stops at cycles of owners.
 func (k *kin) belongs(object key, selection Selection, known map[key]bool) bool {
 	queue, seen := []key{object}, map[key]bool{object: true}
 	for len(queue) > 0 {

@@ -15,13 +15,14 @@ limitations under the License.
 */
 
 // Package timeline draws an audit log: a lane for each actor, a mark for each write, and
-// an arrow to each write from its cause.
+// an arrow from each cause to its effect.
 //
-// A Log takes the writes of an audit log and leaves out those that tell nothing (noise.go). Log.Picture makes steps
-// of them: names.go names the objects that the log does not, kin.go says which objects belong together, causes.go
-// which write a write follows from, selection.go which are asked for. panels.go gives each act of a person a panel
-// with the writes that follow from it, fold.go joins rows where there are too many. compose.go and its like place
-// all of that, and svg.go and html.go write it down. All but the last two are pure.
+// A Log collects the writes of an audit log, without noise (noise.go). Log.Picture turns
+// the writes into steps: names.go finds the names of objects that the server named,
+// kin.go the owners of objects, causes.go the cause of each write, and selection.go the
+// selected writes. panels.go groups each act of a person with its effects in a panel, and
+// fold.go joins rows if there are too many. compose.go, lanes.go, headers.go, rows.go,
+// tracks.go and footer.go lay out the picture; svg.go and html.go write it.
 package timeline
 
 import (
@@ -32,33 +33,35 @@ import (
 	"example.com/sample-controller/internal/audit"
 )
 
-// key tells an object from others.
+// key identifies an object.
 type key struct{ group, resource, namespace, name string }
 
-// none is the index of a step that is not there.
+// none is used for the index of a step that does not exist.
 const none = -1
 
-// step is a write as the picture has it. Steps refer to one another by their index, which is the order in which the
-// server took them up: what caused a step has a lower one.
+// step is a write in the picture. Steps refer to one another by index. They are in the
+// order in which the server received them, so a cause has a lower index than its effect.
 type step struct {
 	audit.Write
 
 	actor audit.Actor
-	// acts tells that the actor is a person, who does things for reasons that no log has.
+	// acts is true if the actor is a person, whose writes have no cause in the log.
 	acts   bool
 	object key
-	// kind is the object's, singular and capital.
+	// kind is the object's kind.
 	kind string
-	// cause is the index of the step that this one follows from, or none; guessed tells that nothing but the time
-	// and the kinds of the objects speak for it.
+	// cause is the index of the step that caused this one, or none. guessed is true if
+	// only the time and the kinds of the objects suggest the cause.
 	cause   int
 	guessed bool
-	// at is when it was done, and not later than what followed from it: the log has the time at which the answer
-	// was complete, and others may have seen the change before.
+	// at is the time of the step. It is not later than the step's effects: the log
+	// contains the time at which the response was complete, and others may have seen the
+	// change before that.
 	at time.Time
 }
 
-// stepsOf puts writes in order. People says who is one.
+// stepsOf turns writes into steps, in the order in which the server received them. people
+// reports whether an actor is a person.
 func stepsOf(writes []audit.Write, people func(audit.Actor) bool) []step {
 	steps := make([]step, 0, len(writes))
 	for _, write := range writes {
@@ -81,18 +84,18 @@ func keyOf(w audit.Write) key {
 	return k
 }
 
-// deletes reports whether a step was to delete its object.
+// deletes reports whether a step is a request to delete its object.
 func (s step) deletes() bool {
 	return s.Verb == "delete" || s.Verb == "deletecollection" || s.Subresource == "eviction"
 }
 
-// creates reports whether a step was to make its object.
+// creates reports whether a step is a request to create its object.
 func (s step) creates() bool { return s.Verb == "create" && s.Subresource == "" }
 
-// reports reports whether a step was to say how its object stands.
+// reports reports whether a step writes its object's status.
 func (s step) reports() bool { return s.Subresource == "status" }
 
-// tighten moves causes to the time of what followed from them at the latest.
+// tighten moves a cause to the time of its first effect if it would be later.
 func tighten(steps []step) {
 	for _, effect := range slices.Backward(steps) {
 		if c := effect.cause; c != none && steps[c].at.After(effect.at) {

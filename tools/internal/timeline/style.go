@@ -26,7 +26,8 @@ import (
 // palette is one set of colours.
 type palette struct {
 	ground, panel, lane, lead, text, dim, bad string
-	// actors are those of lanes, one after the other; each reads well on the panel's ground.
+	// actors are the colours of the lanes, in order. Each has enough contrast to the
+	// panel's background.
 	actors [colours]string
 }
 
@@ -44,7 +45,8 @@ func dark() palette {
 	}
 }
 
-// stylesheet is the picture's: the light palette, and the dark one for readers who prefer it.
+// stylesheet returns the picture's stylesheet, with the light palette, and the dark one
+// for readers who prefer it.
 func stylesheet() string {
 	return `.t{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono","Liberation Mono",monospace;white-space:pre}
 .h{font-family:system-ui,-apple-system,"Segoe UI",Helvetica,Arial,"DejaVu Sans",sans-serif;font-weight:600}
@@ -61,7 +63,7 @@ func stylesheet() string {
 ` + light().rules("") + "@media (prefers-color-scheme:dark){\n" + dark().rules("") + "}\n"
 }
 
-// rules are the part of the stylesheet that has colours.
+// rules returns the rules of the stylesheet that set colours.
 func (p palette) rules(indent string) string {
 	var b strings.Builder
 	rule := func(format string, args ...any) { fmt.Fprintf(&b, indent+format+"\n", args...) }

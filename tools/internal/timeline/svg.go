@@ -26,8 +26,8 @@ import (
 	"strings"
 )
 
-// WriteSVG writes the picture as an SVG document that needs nothing else: no script, no font, no other file. It
-// follows the reader's choice of a dark or a light ground.
+// WriteSVG writes the picture as a self-contained SVG document, without scripts and
+// fonts. It follows the reader's preference for a dark or a light background.
 func (p *Picture) WriteSVG(w io.Writer) error {
 	s := &svg{}
 	s.printf(`<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f" role="img" aria-labelledby="t d">`+"\n",
@@ -55,7 +55,7 @@ func (p *Picture) WriteSVG(w io.Writer) error {
 	return err
 }
 
-// summary says in words what the picture shows.
+// summary describes the picture in words.
 func (p *Picture) summary() string {
 	var b strings.Builder
 	for i, e := range p.entries {
@@ -72,12 +72,12 @@ type svg struct{ bytes.Buffer }
 
 func (s *svg) printf(format string, args ...any) { fmt.Fprintf(s, format, args...) }
 
-// num writes a coordinate with at most one digit after the point.
+// num formats a coordinate with at most one decimal place.
 func num(f float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", f), ".0") }
 
 func escape(text string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(text)) // A Builder takes everything.
+	_ = xml.EscapeText(&b, []byte(text)) // Writing to a Builder can't fail.
 	return b.String()
 }
 
@@ -93,13 +93,13 @@ const (
 	headSpan = 6.0
 )
 
-// arrow draws the way from a cause to an effect, with its head.
+// arrow draws an arrow from a cause to an effect.
 func (s *svg) arrow(a arrow) {
 	class := "arrow " + colourClass(a.colour)
 	if a.guessed {
 		class += " guessed"
 	}
-	sign := 1.0 // the direction in which it arrives
+	sign := 1.0 // the direction of arrival
 	if a.toX < a.trackX {
 		sign = -1
 	}
@@ -116,7 +116,7 @@ func (s *svg) arrow(a arrow) {
 		num(tip), num(a.toY), num(back), num(a.toY-3.2), num(back), num(a.toY+3.2))
 }
 
-// mark draws what stands for a write.
+// mark draws a mark with its tooltip.
 func (s *svg) mark(m mark) {
 	class := "mark " + colourClass(m.colour)
 	if m.refused {
@@ -141,7 +141,7 @@ func (s *svg) mark(m mark) {
 	case altered:
 		r++
 		s.printf("<path d=\"M%s %sL%s %sL%s %sL%s %sz\"/>", num(x-r), num(y), num(x), num(y-r), num(x+r), num(y), num(x), num(y+r))
-	case told:
+	case reported:
 		if !m.refused {
 			r = 3.2
 		}
@@ -150,7 +150,7 @@ func (s *svg) mark(m mark) {
 	s.printf("</g>\n")
 }
 
-// label draws text. What the picture has measured is what it may take, whatever the reader's fonts are.
+// label draws text.
 func (s *svg) label(l label) {
 	class := "t"
 	if l.size != fontSize {

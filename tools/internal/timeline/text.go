@@ -24,17 +24,20 @@ import (
 	"unicode/utf8"
 )
 
-// size is how large text is, in the picture's units; a picture that is 800 pixels wide shows it in 0.93 of that.
+// Font sizes in the picture's units. A picture that is 800 pixels wide shows text at 0.93
+// of its size.
 const (
 	fontSize  = 12.0
 	titleSize = 16.0
 	headSize  = 13.0
 )
 
-// cell is the width of a character of a monospaced font, for one of size 1. The widest in use take 0.602.
+// cell is the width of a character of a monospaced font of size 1. The widest common
+// fonts take 0.602.
 const cell = 0.61
 
-// monospaced is the width of text in a font of fixed width. What may be wider than a letter counts twice.
+// monospaced returns the width of text in a monospaced font. Characters that may be wider
+// than a letter count twice.
 func monospaced(text string, size float64) float64 {
 	cells := 0
 	for _, r := range text {
@@ -46,10 +49,10 @@ func monospaced(text string, size float64) float64 {
 	return float64(cells) * cell * size
 }
 
-// narrowest is the width of the narrowest character, for a font of size 1.
+// narrowest is the width of the narrowest character of a font of size 1.
 const narrowest = 0.45
 
-// proportional is the greatest width of bold text in the usual fonts without serifs.
+// proportional returns the greatest width of bold text in common sans-serif fonts.
 func proportional(text string, size float64) float64 {
 	width := 0.0
 	for _, r := range text {
@@ -67,11 +70,11 @@ func proportional(text string, size float64) float64 {
 	return width * size
 }
 
-// ellipsis stands for what there was no room for.
+// ellipsis replaces the text that does not fit.
 const ellipsis = "…"
 
-// shorten takes so much out of the middle of text that it is no wider than given. What tells objects apart stands
-// at either end of their names.
+// shorten removes the middle of text so that it fits into width. Names usually differ at
+// their beginning or end.
 func shorten(text string, width, size float64, measure func(string, float64) float64) string {
 	if measure(text, size) <= width {
 		return text
@@ -88,10 +91,12 @@ func shorten(text string, width, size float64, measure func(string, float64) flo
 	return ""
 }
 
-// longest is how much of a text is kept: names have at most 253 characters, users may be called anything.
+// longest limits the length of a text in bytes. Names have at most 253 characters, but
+// the names of users are unlimited.
 const longest = 300
 
-// clean makes text of a log harmless: it is valid, of one line, and no character in it changes how others are read.
+// clean makes text of a log safe to display: valid, on one line, and without characters
+// that change how others are displayed.
 func clean(text string) string {
 	var b strings.Builder
 	for i, r := range strings.ToValidUTF8(text, string(utf8.RuneError)) {
@@ -110,7 +115,7 @@ func clean(text string) string {
 	return b.String()
 }
 
-// wrapped breaks text into lines of at most the given width, except where a word is wider.
+// wrapped breaks text into lines of at most the given width, unless a word is wider.
 func wrapped(text string, width, size float64) []string {
 	var lines []string
 	line := ""

@@ -21,11 +21,12 @@ package timeline
 import "slices"
 
 const (
-	nearest = 13.0 // from the middle of a lane to its first track
-	pitch   = 5.0  // from a track to the next, where there is room
+	nearest = 13.0 // distance from the middle of a lane to its first track
+	pitch   = 5.0  // distance between two tracks, if there is enough space
 )
 
-// trunk is the way down from a cause, on one side of its lane, to the last of its effects there.
+// trunk is the vertical line from a cause to the last of its effects, on one side of the
+// cause's lane.
 type trunk struct {
 	cause, last int
 	lane        int
@@ -33,8 +34,9 @@ type trunk struct {
 	track       int
 }
 
-// arrowsOf places the arrows between a panel's rows. Each cause has a track of its own beside its lane as far down as
-// its arrows go, so that none runs through a mark, or along another's.
+// arrowsOf places the arrows between a panel's rows. Each cause has its own track beside
+// its lane, so that its arrows neither cross a mark nor overlap with the arrows of
+// another cause.
 func (c *composer) arrowsOf(rows []row, ys []float64) {
 	trunks := c.trunks(rows)
 	tracks := assign(trunks)
@@ -74,13 +76,14 @@ func (c *composer) trunks(rows []row) []trunk {
 	return trunks
 }
 
-// side is one of a lane's.
+// side is the left or right side of a lane.
 type side struct {
 	lane  int
 	right bool
 }
 
-// assign gives trunks their tracks, the nearest that is free, and returns how many there are at each side.
+// assign gives each trunk the nearest free track, and returns the number of tracks on
+// each side.
 func assign(trunks []trunk) map[side]int {
 	order := make([]int, len(trunks))
 	for i := range order {
@@ -104,7 +107,8 @@ func assign(trunks []trunk) map[side]int {
 	return count
 }
 
-// offset is how far from the middle of its lane a trunk is: within the lane, whatever the number of tracks.
+// offset returns the distance of a trunk from the middle of its lane. It is within the
+// lane for any number of tracks.
 func (c *composer) offset(t trunk, tracks map[side]int) float64 {
 	first := min(nearest, c.lanes.width/2-1)
 	step := pitch

@@ -25,8 +25,8 @@ const ConditionReady = "Ready"
 // Reasons of the condition Ready. The Event that reports a transition of the condition
 // has the same reason.
 const (
-	// ReasonAvailable (True): the Deployment has rolled out the Foo's spec and
-	// all its Pods are available.
+	// ReasonAvailable (True): the Deployment has rolled out the Foo's spec and all its
+	// Pods are available.
 	ReasonAvailable = "Available"
 	// ReasonProgressing (False): the Deployment is being created or rolled out, is
 	// paused, or could not be written yet, for a temporary reason.

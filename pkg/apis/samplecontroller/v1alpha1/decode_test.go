@@ -51,7 +51,7 @@ func conditions(items ...string) string {
 	return fmt.Sprintf(`{"replicas":2,"conditions":[%s],"selector":"app=nginx"}`, strings.Join(items, ","))
 }
 
-func TestAStatusIsReadAsFarAsPossible(t *testing.T) {
+func TestStatusDecodesAsFarAsPossible(t *testing.T) {
 	sound := func(conditions ...metav1.Condition) FooStatus {
 		return FooStatus{Replicas: 2, Selector: "app=nginx", Conditions: conditions}
 	}
@@ -97,9 +97,9 @@ func TestAStatusIsReadAsFarAsPossible(t *testing.T) {
 	}
 }
 
-// Not only the typed client reads Foos: so do the fake clientsets, and conversions from
-// unstructured.
-func TestAStatusIsConvertedFromUnstructured(t *testing.T) {
+// TestStatusConvertsFromUnstructured decodes a Foo without the typed client, as fake
+// clientsets and conversions from unstructured objects do.
+func TestStatusConvertsFromUnstructured(t *testing.T) {
 	stored := &unstructured.Unstructured{}
 	if err := stored.UnmarshalJSON([]byte(fooText("a", conditions(readyText(`"2026-11-21t12:00:00z"`))))); err != nil {
 		t.Fatal(err)
@@ -117,12 +117,12 @@ func TestAStatusIsConvertedFromUnstructured(t *testing.T) {
 func TestInvalidJSONIsAnError(t *testing.T) {
 	for _, text := range []string{``, `{`, `{"replicas":}`, `{"conditions":[}`} {
 		if err := new(FooStatus).UnmarshalJSON([]byte(text)); err == nil {
-			t.Errorf("%q is no error", text)
+			t.Errorf("%q: no error", text)
 		}
 	}
 }
 
-func TestAStatusIsWrittenAsItsFieldsSay(t *testing.T) {
+func TestStatusEncodesItsFields(t *testing.T) {
 	status := FooStatus{ObservedGeneration: 3, Replicas: 2, Selector: "app=nginx", Conditions: []metav1.Condition{ready(noon)}}
 	got, err := json.Marshal(status)
 	if err != nil {
@@ -179,7 +179,7 @@ func BenchmarkReadAList(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if list := decode[*FooList](b, text); len(list.Items) != len(foos) {
-			b.Fatal("some are missing")
+			b.Fatal("some Foos are missing")
 		}
 	}
 }

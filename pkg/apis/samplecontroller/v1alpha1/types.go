@@ -91,8 +91,8 @@ type FooStatus struct {
 	// +kubebuilder:validation:Maximum=9007199254740991
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Replicas is the number of the Deployment's Pods that exist and are not
-	// terminating, as the Deployment reports it.
+	// Replicas is the number of the Deployment's Pods that exist and are not terminating,
+	// as the Deployment reports it.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647

@@ -30,8 +30,8 @@ type FooStatusApplyConfiguration struct {
 	// ObservedGeneration is the metadata.generation of the Foo that the status describes.
 	// If it is lower than metadata.generation, the status is of an older spec.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// Replicas is the number of the Deployment's Pods that exist and are not
-	// terminating, as the Deployment reports it.
+	// Replicas is the number of the Deployment's Pods that exist and are not terminating,
+	// as the Deployment reports it.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// AvailableReplicas is the number of the Deployment's Pods that have been ready for
 	// at least its minReadySeconds, as the Deployment reports it; it is 0 while the Foo

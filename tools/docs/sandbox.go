@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The copy of the tree, and the environment, that a document runs in.
+// The copy of the tree and the environment in which a document runs.
 
 package main
 
@@ -32,63 +32,66 @@ import (
 	"time"
 )
 
-// world is what a document is run in: a copy of the tree, a home, and nothing of the caller's but Go's caches.
-type world struct {
+// sandbox contains a copy of the tree and a home folder. A document runs in it, and
+// shares only Go's caches with the caller.
+type sandbox struct {
 	scratch string
 	copy    string
 	home    string
 	env     []string
 }
 
-// built are the programs that are copied with the tree. Those that are out of date are made again by what needs them.
+// built are the programs that are copied with the tree. The documents' make targets
+// rebuild those that are out of date.
 var built = []string{"devcluster", "sample-controller", "demo"}
 
-// newWorld makes a world of the tree in root.
-func newWorld(ctx context.Context, root string) (*world, error) {
+// newSandbox makes a sandbox from the tree in root.
+func newSandbox(ctx context.Context, root string) (*sandbox, error) {
 	scratch, err := os.MkdirTemp("", "docs-")
 	if err != nil {
 		return nil, err
 	}
-	w := &world{
+	box := &sandbox{
 		scratch: scratch,
 		copy:    filepath.Join(scratch, "sample-controller"),
 		home:    filepath.Join(scratch, "home"),
 	}
-	if err := w.fill(ctx, root); err != nil {
-		return nil, errors.Join(err, w.remove())
+	if err := box.fill(ctx, root); err != nil {
+		return nil, errors.Join(err, box.remove())
 	}
-	return w, nil
+	return box, nil
 }
 
-func (w *world) fill(ctx context.Context, root string) error {
-	for _, folder := range []string{w.home, w.in("tmp"), w.in("path"), w.in("run")} {
+func (box *sandbox) fill(ctx context.Context, root string) error {
+	for _, folder := range []string{box.home, box.in("tmp"), box.in("path"), box.in("run")} {
 		if err := os.Mkdir(folder, 0o700); err != nil {
 			return err
 		}
 	}
-	if err := cloneTree(ctx, root, w.copy); err != nil {
+	if err := cloneTree(ctx, root, box.copy); err != nil {
 		return err
 	}
 	for _, name := range built {
-		err := copyFile(filepath.Join(root, "bin", name), filepath.Join(w.copy, "bin", name))
+		err := copyFile(filepath.Join(root, "bin", name), filepath.Join(box.copy, "bin", name))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}
-	kubectl := fmt.Sprintf("#!/usr/bin/env bash\nexec %q kubectl \"$@\"\n", filepath.Join(w.copy, "bin", "devcluster"))
-	if err := os.WriteFile(w.in("path", "kubectl"), []byte(kubectl), 0o700); err != nil {
+	kubectl := fmt.Sprintf("#!/usr/bin/env bash\nexec %q kubectl \"$@\"\n", filepath.Join(box.copy, "bin", "devcluster"))
+	if err := os.WriteFile(box.in("path", "kubectl"), []byte(kubectl), 0o700); err != nil {
 		return err
 	}
-	// Else the go command leaves a process that writes there when everything has been removed.
-	if err := writeFile(w.in("home", ".config", "go", "telemetry", "mode"), "off"); err != nil {
+	// Otherwise the go command leaves a process that writes to this folder after the
+	// sandbox was removed.
+	if err := writeFile(box.in("home", ".config", "go", "telemetry", "mode"), "off"); err != nil {
 		return err
 	}
-	env, err := w.environment(ctx, root)
-	w.env = env
+	env, err := box.environment(ctx, root)
+	box.env = env
 	return err
 }
 
-// writeFile writes a file, and makes its folder.
+// writeFile writes a file, and creates its folder.
 func writeFile(name, text string) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err
@@ -96,38 +99,40 @@ func writeFile(name, text string) error {
 	return os.WriteFile(name, []byte(text), 0o600)
 }
 
-// in is a path in the scratch folder.
-func (w *world) in(parts ...string) string {
-	return filepath.Join(append([]string{w.scratch}, parts...)...)
+// in returns a path in the scratch folder.
+func (box *sandbox) in(parts ...string) string {
+	return filepath.Join(append([]string{box.scratch}, parts...)...)
 }
 
-// remove removes all that there is of the world. What was killed may still be writing for a moment.
-func (w *world) remove() error {
+// remove removes the sandbox. It retries, because a killed process may still write for a
+// moment.
+func (box *sandbox) remove() error {
 	for range 20 {
-		if err := os.RemoveAll(w.scratch); err == nil {
+		if err := os.RemoveAll(box.scratch); err == nil {
 			return nil
 		}
 		<-time.After(lookEvery)
 	}
-	return os.RemoveAll(w.scratch)
+	return os.RemoveAll(box.scratch)
 }
 
-// kept are the caller's variables that a document's commands have, too: what the network and the go command need.
+// kept are the caller's variables that a document's commands also get: those that the
+// network and the go command need.
 var kept = []string{
 	"USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "CC", "CGO_ENABLED", "SSL_CERT_FILE", "SSL_CERT_DIR",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
 }
 
-func (w *world) environment(ctx context.Context, root string) ([]string, error) {
-	env := []string{"HOME=" + w.home, "TMPDIR=" + w.in("tmp"), "TERM=dumb",
-		"PATH=" + w.in("path") + string(os.PathListSeparator) + os.Getenv("PATH")}
+func (box *sandbox) environment(ctx context.Context, root string) ([]string, error) {
+	env := []string{"HOME=" + box.home, "TMPDIR=" + box.in("tmp"), "TERM=dumb",
+		"PATH=" + box.in("path") + string(os.PathListSeparator) + os.Getenv("PATH")}
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")
 		if slices.Contains(kept, name) || strings.HasPrefix(name, "GO") && name != "GO_TEST_FLAGS" {
 			env = append(env, variable)
 		}
 	}
-	// They follow from HOME, which is another.
+	// Their defaults depend on HOME, which differs.
 	names := []string{"GOENV", "GOPATH", "GOCACHE", "GOMODCACHE"}
 	values, err := output(ctx, root, "go", append([]string{"env"}, names...)...)
 	if err != nil {
@@ -139,8 +144,9 @@ func (w *world) environment(ctx context.Context, root string) ([]string, error) 
 	return env, nil
 }
 
-// cloneTree clones the repository in root, and puts into the clone what is not committed yet. Where git knows of no
-// repository, as in an unpacked archive or in a clone of another user's, it copies the files.
+// cloneTree clones the repository in root, and copies uncommitted changes into the clone.
+// If git sees no repository, as in an unpacked archive or in a clone that belongs to
+// another user, it copies the files.
 func cloneTree(ctx context.Context, root, clone string) error {
 	if _, err := output(ctx, root, "git", "rev-parse", "HEAD:./README.md"); err != nil {
 		return copyTree(root, clone)
@@ -171,7 +177,7 @@ func cloneTree(ctx context.Context, root, clone string) error {
 	return nil
 }
 
-// notSources are folders that git ignores, and its own.
+// notSources are the folders that git ignores, and git's own.
 var notSources = []string{".git", "bin", "_output"}
 
 func copyTree(root, to string) error {
@@ -210,7 +216,7 @@ func copyFile(from, to string) error {
 	return os.Chmod(to, info.Mode().Perm())
 }
 
-// output is what a program prints to standard output.
+// output runs a program, and returns what it prints to standard output.
 func output(ctx context.Context, folder, name string, args ...string) (string, error) {
 	var stdout, stderr bytes.Buffer
 	command := exec.CommandContext(ctx, name, args...)

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Tests of the copy of the tree.
+// Tests of the sandbox.
 
 package main
 
@@ -26,7 +26,7 @@ import (
 	"testing"
 )
 
-// newTree makes a folder with some files, one of which is a program that the build made.
+// newTree makes a folder with some files. One of them is a built program.
 func newTree(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -61,27 +61,28 @@ func git(t *testing.T, root string, args ...string) {
 	}
 }
 
-func enter(t *testing.T, root string) *world {
+func enter(t *testing.T, root string) *sandbox {
 	t.Helper()
-	w, err := newWorld(t.Context(), root)
+	box, err := newSandbox(t.Context(), root)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := w.remove(); err != nil {
+		if err := box.remove(); err != nil {
 			t.Error(err)
 		}
 	})
-	return w
+	return box
 }
 
-// wantFiles compares the files of a folder and their texts, but not git's.
+// wantFiles compares files in a folder with the wanted texts. An empty text means that
+// the file must not exist.
 func wantFiles(t *testing.T, root string, want map[string]string) {
 	t.Helper()
 	for name, text := range want {
 		got, err := os.ReadFile(filepath.Join(root, name))
 		if text == "" && err == nil {
-			t.Errorf("%s should not be there", name)
+			t.Errorf("%s should not exist", name)
 		}
 		if text != "" && string(got) != text {
 			t.Errorf("%s has %q, want %q (%v)", name, got, text, err)
@@ -89,7 +90,7 @@ func wantFiles(t *testing.T, root string, want map[string]string) {
 	}
 }
 
-func TestTheCopyHasWhatIsNotCommittedYet(t *testing.T) {
+func TestCopyContainsUncommittedChanges(t *testing.T) {
 	root := newTree(t)
 	git(t, root, "init", "--quiet")
 	git(t, root, "add", ".")
@@ -99,35 +100,35 @@ func TestTheCopyHasWhatIsNotCommittedYet(t *testing.T) {
 	if err := os.Remove(filepath.Join(root, "gone.md")); err != nil {
 		t.Fatal(err)
 	}
-	w := enter(t, root)
-	wantFiles(t, w.copy, map[string]string{"README.md": "new\n", "docs/added.md": "b\n", "gone.md": "", "_output/log": ""})
-	if _, err := os.Stat(filepath.Join(w.copy, ".git")); err != nil {
+	box := enter(t, root)
+	wantFiles(t, box.copy, map[string]string{"README.md": "new\n", "docs/added.md": "b\n", "gone.md": "", "_output/log": ""})
+	if _, err := os.Stat(filepath.Join(box.copy, ".git")); err != nil {
 		t.Error(err)
 	}
-	r, out := runDocument(t, w, "'''console\n$ kubectl get foo\ndevcluster kubectl get foo\n$ echo changed >README.md\n'''\n")
+	r, out := runDocument(t, box, "'''console\n$ kubectl get foo\ndevcluster kubectl get foo\n$ echo changed >README.md\n'''\n")
 	if len(r.failed) > 0 {
 		t.Error(out)
 	}
 	wantFiles(t, root, map[string]string{"README.md": "new\n"})
 }
 
-func TestTheCopyOfATreeWithoutGit(t *testing.T) {
+func TestCopyWithoutGit(t *testing.T) {
 	root := newTree(t)
-	w := enter(t, root)
-	wantFiles(t, w.copy, map[string]string{"README.md": "old\n", "gone.md": "a\n", "_output/log": ""})
+	box := enter(t, root)
+	wantFiles(t, box.copy, map[string]string{"README.md": "old\n", "gone.md": "a\n", "_output/log": ""})
 }
 
-func TestTheCallersVariablesStayOut(t *testing.T) {
+func TestCallersVariablesAreNotPassedOn(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/a")
 	t.Setenv("GO_TEST_FLAGS", "-v")
 	t.Setenv("GOFLAGS", "-trimpath")
-	w := enter(t, newTree(t))
-	for _, variable := range w.env {
+	box := enter(t, newTree(t))
+	for _, variable := range box.env {
 		if strings.HasPrefix(variable, "KUBECONFIG=") || strings.HasPrefix(variable, "GO_TEST_FLAGS=") {
 			t.Error(variable)
 		}
 	}
-	r, out := runDocument(t, w, "'''console\n$ echo $GOFLAGS $HOME $TMPDIR\n-trimpath ~ "+w.in("tmp")+"\n$ go env GOMODCACHE >/dev/null\n'''\n")
+	r, out := runDocument(t, box, "'''console\n$ echo $GOFLAGS $HOME $TMPDIR\n-trimpath ~ "+box.in("tmp")+"\n$ go env GOMODCACHE >/dev/null\n'''\n")
 	if len(r.failed) > 0 {
 		t.Error(out)
 	}
