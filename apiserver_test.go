@@ -14,7 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The API server of the tests, and the writes of others than the controller.
+// The API server of the fixture, and methods that read and write its objects as a user or
+// another controller would.
 
 package main
 
@@ -42,8 +43,8 @@ import (
 // fakeAPI makes fake clientsets behave like an API server in what a controller depends
 // on: each write gets a new resourceVersion, an update with an old one is refused, spec
 // and status are written separately, a changed spec raises the generation, and a delete
-// checks its preconditions. Without versions, no protection against stale caches could be
-// tested.
+// checks its preconditions. Without versions, the protection against stale caches could
+// not be tested.
 type fakeAPI struct {
 	mu      sync.Mutex
 	version atomic.Int64
@@ -149,7 +150,7 @@ func mergeWrite(stored, sent runtime.Object, subresource string) runtime.Object 
 		sent.Generation = nextGeneration(stored, equality.Semantic.DeepEqual(stored.Spec, sent.Spec))
 		return sent
 	}
-	panic(fmt.Sprintf("the fake API knows no %T", stored))
+	panic(fmt.Sprintf("the fake API does not serve %T", stored))
 }
 
 func nextGeneration(stored metav1.Object, sameSpec bool) int64 {
@@ -167,8 +168,9 @@ func metaOf(object runtime.Object) metav1.Object {
 	return accessor
 }
 
-// These methods read and write objects as others than the controller do. The list of
-// writes does not contain them. Each change makes a new resourceVersion.
+// The following methods read and write objects as a user or another controller would. The
+// fixture's list of writes does not contain their writes. Each write sets a new
+// resourceVersion.
 
 func (f *fixture) createFoo(t *testing.T, foo *samplev1alpha1.Foo) {
 	t.Helper()

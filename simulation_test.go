@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Runs the controller under the faults of test/simulation.
+// Tests of the controller under the faults of test/simulation.
 
 package main
 

@@ -14,6 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The service account of a controller under test: how it is created, and when its
+// permissions are in force.
+
 package e2e
 
 import (
@@ -36,17 +39,17 @@ import (
 	"example.com/sample-controller/internal/testcluster"
 )
 
-// account is who a controller under test is: a service account with rights
-// from the shipped manifests.
+// account is the service account of a controller under test, with the permissions of the
+// shipped manifests.
 type account struct {
-	// namespace is that of the account and of its Lease. It is also the one
-	// of the kubeconfig's context.
+	// namespace is the namespace of the account, of its Lease, and of the kubeconfig's
+	// context.
 	namespace  string
 	kubeconfig string
 	config     *rest.Config
 }
 
-// makeAccount makes the account of the run, in a namespace of its own.
+// makeAccount creates the account of the run, in a namespace of its own.
 func (c *testCluster) makeAccount(ctx context.Context, folder string) error {
 	ctx, cancel := context.WithTimeout(ctx, c.patience())
 	defer cancel()
@@ -54,7 +57,7 @@ func (c *testCluster) makeAccount(ctx context.Context, folder string) error {
 	if err != nil {
 		return err
 	}
-	objects, err := shippedRights()
+	objects, err := shippedPermissions()
 	if err == nil {
 		err = move(objects, map[string]string{shippedNamespace: place.Name}, c.run)
 	}
@@ -67,21 +70,21 @@ func (c *testCluster) makeAccount(ctx context.Context, folder string) error {
 	return c.account.awaitFoosAsOwners(ctx, place.Name)
 }
 
-// newAccount makes another account, with the shipped rights, in a namespace of
-// the test: for a controller that needs a Lease of its own.
+// newAccount creates another account with the shipped permissions, in a namespace of the
+// test. A controller that needs a Lease of its own uses it.
 func (ns *namespace) newAccount(t *testing.T) *account {
 	t.Helper()
-	objects, err := shippedRights()
+	objects, err := shippedPermissions()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return newAccountWith(t, cluster.kubeconfig, ns.name, objects)
 }
 
-// newAccountIn makes an account with the shipped rights in another cluster.
+// newAccountIn creates an account with the shipped permissions in another cluster.
 func newAccountIn(t *testing.T, kubeconfig, namespace string) *account {
 	t.Helper()
-	objects, err := shippedRights()
+	objects, err := shippedPermissions()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,9 +103,9 @@ func newAccountWith(t *testing.T, kubeconfig, namespace string, objects []*unstr
 	return made
 }
 
-// installAccount creates the objects that make an account and returns it when
-// its rights, and the policy that narrows them, count. The kubeconfig is an
-// administrator's; the account's goes into folder.
+// installAccount creates the objects of an account, and returns it when its permissions,
+// and the policy that restricts them, are in force. kubeconfig is an administrator's; the
+// account's is written into folder.
 func installAccount(ctx context.Context, kubeconfig, namespace string, objects []*unstructured.Unstructured, folder string) (*account, error) {
 	config, err := testcluster.LoadConfig(kubeconfig)
 	if err != nil {
@@ -119,13 +122,13 @@ func installAccount(ctx context.Context, kubeconfig, namespace string, objects [
 	if err != nil {
 		return nil, err
 	}
-	if err := awaitRights(ctx, admin, a.user(), objects); err != nil {
+	if err := awaitPermissions(ctx, admin, a.user(), objects); err != nil {
 		return nil, err
 	}
 	return a, awaitPolicy(ctx, a, objects)
 }
 
-// useAccount returns an account that is there, with a token.
+// useAccount returns an existing account, with a new token.
 func useAccount(ctx context.Context, admin kubernetes.Interface, kubeconfig, namespace, folder string) (*account, error) {
 	a := &account{namespace: namespace, kubeconfig: filepath.Join(folder, "controller.kubeconfig")}
 	err := testcluster.WriteTokenKubeconfig(ctx, admin, kubeconfig, a.kubeconfig, namespace, shippedName)
@@ -136,7 +139,7 @@ func useAccount(ctx context.Context, admin kubernetes.Interface, kubeconfig, nam
 	return a, err
 }
 
-// user is the name by which the API server knows an account.
+// user returns the user name of an account.
 func (a *account) user() string {
 	return "system:serviceaccount:" + a.namespace + ":" + shippedName
 }
@@ -166,9 +169,9 @@ func createAll(ctx context.Context, config *rest.Config, admin kubernetes.Interf
 	return nil
 }
 
-// awaitRights waits until the API server, which learns of rights by a watch,
-// grants a user all that the roles among the objects say.
-func awaitRights(ctx context.Context, admin kubernetes.Interface, user string, objects []*unstructured.Unstructured) error {
+// awaitPermissions waits until a user has all permissions of the roles among the objects.
+// The API server learns of roles by a watch.
+func awaitPermissions(ctx context.Context, admin kubernetes.Interface, user string, objects []*unstructured.Unstructured) error {
 	wanted, err := grantsOf(objects)
 	if err != nil {
 		return err
@@ -196,8 +199,8 @@ func isAllowed(ctx context.Context, admin kubernetes.Interface, user string, g g
 	return review.Status.Allowed, nil
 }
 
-// awaitPolicy waits until the admission policy among the objects, if there is
-// one, refuses the account what it never needs.
+// awaitPolicy waits until the admission policy among the objects, if there is one, is in
+// force for the account.
 func awaitPolicy(ctx context.Context, a *account, objects []*unstructured.Unstructured) error {
 	bound := false
 	for _, object := range objects {
@@ -209,11 +212,11 @@ func awaitPolicy(ctx context.Context, a *account, objects []*unstructured.Unstru
 	return testcluster.AwaitPolicy(ctx, a.config, a.namespace)
 }
 
-// awaitFoosAsOwners waits until the account may make a Deployment for a Foo of
-// a namespace.
+// awaitFoosAsOwners waits until the account may create a Deployment that a Foo of a
+// namespace owns.
 func (a *account) awaitFoosAsOwners(ctx context.Context, namespace string) error {
 	return testcluster.AwaitFoosAsOwners(ctx, a.config, namespace)
 }
 
-// foosDeployment is what the controller makes for a Foo called foo.
+// foosDeployment returns the Deployment that the controller creates for a Foo called foo.
 func foosDeployment() *appsv1.Deployment { return testcluster.FoosDeployment("foo") }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Webhooks that refuse or change Deployments, for the tests of admission.
+
 package e2e
 
 import (
@@ -36,17 +38,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// needsAdmission skips a test that changes what the API server admits, which is
-// the whole cluster's, on one that is somebody's.
+// needsAdmission skips a test that changes the cluster's admission, unless the cluster is
+// a development cluster.
 func needsAdmission(t *testing.T) {
 	t.Helper()
-	needsToBeAlone(t)
+	needsNoOtherController(t)
 	if !cluster.devcluster {
-		t.Skip("this test changes what is admitted, which is the whole cluster's")
+		t.Skip("this test changes the admission of the whole cluster")
 	}
 }
 
-// deploymentRule is about each write of a Deployment, but not of its status.
+// deploymentRule matches each write of a Deployment, but not of its status.
 func deploymentRule() admissionregistrationv1.RuleWithOperations {
 	return admissionregistrationv1.RuleWithOperations{
 		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
@@ -54,17 +56,17 @@ func deploymentRule() admissionregistrationv1.RuleWithOperations {
 	}
 }
 
-// selector selects the namespace.
+// selector returns a selector for the namespace.
 func (ns *namespace) selector() *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: ns.name}}
 }
 
-// breakWebhook has the API server ask a webhook that is down about each
-// Deployment that is written, until mend is called.
-func (ns *namespace) breakWebhook(t *testing.T) (mend func()) {
+// breakWebhook makes the API server call an unreachable webhook for each write of a
+// Deployment, until the returned function is called.
+func (ns *namespace) breakWebhook(t *testing.T) (repair func()) {
 	t.Helper()
 	client := ns.in.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
-	mend = removing(t, ns.name, client.Delete)
+	repair = removing(t, ns.name, client.Delete)
 	_, err := client.Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: ofRun(ns.name),
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
@@ -80,19 +82,19 @@ func (ns *namespace) breakWebhook(t *testing.T) (mend func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ns.awaitAdmission(t, "the webhook counts", func(_ *appsv1.Deployment, err error) bool {
+	ns.awaitAdmission(t, "the webhook is in force", func(_ *appsv1.Deployment, err error) bool {
 		return err != nil && strings.Contains(err.Error(), webhookDown)
 	})
-	return mend
+	return repair
 }
 
-// webhookDown is what the API server says then.
+// webhookDown is part of the API server's message in that case.
 const webhookDown = "failed calling webhook"
 
-// mutate has a webhook replace a value in each Deployment that is written and
-// meets a condition, until withdraw is called. condition is in CEL, value in
-// JSON. isMutated recognizes what becomes of Foo "foo"'s Deployment. (It is no
-// MutatingAdmissionPolicy because these are off in Kubernetes before 1.36.)
+// mutate adds a webhook that replaces a value in each written Deployment that meets a
+// condition, until the returned function is called. condition is in CEL, value in JSON.
+// isMutated recognizes the Deployment of Foo "foo" after that. It is not a
+// MutatingAdmissionPolicy because these are off before Kubernetes 1.36.
 func (ns *namespace) mutate(t *testing.T, condition, path, value string, isMutated func(*appsv1.Deployment) bool) (withdraw func()) {
 	t.Helper()
 	server := patchServer(t, fmt.Sprintf(`[{"op": "replace", "path": %q, "value": %s}]`, path, value))
@@ -117,16 +119,16 @@ func (ns *namespace) mutate(t *testing.T, condition, path, value string, isMutat
 	if err != nil {
 		t.Fatal(err)
 	}
-	ns.awaitAdmission(t, "the webhook counts", func(d *appsv1.Deployment, err error) bool { return err == nil && isMutated(d) })
+	ns.awaitAdmission(t, "the webhook is in force", func(d *appsv1.Deployment, err error) bool { return err == nil && isMutated(d) })
 	return func() {
 		t.Helper()
 		remove()
-		ns.awaitAdmission(t, "the webhook counts no more", func(d *appsv1.Deployment, err error) bool { return err == nil && !isMutated(d) })
+		ns.awaitAdmission(t, "the webhook is no longer in force", func(d *appsv1.Deployment, err error) bool { return err == nil && !isMutated(d) })
 	}
 }
 
-// patchServer is a webhook that answers each request with the same JSON patch,
-// until the test ends.
+// patchServer starts a webhook that answers each request with the same JSON patch, until
+// the test ends.
 func patchServer(t *testing.T, patch string) *httptest.Server {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
@@ -139,16 +141,16 @@ func patchServer(t *testing.T, patch string) *httptest.Server {
 			UID: review.Request.UID, Allowed: true, Patch: []byte(patch), PatchType: new(admissionv1.PatchTypeJSONPatch),
 		}
 		review.Request = nil
-		_ = json.NewEncoder(w).Encode(&review) // a lost answer is the API server's to report
+		_ = json.NewEncoder(w).Encode(&review) // if the answer is lost, the API server reports it
 	}))
 	t.Cleanup(server.Close)
 	return server
 }
 
-// awaitAdmission waits until the API server takes a Deployment of 10 Pods of
-// nginx as it should: it notices a change of its admission a moment later, and
-// there is no other way to ask.
-func (ns *namespace) awaitAdmission(t *testing.T, what string, isSo func(*appsv1.Deployment, error) bool) {
+// awaitAdmission creates a Deployment of 10 nginx Pods, as a dry run, until the result is
+// accepted. A change of admission is in force only after a moment, which shows in no
+// other way.
+func (ns *namespace) awaitAdmission(t *testing.T, what string, accept func(*appsv1.Deployment, error) bool) {
 	t.Helper()
 	probe := foosDeployment()
 	probe.Name, probe.OwnerReferences, probe.Spec.Replicas = "probe", nil, new(int32(10))
@@ -156,15 +158,15 @@ func (ns *namespace) awaitAdmission(t *testing.T, what string, isSo func(*appsv1
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, cluster.patience(), true, func(ctx context.Context) (bool, error) {
 		var stored *appsv1.Deployment
 		stored, last = ns.deployments().Create(ctx, probe, metav1.CreateOptions{DryRun: dryRun})
-		return isSo(stored, last), nil
+		return accept(stored, last), nil
 	})
 	if err != nil {
 		t.Fatalf("Waiting until %s: %v: %v", what, err, last)
 	}
 }
 
-// removing returns what removes objects of a name that are in no namespace. It
-// is done when the test ends at the latest.
+// removing returns a function that deletes the cluster-scoped objects of a name. It is
+// also called when the test ends.
 func removing(t *testing.T, name string, deletes ...func(context.Context, string, metav1.DeleteOptions) error) func() {
 	t.Helper()
 	remove := func() {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The adoption of Deployments: consent is used once, and everything else stays as it is.
+
 package e2e
 
 import (
@@ -30,22 +32,22 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-func TestConsentToAnAdoptionIsForOne(t *testing.T) {
+func TestConsentToAdoptionIsUsedOnce(t *testing.T) {
 	t.Parallel()
-	needsToBeAlone(t)
+	needsNoOtherController(t)
 	ns := newNamespace(t)
 	ns.startController(t, "-resync=0")
 	checkAll(t, ns, []scenario{
-		{"it is spent by the write that adopts, and all else stays", checkConsentSpent},
-		{"a Deployment whose owner reference is then taken away is let go", checkAdoptedTaken},
-		{"a Deployment that is then orphaned is nobody's", checkAdoptedOrphaned},
-		{"a Deployment that had the Foo as an owner has it once", checkAdoptedOwned},
-		{"a Deployment with a selector as long as can be is adopted, too", checkAdoptedLongSelector},
+		{"the write that adopts removes it, and everything else stays", checkConsentSpent},
+		{"a Deployment whose owner reference is then removed is left alone", checkAdoptedThenReleased},
+		{"a Deployment that is then orphaned is left alone", checkAdoptedOrphaned},
+		{"a Deployment that the Foo owned already has one reference to it", checkAdoptedOwned},
+		{"a Deployment with a very long selector is adopted, too", checkAdoptedLongSelector},
 	})
 }
 
-// handOver makes a Deployment by hand and a Foo of its name, and hands it over
-// as the Foo's message says. It returns the Deployment as it was before.
+// handOver creates a Deployment and a Foo of the same name, and consents to the adoption
+// by the command in the Foo's message. It returns the Deployment as it was before.
 func (ns *namespace) handOver(t *testing.T, name string) *appsv1.Deployment {
 	t.Helper()
 	ns.createDeployment(t, name, 1)
@@ -63,7 +65,7 @@ func (ns *namespace) handOver(t *testing.T, name string) *appsv1.Deployment {
 func checkConsentSpent(t *testing.T, ns *namespace) {
 	before := ns.handOver(t, "spent")
 	after := ns.getDeployment(t, "spent")
-	// The Deployment's own controller writes one of the annotations.
+	// One of the annotations belongs to the Deployment controller.
 	for _, d := range []*appsv1.Deployment{before, after} {
 		maps.DeleteFunc(d.Annotations, func(key, _ string) bool { return strings.HasPrefix(key, "deployment.kubernetes.io/") })
 	}
@@ -72,13 +74,13 @@ func checkConsentSpent(t *testing.T, ns *namespace) {
 	}
 	ns.eachState(t, before, after, func(d *appsv1.Deployment) {
 		if _, asks := d.Annotations[samplev1alpha1.AnnotationAdoptBy]; asks && metav1.GetControllerOf(d) != nil {
-			t.Errorf("At version %s it has a controller, and asks for one", d.ResourceVersion)
+			t.Errorf("At version %s it has both a controller and the annotation", d.ResourceVersion)
 		}
 	})
 }
 
-// eachState goes through the states that a Deployment was in from one until another.
-func (ns *namespace) eachState(t *testing.T, from, until *appsv1.Deployment, look func(*appsv1.Deployment)) {
+// eachState calls inspect for each state of a Deployment after one state, up to another.
+func (ns *namespace) eachState(t *testing.T, from, until *appsv1.Deployment, inspect func(*appsv1.Deployment)) {
 	t.Helper()
 	since := named(from.Name)
 	since.ResourceVersion = from.ResourceVersion
@@ -91,22 +93,22 @@ func (ns *namespace) eachState(t *testing.T, from, until *appsv1.Deployment, loo
 		event := nextEvent(t, watcher)
 		state, ok := event.Object.(*appsv1.Deployment)
 		if !ok {
-			t.Fatalf("The watch delivers %v", event)
+			t.Fatalf("The watch delivered %v", event)
 		}
-		look(state)
+		inspect(state)
 		if state.ResourceVersion == until.ResourceVersion {
 			return
 		}
 	}
 }
 
-func checkAdoptedTaken(t *testing.T, ns *namespace) {
+func checkAdoptedThenReleased(t *testing.T, ns *namespace) {
 	ns.handOver(t, "lent")
 	taken := mergePatch(t, ns.deployments(), "lent", `{"metadata":{"ownerReferences":null}}`)
 	ns.awaitConflict(t, "lent")
 	mergePatch(t, ns.foos(), "lent", `{"spec":{"replicas":3}}`)
 	ns.awaitConflict(t, "lent")
-	ns.passOnce(t)
+	ns.awaitSyncs(t)
 	ns.isSameVersion(t, taken)
 }
 
@@ -117,7 +119,7 @@ func checkAdoptedOrphaned(t *testing.T, ns *namespace) {
 	kept := ns.awaitSettledOne(t, "inherited")
 	ns.createFoo(t, newFoo("inherited", withReplicas(3)))
 	ns.awaitConflict(t, "inherited")
-	ns.passOnce(t)
+	ns.awaitSyncs(t)
 	ns.isSameVersion(t, kept)
 }
 
@@ -126,7 +128,8 @@ func checkAdoptedOwned(t *testing.T, ns *namespace) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The Foo has its UID before it asks for the Deployment, which nobody else has made by then.
+	// Create the Foo with another name first, so that its UID is known before the
+	// Deployment exists.
 	foo := ns.createFoo(t, newFoo("owner", withDeployment("before")))
 	ns.awaitReady(t, "owner")
 	ns.createDeployment(t, "owned", 1)
@@ -141,11 +144,12 @@ func checkAdoptedOwned(t *testing.T, ns *namespace) {
 		uids[ref.UID]++
 	}
 	if err := isControlled(owned, foo); err != nil || !maps.Equal(uids, map[types.UID]int{foo.UID: 1, other.UID: 1}) {
-		t.Errorf("Its owners are %v, want the Foo as its controller, the ConfigMap, and no other", owned.OwnerReferences)
+		t.Errorf("Its owners are %v, want the Foo as its controller, the ConfigMap, and no others", owned.OwnerReferences)
 	}
 }
 
-// checkAdoptedLongSelector: the status has room for 4096 characters of one.
+// checkAdoptedLongSelector checks a selector that is longer than the 4096 characters that
+// the status has room for.
 func checkAdoptedLongSelector(t *testing.T, ns *namespace) {
 	var shards []string
 	for i := range 100 {
@@ -164,11 +168,12 @@ func checkAdoptedLongSelector(t *testing.T, ns *namespace) {
 	}
 	ns.createFoo(t, newFoo("wide", withReplicas(2)))
 	if got := ns.awaitReady(t, "wide").Status.Selector; got != "" {
-		t.Errorf("status.selector is %q: a part of a selector selects something else", got)
+		t.Errorf("status.selector is %q, want none: a truncated selector would select other Pods", got)
 	}
 }
 
-// The API server bounds neither the kind nor the name of an owner.
+// TestAnOwnerWithALongNameIsAConflict checks that the message stays short: the API server
+// limits neither the kind nor the name of an owner.
 func TestAnOwnerWithALongNameIsAConflict(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -184,7 +189,7 @@ func TestAnOwnerWithALongNameIsAConflict(t *testing.T) {
 			mergePatch(t, ns.deployments(), name, `{"metadata":{"ownerReferences":[`+ref+`]}}`)
 			ns.createFoo(t, newFoo(name))
 			if got := len(readyOf(ns.awaitConflict(t, name)).Message); got > 1024 {
-				t.Errorf("The message has %d characters, want one that can be read", got)
+				t.Errorf("The message has %d characters, want at most 1024", got)
 			}
 			awaitEvent(t, ns, name, corev1.EventTypeWarning, samplev1alpha1.ReasonDeploymentConflict)
 		})

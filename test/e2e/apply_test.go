@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Server-side apply with the typed client.
+
 package e2e
 
 import (
@@ -28,14 +30,15 @@ import (
 	applyv1alpha1 "example.com/sample-controller/pkg/generated/applyconfiguration/samplecontroller/v1alpha1"
 )
 
-// No controller runs here, so that what is seen is what the appliers did.
+// TestServerSideApplyWithTheTypedClient runs no controller, so that only the appliers
+// write.
 func TestServerSideApplyWithTheTypedClient(t *testing.T) {
 	t.Parallel()
-	needsToBeAlone(t)
+	needsNoOtherController(t)
 	checkAll(t, newNamespace(t), []scenario{
-		{"creates what is missing", checkApplyCreates},
-		{"refuses to take another manager's field, unless forced", checkApplyConflict},
-		{"takes away the field that its manager no longer applies", checkApplyRemoves},
+		{"creates a missing Foo", checkApplyCreates},
+		{"does not take another manager's field, unless forced", checkApplyConflict},
+		{"removes a field that its manager no longer applies", checkApplyRemoves},
 		{"writes the status, condition by condition", checkApplyStatus},
 	})
 }
@@ -48,7 +51,7 @@ func as(manager string) metav1.ApplyOptions {
 	return metav1.ApplyOptions{FieldManager: manager}
 }
 
-// apply applies what has to be accepted.
+// apply applies a configuration, and fails the test if it is refused.
 func apply(t *testing.T, ns *namespace, foo *applyv1alpha1.FooApplyConfiguration, options metav1.ApplyOptions) *samplev1alpha1.Foo {
 	t.Helper()
 	applied, err := ns.foos().Apply(t.Context(), foo, options)
@@ -61,7 +64,7 @@ func apply(t *testing.T, ns *namespace, foo *applyv1alpha1.FooApplyConfiguration
 func checkApplyCreates(t *testing.T, ns *namespace) {
 	got := apply(t, ns, specOf(ns, "applied", 2), as("alice"))
 	if got.UID == "" || got.Spec.DeploymentName != "web" || *got.Spec.Replicas != 2 {
-		t.Errorf("Apply has made %s", show(got))
+		t.Errorf("Apply created %s", show(got))
 	}
 }
 
@@ -69,10 +72,10 @@ func checkApplyConflict(t *testing.T, ns *namespace) {
 	apply(t, ns, specOf(ns, "disputed", 2), as("alice"))
 	_, err := ns.foos().Apply(t.Context(), specOf(ns, "disputed", 3), as("bob"))
 	if !apierrors.IsConflict(err) || !strings.Contains(err.Error(), `conflict with "alice": .spec.replicas`) {
-		t.Errorf("Bob's apply: %v, want a conflict that names alice and the field", err)
+		t.Errorf("Bob's apply returned %v, want a conflict that names alice and the field", err)
 	}
 	if got := ns.getFoo(t, "disputed"); *got.Spec.Replicas != 2 {
-		t.Errorf("After the refusal replicas is %d, want 2", *got.Spec.Replicas)
+		t.Errorf("After the conflict replicas is %d, want 2", *got.Spec.Replicas)
 	}
 
 	forced := as("bob")
@@ -81,7 +84,7 @@ func checkApplyConflict(t *testing.T, ns *namespace) {
 		t.Errorf("After the forced apply replicas is %d, want 3", *got.Spec.Replicas)
 	}
 	if _, err := ns.foos().Apply(t.Context(), specOf(ns, "disputed", 2), as("alice")); !apierrors.IsConflict(err) {
-		t.Errorf("Alice's next apply: %v, want a conflict: the field is bob's now", err)
+		t.Errorf("Alice's next apply returned %v, want a conflict, because bob owns the field now", err)
 	}
 }
 
@@ -106,7 +109,7 @@ func checkApplyStatus(t *testing.T, ns *namespace) {
 		t.Fatal(err)
 	}
 	if got.Status.AvailableReplicas != 5 || len(got.Status.Conditions) != 2 || *got.Spec.Replicas != 1 {
-		t.Errorf("Two managers' statuses made %s\nwant both conditions, 5 available, and the spec untouched", show(got))
+		t.Errorf("After the statuses of two managers the Foo is %s\nwant both conditions, 5 available, and the spec unchanged", show(got))
 	}
 }
 

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// How the tests wait: by a list and a watch, until a check accepts.
+
 package e2e
 
 import (
@@ -30,7 +32,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// source is what can be waited on; every typed client is one.
+// source lists and watches objects. Every typed client is one.
 type source[L runtime.Object] interface {
 	List(ctx context.Context, opts metav1.ListOptions) (L, error)
 	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
@@ -38,13 +40,13 @@ type source[L runtime.Object] interface {
 
 var errNone = errors.New("there is none")
 
-// named selects the one object of a name.
+// named selects the object of a name.
 func named(name string) metav1.ListOptions {
 	return metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()}
 }
 
-// untilList lists, and again after each change, until check has no objection.
-// It returns the last list and, if that was objected to, why.
+// untilList lists objects, and again after each change, until check returns no error. It
+// returns the last list and, if that failed the check, the error.
 func untilList[L runtime.Object](ctx context.Context, client source[L], opts metav1.ListOptions, check func(L) error) (L, error) {
 	for {
 		list, err := client.List(ctx, opts)
@@ -61,8 +63,8 @@ func untilList[L runtime.Object](ctx context.Context, client source[L], opts met
 	}
 }
 
-// nextChange returns when something has changed since a list was made. The end
-// of a watch counts as a change: list again.
+// nextChange returns when something has changed since a list. The end of the watch counts
+// as a change.
 func nextChange[L runtime.Object](ctx context.Context, client source[L], opts metav1.ListOptions, list L) error {
 	accessor, err := meta.ListAccessor(list)
 	if err != nil {
@@ -82,21 +84,20 @@ func nextChange[L runtime.Object](ctx context.Context, client source[L], opts me
 	}
 }
 
-// awaitList waits until check has no objection to the list of the selected
-// objects, and returns it. After too long it fails the test and shows the list.
+// awaitList waits until check accepts the list of the selected objects, and returns the
+// list. After the timeout it fails the test and shows the last list.
 func awaitList[L runtime.Object](t *testing.T, want string, client source[L], opts metav1.ListOptions, check func(L) error) L {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), cluster.patience())
 	defer cancel()
 	list, err := untilList(ctx, client, opts, check)
 	if err != nil {
-		t.Fatalf("Waited for: %s\n%v\nLast seen:\n%s", want, err, show(list))
+		t.Fatalf("Timed out waiting for: %s\n%v\nLast list:\n%s", want, err, show(list))
 	}
 	return list
 }
 
-// awaitOne waits until the object of a name is there and check has no
-// objection to it, and returns it.
+// awaitOne waits until the object of a name exists and check accepts it, and returns it.
 func awaitOne[T any, L runtime.Object](t *testing.T, want string, client source[L], name string, check func(*T) error) *T {
 	t.Helper()
 	var found *T
@@ -114,7 +115,7 @@ func awaitOne[T any, L runtime.Object](t *testing.T, want string, client source[
 	return found
 }
 
-// awaitGone waits until there is no object of a name.
+// awaitGone waits until no object of a name exists.
 func awaitGone[L runtime.Object](t *testing.T, client source[L], name string) {
 	t.Helper()
 	awaitList(t, name+" is gone", client, named(name), func(list L) error {
@@ -139,8 +140,7 @@ func itemsOf[T any](list runtime.Object) ([]*T, error) {
 	return items, err
 }
 
-// show returns an object as a reader wants it in a failure: without the parts
-// that say who wrote which field.
+// show returns an object as YAML, without its managed fields.
 func show(object runtime.Object) string {
 	_ = meta.EachListItem(object, func(item runtime.Object) error {
 		if accessor, err := meta.Accessor(item); err == nil {
@@ -155,13 +155,13 @@ func show(object runtime.Object) string {
 	return string(text)
 }
 
-// nextEvent waits for a watch's next event.
+// nextEvent waits for the next event of a watch.
 func nextEvent(t *testing.T, watcher watch.Interface) watch.Event {
 	t.Helper()
 	return receive(t, watcher.ResultChan())
 }
 
-// receive waits for what a channel has next, or its end.
+// receive waits for the next value of a channel, or its end.
 func receive[T any](t *testing.T, channel <-chan T) T {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), cluster.patience())
@@ -170,7 +170,7 @@ func receive[T any](t *testing.T, channel <-chan T) T {
 	case value := <-channel:
 		return value
 	case <-ctx.Done():
-		t.Fatalf("Nothing came within %v", cluster.patience())
+		t.Fatalf("Received nothing within %v", cluster.patience())
 		panic("unreachable")
 	}
 }

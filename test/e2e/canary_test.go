@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The canary: a Foo that shows whether another controller works in the cluster.
+
 package e2e
 
 import (
@@ -25,12 +27,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// canary is the name of a Foo that no controller of ours looks after.
+// canary is the name of a Foo in a namespace that no controller under test watches.
 const canary = "canary"
 
-// sendCanary creates a Foo, early, so that a controller which is at work in
-// the cluster has the time to do something about it. It returns where.
-func (c *testCluster) sendCanary(ctx context.Context) (*namespace, error) {
+// createCanary creates the canary and returns its namespace. It is called early, to give
+// another controller in the cluster time to write the status.
+func (c *testCluster) createCanary(ctx context.Context) (*namespace, error) {
 	created, err := c.createNamespace(ctx)
 	if err != nil {
 		return nil, err
@@ -42,17 +44,18 @@ func (c *testCluster) sendCanary(ctx context.Context) (*namespace, error) {
 	return ns, nil
 }
 
-// lookAtCanary finds out whether a controller has seen the canary.
-func (c *testCluster) lookAtCanary(ctx context.Context, ns *namespace) error {
+// checkCanary sets otherController if a controller has written the canary's status.
+func (c *testCluster) checkCanary(ctx context.Context, ns *namespace) error {
 	foo, err := ns.foos().Get(ctx, canary, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("reading a Foo: %w", err)
 	}
 	c.otherController = len(foo.Status.Conditions) > 0 || foo.Status.ObservedGeneration > 0
 	if c.otherController {
-		fmt.Println("e2e: another controller looks after this cluster's Foos: the tests that it would spoil are skipped")
+		fmt.Println("e2e: another controller manages this cluster's Foos: the tests that it would disturb are skipped")
 	}
-	// tidyUp deletes it: now, that would be a write for TestSettledFoosCostNoWrites.
+	// tidyUp deletes the canary. Deleted now, it would be a write that
+	// TestSettledFoosCostNoWrites counts.
 	return nil
 }
 
@@ -67,10 +70,11 @@ func (c *testCluster) createNamespace(ctx context.Context) (*corev1.Namespace, e
 	return created, nil
 }
 
-// needsToBeAlone skips a test that another controller would spoil.
-func needsToBeAlone(t *testing.T) {
+// needsNoOtherController skips a test if another controller in the cluster would disturb
+// it.
+func needsNoOtherController(t *testing.T) {
 	t.Helper()
 	if cluster.otherController {
-		t.Skip("another controller looks after this cluster's Foos")
+		t.Skip("another controller manages this cluster's Foos")
 	}
 }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The generated typed client, call by call.
+
 package e2e
 
 import (
@@ -27,15 +29,15 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// No controller runs here, so that what is seen is what the client did.
+// TestTheTypedClient runs no controller, so that only the client writes.
 func TestTheTypedClient(t *testing.T) {
 	t.Parallel()
-	needsToBeAlone(t)
+	needsNoOtherController(t)
 	checkAll(t, newNamespace(t), []scenario{
 		{"creates, gets, lists and deletes", checkClientBasics},
-		{"updates, and is told of a conflict", checkClientUpdate},
-		{"patches in each way that a custom resource knows", checkClientPatch},
-		{"writes the status apart from the spec", checkClientStatus},
+		{"updates, and reports a conflict", checkClientUpdate},
+		{"patches in each way that a custom resource supports", checkClientPatch},
+		{"writes the status and the spec separately", checkClientStatus},
 		{"watches", checkClientWatch},
 		{"deletes a collection", checkClientDeleteCollection},
 	})
@@ -60,13 +62,13 @@ func checkClientBasics(t *testing.T, ns *namespace) {
 		t.Errorf("Listed %v (%v), want the one Foo", list.Items, err)
 	}
 	if _, err := ns.foos().Create(t.Context(), newFoo("basics"), metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
-		t.Errorf("Creating it twice: %v, want AlreadyExists", err)
+		t.Errorf("The second create returned %v, want AlreadyExists", err)
 	}
 	if err := ns.foos().Delete(t.Context(), "basics", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := ns.foos().Get(t.Context(), "basics", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("Getting it after that: %v, want NotFound", err)
+		t.Errorf("A get after the deletion returned %v, want NotFound", err)
 	}
 }
 
@@ -79,7 +81,7 @@ func checkClientUpdate(t *testing.T, ns *namespace) {
 		t.Fatalf("Updated to %s (%v), want 2 replicas in generation 2", show(updated), err)
 	}
 	if _, err := ns.foos().Update(t.Context(), old, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
-		t.Errorf("Updating from the old state: %v, want Conflict", err)
+		t.Errorf("An update of the old state returned %v, want Conflict", err)
 	}
 }
 
@@ -106,7 +108,7 @@ func checkClientStatus(t *testing.T, ns *namespace) {
 		t.Fatal(err)
 	}
 	if written.Status.AvailableReplicas != 4 || *written.Spec.Replicas != 1 || written.Generation != 1 {
-		t.Errorf("UpdateStatus has left %s\nwant the status alone changed", show(written))
+		t.Errorf("After UpdateStatus the Foo is %s\nwant only the status changed", show(written))
 	}
 	written.Spec.Replicas = new(int32(2))
 	written.Status.AvailableReplicas = 7
@@ -115,7 +117,7 @@ func checkClientStatus(t *testing.T, ns *namespace) {
 		t.Fatal(err)
 	}
 	if updated.Status.AvailableReplicas != 4 || *updated.Spec.Replicas != 2 || updated.Generation != 2 {
-		t.Errorf("Update has left %s\nwant the spec alone changed", show(updated))
+		t.Errorf("After Update the Foo is %s\nwant only the spec changed", show(updated))
 	}
 }
 
@@ -156,6 +158,6 @@ func checkClientDeleteCollection(t *testing.T, ns *namespace) {
 	}
 	left, err := ns.foos().List(t.Context(), metav1.ListOptions{LabelSelector: "set in (collected,kept)"})
 	if err != nil || len(left.Items) != 1 || left.Items[0].Name != "kept" {
-		t.Errorf("Left are %v (%v), want the one with another label", left.Items, err)
+		t.Errorf("%v are left (%v), want only the one with another label", left.Items, err)
 	}
 }

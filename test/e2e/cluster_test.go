@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The connection to the cluster under test, and what kind of cluster it is.
+
 package e2e
 
 import (
@@ -38,17 +40,17 @@ import (
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
 
-// moduleRoot is where the controller's main package is, seen from here.
+// moduleRoot is the path of the controller's main package.
 const moduleRoot = "../.."
 
-// The label of a node that KWOK pretends to be the kubelet of.
+// The label of a node whose kubelet KWOK simulates.
 const (
 	kwokLabel = "kwok.x-k8s.io/node"
 	kwokValue = "fake"
 )
 
-// cluster is what all tests run against. TestMain sets it before the first of
-// them and nothing changes it afterwards.
+// cluster is the cluster under test. TestMain sets it before the first test, and nothing
+// changes it afterwards.
 var cluster *testCluster
 
 // testCluster is a connection to the cluster under test.
@@ -56,25 +58,26 @@ type testCluster struct {
 	// ctx ends when the run does.
 	ctx    context.Context
 	config *rest.Config
-	// kubeconfig is a file with the current context alone, self-contained, so
-	// that a switch of the user's context in the middle of a run is harmless.
+	// kubeconfig is a self-contained file with only the current context, so that the user
+	// can switch contexts during a run.
 	kubeconfig  string
 	description string
-	// devcluster is true where every node is KWOK's: Pods only pretend to run,
-	// become Ready at once, and are nobody's.
+	// devcluster is true if KWOK simulates every node: Pods become Ready at once without
+	// running, and nobody needs them.
 	devcluster bool
-	// emulates is the minor version of Kubernetes, such as 1.35, that the API
-	// server behaves as; "" is its own.
+	// emulates is the minor version of Kubernetes that the API server emulates, such as
+	// 1.35, or "" if none.
 	emulates string
 	// run is the value of this run's label.
 	run string
 	// controller is the program under test.
 	controller string
-	// account is who it is.
+	// account is its service account.
 	account *account
-	// definition is what became of the CustomResourceDefinition.
-	definition definitionState
-	// otherController is true where one that is not of this run is at work.
+	// crd says where the CustomResourceDefinition in the cluster came from.
+	crd crdState
+	// otherController is true if a controller that this run did not start works in the
+	// cluster.
 	otherController bool
 
 	kube    kubernetes.Interface
@@ -82,7 +85,7 @@ type testCluster struct {
 	dynamic dynamic.Interface
 }
 
-// connect makes clients from $KUBECONFIG and asks the server who it is.
+// connect makes clients from $KUBECONFIG and describes the cluster.
 func connect(ctx context.Context, folder string) (*testCluster, error) {
 	c := &testCluster{ctx: ctx, kubeconfig: filepath.Join(folder, "kubeconfig"), run: rand.String(8)}
 	if err := writeCurrentContext(c.kubeconfig); err != nil {
@@ -108,7 +111,7 @@ func (c *testCluster) makeClients() error {
 	return errors.Join(errs[:]...)
 }
 
-// describe finds out what kind of cluster this is.
+// describe finds out which kind of cluster this is.
 func (c *testCluster) describe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -122,7 +125,7 @@ func (c *testCluster) describe(ctx context.Context) error {
 	}
 	c.devcluster = allSimulated(nodes.Items)
 	c.emulates = emulatedBy(server)
-	kind := "a cluster with a life of its own"
+	kind := "not a development cluster"
 	if c.devcluster {
 		kind = "a development cluster"
 	}
@@ -134,7 +137,7 @@ func (c *testCluster) describe(ctx context.Context) error {
 	return nil
 }
 
-// allSimulated tells a development cluster from one that does somebody's work.
+// allSimulated reports whether KWOK simulates all nodes, as in a development cluster.
 func allSimulated(nodes []corev1.Node) bool {
 	for i := range nodes {
 		if nodes[i].Labels[kwokLabel] != kwokValue {
@@ -144,7 +147,7 @@ func allSimulated(nodes []corev1.Node) bool {
 	return len(nodes) > 0
 }
 
-// patience bounds each wait. It is spent in full only by a test that fails.
+// patience bounds each wait. Only a test that fails waits that long.
 func (c *testCluster) patience() time.Duration {
 	if c.devcluster {
 		return 2 * time.Minute
@@ -163,7 +166,7 @@ func (c *testCluster) buildController(ctx context.Context, output string) error 
 	return nil
 }
 
-// writeCurrentContext writes a kubeconfig with what the current context needs.
+// writeCurrentContext writes a kubeconfig with only the current context.
 func writeCurrentContext(path string) error {
 	config, err := clientcmd.NewDefaultClientConfigLoadingRules().Load()
 	if err != nil {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// A Foo that asks for a Deployment which it does not control.
+
 package e2e
 
 import (
@@ -32,16 +34,16 @@ import (
 func TestADeploymentThatIsNotTheFoosIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
-	// No resync: whatever happens here comes from an event.
+	// Without resyncs, only events cause syncs.
 	ns.startController(t, "-resync=0")
 	checkAll(t, ns, []scenario{
-		{"and the Foo says so, until the name is free", checkForeignDeployment},
+		{"and the Foo reports it, until the name is free", checkForeignDeployment},
 		{"also when another Foo controls it", checkTwoFoosOneName},
-		{"and a Foo that is renamed off it gets its own at once", checkRenamedOff},
+		{"and a Foo that then asks for a free name gets its own at once", checkRenamedOff},
 	})
 }
 
-// isConflicted objects unless a Foo says that its Deployment's name is taken.
+// isConflicted returns an error unless a Foo reports that its Deployment's name is taken.
 func isConflicted(foo *samplev1alpha1.Foo) error {
 	if err := hasReady(foo, metav1.ConditionFalse, samplev1alpha1.ReasonDeploymentConflict); err != nil {
 		return err
@@ -50,7 +52,7 @@ func isConflicted(foo *samplev1alpha1.Foo) error {
 		return errors.New("the message does not name the Deployment: " + message)
 	}
 	if foo.Status.AvailableReplicas != 0 {
-		return errors.New("the status counts another's Pods")
+		return errors.New("the status counts the Pods of a Deployment that the Foo does not control")
 	}
 	return nil
 }
@@ -61,23 +63,23 @@ func checkForeignDeployment(t *testing.T, ns *namespace) {
 	awaitOne(t, "the Foo reports the conflict", ns.foos(), "unlucky", isConflicted)
 	awaitEvent(t, ns, "unlucky", corev1.EventTypeWarning, samplev1alpha1.ReasonDeploymentConflict)
 
-	// Every change of the foreign Deployment wakes the Foo; it must stay away.
+	// Every change of the foreign Deployment causes a sync, which must not write to it.
 	mergePatch(t, ns.deployments(), "foreign", `{"metadata":{"annotations":{"touched":"yes"}}}`)
-	ns.passOnce(t)
+	ns.awaitSyncs(t)
 	isUntouched(t, ns.getDeployment(t, "foreign"), foreign)
 
-	deleteAndForget(t, ns, "foreign")
-	awaitOne(t, "the Foo has made its own Deployment", ns.deployments(), "foreign", func(d *appsv1.Deployment) error {
+	deleteDeploymentInBackground(t, ns, "foreign")
+	awaitOne(t, "the Foo has its own Deployment", ns.deployments(), "foreign", func(d *appsv1.Deployment) error {
 		return errors.Join(isControlled(d, foo), asksFor(d, 3))
 	})
 	ns.awaitReady(t, "unlucky")
 }
 
-// isUntouched checks that the controller has written nothing to a Deployment.
+// isUntouched checks that the controller has not written to a Deployment.
 func isUntouched(t *testing.T, got, before *appsv1.Deployment) {
 	t.Helper()
 	if got.UID != before.UID || !equality.Semantic.DeepEqual(got.Spec, before.Spec) || len(got.OwnerReferences) > 0 {
-		t.Errorf("The Deployment is not as it was:\n%s", show(got))
+		t.Errorf("The Deployment has changed:\n%s", show(got))
 	}
 	for _, entry := range got.ManagedFields {
 		if entry.Manager == "sample-controller" {
@@ -86,9 +88,9 @@ func isUntouched(t *testing.T, got, before *appsv1.Deployment) {
 	}
 }
 
-// deleteAndForget deletes a Deployment, and leaves what it owns to the garbage
-// collector.
-func deleteAndForget(t *testing.T, ns *namespace, name string) {
+// deleteDeploymentInBackground deletes a Deployment and leaves its children to the
+// garbage collector.
+func deleteDeploymentInBackground(t *testing.T, ns *namespace, name string) {
 	t.Helper()
 	background := metav1.DeletePropagationBackground
 	if err := ns.deployments().Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
@@ -107,7 +109,7 @@ func checkTwoFoosOneName(t *testing.T, ns *namespace) {
 	if err := ns.foos().Delete(t.Context(), "winner", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	awaitOne(t, "the second Foo has the name now", ns.deployments(), "shared", func(d *appsv1.Deployment) error {
+	awaitOne(t, "the second Foo controls the Deployment", ns.deployments(), "shared", func(d *appsv1.Deployment) error {
 		return errors.Join(isControlled(d, loser), asksFor(d, 2))
 	})
 	ns.awaitReady(t, "loser")

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The contract: the controller does not work against a deletion.
+
 package e2e
 
 import (
@@ -34,24 +36,24 @@ import (
 
 func TestADeletionIsNotFought(t *testing.T) {
 	t.Parallel()
-	needsToBeAlone(t)
+	needsNoOtherController(t)
 	ns := newNamespace(t)
 	ns.startController(t, "-resync=0")
 	checkAll(t, ns, []scenario{
 		{"a Foo that is being deleted gets no update and no create", checkTerminatingFoo},
 		{"a Foo deleted in the foreground waits for its Deployment, which is left alone", checkForegroundFoo},
 		{"an orphaned Deployment stays as it is", checkOrphaned},
-		{"a Deployment that is being deleted is waited for, then made again", checkTerminatingDeployment},
-		{"a Foo deleted and made again at once gets a Deployment of its own", checkRecreatedAtOnce},
+		{"a Deployment that is being deleted is recreated when it is gone", checkTerminatingDeployment},
+		{"a Foo deleted and recreated at once gets a Deployment of its own", checkRecreatedAtOnce},
 	})
 }
 
-// patcher is what can be patched; every typed client is one.
+// patcher patches objects. Every typed client is one.
 type patcher[T any] interface {
 	Patch(ctx context.Context, name string, kind types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (T, error)
 }
 
-// releaseAtEnd has the finalizer taken from what a test leaves of an object.
+// releaseAtEnd removes an object's finalizers when the test ends.
 func releaseAtEnd[T any](t *testing.T, client patcher[T], name string) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -63,7 +65,7 @@ func releaseAtEnd[T any](t *testing.T, client patcher[T], name string) {
 	})
 }
 
-// releaseNow takes the finalizers from an object, if it is still there.
+// releaseNow removes the finalizers of an object, if it still exists.
 func releaseNow[T any](ctx context.Context, client patcher[T], name string) error {
 	_, err := client.Patch(ctx, name, types.MergePatchType, []byte(releasedPatch), metav1.PatchOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -72,8 +74,8 @@ func releaseNow[T any](ctx context.Context, client patcher[T], name string) erro
 	return nil
 }
 
-// The garbage collector leaves the Deployment of a Foo that is held alone, so
-// all that happens to it would be the controller's doing.
+// checkTerminatingFoo holds the Foo by a finalizer. As long as the Foo exists, the
+// garbage collector leaves its Deployment alone, so only the controller could change it.
 func checkTerminatingFoo(t *testing.T, ns *namespace) {
 	ns.createReadyFoo(t, newFoo("held", withReplicas(1)))
 	releaseAtEnd(t, ns.foos(), "held")
@@ -82,12 +84,12 @@ func checkTerminatingFoo(t *testing.T, ns *namespace) {
 	before := ns.awaitSettledOne(t, "held")
 	mergePatch(t, ns.foos(), "held", `{"spec":{"replicas":3}}`)
 	ns.awaitReason(t, "held", samplev1alpha1.ReasonTerminating)
-	ns.passOnce(t)
+	ns.awaitSyncs(t)
 	ns.isSameVersion(t, before)
 
-	deleteAndForget(t, ns, "held")
+	deleteDeploymentInBackground(t, ns, "held")
 	awaitGone(t, ns.deployments(), "held")
-	ns.passOnce(t)
+	ns.awaitSyncs(t)
 	awaitGone(t, ns.deployments(), "held")
 }
 
@@ -96,21 +98,21 @@ func checkForegroundFoo(t *testing.T, ns *namespace) {
 	releaseAtEnd(t, ns.deployments(), "foreground")
 	mergePatch(t, ns.deployments(), "foreground", heldPatch)
 	ns.deleteFoo(t, "foreground", metav1.DeletePropagationForeground)
-	going := awaitOne(t, "the Deployment is being deleted", ns.deployments(), "foreground", isGoing)
+	terminating := awaitOne(t, "the Deployment is being deleted", ns.deployments(), "foreground", isTerminating)
 	mergePatch(t, ns.foos(), "foreground", `{"spec":{"replicas":3}}`)
 	ns.awaitReason(t, "foreground", samplev1alpha1.ReasonTerminating)
-	ns.passOnce(t)
-	if got := ns.getDeployment(t, "foreground"); !equality.Semantic.DeepEqual(got.Spec, going.Spec) {
-		t.Errorf("The Deployment's spec was written to: %s", show(got))
+	ns.awaitSyncs(t)
+	if got := ns.getDeployment(t, "foreground"); !equality.Semantic.DeepEqual(got.Spec, terminating.Spec) {
+		t.Errorf("The Deployment's spec has changed: %s", show(got))
 	}
 
 	mergePatch(t, ns.deployments(), "foreground", releasedPatch)
 	awaitGone(t, ns.foos(), "foreground")
-	ns.passOnce(t)
+	ns.awaitSyncs(t)
 	awaitGone(t, ns.deployments(), "foreground")
 }
 
-func isGoing(deployment *appsv1.Deployment) error {
+func isTerminating(deployment *appsv1.Deployment) error {
 	if deployment.DeletionTimestamp == nil {
 		return errors.New("it is not being deleted")
 	}
@@ -122,18 +124,19 @@ func checkOrphaned(t *testing.T, ns *namespace) {
 	before := ns.awaitSettledOne(t, "parent")
 	ns.deleteFoo(t, "parent", metav1.DeletePropagationOrphan)
 	awaitGone(t, ns.foos(), "parent")
-	ns.passOnce(t)
+	ns.awaitSyncs(t)
 	after := ns.getDeployment(t, "parent")
 	if len(after.OwnerReferences) > 0 {
 		t.Errorf("It still has the owners %v", after.OwnerReferences)
 	}
-	if !equality.Semantic.DeepEqual(bared(after), bared(before)) {
+	if !equality.Semantic.DeepEqual(withoutOwner(after), withoutOwner(before)) {
 		t.Errorf("The orphan has changed:\n%s\nbefore:\n%s", show(after), show(before))
 	}
 }
 
-// bared is a Deployment without what taking its owner away changes.
-func bared(deployment *appsv1.Deployment) *appsv1.Deployment {
+// withoutOwner returns a copy of a Deployment without the fields that change when its
+// owner reference is removed.
+func withoutOwner(deployment *appsv1.Deployment) *appsv1.Deployment {
 	bare := deployment.DeepCopy()
 	bare.OwnerReferences, bare.ManagedFields, bare.ResourceVersion = nil, nil, ""
 	return bare
@@ -150,23 +153,23 @@ func checkTerminatingDeployment(t *testing.T, ns *namespace) {
 	ns.awaitReason(t, "waited", samplev1alpha1.ReasonTerminating)
 	mergePatch(t, ns.foos(), "waited", `{"spec":{"replicas":2}}`)
 	ns.awaitReason(t, "waited", samplev1alpha1.ReasonTerminating)
-	ns.passOnce(t)
+	ns.awaitSyncs(t)
 	if got := ns.getDeployment(t, "waited"); !equality.Semantic.DeepEqual(got.Spec, first.Spec) {
-		t.Errorf("The Deployment's spec was written to: %s", show(got))
+		t.Errorf("The Deployment's spec has changed: %s", show(got))
 	}
 
 	mergePatch(t, ns.deployments(), "waited", releasedPatch)
 	awaitOne(t, "there is another Deployment", ns.deployments(), "waited", func(d *appsv1.Deployment) error {
 		if d.UID == first.UID {
-			return errors.New("it is still the first")
+			return errors.New("it is still the first one")
 		}
 		return errors.Join(isControlled(d, foo), asksFor(d, 2))
 	})
 	ns.awaitReady(t, "waited")
 }
 
-// The controller may see the two Foos as one that changes, and the first one's
-// Deployment is there until the garbage collector has found out.
+// checkRecreatedAtOnce recreates a Foo so fast that the controller may see one Foo that
+// changes. The Deployment of the first Foo exists until the garbage collector deletes it.
 func checkRecreatedAtOnce(t *testing.T, ns *namespace) {
 	ns.createReadyFoo(t, newFoo("phoenix"))
 	var last *samplev1alpha1.Foo
@@ -181,9 +184,9 @@ func checkRecreatedAtOnce(t *testing.T, ns *namespace) {
 	ns.awaitOnly(t, last, "phoenix")
 }
 
-func TestADeploymentOfADeadFooIsCollectedAndLeftAlone(t *testing.T) {
+func TestADeploymentOfADeletedFooIsLeftToTheGarbageCollector(t *testing.T) {
 	t.Parallel()
-	needsToBeAlone(t)
+	needsNoOtherController(t)
 	ns := newNamespace(t)
 	p, sent := ns.startRecorded(t, nil, "-resync=1s", "-v=4")
 	ns.createReadyFoo(t, newFoo("alive"))
@@ -196,6 +199,6 @@ func TestADeploymentOfADeadFooIsCollectedAndLeftAlone(t *testing.T) {
 	awaitGone(t, ns.deployments(), "left")
 	p.awaitResyncs(t, 2)
 	if got := sent.writes("deployments") + sent.writes("foos") - before; got != 0 {
-		t.Errorf("The controller has sent %d writes, want none", got)
+		t.Errorf("The controller sent %d writes, want none", got)
 	}
 }

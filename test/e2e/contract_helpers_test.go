@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Helpers of the tests of the contract: recorded requests, finalizers, and waits.
+
 package e2e
 
 import (
@@ -29,7 +31,7 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// hold is a finalizer that keeps a deleted object until the test lets it go.
+// hold is a finalizer that keeps a deleted object until the test removes it.
 const hold = "e2e.samplecontroller.k8s.io/hold"
 
 const (
@@ -37,13 +39,13 @@ const (
 	releasedPatch = `{"metadata":{"finalizers":null}}`
 )
 
-// requests are those that one controller has sent.
+// requests records the requests of one controller.
 type requests struct {
 	mu   sync.Mutex
 	seen []string
 }
 
-// startRecorded runs the controller on the namespace and keeps its requests.
+// startRecorded runs the controller on the namespace and records its requests.
 func (ns *namespace) startRecorded(t *testing.T, environment []string, flags ...string) (*process, *requests) {
 	t.Helper()
 	sent := &requests{}
@@ -57,7 +59,7 @@ func (ns *namespace) startRecorded(t *testing.T, environment []string, flags ...
 	return startControllerIn(t, environment, flags...), sent
 }
 
-// count returns how many requests with a method have a text in their address.
+// count returns the number of requests with a method and a text in their URL.
 func (r *requests) count(method, text string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,7 +72,7 @@ func (r *requests) count(method, text string) int {
 	return count
 }
 
-// writes returns the requests that change something of a kind.
+// writes returns the number of requests that write objects of a resource.
 func (r *requests) writes(resource string) int {
 	count := 0
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
@@ -79,30 +81,29 @@ func (r *requests) writes(resource string) int {
 	return count
 }
 
-// awaitResyncs waits until the caches have been gone through again a number of
-// times. The controller needs -resync=1s -v=4.
+// awaitResyncs waits for a number of resyncs. The controller needs -resync=1s -v=4.
 func (p *process) awaitResyncs(t *testing.T, times int) {
 	t.Helper()
 	const resynced = "Forcing resync"
-	// Two caches, each of which says so.
+	// Each of the two caches logs its resyncs.
 	p.awaitLog(t, resynced, p.log.Count(resynced)+2*times)
 }
 
-// awaitConflict waits until a Foo says that it can't have its Deployment.
+// awaitConflict waits until a Foo reports that its Deployment's name is taken.
 func (ns *namespace) awaitConflict(t *testing.T, name string) *samplev1alpha1.Foo {
 	t.Helper()
 	return awaitOne(t, "Foo "+name+" reports the conflict", ns.foos(), name, isConflicted)
 }
 
-// awaitReason waits until a Foo is not ready for a reason.
+// awaitReason waits until a Foo reports Ready=False with a reason.
 func (ns *namespace) awaitReason(t *testing.T, name, reason string) *samplev1alpha1.Foo {
 	t.Helper()
-	return awaitOne(t, "Foo "+name+" says "+reason, ns.foos(), name, func(foo *samplev1alpha1.Foo) error {
+	return awaitOne(t, "Foo "+name+" reports "+reason, ns.foos(), name, func(foo *samplev1alpha1.Foo) error {
 		return hasReady(foo, metav1.ConditionFalse, reason)
 	})
 }
 
-// awaitOnly waits until a Foo controls one Deployment and it has a name.
+// awaitOnly waits until a Foo controls the Deployment of a name and no other.
 func (ns *namespace) awaitOnly(t *testing.T, foo *samplev1alpha1.Foo, name string) {
 	t.Helper()
 	want := fmt.Sprintf("Foo %s controls Deployment %s and no other", foo.Name, name)
@@ -120,7 +121,7 @@ func (ns *namespace) awaitOnly(t *testing.T, foo *samplev1alpha1.Foo, name strin
 	})
 }
 
-// isSameVersion checks that nobody has written to a Deployment since.
+// isSameVersion checks that nobody has written to a Deployment since it was read.
 func (ns *namespace) isSameVersion(t *testing.T, before *appsv1.Deployment) {
 	t.Helper()
 	if got := ns.getDeployment(t, before.Name); got.UID != before.UID || got.ResourceVersion != before.ResourceVersion {
@@ -128,8 +129,8 @@ func (ns *namespace) isSameVersion(t *testing.T, before *appsv1.Deployment) {
 	}
 }
 
-// awaitSettledOne waits until the Deployment controller has written its last
-// word on a Deployment, and returns it.
+// awaitSettledOne waits until the Deployment controller has completed a rollout, and
+// returns the Deployment.
 func (ns *namespace) awaitSettledOne(t *testing.T, name string) *appsv1.Deployment {
 	t.Helper()
 	return awaitOne(t, "Deployment "+name+" has settled", ns.deployments(), name, func(d *appsv1.Deployment) error {
@@ -140,7 +141,7 @@ func (ns *namespace) awaitSettledOne(t *testing.T, name string) *appsv1.Deployme
 	})
 }
 
-// deleteFoo deletes a Foo in a way.
+// deleteFoo deletes a Foo with a propagation policy.
 func (ns *namespace) deleteFoo(t *testing.T, name string, how metav1.DeletionPropagation) {
 	t.Helper()
 	if err := ns.foos().Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &how}); err != nil {
@@ -148,7 +149,7 @@ func (ns *namespace) deleteFoo(t *testing.T, name string, how metav1.DeletionPro
 	}
 }
 
-// ownedBy is an owner reference that names a controller.
+// ownedBy returns a patch that makes an object the only owner and the controller.
 func ownedBy(group string, name string, uid string) string {
 	return fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":%q,"kind":"Foo","name":%q,"uid":%q,"controller":true}]}}`,
 		group+"/v1alpha1", name, uid)

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The contract: a Deployment changes owners only if somebody who may edit it asks.
+
 package e2e
 
 import (
@@ -28,16 +30,16 @@ import (
 
 func TestADeploymentChangesOwnersOnlyWhenAsked(t *testing.T) {
 	t.Parallel()
-	needsToBeAlone(t)
+	needsNoOtherController(t)
 	ns := newNamespace(t)
 	ns.startController(t, "-resync=0")
 	checkAll(t, ns, []scenario{
 		{"an orphan is not adopted, until the command in the message is run", checkAdoption},
-		{"a Deployment made by hand is adopted with its own selector", checkAdoptionByHand},
-		{"a Deployment whose owner reference a user takes away is let go", checkOwnerTaken},
-		{"a Deployment that a user gives to another Foo is that Foo's", checkOwnerChanged},
+		{"a Deployment created by hand is adopted with its own selector", checkAdoptionByHand},
+		{"a Deployment whose owner reference a user removes is left alone", checkOwnerTaken},
+		{"a Deployment that a user gives to another Foo belongs to that Foo", checkOwnerChanged},
 		{"a Foo of another API group is another owner, whatever its UID", checkOtherGroup},
-		{"an autoscaler's replicas stay, over any number of scales", checkAutoscaled},
+		{"an autoscaler's replicas stay, however often they change", checkAutoscaled},
 	})
 }
 
@@ -49,22 +51,22 @@ func checkAdoption(t *testing.T, ns *namespace) {
 	kept := ns.awaitSettledOne(t, "orphan")
 	foo := ns.createFoo(t, newFoo("orphan", withReplicas(2)))
 	conflicted := ns.awaitConflict(t, "orphan")
-	ns.passOnce(t)
+	ns.awaitSyncs(t)
 	ns.isSameVersion(t, kept)
 
 	ns.kubectl(t, commandIn(t, readyOf(conflicted).Message)...)
 	ns.awaitReady(t, "orphan")
 	adopted := ns.getDeployment(t, "orphan")
 	if err := errors.Join(isControlled(adopted, foo), asksFor(adopted, 2)); err != nil || adopted.UID != kept.UID {
-		t.Errorf("The orphan is not adopted (%v): %s", err, show(adopted))
+		t.Errorf("The orphan was not adopted (%v): %s", err, show(adopted))
 	}
 	if adopted.Annotations["team"] != "blue" || adopted.Labels["cost"] != "low" {
-		t.Errorf("The adoption has lost annotations or labels: %s", show(adopted))
+		t.Errorf("The adoption removed annotations or labels: %s", show(adopted))
 	}
 }
 
-// checkAdoptionByHand: the selector of kubectl create deployment is not the
-// one that the controller would have made.
+// checkAdoptionByHand uses kubectl create deployment, whose selector differs from the
+// controller's.
 func checkAdoptionByHand(t *testing.T, ns *namespace) {
 	ns.kubectl(t, "create", "deployment", "byhand", "--image=nginx")
 	ns.createFoo(t, newFoo("hopeful", withDeployment("byhand"), withReplicas(2)))
@@ -113,7 +115,7 @@ func checkOtherGroup(t *testing.T, ns *namespace) {
 	ns.createDeployment(t, "strange", 2)
 	ns.awaitSettledOne(t, "strange")
 	strange := mergePatch(t, ns.deployments(), "strange", ownedBy("other.example.com", "namesake", string(foo.UID)))
-	ns.passOnce(t)
+	ns.awaitSyncs(t)
 	ns.rename(t, "namesake", "strange")
 	ns.awaitConflict(t, "namesake")
 	ns.isSameVersion(t, strange)
@@ -134,6 +136,6 @@ func checkAutoscaled(t *testing.T, ns *namespace) {
 		ns.awaitReplicas(t, "elastic", replicas)
 	}
 	settled := ns.awaitSettledOne(t, "elastic")
-	ns.passOnce(t)
+	ns.awaitSyncs(t)
 	ns.isSameVersion(t, settled)
 }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The contract: a refused write is reported in the condition, and rarely retried.
+
 package e2e
 
 import (
@@ -33,13 +35,13 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// setQuota limits a resource of the namespace and waits until that counts.
+// setQuota limits a resource of the namespace and waits until the quota is in force.
 func (ns *namespace) setQuota(t *testing.T, name corev1.ResourceName, limit string) {
 	t.Helper()
 	ns.setQuotas(t, corev1.ResourceList{name: resource.MustParse(limit)})
 }
 
-// setQuotas does so for several resources.
+// setQuotas is setQuota for several resources.
 func (ns *namespace) setQuotas(t *testing.T, hard corev1.ResourceList) {
 	t.Helper()
 	quotas := cluster.kube.CoreV1().ResourceQuotas(ns.name)
@@ -50,7 +52,7 @@ func (ns *namespace) setQuotas(t *testing.T, hard corev1.ResourceList) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	awaitOne(t, "the quota counts", quotas, "limit", func(quota *corev1.ResourceQuota) error {
+	awaitOne(t, "the quota is in force", quotas, "limit", func(quota *corev1.ResourceQuota) error {
 		for name := range hard {
 			if _, counted := quota.Status.Used[name]; !counted {
 				return errNone
@@ -60,38 +62,38 @@ func (ns *namespace) setQuotas(t *testing.T, hard corev1.ResourceList) {
 	})
 }
 
-func TestARefusedDeploymentIsTheConditionAndNotHammered(t *testing.T) {
+func TestARefusedDeploymentIsReportedAndNotHammered(t *testing.T) {
 	t.Parallel()
-	needsToBeAlone(t)
+	needsNoOtherController(t)
 	ns := newNamespace(t)
 	ns.setQuota(t, "count/deployments.apps", "0")
 	p, sent := ns.startRecorded(t, nil, "-resync=1s", "-v=4")
 	ns.createFoo(t, newFoo("refused", withReplicas(1)))
 	foo := ns.awaitReason(t, "refused", samplev1alpha1.ReasonDeploymentFailed)
 	if message := readyOf(foo).Message; !strings.Contains(message, "exceeded quota: limit") {
-		t.Errorf("The message %q is without the server's words", message)
+		t.Errorf("The message %q does not quote the API server", message)
 	}
 	awaitEvent(t, ns, "refused", corev1.EventTypeWarning, samplev1alpha1.ReasonDeploymentFailed)
 	p.awaitResyncs(t, 5)
 	if got := sent.count(http.MethodPost, "/deployments"); got > 2 {
-		t.Errorf("The Deployment was tried %d times in 5 resyncs, want twice at most", got)
+		t.Errorf("The controller tried to create the Deployment %d times in 5 resyncs, want at most 2", got)
 	}
 	if got := ns.eventCount(t, "refused", samplev1alpha1.ReasonDeploymentFailed); got != 1 {
 		t.Errorf("%d events, want 1", got)
 	}
 
 	mergePatch(t, cluster.kube.CoreV1().ResourceQuotas(ns.name), "limit", `{"spec":{"hard":{"count/deployments.apps":"5"}}}`)
-	awaitOne(t, "the higher quota counts", cluster.kube.CoreV1().ResourceQuotas(ns.name), "limit", func(quota *corev1.ResourceQuota) error {
+	awaitOne(t, "the higher quota is in force", cluster.kube.CoreV1().ResourceQuotas(ns.name), "limit", func(quota *corev1.ResourceQuota) error {
 		if allowed := quota.Status.Hard["count/deployments.apps"]; allowed.Value() != 5 {
 			return errNone
 		}
 		return nil
 	})
-	// Nobody touches the Foo: the controller finds out by itself.
+	// The controller must retry although nobody changes the Foo.
 	ns.awaitReplicas(t, "refused", 1)
 }
 
-// eventCount returns how often an event about a Foo has come.
+// eventCount returns how often an event about a Foo was recorded.
 func (ns *namespace) eventCount(t *testing.T, foo, reason string) int {
 	t.Helper()
 	events, err := ns.events().List(t.Context(), eventsOf(foo))
@@ -107,7 +109,7 @@ func (ns *namespace) eventCount(t *testing.T, foo, reason string) int {
 	return count
 }
 
-func TestADeploymentThatCannotMakeItsPodsIsTheCondition(t *testing.T) {
+func TestADeploymentThatCannotCreatePodsIsReported(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.setQuota(t, corev1.ResourcePods, "0")
@@ -115,7 +117,7 @@ func TestADeploymentThatCannotMakeItsPodsIsTheCondition(t *testing.T) {
 	ns.createFoo(t, newFoo("barren", withReplicas(1)))
 	foo := ns.awaitReason(t, "barren", samplev1alpha1.ReasonDeploymentFailed)
 	if message := readyOf(foo).Message; !strings.Contains(message, `"barren" cannot create its Pods`) || !strings.Contains(message, "exceeded quota: limit") {
-		t.Errorf("The message %q does not say what fails and why", message)
+		t.Errorf("The message %q does not say what failed and why", message)
 	}
 	awaitEvent(t, ns, "barren", corev1.EventTypeWarning, samplev1alpha1.ReasonDeploymentFailed)
 
@@ -125,9 +127,9 @@ func TestADeploymentThatCannotMakeItsPodsIsTheCondition(t *testing.T) {
 	ns.awaitReady(t, "barren")
 }
 
-// Foos that can't be deleted keep a namespace whose Deployments are gone
-// already: the state in which a controller would try to make them again.
-func TestATerminatingNamespaceIsLeftInPeace(t *testing.T) {
+// TestATerminatingNamespaceIsLeftAlone keeps a namespace terminating by Foos that can't
+// be deleted. Its Deployments are gone, so a controller would try to recreate them.
+func TestATerminatingNamespaceIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	needsAdmission(t)
 	ns := newNamespace(t)
@@ -145,13 +147,15 @@ func TestATerminatingNamespaceIsLeftInPeace(t *testing.T) {
 	for _, name := range names {
 		awaitGone(t, ns.deployments(), name)
 	}
-	// A retry that was planned before the first refusal comes at its time, and is refused, too.
+	// A retry that was scheduled before the first refusal still happens, and is refused,
+	// too.
 	p.awaitLog(t, `after="5m0s"`, len(names))
 	p.awaitResyncs(t, 1)
 	refused := sent.count(http.MethodPost, "/deployments")
 	p.awaitResyncs(t, 3)
 
-	// The Deployment's last event may come after the first refusal, and be a change to look at.
+	// The Deployment's last event may come after the first refusal and cause another
+	// sync.
 	if got := refused - creates; got > 2*len(names) {
 		t.Errorf("%d creates were refused for %d Foos", got, len(names))
 	}
@@ -159,7 +163,7 @@ func TestATerminatingNamespaceIsLeftInPeace(t *testing.T) {
 		t.Errorf("%d more creates in three resyncs", got)
 	}
 	if got := sent.writes("events") - events; got > len(names) {
-		t.Errorf("%d events, want no more than Foos", got)
+		t.Errorf("%d events, want at most one for each Foo", got)
 	}
 	for _, name := range names {
 		if foo := ns.getFoo(t, name); foo.DeletionTimestamp != nil {
@@ -171,8 +175,8 @@ func TestATerminatingNamespaceIsLeftInPeace(t *testing.T) {
 	}
 }
 
-// forbidDeletionOfFoos has the API server refuse to delete the namespace's
-// Foos until the test ends.
+// forbidDeletionOfFoos adds a policy that refuses to delete the namespace's Foos, until
+// the test ends.
 func (ns *namespace) forbidDeletionOfFoos(t *testing.T, probe string) {
 	t.Helper()
 	policies := cluster.kube.AdmissionregistrationV1().ValidatingAdmissionPolicies()
@@ -191,7 +195,7 @@ func (ns *namespace) forbidDeletionOfFoos(t *testing.T, probe string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The API server takes a moment to notice a policy, and has no other way to ask.
+	// A policy is in force only after a moment, which shows in no other way.
 	err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, cluster.patience(), true, func(ctx context.Context) (bool, error) {
 		err := ns.foos().Delete(ctx, probe, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
 		return apierrors.IsInvalid(err) || apierrors.IsForbidden(err), nil
@@ -201,12 +205,13 @@ func (ns *namespace) forbidDeletionOfFoos(t *testing.T, probe string) {
 	}
 }
 
-// ofRun marks what is not in a namespace, for the end of the run.
+// ofRun returns the metadata of a cluster-scoped object, with the label by which tidyUp
+// finds it.
 func ofRun(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Labels: map[string]string{runLabel: cluster.run}}
 }
 
-// keepFoos is a policy by which no Foo of the namespace can be deleted.
+// keepFoos returns a policy that forbids the deletion of the namespace's Foos.
 func (ns *namespace) keepFoos() *admissionregistrationv1.ValidatingAdmissionPolicy {
 	return &admissionregistrationv1.ValidatingAdmissionPolicy{
 		ObjectMeta: ofRun(ns.name),

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The contract: a Foo that asks for another Deployment name ends with one Deployment.
+
 package e2e
 
 import (
@@ -27,9 +29,9 @@ func TestARenamedFooHasOneDeployment(t *testing.T) {
 	ns := newNamespace(t)
 	ns.startController(t, "-resync=0")
 	checkAll(t, ns, []scenario{
-		{"the new one is made, then the old one removed", checkRenamed},
-		{"there and back ends with the first", checkRenamedThereAndBack},
-		{"onto a taken name keeps the old one until the name is free", checkRenamedOntoTaken},
+		{"the new one is created, then the old one deleted", checkRenamed},
+		{"renaming back and forth ends with the first one", checkRenamedThereAndBack},
+		{"with a taken name the old one stays until the name is free", checkRenamedOntoTaken},
 	})
 }
 
@@ -54,7 +56,7 @@ func checkRenamedThereAndBack(t *testing.T, ns *namespace) {
 	}
 	ns.awaitReady(t, "there")
 	ns.awaitOnly(t, foo, "there")
-	ns.passOnce(t)
+	ns.awaitSyncs(t)
 	ns.awaitOnly(t, foo, "there")
 }
 
@@ -64,20 +66,21 @@ func checkRenamedOntoTaken(t *testing.T, ns *namespace) {
 	kept := ns.awaitSettledOne(t, "keeper")
 	ns.rename(t, "keeper", "taken")
 	ns.awaitConflict(t, "keeper")
-	ns.passOnce(t)
+	ns.awaitSyncs(t)
 	ns.isSameVersion(t, kept)
 	isUntouched(t, ns.getDeployment(t, "taken"), foreign)
 
-	deleteAndForget(t, ns, "taken")
+	deleteDeploymentInBackground(t, ns, "taken")
 	ns.awaitOnly(t, foo, "taken")
 	ns.awaitReady(t, "keeper")
 }
 
-// The first controller has made the new Deployment and asks for the old one's
-// deletion when it dies: the request never arrives.
+// TestARenameInterruptedByACrashIsFinished kills the first controller when it has created
+// the new Deployment and requests the deletion of the old one. That request never
+// arrives.
 func TestARenameInterruptedByACrashIsFinished(t *testing.T) {
 	t.Parallel()
-	needsToBeAlone(t)
+	needsNoOtherController(t)
 	ns := newNamespace(t)
 	gate := newGate(t, func(r *http.Request) bool {
 		return r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/deployments/")

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The contract: Foos and Deployments that are restored from a backup of objects.
+
 package e2e
 
 import (
@@ -26,14 +28,15 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// A backup of objects, as Velero's, brings Foos back with other UIDs. A Deployment whose owner reference has the UID of
-// before belongs to nobody: the garbage collector deletes it, and the Foo gets a new one.
+// TestAfterARestoreOfObjectsAFooGetsANewDeployment restores objects as Velero does: Foos
+// get new UIDs. A Deployment whose owner reference has the old UID has no owner any more.
+// The garbage collector deletes it, and the Foo gets a new one.
 func TestAfterARestoreOfObjectsAFooGetsANewDeployment(t *testing.T) {
 	t.Parallel()
-	needsToBeAlone(t)
+	needsNoOtherController(t)
 	ns := newNamespace(t)
 	ns.startController(t)
-	foo, saved := ns.loseAll(t)
+	foo, saved := ns.backUpAndDelete(t)
 	restored := ns.restore(t, saved)
 	created := ns.createFoo(t, newFoo(foo.Name))
 	awaitOne(t, "the Foo has a Deployment of its own", ns.deployments(), saved.Name, func(deployment *appsv1.Deployment) error {
@@ -44,17 +47,19 @@ func TestAfterARestoreOfObjectsAFooGetsANewDeployment(t *testing.T) {
 	})
 	ns.awaitReady(t, foo.Name)
 	if ns.getDeployment(t, saved.Name).UID == restored.UID {
-		t.Error("The Deployment that was restored has another owner")
+		t.Error("The restored Deployment still exists, with another owner")
 	}
 }
 
-// With its owner reference left out, and the mark of one who may edit it, it stays, and so do its Pods.
-func TestAfterARestoreOfObjectsAMarkedDeploymentIsKept(t *testing.T) {
+// TestAfterARestoreOfObjectsAnAnnotatedDeploymentIsKept restores a Deployment without its
+// owner reference but with the annotation that consents to adoption. It and its Pods
+// stay.
+func TestAfterARestoreOfObjectsAnAnnotatedDeploymentIsKept(t *testing.T) {
 	t.Parallel()
-	needsToBeAlone(t)
+	needsNoOtherController(t)
 	ns := newNamespace(t)
 	ns.startController(t)
-	foo, saved := ns.loseAll(t)
+	foo, saved := ns.backUpAndDelete(t)
 	saved.OwnerReferences = nil
 	metav1.SetMetaDataAnnotation(&saved.ObjectMeta, samplev1alpha1.AnnotationAdoptBy, foo.Name)
 	restored := ns.restore(t, saved)
@@ -65,12 +70,13 @@ func TestAfterARestoreOfObjectsAMarkedDeploymentIsKept(t *testing.T) {
 		t.Errorf("The Deployment is %s, owned by %v; want %s, owned by the new Foo", kept.UID, kept.OwnerReferences, restored.UID)
 	}
 	if !equality.Semantic.DeepEqual(kept.Spec, restored.Spec) {
-		t.Errorf("The Deployment is another than was restored, so its Pods are, too: %v", kept.Spec)
+		t.Errorf("The spec of the restored Deployment has changed, so its Pods were replaced: %v", kept.Spec)
 	}
 }
 
-// loseAll makes a Foo, reads it and its Deployment as a backup would, and deletes them.
-func (ns *namespace) loseAll(t *testing.T) (*samplev1alpha1.Foo, *appsv1.Deployment) {
+// backUpAndDelete creates a Foo, reads it and its Deployment as a backup would, and
+// deletes them.
+func (ns *namespace) backUpAndDelete(t *testing.T) (*samplev1alpha1.Foo, *appsv1.Deployment) {
 	t.Helper()
 	foo := ns.createReadyFoo(t, newFoo("restored", withReplicas(1)))
 	saved := ns.getDeployment(t, foo.Spec.DeploymentName)

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The contract: a Deployment that upstream's controller created is taken over as it is.
+
 package e2e
 
 import (
@@ -32,7 +34,7 @@ func TestADeploymentMadeByUpstreamIsTakenOverWithoutAWrite(t *testing.T) {
 	if os.Getenv("THIRDPARTY") != "1" {
 		t.Skip("THIRDPARTY=1 is not set: this test downloads and builds upstream's controller")
 	}
-	needsToBeAlone(t)
+	needsNoOtherController(t)
 	program := filepath.Join(t.TempDir(), "upstream")
 	goCommand(t, "build", "-o", program, "k8s.io/sample-controller")
 	ns := newNamespace(t)
@@ -44,7 +46,7 @@ func TestADeploymentMadeByUpstreamIsTakenOverWithoutAWrite(t *testing.T) {
 
 	p := ns.startController(t)
 	ns.awaitReady(t, "foo")
-	ns.passOnce(t)
+	ns.awaitSyncs(t)
 	p.stop(t)
 	ns.isSameVersion(t, before)
 	if after := podVersions(t, ns, "foo"); len(after) != 2 || !maps.Equal(after, podsBefore) {
@@ -52,8 +54,8 @@ func TestADeploymentMadeByUpstreamIsTakenOverWithoutAWrite(t *testing.T) {
 	}
 }
 
-// onlyKubeconfig leads to an API server on which the namespace is all there
-// is: upstream's controller can't be held to one, and must not meddle.
+// onlyKubeconfig returns a kubeconfig for a proxy that serves only the namespace.
+// Upstream's controller can't be restricted to a namespace, and must not write in others.
 func (ns *namespace) onlyKubeconfig(t *testing.T) string {
 	t.Helper()
 	proxy := proxyToAPIServer(t, cluster.account)

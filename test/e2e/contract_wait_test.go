@@ -14,14 +14,17 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The contract: kubectl wait waits for the newest spec.
+
 package e2e
 
 import "testing"
 
-// The status still says Ready, of the old size, when kubectl looks.
+// TestKubectlWaitAfterAScaleWaitsForTheNewSize runs kubectl wait while the status still
+// reports Ready for the old size.
 func TestKubectlWaitAfterAScaleWaitsForTheNewSize(t *testing.T) {
 	t.Parallel()
-	needsToBeAlone(t)
+	needsNoOtherController(t)
 	ns := newNamespace(t)
 	first := ns.startController(t)
 	ns.createReadyFoo(t, newFoo("foo", withReplicas(1)))
@@ -29,7 +32,7 @@ func TestKubectlWaitAfterAScaleWaitsForTheNewSize(t *testing.T) {
 	ns.kubectl(t, "scale", "foo/foo", "--replicas=3")
 	command := kubectlCommand(t, []string{"--namespace=" + ns.name, "wait", "foo/foo", "--for=condition=Ready", "--timeout=1s"})
 	if out, err := command.CombinedOutput(); err == nil {
-		t.Errorf("kubectl wait takes a status for good that is about an older spec: %s", out)
+		t.Errorf("kubectl wait accepted a status that belongs to an older spec: %s", out)
 	}
 
 	ns.startController(t)

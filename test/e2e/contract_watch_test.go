@@ -14,6 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The contract: how the controller lists and watches, and how it recovers when a watch or
+// the CRD is lost.
+
 package e2e
 
 import (
@@ -44,15 +47,15 @@ func TestTheControllerWorksWithAndWithoutWatchList(t *testing.T) {
 			ns.deleteFoo(t, "foo", metav1.DeletePropagationBackground)
 			awaitGone(t, ns.deployments(), "foo")
 			if got := sent.count(http.MethodGet, "sendInitialEvents=true") > 0; got != streams {
-				t.Errorf("The first list came as a stream: %v, want %v", got, streams)
+				t.Errorf("The controller received the first list as a stream: %v, want %v", got, streams)
 			}
 		})
 	}
 }
 
-func TestAWatchThatIsSilentlyDeadIsReplaced(t *testing.T) {
+func TestASilentlyDeadWatchIsReplaced(t *testing.T) {
 	t.Parallel()
-	needsToBeAlone(t)
+	needsNoOtherController(t)
 	ns := newNamespace(t)
 	line := newLine(t)
 	startControllerIn(t, []string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS=2", "HTTP2_PING_TIMEOUT_SECONDS=2"},
@@ -63,7 +66,8 @@ func TestAWatchThatIsSilentlyDeadIsReplaced(t *testing.T) {
 	ns.awaitReplicas(t, "foo", 3)
 }
 
-// line is a way to the API server for bytes, that can go dead without a word.
+// line is a TCP proxy in front of the API server, whose connections can go dead without
+// being closed.
 type line struct {
 	kubeconfig string
 	mu         sync.Mutex
@@ -71,7 +75,7 @@ type line struct {
 	silent     map[net.Conn]bool
 }
 
-// newLine listens until the test ends.
+// newLine starts a line that works until the test ends.
 func newLine(t *testing.T) *line {
 	t.Helper()
 	target, err := url.Parse(cluster.config.Host)
@@ -102,7 +106,7 @@ func newLine(t *testing.T) *line {
 	return l
 }
 
-// writeKubeconfig is the cluster's own, by another way.
+// writeKubeconfig writes a kubeconfig that leads to the API server through the line.
 func (l *line) writeKubeconfig(t *testing.T, address, name string) {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(cluster.account.kubeconfig)
@@ -118,7 +122,7 @@ func (l *line) writeKubeconfig(t *testing.T, address, name string) {
 	}
 }
 
-// join copies between two connections until one of them ends.
+// join copies data between two connections until one of them ends.
 func (l *line) join(client, server net.Conn) {
 	l.mu.Lock()
 	l.open = append(l.open, client, server)
@@ -132,7 +136,7 @@ func (l *line) copy(to, from net.Conn) {
 	for {
 		n, err := from.Read(buffer)
 		if l.isSilent(from) {
-			// What arrives is lost; the end of one side never reaches the other.
+			// Drop the data, and do not pass on the end of the connection.
 			_, _ = io.Copy(io.Discard, from)
 			return
 		}
@@ -154,8 +158,7 @@ func (l *line) isSilent(conn net.Conn) bool {
 	return l.silent[conn]
 }
 
-// goSilent has the connections that there are carry nothing any more. Later
-// ones work.
+// goSilent stops all data on the connections that are open now. Later connections work.
 func (l *line) goSilent() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -173,30 +176,30 @@ func (l *line) close(listener net.Listener) {
 	}
 }
 
-// The definition is the whole cluster's, so this test starts another: an API
-// server and etcd are enough.
-func TestADefinitionDeletedAndMadeAgainIsPickedUp(t *testing.T) {
+// TestTheControllerRecoversWhenTheCRDIsRecreated needs a cluster of its own, because the
+// CRD belongs to the whole cluster. An API server and etcd are enough.
+func TestTheControllerRecoversWhenTheCRDIsRecreated(t *testing.T) {
 	t.Parallel()
 	own := newBareCluster(t)
-	ns, definition := own.inDefault(), definitions(own.dynamic)
+	ns, crd := own.inDefault(), crdClient(own.dynamic)
 	account := newAccountIn(t, own.kubeconfig, ns.name)
 	p := startController(t, "-kubeconfig="+account.kubeconfig)
 
 	live := func(foo string) {
 		t.Helper()
-		if err := errors.Join(own.installDefinition(t.Context()), account.awaitFoosAsOwners(t.Context(), ns.name)); err != nil {
+		if err := errors.Join(own.installCRD(t.Context()), account.awaitFoosAsOwners(t.Context(), ns.name)); err != nil {
 			t.Fatal(err)
 		}
 		stop := ns.witness(t)
 		ns.createFoo(t, newFoo(foo))
 		awaitOne(t, "the Foo has a Deployment", ns.deployments(), foo, func(*appsv1.Deployment) error { return nil })
-		stop() // without the definition Foos can't be watched
+		stop() // without the CRD Foos can't be watched
 	}
 	live("first")
-	if err := definition.Delete(t.Context(), definitionName, metav1.DeleteOptions{}); err != nil {
+	if err := crd.Delete(t.Context(), crdName, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	awaitGone(t, definition, definitionName)
+	awaitGone(t, crd, crdName)
 	live("second")
 	if p.HasEnded() {
 		t.Error("The controller has ended")

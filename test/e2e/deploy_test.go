@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The shipped manifests: installed in a cluster of their own, checked, and uninstalled.
+
 package e2e
 
 import (
@@ -34,34 +36,36 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// imageAnnotation says which image Foos' Pods run: of the account for the policy, of the Pods for the program.
+// imageAnnotation sets the image of Foos' Pods. The policy reads it from the service
+// account, the program from its own Pod.
 const imageAnnotation = "samplecontroller.k8s.io/image"
 
-// deployFolder is what an administrator applies.
+// deployFolder is the folder that an administrator applies.
 const deployFolder = moduleRoot + "/artifacts/deploy"
 
-// The manifests have names of their own, so this test starts a cluster of its
-// own: a whole one, whose nodes are KWOK's. The Pods pretend to run; the program
-// runs as a process, with the token and the arguments that the Pods would have.
+// TestTheManifestsInstallTheController starts a cluster of its own, because the manifests
+// have fixed names. KWOK simulates its nodes and the controller's Pods; the program runs
+// as a process with the token and the arguments of the Pods.
 func TestTheManifestsInstallTheController(t *testing.T) {
 	t.Parallel()
 	s := newSite(newOwnCluster(t, "-nodes=2"))
 	if s.emulates != cluster.emulates {
-		t.Errorf("This cluster emulates %q, and the one under test %q", s.emulates, cluster.emulates)
+		t.Errorf("This cluster emulates %q, but the cluster under test emulates %q", s.emulates, cluster.emulates)
 	}
 	for _, variant := range []struct{ name, folder, elsewhere string }{
 		{"for all namespaces", deployFolder, "yes\n"},
 		{"for one namespace", deployFolder + "/namespaced", "no\n"},
 	} {
-		// One after the other: their names are the same.
+		// Not parallel, because the variants have the same names.
 		if !t.Run(variant.name, func(t *testing.T) { s.checkInstallation(t, variant.folder, variant.elsewhere) }) {
 			break
 		}
 	}
 }
 
-// checkInstallation installs the controller, looks at all there is to see of it,
-// and uninstalls it. elsewhere is whether it may list other namespaces' Foos.
+// checkInstallation installs the controller, checks the installation, and uninstalls it.
+// elsewhere is kubectl's answer to whether the controller may list Foos of other
+// namespaces.
 func (s *site) checkInstallation(t *testing.T, folder, elsewhere string) {
 	t.Helper()
 	s.install(t, folder)
@@ -70,7 +74,7 @@ func (s *site) checkInstallation(t *testing.T, folder, elsewhere string) {
 	s.checkPolicy(t)
 	s.checkUsers(t)
 	if out, _ := s.try(t, "auth", "can-i", "list", "foos.samplecontroller.k8s.io", "-n=kube-public", "--as="+s.user); out != elsewhere {
-		t.Errorf("May it list Foos of another namespace? %s", out)
+		t.Errorf("Whether it may list Foos of another namespace: %s", out)
 	}
 	s.checkProgram(t)
 	s.uninstall(t, folder)
@@ -79,7 +83,7 @@ func (s *site) checkInstallation(t *testing.T, folder, elsewhere string) {
 // site is a cluster to install the controller in.
 type site struct {
 	*testCluster
-	// user is the controller's.
+	// user is the user name of the controller's account.
 	user string
 }
 
@@ -88,7 +92,7 @@ func newSite(in *testCluster) *site {
 	return &site{testCluster: in, user: installed.user()}
 }
 
-// try runs kubectl and returns what it prints: the answer, and all else.
+// try runs kubectl and returns its output.
 func (s *site) try(t *testing.T, args ...string) (stdout, stderr string) {
 	t.Helper()
 	command := kubectlCommand(t, append([]string{"--kubeconfig=" + s.kubeconfig}, args...))
@@ -100,8 +104,7 @@ func (s *site) try(t *testing.T, args ...string) (stdout, stderr string) {
 	return out.String(), errs.String()
 }
 
-// kubectl runs kubectl, which must have nothing to complain of, not even in a
-// warning.
+// kubectl runs kubectl, and fails the test if it prints an error or a warning.
 func (s *site) kubectl(t *testing.T, args ...string) string {
 	t.Helper()
 	stdout, stderr := s.try(t, args...)
@@ -111,20 +114,21 @@ func (s *site) kubectl(t *testing.T, args ...string) string {
 	return stdout
 }
 
-// install applies a folder, at first only to see what the server thinks of it.
-// For that the namespace, with its Pod Security profile, has to be there.
+// install applies a folder, first as a dry run. The dry run needs the namespace, with its
+// Pod Security profile.
 func (s *site) install(t *testing.T, folder string) {
 	t.Helper()
 	s.kubectl(t, "apply", "-f="+deployFolder+"/rights/namespace.yaml")
 	s.kubectl(t, "apply", "-k="+folder, "--dry-run=server")
 	if pods, err := s.kube.AppsV1().Deployments(shippedNamespace).List(t.Context(), metav1.ListOptions{}); err != nil || len(pods.Items) > 0 {
-		t.Fatalf("After a dry run there are %d Deployments (%v)", len(pods.Items), err)
+		t.Fatalf("After a dry run there are %d Deployments (%v), want none", len(pods.Items), err)
 	}
 	s.kubectl(t, "apply", "-k="+folder)
-	s.kubectl(t, "wait", "--for=condition=Established", "crd/"+definitionName)
+	s.kubectl(t, "wait", "--for=condition=Established", "crd/"+crdName)
 }
 
-// checkPods: two replicas are admitted, on two nodes, and one may go.
+// checkPods checks that two Pods are admitted, that they are on two nodes, and that one
+// may be evicted.
 func (s *site) checkPods(t *testing.T) {
 	t.Helper()
 	inNamespace := "-n=" + shippedNamespace
@@ -139,7 +143,7 @@ func (s *site) checkPods(t *testing.T) {
 	for i := range pods.Items {
 		nodes[pods.Items[i].Spec.NodeName] = true
 		if qos := pods.Items[i].Status.QOSClass; qos != corev1.PodQOSBurstable {
-			t.Errorf("Pod %s is %s, want Burstable: it has requests, and no limit of CPU", pods.Items[i].Name, qos)
+			t.Errorf("Pod %s is %s, want Burstable: with requests, without a limit of CPU", pods.Items[i].Name, qos)
 		}
 	}
 	if len(nodes) != 2 {
@@ -147,16 +151,18 @@ func (s *site) checkPods(t *testing.T) {
 	}
 }
 
-// checkRestricted: the profile is in force, so that the Pods above mean something.
+// checkRestricted checks that the Pod Security profile is in force. Otherwise checkPods
+// would show nothing.
 func (s *site) checkRestricted(t *testing.T) {
 	t.Helper()
 	_, stderr := s.try(t, "run", "plain", "--image=nginx", "-n="+shippedNamespace, "--dry-run=server")
 	if !strings.Contains(stderr, `violates PodSecurity "restricted:latest"`) {
-		t.Errorf("A Pod without a security context: %q, want a refusal", stderr)
+		t.Errorf("For a Pod without a security context kubectl printed %q, want a refusal", stderr)
 	}
 }
 
-// checkPolicy: it is well typed, and knows the account by its real name.
+// checkPolicy checks that the admission policy has no type errors, and that it applies to
+// the account.
 func (s *site) checkPolicy(t *testing.T) {
 	t.Helper()
 	const policy = "validatingadmissionpolicy/sample-controller"
@@ -166,12 +172,12 @@ func (s *site) checkPolicy(t *testing.T) {
 	}
 	_, stderr := s.try(t, "create", "deployment", "mine", "--image=busybox", "--as="+s.user, "--dry-run=server")
 	if !strings.Contains(stderr, "ValidatingAdmissionPolicy 'sample-controller'") {
-		t.Errorf("A Deployment of nobody's: %q, want a refusal by the policy", stderr)
+		t.Errorf("For a Deployment without an owner kubectl printed %q, want a refusal by the policy", stderr)
 	}
 }
 
-// checkUsers: the built-in roles are about Foos, too. A controller of
-// Kubernetes' puts the shipped roles into them.
+// checkUsers checks that the built-in roles include Foos. A controller of Kubernetes
+// aggregates the shipped roles into them.
 func (s *site) checkUsers(t *testing.T) {
 	t.Helper()
 	for _, role := range []string{"view", "edit"} {
@@ -191,18 +197,18 @@ func (s *site) checkUsers(t *testing.T) {
 		return may("view", "get") && may("edit", "get") && may("edit", "create"), nil
 	})
 	if err != nil {
-		t.Errorf("Waiting until who has the role view or edit may read or write Foos: %v", err)
+		t.Errorf("Waiting until users with the role view or edit may read or write Foos: %v", err)
 	}
 	if may("view", "create") || may("nobody", "get") {
-		t.Error("Others may do that, too")
+		t.Error("Users without these roles may read or write Foos, too")
 	}
 	if may("edit", "update", "status") || may("edit", "patch", "status") {
-		t.Error("Who has the role edit may write the status, which is the controller's")
+		t.Error("Users with the role edit may write the status, which only the controller should write")
 	}
 	s.kubectl(t, "delete", "rolebinding", "view", "edit")
 }
 
-// checkProgram runs the program as a Pod would, as to its rights and arguments.
+// checkProgram runs the program with the permissions and the arguments of a Pod.
 func (s *site) checkProgram(t *testing.T) {
 	t.Helper()
 	deployment, err := s.kube.AppsV1().Deployments(shippedNamespace).Get(t.Context(), "sample-controller", metav1.GetOptions{})
@@ -222,14 +228,14 @@ func (s *site) checkProgram(t *testing.T) {
 	p.awaitLog(t, "Starting workers", 1)
 	ns.createReadyFoo(t, newFoo("web"))
 	p.stop(t)
-	// The garbage collector looks every 30 s which kinds there are, and knows nothing of Foos yet.
+	// The garbage collector discovers new kinds every 30 s, and may not know Foos yet.
 	s.kubectl(t, "delete", "--ignore-not-found", "foo/web", "deployment/web")
 	if got := p.log.Count("forbidden"); got > 0 {
-		t.Errorf("%d times something was forbidden:\n%s", got, p.log)
+		t.Errorf("The API server refused %d requests:\n%s", got, p.log)
 	}
 }
 
-// argsOnThisMachine are the arguments of the manifest, but with ports that are free.
+// argsOnThisMachine returns the arguments of the manifest, with free ports.
 func argsOnThisMachine(deployment *appsv1.Deployment) []string {
 	args := slices.Clone(deployment.Spec.Template.Spec.Containers[0].Args)
 	for i := range args {
@@ -241,13 +247,13 @@ func argsOnThisMachine(deployment *appsv1.Deployment) []string {
 	return args
 }
 
-// uninstall deletes what was installed, and waits until the namespace is gone.
+// uninstall deletes the installed objects, and waits until the namespace is gone.
 func (s *site) uninstall(t *testing.T, folder string) {
 	t.Helper()
 	s.kubectl(t, "delete", "-k="+folder, "--timeout="+cluster.patience().String())
 	for _, kind := range []string{"clusterroles", "clusterrolebindings", "validatingadmissionpolicies", "validatingadmissionpolicybindings", "crds", "namespaces"} {
 		if left := s.kubectl(t, "get", kind, "-o=name"); strings.Contains(left, "sample") {
-			t.Errorf("Left are %s", left)
+			t.Errorf("Objects are left: %s", left)
 		}
 	}
 }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The contract: drift of owned fields is undone, and all other fields stay.
+
 package e2e
 
 import (
@@ -26,15 +28,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func TestOnlyTheFieldsThatAFooOwnsAreKept(t *testing.T) {
+func TestOnlyOwnedFieldsAreReconciled(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.startController(t)
 	checkAll(t, ns, []scenario{
 		{"a changed number of replicas is undone", checkReplicasRestored},
-		{"replicas that the Foo leaves out are an autoscaler's", checkReplicasOfOthers},
-		{"a changed image is undone, and what others have added stays", checkOthersKept},
-		{"what others have written into a Foo stays, however large", checkOthersOfAFooKept},
+		{"replicas that the Foo leaves out are left to an autoscaler", checkReplicasOfOthers},
+		{"a changed image is undone, and fields of others stay", checkOthersKept},
+		{"metadata that others add to a Foo stays, however large", checkFooMetadataKept},
 	})
 }
 
@@ -47,7 +49,7 @@ func checkReplicasRestored(t *testing.T, ns *namespace) {
 	ns.awaitReplicas(t, "replicas", 2)
 }
 
-// isAfter objects unless somebody has written to a Deployment's spec since.
+// isAfter returns an error unless a Deployment's spec has changed since an earlier state.
 func isAfter(deployment, earlier *appsv1.Deployment) error {
 	if deployment.Generation <= earlier.Generation {
 		return fmt.Errorf("its generation is still %d", deployment.Generation)
@@ -59,16 +61,16 @@ func checkReplicasOfOthers(t *testing.T, ns *namespace) {
 	ns.createReadyFoo(t, newFoo("autoscaled"))
 	scaled := mergePatch(t, ns.deployments(), "autoscaled", `{"spec":{"replicas":3}}`)
 	ns.awaitReplicas(t, "autoscaled", 3)
-	ns.passOnce(t)
+	ns.awaitSyncs(t)
 	if got := ns.getDeployment(t, "autoscaled"); got.Generation != scaled.Generation {
-		t.Errorf("Somebody has written to the spec since: %s", show(got))
+		t.Errorf("The spec has changed: %s", show(got))
 	}
 }
 
 func checkOthersKept(t *testing.T, ns *namespace) {
 	ns.createReadyFoo(t, newFoo("mixed", withReplicas(1)))
-	// In one write what others own, the time of a "kubectl rollout restart"
-	// among it, and what the Foo owns.
+	// Change in one write fields of others, such as the time of a "kubectl rollout
+	// restart", and an owned field.
 	drifted := patchAs(t, ns.deployments(), "mixed", types.StrategicMergePatchType, `{
 		"metadata": {"annotations": {"team": "blue"}, "labels": {"cost": "low"}, "finalizers": ["example.com/test"]},
 		"spec": {
@@ -83,9 +85,9 @@ func checkOthersKept(t *testing.T, ns *namespace) {
 		}
 	}`)
 	if containerNamed(drifted, "nginx").Image != "nginx:1.0-wrong" {
-		t.Fatal("The patch has not changed the image, so this test shows nothing")
+		t.Fatal("The patch did not change the image, so this test shows nothing")
 	}
-	repaired := awaitOne(t, "the image is undone", ns.deployments(), "mixed", func(d *appsv1.Deployment) error {
+	repaired := awaitOne(t, "the image is restored", ns.deployments(), "mixed", func(d *appsv1.Deployment) error {
 		if got := containerNamed(d, "nginx").Image; got != "nginx:latest" {
 			return errors.New("the image is " + got)
 		}
@@ -103,14 +105,14 @@ func checkOthersKept(t *testing.T, ns *namespace) {
 		"the container's variables": len(containerNamed(repaired, "nginx").Env) == 1,
 	} {
 		if !kept {
-			t.Errorf("Repairing the image has lost %s", what)
+			t.Errorf("Restoring the image removed %s", what)
 		}
 	}
 	ns.awaitReady(t, "mixed")
 	mergePatch(t, ns.deployments(), "mixed", `{"metadata":{"finalizers":null}}`)
 }
 
-func checkOthersOfAFooKept(t *testing.T, ns *namespace) {
+func checkFooMetadataKept(t *testing.T, ns *namespace) {
 	const finalizer = "example.com/test"
 	large := strings.Repeat("a", 255<<10)
 	foo := newFoo("large", withReplicas(1))
@@ -121,7 +123,7 @@ func checkOthersOfAFooKept(t *testing.T, ns *namespace) {
 	mergePatch(t, ns.foos(), "large", `{"spec":{"replicas":2}}`)
 	scaled := ns.awaitReady(t, "large")
 	if scaled.Labels["cost"] != "low" || scaled.Annotations["team"] != large || len(scaled.Finalizers) != 1 {
-		t.Errorf("Writing the status has lost labels, annotations or finalizers of the Foo: %v, %d bytes, %v",
+		t.Errorf("Writing the status changed labels, annotations or finalizers of the Foo: %v, %d bytes, %v",
 			scaled.Labels, len(scaled.Annotations["team"]), scaled.Finalizers)
 	}
 	mergePatch(t, ns.foos(), "large", `{"metadata":{"finalizers":null}}`)

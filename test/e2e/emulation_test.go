@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Older releases of Kubernetes, which devcluster's API server emulates.
+
 package e2e
 
 import (
@@ -24,8 +26,8 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// make skew runs all of the tests on each Kubernetes that devcluster can
-// emulate. This is a look at the oldest, each time.
+// TestTheManifestsInstallTheControllerOnAnOldKubernetes tests the installation on the
+// oldest release that devcluster emulates. "make skew" runs all tests on each release.
 func TestTheManifestsInstallTheControllerOnAnOldKubernetes(t *testing.T) {
 	t.Parallel()
 	oldest := oldestEmulated(t)
@@ -36,7 +38,7 @@ func TestTheManifestsInstallTheControllerOnAnOldKubernetes(t *testing.T) {
 	s.checkInstallation(t, deployFolder, "yes\n")
 }
 
-// oldestEmulated is the first Kubernetes that devcluster can emulate.
+// oldestEmulated returns the oldest release of Kubernetes that devcluster can emulate.
 func oldestEmulated(t *testing.T) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), needsDevclusterProgram(t), "version").Output()
@@ -46,13 +48,12 @@ func oldestEmulated(t *testing.T) string {
 	_, list, _ := strings.Cut(string(out), "\nEmulates ")
 	versions := strings.Fields(list)
 	if len(versions) == 0 {
-		t.Fatalf("devcluster version names nothing that it emulates:\n%s", out)
+		t.Fatalf("devcluster version names no release that it can emulate:\n%s", out)
 	}
 	return versions[0]
 }
 
-// emulatedBy is the minor version that an API server behaves as where that is
-// not its own.
+// emulatedBy returns the minor version that an API server emulates, or "" if none.
 func emulatedBy(server *version.Info) string {
 	if server.EmulationMajor == "" || server.EmulationMajor == server.Major && server.EmulationMinor == server.Minor {
 		return ""

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The gate: a proxy in front of the API server that holds requests.
+
 package e2e
 
 import (
@@ -31,23 +33,23 @@ import (
 	"example.com/sample-controller/internal/testcluster"
 )
 
-// gate is a way to the API server on which some requests can be held up.
+// gate is a proxy in front of the API server that holds some requests.
 type gate struct {
 	// kubeconfig leads through the gate.
 	kubeconfig string
-	// arrived is closed when the first request stands before the gate.
+	// arrived is closed when the gate holds the first request.
 	arrived <-chan struct{}
-	// open lets the requests pass. It may be called again.
+	// open lets all requests pass. It may be called more than once.
 	open func()
 }
 
-// newGate holds up the requests that stops picks.
+// newGate starts a gate that holds the requests for which stops returns true.
 func newGate(t *testing.T, stops func(*http.Request) bool) *gate {
 	t.Helper()
 	return newGateFor(t, cluster.account, stops)
 }
 
-// newGateFor is newGate for another account than the run's.
+// newGateFor is newGate for another account.
 func newGateFor(t *testing.T, account *account, stops func(*http.Request) bool) *gate {
 	t.Helper()
 	arrived, opened := make(chan struct{}), make(chan struct{})
@@ -71,7 +73,8 @@ func newGateFor(t *testing.T, account *account, stops func(*http.Request) bool) 
 	return g
 }
 
-// proxyToAPIServer passes requests on, as an account of the controller.
+// proxyToAPIServer returns a handler that forwards requests with the credentials of an
+// account.
 func proxyToAPIServer(t *testing.T, account *account) http.Handler {
 	t.Helper()
 	transport, err := rest.TransportFor(account.config)
@@ -90,7 +93,7 @@ func proxyToAPIServer(t *testing.T, account *account) http.Handler {
 	}
 }
 
-// kubeconfigFor writes a kubeconfig for a server without credentials.
+// kubeconfigFor writes a kubeconfig without credentials for a server.
 func kubeconfigFor(t *testing.T, server string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")

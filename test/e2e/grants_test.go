@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Permissions: what the shipped roles grant, verb by verb.
+
 package e2e
 
 import (
@@ -26,18 +28,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// grant is one verb on one resource.
+// grant is the permission for one verb on one resource.
 type grant struct {
 	// role is the kind and name of the role that grants it.
 	role string
-	// namespace is where; empty for all, and for what is in none.
+	// namespace is empty for all namespaces, and for cluster-scoped resources.
 	namespace                                string
 	group, resource, subresource, name, verb string
 }
 
 func (g grant) String() string { return g.verb + " " + g.path() }
 
-// path is the resource and, if there is one, the subresource.
+// path returns the resource with the subresource, if any.
 func (g grant) path() string {
 	if g.subresource != "" {
 		return g.resource + "/" + g.subresource
@@ -45,7 +47,7 @@ func (g grant) path() string {
 	return g.resource
 }
 
-// grantsOf lists what the bound roles among objects grant, verb by verb.
+// grantsOf returns the permissions of the bound roles among objects.
 func grantsOf(objects []*unstructured.Unstructured) ([]grant, error) {
 	bound := map[string]bool{}
 	for _, object := range objects {
@@ -68,12 +70,13 @@ func grantsOf(objects []*unstructured.Unstructured) ([]grant, error) {
 		grants = append(grants, more...)
 	}
 	if len(grants) == 0 {
-		return nil, errors.New("the manifests grant nothing")
+		return nil, errors.New("the manifests grant no permissions")
 	}
 	return grants, nil
 }
 
-// grantsOfRole lists what a Role or ClusterRole grants. Their rules look the same.
+// grantsOfRole returns the permissions of a Role or ClusterRole, whose rules have the
+// same type.
 func grantsOfRole(object *unstructured.Unstructured) ([]grant, error) {
 	role := object.GetKind() + " " + object.GetName()
 	var content rbacv1.ClusterRole

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The ports on which the controller listens.
+
 package e2e
 
 import (
@@ -28,16 +30,16 @@ import (
 	"testing"
 )
 
-func TestNothingListensUnlessAsked(t *testing.T) {
+func TestNoPortIsOpenByDefault(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
-		t.Skip("Which ports a process listens on is read from /proc")
+		t.Skip("this test reads the ports of a process from /proc")
 	}
 	ns := newNamespace(t)
 	quiet := ns.startController(t)
 	quiet.awaitLog(t, "Starting workers", 1)
 	if got := quiet.listening(t); len(got) > 0 {
-		t.Errorf("Without flags it listens at %v", got)
+		t.Errorf("Without flags it listens on %v", got)
 	}
 
 	open := newNamespace(t).startController(t, "-health-probe-bind-address="+anyPort, "-metrics-bind-address="+anyPort)
@@ -45,11 +47,11 @@ func TestNothingListensUnlessAsked(t *testing.T) {
 	want := []string{open.servedAt(t, "health"), open.servedAt(t, "metrics")}
 	slices.Sort(want)
 	if got := open.listening(t); !slices.Equal(got, want) {
-		t.Errorf("It listens at %v, want %v", got, want)
+		t.Errorf("It listens on %v, want %v", got, want)
 	}
 }
 
-func TestAnAddressThatIsTakenIsSaidAtOnce(t *testing.T) {
+func TestAnAddressInUseIsReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", anyPort)
 	if err != nil {
@@ -63,12 +65,12 @@ func TestAnAddressThatIsTakenIsSaidAtOnce(t *testing.T) {
 		}
 		want := flag + "=" + taken.Addr().String() + ": "
 		if text := p.log.String(); !strings.Contains(text, want) || !strings.Contains(text, "address already in use") {
-			t.Errorf("It does not say what is wrong: %s", text)
+			t.Errorf("The log does not say what is wrong: %s", text)
 		}
 	}
 }
 
-// listening returns the addresses at which a process accepts connections.
+// listening returns the addresses on which a process listens.
 func (p *process) listening(t *testing.T) []string {
 	t.Helper()
 	proc := filepath.Join("/proc", strconv.Itoa(p.ID()))
@@ -84,7 +86,7 @@ func (p *process) listening(t *testing.T) []string {
 		}
 	}
 	if len(sockets) == 0 {
-		t.Fatal("It has no socket, not even to the API server")
+		t.Fatal("The process has no socket, not even to the API server")
 	}
 	var addresses []string
 	for _, table := range []string{"tcp", "tcp6", "udp", "udp6"} {
@@ -105,8 +107,8 @@ func (p *process) listening(t *testing.T) []string {
 	return addresses
 }
 
-// readAddress reads an address as /proc/net has it: in hexadecimal, an IPv4
-// address from its last byte to its first.
+// readAddress parses an address of /proc/net: hexadecimal, with the bytes of an IPv4
+// address in reverse order.
 func readAddress(t *testing.T, text string) string {
 	t.Helper()
 	host, port, _ := strings.Cut(text, ":")

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The health endpoints: when a controller is healthy and when it is ready.
+
 package e2e
 
 import (
@@ -25,21 +27,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// expectHealth checks the answer of a path.
+// expectHealth checks the response of a health endpoint.
 func (p *process) expectHealth(t *testing.T, path string, code int, says ...string) {
 	t.Helper()
 	got := ask(t, "http://"+p.servedAt(t, "health")+path, "")
 	if got.code != code {
-		t.Errorf("%s answers %d: %s, want %d", path, got.code, got.body, code)
+		t.Errorf("%s returned %d: %s, want %d", path, got.code, got.body, code)
 	}
 	for _, text := range says {
 		if !strings.Contains(got.body, text) {
-			t.Errorf("%s does not say %q, but: %s", path, text, got.body)
+			t.Errorf("%s returned no %q, but: %s", path, text, got.body)
 		}
 	}
 }
 
-// While it waits for the definition it can be looked at: it is well, and not ready.
+// TestAControllerIsReadyWhenItsCachesAreFilled checks that a controller which waits for
+// the CRD already serves health and metrics. It is healthy, but not ready.
 func TestAControllerIsReadyWhenItsCachesAreFilled(t *testing.T) {
 	t.Parallel()
 	own := newBareCluster(t)
@@ -50,20 +53,21 @@ func TestAControllerIsReadyWhenItsCachesAreFilled(t *testing.T) {
 	p.expectHealth(t, "/readyz", http.StatusInternalServerError, "[-]caches failed", "[+]shutdown ok")
 	p.expectHealth(t, "/readyz/caches", http.StatusInternalServerError, "not filled")
 	if got := ask(t, "https://"+p.servedAt(t, "metrics")+"/metrics", ""); got.code != http.StatusUnauthorized {
-		t.Errorf("The metrics' answer is %d: %s", got.code, got.body)
+		t.Errorf("The metrics endpoint returned %d: %s", got.code, got.body)
 	}
 
-	if err := own.installDefinition(t.Context()); err != nil {
+	if err := own.installCRD(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	awaitAnswer(t, "http://"+p.servedAt(t, "health")+"/readyz", http.StatusOK)
 	p.expectHealth(t, "/healthz?verbose", http.StatusOK, "[+]ping ok", "[+]leaderElection ok")
 }
 
-// A standby is ready, for it could work, and it counts the Foos, too.
+// TestAStandbyIsReady checks that a standby is ready, because it could take over, and
+// that it counts the Foos, too.
 func TestAStandbyIsReady(t *testing.T) {
 	t.Parallel()
-	needsToBeAlone(t)
+	needsNoOtherController(t)
 	ns := newNamespace(t)
 	flags := []string{"-kubeconfig=" + ns.newAccount(t).kubeconfig, "-namespace=" + ns.name, "-leader-elect",
 		"-health-probe-bind-address=" + anyPort, "-metrics-bind-address=" + anyPort}
@@ -78,14 +82,15 @@ func TestAStandbyIsReady(t *testing.T) {
 		`sample_controller_sync_duration_seconds_count{result="success"} 0`)
 	leader.awaitMetrics(t, token, `leader_election_master_status{name="sample-controller"} 1`, `sample_controller_foos{ready="True"} 1`)
 	if standby.log.Count("Starting workers") > 0 {
-		t.Error("The standby works")
+		t.Error("The standby has started its workers")
 	}
 }
 
-// While a stop waits for a sync it is well, and not ready.
+// TestAControllerThatStopsIsNotReady checks that a controller which waits for its last
+// sync is healthy, but not ready.
 func TestAControllerThatStopsIsNotReady(t *testing.T) {
 	t.Parallel()
-	needsToBeAlone(t)
+	needsNoOtherController(t)
 	p, gate := startHeldUp(t, newNamespace(t), "-health-probe-bind-address="+anyPort)
 	p.expectHealth(t, "/readyz", http.StatusOK)
 	p.signal(t, syscall.SIGTERM)

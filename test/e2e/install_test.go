@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The single file that make install-yaml writes, and the CRD within an installation.
+
 package e2e
 
 import (
@@ -26,16 +28,17 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// The example that the documents give, with the digest beside the tag.
+// The documents' example, with a digest after the tag.
 const (
 	exampleImage  = "registry.example.com:5000/team/sample-controller"
 	exampleDigest = "sha256:4b8ffe8c5cd8b2ed94e1d5bd1f2ec0dbf3a5cbe1b3f6dd4f7f4b2c7e2f0e2a11"
-	definition    = "CustomResourceDefinition"
+	crdKind       = "CustomResourceDefinition"
 )
 
-// The file that make install-yaml writes is the folder with the image in it, and an API server takes it, server-side
-// apply included, which is told the fields as they stand in the file.
-func TestOneFileInstallsTheSame(t *testing.T) {
+// TestTheInstallFileEqualsTheFolder checks that the file of make install-yaml is the
+// rendered folder with the image set, and that an API server accepts it by server-side
+// apply, which requires each field to be valid as written.
+func TestTheInstallFileEqualsTheFolder(t *testing.T) {
 	t.Parallel()
 	own := newSite(newBareCluster(t))
 	file := filepath.Join(t.TempDir(), "install.yaml")
@@ -52,7 +55,7 @@ func TestOneFileInstallsTheSame(t *testing.T) {
 	}
 	overlay := writeOverlay(t, deployFolder, "images: [{name: sample-controller, newName: '"+exampleImage+"', newTag: v1, digest: '"+exampleDigest+"'}]\n")
 	if want := kustomize(t, overlay); string(inFile) != want {
-		t.Errorf("The file is\n%s\nwant what kustomize makes:\n%s", inFile, want)
+		t.Errorf("The file is\n%s\nwant the output of kustomize:\n%s", inFile, want)
 	}
 	own.kubectl(t, "apply", "--server-side", "-f="+file)
 	own.kubectl(t, "apply", "--server-side", "-f="+file)
@@ -63,25 +66,27 @@ func TestOneFileInstallsTheSame(t *testing.T) {
 	}
 }
 
-// An overlay can leave out the definition, for those who install it on its own; nothing else goes with it.
-func TestAnOverlayCanLeaveOutTheDefinition(t *testing.T) {
+// TestAnOverlayCanLeaveOutTheCRD checks that an overlay can remove the CRD, for users who
+// install it separately, without removing anything else.
+func TestAnOverlayCanLeaveOutTheCRD(t *testing.T) {
 	t.Parallel()
 	for _, folder := range []string{deployFolder, deployFolder + "/namespaced"} {
 		whole := objectsOf(t, folder)
 		without := objectsOf(t, writeOverlay(t, folder, "patches:\n- target: {kind: CustomResourceDefinition}\n"+
 			"  patch: '{$patch: delete, kind: CustomResourceDefinition, metadata: {name: any}}'\n"))
-		whole = slices.DeleteFunc(whole, func(o *unstructured.Unstructured) bool { return o.GetKind() == definition })
+		whole = slices.DeleteFunc(whole, func(o *unstructured.Unstructured) bool { return o.GetKind() == crdKind })
 		if got, want := namesOf(without), namesOf(whole); !slices.Equal(got, want) {
-			t.Errorf("Of %s are left %v, want %v", folder, got, want)
+			t.Errorf("Without the CRD %s has %v, want %v", folder, got, want)
 		}
 	}
 }
 
-// The tools that remove what is in a repository no more are told to leave the definition, and with it all Foos.
-func TestTheDefinitionIsKeptFromPruning(t *testing.T) {
+// TestTheCRDIsProtectedFromPruning checks the annotations that stop deployment tools from
+// deleting the CRD, and all Foos with it.
+func TestTheCRDIsProtectedFromPruning(t *testing.T) {
 	t.Parallel()
 	for _, object := range objectsOf(t, deployFolder) {
-		if object.GetKind() != definition {
+		if object.GetKind() != crdKind {
 			continue
 		}
 		for key, want := range map[string]string{
@@ -95,10 +100,10 @@ func TestTheDefinitionIsKeptFromPruning(t *testing.T) {
 		}
 		return
 	}
-	t.Error("There is no definition")
+	t.Error("There is no CRD")
 }
 
-// namesOf lists objects by kind, namespace and name.
+// namesOf returns the sorted kinds, namespaces and names of objects.
 func namesOf(objects []*unstructured.Unstructured) []string {
 	var names []string
 	for _, object := range objects {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// How the tests were invoked: by the name of the package, or by a pattern.
+
 package e2e
 
 import (
@@ -25,17 +27,17 @@ import (
 	"testing"
 )
 
-// matchedByPattern tells whether a go command's line names packages by a
-// pattern, as in "go test ./...". Whoever types that means the tests of the
-// code, not of the cluster that the shell happens to have in KUBECONFIG.
+// matchedByPattern reports whether the command line of a go command names packages by a
+// pattern, as in "go test ./...". Whoever types that wants to test the code, and not the
+// cluster that the shell happens to have in KUBECONFIG.
 func matchedByPattern(commandLine []string) bool {
 	return slices.ContainsFunc(commandLine, func(argument string) bool {
 		return !strings.HasPrefix(argument, "-") && strings.HasSuffix(argument, "...")
 	})
 }
 
-// parentCommandLine returns how the process that runs this program was called,
-// or nil where that can't be found out.
+// parentCommandLine returns the command line of the parent process, or nil if it can't be
+// read.
 func parentCommandLine() []string {
 	parent := strconv.Itoa(os.Getppid())
 	if line, err := os.ReadFile("/proc/" + parent + "/cmdline"); err == nil {
@@ -47,9 +49,9 @@ func parentCommandLine() []string {
 	return nil
 }
 
-// TestPatternsAreToldFromNames needs no cluster, but the tests beside it do,
-// and it is they whose skipping it is about.
-func TestPatternsAreToldFromNames(t *testing.T) {
+// TestPatternsAreRecognized needs no cluster, but it is in this package because it is
+// about skipping the package's tests.
+func TestPatternsAreRecognized(t *testing.T) {
 	for line, want := range map[string]bool{
 		"go test ./...":                             true,
 		"go test -count=1 ./test/...":               true,
@@ -60,7 +62,7 @@ func TestPatternsAreToldFromNames(t *testing.T) {
 		"":                                          false,
 	} {
 		if got := matchedByPattern(strings.Fields(line)); got != want {
-			t.Errorf("%q: %v", line, got)
+			t.Errorf("%q is matched by a pattern: %v, want %v", line, got, want)
 		}
 	}
 }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The output of kubectl get.
+
 package e2e
 
 import (
@@ -29,21 +31,21 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-func TestKubectlGetShowsFoosWell(t *testing.T) {
+func TestKubectlGetShowsFoos(t *testing.T) {
 	t.Parallel()
-	needsOurDefinition(t)
+	needsOurCRD(t)
 	ns := newNamespace(t)
 	ns.startController(t)
 	checkAll(t, ns, []scenario{
 		{"with columns for the Deployment, the numbers and the condition", checkColumns},
-		{"and leaves Desired empty where the Foo leaves replicas out", checkEmptyColumn},
-		{"as fo", checkShortName},
-		{"among all", checkCategory},
-		{"on a terminal", checkKubectlGet},
+		{"with Desired empty if the Foo leaves replicas out", checkEmptyColumn},
+		{"by the short name fo", checkShortName},
+		{"in the category all", checkCategory},
+		{"as kubectl prints them", checkKubectlGet},
 	})
 }
 
-// row returns the server's row for a Foo, by the name of the column.
+// row returns the cells of a table with one row, by the names of the columns.
 func row(t *testing.T, table *metav1.Table) map[string]any {
 	t.Helper()
 	if len(table.Rows) != 1 {
@@ -90,14 +92,14 @@ func checkShortName(t *testing.T, _ *namespace) {
 	mapper := restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(discovery), discovery, nil)
 	got, err := mapper.ResourceFor(schema.GroupVersionResource{Resource: "fo"})
 	if want := samplev1alpha1.SchemeGroupVersion.WithResource("foos"); err != nil || got != want {
-		t.Errorf("It means %v (%v), want %v", got, err, want)
+		t.Errorf("fo is short for %v (%v), want %v", got, err, want)
 	}
 }
 
 func checkCategory(t *testing.T, _ *namespace) {
 	got, _ := restmapper.NewDiscoveryCategoryExpander(cluster.kube.Discovery()).Expand("all")
 	if !slices.Contains(got, foosResource) {
-		t.Errorf("The category all has %v, want %v among it", got, foosResource)
+		t.Errorf("The category all contains %v, want %v among them", got, foosResource)
 	}
 }
 

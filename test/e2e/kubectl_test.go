@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// How the tests run kubectl and devcluster.
+
 package e2e
 
 import (
@@ -23,8 +25,8 @@ import (
 	"testing"
 )
 
-// kubectl runs kubectl in the namespace and returns what it prints; the test
-// fails if kubectl does.
+// kubectl runs kubectl in the namespace and returns its output. The test fails if kubectl
+// fails.
 func (ns *namespace) kubectl(t *testing.T, args ...string) string {
 	t.Helper()
 	command := kubectlCommand(t, append([]string{"--kubeconfig=" + ns.in.kubeconfig, "--namespace=" + ns.name}, args...))
@@ -38,8 +40,8 @@ func (ns *namespace) kubectl(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// kubectlCommand returns a kubectl to run: devcluster's, or the one on PATH.
-// Where there is none the test is skipped.
+// kubectlCommand returns a command that runs kubectl: devcluster's, or the one on PATH.
+// If there is none it skips the test.
 func kubectlCommand(t *testing.T, args []string) *exec.Cmd {
 	t.Helper()
 	program := "kubectl"
@@ -54,8 +56,8 @@ func kubectlCommand(t *testing.T, args []string) *exec.Cmd {
 	return command
 }
 
-// needsDevclusterProgram skips a test that starts a cluster of its own where
-// there is no program to start one, and returns that program's path.
+// needsDevclusterProgram returns the path of the devcluster program, which starts a
+// cluster for one test. If there is none it skips the test.
 func needsDevclusterProgram(t *testing.T) string {
 	t.Helper()
 	program := os.Getenv("DEVCLUSTER_BIN")

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// How the cluster deletes objects with children.
+
 package e2e
 
 import (
@@ -25,7 +27,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// deleteDeployment makes a Deployment with a Pod and deletes it in a way.
+// deleteDeployment creates a Deployment with a Pod and deletes it with a propagation
+// policy.
 func deleteDeployment(t *testing.T, ns *namespace, name string, how metav1.DeletionPropagation) {
 	t.Helper()
 	ns.createDeployment(t, name, 1)
@@ -35,7 +38,7 @@ func deleteDeployment(t *testing.T, ns *namespace, name string, how metav1.Delet
 	}
 }
 
-// owned counts a Deployment's ReplicaSets and Pods.
+// owned returns the numbers of a Deployment's ReplicaSets and Pods.
 func owned(t *testing.T, ns *namespace, name string) (replicaSets, pods int) {
 	t.Helper()
 	replicaSetList, err := ns.replicaSets().List(t.Context(), ofWorkload(name))
@@ -64,7 +67,7 @@ func checkDeletedInForeground(t *testing.T, ns *namespace) {
 	deleteDeployment(t, ns, "foreground", metav1.DeletePropagationForeground)
 	awaitGone(t, ns.deployments(), "foreground")
 	if replicaSets, pods := owned(t, ns, "foreground"); replicaSets+pods > 0 {
-		t.Errorf("The Deployment went before %d ReplicaSets and %d Pods that it owns", replicaSets, pods)
+		t.Errorf("The Deployment was deleted before its %d ReplicaSets and %d Pods", replicaSets, pods)
 	}
 }
 

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// How the cluster runs a Job.
+
 package e2e
 
 import (
@@ -28,7 +30,7 @@ import (
 
 func checkJob(t *testing.T, ns *namespace) {
 	const completions, parallelism = 5, 2
-	// Watched from before there is a Job, so that no Pod escapes.
+	// Start the watch before the Job exists, so that it sees each Pod.
 	none, err := ns.pods().List(t.Context(), ofWorkload("job"))
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +68,7 @@ func checkJob(t *testing.T, ns *namespace) {
 	awaitOne(t, "the Job is complete", jobs, "job", func(job *batchv1.Job) error { return isComplete(job, completions) })
 }
 
-// newJob returns a Job whose Pods end at once.
+// newJob returns a Job whose Pods complete at once.
 func newJob(name string, completions, parallelism int32) *batchv1.Job {
 	template := templateOf(name)
 	template.Spec.RestartPolicy = corev1.RestartPolicyNever

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// How the cluster handles nodes without heartbeats, and its components' Leases.
+
 package e2e
 
 import (
@@ -30,7 +32,7 @@ import (
 
 func checkNodeHeartbeats(t *testing.T, _ *namespace) {
 	if !cluster.devcluster {
-		t.Skip("not on a cluster whose nodes do somebody's work")
+		t.Skip("this test adds a node, which it does only to a development cluster")
 	}
 	nodes := cluster.kube.CoreV1().Nodes()
 	node, err := nodes.Create(t.Context(), &corev1.Node{
@@ -39,7 +41,7 @@ func checkNodeHeartbeats(t *testing.T, _ *namespace) {
 			Labels:       map[string]string{kwokLabel: kwokValue},
 			Annotations:  map[string]string{kwokLabel: kwokValue},
 		},
-		// No other test's Pod comes here.
+		// Keep the Pods of other tests away.
 		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: runLabel, Value: cluster.run, Effect: corev1.TaintEffectNoSchedule}}},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -56,7 +58,7 @@ func checkNodeHeartbeats(t *testing.T, _ *namespace) {
 		return nodeReady(node, corev1.ConditionTrue)
 	})
 
-	// KWOK lets go of a node that has lost its mark, and its heartbeats end.
+	// Without the label and the annotation KWOK stops sending the node's heartbeats.
 	mergePatch(t, nodes, node.Name, fmt.Sprintf(`{"metadata":{"labels":{%q:null},"annotations":{%q:null}}}`, kwokLabel, kwokLabel))
 	awaitOne(t, "the node is NotReady", nodes, node.Name, func(node *corev1.Node) error {
 		return errors.Join(nodeReady(node, corev1.ConditionUnknown), hasTaint(node, corev1.TaintNodeUnreachable))
@@ -87,14 +89,14 @@ func checkLease(t *testing.T, _ *namespace) {
 		first, err := leases.Get(t.Context(), component, metav1.GetOptions{})
 		if err != nil {
 			if !cluster.devcluster {
-				t.Skipf("the components' leases are not to be seen here: %v", err)
+				t.Skipf("the components' Leases can't be read: %v", err)
 			}
 			t.Fatal(err)
 		}
 		if first.Spec.HolderIdentity == nil || *first.Spec.HolderIdentity == "" {
-			t.Fatalf("Nobody holds the lease of %s", component)
+			t.Fatalf("Nobody holds the Lease of %s", component)
 		}
-		awaitOne(t, component+" renews its lease", leases, component, func(lease *coordinationv1.Lease) error {
+		awaitOne(t, component+" renews its Lease", leases, component, func(lease *coordinationv1.Lease) error {
 			if *lease.Spec.HolderIdentity != *first.Spec.HolderIdentity {
 				return fmt.Errorf("its holder is now %s", *lease.Spec.HolderIdentity)
 			}

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// How the cluster makes Pods for Deployments and ReplicationControllers.
+
 package e2e
 
 import (
@@ -26,8 +28,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// awaitReadyPods waits until a workload has exactly so many Pods, all bound to
-// nodes and ready.
+// awaitReadyPods waits until a workload has exactly the wanted number of Pods, all bound
+// to nodes and ready.
 func (ns *namespace) awaitReadyPods(t *testing.T, workload string, want int) []corev1.Pod {
 	t.Helper()
 	list := awaitList(t, fmt.Sprintf("%d Pods of %s are ready", want, workload), ns.pods(), ofWorkload(workload),
@@ -80,7 +82,7 @@ func checkPodReplaced(t *testing.T, ns *namespace) {
 	}
 	awaitGone(t, ns.pods(), victim.Name)
 	if successor := ns.awaitReadyPods(t, "mortal", 1)[0]; successor.UID == victim.UID {
-		t.Error("The Pod has survived")
+		t.Error("The Pod was not replaced")
 	}
 }
 

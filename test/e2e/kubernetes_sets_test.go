@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// How the cluster runs StatefulSets and DaemonSets.
+
 package e2e
 
 import (
@@ -50,7 +52,7 @@ func checkStatefulSet(t *testing.T, ns *namespace) {
 		names[pod.Name] = pod
 	}
 	if names["db-0"].UID != first.UID || names["db-1"].UID == "" {
-		t.Errorf("The Pods are %v, want the same db-0, and db-1", sets.KeySet(names))
+		t.Errorf("The Pods are %v, want db-1 and the same db-0", sets.KeySet(names))
 	}
 }
 
@@ -84,7 +86,7 @@ func checkDaemonSet(t *testing.T, ns *namespace) {
 		})
 }
 
-// openNodes returns the names of the nodes that take any Pod.
+// openNodes returns the names of the nodes without taints.
 func openNodes(t *testing.T) sets.Set[string] {
 	t.Helper()
 	nodes, err := cluster.kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
@@ -98,7 +100,7 @@ func openNodes(t *testing.T) sets.Set[string] {
 		}
 	}
 	if names.Len() == 0 {
-		t.Fatal("There is no node that takes any Pod")
+		t.Fatal("Every node has a taint")
 	}
 	return names
 }

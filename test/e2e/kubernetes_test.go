@@ -14,15 +14,18 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Tests of the cluster itself.
+
 package e2e
 
 import (
 	"testing"
 )
 
-// What people first learn controllers from. On a development cluster this
-// shows that it is a true Kubernetes; anywhere else, that the tests are right.
-func TestTheClusterIsATrueKubernetes(t *testing.T) {
+// TestTheClusterBehavesLikeKubernetes checks the behavior that controllers depend on. On
+// a development cluster it shows that the cluster is complete; on any other cluster it
+// shows that the checks are right.
+func TestTheClusterBehavesLikeKubernetes(t *testing.T) {
 	t.Parallel()
 	checkAll(t, newNamespace(t), []scenario{
 		{"a Node whose heartbeats stop goes NotReady", checkNodeHeartbeats}, // the longest first
@@ -32,10 +35,10 @@ func TestTheClusterIsATrueKubernetes(t *testing.T) {
 		{"a Job of 5 completions runs no more than 2 Pods at once", checkJob},
 		{"a StatefulSet scaled from 1 to 2 has ordered names", checkStatefulSet},
 		{"a DaemonSet has a Pod on each node, and a ControllerRevision", checkDaemonSet},
-		{"a deletion in the background takes what is owned along", checkDeletedInBackground},
-		{"a deletion in the foreground waits for what is owned", checkDeletedInForeground},
-		{"a deletion that orphans leaves what was owned", checkDeletedWithOrphans},
-		{"a deleted namespace takes all in it along", checkNamespaceDeleted},
+		{"a deletion in the background also deletes the children", checkDeletedInBackground},
+		{"a deletion in the foreground waits for the children", checkDeletedInForeground},
+		{"a deletion that orphans leaves the children", checkDeletedWithOrphans},
+		{"a deleted namespace takes its contents with it", checkNamespaceDeleted},
 		{"a Lease is held by a component, and renewed", checkLease},
 	})
 }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Leader election: a leader that was frozen, and many changes of leaders.
+
 package e2e
 
 import (
@@ -28,14 +30,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// frozenFor is longer than a Lease lasts.
+// frozenFor is longer than the duration of a Lease.
 const frozenFor = 20 * time.Second
 
-// frozenFoos are enough that the leader is at work when it is frozen.
+// frozenFoos is the number of Foos. They keep the leader busy until it is frozen.
 const frozenFoos = 30
 
-// A process that is stopped for a while goes on where it was, with full caches
-// and a queue, when another has long taken over.
+// TestALeaderThatWasFrozenDoesNoHarm stops a leader for a while. It continues with its
+// caches and its queue, although another controller has taken over meanwhile.
 func TestALeaderThatWasFrozenDoesNoHarm(t *testing.T) {
 	t.Parallel()
 	r := newReplicas(t)
@@ -57,7 +59,7 @@ func TestALeaderThatWasFrozenDoesNoHarm(t *testing.T) {
 	first.signal(t, syscall.SIGCONT)
 
 	if code := first.exitCode(t); code != exitFailure {
-		t.Errorf("The exit code of the one that was frozen is %d, want %d", code, exitFailure)
+		t.Errorf("The exit code of the frozen leader is %d, want %d", code, exitFailure)
 	}
 	for i := range frozenFoos {
 		r.ns.awaitReplicas(t, frozenName(i), 2)
@@ -87,7 +89,7 @@ func (r *replicas) expectOneDeploymentEach(t *testing.T, foos int) {
 	}
 }
 
-// expectQuiet checks that the leader stays, and writes nothing over some
+// expectQuiet checks that the leader stays the same and writes nothing during some
 // resyncs.
 func (r *replicas) expectQuiet(t *testing.T, leader *process) {
 	t.Helper()
@@ -95,18 +97,19 @@ func (r *replicas) expectQuiet(t *testing.T, leader *process) {
 	const resynced = "Forcing resync"
 	leader.awaitLog(t, resynced, leader.log.Count(resynced)+resyncs)
 	if after := r.ns.versions(t); !maps.Equal(before, after) {
-		t.Errorf("There were writes at rest: %v, before %v", after, before)
+		t.Errorf("There were writes although nothing changed: %v, before %v", after, before)
 	}
 	if now := r.holder(t); now != holder {
-		t.Errorf("The Lease went from %q to %q", holder, now)
+		t.Errorf("The holder of the Lease changed from %q to %q", holder, now)
 	}
 }
 
-// changes is how often the leader changes before what is left behind is counted.
+// changes is the number of changes of leaders before watches and goroutines are counted.
 const changes = 100
 
-// A leader's process ends with its term. What lives through many changes is a
-// standby that never gets its turn: here one that may not write the Lease.
+// TestAHundredLeadersLeaveNothingBehind checks a standby for leaks. A leader's process
+// ends when it loses the Lease, so only a standby that never leads experiences many
+// changes. This one may not write the Lease.
 func TestAHundredLeadersLeaveNothingBehind(t *testing.T) {
 	t.Parallel()
 	r := newReplicas(t)
@@ -123,23 +126,23 @@ func TestAHundredLeadersLeaveNothingBehind(t *testing.T) {
 	}
 	r.ns.createFoo(t, newFoo("after", withReplicas(1)))
 	r.ns.awaitReady(t, "after")
-	witness.awaitLog(t, newHolder, changes/2) // it may have missed some
+	witness.awaitLog(t, newHolder, changes/2) // it may miss some of them
 
 	fresh := r.startWith(t, r.readOnlyAccount(t).kubeconfig)
 	fresh.awaitLog(t, newHolder, 1)
 	old, young := witness.goroutines(t), fresh.goroutines(t)
 	const aWatch = "watch.(*StreamWatcher).receive"
 	if watches := strings.Count(old, aWatch); watches != 3 {
-		t.Errorf("After %d leaders a standby has %d watches open, want those on Foos, Deployments and the Lease", changes, watches)
+		t.Errorf("After %d leaders a standby has %d watches, want 3: of Foos, Deployments and the Lease", changes, watches)
 	}
 	const each = "\ngoroutine "
-	// A connection that has been idle has a goroutine or two less.
+	// An idle connection has one or two goroutines fewer.
 	if was, is := strings.Count(young, each), strings.Count(old, each); is > was+2 {
-		t.Errorf("After %d leaders a standby has %d goroutines, and a new one %d:\n%s", changes, is, was, old)
+		t.Errorf("After %d leaders a standby has %d goroutines, a new one has %d:\n%s", changes, is, was, old)
 	}
 }
 
-// readOnlyAccount makes an account that may see the Lease and not write it.
+// readOnlyAccount creates an account that may read but not write the Lease.
 func (r *replicas) readOnlyAccount(t *testing.T) *account {
 	t.Helper()
 	a := newNamespace(t).newAccount(t)
@@ -161,14 +164,14 @@ func (r *replicas) readOnlyAccount(t *testing.T) *account {
 	return a
 }
 
-// goroutines ends the program by SIGQUIT, and returns the stacks that it prints.
+// goroutines ends the program with SIGQUIT and returns the stacks that it prints.
 func (p *process) goroutines(t *testing.T) string {
 	t.Helper()
 	p.signal(t, syscall.SIGQUIT)
 	p.exitCode(t)
 	_, stacks, found := strings.Cut(p.log.String(), "SIGQUIT: quit")
 	if !found {
-		t.Fatalf("%v has printed no stacks", p.Args())
+		t.Fatalf("%v printed no stacks", p.Args())
 	}
 	return stacks
 }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Leader election: takeovers, and leaders that stop or lose the Lease.
+
 package e2e
 
 import (
@@ -32,15 +34,14 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// What the controller prints on its way to the Lease and from it.
+// Messages that the controller logs during leader election.
 const (
 	standingBy = "Standing by for the Lease"
 	newHolder  = "The Lease has a new holder"
 	working    = "Starting workers"
 )
 
-// replicas are controllers that compete for one Lease, over the Foos of a
-// namespace of their own.
+// replicas are controllers of the Foos of one namespace that compete for one Lease.
 type replicas struct {
 	ns      *namespace
 	account *account
@@ -52,7 +53,7 @@ func newReplicas(t *testing.T) *replicas {
 	return &replicas{ns: ns, account: ns.newAccount(t)}
 }
 
-// start runs one more, and waits until its caches are full.
+// start runs one more controller, and waits until its caches are filled.
 func (r *replicas) start(t *testing.T, flags ...string) *process {
 	t.Helper()
 	return r.startWith(t, r.account.kubeconfig, flags...)
@@ -79,18 +80,18 @@ func (r *replicas) holder(t *testing.T) string {
 	return ptr.Deref(lease.Spec.HolderIdentity, "")
 }
 
-// awaitOtherHolder waits until the Lease is held by another than the one named.
+// awaitOtherHolder waits until the Lease has another holder than before.
 func (r *replicas) awaitOtherHolder(t *testing.T, before string) {
 	t.Helper()
-	awaitOne(t, "another has the Lease", r.leases(), shippedName, func(lease *coordinationv1.Lease) error {
+	awaitOne(t, "another controller holds the Lease", r.leases(), shippedName, func(lease *coordinationv1.Lease) error {
 		if now := ptr.Deref(lease.Spec.HolderIdentity, ""); now == "" || now == before {
-			return fmt.Errorf("%q has it", now)
+			return fmt.Errorf("%q holds it", now)
 		}
 		return nil
 	})
 }
 
-// seize writes another's name into the Lease.
+// seize writes another holder into the Lease.
 func (r *replicas) seize(t *testing.T) {
 	t.Helper()
 	_, err := r.leases().Patch(t.Context(), shippedName, types.MergePatchType, []byte(`{"spec":{"holderIdentity":"another"}}`), metav1.PatchOptions{})
@@ -99,8 +100,8 @@ func (r *replicas) seize(t *testing.T) {
 	}
 }
 
-// This test is not parallel: by its clock it sees what the controllers take, not
-// what a busy machine does.
+// TestAStandbyTakesOver is not parallel, because on a busy machine it would measure more
+// than the controllers' own time.
 func TestAStandbyTakesOver(t *testing.T) {
 	for name, row := range map[string]struct {
 		end    syscall.Signal
@@ -122,7 +123,7 @@ func TestAStandbyTakesOver(t *testing.T) {
 			leader.signal(t, row.end)
 			standby.awaitLog(t, working, 1)
 			if took := time.Since(began); took > row.within {
-				t.Errorf("It took %v, want at most %v", took, row.within)
+				t.Errorf("The takeover took %v, want at most %v", took, row.within)
 			}
 			r.ns.createReadyFoo(t, newFoo("after", withReplicas(1)))
 			if code := leader.exitCode(t); code != row.code {
@@ -132,8 +133,8 @@ func TestAStandbyTakesOver(t *testing.T) {
 	}
 }
 
-// The Lease belongs to whoever writes: it is kept, and renewed, until the last
-// write has been made.
+// TestTheLeaseIsKeptWhileAWriteIsUnderWay checks that a leader which stops renews the
+// Lease until its last write is done.
 func TestTheLeaseIsKeptWhileAWriteIsUnderWay(t *testing.T) {
 	t.Parallel()
 	r := newReplicas(t)
@@ -146,9 +147,9 @@ func TestTheLeaseIsKeptWhileAWriteIsUnderWay(t *testing.T) {
 	held := r.holder(t)
 	leader.signal(t, syscall.SIGTERM)
 	leader.awaitLog(t, stopping, 1)
-	renewed := r.renewals(t, 7) // longer than the Lease lasts
+	renewed := r.renewals(t, 7) // longer than the Lease's duration
 	if renewed != held || standby.log.Count(working) != 0 {
-		t.Fatalf("While its leader %q still writes, the Lease is held by %q, and the standby works: %v", held, renewed, standby.log.Count(working) != 0)
+		t.Fatalf("While the leader %q still writes, the holder of the Lease is %q, and the standby works: %v", held, renewed, standby.log.Count(working) != 0)
 	}
 	gate.open()
 	if code := leader.exitCode(t); code != 0 {
@@ -158,8 +159,8 @@ func TestTheLeaseIsKeptWhileAWriteIsUnderWay(t *testing.T) {
 	r.ns.awaitReady(t, "slow")
 }
 
-// renewals waits until the Lease has been renewed a number of times, and
-// returns who has it then.
+// renewals waits until the Lease has been renewed a number of times, and returns its
+// holder at the end.
 func (r *replicas) renewals(t *testing.T, times int) string {
 	t.Helper()
 	var last metav1.MicroTime
@@ -177,15 +178,15 @@ func (r *replicas) renewals(t *testing.T, times int) string {
 	return ptr.Deref(lease.Spec.HolderIdentity, "")
 }
 
-// quick are flags for a Lease that lasts for a few seconds, yet is not lost on a
-// busy machine.
+// quick are flags for a Lease of a few seconds, long enough not to be lost on a busy
+// machine.
 var quick = []string{"-leader-elect-lease-duration=6s", "-leader-elect-renew-deadline=5s", "-leader-elect-retry-period=1s"}
 
 func isCreateOfDeployment(r *http.Request) bool {
 	return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/deployments")
 }
 
-func TestALeaderThatLosesTheLeaseEndsAtOnce(t *testing.T) {
+func TestALeaderThatLosesTheLeaseExitsAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newReplicas(t)
 	gate := newGateFor(t, r.account, isCreateOfDeployment)
@@ -198,19 +199,19 @@ func TestALeaderThatLosesTheLeaseEndsAtOnce(t *testing.T) {
 	if code := leader.exitCode(t); code != exitFailure {
 		t.Errorf("The exit code is %d, want %d", code, exitFailure)
 	}
-	// Two seconds until it looks; the twenty of an orderly stop are not granted.
+	// It reads the Lease every 2 s. It does not take the 20 s of an orderly stop.
 	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("It went on for %v with a write under way", took)
+		t.Errorf("It continued for %v with a write under way", took)
 	}
 	if leader.log.Count("lost the Lease") != 1 {
-		t.Error("It does not say that it lost the Lease")
+		t.Error("The log does not say that it lost the Lease")
 	}
 	if holder := r.holder(t); holder != "another" {
-		t.Errorf("The Lease is held by %q: it was given back by one who no longer had it", holder)
+		t.Errorf("The holder of the Lease is %q, want another: the former leader released a Lease that it no longer held", holder)
 	}
 }
 
-func TestALeaderMakesADeletedLeaseAgain(t *testing.T) {
+func TestALeaderRecreatesADeletedLease(t *testing.T) {
 	t.Parallel()
 	r := newReplicas(t)
 	leader := r.start(t)
@@ -220,9 +221,9 @@ func TestALeaderMakesADeletedLeaseAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if now := r.renewals(t, 1); now != holder {
-		t.Errorf("The Lease is held by %q, was by %q", now, holder)
+		t.Errorf("The holder of the Lease is %q, want %q", now, holder)
 	}
 	if leader.log.Count(working) != 1 {
-		t.Error("The leader began anew")
+		t.Error("The leader started its workers again")
 	}
 }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The contract: a Foo has one Deployment from its creation to its deletion.
+
 package e2e
 
 import (
@@ -28,14 +30,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-func TestAFooIsADeploymentForAsLongAsItLives(t *testing.T) {
+func TestAFooHasADeploymentAsLongAsItExists(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.startController(t)
 	checkAll(t, ns, []scenario{
 		{"a created Foo gets a Deployment, and its Pods become ready", checkCreated},
 		{"a Foo that leaves replicas out gets one Pod", checkReplicasLeftOut},
-		{"a deleted Foo's Deployment, ReplicaSet and Pods are collected as garbage", checkDeleted},
+		{"a deleted Foo's Deployment, ReplicaSet and Pods are garbage collected", checkDeleted},
 		{"a Foo deleted and created again gets a Deployment of its own", checkRecreated},
 		{"a deleted Deployment is created again", checkDeploymentDeleted},
 		{"example-foo.yaml works as it is", checkExample},
@@ -124,7 +126,7 @@ func checkDeploymentDeleted(t *testing.T, ns *namespace) {
 
 	awaitOne(t, "there is another Deployment", ns.deployments(), "restored", func(d *appsv1.Deployment) error {
 		if d.UID == first.UID {
-			return errors.New("it is still the first")
+			return errors.New("it is still the first one")
 		}
 		return isControlled(d, foo)
 	})
@@ -135,7 +137,7 @@ func checkExample(t *testing.T, ns *namespace) {
 	ns.applyExample(t, filepath.Join(moduleRoot, "artifacts/examples/example-foo.yaml"))
 }
 
-// applyExample creates the Foo "example-foo" from a file, untouched by our
+// applyExample creates the Foo "example-foo" from a file, without decoding it into our
 // types, and waits for its Pod.
 func (ns *namespace) applyExample(t *testing.T, path string) {
 	t.Helper()

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The log in JSON.
+
 package e2e
 
 import (
@@ -23,7 +25,7 @@ import (
 	"testing"
 )
 
-// logEntry is a line of the log in JSON.
+// logEntry is a line of the JSON log.
 type logEntry struct {
 	Time    float64 `json:"ts"` // milliseconds
 	Caller  string  `json:"caller"`
@@ -36,38 +38,38 @@ type logEntry struct {
 	} `json:"foo"`
 }
 
-// parseLog reads a log of which each line has to be an entry.
+// parseLog parses a log in which each line must be an entry.
 func parseLog(t *testing.T, log string) []logEntry {
 	t.Helper()
 	var entries []logEntry
 	for line := range strings.Lines(log) {
 		var entry logEntry
 		if err := json.Unmarshal([]byte(line), &entry); err != nil {
-			t.Errorf("This is not JSON: %s: %q", err, line)
+			t.Errorf("A line is not JSON: %s: %q", err, line)
 			continue
 		}
 		if entry.Time < 1e12 || entry.Message == "" || entry.Caller == "" {
-			t.Errorf("It has no time, text or place: %q", line)
+			t.Errorf("An entry lacks a time, a message or a caller: %q", line)
 		}
 		// An error has no level.
 		if entry.Level == nil && entry.Error == "" && !strings.Contains(line, `"err":`) {
-			t.Errorf("It is neither an error nor of a level: %q", line)
+			t.Errorf("An entry is neither an error nor has a level: %q", line)
 		}
 		entries = append(entries, entry)
 	}
 	return entries
 }
 
-func TestTheLogIsJSONWhereThatIsAskedFor(t *testing.T) {
+func TestTheLogIsJSONIfRequested(t *testing.T) {
 	t.Parallel()
-	needsToBeAlone(t)
+	needsNoOtherController(t)
 	ns := newNamespace(t)
 	p := startController(t, "-kubeconfig="+ns.newAccount(t).kubeconfig, "-namespace="+ns.name, "-leader-elect",
 		"-health-probe-bind-address="+anyPort, "-metrics-bind-address="+anyPort, "-logging-format=json", "-v=6")
 	ns.createReadyFoo(t, newFoo("logged"))
 	p.stop(t)
 
-	// The controller's own lines from start to end, and those of the library under it.
+	// The controller's own lines from start to stop, and those of client-go.
 	wanted := map[string]func(logEntry) bool{
 		"the start":                func(e logEntry) bool { return e.Message == "Serving metrics" && *e.Level == 0 },
 		"a request of the library": func(e logEntry) bool { return strings.HasPrefix(e.Caller, "transport/") && *e.Level == 6 },
@@ -84,11 +86,12 @@ func TestTheLogIsJSONWhereThatIsAskedFor(t *testing.T) {
 		}
 	}
 	for what := range wanted {
-		t.Errorf("The log has no line of %s", what)
+		t.Errorf("The log has no line for %s", what)
 	}
 }
 
-// The last words are lost most easily, and they are what one looks for.
+// TestAFailureIsAlsoLoggedInJSON checks the last line before a failed exit. It is the
+// easiest to lose and the most useful.
 func TestAFailureIsAlsoLoggedInJSON(t *testing.T) {
 	t.Parallel()
 	garbage := writeFile(t, t.TempDir(), "garbage", "apiVersion: v1\nkind: Config\nclusters: 7\n")
@@ -101,7 +104,7 @@ func TestAFailureIsAlsoLoggedInJSON(t *testing.T) {
 	}{
 		{"a wrong flag", []string{"-workers=0"}, exitUsage, "-workers=0"},
 		{"an unknown flag", []string{"-bogus"}, exitUsage, "-bogus"},
-		{"a flag that JSON can't honor", []string{"-vmodule=controller=4"}, exitUsage, "-vmodule=controller=4"},
+		{"a flag that the JSON format does not support", []string{"-vmodule=controller=4"}, exitUsage, "-vmodule=controller=4"},
 		{"a kubeconfig of garbage", []string{"-kubeconfig=" + garbage}, exitFailure, filepath.Base(garbage)},
 		{"an unreachable server", []string{"-master=" + unreachable, "-v=4"}, exitFailure, unreachable},
 	} {
@@ -109,7 +112,7 @@ func TestAFailureIsAlsoLoggedInJSON(t *testing.T) {
 			t.Parallel()
 			stdout, stderr, code := runController(t, "", append([]string{"-logging-format=json"}, test.flags...)...)
 			if code != test.code || stdout != "" {
-				t.Errorf("The exit code is %d, want %d, and it prints %q", code, test.code, stdout)
+				t.Errorf("The exit code is %d, want %d, and stdout is %q, want none", code, test.code, stdout)
 			}
 			entries := parseLog(t, stderr)
 			if len(entries) == 0 || !strings.Contains(entries[len(entries)-1].Error, test.says) {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// TestMain: whether the tests run, and what happens before and after them.
+
 package e2e
 
 import (
@@ -28,15 +30,15 @@ import (
 	"testing"
 )
 
-// parallel is how many tests run at once: they wait for the cluster and use
-// little of this machine.
+// parallel is the number of parallel tests. It is high because the tests mostly wait for
+// the cluster.
 const parallel = "16"
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if reason := skipReason(); reason != "" {
 		fmt.Println("e2e: all tests skipped: " + reason)
-		forgetResult() // the next call may have another reason, or none
+		forgetResult() // the next run may have another reason, or none
 		return
 	}
 	code, err := testAgainstCluster(m)
@@ -55,13 +57,13 @@ func skipReason() string {
 	case testing.Short():
 		return "-short"
 	case matchedByPattern(parentCommandLine()):
-		return "KUBECONFIG is set, but they run on a cluster only if they are asked for by name: go test ./test/e2e"
+		return "KUBECONFIG is set, but the tests use it only if the package is named: go test ./test/e2e"
 	}
 	return ""
 }
 
-// testAgainstCluster connects, prepares the cluster, runs the tests, and
-// removes what it made. It returns the tests' exit code.
+// testAgainstCluster connects, prepares the cluster, runs the tests, and removes what it
+// made. It returns the tests' exit code.
 func testAgainstCluster(m *testing.M) (int, error) {
 	folder, err := os.MkdirTemp("", "foo-e2e-")
 	if err != nil {
@@ -84,13 +86,13 @@ func testAgainstCluster(m *testing.M) (int, error) {
 	return code, errors.Join(err, cluster.tidyUp())
 }
 
-// prepare makes all ready for the tests: the definition, the program and its rights, and
-// how many of them run at once.
+// prepare prepares the cluster: the CRD, the program and its permissions. It also sets
+// the number of parallel tests.
 func (c *testCluster) prepare(ctx context.Context, folder string) error {
-	if err := c.installDefinition(ctx); err != nil {
+	if err := c.installCRD(ctx); err != nil {
 		return err
 	}
-	ns, err := c.sendCanary(ctx)
+	ns, err := c.createCanary(ctx)
 	if err != nil {
 		return err
 	}
@@ -100,7 +102,7 @@ func (c *testCluster) prepare(ctx context.Context, folder string) error {
 	if err := c.makeAccount(ctx, folder); err != nil {
 		return err
 	}
-	if err := c.lookAtCanary(ctx, ns); err != nil {
+	if err := c.checkCanary(ctx, ns); err != nil {
 		return err
 	}
 	if !isSet("test.parallel") {
@@ -109,8 +111,8 @@ func (c *testCluster) prepare(ctx context.Context, folder string) error {
 	return nil
 }
 
-// exitOnSignal has a signal end the run early, but not before what the tests
-// made is removed. The function returned ends that.
+// exitOnSignal makes a signal end the run early, after the tests' objects are removed.
+// The returned function restores the signals.
 func exitOnSignal(cancel context.CancelFunc, folder string) func() {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -118,7 +120,7 @@ func exitOnSignal(cancel context.CancelFunc, folder string) func() {
 		if _, ok := <-signals; !ok {
 			return
 		}
-		fmt.Fprintln(os.Stderr, "e2e: interrupted: removing what the tests made")
+		fmt.Fprintln(os.Stderr, "e2e: interrupted: removing the tests' objects")
 		cancel() // ends the controllers
 		if err := cluster.tidyUp(); err != nil {
 			fmt.Fprintf(os.Stderr, "e2e: %v\n", err)
@@ -138,10 +140,9 @@ func isSet(name string) bool {
 	return found
 }
 
-// forgetResult keeps the go command from remembering that the tests passed and
-// printing "ok (cached)" the next time. It can't know that they depend on a
-// cluster, and on the controller's source through a build of their own. It
-// remembers nothing where the test's log of the files it read is broken.
+// forgetResult stops the go command from caching the result. It can't know that the tests
+// depend on a cluster, and on the controller's source, which they build themselves. It
+// caches nothing if the log of the files that a test has read is broken.
 func forgetResult() {
 	if log := flag.Lookup("test.testlogfile"); log != nil && log.Value.String() != "" {
 		_ = os.Truncate(log.Value.String(), 0)

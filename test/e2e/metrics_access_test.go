@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Who may read metrics and profiles.
+
 package e2e
 
 import (
@@ -29,7 +31,7 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 )
 
-func TestMetricsAreForThoseWhoMayGetThem(t *testing.T) {
+func TestMetricsNeedPermission(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	p := ns.startController(t, "-metrics-bind-address="+anyPort)
@@ -41,23 +43,23 @@ func TestMetricsAreForThoseWhoMayGetThem(t *testing.T) {
 		code       int
 		says       string
 	}{
-		{"nobody", "", http.StatusUnauthorized, "bearer token"},
+		{"no token", "", http.StatusUnauthorized, "bearer token"},
 		{"a made-up token", "made-up", http.StatusUnauthorized, "does not accept"},
-		{"a service account without the right", stranger, http.StatusForbidden, "system:serviceaccount:" + ns.name + ":stranger"},
-		{"a service account with the shipped right", reader, http.StatusOK, "sample_controller_sync_duration_seconds_bucket"},
+		{"a service account without permission", stranger, http.StatusForbidden, "system:serviceaccount:" + ns.name + ":stranger"},
+		{"a service account with the shipped permission", reader, http.StatusOK, "sample_controller_sync_duration_seconds_bucket"},
 	} {
 		if got := ask(t, url, test.token); got.code != test.code || !strings.Contains(got.body, test.says) {
-			t.Errorf("%s gets %d: %.300s, want %d: … %s", test.who, got.code, got.body, test.code, test.says)
+			t.Errorf("With %s the response is %d: %.300s, want %d: … %s", test.who, got.code, got.body, test.code, test.says)
 		}
 	}
 	if got, err := askBy(t.Context(), nil, strings.Replace(url, "https", "http", 1), reader); err == nil && got.code != http.StatusBadRequest {
-		t.Errorf("Without TLS the answer is %d: %.300s", got.code, got.body)
+		t.Errorf("Without TLS the response is %d: %.300s", got.code, got.body)
 	}
 	if _, err := askBy(t.Context(), &tls.Config{}, url, reader); err == nil || !strings.Contains(err.Error(), "certificate") {
-		t.Errorf("A client that verifies the certificate, which signed itself: %v", err)
+		t.Errorf("A client that verifies the self-signed certificate got %v, want an error", err)
 	}
 	if got := ask(t, strings.Replace(url, "/metrics", "/debug/pprof/", 1), reader); got.code != http.StatusNotFound {
-		t.Errorf("Profiles, which nobody has turned on, are answered by %d", got.code)
+		t.Errorf("Without -profiling the response for profiles is %d, want 404", got.code)
 	}
 }
 
@@ -78,11 +80,11 @@ func TestMetricsWithACertificateFromFiles(t *testing.T) {
 	secure := &tls.Config{RootCAs: trusted, ServerName: "metrics.example"}
 	got, err := askBy(t.Context(), secure, "https://"+p.servedAt(t, "metrics")+"/metrics", ns.newReader(t))
 	if err != nil || got.code != http.StatusOK {
-		t.Errorf("A client that trusts the certificate gets %d: %v", got.code, err)
+		t.Errorf("A client that trusts the certificate got %d: %v", got.code, err)
 	}
 }
 
-func TestProfilesAreForThoseWhoMayGetThem(t *testing.T) {
+func TestProfilesNeedPermission(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	p := ns.startController(t, "-metrics-bind-address="+anyPort, "-profiling")

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The metrics: those that the documents, alerts and dashboard use exist.
+
 package e2e
 
 import (
@@ -26,7 +28,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// promised are the metrics that docs and alerts go by.
+// promised are the metrics that the documents and alerts use.
 var promised = []string{
 	"sample_controller_sync_duration_seconds_bucket", "sample_controller_sync_duration_seconds_sum", "sample_controller_sync_duration_seconds_count",
 	"sample_controller_writes_total", "sample_controller_stale_syncs_total", "sample_controller_sync_panics_total", "sample_controller_foos",
@@ -38,11 +40,11 @@ var promised = []string{
 	"go_build_info", "go_goroutines", "process_resident_memory_bytes", "process_cpu_seconds_total",
 }
 
-func TestMetricsTellWhatIsPromised(t *testing.T) {
+func TestThePromisedMetricsExist(t *testing.T) {
 	t.Parallel()
-	needsToBeAlone(t)
+	needsNoOtherController(t)
 	ns := newNamespace(t)
-	// Each metric has a value: as a leader, and with a limit on its requests.
+	// Run as a leader and with a limit on requests, so that each metric has a value.
 	p := startController(t, "-kubeconfig="+ns.newAccount(t).kubeconfig, "-namespace="+ns.name,
 		"-leader-elect", "-kube-api-qps=1000", "-metrics-bind-address="+anyPort)
 	token := ns.newReader(t)
@@ -51,35 +53,35 @@ func TestMetricsTellWhatIsPromised(t *testing.T) {
 		`sample_controller_writes_total{resource="deployments",verb="create"} 1`,
 		`leader_election_master_status{name="sample-controller"} 1`,
 		`informer_queued_items{group="apps",name="sample-controller",resource="deployments",version="v1"} 0`,
-		// informer-gen v0.37.2 puts an s to the kind here, whatever the plural is.
+		// informer-gen v0.37.2 appends an s to the kind here, whatever the plural is.
 		`informer_queued_items{group="samplecontroller.k8s.io",name="sample-controller",resource="foo`+`s",version="v1alpha1"} 0`)
 
 	names := map[string]bool{}
 	for _, line := range lines {
 		for _, object := range []string{"very-own-name", "its-deployment", ns.name} {
 			if strings.Contains(line, object) {
-				t.Errorf("A series carries the name of an object: %s", line)
+				t.Errorf("A series has the name of an object in it: %s", line)
 			}
 		}
 		names[line[:strings.IndexAny(line, "{ ")]] = true
 	}
 	for _, name := range promised {
 		if !names[name] {
-			t.Errorf("There is no %s", name)
+			t.Errorf("There is no metric %s", name)
 		}
 	}
 	for name, expr := range monitored(t) {
 		if !names[name] {
-			t.Errorf("There is no %s, which is asked for in %s", name, expr)
+			t.Errorf("There is no metric %s, which is used in %s", name, expr)
 		}
 	}
 }
 
-// selector matches a metric where it is asked for.
+// selector matches a metric in an expression.
 var selector = regexp.MustCompile(`([a-zA-Z_:][\w:]*)\{`)
 
-// monitored returns the metrics that alert rules and dashboard ask for, each
-// with an expression that does.
+// monitored returns the metrics that alert rules and dashboard use, each with an
+// expression that uses it.
 func monitored(t *testing.T) map[string]string {
 	t.Helper()
 	folder := filepath.Join(moduleRoot, "artifacts", "monitoring")
@@ -95,12 +97,12 @@ func monitored(t *testing.T) map[string]string {
 		}
 		expressions := stringsAt(parsed, "expr")
 		if len(expressions) < 10 {
-			t.Errorf("%s has %d expressions", file, len(expressions))
+			t.Errorf("%s has only %d expressions", file, len(expressions))
 		}
 		for _, expr := range expressions {
 			found := selector.FindAllStringSubmatch(expr, -1)
 			if len(found) == 0 {
-				t.Errorf("%s: no metric is selected by its labels in %s", file, expr)
+				t.Errorf("%s: found no metric with a label selector in %s", file, expr)
 			}
 			for _, match := range found {
 				if match[1] != "up" { // Prometheus' own
@@ -112,7 +114,7 @@ func monitored(t *testing.T) map[string]string {
 	return metrics
 }
 
-// stringsAt collects the strings that are somewhere in a parsed file by a key.
+// stringsAt returns all strings with a key, at any depth of a parsed file.
 func stringsAt(value any, key string) []string {
 	var found []string
 	switch value := value.(type) {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// How the tests scrape metrics: addresses, tokens and permissions.
+
 package e2e
 
 import (
@@ -35,7 +37,7 @@ import (
 	"example.com/sample-controller/internal/testcluster"
 )
 
-// anyPort is an address with a port that is free; the controller's log says which.
+// anyPort makes the controller listen on a free port, which it logs.
 const anyPort = "127.0.0.1:0"
 
 var servedAddress = regexp.MustCompile(`"Serving (\w+)" address="([^"]+)"`)
@@ -53,13 +55,13 @@ func (p *process) servedAt(t *testing.T, what string) string {
 	return ""
 }
 
-// answer is what a server has said to a GET.
+// answer is the response to a GET.
 type answer struct {
 	code int
 	body string
 }
 
-// ask sends a GET, with a token if there is one. Any certificate will do.
+// ask sends a GET, with a token unless it is empty. It accepts any certificate.
 func ask(t *testing.T, url, token string) answer {
 	t.Helper()
 	got, err := askBy(t.Context(), &tls.Config{InsecureSkipVerify: true}, url, token)
@@ -69,7 +71,7 @@ func ask(t *testing.T, url, token string) answer {
 	return got
 }
 
-// askBy is ask with a say in which certificate will do.
+// askBy is ask with a TLS configuration.
 func askBy(ctx context.Context, secure *tls.Config, url, token string) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, cluster.patience())
 	defer cancel()
@@ -89,7 +91,7 @@ func askBy(ctx context.Context, secure *tls.Config, url, token string) (answer, 
 	return answer{response.StatusCode, string(body)}, err
 }
 
-// awaitAnswer asks until the answer has a status.
+// awaitAnswer repeats a GET until the response has a status code.
 func awaitAnswer(t *testing.T, url string, code int) {
 	t.Helper()
 	var last answer
@@ -98,11 +100,11 @@ func awaitAnswer(t *testing.T, url string, code int) {
 		return last.code == code, nil
 	})
 	if err != nil {
-		t.Fatalf("%s answers %d: %s, waited for %d", url, last.code, last.body, code)
+		t.Fatalf("%s returned %d: %s, waited for %d", url, last.code, last.body, code)
 	}
 }
 
-// newToken makes a service account and returns a token of it.
+// newToken creates a service account and returns a token for it.
 func (ns *namespace) newToken(t *testing.T, name string) string {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -116,15 +118,15 @@ func (ns *namespace) newToken(t *testing.T, name string) string {
 	return token
 }
 
-// newReader makes a service account with the shipped right to read metrics, and
-// returns a token of it.
+// newReader creates a service account with the shipped permission to read metrics, and
+// returns a token for it.
 func (ns *namespace) newReader(t *testing.T) string {
 	t.Helper()
 	return ns.newReaderOf(t, cluster.account.namespace)
 }
 
-// newReaderOf is newReader for the rights that were installed for the account of
-// a namespace.
+// newReaderOf is newReader with the roles that were installed together with the account
+// of a namespace.
 func (ns *namespace) newReaderOf(t *testing.T, installed string) string {
 	t.Helper()
 	token := ns.newToken(t, "reader")
@@ -132,8 +134,7 @@ func (ns *namespace) newReaderOf(t *testing.T, installed string) string {
 	return token
 }
 
-// bind gives a service account a ClusterRole, and waits until the API server
-// lets it get a path by that.
+// bind binds a service account to a ClusterRole, and waits until it may get a path.
 func (ns *namespace) bind(t *testing.T, account, role, path string) {
 	t.Helper()
 	binding := &rbacv1.ClusterRoleBinding{
@@ -157,12 +158,12 @@ func (ns *namespace) bind(t *testing.T, account, role, path string) {
 	}
 }
 
-// scrape returns the lines of a controller's metrics that are values.
+// scrape returns a controller's metrics, without comments.
 func (p *process) scrape(t *testing.T, token string) []string {
 	t.Helper()
 	got := ask(t, "https://"+p.servedAt(t, "metrics")+"/metrics", token)
 	if got.code != http.StatusOK {
-		t.Fatalf("The metrics' answer is %d: %s", got.code, got.body)
+		t.Fatalf("The metrics endpoint returned %d: %s", got.code, got.body)
 	}
 	var lines []string
 	for line := range strings.Lines(got.body) {
@@ -173,7 +174,8 @@ func (p *process) scrape(t *testing.T, token string) []string {
 	return lines
 }
 
-// awaitMetrics scrapes until the metrics have all these lines, and returns them.
+// awaitMetrics scrapes until the metrics contain all wanted lines, and returns the
+// metrics.
 func (p *process) awaitMetrics(t *testing.T, token string, want ...string) []string {
 	t.Helper()
 	var lines []string
@@ -189,7 +191,7 @@ func (p *process) awaitMetrics(t *testing.T, token string, want ...string) []str
 		return true, nil
 	})
 	if err != nil {
-		t.Fatalf("The metrics have no line %q, but\n%s", missing, strings.Join(lines, "\n"))
+		t.Fatalf("The metrics have no line %q:\n%s", missing, strings.Join(lines, "\n"))
 	}
 	return lines
 }

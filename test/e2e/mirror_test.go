@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// An overlay that sets another image for Foos' Pods.
+
 package e2e
 
 import (
@@ -26,9 +28,10 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// One line of an overlay names the mirror, for the program and for the policy: what the one writes the other takes, and
-// no other image. The Deployments that there are follow. The leader from before the overlay is refused until the new
-// one has the Lease.
+// TestAnOverlayNamesTheMirrorInOnePlace checks that one line of an overlay sets the image
+// for both the program and the policy, so that the policy accepts this image and no
+// other. Existing Deployments follow. The writes of the old leader are refused until a
+// new leader has the Lease.
 func TestAnOverlayNamesTheMirrorInOnePlace(t *testing.T) {
 	t.Parallel()
 	s := newSite(newBareCluster(t))
@@ -51,14 +54,16 @@ func TestAnOverlayNamesTheMirrorInOnePlace(t *testing.T) {
 	ns.awaitImage(t, "old", mirror)
 }
 
-// runsOnly: the policy takes a Foo's Deployment with an image, and none with another.
+// runsOnly waits until the policy accepts a Foo's Deployment with an image and refuses
+// one with another image.
 func (th *thief) runsOnly(t *testing.T, image, other string) {
 	t.Helper()
-	th.await(t, "the image is taken", th.creation(t, image), testcluster.Succeeded)
-	th.await(t, "another is refused by the policy", th.creation(t, other), testcluster.IsDeniedByPolicy)
+	th.await(t, "the image is accepted", th.creation(t, image), testcluster.Succeeded)
+	th.await(t, "another image is refused by the policy", th.creation(t, other), testcluster.IsDeniedByPolicy)
 }
 
-// startAsInstalled starts the program with the arguments of the Deployment that is installed, and its account.
+// startAsInstalled starts the program with the arguments and the account of the installed
+// Deployment.
 func (s *site) startAsInstalled(t *testing.T) (stop func()) {
 	t.Helper()
 	deployment, err := s.kube.AppsV1().Deployments(shippedNamespace).Get(t.Context(), shippedName, metav1.GetOptions{})

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The namespaces of the tests, and the clients for the objects in them.
+
 package e2e
 
 import (
@@ -31,18 +33,17 @@ import (
 	typedfoo "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
 )
 
-// runLabel marks all namespaces of a run.
+// runLabel is the label of all namespaces and cluster-scoped objects of a run.
 const runLabel = "e2e.samplecontroller.k8s.io/run"
 
-// namespace is a test's own place in a cluster.
+// namespace is a namespace that belongs to one test.
 type namespace struct {
 	name string
 	in   *testCluster
 }
 
-// newNamespace makes a namespace that is deleted when the test ends. If the
-// test has failed, what is in it is shown first. What its Foos say is watched
-// until then.
+// newNamespace creates a namespace that is deleted when the test ends. If the test has
+// failed, the contents are shown first. Until then a witness checks what the Foos report.
 func newNamespace(t *testing.T) *namespace {
 	t.Helper()
 	ns := cluster.newNamespace(t)
@@ -52,7 +53,7 @@ func newNamespace(t *testing.T) *namespace {
 		if t.Failed() {
 			ns.showContent(ctx, t)
 		}
-		// The end of the run waits until it is gone.
+		// tidyUp waits until the namespace is gone.
 		if err := cluster.kube.CoreV1().Namespaces().Delete(ctx, ns.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			t.Errorf("Deleting namespace %s: %v", ns.name, err)
 		}
@@ -81,7 +82,7 @@ func (ns *namespace) events() typedcorev1.EventInterface {
 	return ns.in.kube.CoreV1().Events(ns.name)
 }
 
-// showContent prints what a failure in the namespace may come from.
+// showContent logs the Foos, Deployments and events of the namespace.
 func (ns *namespace) showContent(ctx context.Context, t *testing.T) {
 	if foos, err := ns.foos().List(ctx, metav1.ListOptions{}); err == nil {
 		t.Logf("Foos in %s:\n%s", ns.name, show(foos))

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The shipped NetworkPolicy.
+
 package e2e
 
 import (
@@ -30,26 +32,26 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// The namespace of Prometheus in the shipped policy, and in the documented patch.
+// The namespaces of Prometheus in the shipped policy and in the documented patch.
 const (
 	shippedMonitoring = "monitoring"
 	patchedMonitoring = "observability"
 )
 
-// policyPatch finds the patch in docs/operations.md.
+// policyPatch matches the patch in docs/operations.md.
 var policyPatch = regexp.MustCompile("(?s)```yaml\n(patches:\n- target: {kind: NetworkPolicy.*?)```")
 
-// No network plugin is at work in the clusters of these tests, so the policy is
-// read as one would read it.
-func TestTheNetworkPolicyLetsPrometheusInAndNobodyElse(t *testing.T) {
+// TestTheNetworkPolicyAdmitsOnlyPrometheus evaluates the policy itself, because the
+// clusters of these tests have no network plugin.
+func TestTheNetworkPolicyAdmitsOnlyPrometheus(t *testing.T) {
 	t.Parallel()
 	manual, err := os.ReadFile(filepath.Join(moduleRoot, "docs", "operations.md"))
 	if err != nil {
-		t.Skipf("There are no documents: %v", err)
+		t.Skipf("the documents are missing: %v", err)
 	}
 	patch := policyPatch.FindSubmatch(manual)
 	if patch == nil {
-		t.Fatal("docs/operations.md does not say how to name another namespace")
+		t.Fatal("docs/operations.md does not have the patch for another namespace")
 	}
 	for _, test := range []struct{ what, patch, prometheus, stranger string }{
 		{"as it is shipped", "", shippedMonitoring, patchedMonitoring},
@@ -60,8 +62,8 @@ func TestTheNetworkPolicyLetsPrometheusInAndNobodyElse(t *testing.T) {
 			for _, namespace := range []string{test.prometheus, test.stranger, "default", shippedNamespace} {
 				for _, port := range program.Spec.Template.Spec.Containers[0].Ports {
 					want := namespace == test.prometheus && port.Name == "metrics"
-					if got := letsIn(t, policy, program, namespace, port.Name); got != want {
-						t.Errorf("From the namespace %s to the port %s: %v, want %v", namespace, port.Name, got, want)
+					if got := admits(t, policy, program, namespace, port.Name); got != want {
+						t.Errorf("The policy admits connections from the namespace %s to the port %s: %v, want %v", namespace, port.Name, got, want)
 					}
 				}
 			}
@@ -102,9 +104,8 @@ func policyOf(t *testing.T, patch string) (*networkingv1.NetworkPolicy, *appsv1.
 	return policy, program
 }
 
-// letsIn reports whether a Pod of a namespace, whatever its labels, may connect
-// to a named port.
-func letsIn(t *testing.T, policy *networkingv1.NetworkPolicy, program *appsv1.Deployment, namespace, port string) bool {
+// admits reports whether any Pod of a namespace may connect to a named port.
+func admits(t *testing.T, policy *networkingv1.NetworkPolicy, program *appsv1.Deployment, namespace, port string) bool {
 	t.Helper()
 	matches := func(selector *metav1.LabelSelector, set labels.Set) bool {
 		parsed, err := metav1.LabelSelectorAsSelector(selector)
@@ -116,7 +117,7 @@ func letsIn(t *testing.T, policy *networkingv1.NetworkPolicy, program *appsv1.De
 	if !matches(&policy.Spec.PodSelector, program.Spec.Template.Labels) {
 		return true
 	}
-	// The label that the API server gives each namespace.
+	// The API server sets this label of each namespace.
 	from := labels.Set{corev1.LabelMetadataName: namespace}
 	for _, rule := range policy.Spec.Ingress {
 		ports, peers := len(rule.Ports) == 0, len(rule.From) == 0

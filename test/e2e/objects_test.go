@@ -14,6 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Foos and Deployments: how the tests create, read and patch them, and wait for their
+// states.
+
 package e2e
 
 import (
@@ -32,7 +35,7 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// newFoo returns a Foo whose Deployment has its own name.
+// newFoo returns a Foo whose Deployment has the same name.
 func newFoo(name string, options ...func(*samplev1alpha1.Foo)) *samplev1alpha1.Foo {
 	foo := &samplev1alpha1.Foo{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -69,7 +72,7 @@ func (ns *namespace) createReadyFoo(t *testing.T, foo *samplev1alpha1.Foo) *samp
 	return ns.awaitReady(t, foo.Name)
 }
 
-// awaitReady waits until a Foo reports, of its newest spec, that it is ready.
+// awaitReady waits until a Foo reports Ready for its newest spec.
 func (ns *namespace) awaitReady(t *testing.T, name string) *samplev1alpha1.Foo {
 	t.Helper()
 	return awaitOne(t, "Foo "+name+" is ready", ns.foos(), name, isReady)
@@ -79,21 +82,21 @@ func isReady(foo *samplev1alpha1.Foo) error {
 	return hasReady(foo, metav1.ConditionTrue, samplev1alpha1.ReasonAvailable)
 }
 
-// hasReady objects unless a Foo's condition Ready is as given, and about its
-// newest spec.
+// hasReady returns an error unless a Foo's condition Ready has the status and the reason,
+// for the newest spec.
 func hasReady(foo *samplev1alpha1.Foo, status metav1.ConditionStatus, reason string) error {
 	ready := readyOf(foo)
 	if ready.Status != status || ready.Reason != reason {
 		return fmt.Errorf("condition Ready is %q, reason %q, want %q, %q", ready.Status, ready.Reason, status, reason)
 	}
 	if foo.Status.ObservedGeneration != foo.Generation || ready.ObservedGeneration != foo.Generation {
-		return fmt.Errorf("the status is about generation %d, its condition about %d, the Foo's is %d",
+		return fmt.Errorf("observedGeneration is %d in the status and %d in the condition, want %d",
 			foo.Status.ObservedGeneration, ready.ObservedGeneration, foo.Generation)
 	}
 	return nil
 }
 
-// readyOf returns a Foo's condition Ready; an empty one if it has none.
+// readyOf returns a Foo's condition Ready, or an empty condition.
 func readyOf(foo *samplev1alpha1.Foo) metav1.Condition {
 	if ready := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionReady); ready != nil {
 		return *ready
@@ -101,8 +104,8 @@ func readyOf(foo *samplev1alpha1.Foo) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// awaitReplicas waits until a Foo's Deployment asks for a number of Pods and
-// the Foo reports them available.
+// awaitReplicas waits until a Foo's Deployment asks for a number of Pods and the Foo
+// reports them as available.
 func (ns *namespace) awaitReplicas(t *testing.T, name string, want int32) {
 	t.Helper()
 	awaitOne(t, fmt.Sprintf("Deployment %s asks for %d Pods", name, want), ns.deployments(), name,
@@ -122,17 +125,17 @@ func asksFor(deployment *appsv1.Deployment, want int32) error {
 	return nil
 }
 
-// passOnce returns when the controller has synced all that it was told of
-// before the call: a new Foo, queued behind that, has become ready. It is how
-// a test knows that the controller had the chance to do something wrong.
-func (ns *namespace) passOnce(t *testing.T) {
+// awaitSyncs waits until the controller has synced every change made before the call, by
+// waiting for a new Foo, which is queued behind them. Then a test knows that the
+// controller had the chance to do something wrong.
+func (ns *namespace) awaitSyncs(t *testing.T) {
 	t.Helper()
 	marker, err := ns.foos().Create(t.Context(), &samplev1alpha1.Foo{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "marker-"},
 		Spec:       samplev1alpha1.FooSpec{DeploymentName: "marker-" + rand.String(8)},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		t.Fatalf("Creating a Foo to wait for: %v", err)
+		t.Fatalf("Creating a marker Foo: %v", err)
 	}
 	ns.awaitReady(t, marker.Name)
 }
@@ -147,7 +150,7 @@ func (ns *namespace) getDeployment(t *testing.T, name string) *appsv1.Deployment
 	return get(t, ns.deployments(), name)
 }
 
-// get reads an object that has to be there.
+// get reads an object. The test fails if it does not exist.
 func get[T any](t *testing.T, client interface {
 	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
 }, name string) T {
@@ -167,7 +170,7 @@ func mergePatch[T any](t *testing.T, client interface {
 	return patchAs(t, client, name, types.MergePatchType, patch)
 }
 
-// patchAs sends a patch of a kind.
+// patchAs sends a patch of a type.
 func patchAs[T any](t *testing.T, client interface {
 	Patch(ctx context.Context, name string, kind types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (T, error)
 }, name string, kind types.PatchType, patch string) T {
@@ -179,7 +182,7 @@ func patchAs[T any](t *testing.T, client interface {
 	return object
 }
 
-// isControlled objects unless the Foo is the Deployment's controller.
+// isControlled returns an error unless the Foo is the Deployment's controller.
 func isControlled(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) error {
 	if !metav1.IsControlledBy(deployment, foo) {
 		return fmt.Errorf("its owners are %v, want Foo %s (%s) as the controller", deployment.OwnerReferences, foo.Name, foo.UID)
@@ -187,7 +190,7 @@ func isControlled(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) error 
 	return nil
 }
 
-// podReady objects unless a Pod is bound to a node and ready.
+// podReady returns an error unless a Pod is bound to a node and ready.
 func podReady(pod *corev1.Pod) error {
 	if pod.Spec.NodeName == "" {
 		return errors.New("it is not bound to a node")

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Foos whose Deployments can't be written or don't roll out.
+
 package e2e
 
 import (
@@ -26,9 +28,9 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// No write of a Deployment gets through, and nobody says that it never will.
-// What the old Deployments run is not what is asked for.
-func TestWhileNothingCanBeWrittenNothingIsReady(t *testing.T) {
+// TestNothingIsReadyWhileWritesFail breaks all writes of Deployments with an error that
+// may pass. The old Deployments run, but not what the Foos ask for.
+func TestNothingIsReadyWhileWritesFail(t *testing.T) {
 	t.Parallel()
 	needsAdmission(t)
 	ns := newNamespace(t)
@@ -36,13 +38,13 @@ func TestWhileNothingCanBeWrittenNothingIsReady(t *testing.T) {
 	for _, name := range []string{"scaled", "renamed"} {
 		ns.createReadyFoo(t, newFoo(name, withReplicas(2)))
 	}
-	mend := ns.breakWebhook(t)
+	repair := ns.breakWebhook(t)
 	ns.createFoo(t, newFoo("new", withReplicas(1)))
 	ns.rename(t, "renamed", "another")
 	ns.kubectl(t, "scale", "foo/scaled", "--replicas=5")
 	waits := kubectlCommand(t, []string{"--namespace=" + ns.name, "wait", "foo/scaled", "--for=condition=Ready", "--timeout=1s"})
 	if out, err := waits.CombinedOutput(); err == nil {
-		t.Errorf("kubectl wait returns, and nothing was scaled: %s", out)
+		t.Errorf("kubectl wait succeeded although nothing was scaled: %s", out)
 	}
 
 	for name, begins := range map[string]string{
@@ -53,33 +55,34 @@ func TestWhileNothingCanBeWrittenNothingIsReady(t *testing.T) {
 		ns.awaitMessage(t, name, samplev1alpha1.ReasonProgressing, begins, webhookDown)
 	}
 	if got := ns.eventCount(t, "scaled", samplev1alpha1.ReasonProgressing); got > 2 {
-		t.Errorf("%d events say that Foo scaled is not ready, want one beside that of its beginning", got)
+		t.Errorf("%d events report that Foo scaled is progressing, want at most 2, one of them from its creation", got)
 	}
 
-	mend()
+	repair()
 	for name, replicas := range map[string]int32{"scaled": 5, "new": 1} {
 		ns.awaitReplicas(t, name, replicas)
 	}
 	ns.awaitOnly(t, ns.awaitReady(t, "renamed"), "another")
 }
 
-// awaitMessage waits until a Foo is not ready for a reason, of its newest spec,
-// and says so in words that begin with a text and have another.
+// awaitMessage waits until a Foo reports Ready=False for its newest spec, with a reason
+// and a message that begins with one text and contains another.
 func (ns *namespace) awaitMessage(t *testing.T, name, reason, begins, has string) *samplev1alpha1.Foo {
 	t.Helper()
-	want := fmt.Sprintf("Foo %s says %q", name, begins+"…"+has)
+	want := fmt.Sprintf("Foo %s reports %q", name, begins+"…"+has)
 	return awaitOne(t, want, ns.foos(), name, func(foo *samplev1alpha1.Foo) error {
 		if message := readyOf(foo).Message; !strings.HasPrefix(message, begins) || !strings.Contains(message, has) {
-			return fmt.Errorf("it says %q", message)
+			return fmt.Errorf("the message is %q", message)
 		}
 		return hasReady(foo, metav1.ConditionFalse, reason)
 	})
 }
 
-// A Deployment's own controller does nothing for one that is paused but scale it.
-func TestAPausedDeploymentIsSaidToBePaused(t *testing.T) {
+// TestAPausedDeploymentIsReported pauses a Deployment. The Deployment controller then
+// only scales it.
+func TestAPausedDeploymentIsReported(t *testing.T) {
 	t.Parallel()
-	needsToBeAlone(t)
+	needsNoOtherController(t)
 	ns := newNamespace(t)
 	ns.startController(t, "-resync=0")
 	ns.createReadyFoo(t, newFoo("paused", withReplicas(2)))

@@ -14,6 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Overlays that rename the installation: the admission policy and the flow schema still
+// apply.
+
 package e2e
 
 import (
@@ -33,7 +36,8 @@ import (
 	"example.com/sample-controller/internal/testcluster"
 )
 
-// overlays are what users write around the manifests: the account gets another name, another namespace, or both.
+// overlays are kustomizations as users write them. They give the account another name,
+// another namespace, or both.
 var overlays = []struct{ name, text string }{
 	{"as shipped", ""},
 	{"with a prefix", "namePrefix: team-\n"},
@@ -42,9 +46,11 @@ var overlays = []struct{ name, text string }{
 	{"with all of them", "namePrefix: team-\nnameSuffix: -blue\nnamespace: elsewhere\n"},
 }
 
-// Whatever an overlay calls the account, it is that account which the admission policy holds and whose Lease has the
-// flow schema. The overlays are applied one over the other: what an earlier one leaves is about another account.
-func TestAnOverlayCanNotTurnTheAdmissionPolicyOff(t *testing.T) {
+// TestAnOverlayCannotTurnOffTheAdmissionPolicy checks that the admission policy and the
+// flow schema for the Lease apply to the account, whatever an overlay names it. It
+// applies the overlays one after the other; objects of earlier ones are about other
+// accounts.
+func TestAnOverlayCannotTurnOffTheAdmissionPolicy(t *testing.T) {
 	t.Parallel()
 	for variant, folder := range map[string]string{"for all namespaces": deployFolder, "for one namespace": deployFolder + "/namespaced"} {
 		t.Run(variant, func(t *testing.T) {
@@ -55,7 +61,7 @@ func TestAnOverlayCanNotTurnTheAdmissionPolicyOff(t *testing.T) {
 				t.Run(overlay.name, func(t *testing.T) {
 					text := overlay.text + "images: [{name: sample-controller, newTag: v1}]\n"
 					thief = s.applyOverlay(t, writeOverlay(t, folder, text))
-					thief.isHeldByThePolicy(t)
+					thief.isRestrictedByThePolicy(t)
 					thief.hasAFlowForTheLease(t)
 				})
 			}
@@ -64,21 +70,23 @@ func TestAnOverlayCanNotTurnTheAdmissionPolicyOff(t *testing.T) {
 	}
 }
 
-// leavesOthersAlone: where the policy's parameter is missing, others' Deployments are not held up. The binding names none
-// yet in the middle of an upgrade, or the account is gone.
+// leavesOthersAlone checks that the policy does not refuse others' Deployments if its
+// parameter is missing: because in the middle of an upgrade the binding does not name it
+// yet, or because the account is deleted.
 func (s *site) leavesOthersAlone(t *testing.T, thief *thief) {
 	t.Helper()
 	for binding := range strings.FieldsSeq(s.kubectl(t, "get", "validatingadmissionpolicybindings", "-o=name")) {
 		s.kubectl(t, "patch", binding, "--type=json", `-p=[{"op":"remove","path":"/spec/paramRef"}]`)
 	}
 	mine := thief.creation(t, "busybox")
-	thief.await(t, "the bindings without a parameter count", mine, func(err error) bool { return err == nil || !testcluster.IsDeniedByPolicy(err) })
+	thief.await(t, "the bindings without a parameter are in force", mine, func(err error) bool { return err == nil || !testcluster.IsDeniedByPolicy(err) })
 	s.kubectl(t, "create", "deployment", "others", "--image=busybox", "--dry-run=server")
 	s.kubectl(t, "delete", "serviceaccounts", "--all", "-A")
 	s.kubectl(t, "create", "deployment", "others", "--image=busybox", "--dry-run=server")
 }
 
-// writeOverlay writes a kustomization around one of the shipped folders, and returns its folder.
+// writeOverlay writes a kustomization with one of the shipped folders as its base, and
+// returns its folder.
 func writeOverlay(t *testing.T, base, text string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -93,13 +101,13 @@ func writeOverlay(t *testing.T, base, text string) string {
 	return folder
 }
 
-// thief is somebody who has the token of an installation's account.
+// thief is somebody who stole the token of an installation's account.
 type thief struct {
 	admin kubernetes.Interface
-	// namespace is one where the account has rights on Deployments.
+	// namespace is a namespace in which the account may write Deployments.
 	namespace string
 	client    kubernetes.Interface
-	// flow is the UID of the flow schema that the last request was served by.
+	// flow is the UID of the flow schema that applied to the last request.
 	flow atomic.Value
 }
 
@@ -108,7 +116,7 @@ func (s *site) applyOverlay(t *testing.T, folder string) *thief {
 	t.Helper()
 	objects := objectsOf(t, folder)
 	s.kubectl(t, "apply", "-k="+folder)
-	s.kubectl(t, "wait", "--for=condition=Established", "crd/"+definitionName)
+	s.kubectl(t, "wait", "--for=condition=Established", "crd/"+crdName)
 	th := &thief{admin: s.kube, namespace: metav1.NamespaceDefault}
 	var config *rest.Config
 	var err error
@@ -143,7 +151,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// writesDeployments reports whether a role grants the writing of Deployments.
+// writesDeployments reports whether a role grants the creation of Deployments.
 func writesDeployments(role *unstructured.Unstructured) bool {
 	grants, err := grantsOfRole(role)
 	for _, grant := range grants {
@@ -154,15 +162,16 @@ func writesDeployments(role *unstructured.Unstructured) bool {
 	return err != nil
 }
 
-// isHeldByThePolicy: it takes what the controller creates, and refuses what a thief would like to.
-func (th *thief) isHeldByThePolicy(t *testing.T) {
+// isRestrictedByThePolicy waits until the policy accepts a Deployment like the
+// controller's and refuses another.
+func (th *thief) isRestrictedByThePolicy(t *testing.T) {
 	t.Helper()
-	// The API server learns of rights, policies and kinds by watches.
-	th.await(t, "a Foo's Deployment is taken", th.creation(t, "nginx:latest"), testcluster.Succeeded)
-	th.await(t, "any other is refused by the policy", th.creation(t, "busybox"), testcluster.IsDeniedByPolicy)
+	// The API server learns of roles, policies and kinds by watches, so wait.
+	th.await(t, "a Foo's Deployment is accepted", th.creation(t, "nginx:latest"), testcluster.Succeeded)
+	th.await(t, "any other Deployment is refused by the policy", th.creation(t, "busybox"), testcluster.IsDeniedByPolicy)
 }
 
-// creation tries to create a Foo's Deployment with an image.
+// creation returns a function that tries to create a Foo's Deployment with an image.
 func (th *thief) creation(t *testing.T, image string) func() error {
 	t.Helper()
 	deployment := foosDeployment()
@@ -173,7 +182,8 @@ func (th *thief) creation(t *testing.T, image string) func() error {
 	}
 }
 
-// hasAFlowForTheLease: the API server says by which flow schema it has served a request.
+// hasAFlowForTheLease checks the flow schemas that apply to requests, which the API
+// server returns in a header.
 func (th *thief) hasAFlowForTheLease(t *testing.T) {
 	t.Helper()
 	schemas, err := th.admin.FlowcontrolV1().FlowSchemas().List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + shippedName})
@@ -184,23 +194,23 @@ func (th *thief) hasAFlowForTheLease(t *testing.T) {
 	for i := range schemas.Items {
 		ours[string(schemas.Items[i].UID)] = true
 	}
-	reviews := func() error {
+	readLease := func() error {
 		_, err := th.client.CoordinationV1().Leases("any").Get(t.Context(), shippedName, metav1.GetOptions{})
 		return err
 	}
-	th.await(t, "a request for a Lease has the flow schema of ours", reviews, func(error) bool { return ours[th.flow.Load()] })
-	// Other requests keep theirs.
+	th.await(t, "our flow schema applies to a request for a Lease", readLease, func(error) bool { return ours[th.flow.Load()] })
+	// Other requests keep their flow schema.
 	_, _ = th.client.AppsV1().Deployments(th.namespace).Get(t.Context(), "any", metav1.GetOptions{})
 	if ours[th.flow.Load()] {
-		t.Error("A request for a Deployment has the flow schema that is for the Lease")
+		t.Error("The flow schema for the Lease applies to a request for a Deployment")
 	}
 }
 
-// await repeats a request until its answer is as wanted.
+// await repeats a request until wanted accepts its error.
 func (th *thief) await(t *testing.T, what string, request func() error, wanted func(error) bool) {
 	t.Helper()
 	err := testcluster.AwaitAnswer(t.Context(), time.Minute, what, func(context.Context) error { return request() }, wanted)
 	if err != nil {
-		t.Fatalf("%v, by the flow schema %v", err, th.flow.Load())
+		t.Fatalf("%v; the flow schema was %v", err, th.flow.Load())
 	}
 }

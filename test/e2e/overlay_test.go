@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// An overlay that sets the namespace and the image, and the folder of CRDs.
+
 package e2e
 
 import (
@@ -25,8 +27,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// An overlay of a user's sets the image and another namespace, and all that is
-// named after the namespace follows.
+// TestAnOverlayCanSetTheNamespaceAndTheImage checks that everything which refers to the
+// namespace follows an overlay.
 func TestAnOverlayCanSetTheNamespaceAndTheImage(t *testing.T) {
 	t.Parallel()
 	folder := writeOverlay(t, deployFolder, "namespace: elsewhere\n"+
@@ -41,7 +43,7 @@ func TestAnOverlayCanSetTheNamespaceAndTheImage(t *testing.T) {
 		subjects, _, _ := unstructured.NestedSlice(object.Object, "subjects")
 		for _, subject := range subjects {
 			if place := subject.(map[string]any)["namespace"]; place != "elsewhere" {
-				t.Errorf("%s %s is about an account in %s", object.GetKind(), object.GetName(), place)
+				t.Errorf("%s %s names an account in %s", object.GetKind(), object.GetName(), place)
 			}
 		}
 		switch object.GetKind() {
@@ -63,10 +65,10 @@ func TestAnOverlayCanSetTheNamespaceAndTheImage(t *testing.T) {
 	}
 }
 
-// A CustomResourceDefinition that is generated must also be installed.
-func TestTheFolderOfDefinitionsSaysWhatIsInIt(t *testing.T) {
+// TestTheKustomizationListsEachCRD checks that each generated CRD is installed.
+func TestTheKustomizationListsEachCRD(t *testing.T) {
 	t.Parallel()
-	folder := filepath.Join(moduleRoot, filepath.Dir(definitionFile))
+	folder := filepath.Join(moduleRoot, filepath.Dir(crdFile))
 	kustomization, err := readObject(filepath.Join(folder, "Kustomization"))
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Clusters that a test starts for itself.
+
 package e2e
 
 import (
@@ -25,16 +27,16 @@ import (
 	"example.com/sample-controller/internal/testcluster"
 )
 
-// newOwnCluster starts a cluster that lasts until the test ends, for what is
-// the whole cluster's, as the definition. It has no definition and no account.
+// newOwnCluster starts a cluster that lasts until the test ends, for a test that changes
+// the whole cluster. It has no CRD and no account.
 func newOwnCluster(t *testing.T, flags ...string) *testCluster {
 	t.Helper()
 	return clusterAt(t, startCluster(t, needsDevclusterProgram(t), flags...))
 }
 
 // startCluster starts a cluster that lasts until the test ends, and returns its
-// kubeconfig. It emulates the Kubernetes that the cluster under test does, if
-// the flags say no other.
+// kubeconfig. It emulates the same Kubernetes as the cluster under test, unless flags
+// name another.
 func startCluster(t *testing.T, devcluster string, flags ...string) string {
 	t.Helper()
 	if cluster.devcluster && cluster.emulates != "" {
@@ -52,7 +54,8 @@ func startCluster(t *testing.T, devcluster string, flags ...string) string {
 	return c.Kubeconfig
 }
 
-// newBareCluster is a cluster of an API server and etcd: no Pod ever runs.
+// newBareCluster starts a cluster with only an API server and etcd, so that no Pod ever
+// runs.
 func newBareCluster(t *testing.T) *testCluster {
 	t.Helper()
 	return newOwnCluster(t, testcluster.ControlPlaneOnly)
@@ -73,7 +76,7 @@ func clusterAt(t *testing.T, kubeconfig string) *testCluster {
 	return c
 }
 
-// newNamespace makes one that lasts as long as the cluster, of the test's own.
+// newNamespace creates a namespace that lasts as long as the test's own cluster.
 func (c *testCluster) newNamespace(t *testing.T) *namespace {
 	t.Helper()
 	created, err := c.createNamespace(t.Context())
@@ -83,7 +86,7 @@ func (c *testCluster) newNamespace(t *testing.T) *namespace {
 	return &namespace{name: created.Name, in: c}
 }
 
-// inDefault is the namespace default of a cluster of the test's own.
+// inDefault returns the namespace default of the test's own cluster.
 func (c *testCluster) inDefault() *namespace {
 	return &namespace{name: metav1.NamespaceDefault, in: c}
 }

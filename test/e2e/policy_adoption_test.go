@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The admission policy: which adoptions it accepts.
+
 package e2e
 
 import (
@@ -27,10 +29,10 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// spend takes the consent to be adopted from a Deployment.
+// spend removes the consent to adoption from a Deployment.
 func spend(d *appsv1.Deployment) { delete(d.Annotations, samplev1alpha1.AnnotationAdoptBy) }
 
-// allOf makes several changes at once.
+// allOf combines changes.
 func allOf(changes ...func(*appsv1.Deployment)) func(*appsv1.Deployment) {
 	return func(d *appsv1.Deployment) {
 		for _, change := range changes {
@@ -39,13 +41,14 @@ func allOf(changes ...func(*appsv1.Deployment)) func(*appsv1.Deployment) {
 	}
 }
 
-// reference is that to an owner which is not the controller.
+// reference returns a reference to an owner that is not the controller.
 func reference(foo *samplev1alpha1.Foo) string {
 	return fmt.Sprintf(`{"apiVersion":%q,"kind":"Foo","name":%q,"uid":%q}`, samplev1alpha1.SchemeGroupVersion, foo.Name, foo.UID)
 }
 
-// Who adopts may take away the annotation that asked for it, and nothing else.
-func TestWithAStolenTokenAnAdoptionTakesTheConsentAlone(t *testing.T) {
+// TestWithAStolenTokenAnAdoptionRemovesOnlyTheConsent checks that an adoption may remove
+// the annotation that consents to it, and nothing else.
+func TestWithAStolenTokenAnAdoptionRemovesOnlyTheConsent(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.createDeployment(t, "others", 1)
@@ -60,21 +63,22 @@ func TestWithAStolenTokenAnAdoptionTakesTheConsentAlone(t *testing.T) {
 	}
 	ns.tryUpdates(t, "others", []write{
 		{"the owner", adopt, ""},
-		{"the owner, and the consent away", allOf(adopt, spend), ""},
-		{"the consent away, and no owner", spend, onlyAFoos},
-		{"the owner, and the consent for another Foo", allOf(adopt, annotate(samplev1alpha1.AnnotationAdoptBy, "bar")), keepMetadata},
-		{"the owner, and others' annotation away", allOf(adopt, spend, func(d *appsv1.Deployment) { delete(d.Annotations, "team") }), keepMetadata},
-		{"the owner, and all annotations away", allOf(adopt, func(d *appsv1.Deployment) { d.Annotations = nil }), keepMetadata},
-		{"the owner, and others' annotation changed", allOf(adopt, spend, annotate("team", "red")), keepMetadata},
-		{"the owner, and one more annotation", allOf(adopt, spend, annotate("inject", "yes")), keepMetadata},
-		{"the owner, and others' label away", allOf(adopt, spend, func(d *appsv1.Deployment) { d.Labels = nil }), keepMetadata},
+		{"the owner, without the consent", allOf(adopt, spend), ""},
+		{"no owner, without the consent", spend, onlyAFoos},
+		{"the owner, with the consent for another Foo", allOf(adopt, annotate(samplev1alpha1.AnnotationAdoptBy, "bar")), keepMetadata},
+		{"the owner, without others' annotation", allOf(adopt, spend, func(d *appsv1.Deployment) { delete(d.Annotations, "team") }), keepMetadata},
+		{"the owner, without all annotations", allOf(adopt, func(d *appsv1.Deployment) { d.Annotations = nil }), keepMetadata},
+		{"the owner, with others' annotation changed", allOf(adopt, spend, annotate("team", "red")), keepMetadata},
+		{"the owner, with one more annotation", allOf(adopt, spend, annotate("inject", "yes")), keepMetadata},
+		{"the owner, without others' label", allOf(adopt, spend, func(d *appsv1.Deployment) { d.Labels = nil }), keepMetadata},
 	})
 }
 
-// A Foo that is an owner already becomes the controller in the place of that.
-func TestWithAStolenTokenAnAdoptionLeavesTheOtherOwners(t *testing.T) {
+// TestWithAStolenTokenAnAdoptionKeepsTheOtherOwners checks that only the adopting Foo's
+// own reference may be replaced by that of the controller.
+func TestWithAStolenTokenAnAdoptionKeepsTheOtherOwners(t *testing.T) {
 	t.Parallel()
-	needsToBeAlone(t) // the Foo has to stay without a controller
+	needsNoOtherController(t) // the Foo must not be reconciled
 	ns := newNamespace(t)
 	foo := ns.createFoo(t, newFoo("foo"))
 	bar := ns.createFoo(t, newFoo("bar"))
@@ -90,12 +94,12 @@ func TestWithAStolenTokenAnAdoptionLeavesTheOtherOwners(t *testing.T) {
 	controlling := func(f *samplev1alpha1.Foo) metav1.OwnerReference {
 		return owner(func(r *metav1.OwnerReference) { r.Name, r.UID = f.Name, f.UID })
 	}
-	// become has owners, by their place, followed by a controller.
-	become := func(controller metav1.OwnerReference, places ...int) func(*appsv1.Deployment) {
+	// become keeps the owners at some indexes and appends a controller.
+	become := func(controller metav1.OwnerReference, indexes ...int) func(*appsv1.Deployment) {
 		return func(d *appsv1.Deployment) {
 			var owners []metav1.OwnerReference
-			for _, place := range places {
-				owners = append(owners, d.OwnerReferences[place])
+			for _, index := range indexes {
+				owners = append(owners, d.OwnerReferences[index])
 			}
 			owners = append(owners, controller)
 			d.OwnerReferences = owners
@@ -104,13 +108,13 @@ func TestWithAStolenTokenAnAdoptionLeavesTheOtherOwners(t *testing.T) {
 	}
 	const foos, configMaps, bars = 0, 1, 2
 	ns.tryUpdates(t, "others", []write{
-		{"the Foo, in the place of its reference", become(controlling(foo), configMaps, bars), ""},
-		{"the Foo, and another Foo's reference away", become(controlling(foo), configMaps), onlyAFoos},
-		{"the Foo, and the ConfigMap's reference away", become(controlling(foo), bars), onlyAFoos},
+		{"the Foo, in place of its reference", become(controlling(foo), configMaps, bars), ""},
+		{"the Foo, without another Foo's reference", become(controlling(foo), configMaps), onlyAFoos},
+		{"the Foo, without the ConfigMap's reference", become(controlling(foo), bars), onlyAFoos},
 		{"the Foo, beside its reference", become(controlling(foo), foos, configMaps, bars), onlyAFoos},
-		{"another Foo, in the place of the first one's reference", become(controlling(bar), configMaps, bars), onlyAFoos},
-		{"a Foo of the ConfigMap's UID, in its place", become(owner(func(r *metav1.OwnerReference) { r.UID = other.UID }), foos, bars), onlyAFoos},
-		{"the Foo, and others' reference changed", allOf(become(controlling(foo), configMaps, bars), func(d *appsv1.Deployment) {
+		{"another Foo, in place of the first one's reference", become(controlling(bar), configMaps, bars), onlyAFoos},
+		{"a Foo with the ConfigMap's UID, in its place", become(owner(func(r *metav1.OwnerReference) { r.UID = other.UID }), foos, bars), onlyAFoos},
+		{"the Foo, with others' reference changed", allOf(become(controlling(foo), configMaps, bars), func(d *appsv1.Deployment) {
 			d.OwnerReferences[0].Name = "another"
 		}), onlyAFoos},
 	})

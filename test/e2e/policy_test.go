@@ -14,6 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The admission policy: which writes of Deployments it accepts from the controller's
+// account.
+
 package e2e
 
 import (
@@ -32,8 +35,8 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// asController writes Deployments of the namespace as somebody who has the
-// controller's token.
+// asController returns a client for the namespace's Deployments with the controller's
+// token.
 func (ns *namespace) asController(t *testing.T) typedappsv1.DeploymentInterface {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(ns.in.account.config)
@@ -43,15 +46,16 @@ func (ns *namespace) asController(t *testing.T) typedappsv1.DeploymentInterface 
 	return client.AppsV1().Deployments(ns.name)
 }
 
-// dryRun has the API server judge a write and not do it.
+// dryRun makes the API server judge a write without storing it.
 var dryRun = []string{metav1.DryRunAll}
 
-// No controller runs in these tests: its token is in the wrong hands.
-func TestWithAStolenTokenOnlyWhatAFooIsCanBeCreated(t *testing.T) {
+// TestWithAStolenTokenOnlyAFoosDeploymentCanBeCreated runs no controller: somebody else
+// uses its token.
+func TestWithAStolenTokenOnlyAFoosDeploymentCanBeCreated(t *testing.T) {
 	t.Parallel()
 	client := newNamespace(t).asController(t)
 	writes := []write{
-		{"what the controller creates", func(*appsv1.Deployment) {}, ""},
+		{"a Deployment like the controller's", func(*appsv1.Deployment) {}, ""},
 		{"10 Pods", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(10)) }, ""},
 		{"11 Pods", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(11)) }, onlyTenPods},
 		{"no Pods", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(0)) }, onlyTenPods},
@@ -69,14 +73,14 @@ func TestWithAStolenTokenOnlyWhatAFooIsCanBeCreated(t *testing.T) {
 		{"a finalizer", func(d *appsv1.Deployment) { d.Finalizers = []string{hold} }, onlyPlain},
 		{"a strategy", func(d *appsv1.Deployment) { d.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType }, onlyPlain},
 		{"a pause", func(d *appsv1.Deployment) { d.Spec.Paused = true }, onlyPlain},
-		{"Pods that a Service of others selects", func(d *appsv1.Deployment) { labelPods(d, "service", "bank") }, onlyItsLabels},
+		{"Pods that others' Service selects", func(d *appsv1.Deployment) { labelPods(d, "service", "bank") }, onlyItsLabels},
 		{"Pods of another app", func(d *appsv1.Deployment) { labelPods(d, "app", "bank") }, onlyItsLabels},
 		{"Pods of another Foo", func(d *appsv1.Deployment) { labelPods(d, "controller", "bar") }, onlyItsLabels},
 		{"Pods with an annotation", func(d *appsv1.Deployment) { d.Spec.Template.Annotations = map[string]string{"inject": "yes"} }, onlyItsLabels},
 		{"another container", func(d *appsv1.Deployment) {
 			podOf(d).Containers = append(podOf(d).Containers, anotherContainer())
 		}, onlyOne},
-		{"another container alone", func(d *appsv1.Deployment) { nginxOf(d).Name = "another" }, onlyOne},
+		{"only another container", func(d *appsv1.Deployment) { nginxOf(d).Name = "another" }, onlyOne},
 	}
 	writes = append(append(writes, containerWrites...), refusedWith(podWrites, onlyPlainPods)...)
 	for _, w := range writes {
@@ -89,45 +93,45 @@ func TestWithAStolenTokenOnlyWhatAFooIsCanBeCreated(t *testing.T) {
 	}
 }
 
-func TestWithAStolenTokenOnlyTheFoosFieldsCanBeChanged(t *testing.T) {
+func TestWithAStolenTokenOnlyOwnedFieldsCanBeChanged(t *testing.T) {
 	t.Parallel()
-	needsToBeAlone(t) // the Foo has to stay without a controller
+	needsNoOtherController(t) // the Foo must not be reconciled
 	ns := newNamespace(t)
 	ns.createFoosDeployment(t)
 	writes := []write{
 		{"nothing", func(*appsv1.Deployment) {}, ""},
 		{"the size", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(3)) }, ""},
-		{"the owned labels, back", func(d *appsv1.Deployment) { d.Spec.Template.Labels["app"] = "nginx" }, ""},
+		{"the owned labels, restored", func(d *appsv1.Deployment) { d.Spec.Template.Labels["app"] = "nginx" }, ""},
 		{"more Pods than a Foo may ask for", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(11)) }, onlyTenPods},
-		{"the owner, away", setOwners(), onlyAFoos},
+		{"the owner, removed", setOwners(), onlyAFoos},
 		{"the owner, to another Foo", func(d *appsv1.Deployment) { d.OwnerReferences[0].UID = "1" }, onlyAFoos},
 		{"a label", func(d *appsv1.Deployment) { d.Labels = map[string]string{"team": "red"} }, keepMetadata},
 		{"others' annotation", func(d *appsv1.Deployment) { d.Annotations["team"] = "red" }, keepMetadata},
-		{"others' annotation, away", func(d *appsv1.Deployment) { delete(d.Annotations, "team") }, keepMetadata},
-		{"the consent to be adopted, away", spend, keepMetadata},
-		{"all annotations, away", func(d *appsv1.Deployment) { d.Annotations = nil }, keepMetadata},
+		{"others' annotation, removed", func(d *appsv1.Deployment) { delete(d.Annotations, "team") }, keepMetadata},
+		{"the consent to adoption, removed", spend, keepMetadata},
+		{"all annotations, removed", func(d *appsv1.Deployment) { d.Annotations = nil }, keepMetadata},
 		{"a finalizer", func(d *appsv1.Deployment) { d.Finalizers = []string{hold} }, keepMetadata},
 		{"the strategy", func(d *appsv1.Deployment) {
 			d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 		}, keepSettings},
 		{"a pause", func(d *appsv1.Deployment) { d.Spec.Paused = true }, keepSettings},
-		{"Pods that a Service of others selects", func(d *appsv1.Deployment) { d.Spec.Template.Labels["service"] = "bank" }, keepPodLabels},
+		{"Pods that others' Service selects", func(d *appsv1.Deployment) { d.Spec.Template.Labels["service"] = "bank" }, keepPodLabels},
 		{"an empty label", func(d *appsv1.Deployment) { d.Spec.Template.Labels["service"] = "" }, keepPodLabels},
-		{"others' label of the Pods, away", func(d *appsv1.Deployment) { delete(d.Spec.Template.Labels, "team") }, keepPodLabels},
+		{"others' label of the Pods, removed", func(d *appsv1.Deployment) { delete(d.Spec.Template.Labels, "team") }, keepPodLabels},
 		{"an annotation of the Pods", func(d *appsv1.Deployment) { d.Spec.Template.Annotations = map[string]string{"inject": "yes"} }, keepPodLabels},
 		{"another container", func(d *appsv1.Deployment) {
 			podOf(d).Containers = append(podOf(d).Containers, anotherContainer())
 		}, keepContainers},
-		{"others' container, away", func(d *appsv1.Deployment) { podOf(d).Containers = podOf(d).Containers[:1] }, keepContainers},
+		{"others' container, removed", func(d *appsv1.Deployment) { podOf(d).Containers = podOf(d).Containers[:1] }, keepContainers},
 		{"others' container", func(d *appsv1.Deployment) { podOf(d).Containers[1].Command = shell }, keepContainers},
-		{"the container nginx, away", func(d *appsv1.Deployment) { podOf(d).Containers = podOf(d).Containers[1:] }, onlyNginx},
+		{"the container nginx, removed", func(d *appsv1.Deployment) { podOf(d).Containers = podOf(d).Containers[1:] }, onlyNginx},
 	}
 	writes = append(append(writes, containerWrites...), refusedWith(podWrites, keepPods)...)
 	ns.tryUpdates(t, "foo", writes)
 }
 
-// createFoosDeployment creates, as the controller would, a Deployment that stays:
-// its owner is there. Then others add what is theirs.
+// createFoosDeployment creates a Foo, and its Deployment as the controller would. Then it
+// adds fields of others.
 func (ns *namespace) createFoosDeployment(t *testing.T) {
 	t.Helper()
 	foo := ns.createFoo(t, newFoo("foo"))
@@ -148,13 +152,13 @@ func (ns *namespace) addContainer(t *testing.T, deployment, name string) {
 	patchAs(t, ns.deployments(), deployment, "application/json-patch+json", patch)
 }
 
-// tryUpdates has the API server judge updates of a Deployment.
+// tryUpdates sends updates of a Deployment as dry runs.
 func (ns *namespace) tryUpdates(t *testing.T, name string, writes []write) {
 	t.Helper()
 	client := ns.asController(t)
 	for _, w := range writes {
 		t.Run(w.what, func(t *testing.T) {
-			// The Deployment controller writes at times of its own.
+			// The Deployment controller may write at any time.
 			often := wait.Backoff{Duration: 10 * time.Millisecond, Steps: 100}
 			err := retry.RetryOnConflict(often, func() error {
 				deployment := ns.getDeployment(t, name)
@@ -167,10 +171,11 @@ func (ns *namespace) tryUpdates(t *testing.T, name string, writes []write) {
 	}
 }
 
-// What users did to a Foo's Deployment is put right, however it looks.
-func TestThePolicyLetsTheControllerPutItsFieldsRight(t *testing.T) {
+// TestThePolicyLetsTheControllerFixOwnedFields checks that the policy accepts the undoing
+// of any drift.
+func TestThePolicyLetsTheControllerFixOwnedFields(t *testing.T) {
 	t.Parallel()
-	needsToBeAlone(t)
+	needsNoOtherController(t)
 	ns := newNamespace(t)
 	ns.createFoosDeployment(t)
 	mergePatch(t, ns.deployments(), "foo", `{"spec":{"replicas":20,"template":{"spec":{"containers":[`+
@@ -193,7 +198,7 @@ func TestThePolicyLetsTheControllerPutItsFieldsRight(t *testing.T) {
 	})
 }
 
-func TestWithAStolenTokenADeploymentOfOthersCannotBeTouched(t *testing.T) {
+func TestWithAStolenTokenOthersDeploymentsCannotBeChanged(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.createDeployment(t, "others", 1)
@@ -218,11 +223,11 @@ func TestWithAStolenTokenADeploymentOfOthersCannotBeTouched(t *testing.T) {
 
 	mergePatch(t, ns.deployments(), "others", `{"metadata":{"annotations":{"`+samplev1alpha1.AnnotationAdoptBy+`":"foo"}}}`)
 	ns.tryUpdates(t, "others", []write{
-		{"the owner, as asked", take, ""},
-		{"the owner and the labels, as asked", takeAnd(func(d *appsv1.Deployment) {
+		{"the owner, with consent", take, ""},
+		{"the owner and the labels, with consent", takeAnd(func(d *appsv1.Deployment) {
 			maps.Copy(d.Spec.Template.Labels, foosDeployment().Spec.Template.Labels)
 		}), ""},
-		{"the size alone", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(2)) }, onlyAFoos},
+		{"only the size", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(2)) }, onlyAFoos},
 		{"the owner, to another Foo", takeAnd(func(d *appsv1.Deployment) { d.OwnerReferences[0].Name = "bar" }), onlyAFoos},
 		{"the owner, and a command for others' container", takeAnd(func(d *appsv1.Deployment) { podOf(d).Containers[0].Command = shell }), keepContainers},
 		{"the owner, and a command for nginx", takeAnd(func(d *appsv1.Deployment) { nginxOf(d).Command = shell }), onlyItsImage},
@@ -240,9 +245,9 @@ func deleting(how metav1.DeletionPropagation) metav1.DeleteOptions {
 	return metav1.DeleteOptions{DryRun: dryRun, PropagationPolicy: &how}
 }
 
-func TestWithAStolenTokenAFoosDeploymentGoesOnlyWithItsPods(t *testing.T) {
+func TestWithAStolenTokenAFoosDeploymentIsDeletedOnlyWithItsPods(t *testing.T) {
 	t.Parallel()
-	needsToBeAlone(t)
+	needsNoOtherController(t)
 	ns := newNamespace(t)
 	ns.createFoosDeployment(t)
 	client := ns.asController(t)

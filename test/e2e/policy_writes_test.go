@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The writes that the tests of the admission policy try, and the policy's messages.
+
 package e2e
 
 import (
@@ -28,11 +30,11 @@ import (
 	"example.com/sample-controller/internal/testcluster"
 )
 
-// write is one that somebody with the controller's token may try.
+// write is a change that somebody with the controller's token may try.
 type write struct {
 	what   string
 	change func(*appsv1.Deployment)
-	// refusal is part of the policy's message; empty where the write is taken.
+	// refusal is part of the policy's message, or "" if the policy accepts the write.
 	refusal string
 }
 
@@ -54,7 +56,8 @@ const (
 	keepContainers = "may not change a Deployment's containers except nginx"
 )
 
-// podOf and nginxOf are what a thief would like to write to.
+// podOf and nginxOf return the parts of a Deployment that somebody with a stolen token
+// would change.
 func podOf(d *appsv1.Deployment) *corev1.PodSpec { return &d.Spec.Template.Spec }
 
 func nginxOf(d *appsv1.Deployment) *corev1.Container {
@@ -66,13 +69,13 @@ func nginxOf(d *appsv1.Deployment) *corev1.Container {
 	return &corev1.Container{}
 }
 
-// labelPods sets a label of the Pods, and has the selector ask for it.
+// labelPods sets a label of the Pods, and adds it to the selector.
 func labelPods(d *appsv1.Deployment, key, value string) {
 	d.Spec.Template.Labels[key] = value
 	d.Spec.Selector.MatchLabels = d.Spec.Template.Labels
 }
 
-// addVolume gives nginx a volume from outside the container.
+// addVolume mounts a Secret in nginx.
 func addVolume(d *appsv1.Deployment) {
 	podOf(d).Volumes = append(podOf(d).Volumes, corev1.Volume{Name: "loot", VolumeSource: corev1.VolumeSource{
 		Secret: &corev1.SecretVolumeSource{SecretName: "loot"},
@@ -86,25 +89,25 @@ func execProbe() *corev1.Probe {
 	return &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: shell}}}
 }
 
-// anotherContainer runs the same image under another name.
+// anotherContainer returns a container with the same image and another name.
 func anotherContainer() corev1.Container {
 	return corev1.Container{Name: "another", Image: "nginx:latest"}
 }
 
-// containerWrites turn the container nginx into something else. They are no
-// more allowed in a new Deployment than in one that is there.
+// containerWrites change the container nginx. The policy refuses them in a new Deployment
+// and in an existing one.
 var containerWrites = []write{
 	{"another image", func(d *appsv1.Deployment) { nginxOf(d).Image = "busybox:latest" }, onlyNginx},
 	{"another tag", func(d *appsv1.Deployment) { nginxOf(d).Image = "nginx:1" }, onlyNginx},
 	{"an image of that name from elsewhere", func(d *appsv1.Deployment) { nginxOf(d).Image = "evil.example.com/nginx:latest" }, onlyNginx},
 	{"a command", func(d *appsv1.Deployment) { nginxOf(d).Command = shell }, onlyItsImage},
 	{"arguments", func(d *appsv1.Deployment) { nginxOf(d).Args = shell }, onlyItsImage},
-	{"a command at the start", func(d *appsv1.Deployment) {
+	{"a command after the start", func(d *appsv1.Deployment) {
 		nginxOf(d).Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: shell}}}
 	}, onlyItsImage},
 	{"a command as a probe", func(d *appsv1.Deployment) { nginxOf(d).LivenessProbe = execProbe() }, onlyItsImage},
 	{"a variable", func(d *appsv1.Deployment) { nginxOf(d).Env = []corev1.EnvVar{{Name: "LD_PRELOAD", Value: "/x"}} }, onlyItsImage},
-	{"a Secret as variables", func(d *appsv1.Deployment) {
+	{"variables from a Secret", func(d *appsv1.Deployment) {
 		nginxOf(d).EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "loot"}}}}
 	}, onlyItsImage},
 	{"a port of the node", func(d *appsv1.Deployment) {
@@ -113,17 +116,17 @@ var containerWrites = []write{
 	{"privileges", func(d *appsv1.Deployment) {
 		nginxOf(d).SecurityContext = &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_ADMIN"}}}
 	}, onlyItsImage},
-	{"a node's whole memory", func(d *appsv1.Deployment) {
+	{"a whole node's memory", func(d *appsv1.Deployment) {
 		nginxOf(d).Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Ti")}
 	}, onlyItsImage},
 	{"a terminal", func(d *appsv1.Deployment) { nginxOf(d).TTY = true }, onlyItsImage},
-	{"an image that must be there", func(d *appsv1.Deployment) { nginxOf(d).ImagePullPolicy = corev1.PullNever }, onlyItsImage},
+	{"an image that is never pulled", func(d *appsv1.Deployment) { nginxOf(d).ImagePullPolicy = corev1.PullNever }, onlyItsImage},
 }
 
-// podWrites do so with the Pod.
+// podWrites change the Pod. The policy refuses them, too.
 var podWrites = []write{
 	{"a Secret", addVolume, ""},
-	{"a container before the others", func(d *appsv1.Deployment) { podOf(d).InitContainers = []corev1.Container{anotherContainer()} }, ""},
+	{"an init container", func(d *appsv1.Deployment) { podOf(d).InitContainers = []corev1.Container{anotherContainer()} }, ""},
 	{"an account", func(d *appsv1.Deployment) { podOf(d).ServiceAccountName = "admin" }, ""},
 	{"a token", func(d *appsv1.Deployment) { podOf(d).AutomountServiceAccountToken = new(true) }, ""},
 	{"the node's network", func(d *appsv1.Deployment) { podOf(d).HostNetwork = true }, ""},
@@ -144,7 +147,7 @@ var podWrites = []write{
 	{"Pods that never end", func(d *appsv1.Deployment) { podOf(d).TerminationGracePeriodSeconds = new(int64(86400)) }, ""},
 }
 
-// refusedWith is a copy of writes that are refused with one message.
+// refusedWith returns a copy of writes, with a message for those that have none.
 func refusedWith(writes []write, refusal string) []write {
 	var all []write
 	for _, w := range writes {
@@ -160,20 +163,20 @@ func setOwners(owners ...metav1.OwnerReference) func(*appsv1.Deployment) {
 	return func(d *appsv1.Deployment) { d.OwnerReferences = owners }
 }
 
-// owner returns the reference to a Foo that the controller would write, changed.
+// owner returns the controller's reference to a Foo, changed.
 func owner(change func(*metav1.OwnerReference)) metav1.OwnerReference {
 	ref := foosDeployment().OwnerReferences[0]
 	change(&ref)
 	return ref
 }
 
-// isJudged checks what the API server said to a write.
+// isJudged checks the API server's answer to a write.
 func isJudged(t *testing.T, err error, refusal string) {
 	t.Helper()
 	switch {
 	case refusal == "" && err != nil:
-		t.Errorf("It is refused: %v", err)
+		t.Errorf("The write was refused: %v", err)
 	case refusal != "" && (!testcluster.IsDeniedByPolicy(err) || !strings.Contains(err.Error(), refusal)):
-		t.Errorf("The server says %v\nwant the policy to refuse it with %q", err, refusal)
+		t.Errorf("The API server answered %v\nwant a refusal by the policy with %q", err, refusal)
 	}
 }

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The controller as a process: how the tests start, signal and stop it.
+
 package e2e
 
 import (
@@ -27,34 +29,34 @@ import (
 	"example.com/sample-controller/internal/testcluster"
 )
 
-// stopTime bounds how long a program under test may take to stop: a controller
-// gives the syncs under way 20 seconds.
+// stopTime bounds the time to stop a program. A controller gives the syncs under way 20
+// seconds.
 const stopTime = 30 * time.Second
 
-// process is a program under test, as it runs.
+// process is a running program under test.
 type process struct {
 	*testcluster.Process
 	log *testcluster.Log
 }
 
-// startController runs the controller on the namespace until the test ends,
-// when it has to stop as one should. More flags may follow.
+// startController runs the controller on the namespace with more flags. When the test
+// ends it is stopped, and must exit with code 0.
 func (ns *namespace) startController(t *testing.T, flags ...string) *process {
 	t.Helper()
 	return startController(t, append([]string{"-kubeconfig=" + ns.in.account.kubeconfig, "-namespace=" + ns.name}, flags...)...)
 }
 
-// startController runs the controller with these flags alone.
+// startController runs the controller with no other flags.
 func startController(t *testing.T, flags ...string) *process {
 	t.Helper()
 	return startControllerIn(t, nil, flags...)
 }
 
-// startControllerIn runs the controller with more in its environment.
+// startControllerIn runs the controller with more environment variables.
 func startControllerIn(t *testing.T, environment []string, flags ...string) *process {
 	t.Helper()
 	command := exec.CommandContext(cluster.ctx, cluster.controller, flags...)
-	// A controller that changes an object of its caches in place panics.
+	// With the detector a controller panics if it changes an object of its caches.
 	command.Env = append(append(os.Environ(), "KUBE_CACHE_MUTATION_DETECTOR=true"), environment...)
 	p := startProcess(t, command)
 	t.Cleanup(func() {
@@ -65,7 +67,7 @@ func startControllerIn(t *testing.T, environment []string, flags ...string) *pro
 	return p
 }
 
-// startProcess runs a program. If the test fails its output is shown.
+// startProcess runs a program. If the test fails it shows the program's output.
 func startProcess(t *testing.T, command *exec.Cmd) *process {
 	t.Helper()
 	log := &testcluster.Log{}
@@ -82,7 +84,7 @@ func startProcess(t *testing.T, command *exec.Cmd) *process {
 	return &process{started, log}
 }
 
-// stop asks the program to stop: it has to end in time, with exit code 0.
+// stop sends SIGTERM, and checks that the program exits in time with code 0.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
 	p.signal(t, syscall.SIGTERM)
@@ -91,7 +93,7 @@ func (p *process) stop(t *testing.T) {
 	}
 }
 
-// kill ends the program without giving it a chance to do anything.
+// kill ends the program with SIGKILL.
 func (p *process) kill(t *testing.T) {
 	t.Helper()
 	p.signal(t, syscall.SIGKILL)
@@ -105,7 +107,8 @@ func (p *process) signal(t *testing.T, signal syscall.Signal) {
 	}
 }
 
-// exitCode waits until the program has ended. It kills one that does not.
+// exitCode waits for the end of the program and returns its exit code. It kills a program
+// that does not end in time.
 func (p *process) exitCode(t *testing.T) int {
 	t.Helper()
 	if !p.Wait(stopTime) {
@@ -115,7 +118,7 @@ func (p *process) exitCode(t *testing.T) int {
 	return p.State().ExitCode()
 }
 
-// awaitLog waits until the program has printed a text a number of times.
+// awaitLog waits until the log contains a text a number of times.
 func (p *process) awaitLog(t *testing.T, text string, times int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), cluster.patience())

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Quotas: which of them limit the Pods of a user who may write Foos.
+
 package e2e
 
 import (
@@ -37,20 +39,22 @@ import (
 
 const quotaOfFoos = "count/foos." + samplev1alpha1.GroupName
 
-// Who may write Foos can delete one, leave its Deployment (--cascade=orphan), and create the next: a quota of Foos bounds
-// no Pods. Those that docs/operations.md names do.
-func TestTheQuotasThatHold(t *testing.T) {
+// TestQuotasThatLimitPods checks the quotas that docs/operations.md recommends. A quota
+// of Foos does not limit Pods: whoever may write Foos can delete one, leave its
+// Deployment (--cascade=orphan), and create the next.
+func TestQuotasThatLimitPods(t *testing.T) {
 	t.Parallel()
-	needsToBeAlone(t)
+	needsNoOtherController(t)
 	newNamespace(t).awaitQuotaOfFoos(t)
 	for _, row := range []struct {
 		name  string
 		quota corev1.ResourceList
-		// refusal is part of the second Foo's message; empty where the quota does not hold.
+		// refusal is part of the second Foo's message, or "" if the quota does not limit
+		// Pods.
 		refusal     string
 		deployments int
 	}{
-		{"of Foos alone: no", nil, "", 2},
+		{"of Foos only, which does not limit Pods", nil, "", 2},
 		{"of Deployments", corev1.ResourceList{"count/deployments.apps": resource.MustParse("1")}, "The API server refused: ", 1},
 		{"of Pods", corev1.ResourceList{corev1.ResourcePods: resource.MustParse("2")}, "cannot create its Pods", 2},
 		{"of CPU", corev1.ResourceList{corev1.ResourceRequestsCPU: resource.MustParse("200m")}, "cannot create its Pods", 2},
@@ -80,8 +84,8 @@ func TestTheQuotasThatHold(t *testing.T) {
 	}
 }
 
-// awaitQuotaOfFoos waits until the quota controller knows the kind. It looks every 30 s which there are, and after that
-// it does not count again until a quota changes.
+// awaitQuotaOfFoos waits until the quota controller knows Foos. It discovers new kinds
+// every 30 s, and does not recount before a quota changes.
 func (ns *namespace) awaitQuotaOfFoos(t *testing.T) {
 	t.Helper()
 	quotas := cluster.kube.CoreV1().ResourceQuotas(ns.name)
@@ -99,7 +103,8 @@ func (ns *namespace) awaitQuotaOfFoos(t *testing.T) {
 	t.Fatal(err)
 }
 
-// counts reports whether the quota controller counts what it has seen the limit of.
+// counts waits until the quota controller has seen the limit, and reports whether it
+// counts Foos.
 func counts(t *testing.T, quotas typedcorev1.ResourceQuotaInterface, limit int64) (counted bool) {
 	t.Helper()
 	awaitOne(t, "the quota controller has seen the limit", quotas, "probe", func(quota *corev1.ResourceQuota) error {
@@ -113,7 +118,7 @@ func counts(t *testing.T, quotas typedcorev1.ResourceQuotaInterface, limit int64
 	return counted
 }
 
-// limitContainers gives containers that ask for no CPU a request, as a quota of CPU needs.
+// limitContainers sets a default CPU request for containers, which a quota of CPU needs.
 func (ns *namespace) limitContainers(t *testing.T, cpu string) {
 	t.Helper()
 	_, err := cluster.kube.CoreV1().LimitRanges(ns.name).Create(t.Context(), &corev1.LimitRange{
@@ -127,7 +132,7 @@ func (ns *namespace) limitContainers(t *testing.T, cpu string) {
 	}
 }
 
-// createWhenCounted creates a Foo as soon as the quota knows that the one before is gone.
+// createWhenCounted creates a Foo as soon as the quota no longer counts the previous one.
 func (ns *namespace) createWhenCounted(t *testing.T, foo *samplev1alpha1.Foo) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, cluster.patience(), true, func(ctx context.Context) (bool, error) {
@@ -142,7 +147,8 @@ func (ns *namespace) createWhenCounted(t *testing.T, foo *samplev1alpha1.Foo) {
 	}
 }
 
-// hasWorkloads compares the Deployments, and whether there are Pods of both or only the two of the first.
+// hasWorkloads checks the number of Deployments, and that there are 2 Pods, or 4 if both
+// Deployments have theirs.
 func (ns *namespace) hasWorkloads(t *testing.T, deployments int, both bool) {
 	t.Helper()
 	list, err := ns.deployments().List(t.Context(), metav1.ListOptions{})

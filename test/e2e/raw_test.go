@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Foos as raw objects, and as tables.
+
 package e2e
 
 import (
@@ -27,13 +29,12 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// rawFoos is a client that sends whatever it is given, also what our types
-// can't hold.
+// rawFoos returns a client for Foos that our types can't represent.
 func (ns *namespace) rawFoos() dynamic.ResourceInterface {
 	return ns.in.dynamic.Resource(samplev1alpha1.SchemeGroupVersion.WithResource("foos")).Namespace(ns.name)
 }
 
-// rawFoo returns a Foo with what a user has written below its metadata.
+// rawFoo returns a Foo with a name and the given YAML.
 func rawFoo(t *testing.T, name, text string) *unstructured.Unstructured {
 	t.Helper()
 	foo := &unstructured.Unstructured{}
@@ -63,7 +64,7 @@ func podNames(t *testing.T, ns *namespace, foo string) []string {
 	return names
 }
 
-// tableOf asks for Foos as kubectl get does: as a table made by the server.
+// tableOf requests a Foo as a table, as kubectl get does.
 func tableOf(t *testing.T, ns *namespace, foo string) *metav1.Table {
 	t.Helper()
 	table := &metav1.Table{}
@@ -75,7 +76,7 @@ func tableOf(t *testing.T, ns *namespace, foo string) *metav1.Table {
 		err = yaml.Unmarshal(text, table)
 	}
 	if err != nil {
-		t.Fatalf("Asking for a table: %v", err)
+		t.Fatalf("Requesting a table: %v", err)
 	}
 	return table
 }

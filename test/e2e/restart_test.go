@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Restarts of the controller.
+
 package e2e
 
 import (
@@ -26,9 +28,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestAControllerKilledAndRestartedWritesNothingToSettledObjects(t *testing.T) {
+func TestARestartWritesNothingToSettledObjects(t *testing.T) {
 	t.Parallel()
-	needsToBeAlone(t)
+	needsNoOtherController(t)
 	ns := newNamespace(t)
 	killed := ns.startController(t)
 	for i := range 3 {
@@ -39,15 +41,15 @@ func TestAControllerKilledAndRestartedWritesNothingToSettledObjects(t *testing.T
 	killed.kill(t)
 
 	second := ns.startController(t)
-	ns.passOnce(t)
-	// A stop waits for the syncs under way: after it, none is left to come.
+	ns.awaitSyncs(t)
+	// A stop waits for the syncs under way, so that no write follows.
 	second.stop(t)
 	expectVersions(t, before, ns.versions(t))
 }
 
-func TestAControllerFindsWhatHappenedWhileItWasDown(t *testing.T) {
+func TestAControllerCatchesUpAfterARestart(t *testing.T) {
 	t.Parallel()
-	needsToBeAlone(t)
+	needsNoOtherController(t)
 	ns := newNamespace(t)
 	first := ns.startController(t)
 	for _, name := range []string{"scaled", "drifted", "orphaned"} {
@@ -56,7 +58,7 @@ func TestAControllerFindsWhatHappenedWhileItWasDown(t *testing.T) {
 	first.kill(t)
 	mergePatch(t, ns.foos(), "scaled", `{"spec":{"replicas":3}}`)
 	mergePatch(t, ns.deployments(), "drifted", `{"spec":{"replicas":4}}`)
-	deleteAndForget(t, ns, "orphaned")
+	deleteDeploymentInBackground(t, ns, "orphaned")
 	ns.createFoo(t, newFoo("new", withReplicas(2)))
 
 	ns.startController(t)
@@ -66,8 +68,8 @@ func TestAControllerFindsWhatHappenedWhileItWasDown(t *testing.T) {
 	ns.awaitReplicas(t, "new", 2)
 }
 
-// awaitSettled waits until Kubernetes' own controllers have nothing more to
-// write to the namespace's Deployments.
+// awaitSettled waits until the Deployment controller has completed the rollouts of all
+// Deployments.
 func (ns *namespace) awaitSettled(t *testing.T) {
 	t.Helper()
 	awaitList(t, "all Deployments have settled", ns.deployments(), metav1.ListOptions{}, func(list *appsv1.DeploymentList) error {
@@ -80,8 +82,7 @@ func (ns *namespace) awaitSettled(t *testing.T) {
 	})
 }
 
-// isSettled tells whether the Deployment controller has written its last word
-// on a rollout.
+// isSettled reports whether the Deployment controller has completed a rollout.
 func isSettled(deployment *appsv1.Deployment) bool {
 	if deployment.Status.ObservedGeneration != deployment.Generation {
 		return false
@@ -94,8 +95,8 @@ func isSettled(deployment *appsv1.Deployment) bool {
 	return false
 }
 
-// versions returns the resourceVersion of each Foo and Deployment that there
-// is, by "kind/namespace/name".
+// versions returns the resourceVersion of each Foo and Deployment by
+// "kind/namespace/name".
 func (ns *namespace) versions(t *testing.T) map[string]string {
 	t.Helper()
 	versions := map[string]string{}
@@ -116,11 +117,11 @@ func (ns *namespace) versions(t *testing.T) map[string]string {
 	return versions
 }
 
-// expectVersions checks that nobody has written to the objects of before.
+// expectVersions checks that the objects of before have the same versions after.
 func expectVersions(t *testing.T, before, after map[string]string) {
 	t.Helper()
 	if len(before) == 0 {
-		t.Error("There is nothing to compare")
+		t.Error("There are no objects to compare")
 	}
 	for object, version := range maps.All(before) {
 		if after[object] != version {

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Scaling a Foo in each way that users and autoscalers do.
+
 package e2e
 
 import (
@@ -55,7 +57,7 @@ func checkScaledByPatch(t *testing.T, ns *namespace) {
 
 func checkScaledByUpdate(t *testing.T, ns *namespace) {
 	ns.createReadyFoo(t, newFoo("updated", withReplicas(1)))
-	// The controller writes the status meanwhile, so a conflict is possible.
+	// The controller writes the status at the same time, so a conflict is possible.
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		foo := ns.getFoo(t, "updated")
 		foo.Spec.Replicas = new(int32(2))
@@ -91,11 +93,11 @@ func checkScaledBySubresource(t *testing.T, ns *namespace) {
 	}
 	want := autoscalingv1.ScaleStatus{Replicas: 2, Selector: "app=nginx,controller=subresource"}
 	if got.Spec.Replicas != 2 || got.Status != want {
-		t.Errorf("The scale is %+v of %d, want %+v of 2: an autoscaler goes by it", got.Status, got.Spec.Replicas, want)
+		t.Errorf("The scale is %+v with spec.replicas %d, want %+v with 2, because autoscalers use it", got.Status, got.Spec.Replicas, want)
 	}
 }
 
-// scales is the client with which kubectl scale and the autoscaler work.
+// scales returns the client that kubectl scale and the autoscaler use.
 func (ns *namespace) scales(t *testing.T) scale.ScaleInterface {
 	t.Helper()
 	discovery := cluster.kube.Discovery()

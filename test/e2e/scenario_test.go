@@ -14,18 +14,19 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Scenarios: checks that share a namespace and a controller.
+
 package e2e
 
 import "testing"
 
-// scenario is one sentence of the contract, and how to see that it holds.
+// scenario is one sentence of the contract, and the check that it holds.
 type scenario struct {
 	sentence string
 	check    func(t *testing.T, ns *namespace)
 }
 
-// checkAll checks scenarios side by side in one namespace: each uses names of
-// its own.
+// checkAll checks scenarios in parallel in one namespace. Each uses names of its own.
 func checkAll(t *testing.T, ns *namespace, scenarios []scenario) {
 	t.Helper()
 	for _, s := range scenarios {

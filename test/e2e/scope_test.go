@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// A controller for one namespace.
+
 package e2e
 
 import (
@@ -23,7 +25,7 @@ import (
 	"testing"
 )
 
-func TestAControllerHeldToANamespaceAsksForNothingElse(t *testing.T) {
+func TestAControllerForOneNamespaceRequestsNothingElse(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	var mu sync.Mutex
@@ -45,6 +47,6 @@ func TestAControllerHeldToANamespaceAsksForNothingElse(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	if len(outside) > 0 || inside == 0 {
-		t.Errorf("%d requests in its namespace, and others: %v", inside, outside)
+		t.Errorf("The controller sent %d requests in its namespace, and others: %v", inside, outside)
 	}
 }

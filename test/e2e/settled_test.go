@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Settled Foos cost no writes.
+
 package e2e
 
 import (
@@ -30,17 +32,17 @@ import (
 )
 
 const (
-	// resyncs is how many resyncs of both informers are looked on, a second apart.
+	// resyncs is the number of resyncs, 3 of each informer, a second apart.
 	resyncs = 2 * 3
-	// settledFoos is how many Foos are looked at.
+	// settledFoos is the number of Foos.
 	settledFoos = 50
 )
 
-// This test is not parallel, so that it runs alone: on a development cluster
-// its controller looks after all namespaces, and the server's counters count
-// everybody's requests.
+// TestSettledFoosCostNoWrites is not parallel, because on a development cluster its
+// controller watches all namespaces, and the API server's metrics count the requests of
+// all clients.
 func TestSettledFoosCostNoWrites(t *testing.T) {
-	places, flags := settledPlaces(t)
+	places, flags := settledNamespaces(t)
 	p := startController(t, append(flags, "-kubeconfig="+cluster.account.kubeconfig, "-resync=1s", "-v=4")...)
 	for i := range settledFoos {
 		places[i%len(places)].createFoo(t, newFoo(settledName(i), withReplicas(2)))
@@ -54,7 +56,7 @@ func TestSettledFoosCostNoWrites(t *testing.T) {
 		ns.awaitSettled(t)
 	}
 
-	awaitNoEndingNamespaces(t)
+	awaitNoTerminatingNamespaces(t)
 	before, eventsBefore, writesBefore := allVersions(t, places), fooEvents(t, places), countWrites(t)
 	const resynced = "Forcing resync"
 	p.awaitLog(t, resynced, p.log.Count(resynced)+resyncs)
@@ -65,19 +67,19 @@ func TestSettledFoosCostNoWrites(t *testing.T) {
 		t.Errorf("Events were written: %v, before %v", after, eventsBefore)
 	}
 	if after := countWrites(t); !maps.Equal(writesBefore, after) {
-		t.Errorf("The API server has counted writes: %v, before %v", after, writesBefore)
+		t.Errorf("The API server counted writes: %v, before %v", after, writesBefore)
 	}
 }
 
-// awaitNoEndingNamespaces waits until what tests before this one have left is
-// gone, for its end is writes, too.
-func awaitNoEndingNamespaces(t *testing.T) {
+// awaitNoTerminatingNamespaces waits until the namespaces of earlier tests are gone,
+// because their deletion causes writes, too.
+func awaitNoTerminatingNamespaces(t *testing.T) {
 	t.Helper()
 	ofRun := metav1.ListOptions{LabelSelector: runLabel + "=" + cluster.run}
 	awaitList(t, "no namespace is being deleted", cluster.kube.CoreV1().Namespaces(), ofRun, func(list *corev1.NamespaceList) error {
 		for i := range list.Items {
 			if list.Items[i].DeletionTimestamp != nil {
-				return fmt.Errorf("namespace %s is", list.Items[i].Name)
+				return fmt.Errorf("namespace %s is being deleted", list.Items[i].Name)
 			}
 		}
 		return nil
@@ -86,9 +88,9 @@ func awaitNoEndingNamespaces(t *testing.T) {
 
 func settledName(i int) string { return fmt.Sprintf("settled-%d", i) }
 
-// settledPlaces returns the namespaces to look at, and the controller's flags
-// for them: on a cluster that is somebody else's only a namespace of our own.
-func settledPlaces(t *testing.T) ([]*namespace, []string) {
+// settledNamespaces returns the namespaces of the Foos, and the controller's flags for
+// them. Except on a development cluster it is a single namespace.
+func settledNamespaces(t *testing.T) ([]*namespace, []string) {
 	t.Helper()
 	first := newNamespace(t)
 	if !cluster.devcluster {
@@ -122,9 +124,9 @@ func fooEvents(t *testing.T, places []*namespace) map[string]string {
 	return versions
 }
 
-// countWrites returns how many writes to Foos and Deployments, by resource,
-// the API server has seen. On a cluster where others write too that says
-// nothing, and it is empty.
+// countWrites returns the API server's count of writes to Foos and Deployments, by
+// resource. It returns nil except on a development cluster, because elsewhere others
+// write, too.
 func countWrites(t *testing.T) map[string]int {
 	t.Helper()
 	if !cluster.devcluster {
@@ -143,12 +145,12 @@ func countWrites(t *testing.T) map[string]int {
 		}
 	}
 	if counts["foos"] == 0 || counts["deployments"] == 0 {
-		t.Fatalf("The API server has counted %v, which can't be right", counts)
+		t.Fatalf("The API server counted %v, want some writes of both", counts)
 	}
 	return counts
 }
 
-// isWrite tells whether a line of metrics counts writes to a resource.
+// isWrite reports whether a line of metrics counts writes to a resource.
 func isWrite(line, resource string) bool {
 	if !strings.HasPrefix(line, "apiserver_request_total{") || !strings.Contains(line, `,resource="`+resource+`",`) {
 		return false

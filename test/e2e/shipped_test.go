@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The shipped manifests as objects: read, rendered, and changed for a test.
+
 package e2e
 
 import (
@@ -34,7 +36,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// rightsFolder has who the controller is and what it may do, as it is shipped.
+// rightsFolder is the folder of the controller's account and permissions.
 const rightsFolder = "artifacts/deploy/rights"
 
 // The names in the shipped manifests.
@@ -45,10 +47,10 @@ const (
 	flowSchema       = "FlowSchema"
 )
 
-// shippedRights returns the objects of rightsFolder that make the controller's
-// account, as "kubectl apply -k" would send them: none of them is patched
-// there. Its namespace is left out, and what is for people.
-func shippedRights() ([]*unstructured.Unstructured, error) {
+// shippedPermissions returns the objects of the controller's account in rightsFolder, as
+// "kubectl apply -k" sends them, because the folder patches none of them. It leaves out
+// the namespace and the roles of users.
+func shippedPermissions() ([]*unstructured.Unstructured, error) {
 	folder := filepath.Join(moduleRoot, rightsFolder)
 	kustomization, err := readObject(filepath.Join(folder, "kustomization.yaml"))
 	if err != nil {
@@ -76,7 +78,7 @@ func shippedRights() ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// kustomize renders a folder as kubectl does.
+// kustomize renders a folder with kubectl.
 func kustomize(t *testing.T, folder string) string {
 	t.Helper()
 	out, err := kubectlCommand(t, []string{"kustomize", folder}).Output()
@@ -86,7 +88,7 @@ func kustomize(t *testing.T, folder string) string {
 	return string(out)
 }
 
-// objectsOf are the objects that a folder renders to.
+// objectsOf returns the objects of a rendered folder.
 func objectsOf(t *testing.T, folder string) []*unstructured.Unstructured {
 	t.Helper()
 	objects, err := parseObjects([]byte(kustomize(t, folder)))
@@ -118,9 +120,9 @@ func parseObjects(content []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// move gives shipped objects other namespaces than the manifests', and what is
-// in none another name, so that they are in nobody's way. The first namespace
-// of places is the account's.
+// move gives shipped objects other namespaces, and cluster-scoped ones other names, so
+// that they conflict with no others. places has the new namespace for each old one; that
+// of shippedNamespace is the account's.
 func move(objects []*unstructured.Unstructured, places map[string]string, run string) error {
 	var errs []error
 	set := func(object map[string]any, value string, path ...string) {
@@ -156,7 +158,7 @@ func move(objects []*unstructured.Unstructured, places map[string]string, run st
 	return errors.Join(errs...)
 }
 
-// moveFlowSchema has a flow schema be about the account in another namespace.
+// moveFlowSchema makes a flow schema apply to the account in another namespace.
 func moveFlowSchema(object *unstructured.Unstructured, namespace string) error {
 	var schema flowcontrolv1.FlowSchema
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &schema); err != nil {
@@ -172,7 +174,7 @@ func moveFlowSchema(object *unstructured.Unstructured, namespace string) error {
 	return err
 }
 
-// rolesAlone leaves out what is not RBAC: the admission policy and the flow schema.
+// rolesAlone returns the objects without the admission policy and the flow schema.
 func rolesAlone(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return slices.DeleteFunc(slices.Clone(objects), func(object *unstructured.Unstructured) bool {
 		switch object.GetKind() {

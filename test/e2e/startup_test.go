@@ -14,6 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The command line: failed starts, -help, -version, and the kubeconfig from the
+// environment.
+
 package e2e
 
 import (
@@ -29,14 +32,14 @@ import (
 	"testing"
 )
 
-// What the process' exit code says.
+// The exit codes of the controller.
 const (
 	exitOK      = 0
 	exitFailure = 1
 	exitUsage   = 2
 )
 
-func TestAWrongStartIsOneClearLine(t *testing.T) {
+func TestAFailedStartPrintsOneClearLine(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	garbage := writeFile(t, folder, "garbage", "apiVersion: v1\nkind: Config\nclusters: 7\n")
@@ -52,19 +55,19 @@ func TestAWrongStartIsOneClearLine(t *testing.T) {
 		says  []string
 	}{
 		{"an unknown flag", []string{"-bogus"}, exitUsage, []string{"-bogus", "-help"}},
-		{"a flag that is no number", []string{"-workers=many"}, exitUsage, []string{"-workers", `"many"`}},
+		{"a flag that is not a number", []string{"-workers=many"}, exitUsage, []string{"-workers", `"many"`}},
 		{"no workers", []string{"-workers=0"}, exitUsage, []string{"-workers=0", "1 or more"}},
 		{"too short a resync", []string{"-resync=1ms"}, exitUsage, []string{"-resync=1ms", "1s or more"}},
-		{"a namespace that can't be", []string{"-namespace=Web"}, exitUsage, []string{`-namespace="Web"`, "lower case"}},
+		{"an invalid namespace", []string{"-namespace=Web"}, exitUsage, []string{`-namespace="Web"`, "lower case"}},
 		{"two wrong flags", []string{"-workers=0", "-kube-api-burst=0"}, exitUsage, []string{"-workers=0", "-kube-api-burst=0"}},
-		{"an unknown format of the log", []string{"-logging-format=xml"}, exitUsage, []string{`-logging-format="xml"`, "text or json"}},
+		{"an unknown log format", []string{"-logging-format=xml"}, exitUsage, []string{`-logging-format="xml"`, "text or json"}},
 		{"an argument", []string{"start"}, exitUsage, []string{`"start"`, "flags only"}},
 		{"no kubeconfig", []string{"-kubeconfig=" + missing}, exitFailure, []string{missing, "no such file"}},
 		{"a kubeconfig of garbage", []string{"-kubeconfig=" + garbage}, exitFailure, []string{garbage}},
 		{"an empty kubeconfig", []string{"-kubeconfig=" + empty}, exitFailure, []string{empty, "no cluster is configured"}},
 		{"nothing configured", nil, exitFailure, []string{"no cluster is configured", "-kubeconfig", "KUBECONFIG"}},
 		{"an unreachable server", []string{"-master=" + unreachable}, exitFailure, []string{unreachable, "can't be reached", "-kubeconfig or -master"}},
-		{"a server that knows us not", []string{"-kubeconfig=" + stranger}, exitFailure, []string{"does not accept the credentials", "renew"}},
+		{"a server that does not accept the credentials", []string{"-kubeconfig=" + stranger}, exitFailure, []string{"does not accept the credentials", "renew"}},
 	}
 	for _, test := range tests {
 		t.Run(test.what, func(t *testing.T) {
@@ -74,11 +77,11 @@ func TestAWrongStartIsOneClearLine(t *testing.T) {
 				t.Errorf("The exit code is %d, want %d", code, test.code)
 			}
 			if strings.Count(stderr, "\n") != 1 || stdout != "" {
-				t.Errorf("It prints more than one line:\n%s%s", stdout, stderr)
+				t.Errorf("The output is not a single line on stderr:\n%s%s", stdout, stderr)
 			}
 			for _, want := range test.says {
 				if !strings.Contains(stderr, want) {
-					t.Errorf("It says %q, want it to name %q", stderr, want)
+					t.Errorf("The output is %q, want %q in it", stderr, want)
 				}
 			}
 		})
@@ -89,16 +92,16 @@ func TestHelpListsTheFlags(t *testing.T) {
 	t.Parallel()
 	stdout, stderr, code := runController(t, "", "-help")
 	if code != exitOK || stderr != "" {
-		t.Errorf("The exit code is %d with %q, want %d and no error", code, stderr, exitOK)
+		t.Errorf("The exit code is %d and stderr is %q, want %d and nothing", code, stderr, exitOK)
 	}
 	for _, name := range []string{"kubeconfig", "master", "workers", "resync", "kube-api-qps", "kube-api-burst", "namespace", "v"} {
 		if !strings.Contains(stdout, "\n  -"+name+" ") {
-			t.Errorf("The help does not have -%s:\n%s", name, stdout)
+			t.Errorf("The help does not list -%s:\n%s", name, stdout)
 		}
 	}
 }
 
-func TestVersionNamesWhatThisBuildIsMadeOf(t *testing.T) {
+func TestVersionNamesGoAndClientGo(t *testing.T) {
 	t.Parallel()
 	module, err := os.ReadFile("../../go.mod")
 	if err != nil {
@@ -108,7 +111,7 @@ func TestVersionNamesWhatThisBuildIsMadeOf(t *testing.T) {
 	_, clientGo, _ := strings.Cut(stdout, "\nk8s.io/client-go ")
 	clientGo, _, _ = strings.Cut(strings.TrimSpace(clientGo), "\n")
 	if code != 0 || !strings.Contains(string(module), "k8s.io/client-go "+clientGo+"\n") || !strings.Contains(stdout, " "+runtime.Version()+" ") {
-		t.Errorf("It exited with %d, and does not say what go.mod does of client-go, or not %s:\n%s", code, runtime.Version(), stdout)
+		t.Errorf("The exit code is %d, or the output lacks go.mod's version of client-go or %s:\n%s", code, runtime.Version(), stdout)
 	}
 }
 
@@ -122,8 +125,8 @@ func TestWithoutAFlagTheClusterComesFromTheEnvironment(t *testing.T) {
 	p.stop(t)
 }
 
-// runController runs a controller that ends by itself, in an environment that
-// names no cluster but the given kubeconfig.
+// runController runs a controller that exits by itself. Its environment names no cluster
+// except the given kubeconfig.
 func runController(t *testing.T, kubeconfig string, flags ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), cluster.controller, flags...)
@@ -145,7 +148,7 @@ func writeFile(t *testing.T, folder, name, content string) string {
 	return path
 }
 
-// closedServer returns an address at which nothing listens any more.
+// closedServer returns the URL of a server that no longer listens.
 func closedServer() string {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()

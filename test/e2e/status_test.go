@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The contract: the status, its condition and its events.
+
 package e2e
 
 import (
@@ -29,14 +31,14 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-func TestAFooReportsHowItStands(t *testing.T) {
+func TestAFooReportsItsState(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.startController(t)
 	checkAll(t, ns, []scenario{
-		{"the status counts the Pods and names the generation that it is about", checkStatusNumbers},
+		{"the status has the numbers of Pods and the observed generation", checkStatusNumbers},
 		{"a change that is no transition leaves lastTransitionTime alone", checkTransitionTime},
-		{"one event tells of each transition", checkEvents},
+		{"each transition has one event", checkEvents},
 		{"kubectl wait sees the condition Ready", checkKubectlWait},
 	})
 }
@@ -55,35 +57,35 @@ func checkStatusNumbers(t *testing.T, ns *namespace) {
 
 func checkTransitionTime(t *testing.T, ns *namespace) {
 	before := ns.createReadyFoo(t, newFoo("transition"))
-	// A time is kept to the second, so that two writes in one second would look
-	// alike: make the transition one of long ago.
+	// Times are stored in whole seconds, so two writes within a second could have the
+	// same. Set the transition to a time long ago.
 	const longAgo = "2026-01-01T00:00:00Z"
 	aged := `[{"op":"replace","path":"/status/conditions/0/lastTransitionTime","value":"` + longAgo + `"}]`
 	if _, err := ns.foos().Patch(t.Context(), "transition", types.JSONPatchType, []byte(aged), metav1.PatchOptions{}, "status"); err != nil {
 		t.Fatal(err)
 	}
-	// One Pod is what the Deployment runs already: only the generation moves on.
+	// The Deployment runs one Pod already, so only the generation changes.
 	mergePatch(t, ns.foos(), "transition", `{"spec":{"replicas":1}}`)
 	after := ns.awaitReady(t, "transition")
 	if after.Status.ObservedGeneration == before.Status.ObservedGeneration {
-		t.Error("The generation has not moved on, so this test shows nothing")
+		t.Error("The observed generation did not change, so this test shows nothing")
 	}
 	if got := readyOf(after).LastTransitionTime.UTC().Format(time.RFC3339); got != longAgo {
-		t.Errorf("lastTransitionTime went from %s to %s without a transition", longAgo, got)
+		t.Errorf("lastTransitionTime changed from %s to %s without a transition", longAgo, got)
 	}
 }
 
 func checkEvents(t *testing.T, ns *namespace) {
 	ns.createReadyFoo(t, newFoo("events"))
 	awaitEvent(t, ns, "events", corev1.EventTypeNormal, samplev1alpha1.ReasonAvailable)
-	ns.passOnce(t)
+	ns.awaitSyncs(t)
 	events, err := ns.events().List(t.Context(), eventsOf("events"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range events.Items {
 		if event := &events.Items[i]; event.Reason == samplev1alpha1.ReasonAvailable && event.Count > 1 {
-			t.Errorf("Event %s came %d times, want once", event.Reason, event.Count)
+			t.Errorf("Event %s was recorded %d times, want once", event.Reason, event.Count)
 		}
 	}
 }

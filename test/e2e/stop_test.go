@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Orderly stops of the controller.
+
 package e2e
 
 import (
@@ -25,18 +27,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// stopping is what the controller prints when it has been told to stop.
+// stopping is the message that the controller logs after a signal.
 const stopping = "Stopping: waiting for the syncs under way"
 
-func TestAStoppedControllerFirstFinishesWhatItHasBegun(t *testing.T) {
+func TestAStopFinishesTheSyncsUnderWay(t *testing.T) {
 	t.Parallel()
-	needsToBeAlone(t)
+	needsNoOtherController(t)
 	ns := newNamespace(t)
 	p, gate := startHeldUp(t, ns)
 	p.signal(t, syscall.SIGTERM)
 	p.awaitLog(t, stopping, 1)
 	if p.HasEnded() {
-		t.Fatal("It has ended, but its write is still under way")
+		t.Fatal("The controller has ended although its write is still under way")
 	}
 
 	gate.open()
@@ -49,7 +51,7 @@ func TestAStoppedControllerFirstFinishesWhatItHasBegun(t *testing.T) {
 	if got := ns.getFoo(t, "slow"); got.Status.ObservedGeneration != got.Generation {
 		t.Error("The sync under way was not finished: its status is missing")
 	}
-	// Not awaited: nobody is left to write it.
+	// Do not wait for the event, because no controller is left to write it.
 	if len(fooEvents(t, []*namespace{ns})) != 1 {
 		t.Error("The event of the sync under way was not written before the end")
 	}
@@ -57,7 +59,7 @@ func TestAStoppedControllerFirstFinishesWhatItHasBegun(t *testing.T) {
 
 func TestASecondSignalEndsTheControllerAtOnce(t *testing.T) {
 	t.Parallel()
-	needsToBeAlone(t)
+	needsNoOtherController(t)
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		t.Run(signal.String(), func(t *testing.T) {
 			t.Parallel()
@@ -65,7 +67,7 @@ func TestASecondSignalEndsTheControllerAtOnce(t *testing.T) {
 			p.signal(t, signal)
 			p.awaitLog(t, stopping, 1)
 			p.signal(t, signal)
-			// The gate stays shut: it can't have waited for the write.
+			// The gate stays closed, so the controller can't have waited for the write.
 			if code := p.exitCode(t); code != 1 {
 				t.Errorf("The exit code is %d, want 1", code)
 			}
@@ -73,8 +75,7 @@ func TestASecondSignalEndsTheControllerAtOnce(t *testing.T) {
 	}
 }
 
-// startHeldUp returns a controller whose first write is held up by a gate. More
-// flags may follow.
+// startHeldUp starts a controller, with more flags, whose first write is held by a gate.
 func startHeldUp(t *testing.T, ns *namespace, flags ...string) (*process, *gate) {
 	t.Helper()
 	gate := newGate(t, func(r *http.Request) bool {

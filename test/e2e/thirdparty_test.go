@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Programs and manifests of upstream's users.
+
 package e2e
 
 import (
@@ -24,10 +26,10 @@ import (
 	"testing"
 )
 
-// thirdparty is a module of its own: it depends on upstream's.
+// thirdparty is the path of a module of its own, because it depends on upstream's.
 const thirdparty = "../thirdparty"
 
-func TestAThirdPartysClientWorksUnchanged(t *testing.T) {
+func TestThirdPartyClientsWorkUnchanged(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("THIRDPARTY") != "1" {
 		t.Skip("THIRDPARTY=1 is not set: this test downloads and builds upstream's module")
@@ -46,7 +48,7 @@ func checkThirdPartyProgram(t *testing.T, ns *namespace) {
 	command := exec.CommandContext(t.Context(), program,
 		"-kubeconfig="+cluster.kubeconfig, "-namespace="+ns.name, "-timeout="+cluster.patience().String())
 	if out, err := command.CombinedOutput(); err != nil {
-		t.Errorf("The program fails: %v\n%s", err, out)
+		t.Errorf("The program failed: %v\n%s", err, out)
 	}
 	awaitGone(t, ns.deployments(), "third-party")
 }
@@ -57,8 +59,7 @@ func checkUpstreamExample(t *testing.T, ns *namespace) {
 	ns.applyExample(t, filepath.Join(upstream, "artifacts/examples/example-foo.yaml"))
 }
 
-// goCommand runs the go command in the third party's module and returns what
-// it prints.
+// goCommand runs the go command in the module thirdparty and returns its output.
 func goCommand(t *testing.T, args ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "go", args...)

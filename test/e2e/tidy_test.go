@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The end of a run: everything that it created is deleted.
+
 package e2e
 
 import (
@@ -28,20 +30,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// tidyUp removes what the run has made and waits until it is gone. What is
-// left after that is named in the error.
+// tidyUp deletes the objects of the run and waits until they are gone. The error names
+// objects that are left.
 func (c *testCluster) tidyUp() error {
 	ctx, cancel := context.WithTimeout(context.Background(), c.patience())
 	defer cancel()
-	err := errors.Join(c.removeRights(ctx), c.removeNamespaces(ctx))
-	if c.definition == definitionInstalled {
-		err = errors.Join(err, c.removeDefinition(ctx))
+	err := errors.Join(c.removeClusterScoped(ctx), c.removeNamespaces(ctx))
+	if c.crd == crdInstalled {
+		err = errors.Join(err, c.removeCRD(ctx))
 	}
 	return err
 }
 
-// removeNamespaces deletes the run's namespaces, those too that a test may
-// still make after an interruption.
+// removeNamespaces deletes the run's namespaces, including those that a test still
+// creates after an interruption.
 func (c *testCluster) removeNamespaces(ctx context.Context) error {
 	client := c.kube.CoreV1().Namespaces()
 	ours := c.ofThisRun()
@@ -67,9 +69,9 @@ func (c *testCluster) ofThisRun() metav1.ListOptions {
 	return metav1.ListOptions{LabelSelector: runLabel + "=" + c.run}
 }
 
-// removeRights removes what is in no namespace: roles, admission policies,
-// webhooks and flow schemas, those too that an interrupted test has left.
-func (c *testCluster) removeRights(ctx context.Context) error {
+// removeClusterScoped deletes the run's cluster-scoped objects: roles, admission
+// policies, webhooks and flow schemas, including those that an interrupted test has left.
+func (c *testCluster) removeClusterScoped(ctx context.Context) error {
 	admission, rbac := c.kube.AdmissionregistrationV1(), c.kube.RbacV1()
 	now, ours := metav1.DeleteOptions{}, c.ofThisRun()
 	return errors.Join(
@@ -82,7 +84,7 @@ func (c *testCluster) removeRights(ctx context.Context) error {
 		rbac.ClusterRoles().DeleteCollection(ctx, now, ours))
 }
 
-// releaseHeld takes the tests' finalizer from what a namespace holds.
+// releaseHeld removes the tests' finalizer from the objects of a namespace.
 func (c *testCluster) releaseHeld(ctx context.Context, name string) error {
 	ns := &namespace{name: name, in: c}
 	foos, err1 := ns.foos().List(ctx, metav1.ListOptions{})
@@ -104,14 +106,14 @@ func (c *testCluster) releaseHeld(ctx context.Context, name string) error {
 	return errors.Join(errs...)
 }
 
-func (c *testCluster) removeDefinition(ctx context.Context) error {
-	client := definitions(c.dynamic)
-	if err := client.Delete(ctx, definitionName, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("removing the CustomResourceDefinition that this run has installed: %w", err)
+func (c *testCluster) removeCRD(ctx context.Context) error {
+	client := crdClient(c.dynamic)
+	if err := client.Delete(ctx, crdName, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("removing the CustomResourceDefinition that this run installed: %w", err)
 	}
-	_, err := untilList(ctx, client, named(definitionName), func(list *unstructured.UnstructuredList) error {
+	_, err := untilList(ctx, client, named(crdName), func(list *unstructured.UnstructuredList) error {
 		if len(list.Items) > 0 {
-			return fmt.Errorf("CustomResourceDefinition %s is not gone yet", definitionName)
+			return fmt.Errorf("CustomResourceDefinition %s is not gone yet", crdName)
 		}
 		return nil
 	})

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Which Foos and statuses the API server accepts.
+
 package e2e
 
 import (
@@ -32,7 +34,7 @@ const notDNS1123 = "must be a DNS-1123 subdomain: lower-case letters, digits, '-
 
 func TestTheAPIServerRefusesABadFooAndSaysWhy(t *testing.T) {
 	t.Parallel()
-	needsOurDefinition(t)
+	needsOurCRD(t)
 	ns := newNamespace(t)
 	tests := []struct {
 		what    string
@@ -69,23 +71,22 @@ func TestTheAPIServerRefusesABadFooAndSaysWhy(t *testing.T) {
 	}
 }
 
-// isRefused checks that an error is the API server's about an invalid object,
-// with a message.
+// isRefused checks that the API server refused an object as invalid, with a message.
 func isRefused(t *testing.T, err error, message string) {
 	t.Helper()
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), message) {
-		t.Errorf("The server says %v\nwant it to refuse this with %s", err, message)
+		t.Errorf("The API server answered %v\nwant a refusal with %s", err, message)
 	}
 }
 
-func TestTheAPIServerTakesAFooAtTheBounds(t *testing.T) {
+func TestTheAPIServerAcceptsAFooAtTheBounds(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	tests := []struct {
 		what string
 		name string
 		foo  string
-		// replicas is what is stored; nil for nothing.
+		// replicas is the stored value, or nil for none.
 		replicas any
 	}{
 		{"replicas 1", "one", `spec: {deploymentName: web, replicas: 1}`, int64(1)},
@@ -109,15 +110,15 @@ func TestTheAPIServerTakesAFooAtTheBounds(t *testing.T) {
 			}
 			got, found, err := unstructured.NestedFieldNoCopy(stored.Object, "spec", "replicas")
 			if err != nil || got != test.replicas || found != (test.replicas != nil) {
-				t.Errorf("Stored as replicas %v (%T), want %v", got, got, test.replicas)
+				t.Errorf("The stored replicas are %v (%T), want %v", got, got, test.replicas)
 			}
 		})
 	}
 }
 
-func TestTheAPIServerHoldsTheStatusToItsBounds(t *testing.T) {
+func TestTheAPIServerEnforcesTheBoundsOfTheStatus(t *testing.T) {
 	t.Parallel()
-	needsOurDefinition(t)
+	needsOurCRD(t)
 	ns := newNamespace(t)
 	ns.createFoo(t, newFoo("web"))
 	const (
@@ -128,7 +129,7 @@ func TestTheAPIServerHoldsTheStatusToItsBounds(t *testing.T) {
 	tests := []struct {
 		field   string
 		value   int64
-		message string // empty: the value is taken
+		message string // empty if the value is accepted
 	}{
 		{"availableReplicas", -1, belowZero},
 		{"availableReplicas", 1 << 31, aboveInt32},
@@ -156,10 +157,11 @@ func TestTheAPIServerHoldsTheStatusToItsBounds(t *testing.T) {
 	}
 }
 
-// A single one of them in the store would keep every typed client from listing Foos.
+// TestTheAPIServerRefusesATimeThatNoClientCanRead checks times of which a single one in
+// the store would prevent every typed client from listing Foos.
 func TestTheAPIServerRefusesATimeThatNoClientCanRead(t *testing.T) {
 	t.Parallel()
-	needsOurDefinition(t)
+	needsOurCRD(t)
 	ns := newNamespace(t)
 	ns.createFoo(t, newFoo("web"))
 	const field, outside = "status.conditions[0]", "must be a time like 2026-11-21T12:00:00Z, from 0001-01-01T00:00:01Z to 9999-12-31T23:59:59Z"

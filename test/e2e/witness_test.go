@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The witness: while a test runs, what its Foos report must be true.
+
 package e2e
 
 import (
@@ -24,9 +26,9 @@ import (
 	"example.com/sample-controller/test/oracle"
 )
 
-// witness records what the namespace's Foos say, and fails the test if that was
-// not true at any moment until it ends, or until stop is called: before a test
-// that takes the definition away, which would break the record.
+// witness records what the namespace's Foos report, until the test ends or stop is
+// called, and fails the test if any report was false. A test that removes the CRD must
+// call stop first, because that would leave a gap in the record.
 func (ns *namespace) witness(t *testing.T) (stop func()) {
 	t.Helper()
 	recording, err := oracle.Record(cluster.ctx, ns.in.kube, ns.in.foos, ns.name)
@@ -35,15 +37,15 @@ func (ns *namespace) witness(t *testing.T) (stop func()) {
 	}
 	stop = sync.OnceFunc(func() {
 		defer recording.Stop()
-		// A test's own context has ended when this is its last act.
+		// The context of a test has ended when its cleanup runs.
 		ctx, cancel := context.WithTimeout(cluster.ctx, cluster.patience())
 		defer cancel()
 		lies, err := recording.Lies(ctx)
 		if err != nil {
-			t.Errorf("What the Foos of %s have said is not known: %v", ns.name, err)
+			t.Errorf("The record of the Foos in %s is incomplete: %v", ns.name, err)
 		}
 		for _, lie := range lies {
-			t.Errorf("Not true: %s", lie)
+			t.Errorf("False report: %s", lie)
 		}
 	})
 	t.Cleanup(stop)

@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Deployments and Pods that have nothing to do with Foos.
+
 package e2e
 
 import (
@@ -24,10 +26,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// pauseImage is a small one that runs and does nothing.
+// pauseImage is a small image that does nothing.
 const pauseImage = "registry.k8s.io/pause:3.10"
 
-// labelsOf are the labels of the Pods of a workload that a test makes.
+// labelsOf returns the labels of the Pods of a test's workload.
 func labelsOf(name string) map[string]string {
 	return map[string]string{"workload": name}
 }
@@ -36,12 +38,12 @@ func selectorOf(name string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: labelsOf(name)}
 }
 
-// ofWorkload selects what belongs to a workload.
+// ofWorkload selects the objects of a workload.
 func ofWorkload(name string) metav1.ListOptions {
 	return metav1.ListOptions{LabelSelector: "workload=" + name}
 }
 
-// templateOf is a Pod that runs and does nothing.
+// templateOf returns the template of a Pod that does nothing.
 func templateOf(name string) corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: labelsOf(name)},
@@ -49,7 +51,7 @@ func templateOf(name string) corev1.PodTemplateSpec {
 	}
 }
 
-// createDeployment creates a Deployment that no Foo has to do with.
+// createDeployment creates a Deployment that no Foo controls.
 func (ns *namespace) createDeployment(t *testing.T, name string, replicas int32) *appsv1.Deployment {
 	t.Helper()
 	created, err := ns.deployments().Create(t.Context(), &appsv1.Deployment{
@@ -66,8 +68,7 @@ func (ns *namespace) createDeployment(t *testing.T, name string, replicas int32)
 	return created
 }
 
-// containerNamed returns a container of a Deployment; an empty one if there is
-// none of that name.
+// containerNamed returns the container of a name, or an empty container.
 func containerNamed(deployment *appsv1.Deployment, name string) corev1.Container {
 	for _, container := range deployment.Spec.Template.Spec.Containers {
 		if container.Name == name {

@@ -51,7 +51,7 @@ func TestTheHarnessCanFail(t *testing.T) {
 		{"no-rename-cleanup", "C1", workloadCase("rename"), "it asks for Deployment two and controls [one two]"},
 		{"lease-released-early", "E2", leaderStopped, "the Lease was released while a write was under way"},
 		{"status-each-pass", "rest", atRest, "nothing happens, and it writes"},
-		{"failed-write-counts", "D2", scaleAnswered500, "says Ready of generation 2"},
+		{"failed-write-counts", "D2", scaleAnswered500, "reports Ready for generation 2"},
 	} {
 		t.Run(defect.patch, func(t *testing.T) {
 			t.Parallel()

@@ -104,7 +104,7 @@ func FuzzBoundsAreThoseOfTheTypes(f *testing.F) {
 		_, err = s.accept(t, sent)
 		why := outOfBounds(foo)
 		if err == nil && why != "" {
-			t.Errorf("the API server accepts a Foo although %s", why)
+			t.Errorf("the API server accepts a Foo, although %s", why)
 		}
 		if err != nil && why == "" {
 			t.Errorf("the API server refuses a valid Foo: %v", err)

@@ -21,7 +21,7 @@ limitations under the License.
 //	go test -count=1 .
 //	go test -fuzz=FuzzAcceptedFooIsRead .
 //
-// Use -count=1, because go test does not notice changes of the definition, which is a
-// file outside of the module. The API server is used as a library: its code that decodes,
+// Use -count=1, because go test does not notice changes of the CRD, which is a file
+// outside of the module. The API server is used as a library: its code that decodes,
 // prunes and validates custom resources.
 package fuzz

@@ -1,5 +1,5 @@
-// The API server's own validation as a library. It is apart from the root
-// module so that this asks for client-go and nothing heavier.
+// Tests with the API server's own validation as a library. This is a module
+// of its own so that the root module needs client-go and nothing heavier.
 module example.com/sample-controller/test/fuzz
 
 go 1.26.0

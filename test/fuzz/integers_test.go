@@ -24,8 +24,8 @@ import (
 	"testing"
 )
 
-// A stored Foo with such an integer would keep the typed client from listing Foos.
-func TestIntegersThatTheTypesCannotHoldAreRefused(t *testing.T) {
+// A stored Foo with such an integer would prevent the typed client from listing Foos.
+func TestIntegersThatDoNotFitTheTypesAreRefused(t *testing.T) {
 	s := newServer(t)
 	for field, numbers := range map[string][]string{
 		`{"deploymentName":"web","replicas":%s}`: {"0", "11", "-1", "2147483648", "1099511627776", "1e20", "1.5"},

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// FuzzAcceptedFooIsRead: the typed client reads all that the API server accepts.
+// FuzzAcceptedFooIsRead: the typed client reads every Foo that the API server accepts.
 
 package fuzz
 
@@ -133,6 +133,6 @@ func read(t *testing.T, answer []byte) *samplev1alpha1.Foo {
 func checkBounds(t *testing.T, foo *samplev1alpha1.Foo) {
 	t.Helper()
 	if why := outOfBounds(foo); why != "" {
-		t.Errorf("the API server accepts a Foo although %s", why)
+		t.Errorf("the API server accepts a Foo, although %s", why)
 	}
 }

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Tests that the rules compile on each supported release of Kubernetes.
+// Tests that the CEL rules compile on each supported release of Kubernetes.
 
 package fuzz
 
@@ -59,8 +59,8 @@ func TestTheRulesCompileOnEachRelease(t *testing.T) {
 	}
 }
 
-// The test above fails for a release that is too old: 1.31 refuses the definition's rule
-// for the name.
+// The test above fails for a release that is too old: 1.31 refuses the CRD's rule for the
+// name.
 func TestTheRulesDoNotCompileOnAReleaseThatIsTooOld(t *testing.T) {
 	for _, failure := range failuresOn(t, 31) {
 		if strings.Contains(failure, "format") {
@@ -88,14 +88,14 @@ func TestTheDocumentsNameTheOldestRelease(t *testing.T) {
 	}
 }
 
-// failuresOn compiles the rules of the definition and of the admission policy as an API
-// server of a release does, and returns the errors.
+// failuresOn compiles the rules of the CRD and of the admission policy as an API server
+// of a release does, and returns the errors.
 func failuresOn(t *testing.T, minor uint) []string {
 	t.Helper()
 	known := environment.MustBaseEnvSet(version.MajorMinor(1, minor-1))
 	rules, failures := compileSchema(t, known, newServer(t).schema, "", true)
 	if rules == 0 {
-		t.Fatal("The definition has no rules")
+		t.Fatal("The CRD has no rules")
 	}
 	return append(failures, compilePolicy(t, known)...)
 }
@@ -108,7 +108,7 @@ func compileSchema(t *testing.T, known *environment.EnvSet, schema *structuralsc
 	must(t, err)
 	for i, result := range results {
 		if result.Error != nil {
-			failures = append(failures, fmt.Sprintf("rule %d of the definition's %s: %v", i, path, result.Error))
+			failures = append(failures, fmt.Sprintf("rule %d of the CRD's %s: %v", i, path, result.Error))
 		}
 	}
 	rules = len(results)

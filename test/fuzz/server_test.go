@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The API server of the fuzz targets, made of its own libraries.
+// The API server of the fuzz targets, made of the real one's libraries.
 
 package fuzz
 
@@ -42,11 +42,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const definitionFile = "../../artifacts/crd/samplecontroller.k8s.io_foos.yaml"
+const crdFile = "../../artifacts/crd/samplecontroller.k8s.io_foos.yaml"
 
-// server handles a version of a CustomResourceDefinition as the API server does in
-// pkg/apiserver/customresource_handler.go and pkg/registry/customresource of
-// k8s.io/apiextensions-apiserver, without network and store.
+// server handles objects of one version of a CustomResourceDefinition, as the API server
+// does in pkg/apiserver/customresource_handler.go and pkg/registry/customresource of
+// k8s.io/apiextensions-apiserver, without a network and a store.
 type server struct {
 	version   apiextensionsv1.CustomResourceDefinitionVersion
 	schema    *structuralschema.Structural
@@ -56,14 +56,14 @@ type server struct {
 
 func newServer(tb testing.TB) *server {
 	tb.Helper()
-	text, err := os.ReadFile(definitionFile)
+	text, err := os.ReadFile(crdFile)
 	must(tb, err)
-	var definition apiextensionsv1.CustomResourceDefinition
-	must(tb, yaml.UnmarshalStrict(text, &definition))
-	if len(definition.Spec.Versions) != 1 {
-		tb.Fatalf("the definition has %d versions: test each", len(definition.Spec.Versions))
+	var crd apiextensionsv1.CustomResourceDefinition
+	must(tb, yaml.UnmarshalStrict(text, &crd))
+	if len(crd.Spec.Versions) != 1 {
+		tb.Fatalf("the CRD has %d versions, but the tests cover only one", len(crd.Spec.Versions))
 	}
-	s := &server{version: definition.Spec.Versions[0]}
+	s := &server{version: crd.Spec.Versions[0]}
 	var properties apiextensions.JSONSchemaProps
 	must(tb, apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(s.version.Schema.OpenAPIV3Schema, &properties, nil))
 	s.schema, err = structuralschema.NewStructural(&properties)

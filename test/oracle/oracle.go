@@ -83,13 +83,13 @@ func versionOf(object metav1.Object) uint64 { return parseVersion(object.GetReso
 func parseVersion(text string) uint64 {
 	version, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		panic(fmt.Sprintf("a resourceVersion is no number: %v", err))
+		panic(fmt.Sprintf("a resourceVersion is not a number: %v", err))
 	}
 	return version
 }
 
 // Lies returns a sentence for each state in which a Foo falsely reported Ready=True. It
-// does not check reports from before the record began.
+// ignores states from before the record began.
 func (h *History) Lies() []string { return h.lies(math.MaxUint64) }
 
 // lies checks the states up to a version.
@@ -111,8 +111,8 @@ func (h *History) liesOf(states []state[*samplev1alpha1.Foo]) []string {
 	var lies []string
 	var uid types.UID
 	var generation int64
-	// The version at which the generation began, and whether the Foo reported in the
-	// state before that it was ready.
+	// The version at which the generation began, and whether the Foo has reported this
+	// generation as ready already.
 	var began uint64
 	claimed := false
 	for i, s := range states {
@@ -125,7 +125,7 @@ func (h *History) liesOf(states []state[*samplev1alpha1.Foo]) []string {
 		}
 		claims := claimsReady(foo) && !s.deleted
 		if claims && !claimed && !h.wasReady(foo, began, s.from) {
-			lies = append(lies, fmt.Sprintf("Foo %s says Ready of generation %d at version %d, and since that began at %d there was no Deployment %s as it asks for: %s",
+			lies = append(lies, fmt.Sprintf("Foo %s reports Ready for generation %d at version %d, but since that generation began at version %d there was no Deployment %s as the Foo asks: %s",
 				cache.MetaObjectToName(foo), foo.Generation, s.from, began, foo.Spec.DeploymentName, h.describe(foo, began, s.from)))
 		}
 		claimed = claimed || claims
@@ -169,7 +169,7 @@ func (h *History) between(foo *samplev1alpha1.Foo, from, until uint64) []state[*
 }
 
 // isRolledOut reports whether a Foo controls a Deployment, and the Deployment is as the
-// Foo asks for and rolled out.
+// Foo asks and rolled out.
 func isRolledOut(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) bool {
 	owner := metav1.GetControllerOf(deployment)
 	if owner == nil || owner.UID != foo.UID {
@@ -196,7 +196,7 @@ func imageOf(deployment *appsv1.Deployment) string {
 	return ""
 }
 
-// describe describes what existed instead of what a Foo asked for.
+// describe describes the Deployment that a Foo asks for, and those that existed instead.
 func (h *History) describe(foo *samplev1alpha1.Foo, from, until uint64) string {
 	wanted := "any number of"
 	if foo.Spec.Replicas != nil {
@@ -209,12 +209,12 @@ func (h *History) describe(foo *samplev1alpha1.Foo, from, until uint64) string {
 		if s.object.Spec.Replicas != nil {
 			size = *s.object.Spec.Replicas
 		}
-		owner := "nobody"
+		owner := "none"
 		if ref := metav1.GetControllerOf(s.object); ref != nil {
 			owner = string(ref.UID)
 		}
 		status := s.object.Status
-		fmt.Fprintf(&text, "; at %d %s's, %d of %s, generation %d (%d observed), %d Pods, %d updated, %d available",
+		fmt.Fprintf(&text, "; at version %d owner %s, %d of %s, generation %d (%d observed), %d Pods, %d updated, %d available",
 			s.from, owner, size, imageOf(s.object), s.object.Generation, status.ObservedGeneration, status.Replicas, status.UpdatedReplicas, status.AvailableReplicas)
 	}
 	return text.String()

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Tests of the rule, on made-up histories.
+// Tests of the rule, with made-up histories.
 
 package oracle
 
@@ -34,8 +34,8 @@ import (
 // moment adds a state of a Foo or of a Deployment to a history, at a version.
 type moment func(h *History, version string)
 
-// foo is a state of the Foo "foo", whose generation asks for a Deployment's name and
-// size. claims is the generation that its status reports as ready.
+// foo is a state of the Foo "foo", which asks for a Deployment's name and size. claims is
+// the generation that its status reports as ready, or 0.
 func foo(uid types.UID, generation int64, name string, size *int32, claims int64) moment {
 	return fooState(uid, generation, name, size, claims, false)
 }
@@ -90,23 +90,23 @@ var histories = []struct {
 	moments []moment
 	lies    int
 }{
-	{"nothing at all", nil, 0},
+	{"empty", nil, 0},
 	{"never reported", []moment{foo("a", 1, "d", two, 0)}, 0},
 	{"rolled out, then reported", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 1, "d", two, 1)}, 0},
 	{"reported without a Deployment", []moment{foo("a", 1, "d", two, 0), foo("a", 1, "d", two, 1)}, 1},
 	{"reported before the rollout", []moment{foo("a", 1, "d", two, 0), foo("a", 1, "d", two, 1), deployment("d", "a", 2)}, 1},
-	{"reported of the generation before", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 2, "d", five, 1)}, 0},
-	{"reported of a scale that is not carried out", []moment{
+	{"reported for the previous generation", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 2, "d", five, 1)}, 0},
+	{"reported for a scale that did not happen", []moment{
 		foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 1, "d", two, 1), foo("a", 2, "d", five, 1), foo("a", 2, "d", five, 2),
 	}, 1},
-	{"reported of a scale that is carried out", []moment{
+	{"reported after a scale", []moment{
 		foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 2, "d", five, 0), deployment("d", "a", 5), foo("a", 2, "d", five, 2),
 	}, 0},
-	{"ready already when the generation begins", []moment{deployment("d", "a", 2), foo("a", 2, "d", two, 1), foo("a", 2, "d", two, 2)}, 0},
+	{"already ready when the generation begins", []moment{deployment("d", "a", 2), foo("a", 2, "d", two, 1), foo("a", 2, "d", two, 2)}, 0},
 	{"ready before the generation began, but not since", []moment{
 		deployment("d", "a", 5), foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 2, "d", five, 0), foo("a", 2, "d", five, 2),
 	}, 1},
-	{"ready for a moment since", []moment{
+	{"ready only for a moment since", []moment{
 		foo("a", 1, "d", two, 0), deployment("d", "a", 2), deployment("d", "a", 2, oneAvailable), foo("a", 1, "d", two, 1),
 	}, 0},
 	{"deleted before the generation began", []moment{
@@ -122,8 +122,8 @@ var histories = []struct {
 	{"not seen by its controller", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2, unseen), foo("a", 1, "d", two, 1)}, 1},
 	{"of any size, if the Foo does not set it", []moment{foo("a", 1, "d", nil, 0), deployment("d", "a", 7), foo("a", 1, "d", nil, 1)}, 0},
 	{"reported when the record begins", []moment{foo("a", 1, "d", two, 1)}, 0},
-	{"reported when the record begins, and of the next generation", []moment{foo("a", 1, "d", two, 1), foo("a", 2, "d", five, 2)}, 1},
-	{"reported twice of one generation is one lie", []moment{foo("a", 1, "d", two, 0), foo("a", 1, "d", two, 1), foo("a", 1, "d", two, 1)}, 1},
+	{"reported when the record begins, and for the next generation", []moment{foo("a", 1, "d", two, 1), foo("a", 2, "d", five, 2)}, 1},
+	{"reported twice for one generation is one lie", []moment{foo("a", 1, "d", two, 0), foo("a", 1, "d", two, 1), foo("a", 1, "d", two, 1)}, 1},
 	{"deleted, and recreated with the same generation", []moment{
 		foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 1, "d", two, 1), fooState("a", 1, "d", two, 1, true),
 		foo("b", 1, "d", two, 0), foo("b", 1, "d", two, 1),

@@ -54,7 +54,7 @@ type Recording struct {
 	running   sync.WaitGroup
 
 	mu sync.Mutex
-	// seen has the newest recorded version of each object.
+	// seen holds the newest recorded version of each object.
 	seen   map[types.UID]seen
 	broken error
 }
@@ -62,7 +62,7 @@ type Recording struct {
 // seen is the newest recorded version of an object, its kind, and whether it was deleted.
 type seen struct {
 	version uint64
-	kind    string // of object
+	kind    string // see kindOf
 	deleted bool
 }
 

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Tests of when a recording is complete.
+// Tests of when a recording has caught up with a list.
 
 package oracle
 
@@ -33,7 +33,7 @@ func fooAt(uid types.UID, version string) *samplev1alpha1.Foo {
 	return &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Name: "foo", UID: uid, ResourceVersion: version}}
 }
 
-func TestARecordIsJudgedWhenItHasComeUpToTheList(t *testing.T) {
+func TestARecordingCatchesUpWithAList(t *testing.T) {
 	for _, row := range []struct {
 		what   string
 		record func(r *Recording)
@@ -66,11 +66,11 @@ func TestARecordIsJudgedWhenItHasComeUpToTheList(t *testing.T) {
 			row.record(r)
 			list := &samplev1alpha1.FooList{ListMeta: metav1.ListMeta{ResourceVersion: "8"}, Items: []samplev1alpha1.Foo{*fooAt("a", "5")}}
 			if has, err := r.has(list, kindOf(&samplev1alpha1.Foo{})); has != row.has || err != nil {
-				t.Errorf("The record has the list: %v (%v), want %v", has, err, row.has)
+				t.Errorf("The record has caught up: %v (%v), want %v", has, err, row.has)
 			}
 			r.breakOff(errors.New("a gap"))
 			if _, err := r.has(list, kindOf(&samplev1alpha1.Foo{})); err == nil {
-				t.Error("A record with a gap is no error")
+				t.Error("A record with a gap returned no error")
 			}
 		})
 	}

@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Admission: webhooks and policies that refuse or change what a controller
-// writes, for a time.
+// Faults of admission: webhooks and policies that refuse or change a controller's writes
+// for some time.
 
 package simulation
 
@@ -29,16 +29,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// admission applies to the controllers' writes of Deployments.
+// admission is a webhook or policy for the controllers' writes of Deployments.
 type admission struct {
 	until time.Time
-	// refuse returns the error that answers a write; if it is nil, change changes
-	// what is written.
+	// refuse returns the error for a write. If refuse is nil, change modifies the
+	// Deployment.
 	refuse func() error
 	change func(*appsv1.Deployment)
 }
 
-// admissionFaults outlast the next step's change.
+// admissionFaults last until after the change of the next step.
 var admissionFaults = []fault{
 	admittedBy("webhook down from here", admission{refuse: func() error {
 		return apierrors.NewInternalError(errors.New(`failed calling webhook "deny.example.com": connection refused`))
@@ -55,8 +55,7 @@ var admissionFaults = []fault{
 	}}),
 }
 
-// admittedBy returns the fault that puts an admission in force, for this call
-// and those that follow.
+// admittedBy returns the fault that puts an admission in force, from this call on.
 func admittedBy(name string, a admission) fault {
 	return fault{name: name, call: func(r *request) (runtime.Object, error) {
 		c := r.conn.cluster
@@ -65,14 +64,14 @@ func admittedBy(name string, a admission) fault {
 		c.mu.Lock()
 		c.admission = a
 		c.mu.Unlock()
-		// The end of a policy is not an event. A user touches what it changed, so that
+		// The end of a policy causes no event. A user touches the Deployments, so that
 		// the controller notices.
 		time.AfterFunc(longDelay+time.Millisecond, c.touchDeployments)
 		return r.commit()
 	}}
 }
 
-// admit returns what the API server stores of an object that a controller sent.
+// admit returns the object that the API server stores when a controller sends one.
 func (c *cluster) admit(sent runtime.Object) (runtime.Object, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,14 +87,15 @@ func (c *cluster) admit(sent runtime.Object) (runtime.Object, error) {
 	return changed, nil
 }
 
-// mutatesWrites reports whether a policy may undo what a controller writes.
+// mutatesWrites reports whether a policy may undo a controller's writes.
 func (c *cluster) mutatesWrites() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.admission.change != nil && time.Now().Before(c.admission.until)
 }
 
-// touchDeployments sets and removes an annotation, which raises the generation.
+// touchDeployments sets and removes an annotation of each Deployment, which raises the
+// generation.
 func (c *cluster) touchDeployments() {
 	for _, object := range c.api.list("deployments", c.api.version()) {
 		for _, touched := range []bool{true, false} {

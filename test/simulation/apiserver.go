@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The API server: objects, resourceVersions, preconditions, and the history that
-// watches and old lists are served from.
+// The API server: objects, resourceVersions, preconditions, and the history for watches
+// and old lists.
 
 package simulation
 
@@ -36,11 +36,11 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// firstVersion is the resourceVersion of an empty history. A real API server
-// never returns version 0.
+// firstVersion is the resourceVersion of an empty history. A real API server never
+// returns version 0.
 const firstVersion = 1000
 
-// change is what one write did to one object.
+// change records one write to one object.
 type change struct {
 	kind   watch.EventType
 	id     objectID
@@ -48,24 +48,24 @@ type change struct {
 	at     time.Time
 }
 
-// inspector sees a write just before it is committed: the object as it is stored
-// and as it will be. In a create the first is nil, in a delete the second.
+// inspector inspects a write just before it is committed. stored is the object before the
+// write, nil for a create; next is the object after it, nil for a delete.
 type inspector func(stored, next runtime.Object)
 
 // noInspection is the inspector of writes that are not the controller's.
 func noInspection(_, _ runtime.Object) {}
 
-// apiServer is an API server of Foos and Deployments in memory. Unlike a fake
-// clientset it keeps its history, so that a watch begins at a version and can
-// lag, end and be resumed, and a list can be answered from an old version.
+// apiServer is an API server of Foos and Deployments in memory. Unlike a fake clientset
+// it keeps its history: a watch begins at a version, and it can lag, end and be resumed;
+// a list can be answered from an old version.
 //
-// An object in the history never changes. Its resourceVersion is firstVersion
-// plus its place there, from 1.
+// An object in the history never changes. Its resourceVersion is firstVersion plus its
+// index there, from 1.
 type apiServer struct {
 	mu      sync.Mutex
 	history []change
 	objects map[objectID]runtime.Object
-	// created counts the objects that a name has had.
+	// created counts the objects that were created with a name.
 	created map[objectID]int
 	// changed is closed at the next change.
 	changed chan struct{}
@@ -75,8 +75,8 @@ func newAPIServer() *apiServer {
 	return &apiServer{objects: map[objectID]runtime.Object{}, created: map[objectID]int{}, changed: make(chan struct{})}
 }
 
-// next returns the history after a version, and a channel that is closed when
-// there is more.
+// next returns the history after a version, and a channel that is closed at the next
+// change.
 func (a *apiServer) next(version int) (changes []change, more <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -99,22 +99,22 @@ func (a *apiServer) get(id objectID) (runtime.Object, error) {
 	return stored.DeepCopyObject(), nil
 }
 
-// list returns the objects of a resource as they were at a version, by name.
+// list returns the objects of a resource as they were at a version, sorted by name.
 func (a *apiServer) list(resource string, version int) []runtime.Object {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	then := map[string]runtime.Object{}
+	present := map[string]runtime.Object{}
 	for _, change := range a.history[:version] {
 		if change.id.resource != resource {
 			continue
 		}
-		then[change.id.name] = change.object
+		present[change.id.name] = change.object
 		if change.kind == watch.Deleted {
-			delete(then, change.id.name)
+			delete(present, change.id.name)
 		}
 	}
-	list := make([]runtime.Object, 0, len(then))
-	for _, object := range then {
+	list := make([]runtime.Object, 0, len(present))
+	for _, object := range present {
 		list = append(list, object.DeepCopyObject())
 	}
 	slices.SortFunc(list, func(a, b runtime.Object) int {
@@ -161,7 +161,7 @@ func (a *apiServer) update(sent runtime.Object, subresource string, inspect insp
 		return a.commit(watch.Deleted, id, next), nil
 	}
 	if equality.Semantic.DeepEqual(stored, next) {
-		return next, nil // a write that changes nothing makes no new version
+		return next, nil // a write that changes nothing does not change the version
 	}
 	return a.commit(watch.Modified, id, next), nil
 }
@@ -208,7 +208,7 @@ func (a *apiServer) commit(kind watch.EventType, id objectID, object runtime.Obj
 	return object.DeepCopyObject()
 }
 
-// versionText returns the resourceVersion of a place in the history.
+// versionText returns the resourceVersion of an index in the history.
 func versionText(version int) string { return strconv.Itoa(firstVersion + version) }
 
 // parseVersion is the inverse of versionText.

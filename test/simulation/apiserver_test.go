@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The API server's promises: preconditions, and a history.
+// Tests of the simulated API server: preconditions, subresources and history.
 
 package simulation
 
@@ -30,26 +30,26 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-func TestAWriteNeedsTheNewestVersion(t *testing.T) {
+func TestAStaleWriteIsRefused(t *testing.T) {
 	api := newAPIServer()
 	first := must(api.create(newForeign("web"), noInspection))(t)
 	second := first.DeepCopyObject().(*appsv1.Deployment)
 	second.Labels = map[string]string{"a": "b"}
 	must(api.update(second, "", noInspection))(t)
 	if _, err := api.update(first, "", noInspection); !apierrors.IsConflict(err) {
-		t.Errorf("an update from an old version is answered %v", err)
+		t.Errorf("an update of an old version returned %v, want Conflict", err)
 	}
 	version := metaOf(first).GetResourceVersion()
 	only := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}}
 	if err := api.delete(idOf(first), only, noInspection); !apierrors.IsConflict(err) {
-		t.Errorf("a delete of an old version is answered %v", err)
+		t.Errorf("a delete of an old version returned %v, want Conflict", err)
 	}
 	if _, err := api.create(newForeign("web"), noInspection); !apierrors.IsAlreadyExists(err) {
-		t.Errorf("a second create is answered %v", err)
+		t.Errorf("a second create returned %v, want AlreadyExists", err)
 	}
 }
 
-func TestStatusAndSpecAreWrittenApart(t *testing.T) {
+func TestStatusAndSpecAreWrittenSeparately(t *testing.T) {
 	api := newAPIServer()
 	foo := must(api.create(newFoo("a", "web", 1), noInspection))(t).(*samplev1alpha1.Foo)
 	three := int32(3)
@@ -57,16 +57,16 @@ func TestStatusAndSpecAreWrittenApart(t *testing.T) {
 	foo.Status.Replicas = 3
 	stored := must(api.update(foo, "status", noInspection))(t).(*samplev1alpha1.Foo)
 	if *stored.Spec.Replicas != 1 || stored.Status.Replicas != 3 || stored.Generation != 1 {
-		t.Errorf("a write of the status stored %+v", stored)
+		t.Errorf("an update of the status stored %+v", stored)
 	}
 	stored.Spec.Replicas, stored.Status.Replicas = &three, 0
 	stored = must(api.update(stored, "", noInspection))(t).(*samplev1alpha1.Foo)
 	if *stored.Spec.Replicas != 3 || stored.Status.Replicas != 3 || stored.Generation != 2 {
-		t.Errorf("a write of the spec stored %+v", stored)
+		t.Errorf("an update of the spec stored %+v", stored)
 	}
 }
 
-func TestAnOldListIsThatOfItsVersion(t *testing.T) {
+func TestAListShowsTheStateOfItsVersion(t *testing.T) {
 	api := newAPIServer()
 	must(api.create(newFoo("a", "web", 1), noInspection))(t)
 	version := api.version()
@@ -80,12 +80,12 @@ func TestAnOldListIsThatOfItsVersion(t *testing.T) {
 			names = append(names, metaOf(object).GetName())
 		}
 		if !slices.Equal(names, want) {
-			t.Errorf("at version %d there are %v, not %v", version, names, want)
+			t.Errorf("the list of version %d has %v, want %v", version, names, want)
 		}
 	}
 }
 
-// must returns the object, or fails the test.
+// must returns a function that returns the object, or fails the test.
 func must(object runtime.Object, err error) func(*testing.T) runtime.Object {
 	return func(t *testing.T) runtime.Object {
 		t.Helper()

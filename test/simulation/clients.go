@@ -14,9 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The clientsets that a controller gets. Those of client-go's fakes do not pass
-// the context on, so that no call could hang until its deadline. A call that is
-// missing here is one of a nil interface, and panics.
+// The clientsets for the controller. client-go's fakes do not pass the context on, so
+// with them no call could hang until its deadline. A call that is not implemented here
+// reaches a nil interface and panics.
 
 package simulation
 
@@ -41,7 +41,7 @@ type kubeClient struct {
 	conn *connection
 }
 
-// AppsV1 returns the client of Deployments alone.
+// AppsV1 returns a client that serves only Deployments.
 func (c kubeClient) AppsV1() typedappsv1.AppsV1Interface { return appsClient{conn: c.conn} }
 
 // IsWatchListSemanticsUnSupported makes informers list first, then watch.
@@ -53,7 +53,8 @@ type appsClient struct {
 	conn *connection
 }
 
-// Deployments returns the calls, of which any namespace is the simulation's.
+// Deployments returns the calls for Deployments. Any namespace means that of the
+// simulation.
 func (c appsClient) Deployments(string) typedappsv1.DeploymentInterface {
 	return deploymentCalls{calls: calls[*appsv1.Deployment]{c.conn, "deployments"}}
 }
@@ -78,12 +79,12 @@ type sampleClient struct {
 	conn *connection
 }
 
-// Foos returns the calls, of which any namespace is the simulation's.
+// Foos returns the calls for Foos. Any namespace means that of the simulation.
 func (c sampleClient) Foos(string) typedv1alpha1.FooInterface {
 	return fooCalls{calls: calls[*samplev1alpha1.Foo]{c.conn, "foos"}}
 }
 
-// calls are those that differ between resources in the type alone.
+// calls are the calls that are the same for both resources, except for the type.
 type calls[T runtime.Object] struct {
 	conn     *connection
 	resource string
@@ -99,7 +100,7 @@ func (c calls[T]) Create(ctx context.Context, object T, _ metav1.CreateOptions) 
 	return as[T](c.conn.create(ctx, object))
 }
 
-// Update replaces all of an object but its status.
+// Update replaces an object, except for its status.
 func (c calls[T]) Update(ctx context.Context, object T, _ metav1.UpdateOptions) (T, error) {
 	return as[T](c.conn.update(ctx, object, ""))
 }
@@ -114,7 +115,7 @@ func (c calls[T]) Delete(ctx context.Context, name string, options metav1.Delete
 	return c.conn.delete(ctx, objectID{c.resource, name}, options)
 }
 
-// Watch delivers changes from the resourceVersion of options on.
+// Watch delivers the changes after the resourceVersion of options.
 func (c calls[T]) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	return c.conn.watch(ctx, c.resource, options)
 }
@@ -133,8 +134,8 @@ type deploymentCalls struct {
 	otherDeploymentCalls
 }
 
-// otherDeploymentCalls is one level deeper than calls, whose methods therefore
-// win.
+// otherDeploymentCalls is embedded one level deeper than calls, so the methods of calls
+// take precedence.
 type otherDeploymentCalls struct {
 	typedappsv1.DeploymentInterface
 }

@@ -14,7 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The simulated cluster: what runs in it, what happened, and what went wrong.
+// The simulated cluster: its API server and controllers, the trace of a run, and the
+// violations.
 
 package simulation
 
@@ -33,19 +34,20 @@ import (
 )
 
 const (
-	// settleTime is between the steps of a workload. Without faults it ends every
-	// reaction to a step.
+	// settleTime is the time between the steps of a workload. Without faults every
+	// reaction to a step ends within it.
 	settleTime = 5 * time.Second
-	// longDelay outlasts the next step's change and CallTimeout.
+	// longDelay is longer than CallTimeout, and lasts until after the change of the next
+	// step.
 	longDelay = 7 * time.Second
-	// shortDelay outlasts retries, but not settleTime.
+	// shortDelay is longer than retries take, but shorter than settleTime.
 	shortDelay = time.Second
-	// restartTime is between a crash and the next start.
+	// restartTime is the time between a crash and the next start.
 	restartTime = 500 * time.Millisecond
 )
 
-// injectionPoint is a call of a controller, or the arrival of an event: where a
-// fault can happen. n counts the points that are otherwise equal, from 1.
+// injectionPoint is a call of a controller, or the arrival of an event, at which a fault
+// can happen. n counts points that are otherwise equal, from 1.
 type injectionPoint struct {
 	verb string
 	id   objectID
@@ -59,8 +61,8 @@ func (p injectionPoint) String() string {
 	return fmt.Sprintf("%s %s %d", p.verb, p.id, p.n)
 }
 
-// cluster is an API server, the cluster's own controllers, and the controllers
-// under test. It lives in a testing/synctest bubble.
+// cluster is an API server, the cluster's own controllers, and the controllers under
+// test. It lives in a testing/synctest bubble.
 type cluster struct {
 	api     *apiServer
 	start   Start
@@ -81,8 +83,8 @@ type cluster struct {
 	points      []injectionPoint
 	reached     map[injectionPoint]int
 	refused     int
-	// removed holds, for each Deployment that a controller deleted, the Foo's UID
-	// and generation at that time.
+	// removed holds, for each Deployment that a controller deleted, the Foo's UID and
+	// generation at that time.
 	removed map[objectID]string
 }
 
@@ -102,8 +104,8 @@ func (c *cluster) end() {
 	c.running.Wait()
 }
 
-// startController starts a controller with an empty memory. Each of prepare
-// changes its connection first, as to begin with a stale list.
+// startController starts a controller that remembers nothing. The functions of prepare
+// change its connection first, for example to begin with a stale list.
 func (c *cluster) startController(prepare ...func(*connection)) {
 	conn := &connection{cluster: c, heldUntil: map[string]time.Time{}, listedAsOf: map[string]int{}, pendingEvents: map[types.UID]int{}}
 	conn.ctx, conn.cancel = context.WithCancel(context.WithValue(c.ctx, connectionKey{}, conn))
@@ -120,14 +122,14 @@ func (c *cluster) startController(prepare ...func(*connection)) {
 		err := c.start(conn.ctx, Clients{Kubernetes: kubeClient{conn: conn}, Foos: fooClient{conn: conn}}, recorder{conn: conn})
 		switch {
 		case conn.ctx.Err() == nil:
-			c.violationf("%s returned though its context had not ended: %v", conn.name, err)
+			c.violationf("%s returned although its context had not ended: %v", conn.name, err)
 		case err != nil && !errors.Is(err, context.Canceled):
 			c.violationf("%s returned an error: %v", conn.name, err)
 		}
 	})
 }
 
-// crash ends a controller as SIGKILL does, and starts another a little later.
+// crash ends a controller as SIGKILL does, and starts another one after restartTime.
 func (c *cluster) crash(conn *connection, prepare ...func(*connection)) {
 	if conn.kill() {
 		return
@@ -153,7 +155,7 @@ func (c *cluster) reach(verb string, id objectID) (injectionPoint, fault) {
 	return point, c.inject(point)
 }
 
-// do makes a user's change and lets the cluster settle.
+// do carries out a user's step and lets the cluster settle.
 func (c *cluster) do(s step) {
 	c.tracef("user: %s", s.name)
 	c.stepBegan.Store(int64(c.api.version()))
@@ -180,10 +182,10 @@ func (c *cluster) violationf(format string, args ...any) {
 // connectionKey is the context key of the connection that a controller uses.
 type connectionKey struct{}
 
-// traceErrors writes the errors that client-go can't return, such as a failed
-// list, to the trace of the controller that they happened to. client-go's own
-// handlers limit the rate of all such errors of the process by the time of the
-// last one: they would wait from one bubble's time until another's.
+// traceErrors writes the errors that client-go can't return, such as a failed list, to
+// the trace of the controller concerned. client-go's own handlers limit the rate of such
+// errors for the whole process, by the time of the last one: after an error in one bubble
+// they would wait until that time in another.
 func traceErrors(t *testing.T) {
 	handlers := utilruntime.ErrorHandlers
 	t.Cleanup(func() { utilruntime.ErrorHandlers = handlers })

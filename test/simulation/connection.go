@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// A controller's way to the API server, where most faults happen.
+// A controller's connection to the API server, where most faults happen.
 
 package simulation
 
@@ -30,12 +30,11 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// errCrashed answers the calls of a controller that has crashed. A real one
-// would get no answer.
+// errCrashed is the error of all calls of a controller that has crashed. A real
+// controller would get no answer.
 var errCrashed = fmt.Errorf("the controller has crashed: %w", context.Canceled)
 
-// connection connects one controller, from its start to its crash, to the API
-// server.
+// connection connects one controller to the API server, from its start to its crash.
 type connection struct {
 	cluster *cluster
 	name    string
@@ -45,23 +44,23 @@ type connection struct {
 
 	mu   sync.Mutex
 	dead bool
-	// heldUntil is when the watches of a resource deliver again.
+	// heldUntil is the time at which the watches of a resource deliver again.
 	heldUntil map[string]time.Time
 	// listedAsOf is the version at which the first list of a resource is answered.
 	listedAsOf map[string]int
-	// stale connections have, or had, an old cache because of a fault. They may
-	// create what they have deleted, or write what is written already.
+	// stale is true if the cache is or was stale because of a fault. Then the controller
+	// may recreate an object that it deleted, or repeat a write.
 	stale bool
-	// pendingEvents counts, for each Foo, the transitions of Ready that have no
-	// event yet.
+	// pendingEvents counts, for each Foo, the transitions of Ready that have no event
+	// yet.
 	pendingEvents map[types.UID]int
-	// unanswered holds the conditions Ready of status writes that may or may not
-	// be stored.
+	// unanswered holds the conditions Ready of status writes that may or may not have
+	// been stored.
 	unanswered []readiness
 }
 
-// request is one call. A fault decides whether and when it is committed, and how
-// it is answered.
+// request is one call. A fault decides whether and when it is committed, and how it is
+// answered.
 type request struct {
 	injectionPoint
 
@@ -70,7 +69,7 @@ type request struct {
 	apply func(inspector) (runtime.Object, error)
 }
 
-// do sends a request, with the fault that is injected at it.
+// do sends a request, with the fault that is injected there, if any.
 func (c *connection) do(ctx context.Context, verb string, id objectID, apply func(inspector) (runtime.Object, error)) (runtime.Object, error) {
 	if c.ctx.Err() != nil {
 		return nil, errCrashed
@@ -82,12 +81,11 @@ func (c *connection) do(ctx context.Context, verb string, id objectID, apply fun
 	}
 	c.cluster.tracef("%s: %s meets %q", c.name, point, f.name)
 	object, err := f.call(r)
-	c.cluster.tracef("%s: %s is answered %s", c.name, point, resultOf(err))
+	c.cluster.tracef("%s: %s returns %s", c.name, point, resultOf(err))
 	return object, err
 }
 
-// commit makes the API server execute the request, unless its controller has
-// crashed.
+// commit executes the request in the API server, unless its controller has crashed.
 func (r *request) commit() (runtime.Object, error) {
 	r.conn.mu.Lock()
 	defer r.conn.mu.Unlock()
@@ -99,8 +97,8 @@ func (r *request) commit() (runtime.Object, error) {
 	return object, err
 }
 
-// commitLate is commit for a request that was in flight for so long that its
-// sender may be dead, and can't be blamed for the result.
+// commitLate is like commit, for a request that was in flight so long that its sender may
+// have crashed meanwhile and is not responsible for the result.
 func (r *request) commitLate() (runtime.Object, error) {
 	r.conn.mu.Lock()
 	object, err := r.apply(r.conn.inspectLate)
@@ -109,7 +107,7 @@ func (r *request) commitLate() (runtime.Object, error) {
 	return object, err
 }
 
-// pause returns false if the call is given up in between.
+// pause waits, and returns false if the call is canceled meanwhile.
 func (r *request) pause(d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -119,7 +117,7 @@ func (r *request) pause(d time.Duration) bool {
 	}
 }
 
-// committed traces the result of a request, and counts refused ones.
+// committed traces the result of a request, and counts refusals.
 func (c *cluster) committed(r *request, err error) {
 	c.tracef("%s: %s -> %s", r.conn.name, r.injectionPoint, resultOf(err))
 	if err != nil {
@@ -207,15 +205,15 @@ func (c *connection) hold(resource string, d time.Duration) {
 	c.heldUntil[resource] = time.Now().Add(d)
 }
 
-// held returns for how long a resource's watches are still held.
+// held returns how much longer a resource's watches are held.
 func (c *connection) held(resource string) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return time.Until(c.heldUntil[resource])
 }
 
-// kill ends a controller at once: what it sends from now on is not committed. It
-// reports whether the controller was dead already.
+// kill ends a controller at once: later requests are not committed. It reports whether
+// the controller had crashed already.
 func (c *connection) kill() (was bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The cluster's own controllers, as far as a controller of Foos notices them.
+// The cluster's own controllers, as far as they affect a controller of Foos.
 
 package simulation
 
@@ -31,17 +31,17 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// controlPlaneInterval is the time between two writes of the control plane. In a
-// bubble time passes only when all goroutines wait, so each write has had its
-// effects before the next: a run has the same calls every time.
+// controlPlaneInterval is the time between two writes of the control plane. In a bubble,
+// time passes only while all goroutines wait. So each write takes effect before the next
+// one, and each run makes the same calls.
 const controlPlaneInterval = 100 * time.Millisecond
 
-// controlPlane is the garbage collector, and as much of the Deployment controller
-// as shows in a Deployment's status, one Pod at a time.
+// controlPlane is the garbage collector and a Deployment controller that only writes the
+// status, one Pod at a time.
 type controlPlane struct {
 	*cluster
 
-	// rolledOut holds the template that each Deployment's Pods have.
+	// rolledOut holds the template of each Deployment's Pods.
 	rolledOut map[types.UID]corev1.PodTemplateSpec
 }
 
@@ -67,7 +67,7 @@ func (p *controlPlane) run() {
 	}
 }
 
-// act makes one write, and reports whether there was one to make.
+// act makes one write, and reports whether one was needed.
 func (p *controlPlane) act() bool {
 	return p.collectGarbage() || p.finishForegroundDeletion() || p.rollOut()
 }
@@ -80,8 +80,8 @@ func (p *controlPlane) deployments() []*appsv1.Deployment {
 	return deployments
 }
 
-// collectGarbage deletes a Deployment whose controlling Foo is gone, or is in
-// foreground deletion.
+// collectGarbage deletes a Deployment whose controlling Foo is deleted or in foreground
+// deletion.
 func (p *controlPlane) collectGarbage() bool {
 	for _, deployment := range p.deployments() {
 		ref := controllerOf(deployment)
@@ -97,8 +97,8 @@ func (p *controlPlane) collectGarbage() bool {
 	return false
 }
 
-// finishForegroundDeletion deletes a terminating Foo. It is called when there is
-// no garbage, so the Foo has no Deployment left.
+// finishForegroundDeletion deletes a terminating Foo. It is called only when there is no
+// garbage, so the Foo has no Deployment left.
 func (p *controlPlane) finishForegroundDeletion() bool {
 	for _, object := range p.api.list("foos", p.api.version()) {
 		if foo := object.(*samplev1alpha1.Foo); isTerminating(foo) {
@@ -154,7 +154,7 @@ func (p *controlPlane) write(who string, object runtime.Object, subresource stri
 	return p.wrote(who, "update", object, err)
 }
 
-// wrote traces a write. It returns true even if the write failed: the next act
+// wrote traces a write. It returns true even if the write failed, because the next act
 // repeats it.
 func (p *controlPlane) wrote(who, verb string, object runtime.Object, err error) bool {
 	p.tracef("%s: %s %s -> %s", who, verb, idOf(object), resultOf(err))

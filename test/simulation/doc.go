@@ -14,36 +14,34 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package simulation tests a controller of Foos under faults: each kind of
-// fault, at each call that the controller makes and each event that reaches it.
-// The clock is that of testing/synctest, so a minute takes no time and a run can
-// be repeated.
+// Package simulation tests a controller of Foos under faults: each kind of fault, at each
+// call of the controller and each event that it receives. It uses the clock of
+// testing/synctest, so that a minute takes no time and runs are repeatable.
 //
-// A test gives it a function that starts the controller on clients that the
-// simulation made:
+// A test passes a function that starts the controller with the simulation's clients:
 //
 //	func TestSimulation(t *testing.T)       { simulation.TestController(t, start) }
 //	func TestSimulationRandom(t *testing.T) { simulation.TestRandomSequences(t, start) }
 //
-// TestController runs each workload, a few steps of users, without faults, and
-// records the injection points: the controller's calls and events. It then runs
-// the workload once for each point and each fault that can happen there: a
+// TestController runs each workload (a few steps of users) without faults and records the
+// injection points: the controller's calls and the events that it receives. It then runs
+// the workload once for each injection point and each fault that can happen there: a
 // crash, an error, a lost or late answer, a stale cache, a second controller, an
-// admission policy. TestRandomSequences lets rapid choose steps and faults.
+// admission policy. TestRandomSequences lets rapid choose the steps and the faults.
 //
-// Each run has to end in the state of the run without faults, and in silence
-// over several resyncs. On the way, each write is checked as it is stored: it
-// changes something; it touches only Deployments of a live Foo, and of those only
-// the fields that the Foo owns; it deletes no Deployment before its successor
-// exists. Each transition of Ready has one event, and no Foo reports Ready before
-// it was (test/oracle). None of these checks uses the code under test. What they
-// can't show: two faults at once, except in random sequences, and what a real API
-// server does otherwise (test/e2e).
+// Each run must end in the same state as the run without faults, and the controller must
+// then make no calls during several resyncs. Each write is checked when it is stored: it
+// changes something; it changes only owned fields, and only in Deployments that a live
+// Foo controls; it deletes no Deployment before its successor exists. Each transition of
+// Ready has one event, and no Foo reports Ready before it is ready (test/oracle). None of
+// these checks uses the code under test. The simulation does not cover two faults at
+// once, except in random sequences, nor behavior in which a real API server differs
+// (test/e2e).
 //
-// To test another controller of Foos, give it another start function. To test a
-// controller of something else, replace what knows Foos and Deployments: the
-// clients (clients.go), the objects (objects.go), the workloads and their steps,
-// the rules for writes (rules.go), the expected state (oracle.go), and the other
-// controllers of the cluster (controlplane.go). The API server, its watches, the
-// faults and the runs stay as they are.
+// To test another controller of Foos, pass another start function. To test a controller
+// of another kind, replace the files that depend on Foos and Deployments: the clients
+// (clients.go), the objects (objects.go), the workloads and their steps (workloads.go,
+// steps.go), the rules for writes (rules.go), the final checks (oracle.go), and the
+// cluster's other controllers (controlplane.go). The API server, its watches, the faults
+// and the runs stay the same.
 package simulation

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The faults, by the injection points that they suit.
+// The faults, grouped by the injection points at which they can happen.
 
 package simulation
 
@@ -29,7 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// fault is what happens to a call, or to an event that arrives.
+// fault replaces the normal handling of a call, or of an event that arrives.
 type fault struct {
 	name string
 	call func(*request) (runtime.Object, error)
@@ -40,11 +40,10 @@ type fault struct {
 // String returns the name, which rapid prints for a fault that it drew.
 func (f fault) String() string { return f.name }
 
-// eventVerb is the prefix of the verbs of injection points at which an event
-// arrives.
+// eventVerb is the prefix of the verbs of injection points that are arrivals of events.
 const eventVerb = "event-"
 
-// The faults with which two controllers work at once.
+// The names of the faults in which two controllers work at the same time.
 const (
 	secondController = "second controller from here"
 	overtaken        = "second controller while in flight"
@@ -79,8 +78,8 @@ var callFaults = []fault{
 		<-r.ctx.Done()
 		return nil, r.ctx.Err()
 	}},
-	{name: "Foos seen late from here", call: staleFromHere("foos")},
-	{name: "Deployments seen late from here", call: staleFromHere("deployments")},
+	{name: "stale Foos from here", call: staleFromHere("foos")},
+	{name: "stale Deployments from here", call: staleFromHere("deployments")},
 	{name: secondController, call: func(r *request) (runtime.Object, error) {
 		r.conn.cluster.startController()
 		return r.commit()
@@ -94,19 +93,19 @@ var callFaults = []fault{
 	}},
 }
 
-// writeFaults make sense only for writes.
+// writeFaults can happen only to writes.
 var writeFaults = []fault{
 	{name: "409 Conflict", call: func(r *request) (runtime.Object, error) {
 		return nil, apierrors.NewConflict(r.id.groupResource(), r.id.name, errors.New("the object has been modified"))
 	}},
-	{name: "timeout though applied", call: func(r *request) (runtime.Object, error) {
+	{name: "timeout although applied", call: func(r *request) (runtime.Object, error) {
 		if _, err := r.commit(); err != nil {
 			return nil, err
 		}
 		<-r.ctx.Done()
 		return nil, r.ctx.Err()
 	}},
-	{name: "connection lost though applied", call: func(r *request) (runtime.Object, error) {
+	{name: "connection lost although applied", call: func(r *request) (runtime.Object, error) {
 		if _, err := r.commit(); err != nil {
 			return nil, err
 		}
@@ -116,7 +115,7 @@ var writeFaults = []fault{
 	{name: "applied after the next step", call: appliedLate(longDelay)},
 }
 
-// informerFaults happen to lists and watches, which have no deadline.
+// informerFaults can happen to lists and watches, which have no deadline.
 var informerFaults = []fault{
 	crashBefore,
 	crashAfter("crash after"),
@@ -142,11 +141,11 @@ var eventFaults = []fault{
 		time.AfterFunc(longDelay, d.expire)
 		return true
 	}},
-	{name: "doubled", event: func(d *delivery) bool {
+	{name: "delivered twice", event: func(d *delivery) bool {
 		return d.sendCopy(d.event.Object.DeepCopyObject()) && d.send()
 	}},
-	{name: "held for a moment", event: heldFor(shortDelay)},
-	{name: "held past the next step", event: heldFor(longDelay)},
+	{name: "delayed a little", event: heldFor(shortDelay)},
+	{name: "delayed past the next step", event: heldFor(longDelay)},
 	{name: "watch ends after it", event: func(d *delivery) bool {
 		d.send()
 		return false
@@ -170,8 +169,8 @@ var internalError = fault{name: "500 Internal Server Error", call: func(*request
 	return nil, apierrors.NewInternalError(errors.New("etcdserver: leader changed"))
 }}
 
-// crashAfter commits a call, then crashes its controller. The next controller
-// starts with prepare.
+// crashAfter commits a call, then crashes its controller. prepare changes the connection
+// of the next controller.
 func crashAfter(name string, prepare ...func(*connection)) fault {
 	return fault{name: name, call: func(r *request) (runtime.Object, error) {
 		if _, err := r.commit(); err != nil {
@@ -182,8 +181,8 @@ func crashAfter(name string, prepare ...func(*connection)) fault {
 	}}
 }
 
-// beginWithOld answers a controller's first list of a resource from before the
-// current step, as by an API server whose own cache lags.
+// beginWithOld makes a controller's first list of a resource show the state before the
+// current step, like an API server whose own cache lags.
 func beginWithOld(resource string) func(*connection) {
 	return func(c *connection) {
 		c.listedAsOf[resource] = int(c.cluster.stepBegan.Load())
@@ -191,8 +190,8 @@ func beginWithOld(resource string) func(*connection) {
 	}
 }
 
-// staleFromHere commits a call, and holds the events of a resource until after
-// the next step.
+// staleFromHere commits a call and delays the events of a resource until after the next
+// step.
 func staleFromHere(resource string) func(*request) (runtime.Object, error) {
 	return func(r *request) (runtime.Object, error) {
 		r.conn.hold(resource, longDelay)
@@ -200,8 +199,8 @@ func staleFromHere(resource string) func(*request) (runtime.Object, error) {
 	}
 }
 
-// appliedLate answers a write with a timeout, and commits it when its sender has
-// long tried again.
+// appliedLate answers a write with a timeout and commits it later, when its sender has
+// long retried.
 func appliedLate(after time.Duration) func(*request) (runtime.Object, error) {
 	return func(r *request) (runtime.Object, error) {
 		time.AfterFunc(after, func() { _, _ = r.commitLate() })

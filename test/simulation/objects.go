@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// What the simulation knows of the two kinds of objects: their names, their
-// defaults, and what a write changes.
+// The two kinds of objects: their names, their defaults, and which fields a write
+// changes.
 
 package simulation
 
@@ -33,7 +33,7 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// namespace is where everything happens.
+// namespace is the namespace of all objects.
 const namespace = "team-a"
 
 // objectID names an object of the namespace.
@@ -68,8 +68,7 @@ func metaOf(object runtime.Object) metav1.Object {
 
 func isTerminating(object metav1.Object) bool { return object.GetDeletionTimestamp() != nil }
 
-// controllerOf returns a Deployment's reference to the Foo that controls it, or
-// nil.
+// controllerOf returns a Deployment's reference to the Foo that controls it, or nil.
 func controllerOf(deployment *appsv1.Deployment) *metav1.OwnerReference {
 	ref := metav1.GetControllerOf(deployment)
 	if ref == nil || ref.Kind != "Foo" || ref.APIVersion != "samplecontroller.k8s.io/v1alpha1" {
@@ -78,7 +77,7 @@ func controllerOf(deployment *appsv1.Deployment) *metav1.OwnerReference {
 	return ref
 }
 
-// newFoo returns a Foo. It leaves its replicas to others if they are 0.
+// newFoo returns a Foo. With 0 replicas it leaves the number to others.
 func newFoo(name, deploymentName string, replicas int32) *samplev1alpha1.Foo {
 	foo := &samplev1alpha1.Foo{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
@@ -107,7 +106,7 @@ func newForeign(name string) *appsv1.Deployment {
 	}
 }
 
-// setDefaults sets some of what the API server sets.
+// setDefaults sets some of the defaults that the API server sets.
 func setDefaults(object runtime.Object) {
 	deployment, ok := object.(*appsv1.Deployment)
 	if !ok {
@@ -129,8 +128,8 @@ func setDefaults(object runtime.Object) {
 	}
 }
 
-// merge returns what a write makes of the stored object: a write of the status
-// changes the status alone, any other write all but the status.
+// merge returns the stored object after a write: a write to the status changes only the
+// status, any other write everything else.
 func merge(stored, sent runtime.Object, subresource string) runtime.Object {
 	switch stored := stored.(type) {
 	case *appsv1.Deployment:
@@ -140,7 +139,7 @@ func merge(stored, sent runtime.Object, subresource string) runtime.Object {
 			return stored
 		}
 		sent.Status = stored.Status
-		// The generation of a Deployment counts changes of its annotations, too.
+		// The generation of a Deployment also counts changes of its annotations.
 		sent.Generation = nextGeneration(stored, equality.Semantic.DeepEqual(stored.Spec, sent.Spec) &&
 			equality.Semantic.DeepEqual(stored.Annotations, sent.Annotations))
 		return sent

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The oracle: what has to be true when a run has come to rest.
+// The checks at the end of a run, when the cluster has come to rest.
 
 package simulation
 
@@ -34,14 +34,14 @@ import (
 )
 
 const (
-	// recoveryTime is how long one fault may have effects. Late writes, and the
-	// back-off of what the fault made fail, end within it.
+	// recoveryTime bounds the effects of one fault. Late writes and the back-off after
+	// failures end within it.
 	recoveryTime = 30 * time.Second
-	// idleTime has several resyncs in it.
+	// idleTime contains several resyncs.
 	idleTime = 3*ResyncPeriod + time.Second
 )
 
-// state is all objects at one time.
+// state holds all objects at one time.
 type state struct {
 	Foos        []*samplev1alpha1.Foo
 	Deployments []*appsv1.Deployment
@@ -58,8 +58,8 @@ func (c *cluster) state() state {
 	return s
 }
 
-// check lets the cluster come to rest, checks the state and the history, and
-// returns the state.
+// check lets the cluster come to rest, checks the state and the history, and returns the
+// state.
 func (c *cluster) check(rest time.Duration) state {
 	advance(rest)
 	s := c.state()
@@ -69,7 +69,7 @@ func (c *cluster) check(rest time.Duration) state {
 	for _, deployment := range s.Deployments {
 		ref := controllerOf(deployment)
 		if ref != nil && !slices.ContainsFunc(s.Foos, func(foo *samplev1alpha1.Foo) bool { return foo.UID == ref.UID }) {
-			c.violationf("Deployment %s belongs to a Foo that is gone (%s)", deployment.Name, ref.UID)
+			c.violationf("Deployment %s belongs to a deleted Foo (%s)", deployment.Name, ref.UID)
 		}
 	}
 	c.checkIdle()
@@ -78,7 +78,7 @@ func (c *cluster) check(rest time.Duration) state {
 	return s
 }
 
-// checkReadiness checks that no Foo ever reported Ready before it was.
+// checkReadiness checks that no Foo ever reported Ready before it was ready.
 func (c *cluster) checkReadiness() {
 	var history oracle.History
 	changes, _ := c.api.next(0)
@@ -95,8 +95,7 @@ func (c *cluster) checkReadiness() {
 	}
 }
 
-// checkEvents checks that each transition has an event, unless the controller
-// that wrote it crashed.
+// checkEvents checks that each transition has an event, unless its controller crashed.
 func (c *cluster) checkEvents(s state) {
 	for _, conn := range c.connections {
 		conn.mu.Lock()
@@ -125,7 +124,7 @@ func (c *cluster) checkFoo(s state, foo *samplev1alpha1.Foo) {
 	case named == nil:
 		c.violationf("Foo %s has no Deployment %s", foo.Name, foo.Spec.DeploymentName)
 	case !slices.Contains(controlled, named.Name):
-		// The Foo keeps the Deployments that it had: two, if a crash came between the
+		// The Foo keeps its Deployments. There are two if a crash happened between the
 		// creation of the second and the deletion of the first.
 		c.checkConflict(foo, named)
 	case len(controlled) > 1:
@@ -139,7 +138,7 @@ func (c *cluster) checkFoo(s state, foo *samplev1alpha1.Foo) {
 	}
 }
 
-// checkConflict checks a Foo whose Deployment's name belongs to someone else.
+// checkConflict checks a Foo that asks for a Deployment which it does not control.
 func (c *cluster) checkConflict(foo *samplev1alpha1.Foo, taken *appsv1.Deployment) {
 	if metav1.GetControllerOf(taken) == nil && taken.Annotations[samplev1alpha1.AnnotationAdoptBy] == foo.Name {
 		c.violationf("Foo %s has not adopted Deployment %s", foo.Name, taken.Name)
@@ -147,7 +146,7 @@ func (c *cluster) checkConflict(foo *samplev1alpha1.Foo, taken *appsv1.Deploymen
 	c.checkStatus(foo, metav1.ConditionFalse, "DeploymentConflict")
 }
 
-// checkDeployment checks the fields that a Foo owns of its Deployment.
+// checkDeployment checks the owned fields of a Foo's Deployment.
 func (c *cluster) checkDeployment(foo *samplev1alpha1.Foo, deployment *appsv1.Deployment) {
 	if foo.Spec.Replicas != nil && *foo.Spec.Replicas != *deployment.Spec.Replicas {
 		c.violationf("Deployment %s has %d replicas, Foo %s asks for %d", deployment.Name, *deployment.Spec.Replicas, foo.Name, *foo.Spec.Replicas)
@@ -159,7 +158,7 @@ func (c *cluster) checkDeployment(foo *samplev1alpha1.Foo, deployment *appsv1.De
 			want = selected
 		}
 		if labels[key] != want {
-			c.violationf("the Pods of Deployment %s have the label %s=%s, not %s", deployment.Name, key, labels[key], want)
+			c.violationf("the Pods of Deployment %s have the label %s=%s, want %s", deployment.Name, key, labels[key], want)
 		}
 	}
 	for _, container := range deployment.Spec.Template.Spec.Containers {
@@ -177,14 +176,14 @@ func (c *cluster) checkStatus(foo *samplev1alpha1.Foo, status metav1.ConditionSt
 		return
 	}
 	if ready.Status != status || ready.Reason != reason {
-		c.violationf("Foo %s is Ready=%s, %s (%s), not %s, %s", foo.Name, ready.Status, ready.Reason, ready.Message, status, reason)
+		c.violationf("Foo %s has Ready=%s, %s (%s), want %s, %s", foo.Name, ready.Status, ready.Reason, ready.Message, status, reason)
 	}
 	if foo.Status.ObservedGeneration != foo.Generation || ready.ObservedGeneration != foo.Generation {
-		c.violationf("Foo %s is of generation %d, its status of %d, its condition of %d", foo.Name, foo.Generation, foo.Status.ObservedGeneration, ready.ObservedGeneration)
+		c.violationf("Foo %s has generation %d, but observedGeneration is %d in its status and %d in its condition", foo.Name, foo.Generation, foo.Status.ObservedGeneration, ready.ObservedGeneration)
 	}
 }
 
-// checkIdle checks that several resyncs cause no call.
+// checkIdle checks that the controller makes no calls during several resyncs.
 func (c *cluster) checkIdle() {
 	c.mu.Lock()
 	before := len(c.points)
@@ -199,15 +198,15 @@ func (c *cluster) checkIdle() {
 	}
 }
 
-// checkAgainst checks that a state is that of the run without faults.
+// checkAgainst checks that a state equals that of the run without faults.
 func (c *cluster) checkAgainst(baseline, s state) {
 	if want, got := withoutVersions(baseline), withoutVersions(s); !equality.Semantic.DeepEqual(want, got) {
-		c.violationf("the final state is not that of the run without faults (-want +got):\n%s", diff.Diff(want, got))
+		c.violationf("the final state differs from that of the run without faults (-want +got):\n%s", diff.Diff(want, got))
 	}
 }
 
-// withoutVersions returns a state without what may differ between runs: versions,
-// times, and how often a Deployment was created.
+// withoutVersions returns a state without the fields that may differ between runs:
+// versions, times, and the number in a Deployment's UID.
 func withoutVersions(s state) state {
 	var same state
 	for _, foo := range s.Foos {

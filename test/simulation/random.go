@@ -29,13 +29,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The names that a random user chooses from: few, so that Foos conflict.
+// The names that a random user chooses from. They are few, so that Foos conflict.
 var (
 	randomFoos        = []string{"a", "b"}
 	randomDeployments = []string{"web", "api", "db"}
 )
 
-// randomUser is a state machine of users' steps and of faults, in any order.
+// randomUser is a state machine that takes users' steps and injects faults, in any order.
 type randomUser struct {
 	*cluster
 
@@ -43,18 +43,17 @@ type randomUser struct {
 	pending []pendingFault
 }
 
-// pendingFault is a fault that happens when its verbs' injection points have been
-// reached as often as after says.
+// pendingFault is a fault that happens at an injection point with one of the verbs, once
+// it has let after such points pass.
 type pendingFault struct {
 	verbs []string
 	after int
 	fault fault
 }
 
-// TestRandomSequences runs random steps of users under random faults. rapid
-// shortens a sequence that fails, prints it, and keeps it in testdata/rapid of
-// the caller's package, from where the next run repeats it. -rapid.checks says
-// how many sequences to try.
+// TestRandomSequences runs random steps of users under random faults. rapid minimizes a
+// sequence that fails, prints it, and stores it in testdata/rapid of the caller's
+// package, so that the next run repeats it. -rapid.checks sets the number of sequences.
 func TestRandomSequences(t *testing.T, start Start) {
 	t.Helper()
 	traceErrors(t)
@@ -87,15 +86,15 @@ func (u *randomUser) actions() map[string]func(*rapid.T) {
 		"delete a Deployment": u.deleteDeployment,
 		"inject a fault":      u.injectLater,
 		"": func(t *rapid.T) {
-			// Not 0: the effects of one step precede the next.
+			// The wait is never 0, so that the effects of one step precede the next.
 			advance(rapid.SampledFrom([]time.Duration{time.Millisecond, shortDelay, longDelay}).Draw(t, "wait"))
 			u.failOnViolations(t)
 		},
 	}
 }
 
-// fewerChecks makes rapid try few sequences, unless the command line says how
-// many.
+// fewerChecks makes rapid try only a few sequences, unless the command line sets the
+// number.
 func fewerChecks(t *testing.T) {
 	checks := flag.Lookup("rapid.checks")
 	if checks.Value.String() != checks.DefValue {
@@ -118,14 +117,14 @@ func (u *randomUser) failOnViolations(t *rapid.T) {
 	}
 }
 
-// step does a step, and does not let the cluster settle.
+// step carries out a step without letting the cluster settle.
 func (u *randomUser) step(s step) {
 	u.tracef("user: %s", s.name)
 	u.stepBegan.Store(int64(u.api.version()))
 	s.do(u.cluster)
 }
 
-// pick chooses one of the names whose object exists, or does not.
+// pick chooses one of the names whose object exists, or of those whose object does not.
 func (u *randomUser) pick(t *rapid.T, exists bool, names []string, id func(string) objectID) string {
 	candidates := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		object, err := u.api.get(id(name))
@@ -155,7 +154,7 @@ func (u *randomUser) deleteFoo(t *rapid.T) {
 	u.step(rapid.SampledFrom([]step{deleteFoo(name), deleteFooInForeground(name)}).Draw(t, "how"))
 }
 
-// recreateFoo is faster than the garbage collector.
+// recreateFoo deletes and recreates a Foo before the garbage collector acts.
 func (u *randomUser) recreateFoo(t *rapid.T) {
 	name := u.pick(t, true, randomFoos, fooID)
 	u.step(atOnce(deleteFoo(name),
@@ -178,8 +177,8 @@ func (u *randomUser) deleteDeployment(t *rapid.T) {
 	u.step(deleteDeployment(u.pick(t, true, randomDeployments, deploymentID)))
 }
 
-// injectLater makes a fault happen a little later. There is no second controller:
-// two with different caches write a Foo's status in turns until the caches agree.
+// injectLater adds a pending fault. It leaves out second controllers, because two with
+// different caches write a Foo's status in turns until the caches agree.
 func (u *randomUser) injectLater(t *rapid.T) {
 	verbs := rapid.SampledFrom([][]string{
 		{"get"}, {"create", "update", "update-status", "delete"}, {"list", "watch"}, {"event-added", "event-modified", "event-deleted"},
@@ -197,8 +196,8 @@ func (u *randomUser) stopFaults() {
 	u.pending = nil
 }
 
-// due returns the first pending fault whose turn it is. The cluster calls it at one
-// injection point at a time.
+// due returns the first pending fault that is due at an injection point. The cluster
+// never calls it concurrently.
 func (u *randomUser) due(point injectionPoint) fault {
 	for i := range u.pending {
 		next := &u.pending[i]

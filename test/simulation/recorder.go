@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The recorder of a controller's events, and the rule that each transition of a
-// Foo's condition Ready has one event.
+// The recorder of a controller's events, and the rule that each transition of a Foo's
+// condition Ready has one event.
 
 package simulation
 
@@ -34,10 +34,10 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// recorder is an event recorder that compares events with transitions.
+// recorder is an event recorder that matches events with transitions.
 type recorder struct{ conn *connection }
 
-// Event reports a violation if no transition is behind the event.
+// Event reports a violation if the event belongs to no transition.
 func (r recorder) Event(object runtime.Object, _, reason, _ string) {
 	name, uid := metaOf(object).GetName(), metaOf(object).GetUID()
 	c := r.conn
@@ -56,14 +56,14 @@ func (r recorder) Eventf(object runtime.Object, eventType, reason, format string
 	r.Event(object, eventType, reason, fmt.Sprintf(format, args...))
 }
 
-// AnnotatedEventf is Eventf: annotations are not compared.
+// AnnotatedEventf is Eventf; it ignores annotations.
 func (r recorder) AnnotatedEventf(object runtime.Object, _ map[string]string, eventType, reason, format string, args ...any) {
 	r.Eventf(object, eventType, reason, format, args...)
 }
 
 // recordsForCrashed reports whether an event belongs to a transition that another
-// controller wrote before it crashed. A controller that got no answer to the same
-// write takes that transition for its own.
+// controller wrote before it crashed. A controller that got no answer to the same write
+// regards that transition as its own.
 func (c *connection) recordsForCrashed(uid types.UID) bool {
 	c.cluster.mu.Lock()
 	others := slices.Clone(c.cluster.connections)
@@ -77,8 +77,8 @@ func (c *connection) recordsForCrashed(uid types.UID) bool {
 	return true
 }
 
-// crashedBeforeEvent takes a transition from a controller that crashed before it
-// sent the event, and reports whether there was one.
+// crashedBeforeEvent reports whether a controller crashed between a transition and its
+// event. If so, it takes the transition off that controller's account.
 func (c *connection) crashedBeforeEvent(uid types.UID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,8 +89,8 @@ func (c *connection) crashedBeforeEvent(uid types.UID) bool {
 	return true
 }
 
-// readiness is what a status reports about Ready. Like a stored status it has
-// times in whole seconds.
+// readiness holds the contents of a condition Ready. Times are in whole seconds, as in a
+// stored status.
 type readiness struct {
 	uid            types.UID
 	status, reason string
@@ -119,7 +119,7 @@ func isTransition(before, after *samplev1alpha1.Foo) bool {
 	return is != nil && (was.Status != is.Status || was.Reason != is.Reason)
 }
 
-// noteUnanswered remembers a status write whose answer does not say whether it is
+// noteUnanswered remembers a status write if its answer leaves open whether it was
 // stored.
 func (c *connection) noteUnanswered(sent runtime.Object, err error) {
 	ready, ok := readinessOf(sent)
@@ -132,9 +132,9 @@ func (c *connection) noteUnanswered(sent runtime.Object, err error) {
 	c.unanswered = append(c.unanswered, ready)
 }
 
-// storedUnanswered reports whether a status that this controller wrote without an
-// answer is stored, by whichever controller. Two that write the same within one
-// second can't be told apart, and each may send the event.
+// storedUnanswered reports whether a status that this controller wrote without getting an
+// answer is stored, whichever controller stored it. If two controllers write the same
+// within one second, their writes can't be distinguished, and each may send the event.
 func (c *connection) storedUnanswered(uid types.UID, reason string) bool {
 	stored := map[readiness]bool{}
 	changes, _ := c.cluster.api.next(0)

@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The rules that hold for each write of a controller, at all times. They judge a
-// write by the state at its commit, not by what its sender could know.
+// The rules for each write of a controller. They judge a write by the state at its
+// commit, not by what its sender could know.
 
 package simulation
 
@@ -32,8 +32,8 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// inspect returns the inspector of a controller's writes. The API server calls it
-// while no other write can happen.
+// inspect returns the inspector of a controller's writes. The API server is locked while
+// it runs.
 func (c *connection) inspect(verb string) inspector {
 	return func(stored, next runtime.Object) {
 		c.inspectLate(stored, next)
@@ -51,8 +51,8 @@ func (c *connection) inspect(verb string) inspector {
 	}
 }
 
-// inspectLate checks what holds even for a write that arrives after its sender
-// gave it up: the fields of others do not change.
+// inspectLate checks the rule that holds even for a write that arrives after its sender
+// gave up: it does not change fields of others.
 func (c *connection) inspectLate(stored, next runtime.Object) {
 	if foo, ok := stored.(*samplev1alpha1.Foo); ok && isTransition(foo, next.(*samplev1alpha1.Foo)) {
 		c.pendingEvents[foo.UID]++
@@ -67,7 +67,7 @@ func (c *connection) inspectLate(stored, next runtime.Object) {
 		delete(was.Annotations, "samplecontroller.k8s.io/adopt-by") // the adoption removes it
 	}
 	if !equality.Semantic.DeepEqual(was, is) {
-		c.cluster.violationf("%s changed what is others' in %s (-before +after):\n%s", c.name, idOf(next), diff.Diff(was, is))
+		c.cluster.violationf("%s changed fields of others in %s (-before +after):\n%s", c.name, idOf(next), diff.Diff(was, is))
 	}
 }
 
@@ -81,7 +81,7 @@ func (c *connection) inspectCreate(next *appsv1.Deployment) {
 		return
 	}
 	if foo := c.liveFoo(ref.Name); foo != nil && c.cluster.removed[idOf(next)] == generationOf(foo) {
-		c.cluster.violationf("%s created %s again, which a controller had deleted for the same generation of the Foo", c.name, idOf(next))
+		c.cluster.violationf("%s recreated %s, which a controller had deleted for the same generation of the Foo", c.name, idOf(next))
 	}
 }
 
@@ -95,14 +95,14 @@ func (c *connection) inspectUpdate(stored, next *appsv1.Deployment) {
 		stored.Annotations[samplev1alpha1.AnnotationAdoptBy] == nextRef.Name:
 		// An adoption to which the owner consented.
 	default:
-		c.cluster.violationf("%s wrote to %s, which is not a live Foo's (owners: %v)", c.name, idOf(next), stored.OwnerReferences)
+		c.cluster.violationf("%s wrote to %s, which no live Foo controls (owners: %v)", c.name, idOf(next), stored.OwnerReferences)
 	}
 }
 
 func (c *connection) inspectDelete(stored *appsv1.Deployment) {
 	ref := controllerOf(stored)
 	if ref == nil || !c.isLive(ref) {
-		c.cluster.violationf("%s deleted %s, which is not a live Foo's (owners: %v)", c.name, idOf(stored), stored.OwnerReferences)
+		c.cluster.violationf("%s deleted %s, which no live Foo controls (owners: %v)", c.name, idOf(stored), stored.OwnerReferences)
 		return
 	}
 	foo := c.liveFoo(ref.Name)
@@ -111,7 +111,7 @@ func (c *connection) inspectDelete(stored *appsv1.Deployment) {
 	}
 	wanted, _ := c.cluster.api.objects[deploymentID(foo.Spec.DeploymentName)].(*appsv1.Deployment)
 	if wanted == nil || controllerOf(wanted) == nil || controllerOf(wanted).UID != foo.UID {
-		c.cluster.violationf("%s deleted %s before the Foo had %s", c.name, idOf(stored), foo.Spec.DeploymentName)
+		c.cluster.violationf("%s deleted %s before the Foo controlled %s", c.name, idOf(stored), foo.Spec.DeploymentName)
 	}
 	c.cluster.removed[idOf(stored)] = generationOf(foo)
 }
@@ -121,8 +121,8 @@ func generationOf(foo *samplev1alpha1.Foo) string {
 	return fmt.Sprintf("%s, generation %d", foo.UID, foo.Generation)
 }
 
-// liveFoo returns a Foo, or nil. Only inspectors call it: the API server is
-// locked.
+// liveFoo returns a Foo, or nil. Only inspectors may call it, because they hold the API
+// server's lock.
 func (c *connection) liveFoo(name string) *samplev1alpha1.Foo {
 	foo, _ := c.cluster.api.objects[fooID(name)].(*samplev1alpha1.Foo)
 	return foo
@@ -133,8 +133,8 @@ func (c *connection) isLive(ref *metav1.OwnerReference) bool {
 	return foo != nil && foo.UID == ref.UID
 }
 
-// unownedFields returns a copy of a Deployment without what a Foo may own of it,
-// and without what the API server writes.
+// unownedFields returns a copy of a Deployment without the fields that a Foo may own, and
+// without those that the API server sets.
 func unownedFields(deployment *appsv1.Deployment) *appsv1.Deployment {
 	part := deployment.DeepCopy()
 	part.UID, part.ResourceVersion, part.Generation = "", "", 0

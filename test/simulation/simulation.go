@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The entry points for tests, and the runs of workloads with and without faults.
+// The entry points for tests, and how a workload is run with and without faults.
 
 package simulation
 
@@ -37,30 +37,30 @@ import (
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
 
-// The periods that a controller under test has to use.
+// The periods that a controller under test must use.
 const (
-	// CallTimeout is the deadline of each call, and how long the controller waits
-	// for its caches to reach its own writes.
+	// CallTimeout is the deadline of each call, and how long the controller waits until
+	// its caches have its own writes.
 	CallTimeout = 2 * time.Second
-	// ResyncPeriod is that of the informers. It is longer than any workload, so
-	// that only events and retries bring the cluster to its final state.
+	// ResyncPeriod is the informers' resync period. It is longer than any workload, so
+	// that the final state is reached only by events and retries.
 	ResyncPeriod = 2 * time.Minute
 )
 
-// Clients connect a controller to the simulated API server. They serve the calls
-// of a controller of Foos and its informers; any other call panics.
+// Clients connect a controller to the simulated API server. They serve the calls of a
+// controller of Foos and its informers; any other call panics.
 type Clients struct {
 	Kubernetes kubernetes.Interface
 	Foos       clientset.Interface
 }
 
-// Start runs a controller until ctx ends, which is when it crashes, and returns
-// when all of its goroutines have ended. It is called again for each restart and
-// for each second controller, concurrently, and must keep no state in between.
+// Start runs a controller until ctx ends, which simulates a crash, and returns when all
+// of its goroutines have ended. It is called again for each restart and for each second
+// controller, also concurrently, and must keep no state between calls.
 type Start func(ctx context.Context, clients Clients, recorder record.EventRecorder) error
 
-// TestController runs each workload without faults, then once for each injection
-// point of that run and each fault that can happen there.
+// TestController runs each workload without faults, then once for each injection point of
+// that run and each fault that can happen there.
 func TestController(t *testing.T, start Start) {
 	t.Helper()
 	traceErrors(t)
@@ -69,7 +69,7 @@ func TestController(t *testing.T, start Start) {
 		t.Run(workload.name, func(t *testing.T) {
 			baseline := workload.runWithoutFaults(t, start)
 			if t.Failed() {
-				return // with faults it would fail no better
+				return // with faults it would fail, too
 			}
 			for _, point := range baseline.points {
 				for _, fault := range faultsAt(point) {
@@ -85,13 +85,14 @@ func TestController(t *testing.T, start Start) {
 			}
 		})
 	}
-	// To stdout, which "go test" without a package's name shows even if the test passes.
+	// Print to stdout, which "go test" without a package name shows even if the test
+	// passes.
 	fmt.Printf("simulation: %d cases of workload, injection point and fault; 1 of %d was run\n", total, every)
 }
 
-// sampling returns n where one case of n is run: 1, or 100 with a detector of
-// races or cache mutations. These make a run a hundred times as long, and a few
-// runs show what they can find. A test named on the command line is always run.
+// sampling returns n if one case in n is to be run. It is 1, or 100 with a detector of
+// races or cache mutations: a run then takes a hundred times as long, and a few runs show
+// what a detector can find. A test named on the command line is always run.
 func sampling() int {
 	if strings.Count(flag.Lookup("test.run").Value.String(), "/") < 2 && detectorsOn() {
 		return 100
@@ -106,11 +107,10 @@ func detectorsOn() bool {
 	return race || os.Getenv("KUBE_CACHE_MUTATION_DETECTOR") == "true"
 }
 
-// maxCalls is how many calls and events a run may have. Without faults there are
-// less than 100.
+// maxCalls bounds the calls and events of a run. Without faults there are fewer than 100.
 const maxCalls = 200
 
-// baseline is the run of a workload without faults.
+// baseline holds the results of a workload's run without faults.
 type baseline struct {
 	points []injectionPoint
 	state  state
@@ -124,7 +124,7 @@ func (l workload) runWithoutFaults(t *testing.T, start Start) baseline {
 	c := l.run(t, start, noFault, func(c *cluster) {
 		b.state = c.check(recoveryTime)
 		if c.refused > 0 {
-			c.violationf("%d calls were refused, without a fault", c.refused)
+			c.violationf("%d calls were refused although there was no fault", c.refused)
 		}
 	})
 	b.points = c.points
@@ -145,7 +145,7 @@ func (l workload) runWithFault(t *testing.T, start Start, at injectionPoint, f f
 	l.run(t, start, inject, func(c *cluster) {
 		c.checkAgainst(b.state, c.check(recoveryTime))
 		if len(c.points) > maxCalls {
-			c.violationf("%d calls and events, of %d without the fault", len(c.points), len(b.points))
+			c.violationf("%d calls and events, with %d in the run without faults", len(c.points), len(b.points))
 		}
 		if !injected {
 			c.violationf("%s was never reached: the run differs from the one without faults", at)
@@ -153,8 +153,7 @@ func (l workload) runWithFault(t *testing.T, start Start, at injectionPoint, f f
 	}).report(t)
 }
 
-// run takes a cluster of its own through a workload, and calls check before the
-// cluster ends.
+// run runs a workload in a new cluster, and calls check before the cluster ends.
 func (l workload) run(t *testing.T, start Start, inject func(injectionPoint) fault, check func(*cluster)) *cluster {
 	t.Helper()
 	var c *cluster
@@ -175,8 +174,8 @@ func (l workload) run(t *testing.T, start Start, inject func(injectionPoint) fau
 	return c
 }
 
-// report fails a test for each violation, with the trace and the command that
-// repeats the run.
+// report fails a test for each violation, with the trace and the command that repeats the
+// run.
 func (c *cluster) report(t *testing.T) {
 	t.Helper()
 	if len(c.violations) == 0 {
@@ -198,8 +197,8 @@ func pattern(name string) string {
 	return strings.Join(parts, "/")
 }
 
-// advance sets the bubble's clock forward, and returns when everything that is
-// due has happened.
+// advance lets time pass in the bubble, and returns when everything that is due has
+// happened.
 func advance(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The simulation's own tests: controllers that break one rule each.
+// Tests of the simulation itself, with controllers that each break one rule.
 
 package simulation
 
@@ -33,22 +33,22 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// act is what a controller does for a Foo.
+// act is what a controller under test does for each Foo.
 type act func(ctx context.Context, clients Clients, recorder record.EventRecorder, foo *samplev1alpha1.Foo) error
 
-func TestABrokenControllerIsFoundOut(t *testing.T) {
+func TestBrokenControllersAreDetected(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		start Start
-		// violation is part of what is reported.
+		// violation is part of the message of a reported violation.
 		violation string
 	}{
 		{"does nothing", once(nil), "Foo a has no Deployment web"},
 		{"reports nothing", once(createOther), "Foo a has no condition"},
-		{"creates another Deployment than asked for", once(createOther), "Deployment web has 3 replicas, Foo a asks for 1"},
-		{"creates other labels", once(createOther), "the Pods of Deployment web have the label controller=, not a"},
-		{"creates another container", once(createOther), "Deployment web has no container nginx of nginx:latest"},
-		{"returns", func(context.Context, Clients, record.EventRecorder) error { return nil }, "returned though its context had not ended"},
+		{"creates the wrong number of replicas", once(createOther), "Deployment web has 3 replicas, Foo a asks for 1"},
+		{"creates the wrong labels", once(createOther), "the Pods of Deployment web have the label controller=, want a"},
+		{"creates the wrong container", once(createOther), "Deployment web has no container nginx of nginx:latest"},
+		{"returns", func(context.Context, Clients, record.EventRecorder) error { return nil }, "returned although its context had not ended"},
 		{"fails at its end", func(ctx context.Context, _ Clients, _ record.EventRecorder) error {
 			<-ctx.Done()
 			return errors.New("failed")
@@ -60,34 +60,34 @@ func TestABrokenControllerIsFoundOut(t *testing.T) {
 			}
 			return nil
 		}, "the calls do not end: [list foos "},
-		{"creates a Deployment of nobody's", once(createOrphan), "created deployments web without a controller reference"},
-		{"takes a Deployment over", once(takeOver), "wrote to deployments foreign, which is not a live Foo's"},
-		{"changes what is others'", once(takeOver), "changed what is others' in deployments foreign"},
-		{"deletes a foreign Deployment", once(deleteForeign), "deleted deployments foreign, which is not a live Foo's"},
+		{"creates a Deployment without an owner", once(createOrphan), "created deployments web without a controller reference"},
+		{"adopts a Deployment without consent", once(adoptWithoutConsent), "wrote to deployments foreign, which no live Foo controls"},
+		{"changes fields of others", once(adoptWithoutConsent), "changed fields of others in deployments foreign"},
+		{"deletes a foreign Deployment", once(deleteForeign), "deleted deployments foreign, which no live Foo controls"},
 		{"deletes its Deployment", once(createAndDelete), "deleted deployments web, which its Foo asks for"},
-		{"writes what is stored", once(rewrite), "sent a write of foos a that changes nothing"},
-		{"claims that a Foo is ready", once(claimReady), "a says Ready of generation 1"},
+		{"writes without a change", once(rewrite), "sent a write of foos a that changes nothing"},
+		{"reports Ready too early", once(claimReady), "a reports Ready for generation 1"},
 		{"records no event", once(claimReady), "recorded no event for 1 transitions of Foo a"},
-		{"records an event of nothing", once(recordEvent), "sent the event Available on Foo a without a transition"},
+		{"records an event without a transition", once(recordEvent), "sent the event Available on Foo a without a transition"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := workload{before: []step{createForeign("foreign"), create("a", "web", 1)}}
 			c := w.run(t, tt.start, noFault, func(c *cluster) { c.check(recoveryTime) })
 			if !slices.ContainsFunc(c.violations, func(violation string) bool { return strings.Contains(violation, tt.violation) }) {
-				t.Errorf("no violation has %q:\n%s", tt.violation, strings.Join(c.violations, "\n"))
+				t.Errorf("no violation contains %q:\n%s", tt.violation, strings.Join(c.violations, "\n"))
 			}
 		})
 	}
 }
 
-// TestAFaultIsInjectedOnce shows that a run with a fault reaches the point of the
-// run without, and what the controller is answered there.
+// TestAFaultIsInjectedOnce checks that a run with a fault reaches the injection point of
+// the run without faults, and that the fault replaces the call there.
 func TestAFaultIsInjectedOnce(t *testing.T) {
 	w := workload{before: []step{create("a", "web", 1)}}
 	c := w.run(t, once(createOrphan), noFault, func(*cluster) {})
 	point := injectionPoint{"create", deploymentID("web"), 1}
 	if !slices.Contains(c.points, point) {
-		t.Fatalf("the points %v have no %s", c.points, point)
+		t.Fatalf("the points %v do not contain %s", c.points, point)
 	}
 	inject := func(at injectionPoint) fault {
 		if at == point {
@@ -97,11 +97,11 @@ func TestAFaultIsInjectedOnce(t *testing.T) {
 	}
 	c = w.run(t, once(createOrphan), inject, func(*cluster) {})
 	if trace := strings.Join(c.trace, "\n"); strings.Count(trace, `meets "500 Internal Server Error"`) != 1 || strings.Contains(trace, "create deployments web 1 -> ok") {
-		t.Errorf("the fault was not injected once, in place of the call:\n%s", trace)
+		t.Errorf("the fault did not replace the call exactly once:\n%s", trace)
 	}
 }
 
-// once returns a controller that does something for each Foo when it starts.
+// once returns a controller that acts once for each Foo, when it starts.
 func once(do act) Start {
 	return func(ctx context.Context, clients Clients, recorder record.EventRecorder) error {
 		forEachFoo(ctx, clients, recorder, do)
@@ -152,9 +152,9 @@ func controllerRef(foo *samplev1alpha1.Foo) metav1.OwnerReference {
 	return *metav1.NewControllerRef(foo, samplev1alpha1.SchemeGroupVersion.WithKind("Foo"))
 }
 
-// takeOver makes a Foo the controller of a Deployment without consent, and
-// changes more of it than a Foo owns.
-func takeOver(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
+// adoptWithoutConsent makes a Foo the controller of a Deployment without consent, and
+// changes a field that no Foo owns.
+func adoptWithoutConsent(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
 	client := clients.Kubernetes.AppsV1().Deployments(namespace)
 	deployment, err := client.Get(ctx, "foreign", metav1.GetOptions{})
 	if err != nil {

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// What users do, step by step.
+// The steps of users: changes to Foos and Deployments.
 
 package simulation
 
@@ -39,10 +39,11 @@ type step struct {
 // String returns the name, which rapid prints for a step that it drew.
 func (s step) String() string { return s.name }
 
-// userTimeout is how long a user retries, as when a Deployment does not exist yet.
+// userTimeout is how long a user retries, for example while a Deployment does not exist
+// yet.
 const userTimeout = 30 * time.Second
 
-// create creates a Foo. It leaves its replicas to others if they are 0.
+// create creates a Foo. With 0 replicas it leaves the number to others.
 func create(name, deploymentName string, replicas int32) step {
 	return step{fmt.Sprintf("create Foo %s: Deployment %s, %d replicas", name, deploymentName, replicas), func(c *cluster) {
 		c.create(newFoo(name, deploymentName, replicas))
@@ -83,9 +84,9 @@ func deleteDeployment(name string) step {
 	}}
 }
 
-// drift changes each field of a Deployment that a Foo owns.
+// drift changes each owned field of a Deployment.
 func drift(name string) step {
-	return step{"change what the Foo owns of Deployment " + name, func(c *cluster) {
+	return step{"change owned fields of Deployment " + name, func(c *cluster) {
 		c.updateDeployment(name, func(deployment *appsv1.Deployment) {
 			nine := int32(9)
 			deployment.Spec.Replicas = &nine
@@ -99,7 +100,7 @@ func drift(name string) step {
 
 // edit changes fields of a Deployment that no Foo owns.
 func edit(name, note string) step {
-	return step{"change what is others' in Deployment " + name, func(c *cluster) {
+	return step{"change unowned fields of Deployment " + name, func(c *cluster) {
 		c.updateDeployment(name, func(deployment *appsv1.Deployment) {
 			metav1.SetMetaDataAnnotation(&deployment.ObjectMeta, "note", note)
 			metav1.SetMetaDataLabel(&deployment.ObjectMeta, "team", "a")
@@ -118,7 +119,7 @@ func scaleDeployment(name string, replicas int32) step {
 	}}
 }
 
-// handOver consents to the adoption of a Deployment by a Foo.
+// handOver adds the annotation that consents to the adoption of a Deployment by a Foo.
 func handOver(name, fooName string) step {
 	return step{"hand Deployment " + name + " over to Foo " + fooName, func(c *cluster) {
 		c.updateDeployment(name, func(deployment *appsv1.Deployment) {
@@ -127,8 +128,8 @@ func handOver(name, fooName string) step {
 	}}
 }
 
-// atOnce makes several changes with hardly any time between them: enough for a
-// controller to see each, and no more.
+// atOnce makes several changes in quick succession, with just enough time between them
+// for a controller to see each.
 func atOnce(steps ...step) step {
 	all := step{name: "at once"}
 	for _, s := range steps {
@@ -143,7 +144,8 @@ func atOnce(steps ...step) step {
 	return all
 }
 
-// create waits while the name is taken, as by an object in deletion.
+// create creates an object. It waits while the name is taken, for example by an object in
+// deletion.
 func (c *cluster) create(object runtime.Object) {
 	c.try(idOf(object), func() error {
 		_, err := c.api.create(object, noInspection)
@@ -151,7 +153,7 @@ func (c *cluster) create(object runtime.Object) {
 	})
 }
 
-// update waits for an object that does not exist yet.
+// update changes an object. It waits for an object that does not exist yet.
 func (c *cluster) update(id objectID, change func(runtime.Object)) {
 	c.try(id, func() error {
 		object, err := c.api.get(id)
@@ -174,7 +176,7 @@ func (c *cluster) delete(id objectID, propagation metav1.DeletionPropagation) {
 	})
 }
 
-// try repeats a user's write until it works, for userTimeout.
+// try repeats a user's write until it succeeds, at most for userTimeout.
 func (c *cluster) try(id objectID, write func() error) {
 	for began := time.Now(); ; advance(time.Second) {
 		err := write()
@@ -182,7 +184,7 @@ func (c *cluster) try(id objectID, write func() error) {
 			return
 		}
 		if time.Since(began) >= userTimeout {
-			c.tracef("user: gives up on %s: %v", id, err)
+			c.tracef("user: gave up on %s: %v", id, err)
 			return
 		}
 	}

@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Watches: they deliver the history of a resource to a controller, event by
-// event, and each event is an injection point.
+// Watches. They deliver the history of a resource to a controller, event by event, and
+// each event is an injection point.
 
 package simulation
 
@@ -31,19 +31,18 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// latency is the age of an event when it arrives. It differs between resources
-// so that events arrive in the same order in each run.
+// latency is the age of an event when it arrives. It differs between resources so that
+// events arrive in the same order in each run.
 var latency = map[string]time.Duration{"deployments": 100 * time.Microsecond, "foos": 200 * time.Microsecond}
 
-// apiWatch delivers the changes of one resource to one controller in their order,
-// from a version on. As with a real watch, an event that is lost stays lost
-// until the next list, and nobody notices.
+// apiWatch delivers the changes of one resource to one controller in their order, from a
+// version on. As with a real watch, a lost event goes unnoticed until the next list.
 type apiWatch struct {
 	conn     *connection
 	resource string
 	version  int
 	result   chan watch.Event
-	// done ends when the reader stops, expired when the API server ends the watch.
+	// done ends when the reader stops the watch, expired when the API server ends it.
 	done    context.Context
 	stop    context.CancelFunc
 	expired chan struct{}
@@ -66,10 +65,11 @@ func (w *apiWatch) Stop() { w.stop() }
 // ResultChan returns the channel of the events.
 func (w *apiWatch) ResultChan() <-chan watch.Event { return w.result }
 
-// expire ends the watch with 410 Gone: the reader has to list again.
+// expire ends the watch with 410 Gone, after which the reader must list again.
 func (w *apiWatch) expire() { w.once.Do(func() { close(w.expired) }) }
 
-// delivery is an event on its way. A fault decides what becomes of it.
+// delivery is an event that is about to be delivered. A fault may delay, repeat or drop
+// it.
 type delivery struct {
 	*apiWatch
 
@@ -103,7 +103,7 @@ func (w *apiWatch) deliver(c change) bool {
 	if !w.wait(func() time.Duration { return time.Until(c.at.Add(latency[w.resource])) }) || !w.waitWhileHeld() {
 		return false
 	}
-	// A reader may change what it gets.
+	// Deliver a copy, because the reader may change it.
 	d := &delivery{apiWatch: w, event: watch.Event{Type: c.kind, Object: c.object.DeepCopyObject()}}
 	point, f := w.conn.cluster.reach(eventVerb+strings.ToLower(string(c.kind)), c.id)
 	if f.event == nil {
@@ -127,7 +127,7 @@ func (d *delivery) sendCopy(object runtime.Object) bool {
 }
 
 func (w *apiWatch) sendExpired() {
-	w.conn.cluster.tracef("%s: the watch of %s is answered 410 Gone", w.conn.name, w.resource)
+	w.conn.cluster.tracef("%s: the watch of %s ends with 410 Gone", w.conn.name, w.resource)
 	status := apierrors.NewResourceExpired("too old resource version").Status()
 	select {
 	case w.result <- watch.Event{Type: watch.Error, Object: &status}:
@@ -139,7 +139,7 @@ func (w *apiWatch) waitWhileHeld() bool {
 	return w.wait(func() time.Duration { return w.conn.held(w.resource) })
 }
 
-// wait waits until no time is left, or returns false if the watch ends first.
+// wait waits until left returns 0 or less. It returns false if the watch ends first.
 func (w *apiWatch) wait(left func() time.Duration) bool {
 	for left() > 0 {
 		select {

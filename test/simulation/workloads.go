@@ -18,10 +18,10 @@ limitations under the License.
 
 package simulation
 
-// workload is what users do in one run.
+// workload holds the steps of users in one run.
 type workload struct {
 	name string
-	// before is done before the controller starts.
+	// before holds the steps before the controller starts.
 	before []step
 	steps  []step
 }
@@ -54,7 +54,7 @@ var workloads = []workload{
 	{name: "adopt", before: []step{createForeign("web")}, steps: []step{
 		create("a", "web", 2), handOver("web", "a"), edit("web", "1"),
 	}},
-	{name: "rename onto a taken name", before: []step{createForeign("api"), create("a", "web", 1)}, steps: []step{
+	{name: "rename to a taken name", before: []step{createForeign("api"), create("a", "web", 1)}, steps: []step{
 		rename("a", "api"), deleteDeployment("api"),
 	}},
 	{name: "autoscaled", steps: []step{

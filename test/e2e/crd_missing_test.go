@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// A cluster without the CRD.
+
 package e2e
 
 import (
@@ -22,26 +24,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The cluster under test has the definition, so this test starts another: an
-// API server and etcd are enough.
-func TestAMissingDefinitionIsWaitedFor(t *testing.T) {
+// TestTheControllerWaitsForAMissingCRD starts a cluster of its own, because the cluster
+// under test has the CRD. An API server and etcd are enough.
+func TestTheControllerWaitsForAMissingCRD(t *testing.T) {
 	t.Parallel()
 	own := newBareCluster(t)
 	p := startController(t, "-kubeconfig="+newAccountIn(t, own.kubeconfig, metav1.NamespaceDefault).kubeconfig)
 	p.awaitLog(t, "CustomResourceDefinition foos.samplecontroller.k8s.io is not installed", 1)
 	p.awaitLog(t, "kubectl apply -f artifacts/crd", 1)
 
-	if err := own.installDefinition(t.Context()); err != nil {
+	if err := own.installCRD(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	p.awaitLog(t, "Starting workers", 1)
 	if got := p.log.Count("is not installed"); got != 1 {
-		t.Errorf("It said %d times that the definition is missing, want once", got)
+		t.Errorf("The log says %d times that the CRD is missing, want once", got)
 	}
 	p.stop(t)
 }
 
-func TestAControllerThatWaitsForTheDefinitionCanBeStopped(t *testing.T) {
+func TestAControllerThatWaitsForTheCRDCanBeStopped(t *testing.T) {
 	t.Parallel()
 	own := newBareCluster(t)
 	p := startController(t, "-kubeconfig="+newAccountIn(t, own.kubeconfig, metav1.NamespaceDefault).kubeconfig)

@@ -14,6 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The steps in which the test of permissions takes the controller through all that it
+// does.
+
 package e2e
 
 import (
@@ -31,20 +34,21 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// trial is a controller with some rights, and where it works.
+// trial is a controller with some permissions, and its namespaces.
 type trial struct {
 	account *account
-	// foos is the namespace that it looks after. Its account is in another.
+	// foos is the namespace that it watches. Its account is in another one.
 	foos *namespace
 	// readerToken may read the metrics.
 	readerToken string
 	flags       []string
 	environment []string
-	// controllers are those that run, the first to start first.
+	// controllers are the running controllers, in the order of their start.
 	controllers []*process
 }
 
-// newTrial makes an account with the rights in the objects, and starts nothing.
+// newTrial creates an account with the permissions of the objects. It starts no
+// controller.
 func newTrial(t *testing.T, objects []*unstructured.Unstructured, environment []string) *trial {
 	t.Helper()
 	home := newNamespace(t)
@@ -60,7 +64,7 @@ func newTrial(t *testing.T, objects []*unstructured.Unstructured, environment []
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The controller remembers a no, so there must be none.
+	// Create the reader first, because the controller caches refusals.
 	tr.readerToken = home.newReaderOf(t, home.name)
 	tr.flags = []string{
 		"-v=2", "-kubeconfig=" + tr.account.kubeconfig, "-namespace=" + tr.foos.name,
@@ -76,33 +80,33 @@ func (tr *trial) start(t *testing.T, flags ...string) {
 	tr.controllers = append(tr.controllers, startControllerIn(t, tr.environment, append(flags, tr.flags...)...))
 }
 
-// step is something that the controller does.
+// step is an action of the controller.
 type step struct {
 	name string
-	// begin does what the controller reacts to. Whatever it waits for takes
-	// only rights of steps before.
+	// begin makes the change to which the controller reacts. It waits only for actions
+	// that need the permissions of earlier steps.
 	begin func(t *testing.T, tr *trial)
-	// outcome objects until the controller has done its part.
+	// outcome returns an error until the controller has carried out the step.
 	outcome func(t *testing.T, tr *trial) error
 }
 
 // The names of the steps.
 const (
-	stepStart         = "leads and works"
-	stepLeaderEvent   = "tells by an event who leads"
+	stepStart         = "becomes leader and starts its workers"
+	stepLeaderEvent   = "records an event for the new leader"
 	stepRenewal       = "renews the Lease"
-	stepCreate        = "makes a Deployment"
-	stepStatus        = "reports in the status"
+	stepCreate        = "creates a Deployment"
+	stepStatus        = "writes the status"
 	stepScale         = "scales the Deployment"
-	stepRename        = "removes the Deployment of an earlier name"
+	stepRename        = "deletes the Deployment of an earlier name"
 	stepAdoption      = "adopts a Deployment"
-	stepRepeatedEvent = "counts an event that comes again"
-	stepMetrics       = "shows the metrics to who may read them"
-	stepHandOver      = "hands over to a standby at once"
+	stepRepeatedEvent = "counts a repeated event"
+	stepMetrics       = "serves the metrics to an authorized reader"
+	stepHandOver      = "hands the Lease over to a standby at once"
 )
 
-// steps, each of which builds on those before. For the sake of speed no outcome
-// is watched for: each is looked at many times a second.
+// steps are the steps in their order. Each builds on those before it. Outcomes are polled
+// many times a second.
 var steps = []step{
 	{stepStart, func(t *testing.T, tr *trial) {
 		t.Helper()
@@ -129,7 +133,7 @@ var steps = []step{
 		t.Helper()
 		list, err := tr.foos.deployments().List(t.Context(), metav1.ListOptions{})
 		if err != nil || len(list.Items) != 1 || list.Items[0].Name != "shop" {
-			return fmt.Errorf("%d Deployments (%w), want shop alone", len(list.Items), err)
+			return fmt.Errorf("%d Deployments (%w), want only shop", len(list.Items), err)
 		}
 		return nil
 	}},
@@ -143,9 +147,9 @@ var steps = []step{
 	{stepMetrics, nothing, metricsShown},
 	{stepHandOver, func(t *testing.T, tr *trial) {
 		t.Helper()
-		// Without the watch it would look again after 20 s.
+		// Without a watch it would read the Lease again after 20 s.
 		tr.start(t, "-leader-elect-retry-period=20s")
-		tr.controllers[1].awaitLog(t, "The Lease has a new holder", 1) // it has looked once
+		tr.controllers[1].awaitLog(t, "The Lease has a new holder", 1) // it has read the Lease once
 		tr.controllers[0].stop(t)
 	}, func(_ *testing.T, tr *trial) error { return hasLogged(tr.controllers[1], "Starting workers") }},
 }
@@ -154,7 +158,7 @@ func nothing(*testing.T, *trial) {}
 
 func hasLogged(p *process, text string) error {
 	if p.log.Count(text) == 0 {
-		return fmt.Errorf("the log does not say %q", text)
+		return fmt.Errorf("the log has no %q", text)
 	}
 	return nil
 }
@@ -172,12 +176,12 @@ func leaseRenewed(t *testing.T, tr *trial) error {
 	t.Helper()
 	lease := get(t, cluster.kube.CoordinationV1().Leases(tr.account.namespace), "sample-controller")
 	if !lease.Spec.RenewTime.After(lease.Spec.AcquireTime.Time) {
-		return errors.New("it was not renewed since it was acquired")
+		return errors.New("the Lease was not renewed after it was acquired")
 	}
 	return nil
 }
 
-// asksForPods says that a Deployment is there and asks for a number of Pods.
+// asksForPods returns an outcome: a Deployment exists and asks for a number of Pods.
 func asksForPods(name string, replicas int32) func(*testing.T, *trial) error {
 	return func(t *testing.T, tr *trial) error {
 		t.Helper()
@@ -193,8 +197,8 @@ func asksForPods(name string, replicas int32) func(*testing.T, *trial) error {
 	}
 }
 
-// conflictTwice has a Foo ask for a name that is taken, for another, and again
-// for the first: the third event is the first once more.
+// conflictTwice makes a Foo ask for a taken name, for a free one, and for the taken one
+// again, so that the third event repeats the first.
 func conflictTwice(t *testing.T, tr *trial) {
 	t.Helper()
 	tr.foos.createDeployment(t, "taken", 1)
@@ -209,12 +213,12 @@ func conflictTwice(t *testing.T, tr *trial) {
 func eventCounted(t *testing.T, tr *trial) error {
 	t.Helper()
 	if got := tr.foos.eventCount(t, "restless", samplev1alpha1.ReasonDeploymentConflict); got != 2 {
-		return fmt.Errorf("the event has come %d times, want 2", got)
+		return fmt.Errorf("the event was recorded %d times, want 2", got)
 	}
 	return nil
 }
 
-// metricsAddress finds the address in a controller's log.
+// metricsAddress matches the address of the metrics in a controller's log.
 var metricsAddress = regexp.MustCompile(`"Serving metrics" address="([^"]+)"`)
 
 func metricsShown(t *testing.T, tr *trial) error {
@@ -228,7 +232,7 @@ func metricsShown(t *testing.T, tr *trial) error {
 		return err
 	}
 	request.Header.Set("Authorization", "Bearer "+tr.readerToken)
-	// The certificate is the controller's own.
+	// The certificate is self-signed.
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
 	response, err := client.Do(request)
 	if err != nil {

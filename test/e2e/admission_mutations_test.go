@@ -14,6 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Admission that changes a Deployment: the Foo reports it, and the controller does not
+// fight it.
+
 package e2e
 
 import (
@@ -29,13 +32,13 @@ const (
 	mirroredImage   = "mirror.example.com/nginx:latest"
 )
 
-// fewDeploymentWrites is what one change of a Foo may take, races lost to the
-// Deployment's own controller included.
+// fewDeploymentWrites is the number of writes of a Deployment that one change of a Foo
+// may take, including conflicts with the Deployment controller.
 const fewDeploymentWrites = 4
 
 func isCapped(d *appsv1.Deployment) bool { return *d.Spec.Replicas == 2 }
 
-func TestACapOnReplicasIsSaidAndNotFought(t *testing.T) {
+func TestACapOnReplicasIsReportedAndNotFought(t *testing.T) {
 	t.Parallel()
 	needsAdmission(t)
 	ns := newNamespace(t)
@@ -47,9 +50,9 @@ func TestACapOnReplicasIsSaidAndNotFought(t *testing.T) {
 	ns.createFoo(t, newFoo("new", withReplicas(3)))
 	ns.awaitMessage(t, "scaled", samplev1alpha1.ReasonDeploymentFailed, storedOtherwise+`"scaled" otherwise than asked: `, "replicas is 2, not 5")
 	ns.awaitMessage(t, "new", samplev1alpha1.ReasonDeploymentFailed, storedOtherwise+`"new" otherwise than asked: `, "replicas is 2, not 3")
-	ns.isNotFought(t, p, sent, before, "scaled", "new")
+	ns.expectFewWrites(t, p, sent, before, "scaled", "new")
 
-	// As large as is allowed: that is what is asked for.
+	// A Foo that asks for the allowed number becomes ready.
 	ns.kubectl(t, "scale", "foo/new", "--replicas=2")
 	ns.awaitReplicas(t, "new", 2)
 	withdraw()
@@ -57,9 +60,9 @@ func TestACapOnReplicasIsSaidAndNotFought(t *testing.T) {
 	ns.awaitReplicas(t, "scaled", 4)
 }
 
-// isNotFought looks on for some resyncs: Foos cost few writes of Deployments
-// since there were a number of them, and one event each.
-func (ns *namespace) isNotFought(t *testing.T, p *process, sent *requests, before int, foos ...string) {
+// expectFewWrites checks that during some resyncs the controller has made few writes of
+// the Foos' Deployments, counted from before, and one event for each Foo.
+func (ns *namespace) expectFewWrites(t *testing.T, p *process, sent *requests, before int, foos ...string) {
 	t.Helper()
 	for _, foo := range foos {
 		ns.awaitSettledOne(t, foo)
@@ -67,7 +70,7 @@ func (ns *namespace) isNotFought(t *testing.T, p *process, sent *requests, befor
 	}
 	p.awaitResyncs(t, 2*fewDeploymentWrites)
 	if got := sent.writes("deployments") - before; got > fewDeploymentWrites*len(foos) {
-		t.Errorf("%d writes of Deployments for %v", got, foos)
+		t.Errorf("%d writes of Deployments for the Foos %v, want at most %d for each", got, foos, fewDeploymentWrites)
 	}
 	for _, foo := range foos {
 		if got := ns.eventCount(t, foo, samplev1alpha1.ReasonDeploymentFailed); got != 1 {
@@ -76,9 +79,9 @@ func (ns *namespace) isNotFought(t *testing.T, p *process, sent *requests, befor
 	}
 }
 
-// The shipped policy refuses other images than nginx to its account, whoever
-// changes them: so this controller is one that it is not about.
-func TestAnImageThatAPolicyChangesIsSaidAndNotFought(t *testing.T) {
+// TestAMutatedImageIsReportedAndNotFought runs the controller as an administrator,
+// because for the shipped account the shipped policy would refuse the changed image.
+func TestAMutatedImageIsReportedAndNotFought(t *testing.T) {
 	t.Parallel()
 	needsAdmission(t)
 	ns := newNamespace(t)
@@ -88,16 +91,16 @@ func TestAnImageThatAPolicyChangesIsSaidAndNotFought(t *testing.T) {
 	ns.createFoo(t, newFoo("new", withReplicas(1)))
 	says := `the image of container nginx is "` + mirroredImage + `", not "nginx:latest"`
 	ns.awaitMessage(t, "new", samplev1alpha1.ReasonDeploymentFailed, storedOtherwise+`"new" otherwise than asked: `, says)
-	ns.isNotFought(t, p, sent, 0, "new")
+	ns.expectFewWrites(t, p, sent, 0, "new")
 
 	withdraw()
 	ns.kubectl(t, "scale", "foo/new", "--replicas=3")
 	ns.awaitReplicas(t, "new", 3)
 }
 
-// With the shipped account what a policy of somebody's makes of a Deployment is
-// judged as the controller's doing.
-func TestAnImageThatAPolicyChangesIsRefusedByTheShippedOne(t *testing.T) {
+// TestAMutatedImageIsRefusedByTheShippedPolicy uses the shipped account: the policy
+// judges the image after a webhook changed it, as if the controller had set it.
+func TestAMutatedImageIsRefusedByTheShippedPolicy(t *testing.T) {
 	t.Parallel()
 	needsAdmission(t)
 	ns := newNamespace(t)
@@ -107,17 +110,17 @@ func TestAnImageThatAPolicyChangesIsRefusedByTheShippedOne(t *testing.T) {
 	before := sent.writes("deployments")
 	ns.kubectl(t, "scale", "foo/scaled", "--replicas=3")
 	ns.awaitMessage(t, "scaled", samplev1alpha1.ReasonDeploymentFailed, "The API server refused: ", onlyNginx)
-	ns.isNotFought(t, p, sent, before, "scaled")
+	ns.expectFewWrites(t, p, sent, before, "scaled")
 }
 
-// mirrorImages has a policy put a mirror's name before the image.
+// mirrorImages adds a webhook that replaces the image by that of a mirror.
 func (ns *namespace) mirrorImages(t *testing.T) (withdraw func()) {
 	t.Helper()
 	return ns.mutate(t, "true", "/spec/template/spec/containers/0/image", `"`+mirroredImage+`"`,
 		func(d *appsv1.Deployment) bool { return nginxOf(d).Image == mirroredImage })
 }
 
-// withoutAccount is the cluster with its administrator in the controller's place.
+// withoutAccount returns the cluster with an administrator as the controller's account.
 func (c *testCluster) withoutAccount() *testCluster {
 	changed := *c
 	changed.account = &account{namespace: c.account.namespace, kubeconfig: c.kubeconfig, config: c.config}

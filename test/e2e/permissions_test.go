@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Each shipped permission is needed, and no other.
+
 package e2e
 
 import (
@@ -29,25 +31,26 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// need is what goes wrong without a right.
+// need describes the failure without a permission.
 type need struct {
-	// step is the first that fails; empty where all of them still come to
-	// pass, but late: then it is the log that tells.
+	// step is the first step that fails. It is empty if all steps still succeed, only
+	// later; then the log shows the refusal.
 	step string
-	// environment is the controller's, where it takes another for the right
-	// to be used.
+	// environment holds environment variables with which the controller uses the
+	// permission.
 	environment []string
 }
 
-// needs has an entry for each verb of each rule that is shipped, in the roles
-// that are bound to the controller's account.
+// needs has an entry for each verb of each rule in the shipped roles that are bound to
+// the controller's account.
 var needs = map[string]need{
 	"sample-controller: list foos":              {step: stepStart},
-	"sample-controller: watch foos":             {}, // lists them again and again, ever more rarely
+	"sample-controller: watch foos":             {}, // lists them again and again, with back-off
 	"sample-controller: get foos":               {step: stepScale},
 	"sample-controller: update foos/status":     {step: stepStatus},
 	"sample-controller: update foos/finalizers": {step: stepCreate},
-	// The API server of this test can send the first list as a stream, which takes the right to watch. Others can't.
+	// The API server of this test can send the first list as a stream, which needs the
+	// permission to watch. Others can't.
 	"sample-controller: list deployments":                         {step: stepStart, environment: []string{"KUBE_FEATURE_WatchListClient=false"}},
 	"sample-controller: watch deployments":                        {},
 	"sample-controller: get deployments":                          {step: stepScale},
@@ -62,90 +65,89 @@ var needs = map[string]need{
 	"sample-controller-election: watch leases":                    {step: stepHandOver},
 	"sample-controller-metrics-auth: create tokenreviews":         {step: stepMetrics},
 	"sample-controller-metrics-auth: create subjectaccessreviews": {step: stepMetrics},
-	// In the namespaced variant alone.
+	// Only in the namespaced variant.
 	"sample-controller-election-events: create events": {step: stepLeaderEvent},
 }
 
-// The shipped rights are enough for all that the controller does, and without
-// any one of them something fails, by the API server's refusal of exactly that.
-// A right without which nothing is refused is one too many.
-func TestEachRightIsNeeded(t *testing.T) {
+// TestEachPermissionIsNeeded checks that the shipped permissions are sufficient for all
+// steps, and that without any one of them the API server refuses exactly that and a step
+// fails. If nothing is refused, the permission should not be granted.
+func TestEachPermissionIsNeeded(t *testing.T) {
 	t.Parallel()
-	needsToBeAlone(t)
-	rows := rightsRows(t)
+	needsNoOtherController(t)
+	cases := permissionCases(t)
 	for i := range atOnce {
 		t.Run(fmt.Sprintf("%d of %d", i+1, atOnce), func(t *testing.T) {
 			t.Parallel()
-			for j := i; j < len(rows); j += atOnce {
-				t.Run(rows[j].name, rows[j].check)
+			for j := i; j < len(cases); j += atOnce {
+				t.Run(cases[j].name, cases[j].check)
 			}
 		})
 	}
 }
 
-// atOnce is how many rows are tried at the same time: each is a controller that
-// starts, and other tests go by the clock.
+// atOnce is the number of parallel cases. Each starts a controller.
 const atOnce = 4
 
-// rightsRow is a controller with some rights, and what is to come of it.
-type rightsRow struct {
+// permissionCase is a controller with some permissions, and a check of what it can do.
+type permissionCase struct {
 	name  string
 	check func(t *testing.T)
 }
 
-// rightsRows returns a row for each shipped variant, and one for each right.
-// The variants have most of them in common.
-func rightsRows(t *testing.T) []rightsRow {
+// permissionCases returns a case for each shipped variant, and one without each
+// permission. The variants have most permissions in common.
+func permissionCases(t *testing.T) []permissionCase {
 	t.Helper()
-	everywhere, err := shippedRights()
+	everywhere, err := shippedPermissions()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var rows []rightsRow
+	var cases []permissionCase
 	seen := map[string]bool{}
 	for _, variant := range []struct {
 		name    string
 		objects []*unstructured.Unstructured
-	}{{"all namespaces", everywhere}, {"one namespace", namespacedRights(t)}} {
-		rows = append(rows, rightsRow{"with all rights in " + variant.name, func(t *testing.T) {
+	}{{"all namespaces", everywhere}, {"one namespace", namespacedPermissions(t)}} {
+		cases = append(cases, permissionCase{"with all permissions in " + variant.name, func(t *testing.T) {
 			newTrial(t, variant.objects, nil).expectAllSteps(t)
 		}})
 		grants, err := grantsOf(variant.objects)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, right := range grants {
-			name := right.roleName() + ": " + right.String()
+		for _, permission := range grants {
+			name := permission.roleName() + ": " + permission.String()
 			if seen[name] {
 				continue
 			}
 			seen[name] = true
-			rows = append(rows, rightsRow{"without " + name, func(t *testing.T) {
+			cases = append(cases, permissionCase{"without " + name, func(t *testing.T) {
 				need, known := needs[name]
 				if !known {
-					t.Fatal("The right is shipped, and the table does not say what for")
+					t.Fatal("The permission is shipped, but it is not in the table needs")
 				}
-				newTrial(t, without(t, variant.objects, right), need.environment).expectRefusal(t, need.step, right)
+				newTrial(t, without(t, variant.objects, permission), need.environment).expectRefusal(t, need.step, permission)
 			}})
 		}
 	}
 	for name := range needs {
 		if !seen[name] {
-			t.Errorf("%s: the table has a right that is not shipped", name)
+			t.Errorf("%s: the table needs has a permission that is not shipped", name)
 		}
 	}
-	return rows
+	return cases
 }
 
-// roleName is the name without the kind, which differs between the variants.
+// roleName returns the role's name without its kind, which differs between the variants.
 func (g grant) roleName() string {
 	_, name, _ := strings.Cut(g.role, " ")
 	return name
 }
 
-// namespacedRights returns the objects of the namespaced variant that make the
-// account. It takes kustomize, in the form of kubectl.
-func namespacedRights(t *testing.T) []*unstructured.Unstructured {
+// namespacedPermissions returns the objects of the account in the namespaced variant,
+// rendered by kubectl kustomize.
+func namespacedPermissions(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	out, err := kubectlCommand(t, []string{"kustomize", moduleRoot + "/artifacts/deploy/namespaced"}).Output()
 	if err != nil {
@@ -167,20 +169,20 @@ func namespacedRights(t *testing.T) []*unstructured.Unstructured {
 	})
 }
 
-// without returns a copy of the objects in which one right is not granted.
-func without(t *testing.T, objects []*unstructured.Unstructured, right grant) []*unstructured.Unstructured {
+// without returns a copy of the objects that lacks one permission.
+func without(t *testing.T, objects []*unstructured.Unstructured, missing grant) []*unstructured.Unstructured {
 	t.Helper()
 	var copies []*unstructured.Unstructured
 	for _, object := range objects {
 		object = object.DeepCopy()
 		copies = append(copies, object)
 		role := object.GetKind() + " " + object.GetName()
-		if role != right.role {
+		if role != missing.role {
 			continue
 		}
 		var rules []any
 		for _, g := range rulesOf(t, object) {
-			if g == right {
+			if g == missing {
 				continue
 			}
 			rule, err := runtime.DefaultUnstructuredConverter.ToUnstructured(g.rule())
@@ -205,7 +207,7 @@ func rulesOf(t *testing.T, role *unstructured.Unstructured) []grant {
 	return grants
 }
 
-// rule grants what g says, and no more.
+// rule returns a rule that grants only g.
 func (g grant) rule() *rbacv1.PolicyRule {
 	rule := &rbacv1.PolicyRule{APIGroups: []string{g.group}, Resources: []string{g.path()}, Verbs: []string{g.verb}}
 	if g.name != "" {
@@ -214,7 +216,7 @@ func (g grant) rule() *rbacv1.PolicyRule {
 	return rule
 }
 
-// expectAllSteps checks that the controller can do all that it has to.
+// expectAllSteps checks that all steps succeed and that nothing is refused.
 func (tr *trial) expectAllSteps(t *testing.T) {
 	t.Helper()
 	for _, s := range steps {
@@ -226,62 +228,61 @@ func (tr *trial) expectAllSteps(t *testing.T) {
 	}
 }
 
-// expectRefusal checks that the controller gets as far as to a step, that the
-// API server then refuses what takes a right, and nothing else, and that the
-// step fails; or, where no step is named, that the refusal is told at any time.
-// None of this has to be waited for in vain.
-func (tr *trial) expectRefusal(t *testing.T, fails string, right grant) {
+// expectRefusal checks that the controller reaches a step, that the API server then
+// refuses a request for lack of one permission, and nothing else, and that the step
+// fails. Without a step, it checks that the refusal is logged at any time. It never waits
+// for something that does not happen.
+func (tr *trial) expectRefusal(t *testing.T, fails string, missing grant) {
 	t.Helper()
-	told := func() bool { return slices.Contains(tr.refused(), right.asked()) }
+	isRefused := func() bool { return slices.Contains(tr.refused(), missing.asked()) }
 	for _, s := range steps {
 		s.begin(t, tr)
-		looked := fails == "" || fails == s.name
-		if fails == "" && told() || !tr.awaitEither(t, s, func() bool { return looked && told() }) {
+		expected := fails == "" || fails == s.name
+		if fails == "" && isRefused() || !tr.awaitEither(t, s, func() bool { return expected && isRefused() }) {
 			if refused := tr.refused(); len(refused) != 1 {
-				t.Errorf("The API server refused %v, want nothing but %s", refused, right.asked())
+				t.Errorf("The API server refused %v, want only %s", refused, missing.asked())
 			}
 			return
 		}
 		if fails == s.name {
-			t.Fatalf("%s: this comes to pass without the right", s.name)
+			t.Fatalf("%s: this step succeeds without the permission", s.name)
 		}
 	}
-	t.Error("Everything comes to pass, and nothing is refused: the right is one too many")
+	t.Error("All steps succeed and nothing is refused, so the permission is not needed")
 }
 
-// awaitEither waits until a step has come to pass, and then returns true, or
-// another thing has happened, and returns false.
+// awaitEither returns true when a step has succeeded, or false when other returns true.
 func (tr *trial) awaitEither(t *testing.T, s step, other func() bool) bool {
 	t.Helper()
 	deadline := time.Now().Add(cluster.patience())
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		objection := s.outcome(t, tr)
+		err := s.outcome(t, tr)
 		switch {
-		case objection == nil:
+		case err == nil:
 			return true
 		case other():
 			return false
 		case time.Now().After(deadline):
-			t.Fatalf("%s: %v; refused was %v", s.name, objection, tr.refused())
+			t.Fatalf("%s: %v; the API server refused %v", s.name, err, tr.refused())
 		}
 		<-ticker.C
 	}
 }
 
-// refusal finds in a log what the API server refused; the plugin that guards
-// owner references has words of its own.
+// refusal matches the API server's refusals in a log. The admission plugin for owner
+// references has a message of its own.
 var (
 	refusal         = regexp.MustCompile(`cannot (\w+) resource "([^"]+)" in API group "([^"]*)"`)
 	finalizersWords = "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on"
 )
 
-// refused lists what the API server has refused the controllers, each once.
+// refused returns the requests that the API server refused, each once.
 func (tr *trial) refused() []string {
 	var all []string
 	for _, p := range tr.controllers {
-		text := strings.ReplaceAll(p.log.String(), `\`, "") // the log quotes
+		text := strings.ReplaceAll(p.log.String(), `\`, "") // the log escapes quotes
 		for _, words := range refusal.FindAllStringSubmatch(text, -1) {
 			all = append(all, fmt.Sprintf("%s %s/%s", words[1], words[3], words[2]))
 		}
@@ -293,7 +294,7 @@ func (tr *trial) refused() []string {
 	return slices.Compact(all)
 }
 
-// asked is a right as refused names it.
+// asked returns a permission in the form of refused.
 func (g grant) asked() string {
 	return fmt.Sprintf("%s %s/%s", g.verb, g.group, g.path())
 }

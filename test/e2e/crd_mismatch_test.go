@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// A CRD that does not fit the controller, and statuses that Go can't read.
+
 package e2e
 
 import (
@@ -34,62 +36,63 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// Where the definition has what the controller needs.
+// Paths within the CRD of the parts that the controller needs.
 const (
 	ofVersion = "/spec/versions/0"
 	ofStatus  = ofVersion + "/schema/openAPIV3Schema/properties/status/properties"
 )
 
-// aStatus is a patch with a condition, as the controller might write it.
+// aStatus is a patch with a condition like the controller's.
 const aStatus = `{"status":{"conditions":[{"type":"Ready","status":"False","reason":"Progressing","message":"",` +
 	`"observedGeneration":1,"lastTransitionTime":"2026-11-21T12:00:00Z"}]}}`
 
-// The definition is the whole cluster's, so this test starts another, and its
-// parts come one after the other.
-func TestADefinitionThatDoesNotFitIsToldAndNotFought(t *testing.T) {
+// TestAMismatchedCRDIsReportedAndNotFought starts a cluster of its own, because the CRD
+// belongs to the whole cluster. Its parts run one after the other.
+func TestAMismatchedCRDIsReportedAndNotFought(t *testing.T) {
 	t.Parallel()
 	own := newOwnCluster(t)
-	if err := own.installDefinition(t.Context()); err != nil {
+	if err := own.installCRD(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	own.account = newAccountIn(t, own.kubeconfig, metav1.NamespaceDefault)
 	if err := own.account.awaitFoosAsOwners(t.Context(), metav1.NamespaceDefault); err != nil {
 		t.Fatal(err)
 	}
-	t.Run("one that prunes conditions", func(t *testing.T) {
-		own.checkMisfit(t, `[{"op":"remove","path":"`+ofStatus+`/conditions"}]`, isPruned, "does not fit")
+	t.Run("a CRD that prunes conditions", func(t *testing.T) {
+		own.checkMismatch(t, `[{"op":"remove","path":"`+ofStatus+`/conditions"}]`, isPruned, "does not fit")
 	})
-	t.Run("one without the status subresource", func(t *testing.T) {
-		own.checkMisfit(t, `[{"op":"remove","path":"`+ofVersion+`/subresources/status"}]`, isMissing, "status subresource")
+	t.Run("a CRD without the status subresource", func(t *testing.T) {
+		own.checkMismatch(t, `[{"op":"remove","path":"`+ofVersion+`/subresources/status"}]`, isMissing, "status subresource")
 	})
-	t.Run("one that has stored what Go can't read", own.checkUnreadable)
+	t.Run("a CRD that accepted statuses which Go can't read", own.checkUnreadable)
 }
 
-// checkMisfit: with a definition that does not take the status, it is written
-// few times and the cause is told once; a start with the right one mends all.
-func (c *testCluster) checkMisfit(t *testing.T, patch string, inForce func(*unstructured.Unstructured, error) bool, says string) {
+// checkMismatch checks that with a CRD that does not store the status, the controller
+// rarely writes it and logs the cause once. After a restart with the right CRD everything
+// works.
+func (c *testCluster) checkMismatch(t *testing.T, patch string, inForce func(*unstructured.Unstructured, error) bool, says string) {
 	ns := c.newNamespace(t)
 	ns.createFoo(t, newFoo("foo", withReplicas(1)))
-	defer c.restoreDefinition(t)
-	c.changeDefinition(t, patch)
+	defer c.restoreCRD(t)
+	c.patchCRD(t, patch)
 	ns.awaitStatusAnswer(t, "foo", aStatus, dryRun, inForce)
 	stop := ns.witness(t)
 	p, sent := ns.startRecorded(t, nil, "-resync=1s", "-v=4")
 	p.awaitLog(t, says, 1)
 	p.awaitResyncs(t, 10)
 	if got := sent.writes("foos"); got > 3 {
-		t.Errorf("The status was written %d times, and never stored", got)
+		t.Errorf("The status was written %d times although it is never stored, want at most 3", got)
 	}
 	if got := sent.writes("events"); got > 3 {
-		t.Errorf("%d events were written", got)
+		t.Errorf("%d events were written, want at most 3", got)
 	}
-	if told := p.log.Lines("CustomResourceDefinition", says); len(told) != 1 || told[0][0] != 'E' {
-		t.Errorf("It is told %d times, want one error: %q", len(told), told)
+	if lines := p.log.Lines("CustomResourceDefinition", says); len(lines) != 1 || lines[0][0] != 'E' {
+		t.Errorf("The log has %d lines about it, want one error: %q", len(lines), lines)
 	}
 	p.stop(t)
-	stop() // a change of the definition ends watches
+	stop() // a change of the CRD ends watches
 
-	c.restoreDefinition(t)
+	c.restoreCRD(t)
 	ns.awaitStatusAnswer(t, "foo", aStatus, dryRun, isStored)
 	stop = ns.witness(t)
 	again := ns.startController(t)
@@ -98,12 +101,12 @@ func (c *testCluster) checkMisfit(t *testing.T, patch string, inForce func(*unst
 	stop()
 }
 
-// checkUnreadable: statuses that an older definition took, and Go can't read,
-// are put right, and nobody else's Foo suffers from them.
+// checkUnreadable checks that the controller repairs statuses that an older CRD accepted
+// and Go can't read, and that they do not affect other Foos.
 func (c *testCluster) checkUnreadable(t *testing.T) {
 	ns, beside := c.newNamespace(t), c.newNamespace(t)
-	defer c.restoreDefinition(t)
-	c.changeDefinition(t, `[{"op":"replace","path":"`+ofStatus+`/availableReplicas","value":{"type":"integer"}},`+
+	defer c.restoreCRD(t)
+	c.patchCRD(t, `[{"op":"replace","path":"`+ofStatus+`/availableReplicas","value":{"type":"integer"}},`+
 		`{"op":"replace","path":"`+ofStatus+`/conditions","value":{"type":"array","items":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]`)
 	const largeNumber = `{"status":{"availableReplicas":1099511627776}}`
 	lowerCase := strings.NewReplacer("T12", "t12", "Z", "z").Replace(aStatus)
@@ -111,7 +114,7 @@ func (c *testCluster) checkUnreadable(t *testing.T) {
 		ns.createFoo(t, newFoo(name, withReplicas(1)))
 		ns.awaitStatusAnswer(t, name, status, nil, func(_ *unstructured.Unstructured, err error) bool { return err == nil })
 	}
-	c.restoreDefinition(t)
+	c.restoreCRD(t)
 	ns.awaitStatusAnswer(t, "time", largeNumber, dryRun, func(_ *unstructured.Unstructured, err error) bool { return apierrors.IsInvalid(err) })
 
 	beside.witness(t)
@@ -121,49 +124,49 @@ func (c *testCluster) checkUnreadable(t *testing.T) {
 	for _, name := range []string{"number", "time"} {
 		ns.awaitReadable(t, name)
 	}
-	ns.witness(t) // before, they could not have been read here either
+	ns.witness(t) // only now can the typed client read these Foos
 	mergePatch(t, ns.foos(), "time", `{"spec":{"replicas":2}}`)
 	ns.awaitReplicas(t, "time", 2)
 	beside.createReadyFoo(t, newFoo("later", withReplicas(1)))
 }
 
-// changeDefinition applies a JSON patch to the definition.
-func (c *testCluster) changeDefinition(t *testing.T, patch string) {
+// patchCRD applies a JSON patch to the CRD.
+func (c *testCluster) patchCRD(t *testing.T, patch string) {
 	t.Helper()
-	patchAs(t, definitions(c.dynamic), definitionName, types.JSONPatchType, patch)
+	patchAs(t, crdClient(c.dynamic), crdName, types.JSONPatchType, patch)
 }
 
-// restoreDefinition applies the shipped one.
-func (c *testCluster) restoreDefinition(t *testing.T) {
+// restoreCRD restores the shipped CRD.
+func (c *testCluster) restoreCRD(t *testing.T) {
 	t.Helper()
-	wanted, err := readObject(filepath.Join(moduleRoot, definitionFile))
+	wanted, err := readObject(filepath.Join(moduleRoot, crdFile))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Not only what differs: what is shipped, whole.
+	// Replace the whole spec, not only the patched parts.
 	spec, err := json.Marshal(wanted.Object["spec"])
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.changeDefinition(t, `[{"op":"replace","path":"/spec","value":`+string(spec)+`}]`)
+	c.patchCRD(t, `[{"op":"replace","path":"/spec","value":`+string(spec)+`}]`)
 }
 
-// awaitStatusAnswer patches a Foo's status, until what the API server answers
-// is so: a definition is in force a moment after it is stored.
-func (ns *namespace) awaitStatusAnswer(t *testing.T, foo, status string, dryRun []string, isSo func(*unstructured.Unstructured, error) bool) {
+// awaitStatusAnswer patches a Foo's status until the API server's answer is accepted. A
+// CRD is in force a moment after it is stored.
+func (ns *namespace) awaitStatusAnswer(t *testing.T, foo, status string, dryRun []string, accept func(*unstructured.Unstructured, error) bool) {
 	t.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, cluster.patience(), true, func(ctx context.Context) (bool, error) {
 		var stored *unstructured.Unstructured
 		stored, last = ns.rawFoos().Patch(ctx, foo, types.MergePatchType, []byte(status), metav1.PatchOptions{DryRun: dryRun}, "status")
-		return isSo(stored, last), nil
+		return accept(stored, last), nil
 	})
 	if err != nil {
-		t.Fatalf("Patching Foo %s with %s until it is answered as it should be: %v: %v", foo, status, err, last)
+		t.Fatalf("Patching Foo %s with %s until the answer is as expected: %v: %v", foo, status, err, last)
 	}
 }
 
-// isPruned, isMissing and isStored say what has become of aStatus.
+// isPruned, isMissing and isStored recognize the answer to a patch with aStatus.
 func isPruned(foo *unstructured.Unstructured, err error) bool {
 	return err == nil && !hasConditions(foo)
 }

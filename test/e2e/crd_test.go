@@ -14,6 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// The CustomResourceDefinition in the cluster under test: whether it is this tree's, and
+// its installation.
+
 package e2e
 
 import (
@@ -34,64 +37,63 @@ import (
 )
 
 const (
-	definitionName = "foos.samplecontroller.k8s.io"
-	definitionFile = "artifacts/crd/samplecontroller.k8s.io_foos.yaml"
+	crdName = "foos.samplecontroller.k8s.io"
+	crdFile = "artifacts/crd/samplecontroller.k8s.io_foos.yaml"
 )
 
-// definitionState is how the cluster got its CustomResourceDefinition.
-type definitionState int
+// crdState says where the CustomResourceDefinition in the cluster came from.
+type crdState int
 
 const (
-	// definitionOurs: it was there, and is this tree's.
-	definitionOurs definitionState = iota
-	// definitionOther: one was there that is not this tree's. It is left as it is.
-	definitionOther
-	// definitionInstalled: this run has installed it, and removes it.
-	definitionInstalled
+	// crdOurs means that this tree's CRD was installed already.
+	crdOurs crdState = iota
+	// crdOther means that another CRD was installed already. The tests do not change it.
+	crdOther
+	// crdInstalled means that this run installed the CRD, and removes it at the end.
+	crdInstalled
 )
 
-func definitions(client dynamic.Interface) dynamic.ResourceInterface {
+func crdClient(client dynamic.Interface) dynamic.ResourceInterface {
 	return client.Resource(schema.GroupVersionResource{
 		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 	})
 }
 
-// installDefinition installs the CustomResourceDefinition if there is none,
-// and waits until the server serves it.
-func (c *testCluster) installDefinition(ctx context.Context) error {
+// installCRD installs the CRD if there is none, and waits until the API server serves it.
+func (c *testCluster) installCRD(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.patience())
 	defer cancel()
-	wanted, err := readObject(filepath.Join(moduleRoot, definitionFile))
+	wanted, err := readObject(filepath.Join(moduleRoot, crdFile))
 	if err != nil {
 		return err
 	}
-	client := definitions(c.dynamic)
-	found, err := client.Get(ctx, definitionName, metav1.GetOptions{})
+	client := crdClient(c.dynamic)
+	found, err := client.Get(ctx, crdName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		c.definition = definitionInstalled
+		c.crd = crdInstalled
 		if _, err := client.Create(ctx, wanted, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("installing the CustomResourceDefinition: %w", err)
 		}
 	case err != nil:
 		return fmt.Errorf("looking for the CustomResourceDefinition: %w", err)
 	case c.accepts(ctx, found, wanted):
-		c.definition = definitionOurs
+		c.crd = crdOurs
 	default:
-		c.definition = definitionOther
-		fmt.Printf("e2e: the cluster's %s is not %s: it is left as it is, and the tests of its rules and columns are skipped\n",
-			definitionName, definitionFile)
+		c.crd = crdOther
+		fmt.Printf("e2e: the cluster's %s differs from %s: it stays as it is, and the tests of its rules and columns are skipped\n",
+			crdName, crdFile)
 	}
-	_, err = untilList(ctx, client, named(definitionName), isEstablished)
+	_, err = untilList(ctx, client, named(crdName), isEstablished)
 	return err
 }
 
-// accepts tells whether a definition in the cluster is the wanted one. The
-// server fills in defaults, so it is asked what the wanted one would become.
+// accepts reports whether a CRD in the cluster equals the wanted one. The API server sets
+// defaults, so the wanted one is sent as a dry run first.
 func (c *testCluster) accepts(ctx context.Context, found, wanted *unstructured.Unstructured) bool {
 	candidate := found.DeepCopy()
 	candidate.Object["spec"] = wanted.Object["spec"]
-	result, err := definitions(c.dynamic).Update(ctx, candidate, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+	result, err := crdClient(c.dynamic).Update(ctx, candidate, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 	return err == nil && equality.Semantic.DeepEqual(found.Object["spec"], result.Object["spec"])
 }
 
@@ -107,16 +109,15 @@ func isEstablished(list *unstructured.UnstructuredList) error {
 	return errors.New("the CustomResourceDefinition is not established")
 }
 
-// needsOurDefinition skips a test of what this tree's definition says where
-// the cluster has another.
-func needsOurDefinition(t *testing.T) {
+// needsOurCRD skips a test of this tree's CRD if the cluster has another one.
+func needsOurCRD(t *testing.T) {
 	t.Helper()
-	if cluster.definition == definitionOther {
-		t.Skip("the cluster has another CustomResourceDefinition than " + definitionFile)
+	if cluster.crd == crdOther {
+		t.Skip("the cluster's CustomResourceDefinition differs from " + crdFile)
 	}
 }
 
-// readObject reads the one object of a YAML file.
+// readObject reads a YAML file with one object.
 func readObject(path string) (*unstructured.Unstructured, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
