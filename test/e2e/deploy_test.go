@@ -118,7 +118,7 @@ func (s *site) kubectl(t *testing.T, args ...string) string {
 // Pod Security profile.
 func (s *site) install(t *testing.T, folder string) {
 	t.Helper()
-	s.kubectl(t, "apply", "-f="+deployFolder+"/rights/namespace.yaml")
+	s.kubectl(t, "apply", "-f="+deployFolder+"/permissions/namespace.yaml")
 	s.kubectl(t, "apply", "-k="+folder, "--dry-run=server")
 	if pods, err := s.kube.AppsV1().Deployments(shippedNamespace).List(t.Context(), metav1.ListOptions{}); err != nil || len(pods.Items) > 0 {
 		t.Fatalf("After a dry run there are %d Deployments (%v), want none", len(pods.Items), err)

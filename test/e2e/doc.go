@@ -30,7 +30,7 @@ limitations under the License.
 //     Ctrl-C.
 //   - The controller under test is built from this tree and watches only the test's
 //     namespace. It has the run's service account, with the permissions and the admission
-//     policy of artifacts/deploy/rights. Cluster-scoped objects have the run's name and
+//     policy of artifacts/deploy/permissions. Cluster-scoped objects have the run's name and
 //     label, and are deleted when the run ends.
 //   - If another controller works in the cluster, the tests that it would disturb are
 //     skipped.

@@ -36,8 +36,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// rightsFolder is the folder of the controller's account and permissions.
-const rightsFolder = "artifacts/deploy/rights"
+// permissionsFolder is the folder of the controller's account and permissions.
+const permissionsFolder = "artifacts/deploy/permissions"
 
 // The names in the shipped manifests.
 const (
@@ -47,11 +47,11 @@ const (
 	flowSchema       = "FlowSchema"
 )
 
-// shippedPermissions returns the objects of the controller's account in rightsFolder, as
+// shippedPermissions returns the objects of the controller's account in permissionsFolder, as
 // "kubectl apply -k" sends them, because the folder patches none of them. It leaves out
 // the namespace and the roles of users.
 func shippedPermissions() ([]*unstructured.Unstructured, error) {
-	folder := filepath.Join(moduleRoot, rightsFolder)
+	folder := filepath.Join(moduleRoot, permissionsFolder)
 	kustomization, err := readObject(filepath.Join(folder, "kustomization.yaml"))
 	if err != nil {
 		return nil, err

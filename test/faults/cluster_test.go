@@ -88,7 +88,7 @@ func (c *testCluster) install(ctx context.Context) error {
 	for _, args := range [][]string{
 		{"apply", "-f", filepath.Join(moduleRoot, "artifacts/crd/samplecontroller.k8s.io_foos.yaml")},
 		{"wait", "--for=condition=Established", "crd/foos.samplecontroller.k8s.io", "--timeout=60s"},
-		{"apply", "-k", filepath.Join(moduleRoot, "artifacts/deploy/rights")},
+		{"apply", "-k", filepath.Join(moduleRoot, "artifacts/deploy/permissions")},
 	} {
 		if err := c.kubectl(ctx, args...); err != nil {
 			return err

@@ -39,7 +39,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const policyFile = "../../artifacts/deploy/rights/admission-policy.yaml"
+const policyFile = "../../artifacts/deploy/permissions/admission-policy.yaml"
 
 // The minor versions of the oldest supported and the newest release of Kubernetes.
 const (

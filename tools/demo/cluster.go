@@ -31,7 +31,7 @@ const (
 	devclusterPath = "bin/devcluster"
 	controllerPath = "bin/sample-controller"
 	crdPath        = "artifacts/crd"
-	rightsPath     = "artifacts/deploy/rights"
+	rightsPath     = "artifacts/deploy/permissions"
 	examplePath    = "artifacts/examples/example-foo.yaml"
 	// exampleFoo is the name of the Foo in it.
 	exampleFoo = "example-foo"

@@ -40,7 +40,7 @@ Make it yours:
                                {{Kind}}Spec: add a field there, then run hack/update-codegen.sh
   docs/layout.md describes the rest.
 
-Add new permissions, and new fields of the Deployment that the controller writes, to artifacts/deploy/rights, too;
+Add new permissions, and new fields of the Deployment that the controller writes, to artifacts/deploy/permissions, too;
 CONTRIBUTING.md has the rules. Check with
   go test ./...
   make test
