@@ -19,6 +19,7 @@ limitations under the License.
 package test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -30,7 +31,7 @@ import (
 
 // TestUp starts a cluster, uses it, and stops it.
 func TestUp(t *testing.T) {
-	d := up(t, filepath.Join(t.TempDir(), "data of a test"), "-nodes", "2")
+	d := up(t, filepath.Join(t.TempDir(), "data of a test"), "-nodes", "2", "-audit-bodies", "deployments.apps")
 	t.Logf("%s", d.stderr)
 
 	kubeconfig := filepath.Join(d.dir, "kubeconfig")
@@ -113,6 +114,19 @@ func (d *devcluster) testAudit(t *testing.T) {
 	}
 	if reads := regexp.MustCompile(`"verb":"(get|list|watch)"`).FindString(log); reads != "" {
 		t.Errorf("the log contains reads: %s", reads)
+	}
+	type event struct {
+		ObjectRef      struct{ Resource string }
+		ResponseObject json.RawMessage
+	}
+	for line := range strings.Lines(log) {
+		var e event
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		if has, wanted := e.ResponseObject != nil, e.ObjectRef.Resource == "deployments"; has != wanted {
+			t.Errorf("the body is in the log: %t, want %t: %s", has, wanted, line)
+		}
 	}
 }
 

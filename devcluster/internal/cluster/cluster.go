@@ -109,7 +109,7 @@ func (c *Cluster) prepare() (err error) {
 	if c.ports, c.holds, err = holdPorts(c.options.Ports); err != nil {
 		return err
 	}
-	ca, err := prepareFiles(c.data.Layout, c.ports)
+	ca, err := prepareFiles(c.data.Layout, c.ports, c.options.AuditBodies)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ limitations under the License.
 package cluster
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -49,23 +50,33 @@ func TestKwokStages(t *testing.T) {
 	}
 }
 
-func TestAuditPolicyLeavesOutReads(t *testing.T) {
-	var policy struct {
-		Rules []struct {
-			Level string   `json:"level"`
-			Verbs []string `json:"verbs"`
-		} `json:"rules"`
+func TestAuditPolicy(t *testing.T) {
+	type resources struct {
+		Group     string   `json:"group"`
+		Resources []string `json:"resources"`
 	}
-	if err := yaml.Unmarshal([]byte(auditPolicy), &policy); err != nil {
-		t.Fatal(err)
+	type rule struct {
+		Level             string      `json:"level"`
+		Verbs             []string    `json:"verbs"`
+		Resources         []resources `json:"resources"`
+		OmitManagedFields bool        `json:"omitManagedFields"`
 	}
-	if len(policy.Rules) != 2 {
-		t.Fatalf("rules: %+v", policy.Rules)
+	reads, others := rule{Level: "None", Verbs: []string{"get", "list", "watch"}}, rule{Level: "Metadata"}
+	bodies := func(group, resource string) rule {
+		return rule{Level: "RequestResponse", Resources: []resources{{group, []string{resource, resource + "/*"}}}, OmitManagedFields: true}
 	}
-	if reads := policy.Rules[0]; reads.Level != "None" || strings.Join(reads.Verbs, " ") != "get list watch" {
-		t.Errorf("reads: %+v", reads)
-	}
-	if rest := policy.Rules[1]; rest.Level != "Metadata" || rest.Verbs != nil {
-		t.Errorf("everything else: %+v", rest)
+	for flags, want := range map[string][]rule{
+		"":                                     {reads, others},
+		"-audit-bodies=pods,deployments.apps,": {reads, bodies("", "pods"), bodies("apps", "deployments"), others},
+	} {
+		var policy struct {
+			Rules []rule `json:"rules"`
+		}
+		if err := yaml.Unmarshal([]byte(auditPolicy(parseOptions(t, flags).AuditBodies)), &policy); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(policy.Rules, want) {
+			t.Errorf("with %q: got %+v, want %+v", flags, policy.Rules, want)
+		}
 	}
 }

@@ -33,6 +33,7 @@ const (
 	FlagEtcdPeerPort          = "etcd-peer-port"
 	FlagControllerManagerPort = "kube-controller-manager-port"
 	FlagSchedulerPort         = "kube-scheduler-port"
+	flagAuditBodies           = "audit-bodies"
 	flagKeep                  = "keep"
 	flagKubeconfig            = "kubeconfig"
 	flagNodes                 = "nodes"
@@ -62,6 +63,9 @@ type Options struct {
 	Nodes int
 	// Without names components that are not started.
 	Without []string
+	// AuditBodies names the resources whose bodies the audit log contains, such as
+	// deployments.apps.
+	AuditBodies []string
 	// EmulatedVersion is the minor version of Kubernetes that the components emulate,
 	// such as 1.35; "" means their own.
 	EmulatedVersion string
@@ -80,18 +84,25 @@ func (o *Options) AddFlags(fs *flag.FlagSet) {
 	fs.IntVar(&o.Ports.ControllerManager, FlagControllerManagerPort, 0, "`port` of kube-controller-manager, for health and metrics")
 	fs.IntVar(&o.Ports.Scheduler, FlagSchedulerPort, 0, "`port` of kube-scheduler, for health and metrics")
 	fs.IntVar(&o.Nodes, flagNodes, 1, "`number` of nodes")
-	fs.Func(flagWithout, "comma-separated `components` not to start, of "+strings.Join(optional(), ", "), func(list string) error {
-		o.Without = nil
-		for name := range strings.SplitSeq(list, ",") {
-			if name = strings.TrimSpace(name); name != "" {
-				o.Without = append(o.Without, name)
-			}
-		}
-		return nil
-	})
+	fs.Func(flagWithout, "comma-separated `components` not to start, of "+strings.Join(optional(), ", "), listInto(&o.Without))
+	fs.Func(flagAuditBodies, "comma-separated `resources`, such as deployments.apps,pods, whose request and response bodies audit.log contains",
+		listInto(&o.AuditBodies))
 	fs.StringVar(&o.EmulatedVersion, flagEmulatedVersion, "", "minor `version` of Kubernetes that the API server, the controller manager and the scheduler emulate, one of "+
 		strings.Join(EmulatedVersions(), ", ")+" (default their own, the last)")
 	fs.BoolVar(&o.Verbose, flagVerbose, false, "print the command line of each component")
+}
+
+// listInto returns a function that parses a comma-separated list into names.
+func listInto(names *[]string) func(list string) error {
+	return func(list string) error {
+		*names = nil
+		for name := range strings.SplitSeq(list, ",") {
+			if name = strings.TrimSpace(name); name != "" {
+				*names = append(*names, name)
+			}
+		}
+		return nil
+	}
 }
 
 // Validate returns an error of one line for invalid options.
@@ -114,6 +125,11 @@ func (o *Options) Validate() error {
 	for _, name := range o.Without {
 		if !slices.Contains(optional(), name) {
 			return fmt.Errorf("-%s %s: unknown component, or one that is always needed; choose from %s", flagWithout, name, strings.Join(optional(), ", "))
+		}
+	}
+	for _, name := range o.AuditBodies {
+		if strings.ContainsAny(name, "/ ") {
+			return fmt.Errorf("-%s %s: must be RESOURCE or RESOURCE.GROUP; subresources are included", flagAuditBodies, name)
 		}
 	}
 	return checkEmulatedVersion(o.EmulatedVersion)

@@ -40,6 +40,7 @@ func TestOptions(t *testing.T) {
 		{"too many nodes", "-nodes=5001", "-nodes 5001: must be from 0 to 5000"},
 		{"without an unknown component", "-without=kubelet", "-without kubelet: unknown component"},
 		{"without a needed component", "-without=kwok,etcd", "-without etcd: unknown component, or one that is always needed"},
+		{"bodies of a subresource", "-audit-bodies=pods/status", "-audit-bodies pods/status: must be RESOURCE or RESOURCE.GROUP"},
 		{"a version to emulate", "-emulated-version=1.35", ""},
 		{"the oldest version to emulate", "-emulated-version=1.34", ""},
 		{"its own version to emulate", "-emulated-version=1.37", ""},
