@@ -16,7 +16,7 @@ limitations under the License.
 
 // Package audit reads the writes from the audit log of an API server: the requests to
 // change an object, and who made them. It reads logs of all levels; from level Request on
-// it also returns the owners of objects.
+// it also returns the objects.
 package audit
 
 import (
@@ -52,7 +52,10 @@ type Write struct {
 	// Received and Done are the times at which the server received the request and
 	// completed the response, by the server's clock.
 	Received, Done time.Time
-	// Body is what the log records of the object; nil at level Metadata.
+	// Request and Response are the objects in the bodies; nil if the log does not contain
+	// them.
+	Request, Response *Object
+	// Body is their summary; nil at level Metadata.
 	Body *Body
 }
 
@@ -159,8 +162,10 @@ func writeOf(e event, query url.Values) Write {
 		Reason:      e.ResponseStatus.Reason,
 		Received:    e.RequestReceivedTimestamp,
 		Done:        e.StageTimestamp,
-		Body:        bodyOf(e.RequestObject, e.ResponseObject),
+		Request:     objectOf(e.RequestObject),
+		Response:    objectOf(e.ResponseObject),
 	}
+	w.Body = bodyOf(w)
 	if e.ImpersonatedUser != nil {
 		w.User = e.ImpersonatedUser.Username
 	}

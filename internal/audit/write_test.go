@@ -20,8 +20,11 @@ package audit
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Lines as kube-apiserver writes them, without the fields that Parse does not read.
@@ -38,7 +41,8 @@ const (
 	createPodLine = `{"stage":"ResponseComplete","requestURI":"/api/v1/namespaces/default/pods","verb":"create","user":{"username":"u"},` +
 		`"objectRef":{"resource":"pods","namespace":"default"},"responseStatus":{"code":201},"stageTimestamp":"2026-11-21T11:23:15.5Z",` +
 		`"requestObject":{"kind":"Pod","metadata":{"generateName":"web-1-","ownerReferences":[{"kind":"ReplicaSet","name":"web-1","uid":"7"}]}},` +
-		`"responseObject":{"kind":"Pod","metadata":{"name":"web-1-x","generateName":"web-1-","uid":"8"},"status":{"phase":"Pending"}}}`
+		`"responseObject":{"kind":"Pod","metadata":{"name":"web-1-x","generateName":"web-1-","uid":"8","resourceVersion":"9"},` +
+		`"spec":{"nodeName":"n"},"status":{"phase":"Pending"}}}`
 )
 
 // eventLine returns a line with the required fields and some others.
@@ -76,9 +80,14 @@ func TestParse(t *testing.T) {
 		}}},
 		"a create, with bodies": {createPodLine, []Write{{
 			Verb: "create", Resource: "pods", Namespace: "default", Name: "web-1-x", User: "u", Code: 201, Received: half, Done: half,
-			Body: &Body{
-				Kind: "Pod", Name: "web-1-x", GenerateName: "web-1-", UID: "8", Owners: []Owner{{"ReplicaSet", "web-1", "7"}}, Note: "Pending",
+			Request: &Object{Kind: "Pod", Metadata: metav1.ObjectMeta{
+				GenerateName: "web-1-", OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web-1", UID: "7"}},
+			}},
+			Response: &Object{
+				Kind: "Pod", Metadata: metav1.ObjectMeta{Name: "web-1-x", GenerateName: "web-1-", UID: "8", ResourceVersion: "9"},
+				Spec: map[string]any{"nodeName": "n"}, Status: Status{Phase: "Pending"},
 			},
+			Body: &Body{Kind: "Pod", Name: "web-1-x", GenerateName: "web-1-", UID: "8", Owners: []Owner{{"ReplicaSet", "web-1", "7"}}},
 		}}},
 		"a conflict": {eventLine(`"responseStatus":{"code":409,"reason":"Conflict"}`), with(func(w *Write) { w.Code, w.Reason = 409, "Conflict" })},
 		"an impersonated user": {eventLine(`"user":{"username":"a"},"impersonatedUser":{"username":"b"},"responseStatus":{"code":200}`),
@@ -108,20 +117,54 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// withBodies returns a write, such as "update foos/status", with its bodies.
+func withBodies(what, request, response string) Write {
+	w := Write{Request: objectOf([]byte(request)), Response: objectOf([]byte(response))}
+	w.Verb, w.Resource, _ = strings.Cut(what, " ")
+	w.Resource, w.Subresource, _ = strings.Cut(w.Resource, "/")
+	return w
+}
+
 func TestNoteOf(t *testing.T) {
-	tests := map[string]struct{ request, response, want string }{
-		"a Foo that is ready": {``, `{"kind":"Foo","spec":{"replicas":3},"status":{"availableReplicas":3,"conditions":[{"type":"Ready","status":"True"}]}}`, "3/3 available, Ready"},
-		"a new Deployment":    {`{"kind":"Deployment","spec":{"replicas":1}}`, ``, "replicas 1"},
-		"a binding":           {`{"kind":"Binding","target":{"name":"node-1"}}`, `{"kind":"Status","status":"Success"}`, "to node-1"},
-		"a Pod":               {`[{"op":"add"}]`, `{"kind":"Pod","status":{"phase":"Running","conditions":[{"type":"Ready","status":"False"}]}}`, "Running"},
+	tests := map[string]struct{ write, request, response, want string }{
+		"a Foo that is ready":        {"update foos/status", ``, `{"kind":"Foo","spec":{"replicas":3},"status":{"availableReplicas":3,"conditions":[{"type":"Ready","status":"True"}]}}`, "3/3 available, Ready"},
+		"a Foo that is not ready":    {"update foos/status", ``, `{"kind":"Foo","spec":{"replicas":3},"status":{"conditions":[{"type":"Ready","status":"False","reason":"Progressing"}]}}`, "0/3 available, Progressing"},
+		"a Foo without replicas":     {"update foos/status", ``, `{"kind":"Foo","spec":{},"status":{"availableReplicas":3}}`, "3 available"},
+		"an object without replicas": {"update bars/status", ``, `{"kind":"Bar"}`, ""},
+		"a status of another form":   {"update bars/status", ``, `{"kind":"Bar","spec":{"replicas":2},"status":{"conditions":"none"}}`, "0/2 available"},
+		"a Pod that is ready":        {"patch pods/status", `[{"op":"add"}]`, `{"kind":"Pod","status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`, "Ready"},
+		"a Pod that is not ready":    {"patch pods/status", `[{"op":"add"}]`, `{"kind":"Pod","status":{"phase":"Running","conditions":[{"type":"Ready","status":"False","reason":"ContainersNotReady"}]}}`, "Running, ContainersNotReady"},
+		"a rejected status":          {"update pods/status", `{"kind":"Pod","status":{"phase":"Failed"}}`, `{"kind":"Status","status":"Failure"}`, "Failed"},
+		"a new Deployment":           {"create deployments", `{"kind":"Deployment","spec":{"replicas":1}}`, ``, "replicas 1"},
+		"a change of a Deployment":   {"update deployments", ``, `{"kind":"Deployment","spec":{"replicas":2},"status":{"availableReplicas":1}}`, "replicas 2"},
+		"a scale":                    {"patch foos/scale", `{"spec":{"replicas":3}}`, `{"kind":"Scale","spec":{"replicas":3},"status":{"replicas":1}}`, "replicas 3"},
+		"a binding":                  {"create pods/binding", `{"kind":"Binding","target":{"name":"node-1"}}`, `{"kind":"Status","status":"Success"}`, "to node-1"},
+		"a deletion":                 {"delete deployments", ``, `{"kind":"Deployment","spec":{"replicas":2}}`, ""},
 	}
 	for name, test := range tests {
-		if body := bodyOf([]byte(test.request), []byte(test.response)); body == nil || body.Note != test.want {
+		if body := bodyOf(withBodies(test.write, test.request, test.response)); body == nil || body.Note != test.want {
 			t.Errorf("%s: got %+v, want %q", name, body, test.want)
 		}
 	}
-	if body := bodyOf(nil, nil); body != nil {
+	if body := bodyOf(Write{}); body != nil {
 		t.Errorf("without bodies: got %+v, want nil", body)
+	}
+}
+
+func TestKindOf(t *testing.T) {
+	tests := map[string]struct{ request, response, want string }{
+		"an object":             {`{"kind":"Foo"}`, `{"kind":"Foo"}`, "Foo"},
+		"a patch":               {`{"spec":{}}`, `{"kind":"Foo"}`, "Foo"},
+		"a rejected write":      {`{"kind":"Foo"}`, `{"kind":"Status"}`, "Foo"},
+		"a scale":               {`{"spec":{"replicas":1}}`, `{"kind":"Scale"}`, ""},
+		"metadata only":         {`{"kind":"DeleteOptions"}`, `{"kind":"PartialObjectMetadata"}`, ""},
+		"a list, of a deletion": {``, `{"kind":"FooList","items":[]}`, "Foo"},
+		"a kind in -List":       {``, `{"kind":"FooList"}`, "FooList"},
+	}
+	for name, test := range tests {
+		if body := bodyOf(withBodies("update foos", test.request, test.response)); body == nil || body.Kind != test.want {
+			t.Errorf("%s: got %+v, want %q", name, body, test.want)
+		}
 	}
 }
 

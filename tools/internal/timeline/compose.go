@@ -26,7 +26,7 @@ import (
 
 // The dimensions of a picture.
 const (
-	pictureWidth = 860.0
+	pictureWidth = 896.0
 	margin       = 16.0
 	gutter       = 64.0 // the right end of the column with the times
 	lanesLeft    = 76.0

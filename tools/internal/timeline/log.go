@@ -66,12 +66,13 @@ func (l *Log) Add(w audit.Write) {
 	}
 }
 
-// compact makes equal texts share memory, because a large log has few different ones.
+// compact keeps only the fields that the picture needs and makes equal texts share
+// memory, because a large log has few different ones.
 func (l *Log) compact(w audit.Write) audit.Write {
 	if l.texts == nil {
 		l.texts = map[string]string{}
 	}
-	w.Replaces, w.Manager = "", ""
+	w.Replaces, w.Manager, w.Request, w.Response = "", "", nil, nil
 	for _, text := range []*string{
 		&w.Verb, &w.Group, &w.Resource, &w.Subresource, &w.Namespace, &w.Name, &w.User, &w.Agent, &w.Reason,
 	} {

@@ -25,6 +25,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/sample-controller/internal/audit"
 )
 
 func TestPictureOfAFoo(t *testing.T) {
@@ -265,6 +267,24 @@ func TestManyActorsWithTheSameName(t *testing.T) {
 	}
 	if picture.width < 60*leastLane {
 		t.Errorf("60 lanes are %.0f wide", picture.width)
+	}
+}
+
+func TestNotesAreWholeIfThereIsRoom(t *testing.T) {
+	w := parseWrite("0 web-controller update foos.status/example-foo")
+	w.Response, w.Body = &audit.Object{}, &audit.Body{Kind: "Foo", Note: "0/3 available, ProgressDeadlineExceeded"}
+	var log Log
+	log.Add(w)
+	if log.writes[0].Response != nil {
+		t.Error("the log keeps an object, which may be large")
+	}
+	picture, err := log.Picture()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document strings.Builder
+	if err := picture.WriteSVG(&document); err != nil || !strings.Contains(document.String(), "> "+w.Body.Note+"<") {
+		t.Errorf("not in the picture: %s: %v", w.Body.Note, err)
 	}
 }
 

@@ -67,7 +67,7 @@ func (c *composer) describe(r row, room float64) []run {
 		name = " " + name
 	}
 	// Shorten the name first, but keep a part of it.
-	note.text = fit(note.text, room/3)
+	note.text = fit(note.text, max(room/3, room-monospaced(verb.text+kind+name, fontSize)))
 	left := room - monospaced(verb.text+note.text, fontSize)
 	kind = fit(kind, left-min(monospaced(name, fontSize), room/4))
 	name = fit(name, left-monospaced(kind, fontSize))

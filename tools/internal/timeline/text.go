@@ -24,7 +24,7 @@ import (
 	"unicode/utf8"
 )
 
-// Font sizes in the picture's units. A picture that is 800 pixels wide shows text at 0.93
+// Font sizes in the picture's units. A picture that is 800 pixels wide shows text at 0.89
 // of its size.
 const (
 	fontSize  = 12.0
