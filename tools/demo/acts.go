@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// What the demo does to the Foo.
+// The commands of the demo.
 
 package main
 
@@ -29,22 +29,22 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// actPeriod is how often the demo checks whether the next act is due. It is longer than pause, so that each act
-// restarts the clock.
+// actPeriod is how often the demo checks whether the next act is due. It is longer than
+// pause, so that each act restarts the clock.
 const actPeriod = 500 * time.Millisecond
 
 // act is something that the demo does as a user would.
 type act struct {
-	// command are kubectl's arguments.
+	// command has the arguments of kubectl.
 	command []string
 	steps   []step
-	// took says what the time until the last step was for.
+	// took describes the time from the first to the last step.
 	took string
-	// collects tells that the garbage collector has to know Foos.
+	// collects makes the demo wait until the garbage collector watches Foos.
 	collects bool
 }
 
-// plan lists the acts of a demo: of one that stays up, only the first.
+// plan lists the acts of a demo: only the first, unless the demo ends by itself.
 func plan(exit bool) []act {
 	acts := []act{
 		{
@@ -52,10 +52,10 @@ func plan(exit bool) []act {
 			took: "From the Foo to a Ready Pod, and back to the Foo's status",
 		}, {
 			command: []string{"scale", "foo", exampleFoo, "--replicas=3"}, steps: scaleSteps(),
-			took: "From the wish for 3 replicas to 3 Ready Pods, and back to the Foo's status",
+			took: "From the scaled Foo to 3 Ready Pods, and back to the Foo's status",
 		}, {
 			command: []string{"delete", "foo", exampleFoo}, steps: deleteSteps(), collects: true,
-			took: "From the Foo's deletion to the end of its last Pod",
+			took: "From the Foo's deletion to the removal of its last Pod",
 		},
 	}
 	if exit {
@@ -71,7 +71,7 @@ func (d *demo) do(ctx context.Context) error {
 	return d.kubectl(ctx, d.act.command...)
 }
 
-// doWhenReady carries out the next act if it is time for it, and reports whether it was.
+// doWhenReady carries out the next act unless it must wait, and reports whether it did.
 func (d *demo) doWhenReady(forever context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeoutCause(forever, d.timeout, fmt.Errorf("not done within %v (-timeout)", d.timeout))
 	defer cancel()
@@ -81,7 +81,7 @@ func (d *demo) doWhenReady(forever context.Context) (bool, error) {
 			return false, err
 		}
 		if !watched && !d.waiting {
-			fmt.Fprintln(d.out, "\nWaiting until the garbage collector knows Foos: it looks every 30 s for new kinds.")
+			fmt.Fprintln(d.out, "\nWaiting until the garbage collector knows Foos: it looks for new kinds every 30 s.")
 		}
 		if d.waiting = !watched; d.waiting {
 			return false, nil
@@ -91,8 +91,8 @@ func (d *demo) doWhenReady(forever context.Context) (bool, error) {
 	return true, d.do(ctx)
 }
 
-// finish says that an act's last step is done and how long that took, and after the last act what to do now. It
-// returns true at the demo's end.
+// finish prints how long an act took from its first step to its last. After the last act
+// it also prints what to try next. It returns true at the end of the demo.
 func (d *demo) finish() (ended bool, err error) {
 	took := d.stopwatch.last.Sub(d.stopwatch.start).Milliseconds()
 	fmt.Fprintf(d.out, "\n%s\n", d.style.paint(green, fmt.Sprintf("%s: %d ms.", d.act.took, took)))
@@ -108,11 +108,13 @@ func (d *demo) finish() (ended bool, err error) {
 	return d.exit, nil
 }
 
-// ownWatches are those of Foos that are there without the garbage collector's: the controller's and the demo's.
-const ownWatches = 2
+// ownWatches is the number of watches of Foos without the garbage collector's: only the
+// controller watches them.
+const ownWatches = 1
 
-// collectorWatches reports whether somebody else watches Foos. The garbage collector gets to know a new kind only when
-// it looks for such, and what was deleted before, it finds much later.
+// collectorWatches reports whether the garbage collector watches Foos. It discovers new
+// kinds periodically. If a Foo is deleted before that, it deletes the dependents only
+// much later.
 func collectorWatches(ctx context.Context, client kubernetes.Interface) (bool, error) {
 	metrics, err := client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
@@ -122,7 +124,7 @@ func collectorWatches(ctx context.Context, client kubernetes.Interface) (bool, e
 	return watches > ownWatches, err
 }
 
-// countWatches reads from the API server's metrics how many watches of a resource there are.
+// countWatches returns the number of watches of a resource in the API server's metrics.
 func countWatches(metrics []byte, resource string) (float64, error) {
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(metrics))

@@ -14,89 +14,52 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Builders of changes and records for the tests.
+// Builders of writes and objects for the tests.
 
 package main
 
 import (
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"encoding/json"
+	"strings"
+	"time"
 
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/internal/audit"
 )
 
-// edited returns an object after some edits.
-func edited[T any](object *T, edits []func(*T)) *T {
-	for _, edit := range edits {
-		edit(object)
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func ms(n int) time.Time { return noon.Add(time.Duration(n) * time.Millisecond) }
+
+// object parses an object, or returns nil for "".
+func object(text string) *audit.Object {
+	if text == "" {
+		return nil
 	}
-	return object
-}
-
-func named(name, version string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: "default", Name: name, ResourceVersion: version}
-}
-
-func foo(replicas int32, edits ...func(*samplev1alpha1.Foo)) *samplev1alpha1.Foo {
-	return edited(&samplev1alpha1.Foo{
-		ObjectMeta: named("web", "1"),
-		Spec:       samplev1alpha1.FooSpec{DeploymentName: "web", Replicas: &replicas},
-	}, edits)
-}
-
-func withReady(status metav1.ConditionStatus, reason, message string) func(*samplev1alpha1.Foo) {
-	return func(f *samplev1alpha1.Foo) {
-		f.Status.Conditions = []metav1.Condition{{Type: samplev1alpha1.ConditionReady, Status: status, Reason: reason, Message: message}}
+	var o audit.Object
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		panic(text + ": " + err.Error())
 	}
+	return &o
 }
 
-func deployment(replicas int32, edits ...func(*appsv1.Deployment)) *appsv1.Deployment {
-	return edited(&appsv1.Deployment{
-		ObjectMeta: named("web", "1"),
-		Spec: appsv1.DeploymentSpec{
-			Replicas: &replicas,
-			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "nginx:latest"}}}},
-		},
-	}, edits)
-}
-
-func replicaSet(replicas int32, edits ...func(*appsv1.ReplicaSet)) *appsv1.ReplicaSet {
-	return edited(&appsv1.ReplicaSet{ObjectMeta: named("web-1", "1"), Spec: appsv1.ReplicaSetSpec{Replicas: &replicas}}, edits)
-}
-
-func pod(edits ...func(*corev1.Pod)) *corev1.Pod {
-	return edited(&corev1.Pod{ObjectMeta: named("web-1-x", "1")}, edits)
-}
-
-func withPodReady(status corev1.ConditionStatus) func(*corev1.Pod) {
-	return func(p *corev1.Pod) {
-		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status}}
+// write returns a write, such as "update deployments/status", that the server received at
+// noon and completed 2 ms later. response is the object in the response.
+func write(what, response string) audit.Write {
+	verb, path, _ := strings.Cut(what, " ")
+	w := audit.Write{
+		Verb: verb, Namespace: "default", Name: "web", Code: 200, User: "admin", Manager: "kubectl",
+		Received: noon, Done: ms(2), Response: object(response),
 	}
+	w.Resource, w.Subresource, _ = strings.Cut(path, "/")
+	w.Group = map[string]string{"foos": "samplecontroller.k8s.io", "deployments": "apps", "replicasets": "apps"}[w.Resource]
+	if verb == "create" {
+		w.Code = 201
+	}
+	return w
 }
 
-// doomed marks an object as being deleted.
-func doomed[T metav1.Object](object T, grace int64, finalizers ...string) T {
-	object.SetDeletionTimestamp(&metav1.Time{})
-	object.SetDeletionGracePeriodSeconds(&grace)
-	object.SetFinalizers(finalizers)
-	return object
-}
-
-func ownedBy[T metav1.Object](kind string, object T) T {
-	yes := true
-	object.SetOwnerReferences([]metav1.OwnerReference{{Kind: kind, Controller: &yes}})
-	return object
-}
-
-func annotated[T metav1.Object](key string, object T) T {
-	object.SetAnnotations(map[string]string{key: "1"})
-	return object
-}
-
-// at gives an object a resourceVersion and the one who wrote it.
-func at[T metav1.Object](version, manager, subresource string, object T) T {
-	object.SetResourceVersion(version)
-	object.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: manager, Subresource: subresource}})
-	return object
+// edited returns a write after an edit.
+func edited(w audit.Write, edit func(*audit.Write)) audit.Write {
+	edit(&w)
+	return w
 }

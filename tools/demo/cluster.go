@@ -26,31 +26,33 @@ import (
 	"syscall"
 )
 
-// What the demo needs, from the root of the checkout.
+// The files that the demo needs, relative to the root of the checkout.
 const (
 	devclusterPath = "bin/devcluster"
 	controllerPath = "bin/sample-controller"
 	crdPath        = "artifacts/crd"
 	rightsPath     = "artifacts/deploy/permissions"
 	examplePath    = "artifacts/examples/example-foo.yaml"
-	// exampleFoo is the name of the Foo in it.
+	// exampleFoo is the name of the Foo in examplePath.
 	exampleFoo = "example-foo"
 )
 
-// picturePath is where the timeline is drawn to, unless the user says otherwise.
+// picturePath is the default of -picture.
 const picturePath = "_output/timeline.svg"
 
-// inClusterCommand is the first argument with which the program runs in a cluster; the data folder is the second.
+// inClusterCommand is the first argument of the program in a cluster; the second is the
+// data folder.
 const inClusterCommand = "in-cluster"
 
 const caption = `A Foo becomes a Pod on a Kubernetes control plane of your own: etcd, kube-apiserver,
-kube-controller-manager and kube-scheduler are the real ones. Its node is KWOK's, which plays
-the kubelet: Pods become Ready, but nothing is pulled and nothing executes.
+kube-controller-manager and kube-scheduler are the real ones. KWOK plays the kubelet of its
+node: Pods become Ready, but no image is pulled and nothing is executed.
 
 `
 
-// becomeCluster replaces this process by devcluster, which starts a cluster, runs this program in it, and ends
-// both together: whichever of the two dies, and however, no process is left and the data is removed.
+// becomeCluster replaces this process with devcluster, which starts a cluster, runs this
+// program in it, and ends both together: if either exits, for whatever reason, no process
+// is left and the data is removed.
 func becomeCluster(args []string) error {
 	if err := checkCheckout(); err != nil {
 		return err
@@ -72,9 +74,10 @@ func becomeCluster(args []string) error {
 	return fmt.Errorf("running %s: %w", devcluster, errors.Join(err, os.Remove(dataDir)))
 }
 
-// clusterCommand is the command line that runs this program, with the same flags, in a cluster.
+// clusterCommand returns the command line that runs this program in a cluster, with the
+// same flags.
 func clusterCommand(devcluster, self, dataDir string, args []string) []string {
-	command := []string{devcluster, "run", "-data-dir", dataDir, "--", self, inClusterCommand, dataDir}
+	command := []string{devcluster, "run", "-data-dir", dataDir, "-audit-bodies", bodies(), "--", self, inClusterCommand, dataDir}
 	return append(command, args...)
 }
 

@@ -33,7 +33,6 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"example.com/sample-controller/internal/audit"
@@ -41,17 +40,17 @@ import (
 )
 
 const (
-	// readPeriod is how often the audit log is read.
+	// readPeriod is how often the demo reads the audit log.
 	readPeriod = 50 * time.Millisecond
-	// stopGrace is how long the controller gets to end by itself.
+	// stopGrace is the time that the controller has to stop by itself.
 	stopGrace = 5 * time.Second
 )
 
-// sources says where the columns come from.
-const sources = `The ms since your last change, and who did it, are from the API server's audit log;
-what was done is from watches.`
+// sources describes the columns.
+const sources = `All of this is from the API server's audit log: the ms since your last change, who sent
+the request, and what it changed.`
 
-// demo is one run of it in a cluster.
+// demo is one run in a cluster.
 type demo struct {
 	*options
 
@@ -61,24 +60,22 @@ type demo struct {
 	kubeconfig string
 	dataDir    string
 
-	// self is the name of the user at the terminal.
-	self       string
 	controller *testcluster.Program
-	changes    chan change
 	audit      audit.Log
-	timeline   timeline
+	narrator   narrator
 	stopwatch  stopwatch
 	client     kubernetes.Interface
-	// act is what was done last, steps are those that must still follow from it, and next is what to do then.
+	// act is the current act, steps are the changes that must still follow it, and next
+	// are the acts after it.
 	act   act
 	steps []step
 	next  []act
-	// waiting tells that it was said what the next act waits for.
+	// waiting is true after the demo has printed what the next act waits for.
 	waiting bool
 }
 
-// runInCluster runs the demo in a cluster that devcluster has started for it, until a signal or, with -exit, the
-// last step.
+// runInCluster runs the demo in a cluster that devcluster has started for it, until a
+// signal or, with -exit, the last step.
 func runInCluster(opts *options, dataDir string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -88,7 +85,6 @@ func runInCluster(opts *options, dataDir string) error {
 		style:      styleOf(os.Stdout, os.Getenv),
 		kubeconfig: os.Getenv(clientcmd.RecommendedConfigPathEnvVar),
 		dataDir:    dataDir,
-		changes:    make(chan change),
 		audit:      audit.Log{Path: filepath.Join(dataDir, "audit.log")},
 		next:       plan(opts.exit),
 	}
@@ -116,19 +112,15 @@ func (d *demo) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	watches, err := newWatches(config)
-	if err != nil {
-		return err
-	}
-	if err := d.begin(ctx, config, watches); err != nil {
+	if err := d.begin(ctx, config); err != nil {
 		return err
 	}
 	fmt.Fprintf(d.out, "\n%s\n\n%s\n", sources, d.style.header())
 	return d.follow(ctx)
 }
 
-// begin does all that comes before the first change, and makes that change.
-func (d *demo) begin(forever context.Context, config *rest.Config, watches *watches) error {
+// begin prepares the cluster, starts the controller, and makes the first change.
+func (d *demo) begin(forever context.Context, config *rest.Config) error {
 	ctx, cancel := context.WithTimeoutCause(forever, d.timeout, fmt.Errorf("not done within %v (-timeout)", d.timeout))
 	defer cancel()
 	client, err := kubernetes.NewForConfig(config)
@@ -136,7 +128,7 @@ func (d *demo) begin(forever context.Context, config *rest.Config, watches *watc
 		return err
 	}
 	d.client = client
-	if d.self, err = whoAmI(ctx, client); err != nil {
+	if d.narrator.self, err = whoAmI(ctx, client); err != nil {
 		return err
 	}
 	fmt.Fprintln(d.out)
@@ -152,19 +144,12 @@ func (d *demo) begin(forever context.Context, config *rest.Config, watches *watc
 	if err := d.startController(ctx, client); err != nil {
 		return err
 	}
-	synced, err := watches.start(forever, d.changes)
-	if err != nil {
-		return err
-	}
-	if !cache.WaitFor(ctx, "watches", synced...) {
-		return fmt.Errorf("watching the cluster: %w", context.Cause(ctx))
-	}
 	return d.do(ctx)
 }
 
 // startController starts the controller as its own service account.
 func (d *demo) startController(ctx context.Context, client kubernetes.Interface) error {
-	// Both folders are devcluster's, which removes them with the cluster.
+	// devcluster created both folders, and removes them with the cluster.
 	kubeconfig := filepath.Join(d.dataDir, "config", sampleController+".kubeconfig")
 	log := filepath.Join(d.dataDir, "logs", sampleController+".log")
 	err := testcluster.WriteTokenKubeconfig(ctx, client, d.kubeconfig, kubeconfig, testcluster.ServiceAccount, testcluster.ServiceAccount)
@@ -177,12 +162,14 @@ func (d *demo) startController(ctx context.Context, client kubernetes.Interface)
 	} else {
 		fmt.Fprintf(d.out, "  its log is %s\n", quote(log))
 	}
-	// It has no context: it is stopped later than a Ctrl-C cancels what else is going on.
+	// Without a context: Ctrl-C cancels everything else at once, and the controller
+	// stops last.
 	d.controller, err = testcluster.StartProgram(sampleController, log, exec.Command(controllerPath, "-v=2", "-kubeconfig="+kubeconfig))
 	return err
 }
 
-// kubectl runs kubectl, having shown the command as one would type it. What kubectl prints is shown only if it fails.
+// kubectl prints a command as a user would type it, and runs it. It shows kubectl's
+// output only if the command fails.
 func (d *demo) kubectl(ctx context.Context, args ...string) error {
 	typed := "kubectl " + strings.Join(args, " ")
 	fmt.Fprintln(d.out, "$ "+typed)

@@ -14,63 +14,116 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Tests of descriptions.
+// Tests of the description of a write.
 
 package main
 
 import (
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/internal/audit"
 )
 
+// Objects as in the log, without the fields that the demo does not read.
+const (
+	oneReplica     = `{"metadata":{"resourceVersion":"7"},"spec":{"replicas":1}}`
+	threeReplicas  = `{"metadata":{"resourceVersion":"8"},"spec":{"replicas":3}}`
+	aPod           = `{"spec":{"containers":[{}]},"status":{"phase":"Pending"}}`
+	terminatingPod = `{"metadata":{"deletionTimestamp":"2026-01-01T12:00:30Z","deletionGracePeriodSeconds":30},"spec":{"containers":[{}]},"status":{"phase":"Pending"}}`
+	endedPod       = `{"metadata":{"deletionTimestamp":"2026-01-01T12:00:00Z","deletionGracePeriodSeconds":0},"spec":{"containers":[{}]}}`
+	readyPod       = `{"spec":{"nodeName":"node-1","containers":[{}]},"status":{"conditions":[{"type":"Ready","status":"True"}]}}`
+	waitingFoo     = `{"metadata":{"deletionTimestamp":"2026-01-01T12:00:00Z","deletionGracePeriodSeconds":0,"finalizers":["foregroundDeletion"]},"spec":{"replicas":1}}`
+	success        = `{"kind":"Status","status":"Success"}`
+)
+
+// condition returns a Foo with the condition Ready.
+func condition(status, reason, message string) string {
+	return `{"spec":{"replicas":2},"status":{"availableReplicas":0,"conditions":[{"type":"Ready","status":"` + status +
+		`","reason":"` + reason + `","message":"` + message + `"}]}}`
+}
+
 func TestDescribe(t *testing.T) {
+	binding := edited(write("create pods/binding", success), func(w *audit.Write) { w.Request = object(`{"target":{"name":"node-1"}}`) })
+	applied := edited(write("patch foos", oneReplica), func(w *audit.Write) { w.Code = 201 })
 	tests := map[string]struct {
-		before, after metav1.Object
-		did, note     string
+		before    string
+		write     audit.Write
+		did, note string
 	}{
-		"a Foo is created":                    {nil, foo(3), "created", "3 replicas"},
-		"a Foo without replicas is created":   {nil, foo(0, func(f *samplev1alpha1.Foo) { f.Spec.Replicas = nil }), "created", ""},
-		"a Deployment is created for a Foo":   {nil, ownedBy("Foo", deployment(1)), "created", "owner Foo, 1 replica"},
-		"a Deployment is created for nobody":  {nil, deployment(2), "created", "2 replicas"},
-		"a Pod is created":                    {nil, ownedBy("ReplicaSet", pod()), "created", "owner ReplicaSet"},
-		"a Foo is deleted at once":            {foo(1), nil, "deleted", ""},
-		"a Pod is deleted, with time to end":  {pod(), doomed(pod(), 30), "deleted", "has 30 s to end"},
-		"a Foo is deleted, with a finalizer":  {foo(1), doomed(foo(1), 0, "foregroundDeletion"), "deleted", "waits for foregroundDeletion"},
-		"a Pod that was deleted has ended":    {doomed(pod(), 30), nil, "removed", ""},
-		"a Pod is bound":                      {pod(), pod(func(p *corev1.Pod) { p.Spec.NodeName = "node-1" }), "bound", "to node-1"},
-		"a Pod becomes Ready":                 {pod(), pod(withPodReady(corev1.ConditionTrue)), "reported", "Ready"},
-		"a Pod is Ready no more":              {pod(withPodReady(corev1.ConditionTrue)), pod(withPodReady(corev1.ConditionFalse)), "reported", "not Ready"},
-		"a Pod has not become Ready":          {pod(), pod(withPodReady(corev1.ConditionFalse)), "", ""},
-		"a Pod has failed":                    {pod(), pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), "reported", "Failed"},
-		"a Foo is scaled":                     {foo(1), foo(3), "scaled", "replicas 1 -> 3"},
-		"a Foo leaves its replicas to others": {foo(1), foo(0, func(f *samplev1alpha1.Foo) { f.Spec.Replicas = nil }), "scaled", "replicas 1 -> unset"},
-		"a Foo names another Deployment":      {foo(1), foo(1, func(f *samplev1alpha1.Foo) { f.Spec.DeploymentName = "b" }), "changed", "deploymentName web -> b"},
-		"a ReplicaSet is scaled":              {replicaSet(1), replicaSet(0), "scaled", "replicas 1 -> 0"},
-		"a Deployment gets another image and is scaled": {deployment(1), deployment(2, func(d *appsv1.Deployment) {
-			d.Spec.Template.Spec.Containers[0].Image = "nginx:1"
-		}), "changed", "image nginx:latest -> nginx:1, replicas 1 -> 2"},
-		"something else of a Deployment's spec changes": {deployment(1), deployment(1, func(d *appsv1.Deployment) { d.Spec.Paused = true }), "changed", "spec"},
-		"labels and annotations change":                 {foo(1), annotated("a", foo(1, func(f *samplev1alpha1.Foo) { f.Labels = map[string]string{"a": "b"} })), "changed", "labels, annotations"},
-		"kubectl's own annotation changes":              {foo(1), annotated(corev1.LastAppliedConfigAnnotation, foo(1)), "", ""},
-		"the deployment controller's own annotation":    {deployment(1), annotated("deployment.kubernetes.io/revision", deployment(1)), "", ""},
-		"a ReplicaSet is orphaned":                      {ownedBy("Deployment", replicaSet(1)), replicaSet(1), "changed", "owners"},
-		"a Deployment reports an available Pod":         {deployment(2), deployment(2, func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 1 }), "reported", "1/2 available"},
-		"a Deployment counts something else":            {deployment(2), deployment(2, func(d *appsv1.Deployment) { d.Status.UnavailableReplicas = 1 }), "", ""},
-		"a Foo reports progress":                        {foo(2), foo(2, withReady("False", "Progressing", "m")), "reported", "0/2 available, Progressing"},
-		"a Foo reports to be ready":                     {foo(0), foo(0, withReady("True", "Available", "m")), "reported", "0/0 available, Ready"},
-		"a Foo reports what the user has to do":         {foo(1), foo(1, withReady("False", "DeploymentConflict", "do this")), "reported", "0/1 available, DeploymentConflict: do this"},
-		"a Foo's condition changes its message only":    {foo(1, withReady("False", "Progressing", "a")), foo(1, withReady("False", "Progressing", "b")), "", ""},
+		"a Foo is created":                     {"", write("create foos", threeReplicas), "created", "3 replicas"},
+		"a Foo is created by apply":            {"", applied, "created", "1 replica"},
+		"a Foo without replicas is created":    {"", write("create foos", `{"spec":{}}`), "created", ""},
+		"a Deployment is created for a Foo":    {"", write("create deployments", `{"metadata":{"ownerReferences":[{"kind":"Foo","controller":true}]},"spec":{"replicas":1}}`), "created", "owner Foo, 1 replica"},
+		"an object takes a deleted one's name": {terminatingPod, write("create pods", aPod), "created", ""},
+
+		"a Foo is deleted at once":                {oneReplica, write("delete foos", success), "deleted", ""},
+		"a Pod is deleted, with time to end":      {aPod, write("delete pods", terminatingPod), "deleted", "has 30 s to end"},
+		"a Pod is deleted without time":           {aPod, write("delete pods", endedPod), "deleted", ""},
+		"a Pod is evicted":                        {aPod, write("create pods/eviction", success), "deleted", ""},
+		"a Foo is deleted, with a finalizer":      {oneReplica, write("delete foos", waitingFoo), "deleted", "waits for foregroundDeletion"},
+		"a Foo with a finalizer is deleted again": {waitingFoo, write("delete foos", waitingFoo), "", ""},
+		"a Pod that is ending is deleted again":   {terminatingPod, write("delete pods", terminatingPod), "", ""},
+		"a Pod that was deleted has ended":        {terminatingPod, write("delete pods", endedPod), "removed", ""},
+		"a Pod that is ending reports":            {terminatingPod, write("patch pods/status", terminatingPod), "", ""},
+		"the last finalizer is removed": {waitingFoo, write("patch foos",
+			`{"kind":"PartialObjectMetadata","metadata":{"deletionTimestamp":"2026-01-01T12:00:00Z","deletionGracePeriodSeconds":0}}`), "removed", ""},
+
+		"a Pod is bound":                      {aPod, binding, "bound", "to node-1"},
+		"a Foo is scaled by kubectl scale":    {oneReplica, write("patch foos/scale", `{"kind":"Scale","spec":{"replicas":3}}`), "scaled", "replicas 1 -> 3"},
+		"a ReplicaSet is scaled":              {oneReplica, write("update replicasets", threeReplicas), "scaled", "replicas 1 -> 3"},
+		"a Foo leaves its replicas to others": {oneReplica, write("update foos", `{"spec":{}}`), "scaled", "replicas 1 -> unset"},
+		"a Foo names another Deployment":      {`{"spec":{"deploymentName":"a"}}`, write("patch foos", `{"spec":{"deploymentName":"b"}}`), "changed", "deploymentName a -> b"},
+		"a Deployment gets another image and is scaled": {`{"spec":{"replicas":1,"template":{"spec":{"containers":[{"image":"nginx:latest"}]}}}}`,
+			write("update deployments", `{"spec":{"replicas":2,"template":{"spec":{"containers":[{"image":"nginx:1"}]}}}}`),
+			"changed", "replicas 1 -> 2, image nginx:latest -> nginx:1"},
+		"many fields change":                            {`{"spec":{"a":1,"b":true,"c":["x"]}}`, write("update deployments", `{"spec":{"c":["y","z"],"d":"w"}}`), "changed", "a 1 -> unset, b true -> unset, c[0] x -> y, and 2 more"},
+		"labels and annotations change":                 {oneReplica, write("patch foos", `{"metadata":{"labels":{"a":"b"},"annotations":{"a":"b"}},"spec":{"replicas":1}}`), "changed", "labels, annotations"},
+		"kubectl's own annotation changes":              {oneReplica, write("patch foos", `{"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{}"}},"spec":{"replicas":1}}`), "", ""},
+		"the deployment controller's own annotation":    {oneReplica, write("update deployments", `{"metadata":{"annotations":{"deployment.kubernetes.io/revision":"2"}},"spec":{"replicas":1}}`), "", ""},
+		"the garbage collector orphans a ReplicaSet":    {`{"metadata":{"ownerReferences":[{"kind":"Deployment"}]},"spec":{"replicas":1}}`, write("patch replicasets", `{"kind":"PartialObjectMetadata"}`), "changed", "owners"},
+		"something that no reader need know is written": {oneReplica, write("update foos", `{"metadata":{"resourceVersion":"9"},"spec":{"replicas":1}}`), "", ""},
+
+		"a Pod becomes Ready":                        {`{"spec":{"nodeName":"node-1","containers":[{}]}}`, write("patch pods/status", readyPod), "reported", "Ready"},
+		"a Pod is Ready no more":                     {readyPod, write("patch pods/status", `{"spec":{"nodeName":"node-1","containers":[{}]},"status":{"phase":"Running","conditions":[{"type":"Ready","status":"False","reason":"ContainersNotReady"}]}}`), "reported", "Running, ContainersNotReady"},
+		"a Pod has failed":                           {aPod, write("patch pods/status", `{"spec":{"containers":[{}]},"status":{"phase":"Failed"}}`), "reported", "Failed"},
+		"a Deployment reports an available Pod":      {oneReplica, write("update deployments/status", `{"spec":{"replicas":1},"status":{"availableReplicas":1}}`), "reported", "1/1 available"},
+		"a Deployment counts something else":         {oneReplica, write("update deployments/status", `{"spec":{"replicas":1},"status":{"unavailableReplicas":1}}`), "", ""},
+		"a Foo without replicas reports":             {`{"spec":{}}`, write("update foos/status", `{"spec":{},"status":{"availableReplicas":4}}`), "reported", "4 available"},
+		"a Foo reports progress":                     {`{"spec":{"replicas":2}}`, write("update foos/status", condition("False", "Progressing", "m")), "reported", "0/2 available, Progressing"},
+		"a Foo reports that it is ready":             {`{"spec":{"replicas":2}}`, write("update foos/status", condition("True", "Available", "m")), "reported", "0/2 available, Ready"},
+		"a Foo reports what the user has to do":      {`{"spec":{"replicas":2}}`, write("update foos/status", condition("False", "DeploymentConflict", "do this")), "reported", "0/2 available, DeploymentConflict: do this"},
+		"a Foo's condition changes its message only": {condition("False", "Progressing", "a"), write("update foos/status", condition("False", "Progressing", "b")), "", ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if did, note := describe(change{before: test.before, after: test.after}); did != test.did || note != test.note {
-				t.Errorf("got %q, %q; want %q, %q", did, note, test.did, test.note)
+			n := narrator{objects: map[key]audit.Object{}}
+			if before := object(test.before); before != nil {
+				n.objects[key{test.write.Resource, "default", "web"}] = *before
+			}
+			if got, _ := n.lineOf(test.write); got.did != test.did || got.note != test.note {
+				t.Errorf("got %q, %q; want %q, %q", got.did, got.note, test.did, test.note)
 			}
 		})
 	}
+}
+
+// If a response does not contain the object, the demo uses the object before the write.
+func TestResponsesWithoutTheObject(t *testing.T) {
+	var n narrator
+	tell := func(w audit.Write, want string) {
+		t.Helper()
+		if l, _ := n.lineOf(w); l.did+" "+l.note != want {
+			t.Errorf("%s %s: got %q, want %q", w.Verb, w.Path(), l.did+" "+l.note, want)
+		}
+	}
+	tell(write("create foos", `{"spec":{"deploymentName":"web","replicas":1}}`), "created 1 replica")
+	tell(write("patch foos/scale", `{"kind":"Scale","spec":{"replicas":3}}`), "scaled replicas 1 -> 3")
+	tell(write("update foos/status", `{"spec":{"deploymentName":"web","replicas":3},"status":{"availableReplicas":1}}`), "reported 1/3 available")
+
+	tell(write("create pods", aPod), "created ")
+	tell(edited(write("create pods/binding", success), func(w *audit.Write) { w.Request = object(`{"target":{"name":"node-1"}}`) }), "bound to node-1")
+	tell(write("patch pods/status", readyPod), "reported Ready")
+	tell(write("create pods/eviction", success), "deleted ")
+	tell(write("patch pods/status", `{"metadata":{"deletionTimestamp":"2026-01-01T12:00:30Z"},`+readyPod[1:]), " ")
+	tell(write("delete pods", endedPod), "removed ")
 }

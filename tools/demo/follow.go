@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Following the changes until the steps of an act are done.
+// The loop that prints changes until the steps of an act are done.
 
 package main
 
@@ -25,12 +25,12 @@ import (
 	"time"
 )
 
-// clocks are the demo's.
+// clocks are the tickers and the timer of the demo.
 type clocks struct {
-	// reading ticks when the demo is to read the audit log, acting when the next act may
-	// be due.
+	// reading ticks when the demo must read the audit log, acting when it must check
+	// whether the next act is due.
 	reading, acting *time.Ticker
-	// limit ends the wait for a step.
+	// limit is the timeout of a step.
 	limit *time.Timer
 }
 
@@ -50,8 +50,6 @@ func (d *demo) follow(ctx context.Context) error {
 			return d.controller.Err()
 		case <-c.limit.C:
 			return fmt.Errorf("timed out after %v (-timeout) waiting for: %s", d.timeout, d.awaited())
-		case change := <-d.changes:
-			d.timeline.addChange(change)
 		case now := <-c.reading.C:
 			if ended, err := d.read(now, c); ended || err != nil {
 				return err
@@ -64,7 +62,8 @@ func (d *demo) follow(ctx context.Context) error {
 	}
 }
 
-// read prints what is new, and finishes an act whose last step that was. It returns true at the demo's end.
+// read prints new lines, and finishes the act if its last step is done. It returns true
+// at the end of the demo.
 func (d *demo) read(now time.Time, c clocks) (ended bool, err error) {
 	open := len(d.steps)
 	if err := d.tell(now); err != nil || len(d.steps) == open {
@@ -79,7 +78,7 @@ func (d *demo) read(now time.Time, c clocks) (ended bool, err error) {
 	return d.finish()
 }
 
-// proceed carries out the next act if there is one, and the last is done.
+// proceed carries out the next act if there is one and the current one is done.
 func (d *demo) proceed(ctx context.Context, c clocks) error {
 	if len(d.steps) > 0 || len(d.next) == 0 {
 		return nil
@@ -91,7 +90,7 @@ func (d *demo) proceed(ctx context.Context, c clocks) error {
 	return err
 }
 
-// awaited says what the demo waits for.
+// awaited returns what the demo waits for.
 func (d *demo) awaited() string {
 	if len(d.steps) == 0 {
 		return "the garbage collector's watch of Foos"
@@ -99,17 +98,14 @@ func (d *demo) awaited() string {
 	return listOf(d.steps)
 }
 
-// tell prints what is known well enough by now.
+// tell prints the writes that are due.
 func (d *demo) tell(now time.Time) error {
-	records, err := nextWrites(&d.audit)
+	writes, err := d.audit.Next()
 	if err != nil {
 		return fmt.Errorf("reading the audit log: %w", err)
 	}
-	d.timeline.addRecords(records)
-	for _, entry := range d.timeline.settle(now) {
-		if l, ok := lineOf(entry, d.self); ok {
-			d.print(l)
-		}
+	for _, l := range d.narrator.narrate(writes, now) {
+		d.print(l)
 	}
 	return nil
 }

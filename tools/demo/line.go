@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The printed lines.
+// The printed lines: their clock and their format.
 
 package main
 
@@ -22,53 +22,27 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// line is what is printed of one change.
+// line is the description of a write.
 type line struct {
 	at   time.Time
 	who  string
 	did  string
 	kind string
-	// name has the namespace in front unless that is "default".
+	// name begins with the namespace, unless that is "default".
 	name string
 	note string
 }
 
-// lineOf says in a line what happened. It returns false for what is not worth one.
-func lineOf(e entry, self string) (line, bool) {
-	did, note := describe(e.change)
-	if did == "" {
-		return line{}, false
-	}
-	object := e.object()
-	name := object.GetName()
-	if namespace := object.GetNamespace(); namespace != metav1.NamespaceDefault {
-		name = namespace + "/" + name
-	}
-	return line{at: e.at, who: whoDid(e, self), did: did, kind: e.kind, name: name, note: note}, true
-}
-
-// whoDid names who made a change. Without a record there is only the name that the writer gave itself.
-func whoDid(e entry, self string) string {
-	if e.by != nil {
-		return actorOf(*e.by, self)
-	}
-	if writers := writers(e.change); len(writers) > 0 {
-		return writers[0].Manager + " (?)"
-	}
-	return "?"
-}
-
-// pause is the quiet time after which a change of yours restarts the clock.
+// pause is the time without a change after which a change by the user restarts the clock.
 const pause = 300 * time.Millisecond
 
-// stopwatch counts from your last change, or from the first of some that you made in a row.
+// stopwatch measures from the user's last change, or from the first of several changes
+// without a pause.
 type stopwatch struct{ start, last time.Time }
 
-// read returns the milliseconds at which a line happened, and whether it started the clock.
+// read returns the milliseconds of a line, and whether the line started the clock.
 func (s *stopwatch) read(l line) (milliseconds int64, started bool) {
 	if s.start.IsZero() || isYou(l.who) && l.at.Sub(s.last) > pause {
 		s.start, started = l.at, true
@@ -77,14 +51,14 @@ func (s *stopwatch) read(l line) (milliseconds int64, started bool) {
 	return l.at.Sub(s.start).Milliseconds(), started
 }
 
-// style is how lines look.
+// style is the format of lines.
 type style struct {
-	// columns is the width of the terminal; 0 where there is none.
+	// columns is the width of the terminal; 0 without a terminal.
 	columns int
 	colour  bool
 }
 
-// wide is the width from which all parts of a line stand in columns.
+// wide is the smallest width at which the parts of a line are aligned in columns.
 const wide = 100
 
 const (
@@ -131,7 +105,8 @@ func (s style) paintNote(note string) string {
 	return note
 }
 
-// wrap breaks text into lines of at most the given number of columns, except where a word is longer.
+// wrap breaks text into lines of at most the given number of columns, unless a word is
+// longer.
 func wrap(text string, columns int) string {
 	var b strings.Builder
 	used := 0
@@ -151,10 +126,10 @@ func wrap(text string, columns int) string {
 	return b.String()
 }
 
-// endsWith reports whether part is the last of a note's parts.
+// endsWith reports whether part is the last part of a note.
 func endsWith(note, part string) bool { return note == part || strings.HasSuffix(note, ", "+part) }
 
-// actorColour sets apart the two whom a reader looks for.
+// actorColour highlights the user and the controller.
 func actorColour(who string) string {
 	switch {
 	case isYou(who):

@@ -23,31 +23,7 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"example.com/sample-controller/internal/audit"
 )
-
-func TestLineOf(t *testing.T) {
-	by := &audit.Write{User: "admin", Manager: "kubectl-create"}
-	elsewhere := foo(1)
-	elsewhere.Namespace = "b"
-	tests := map[string]struct {
-		entry entry
-		want  line
-		ok    bool
-	}{
-		"in the default namespace": {entry{change: change{kind: "Foo", after: foo(1)}, by: by, at: noon}, line{noon, "you", "created", "Foo", "web", "1 replica"}, true},
-		"in another namespace":     {entry{change: change{kind: "Foo", after: elsewhere}, by: by, at: noon}, line{noon, "you", "created", "Foo", "b/web", "1 replica"}, true},
-		"nothing to tell":          {entry{change: change{kind: "Foo", before: foo(1), after: foo(1)}, by: by}, line{}, false},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got, ok := lineOf(test.entry, "admin"); got != test.want || ok != test.ok {
-				t.Errorf("got %+v, %v; want %+v, %v", got, ok, test.want, test.ok)
-			}
-		})
-	}
-}
 
 func TestStopwatchStartsAtYourChangeAfterAPause(t *testing.T) {
 	var watch stopwatch
@@ -73,7 +49,7 @@ func TestStopwatchStartsAtYourChangeAfterAPause(t *testing.T) {
 
 func TestFormat(t *testing.T) {
 	status := line{who: sampleController, did: reported, kind: "Foo", name: "web", note: "1/1 available, Ready"}
-	// Of others, for where a line is broken depends on how long the names are.
+	// Of other actors: where a line is broken depends on the length of the names.
 	others := line{who: deploymentController, did: reported, kind: "Pod", name: "web", note: "1/1 available, Ready"}
 	bare := line{who: "garbage-collector", did: deleted, kind: "Pod", name: "web-1-x"}
 	tests := map[string]struct {

@@ -14,15 +14,16 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command demo shows a Foo become a Pod. It starts a development cluster (bin/devcluster), runs the controller in
-// it (bin/sample-controller), applies the example Foo, and prints each change that follows: when, by whom, and
-// what. With -exit it then scales the Foo and deletes it. At the end it draws all of that. It is run in the root of
-// the checkout, by make demo.
+// Command demo shows how a Foo becomes a Pod. It starts a development cluster
+// (bin/devcluster), runs the controller in it (bin/sample-controller), applies the
+// example Foo, and prints each change that follows: when, by whom, and what. With -exit
+// it then scales the Foo and deletes it. At the end it draws the audit log. make demo
+// runs it in the root of the checkout.
 //
-// Watches report what changed and in which order (changes.go); the API server's audit log
-// reports who did it and when (audit.go). timeline.go joins the two, describe.go
-// describes a change, and steps.go lists the changes that must follow what acts.go does.
-// picture.go draws the audit log.
+// It reads the API server's audit log, which contains the bodies of requests and
+// responses. narrate.go sorts the writes, result.go returns the object after a write, and
+// describe.go compares it to the object before. steps.go lists the changes that must
+// follow the commands of acts.go. picture.go draws the audit log.
 package main
 
 import (
@@ -32,11 +33,9 @@ import (
 	"io"
 	"os"
 	"time"
-
-	"k8s.io/klog/v2"
 )
 
-// Exit codes: 0 for a demo that came to its end or was stopped by hand.
+// Exit codes. The code is 0 if the demo reached its end or the user stopped it.
 const (
 	exitFailure = 1
 	exitUsage   = 2
@@ -51,8 +50,6 @@ type options struct {
 }
 
 func main() {
-	// What client-go has to say of a cluster that goes away, devcluster says better.
-	klog.SetLogger(klog.Logger{})
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintf(os.Stderr, "demo: %v\n", err)
 		if errors.As(err, new(usageError)) {
@@ -62,7 +59,7 @@ func main() {
 	}
 }
 
-// run is the program twice: as the user starts it, and as it starts itself in a cluster.
+// run runs the program as the user starts it, or as devcluster starts it in the cluster.
 func run(args []string) error {
 	if len(args) > 1 && args[0] == inClusterCommand {
 		opts, err := parseOptions(args[2:], os.Stdout)
@@ -71,7 +68,8 @@ func run(args []string) error {
 		}
 		return runInCluster(opts, args[1])
 	}
-	// The flags are for the second time, but what is wrong with them is best said before a cluster starts.
+	// The program in the cluster uses the flags. Refuse wrong ones before a cluster
+	// starts.
 	switch _, err := parseOptions(args, os.Stdout); {
 	case errors.Is(err, flag.ErrHelp):
 		return nil

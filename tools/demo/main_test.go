@@ -107,9 +107,14 @@ apiserver_request_total{resource="foos",verb="WATCH"} 9
 	}
 }
 
+// createFooLine is a line of the audit log, shortened by what is not read.
+const createFooLine = `{"stage":"ResponseComplete","requestURI":"/apis/samplecontroller.k8s.io/v1alpha1/namespaces/default/foos",` +
+	`"verb":"create","user":{"username":"devcluster-admin"},"userAgent":"kubectl/v1","objectRef":{"resource":"foos","namespace":"default","name":"example-foo"},` +
+	`"responseStatus":{"code":201},"stageTimestamp":"2026-11-21T11:23:15.506749Z"}` + "\n"
+
 func TestDrawLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
-	if err := os.WriteFile(path, []byte(createFooLine+conflictLine[:99]), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(createFooLine+createFooLine[:99]), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	document, err := drawLog(path, "devcluster-admin")
@@ -156,7 +161,8 @@ func TestParseOptions(t *testing.T) {
 
 func TestClusterCommandPassesFlagsOn(t *testing.T) {
 	got := clusterCommand("/a b/devcluster", "/a b/demo", "/tmp/d", []string{"-exit", "-v"})
-	want := []string{"/a b/devcluster", "run", "-data-dir", "/tmp/d", "--", "/a b/demo", "in-cluster", "/tmp/d", "-exit", "-v"}
+	want := []string{"/a b/devcluster", "run", "-data-dir", "/tmp/d",
+		"-audit-bodies", "foos.samplecontroller.k8s.io,deployments.apps,replicasets.apps,pods", "--", "/a b/demo", "in-cluster", "/tmp/d", "-exit", "-v"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}

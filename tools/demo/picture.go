@@ -28,19 +28,19 @@ import (
 	drawing "example.com/sample-controller/tools/internal/timeline"
 )
 
-// draw draws what the audit log tells of Foos so far, and says where the picture is.
+// draw draws the writes of Foos in the audit log so far, and prints where the picture is.
 func (d *demo) draw() error {
 	if d.picture == "" {
 		return nil
 	}
-	document, err := drawLog(d.audit.Path, d.self)
+	document, err := drawLog(d.audit.Path, d.narrator.self)
 	if err != nil {
 		return fmt.Errorf("drawing %s: %w", d.picture, err)
 	}
-	if err := os.MkdirAll(filepath.Dir(d.picture), 0o755); err != nil { //nolint:gosec // a picture is to be seen
+	if err := os.MkdirAll(filepath.Dir(d.picture), 0o755); err != nil { //nolint:gosec // other users may read the picture
 		return err
 	}
-	if err := os.WriteFile(d.picture, document, 0o644); err != nil { //nolint:gosec // a picture is to be seen
+	if err := os.WriteFile(d.picture, document, 0o644); err != nil { //nolint:gosec // other users may read the picture
 		return err
 	}
 	fmt.Fprintf(d.out, "\nThe same as a picture, for a browser: %s\n", quote(d.picture))

@@ -20,16 +20,16 @@ package main
 
 import "slices"
 
-// step is a change that must come after an act.
+// step is a change that must follow an act.
 type step struct {
 	kind string
 	did  string
 	who  string
-	// note is the last part of the line's note; "" for any.
+	// note is the last part of the line's note; "" means any.
 	note string
 }
 
-// firstSteps are the way from a Foo to a Pod that is Ready, and back.
+// firstSteps returns the steps from a Foo to a Ready Pod, and back to the Foo's status.
 func firstSteps() []step {
 	return []step{
 		{kind: "Foo", did: created, who: you},
@@ -42,7 +42,7 @@ func firstSteps() []step {
 	}
 }
 
-// scaleSteps are the way from the wish for three Pods to all of them.
+// scaleSteps returns the steps from the scaled Foo to three Ready Pods, and back.
 func scaleSteps() []step {
 	return []step{
 		{kind: "Foo", did: scaled, who: you},
@@ -54,7 +54,7 @@ func scaleSteps() []step {
 	}
 }
 
-// deleteSteps are the way from the Foo's deletion to that of the last Pod.
+// deleteSteps returns the steps from the deletion of the Foo to that of its last Pod.
 func deleteSteps() []step {
 	return []step{
 		{kind: "Foo", did: deleted, who: you},
@@ -78,7 +78,7 @@ func (s step) String() string {
 	return text + " by " + s.who
 }
 
-// without returns the steps that a line leaves to be done.
+// without returns the steps that remain after a line.
 func without(steps []step, l line) []step {
 	i := slices.IndexFunc(steps, func(s step) bool { return s.is(l) })
 	if i < 0 {

@@ -26,7 +26,8 @@ import (
 	"strings"
 )
 
-// styleOf is how to print to a file: plain and as wide as it comes, unless it is a terminal.
+// styleOf returns the style for a file: plain and of unlimited width, unless the file is
+// a terminal.
 func styleOf(file *os.File, getenv func(string) string) style {
 	columns, ok := columnsOf(file)
 	if !ok {
@@ -35,7 +36,8 @@ func styleOf(file *os.File, getenv func(string) string) style {
 	return style{columns: columns, colour: wantsColour(getenv)}
 }
 
-// columnsOf asks stty, which every system with a terminal has, how wide a file is, and reports whether it is a terminal.
+// columnsOf returns the width of a terminal, and false for a file that is not a terminal.
+// It runs stty, which every system with a terminal has.
 func columnsOf(file *os.File) (int, bool) {
 	command := exec.Command("stty", "size")
 	command.Stdin = file
@@ -44,26 +46,27 @@ func columnsOf(file *os.File) (int, bool) {
 		return 0, false
 	}
 	var rows, columns int
-	// A terminal that does not know its size has 0 columns.
+	// A terminal of unknown size has 0 columns.
 	if _, err := fmt.Sscan(string(said), &rows, &columns); err != nil || columns == 0 {
 		columns = wide
 	}
 	return columns, true
 }
 
-// wantsColour reports whether a terminal can show colours and its user has not forbidden them (no-color.org).
+// wantsColour reports whether a terminal can show colours and its user has not forbidden
+// them (no-color.org).
 func wantsColour(getenv func(string) string) bool {
 	name := getenv("TERM")
 	return getenv("NO_COLOR") == "" && name != "" && name != "dumb"
 }
 
-// suggest says what to try in a second terminal.
+// suggest prints what to try in a second terminal.
 func (d *demo) suggest() {
 	fmt.Fprintf(d.out, suggestions, quote(d.kubeconfig), quote(absolute(devclusterPath)), quote(absolute(examplePath)))
 }
 
 const suggestions = `
-What happens from now on shows here too, in ms since your last change. In a second terminal:
+Further changes are printed here too, in ms since your last one. In a second terminal:
 
   export KUBECONFIG=%s
   kubectl() { %s kubectl "$@"; }
@@ -73,13 +76,13 @@ What happens from now on shows here too, in ms since your last change. In a seco
   kubectl delete pod -l controller=example-foo        # each is replaced
   kubectl scale deployment example-foo --replicas=5   # drift: the controller undoes it
   kubectl edit foo example-foo
-  kubectl delete foo example-foo                      # all that it owns goes with it
+  kubectl delete foo example-foo                      # what it owns is deleted, too
   kubectl apply -f %s
 
 Ctrl-C here stops the controller and the cluster, and removes their data.
 `
 
-// absolute is a path that is good in any working directory.
+// absolute returns a path that works in any working directory.
 func absolute(path string) string {
 	if whole, err := filepath.Abs(path); err == nil {
 		return whole
@@ -87,10 +90,10 @@ func absolute(path string) string {
 	return path
 }
 
-// plain are the characters that no shell takes for anything else.
+// plain has the characters that have no special meaning in a shell.
 const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./"
 
-// quote makes one word of text for a shell.
+// quote returns text as one word for a shell.
 func quote(text string) string {
 	if strings.Trim(text, plain) == "" {
 		return text

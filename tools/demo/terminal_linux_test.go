@@ -75,7 +75,8 @@ func TestStyleOfWhatIsNoTerminal(t *testing.T) {
 	}
 }
 
-// newTerminal is a terminal that nobody looks at, open for writing only, as standard output may be.
+// newTerminal is a terminal that nobody looks at, open for writing only, as standard
+// output may be.
 func newTerminal(t *testing.T) *os.File {
 	t.Helper()
 	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)

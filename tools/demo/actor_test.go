@@ -14,37 +14,15 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Tests of reading the audit log.
+// Tests of the names of actors.
 
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"example.com/sample-controller/internal/audit"
 )
-
-// Lines of the audit log, shortened by what is not read.
-const (
-	createFooLine = `{"stage":"ResponseComplete","requestURI":"/apis/samplecontroller.k8s.io/v1alpha1/namespaces/default/foos",` +
-		`"verb":"create","user":{"username":"devcluster-admin"},"userAgent":"kubectl/v1","objectRef":{"resource":"foos","namespace":"default","name":"example-foo"},` +
-		`"responseStatus":{"code":201},"stageTimestamp":"2026-11-21T11:23:15.506749Z"}` + "\n"
-	conflictLine = `{"stage":"ResponseComplete","requestURI":"/apis/apps/v1/namespaces/default/replicasets/web-1/status","verb":"update",` +
-		`"objectRef":{"resource":"replicasets","namespace":"default","name":"web-1","subresource":"status"},` +
-		`"responseStatus":{"code":409},"stageTimestamp":"2026-11-21T11:23:15.751945Z"}` + "\n"
-)
-
-func TestWhatTheServerRefusedIsLeftOut(t *testing.T) {
-	log := audit.Log{Path: filepath.Join(t.TempDir(), "audit.log")}
-	if err := os.WriteFile(log.Path, []byte(conflictLine+createFooLine), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if writes, err := nextWrites(&log); err != nil || len(writes) != 1 || writes[0].Code != 201 {
-		t.Errorf("got %+v, %v; want the creation alone", writes, err)
-	}
-}
 
 func TestActorOf(t *testing.T) {
 	tests := map[audit.Write]string{
