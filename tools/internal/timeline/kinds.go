@@ -77,7 +77,7 @@ func compounds() map[string]string {
 func plural(kind string) string {
 	name := strings.ToLower(kind)
 	switch {
-	case kind == "Foo":
+	case strings.EqualFold(kind, "Foo"):
 		return "foos" // may be irregular
 	case strings.HasSuffix(name, "y"):
 		return strings.TrimSuffix(name, "y") + "ies"
