@@ -28,11 +28,11 @@ import (
 
 // The files that the demo needs, relative to the root of the checkout.
 const (
-	devclusterPath = "bin/devcluster"
-	controllerPath = "bin/sample-controller"
-	crdPath        = "artifacts/crd"
-	rightsPath     = "artifacts/deploy/permissions"
-	examplePath    = "artifacts/examples/example-foo.yaml"
+	devclusterPath  = "bin/devcluster"
+	controllerPath  = "bin/sample-controller"
+	crdPath         = "artifacts/crd"
+	permissionsPath = "artifacts/deploy/permissions"
+	examplePath     = "artifacts/examples/example-foo.yaml"
 	// exampleFoo is the name of the Foo in examplePath.
 	exampleFoo = "example-foo"
 )
@@ -82,7 +82,7 @@ func clusterCommand(devcluster, self, dataDir string, args []string) []string {
 }
 
 func checkCheckout() error {
-	for _, path := range []string{devclusterPath, controllerPath, crdPath, rightsPath, examplePath} {
+	for _, path := range []string{devclusterPath, controllerPath, crdPath, permissionsPath, examplePath} {
 		if _, err := os.Stat(path); err != nil {
 			return fmt.Errorf("%w: run make demo in the root of the checkout", err)
 		}

@@ -135,7 +135,7 @@ func (d *demo) begin(forever context.Context, config *rest.Config) error {
 	if err := d.kubectl(ctx, "apply", "-f", crdPath); err != nil {
 		return err
 	}
-	if err := d.kubectl(ctx, "apply", "-k", rightsPath); err != nil {
+	if err := d.kubectl(ctx, "apply", "-k", permissionsPath); err != nil {
 		return err
 	}
 	if err := d.kubectl(ctx, "wait", "--for=condition=Established", "-f", crdPath); err != nil {

@@ -122,17 +122,10 @@ func (s *session) trial(ctx context.Context, p program.Program, options TrialOpt
 	if err != nil {
 		return outcome, err
 	}
-	last := times[len(times)-1]
-	lastEvent := lastFirstEvent(counts.Writes, foos)
-	outcome.Trial = results.Trial{
-		Foos: options.Foos, Foreign: options.Foreign,
-		Seconds: last.Seconds(), FirstSeconds: times[0].Seconds(), HalfSeconds: times[(len(times)-1)/2].Seconds(), PerSecond: float64(options.Foos) / last.Seconds(),
-		PerSecondEvents: perSecondOrNever(options.Foos, max(last, lastEvent.Sub(running.Started)), lastEvent),
-		CPUConverged:    perFooMilliseconds(converged.CPU, options.Foos), CPUSettled: perFooMilliseconds(settled.CPU, options.Foos),
-		SettledSeconds: max(options.Settle, quietTime).Seconds(), PeakMiB: float64(settled.Peak) / mebibyte,
-		Calls: perFoo(counts.ByKind, options.Foos), Refused: float64(counts.Refused) / float64(options.Foos),
-		OthersWrites: float64(len(counts.OtherWrites)) / float64(options.Foos),
-	}
+	outcome.Trial = options.result(running.Started, times, counts, foos)
+	outcome.Trial.CPUConverged = perFooMilliseconds(converged.CPU, options.Foos)
+	outcome.Trial.CPUSettled = perFooMilliseconds(settled.CPU, options.Foos)
+	outcome.Trial.PeakMiB = float64(settled.Peak) / mebibyte
 	if resting != nil {
 		if outcome.Rest, err = resting.end(ctx, running, options.Rest); err != nil {
 			return outcome, err
@@ -145,6 +138,22 @@ func (s *session) trial(ctx context.Context, p program.Program, options TrialOpt
 		}
 	}
 	return outcome, nil
+}
+
+// result returns what the times of convergence and the calls say about a trial.
+func (o TrialOptions) result(started time.Time, times []time.Duration, counts calls.Counts, foos []*samplev1alpha1.Foo) results.Trial {
+	first, half, last := times[0], times[(len(times)-1)/2], times[len(times)-1]
+	lastEvent := lastFirstEvent(counts.Writes, foos)
+	return results.Trial{
+		Foos: o.Foos, Foreign: o.Foreign,
+		Seconds: last.Seconds(), FirstSeconds: first.Seconds(), HalfSeconds: half.Seconds(),
+		PerSecond:       float64(o.Foos) / last.Seconds(),
+		PerSecondEvents: perSecondOrNever(o.Foos, max(last, lastEvent.Sub(started)), lastEvent),
+		SettledSeconds:  max(o.Settle, quietTime).Seconds(),
+		Calls:           perFoo(counts.ByKind, o.Foos),
+		Refused:         float64(counts.Refused) / float64(o.Foos),
+		OthersWrites:    float64(len(counts.OtherWrites)) / float64(o.Foos),
+	}
 }
 
 // enough returns the condition that ends the wait for the writes after convergence. If
