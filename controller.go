@@ -28,12 +28,10 @@ import (
 	"sync"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	appsinformers "k8s.io/client-go/informers/apps/v1"
+	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	appslisters "k8s.io/client-go/listers/apps/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
@@ -54,7 +52,7 @@ import (
 // drainTimeout bounds how long a stop waits for the syncs under way.
 const drainTimeout = 20 * time.Second
 
-// Controller makes a Deployment for each Foo, keeps the fields that the Foo owns as the
+// Controller makes the children of each Foo, keeps the fields that the Foo owns as the
 // Foo asks, and reports in the Foo's status how it stands.
 //
 // Event handlers add the key of a Foo to the queue. A worker takes a key and syncs that
@@ -64,25 +62,21 @@ type Controller struct {
 	kubeClient kubernetes.Interface
 	fooClient  clientset.Interface
 
-	fooInformer        fooinformers.FooIndexInformer
-	deploymentInformer appsinformers.DeploymentIndexInformer
-	foos               foolisters.FooLister
-	deployments        appslisters.DeploymentLister
-	// The indexers behind the listers find objects by more than names, and know how
-	// new they are.
-	fooIndexer        cache.TypedIndexer[*samplev1alpha1.Foo]
-	deploymentIndexer cache.TypedIndexer[*appsv1.Deployment]
-	buckets           plan.Buckets
+	fooInformer fooinformers.FooIndexInformer
+	foos        foolisters.FooLister
+	// The indexer behind the lister finds Foos by more than names, and knows how new
+	// they are.
+	fooIndexer cache.TypedIndexer[*samplev1alpha1.Foo]
+	buckets    plan.Buckets
+	// children is the table of what Foos own.
+	children []childKind
 
 	queue   *queue.Queue
 	backoff *queue.Backoff
-	planner plan.Planner
 
 	// What is remembered between the syncs of a Foo.
 	consistency        *consistency.Store
 	staleFoos          *consistency.StaleFoos
-	confirmed          *consistency.ConfirmedDeployments
-	admissionMutations *consistency.AdmissionMutations
 	statusThrottle     *reporting.Throttle
 	crdMismatch        *reporting.CRDMismatch
 	transitions        *reporting.Transitions
@@ -95,13 +89,13 @@ type Controller struct {
 
 // Config holds what a Controller is made of.
 type Config struct {
-	// KubeClient writes Deployments, and FooClient the status of Foos.
+	// KubeClient writes children, and FooClient the status of Foos.
 	KubeClient kubernetes.Interface
 	FooClient  clientset.Interface
-	// Deployments and Foos are the informers that the Controller reads from. They
-	// must not run yet, because NewController adds indexes to them.
-	Deployments appsinformers.TypedDeploymentInformer
-	Foos        fooinformers.TypedFooInformer
+	// KubeInformers and Foos are the informers that the Controller reads from. They must
+	// not run yet, because NewController adds indexes to them, and says what they keep.
+	KubeInformers kubeinformers.SharedInformerFactory
+	Foos          fooinformers.TypedFooInformer
 	// Recorder records an Event for each transition of the condition Ready.
 	Recorder record.EventRecorder
 	Clock    clock.WithTicker
@@ -115,37 +109,31 @@ type Config struct {
 // NewController makes a Controller. Call it before the informer factories are
 // started.
 func NewController(config Config) (*Controller, error) {
-	deployments, foos := config.Deployments.TypedInformer(), config.Foos.TypedInformer()
-	buckets := plan.NewBuckets()
-	if err := addIndexes(deployments, foos, buckets); err != nil {
-		return nil, fmt.Errorf("adding indexes to the informers: %w", err)
+	foos, work := config.Foos.TypedInformer(), queue.New(names.Controller, config.Clock)
+	c := &Controller{
+		kubeClient:     config.KubeClient,
+		fooClient:      config.FooClient,
+		fooInformer:    foos,
+		foos:           config.Foos.Lister(),
+		fooIndexer:     foos.GetTypedIndexer(),
+		buckets:        plan.NewBuckets(),
+		queue:          work,
+		backoff:        queue.NewBackoff(work, config.Clock),
+		consistency:    consistency.NewStore(config.Clock, config.CallTimeout),
+		staleFoos:      &consistency.StaleFoos{},
+		statusThrottle: &reporting.Throttle{Clock: config.Clock},
+		crdMismatch:    &reporting.CRDMismatch{Clock: config.Clock},
+		transitions:    &reporting.Transitions{},
+		recorder:       config.Recorder,
+		clock:          config.Clock,
+		callTimeout:    config.CallTimeout,
+		metrics:        config.Metrics,
 	}
-	work := queue.New(names.Controller, config.Clock)
-	return &Controller{
-		kubeClient:         config.KubeClient,
-		fooClient:          config.FooClient,
-		fooInformer:        foos,
-		deploymentInformer: deployments,
-		foos:               config.Foos.Lister(),
-		deployments:        config.Deployments.Lister(),
-		fooIndexer:         foos.GetTypedIndexer(),
-		deploymentIndexer:  deployments.GetTypedIndexer(),
-		buckets:            buckets,
-		queue:              work,
-		backoff:            queue.NewBackoff(work, config.Clock),
-		consistency:        consistency.NewStore(config.Clock, config.CallTimeout),
-		admissionMutations: &consistency.AdmissionMutations{},
-		staleFoos:          &consistency.StaleFoos{},
-		confirmed:          &consistency.ConfirmedDeployments{},
-		statusThrottle:     &reporting.Throttle{Clock: config.Clock},
-		crdMismatch:        &reporting.CRDMismatch{Clock: config.Clock},
-		transitions:        &reporting.Transitions{},
-		recorder:           config.Recorder,
-		clock:              config.Clock,
-		callTimeout:        config.CallTimeout,
-		planner:            plan.Planner{Image: config.Image},
-		metrics:            config.Metrics,
-	}, nil
+	c.children = c.table(config)
+	if err := c.prepareInformers(); err != nil {
+		return nil, fmt.Errorf("preparing the informers: %w", err)
+	}
+	return c, nil
 }
 
 // Run starts the workers and returns when ctx is done and they have ended. Call it once.
@@ -265,9 +253,9 @@ func syncResult(err error) metrics.Result {
 	return metrics.Error
 }
 
-// syncHandler makes one Foo and its Deployment agree. It reads the caches, decides,
+// syncHandler makes one Foo and its children agree. It reads the caches, decides,
 // writes what differs, and writes the status if that differs, even if the API server
-// refused the Deployment. It may be called at any time and any number of times.
+// refused a child. It may be called at any time and any number of times.
 func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
 	if err := c.consistency.EnsureReady(key); err != nil {
 		c.metrics.StaleSyncs.Inc()
@@ -276,7 +264,7 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 	foo, err := c.foos.Foos(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
 		c.forget(key)
-		return nil // the garbage collector deletes the Deployment
+		return nil // the garbage collector deletes the children
 	}
 	if err != nil {
 		return fmt.Errorf("reading the Foo from the cache: %w", err)
@@ -286,18 +274,11 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 			return err
 		}
 	}
-	named, controlled, err := c.deploymentsOf(foo)
-	if err != nil {
-		return fmt.Errorf("reading Deployments from the cache: %w", err)
-	}
-
-	decided := c.planner.Decide(foo, named, controlled)
-	deployment, err := c.carryOut(ctx, foo, decided)
+	outcomes, err := c.syncChildren(ctx, foo)
 	if err != nil && queue.NextAttempt(err).Expected {
 		return err // a lost race says nothing about the Foo, and the next sync is near
 	}
-	result := plan.Outcome{Action: decided.Action, Named: named, Deployment: deployment, Failure: err}
-	status := c.planner.CalculateStatus(foo, result, metav1.NewTime(c.clock.Now()))
+	status := plan.CalculateStatus(foo, outcomes, metav1.NewTime(c.clock.Now()))
 	// NextAttempt judges the first error that it finds: while the status can't be
 	// written, nobody learns of the other.
 	return errors.Join(c.updateStatus(ctx, foo, status, err == nil), err)
@@ -307,71 +288,10 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 // leaves that to a sync, because one under way would remember the Foo again.
 func (c *Controller) forget(key cache.ObjectName) {
 	c.staleFoos.Delete(key)
-	c.confirmed.Delete(key)
-	c.admissionMutations.Delete(key)
 	c.statusThrottle.Delete(key)
 	c.crdMismatch.Delete(key)
 	c.transitions.Delete(key)
-}
-
-// deploymentsOf returns the cached Deployment of the name that a Foo asks for, or nil,
-// and all cached Deployments that the Foo controls.
-func (c *Controller) deploymentsOf(foo *samplev1alpha1.Foo) (named *appsv1.Deployment, controlled []*appsv1.Deployment, err error) {
-	named, err = c.deployments.Deployments(foo.Namespace).Get(foo.Spec.DeploymentName)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, nil, err
+	for _, kind := range c.children {
+		kind.forget(key)
 	}
-	candidates, err := c.deploymentIndexer.ByTypedIndex(byControllerUID, c.buckets.Of(string(foo.UID)))
-	for _, candidate := range candidates {
-		if plan.IsControlledBy(candidate, foo) {
-			controlled = append(controlled, candidate)
-		}
-	}
-	return named, controlled, err
-}
-
-// carryOut makes the writes that were decided, and returns the Foo's Deployment as it is
-// then, or nil. A write that failed is not sent again before its back-off is over, unless
-// more than the Deployment's status has changed.
-func (c *Controller) carryOut(ctx context.Context, foo *samplev1alpha1.Foo, decided plan.Decision) (*appsv1.Deployment, error) {
-	key, task := cache.MetaObjectToName(foo), plan.Task{Foo: foo, Decided: decided}
-	var found *appsv1.Deployment
-	if decided.Named != nil && plan.IsControlledBy(decided.Named, foo) {
-		found = decided.Named
-	}
-	if err := c.backoff.Deferred(key, queue.PartDeployments, task); err != nil {
-		return found, err
-	}
-	written, err := c.writeDeployments(ctx, foo, decided)
-	switch {
-	case err == nil:
-		c.backoff.Succeed(key, queue.PartDeployments)
-		return written, nil
-	case !queue.NextAttempt(err).Expected:
-		// Before the status is written, so that its event does not wake the key.
-		c.backoff.Fail(key, queue.PartDeployments, task, err)
-	}
-	if written == nil {
-		written = found
-	}
-	return written, err
-}
-
-func (c *Controller) writeDeployments(ctx context.Context, foo *samplev1alpha1.Foo, decided plan.Decision) (*appsv1.Deployment, error) {
-	written, err := decided.Named, error(nil)
-	switch decided.Action {
-	case plan.ActionCreate:
-		written, err = c.createDeployment(ctx, foo)
-	case plan.ActionUpdate, plan.ActionAdopt:
-		if !c.admissionMutations.WouldRecur(foo, decided.Named, c.planner.DescribeDrift(decided.Named, foo)) {
-			written, err = c.repairDeployment(ctx, foo)
-		}
-	case plan.ActionNone:
-		written, err = c.confirmRollout(ctx, foo, decided.Named)
-	case plan.ActionWait, plan.ActionLeave:
-	}
-	if err != nil {
-		return nil, err
-	}
-	return written, c.deleteObsolete(ctx, foo, decided.Obsolete)
 }

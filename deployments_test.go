@@ -118,7 +118,7 @@ func TestRenameThereAndBackEndsWithTheFirst(t *testing.T) {
 			f.updateFoo(t, footest.Foo("a", footest.WithDeploymentName(name), footest.WithGeneration(int64(generation+2))))
 		}
 		advance(time.Minute)
-		left := f.deploymentIndexer.List()
+		left := f.deployments.indexer.List()
 		if len(left) != 1 || left[0].(*appsv1.Deployment).Name != "web" {
 			t.Errorf("the Deployments left are %v", left)
 		}
@@ -229,7 +229,7 @@ func TestAWebhookThatChangesTheImageIsNotFought(t *testing.T) {
 
 		f.deleteFoo(t, "a")
 		advance(time.Second)
-		if f.admissionMutations.Len() != 0 {
+		if f.deployments.admissionMutations.Len() != 0 {
 			t.Error("a deleted Foo is still remembered")
 		}
 	})

@@ -48,7 +48,9 @@ import (
 // production.
 type fixture struct {
 	*Controller
-	ctx        context.Context
+	ctx context.Context
+	// deployments is the row of the Deployments.
+	deployments *kind[*appsv1.Deployment]
 	kubeClient *kubefake.Clientset
 	fooClient  *foofake.Clientset
 	api        fakeAPI
@@ -119,13 +121,14 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 	fooInformers := fooinformers.NewSharedInformerFactory(f.fooClient, 0)
 	controller, err := NewController(Config{
 		KubeClient: f.kubeClient, FooClient: f.fooClient,
-		Deployments: kubeInformers.Apps().V1().Deployments(), Foos: fooInformers.Samplecontroller().V1alpha1().Foos(),
+		KubeInformers: kubeInformers, Foos: fooInformers.Samplecontroller().V1alpha1().Foos(),
 		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: 30 * time.Second, Metrics: metrics.New(), Image: footest.DefaultImage,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.Controller = controller
+	f.deployments = controller.children[0].(*kind[*appsv1.Deployment])
 	f.handlersSynced, err = controller.addEventHandlers(ctx)
 	footest.Must(t, err)
 	kubeInformers.StartWithContext(ctx)
@@ -139,7 +142,7 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 	if !cache.WaitFor(ctx, "", f.handlersSynced...) {
 		t.Fatal("the caches have not synced")
 	}
-	for _, object := range append(controller.fooIndexer.List(), controller.deploymentIndexer.List()...) {
+	for _, object := range append(controller.fooIndexer.List(), f.deployments.indexer.List()...) {
 		f.cached[object.(runtime.Object)] = object.(runtime.Object).DeepCopyObject()
 	}
 	return f

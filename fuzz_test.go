@@ -169,7 +169,9 @@ func deploymentNamed(deployments []*appsv1.Deployment, name string) *appsv1.Depl
 // allows thousands of runs a second; running informers allow tens.
 type fuzzFixture struct {
 	*Controller
-	ctx  context.Context
+	// deployments is the row of the Deployments.
+	deployments *kind[*appsv1.Deployment]
+	ctx         context.Context
 	api  fakeAPI
 	kube clienttesting.ObjectTracker
 	foos clienttesting.ObjectTracker
@@ -196,12 +198,12 @@ func newFuzzFixture(t *testing.T) *fuzzFixture {
 	f.events = recorder.Events
 	controller, err := NewController(Config{
 		KubeClient: kubeClient, FooClient: fooClient,
-		Deployments: kubeinformers.NewSharedInformerFactory(kubeClient, 0).Apps().V1().Deployments(),
-		Foos:        fooinformers.NewSharedInformerFactory(fooClient, 0).Samplecontroller().V1alpha1().Foos(),
-		Recorder:    recorder, Clock: clocktesting.NewFakeClock(footest.Now.Time), CallTimeout: 30 * time.Second, Metrics: metrics.New(), Image: footest.DefaultImage,
+		KubeInformers: kubeinformers.NewSharedInformerFactory(kubeClient, 0),
+		Foos:          fooinformers.NewSharedInformerFactory(fooClient, 0).Samplecontroller().V1alpha1().Foos(),
+		Recorder: recorder, Clock: clocktesting.NewFakeClock(footest.Now.Time), CallTimeout: 30 * time.Second, Metrics: metrics.New(), Image: footest.DefaultImage,
 	})
 	footest.Must(t, err)
-	f.Controller = controller
+	f.Controller, f.deployments = controller, controller.children[0].(*kind[*appsv1.Deployment])
 	t.Cleanup(controller.queue.ShutDown)
 	return f
 }
@@ -211,19 +213,19 @@ func (f *fuzzFixture) cacheSees(t *testing.T, foos []*samplev1alpha1.Foo, deploy
 	t.Helper()
 	version := strconv.FormatInt(1000+f.api.version.Load(), 10) // as those of fakeAPI
 	var trimmedFoos, trimmedDeployments []any
-	transformer := plan.NewTransformer(footest.DefaultImage)
+	row := plan.Deployment(footest.DefaultImage)
 	for _, foo := range foos {
-		trimmed, err := transformer.Transform(foo.DeepCopy())
+		trimmed, err := plan.TransformFoo(foo.DeepCopy())
 		footest.Must(t, err)
 		trimmedFoos = append(trimmedFoos, trimmed)
 	}
 	for _, deployment := range deployments {
-		trimmed, err := transformer.Transform(deployment.DeepCopy())
+		trimmed, err := row.Transform(deployment.DeepCopy())
 		footest.Must(t, err)
 		trimmedDeployments = append(trimmedDeployments, trimmed)
 	}
 	footest.Must(t, f.fooIndexer.Replace(trimmedFoos, version))
-	footest.Must(t, f.deploymentIndexer.Replace(trimmedDeployments, version))
+	footest.Must(t, f.deployments.indexer.Replace(trimmedDeployments, version))
 }
 
 // stored returns copies of the API server's objects.

@@ -23,9 +23,7 @@ import (
 	"context"
 	"errors"
 
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	appsinformers "k8s.io/client-go/informers/apps/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -34,20 +32,30 @@ import (
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions/samplecontroller/v1alpha1"
 )
 
-const (
-	// byDeploymentName indexes Foos by the Deployment that they ask for, as the bucket
-	// of "namespace/name".
-	byDeploymentName = "deploymentName"
-	// byControllerUID indexes Deployments by the bucket of the UID of the Foo that
-	// controls them. It finds the Deployment that a Foo had under an earlier name.
-	byControllerUID = "controllerUID"
-)
+// byControllerUID indexes children by the bucket of the UID of the Foo that controls them.
+// It finds what a Foo had under an earlier name. Foos are indexed by the names of the
+// children that they ask for, as the bucket of "namespace/name"; the index of each kind
+// bears the name of its resource.
+const byControllerUID = "controllerUID"
 
-// addIndexes adds the indexes to the caches. The informers must not run yet.
-func addIndexes(deployments appsinformers.DeploymentIndexInformer, foos fooinformers.FooIndexInformer, b plan.Buckets) error {
+// prepareInformers adds indexes to the caches, and bounds what they keep of an object. The
+// informers must not run yet.
+func (c *Controller) prepareInformers() error {
+	errs := []error{c.fooInformer.SetTransform(plan.TransformFoo)}
+	for _, kind := range c.children {
+		errs = append(errs, kind.prepareInformer())
+	}
+	return errors.Join(errs...)
+}
+
+func (k *kind[T]) prepareInformer() error {
+	buckets := k.controller.buckets
 	return errors.Join(
-		foos.AddTypedIndexers(fooinformers.FooIndexers{byDeploymentName: b.ByDeploymentName}),
-		deployments.AddTypedIndexers(appsinformers.DeploymentIndexers{byControllerUID: b.ByControllerUID}))
+		k.informer.SetTransform(k.Transform),
+		k.informer.AddTypedIndexers(cache.TypedIndexers[T]{
+			byControllerUID: func(child T) ([]string, error) { return buckets.ByControllerUID(child), nil },
+		}),
+		k.controller.fooInformer.AddTypedIndexers(fooinformers.FooIndexers{k.Resource: k.ByChildName(buckets)}))
 }
 
 // addEventHandlers registers the event handlers, which then get every object of the
@@ -56,7 +64,7 @@ func addIndexes(deployments appsinformers.DeploymentIndexInformer, foos fooinfor
 func (c *Controller) addEventHandlers(ctx context.Context) ([]cache.DoneChecker, error) {
 	logger := klog.FromContext(ctx)
 	options := cache.HandlerOptions{Logger: &logger}
-	fooHandlers, err := c.fooInformer.AddTypedEventHandler(fooinformers.FooDetailedHandlerFuncs{
+	handlers, err := c.fooInformer.AddTypedEventHandler(fooinformers.FooDetailedHandlerFuncs{
 		AddFunc:    c.addFoo,
 		UpdateFunc: c.updateFoo,
 		DeleteFunc: c.deleteFoo,
@@ -64,15 +72,23 @@ func (c *Controller) addEventHandlers(ctx context.Context) ([]cache.DoneChecker,
 	if err != nil {
 		return nil, err
 	}
-	deploymentHandlers, err := c.deploymentInformer.AddTypedEventHandler(appsinformers.DeploymentDetailedHandlerFuncs{
-		AddFunc:    c.addDeployment,
-		UpdateFunc: c.updateDeployment,
-		DeleteFunc: c.deleteDeployment,
-	}, options)
-	if err != nil {
-		return nil, err
+	synced := []cache.DoneChecker{handlers.HasSyncedChecker()}
+	for _, kind := range c.children {
+		handlers, err := kind.addEventHandlers(options)
+		if err != nil {
+			return nil, err
+		}
+		synced = append(synced, handlers.HasSyncedChecker())
 	}
-	return []cache.DoneChecker{fooHandlers.HasSyncedChecker(), deploymentHandlers.HasSyncedChecker()}, nil
+	return synced, nil
+}
+
+func (k *kind[T]) addEventHandlers(options cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+	return k.informer.AddTypedEventHandler(cache.TypedResourceEventHandlerDetailedFuncs[T]{
+		AddFunc:    k.added,
+		UpdateFunc: k.updated,
+		DeleteFunc: k.deleted,
+	}, options)
 }
 
 func (c *Controller) addFoo(foo *samplev1alpha1.Foo, isInInitialList bool) {
@@ -113,59 +129,65 @@ func (c *Controller) deleteFoo(deleted fooinformers.DeletedFoo) {
 	c.queue.Add(key)
 }
 
-// addDeployment ignores the Deployments of the first list, because every Foo is in the
-// first list of Foos.
-func (c *Controller) addDeployment(deployment *appsv1.Deployment, isInInitialList bool) {
+// added ignores the children of the first list, because every Foo is in the first list of
+// Foos.
+func (k *kind[T]) added(child T, isInInitialList bool) {
 	if !isInInitialList {
-		c.enqueueFoosOf(deployment)
+		k.enqueueFoosOf(child)
 	}
 }
 
-func (c *Controller) updateDeployment(before, after *appsv1.Deployment) {
-	if before.ResourceVersion == after.ResourceVersion {
+func (k *kind[T]) updated(before, after T) {
+	if before.GetResourceVersion() == after.GetResourceVersion() {
 		return // a resync: nothing has changed
 	}
-	// Both states, because a Foo may have lost the Deployment.
-	c.enqueueFoosOf(before, after)
+	// Both states, because a Foo may have lost the child.
+	k.enqueueFoosOf(before, after)
 }
 
-func (c *Controller) deleteDeployment(deleted appsinformers.DeletedDeployment) {
-	if deleted.OptionalObj != nil {
-		c.enqueueFoosOf(deleted.OptionalObj)
+func (k *kind[T]) deleted(child cache.DeletedObject[T]) {
+	var none T
+	if child.OptionalObj != none {
+		k.enqueueFoosOf(child.OptionalObj)
 		return
 	}
-	for _, key := range c.foosAskingFor(deleted.GetObjectName()) {
-		c.queue.Add(key)
+	for _, key := range k.foosAskingFor(child.GetObjectName()) {
+		k.controller.queue.Add(key)
 	}
 }
 
-// enqueueFoosOf adds the Foos that control a Deployment in any of its states, and those
-// that ask for its name, which may be waiting for it to become free. It adds each once:
-// a worker could take a key between two additions and sync it twice.
-func (c *Controller) enqueueFoosOf(states ...*appsv1.Deployment) {
+// enqueueFoosOf adds the Foos that control a child in any of its states, and those that
+// ask for its name, which may be waiting for it to become free. It adds each once: a
+// worker could take a key between two additions and sync it twice.
+func (k *kind[T]) enqueueFoosOf(states ...T) {
 	keys := sets.New[cache.ObjectName]()
-	for _, deployment := range states {
-		if ref := plan.ControllingFoo(deployment); ref != nil {
-			keys.Insert(cache.ObjectName{Namespace: deployment.Namespace, Name: ref.Name})
+	for _, child := range states {
+		if ref := plan.ControllingFoo(child); ref != nil {
+			keys.Insert(cache.ObjectName{Namespace: child.GetNamespace(), Name: ref.Name})
 		}
-		keys.Insert(c.foosAskingFor(cache.MetaObjectToName(deployment))...)
+		keys.Insert(k.foosAskingFor(cache.MetaObjectToName(child))...)
 	}
 	for key := range keys {
-		c.queue.Add(key)
+		k.controller.queue.Add(key)
 	}
 }
 
-// foosAskingFor returns the keys of the Foos that ask for a Deployment of this name.
-func (c *Controller) foosAskingFor(deployment cache.ObjectName) []cache.ObjectName {
-	foos, err := c.fooIndexer.ByTypedIndex(byDeploymentName, c.buckets.Of(deployment.String()))
-	if err != nil {
-		panic(err) // the index is missing, which is a bug: nothing removes it at run time
-	}
+// foosAskingFor returns the keys of the Foos that ask for a child of this name.
+func (k *kind[T]) foosAskingFor(child cache.ObjectName) []cache.ObjectName {
 	var keys []cache.ObjectName
-	for _, foo := range foos {
-		if foo.Spec.DeploymentName == deployment.Name && foo.Namespace == deployment.Namespace {
+	for _, foo := range lookUp(k.controller.fooIndexer, k.Resource, k.controller.buckets.Of(child.String())) {
+		if k.Name(foo) == child.Name && k.IsWanted(foo) && foo.Namespace == child.Namespace {
 			keys = append(keys, cache.MetaObjectToName(foo))
 		}
 	}
 	return keys
+}
+
+// lookUp returns the objects of a bucket of an index.
+func lookUp[T any](indexer cache.TypedIndexer[T], index, bucket string) []T {
+	found, err := indexer.ByTypedIndex(index, bucket)
+	if err != nil {
+		panic(err) // the index is missing, which is a bug: nothing removes it at run time
+	}
+	return found
 }

@@ -43,18 +43,18 @@ func TestDeploymentResyncQueuesNothing(t *testing.T) {
 		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
 		f.drainQueue()
 
-		f.Controller.updateDeployment(footest.Deployment("a"), footest.Deployment("a", footest.WithAvailable(1)))
+		f.deployments.updated(footest.Deployment("a"), footest.Deployment("a", footest.WithAvailable(1)))
 		if f.queue.Len() != 0 {
 			t.Error("an update without a new resourceVersion queued a Foo")
 		}
-		f.Controller.updateDeployment(footest.Deployment("a"), footest.Deployment("a", footest.AtVersion("21")))
+		f.deployments.updated(footest.Deployment("a"), footest.Deployment("a", footest.AtVersion("21")))
 		if f.queue.Len() != 1 {
 			t.Error("an update with a new resourceVersion did not queue its Foo")
 		}
 		f.drainQueue()
 
 		// No Foo asks for this name, so only the owner reference leads to the Foo.
-		f.Controller.updateDeployment(footest.Deployment("a", footest.Named("old")), footest.Deployment("a", footest.Named("old"), footest.WithoutOwner, footest.AtVersion("21")))
+		f.deployments.updated(footest.Deployment("a", footest.Named("old")), footest.Deployment("a", footest.Named("old"), footest.WithoutOwner, footest.AtVersion("21")))
 		if f.queue.Len() != 1 {
 			t.Error("a Foo that lost a Deployment was not queued")
 		}
@@ -66,7 +66,7 @@ func TestMissedDeletionsAreHandled(t *testing.T) {
 		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
 		f.drainQueue()
 
-		f.Controller.deleteDeployment(cache.DeletedObject[*appsv1.Deployment]{
+		f.deployments.deleted(cache.DeletedObject[*appsv1.Deployment]{
 			FinalStateUnknown: &cache.DeletedFinalStateUnknown{Key: footest.Namespace + "/web"},
 		})
 		if f.queue.Len() != 1 {
@@ -106,13 +106,12 @@ func TestOthersInTheSameBucketAreIgnored(t *testing.T) {
 		name := f.sharing(footest.Namespace+"/web", func(i int) string { return fmt.Sprintf("%s/web-%d", footest.Namespace, i) })
 		other := footest.Foo("b", footest.WithFooUID(types.UID(uid)), footest.WithDeploymentName(strings.TrimPrefix(name, footest.Namespace+"/")))
 		footest.Must(t, f.fooIndexer.Add(other))
-		footest.Must(t, f.deploymentIndexer.Add(footest.Deployment("b", footest.Named(other.Spec.DeploymentName), footest.WithOwner(samplev1alpha1.SchemeGroupVersion.String(), "Foo", other.UID))))
-		_, controlled, err := f.deploymentsOf(one)
-		footest.Must(t, err)
+		footest.Must(t, f.deployments.indexer.Add(footest.Deployment("b", footest.Named(other.Spec.DeploymentName), footest.WithOwner(samplev1alpha1.SchemeGroupVersion.String(), "Foo", other.UID))))
+		controlled := f.deployments.controlledBy(one)
 		if len(controlled) != 1 || controlled[0].Name != "web" {
 			t.Errorf("the Foo is said to control %v", footest.NamesOf(controlled))
 		}
-		if waiting := f.foosAskingFor(cache.ObjectName{Namespace: footest.Namespace, Name: "web"}); len(waiting) != 1 {
+		if waiting := f.deployments.foosAskingFor(cache.ObjectName{Namespace: footest.Namespace, Name: "web"}); len(waiting) != 1 {
 			t.Errorf("%v are said to ask for the Deployment that one of them asks for", waiting)
 		}
 	})

@@ -54,7 +54,6 @@ import (
 	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/names"
 	"example.com/sample-controller/internal/options"
-	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/internal/serving"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
@@ -118,12 +117,11 @@ func run(ctx context.Context, opts *options.Options) error {
 	if err != nil {
 		return err
 	}
-	transformer := plan.NewTransformer(opts.Image)
-	// Deployments need no resync: that of a Foo reads its Deployment as well.
+	// Children need no resync: that of a Foo reads its children as well.
 	kubeInformers := kubeinformers.NewSharedInformerFactoryWithOptions(clients.KubeInformers, 0,
-		kubeinformers.WithInformerName(name), kubeinformers.WithNamespace(opts.Namespace), kubeinformers.WithTransform(transformer.Transform))
+		kubeinformers.WithInformerName(name), kubeinformers.WithNamespace(opts.Namespace))
 	fooInformers := fooinformers.NewSharedInformerFactoryWithOptions(clients.FooInformers, opts.Resync,
-		fooinformers.WithInformerName(name), fooinformers.WithNamespace(opts.Namespace), fooinformers.WithTransform(transformer.Transform))
+		fooinformers.WithInformerName(name), fooinformers.WithNamespace(opts.Namespace))
 	foos := fooInformers.Samplecontroller().V1alpha1().Foos()
 
 	// Serve before waiting for anything, so that probes see the wait.
@@ -144,7 +142,7 @@ func run(ctx context.Context, opts *options.Options) error {
 	defer flush(flushTimeout)
 	controller, err := NewController(Config{
 		KubeClient: clients.Kube, FooClient: clients.Foos,
-		Deployments: kubeInformers.Apps().V1().Deployments(), Foos: foos,
+		KubeInformers: kubeInformers, Foos: foos,
 		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: opts.RequestTimeout, Metrics: own, Image: opts.Image,
 	})
 	if err != nil {

@@ -28,7 +28,6 @@ import (
 
 	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/metrics"
-	"example.com/sample-controller/internal/plan"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 	"example.com/sample-controller/test/simulation"
 )
@@ -41,9 +40,8 @@ func TestSimulationRandom(t *testing.T) { simulation.TestRandomSequences(t, star
 // main.go.
 func startSimulated(ctx context.Context, clients simulation.Clients, recorder record.EventRecorder) error {
 	ctx, cancel := context.WithCancel(ctx)
-	transformer := plan.NewTransformer(footest.DefaultImage)
-	kubeInformers := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kubernetes, 0, kubeinformers.WithTransform(transformer.Transform))
-	fooInformers := fooinformers.NewSharedInformerFactoryWithOptions(clients.Foos, simulation.ResyncPeriod, fooinformers.WithTransform(transformer.Transform))
+	kubeInformers := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kubernetes, 0)
+	fooInformers := fooinformers.NewSharedInformerFactoryWithOptions(clients.Foos, simulation.ResyncPeriod)
 	defer func() {
 		cancel()
 		kubeInformers.Shutdown()
@@ -51,7 +49,7 @@ func startSimulated(ctx context.Context, clients simulation.Clients, recorder re
 	}()
 	controller, err := NewController(Config{
 		KubeClient: clients.Kubernetes, FooClient: clients.Foos,
-		Deployments: kubeInformers.Apps().V1().Deployments(), Foos: fooInformers.Samplecontroller().V1alpha1().Foos(),
+		KubeInformers: kubeInformers, Foos: fooInformers.Samplecontroller().V1alpha1().Foos(),
 		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: simulation.CallTimeout, Metrics: metrics.New(), Image: footest.DefaultImage,
 	})
 	if err != nil {

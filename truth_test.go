@@ -238,7 +238,7 @@ func TestADeploymentWrittenForAGenerationNeedsNoLiveRead(t *testing.T) {
 				t.Error("the Deployment was read live")
 			}
 		}
-		if f.confirmed.Len() != 0 || f.transitions.Len() != 0 {
+		if f.deployments.confirmed.Len() != 0 || f.transitions.Len() != 0 {
 			t.Error("a Foo at rest is still remembered")
 		}
 	})

@@ -25,15 +25,14 @@ import (
 	"context"
 	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"example.com/sample-controller/internal/consistency"
+	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/names"
 	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/internal/queue"
@@ -41,128 +40,171 @@ import (
 	typedsamplev1alpha1 "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
 )
 
-// createDeployment creates a Foo's Deployment. A Foo with a status already had one. Read
-// such a Foo live first: the cache may be stale, and the Foo deleted.
-func (c *Controller) createDeployment(ctx context.Context, foo *samplev1alpha1.Foo) (*appsv1.Deployment, error) {
-	if foo.Status.ObservedGeneration > 0 {
-		if err := c.recheckFoo(ctx, foo); err != nil {
-			return nil, err
+// create creates a Foo's child. A Foo with a status already had one. Read such a Foo live
+// first: the cache may be stale, and the Foo deleted.
+func (s *kindSync[T]) create(ctx context.Context) error {
+	if s.foo.Status.ObservedGeneration > 0 {
+		if err := s.controller.recheckFoo(ctx, s.foo); err != nil {
+			return err
 		}
 	}
-	ctx, cancel := c.withDeadline(ctx)
+	ctx, cancel := s.controller.withDeadline(ctx)
 	defer cancel()
-	created, err := c.deploymentsIn(foo.Namespace).Create(ctx, c.planner.NewDeployment(foo), metav1.CreateOptions{FieldManager: names.Controller})
+	desired := s.Desired(s.foo, s.seen)
+	created, err := s.client().Create(ctx, desired, metav1.CreateOptions{FieldManager: names.Controller})
 	if err != nil {
-		return nil, &plan.WriteError{Doing: "creating", Done: "created", Deployment: foo.Spec.DeploymentName, Err: err}
+		return &plan.WriteError{Doing: "creating", Done: "created", Kind: s.Kind, Name: desired.GetName(), Err: err}
 	}
-	c.metrics.DeploymentsCreated.Inc()
-	c.wroteDeployment(ctx, foo, created)
-	klog.FromContext(ctx).V(2).Info("Created Deployment", "deployment", klog.KObj(created))
-	return created, nil
+	s.controller.metrics.Wrote("create", s.Resource)
+	s.wrote(ctx, "Created", created)
+	return nil
 }
 
-// repairDeployment updates a Foo's Deployment, or makes the Foo the controller of one
-// that may be adopted. The cache holds only what decisions read, so the update is made
-// from a live read, and its resourceVersion protects newer writes of others. Reading the
-// Foo live protects a newer spec that the cache has not seen.
-func (c *Controller) repairDeployment(ctx context.Context, foo *samplev1alpha1.Foo) (*appsv1.Deployment, error) {
-	live, err := c.liveDeployment(ctx, foo, foo.Spec.DeploymentName)
-	if err != nil {
-		return nil, err
-	}
-	desired := c.planner.DesiredUpdate(live, foo)
-	if desired == nil {
-		return nil, consistency.ErrStale
-	}
-	if err := c.recheckFoo(ctx, foo); err != nil {
-		return nil, err
-	}
-	ctx, cancel := c.withDeadline(ctx)
-	defer cancel()
-	updated, err := c.deploymentsIn(foo.Namespace).Update(ctx, desired, metav1.UpdateOptions{FieldManager: names.Controller})
-	if err != nil {
-		return nil, &plan.WriteError{Doing: "updating", Done: "updated", Deployment: desired.Name, Err: err}
-	}
-	c.metrics.DeploymentsUpdated.Inc()
-	c.wroteDeployment(ctx, foo, updated)
-	klog.FromContext(ctx).V(2).Info("Updated Deployment", "deployment", klog.KObj(updated))
-	return updated, nil
-}
-
-// wroteDeployment remembers a Deployment as the API server stored it for a Foo.
-func (c *Controller) wroteDeployment(ctx context.Context, foo *samplev1alpha1.Foo, stored *appsv1.Deployment) {
-	c.consistency.WroteAt(cache.MetaObjectToName(foo), foo.UID, c.deploymentIndexer, stored.ResourceVersion)
-	c.confirmed.Observe(foo, stored)
-	differs := c.planner.DescribeDrift(stored, foo)
-	c.admissionMutations.Observe(foo, stored, differs)
-	if differs != "" {
-		klog.FromContext(ctx).Info("The API server stored the Deployment otherwise than the Foo asks for, as an admission webhook may do: it stays so until one of them is changed",
-			"deployment", klog.KObj(stored), "differs", differs)
-	}
-}
-
-// deleteObsolete deletes the Deployments that a Foo has under earlier names. Deleting
-// can't be undone, so everything that it rests on is read live: that the Foo has the
-// Deployment it asks for, each Deployment to delete, and last what the Foo asks for.
-func (c *Controller) deleteObsolete(ctx context.Context, foo *samplev1alpha1.Foo, obsolete []*appsv1.Deployment) error {
-	if len(obsolete) == 0 {
-		return nil
-	}
-	wanted, err := c.liveDeployment(ctx, foo, foo.Spec.DeploymentName)
+// repair updates a Foo's child, or makes the Foo the controller of one that may be
+// adopted. The cache holds only what decisions read, so the update is made from a live
+// read, and its resourceVersion protects newer writes of others. Reading the Foo live
+// protects a newer spec that the cache has not seen.
+func (s *kindSync[T]) repair(ctx context.Context) error {
+	live, err := s.live(ctx, s.Name(s.foo))
 	if err != nil {
 		return err
 	}
-	if !plan.IsControlledBy(wanted, foo) || plan.IsTerminating(wanted) {
+	var none T
+	desired := s.DesiredUpdate(live, s.foo, s.seen)
+	if desired == none {
 		return consistency.ErrStale
 	}
-	for _, deployment := range obsolete {
-		if err := c.deleteIfObsolete(ctx, foo, deployment.Name); err != nil {
+	if err := s.controller.recheckFoo(ctx, s.foo); err != nil {
+		return err
+	}
+	ctx, cancel := s.controller.withDeadline(ctx)
+	defer cancel()
+	updated, err := s.client().Update(ctx, desired, metav1.UpdateOptions{FieldManager: names.Controller})
+	if err != nil {
+		return &plan.WriteError{Doing: "updating", Done: "updated", Kind: s.Kind, Name: desired.GetName(), Err: err}
+	}
+	s.controller.metrics.Wrote("update", s.Resource)
+	s.wrote(ctx, "Updated", updated)
+	return nil
+}
+
+// wrote remembers a child as the API server stored it for a Foo.
+func (s *kindSync[T]) wrote(ctx context.Context, did string, stored T) {
+	s.has(stored)
+	s.controller.consistency.WroteAt(s.key(), s.foo.UID, s.indexer, stored.GetResourceVersion())
+	s.confirmed.Observe(s.foo, stored)
+	logger := klog.FromContext(ctx).WithValues("kind", s.Kind, "child", klog.KObj(stored))
+	logger.V(2).Info(did + " child")
+	differs := s.DescribeDrift(stored, s.foo, s.seen)
+	s.admissionMutations.Observe(s.foo, stored, differs)
+	if differs != "" {
+		logger.Info("The API server stored the child otherwise than the Foo asks for, as an admission webhook may do: it stays so until one of them is changed", "differs", differs)
+	}
+}
+
+// confirm makes sure that the status describes a child that is newer than the Foo's spec:
+// the cached one, unless the Foo would become ready by it for the first time in this
+// generation and the cache may be older than the generation. In that case it reads the
+// child live.
+func (s *kindSync[T]) confirm(ctx context.Context) error {
+	cached := s.decided.Named
+	var none T
+	if cached == none || !s.IsWanted(s.foo) {
+		return nil
+	}
+	if plan.SaysReady(s.foo) {
+		s.confirmed.Delete(s.key()) // what was true of a generation stays true
+		return nil
+	}
+	if s.confirmed.UpToDate(s.foo, cached) || !s.IsReady(cached) {
+		return nil
+	}
+	live, err := s.live(ctx, cached.GetName())
+	if err != nil {
+		return err
+	}
+	if plan.IsTerminating(live) || s.DescribeDrift(live, s.foo, s.seen) != "" {
+		return consistency.ErrStale
+	}
+	s.confirmed.Observe(s.foo, live)
+	s.has(live)
+	return nil
+}
+
+// deleteAllObsolete deletes the children of a kind that a Foo does not ask for any more,
+// as after a change of their name. Deleting can't be undone, so everything that it rests
+// on is read live: that the Foo has the child it asks for, each child to delete, and last
+// what the Foo asks for.
+func (s *kindSync[T]) deleteAllObsolete(ctx context.Context) error {
+	if s.IsWanted(s.foo) {
+		wanted, err := s.live(ctx, s.Name(s.foo))
+		if err != nil {
+			return err
+		}
+		if !plan.IsControlledBy(wanted, s.foo) || plan.IsTerminating(wanted) {
+			return consistency.ErrStale
+		}
+	}
+	for _, child := range s.decided.Obsolete {
+		if err := s.deleteIfObsolete(ctx, child.GetName()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// deleteIfObsolete reads a Deployment live and deletes it if its Foo has no use for it.
-// It reads the Foo after the Deployment: if the Foo asks for the name again, a Deployment
-// created since then has another UID than the delete names.
-func (c *Controller) deleteIfObsolete(ctx context.Context, foo *samplev1alpha1.Foo, name string) error {
-	live, err := c.liveDeployment(ctx, foo, name)
+// deleteIfObsolete reads a child live and deletes it if its Foo has no use for it. It
+// reads the Foo after the child: if the Foo asks for the name again, a child created since
+// then has another UID than the delete names.
+func (s *kindSync[T]) deleteIfObsolete(ctx context.Context, name string) error {
+	live, err := s.live(ctx, name)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if !plan.IsObsolete(live, foo) {
+	if !s.IsObsolete(live, s.foo) {
 		return nil
 	}
-	if err := c.recheckFoo(ctx, foo); err != nil {
+	if err := s.controller.recheckFoo(ctx, s.foo); err != nil {
 		return err
 	}
-	ctx, cancel := c.withDeadline(ctx)
+	ctx, cancel := s.controller.withDeadline(ctx)
 	defer cancel()
 	background := metav1.DeletePropagationBackground
-	err = c.deploymentsIn(foo.Namespace).Delete(ctx, name, metav1.DeleteOptions{
-		Preconditions:     &metav1.Preconditions{UID: &live.UID, ResourceVersion: &live.ResourceVersion},
+	err = s.client().Delete(ctx, name, metav1.DeleteOptions{
+		Preconditions:     &metav1.Preconditions{UID: new(live.GetUID()), ResourceVersion: new(live.GetResourceVersion())},
 		PropagationPolicy: &background,
 	})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
-		return &plan.WriteError{Doing: "deleting the earlier", Done: "deleted", Deployment: name, Err: err}
+		return &plan.WriteError{Doing: "deleting the earlier", Done: "deleted", Kind: s.Kind, Name: name, Err: err}
 	}
-	c.metrics.DeploymentsDeleted.Inc()
-	klog.FromContext(ctx).V(2).Info("Deleted Deployment of an earlier name", "deployment", klog.KObj(live))
+	s.controller.metrics.Wrote("delete", s.Resource)
+	klog.FromContext(ctx).V(2).Info("Deleted obsolete child", "kind", s.Kind, "child", klog.KObj(live))
 	return nil
 }
+
+func (s *kindSync[T]) live(ctx context.Context, name string) (T, error) {
+	ctx, cancel := s.controller.withDeadline(ctx)
+	defer cancel()
+	live, err := s.client().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return live, fmt.Errorf("reading %s %q: %w", s.Kind, name, err)
+	}
+	return live, nil
+}
+
+func (s *kindSync[T]) client() childClient[T] { return s.clientIn(s.foo.Namespace) }
 
 // updateStatus writes a Foo's status if it differs from the cached one, and records an
 // Event if the Foo's readiness changed. After a complete sync, a status that only counts
 // the Pods of a rollout may wait.
 func (c *Controller) updateStatus(ctx context.Context, foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus, complete bool) error {
-	key, task := cache.MetaObjectToName(foo), plan.Task{Foo: foo}
+	key, task := cache.MetaObjectToName(foo), plan.StatusTask(foo)
 	if missed := c.transitions.Missed(foo); missed != nil {
 		c.recordTransition(foo, missed)
 	}
@@ -210,7 +252,7 @@ func (c *Controller) sendStatus(ctx context.Context, foo *samplev1alpha1.Foo, st
 		}
 		return fmt.Errorf("updating the Foo's status: %w", err)
 	}
-	c.metrics.StatusesUpdated.Inc()
+	c.metrics.Wrote("update", metrics.FooStatus)
 	c.consistency.WroteAt(cache.MetaObjectToName(foo), foo.UID, c.fooIndexer, updated.ResourceVersion)
 	if transition != nil {
 		c.transitions.Stored(foo)
@@ -243,28 +285,6 @@ func (c *Controller) recheckFoo(ctx context.Context, foo *samplev1alpha1.Foo) er
 	return nil
 }
 
-// confirmRollout returns the Deployment that the status is to describe: the cached one,
-// unless the Foo would become ready by it for the first time in this generation and the
-// cache may be older than the generation. In that case it reads the Deployment live.
-func (c *Controller) confirmRollout(ctx context.Context, foo *samplev1alpha1.Foo, cached *appsv1.Deployment) (*appsv1.Deployment, error) {
-	if plan.SaysReady(foo) {
-		c.confirmed.Delete(cache.MetaObjectToName(foo)) // what was true of a generation stays true
-		return cached, nil
-	}
-	if c.confirmed.UpToDate(foo, cached) || !plan.IsRolledOut(cached) {
-		return cached, nil
-	}
-	live, err := c.liveDeployment(ctx, foo, cached.Name)
-	if err != nil {
-		return nil, err
-	}
-	if plan.IsTerminating(live) || c.planner.DescribeDrift(live, foo) != "" {
-		return nil, consistency.ErrStale
-	}
-	c.confirmed.Observe(foo, live)
-	return live, nil
-}
-
 func (c *Controller) liveFoo(ctx context.Context, foo *samplev1alpha1.Foo) (*samplev1alpha1.Foo, error) {
 	ctx, cancel := c.withDeadline(ctx)
 	defer cancel()
@@ -275,24 +295,10 @@ func (c *Controller) liveFoo(ctx context.Context, foo *samplev1alpha1.Foo) (*sam
 	return live, nil
 }
 
-func (c *Controller) liveDeployment(ctx context.Context, foo *samplev1alpha1.Foo, name string) (*appsv1.Deployment, error) {
-	ctx, cancel := c.withDeadline(ctx)
-	defer cancel()
-	live, err := c.deploymentsIn(foo.Namespace).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("reading Deployment %q: %w", name, err)
-	}
-	return live, nil
-}
-
 // withDeadline bounds a call to the API server. Without it, two calls that hang would
 // stop both workers for ever.
 func (c *Controller) withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, c.callTimeout)
-}
-
-func (c *Controller) deploymentsIn(namespace string) typedappsv1.DeploymentInterface {
-	return c.kubeClient.AppsV1().Deployments(namespace)
 }
 
 func (c *Controller) foosIn(namespace string) typedsamplev1alpha1.FooInterface {

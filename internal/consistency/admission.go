@@ -14,12 +14,12 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Deployments that admission changed, so that the same update is not sent again.
+// Children that admission changed, so that the same update is not sent again.
 
 package consistency
 
 import (
-	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
@@ -27,12 +27,12 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// AdmissionMutations remembers, for each Foo, a Deployment that the API server stored
+// AdmissionMutations remembers, for each Foo, a child that the API server stored
 // otherwise than it was sent, as an admission webhook can make it do: one that puts a
 // mirror's name before each image, for example. Sending the same again would have the
 // same result, at each resync and for ever.
 //
-// An entry is valid until somebody changes what the Foo or the Deployment asks for. It
+// An entry is valid until somebody changes what the Foo or the child asks for. It
 // does not survive a restart.
 type AdmissionMutations struct {
 	keyed.Map[mutation]
@@ -40,24 +40,30 @@ type AdmissionMutations struct {
 
 // mutation is the state of both objects in which an update is useless.
 type mutation struct {
-	foo, deployment                     types.UID
-	fooGeneration, deploymentGeneration int64
-	// differs says in what the Deployment differs from what the Foo asks for. After a
+	foo, child                     types.UID
+	fooGeneration, childGeneration int64
+	// childVersion is the resourceVersion of a child whose kind has no generation.
+	childVersion string
+	// differs says in what the child differs from what the Foo asks for. After a
 	// restore of etcd a generation can occur twice, with another spec.
 	differs string
 }
 
-func mutationOf(foo *samplev1alpha1.Foo, deployment *appsv1.Deployment, differs string) mutation {
-	return mutation{
+func mutationOf(foo *samplev1alpha1.Foo, child metav1.Object, differs string) mutation {
+	known := mutation{
 		foo: foo.UID, fooGeneration: foo.Generation,
-		deployment: deployment.UID, deploymentGeneration: deployment.Generation,
+		child: child.GetUID(), childGeneration: child.GetGeneration(),
 		differs: differs,
 	}
+	if known.childGeneration == 0 {
+		known.childVersion = child.GetResourceVersion()
+	}
+	return known
 }
 
-// Observe records how a Deployment that was stored differs from what the Foo asks for, ""
-// if it does not.
-func (o *AdmissionMutations) Observe(foo *samplev1alpha1.Foo, stored *appsv1.Deployment, differs string) {
+// Observe records how a child that was stored differs from what the Foo asks for, "" if
+// it does not.
+func (o *AdmissionMutations) Observe(foo *samplev1alpha1.Foo, stored metav1.Object, differs string) {
 	if differs != "" {
 		o.Set(cache.MetaObjectToName(foo), mutationOf(foo, stored, differs))
 	} else {
@@ -65,9 +71,9 @@ func (o *AdmissionMutations) Observe(foo *samplev1alpha1.Foo, stored *appsv1.Dep
 	}
 }
 
-// WouldRecur reports whether an update of a Foo's Deployment would be changed in the same
-// way again.
-func (o *AdmissionMutations) WouldRecur(foo *samplev1alpha1.Foo, deployment *appsv1.Deployment, differs string) bool {
+// WouldRecur reports whether an update of a Foo's child would be changed in the same way
+// again.
+func (o *AdmissionMutations) WouldRecur(foo *samplev1alpha1.Foo, child metav1.Object, differs string) bool {
 	known, ok := o.Get(cache.MetaObjectToName(foo))
-	return ok && known == mutationOf(foo, deployment, differs)
+	return ok && known == mutationOf(foo, child, differs)
 }

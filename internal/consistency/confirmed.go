@@ -14,12 +14,12 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Deployments that are known to be newer than their Foos' specs.
+// Children that are known to be newer than their Foos' specs.
 
 package consistency
 
 import (
-	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
@@ -28,34 +28,34 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// ConfirmedDeployments remembers, for each Foo, the Deployment that was written or read
-// live for its newest spec, until the status says Ready. From that version on, the cached
-// Deployment is newer than the spec. Before it, the cache may show the Deployment from
-// before the spec was changed, and the Foo must not become ready by that.
-type ConfirmedDeployments struct {
+// ConfirmedChildren remembers, for each Foo, the child that was written or read live
+// for its newest spec, until the status says Ready. From that version on, the cached child
+// is newer than the spec. Before it, the cache may show the child from before the spec was
+// changed, and the Foo must not become ready by that.
+type ConfirmedChildren struct {
 	keyed.Map[confirmation]
 }
 
-// confirmation is the version of a Deployment that was seen at a Foo's generation.
+// confirmation is the version of a child that was seen at a Foo's generation.
 type confirmation struct {
 	foo        types.UID
 	generation int64
-	deployment types.UID
+	child      types.UID
 	version    string
 }
 
-// Observe records a Deployment that the API server has just returned.
-func (c *ConfirmedDeployments) Observe(foo *samplev1alpha1.Foo, live *appsv1.Deployment) {
-	c.Set(cache.MetaObjectToName(foo), confirmation{foo.UID, foo.Generation, live.UID, live.ResourceVersion})
+// Observe records a child that the API server has just returned.
+func (c *ConfirmedChildren) Observe(foo *samplev1alpha1.Foo, live metav1.Object) {
+	c.Set(cache.MetaObjectToName(foo), confirmation{foo.UID, foo.Generation, live.GetUID(), live.GetResourceVersion()})
 }
 
-// UpToDate reports whether a cached Deployment is known to be newer than the Foo's newest
+// UpToDate reports whether a cached child is known to be newer than the Foo's newest
 // spec.
-func (c *ConfirmedDeployments) UpToDate(foo *samplev1alpha1.Foo, cached *appsv1.Deployment) bool {
+func (c *ConfirmedChildren) UpToDate(foo *samplev1alpha1.Foo, cached metav1.Object) bool {
 	known, ok := c.Get(cache.MetaObjectToName(foo))
-	if !ok || known.foo != foo.UID || known.generation != foo.Generation || known.deployment != cached.UID {
+	if !ok || known.foo != foo.UID || known.generation != foo.Generation || known.child != cached.GetUID() {
 		return false
 	}
-	order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, known.version)
+	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), known.version)
 	return err == nil && order >= 0
 }

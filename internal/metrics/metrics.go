@@ -58,13 +58,15 @@ type Metrics struct {
 	// Panics counts syncs that panicked and were recovered.
 	Panics metrics.CounterMetric
 
-	// These count writes that the API server accepted.
-	DeploymentsCreated, DeploymentsUpdated, DeploymentsDeleted, StatusesUpdated metrics.CounterMetric
-
 	registry metrics.KubeRegistry
 	// syncs holds the durations of syncs by their result.
 	syncs map[Result]metrics.ObserverMetric
+	// writes counts writes that the API server accepted.
+	writes *metrics.CounterVec
 }
+
+// FooStatus is the resource of a write to a Foo's status.
+const FooStatus = "foos/status"
 
 // New makes the metrics, including one with the program's build information.
 func New() *Metrics {
@@ -103,20 +105,28 @@ func New() *Metrics {
 	// Create all series at 0 now, so that the first occurrence of anything is an
 	// increase.
 	m := &Metrics{
-		registry:           registry,
-		syncs:              map[Result]metrics.ObserverMetric{},
-		StaleSyncs:         staleSyncs,
-		Panics:             panics,
-		DeploymentsCreated: writes.WithLabelValues("create", "deployments"),
-		DeploymentsUpdated: writes.WithLabelValues("update", "deployments"),
-		DeploymentsDeleted: writes.WithLabelValues("delete", "deployments"),
-		StatusesUpdated:    writes.WithLabelValues("update", "foos/status"),
+		registry:   registry,
+		syncs:      map[Result]metrics.ObserverMetric{},
+		StaleSyncs: staleSyncs,
+		Panics:     panics,
+		writes:     writes,
 	}
+	m.writes.WithLabelValues("update", FooStatus)
 	for _, result := range []Result{Success, Retry, Error, Panic} {
 		m.syncs[result] = syncs.WithLabelValues(string(result))
 	}
 	return m
 }
+
+// CountWritesTo creates the series of a resource of children at 0.
+func (m *Metrics) CountWritesTo(resource string) {
+	for _, verb := range []string{"create", "update", "delete"} {
+		m.writes.WithLabelValues(verb, resource)
+	}
+}
+
+// Wrote counts a write that the API server accepted.
+func (m *Metrics) Wrote(verb, resource string) { m.writes.WithLabelValues(verb, resource).Inc() }
 
 // Synced records the result and the duration of a sync.
 func (m *Metrics) Synced(result Result, took time.Duration) {

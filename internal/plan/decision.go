@@ -13,58 +13,56 @@ WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 See the License for the specific language governing permissions and
 limitations under the License.
 */
-
-// Package plan decides what a Foo needs: which action, which Deployment, which status,
-// and what the caches have to keep for that. Its functions are pure: no client, no clock,
-// no context; they change none of their arguments.
+// Package plan decides what a Foo needs: which action for each of its children, which
+// objects, which status, and what the caches have to keep for that. Its functions are
+// pure: no client, no clock, no context; they change none of their arguments.
 package plan
 
 import (
-	appsv1 "k8s.io/api/apps/v1"
-
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// Action is what a sync does about the Deployment that a Foo names.
+// Action is what a sync does about a child.
 type Action string
 
 const (
-	// ActionNone means that the Deployment is as the Foo asks.
+	// ActionNone means that the child is as the Foo asks, or that the Foo asks for none.
 	ActionNone Action = "none"
-	// ActionCreate means that no Deployment has the name.
+	// ActionCreate means that no object has the name.
 	ActionCreate Action = "create"
 	// ActionUpdate means that a field that the Foo owns has drifted.
 	ActionUpdate Action = "update"
-	// ActionAdopt means that the Deployment of the name has no controller, and somebody
-	// who may edit it asks the Foo to become its controller.
+	// ActionAdopt means that the object of the name has no controller, and somebody who
+	// may edit it asks the Foo to become its controller.
 	ActionAdopt Action = "adopt"
-	// ActionLeave means that the Deployment of the name belongs to somebody else.
+	// ActionLeave means that the object of the name belongs to somebody else.
 	ActionLeave Action = "leave"
-	// ActionWait means that the Foo or its Deployment is being deleted, and a write would
-	// work against that.
+	// ActionWait means that the Foo or its child is being deleted, and a write would work
+	// against that.
 	ActionWait Action = "wait"
 )
 
-// Decision is what a sync is going to do.
-type Decision struct {
+// Decision is what a sync is going to do about a child.
+type Decision[T Object] struct {
 	Action Action
-	// Named is the Deployment of the name that the Foo asks for, whoever controls it, or
-	// nil.
-	Named *appsv1.Deployment
-	// Obsolete are the Deployments that the Foo controls under other names, after a
-	// change of spec.deploymentName. They are deleted once the one of the new name
-	// exists.
-	Obsolete []*appsv1.Deployment
+	// Named is the object of the name that the Foo asks for, whoever controls it, or nil.
+	Named T
+	// Obsolete are the objects that the Foo controls and does not ask for, as after a
+	// change of their name. They are deleted once what it asks for exists.
+	Obsolete []T
 }
 
-// Decide decides what a Foo needs. named is the Deployment of the name in its spec, or
-// nil, and controlled are all Deployments that it controls.
-func (p Planner) Decide(foo *samplev1alpha1.Foo, named *appsv1.Deployment, controlled []*appsv1.Deployment) Decision {
-	decided := Decision{Named: named}
+// Decide decides what a Foo needs of a kind. named is the object of the name that it asks
+// for, or nil, and controlled are all objects of the kind that it controls.
+func (c *Child[T]) Decide(foo *samplev1alpha1.Foo, named T, controlled []T, seen Seen) Decision[T] {
+	var none T
+	decided := Decision[T]{Named: named}
 	switch {
 	case IsTerminating(foo):
 		decided.Action = ActionWait
-	case named == nil:
+	case !c.IsWanted(foo):
+		decided.Action = ActionNone
+	case named == none:
 		decided.Action = ActionCreate
 	case mayAdopt(named, foo):
 		decided.Action = ActionAdopt
@@ -72,45 +70,56 @@ func (p Planner) Decide(foo *samplev1alpha1.Foo, named *appsv1.Deployment, contr
 		decided.Action = ActionLeave
 	case IsTerminating(named):
 		decided.Action = ActionWait
-	case p.hasDrifted(named, foo):
+	case c.HasDrifted(named, foo, seen):
 		decided.Action = ActionUpdate
 	default:
 		decided.Action = ActionNone
 	}
-	decided.Obsolete = obsoleteAfter(decided.Action, foo, controlled)
+	decided.Obsolete = c.obsoleteAfter(decided.Action, foo, controlled)
 	return decided
 }
 
-// DesiredUpdate returns the Deployment that an update should store in place of the live
-// one, or nil if the live one needs no update, so that the cache was stale.
-func (p Planner) DesiredUpdate(live *appsv1.Deployment, foo *samplev1alpha1.Foo) *appsv1.Deployment {
-	switch p.Decide(foo, live, nil).Action {
+// DesiredUpdate returns the object that an update should store in place of the live one,
+// or nil if the live one needs no update, so that the cache was stale.
+func (c *Child[T]) DesiredUpdate(live T, foo *samplev1alpha1.Foo, seen Seen) T {
+	switch c.Decide(foo, live, nil, seen).Action {
 	case ActionUpdate:
-		return p.repairedDeployment(live, foo)
+		return c.withOwnedFields(live, foo, seen)
 	case ActionAdopt:
-		return p.adoptedDeployment(live, foo)
+		return c.adopted(live, foo, seen)
 	default:
-		return nil
+		var none T
+		return none
 	}
 }
 
-// obsoleteAfter returns the Deployments to delete after an action. As long as the Foo
-// can't have the Deployment that it asks for, the old one stays in service.
-func obsoleteAfter(act Action, foo *samplev1alpha1.Foo, controlled []*appsv1.Deployment) []*appsv1.Deployment {
+// obsoleteAfter returns the objects to delete after an action. As long as the Foo can't
+// have the child that it asks for, the old one stays in service.
+func (c *Child[T]) obsoleteAfter(act Action, foo *samplev1alpha1.Foo, controlled []T) []T {
 	if act == ActionWait || act == ActionLeave {
 		return nil
 	}
-	var obsolete []*appsv1.Deployment
-	for _, deployment := range controlled {
-		if IsObsolete(deployment, foo) {
-			obsolete = append(obsolete, deployment)
+	var obsolete []T
+	for _, child := range controlled {
+		if c.IsObsolete(child, foo) {
+			obsolete = append(obsolete, child)
 		}
 	}
 	return obsolete
 }
 
-// IsObsolete reports whether a Foo controls a Deployment under a name that it does not
-// ask for. One that is being deleted already is not obsolete.
-func IsObsolete(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) bool {
-	return IsControlledBy(deployment, foo) && deployment.Name != foo.Spec.DeploymentName && !IsTerminating(deployment)
+// IsObsolete reports whether a Foo controls a child that it does not ask for. One that is
+// being deleted already is not obsolete.
+func (c *Child[T]) IsObsolete(child T, foo *samplev1alpha1.Foo) bool {
+	return IsControlledBy(child, foo) && (child.GetName() != c.Name(foo) || !c.IsWanted(foo)) && !IsTerminating(child)
+}
+
+// IsAsAsked reports whether a Foo has the child that it asks for, and nothing in it
+// differs.
+func (c *Child[T]) IsAsAsked(foo *samplev1alpha1.Foo, result Result[T], seen Seen) bool {
+	var none T
+	if result.Failure != nil || result.Action == ActionWait || result.Action == ActionLeave {
+		return false
+	}
+	return !c.IsWanted(foo) || result.Child != none && !c.HasDrifted(result.Child, foo, seen)
 }

@@ -52,7 +52,7 @@ func TestDecide(t *testing.T) {
 		"to be adopted, and the Foo is being deleted": {footest.Foo("a", footest.BeingDeleted), footest.Deployment("a", adoptable...), ActionWait},
 	} {
 		t.Run(name, func(t *testing.T) {
-			decided := shipped.Decide(row.foo, row.named, nil)
+			decided := shipped.Decide(row.foo, row.named, nil, nil)
 			if decided.Action != row.want {
 				t.Errorf("decided to %s, not to %s", decided.Action, row.want)
 			}
@@ -79,7 +79,7 @@ func TestDecideOnDeploymentsOfEarlierNames(t *testing.T) {
 		"ignored if the Foo asks for it now":                    {footest.Foo("a"), footest.Deployment("a"), footest.Deployment("a"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			decided := shipped.Decide(row.foo, row.named, []*appsv1.Deployment{row.old})
+			decided := shipped.Decide(row.foo, row.named, []*appsv1.Deployment{row.old}, nil)
 			if goes := len(decided.Obsolete) == 1; goes != row.goes {
 				t.Errorf("deleted = %v, not %v", goes, row.goes)
 			}
@@ -88,7 +88,7 @@ func TestDecideOnDeploymentsOfEarlierNames(t *testing.T) {
 }
 
 func TestUpdateKeepsTheResourceVersion(t *testing.T) {
-	desired := shipped.DesiredUpdate(footest.Deployment("a", footest.AtVersion("77")), footest.Foo("a", footest.WithReplicas(5)))
+	desired := shipped.DesiredUpdate(footest.Deployment("a", footest.AtVersion("77")), footest.Foo("a", footest.WithReplicas(5)), nil)
 	if desired.ResourceVersion != "77" {
 		t.Errorf("the update is sent with resourceVersion %q, so that it would overwrite a newer state", desired.ResourceVersion)
 	}
@@ -101,7 +101,7 @@ func TestNoUpdateIfTheLiveDeploymentNeedsNone(t *testing.T) {
 		"nobody's":    footest.Deployment("a", footest.WithoutOwner),
 		"in deletion": footest.Deployment("a", footest.Terminating),
 	} {
-		if desired := shipped.DesiredUpdate(live, footest.Foo("a", footest.WithReplicas(5))); desired != nil {
+		if desired := shipped.DesiredUpdate(live, footest.Foo("a", footest.WithReplicas(5)), nil); desired != nil {
 			t.Errorf("%s: an update is sent", name)
 		}
 	}

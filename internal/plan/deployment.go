@@ -47,87 +47,38 @@ const (
 	labelController = "controller"
 )
 
-// Planner decides what Foos need. It holds what is the same for all of them.
-type Planner struct {
-	// Image is the image of the container nginx.
-	Image string
+// Deployment declares the Deployment of a Foo, whose Pods run an image. The Foo owns few of
+// its fields. The rest belongs to others: annotations, sidecars, the strategy, the time of
+// a "kubectl rollout restart", and the replicas if the Foo leaves them out.
+func Deployment(image string) Child[*appsv1.Deployment] {
+	return Child[*appsv1.Deployment]{
+		Kind:     "Deployment",
+		Resource: "deployments",
+		NamedBy:  "spec.deploymentName",
+		Name:     func(foo *samplev1alpha1.Foo) string { return foo.Spec.DeploymentName },
+		Empty:    func() *appsv1.Deployment { return &appsv1.Deployment{} },
+		New: func(foo *samplev1alpha1.Foo) *appsv1.Deployment {
+			return &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: podLabels(foo)}}}
+		},
+		SetOwned: func(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo, _ Seen) {
+			if foo.Spec.Replicas != nil {
+				deployment.Spec.Replicas = new(*foo.Spec.Replicas)
+			}
+			setPodLabels(deployment, foo)
+			ownedContainer(&deployment.Spec.Template.Spec).Image = image
+		},
+		Keep:   keepDeployment(image),
+		Judge:  judgeRollout,
+		Report: reportDeployment,
+	}
 }
-
-var podLabelKeys = []string{labelApp, labelController}
 
 // podLabels are the labels of a Foo's Pods.
 func podLabels(foo *samplev1alpha1.Foo) map[string]string {
 	return map[string]string{labelApp: "nginx", labelController: foo.Name}
 }
 
-// NewDeployment returns the Deployment to create for a Foo.
-func (p Planner) NewDeployment(foo *samplev1alpha1.Foo) *appsv1.Deployment {
-	deployment := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:            foo.Spec.DeploymentName,
-			Namespace:       foo.Namespace,
-			OwnerReferences: []metav1.OwnerReference{newControllerRef(foo)},
-		},
-		Spec: appsv1.DeploymentSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: podLabels(foo)},
-		},
-	}
-	p.setOwnedFields(deployment, foo)
-	return deployment
-}
-
-// hasDrifted reports whether a field that the Foo owns differs from what the Foo asks
-// for.
-func (p Planner) hasDrifted(found *appsv1.Deployment, foo *samplev1alpha1.Foo) bool {
-	return p.DescribeDrift(found, foo) != ""
-}
-
-// withOwnedFields returns a Deployment whose owned fields are as the Foo asks. It shares
-// everything else with the one that was found: most need nothing, and copying each whole
-// would take time.
-func (p Planner) withOwnedFields(found *appsv1.Deployment, foo *samplev1alpha1.Foo) *appsv1.Deployment {
-	wanted := *found
-	template := &wanted.Spec.Template
-	template.Labels = maps.Clone(template.Labels)
-	template.Spec.Containers = slices.Clone(template.Spec.Containers)
-	p.setOwnedFields(&wanted, foo)
-	return &wanted
-}
-
-// repairedDeployment returns a copy of a Foo's Deployment whose owned fields are as the
-// Foo asks. Everything else is as found, the resourceVersion included, so that the API
-// server refuses the copy as an update if anybody has written in between.
-func (p Planner) repairedDeployment(found *appsv1.Deployment, foo *samplev1alpha1.Foo) *appsv1.Deployment {
-	repaired := found.DeepCopy()
-	p.setOwnedFields(repaired, foo)
-	return repaired
-}
-
-// adoptedDeployment returns a copy of a Deployment with the Foo as its controller and the
-// owned fields as the Foo asks. It removes the annotation that asked for the adoption: if
-// the Deployment loses its controller again, another adoption needs another annotation.
-func (p Planner) adoptedDeployment(found *appsv1.Deployment, foo *samplev1alpha1.Foo) *appsv1.Deployment {
-	adopted := found.DeepCopy()
-	adopted.OwnerReferences = slices.DeleteFunc(adopted.OwnerReferences, func(ref metav1.OwnerReference) bool {
-		return ref.UID == foo.UID && isToAFoo(&ref)
-	})
-	adopted.OwnerReferences = append(adopted.OwnerReferences, newControllerRef(foo))
-	delete(adopted.Annotations, samplev1alpha1.AnnotationAdoptBy)
-	p.setOwnedFields(adopted, foo)
-	return adopted
-}
-
-// setOwnedFields sets the few fields of a Deployment that a Foo owns. The rest belongs to
-// others: annotations, sidecars, the strategy, the time of a "kubectl rollout restart",
-// and the replicas if the Foo leaves them out.
-func (p Planner) setOwnedFields(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) {
-	if foo.Spec.Replicas != nil {
-		replicas := *foo.Spec.Replicas
-		deployment.Spec.Replicas = &replicas
-	}
-	setPodLabels(deployment, foo)
-	ownedContainer(&deployment.Spec.Template.Spec).Image = p.Image
-}
+var podLabelKeys = []string{labelApp, labelController}
 
 // setPodLabels sets the labels of a Deployment's template that a Foo owns. It leaves them
 // alone if the selector is too large for the cache, because then nobody knows which
@@ -183,32 +134,6 @@ func isForbidden(selector *metav1.LabelSelector, key, value string) bool {
 	}
 	parsed, err := metav1.LabelSelectorAsSelector(&about)
 	return err == nil && !parsed.Matches(labels.Set{key: value})
-}
-
-// DescribeDrift returns in which owned fields a Deployment differs from what the Foo asks
-// for, or "" if in none.
-func (p Planner) DescribeDrift(found *appsv1.Deployment, foo *samplev1alpha1.Foo) string {
-	if !IsControlledBy(found, foo) {
-		return "this Foo is not its controller"
-	}
-	wanted := p.withOwnedFields(found, foo)
-	var differences []string
-	if is, want := found.Spec.Replicas, wanted.Spec.Replicas; !ptr.Equal(is, want) {
-		differences = append(differences, fmt.Sprintf("replicas is %d, not %d", ptr.Deref(is, 1), ptr.Deref(want, 1)))
-	}
-	for _, key := range podLabelKeys {
-		if is, want := found.Spec.Template.Labels[key], wanted.Spec.Template.Labels[key]; is != want {
-			differences = append(differences, fmt.Sprintf("the Pods' label %s is %q, not %q", key, is, want))
-		}
-	}
-	switch i := slices.IndexFunc(found.Spec.Template.Spec.Containers, isOwnedContainer); {
-	case i < 0:
-		differences = append(differences, fmt.Sprintf("the container %s is missing", containerName))
-	case found.Spec.Template.Spec.Containers[i].Image != p.Image:
-		differences = append(differences, fmt.Sprintf("the image of container %s is %q, not %q",
-			containerName, truncate(found.Spec.Template.Spec.Containers[i].Image, maxQuotedName), p.Image))
-	}
-	return strings.Join(differences, "; ")
 }
 
 func isOwnedContainer(container corev1.Container) bool { return container.Name == containerName }

@@ -29,12 +29,12 @@ import (
 )
 
 func TestNewDeploymentIsUpstreams(t *testing.T) {
-	footest.ExpectEqual(t, "the Deployment", footest.Created("a"), shipped.NewDeployment(footest.Foo("a")))
+	footest.ExpectEqual(t, "the Deployment", footest.Created("a"), newDeployment(footest.Foo("a")))
 }
 
 func TestNewDeploymentSharesNothingWithItsFoo(t *testing.T) {
 	source := footest.Foo("a")
-	*shipped.NewDeployment(source).Spec.Replicas = 9
+	*newDeployment(source).Spec.Replicas = 9
 	footest.ExpectEqual(t, "the Foo", footest.Foo("a"), source)
 }
 
@@ -72,10 +72,10 @@ func TestRepairedDeployment(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := row.found.DeepCopy()
-			if drifted := shipped.hasDrifted(row.found, row.foo); drifted != (row.want != nil) {
+			if drifted := shipped.HasDrifted(row.found, row.foo, nil); drifted != (row.want != nil) {
 				t.Errorf("drifted = %v, not %v", drifted, row.want != nil)
 			}
-			repaired := shipped.repairedDeployment(row.found, row.foo)
+			repaired := shipped.withOwnedFields(row.found, row.foo, nil)
 			want := row.want
 			if want == nil {
 				want = before
@@ -91,7 +91,7 @@ func TestAdoptedDeploymentFitsItsSelector(t *testing.T) {
 		deployment.Spec.Selector.MatchLabels = map[string]string{"app": "byhand"}
 		deployment.Spec.Template.Labels = map[string]string{"app": "byhand"}
 	})
-	adopted := shipped.adoptedDeployment(byHand, footest.Foo("a"))
+	adopted := shipped.adopted(byHand, footest.Foo("a"), nil)
 	footest.ExpectEqual(t, "the labels of the Pods", map[string]string{"app": "byhand", "controller": "a"}, adopted.Spec.Template.Labels)
 	if !IsControlledBy(adopted, footest.Foo("a")) {
 		t.Error("the Foo does not control what it adopted")

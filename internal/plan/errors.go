@@ -27,16 +27,17 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// WriteError is the error of a write to a Deployment.
+// WriteError is the error of a write to a child.
 type WriteError struct {
 	// Doing and Done name the write, such as "creating" and "created".
 	Doing, Done string
-	Deployment  string
-	Err         error
+	// Kind and Name are the child's.
+	Kind, Name string
+	Err        error
 }
 
 func (e *WriteError) Error() string {
-	return fmt.Sprintf("%s Deployment %q: %v", e.Doing, e.Deployment, e.Err)
+	return fmt.Sprintf("%s %s %q: %v", e.Doing, e.Kind, e.Name, e.Err)
 }
 
 // Unwrap returns the error of the API server or of the connection to it.

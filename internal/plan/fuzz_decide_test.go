@@ -39,8 +39,7 @@ func controlled(t *testing.T, w *footest.FuzzWorld) []*appsv1.Deployment {
 	var controlled []*appsv1.Deployment
 	buckets := NewBuckets()
 	for _, deployment := range w.Deployments {
-		values, err := buckets.ByControllerUID(deployment)
-		footest.Must(t, err)
+		values := buckets.ByControllerUID(deployment)
 		if slices.Contains(values, buckets.Of(string(w.Foo.UID))) && IsControlledBy(deployment, w.Foo) {
 			controlled = append(controlled, deployment)
 		}
@@ -57,9 +56,9 @@ func FuzzDecide(f *testing.F) {
 		w := footest.NewFuzzWorld(t, script, noise, words)
 		before := copyOf(w)
 
-		decided := shipped.Decide(w.Foo, w.Named(), controlled(t, w))
+		decided := shipped.Decide(w.Foo, w.Named(), controlled(t, w), nil)
 		checkDecision(t, w, decided)
-		status := shipped.CalculateStatus(w.Foo, outcomeOf(w, decided), footest.Now)
+		status := statusAfter(w.Foo, outcomeOf(w, decided), footest.Now)
 		footest.CheckStatus(t, w.Foo, status)
 		footest.ExpectEqual(t, "the Foo that was read", before.Foo, w.Foo)
 		footest.ExpectEqual(t, "the list of Deployments that was read", before.Deployments, w.Deployments)
@@ -77,7 +76,7 @@ func copyOf(w *footest.FuzzWorld) *footest.FuzzWorld {
 }
 
 // checkDecision fails if a decision would write a Deployment that it may not.
-func checkDecision(t *testing.T, w *footest.FuzzWorld, decided Decision) {
+func checkDecision(t *testing.T, w *footest.FuzzWorld, decided decision) {
 	t.Helper()
 	named := w.Named()
 	switch decided.Action {
@@ -85,7 +84,7 @@ func checkDecision(t *testing.T, w *footest.FuzzWorld, decided Decision) {
 		if named != nil {
 			t.Errorf("a Deployment that exists is created")
 		}
-		footest.CheckWanted(t, shipped.NewDeployment(w.Foo), w.Foo)
+		footest.CheckWanted(t, newDeployment(w.Foo), w.Foo)
 	case ActionNone:
 		footest.CheckWanted(t, named, w.Foo)
 	case ActionUpdate:
@@ -118,7 +117,7 @@ func checkDecision(t *testing.T, w *footest.FuzzWorld, decided Decision) {
 func checkUpdate(t *testing.T, w *footest.FuzzWorld) {
 	t.Helper()
 	named := w.Named()
-	desired := shipped.DesiredUpdate(named, w.Foo)
+	desired := shipped.DesiredUpdate(named, w.Foo, nil)
 	if desired == nil {
 		t.Fatal("the decision is an update, but there is nothing to update")
 	}
@@ -131,10 +130,10 @@ func checkUpdate(t *testing.T, w *footest.FuzzWorld) {
 
 // outcomeOf returns the outcome of a sync that carries out a decision. The API server
 // refuses the writes for a Foo with an invalid spec, and its message contains the words.
-func outcomeOf(w *footest.FuzzWorld, decided Decision) Outcome {
-	result := Outcome{Action: decided.Action, Named: decided.Named}
+func outcomeOf(w *footest.FuzzWorld, decided decision) result {
+	result := result{Action: decided.Action, Named: decided.Named}
 	if decided.Named != nil && IsControlledBy(decided.Named, w.Foo) {
-		result.Deployment = decided.Named
+		result.Child = decided.Named
 	}
 	if w.Refused() {
 		if decided.Action == ActionCreate || decided.Action == ActionUpdate || decided.Action == ActionAdopt {
@@ -144,27 +143,27 @@ func outcomeOf(w *footest.FuzzWorld, decided Decision) Outcome {
 	}
 	switch decided.Action {
 	case ActionCreate:
-		result.Deployment = shipped.NewDeployment(w.Foo)
+		result.Child = newDeployment(w.Foo)
 	case ActionUpdate, ActionAdopt:
-		result.Deployment = shipped.DesiredUpdate(w.Named(), w.Foo)
+		result.Child = shipped.DesiredUpdate(w.Named(), w.Foo, nil)
 	}
 	return result
 }
 
 // checkSettles fails if, after a decision was carried out and reported, there is still
 // something to do or to report.
-func checkSettles(t *testing.T, w *footest.FuzzWorld, decided Decision, status samplev1alpha1.FooStatus) {
+func checkSettles(t *testing.T, w *footest.FuzzWorld, decided decision, status samplev1alpha1.FooStatus) {
 	t.Helper()
 	result := outcomeOf(w, decided)
 	later := metav1.NewTime(footest.Now.Add(1))
 	after := &footest.FuzzWorld{Foo: w.Foo.DeepCopy()}
 	after.Foo.Status = status
-	footest.ExpectEqual(t, "the status when nothing has happened since", status, shipped.CalculateStatus(after.Foo, result, later))
+	footest.ExpectEqual(t, "the status when nothing has happened since", status, statusAfter(after.Foo, result, later))
 	if result.Failure != nil {
 		return
 	}
-	if result.Deployment != nil {
-		after.Deployments = append(after.Deployments, result.Deployment)
+	if result.Child != nil {
+		after.Deployments = append(after.Deployments, result.Child)
 	}
 	for _, deployment := range w.Deployments {
 		gone := false
@@ -175,17 +174,17 @@ func checkSettles(t *testing.T, w *footest.FuzzWorld, decided Decision, status s
 			after.Deployments = append(after.Deployments, deployment)
 		}
 	}
-	again := shipped.Decide(after.Foo, after.Named(), controlled(t, after))
+	again := shipped.Decide(after.Foo, after.Named(), controlled(t, after), nil)
 	if again.Action == ActionCreate || again.Action == ActionUpdate || again.Action == ActionAdopt || len(again.Obsolete) > 0 {
 		t.Errorf("after %s the next decision is %s, and %d deletions", decided.Action, again.Action, len(again.Obsolete))
 	}
 	for _, deployment := range controlled(t, after) {
-		if has := result.Deployment; has != nil && has.DeletionTimestamp == nil && after.Foo.DeletionTimestamp == nil &&
+		if has := result.Child; has != nil && has.DeletionTimestamp == nil && after.Foo.DeletionTimestamp == nil &&
 			deployment != has && deployment.DeletionTimestamp == nil {
 			t.Errorf("Deployment %s is left over", deployment.Name)
 		}
 	}
-	footest.ExpectEqual(t, "the status after a second look", status, shipped.CalculateStatus(after.Foo, outcomeOf(after, again), later))
+	footest.ExpectEqual(t, "the status after a second look", status, statusAfter(after.Foo, outcomeOf(after, again), later))
 }
 
 // TestFuzzSeedsReachEveryDecisionAndReason checks that the seeds cover what they claim
@@ -197,8 +196,8 @@ func TestFuzzSeedsReachEveryDecisionAndReason(t *testing.T) {
 	}
 	for _, seed := range footest.FuzzSeeds {
 		w := footest.NewFuzzWorld(t, seed.Script, seed.Noise, seed.Words)
-		decided := shipped.Decide(w.Foo, w.Named(), controlled(t, w))
-		status := shipped.CalculateStatus(w.Foo, outcomeOf(w, decided), footest.Now)
+		decided := shipped.Decide(w.Foo, w.Named(), controlled(t, w), nil)
+		status := statusAfter(w.Foo, outcomeOf(w, decided), footest.Now)
 		delete(missing, string(decided.Action))
 		delete(missing, footest.ReadyOf(status).Reason)
 		if len(decided.Obsolete) > 0 {

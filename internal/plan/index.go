@@ -22,7 +22,7 @@ import (
 	"hash/maphash"
 	"strconv"
 
-	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -48,16 +48,22 @@ func (b Buckets) Of(value string) string {
 	return strconv.FormatUint(maphash.String(b.seed, value)%indexBuckets, 10)
 }
 
-// ByControllerUID indexes a Deployment by the UID of the Foo that controls it.
-func (b Buckets) ByControllerUID(deployment *appsv1.Deployment) ([]string, error) {
-	if ref := ControllingFoo(deployment); ref != nil {
-		return []string{b.Of(string(ref.UID))}, nil
+// ByControllerUID indexes an object by the UID of the Foo that controls it.
+func (b Buckets) ByControllerUID(object metav1.Object) []string {
+	if ref := ControllingFoo(object); ref != nil {
+		return []string{b.Of(string(ref.UID))}
 	}
-	return nil, nil
+	return nil
 }
 
-// ByDeploymentName indexes a Foo by the Deployment that it asks for.
-func (b Buckets) ByDeploymentName(foo *samplev1alpha1.Foo) ([]string, error) {
-	name := cache.ObjectName{Namespace: foo.Namespace, Name: foo.Spec.DeploymentName}
-	return []string{b.Of(name.String())}, nil
+// ByChildName returns the function that indexes a Foo by the child of a kind that it asks
+// for.
+func (c *Child[T]) ByChildName(b Buckets) func(*samplev1alpha1.Foo) ([]string, error) {
+	return func(foo *samplev1alpha1.Foo) ([]string, error) {
+		if !c.IsWanted(foo) {
+			return nil, nil
+		}
+		name := cache.ObjectName{Namespace: foo.Namespace, Name: c.Name(foo)}
+		return []string{b.Of(name.String())}, nil
+	}
 }

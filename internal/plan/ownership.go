@@ -14,12 +14,13 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Ownership: which Foo controls a Deployment, and which it may adopt or delete.
+// Ownership: which Foo controls an object, and which it may adopt.
 
 package plan
 
 import (
-	appsv1 "k8s.io/api/apps/v1"
+	"slices"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -29,10 +30,10 @@ import (
 
 const fooKind = "Foo"
 
-// ControllingFoo returns the controller reference of a Deployment if that names a Foo of
-// our API group, else nil.
-func ControllingFoo(deployment *appsv1.Deployment) *metav1.OwnerReference {
-	if ref := metav1.GetControllerOfNoCopy(deployment); ref != nil && isToAFoo(ref) {
+// ControllingFoo returns the controller reference of an object if that names a Foo of our
+// API group, else nil.
+func ControllingFoo(object metav1.Object) *metav1.OwnerReference {
+	if ref := metav1.GetControllerOfNoCopy(object); ref != nil && isToAFoo(ref) {
 		return ref
 	}
 	return nil
@@ -45,22 +46,36 @@ func isToAFoo(ref *metav1.OwnerReference) bool {
 	return err == nil && ref.Kind == fooKind && version.Group == samplev1alpha1.GroupName
 }
 
-// IsControlledBy reports whether this very Foo controls the Deployment. The UID decides:
-// a Foo that was deleted and created again under the same name is another owner, and the
-// garbage collector is about to delete the Deployment of the first. An owner is in the
+// IsControlledBy reports whether this very Foo controls an object. The UID decides: a Foo
+// that was deleted and created again under the same name is another owner, and the
+// garbage collector is about to delete the objects of the first. An owner is in the
 // namespace of what it owns; in another namespace the UID means nothing.
-func IsControlledBy(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) bool {
-	ref := ControllingFoo(deployment)
-	return ref != nil && ref.UID == foo.UID && deployment.Namespace == foo.Namespace
+func IsControlledBy(object metav1.Object, foo *samplev1alpha1.Foo) bool {
+	ref := ControllingFoo(object)
+	return ref != nil && ref.UID == foo.UID && object.GetNamespace() == foo.Namespace
 }
 
-// mayAdopt reports whether a Foo may become the controller of a Deployment: the
-// Deployment has no controller, is not being deleted, and its annotation names the Foo.
-// Without the annotation an orphan stays an orphan, because somebody may have orphaned it
-// on purpose.
-func mayAdopt(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) bool {
-	return metav1.GetControllerOfNoCopy(deployment) == nil && !IsTerminating(deployment) &&
-		deployment.Annotations[samplev1alpha1.AnnotationAdoptBy] == foo.Name
+// mayAdopt reports whether a Foo may become the controller of an object: the object has
+// no controller, is not being deleted, and its annotation names the Foo. Without the
+// annotation an orphan stays an orphan, because somebody may have orphaned it on purpose.
+func mayAdopt(object metav1.Object, foo *samplev1alpha1.Foo) bool {
+	return metav1.GetControllerOfNoCopy(object) == nil && !IsTerminating(object) &&
+		object.GetAnnotations()[samplev1alpha1.AnnotationAdoptBy] == foo.Name
+}
+
+// adopted returns a copy of an object with the Foo as its controller and the owned fields
+// as the Foo asks. It removes the annotation that asked for the adoption: if the object
+// loses its controller again, another adoption needs another annotation.
+func (c *Child[T]) adopted(found T, foo *samplev1alpha1.Foo, seen Seen) T {
+	adopted := c.withOwnedFields(found, foo, seen)
+	owners := slices.DeleteFunc(adopted.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
+		return ref.UID == foo.UID && isToAFoo(&ref)
+	})
+	adopted.SetOwnerReferences(append(owners, newControllerRef(foo)))
+	annotations := adopted.GetAnnotations()
+	delete(annotations, samplev1alpha1.AnnotationAdoptBy)
+	adopted.SetAnnotations(annotations)
+	return adopted
 }
 
 // newControllerRef returns the owner reference that makes a Foo the controller of an

@@ -22,68 +22,100 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// verdict is what the condition Ready is going to say.
-type verdict struct {
-	status  metav1.ConditionStatus
-	reason  string
-	message string
+// Verdict is what the condition Ready says because of a child.
+type Verdict struct {
+	Status  metav1.ConditionStatus
+	Reason  string
+	Message string
 }
 
-// judge returns whether a Foo is ready after a sync. The first obstacle decides. A Foo
-// becomes ready only by a sync in which nothing failed, and only by a Deployment that is
-// as the Foo asks.
-func (p Planner) judge(foo *samplev1alpha1.Foo, result Outcome) verdict {
-	name := truncate(foo.Spec.DeploymentName, maxQuotedName)
-	switch {
-	case IsTerminating(foo):
+// These end the reasons for which a user has to do something: DeploymentConflict means
+// that the Deployment of the name belongs to somebody else, DeploymentFailed that the API
+// server refused it, or that it can't roll out.
+const (
+	conflict = "Conflict"
+	failed   = "Failed"
+)
+
+// firstObstacle returns the verdict of the first child that keeps a Foo from being ready,
+// or of all of them if none does.
+func firstObstacle(foo *samplev1alpha1.Foo, outcomes []Outcome) Verdict {
+	if IsTerminating(foo) {
 		return notReady(samplev1alpha1.ReasonTerminating, "The Foo is being deleted")
+	}
+	var messages []string
+	for _, outcome := range outcomes {
+		if outcome.ready.Status != metav1.ConditionTrue {
+			return outcome.ready
+		}
+		if outcome.ready.Message != "" {
+			messages = append(messages, outcome.ready.Message)
+		}
+	}
+	return Verdict{metav1.ConditionTrue, samplev1alpha1.ReasonAvailable, strings.Join(messages, "; ")}
+}
+
+// judge returns whether a Foo can be ready by a child after a sync. The first obstacle
+// decides. A Foo becomes ready only by a sync in which nothing failed, and only by
+// children that are as it asks.
+func (c *Child[T]) judge(foo *samplev1alpha1.Foo, result Result[T], seen Seen) Verdict {
+	var none T
+	name := truncate(c.Name(foo), maxQuotedName)
+	switch {
 	case result.Action == ActionLeave:
-		return judgeConflict(foo, result.Named)
+		return c.judgeConflict(foo, result.Named)
 	case result.Action == ActionWait:
-		return notReady(samplev1alpha1.ReasonTerminating, "Deployment %q is being deleted; it is created again once it is gone", name)
+		return notReady(samplev1alpha1.ReasonTerminating, "%s %q is being deleted; it is created again once it is gone", c.Kind, name)
 	case IsRefusal(result.Failure):
-		return notReady(samplev1alpha1.ReasonDeploymentFailed, "The API server refused: %s", truncate(result.Failure.Error(), maxServerWords))
+		return notReady(c.Kind+failed, "The API server refused: %s", truncate(result.Failure.Error(), maxServerWords))
 	case result.Failure != nil:
-		return judgeOutage(foo, result)
-	case result.Deployment == nil:
-		return notReady(samplev1alpha1.ReasonProgressing, "Deployment %q is being created", name)
+		return c.judgeOutage(foo, result.Action, result.Failure)
+	case !c.IsWanted(foo):
+		return Verdict{Status: metav1.ConditionTrue}
+	case result.Child == none:
+		return notReady(samplev1alpha1.ReasonProgressing, "%s %q is being created", c.Kind, name)
 	}
-	if differs := p.DescribeDrift(result.Deployment, foo); differs != "" {
-		return notReady(samplev1alpha1.ReasonDeploymentFailed, "The API server stored Deployment %q otherwise than asked: %s", name, truncate(differs, maxServerWords))
+	if differs := c.DescribeDrift(result.Child, foo, seen); differs != "" {
+		return notReady(c.Kind+failed, "The API server stored %s %q otherwise than asked: %s", c.Kind, name, truncate(differs, maxServerWords))
 	}
-	return judgeRollout(result.Deployment)
+	if c.Judge == nil {
+		return Verdict{Status: metav1.ConditionTrue}
+	}
+	return c.Judge(result.Child)
+}
+
+// IsReady reports whether a Foo can be ready by this child, if it is as the Foo asks.
+func (c *Child[T]) IsReady(child T) bool {
+	return c.Judge == nil || c.Judge(child).Status == metav1.ConditionTrue
 }
 
 // judgeOutage is the verdict after a write or a live read that failed for a reason that
-// will pass. It says nothing about the Deployment as it was before. If the API server
-// refused the same spec earlier, somebody has to act, so the condition goes on saying
-// that: outages and refusals in turns are one condition.
-func judgeOutage(foo *samplev1alpha1.Foo, result Outcome) verdict {
+// will pass. It says nothing about the child as it was before. If the API server refused
+// the same spec earlier, somebody has to act, so the condition goes on saying that:
+// outages and refusals in turns are one condition.
+func (c *Child[T]) judgeOutage(foo *samplev1alpha1.Foo, act Action, failure error) Verdict {
 	ready := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionReady)
-	if ready != nil && ready.Reason == samplev1alpha1.ReasonDeploymentFailed && ready.Status == metav1.ConditionFalse &&
-		ready.ObservedGeneration == foo.Generation {
-		return verdict{ready.Status, ready.Reason, ready.Message}
+	if ready != nil && ready.Reason == c.Kind+failed && ready.Status == metav1.ConditionFalse && ready.ObservedGeneration == foo.Generation {
+		return Verdict{ready.Status, ready.Reason, ready.Message}
 	}
-	name, done := foo.Spec.DeploymentName, participles[result.Action]
-	if failed := (*WriteError)(nil); errors.As(result.Failure, &failed) {
-		name, done = failed.Deployment, failed.Done
+	name, done := c.Name(foo), participles[act]
+	if write := (*WriteError)(nil); errors.As(failure, &write) {
+		name, done = write.Name, write.Done
 	}
-	return notReady(samplev1alpha1.ReasonProgressing, "Deployment %q could not be %s yet: %s",
-		truncate(name, maxQuotedName), done, describeOutage(result.Failure))
+	return notReady(samplev1alpha1.ReasonProgressing, "%s %q could not be %s yet: %s",
+		c.Kind, truncate(name, maxQuotedName), done, describeOutage(failure))
 }
 
-// participles name what a sync was going to do to a Deployment when a live read failed.
+// participles name what a sync was going to do to a child when a live read failed.
 var participles = map[Action]string{
 	ActionCreate: "created", ActionUpdate: "updated", ActionAdopt: "adopted", ActionNone: "checked",
 }
@@ -101,71 +133,18 @@ func describeOutage(err error) string {
 	return "the API server could not be reached"
 }
 
-// judgeConflict says who has the Deployment that a Foo asks for.
-func judgeConflict(foo *samplev1alpha1.Foo, taken *appsv1.Deployment) verdict {
+// judgeConflict says who has the object that a Foo asks for.
+func (c *Child[T]) judgeConflict(foo *samplev1alpha1.Foo, taken metav1.Object) Verdict {
 	if owner := metav1.GetControllerOfNoCopy(taken); owner != nil {
-		return notReady(samplev1alpha1.ReasonDeploymentConflict,
-			"Deployment %q belongs to %s %q: choose another spec.deploymentName, or delete the owner",
-			taken.Name, truncate(owner.Kind, maxQuotedName), truncate(owner.Name, maxQuotedName))
+		return notReady(c.Kind+conflict, "%s %q belongs to %s %q: choose another %s, or delete the owner",
+			c.Kind, taken.GetName(), truncate(owner.Kind, maxQuotedName), truncate(owner.Name, maxQuotedName), c.NamedBy)
 	}
-	return notReady(samplev1alpha1.ReasonDeploymentConflict,
-		"Deployment %q exists and has no controller: choose another spec.deploymentName, delete the Deployment, "+
-			"or hand it over with 'kubectl annotate -n %s deployment %s %s=%s'",
-		taken.Name, taken.Namespace, taken.Name, samplev1alpha1.AnnotationAdoptBy, foo.Name)
+	return notReady(c.Kind+conflict, "%s %q exists and has no controller: choose another %s, delete the %s, "+
+		"or hand it over with 'kubectl annotate -n %s %s %s %s=%s'",
+		c.Kind, taken.GetName(), c.NamedBy, c.Kind,
+		taken.GetNamespace(), strings.ToLower(c.Kind), taken.GetName(), samplev1alpha1.AnnotationAdoptBy, foo.Name)
 }
 
-// judgeRollout returns whether a Deployment is rolled out: its controller has seen the
-// newest spec, all Pods are of the newest template, and all are available. These are the
-// terms of kubectl rollout status.
-func judgeRollout(deployment *appsv1.Deployment) verdict {
-	desired := ptr.Deref(deployment.Spec.Replicas, 1)
-	status := &deployment.Status
-	if status.ObservedGeneration >= deployment.Generation {
-		if failure := rolloutFailure(status.Conditions); failure != "" {
-			return notReady(samplev1alpha1.ReasonDeploymentFailed, "Deployment %q %s", deployment.Name, failure)
-		}
-		if status.UpdatedReplicas == desired && status.Replicas == desired && status.AvailableReplicas == desired {
-			return verdict{metav1.ConditionTrue, samplev1alpha1.ReasonAvailable,
-				fmt.Sprintf("Deployment %q has %d of %d Pods available", deployment.Name, desired, desired)}
-		}
-		if isHeldBack(deployment) {
-			return notReady(samplev1alpha1.ReasonProgressing,
-				"Deployment %q is paused and has something to roll out: let it with 'kubectl rollout resume -n %s deployment %s'",
-				deployment.Name, deployment.Namespace, deployment.Name)
-		}
-	}
-	return notReady(samplev1alpha1.ReasonProgressing, "Deployment %q is rolling out: %d available of %d wanted Pods",
-		deployment.Name, status.AvailableReplicas, desired)
-}
-
-// IsRolledOut reports whether a Foo can be ready by this Deployment, if it is as the Foo
-// asks.
-func IsRolledOut(deployment *appsv1.Deployment) bool {
-	return judgeRollout(deployment).status == metav1.ConditionTrue
-}
-
-// isHeldBack reports whether a paused Deployment has something to roll out: Pods of an
-// older template, or no Pods yet.
-func isHeldBack(deployment *appsv1.Deployment) bool {
-	status := &deployment.Status
-	return deployment.Spec.Paused && (status.UpdatedReplicas < status.Replicas || status.Replicas == 0)
-}
-
-// rolloutFailure returns why a Deployment does not roll out, in the words of its
-// controller: its Pods or its ReplicaSet can't be created, or there was no progress for
-// progressDeadlineSeconds. It returns "" if there is no such reason.
-func rolloutFailure(conditions []appsv1.DeploymentCondition) string {
-	for _, condition := range conditions {
-		switch {
-		case condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue:
-			return "cannot create its Pods: " + truncate(condition.Message, maxServerWords)
-		case condition.Type == appsv1.DeploymentProgressing && condition.Status == corev1.ConditionFalse:
-			return "does not roll out: " + truncate(condition.Message, maxServerWords)
-		}
-	}
-	return ""
-}
-
-func notReady(reason, format string, args ...any) verdict {
-	return verdict{metav1.ConditionFalse, reason, fmt.Sprintf(format, args...)}
+func notReady(reason, format string, args ...any) Verdict {
+	return Verdict{metav1.ConditionFalse, reason, fmt.Sprintf(format, args...)}
 }

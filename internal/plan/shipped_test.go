@@ -14,13 +14,39 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The planner of the tests.
+// The row of the tests.
 
 package plan
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"example.com/sample-controller/internal/footest"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// shipped is the planner with the default configuration.
-var shipped = Planner{footest.DefaultImage}
+// shipped is the row of the Deployments with the default configuration.
+var shipped = Deployment(footest.DefaultImage)
+
+type decision = Decision[*appsv1.Deployment]
+
+type result = Result[*appsv1.Deployment]
+
+func newDeployment(foo *samplev1alpha1.Foo) *appsv1.Deployment { return shipped.Desired(foo, nil) }
+
+func verdictAfter(foo *samplev1alpha1.Foo, result result) Verdict {
+	return firstObstacle(foo, []Outcome{shipped.Outcome(foo, result, nil)})
+}
+
+func statusAfter(foo *samplev1alpha1.Foo, result result, now metav1.Time) samplev1alpha1.FooStatus {
+	return CalculateStatus(foo, []Outcome{shipped.Outcome(foo, result, nil)}, now)
+}
+
+// transform is the transformer of both informers.
+func transform(object any) (any, error) {
+	if foo, ok := object.(*samplev1alpha1.Foo); ok {
+		return TransformFoo(foo)
+	}
+	return shipped.Transform(object)
+}

@@ -19,9 +19,9 @@ limitations under the License.
 package plan
 
 import (
+	"strings"
 	"unicode/utf8"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,40 +45,52 @@ const maxSelector = 4096
 // keeps, because short ones take more memory than their length.
 const maxSelectorTexts = 64
 
-// Outcome is the result of a sync.
+// Outcome is what a Foo's status says of one child, of whatever kind.
 type Outcome struct {
-	// Action is what the sync decided to do.
+	ready Verdict
+	// report adds to the status what the child reports, if the Foo has one.
+	report func(*samplev1alpha1.FooStatus)
+}
+
+// Result is what a sync did about a child.
+type Result[T Object] struct {
+	// Action is what was decided.
 	Action Action
-	// Named is the Deployment of the name that the Foo asks for as it was found, whoever
+	// Named is the object of the name that the Foo asks for as it was found, whoever
 	// controls it, or nil.
-	Named *appsv1.Deployment
-	// Deployment is the Foo's Deployment as last read or written, or nil if the Foo has
-	// none.
-	Deployment *appsv1.Deployment
+	Named T
+	// Child is the Foo's child as it was last read or written, or nil if the Foo has none.
+	Child T
 	// Failure is the error because of which the sync did not do all that it had decided:
 	// the API server refused a write, or did not answer. It is nil if the sync did.
 	Failure error
 }
 
+// Outcome returns what a Foo's status says of a child after a sync.
+func (c *Child[T]) Outcome(foo *samplev1alpha1.Foo, result Result[T], seen Seen) Outcome {
+	var none T
+	outcome := Outcome{ready: c.judge(foo, result, seen), report: func(*samplev1alpha1.FooStatus) {}}
+	if c.Report != nil && result.Child != none && IsControlledBy(result.Child, foo) {
+		outcome.report = func(status *samplev1alpha1.FooStatus) { c.Report(status, result.Child) }
+	}
+	return outcome
+}
+
 // CalculateStatus returns the status of a Foo after a sync. now becomes the time of the
 // condition's transition if there is one.
-func (p Planner) CalculateStatus(foo *samplev1alpha1.Foo, result Outcome, now metav1.Time) samplev1alpha1.FooStatus {
-	status := *foo.Status.DeepCopy()
-	status.ObservedGeneration = foo.Generation
-	status.Replicas, status.AvailableReplicas, status.Selector = 0, 0, ""
-	if deployment := result.Deployment; deployment != nil && IsControlledBy(deployment, foo) {
-		status.Replicas = deployment.Status.Replicas
-		status.AvailableReplicas = deployment.Status.AvailableReplicas
-		status.Selector = selectorText(deployment.Spec.Selector)
+func CalculateStatus(foo *samplev1alpha1.Foo, outcomes []Outcome, now metav1.Time) samplev1alpha1.FooStatus {
+	status := samplev1alpha1.FooStatus{ObservedGeneration: foo.Generation, Conditions: foo.Status.DeepCopy().Conditions}
+	for _, outcome := range outcomes {
+		outcome.report(&status)
 	}
-	ready := p.judge(foo, result)
+	ready := firstObstacle(foo, outcomes)
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
 		Type:               samplev1alpha1.ConditionReady,
-		Status:             ready.status,
+		Status:             ready.Status,
 		ObservedGeneration: foo.Generation,
 		LastTransitionTime: now,
-		Reason:             ready.reason,
-		Message:            ready.message,
+		Reason:             ready.Reason,
+		Message:            ready.Message,
 	})
 	for i := range status.Conditions {
 		// The API server wants a time, and one that can't be read is none.
@@ -108,23 +120,6 @@ func ReadyChanged(before, after samplev1alpha1.FooStatus) *metav1.Condition {
 	return is
 }
 
-// selectorText returns a label selector in the form that a list request takes. It returns
-// "" for one that the API server would not have accepted, and for one that is too large
-// for the status or the cache, because a part of a selector selects other Pods.
-func selectorText(selector *metav1.LabelSelector) string {
-	if isOversized(selector) {
-		return ""
-	}
-	parsed, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil {
-		return ""
-	}
-	if text := parsed.String(); len(text) <= maxSelector {
-		return text
-	}
-	return ""
-}
-
 // truncate cuts a text to at most limit bytes, at the boundary of a character.
 func truncate(text string, limit int) string {
 	const mark = "..."
@@ -141,8 +136,7 @@ func truncate(text string, limit int) string {
 // EventType returns the type of the Event for a reason: Warning if the user has to do
 // something about it.
 func EventType(reason string) string {
-	switch reason {
-	case samplev1alpha1.ReasonDeploymentConflict, samplev1alpha1.ReasonDeploymentFailed:
+	if strings.HasSuffix(reason, conflict) || strings.HasSuffix(reason, failed) {
 		return corev1.EventTypeWarning
 	}
 	return corev1.EventTypeNormal

@@ -36,133 +36,133 @@ import (
 )
 
 func TestJudge(t *testing.T) {
-	available := verdict{metav1.ConditionTrue, "Available", `Deployment "web" has 2 of 2 Pods available`}
-	heldBack := verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" is paused and has something to roll out: ` +
+	available := Verdict{metav1.ConditionTrue, "Available", `Deployment "web" has 2 of 2 Pods available`}
+	heldBack := Verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" is paused and has something to roll out: ` +
 		`let it with 'kubectl rollout resume -n team-a deployment web'`}
-	rollingOut := func(message string) verdict {
-		return verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" is rolling out: ` + message}
+	rollingOut := func(message string) Verdict {
+		return Verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" is rolling out: ` + message}
 	}
 	for name, row := range map[string]struct {
 		foo    *samplev1alpha1.Foo
-		result Outcome
-		want   verdict
+		result result
+		want   Verdict
 	}{
-		"all Pods available": {footest.Foo("a"), Outcome{ActionNone, nil, footest.Deployment("a"), nil}, available},
+		"all Pods available": {footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a"), nil}, available},
 		"scaled to 0 by others": {
-			footest.Foo("a", footest.WithoutReplicas), Outcome{ActionNone, nil, footest.Deployment("a", footest.ScaledTo(0), withCounts(0, 0, 0)), nil},
-			verdict{metav1.ConditionTrue, "Available", `Deployment "web" has 0 of 0 Pods available`},
+			footest.Foo("a", footest.WithoutReplicas), result{ActionNone, nil, footest.Deployment("a", footest.ScaledTo(0), withCounts(0, 0, 0)), nil},
+			Verdict{metav1.ConditionTrue, "Available", `Deployment "web" has 0 of 0 Pods available`},
 		},
-		"some Pods available": {footest.Foo("a"), Outcome{ActionNone, nil, footest.Deployment("a", withCounts(2, 2, 1)), nil}, rollingOut("1 available of 2 wanted Pods")},
+		"some Pods available": {footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", withCounts(2, 2, 1)), nil}, rollingOut("1 available of 2 wanted Pods")},
 		"Pods of an old template remain": {
-			footest.Foo("a"), Outcome{ActionNone, nil, footest.Deployment("a", withCounts(3, 2, 3)), nil}, rollingOut("3 available of 2 wanted Pods"),
+			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", withCounts(3, 2, 3)), nil}, rollingOut("3 available of 2 wanted Pods"),
 		},
 		"an unavailable old Pod remains": {
-			footest.Foo("a"), Outcome{ActionNone, nil, footest.Deployment("a", withCounts(3, 2, 2)), nil}, rollingOut("2 available of 2 wanted Pods"),
+			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", withCounts(3, 2, 2)), nil}, rollingOut("2 available of 2 wanted Pods"),
 		},
 		"Pods of the new template missing": {
-			footest.Foo("a"), Outcome{ActionNone, nil, footest.Deployment("a", withCounts(2, 1, 2)), nil}, rollingOut("2 available of 2 wanted Pods"),
+			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", withCounts(2, 1, 2)), nil}, rollingOut("2 available of 2 wanted Pods"),
 		},
 		"the Deployment's status is of an older spec": {
-			footest.Foo("a"), Outcome{ActionNone, nil, footest.Deployment("a", footest.AtGeneration(2)), nil}, rollingOut("2 available of 2 wanted Pods"),
+			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", footest.AtGeneration(2)), nil}, rollingOut("2 available of 2 wanted Pods"),
 		},
 		"the ReplicaSet can't create Pods": {
-			footest.Foo("a"), Outcome{ActionNone, nil, footest.Deployment("a", withReplicaFailure("exceeded quota: pods=0")), nil},
-			verdict{metav1.ConditionFalse, "DeploymentFailed", `Deployment "web" cannot create its Pods: exceeded quota: pods=0`},
+			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", withReplicaFailure("exceeded quota: pods=0")), nil},
+			Verdict{metav1.ConditionFalse, "DeploymentFailed", `Deployment "web" cannot create its Pods: exceeded quota: pods=0`},
 		},
 		"the ReplicaSet can't be created, or the rollout makes no progress": {
-			footest.Foo("a"), Outcome{ActionNone, nil, footest.Deployment("a", func(deployment *appsv1.Deployment) {
+			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", func(deployment *appsv1.Deployment) {
 				deployment.Status.Conditions = []appsv1.DeploymentCondition{
 					{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse, Message: "minimum availability"},
 					{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Message: "the name is too long"},
 				}
 			}), nil},
-			verdict{metav1.ConditionFalse, "DeploymentFailed", `Deployment "web" does not roll out: the name is too long`},
+			Verdict{metav1.ConditionFalse, "DeploymentFailed", `Deployment "web" does not roll out: the name is too long`},
 		},
 		"a failure that is over": {
-			footest.Foo("a"), Outcome{ActionNone, nil, footest.Deployment("a", withReplicaFailure("old news"), func(deployment *appsv1.Deployment) {
+			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", withReplicaFailure("old news"), func(deployment *appsv1.Deployment) {
 				deployment.Status.Conditions[0].Status = corev1.ConditionFalse
 			}), nil}, available,
 		},
 		"the API server refuses": {
-			footest.Foo("a"), Outcome{ActionUpdate, nil, footest.Deployment("a"), apierrors.NewBadRequest("no")},
-			verdict{metav1.ConditionFalse, "DeploymentFailed", "The API server refused: no"},
+			footest.Foo("a"), result{ActionUpdate, nil, footest.Deployment("a"), apierrors.NewBadRequest("no")},
+			Verdict{metav1.ConditionFalse, "DeploymentFailed", "The API server refused: no"},
 		},
 		"the API server fails": {
-			footest.Foo("a"), Outcome{ActionUpdate, nil, footest.Deployment("a"), failedTo("updated", apierrors.NewInternalError(errors.New("a webhook is down")))},
-			verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" could not be updated yet: Internal error occurred: a webhook is down`},
+			footest.Foo("a"), result{ActionUpdate, nil, footest.Deployment("a"), failedTo("updated", apierrors.NewInternalError(errors.New("a webhook is down")))},
+			Verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" could not be updated yet: Internal error occurred: a webhook is down`},
 		},
 		"the API server hangs": {
-			footest.Foo("a"), Outcome{ActionCreate, nil, nil, failedTo("created", fmt.Errorf("Post: %w", context.DeadlineExceeded))},
-			verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" could not be created yet: the API server did not answer in time`},
+			footest.Foo("a"), result{ActionCreate, nil, nil, failedTo("created", fmt.Errorf("Post: %w", context.DeadlineExceeded))},
+			Verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" could not be created yet: the API server did not answer in time`},
 		},
 		"the API server is unreachable after the Foo was read": {
-			footest.Foo("a"), Outcome{ActionUpdate, nil, footest.Deployment("a"), errors.New("reading the Foo: read tcp 127.0.0.1:49152: connection reset")},
-			verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" could not be updated yet: the API server could not be reached`},
+			footest.Foo("a"), result{ActionUpdate, nil, footest.Deployment("a"), errors.New("reading the Foo: read tcp 127.0.0.1:49152: connection reset")},
+			Verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" could not be updated yet: the API server could not be reached`},
 		},
 		"an earlier Deployment can't be deleted": {
-			footest.Foo("a"), Outcome{ActionNone, nil, footest.Deployment("a"), &WriteError{Doing: "deleting the earlier", Done: "deleted", Deployment: "old", Err: apierrors.NewInternalError(errors.New("no"))}},
-			verdict{metav1.ConditionFalse, "Progressing", `Deployment "old" could not be deleted yet: Internal error occurred: no`},
+			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a"), &WriteError{Doing: "deleting the earlier", Done: "deleted", Kind: "Deployment", Name: "old", Err: apierrors.NewInternalError(errors.New("no"))}},
+			Verdict{metav1.ConditionFalse, "Progressing", `Deployment "old" could not be deleted yet: Internal error occurred: no`},
 		},
 		"an outage after a refusal of the same spec": {
-			footest.Foo("a", footest.WithStatus(footest.RefusedStatus())), Outcome{ActionUpdate, nil, footest.Deployment("a"), errors.New("down")},
-			verdict{metav1.ConditionFalse, "DeploymentFailed", "The API server refused: exceeded quota"},
+			footest.Foo("a", footest.WithStatus(footest.RefusedStatus())), result{ActionUpdate, nil, footest.Deployment("a"), errors.New("down")},
+			Verdict{metav1.ConditionFalse, "DeploymentFailed", "The API server refused: exceeded quota"},
 		},
 		"an outage after a refusal of an older spec": {
-			footest.Foo("a", footest.WithGeneration(2), footest.WithStatus(footest.RefusedStatus())), Outcome{ActionUpdate, nil, footest.Deployment("a"), errors.New("down")},
-			verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" could not be updated yet: the API server could not be reached`},
+			footest.Foo("a", footest.WithGeneration(2), footest.WithStatus(footest.RefusedStatus())), result{ActionUpdate, nil, footest.Deployment("a"), errors.New("down")},
+			Verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" could not be updated yet: the API server could not be reached`},
 		},
 		"another number of Pods is stored than wanted": {
-			footest.Foo("a", footest.WithReplicas(5)), Outcome{ActionUpdate, nil, footest.Deployment("a"), nil},
-			verdict{metav1.ConditionFalse, "DeploymentFailed", `The API server stored Deployment "web" otherwise than asked: replicas is 2, not 5`},
+			footest.Foo("a", footest.WithReplicas(5)), result{ActionUpdate, nil, footest.Deployment("a"), nil},
+			Verdict{metav1.ConditionFalse, "DeploymentFailed", `The API server stored Deployment "web" otherwise than asked: replicas is 2, not 5`},
 		},
 		"another image and label are stored than wanted": {
-			footest.Foo("a"), Outcome{ActionNone, nil, footest.Deployment("a", footest.WithImage("mirror/nginx"), footest.WithTemplateLabel("app", "x")), nil},
-			verdict{metav1.ConditionFalse, "DeploymentFailed", `The API server stored Deployment "web" otherwise than asked: ` +
+			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", footest.WithImage("mirror/nginx"), footest.WithTemplateLabel("app", "x")), nil},
+			Verdict{metav1.ConditionFalse, "DeploymentFailed", `The API server stored Deployment "web" otherwise than asked: ` +
 				`the Pods' label app is "x", not "nginx"; the image of container nginx is "mirror/nginx", not "nginx:latest"`},
 		},
 		"no container and no number of Pods are stored": {
-			footest.Foo("a"), Outcome{ActionNone, nil, footest.Deployment("a", func(deployment *appsv1.Deployment) {
+			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", func(deployment *appsv1.Deployment) {
 				deployment.Spec.Replicas, deployment.Spec.Template.Spec.Containers = nil, nil
 			}), nil},
-			verdict{metav1.ConditionFalse, "DeploymentFailed", `The API server stored Deployment "web" otherwise than asked: ` +
+			Verdict{metav1.ConditionFalse, "DeploymentFailed", `The API server stored Deployment "web" otherwise than asked: ` +
 				`replicas is 1, not 2; the container nginx is missing`},
 		},
 		"the owner was not stored": {
-			footest.Foo("a"), Outcome{ActionAdopt, nil, footest.Deployment("a", footest.WithoutOwner), nil},
-			verdict{metav1.ConditionFalse, "DeploymentFailed", `The API server stored Deployment "web" otherwise than asked: this Foo is not its controller`},
+			footest.Foo("a"), result{ActionAdopt, nil, footest.Deployment("a", footest.WithoutOwner), nil},
+			Verdict{metav1.ConditionFalse, "DeploymentFailed", `The API server stored Deployment "web" otherwise than asked: this Foo is not its controller`},
 		},
 		"paused, with Pods of an old template": {
-			footest.Foo("a"), Outcome{ActionNone, nil, footest.Deployment("a", withCounts(3, 1, 3), paused), nil}, heldBack,
+			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", withCounts(3, 1, 3), paused), nil}, heldBack,
 		},
 		"paused before there was a Pod": {
-			footest.Foo("a"), Outcome{ActionNone, nil, footest.Deployment("a", withCounts(0, 0, 0), paused), nil}, heldBack,
+			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", withCounts(0, 0, 0), paused), nil}, heldBack,
 		},
 		"paused, and scaled": {
-			footest.Foo("a"), Outcome{ActionNone, nil, footest.Deployment("a", withCounts(2, 2, 1), paused), nil}, rollingOut("1 available of 2 wanted Pods"),
+			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", withCounts(2, 2, 1), paused), nil}, rollingOut("1 available of 2 wanted Pods"),
 		},
-		"paused with nothing to do": {footest.Foo("a"), Outcome{ActionNone, nil, footest.Deployment("a", paused), nil}, available},
+		"paused with nothing to do": {footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", paused), nil}, available},
 		"not created yet": {
-			footest.Foo("a"), Outcome{ActionCreate, nil, nil, nil},
-			verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" is being created`},
+			footest.Foo("a"), result{ActionCreate, nil, nil, nil},
+			Verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" is being created`},
 		},
 		"another Foo controls the Deployment": {
-			footest.Foo("a"), Outcome{ActionLeave, footest.Deployment("b"), nil, nil}, verdict{metav1.ConditionFalse, "DeploymentConflict", footest.ConflictWithB},
+			footest.Foo("a"), result{ActionLeave, footest.Deployment("b"), nil, nil}, Verdict{metav1.ConditionFalse, "DeploymentConflict", footest.ConflictWithB},
 		},
 		"the Deployment is an orphan": {
-			footest.Foo("a"), Outcome{ActionLeave, footest.Deployment("a", footest.WithoutOwner), nil, nil},
-			verdict{metav1.ConditionFalse, "DeploymentConflict", footest.ConflictWithNobody},
+			footest.Foo("a"), result{ActionLeave, footest.Deployment("a", footest.WithoutOwner), nil, nil},
+			Verdict{metav1.ConditionFalse, "DeploymentConflict", footest.ConflictWithNobody},
 		},
 		"the Deployment is being deleted": {
-			footest.Foo("a"), Outcome{ActionWait, nil, footest.Deployment("a", footest.Terminating), nil},
-			verdict{metav1.ConditionFalse, "Terminating", `Deployment "web" is being deleted; it is created again once it is gone`},
+			footest.Foo("a"), result{ActionWait, nil, footest.Deployment("a", footest.Terminating), nil},
+			Verdict{metav1.ConditionFalse, "Terminating", `Deployment "web" is being deleted; it is created again once it is gone`},
 		},
 		"the Foo is being deleted, which takes precedence": {
-			footest.Foo("a", footest.BeingDeleted), Outcome{ActionWait, nil, footest.Deployment("a", withReplicaFailure("quota")), nil},
-			verdict{metav1.ConditionFalse, "Terminating", "The Foo is being deleted"},
+			footest.Foo("a", footest.BeingDeleted), result{ActionWait, nil, footest.Deployment("a", withReplicaFailure("quota")), nil},
+			Verdict{metav1.ConditionFalse, "Terminating", "The Foo is being deleted"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := shipped.judge(row.foo, row.result); got != row.want {
+			if got := verdictAfter(row.foo, row.result); got != row.want {
 				t.Errorf("judge returned %+v, not %+v", got, row.want)
 			}
 		})
@@ -174,7 +174,7 @@ func TestCalculateStatusKeepsWhatItDoesNotOwn(t *testing.T) {
 	before := footest.Settled("a")
 	before.Conditions = append(before.Conditions, others)
 	source := footest.Foo("a", footest.WithStatus(before))
-	status := shipped.CalculateStatus(source, Outcome{ActionLeave, footest.Deployment("b"), nil, nil}, footest.Now)
+	status := statusAfter(source, result{ActionLeave, footest.Deployment("b"), nil, nil}, footest.Now)
 
 	footest.ExpectEqual(t, "another's condition", others, status.Conditions[1])
 	if status.Selector != "" || status.Replicas != 0 || status.AvailableReplicas != 0 {
@@ -186,15 +186,15 @@ func TestCalculateStatusKeepsWhatItDoesNotOwn(t *testing.T) {
 func TestLastTransitionTimeMovesWithTheConditionsStatusOnly(t *testing.T) {
 	for name, row := range map[string]struct {
 		foo    *samplev1alpha1.Foo
-		result Outcome
+		result result
 		want   metav1.Time
 	}{
-		"still ready":                   {footest.Foo("a", footest.WithStatus(footest.Settled("a"))), Outcome{ActionNone, nil, footest.Deployment("a"), nil}, footest.Earlier},
-		"no longer ready":               {footest.Foo("a", footest.WithStatus(footest.Settled("a"))), Outcome{ActionLeave, footest.Deployment("b"), nil, nil}, footest.Now},
-		"a new generation, still ready": {footest.Foo("a", footest.WithGeneration(2), footest.WithStatus(footest.Settled("a"))), Outcome{ActionNone, nil, footest.Deployment("a"), nil}, footest.Earlier},
+		"still ready":                   {footest.Foo("a", footest.WithStatus(footest.Settled("a"))), result{ActionNone, nil, footest.Deployment("a"), nil}, footest.Earlier},
+		"no longer ready":               {footest.Foo("a", footest.WithStatus(footest.Settled("a"))), result{ActionLeave, footest.Deployment("b"), nil, nil}, footest.Now},
+		"a new generation, still ready": {footest.Foo("a", footest.WithGeneration(2), footest.WithStatus(footest.Settled("a"))), result{ActionNone, nil, footest.Deployment("a"), nil}, footest.Earlier},
 	} {
 		t.Run(name, func(t *testing.T) {
-			status := shipped.CalculateStatus(row.foo, row.result, footest.Now)
+			status := statusAfter(row.foo, row.result, footest.Now)
 			footest.ExpectEqual(t, "lastTransitionTime", row.want, status.Conditions[0].LastTransitionTime)
 			if status.ObservedGeneration != row.foo.Generation || status.Conditions[0].ObservedGeneration != row.foo.Generation {
 				t.Errorf("the status is not of generation %d", row.foo.Generation)
@@ -203,7 +203,7 @@ func TestLastTransitionTimeMovesWithTheConditionsStatusOnly(t *testing.T) {
 	}
 }
 
-func failedTo(done string, err error) error { return &WriteError{"", done, "web", err} }
+func failedTo(done string, err error) error { return &WriteError{"", done, "Deployment", "web", err} }
 
 func paused(deployment *appsv1.Deployment) { deployment.Spec.Paused = true }
 
@@ -226,7 +226,7 @@ func TestTruncate(t *testing.T) {
 }
 
 func TestLongServerMessagesAreTruncated(t *testing.T) {
-	ready := shipped.judge(footest.Foo("a"), Outcome{ActionCreate, nil, nil, apierrors.NewBadRequest(strings.Repeat("x", 100_000))})
+	ready := verdictAfter(footest.Foo("a"), result{ActionCreate, nil, nil, apierrors.NewBadRequest(strings.Repeat("x", 100_000))})
 	if len(ready.message) > 1000 {
 		t.Errorf("a condition's message has %d bytes", len(ready.message))
 	}

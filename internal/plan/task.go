@@ -13,6 +13,7 @@ WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 See the License for the specific language governing permissions and
 limitations under the License.
 */
+// Package plan decides what a Foo needs: which action for each of its children, which
 
 // What a write was made from, to recognize that a retry would send the same.
 
@@ -20,34 +21,71 @@ package plan
 
 import (
 	"slices"
+	"strconv"
 
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// Task is what a write was made from: a Foo, and for Deployments the decision.
+// Task is what a write was made from: a Foo, and for a child what was decided.
 type Task struct {
-	Foo     *samplev1alpha1.Foo
-	Decided Decision
+	foo      *samplev1alpha1.Foo
+	action   Action
+	named    *state
+	obsolete []*state
+}
+
+// state is what decides over the success of a write to an object.
+type state struct {
+	uid         types.UID
+	version     string
+	terminating bool
+	owners      []metav1.OwnerReference
+}
+
+// StatusTask returns the task of writing a Foo's status.
+func StatusTask(foo *samplev1alpha1.Foo) Task { return Task{foo: foo} }
+
+// Task returns the task of carrying out a decision.
+func (c *Child[T]) Task(foo *samplev1alpha1.Foo, decided Decision[T]) Task {
+	var none T
+	task := Task{foo: foo, action: decided.Action}
+	if decided.Named != none {
+		task.named = stateOf(decided.Named)
+	}
+	for _, child := range decided.Obsolete {
+		task.obsolete = append(task.obsolete, stateOf(child))
+	}
+	return task
+}
+
+func stateOf(object metav1.Object) *state {
+	return &state{object.GetUID(), VersionOf(object), IsTerminating(object), object.GetOwnerReferences()}
+}
+
+// VersionOf returns what changes with an object's spec, and for most kinds not with its
+// status: the generation. Kinds without a status have none, and go by resourceVersion.
+func VersionOf(object metav1.Object) string {
+	if generation := object.GetGeneration(); generation > 0 {
+		return strconv.FormatInt(generation, 10)
+	}
+	return object.GetResourceVersion()
 }
 
 // Same reports whether two tasks would send the API server the same. It ignores the
-// status of Deployments.
+// status of children.
 func (t Task) Same(other Task) bool {
-	return t.Foo != nil && other.Foo != nil && AsksTheSame(t.Foo, other.Foo) && t.Decided.Action == other.Decided.Action &&
-		sameButStatus(t.Decided.Named, other.Decided.Named) &&
-		slices.EqualFunc(t.Decided.Obsolete, other.Decided.Obsolete, sameButStatus)
+	return t.foo != nil && other.foo != nil && AsksTheSame(t.foo, other.foo) && t.action == other.action &&
+		t.named.same(other.named) && slices.EqualFunc(t.obsolete, other.obsolete, (*state).same)
 }
 
-// sameButStatus reports whether two states of a Deployment differ in nothing that decides
-// over the success of a write. The generation counts changes of the spec and of the
-// annotations.
-func sameButStatus(a, b *appsv1.Deployment) bool {
-	if a == nil || b == nil {
-		return a == b
+func (s *state) same(other *state) bool {
+	if s == nil || other == nil {
+		return s == other
 	}
-	return a.UID == b.UID && a.Generation == b.Generation && IsTerminating(a) == IsTerminating(b) &&
-		equality.Semantic.DeepEqual(a.OwnerReferences, b.OwnerReferences)
+	return s.uid == other.uid && s.version == other.version && s.terminating == other.terminating &&
+		equality.Semantic.DeepEqual(s.owners, other.owners)
 }

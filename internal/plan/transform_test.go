@@ -123,12 +123,11 @@ func retained(t *testing.T, object metav1.Object) int {
 	const copies = 16
 	sent, err := json.Marshal(object)
 	footest.Must(t, err)
-	transformer := NewTransformer(footest.DefaultImage)
 	kept := make([]any, copies)
 	for i := range kept {
 		received := newLike(object)
 		footest.Must(t, json.Unmarshal(sent, received))
-		kept[i], err = transformer.Transform(received)
+		kept[i], err = transform(received)
 		footest.Must(t, err)
 	}
 	full := heap()
@@ -162,7 +161,7 @@ func TestTheCacheKeepsWhatDecisionsReadOfOthersDeployments(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := footest.Deployment("a", options...)
-			trimmed, err := NewTransformer(footest.DefaultImage).Transform(footest.Deployment("a", options...))
+			trimmed, err := transform(footest.Deployment("a", options...))
 			footest.Must(t, err)
 			kept := trimmed.(metav1.Object)
 			adoptBy := kept.GetAnnotations()[samplev1alpha1.AnnotationAdoptBy]
@@ -190,8 +189,8 @@ func TestTheCacheKeepsEveryFieldThatAFooOwns(t *testing.T) {
 	for seed := range int64(20) {
 		wanted := footest.Foo("a")
 		randfill.NewWithSeed(seed).NilChance(0).NumElements(1, 3).Fill(&wanted.Spec)
-		made := shipped.NewDeployment(wanted)
-		if differs := shipped.DescribeDrift(trimmedCopy(t, NewTransformer(footest.DefaultImage), made), wanted); differs != "" {
+		made := newDeployment(wanted)
+		if differs := shipped.DescribeDrift(trimmedCopy(t, made), wanted, nil); differs != "" {
 			t.Errorf("a new Deployment for %+v looks drifted in the cache: %s", wanted.Spec, differs)
 		}
 	}
@@ -202,15 +201,14 @@ func TestAPausedDeploymentIsPausedInTheCache(t *testing.T) {
 		deployment.Spec.Paused = true
 		deployment.Status.UpdatedReplicas, deployment.Status.Replicas = 1, 2
 	})
-	if want, got := judgeRollout(paused), judgeRollout(trimmedCopy(t, NewTransformer(footest.DefaultImage), paused)); got != want {
+	if want, got := judgeRollout(paused), judgeRollout(trimmedCopy(t, paused)); got != want {
 		t.Errorf("the verdict is %v, not %v", got, want)
 	}
 }
 
 func TestDeploymentsWithoutDriftShareMemory(t *testing.T) {
-	transformer := NewTransformer(footest.DefaultImage)
 	kept := func(options ...footest.DeploymentOption) *appsv1.Deployment {
-		return trimmedCopy(t, transformer, footest.Deployment("a", options...))
+		return trimmedCopy(t, footest.Deployment("a", options...))
 	}
 	first, second, other := kept(), kept(footest.WithSidecar), kept(footest.WithImage("nginx:1"))
 	containers := func(d *appsv1.Deployment) *corev1.Container { return &d.Spec.Template.Spec.Containers[0] }
@@ -224,7 +222,7 @@ func TestDeploymentsWithoutDriftShareMemory(t *testing.T) {
 
 func TestTheTransformerLeavesTombstonesAlone(t *testing.T) {
 	tombstone := cache.DeletedFinalStateUnknown{Key: "team-a/web"}
-	trimmed, err := NewTransformer(footest.DefaultImage).Transform(tombstone)
+	trimmed, err := transform(tombstone)
 	footest.Must(t, err)
 	footest.ExpectEqual(t, "the tombstone", tombstone, trimmed)
 }

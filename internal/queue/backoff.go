@@ -30,18 +30,15 @@ import (
 	"example.com/sample-controller/internal/plan"
 )
 
-// Part is a part of a sync that can fail and that is deferred by itself.
-type Part int
+// Part is a part of a sync that can fail and that is deferred by itself: the kind of the
+// children that are written, or one of these.
+type Part string
 
 const (
-	// PartDeployments are the writes to Deployments, and the live reads before them.
-	PartDeployments Part = iota
 	// PartStatus is the write of the Foo's status.
-	PartStatus
+	PartStatus Part = "status"
 	// partSync is the sync as a whole, as when it panics.
-	partSync
-
-	parts
+	partSync Part = "sync"
 )
 
 // deferred is the error of a write that was not sent because it failed before and its
@@ -66,7 +63,7 @@ type Backoff struct {
 
 // keyBackoff is the back-off of one key.
 type keyBackoff struct {
-	failures [parts]failure
+	failures map[Part]failure
 	// syncing is true from when a part of a sync has failed until the key is queued
 	// again.
 	syncing bool
@@ -105,7 +102,7 @@ func NewBackoff(queue workqueue.TypedDelayingInterface[cache.ObjectName], clock 
 // of returns the back-off of a key. It makes one if there is none.
 func (r *Backoff) of(key cache.ObjectName) *keyBackoff {
 	if r.keys[key] == nil {
-		r.keys[key] = &keyBackoff{}
+		r.keys[key] = &keyBackoff{failures: map[Part]failure{}}
 	}
 	return r.keys[key]
 }
@@ -150,7 +147,7 @@ func (r *Backoff) Succeed(key cache.ObjectName, p Part) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if k := r.keys[key]; k != nil {
-		k.failures[p] = failure{}
+		delete(k.failures, p)
 	}
 }
 

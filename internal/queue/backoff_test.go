@@ -36,6 +36,7 @@ import (
 	"example.com/sample-controller/internal/consistency"
 	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/plan"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/internal/reporting"
 )
 
@@ -117,15 +118,27 @@ func TestBackOff(t *testing.T) {
 	}
 }
 
+// partDeployments is the part of the Deployments, and decision what is decided about them.
+const partDeployments Part = "Deployment"
+
+type decision = plan.Decision[*appsv1.Deployment]
+
+// task returns the task of carrying out a decision about a Foo's Deployment.
+func task(foo *samplev1alpha1.Foo, decided decision) plan.Task {
+	row := plan.Deployment(footest.DefaultImage)
+	return row.Task(foo, decided)
+}
+
 // Changes wake a key before its next attempt is due. They must not repeat the failed
 // write, unless the objects that it was made from have changed. If that attempt fails as
 // well, it must not lengthen the back-off.
 func TestAFailedTaskWaitsForItsTime(t *testing.T) {
 	forbidden := apierrors.NewForbidden(footest.DeploymentsGR, "web", errors.New("exceeded quota"))
 	key := footest.KeyOf(footest.Foo("a"))
-	drifted := func(options ...footest.DeploymentOption) plan.Task {
-		return plan.Task{Foo: footest.Foo("a"), Decided: plan.Decision{Action: plan.ActionUpdate, Named: footest.Deployment("a", append(options, footest.ScaledTo(9))...)}}
+	update := func(options ...footest.DeploymentOption) decision {
+		return decision{Action: plan.ActionUpdate, Named: footest.Deployment("a", append(options, footest.ScaledTo(9))...)}
 	}
+	drifted := func(options ...footest.DeploymentOption) plan.Task { return task(footest.Foo("a"), update(options...)) }
 	for name, row := range map[string]struct {
 		again plan.Task
 		waits bool
@@ -134,21 +147,21 @@ func TestAFailedTaskWaitsForItsTime(t *testing.T) {
 		"the Deployment's status has changed":      {drifted(footest.AtVersion("21"), footest.WithAvailable(1)), true},
 		"the Deployment's spec has changed":        {drifted(footest.AtGeneration(2)), false},
 		"the Deployment's owner has changed":       {drifted(footest.WithoutOwner), false},
-		"the Foo's spec has changed":               {plan.Task{Foo: footest.Foo("a", footest.WithGeneration(2)), Decided: drifted().Decided}, false},
-		"the Foo was recreated":                    {plan.Task{Foo: footest.Foo("a", footest.WithFooUID("new")), Decided: drifted().Decided}, false},
-		"the decision is another":                  {plan.Task{Foo: footest.Foo("a"), Decided: plan.Decision{Action: plan.ActionCreate}}, false},
-		"there is a Deployment of an earlier name": {plan.Task{Foo: footest.Foo("a"), Decided: plan.Decision{Action: plan.ActionUpdate, Named: drifted().Decided.Named, Obsolete: []*appsv1.Deployment{footest.Deployment("a", footest.Named("old"))}}}, false},
+		"the Foo's spec has changed":               {task(footest.Foo("a", footest.WithGeneration(2)), update()), false},
+		"the Foo was recreated":                    {task(footest.Foo("a", footest.WithFooUID("new")), update()), false},
+		"the decision is another":                  {task(footest.Foo("a"), decision{Action: plan.ActionCreate}), false},
+		"there is a Deployment of an earlier name": {task(footest.Foo("a"), decision{Action: plan.ActionUpdate, Named: update().Named, Obsolete: []*appsv1.Deployment{footest.Deployment("a", footest.Named("old"))}}), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, clock := newTestRetries(t)
-			r.Fail(key, PartDeployments, drifted(), forbidden)
+			r.Fail(key, partDeployments, drifted(), forbidden)
 			r.Requeue(key, forbidden)
 			clock.Step(4 * time.Second)
-			if err := r.Deferred(key, PartDeployments, row.again); (err != nil) != row.waits {
+			if err := r.Deferred(key, partDeployments, row.again); (err != nil) != row.waits {
 				t.Fatalf("the deferred error is %v", err)
 			}
 			if !row.waits {
-				r.Fail(key, PartDeployments, row.again, forbidden)
+				r.Fail(key, partDeployments, row.again, forbidden)
 			}
 			if wait := r.Requeue(key, forbidden); wait != 6*time.Second {
 				t.Errorf("a key with 6 s left waits %v", wait)
@@ -158,10 +171,10 @@ func TestAFailedTaskWaitsForItsTime(t *testing.T) {
 				t.Error("the key is not in back-off until then")
 			}
 			clock.Step(1)
-			if r.InBackoff(key) || r.Deferred(key, PartDeployments, row.again) != nil {
+			if r.InBackoff(key) || r.Deferred(key, partDeployments, row.again) != nil {
 				t.Error("the key is in back-off after that")
 			}
-			r.Fail(key, PartDeployments, row.again, forbidden)
+			r.Fail(key, partDeployments, row.again, forbidden)
 			if further := r.Requeue(key, forbidden); further != 20*time.Second {
 				t.Errorf("after that the key waits %v", further)
 			}
@@ -173,7 +186,7 @@ func TestAFailedTaskWaitsForItsTime(t *testing.T) {
 // attempt.
 func TestTheEarlierOfTwoPlansStands(t *testing.T) {
 	forbidden := apierrors.NewForbidden(footest.DeploymentsGR, "web", errors.New("exceeded quota"))
-	key, of := footest.KeyOf(footest.Foo("a")), plan.Task{Foo: footest.Foo("a"), Decided: plan.Decision{Action: plan.ActionCreate}}
+	key, of := footest.KeyOf(footest.Foo("a")), task(footest.Foo("a"), decision{Action: plan.ActionCreate})
 	for name, row := range map[string]struct {
 		err  error
 		wait time.Duration
@@ -184,11 +197,11 @@ func TestTheEarlierOfTwoPlansStands(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, clock := newTestRetries(t)
-			r.Fail(key, PartDeployments, of, forbidden)
+			r.Fail(key, partDeployments, of, forbidden)
 			r.Requeue(key, forbidden)
 			clock.Step(4 * time.Second)
 			if NextAttempt(row.err).Held {
-				r.Fail(key, PartDeployments, of, row.err)
+				r.Fail(key, partDeployments, of, row.err)
 			}
 			if wait := r.Requeue(key, row.err); wait != row.wait {
 				t.Errorf("the key waits %v, not %v", wait, row.wait)
@@ -201,14 +214,14 @@ func TestTheEarlierOfTwoPlansStands(t *testing.T) {
 func TestAFailedStatusHoldsUpTheStatusAlone(t *testing.T) {
 	r, _ := newTestRetries(t)
 	forbidden := apierrors.NewForbidden(footest.DeploymentsGR, "web", errors.New("exceeded quota"))
-	key, work, status := footest.KeyOf(footest.Foo("a")), plan.Task{Foo: footest.Foo("a"), Decided: plan.Decision{Action: plan.ActionCreate}}, plan.Task{Foo: footest.Foo("a")}
+	key, work, status := footest.KeyOf(footest.Foo("a")), task(footest.Foo("a"), decision{Action: plan.ActionCreate}), plan.StatusTask(footest.Foo("a"))
 	r.Fail(key, PartStatus, status, forbidden)
-	r.Fail(key, PartDeployments, work, errors.New("connection refused"))
+	r.Fail(key, partDeployments, work, errors.New("connection refused"))
 	if wait := r.Requeue(key, errors.Join(forbidden, errors.New("connection refused"))); wait != firstRetry {
 		t.Errorf("the Deployment waits %v", wait)
 	}
-	r.Succeed(key, PartDeployments)
-	if r.Deferred(key, PartDeployments, work) != nil || r.Deferred(key, PartStatus, status) == nil {
+	r.Succeed(key, partDeployments)
+	if r.Deferred(key, partDeployments, work) != nil || r.Deferred(key, PartStatus, status) == nil {
 		t.Error("a success of one part reset the failures of the other")
 	}
 }

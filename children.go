@@ -1,0 +1,233 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+// What a Foo owns: the table of its children, and a sync of them.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"example.com/sample-controller/internal/consistency"
+	"example.com/sample-controller/internal/plan"
+	"example.com/sample-controller/internal/queue"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// table lists the kinds of children in the order in which they are written: for each its
+// row of internal/plan, its informer and its client.
+func (c *Controller) table(config Config) []childKind {
+	kube := config.KubeInformers
+	return []childKind{
+		newKind(c, plan.Deployment(config.Image), kube.Apps().V1().Deployments().TypedInformer(),
+			func(namespace string) childClient[*appsv1.Deployment] { return c.kubeClient.AppsV1().Deployments(namespace) }),
+	}
+}
+
+// childKind is a row of the table. kind implements it for each type of object.
+type childKind interface {
+	prepareInformer() error
+	addEventHandlers(options cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error)
+	// sync reads a Foo's children of the kind from the cache, and decides. seen has the
+	// children of the earlier rows.
+	sync(foo *samplev1alpha1.Foo, seen plan.Seen) childSync
+	// forget drops what is remembered of a Foo that is gone.
+	forget(foo cache.ObjectName)
+}
+
+// childSync is a sync of a Foo's children of one kind.
+type childSync interface {
+	// write creates or updates the child, unless its back-off is not over.
+	write(ctx context.Context)
+	// deleteObsolete deletes children that the Foo does not ask for any more. Call it when
+	// it has all those that it asks for.
+	deleteObsolete(ctx context.Context)
+	// blocks reports whether later rows have to wait for the child.
+	blocks() bool
+	// outcome returns what the status says of the child, and the error of the sync.
+	outcome() (plan.Outcome, error)
+}
+
+// syncChildren makes a Foo's children as it asks, one kind after the other, and then
+// deletes those that it does not ask for any more, the last kind first.
+func (c *Controller) syncChildren(ctx context.Context, foo *samplev1alpha1.Foo) ([]plan.Outcome, error) {
+	var syncs []childSync
+	seen, blocked, failed := plan.Seen{}, false, false
+	for _, kind := range c.children {
+		child := kind.sync(foo, seen)
+		syncs = append(syncs, child)
+		if !blocked {
+			child.write(ctx)
+		}
+		_, err := child.outcome()
+		blocked, failed = blocked || child.blocks(), failed || err != nil
+	}
+	if !blocked && !failed {
+		for _, child := range slices.Backward(syncs) {
+			child.deleteObsolete(ctx)
+		}
+	}
+	outcomes, errs := make([]plan.Outcome, len(syncs)), make([]error, len(syncs))
+	for i, child := range syncs {
+		outcomes[i], errs[i] = child.outcome()
+	}
+	return outcomes, errors.Join(errs...)
+}
+
+// childClient is what the controller calls of the client of a kind, in one namespace.
+type childClient[T plan.Object] interface {
+	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
+	Create(ctx context.Context, child T, options metav1.CreateOptions) (T, error)
+	Update(ctx context.Context, child T, options metav1.UpdateOptions) (T, error)
+	Delete(ctx context.Context, name string, options metav1.DeleteOptions) error
+}
+
+// kind is a kind of children: its row, and what the controller has for it.
+type kind[T plan.Object] struct {
+	*plan.Child[T]
+	controller *Controller
+	informer   cache.TypedSharedIndexInformer[T]
+	indexer    cache.TypedIndexer[T]
+	clientIn   func(namespace string) childClient[T]
+
+	// What is remembered between the syncs of a Foo.
+	confirmed          consistency.ConfirmedChildren
+	admissionMutations consistency.AdmissionMutations
+}
+
+func newKind[T plan.Object](c *Controller, row plan.Child[T], informer cache.TypedSharedIndexInformer[T], clientIn func(namespace string) childClient[T]) *kind[T] {
+	c.metrics.CountWritesTo(row.Resource)
+	return &kind[T]{Child: &row, controller: c, informer: informer, indexer: informer.GetTypedIndexer(), clientIn: clientIn}
+}
+
+func (k *kind[T]) forget(foo cache.ObjectName) {
+	k.confirmed.Delete(foo)
+	k.admissionMutations.Delete(foo)
+}
+
+// sync reads the caches and decides.
+func (k *kind[T]) sync(foo *samplev1alpha1.Foo, seen plan.Seen) childSync {
+	named := k.cached(foo.Namespace, k.Name(foo))
+	s := &kindSync[T]{kind: k, foo: foo, seen: seen, decided: k.Decide(foo, named, k.controlledBy(foo), seen)}
+	s.task = k.Task(foo, s.decided)
+	var none T
+	if named != none && plan.IsControlledBy(named, foo) {
+		s.has(named)
+	}
+	return s
+}
+
+// controlledBy returns the objects of the cache that a Foo controls.
+func (k *kind[T]) controlledBy(foo *samplev1alpha1.Foo) []T {
+	var controlled []T
+	for _, candidate := range lookUp(k.indexer, byControllerUID, k.controller.buckets.Of(string(foo.UID))) {
+		if plan.IsControlledBy(candidate, foo) {
+			controlled = append(controlled, candidate)
+		}
+	}
+	return controlled
+}
+
+// cached returns an object of the cache, or nil.
+func (k *kind[T]) cached(namespace, name string) (found T) {
+	object, exists, err := k.indexer.GetByKey(cache.ObjectName{Namespace: namespace, Name: name}.String())
+	if err == nil && exists {
+		found = object.(T) //nolint:forcetypeassert // the informer's type
+	}
+	return found
+}
+
+// kindSync is a sync of a Foo's children of a kind.
+type kindSync[T plan.Object] struct {
+	*kind[T]
+	foo     *samplev1alpha1.Foo
+	seen    plan.Seen
+	decided plan.Decision[T]
+	task    plan.Task
+	// child is the Foo's, as it was last read or written, or nil.
+	child T
+	err   error
+}
+
+// has records the Foo's child as it was last read or written.
+func (s *kindSync[T]) has(child T) {
+	s.child = child
+	s.seen[s.Kind] = child
+}
+
+func (s *kindSync[T]) outcome() (plan.Outcome, error) {
+	return s.Outcome(s.foo, s.result(), s.seen), s.err
+}
+
+func (s *kindSync[T]) result() plan.Result[T] {
+	return plan.Result[T]{Action: s.decided.Action, Named: s.decided.Named, Child: s.child, Failure: s.err}
+}
+
+func (s *kindSync[T]) blocks() bool {
+	return s.Blocks && !s.IsAsAsked(s.foo, s.result(), s.seen)
+}
+
+// write makes the write that was decided. One that failed is not sent again before its
+// back-off is over, unless more than the child's status has changed.
+func (s *kindSync[T]) write(ctx context.Context) {
+	if s.err = s.controller.backoff.Deferred(s.key(), s.part(), s.task); s.err != nil {
+		return
+	}
+	if err := s.writeDecided(ctx); err != nil || len(s.decided.Obsolete) == 0 {
+		s.finish(err)
+	}
+}
+
+func (s *kindSync[T]) deleteObsolete(ctx context.Context) {
+	if len(s.decided.Obsolete) > 0 {
+		s.finish(s.deleteAllObsolete(ctx))
+	}
+}
+
+// finish records how the writes of a kind ended.
+func (s *kindSync[T]) finish(err error) {
+	s.err = err
+	switch {
+	case err == nil:
+		s.controller.backoff.Succeed(s.key(), s.part())
+	case !queue.NextAttempt(err).Expected:
+		// Before the status is written, so that its event does not wake the key.
+		s.controller.backoff.Fail(s.key(), s.part(), s.task, err)
+	}
+}
+
+func (s *kindSync[T]) key() cache.ObjectName { return cache.MetaObjectToName(s.foo) }
+func (s *kindSync[T]) part() queue.Part      { return queue.Part(s.Kind) }
+
+func (s *kindSync[T]) writeDecided(ctx context.Context) error {
+	switch s.decided.Action {
+	case plan.ActionCreate:
+		return s.create(ctx)
+	case plan.ActionUpdate, plan.ActionAdopt:
+		if !s.admissionMutations.WouldRecur(s.foo, s.decided.Named, s.DescribeDrift(s.decided.Named, s.foo, s.seen)) {
+			return s.repair(ctx)
+		}
+	case plan.ActionNone:
+		return s.confirm(ctx)
+	case plan.ActionWait, plan.ActionLeave:
+	}
+	return nil
+}

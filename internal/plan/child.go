@@ -1,0 +1,111 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+// A kind of object that Foos own, as a row of a table: what is particular to it. All else
+// is the same for every kind, and written once.
+
+package plan
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// Object is a pointer to a type of the Kubernetes API, such as *appsv1.Deployment.
+type Object interface {
+	comparable
+	metav1.Object
+	runtime.Object
+}
+
+// Child declares a kind of object that Foos own. Its functions are pure.
+type Child[T Object] struct {
+	// Kind is the name of the kind in messages, such as "Deployment".
+	Kind string
+	// Resource is its plural, such as "deployments".
+	Resource string
+	// NamedBy is the field of the Foo that a user changes to get another name.
+	NamedBy string
+	// Name returns the name of the child that a Foo asks for.
+	Name func(foo *samplev1alpha1.Foo) string
+	// Wanted reports whether a Foo asks for a child. nil means that each does.
+	Wanted func(foo *samplev1alpha1.Foo) bool
+	// Empty returns a new object of the kind.
+	Empty func() T
+	// New returns a child with what nobody can change later, such as a selector. Name,
+	// namespace, owner and owned fields are set for it.
+	New func(foo *samplev1alpha1.Foo) T
+	// SetOwned sets the fields that a Foo owns, and no others. It is called with a copy:
+	// the fields that it changes have drifted. seen has the children of the earlier rows.
+	SetOwned func(child T, foo *samplev1alpha1.Foo, seen Seen)
+	// Keep copies into kept what SetOwned, Judge and Report read. The caches drop the rest.
+	Keep func(kept, found T)
+	// Judge says whether a child that is as the Foo asks is ready. nil means that it is.
+	Judge func(child T) Verdict
+	// Report adds to a Foo's status what the child reports. It may be nil.
+	Report func(status *samplev1alpha1.FooStatus, child T)
+	// Blocks is true if the later rows have to wait until this child is as the Foo asks.
+	Blocks bool
+}
+
+// Seen holds a Foo's children of the earlier rows by their kind, as they were last read
+// or written. A child that the Foo does not have is missing.
+type Seen map[string]metav1.Object
+
+// IsWanted reports whether a Foo asks for a child of the kind.
+func (c *Child[T]) IsWanted(foo *samplev1alpha1.Foo) bool { return c.Wanted == nil || c.Wanted(foo) }
+
+// Desired returns a child to create for a Foo.
+func (c *Child[T]) Desired(foo *samplev1alpha1.Foo, seen Seen) T {
+	child := c.New(foo)
+	child.SetName(c.Name(foo))
+	child.SetNamespace(foo.Namespace)
+	child.SetOwnerReferences([]metav1.OwnerReference{newControllerRef(foo)})
+	c.SetOwned(child, foo, seen)
+	return child
+}
+
+// withOwnedFields returns a copy of a child whose owned fields are as the Foo asks.
+// Everything else is as found, the resourceVersion included, so that the API server
+// refuses the copy as an update if anybody has written in between.
+func (c *Child[T]) withOwnedFields(found T, foo *samplev1alpha1.Foo, seen Seen) T {
+	wanted := found.DeepCopyObject().(T) //nolint:forcetypeassert // a copy has the type of the original
+	c.SetOwned(wanted, foo, seen)
+	return wanted
+}
+
+// HasDrifted reports whether a field that the Foo owns differs from what the Foo asks
+// for.
+func (c *Child[T]) HasDrifted(found T, foo *samplev1alpha1.Foo, seen Seen) bool {
+	return !equality.Semantic.DeepEqual(found, c.withOwnedFields(found, foo, seen))
+}
+
+// DescribeDrift returns in which owned fields a child differs from what the Foo asks for,
+// or "" if in none.
+func (c *Child[T]) DescribeDrift(found T, foo *samplev1alpha1.Foo, seen Seen) string {
+	if !IsControlledBy(found, foo) {
+		return fmt.Sprintf("this %s is not its controller", fooKind)
+	}
+	wanted := c.withOwnedFields(found, foo, seen)
+	if equality.Semantic.DeepEqual(found, wanted) {
+		return ""
+	}
+	return describeDifferences(found, wanted)
+}

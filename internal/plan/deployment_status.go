@@ -1,0 +1,178 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+// Package plan decides what a Foo needs: which action for each of its children, which
+
+// What the caches keep of a Deployment, and what its status says.
+
+package plan
+
+import (
+	"fmt"
+	"maps"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// keepDeployment returns the function that copies what the caches keep of a Deployment:
+// the fields that a Foo owns, those that decide whether and when it may set them, and
+// those that show the state of the rollout.
+func keepDeployment(image string) func(kept, found *appsv1.Deployment) {
+	// One copy of the containers for all Deployments that need no repair: 1.8 KiB are
+	// kept of each in place of 2.2.
+	wanted := []corev1.Container{{Name: containerName, Image: image}}
+	return func(kept, found *appsv1.Deployment) {
+		kept.Spec.Replicas = found.Spec.Replicas
+		kept.Spec.Paused = found.Spec.Paused
+		kept.Spec.Selector = keptSelector(found.Spec.Selector)
+		kept.Spec.Template.Labels = keptLabels(found.Spec.Template.Labels, kept.Spec.Selector)
+		kept.Spec.Template.Spec.Containers = keptContainers(found.Spec.Template.Spec.Containers, wanted)
+		kept.Status = appsv1.DeploymentStatus{
+			ObservedGeneration: found.Status.ObservedGeneration,
+			Replicas:           found.Status.Replicas,
+			UpdatedReplicas:    found.Status.UpdatedReplicas,
+			AvailableReplicas:  found.Status.AvailableReplicas,
+			Conditions:         keptConditions(found.Status.Conditions),
+		}
+	}
+}
+
+// keptSelector returns a selector whole or not at all, because a part of it selects other
+// Pods.
+func keptSelector(selector *metav1.LabelSelector) *metav1.LabelSelector {
+	if isOversized(selector) {
+		return nil
+	}
+	return selector
+}
+
+// keptLabels returns those labels of the Pods that a Foo owns. If they are the
+// selector's, it returns the selector's map: 1.8 KiB are kept of a Deployment in place of
+// 2.1.
+func keptLabels(labels map[string]string, selector *metav1.LabelSelector) map[string]string {
+	kept := map[string]string{}
+	for _, key := range podLabelKeys {
+		if value, ok := labels[key]; ok {
+			kept[key] = value
+		}
+	}
+	if selector != nil && maps.Equal(kept, selector.MatchLabels) {
+		return selector.MatchLabels
+	}
+	return kept
+}
+
+// keptContainers returns the container that a Foo owns, if there is one.
+func keptContainers(containers, wanted []corev1.Container) []corev1.Container {
+	for _, container := range containers {
+		switch {
+		case !isOwnedContainer(container):
+			continue
+		case container.Image == wanted[0].Image:
+			return wanted
+		}
+		return []corev1.Container{{Name: containerName, Image: truncate(container.Image, maxKeptText)}}
+	}
+	return nil
+}
+
+// keptConditions returns the conditions that decide over readiness, cut to what messages
+// quote.
+func keptConditions(conditions []appsv1.DeploymentCondition) []appsv1.DeploymentCondition {
+	var kept []appsv1.DeploymentCondition
+	for _, condition := range conditions {
+		if failure := rolloutFailure([]appsv1.DeploymentCondition{condition}); failure != "" {
+			kept = append(kept, appsv1.DeploymentCondition{
+				Type: condition.Type, Status: condition.Status, Message: truncate(condition.Message, maxServerWords),
+			})
+		}
+	}
+	return kept
+}
+
+// reportDeployment puts a Deployment's numbers of Pods into the Foo's status.
+func reportDeployment(status *samplev1alpha1.FooStatus, deployment *appsv1.Deployment) {
+	status.Replicas = deployment.Status.Replicas
+	status.AvailableReplicas = deployment.Status.AvailableReplicas
+	status.Selector = selectorText(deployment.Spec.Selector)
+}
+
+// judgeRollout returns whether a Deployment is rolled out: its controller has seen the
+// newest spec, all Pods are of the newest template, and all are available. These are the
+// terms of kubectl rollout status.
+func judgeRollout(deployment *appsv1.Deployment) Verdict {
+	desired := ptr.Deref(deployment.Spec.Replicas, 1)
+	status := &deployment.Status
+	if status.ObservedGeneration >= deployment.Generation {
+		if failure := rolloutFailure(status.Conditions); failure != "" {
+			return notReady(samplev1alpha1.ReasonDeploymentFailed, "Deployment %q %s", deployment.Name, failure)
+		}
+		if status.UpdatedReplicas == desired && status.Replicas == desired && status.AvailableReplicas == desired {
+			return Verdict{metav1.ConditionTrue, samplev1alpha1.ReasonAvailable,
+				fmt.Sprintf("Deployment %q has %d of %d Pods available", deployment.Name, desired, desired)}
+		}
+		if isHeldBack(deployment) {
+			return notReady(samplev1alpha1.ReasonProgressing,
+				"Deployment %q is paused and has something to roll out: let it with 'kubectl rollout resume -n %s deployment %s'",
+				deployment.Name, deployment.Namespace, deployment.Name)
+		}
+	}
+	return notReady(samplev1alpha1.ReasonProgressing, "Deployment %q is rolling out: %d available of %d wanted Pods",
+		deployment.Name, status.AvailableReplicas, desired)
+}
+
+// isHeldBack reports whether a paused Deployment has something to roll out: Pods of an
+// older template, or no Pods yet.
+func isHeldBack(deployment *appsv1.Deployment) bool {
+	status := &deployment.Status
+	return deployment.Spec.Paused && (status.UpdatedReplicas < status.Replicas || status.Replicas == 0)
+}
+
+// rolloutFailure returns why a Deployment does not roll out, in the words of its
+// controller: its Pods or its ReplicaSet can't be created, or there was no progress for
+// progressDeadlineSeconds. It returns "" if there is no such reason.
+func rolloutFailure(conditions []appsv1.DeploymentCondition) string {
+	for _, condition := range conditions {
+		switch {
+		case condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue:
+			return "cannot create its Pods: " + truncate(condition.Message, maxServerWords)
+		case condition.Type == appsv1.DeploymentProgressing && condition.Status == corev1.ConditionFalse:
+			return "does not roll out: " + truncate(condition.Message, maxServerWords)
+		}
+	}
+	return ""
+}
+
+// selectorText returns a label selector in the form that a list request takes. It returns
+// "" for one that the API server would not have accepted, and for one that is too large
+// for the status or the cache, because a part of a selector selects other Pods.
+func selectorText(selector *metav1.LabelSelector) string {
+	if isOversized(selector) {
+		return ""
+	}
+	parsed, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return ""
+	}
+	if text := parsed.String(); len(text) <= maxSelector {
+		return text
+	}
+	return ""
+}

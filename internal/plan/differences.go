@@ -1,0 +1,104 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+// Package plan decides what a Foo needs: which action for each of its children, which
+// In which fields two states of an object differ, in words.
+
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// describeDifferences lists the fields in which an object differs from what it should be,
+// such as "spec.replicas is 1, not 2". Elements of a list go by their names, where they
+// have any. Only drift is described, so this need not be fast.
+func describeDifferences(found, wanted runtime.Object) string {
+	is, err := runtime.DefaultUnstructuredConverter.ToUnstructured(found)
+	if err != nil {
+		return err.Error()
+	}
+	should, err := runtime.DefaultUnstructuredConverter.ToUnstructured(wanted)
+	if err != nil {
+		return err.Error()
+	}
+	var differences []string
+	compareFields("", is, should, &differences)
+	return strings.Join(differences, "; ")
+}
+
+func compareFields(path string, is, should any, differences *[]string) {
+	if reflect.DeepEqual(is, should) {
+		return
+	}
+	isFields, isMap := fieldsOf(is)
+	shouldFields, shouldMap := fieldsOf(should)
+	switch {
+	case is == nil && shouldMap && path != "":
+		*differences = append(*differences, path+" is missing")
+	case isMap && shouldMap:
+		for _, name := range slices.Sorted(maps.Keys(sets.KeySet(isFields).Union(sets.KeySet(shouldFields)))) {
+			compareFields(join(path, name), isFields[name], shouldFields[name], differences)
+		}
+	case is == nil:
+		*differences = append(*differences, fmt.Sprintf("%s is missing, not %s", path, quote(should)))
+	case should == nil:
+		*differences = append(*differences, fmt.Sprintf("%s is %s, not left out", path, quote(is)))
+	default:
+		*differences = append(*differences, fmt.Sprintf("%s is %s, not %s", path, quote(is), quote(should)))
+	}
+}
+
+// fieldsOf returns the fields of an object, or the elements of a list as "[name]".
+func fieldsOf(value any) (map[string]any, bool) {
+	switch value := value.(type) {
+	case map[string]any:
+		return value, true
+	case []any:
+		fields := map[string]any{}
+		for i, element := range value {
+			key := fmt.Sprintf("[%d]", i)
+			if named, ok := element.(map[string]any); ok && named["name"] != nil {
+				key = fmt.Sprintf("[%v]", named["name"])
+			}
+			fields[key] = element
+		}
+		return fields, true
+	}
+	return nil, false
+}
+
+func join(path, name string) string {
+	if path == "" || strings.HasPrefix(name, "[") {
+		return path + name
+	}
+	return path + "." + name
+}
+
+func quote(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	return truncate(string(text), maxQuotedName)
+}
