@@ -38,7 +38,9 @@ func (c *Controller) table(config Config) []childKind {
 	kube := config.KubeInformers
 	return []childKind{
 		newKind(c, plan.Deployment(config.Image), kube.Apps().V1().Deployments().TypedInformer(),
-			func(namespace string) childClient[*appsv1.Deployment] { return c.kubeClient.AppsV1().Deployments(namespace) }),
+			func(namespace string) childClient[*appsv1.Deployment] {
+				return c.kubeClient.AppsV1().Deployments(namespace)
+			}),
 	}
 }
 
@@ -225,6 +227,7 @@ func (s *kindSync[T]) writeDecided(ctx context.Context) error {
 		if !s.admissionMutations.WouldRecur(s.foo, s.decided.Named, s.DescribeDrift(s.decided.Named, s.foo, s.seen)) {
 			return s.repair(ctx)
 		}
+		s.child = s.decided.Named // also one whose adoption was undone
 	case plan.ActionNone:
 		return s.confirm(ctx)
 	case plan.ActionWait, plan.ActionLeave:

@@ -75,11 +75,11 @@ type Controller struct {
 	backoff *queue.Backoff
 
 	// What is remembered between the syncs of a Foo.
-	consistency        *consistency.Store
-	staleFoos          *consistency.StaleFoos
-	statusThrottle     *reporting.Throttle
-	crdMismatch        *reporting.CRDMismatch
-	transitions        *reporting.Transitions
+	consistency    *consistency.Store
+	staleFoos      *consistency.StaleFoos
+	statusThrottle *reporting.Throttle
+	crdMismatch    *reporting.CRDMismatch
+	transitions    *reporting.Transitions
 
 	recorder    record.EventRecorder
 	clock       clock.WithTicker

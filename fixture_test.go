@@ -51,10 +51,10 @@ type fixture struct {
 	ctx context.Context
 	// deployments is the row of the Deployments.
 	deployments *kind[*appsv1.Deployment]
-	kubeClient *kubefake.Clientset
-	fooClient  *foofake.Clientset
-	api        fakeAPI
-	events     chan string
+	kubeClient  *kubefake.Clientset
+	fooClient   *foofake.Clientset
+	api         fakeAPI
+	events      chan string
 	// handlersSynced are done when the handlers have got all objects of the first list.
 	handlersSynced []cache.DoneChecker
 	// cached holds each object of the caches with a copy from before the test.

@@ -172,9 +172,9 @@ type fuzzFixture struct {
 	// deployments is the row of the Deployments.
 	deployments *kind[*appsv1.Deployment]
 	ctx         context.Context
-	api  fakeAPI
-	kube clienttesting.ObjectTracker
-	foos clienttesting.ObjectTracker
+	api         fakeAPI
+	kube        clienttesting.ObjectTracker
+	foos        clienttesting.ObjectTracker
 
 	kubeCalls, fooCalls *clienttesting.Fake
 	events              chan string
@@ -200,7 +200,7 @@ func newFuzzFixture(t *testing.T) *fuzzFixture {
 		KubeClient: kubeClient, FooClient: fooClient,
 		KubeInformers: kubeinformers.NewSharedInformerFactory(kubeClient, 0),
 		Foos:          fooinformers.NewSharedInformerFactory(fooClient, 0).Samplecontroller().V1alpha1().Foos(),
-		Recorder: recorder, Clock: clocktesting.NewFakeClock(footest.Now.Time), CallTimeout: 30 * time.Second, Metrics: metrics.New(), Image: footest.DefaultImage,
+		Recorder:      recorder, Clock: clocktesting.NewFakeClock(footest.Now.Time), CallTimeout: 30 * time.Second, Metrics: metrics.New(), Image: footest.DefaultImage,
 	})
 	footest.Must(t, err)
 	f.Controller, f.deployments = controller, controller.children[0].(*kind[*appsv1.Deployment])

@@ -163,7 +163,7 @@ func standBy(ctx context.Context, t *testing.T, foos ...runtime.Object) (*kubefa
 	fooInformers := fooinformers.NewSharedInformerFactory(fooClient, 0)
 	controller, err := NewController(Config{
 		KubeClient: kubeClient, FooClient: fooClient,
-		Deployments: kubeInformers.Apps().V1().Deployments(), Foos: fooInformers.Samplecontroller().V1alpha1().Foos(),
+		KubeInformers: kubeInformers, Foos: fooInformers.Samplecontroller().V1alpha1().Foos(),
 		Recorder: record.NewFakeRecorder(100), Clock: clock.RealClock{}, CallTimeout: time.Minute, Metrics: metrics.New(), Image: footest.DefaultImage,
 	})
 	footest.Must(t, err)

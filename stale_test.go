@@ -27,7 +27,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
@@ -188,10 +187,8 @@ func holdFoos(f *fixture) {
 // no Foos.
 func (f *fixture) collectDeployments(t *testing.T) {
 	t.Helper()
-	deployments, err := f.deployments.List(labels.Everything())
-	footest.Must(t, err)
-	for _, deployment := range deployments {
-		f.deleteDeployment(t, deployment.Name)
+	for _, deployment := range f.deployments.indexer.List() {
+		f.deleteDeployment(t, deployment.(*appsv1.Deployment).Name)
 	}
 }
 

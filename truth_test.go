@@ -157,7 +157,7 @@ func TestADeploymentStoredOtherwiseIsReported(t *testing.T) {
 		f.scale(t, "a", 5)
 		advance(time.Minute)
 		f.expectReady(t, "a", "False DeploymentFailed of 2")
-		const want = `The API server stored Deployment "web" otherwise than asked: replicas is 2, not 5`
+		const want = `The API server stored Deployment "web" otherwise than asked: spec.replicas is 2, not 5`
 		if message := footest.ReadyOf(f.cachedFoo(t, "a").Status).Message; message != want {
 			t.Errorf("the message is %q", message)
 		}

@@ -53,8 +53,11 @@ func compareFields(path string, is, should any, differences *[]string) {
 	}
 	isFields, isMap := fieldsOf(is)
 	shouldFields, shouldMap := fieldsOf(should)
+	if _, shouldList := should.([]any); is == nil && shouldList {
+		isMap = true // an empty list, so that each element is missing
+	}
 	switch {
-	case is == nil && shouldMap && path != "":
+	case !isMap && is == nil && shouldMap:
 		*differences = append(*differences, path+" is missing")
 	case isMap && shouldMap:
 		for _, name := range slices.Sorted(maps.Keys(sets.KeySet(isFields).Union(sets.KeySet(shouldFields)))) {

@@ -113,19 +113,19 @@ func TestJudge(t *testing.T) {
 		},
 		"another number of Pods is stored than wanted": {
 			footest.Foo("a", footest.WithReplicas(5)), result{ActionUpdate, nil, footest.Deployment("a"), nil},
-			Verdict{metav1.ConditionFalse, "DeploymentFailed", `The API server stored Deployment "web" otherwise than asked: replicas is 2, not 5`},
+			Verdict{metav1.ConditionFalse, "DeploymentFailed", `The API server stored Deployment "web" otherwise than asked: spec.replicas is 2, not 5`},
 		},
 		"another image and label are stored than wanted": {
 			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", footest.WithImage("mirror/nginx"), footest.WithTemplateLabel("app", "x")), nil},
 			Verdict{metav1.ConditionFalse, "DeploymentFailed", `The API server stored Deployment "web" otherwise than asked: ` +
-				`the Pods' label app is "x", not "nginx"; the image of container nginx is "mirror/nginx", not "nginx:latest"`},
+				`spec.template.metadata.labels.app is "x", not "nginx"; spec.template.spec.containers[nginx].image is "mirror/nginx", not "nginx:latest"`},
 		},
 		"no container and no number of Pods are stored": {
 			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", func(deployment *appsv1.Deployment) {
 				deployment.Spec.Replicas, deployment.Spec.Template.Spec.Containers = nil, nil
 			}), nil},
 			Verdict{metav1.ConditionFalse, "DeploymentFailed", `The API server stored Deployment "web" otherwise than asked: ` +
-				`replicas is 1, not 2; the container nginx is missing`},
+				`spec.replicas is missing, not 2; spec.template.spec.containers[nginx] is missing`},
 		},
 		"the owner was not stored": {
 			footest.Foo("a"), result{ActionAdopt, nil, footest.Deployment("a", footest.WithoutOwner), nil},
@@ -227,8 +227,8 @@ func TestTruncate(t *testing.T) {
 
 func TestLongServerMessagesAreTruncated(t *testing.T) {
 	ready := verdictAfter(footest.Foo("a"), result{ActionCreate, nil, nil, apierrors.NewBadRequest(strings.Repeat("x", 100_000))})
-	if len(ready.message) > 1000 {
-		t.Errorf("a condition's message has %d bytes", len(ready.message))
+	if len(ready.Message) > 1000 {
+		t.Errorf("a condition's message has %d bytes", len(ready.Message))
 	}
 }
 

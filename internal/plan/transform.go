@@ -20,10 +20,8 @@ limitations under the License.
 package plan
 
 import (
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -106,4 +104,3 @@ func consentIn(object metav1.Object) map[string]string {
 	}
 	return map[string]string{samplev1alpha1.AnnotationAdoptBy: by}
 }
-

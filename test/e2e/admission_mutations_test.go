@@ -89,7 +89,7 @@ func TestAMutatedImageIsReportedAndNotFought(t *testing.T) {
 	p, sent := ns.startRecorded(t, nil, "-resync=1s", "-v=4")
 	withdraw := ns.mirrorImages(t)
 	ns.createFoo(t, newFoo("new", withReplicas(1)))
-	says := `the image of container nginx is "` + mirroredImage + `", not "nginx:latest"`
+	says := `spec.template.spec.containers[nginx].image is "` + mirroredImage + `", not "nginx:latest"`
 	ns.awaitMessage(t, "new", samplev1alpha1.ReasonDeploymentFailed, storedOtherwise+`"new" otherwise than asked: `, says)
 	ns.expectFewWrites(t, p, sent, 0, "new")
 
