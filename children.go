@@ -132,7 +132,7 @@ func (k *kind[T]) sync(foo *samplev1alpha1.Foo, seen plan.Seen) childSync {
 	s.task = k.Task(foo, s.decided)
 	var none T
 	if named != none && plan.IsControlledBy(named, foo) {
-		s.has(named)
+		s.has(named, s.decided.Drift)
 	}
 	return s
 }
@@ -164,27 +164,29 @@ type kindSync[T plan.Object] struct {
 	seen    plan.Seen
 	decided plan.Decision[T]
 	task    plan.Task
-	// child is the Foo's, as it was last read or written, or nil.
+	// child is the Foo's, as it was last read or written, or nil, and drift says in what
+	// it differs from what the Foo asks for.
 	child T
+	drift string
 	err   error
 }
 
 // has records the Foo's child as it was last read or written.
-func (s *kindSync[T]) has(child T) {
-	s.child = child
+func (s *kindSync[T]) has(child T, drift string) {
+	s.child, s.drift = child, drift
 	s.seen[s.Kind] = child
 }
 
 func (s *kindSync[T]) outcome() (plan.Outcome, error) {
-	return s.Outcome(s.foo, s.result(), s.seen), s.err
+	return s.Outcome(s.foo, s.result()), s.err
 }
 
 func (s *kindSync[T]) result() plan.Result[T] {
-	return plan.Result[T]{Action: s.decided.Action, Named: s.decided.Named, Child: s.child, Failure: s.err}
+	return plan.Result[T]{Action: s.decided.Action, Named: s.decided.Named, Child: s.child, Drift: s.drift, Failure: s.err}
 }
 
 func (s *kindSync[T]) blocks() bool {
-	return s.Blocks && !s.IsAsAsked(s.foo, s.result(), s.seen)
+	return s.Blocks && !s.IsAsAsked(s.foo, s.result())
 }
 
 // write makes the write that was decided. One that failed is not sent again before its
@@ -224,10 +226,10 @@ func (s *kindSync[T]) writeDecided(ctx context.Context) error {
 	case plan.ActionCreate:
 		return s.create(ctx)
 	case plan.ActionUpdate, plan.ActionAdopt:
-		if !s.admissionMutations.WouldRecur(s.foo, s.decided.Named, s.DescribeDrift(s.decided.Named, s.foo, s.seen)) {
+		if !s.admissionMutations.WouldRecur(s.foo, s.decided.Named, s.decided.Drift) {
 			return s.repair(ctx)
 		}
-		s.child = s.decided.Named // also one whose adoption was undone
+		s.child, s.drift = s.decided.Named, s.decided.Drift // also one whose adoption was undone
 	case plan.ActionNone:
 		return s.confirm(ctx)
 	case plan.ActionWait, plan.ActionLeave:

@@ -90,15 +90,14 @@ func (s *kindSync[T]) repair(ctx context.Context) error {
 
 // wrote remembers a child as the API server stored it for a Foo.
 func (s *kindSync[T]) wrote(ctx context.Context, did string, stored T) {
-	s.has(stored)
 	s.controller.consistency.WroteAt(s.key(), s.foo.UID, s.indexer, stored.GetResourceVersion())
 	s.confirmed.Observe(s.foo, stored)
 	logger := klog.FromContext(ctx).WithValues("kind", s.Kind, "child", klog.KObj(stored))
 	logger.V(2).Info(did + " child")
-	differs := s.DescribeDrift(stored, s.foo, s.seen)
-	s.admissionMutations.Observe(s.foo, stored, differs)
-	if differs != "" {
-		logger.Info("The API server stored the child otherwise than the Foo asks for, as an admission webhook may do: it stays so until one of them is changed", "differs", differs)
+	s.has(stored, s.DescribeDrift(stored, s.foo, s.seen))
+	s.admissionMutations.Observe(s.foo, stored, s.drift)
+	if s.drift != "" {
+		logger.Info("The API server stored the child otherwise than the Foo asks for, as an admission webhook may do: it stays so until one of them is changed", "differs", s.drift)
 	}
 }
 
@@ -127,7 +126,7 @@ func (s *kindSync[T]) confirm(ctx context.Context) error {
 		return consistency.ErrStale
 	}
 	s.confirmed.Observe(s.foo, live)
-	s.has(live)
+	s.has(live, "")
 	return nil
 }
 

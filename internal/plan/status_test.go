@@ -47,26 +47,26 @@ func TestJudge(t *testing.T) {
 		result result
 		want   Verdict
 	}{
-		"all Pods available": {footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a"), nil}, available},
+		"all Pods available": {footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a"), "", nil}, available},
 		"scaled to 0 by others": {
-			footest.Foo("a", footest.WithoutReplicas), result{ActionNone, nil, footest.Deployment("a", footest.ScaledTo(0), withCounts(0, 0, 0)), nil},
+			footest.Foo("a", footest.WithoutReplicas), result{ActionNone, nil, footest.Deployment("a", footest.ScaledTo(0), withCounts(0, 0, 0)), "", nil},
 			Verdict{metav1.ConditionTrue, "Available", `Deployment "web" has 0 of 0 Pods available`},
 		},
-		"some Pods available": {footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", withCounts(2, 2, 1)), nil}, rollingOut("1 available of 2 wanted Pods")},
+		"some Pods available": {footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", withCounts(2, 2, 1)), "", nil}, rollingOut("1 available of 2 wanted Pods")},
 		"Pods of an old template remain": {
-			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", withCounts(3, 2, 3)), nil}, rollingOut("3 available of 2 wanted Pods"),
+			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", withCounts(3, 2, 3)), "", nil}, rollingOut("3 available of 2 wanted Pods"),
 		},
 		"an unavailable old Pod remains": {
-			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", withCounts(3, 2, 2)), nil}, rollingOut("2 available of 2 wanted Pods"),
+			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", withCounts(3, 2, 2)), "", nil}, rollingOut("2 available of 2 wanted Pods"),
 		},
 		"Pods of the new template missing": {
-			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", withCounts(2, 1, 2)), nil}, rollingOut("2 available of 2 wanted Pods"),
+			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", withCounts(2, 1, 2)), "", nil}, rollingOut("2 available of 2 wanted Pods"),
 		},
 		"the Deployment's status is of an older spec": {
-			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", footest.AtGeneration(2)), nil}, rollingOut("2 available of 2 wanted Pods"),
+			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", footest.AtGeneration(2)), "", nil}, rollingOut("2 available of 2 wanted Pods"),
 		},
 		"the ReplicaSet can't create Pods": {
-			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", withReplicaFailure("exceeded quota: pods=0")), nil},
+			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", withReplicaFailure("exceeded quota: pods=0")), "", nil},
 			Verdict{metav1.ConditionFalse, "DeploymentFailed", `Deployment "web" cannot create its Pods: exceeded quota: pods=0`},
 		},
 		"the ReplicaSet can't be created, or the rollout makes no progress": {
@@ -84,39 +84,39 @@ func TestJudge(t *testing.T) {
 			}), nil}, available,
 		},
 		"the API server refuses": {
-			footest.Foo("a"), result{ActionUpdate, nil, footest.Deployment("a"), apierrors.NewBadRequest("no")},
+			footest.Foo("a"), result{ActionUpdate, nil, footest.Deployment("a"), "", apierrors.NewBadRequest("no")},
 			Verdict{metav1.ConditionFalse, "DeploymentFailed", "The API server refused: no"},
 		},
 		"the API server fails": {
-			footest.Foo("a"), result{ActionUpdate, nil, footest.Deployment("a"), failedTo("updated", apierrors.NewInternalError(errors.New("a webhook is down")))},
+			footest.Foo("a"), result{ActionUpdate, nil, footest.Deployment("a"), "", failedTo("updated", apierrors.NewInternalError(errors.New("a webhook is down")))},
 			Verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" could not be updated yet: Internal error occurred: a webhook is down`},
 		},
 		"the API server hangs": {
-			footest.Foo("a"), result{ActionCreate, nil, nil, failedTo("created", fmt.Errorf("Post: %w", context.DeadlineExceeded))},
+			footest.Foo("a"), result{ActionCreate, nil, nil, "", failedTo("created", fmt.Errorf("Post: %w", context.DeadlineExceeded))},
 			Verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" could not be created yet: the API server did not answer in time`},
 		},
 		"the API server is unreachable after the Foo was read": {
-			footest.Foo("a"), result{ActionUpdate, nil, footest.Deployment("a"), errors.New("reading the Foo: read tcp 127.0.0.1:49152: connection reset")},
+			footest.Foo("a"), result{ActionUpdate, nil, footest.Deployment("a"), "", errors.New("reading the Foo: read tcp 127.0.0.1:49152: connection reset")},
 			Verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" could not be updated yet: the API server could not be reached`},
 		},
 		"an earlier Deployment can't be deleted": {
-			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a"), &WriteError{Doing: "deleting the earlier", Done: "deleted", Kind: "Deployment", Name: "old", Err: apierrors.NewInternalError(errors.New("no"))}},
+			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a"), "", &WriteError{Doing: "deleting the earlier", Done: "deleted", Kind: "Deployment", Name: "old", Err: apierrors.NewInternalError(errors.New("no"))}},
 			Verdict{metav1.ConditionFalse, "Progressing", `Deployment "old" could not be deleted yet: Internal error occurred: no`},
 		},
 		"an outage after a refusal of the same spec": {
-			footest.Foo("a", footest.WithStatus(footest.RefusedStatus())), result{ActionUpdate, nil, footest.Deployment("a"), errors.New("down")},
+			footest.Foo("a", footest.WithStatus(footest.RefusedStatus())), result{ActionUpdate, nil, footest.Deployment("a"), "", errors.New("down")},
 			Verdict{metav1.ConditionFalse, "DeploymentFailed", "The API server refused: exceeded quota"},
 		},
 		"an outage after a refusal of an older spec": {
-			footest.Foo("a", footest.WithGeneration(2), footest.WithStatus(footest.RefusedStatus())), result{ActionUpdate, nil, footest.Deployment("a"), errors.New("down")},
+			footest.Foo("a", footest.WithGeneration(2), footest.WithStatus(footest.RefusedStatus())), result{ActionUpdate, nil, footest.Deployment("a"), "", errors.New("down")},
 			Verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" could not be updated yet: the API server could not be reached`},
 		},
 		"another number of Pods is stored than wanted": {
-			footest.Foo("a", footest.WithReplicas(5)), result{ActionUpdate, nil, footest.Deployment("a"), nil},
+			footest.Foo("a", footest.WithReplicas(5)), result{ActionUpdate, nil, footest.Deployment("a"), "", nil},
 			Verdict{metav1.ConditionFalse, "DeploymentFailed", `The API server stored Deployment "web" otherwise than asked: spec.replicas is 2, not 5`},
 		},
 		"another image and label are stored than wanted": {
-			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", footest.WithImage("mirror/nginx"), footest.WithTemplateLabel("app", "x")), nil},
+			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", footest.WithImage("mirror/nginx"), footest.WithTemplateLabel("app", "x")), "", nil},
 			Verdict{metav1.ConditionFalse, "DeploymentFailed", `The API server stored Deployment "web" otherwise than asked: ` +
 				`spec.template.metadata.labels.app is "x", not "nginx"; spec.template.spec.containers[nginx].image is "mirror/nginx", not "nginx:latest"`},
 		},
@@ -128,36 +128,36 @@ func TestJudge(t *testing.T) {
 				`spec.replicas is missing, not 2; spec.template.spec.containers[nginx] is missing`},
 		},
 		"the owner was not stored": {
-			footest.Foo("a"), result{ActionAdopt, nil, footest.Deployment("a", footest.WithoutOwner), nil},
+			footest.Foo("a"), result{ActionAdopt, nil, footest.Deployment("a", footest.WithoutOwner), "", nil},
 			Verdict{metav1.ConditionFalse, "DeploymentFailed", `The API server stored Deployment "web" otherwise than asked: this Foo is not its controller`},
 		},
 		"paused, with Pods of an old template": {
-			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", withCounts(3, 1, 3), paused), nil}, heldBack,
+			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", withCounts(3, 1, 3), paused), "", nil}, heldBack,
 		},
 		"paused before there was a Pod": {
-			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", withCounts(0, 0, 0), paused), nil}, heldBack,
+			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", withCounts(0, 0, 0), paused), "", nil}, heldBack,
 		},
 		"paused, and scaled": {
-			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", withCounts(2, 2, 1), paused), nil}, rollingOut("1 available of 2 wanted Pods"),
+			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", withCounts(2, 2, 1), paused), "", nil}, rollingOut("1 available of 2 wanted Pods"),
 		},
-		"paused with nothing to do": {footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", paused), nil}, available},
+		"paused with nothing to do": {footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", paused), "", nil}, available},
 		"not created yet": {
-			footest.Foo("a"), result{ActionCreate, nil, nil, nil},
+			footest.Foo("a"), result{ActionCreate, nil, nil, "", nil},
 			Verdict{metav1.ConditionFalse, "Progressing", `Deployment "web" is being created`},
 		},
 		"another Foo controls the Deployment": {
-			footest.Foo("a"), result{ActionLeave, footest.Deployment("b"), nil, nil}, Verdict{metav1.ConditionFalse, "DeploymentConflict", footest.ConflictWithB},
+			footest.Foo("a"), result{ActionLeave, footest.Deployment("b"), nil, "", nil}, Verdict{metav1.ConditionFalse, "DeploymentConflict", footest.ConflictWithB},
 		},
 		"the Deployment is an orphan": {
-			footest.Foo("a"), result{ActionLeave, footest.Deployment("a", footest.WithoutOwner), nil, nil},
+			footest.Foo("a"), result{ActionLeave, footest.Deployment("a", footest.WithoutOwner), nil, "", nil},
 			Verdict{metav1.ConditionFalse, "DeploymentConflict", footest.ConflictWithNobody},
 		},
 		"the Deployment is being deleted": {
-			footest.Foo("a"), result{ActionWait, nil, footest.Deployment("a", footest.Terminating), nil},
+			footest.Foo("a"), result{ActionWait, nil, footest.Deployment("a", footest.Terminating), "", nil},
 			Verdict{metav1.ConditionFalse, "Terminating", `Deployment "web" is being deleted; it is created again once it is gone`},
 		},
 		"the Foo is being deleted, which takes precedence": {
-			footest.Foo("a", footest.BeingDeleted), result{ActionWait, nil, footest.Deployment("a", withReplicaFailure("quota")), nil},
+			footest.Foo("a", footest.BeingDeleted), result{ActionWait, nil, footest.Deployment("a", withReplicaFailure("quota")), "", nil},
 			Verdict{metav1.ConditionFalse, "Terminating", "The Foo is being deleted"},
 		},
 	} {
@@ -174,7 +174,7 @@ func TestCalculateStatusKeepsWhatItDoesNotOwn(t *testing.T) {
 	before := footest.Settled("a")
 	before.Conditions = append(before.Conditions, others)
 	source := footest.Foo("a", footest.WithStatus(before))
-	status := statusAfter(source, result{ActionLeave, footest.Deployment("b"), nil, nil}, footest.Now)
+	status := statusAfter(source, result{ActionLeave, footest.Deployment("b"), nil, "", nil}, footest.Now)
 
 	footest.ExpectEqual(t, "another's condition", others, status.Conditions[1])
 	if status.Selector != "" || status.Replicas != 0 || status.AvailableReplicas != 0 {
@@ -189,9 +189,9 @@ func TestLastTransitionTimeMovesWithTheConditionsStatusOnly(t *testing.T) {
 		result result
 		want   metav1.Time
 	}{
-		"still ready":                   {footest.Foo("a", footest.WithStatus(footest.Settled("a"))), result{ActionNone, nil, footest.Deployment("a"), nil}, footest.Earlier},
-		"no longer ready":               {footest.Foo("a", footest.WithStatus(footest.Settled("a"))), result{ActionLeave, footest.Deployment("b"), nil, nil}, footest.Now},
-		"a new generation, still ready": {footest.Foo("a", footest.WithGeneration(2), footest.WithStatus(footest.Settled("a"))), result{ActionNone, nil, footest.Deployment("a"), nil}, footest.Earlier},
+		"still ready":                   {footest.Foo("a", footest.WithStatus(footest.Settled("a"))), result{ActionNone, nil, footest.Deployment("a"), "", nil}, footest.Earlier},
+		"no longer ready":               {footest.Foo("a", footest.WithStatus(footest.Settled("a"))), result{ActionLeave, footest.Deployment("b"), nil, "", nil}, footest.Now},
+		"a new generation, still ready": {footest.Foo("a", footest.WithGeneration(2), footest.WithStatus(footest.Settled("a"))), result{ActionNone, nil, footest.Deployment("a"), "", nil}, footest.Earlier},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := statusAfter(row.foo, row.result, footest.Now)
@@ -226,7 +226,7 @@ func TestTruncate(t *testing.T) {
 }
 
 func TestLongServerMessagesAreTruncated(t *testing.T) {
-	ready := verdictAfter(footest.Foo("a"), result{ActionCreate, nil, nil, apierrors.NewBadRequest(strings.Repeat("x", 100_000))})
+	ready := verdictAfter(footest.Foo("a"), result{ActionCreate, nil, nil, "", apierrors.NewBadRequest(strings.Repeat("x", 100_000))})
 	if len(ready.Message) > 1000 {
 		t.Errorf("a condition's message has %d bytes", len(ready.Message))
 	}
