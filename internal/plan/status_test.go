@@ -75,13 +75,13 @@ func TestJudge(t *testing.T) {
 					{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse, Message: "minimum availability"},
 					{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Message: "the name is too long"},
 				}
-			}), nil},
+			}), "", nil},
 			Verdict{metav1.ConditionFalse, "DeploymentFailed", `Deployment "web" does not roll out: the name is too long`},
 		},
 		"a failure that is over": {
 			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", withReplicaFailure("old news"), func(deployment *appsv1.Deployment) {
 				deployment.Status.Conditions[0].Status = corev1.ConditionFalse
-			}), nil}, available,
+			}), "", nil}, available,
 		},
 		"the API server refuses": {
 			footest.Foo("a"), result{ActionUpdate, nil, footest.Deployment("a"), "", apierrors.NewBadRequest("no")},
@@ -123,7 +123,7 @@ func TestJudge(t *testing.T) {
 		"no container and no number of Pods are stored": {
 			footest.Foo("a"), result{ActionNone, nil, footest.Deployment("a", func(deployment *appsv1.Deployment) {
 				deployment.Spec.Replicas, deployment.Spec.Template.Spec.Containers = nil, nil
-			}), nil},
+			}), "", nil},
 			Verdict{metav1.ConditionFalse, "DeploymentFailed", `The API server stored Deployment "web" otherwise than asked: ` +
 				`spec.replicas is missing, not 2; spec.template.spec.containers[nginx] is missing`},
 		},

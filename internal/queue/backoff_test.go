@@ -36,8 +36,8 @@ import (
 	"example.com/sample-controller/internal/consistency"
 	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/plan"
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/internal/reporting"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 func TestNextAttempt(t *testing.T) {
