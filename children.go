@@ -13,6 +13,7 @@ WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 See the License for the specific language governing permissions and
 limitations under the License.
 */
+
 // What a Foo owns: the table of its children, and a sync of them.
 
 package main
@@ -46,6 +47,7 @@ func (c *Controller) table(config Config) []childKind {
 
 // childKind is a row of the table. kind implements it for each type of object.
 type childKind interface {
+	resource() string
 	prepareInformer() error
 	addEventHandlers(options cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error)
 	// sync reads a Foo's children of the kind from the cache, and decides. seen has the
@@ -116,9 +118,11 @@ type kind[T plan.Object] struct {
 }
 
 func newKind[T plan.Object](c *Controller, row plan.Child[T], informer cache.TypedSharedIndexInformer[T], clientIn func(namespace string) childClient[T]) *kind[T] {
-	c.metrics.CountWritesTo(row.Resource)
+	c.metrics.CountWritesTo(row.Resource, "create", "update", "delete")
 	return &kind[T]{Child: &row, controller: c, informer: informer, indexer: informer.GetTypedIndexer(), clientIn: clientIn}
 }
+
+func (k *kind[T]) resource() string { return k.Resource }
 
 func (k *kind[T]) forget(foo cache.ObjectName) {
 	k.confirmed.Delete(foo)

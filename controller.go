@@ -49,6 +49,9 @@ import (
 	foolisters "example.com/sample-controller/pkg/generated/listers/samplecontroller/v1alpha1"
 )
 
+// fooStatus is the resource of the writes to a Foo's status.
+const fooStatus = "foos/status"
+
 // drainTimeout bounds how long a stop waits for the syncs under way.
 const drainTimeout = 20 * time.Second
 
@@ -72,7 +75,7 @@ type Controller struct {
 	children []childKind
 
 	queue   *queue.Queue
-	backoff *queue.Backoff
+	backoff *queue.Backoff[plan.Task]
 
 	// What is remembered between the syncs of a Foo.
 	consistency    *consistency.Store
@@ -118,7 +121,7 @@ func NewController(config Config) (*Controller, error) {
 		fooIndexer:     foos.GetTypedIndexer(),
 		buckets:        plan.NewBuckets(),
 		queue:          work,
-		backoff:        queue.NewBackoff(work, config.Clock),
+		backoff:        queue.NewBackoff[plan.Task](work, config.Clock),
 		consistency:    consistency.NewStore(config.Clock, config.CallTimeout),
 		staleFoos:      &consistency.StaleFoos{},
 		statusThrottle: &reporting.Throttle{Clock: config.Clock},
@@ -129,6 +132,7 @@ func NewController(config Config) (*Controller, error) {
 		callTimeout:    config.CallTimeout,
 		metrics:        config.Metrics,
 	}
+	c.metrics.CountWritesTo(fooStatus, "update")
 	c.children = c.table(config)
 	if err := c.prepareInformers(); err != nil {
 		return nil, fmt.Errorf("preparing the informers: %w", err)

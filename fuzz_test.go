@@ -37,6 +37,7 @@ import (
 	"k8s.io/klog/v2"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"example.com/sample-controller/internal/failure"
 	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/plan"
@@ -86,7 +87,7 @@ func (f *fuzzFixture) pass(t *testing.T, known, live *samplev1alpha1.Foo, fresh 
 	err := f.syncHandler(f.ctx, footest.KeyOf(known))
 	foosAfter, after := f.stored(t)
 
-	if fresh && err != nil && !plan.IsRefusal(err) {
+	if fresh && err != nil && !failure.IsRefusal(err) {
 		t.Errorf("the sync failed with fresh caches: %v", err)
 	}
 	mayWrite := live != nil && live.UID == known.UID && live.Generation == known.Generation &&

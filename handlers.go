@@ -22,6 +22,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
@@ -41,14 +42,23 @@ const byControllerUID = "controllerUID"
 // prepareInformers adds indexes to the caches, and bounds what they keep of an object. The
 // informers must not run yet.
 func (c *Controller) prepareInformers() error {
-	errs := []error{c.fooInformer.SetTransform(plan.TransformFoo)}
+	errs, resources := []error{c.fooInformer.SetTransform(plan.TransformFoo)}, sets.New[string]()
 	for _, kind := range c.children {
+		if resources.Has(kind.resource()) {
+			// Each row would delete the other's children, which it does not ask for.
+			errs = append(errs, fmt.Errorf("the table has two rows of %s", kind.resource()))
+			continue
+		}
+		resources.Insert(kind.resource())
 		errs = append(errs, kind.prepareInformer())
 	}
 	return errors.Join(errs...)
 }
 
 func (k *kind[T]) prepareInformer() error {
+	if err := k.Check(); err != nil {
+		return err
+	}
 	buckets := k.controller.buckets
 	return errors.Join(
 		k.informer.SetTransform(k.Transform),

@@ -32,6 +32,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
+	"example.com/sample-controller/internal/failure"
 	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/internal/queue"
@@ -232,7 +233,7 @@ func TestAFooThatIsGoneIsNoMissingSubresource(t *testing.T) {
 		gone := apierrors.NewNotFound(footest.FoosResource.GroupResource(), "a")
 		f.refuse("update", "foos", gone)
 		f.refuse("get", "foos", gone)
-		if err := f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a"))); err == nil || errors.Is(err, reporting.ErrCRDMismatch) || !queue.NextAttempt(err).Expected {
+		if err := f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a"))); err == nil || errors.Is(err, failure.ErrCRDMismatch) || !queue.NextAttempt(err).Expected {
 			t.Errorf("the sync ended with: %v", err)
 		}
 	})

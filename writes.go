@@ -32,7 +32,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"example.com/sample-controller/internal/consistency"
-	"example.com/sample-controller/internal/metrics"
+	"example.com/sample-controller/internal/failure"
 	"example.com/sample-controller/internal/names"
 	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/internal/queue"
@@ -246,12 +246,12 @@ func (c *Controller) sendStatus(ctx context.Context, foo *samplev1alpha1.Foo, st
 	c.staleFoos.Observe(foo, err)
 	transition := plan.ReadyChanged(c.crdMismatch.LastSent(foo), status)
 	if err != nil {
-		if transition != nil && plan.MayBeDone(err) {
+		if transition != nil && failure.MayBeDone(err) {
 			c.transitions.Unknown(foo, *transition)
 		}
 		return fmt.Errorf("updating the Foo's status: %w", err)
 	}
-	c.metrics.Wrote("update", metrics.FooStatus)
+	c.metrics.Wrote("update", fooStatus)
 	c.consistency.WroteAt(cache.MetaObjectToName(foo), foo.UID, c.fooIndexer, updated.ResourceVersion)
 	if transition != nil {
 		c.transitions.Stored(foo)

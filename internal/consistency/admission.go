@@ -24,7 +24,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/internal/keyed"
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // AdmissionMutations remembers, for each Foo, a child that the API server stored
@@ -49,9 +48,9 @@ type mutation struct {
 	differs string
 }
 
-func mutationOf(foo *samplev1alpha1.Foo, child metav1.Object, differs string) mutation {
+func mutationOf(foo metav1.Object, child metav1.Object, differs string) mutation {
 	known := mutation{
-		foo: foo.UID, fooGeneration: foo.Generation,
+		foo: foo.GetUID(), fooGeneration: foo.GetGeneration(),
 		child: child.GetUID(), childGeneration: child.GetGeneration(),
 		differs: differs,
 	}
@@ -63,7 +62,7 @@ func mutationOf(foo *samplev1alpha1.Foo, child metav1.Object, differs string) mu
 
 // Observe records how a child that was stored differs from what the Foo asks for, "" if
 // it does not.
-func (o *AdmissionMutations) Observe(foo *samplev1alpha1.Foo, stored metav1.Object, differs string) {
+func (o *AdmissionMutations) Observe(foo metav1.Object, stored metav1.Object, differs string) {
 	if differs != "" {
 		o.Set(cache.MetaObjectToName(foo), mutationOf(foo, stored, differs))
 	} else {
@@ -73,7 +72,7 @@ func (o *AdmissionMutations) Observe(foo *samplev1alpha1.Foo, stored metav1.Obje
 
 // WouldRecur reports whether an update of a Foo's child would be changed in the same way
 // again.
-func (o *AdmissionMutations) WouldRecur(foo *samplev1alpha1.Foo, child metav1.Object, differs string) bool {
+func (o *AdmissionMutations) WouldRecur(foo metav1.Object, child metav1.Object, differs string) bool {
 	known, ok := o.Get(cache.MetaObjectToName(foo))
 	return ok && known == mutationOf(foo, child, differs)
 }

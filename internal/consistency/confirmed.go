@@ -25,7 +25,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/internal/keyed"
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // ConfirmedChildren remembers, for each Foo, the child that was written or read live
@@ -45,15 +44,15 @@ type confirmation struct {
 }
 
 // Observe records a child that the API server has just returned.
-func (c *ConfirmedChildren) Observe(foo *samplev1alpha1.Foo, live metav1.Object) {
-	c.Set(cache.MetaObjectToName(foo), confirmation{foo.UID, foo.Generation, live.GetUID(), live.GetResourceVersion()})
+func (c *ConfirmedChildren) Observe(foo metav1.Object, live metav1.Object) {
+	c.Set(cache.MetaObjectToName(foo), confirmation{foo.GetUID(), foo.GetGeneration(), live.GetUID(), live.GetResourceVersion()})
 }
 
 // UpToDate reports whether a cached child is known to be newer than the Foo's newest
 // spec.
-func (c *ConfirmedChildren) UpToDate(foo *samplev1alpha1.Foo, cached metav1.Object) bool {
+func (c *ConfirmedChildren) UpToDate(foo metav1.Object, cached metav1.Object) bool {
 	known, ok := c.Get(cache.MetaObjectToName(foo))
-	if !ok || known.foo != foo.UID || known.generation != foo.Generation || known.child != cached.GetUID() {
+	if !ok || known.foo != foo.GetUID() || known.generation != foo.GetGeneration() || known.child != cached.GetUID() {
 		return false
 	}
 	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), known.version)

@@ -20,10 +20,10 @@ package consistency
 
 import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/internal/keyed"
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // StaleFoos remembers Foos whose cached version is stale: the API server has another one,
@@ -38,17 +38,17 @@ type StaleFoos struct {
 }
 
 // Observe learns from the result of a write that was made from a cached Foo.
-func (o *StaleFoos) Observe(foo *samplev1alpha1.Foo, err error) {
+func (o *StaleFoos) Observe(foo metav1.Object, err error) {
 	switch {
 	case err == nil:
 		o.Delete(cache.MetaObjectToName(foo))
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		o.Set(cache.MetaObjectToName(foo), foo.ResourceVersion)
+		o.Set(cache.MetaObjectToName(foo), foo.GetResourceVersion())
 	}
 }
 
 // Has reports whether a cached Foo is known to be stale.
-func (o *StaleFoos) Has(foo *samplev1alpha1.Foo) bool {
+func (o *StaleFoos) Has(foo metav1.Object) bool {
 	version, known := o.Get(cache.MetaObjectToName(foo))
-	return known && version == foo.ResourceVersion
+	return known && version == foo.GetResourceVersion()
 }

@@ -65,9 +65,6 @@ type Metrics struct {
 	writes *metrics.CounterVec
 }
 
-// FooStatus is the resource of a write to a Foo's status.
-const FooStatus = "foos/status"
-
 // New makes the metrics, including one with the program's build information.
 func New() *Metrics {
 	registry := metrics.NewKubeRegistry()
@@ -111,16 +108,15 @@ func New() *Metrics {
 		Panics:     panics,
 		writes:     writes,
 	}
-	m.writes.WithLabelValues("update", FooStatus)
 	for _, result := range []Result{Success, Retry, Error, Panic} {
 		m.syncs[result] = syncs.WithLabelValues(string(result))
 	}
 	return m
 }
 
-// CountWritesTo creates the series of a resource of children at 0.
-func (m *Metrics) CountWritesTo(resource string) {
-	for _, verb := range []string{"create", "update", "delete"} {
+// CountWritesTo creates the series of the writes to a resource at 0.
+func (m *Metrics) CountWritesTo(resource string, verbs ...string) {
+	for _, verb := range verbs {
 		m.writes.WithLabelValues(verb, resource)
 	}
 }

@@ -13,6 +13,7 @@ WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 See the License for the specific language governing permissions and
 limitations under the License.
 */
+
 // A kind of object that Foos own, as a row of a table: what is particular to it. All else
 // is the same for every kind, and written once.
 
@@ -21,6 +22,8 @@ package plan
 import (
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,6 +72,26 @@ type Child[T Object] struct {
 // Seen holds a Foo's children of the earlier rows by their kind, as they were last read
 // or written. A child that the Foo does not have is missing.
 type Seen map[string]metav1.Object
+
+// Check returns an error that names what a row lacks.
+func (c *Child[T]) Check() error {
+	var missing []string
+	for field, lacks := range map[string]bool{
+		"Kind": c.Kind == "", "Resource": c.Resource == "", "NamedBy": c.NamedBy == "", "Name": c.Name == nil,
+		"Empty": c.Empty == nil, "New": c.New == nil, "SetOwned": c.SetOwned == nil,
+		// Without it, the cache would keep nothing that SetOwned sets, or all of each object.
+		"Keep": c.Keep == nil,
+	} {
+		if lacks {
+			missing = append(missing, field)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	slices.Sort(missing)
+	return fmt.Errorf("the row of the kind %q lacks %s", c.Kind, strings.Join(missing, ", "))
+}
 
 // IsWanted reports whether a Foo asks for a child of the kind.
 func (c *Child[T]) IsWanted(foo *samplev1alpha1.Foo) bool { return c.Wanted == nil || c.Wanted(foo) }

@@ -13,6 +13,7 @@ WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 See the License for the specific language governing permissions and
 limitations under the License.
 */
+
 // Package plan decides what a Foo needs: which action for each of its children, which
 // objects, which status, and what the caches have to keep for that. Its functions are
 // pure: no client, no clock, no context; they change none of their arguments.

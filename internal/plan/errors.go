@@ -14,18 +14,11 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Errors of writes, and what a Foo's condition says about them.
+// The error of a write to a child.
 
 package plan
 
-import (
-	"errors"
-	"fmt"
-	"net/http"
-
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-)
+import "fmt"
 
 // WriteError is the error of a write to a child.
 type WriteError struct {
@@ -42,20 +35,3 @@ func (e *WriteError) Error() string {
 
 // Unwrap returns the error of the API server or of the connection to it.
 func (e *WriteError) Unwrap() error { return e.Err }
-
-// MayBeDone reports whether a write that failed may have been stored: its answer was
-// lost, or reports an error inside the API server.
-func MayBeDone(err error) bool {
-	var answer apierrors.APIStatus
-	return !errors.As(err, &answer) || answer.Status().Code >= http.StatusInternalServerError
-}
-
-// IsRefusal reports whether the API server would refuse the same request again, because
-// it is invalid, too large, or forbidden by permissions, a quota or a policy.
-func IsRefusal(err error) bool {
-	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return false
-	}
-	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) ||
-		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsMethodNotSupported(err)
-}

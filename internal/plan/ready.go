@@ -19,15 +19,14 @@ limitations under the License.
 package plan
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/sample-controller/internal/failure"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -75,7 +74,7 @@ func (c *Child[T]) judge(foo *samplev1alpha1.Foo, result Result[T]) Verdict {
 		return c.judgeConflict(foo, result.Named)
 	case result.Action == ActionWait:
 		return notReady(samplev1alpha1.ReasonTerminating, "%s %q is being deleted; it is created again once it is gone", c.Kind, name)
-	case IsRefusal(result.Failure):
+	case failure.IsRefusal(result.Failure):
 		return notReady(c.Kind+failed, "The API server refused: %s", truncate(result.Failure.Error(), maxServerWords))
 	case result.Failure != nil:
 		return c.judgeOutage(foo, result.Action, result.Failure)
@@ -100,35 +99,22 @@ func (c *Child[T]) IsReady(child T) bool {
 // will pass. It says nothing about the child as it was before. If the API server refused
 // the same spec earlier, somebody has to act, so the condition goes on saying that:
 // outages and refusals in turns are one condition.
-func (c *Child[T]) judgeOutage(foo *samplev1alpha1.Foo, act Action, failure error) Verdict {
+func (c *Child[T]) judgeOutage(foo *samplev1alpha1.Foo, act Action, err error) Verdict {
 	ready := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionReady)
 	if ready != nil && ready.Reason == c.Kind+failed && ready.Status == metav1.ConditionFalse && ready.ObservedGeneration == foo.Generation {
 		return Verdict{ready.Status, ready.Reason, ready.Message}
 	}
 	name, done := c.Name(foo), participles[act]
-	if write := (*WriteError)(nil); errors.As(failure, &write) {
+	if write := (*WriteError)(nil); errors.As(err, &write) {
 		name, done = write.Name, write.Done
 	}
 	return notReady(samplev1alpha1.ReasonProgressing, "%s %q could not be %s yet: %s",
-		c.Kind, truncate(name, maxQuotedName), done, describeOutage(failure))
+		c.Kind, truncate(name, maxQuotedName), done, truncate(failure.Describe(err), maxServerWords))
 }
 
 // participles name what a sync was going to do to a child when a live read failed.
 var participles = map[Action]string{
 	ActionCreate: "created", ActionUpdate: "updated", ActionAdopt: "adopted", ActionNone: "checked",
-}
-
-// describeOutage quotes the API server's answer. It does not quote other errors: they
-// name ports and addresses that differ each time, and the status would, too.
-func describeOutage(err error) string {
-	var answer apierrors.APIStatus
-	switch {
-	case errors.As(err, &answer) && answer.Status().Message != "":
-		return truncate(answer.Status().Message, maxServerWords)
-	case errors.Is(err, context.DeadlineExceeded):
-		return "the API server did not answer in time"
-	}
-	return "the API server could not be reached"
 }
 
 // judgeConflict says who has the object that a Foo asks for.

@@ -26,8 +26,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-
-	"example.com/sample-controller/internal/plan"
 )
 
 // Part is a part of a sync that can fail and that is deferred by itself: the kind of the
@@ -48,9 +46,15 @@ type deferred struct{ error }
 // Unwrap returns the error of the write that failed.
 func (p deferred) Unwrap() error { return p.error }
 
+// Task is what a write is made from.
+type Task[T any] interface {
+	// Same reports whether another task would send the API server the same.
+	Same(other T) bool
+}
+
 // Backoff delays the keys whose sync failed. It remembers what failed, so that neither a
 // periodic resync nor an irrelevant change repeats that early.
-type Backoff struct {
+type Backoff[T Task[T]] struct {
 	queue   workqueue.TypedDelayingInterface[cache.ObjectName]
 	limiter workqueue.TypedRateLimiter[cache.ObjectName]
 	// refusals is the limiter of refused writes.
@@ -58,22 +62,22 @@ type Backoff struct {
 	clock    clock.PassiveClock
 
 	mu   sync.Mutex
-	keys map[cache.ObjectName]*keyBackoff
+	keys map[cache.ObjectName]*keyBackoff[T]
 }
 
 // keyBackoff is the back-off of one key.
-type keyBackoff struct {
-	failures map[Part]failure
+type keyBackoff[T Task[T]] struct {
+	failures map[Part]failedPart[T]
 	// syncing is true from when a part of a sync has failed until the key is queued
 	// again.
 	syncing bool
 }
 
-// failure is a part of a sync that failed. It is not tried again before its time unless
-// its task changes.
-type failure struct {
+// failedPart is a part of a sync that failed. It is not tried again before its time
+// unless its task changes.
+type failedPart[T Task[T]] struct {
 	Attempt
-	task  plan.Task
+	task  T
 	err   error
 	until time.Time
 }
@@ -89,20 +93,20 @@ func IsDeferred(err error) bool {
 }
 
 // NewBackoff returns a Backoff that adds keys to a queue.
-func NewBackoff(queue workqueue.TypedDelayingInterface[cache.ObjectName], clock clock.PassiveClock) *Backoff {
-	return &Backoff{
+func NewBackoff[T Task[T]](queue workqueue.TypedDelayingInterface[cache.ObjectName], clock clock.PassiveClock) *Backoff[T] {
+	return &Backoff[T]{
 		queue:    queue,
 		limiter:  workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, LastRetry),
 		refusals: workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](RefusedRetry, LastRetry),
 		clock:    clock,
-		keys:     map[cache.ObjectName]*keyBackoff{},
+		keys:     map[cache.ObjectName]*keyBackoff[T]{},
 	}
 }
 
 // of returns the back-off of a key. It makes one if there is none.
-func (r *Backoff) of(key cache.ObjectName) *keyBackoff {
+func (r *Backoff[T]) of(key cache.ObjectName) *keyBackoff[T] {
 	if r.keys[key] == nil {
-		r.keys[key] = &keyBackoff{failures: map[Part]failure{}}
+		r.keys[key] = &keyBackoff[T]{failures: map[Part]failedPart[T]{}}
 	}
 	return r.keys[key]
 }
@@ -110,13 +114,13 @@ func (r *Backoff) of(key cache.ObjectName) *keyBackoff {
 // Fail records that a part of a sync failed. A part that was tried early, because its
 // task changed, and failed as before keeps its time. The key is in back-off until the
 // sync ends and Requeue is called.
-func (r *Backoff) Fail(key cache.ObjectName, p Part, of plan.Task, err error) {
+func (r *Backoff[T]) Fail(key cache.ObjectName, p Part, of T, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failLocked(key, p, of, err)
 }
 
-func (r *Backoff) failLocked(key cache.ObjectName, p Part, of plan.Task, err error) {
+func (r *Backoff[T]) failLocked(key cache.ObjectName, p Part, of T, err error) {
 	k, now, next := r.of(key), r.clock.Now(), NextAttempt(err)
 	before := k.failures[p]
 	stands, until := now.Before(before.until), before.until
@@ -126,12 +130,12 @@ func (r *Backoff) failLocked(key cache.ObjectName, p Part, of plan.Task, err err
 			until = before.until
 		}
 	}
-	k.failures[p] = failure{next, of, err, until}
+	k.failures[p] = failedPart[T]{next, of, err, until}
 	k.syncing = true
 }
 
 // Deferred returns the error of a task that failed if its back-off is not over, else nil.
-func (r *Backoff) Deferred(key cache.ObjectName, p Part, of plan.Task) error {
+func (r *Backoff[T]) Deferred(key cache.ObjectName, p Part, of T) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k := r.keys[key]
@@ -143,7 +147,7 @@ func (r *Backoff) Deferred(key cache.ObjectName, p Part, of plan.Task) error {
 }
 
 // Succeed ends the series of failures of a part.
-func (r *Backoff) Succeed(key cache.ObjectName, p Part) {
+func (r *Backoff[T]) Succeed(key cache.ObjectName, p Part) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if k := r.keys[key]; k != nil {
@@ -153,12 +157,12 @@ func (r *Backoff) Succeed(key cache.ObjectName, p Part) {
 
 // Requeue adds a key to the queue for its next attempt after a sync that ended with err,
 // and returns the time until then.
-func (r *Backoff) Requeue(key cache.ObjectName, err error) time.Duration {
+func (r *Backoff[T]) Requeue(key cache.ObjectName, err error) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k, next := r.of(key), NextAttempt(err)
 	if next.Held && !k.syncing {
-		r.failLocked(key, partSync, plan.Task{}, err)
+		r.failLocked(key, partSync, *new(T), err)
 	}
 	k.syncing = false
 	wait, failing := k.earliest(r.clock.Now())
@@ -173,7 +177,7 @@ func (r *Backoff) Requeue(key cache.ObjectName, err error) time.Duration {
 
 // earliest returns the time until the first failed part may be tried again, and whether
 // there is one that may not be tried yet.
-func (k *keyBackoff) earliest(now time.Time) (wait time.Duration, failing bool) {
+func (k *keyBackoff[T]) earliest(now time.Time) (wait time.Duration, failing bool) {
 	for _, f := range k.failures {
 		if left := f.until.Sub(now); left > 0 && (!failing || left < wait) {
 			wait, failing = left, true
@@ -183,7 +187,7 @@ func (k *keyBackoff) earliest(now time.Time) (wait time.Duration, failing bool) 
 }
 
 // delay returns how long a key waits after one more failure.
-func (r *Backoff) delay(key cache.ObjectName, next Attempt) time.Duration {
+func (r *Backoff[T]) delay(key cache.ObjectName, next Attempt) time.Duration {
 	switch {
 	case next.RefusalBackoff:
 		return r.refusals.When(key)
@@ -194,7 +198,7 @@ func (r *Backoff) delay(key cache.ObjectName, next Attempt) time.Duration {
 }
 
 // InBackoff reports whether the next attempt of a key is still to come.
-func (r *Backoff) InBackoff(key cache.ObjectName) bool {
+func (r *Backoff[T]) InBackoff(key cache.ObjectName) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k := r.keys[key]
@@ -206,7 +210,7 @@ func (r *Backoff) InBackoff(key cache.ObjectName) bool {
 }
 
 // Forget ends the series of failures of a key.
-func (r *Backoff) Forget(key cache.ObjectName) {
+func (r *Backoff[T]) Forget(key cache.ObjectName) {
 	r.mu.Lock()
 	delete(r.keys, key)
 	r.mu.Unlock()

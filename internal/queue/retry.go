@@ -27,8 +27,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"example.com/sample-controller/internal/consistency"
-	"example.com/sample-controller/internal/plan"
-	"example.com/sample-controller/internal/reporting"
+	"example.com/sample-controller/internal/failure"
 )
 
 const (
@@ -77,9 +76,9 @@ func NextAttempt(err error) Attempt {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		// Nothing can be created there any more, and the Foo goes with its namespace.
 		return Attempt{Again: true, After: LastRetry, Held: true, Expected: true}
-	case errors.Is(err, reporting.ErrCRDMismatch):
+	case errors.Is(err, failure.ErrCRDMismatch):
 		return Attempt{Again: true, After: LastRetry, Held: true}
-	case plan.IsRefusal(err):
+	case failure.IsRefusal(err):
 		return Attempt{Again: true, RefusalBackoff: true, Held: true}
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
 		// The cache was behind another's write; its event is on the way.

@@ -19,7 +19,6 @@ limitations under the License.
 package reporting
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -30,13 +29,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
+	"example.com/sample-controller/internal/failure"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
-
-// ErrCRDMismatch says that statuses can't be stored, because the installed
-// CustomResourceDefinition does not belong to this program.
-var ErrCRDMismatch = errors.New("the CustomResourceDefinition foos.samplecontroller.k8s.io does not fit this program: " +
-	"install the one that belongs to it with 'kubectl apply -f artifacts/crd'")
 
 // crdMismatchRetry is how often a status is sent nevertheless.
 const crdMismatchRetry = 5 * time.Minute
@@ -82,7 +77,7 @@ func (m *CRDMismatch) NoSubresource() error {
 	defer m.mu.Unlock()
 	m.none = true
 	m.retry = m.Clock.Now().Add(crdMismatchRetry)
-	return fmt.Errorf("there is no status subresource: %w", ErrCRDMismatch)
+	return fmt.Errorf("foos.samplecontroller.k8s.io has no status subresource: %w", failure.ErrCRDMismatch)
 }
 
 // Observe compares the status that the API server stored for a Foo with the one that was
@@ -105,7 +100,7 @@ func (m *CRDMismatch) Observe(foo *samplev1alpha1.Foo, sent, stored samplev1alph
 	if told {
 		return nil
 	}
-	return fmt.Errorf("fields of the status are pruned: %w", ErrCRDMismatch)
+	return fmt.Errorf("foos.samplecontroller.k8s.io prunes fields of the status: %w", failure.ErrCRDMismatch)
 }
 
 // LastSent returns the status that was last sent for a Foo, stored or not.

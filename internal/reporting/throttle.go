@@ -75,10 +75,15 @@ func isCountAlone(before, after samplev1alpha1.FooStatus) bool {
 }
 
 // isProgressAlone reports whether two statuses differ in nothing but the progress of the
-// same rollout.
+// same rollout: the number of Pods, and the condition that tells it.
 func isProgressAlone(before, after samplev1alpha1.FooStatus) bool {
 	was := meta.FindStatusCondition(before.Conditions, samplev1alpha1.ConditionReady)
 	is := meta.FindStatusCondition(after.Conditions, samplev1alpha1.ConditionReady)
-	return was != nil && is != nil && is.Reason == samplev1alpha1.ReasonProgressing && was.Reason == is.Reason &&
-		before.ObservedGeneration == after.ObservedGeneration && before.Selector == after.Selector
+	if was == nil || is == nil || is.Reason != samplev1alpha1.ReasonProgressing || was.Reason != is.Reason {
+		return false
+	}
+	before = *before.DeepCopy()
+	before.Replicas, before.AvailableReplicas = after.Replicas, after.AvailableReplicas
+	*meta.FindStatusCondition(before.Conditions, samplev1alpha1.ConditionReady) = *is
+	return equality.Semantic.DeepEqual(before, after)
 }

@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"example.com/sample-controller/internal/footest"
@@ -49,7 +50,10 @@ func TestIsProgressAlone(t *testing.T) {
 		"the end of a failure": {reason("DeploymentFailed"), same, false},
 		"another failure":      {reason("DeploymentFailed"), reason("DeploymentFailed"), false},
 		"the first status":     {func(s *samplev1alpha1.FooStatus) { s.Conditions = nil }, same, false},
-		"no condition":         {same, func(s *samplev1alpha1.FooStatus) { s.Conditions = nil }, false},
+		"another condition": {same, func(s *samplev1alpha1.FooStatus) {
+			s.Conditions = append(s.Conditions, metav1.Condition{Type: "Reachable"})
+		}, false},
+		"no condition": {same, func(s *samplev1alpha1.FooStatus) { s.Conditions = nil }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := isProgressAlone(with(row.before), with(row.after)); got != row.want {

@@ -1,0 +1,57 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Tests of what makes a retry the same as the write that failed.
+
+package plan
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"example.com/sample-controller/internal/footest"
+)
+
+func TestTheSameTask(t *testing.T) {
+	row := Deployment(footest.DefaultImage)
+	update := func(options ...footest.DeploymentOption) Decision[*appsv1.Deployment] {
+		return Decision[*appsv1.Deployment]{Action: ActionUpdate, Named: footest.Deployment("a", append(options, footest.ScaledTo(9))...)}
+	}
+	drifted := func(options ...footest.DeploymentOption) Task { return row.Task(footest.Foo("a"), update(options...)) }
+	renamed := update()
+	renamed.Obsolete = []*appsv1.Deployment{footest.Deployment("a", footest.Named("old"))}
+	for name, want := range map[string]struct {
+		task Task
+		same bool
+	}{
+		"nothing has changed":                 {drifted(), true},
+		"the child's status has changed":      {drifted(footest.AtVersion("21"), footest.WithAvailable(1)), true},
+		"the child's spec has changed":        {drifted(footest.AtGeneration(2)), false},
+		"the child's owner has changed":       {drifted(footest.WithoutOwner), false},
+		"the Foo's spec has changed":          {row.Task(footest.Foo("a", footest.WithGeneration(2)), update()), false},
+		"the Foo was recreated":               {row.Task(footest.Foo("a", footest.WithFooUID("new")), update()), false},
+		"the decision is another":             {row.Task(footest.Foo("a"), Decision[*appsv1.Deployment]{Action: ActionCreate}), false},
+		"there is a child of an earlier name": {row.Task(footest.Foo("a"), renamed), false},
+		"there was no task":                   {Task{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := drifted().Same(want.task); got != want.same {
+				t.Errorf("Same = %v", got)
+			}
+		})
+	}
+}
