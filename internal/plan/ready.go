@@ -53,11 +53,11 @@ func firstObstacle(foo *samplev1alpha1.Foo, outcomes []Outcome) Verdict {
 	}
 	var messages []string
 	for _, outcome := range outcomes {
-		if outcome.ready.Status != metav1.ConditionTrue {
-			return outcome.ready
+		if outcome.Ready.Status != metav1.ConditionTrue {
+			return outcome.Ready
 		}
-		if outcome.ready.Message != "" {
-			messages = append(messages, outcome.ready.Message)
+		if outcome.Ready.Message != "" {
+			messages = append(messages, outcome.Ready.Message)
 		}
 	}
 	return Verdict{metav1.ConditionTrue, samplev1alpha1.ReasonAvailable, strings.Join(messages, "; ")}

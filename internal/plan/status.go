@@ -47,9 +47,9 @@ const maxSelectorTexts = 64
 
 // Outcome is what a Foo's status says of one child, of whatever kind.
 type Outcome struct {
-	ready Verdict
-	// report adds to the status what the child reports, if the Foo has one.
-	report func(*samplev1alpha1.FooStatus)
+	Ready Verdict
+	// Report adds to the status what the child reports. It may be nil.
+	Report func(*samplev1alpha1.FooStatus)
 }
 
 // Result is what a sync did about a child.
@@ -71,9 +71,9 @@ type Result[T Object] struct {
 // Outcome returns what a Foo's status says of a child after a sync.
 func (c *Child[T]) Outcome(foo *samplev1alpha1.Foo, result Result[T]) Outcome {
 	var none T
-	outcome := Outcome{ready: c.judge(foo, result), report: func(*samplev1alpha1.FooStatus) {}}
+	outcome := Outcome{Ready: c.judge(foo, result)}
 	if c.Report != nil && result.Child != none && IsControlledBy(result.Child, foo) {
-		outcome.report = func(status *samplev1alpha1.FooStatus) { c.Report(status, result.Child) }
+		outcome.Report = func(status *samplev1alpha1.FooStatus) { c.Report(status, result.Child) }
 	}
 	return outcome
 }
@@ -83,7 +83,9 @@ func (c *Child[T]) Outcome(foo *samplev1alpha1.Foo, result Result[T]) Outcome {
 func CalculateStatus(foo *samplev1alpha1.Foo, outcomes []Outcome, now metav1.Time) samplev1alpha1.FooStatus {
 	status := samplev1alpha1.FooStatus{ObservedGeneration: foo.Generation, Conditions: foo.Status.DeepCopy().Conditions}
 	for _, outcome := range outcomes {
-		outcome.report(&status)
+		if outcome.Report != nil {
+			outcome.Report(&status)
+		}
 	}
 	ready := firstObstacle(foo, outcomes)
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
