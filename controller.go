@@ -31,6 +31,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeinformers "k8s.io/client-go/informers"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
@@ -224,6 +225,15 @@ func (c *Controller) handleErr(ctx context.Context, key cache.ObjectName, err er
 		return
 	}
 	klog.FromContext(ctx).Error(err, "Sync failed", "retryAfter", delay)
+}
+
+// countByReady counts the Foos of the cache by the status of their condition Ready.
+func (c *Controller) countByReady() map[metav1.ConditionStatus]int {
+	foos, err := c.foos.List(labels.Everything())
+	if err != nil {
+		return nil
+	}
+	return plan.CountByReady(foos)
 }
 
 // hasWaiting reports whether Foos wait for a worker.

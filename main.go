@@ -112,21 +112,8 @@ func run(ctx context.Context, opts *options.Options) error {
 	if err != nil {
 		return err
 	}
-	// Informers without a name have no metrics.
-	name, err := cache.NewInformerName(names.Controller)
-	if err != nil {
-		return err
-	}
-	// Children need no resync: that of a Foo reads its children as well.
-	kubeInformers := kubeinformers.NewSharedInformerFactoryWithOptions(clients.KubeInformers, 0,
-		kubeinformers.WithInformerName(name), kubeinformers.WithNamespace(opts.Namespace))
-	fooInformers := fooinformers.NewSharedInformerFactoryWithOptions(clients.FooInformers, opts.Resync,
-		fooinformers.WithInformerName(name), fooinformers.WithNamespace(opts.Namespace))
-	foos := fooInformers.Samplecontroller().V1alpha1().Foos()
-
 	// Serve before waiting for anything, so that probes see the wait.
 	own, filled := metrics.New(), &atomic.Bool{}
-	own.CountFoos(foos.Lister(), filled.Load)
 	watchdog := leaderelection.NewLeaderHealthzAdaptor(watchdogGrace)
 	stopServing, err := opts.Serving.Start(ctx, serving.ControllerHealth(ctx, watchdog, filled.Load), own.Handler(), clients.Reviews)
 	if err != nil {
@@ -140,24 +127,14 @@ func run(ctx context.Context, opts *options.Options) error {
 	recorder, flush := events.Start(ctx, &typedcorev1.EventSinkImpl{Interface: clients.Events.CoreV1().Events(metav1.NamespaceAll)},
 		fooscheme.Scheme, corev1.EventSource{Component: names.Controller})
 	defer flush(flushTimeout)
-	controller, err := NewController(Config{
-		KubeClient: clients.Kube, FooClient: clients.Foos,
-		KubeInformers: kubeInformers, Foos: foos,
-		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: opts.RequestTimeout, Metrics: own, Image: opts.Image,
-	})
+	controller, stopInformers, err := startInformers(ctx, opts, clients, recorder, own)
 	if err != nil {
 		return err
 	}
-	recorder.DeferWhile(controller.hasWaiting)
 	defer func() {
 		cancel()
-		kubeInformers.Shutdown()
-		fooInformers.Shutdown()
+		stopInformers()
 	}()
-	kubeInformers.StartWithContext(ctx)
-	fooInformers.StartWithContext(ctx)
-	kubeInformers.WaitForCacheSyncWithContext(ctx)
-	fooInformers.WaitForCacheSyncWithContext(ctx)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -165,6 +142,41 @@ func run(ctx context.Context, opts *options.Options) error {
 	return lead(ctx, opts, controller, election.Config{
 		Client: clients.Election.CoordinationV1(), Namespace: namespace, Recorder: recorder, Watchdog: watchdog,
 	})
+}
+
+// startInformers makes the controller of Foos with its two informer factories, and
+// returns when their caches are full or ctx is done. Call stop when ctx is done.
+func startInformers(ctx context.Context, opts *options.Options, clients *kubeclient.Clients, recorder *events.Recorder, own *metrics.Metrics) (
+	controller *Controller, stop func(), err error,
+) {
+	// Informers without a name have no metrics.
+	name, err := cache.NewInformerName(names.Controller)
+	if err != nil {
+		return nil, nil, err
+	}
+	// Children need no resync: that of a Foo reads its children as well.
+	kubeInformers := kubeinformers.NewSharedInformerFactoryWithOptions(clients.KubeInformers, 0,
+		kubeinformers.WithInformerName(name), kubeinformers.WithNamespace(opts.Namespace))
+	fooInformers := fooinformers.NewSharedInformerFactoryWithOptions(clients.FooInformers, opts.Resync,
+		fooinformers.WithInformerName(name), fooinformers.WithNamespace(opts.Namespace))
+	foos := fooInformers.Samplecontroller().V1alpha1().Foos()
+	controller, err = NewController(Config{
+		KubeClient: clients.Kube, FooClient: clients.Foos, KubeInformers: kubeInformers, Foos: foos,
+		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: opts.RequestTimeout, Metrics: own, Image: opts.Image,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	recorder.DeferWhile(controller.hasWaiting)
+	kubeInformers.StartWithContext(ctx)
+	fooInformers.StartWithContext(ctx)
+	kubeInformers.WaitForCacheSyncWithContext(ctx)
+	fooInformers.WaitForCacheSyncWithContext(ctx)
+	own.CountByReady("foos", controller.countByReady)
+	return controller, func() {
+		kubeInformers.Shutdown()
+		fooInformers.Shutdown()
+	}, nil
 }
 
 // lead runs the controller, with -leader-elect only while holding the Lease.

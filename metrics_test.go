@@ -146,7 +146,7 @@ func TestSyncResult(t *testing.T) {
 func TestSeriesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("very-own-name", footest.WithDeploymentName("its-deployment")), footest.Foo("other"))
-		f.metrics.CountFoos(f.foos, func() bool { return true })
+		f.metrics.CountByReady("foos", f.countByReady)
 		defer f.start(2)()
 		advance(time.Second)
 		series := map[string]bool{}

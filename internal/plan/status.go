@@ -112,6 +112,25 @@ func SaysReady(foo *samplev1alpha1.Foo) bool {
 		foo.Status.ObservedGeneration == foo.Generation
 }
 
+// CountByReady counts Foos by the status of their condition Ready. A condition of an
+// older generation counts as Unknown: a changed Foo must not count as ready while its
+// status can't be written.
+func CountByReady(foos []*samplev1alpha1.Foo) map[metav1.ConditionStatus]int {
+	counts := map[metav1.ConditionStatus]int{metav1.ConditionTrue: 0, metav1.ConditionFalse: 0, metav1.ConditionUnknown: 0}
+	for _, foo := range foos {
+		status := metav1.ConditionUnknown
+		ready := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionReady)
+		if ready != nil && ready.ObservedGeneration >= foo.Generation {
+			status = ready.Status
+		}
+		if _, known := counts[status]; !known {
+			status = metav1.ConditionUnknown
+		}
+		counts[status]++
+	}
+	return counts
+}
+
 // ReadyChanged returns the condition Ready of a new status if its status or reason differ
 // from the old one's, else nil. A change of the message alone, such as one more available
 // Pod, is no transition.

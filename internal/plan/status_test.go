@@ -247,3 +247,21 @@ func withReplicaFailure(message string) footest.DeploymentOption {
 		}}
 	}
 }
+
+func TestCountByReady(t *testing.T) {
+	var foos []*samplev1alpha1.Foo
+	for name, status := range map[string]metav1.ConditionStatus{
+		"new": "", "a": "True", "b": "True", "c": "False", "d": "Unknown", "e": "made up", "changed": "True",
+	} {
+		foo := footest.Foo(name)
+		if status != "" {
+			foo.Status.Conditions = []metav1.Condition{{Type: "Other", Status: "True"}, {Type: samplev1alpha1.ConditionReady, Status: status, ObservedGeneration: 1}}
+		}
+		if name == "changed" {
+			foo.Generation = 2
+		}
+		foos = append(foos, foo)
+	}
+	want := map[metav1.ConditionStatus]int{metav1.ConditionTrue: 2, metav1.ConditionFalse: 1, metav1.ConditionUnknown: 4}
+	footest.ExpectEqual(t, "the counts", want, CountByReady(foos))
+}
