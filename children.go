@@ -134,8 +134,7 @@ func (k *kind[T]) sync(foo *samplev1alpha1.Foo, seen plan.Seen) childSync {
 	named := k.cached(foo.Namespace, k.Name(foo))
 	s := &kindSync[T]{kind: k, foo: foo, seen: seen, decided: k.Decide(foo, named, k.controlledBy(foo), seen)}
 	s.task = k.Task(foo, s.decided)
-	var none T
-	if named != none && plan.IsControlledBy(named, foo) {
+	if !plan.IsNil(named) && plan.IsControlledBy(named, foo) {
 		s.has(named, s.decided.Drift)
 	}
 	return s

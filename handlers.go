@@ -156,8 +156,7 @@ func (k *kind[T]) updated(before, after T) {
 }
 
 func (k *kind[T]) deleted(child cache.DeletedObject[T]) {
-	var none T
-	if child.OptionalObj != none {
+	if !plan.IsNil(child.OptionalObj) {
 		k.enqueueFoosOf(child.OptionalObj)
 		return
 	}

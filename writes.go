@@ -55,8 +55,7 @@ func (s *kindSync[T]) create(ctx context.Context) error {
 	if err != nil {
 		return &plan.WriteError{Doing: "creating", Done: "created", Kind: s.Kind, Name: desired.GetName(), Err: err}
 	}
-	s.controller.metrics.Wrote("create", s.Resource)
-	s.wrote(ctx, "Created", created)
+	s.wrote(ctx, "create", "Created", created)
 	return nil
 }
 
@@ -69,9 +68,8 @@ func (s *kindSync[T]) repair(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var none T
 	desired := s.DesiredUpdate(live, s.foo, s.seen)
-	if desired == none {
+	if plan.IsNil(desired) {
 		return consistency.ErrStale
 	}
 	if err := s.controller.recheckFoo(ctx, s.foo); err != nil {
@@ -83,21 +81,21 @@ func (s *kindSync[T]) repair(ctx context.Context) error {
 	if err != nil {
 		return &plan.WriteError{Doing: "updating", Done: "updated", Kind: s.Kind, Name: desired.GetName(), Err: err}
 	}
-	s.controller.metrics.Wrote("update", s.Resource)
-	s.wrote(ctx, "Updated", updated)
+	s.wrote(ctx, "update", "Updated", updated)
 	return nil
 }
 
 // wrote remembers a child as the API server stored it for a Foo.
-func (s *kindSync[T]) wrote(ctx context.Context, did string, stored T) {
+func (s *kindSync[T]) wrote(ctx context.Context, verb, did string, stored T) {
+	s.controller.metrics.Wrote(verb, s.Resource)
 	s.controller.consistency.WroteAt(s.key(), s.foo.UID, s.indexer, stored.GetResourceVersion())
 	s.confirmed.Observe(s.foo, stored)
-	logger := klog.FromContext(ctx).WithValues("kind", s.Kind, "child", klog.KObj(stored))
-	logger.V(2).Info(did + " child")
+	logger := klog.LoggerWithValues(klog.FromContext(ctx), s.LogKey(), klog.KObj(stored))
+	logger.V(2).Info(did + " " + s.Kind)
 	s.has(stored, s.DescribeDrift(stored, s.foo, s.seen))
 	s.admissionMutations.Observe(s.foo, stored, s.drift)
 	if s.drift != "" {
-		logger.Info("The API server stored the child otherwise than the Foo asks for, as an admission webhook may do: it stays so until one of them is changed", "differs", s.drift)
+		logger.Info("The API server stored the "+s.Kind+" otherwise than the Foo asks for, as an admission webhook may do: it stays so until one of them is changed", "differs", s.drift)
 	}
 }
 
@@ -107,8 +105,7 @@ func (s *kindSync[T]) wrote(ctx context.Context, did string, stored T) {
 // child live.
 func (s *kindSync[T]) confirm(ctx context.Context) error {
 	cached := s.decided.Named
-	var none T
-	if cached == none || !s.IsWanted(s.foo) {
+	if plan.IsNil(cached) || !s.IsWanted(s.foo) {
 		return nil
 	}
 	if plan.SaysReady(s.foo) {
@@ -131,9 +128,8 @@ func (s *kindSync[T]) confirm(ctx context.Context) error {
 }
 
 // deleteAllObsolete deletes the children of a kind that a Foo does not ask for any more,
-// as after a change of their name. Deleting can't be undone, so everything that it rests
-// on is read live: that the Foo has the child it asks for, each child to delete, and last
-// what the Foo asks for.
+// as after a rename. Deleting can't be undone, so everything that it rests on is read live:
+// that the Foo has the child it asks for, each child to delete, and last the Foo.
 func (s *kindSync[T]) deleteAllObsolete(ctx context.Context) error {
 	if s.IsWanted(s.foo) {
 		wanted, err := s.live(ctx, s.Name(s.foo))
@@ -171,10 +167,9 @@ func (s *kindSync[T]) deleteIfObsolete(ctx context.Context, name string) error {
 	}
 	ctx, cancel := s.controller.withDeadline(ctx)
 	defer cancel()
-	background := metav1.DeletePropagationBackground
 	err = s.client().Delete(ctx, name, metav1.DeleteOptions{
 		Preconditions:     &metav1.Preconditions{UID: new(live.GetUID()), ResourceVersion: new(live.GetResourceVersion())},
-		PropagationPolicy: &background,
+		PropagationPolicy: new(metav1.DeletePropagationBackground),
 	})
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -183,7 +178,7 @@ func (s *kindSync[T]) deleteIfObsolete(ctx context.Context, name string) error {
 		return &plan.WriteError{Doing: "deleting the earlier", Done: "deleted", Kind: s.Kind, Name: name, Err: err}
 	}
 	s.controller.metrics.Wrote("delete", s.Resource)
-	klog.FromContext(ctx).V(2).Info("Deleted obsolete child", "kind", s.Kind, "child", klog.KObj(live))
+	klog.FromContext(ctx).V(2).Info("Deleted "+s.Kind+" of an earlier name", s.LogKey(), klog.KObj(live))
 	return nil
 }
 

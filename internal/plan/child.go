@@ -39,6 +39,9 @@ type Object interface {
 	runtime.Object
 }
 
+// IsNil reports whether there is no object.
+func IsNil[T Object](object T) bool { return object == *new(T) }
+
 // Child declares a kind of object that Foos own. Its functions are pure.
 type Child[T Object] struct {
 	// Kind is the name of the kind in messages, such as "Deployment".
@@ -92,6 +95,9 @@ func (c *Child[T]) Check() error {
 	slices.Sort(missing)
 	return fmt.Errorf("the row of the kind %q lacks %s", c.Kind, strings.Join(missing, ", "))
 }
+
+// LogKey returns the key of a child in structured logs, such as "deployment".
+func (c *Child[T]) LogKey() string { return strings.ToLower(c.Kind[:1]) + c.Kind[1:] }
 
 // IsWanted reports whether a Foo asks for a child of the kind.
 func (c *Child[T]) IsWanted(foo *samplev1alpha1.Foo) bool { return c.Wanted == nil || c.Wanted(foo) }

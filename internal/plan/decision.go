@@ -59,14 +59,13 @@ type Decision[T Object] struct {
 // Decide decides what a Foo needs of a kind. named is the object of the name that it asks
 // for, or nil, and controlled are all objects of the kind that it controls.
 func (c *Child[T]) Decide(foo *samplev1alpha1.Foo, named T, controlled []T, seen Seen) Decision[T] {
-	var none T
 	decided := Decision[T]{Named: named}
 	switch {
 	case IsTerminating(foo):
 		decided.Action = ActionWait
 	case !c.IsWanted(foo):
 		decided.Action = ActionNone
-	case named == none:
+	case IsNil(named):
 		decided.Action = ActionCreate
 	case mayAdopt(named, foo):
 		decided.Action, decided.Drift = ActionAdopt, c.DescribeDrift(named, foo, seen)
@@ -93,8 +92,7 @@ func (c *Child[T]) DesiredUpdate(live T, foo *samplev1alpha1.Foo, seen Seen) T {
 	case ActionAdopt:
 		return c.adopted(live, foo, seen)
 	default:
-		var none T
-		return none
+		return *new(T)
 	}
 }
 
@@ -122,9 +120,8 @@ func (c *Child[T]) IsObsolete(child T, foo *samplev1alpha1.Foo) bool {
 // IsAsAsked reports whether a Foo has the child that it asks for, and nothing in it
 // differs.
 func (c *Child[T]) IsAsAsked(foo *samplev1alpha1.Foo, result Result[T]) bool {
-	var none T
 	if result.Failure != nil || result.Action == ActionWait || result.Action == ActionLeave {
 		return false
 	}
-	return !c.IsWanted(foo) || result.Child != none && result.Drift == ""
+	return !c.IsWanted(foo) || !IsNil(result.Child) && result.Drift == ""
 }

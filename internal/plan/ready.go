@@ -67,7 +67,6 @@ func firstObstacle(foo *samplev1alpha1.Foo, outcomes []Outcome) Verdict {
 // decides. A Foo becomes ready only by a sync in which nothing failed, and only by
 // children that are as it asks.
 func (c *Child[T]) judge(foo *samplev1alpha1.Foo, result Result[T]) Verdict {
-	var none T
 	name := truncate(c.Name(foo), maxQuotedName)
 	switch {
 	case result.Action == ActionLeave:
@@ -80,7 +79,7 @@ func (c *Child[T]) judge(foo *samplev1alpha1.Foo, result Result[T]) Verdict {
 		return c.judgeOutage(foo, result.Action, result.Failure)
 	case !c.IsWanted(foo):
 		return Verdict{Status: metav1.ConditionTrue}
-	case result.Child == none:
+	case IsNil(result.Child):
 		return notReady(samplev1alpha1.ReasonProgressing, "%s %q is being created", c.Kind, name)
 	case result.Drift != "":
 		return notReady(c.Kind+failed, "The API server stored %s %q otherwise than asked: %s", c.Kind, name, truncate(result.Drift, maxServerWords))

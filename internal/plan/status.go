@@ -70,9 +70,8 @@ type Result[T Object] struct {
 
 // Outcome returns what a Foo's status says of a child after a sync.
 func (c *Child[T]) Outcome(foo *samplev1alpha1.Foo, result Result[T]) Outcome {
-	var none T
 	outcome := Outcome{Ready: c.judge(foo, result)}
-	if c.Report != nil && result.Child != none && IsControlledBy(result.Child, foo) {
+	if c.Report != nil && !IsNil(result.Child) && IsControlledBy(result.Child, foo) {
 		outcome.Report = func(status *samplev1alpha1.FooStatus) { c.Report(status, result.Child) }
 	}
 	return outcome

@@ -51,9 +51,8 @@ func StatusTask(foo *samplev1alpha1.Foo) Task { return Task{foo: foo} }
 
 // Task returns the task of carrying out a decision.
 func (c *Child[T]) Task(foo *samplev1alpha1.Foo, decided Decision[T]) Task {
-	var none T
 	task := Task{foo: foo, action: decided.Action}
-	if decided.Named != none {
+	if !IsNil(decided.Named) {
 		task.named = stateOf(decided.Named)
 	}
 	for _, child := range decided.Obsolete {
