@@ -32,7 +32,7 @@ import (
 
 func TestAStaleWriteIsRefused(t *testing.T) {
 	api := newAPIServer()
-	first := must(api.create(newForeign("web"), noInspection))(t)
+	first := must(api.create(web.ForeignNamed("web"), noInspection))(t)
 	second := first.DeepCopyObject().(*appsv1.Deployment)
 	second.Labels = map[string]string{"a": "b"}
 	must(api.update(second, "", noInspection))(t)
@@ -44,7 +44,7 @@ func TestAStaleWriteIsRefused(t *testing.T) {
 	if err := api.delete(idOf(first), only, noInspection); !apierrors.IsConflict(err) {
 		t.Errorf("a delete of an old version returned %v, want Conflict", err)
 	}
-	if _, err := api.create(newForeign("web"), noInspection); !apierrors.IsAlreadyExists(err) {
+	if _, err := api.create(web.ForeignNamed("web"), noInspection); !apierrors.IsAlreadyExists(err) {
 		t.Errorf("a second create returned %v, want AlreadyExists", err)
 	}
 }

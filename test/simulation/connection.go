@@ -184,8 +184,8 @@ func (c *connection) list(ctx context.Context, resource string) (objects []runti
 	return objects, version, err
 }
 
-func (c *connection) watch(ctx context.Context, resource string, options metav1.ListOptions) (watch.Interface, error) {
-	w, err := newAPIWatch(ctx, c, resource, options.ResourceVersion)
+func (c *connection) watch(ctx context.Context, resource, resourceVersion string) (watch.Interface, error) {
+	w, err := newAPIWatch(ctx, c, resource, resourceVersion)
 	if err != nil {
 		return nil, err
 	}

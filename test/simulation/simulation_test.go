@@ -30,8 +30,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 
+	"example.com/sample-controller/internal/footest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
+
+// web is the Deployment of the Foo a.
+var web = deploymentNamed("web")
+
+func deploymentNamed(name string) child { return child{footest.KindOf(&appsv1.Deployment{}), name} }
+
+func foreignDeployment(name string) *appsv1.Deployment {
+	return web.ForeignNamed(name).(*appsv1.Deployment)
+}
 
 // act is what a controller under test does for each Foo.
 type act func(ctx context.Context, clients Clients, recorder record.EventRecorder, foo *samplev1alpha1.Foo) error
@@ -46,8 +56,8 @@ func TestBrokenControllersAreDetected(t *testing.T) {
 		{"does nothing", once(nil), "Foo a has no Deployment web"},
 		{"reports nothing", once(createOther), "Foo a has no condition"},
 		{"creates the wrong number of replicas", once(createOther), "Deployment web has 3 replicas, Foo a asks for 1"},
-		{"creates the wrong labels", once(createOther), "the Pods of Deployment web have the label controller=, want a"},
-		{"creates the wrong container", once(createOther), "Deployment web has no container nginx of nginx:latest"},
+		{"creates the wrong labels", once(createOtherLabels), "Deployment web has Pods with the label controller=b, want a"},
+		{"creates the wrong container", once(createOtherImage), "Deployment web has no container nginx of nginx:latest"},
 		{"returns", func(context.Context, Clients, record.EventRecorder) error { return nil }, "returned although its context had not ended"},
 		{"fails at its end", func(ctx context.Context, _ Clients, _ record.EventRecorder) error {
 			<-ctx.Done()
@@ -71,7 +81,7 @@ func TestBrokenControllersAreDetected(t *testing.T) {
 		{"records an event without a transition", once(recordEvent), "sent the event Available on Foo a without a transition"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := workload{before: []step{createForeign("foreign"), create("a", "web", 1)}}
+			w := workload{before: []step{createForeign(deploymentNamed("foreign")), create("a", "web", 1)}}
 			c := w.run(t, tt.start, noFault, func(c *cluster) { c.check(recoveryTime) })
 			if !slices.ContainsFunc(c.violations, func(violation string) bool { return strings.Contains(violation, tt.violation) }) {
 				t.Errorf("no violation contains %q:\n%s", tt.violation, strings.Join(c.violations, "\n"))
@@ -85,7 +95,7 @@ func TestBrokenControllersAreDetected(t *testing.T) {
 func TestAFaultIsInjectedOnce(t *testing.T) {
 	w := workload{before: []step{create("a", "web", 1)}}
 	c := w.run(t, once(createOrphan), noFault, func(*cluster) {})
-	point := injectionPoint{"create", deploymentID("web"), 1}
+	point := injectionPoint{"create", web.id(), 1}
 	if !slices.Contains(c.points, point) {
 		t.Fatalf("the points %v do not contain %s", c.points, point)
 	}
@@ -130,13 +140,31 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 func createOrphan(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
-	_, err := clients.Kubernetes.AppsV1().Deployments(namespace).Create(ctx, newForeign(foo.Spec.DeploymentName), metav1.CreateOptions{})
+	_, err := clients.Kubernetes.AppsV1().Deployments(namespace).Create(ctx, foreignDeployment(foo.Spec.DeploymentName), metav1.CreateOptions{})
 	return err
 }
 
 func createOther(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
-	deployment := newForeign(foo.Spec.DeploymentName)
+	return createChanged(ctx, clients, foo, func(*appsv1.Deployment) {})
+}
+
+func createOtherImage(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
+	return createChanged(ctx, clients, foo, func(deployment *appsv1.Deployment) { deployment.Spec.Replicas = foo.Spec.Replicas })
+}
+
+func createOtherLabels(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
+	return createChanged(ctx, clients, foo, func(deployment *appsv1.Deployment) {
+		deployment.Spec.Replicas = foo.Spec.Replicas
+		deployment.Spec.Template.Spec.Containers[0].Image = "nginx:latest"
+		deployment.Spec.Template.Labels["controller"] = "b"
+	})
+}
+
+// createChanged creates a Deployment of a Foo that is not as the Foo asks.
+func createChanged(ctx context.Context, clients Clients, foo *samplev1alpha1.Foo, change func(*appsv1.Deployment)) error {
+	deployment := foreignDeployment(foo.Spec.DeploymentName)
 	deployment.OwnerReferences = []metav1.OwnerReference{controllerRef(foo)}
+	change(deployment)
 	_, err := clients.Kubernetes.AppsV1().Deployments(namespace).Create(ctx, deployment, metav1.CreateOptions{})
 	return err
 }
