@@ -50,7 +50,7 @@ type fakeAPI struct {
 
 // serve puts the API in front of a clientset's object tracker. A resource of which the
 // tests know nothing fails the test.
-func (a *fakeAPI) serve(t *testing.T, fake *clienttesting.Fake, tracker clienttesting.ObjectTracker) {
+func (a *fakeAPI) serve(t testing.TB, fake *clienttesting.Fake, tracker clienttesting.ObjectTracker) {
 	t.Helper()
 	fake.PrependReactor("create", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if action.GetResource().Resource == "events" {

@@ -49,8 +49,9 @@ import (
 type fixture struct {
 	*Controller
 	ctx context.Context
-	// deployments is the row of the Deployments.
+	// deployments is the row of the Deployments, and allKinds is the whole table.
 	deployments *kind[*appsv1.Deployment]
+	allKinds    []childKind
 	kubeClient  *kubefake.Clientset
 	fooClient   *foofake.Clientset
 	api         fakeAPI
@@ -128,6 +129,7 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 		t.Fatal(err)
 	}
 	f.Controller = controller
+	f.allKinds = controller.children
 	f.deployments = onlyDeployments(t, controller)
 	f.handlersSynced, err = controller.addEventHandlers(ctx)
 	footest.Must(t, err)

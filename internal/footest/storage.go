@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -73,6 +74,14 @@ func (k *Kind) Created(sent Object) Object {
 	if k.Generation != nil {
 		object.SetGeneration(1)
 	}
+	return object
+}
+
+// Stored returns a Foo's child as the API server has it, as the Foo asks.
+func (k *Kind) Stored(foo *samplev1alpha1.Foo) Object {
+	object := k.Created(k.New(foo))
+	object.SetUID(types.UID("uid-" + k.Resource.Resource))
+	object.SetResourceVersion("20")
 	return object
 }
 

@@ -85,6 +85,42 @@ func TestAListShowsTheStateOfItsVersion(t *testing.T) {
 	}
 }
 
+func TestFinalizersDelayADeletion(t *testing.T) {
+	api := newAPIServer()
+	held := web.ForeignNamed("web")
+	held.SetFinalizers([]string{"example.com/first", "example.com/second"})
+	must(api.create(held, noInspection))(t)
+	for range 2 { // the second delete changes nothing
+		if err := api.delete(web.id(), metav1.DeleteOptions{}, noInspection); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, left := range [][]string{{"example.com/second"}, nil} {
+		object := metaOf(must(api.get(web.id()))(t))
+		if !isTerminating(object) || object.GetGeneration() != 2 {
+			t.Fatalf("an object with finalizers has generation %d after its deletion, and the timestamp %v", object.GetGeneration(), object.GetDeletionTimestamp())
+		}
+		object.SetFinalizers(left)
+		object.SetDeletionTimestamp(nil) // nobody can take it back
+		must(api.update(object, "", noInspection))(t)
+	}
+	if _, err := api.get(web.id()); !apierrors.IsNotFound(err) {
+		t.Errorf("an object without finalizers is not deleted: %v", err)
+	}
+}
+
+func TestAForegroundDeletionWaitsForItsFinalizer(t *testing.T) {
+	api, foreground := newAPIServer(), metav1.DeletePropagationForeground
+	must(api.create(newFoo("a", "web", 1), noInspection))(t)
+	if err := api.delete(fooID("a"), metav1.DeleteOptions{PropagationPolicy: &foreground}, noInspection); err != nil {
+		t.Fatal(err)
+	}
+	foo := metaOf(must(api.get(fooID("a")))(t))
+	if !slices.Equal(foo.GetFinalizers(), []string{metav1.FinalizerDeleteDependents}) {
+		t.Errorf("the Foo has the finalizers %v", foo.GetFinalizers())
+	}
+}
+
 // must returns a function that returns the object, or fails the test.
 func must(object runtime.Object, err error) func(*testing.T) runtime.Object {
 	return func(t *testing.T) runtime.Object {

@@ -108,7 +108,7 @@ func (c *cluster) end() {
 // startController starts a controller that remembers nothing. The functions of prepare
 // change its connection first, for example to begin with a stale list.
 func (c *cluster) startController(prepare ...func(*connection)) {
-	conn := &connection{cluster: c, heldUntil: map[string]time.Time{}, listedAsOf: map[string]int{}, pendingEvents: map[types.UID]int{}}
+	conn := &connection{cluster: c, heldUntil: map[string]time.Time{}, listedAsOf: map[string]int{}, pendingEvents: map[types.UID]int{}, own: map[objectID]ownWrite{}}
 	conn.ctx, conn.cancel = context.WithCancel(context.WithValue(c.ctx, connectionKey{}, conn))
 	c.mu.Lock()
 	c.connections = append(c.connections, conn)

@@ -146,7 +146,7 @@ var eventFaults = []fault{
 	}},
 	{name: "dropped until a relist", event: func(d *delivery) bool {
 		d.conn.mu.Lock()
-		d.conn.stale = true
+		d.conn.stale, d.conn.lossy = true, true
 		d.conn.mu.Unlock()
 		time.AfterFunc(longDelay, d.expire)
 		return true

@@ -22,8 +22,11 @@ package simulation
 import (
 	"cmp"
 	"fmt"
+	"reflect"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -64,6 +67,22 @@ func (c *connection) inspectLate(stored, next runtime.Object) {
 	}
 	if taken := idOf(next).kind().DescribeTaken(metaOf(stored), metaOf(next), nil); taken != "" {
 		c.cluster.violationf("%s changed fields of others in %s (-before +after):\n%s", c.name, idOf(next), taken)
+	}
+}
+
+// inspectRefused checks that a write was not refused because the controller forgot what it
+// last wrote for the same Foo: for some time, it waits until its cache has that.
+func (c *connection) inspectRefused(r *request, err error) {
+	own, ok := c.own[r.id]
+	if !ok || c.lossy || time.Since(own.at) >= CallTimeout || r.sent == nil || !reflect.DeepEqual(metaOf(r.sent).GetOwnerReferences(), own.owners) {
+		return
+	}
+	stored, getErr := c.cluster.api.get(r.id)
+	if getErr != nil || metaOf(stored).GetUID() != own.uid {
+		return
+	}
+	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) && metaOf(stored).GetResourceVersion() == own.version {
+		c.cluster.violationf("%s sent %s of %s although its own write %s ago was not in its cache yet", c.name, r.verb, r.id, time.Since(own.at))
 	}
 }
 

@@ -28,6 +28,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 
 	"example.com/sample-controller/internal/footest"
@@ -75,6 +76,10 @@ func TestBrokenControllersAreDetected(t *testing.T) {
 		{"changes fields of others", once(adoptWithoutConsent), "changed fields of others in deployments foreign"},
 		{"deletes a foreign Deployment", once(deleteForeign), "deleted deployments foreign, which no live Foo controls"},
 		{"deletes its Deployment", once(createAndDelete), "deleted deployments web, which its Foo asks for"},
+		{"creates its Deployment twice", once(createTwice), "sent create of deployments web although its own write 0s ago"},
+		{"uses a resource without a row", once(readPod), `TestBrokenControllersAreDetected/uses_a_resource_without_a_row: the controller uses the resource "pods"`},
+		{"calls what is not simulated", once(patchFoo), "the simulation has no PATCH of /namespaces/team-a/foos/a"},
+		{"writes the Foo", once(scaleItsFoo), "sent update of foos a, which belongs to users"},
 		{"writes without a change", once(rewrite), "sent a write of foos a that changes nothing"},
 		{"reports Ready too early", once(claimReady), "a reports Ready for generation 1"},
 		{"records no event", once(claimReady), "recorded no event for 1 transitions of Foo a"},
@@ -174,6 +179,26 @@ func createAndDelete(ctx context.Context, clients Clients, recorder record.Event
 		return err
 	}
 	return clients.Kubernetes.AppsV1().Deployments(namespace).Delete(ctx, foo.Spec.DeploymentName, metav1.DeleteOptions{})
+}
+
+func createTwice(ctx context.Context, clients Clients, recorder record.EventRecorder, foo *samplev1alpha1.Foo) error {
+	return errors.Join(createOther(ctx, clients, recorder, foo), createOther(ctx, clients, recorder, foo))
+}
+
+func readPod(ctx context.Context, clients Clients, _ record.EventRecorder, _ *samplev1alpha1.Foo) error {
+	_, err := clients.Kubernetes.CoreV1().Pods(namespace).Get(ctx, "web-0", metav1.GetOptions{})
+	return err
+}
+
+func patchFoo(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
+	_, err := clients.Foos.SamplecontrollerV1alpha1().Foos(namespace).Patch(ctx, foo.Name, types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
+	return err
+}
+
+func scaleItsFoo(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
+	foo.Spec.Replicas = new(int32(2))
+	_, err := clients.Foos.SamplecontrollerV1alpha1().Foos(namespace).Update(ctx, foo, metav1.UpdateOptions{})
+	return err
 }
 
 func controllerRef(foo *samplev1alpha1.Foo) metav1.OwnerReference {
