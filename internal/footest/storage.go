@@ -77,11 +77,13 @@ func (k *Kind) Created(sent Object) Object {
 	return object
 }
 
-// Stored returns a Foo's child as the API server has it, as the Foo asks.
+// Stored returns a Foo's child as the API server has it: as the Foo asks, and ready.
 func (k *Kind) Stored(foo *samplev1alpha1.Foo) Object {
 	object := k.Created(k.New(foo))
 	object.SetUID(types.UID("uid-" + k.Resource.Resource))
 	object.SetResourceVersion("20")
+	for k.Advance(object) {
+	}
 	return object
 }
 

@@ -78,13 +78,17 @@ func (w world[T]) decide() Decision[T] {
 	return w.Decide(w.foo, w.named(), w.controlled(), w.seen())
 }
 
-// statusAfter returns the status of a Foo that has no children of other kinds.
+// statusAfter returns the status of a Foo whose children of other kinds are ready.
 func (w world[T]) statusAfter(result Result[T], now metav1.Time) samplev1alpha1.FooStatus {
 	var none T
 	if result.Child != none {
 		result.Drift = w.DescribeDrift(result.Child, w.foo, w.seen())
 	}
-	return CalculateStatus(w.foo, []Outcome{w.Outcome(w.foo, result)}, now)
+	others := Outcome{
+		ready:  Verdict{Status: metav1.ConditionTrue, Message: "Others are ready"},
+		report: func(*samplev1alpha1.FooStatus) {},
+	}
+	return CalculateStatus(w.foo, []Outcome{w.Outcome(w.foo, result), others}, now)
 }
 
 // FuzzDecide decides and calculates the status for arbitrary objects. A decision changes
