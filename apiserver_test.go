@@ -21,7 +21,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -30,7 +29,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -50,8 +48,10 @@ type fakeAPI struct {
 	version atomic.Int64
 }
 
-// serve puts the API in front of a clientset's object tracker.
-func (a *fakeAPI) serve(fake *clienttesting.Fake, tracker clienttesting.ObjectTracker) {
+// serve puts the API in front of a clientset's object tracker. A resource of which the
+// tests know nothing fails the test.
+func (a *fakeAPI) serve(t testing.TB, fake *clienttesting.Fake, tracker clienttesting.ObjectTracker) {
+	t.Helper()
 	fake.PrependReactor("create", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if action.GetResource().Resource == "events" {
 			return false, nil, nil
@@ -66,16 +66,22 @@ func (a *fakeAPI) serve(fake *clienttesting.Fake, tracker clienttesting.ObjectTr
 	fake.PrependReactor("delete", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, a.delete(tracker, action.(clienttesting.DeleteActionImpl))
 	})
+	fake.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		resource := action.GetResource()
+		if resource.Resource == "events" || footest.Served(resource.Resource) != nil {
+			return false, nil, nil
+		}
+		t.Error(footest.UnknownResource(resource.Resource, t.Name()))
+		return true, nil, apierrors.NewNotFound(resource.GroupResource(), "")
+	})
 }
 
 func (a *fakeAPI) create(tracker clienttesting.ObjectTracker, action clienttesting.CreateAction) (runtime.Object, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	object := action.GetObject().DeepCopyObject()
-	accessor := metaOf(object)
-	a.stamp(accessor)
-	accessor.SetUID(types.UID("uid-created-" + accessor.GetResourceVersion()))
-	accessor.SetGeneration(1)
+	object := footest.Served(action.GetResource().Resource).Created(action.GetObject().(footest.Object))
+	a.stamp(object)
+	object.SetUID(types.UID("uid-created-" + object.GetResourceVersion()))
 	if err := tracker.Create(action.GetResource(), object, action.GetNamespace()); err != nil {
 		return nil, err
 	}
@@ -85,87 +91,61 @@ func (a *fakeAPI) create(tracker clienttesting.ObjectTracker, action clienttesti
 func (a *fakeAPI) update(tracker clienttesting.ObjectTracker, action clienttesting.UpdateAction) (runtime.Object, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	object := action.GetObject().DeepCopyObject()
-	accessor := metaOf(object)
-	resource := action.GetResource()
-	stored, err := tracker.Get(resource, action.GetNamespace(), accessor.GetName())
+	sent, resource := action.GetObject().(footest.Object), action.GetResource()
+	stored, err := a.stored(tracker, action, sent.GetName())
 	if err != nil {
 		return nil, err
 	}
-	if accessor.GetResourceVersion() != "" && accessor.GetResourceVersion() != metaOf(stored).GetResourceVersion() {
-		return nil, apierrors.NewConflict(resource.GroupResource(), accessor.GetName(), errors.New("the object has been modified"))
+	if sent.GetResourceVersion() != "" && sent.GetResourceVersion() != stored.GetResourceVersion() {
+		return nil, apierrors.NewConflict(resource.GroupResource(), sent.GetName(), errors.New("the object has been modified"))
 	}
-	merged := mergeWrite(stored.DeepCopyObject(), object, action.GetSubresource())
-	if equality.Semantic.DeepEqual(stored, merged) {
-		return merged, nil // a write that changes nothing does not change the version
+	next := footest.Served(resource.Resource).Updated(stored, sent, action.GetSubresource())
+	switch {
+	case footest.IsGone(next):
+		return next, tracker.Delete(resource, action.GetNamespace(), next.GetName())
+	case equality.Semantic.DeepEqual(stored, next):
+		return next, nil // a write that changes nothing does not change the version
 	}
-	a.stamp(metaOf(merged))
-	return merged.DeepCopyObject(), tracker.Update(resource, merged, action.GetNamespace())
+	a.stamp(next)
+	return next.DeepCopyObject(), tracker.Update(resource, next, action.GetNamespace())
 }
 
 func (a *fakeAPI) delete(tracker clienttesting.ObjectTracker, action clienttesting.DeleteActionImpl) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	stored, err := tracker.Get(action.GetResource(), action.GetNamespace(), action.Name)
+	resource := action.GetResource()
+	stored, err := a.stored(tracker, action, action.Name)
 	if err != nil {
 		return err
 	}
-	found := metaOf(stored)
 	if wanted := action.DeleteOptions.Preconditions; wanted != nil {
-		if wanted.UID != nil && *wanted.UID != found.GetUID() || wanted.ResourceVersion != nil && *wanted.ResourceVersion != found.GetResourceVersion() {
-			return apierrors.NewConflict(action.GetResource().GroupResource(), action.Name, errors.New("the precondition does not hold"))
+		if wanted.UID != nil && *wanted.UID != stored.GetUID() || wanted.ResourceVersion != nil && *wanted.ResourceVersion != stored.GetResourceVersion() {
+			return apierrors.NewConflict(resource.GroupResource(), action.Name, errors.New("the precondition does not hold"))
 		}
 	}
-	return tracker.Delete(action.GetResource(), action.GetNamespace(), action.Name)
+	next := footest.Served(resource.Resource).Terminating(stored, action.DeleteOptions, metav1.Now())
+	switch {
+	case next == nil:
+		return tracker.Delete(resource, action.GetNamespace(), action.Name)
+	case equality.Semantic.DeepEqual(stored, next):
+		return nil
+	}
+	a.stamp(next)
+	return tracker.Update(resource, next, action.GetNamespace())
+}
+
+func (a *fakeAPI) stored(tracker clienttesting.ObjectTracker, action clienttesting.Action, name string) (footest.Object, error) {
+	stored, err := tracker.Get(action.GetResource(), action.GetNamespace(), name)
+	if err != nil {
+		return nil, err
+	}
+	return stored.(footest.Object), nil
 }
 
 // stamp gives an object the next resourceVersion. The versions start above those of the
 // tests' own objects.
 func (a *fakeAPI) stamp(object metav1.Object) {
 	object.SetResourceVersion(strconv.FormatInt(1000+a.version.Add(1), 10))
-}
-
-// mergeWrite returns the stored object after a write: a write to the status changes only
-// the status, any other write everything else.
-func mergeWrite(stored, sent runtime.Object, subresource string) runtime.Object {
-	switch stored := stored.(type) {
-	case *appsv1.Deployment:
-		sent := sent.(*appsv1.Deployment)
-		if subresource == "status" {
-			stored.Status = sent.Status
-			return stored
-		}
-		sent.Status = stored.Status
-		// The generation of a Deployment also counts its annotations.
-		sent.Generation = nextGeneration(stored, equality.Semantic.DeepEqual(stored.Spec, sent.Spec) &&
-			equality.Semantic.DeepEqual(stored.Annotations, sent.Annotations))
-		return sent
-	case *samplev1alpha1.Foo:
-		sent := sent.(*samplev1alpha1.Foo)
-		if subresource == "status" {
-			stored.Status = sent.Status
-			return stored
-		}
-		sent.Status = stored.Status
-		sent.Generation = nextGeneration(stored, equality.Semantic.DeepEqual(stored.Spec, sent.Spec))
-		return sent
-	}
-	panic(fmt.Sprintf("the fake API does not serve %T", stored))
-}
-
-func nextGeneration(stored metav1.Object, sameSpec bool) int64 {
-	if sameSpec {
-		return stored.GetGeneration()
-	}
-	return stored.GetGeneration() + 1
-}
-
-func metaOf(object runtime.Object) metav1.Object {
-	accessor, err := meta.Accessor(object)
-	if err != nil {
-		panic(err)
-	}
-	return accessor
 }
 
 // The following methods read and write objects as a user or another controller would. The

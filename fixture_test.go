@@ -49,8 +49,9 @@ import (
 type fixture struct {
 	*Controller
 	ctx context.Context
-	// deployments is the row of the Deployments.
+	// deployments is the row of the Deployments, and allKinds is the whole table.
 	deployments *kind[*appsv1.Deployment]
+	allKinds    []childKind
 	kubeClient  *kubefake.Clientset
 	fooClient   *foofake.Clientset
 	api         fakeAPI
@@ -114,8 +115,8 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 		events:     recorder.Events,
 		cached:     map[runtime.Object]runtime.Object{},
 	}
-	f.api.serve(&f.kubeClient.Fake, f.kubeClient.Tracker())
-	f.api.serve(&f.fooClient.Fake, f.fooClient.Tracker())
+	f.api.serve(t, &f.kubeClient.Fake, f.kubeClient.Tracker())
+	f.api.serve(t, &f.fooClient.Fake, f.fooClient.Tracker())
 	prepare(f)
 	kubeInformers := kubeinformers.NewSharedInformerFactory(f.kubeClient, 0)
 	fooInformers := fooinformers.NewSharedInformerFactory(f.fooClient, 0)
@@ -128,7 +129,8 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 		t.Fatal(err)
 	}
 	f.Controller = controller
-	f.deployments = controller.children[0].(*kind[*appsv1.Deployment])
+	f.allKinds = controller.children
+	f.deployments = onlyDeployments(t, controller)
 	f.handlersSynced, err = controller.addEventHandlers(ctx)
 	footest.Must(t, err)
 	kubeInformers.StartWithContext(ctx)
@@ -146,6 +148,20 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 		f.cached[object.(runtime.Object)] = object.(runtime.Object).DeepCopyObject()
 	}
 	return f
+}
+
+// onlyDeployments leaves of the table the row of the Deployments, which the unit tests are
+// about, and returns it. Tests of all rows are in kinds_test.go.
+func onlyDeployments(t *testing.T, controller *Controller) *kind[*appsv1.Deployment] {
+	t.Helper()
+	for _, child := range controller.children {
+		if deployments, ok := child.(*kind[*appsv1.Deployment]); ok {
+			controller.children = []childKind{deployments}
+			return deployments
+		}
+	}
+	t.Fatal("the table has no row of the Deployments")
+	return nil
 }
 
 // refuse makes the API server answer each call of a verb on a resource with an error. A

@@ -25,9 +25,9 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	kubeinformers "k8s.io/client-go/informers"
 	kubefake "k8s.io/client-go/kubernetes/fake"
@@ -54,6 +54,9 @@ func FuzzSync(f *testing.F) {
 	footest.AddSeeds(f, slices.Concat(footest.FuzzSeeds, footest.StaleSeeds))
 	f.Fuzz(func(t *testing.T, script, noise []byte, words string) {
 		w := footest.NewFuzzWorld(t, script, noise, words)
+		for _, child := range w.Children {
+			footest.KindOf(child).Default(child)
+		}
 		f := newFuzzFixture(t)
 		bystander := footest.Foo("b", footest.WithDeploymentName("old"))
 		live := w.Live()
@@ -63,8 +66,8 @@ func FuzzSync(f *testing.F) {
 		stale := w.Stale()
 		f.pass(t, w.Foo, live.Foo, !stale)
 		for range 2 {
-			foos, deployments := f.stored(t)
-			f.cacheSees(t, foos, deployments)
+			foos, children := f.stored(t)
+			f.cacheSees(t, foos, children)
 			// By now the caches know of a Foo that was deleted or recreated.
 			now := fooNamed(foos, "a")
 			known := now
@@ -92,15 +95,16 @@ func (f *fuzzFixture) pass(t *testing.T, known, live *samplev1alpha1.Foo, fresh 
 	}
 	mayWrite := live != nil && live.UID == known.UID && live.Generation == known.Generation &&
 		(live.DeletionTimestamp == nil) == (known.DeletionTimestamp == nil)
-	for _, deployment := range before {
-		checkChange(t, deployment, deploymentNamed(after, deployment.Name), deploymentNamed(after, known.Spec.DeploymentName), known, mayWrite)
+	for _, child := range before {
+		kind := footest.KindOf(child)
+		checkChange(t, child, kind.Find(after, child.GetName()), kind.Find(after, kind.Name(known)), known, mayWrite)
 	}
-	for _, deployment := range after {
-		if deploymentNamed(before, deployment.Name) == nil {
+	for _, child := range after {
+		if footest.KindOf(child).Find(before, child.GetName()) == nil {
 			if known.DeletionTimestamp != nil {
-				t.Errorf("Deployment %s was created for a Foo that is being deleted", deployment.Name)
+				t.Errorf("%s %s was created for a Foo that is being deleted", footest.KindOf(child), child.GetName())
 			}
-			footest.CheckWanted(t, deployment, known)
+			footest.CheckWanted(t, child, known)
 		}
 	}
 	if len(foosBefore) != len(foosAfter) {
@@ -112,29 +116,29 @@ func (f *fuzzFixture) pass(t *testing.T, known, live *samplev1alpha1.Foo, fresh 
 	return f.takeWrites()
 }
 
-// checkChange fails if the sync changed or deleted a Deployment that the Foo does not
-// control, or changed more than it may. wanted is the Deployment that the Foo asks for.
-func checkChange(t *testing.T, before, after, wanted *appsv1.Deployment, known *samplev1alpha1.Foo, mayWrite bool) {
+// checkChange fails if the sync changed or deleted an object that the Foo does not
+// control, or changed more than it may. wanted is the child of the kind that the Foo asks
+// for.
+func checkChange(t *testing.T, before, after, wanted footest.Object, known *samplev1alpha1.Foo, mayWrite bool) {
 	t.Helper()
 	if after != nil && equality.Semantic.DeepEqual(before, after) {
 		return
 	}
+	kind, name := footest.KindOf(before), before.GetName()
 	if !mayWrite {
-		t.Errorf("Deployment %s was written, although the live Foo asks for something else or is deleted", before.Name)
+		t.Errorf("%s %s was written, although the live Foo asks for something else or is deleted", kind, name)
 	}
-	if before.DeletionTimestamp != nil || !footest.BelongsTo(before, known) && !footest.HandedOverTo(before, known) {
-		t.Errorf("Deployment %s was written, although the Foo does not control it: %v", before.Name, before.OwnerReferences)
+	if before.GetDeletionTimestamp() != nil || !footest.BelongsTo(before, known) && !footest.HandedOverTo(before, known) {
+		t.Errorf("%s %s was written, although the Foo does not control it: %v", kind, name, before.GetOwnerReferences())
 	}
 	if after == nil {
-		if before.Name == known.Spec.DeploymentName || wanted == nil || !footest.BelongsTo(wanted, known) {
-			t.Errorf("Deployment %s was deleted while the Foo has no other", before.Name)
+		if kind.Wanted(known) && (name == kind.Name(known) || wanted == nil || !footest.BelongsTo(wanted, known)) {
+			t.Errorf("%s %s was deleted while the Foo has no other", kind, name)
 		}
 		return
 	}
 	footest.CheckWanted(t, after, known)
-	sent := after.DeepCopy()
-	sent.ResourceVersion, sent.Generation, sent.ManagedFields = before.ResourceVersion, before.Generation, before.ManagedFields
-	footest.CheckOthersKept(t, before, sent, known)
+	footest.CheckOthersKept(t, before, after, known)
 }
 
 // checkFooChange fails if anything but the status of the synced Foo changed, or if the
@@ -162,20 +166,14 @@ func fooNamed(foos []*samplev1alpha1.Foo, name string) *samplev1alpha1.Foo {
 	return nil
 }
 
-func deploymentNamed(deployments []*appsv1.Deployment, name string) *appsv1.Deployment {
-	return (&footest.FuzzWorld{Deployments: deployments}).Find(name)
-}
-
 // fuzzFixture is a Controller whose caches the test fills through the transformer. This
 // allows thousands of runs a second; running informers allow tens.
 type fuzzFixture struct {
 	*Controller
-	// deployments is the row of the Deployments.
-	deployments *kind[*appsv1.Deployment]
-	ctx         context.Context
-	api         fakeAPI
-	kube        clienttesting.ObjectTracker
-	foos        clienttesting.ObjectTracker
+	ctx  context.Context
+	api  fakeAPI
+	kube clienttesting.ObjectTracker
+	foos clienttesting.ObjectTracker
 
 	kubeCalls, fooCalls *clienttesting.Fake
 	events              chan string
@@ -192,7 +190,7 @@ func newFuzzFixture(t *testing.T) *fuzzFixture {
 	f.kubeCalls, f.fooCalls = &kubeClient.Fake, &fooClient.Fake
 	for calls, tracker := range map[*clienttesting.Fake]clienttesting.ObjectTracker{f.kubeCalls: f.kube, f.fooCalls: f.foos} {
 		calls.AddReactor("*", "*", clienttesting.ObjectReaction(tracker))
-		f.api.serve(calls, tracker)
+		f.api.serve(t, calls, tracker)
 	}
 	f.refuseBadSpecs()
 	recorder := record.NewFakeRecorder(100)
@@ -204,45 +202,71 @@ func newFuzzFixture(t *testing.T) *fuzzFixture {
 		Recorder:      recorder, Clock: clocktesting.NewFakeClock(footest.Now.Time), CallTimeout: 30 * time.Second, Metrics: metrics.New(), Image: footest.DefaultImage,
 	})
 	footest.Must(t, err)
-	f.Controller, f.deployments = controller, controller.children[0].(*kind[*appsv1.Deployment])
+	f.Controller = controller
 	t.Cleanup(controller.queue.ShutDown)
 	return f
 }
 
 // cacheSees replaces the contents of the caches.
-func (f *fuzzFixture) cacheSees(t *testing.T, foos []*samplev1alpha1.Foo, deployments []*appsv1.Deployment) {
+func (f *fuzzFixture) cacheSees(t *testing.T, foos []*samplev1alpha1.Foo, children []footest.Object) {
 	t.Helper()
 	version := strconv.FormatInt(1000+f.api.version.Load(), 10) // as those of fakeAPI
-	var trimmedFoos, trimmedDeployments []any
-	row := plan.Deployment(footest.DefaultImage)
+	var trimmed []any
 	for _, foo := range foos {
-		trimmed, err := plan.TransformFoo(foo.DeepCopy())
+		kept, err := plan.TransformFoo(foo.DeepCopy())
 		footest.Must(t, err)
-		trimmedFoos = append(trimmedFoos, trimmed)
+		trimmed = append(trimmed, kept)
 	}
-	for _, deployment := range deployments {
-		trimmed, err := row.Transform(deployment.DeepCopy())
-		footest.Must(t, err)
-		trimmedDeployments = append(trimmedDeployments, trimmed)
+	footest.Must(t, f.fooIndexer.Replace(trimmed, version))
+	for _, kind := range f.children {
+		footest.Must(t, kind.(cacheFiller).fillCache(children, version))
 	}
-	footest.Must(t, f.fooIndexer.Replace(trimmedFoos, version))
-	footest.Must(t, f.deployments.indexer.Replace(trimmedDeployments, version))
+}
+
+// cacheFiller is a row of the table whose cache a test fills.
+type cacheFiller interface {
+	fillCache(children []footest.Object, version string) error
+}
+
+// fillCache replaces the contents of the cache by the objects of the kind, transformed.
+func (k *kind[T]) fillCache(children []footest.Object, version string) error {
+	var trimmed []any
+	for _, child := range children {
+		if found, ok := child.(T); ok {
+			kept, err := k.Transform(found.DeepCopyObject())
+			if err != nil {
+				return err
+			}
+			trimmed = append(trimmed, kept)
+		}
+	}
+	return k.indexer.Replace(trimmed, version)
 }
 
 // stored returns copies of the API server's objects.
-func (f *fuzzFixture) stored(t *testing.T) (foos []*samplev1alpha1.Foo, deployments []*appsv1.Deployment) {
+func (f *fuzzFixture) stored(t *testing.T) (foos []*samplev1alpha1.Foo, children []footest.Object) {
 	t.Helper()
-	list, err := f.foos.List(footest.FoosResource, samplev1alpha1.SchemeGroupVersion.WithKind("Foo"), footest.Namespace)
-	footest.Must(t, err)
-	for _, foo := range list.(*samplev1alpha1.FooList).Items {
-		foos = append(foos, foo.DeepCopy())
+	for _, foo := range listOf(t, f.foos, footest.Foos) {
+		foos = append(foos, foo.(*samplev1alpha1.Foo))
 	}
-	list, err = f.kube.List(footest.DeploymentsResource, appsv1.SchemeGroupVersion.WithKind("Deployment"), footest.Namespace)
-	footest.Must(t, err)
-	for _, deployment := range list.(*appsv1.DeploymentList).Items {
-		deployments = append(deployments, deployment.DeepCopy())
+	for _, kind := range footest.Kinds {
+		children = append(children, listOf(t, f.kube, kind)...)
 	}
-	return foos, deployments
+	return foos, children
+}
+
+// listOf returns copies of the objects of a kind.
+func listOf(t *testing.T, tracker clienttesting.ObjectTracker, kind *footest.Kind) []footest.Object {
+	t.Helper()
+	list, err := tracker.List(kind.Resource, kind.Resource.GroupVersion().WithKind(kind.Kind), footest.Namespace)
+	footest.Must(t, err)
+	items, err := meta.ExtractList(list)
+	footest.Must(t, err)
+	var objects []footest.Object
+	for _, item := range items {
+		objects = append(objects, item.DeepCopyObject().(footest.Object))
+	}
+	return objects
 }
 
 // takeWrites returns the writes sent to the API server since its last call, accepted or
@@ -265,14 +289,14 @@ func (f *fuzzFixture) takeWrites() []string {
 
 // refuseBadSpecs makes the API server refuse invalid specs, as a real one does.
 func (f *fuzzFixture) refuseBadSpecs() {
-	f.kubeCalls.PrependReactor("*", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	f.kubeCalls.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		write, ok := action.(clienttesting.CreateAction) // an UpdateAction has the same methods
 		if !ok {
 			return false, nil, nil
 		}
-		deployment := write.GetObject().(*appsv1.Deployment)
-		if deployment.Name == "" || deployment.Spec.Replicas != nil && *deployment.Spec.Replicas < 0 {
-			return true, nil, apierrors.NewInvalid(appsv1.SchemeGroupVersion.WithKind("Deployment").GroupKind(), deployment.Name, nil)
+		sent := write.GetObject().(footest.Object)
+		if kind := footest.KindOf(sent); sent.GetName() == "" || kind.Invalid(sent) {
+			return true, nil, apierrors.NewInvalid(kind.Resource.GroupVersion().WithKind(kind.Kind).GroupKind(), sent.GetName(), nil)
 		}
 		return false, nil, nil
 	})
@@ -287,7 +311,7 @@ func (f *fuzzFixture) store(t *testing.T, w *footest.FuzzWorld, foos ...*samplev
 	for _, foo := range foos {
 		footest.Must(t, f.foos.Create(footest.FoosResource, foo, footest.Namespace))
 	}
-	for _, deployment := range w.Deployments {
-		footest.Must(t, f.kube.Add(deployment))
+	for _, child := range w.Children {
+		footest.Must(t, f.kube.Create(footest.KindOf(child).Resource, child, footest.Namespace))
 	}
 }

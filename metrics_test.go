@@ -175,10 +175,12 @@ func TestSeriesAreBounded(t *testing.T) {
 			`sample_controller_sync_duration_seconds_sum{result="panic"}`:          true,
 			`sample_controller_sync_duration_seconds_sum{result="retry"}`:          true,
 			`sample_controller_sync_duration_seconds_sum{result="success"}`:        true,
-			`sample_controller_writes_total{resource="deployments",verb="create"}`: true,
-			`sample_controller_writes_total{resource="deployments",verb="delete"}`: true,
-			`sample_controller_writes_total{resource="deployments",verb="update"}`: true,
 			`sample_controller_writes_total{resource="foos/status",verb="update"}`: true,
+		}
+		for _, kind := range footest.Kinds {
+			for _, verb := range []string{"create", "update", "delete"} {
+				want[fmt.Sprintf(`sample_controller_writes_total{resource=%q,verb=%q}`, kind.Resource.Resource, verb)] = true
+			}
 		}
 		footest.ExpectEqual(t, "the set of our series", want, series)
 	})

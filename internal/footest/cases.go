@@ -14,16 +14,13 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The cases of the fuzz targets: what a Foo, its status and Deployments can be like.
+// The cases of the fuzz targets: what a Foo, its status and its children can be like.
 
 package footest
 
 import (
-	"fmt"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -38,7 +35,7 @@ func pick[T any](choice byte, from []T) T { return from[int(choice)%len(from)] }
 var (
 	longName = strings.Repeat("a", 253)
 
-	deploymentNames = []string{"web", "old", "older", longName}
+	childNames = []string{"web", "old", "older", longName}
 	// A Foo without a name for its Deployment may have been stored before the rule
 	// existed.
 	wantedNames = []string{"web", "old", longName, ""}
@@ -47,8 +44,17 @@ var (
 	fooStatuses = []func() samplev1alpha1.FooStatus{noStatus, settledStatus, conflictStatus, olderStatus}
 	repeats     = []int{1, 40, 40_000}
 	adoptions   = []string{"", "a", "b"}
-	sizes       = []*int32{new(int32(2)), new(int32(5)), new(int32(0)), nil}
 )
+
+// What a child contains.
+const (
+	contentAsked = iota
+	contentDrifted
+	contentMissing
+	contentEdited
+)
+
+var contents = []int{contentAsked, contentDrifted, contentMissing, contentEdited}
 
 func noStatus() samplev1alpha1.FooStatus      { return samplev1alpha1.FooStatus{} }
 func settledStatus() samplev1alpha1.FooStatus { return Settled("a") }
@@ -72,7 +78,7 @@ func olderStatus() samplev1alpha1.FooStatus {
 	return status
 }
 
-// The owners of a Deployment.
+// The owners of a child.
 const (
 	ownerThisFoo = iota
 	ownerNobody
@@ -103,92 +109,6 @@ func ownerRef(apiVersion, kind, name string, uid types.UID, controller bool) met
 	return metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: name, UID: uid, Controller: &controller}
 }
 
-// The selectors of a Deployment. The Pods' labels match them.
-const (
-	selectorOurs = iota
-	selectorOtherValues
-	selectorExpression
-	selectorBoth
-	selectorLong
-	selectorOfOurLabels
-)
-
-var selectors = []metav1.LabelSelector{
-	selectorOurs:        {MatchLabels: map[string]string{"app": "nginx", "controller": "a"}},
-	selectorOtherValues: {MatchLabels: map[string]string{"app": "shop", "controller": "own"}},
-	selectorExpression:  {MatchExpressions: []metav1.LabelSelectorRequirement{tierIs("front", "back")}},
-	selectorBoth: {MatchLabels: map[string]string{"app": "shop"}, MatchExpressions: []metav1.LabelSelectorRequirement{
-		tierIs("front"), {Key: "legacy", Operator: metav1.LabelSelectorOpDoesNotExist},
-	}},
-	selectorLong:        longSelector(),
-	selectorOfOurLabels: selectorWithOurLabels(),
-}
-
-var templateLabels = []map[string]string{
-	selectorOurs:        {"app": "nginx", "controller": "a"},
-	selectorOtherValues: {"app": "shop", "controller": "own"},
-	selectorExpression:  {"tier": "front"},
-	selectorBoth:        {"app": "shop", "controller": "drifted", "tier": "front"},
-	selectorLong:        {"tier": "front"},
-	selectorOfOurLabels: {"app": "shop", "tier": "front"},
-}
-
-func tierIs(values ...string) metav1.LabelSelectorRequirement {
-	return metav1.LabelSelectorRequirement{Key: "tier", Operator: metav1.LabelSelectorOpIn, Values: values}
-}
-
-// longSelector returns a selector that is too long for the Foo's status.
-func longSelector() metav1.LabelSelector {
-	tiers := []string{"front"}
-	for i := range 100 {
-		tiers = append(tiers, fmt.Sprintf("%063d", i))
-	}
-	return metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{tierIs(tiers...)}}
-}
-
-func selectorWithOurLabels() metav1.LabelSelector {
-	return metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-		{Key: "app", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"nginx"}},
-		{Key: "controller", Operator: metav1.LabelSelectorOpDoesNotExist},
-	}}
-}
-
-// The containers of a Deployment's Pods. The API server requires at least one.
-const (
-	containerOurs = iota
-	containerDrifted
-	containerMissing
-	containerAmongOthers
-)
-
-var containers = [][]corev1.Container{
-	containerOurs:        {{Name: "nginx", Image: "nginx:latest", ImagePullPolicy: corev1.PullAlways}},
-	containerDrifted:     {{Name: "nginx", Image: "nginx:1", Command: []string{"sleep"}}},
-	containerMissing:     {{Name: "other", Image: "other:1"}},
-	containerAmongOthers: {{Name: "proxy", Image: "envoy:1"}, {Name: "nginx", Image: "nginx:latest"}, {Name: "log", Image: "log:1"}},
-}
-
-// The progress of a Deployment's rollout.
-const (
-	rolloutComplete = iota
-	rolloutUnseen
-	rolloutHalf
-	rolloutReplicaFailure
-	rolloutStuck
-)
-
-var rollouts = []func(status *appsv1.DeploymentStatus, words string){
-	rolloutComplete: func(*appsv1.DeploymentStatus, string) {},
-	rolloutUnseen:   func(status *appsv1.DeploymentStatus, _ string) { *status = appsv1.DeploymentStatus{} },
-	rolloutHalf:     func(status *appsv1.DeploymentStatus, _ string) { status.AvailableReplicas = 1 },
-	rolloutReplicaFailure: func(status *appsv1.DeploymentStatus, words string) {
-		status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: words}}
-	},
-	rolloutStuck: func(status *appsv1.DeploymentStatus, words string) {
-		status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Message: words}}
-	},
-}
-
 // The changes of the Foo that the caches have not seen.
 var fooNews = []func(foo *samplev1alpha1.Foo) *samplev1alpha1.Foo{
 	func(foo *samplev1alpha1.Foo) *samplev1alpha1.Foo { return foo },
@@ -208,26 +128,34 @@ func changedFoo(change func(*samplev1alpha1.Foo)) func(*samplev1alpha1.Foo) *sam
 	}
 }
 
-// The changes of a Deployment that the caches have not seen.
-var deploymentNews = []func(deployment *appsv1.Deployment) *appsv1.Deployment{
-	func(deployment *appsv1.Deployment) *appsv1.Deployment { return deployment },
-	func(*appsv1.Deployment) *appsv1.Deployment { return nil },
-	changedDeployment(WithoutOwner),
-	changedDeployment(func(deployment *appsv1.Deployment) { deployment.OwnerReferences = owners[ownerOtherFoo] }),
-	changedDeployment(func(deployment *appsv1.Deployment) { deployment.OwnerReferences = owners[ownerThisFoo] }),
-	changedDeployment(Terminating),
-	changedDeployment(func(deployment *appsv1.Deployment) {
-		deployment.UID, deployment.OwnerReferences, deployment.Annotations = "uid-again", nil, nil
+// The changes of a child that the caches have not seen.
+var childNews = []func(child Object) Object{
+	func(child Object) Object { return child },
+	func(Object) Object { return nil },
+	changedChild(func(child Object) { child.SetOwnerReferences(nil) }),
+	changedChild(func(child Object) { child.SetOwnerReferences(owners[ownerOtherFoo]) }),
+	changedChild(func(child Object) { child.SetOwnerReferences(owners[ownerThisFoo]) }),
+	changedChild(terminating),
+	changedChild(func(child Object) {
+		child.SetUID("uid-again")
+		child.SetOwnerReferences(nil)
+		child.SetAnnotations(nil)
 	}),
-	changedDeployment(func(deployment *appsv1.Deployment) {
-		deployment.Annotations = map[string]string{samplev1alpha1.AnnotationAdoptBy: "b", "team": "b"}
+	changedChild(func(child Object) {
+		child.SetAnnotations(map[string]string{samplev1alpha1.AnnotationAdoptBy: "b", "team": "b"})
 	}),
 }
 
-func changedDeployment(change DeploymentOption) func(*appsv1.Deployment) *appsv1.Deployment {
-	return func(deployment *appsv1.Deployment) *appsv1.Deployment {
-		deployment.ResourceVersion = "30"
-		change(deployment)
-		return deployment
+func changedChild(change func(Object)) func(Object) Object {
+	return func(child Object) Object {
+		child.SetResourceVersion("30")
+		change(child)
+		return child
 	}
+}
+
+func terminating(child Object) {
+	deleted := Earlier
+	child.SetDeletionTimestamp(&deleted)
+	child.SetFinalizers([]string{metav1.FinalizerDeleteDependents})
 }

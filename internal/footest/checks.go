@@ -67,11 +67,11 @@ func NamespaceTerminating() error {
 	return err
 }
 
-// NamesOf returns the names of Deployments.
-func NamesOf(deployments []*appsv1.Deployment) []string {
+// NamesOf returns the names of objects.
+func NamesOf[T metav1.Object](objects []T) []string {
 	var names []string
-	for _, deployment := range deployments {
-		names = append(names, deployment.Name)
+	for _, object := range objects {
+		names = append(names, object.GetName())
 	}
 	return names
 }

@@ -24,11 +24,10 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -36,97 +35,83 @@ import (
 
 // These checks define what is right independently: they call no code of the controller.
 
-// BelongsTo reports whether a Foo controls a Deployment.
-func BelongsTo(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) bool {
-	for _, ref := range deployment.OwnerReferences {
-		if ref.Controller != nil && *ref.Controller {
-			return strings.HasPrefix(ref.APIVersion, "samplecontroller.k8s.io/") && ref.Kind == "Foo" && ref.UID == foo.UID
-		}
-	}
-	return false
+// BelongsTo reports whether a Foo controls an object.
+func BelongsTo(object metav1.Object, foo *samplev1alpha1.Foo) bool {
+	ref := metav1.GetControllerOf(object)
+	return ref != nil && isFoo(ref) && ref.UID == foo.UID
 }
 
-// HandedOverTo reports whether a Deployment has no controller and asks to be adopted by
-// the Foo.
-func HandedOverTo(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) bool {
-	for _, ref := range deployment.OwnerReferences {
-		if ref.Controller != nil && *ref.Controller {
-			return false
-		}
-	}
-	return deployment.Annotations["samplecontroller.k8s.io/adopt-by"] == foo.Name && deployment.DeletionTimestamp == nil
+func isFoo(ref *metav1.OwnerReference) bool {
+	return ref.Kind == "Foo" && strings.HasPrefix(ref.APIVersion, "samplecontroller.k8s.io/")
 }
 
-// CheckOthersKept fails if a write to a Deployment changes a field that the Foo does not
-// own.
-func CheckOthersKept(t *testing.T, found, write *appsv1.Deployment, foo *samplev1alpha1.Foo) {
+// HandedOverTo reports whether an object has no controller and asks to be adopted by the
+// Foo.
+func HandedOverTo(object metav1.Object, foo *samplev1alpha1.Foo) bool {
+	return metav1.GetControllerOf(object) == nil && object.GetDeletionTimestamp() == nil &&
+		object.GetAnnotations()["samplecontroller.k8s.io/adopt-by"] == foo.Name
+}
+
+// OthersPart returns a copy of an object without the fields that a Foo owns, or for a nil
+// Foo without those that any Foo may own, and without those that the API server sets.
+func (k *Kind) OthersPart(object Object, foo *samplev1alpha1.Foo) Object {
+	part := copyOf(object)
+	part.SetResourceVersion("")
+	part.SetGeneration(0)
+	part.SetManagedFields(nil)
+	if status := statusOf(part); status.IsValid() {
+		status.SetZero()
+	}
+	part.SetOwnerReferences(slices.DeleteFunc(part.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
+		return isFoo(&ref) && (foo == nil || ref.UID == foo.UID)
+	}))
+	k.ClearOwned(part, foo)
+	return part
+}
+
+// DescribeTaken says what of others a write changes, or "". foo is nil if any Foo may
+// have asked for the write. An adoption removes the annotation that asked for it.
+func (k *Kind) DescribeTaken(found, write Object, foo *samplev1alpha1.Foo) string {
+	was, is := k.OthersPart(found, foo), k.OthersPart(write, foo)
+	if controller := metav1.GetControllerOf(write); controller != nil && isFoo(controller) && metav1.GetControllerOf(found) == nil {
+		delete(was.GetAnnotations(), "samplecontroller.k8s.io/adopt-by")
+	}
+	if equality.Semantic.DeepEqual(was, is) {
+		return ""
+	}
+	return diff.Diff(was, is)
+}
+
+// CheckOthersKept fails if a write changes a field that the Foo does not own.
+func CheckOthersKept(t *testing.T, found, write Object, foo *samplev1alpha1.Foo) {
 	t.Helper()
-	others := withoutOurs(found, foo)
-	if HandedOverTo(found, foo) {
-		delete(others.Annotations, "samplecontroller.k8s.io/adopt-by") // an adoption removes it
-	}
-	ExpectEqual(t, "what belongs to others", others, withoutOurs(write, foo))
-	if had, has := ourContainer(found), ourContainer(write); had != nil && has != nil {
-		had, has := had.DeepCopy(), has.DeepCopy()
-		had.Image, has.Image = "", ""
-		ExpectEqual(t, "what others have put into our container", had, has)
+	if taken := KindOf(found).DescribeTaken(found, write, foo); taken != "" {
+		t.Errorf("fields of others are changed in %s (-before +after):\n%s", found.GetName(), taken)
 	}
 }
 
-// withoutOurs returns a copy of a Deployment without the fields that a Foo owns.
-func withoutOurs(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) *appsv1.Deployment {
-	rest := deployment.DeepCopy()
-	if foo.Spec.Replicas != nil {
-		rest.Spec.Replicas = nil
-	}
-	delete(rest.Spec.Template.Labels, "app")
-	delete(rest.Spec.Template.Labels, "controller")
-	pod := &rest.Spec.Template.Spec
-	for i, container := range pod.Containers {
-		if container.Name == "nginx" {
-			pod.Containers = append(pod.Containers[:i:i], pod.Containers[i+1:]...)
-			break
-		}
-	}
-	rest.OwnerReferences = slices.DeleteFunc(rest.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == foo.UID })
-	return rest
-}
-
-func ourContainer(deployment *appsv1.Deployment) *corev1.Container {
-	for i := range deployment.Spec.Template.Spec.Containers {
-		if container := &deployment.Spec.Template.Spec.Containers[i]; container.Name == "nginx" {
-			return container
-		}
-	}
-	return nil
-}
-
-// CheckWanted fails if a Deployment that is to be written is not as a Foo asks for.
-func CheckWanted(t *testing.T, write *appsv1.Deployment, foo *samplev1alpha1.Foo) {
+// CheckWanted fails if an object that is to be written is not as a Foo asks for.
+func CheckWanted(t *testing.T, write Object, foo *samplev1alpha1.Foo) {
 	t.Helper()
-	if write.Name != foo.Spec.DeploymentName || write.Namespace != foo.Namespace {
-		t.Errorf("the write is to Deployment %s/%s, which is not the one that the Foo asks for", write.Namespace, write.Name)
+	kind := KindOf(write)
+	if write.GetName() != kind.Name(foo) || write.GetNamespace() != foo.Namespace {
+		t.Errorf("the write is to %s %s/%s, which is not the one that the Foo asks for", kind, write.GetNamespace(), write.GetName())
+	}
+	if !kind.Wanted(foo) {
+		t.Errorf("the write is to %s %s, but the Foo asks for none", kind, write.GetName())
 	}
 	if !BelongsTo(write, foo) {
-		t.Errorf("the written Deployment is not controlled by the Foo: %v", write.OwnerReferences)
+		t.Errorf("the written %s is not controlled by the Foo: %v", kind, write.GetOwnerReferences())
 	}
-	if foo.Spec.Replicas != nil && (write.Spec.Replicas == nil || *write.Spec.Replicas != *foo.Spec.Replicas) {
-		t.Error("the written Deployment does not have the Foo's number of replicas")
-	}
-	if container := ourContainer(write); container == nil || container.Image != "nginx:latest" {
-		t.Errorf("the written Deployment does not have the Foo's container: %v", container)
+	if differs := kind.Differs(write, foo); differs != "" {
+		t.Errorf("the written %s %s", kind, differs)
 	}
 	owners := sets.New[types.UID]()
-	for _, ref := range write.OwnerReferences {
+	for _, ref := range write.GetOwnerReferences() {
 		if owners.Has(ref.UID) {
-			t.Errorf("the written Deployment has two references to the owner %s", ref.UID)
+			t.Errorf("the written %s has two references to the owner %s", kind, ref.UID)
 		}
 		owners.Insert(ref.UID)
-	}
-	selector, err := metav1.LabelSelectorAsSelector(write.Spec.Selector)
-	Must(t, err)
-	if !selector.Matches(labels.Set(write.Spec.Template.Labels)) {
-		t.Errorf("the API server would refuse this: the selector %s does not match the labels %v", selector, write.Spec.Template.Labels)
 	}
 }
 
@@ -177,16 +162,13 @@ func checkReady(t *testing.T, foo *samplev1alpha1.Foo, ready metav1.Condition) {
 	if ready.ObservedGeneration != foo.Generation || ready.Message == "" {
 		t.Errorf("the condition Ready is of generation %d with the message %q", ready.ObservedGeneration, ready.Message)
 	}
-	switch ready.Reason {
-	case "Available":
-		if ready.Status != metav1.ConditionTrue {
-			t.Errorf("the reason is Available, but the status %s", ready.Status)
-		}
-	case "Progressing", "DeploymentConflict", "DeploymentFailed", "Terminating":
-		if ready.Status != metav1.ConditionFalse {
-			t.Errorf("the reason is %s, but the status %s", ready.Reason, ready.Status)
-		}
-	default:
-		t.Errorf("the reason %q does not exist", ready.Reason)
+	statuses := map[string]metav1.ConditionStatus{
+		"Available": metav1.ConditionTrue, "Progressing": metav1.ConditionFalse, "Terminating": metav1.ConditionFalse,
+	}
+	for _, kind := range Kinds {
+		statuses[kind.Kind+"Conflict"], statuses[kind.Kind+"Failed"] = metav1.ConditionFalse, metav1.ConditionFalse
+	}
+	if status, ok := statuses[ready.Reason]; !ok || ready.Status != status {
+		t.Errorf("the reason is %q, and the status %s", ready.Reason, ready.Status)
 	}
 }

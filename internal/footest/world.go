@@ -20,14 +20,11 @@ package footest
 
 import (
 	"encoding/binary"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -38,11 +35,10 @@ import (
 )
 
 // A fuzz target gets three arguments: a script, noise, and words. The script is a fooCase
-// and up to three deploymentCases, as bytes. Each byte chooses from a list in cases.go,
-// so that any script is valid, a changed byte changes one thing, and 0 is the plain case:
-// the Foo "a" in its desired state. The noise fills fields that belong to others, and the
-// words are texts of users and servers. The objects are such as an API server could have
-// stored.
+// and up to three childCases, as bytes. Each byte chooses from a list in cases.go, so that
+// any script is valid, a changed byte changes one thing, and 0 is the plain case: the Foo
+// "a" in its desired state. The noise fills fields that belong to others, and the words
+// are texts of users and servers. The objects are such as an API server could have stored.
 
 // fooCase describes the Foo "a".
 type fooCase struct {
@@ -53,22 +49,24 @@ type fooCase struct {
 	Live byte
 }
 
-// deploymentCase describes a Deployment. It is ignored if its name is taken.
-type deploymentCase struct {
-	Name, Owner, AdoptBy, Deleting, Selector, Container, Replicas, Rollout byte
-	// Unseen chooses whether the cache lacks the Deployment, and Live the change of it
-	// that the cache has not seen.
+// ChildCase describes a child of each kind. It is ignored if its name is taken.
+type ChildCase struct {
+	Name, Owner, AdoptBy, Deleting byte
+	// Selector, Optional and Progress are details that only some kinds have.
+	Selector, Content, Optional, Progress byte
+	// Unseen chooses whether the cache lacks the child, and Live the change of it that the
+	// cache has not seen.
 	Unseen, Live byte
 }
 
-const maxDeployments = 3
+const maxChildren = 3
 
 // script encodes the cases as a script.
-func script(foo fooCase, deployments ...deploymentCase) []byte {
+func script(foo fooCase, children ...ChildCase) []byte {
 	text, err := binary.Append(nil, binary.BigEndian, foo)
-	for _, deployment := range deployments {
+	for _, child := range children {
 		if err == nil {
-			text, err = binary.Append(text, binary.BigEndian, deployment)
+			text, err = binary.Append(text, binary.BigEndian, child)
 		}
 	}
 	if err != nil {
@@ -78,14 +76,14 @@ func script(foo fooCase, deployments ...deploymentCase) []byte {
 }
 
 // readScript decodes a script. Missing bytes are 0.
-func readScript(text []byte) (foo fooCase, deployments []deploymentCase) {
+func readScript(text []byte) (foo fooCase, children []ChildCase) {
 	text = readCase(text, &foo)
-	for len(text) > 0 && len(deployments) < maxDeployments {
-		var next deploymentCase
+	for len(text) > 0 && len(children) < maxChildren {
+		var next ChildCase
 		text = readCase(text, &next)
-		deployments = append(deployments, next)
+		children = append(children, next)
 	}
-	return foo, deployments
+	return foo, children
 }
 
 func readCase(text []byte, into any) (rest []byte) {
@@ -97,15 +95,16 @@ func readCase(text []byte, into any) (rest []byte) {
 	return text[read:]
 }
 
-// FuzzWorld holds the Foo "a" and the Deployments in its namespace, as in the caches but
-// before the transformer.
+// FuzzWorld holds the Foo "a" and the objects of all kinds in its namespace, as in the
+// caches but before the transformer.
 type FuzzWorld struct {
-	Foo         *samplev1alpha1.Foo
-	Deployments []*appsv1.Deployment
-	Words       string
+	Foo      *samplev1alpha1.Foo
+	Children []Object
+	Words    string
 
-	fooCase         fooCase
-	deploymentCases []deploymentCase
+	fooCase fooCase
+	// childCases has the case of each of Children.
+	childCases []ChildCase
 }
 
 // NewFuzzWorld makes a FuzzWorld from the arguments of a fuzz target.
@@ -115,7 +114,7 @@ func NewFuzzWorld(t *testing.T, text, noise []byte, words string) *FuzzWorld {
 	w := &FuzzWorld{fooCase: how, Words: repeated(words, pick(how.Words, repeats))}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the world was %+v and %+v", w.fooCase, w.deploymentCases)
+			t.Logf("the world was %+v and %+v", w.fooCase, others)
 		}
 	})
 	w.Foo = Foo("a", WithDeploymentName(pick(how.Name, wantedNames)), pick(how.Replicas, wantedSizes), WithStatus(pick(how.Status, fooStatuses)()))
@@ -123,10 +122,17 @@ func NewFuzzWorld(t *testing.T, text, noise []byte, words string) *FuzzWorld {
 		BeingDeleted(w.Foo)
 	}
 	fill := newFiller(noise)
-	for _, other := range others {
-		if name := pick(other.Name, deploymentNames); w.Find(name) == nil {
-			w.deploymentCases = append(w.deploymentCases, other)
-			w.Deployments = append(w.Deployments, newFuzzDeployment(name, other, fill, w.Words))
+	for _, kind := range Kinds {
+		kind.Ask(w.Foo)
+		for _, other := range others {
+			name := pick(other.Name, childNames)
+			if name == w.Foo.Spec.DeploymentName {
+				name = kind.Name(w.Foo)
+			}
+			if kind.Find(w.Children, name) == nil {
+				w.childCases = append(w.childCases, other)
+				w.Children = append(w.Children, newFuzzChild(kind, name, other, fill, w.Words))
+			}
 		}
 	}
 	return w
@@ -139,41 +145,37 @@ func repeated(words string, times int) string {
 	return strings.Repeat(valid, min(times, 1+limit/max(1, utf8.RuneCountInString(valid))))
 }
 
-// Find returns the Deployment of a name, or nil.
-func (w *FuzzWorld) Find(name string) *appsv1.Deployment {
-	for _, deployment := range w.Deployments {
-		if deployment.Name == name {
-			return deployment
+// Find returns the object of the kind with a name, or nil.
+func (k *Kind) Find(objects []Object, name string) Object {
+	for _, object := range objects {
+		if k.Is(object) && object.GetName() == name {
+			return object
 		}
 	}
 	return nil
 }
 
-func newFuzzDeployment(name string, how deploymentCase, fill *randfill.Filler, words string) *appsv1.Deployment {
-	object := Deployment("a", Named(name), AtVersion("20"))
-	object.UID = types.UID("uid-" + name)
-	object.Generation = 1
-	object.CreationTimestamp = metav1.NewTime(Earlier.Add(-time.Hour))
-	object.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationUpdate}}
-	object.OwnerReferences = pick(how.Owner, owners)
+func newFuzzChild(kind *Kind, name string, how ChildCase, fill *Filler, words string) Object {
+	object := kind.Created(kind.New(Foo("a")))
+	kind.Fuzz(object, how, fill, words)
+	object.SetName(name)
+	object.SetUID(types.UID("uid-" + name))
+	object.SetResourceVersion("20")
+	object.SetCreationTimestamp(metav1.NewTime(Earlier.Add(-time.Hour)))
+	object.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationUpdate}})
+	object.SetOwnerReferences(pick(how.Owner, owners))
 	if int(how.Owner)%len(owners) == ownerAnotherKind {
-		object.OwnerReferences = []metav1.OwnerReference{ownerRef("samplecontroller.k8s.io/v1alpha1", "Bar", ownerName(words), "uid-a", true)}
+		object.SetOwnerReferences([]metav1.OwnerReference{ownerRef("samplecontroller.k8s.io/v1alpha1", "Bar", ownerName(words), "uid-a", true)})
 	}
-	object.Spec.Replicas = pick(how.Replicas, sizes)
-	selector := pick(how.Selector, selectors)
-	object.Spec.Selector = &selector
-	object.Spec.Template.Labels = pick(how.Selector, templateLabels)
-	object.Spec.Template.Spec.Containers = pick(how.Container, containers)
-	pick(how.Rollout, rollouts)(&object.Status, words)
 	if pick(how.Deleting, deletings) {
-		Terminating(object)
+		terminating(object)
 	}
 	addNoise(object, fill)
 	if by := pick(how.AdoptBy, adoptions); by != "" {
-		WithAdoptBy(by)(object)
+		object.SetAnnotations(with(object.GetAnnotations(), samplev1alpha1.AnnotationAdoptBy, by))
 	}
 	// Do not change the objects of the lists.
-	return object.DeepCopy()
+	return copyOf(object)
 }
 
 // ownerName makes an owner's name of words. It may be anything but empty.
@@ -184,9 +186,12 @@ func ownerName(words string) string {
 	return words
 }
 
+// Filler fills fields with arbitrary values.
+type Filler = randfill.Filler
+
 // newFiller returns a filler that takes its values from noise, or nil if there is no
 // noise.
-func newFiller(noise []byte) *randfill.Filler {
+func newFiller(noise []byte) *Filler {
 	if len(noise) == 0 {
 		return nil
 	}
@@ -196,41 +201,36 @@ func newFiller(noise []byte) *randfill.Filler {
 		})
 }
 
-// addNoise fills the fields of a Deployment that belong to others.
-func addNoise(object *appsv1.Deployment, fill *randfill.Filler) {
+// addNoise fills the labels and annotations of an object.
+func addNoise(object Object, fill *Filler) {
 	if fill == nil {
 		return
 	}
-	fill.Fill(&object.Labels)
-	fill.Fill(&object.Annotations)
-	delete(object.Annotations, samplev1alpha1.AnnotationAdoptBy)
-	fill.Fill(&object.Spec.Strategy)
-	fill.Fill(&object.Spec.MinReadySeconds)
-	fill.Fill(&object.Spec.Paused)
-	fill.Fill(&object.Spec.Template.Annotations)
-	var pod corev1.PodSpec
-	fill.Fill(&pod)
-	pod.Containers = slices.Concat(object.Spec.Template.Spec.Containers, pod.Containers)
-	object.Spec.Template.Spec = pod
+	var labels, annotations map[string]string
+	fill.Fill(&labels)
+	fill.Fill(&annotations)
+	delete(annotations, samplev1alpha1.AnnotationAdoptBy)
+	object.SetLabels(labels)
+	object.SetAnnotations(annotations)
 }
 
 // Live returns the objects as the API server has them.
 func (w *FuzzWorld) Live() *FuzzWorld {
 	live := &FuzzWorld{Foo: pick(w.fooCase.Live, fooNews)(w.Foo.DeepCopy())}
-	for i, deployment := range w.Deployments {
-		if now := pick(w.deploymentCases[i].Live, deploymentNews)(deployment.DeepCopy()); now != nil {
-			live.Deployments = append(live.Deployments, now)
+	for i, child := range w.Children {
+		if now := pick(w.childCases[i].Live, childNews)(copyOf(child)); now != nil {
+			live.Children = append(live.Children, now)
 		}
 	}
 	return live
 }
 
-// Seen returns the Deployments in the cache.
-func (w *FuzzWorld) Seen() []*appsv1.Deployment {
-	var seen []*appsv1.Deployment
-	for i, deployment := range w.Deployments {
-		if w.deploymentCases[i].Unseen%2 == 0 {
-			seen = append(seen, deployment)
+// Seen returns the children in the cache.
+func (w *FuzzWorld) Seen() []Object {
+	var seen []Object
+	for i, child := range w.Children {
+		if w.childCases[i].Unseen%2 == 0 {
+			seen = append(seen, child)
 		}
 	}
 	return seen
@@ -239,16 +239,25 @@ func (w *FuzzWorld) Seen() []*appsv1.Deployment {
 // Stale reports whether the caches are stale.
 func (w *FuzzWorld) Stale() bool {
 	stale := int(w.fooCase.Live)%len(fooNews) != 0
-	for _, how := range w.deploymentCases {
-		stale = stale || how.Unseen%2 != 0 || int(how.Live)%len(deploymentNews) != 0
+	for _, how := range w.childCases {
+		stale = stale || how.Unseen%2 != 0 || int(how.Live)%len(childNews) != 0
 	}
 	return stale
 }
 
-// Refused reports whether the API server refuses any Deployment that the Foo asks for.
+// Refused reports whether the API server refuses any child that the Foo asks for.
 func (w *FuzzWorld) Refused() bool {
-	return w.Foo.Spec.DeploymentName == "" || w.Foo.Spec.Replicas != nil && *w.Foo.Spec.Replicas < 0
+	for _, kind := range Kinds {
+		if kind.Refuses(w.Foo) {
+			return true
+		}
+	}
+	return false
 }
 
-// Named returns the Deployment that the Foo asks for, or nil.
-func (w *FuzzWorld) Named() *appsv1.Deployment { return w.Find(w.Foo.Spec.DeploymentName) }
+// Refuses reports whether the API server refuses any child of the kind that a Foo asks
+// for.
+func (k *Kind) Refuses(foo *samplev1alpha1.Foo) bool {
+	child := k.New(foo)
+	return k.Wanted(foo) && (child.GetName() == "" || k.Invalid(child))
+}

@@ -24,7 +24,6 @@ import (
 	"strings"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -32,19 +31,64 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// controlled returns the Deployments that the index has for the Foo, as a sync reads
-// them.
-func controlled(t *testing.T, w *footest.FuzzWorld) []*appsv1.Deployment {
-	t.Helper()
-	var controlled []*appsv1.Deployment
+// world is what a sync reads: a Foo, and the objects of one kind.
+type world[T Object] struct {
+	row[T]
+
+	foo     *samplev1alpha1.Foo
+	objects []T
+	// refused is true if the API server refuses what the Foo asks for, in these words.
+	refused bool
+	words   string
+}
+
+func (r row[T]) worldOf(w *footest.FuzzWorld) world[T] {
+	return world[T]{r, w.Foo, r.objectsIn(w), r.kind.Refuses(w.Foo), w.Words}
+}
+
+// find returns the object of a name, or nil.
+func (w world[T]) find(name string) (found T) {
+	for _, object := range w.objects {
+		if object.GetName() == name {
+			found = object
+		}
+	}
+	return found
+}
+
+// named returns the object that the Foo asks for, or nil.
+func (w world[T]) named() T { return w.find(w.Name(w.foo)) }
+
+// controlled returns the objects that the index has for the Foo, as a sync reads them.
+func (w world[T]) controlled() []T {
+	var controlled []T
 	buckets := NewBuckets()
-	for _, deployment := range w.Deployments {
-		values := buckets.ByControllerUID(deployment)
-		if slices.Contains(values, buckets.Of(string(w.Foo.UID))) && IsControlledBy(deployment, w.Foo) {
-			controlled = append(controlled, deployment)
+	for _, object := range w.objects {
+		values := buckets.ByControllerUID(object)
+		if slices.Contains(values, buckets.Of(string(w.foo.UID))) && IsControlledBy(object, w.foo) {
+			controlled = append(controlled, object)
 		}
 	}
 	return controlled
+}
+
+func (w world[T]) seen() Seen { return w.seenIn(w.foo) }
+
+func (w world[T]) decide() Decision[T] {
+	return w.Decide(w.foo, w.named(), w.controlled(), w.seen())
+}
+
+// statusAfter returns the status of a Foo whose children of other kinds are ready.
+func (w world[T]) statusAfter(result Result[T], now metav1.Time) samplev1alpha1.FooStatus {
+	var none T
+	if result.Child != none {
+		result.Drift = w.DescribeDrift(result.Child, w.foo, w.seen())
+	}
+	others := Outcome{
+		ready:  Verdict{Status: metav1.ConditionTrue, Message: "Others are ready"},
+		report: func(*samplev1alpha1.FooStatus) {},
+	}
+	return CalculateStatus(w.foo, []Outcome{w.Outcome(w.foo, result), others}, now)
 }
 
 // FuzzDecide decides and calculates the status for arbitrary objects. A decision changes
@@ -54,137 +98,144 @@ func FuzzDecide(f *testing.F) {
 	footest.AddSeeds(f, footest.FuzzSeeds)
 	f.Fuzz(func(t *testing.T, script, noise []byte, words string) {
 		w := footest.NewFuzzWorld(t, script, noise, words)
-		before := copyOf(w)
-
-		decided := shipped.Decide(w.Foo, w.Named(), controlled(t, w), nil)
-		checkDecision(t, w, decided)
-		status := statusAfter(w.Foo, outcomeOf(w, decided), footest.Now)
-		footest.CheckStatus(t, w.Foo, status)
-		footest.ExpectEqual(t, "the Foo that was read", before.Foo, w.Foo)
-		footest.ExpectEqual(t, "the list of Deployments that was read", before.Deployments, w.Deployments)
-
-		checkSettles(t, w, decided, status)
+		for _, row := range rows {
+			row.decide(t, w)
+		}
 	})
 }
 
-func copyOf(w *footest.FuzzWorld) *footest.FuzzWorld {
-	same := &footest.FuzzWorld{Foo: w.Foo.DeepCopy()}
-	for _, deployment := range w.Deployments {
-		same.Deployments = append(same.Deployments, deployment.DeepCopy())
+func (r row[T]) decide(t *testing.T, fuzzed *footest.FuzzWorld) {
+	t.Helper()
+	w := r.worldOf(fuzzed)
+	foo, objects := w.foo.DeepCopy(), make([]T, 0, len(w.objects))
+	for _, object := range w.objects {
+		objects = append(objects, sameAs(object))
 	}
-	return same
+
+	decided := w.decide()
+	checkDecision(t, w, decided)
+	status := w.statusAfter(w.outcomeOf(decided), footest.Now)
+	footest.CheckStatus(t, w.foo, status)
+	footest.ExpectEqual(t, "the Foo that was read", foo, w.foo)
+	footest.ExpectEqual(t, "the list of objects that was read", objects, w.objects)
+
+	checkSettles(t, w, decided, status)
 }
 
-// checkDecision fails if a decision would write a Deployment that it may not.
-func checkDecision(t *testing.T, w *footest.FuzzWorld, decided decision) {
+func (d Decision[T]) writes() bool {
+	return d.Action == ActionCreate || d.Action == ActionUpdate || d.Action == ActionAdopt
+}
+
+// checkDecision fails if a decision would write an object that it may not.
+func checkDecision[T Object](t *testing.T, w world[T], decided Decision[T]) {
 	t.Helper()
-	named := w.Named()
+	named := w.named()
+	var none T
 	switch decided.Action {
 	case ActionCreate:
-		if named != nil {
-			t.Errorf("a Deployment that exists is created")
+		if named != none {
+			t.Errorf("a %s that exists is created", w.Kind)
 		}
-		footest.CheckWanted(t, newDeployment(w.Foo), w.Foo)
+		footest.CheckWanted(t, w.Desired(w.foo, w.seen()), w.foo)
 	case ActionNone:
-		footest.CheckWanted(t, named, w.Foo)
+		if w.IsWanted(w.foo) {
+			footest.CheckWanted(t, named, w.foo)
+		}
 	case ActionUpdate:
-		if !footest.BelongsTo(named, w.Foo) || named.DeletionTimestamp != nil {
-			t.Errorf("a Deployment is updated that the Foo does not control")
+		if !footest.BelongsTo(named, w.foo) || named.GetDeletionTimestamp() != nil {
+			t.Errorf("a %s is updated that the Foo does not control", w.Kind)
 		}
 		checkUpdate(t, w)
 	case ActionAdopt:
-		if !footest.HandedOverTo(named, w.Foo) {
-			t.Errorf("a Deployment is adopted that does not ask for it")
+		if !footest.HandedOverTo(named, w.foo) {
+			t.Errorf("a %s is adopted that does not ask for it", w.Kind)
 		}
 		checkUpdate(t, w)
 	}
-	wrote := decided.Action == ActionCreate || decided.Action == ActionUpdate || decided.Action == ActionAdopt
-	if w.Foo.DeletionTimestamp != nil && (wrote || len(decided.Obsolete) > 0) {
+	if w.foo.DeletionTimestamp != nil && (decided.writes() || len(decided.Obsolete) > 0) {
 		t.Errorf("a Foo that is being deleted causes writes: %s, and %d deletions", decided.Action, len(decided.Obsolete))
 	}
-	for _, deployment := range decided.Obsolete {
-		if !footest.BelongsTo(deployment, w.Foo) || deployment.Name == w.Foo.Spec.DeploymentName || deployment.DeletionTimestamp != nil {
-			t.Errorf("Deployment %s may not be deleted", deployment.Name)
+	for _, object := range decided.Obsolete {
+		wanted := w.IsWanted(w.foo)
+		if !footest.BelongsTo(object, w.foo) || wanted && object.GetName() == w.kind.Name(w.foo) || object.GetDeletionTimestamp() != nil {
+			t.Errorf("%s %s may not be deleted", w.Kind, object.GetName())
 		}
-		if !wrote && !footest.BelongsTo(named, w.Foo) {
-			t.Errorf("Deployment %s is deleted while the Foo has no other", deployment.Name)
+		if wanted && !decided.writes() && !footest.BelongsTo(named, w.foo) {
+			t.Errorf("%s %s is deleted while the Foo has no other", w.Kind, object.GetName())
 		}
 	}
 }
 
-// checkUpdate fails if the update of a Deployment does not make it what the Foo asks for,
-// or changes more.
-func checkUpdate(t *testing.T, w *footest.FuzzWorld) {
+// checkUpdate fails if the update of an object does not make it what the Foo asks for, or
+// changes more.
+func checkUpdate[T Object](t *testing.T, w world[T]) {
 	t.Helper()
-	named := w.Named()
-	desired := shipped.DesiredUpdate(named, w.Foo, nil)
-	if desired == nil {
+	named := w.named()
+	desired := w.DesiredUpdate(named, w.foo, w.seen())
+	var none T
+	if desired == none {
 		t.Fatal("the decision is an update, but there is nothing to update")
 	}
-	if desired.ResourceVersion != named.ResourceVersion || desired.UID != named.UID {
-		t.Errorf("the update does not carry the UID and resourceVersion of the Deployment")
+	if desired.GetResourceVersion() != named.GetResourceVersion() || desired.GetUID() != named.GetUID() {
+		t.Errorf("the update does not carry the UID and resourceVersion of the %s", w.Kind)
 	}
-	footest.CheckWanted(t, desired, w.Foo)
-	footest.CheckOthersKept(t, named, desired, w.Foo)
+	footest.CheckWanted(t, desired, w.foo)
+	footest.CheckOthersKept(t, named, desired, w.foo)
 }
 
 // outcomeOf returns the outcome of a sync that carries out a decision. The API server
 // refuses the writes for a Foo with an invalid spec, and its message contains the words.
-func outcomeOf(w *footest.FuzzWorld, decided decision) result {
-	result := result{Action: decided.Action, Named: decided.Named}
-	if decided.Named != nil && IsControlledBy(decided.Named, w.Foo) {
+func (w world[T]) outcomeOf(decided Decision[T]) Result[T] {
+	var none T
+	result := Result[T]{Action: decided.Action, Named: decided.Named}
+	if decided.Named != none && IsControlledBy(decided.Named, w.foo) {
 		result.Child = decided.Named
 	}
-	if w.Refused() {
-		if decided.Action == ActionCreate || decided.Action == ActionUpdate || decided.Action == ActionAdopt {
-			result.Failure = apierrors.NewForbidden(footest.DeploymentsGR, string(decided.Action), errors.New(w.Words))
-		}
+	if w.refused && decided.writes() {
+		result.Failure = apierrors.NewForbidden(w.kind.Resource.GroupResource(), string(decided.Action), errors.New(w.words))
 		return result
 	}
 	switch decided.Action {
 	case ActionCreate:
-		result.Child = newDeployment(w.Foo)
+		result.Child = w.Desired(w.foo, w.seen())
 	case ActionUpdate, ActionAdopt:
-		result.Child = shipped.DesiredUpdate(w.Named(), w.Foo, nil)
+		result.Child = w.DesiredUpdate(w.named(), w.foo, w.seen())
 	}
 	return result
 }
 
 // checkSettles fails if, after a decision was carried out and reported, there is still
 // something to do or to report.
-func checkSettles(t *testing.T, w *footest.FuzzWorld, decided decision, status samplev1alpha1.FooStatus) {
+func checkSettles[T Object](t *testing.T, w world[T], decided Decision[T], status samplev1alpha1.FooStatus) {
 	t.Helper()
-	result := outcomeOf(w, decided)
+	result := w.outcomeOf(decided)
 	later := metav1.NewTime(footest.Now.Add(1))
-	after := &footest.FuzzWorld{Foo: w.Foo.DeepCopy()}
-	after.Foo.Status = status
-	footest.ExpectEqual(t, "the status when nothing has happened since", status, statusAfter(after.Foo, result, later))
+	after := world[T]{row: w.row, foo: w.foo.DeepCopy()}
+	after.foo.Status = status
+	footest.ExpectEqual(t, "the status when nothing has happened since", status, after.statusAfter(result, later))
 	if result.Failure != nil {
 		return
 	}
-	if result.Child != nil {
-		after.Deployments = append(after.Deployments, result.Child)
+	var none T
+	if result.Child != none {
+		after.objects = append(after.objects, result.Child)
 	}
-	for _, deployment := range w.Deployments {
-		gone := false
-		for _, obsolete := range decided.Obsolete {
-			gone = gone || obsolete == deployment
-		}
-		if !gone && after.Find(deployment.Name) == nil {
-			after.Deployments = append(after.Deployments, deployment)
+	for _, object := range w.objects {
+		if !slices.Contains(decided.Obsolete, object) && after.find(object.GetName()) == none {
+			after.objects = append(after.objects, object)
 		}
 	}
-	again := shipped.Decide(after.Foo, after.Named(), controlled(t, after), nil)
-	if again.Action == ActionCreate || again.Action == ActionUpdate || again.Action == ActionAdopt || len(again.Obsolete) > 0 {
+	again := after.decide()
+	if again.writes() || len(again.Obsolete) > 0 {
 		t.Errorf("after %s the next decision is %s, and %d deletions", decided.Action, again.Action, len(again.Obsolete))
 	}
-	for _, deployment := range controlled(t, after) {
-		if has := result.Child; has != nil && has.DeletionTimestamp == nil && after.Foo.DeletionTimestamp == nil &&
-			deployment != has && deployment.DeletionTimestamp == nil {
-			t.Errorf("Deployment %s is left over", deployment.Name)
+	for _, object := range after.controlled() {
+		if has := result.Child; has != none && has.GetDeletionTimestamp() == nil && after.foo.DeletionTimestamp == nil &&
+			object != has && object.GetDeletionTimestamp() == nil {
+			t.Errorf("%s %s is left over", w.Kind, object.GetName())
 		}
 	}
-	footest.ExpectEqual(t, "the status after a second look", status, statusAfter(after.Foo, outcomeOf(after, again), later))
+	footest.ExpectEqual(t, "the status after a second look", status, after.statusAfter(after.outcomeOf(again), later))
 }
 
 // TestFuzzSeedsReachEveryDecisionAndReason checks that the seeds cover what they claim
@@ -195,9 +246,9 @@ func TestFuzzSeedsReachEveryDecisionAndReason(t *testing.T) {
 		"Available": true, "Progressing": true, "DeploymentConflict": true, "DeploymentFailed": true, "Terminating": true,
 	}
 	for _, seed := range footest.FuzzSeeds {
-		w := footest.NewFuzzWorld(t, seed.Script, seed.Noise, seed.Words)
-		decided := shipped.Decide(w.Foo, w.Named(), controlled(t, w), nil)
-		status := statusAfter(w.Foo, outcomeOf(w, decided), footest.Now)
+		w := rowOf(shipped).worldOf(footest.NewFuzzWorld(t, seed.Script, seed.Noise, seed.Words))
+		decided := w.decide()
+		status := w.statusAfter(w.outcomeOf(decided), footest.Now)
 		delete(missing, string(decided.Action))
 		delete(missing, footest.ReadyOf(status).Reason)
 		if len(decided.Obsolete) > 0 {

@@ -21,9 +21,8 @@ package plan
 import (
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
-
 	"example.com/sample-controller/internal/footest"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // FuzzTrimForCache decides on complete objects and on what the caches keep of them. The
@@ -31,50 +30,50 @@ import (
 func FuzzTrimForCache(f *testing.F) {
 	footest.AddSeeds(f, footest.FuzzSeeds)
 	f.Fuzz(func(t *testing.T, script, noise []byte, words string) {
-		whole := footest.NewFuzzWorld(t, script, noise, words)
-		trimmed := &footest.FuzzWorld{Foo: trimmedCopy(t, whole.Foo), Words: whole.Words}
-		for _, deployment := range whole.Deployments {
-			kept := trimmedCopy(t, deployment)
-			checkIndexed(t, NewBuckets(), deployment, kept)
-			checkSmall(t, kept)
-			trimmed.Deployments = append(trimmed.Deployments, kept)
-		}
-		want := shipped.Decide(whole.Foo, whole.Named(), controlled(t, whole), nil)
-		got := shipped.Decide(trimmed.Foo, trimmed.Named(), controlled(t, trimmed), nil)
-
-		footest.ExpectEqual(t, "the action", want.Action, got.Action)
-		footest.ExpectEqual(t, "what to delete", footest.NamesOf(want.Obsolete), footest.NamesOf(got.Obsolete))
-		if named := whole.Named(); named != nil {
-			footest.ExpectEqual(t, "the drift", shipped.DescribeDrift(named, whole.Foo, nil), shipped.DescribeDrift(trimmed.Named(), trimmed.Foo, nil))
-		}
-		if want.Action != ActionAdopt && want.Action != ActionUpdate { // which write what they read live
-			footest.ExpectEqual(t, "the status", statusAfter(whole.Foo, outcomeOf(whole, want), footest.Now), statusAfter(trimmed.Foo, outcomeOf(trimmed, got), footest.Now))
+		w := footest.NewFuzzWorld(t, script, noise, words)
+		for _, row := range rows {
+			row.trim(t, w)
 		}
 	})
 }
 
-// checkSmall fails if the cache keeps more of a Deployment than the bound for any object.
-func checkSmall(t *testing.T, kept *appsv1.Deployment) {
+func (r row[T]) trim(t *testing.T, w *footest.FuzzWorld) {
 	t.Helper()
-	if size := kept.Size(); size > mostKept {
-		t.Errorf("%d bytes are kept of a Deployment", size)
+	whole := r.worldOf(w)
+	foo, err := TransformFoo(w.Foo.DeepCopy())
+	footest.Must(t, err)
+	trimmed := world[T]{row: r, foo: foo.(*samplev1alpha1.Foo), refused: whole.refused, words: w.Words}
+	for _, object := range whole.objects {
+		kept := r.kept(sameAs(object))
+		checkIndexed(t, NewBuckets(), object, kept)
+		checkSmall(t, kept)
+		trimmed.objects = append(trimmed.objects, kept)
+	}
+	want, got := whole.decide(), trimmed.decide()
+	footest.ExpectEqual(t, "the action", want.Action, got.Action)
+	footest.ExpectEqual(t, "what to delete", footest.NamesOf(want.Obsolete), footest.NamesOf(got.Obsolete))
+	footest.ExpectEqual(t, "the drift", want.Drift, got.Drift)
+	if want.Action != ActionAdopt && want.Action != ActionUpdate { // which write what they read live
+		footest.ExpectEqual(t, "the status", whole.statusAfter(whole.outcomeOf(want), footest.Now), trimmed.statusAfter(trimmed.outcomeOf(got), footest.Now))
 	}
 }
 
-func trimmedCopy[T interface{ DeepCopy() T }](t *testing.T, object T) T {
+// checkSmall fails if the cache keeps more of an object than the bound for any object.
+func checkSmall(t *testing.T, kept footest.Object) {
 	t.Helper()
-	trimmed, err := transform(object.DeepCopy())
-	footest.Must(t, err)
-	return trimmed.(T)
+	if sized, ok := kept.(interface{ Size() int }); ok && sized.Size() > mostKept {
+		t.Errorf("%d bytes are kept of a %T", sized.Size(), kept)
+	}
 }
 
-// checkIndexed fails if the trimmed Deployment has another name, owner, UID or version
-// than the complete one.
-func checkIndexed(t *testing.T, buckets Buckets, whole, kept *appsv1.Deployment) {
+// checkIndexed fails if the trimmed object has another name, owner, UID or version than
+// the complete one.
+func checkIndexed(t *testing.T, buckets Buckets, whole, kept footest.Object) {
 	t.Helper()
 	footest.ExpectEqual(t, "the owner in the index", buckets.ByControllerUID(whole), buckets.ByControllerUID(kept))
 	footest.ExpectEqual(t, "the key", footest.KeyOf(whole), footest.KeyOf(kept))
-	if whole.UID != kept.UID || whole.ResourceVersion != kept.ResourceVersion {
-		t.Errorf("UID %s at version %s became UID %s at version %s", whole.UID, whole.ResourceVersion, kept.UID, kept.ResourceVersion)
+	if whole.GetUID() != kept.GetUID() || whole.GetResourceVersion() != kept.GetResourceVersion() {
+		t.Errorf("UID %s at version %s became UID %s at version %s",
+			whole.GetUID(), whole.GetResourceVersion(), kept.GetUID(), kept.GetResourceVersion())
 	}
 }

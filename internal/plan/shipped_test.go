@@ -19,6 +19,8 @@ limitations under the License.
 package plan
 
 import (
+	"testing"
+
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -56,4 +58,11 @@ func transform(object any) (any, error) {
 		return TransformFoo(foo)
 	}
 	return shipped.Transform(object)
+}
+
+func trimmedCopy[T interface{ DeepCopy() T }](t *testing.T, object T) T {
+	t.Helper()
+	trimmed, err := transform(object.DeepCopy())
+	footest.Must(t, err)
+	return trimmed.(T)
 }

@@ -15,11 +15,13 @@ limitations under the License.
 */
 
 // Package oracle checks the condition Ready of Foos against a record of all states of the
-// Foos and of the Deployments in their namespaces.
+// Foos and of the children in their namespaces.
 //
-// The rule: if a Foo reports Ready=True with observedGeneration G, then at some moment
-// since G began it controlled a Deployment with the name, size and image that G asks for,
-// rolled out and available. The package uses none of the controller's code.
+// The rule: if a Foo reports Ready=True with observedGeneration G, then for each kind of
+// children there was a moment since G began at which it controlled a child with the name
+// and the owned fields that G asks for, and the child was ready (for a Deployment: rolled
+// out and available). What that means for a kind, its row in internal/footest says. None
+// of it uses the controller's code.
 package oracle
 
 import (
@@ -29,22 +31,31 @@ import (
 	"strings"
 	"sync"
 
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"example.com/sample-controller/internal/footest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// History holds the states that watches of Foos and Deployments delivered. Both must have
-// the same store, so that their resourceVersions can be compared. It is safe for
+// History holds the states that watches of Foos and their children delivered. All must
+// have the same store, so that their resourceVersions can be compared. It is safe for
 // concurrent use; its zero value is empty.
 type History struct {
-	mu          sync.Mutex
-	foos        map[cache.ObjectName][]state[*samplev1alpha1.Foo]
-	deployments map[cache.ObjectName][]state[*appsv1.Deployment]
+	// kinds are those that a ready Foo must have, or nil for all.
+	kinds []*footest.Kind
+
+	mu       sync.Mutex
+	foos     map[cache.ObjectName][]state[*samplev1alpha1.Foo]
+	children map[childKey][]state[footest.Object]
+}
+
+// childKey names a child.
+type childKey struct {
+	kind *footest.Kind
+	name cache.ObjectName
 }
 
 // state is the state of an object from one version until the next.
@@ -54,26 +65,24 @@ type state[T any] struct {
 	deleted bool
 }
 
-// AddFoo records a state of a Foo, or its deletion. Call it in the order of the watch.
-func (h *History) AddFoo(foo *samplev1alpha1.Foo, deleted bool) {
+// Add records a state of a Foo or of a child, or its deletion. Call it in the order of the
+// watch.
+func (h *History) Add(object footest.Object, deleted bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.foos == nil {
-		h.foos = map[cache.ObjectName][]state[*samplev1alpha1.Foo]{}
+	name := cache.MetaObjectToName(object)
+	if foo, ok := object.(*samplev1alpha1.Foo); ok {
+		if h.foos == nil {
+			h.foos = map[cache.ObjectName][]state[*samplev1alpha1.Foo]{}
+		}
+		h.foos[name] = append(h.foos[name], state[*samplev1alpha1.Foo]{versionOf(foo), foo, deleted})
+		return
 	}
-	key := cache.MetaObjectToName(foo)
-	h.foos[key] = append(h.foos[key], state[*samplev1alpha1.Foo]{versionOf(foo), foo, deleted})
-}
-
-// AddDeployment records a state of a Deployment, or its deletion.
-func (h *History) AddDeployment(deployment *appsv1.Deployment, deleted bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.deployments == nil {
-		h.deployments = map[cache.ObjectName][]state[*appsv1.Deployment]{}
+	if h.children == nil {
+		h.children = map[childKey][]state[footest.Object]{}
 	}
-	key := cache.MetaObjectToName(deployment)
-	h.deployments[key] = append(h.deployments[key], state[*appsv1.Deployment]{versionOf(deployment), deployment, deleted})
+	key := childKey{footest.KindOf(object), name}
+	h.children[key] = append(h.children[key], state[footest.Object]{versionOf(object), object, deleted})
 }
 
 // versionOf returns an object's resourceVersion as a number. The tests' API servers use
@@ -124,13 +133,24 @@ func (h *History) liesOf(states []state[*samplev1alpha1.Foo]) []string {
 			}
 		}
 		claims := claimsReady(foo) && !s.deleted
-		if claims && !claimed && !h.wasReady(foo, began, s.from) {
-			lies = append(lies, fmt.Sprintf("Foo %s reports Ready for generation %d at version %d, but since that generation began at version %d there was no Deployment %s as the Foo asks: %s",
-				cache.MetaObjectToName(foo), foo.Generation, s.from, began, foo.Spec.DeploymentName, h.describe(foo, began, s.from)))
+		if claims && !claimed {
+			for _, kind := range h.kindsOfFoo() {
+				if kind.Wanted(foo) && !h.wasReady(kind, foo, began, s.from) {
+					lies = append(lies, fmt.Sprintf("Foo %s reports Ready for generation %d at version %d, but since that generation began at version %d there was no %s %s as the Foo asks: %s",
+						cache.MetaObjectToName(foo), foo.Generation, s.from, began, kind, kind.Name(foo), h.describe(kind, foo, began, s.from)))
+				}
+			}
 		}
 		claimed = claimed || claims
 	}
 	return lies
+}
+
+func (h *History) kindsOfFoo() []*footest.Kind {
+	if h.kinds != nil {
+		return h.kinds
+	}
+	return footest.Kinds
 }
 
 // claimsReady reports whether a Foo's status says that its current generation is ready.
@@ -140,22 +160,22 @@ func claimsReady(foo *samplev1alpha1.Foo) bool {
 		(ready.ObservedGeneration >= foo.Generation || foo.Status.ObservedGeneration >= foo.Generation)
 }
 
-// wasReady reports whether a Foo had the Deployment that it asks for, rolled out, at some
-// moment between two versions.
-func (h *History) wasReady(foo *samplev1alpha1.Foo, from, until uint64) bool {
-	for _, s := range h.between(foo, from, until) {
-		if isRolledOut(s.object, foo) {
+// wasReady reports whether a Foo had the child that it asks for, ready, at some moment
+// between two versions.
+func (h *History) wasReady(kind *footest.Kind, foo *samplev1alpha1.Foo, from, until uint64) bool {
+	for _, s := range h.between(kind, foo, from, until) {
+		if obstacle(kind, s.object, foo) == "" {
 			return true
 		}
 	}
 	return false
 }
 
-// between returns the states of a Foo's Deployment between two versions, including the
-// state at the first.
-func (h *History) between(foo *samplev1alpha1.Foo, from, until uint64) []state[*appsv1.Deployment] {
-	all := h.deployments[cache.ObjectName{Namespace: foo.Namespace, Name: foo.Spec.DeploymentName}]
-	var between []state[*appsv1.Deployment]
+// between returns the states of a Foo's child between two versions, including the state
+// at the first.
+func (h *History) between(kind *footest.Kind, foo *samplev1alpha1.Foo, from, until uint64) []state[footest.Object] {
+	all := h.children[childKey{kind, cache.ObjectName{Namespace: foo.Namespace, Name: kind.Name(foo)}}]
+	var between []state[footest.Object]
 	for i, s := range all {
 		end := uint64(math.MaxUint64)
 		if i+1 < len(all) {
@@ -168,54 +188,26 @@ func (h *History) between(foo *samplev1alpha1.Foo, from, until uint64) []state[*
 	return between
 }
 
-// isRolledOut reports whether a Foo controls a Deployment, and the Deployment is as the
-// Foo asks and rolled out.
-func isRolledOut(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) bool {
-	owner := metav1.GetControllerOf(deployment)
-	if owner == nil || owner.UID != foo.UID {
-		return false
+// obstacle says why a Foo is not ready by a child, or "".
+func obstacle(kind *footest.Kind, child footest.Object, foo *samplev1alpha1.Foo) string {
+	owner := metav1.GetControllerOf(child)
+	switch {
+	case owner == nil:
+		return "has no controller"
+	case owner.UID != foo.UID:
+		return "is controlled by " + string(owner.UID)
 	}
-	size := int32(1)
-	if deployment.Spec.Replicas != nil {
-		size = *deployment.Spec.Replicas
+	if differs := kind.Differs(child, foo); differs != "" {
+		return differs
 	}
-	if foo.Spec.Replicas != nil && *foo.Spec.Replicas != size || imageOf(deployment) != "nginx:latest" {
-		return false
-	}
-	status := deployment.Status
-	return status.ObservedGeneration >= deployment.Generation &&
-		status.Replicas == size && status.UpdatedReplicas == size && status.AvailableReplicas == size
+	return kind.Unready(child)
 }
 
-func imageOf(deployment *appsv1.Deployment) string {
-	for _, container := range deployment.Spec.Template.Spec.Containers {
-		if container.Name == "nginx" {
-			return container.Image
-		}
+// describe describes the states of the child that a Foo asks for.
+func (h *History) describe(kind *footest.Kind, foo *samplev1alpha1.Foo, from, until uint64) string {
+	states := []string{"wanted by " + string(foo.UID)}
+	for _, s := range h.between(kind, foo, from, until) {
+		states = append(states, fmt.Sprintf("at version %d it %s", s.from, obstacle(kind, s.object, foo)))
 	}
-	return ""
-}
-
-// describe describes the Deployment that a Foo asks for, and those that existed instead.
-func (h *History) describe(foo *samplev1alpha1.Foo, from, until uint64) string {
-	wanted := "any number of"
-	if foo.Spec.Replicas != nil {
-		wanted = strconv.Itoa(int(*foo.Spec.Replicas))
-	}
-	var text strings.Builder
-	fmt.Fprintf(&text, "wanted %s of nginx:latest for %s", wanted, foo.UID)
-	for _, s := range h.between(foo, from, until) {
-		size := int32(1)
-		if s.object.Spec.Replicas != nil {
-			size = *s.object.Spec.Replicas
-		}
-		owner := "none"
-		if ref := metav1.GetControllerOf(s.object); ref != nil {
-			owner = string(ref.UID)
-		}
-		status := s.object.Status
-		fmt.Fprintf(&text, "; at version %d owner %s, %d of %s, generation %d (%d observed), %d Pods, %d updated, %d available",
-			s.from, owner, size, imageOf(s.object), s.object.Generation, status.ObservedGeneration, status.Replicas, status.UpdatedReplicas, status.AvailableReplicas)
-	}
-	return text.String()
+	return strings.Join(states, "; ")
 }

@@ -28,6 +28,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"example.com/sample-controller/internal/footest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -52,7 +53,7 @@ func fooState(uid types.UID, generation int64, name string, size *int32, claims 
 		if claims == 0 {
 			f.Status.Conditions[0].Status = metav1.ConditionFalse
 		}
-		h.AddFoo(f, deleted)
+		h.Add(f, deleted)
 	}
 }
 
@@ -77,7 +78,7 @@ func deploymentState(name string, owner types.UID, size int32, deleted bool, cha
 		for _, change := range changes {
 			change(d)
 		}
-		h.AddDeployment(d, deleted)
+		h.Add(d, deleted)
 	}
 }
 
@@ -143,7 +144,7 @@ func unseen(d *appsv1.Deployment)       { d.Generation = 2 }
 func TestLies(t *testing.T) {
 	for _, row := range histories {
 		t.Run(row.what, func(t *testing.T) {
-			h := &History{}
+			h := &History{kinds: []*footest.Kind{footest.KindOf(&appsv1.Deployment{})}}
 			for i, m := range row.moments {
 				m(h, string(rune('1'+i)))
 			}

@@ -22,10 +22,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,9 +34,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 
+	"example.com/sample-controller/internal/footest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
@@ -62,39 +65,82 @@ type Recording struct {
 // seen is the newest recorded version of an object, its kind, and whether it was deleted.
 type seen struct {
 	version uint64
-	kind    string // see kindOf
+	kind    *footest.Kind
 	deleted bool
 }
 
-// Record lists the Foos and Deployments of a namespace, or of all namespaces with "", and
-// records their changes until Stop. It resumes watches that end.
+// Record lists the Foos and their children of a namespace, or of all namespaces with "",
+// and records their changes until Stop. It resumes watches that end.
 func Record(ctx context.Context, kube kubernetes.Interface, foos clientset.Interface, namespace string) (*Recording, error) {
 	ctx, stop := context.WithCancel(ctx)
 	r := &Recording{kube: kube, foos: foos, namespace: namespace, stop: stop, seen: map[types.UID]seen{}}
-	deployments, fooList, err := r.list(ctx)
-	if err == nil {
-		err = errors.Join(
-			r.follow(ctx, deployments, func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-				return kube.AppsV1().Deployments(namespace).Watch(ctx, options)
-			}),
-			r.follow(ctx, fooList, func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-				return foos.SamplecontrollerV1alpha1().Foos(namespace).Watch(ctx, options)
-			}))
+	lists, err := r.list(ctx)
+	for i, kind := range r.kinds() {
+		if err == nil {
+			err = r.follow(ctx, lists[i], func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+				return r.watch(ctx, kind, options)
+			})
+		}
 	}
 	if err != nil {
 		r.Stop()
-		return nil, fmt.Errorf("recording Foos and Deployments: %w", err)
+		return nil, fmt.Errorf("recording Foos and their children: %w", err)
 	}
 	return r, nil
 }
 
-func (r *Recording) list(ctx context.Context) (*appsv1.DeploymentList, *samplev1alpha1.FooList, error) {
-	deployments, err := r.kube.AppsV1().Deployments(r.namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, nil, err
+// kinds returns the kinds that are recorded. Foos are the last.
+func (r *Recording) kinds() []*footest.Kind {
+	return slices.Concat(footest.Kinds, []*footest.Kind{footest.Foos})
+}
+
+// list lists the objects of each kind.
+func (r *Recording) list(ctx context.Context) ([]runtime.Object, error) {
+	var lists []runtime.Object
+	for _, kind := range r.kinds() {
+		list, err := r.listOf(ctx, kind)
+		if err != nil {
+			return nil, err
+		}
+		lists = append(lists, list)
 	}
-	foos, err := r.foos.SamplecontrollerV1alpha1().Foos(r.namespace).List(ctx, metav1.ListOptions{})
-	return deployments, foos, err
+	return lists, nil
+}
+
+func (r *Recording) listOf(ctx context.Context, kind *footest.Kind) (runtime.Object, error) {
+	if kind == footest.Foos {
+		return r.foos.SamplecontrollerV1alpha1().Foos(r.namespace).List(ctx, metav1.ListOptions{})
+	}
+	list, err := scheme.Scheme.New(kind.Resource.GroupVersion().WithKind(kind.Kind + "List"))
+	if err != nil {
+		return nil, err
+	}
+	if err := r.request(kind, metav1.ListOptions{}).Do(ctx).Into(list); err != nil {
+		return nil, fmt.Errorf("listing %s: %w", kind.Resource.Resource, err)
+	}
+	return list, nil
+}
+
+func (r *Recording) watch(ctx context.Context, kind *footest.Kind, options metav1.ListOptions) (watch.Interface, error) {
+	if kind == footest.Foos {
+		return r.foos.SamplecontrollerV1alpha1().Foos(r.namespace).Watch(ctx, options)
+	}
+	options.Watch = true
+	return r.request(kind, options).Watch(ctx)
+}
+
+// request returns a request for the objects of a kind. One REST client reads all kinds,
+// because it knows their types and gets the whole path.
+func (r *Recording) request(kind *footest.Kind, options metav1.ListOptions) *rest.Request {
+	path := []string{"apis", kind.Resource.Group, kind.Resource.Version}
+	if kind.Resource.Group == "" {
+		path = []string{"api", kind.Resource.Version}
+	}
+	if r.namespace != "" {
+		path = append(path, "namespaces", r.namespace)
+	}
+	return r.kube.CoreV1().RESTClient().Get().AbsPath(append(path, kind.Resource.Resource)...).
+		VersionedParams(&options, scheme.ParameterCodec)
 }
 
 // follow records the objects of a list, then the events of a watch from the list's
@@ -125,20 +171,15 @@ func (r *Recording) follow(ctx context.Context, list runtime.Object, watchFunc c
 }
 
 func (r *Recording) record(object runtime.Object, deleted bool) {
-	accessor, err := meta.Accessor(object)
-	if err != nil {
-		r.breakOff(err)
+	accessor, ok := object.(footest.Object)
+	if !ok {
+		r.breakOff(fmt.Errorf("a watch delivered %T", object))
 		return
 	}
-	switch object := object.(type) {
-	case *samplev1alpha1.Foo:
-		r.history.AddFoo(object, deleted)
-	case *appsv1.Deployment:
-		r.history.AddDeployment(object, deleted)
-	}
+	r.history.Add(accessor, deleted)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.seen[accessor.GetUID()] = seen{versionOf(accessor), kindOf(object), deleted}
+	r.seen[accessor.GetUID()] = seen{versionOf(accessor), footest.KindOf(object), deleted}
 }
 
 // breakOff stores the error that left a gap in the record.
@@ -152,18 +193,20 @@ func (r *Recording) breakOff(err error) {
 // state in which a Foo falsely reported Ready=True. It fails if the record has a gap, as
 // after a restore of etcd. In that case start another recording.
 func (r *Recording) Lies(ctx context.Context) ([]string, error) {
-	// List Foos first: what they report depends on older Deployments.
+	// List Foos first: what they report depends on older children.
 	foos, err := r.foos.SamplecontrollerV1alpha1().Foos(r.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("listing Foos: %w", err)
 	}
-	deployments, err := r.kube.AppsV1().Deployments(r.namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("listing Deployments: %w", err)
-	}
-	for _, lists := range []struct{ list, kind runtime.Object }{{deployments, &appsv1.Deployment{}}, {foos, &samplev1alpha1.Foo{}}} {
+	for _, kind := range r.kinds() {
+		list := runtime.Object(foos)
+		if kind != footest.Foos {
+			if list, err = r.listOf(ctx, kind); err != nil {
+				return nil, err
+			}
+		}
 		err := wait.PollUntilContextCancel(ctx, pollPeriod, true, func(context.Context) (bool, error) {
-			return r.has(lists.list, kindOf(lists.kind))
+			return r.has(list, kind)
 		})
 		if err != nil {
 			return nil, fmt.Errorf("waiting for the watches to catch up: %w", err)
@@ -172,13 +215,10 @@ func (r *Recording) Lies(ctx context.Context) ([]string, error) {
 	return r.history.lies(until(foos)), nil
 }
 
-// kindOf returns a string that differs between Foos and Deployments.
-func kindOf(object runtime.Object) string { return fmt.Sprintf("%T", object) }
-
 // has reports whether the record is as new as a list: it has every object of the list, in
 // the same version or a newer one, and the deletion of each object that is not in the
 // list.
-func (r *Recording) has(list runtime.Object, kind string) (bool, error) {
+func (r *Recording) has(list runtime.Object, kind *footest.Kind) (bool, error) {
 	accessor, err := meta.ListAccessor(list)
 	if err != nil {
 		return false, err

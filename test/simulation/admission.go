@@ -21,21 +21,21 @@ package simulation
 
 import (
 	"errors"
+	"maps"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"example.com/sample-controller/internal/footest"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// admission is a webhook or policy for the controllers' writes of Deployments.
+// admission is a webhook or policy for the controllers' writes of children.
 type admission struct {
 	until time.Time
-	// refuse returns the error for a write. If refuse is nil, change modifies the
-	// Deployment.
+	// refuse returns the error for a write. If it is nil, the owned fields are changed.
 	refuse func() error
-	change func(*appsv1.Deployment)
 }
 
 // admissionFaults last until after the change of the next step.
@@ -46,13 +46,7 @@ var admissionFaults = []fault{
 	admittedBy("429 with Retry-After from here", admission{refuse: func() error {
 		return apierrors.NewTooManyRequests("too many requests, please try again later", 3)
 	}}),
-	admittedBy("images mirrored from here", admission{change: func(deployment *appsv1.Deployment) {
-		for i := range deployment.Spec.Template.Spec.Containers {
-			if container := &deployment.Spec.Template.Spec.Containers[i]; container.Name == "nginx" {
-				container.Image = "mirror.example.com/nginx:latest"
-			}
-		}
-	}}),
+	admittedBy("owned fields changed from here", admission{}),
 }
 
 // admittedBy returns the fault that puts an admission in force, from this call on.
@@ -64,9 +58,9 @@ func admittedBy(name string, a admission) fault {
 		c.mu.Lock()
 		c.admission = a
 		c.mu.Unlock()
-		// The end of a policy causes no event. A user touches the Deployments, so that
-		// the controller notices.
-		time.AfterFunc(longDelay+time.Millisecond, c.touchDeployments)
+		// The end of a policy causes no event. A user touches the children, so that the
+		// controller notices.
+		time.AfterFunc(longDelay+time.Millisecond, c.touchChildren)
 		return r.commit()
 	}}
 }
@@ -75,15 +69,19 @@ func admittedBy(name string, a admission) fault {
 func (c *cluster) admit(sent runtime.Object) (runtime.Object, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	deployment, ok := sent.(*appsv1.Deployment)
-	if !ok || !time.Now().Before(c.admission.until) {
+	kind := footest.KindOf(sent)
+	if kind == footest.Foos || !time.Now().Before(c.admission.until) {
 		return sent, nil
 	}
 	if refuse := c.admission.refuse; refuse != nil {
 		return nil, refuse()
 	}
-	changed := deployment.DeepCopy()
-	c.admission.change(changed)
+	changed := metaOf(sent.DeepCopyObject())
+	if ref := controllerOf(changed); ref != nil {
+		if foo, err := c.api.get(fooID(ref.Name)); err == nil {
+			kind.Drift(changed, foo.(*samplev1alpha1.Foo))
+		}
+	}
 	return changed, nil
 }
 
@@ -91,15 +89,14 @@ func (c *cluster) admit(sent runtime.Object) (runtime.Object, error) {
 func (c *cluster) mutatesWrites() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.admission.change != nil && time.Now().Before(c.admission.until)
+	return c.admission.refuse == nil && time.Now().Before(c.admission.until)
 }
 
-// touchDeployments sets and removes an annotation of each Deployment, which raises the
-// generation.
-func (c *cluster) touchDeployments() {
-	for _, object := range c.api.list("deployments", c.api.version()) {
+// touchChildren sets and removes an annotation of each child, which changes its version.
+func (c *cluster) touchChildren() {
+	for _, child := range c.children() {
 		for _, touched := range []bool{true, false} {
-			c.touch(idOf(object), touched)
+			c.touch(idOf(child), touched)
 		}
 	}
 }
@@ -110,12 +107,13 @@ func (c *cluster) touch(id objectID, touched bool) {
 		if err != nil {
 			return
 		}
+		annotations := maps.Clone(metaOf(object).GetAnnotations())
+		delete(annotations, "touched")
 		if touched {
-			deployment := object.(*appsv1.Deployment)
-			metav1.SetMetaDataAnnotation(&deployment.ObjectMeta, "touched", "true")
-		} else {
-			delete(metaOf(object).GetAnnotations(), "touched")
+			annotations = map[string]string{"touched": "true"}
+			maps.Copy(annotations, metaOf(object).GetAnnotations())
 		}
+		metaOf(object).SetAnnotations(annotations)
 		if _, err := c.api.update(object, "", noInspection); err == nil {
 			return
 		}

@@ -34,6 +34,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"example.com/sample-controller/internal/footest"
 )
 
 // firstVersion is the resourceVersion of an empty history. A real API server never
@@ -55,7 +57,7 @@ type inspector func(stored, next runtime.Object)
 // noInspection is the inspector of writes that are not the controller's.
 func noInspection(_, _ runtime.Object) {}
 
-// apiServer is an API server of Foos and Deployments in memory. Unlike a fake clientset
+// apiServer is an API server of Foos and their children in memory. Unlike a fake clientset
 // it keeps its history: a watch begins at a version, and it can lag, end and be resumed;
 // a list can be answered from an old version.
 //
@@ -126,19 +128,17 @@ func (a *apiServer) list(resource string, version int) []runtime.Object {
 func (a *apiServer) create(sent runtime.Object, inspect inspector) (runtime.Object, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	object, id := sent.DeepCopyObject(), idOf(sent)
+	id := idOf(sent)
 	if _, exists := a.objects[id]; exists {
 		return nil, apierrors.NewAlreadyExists(id.groupResource(), id.name)
 	}
-	inspect(nil, object)
-	setDefaults(object)
-	accessor := metaOf(object)
+	inspect(nil, sent)
+	accessor := id.kind().Created(metaOf(sent))
 	a.created[id]++
 	// The UID is the same in each run, whatever else differs.
 	accessor.SetUID(types.UID(fmt.Sprintf("%s %s #%d", id.resource, id.name, a.created[id])))
 	accessor.SetNamespace(namespace)
-	accessor.SetGeneration(1)
-	return a.commit(watch.Added, id, object), nil
+	return a.commit(watch.Added, id, accessor), nil
 }
 
 func (a *apiServer) update(sent runtime.Object, subresource string, inspect inspector) (runtime.Object, error) {
@@ -154,10 +154,9 @@ func (a *apiServer) update(sent runtime.Object, subresource string, inspect insp
 		wants.GetUID() != "" && wants.GetUID() != found.GetUID() {
 		return nil, apierrors.NewConflict(id.groupResource(), id.name, errors.New("the object has been modified"))
 	}
-	next := merge(stored.DeepCopyObject(), sent.DeepCopyObject(), subresource)
-	metaOf(next).SetResourceVersion(found.GetResourceVersion())
+	next := id.kind().Updated(found, wants, subresource)
 	inspect(stored, next)
-	if isTerminating(metaOf(next)) && len(metaOf(next).GetFinalizers()) == 0 {
+	if footest.IsGone(next) {
 		return a.commit(watch.Deleted, id, next), nil
 	}
 	if equality.Semantic.DeepEqual(stored, next) {
@@ -180,16 +179,10 @@ func (a *apiServer) delete(id objectID, options metav1.DeleteOptions, inspect in
 		}
 	}
 	inspect(stored, nil)
-	next := stored.DeepCopyObject()
-	if options.PropagationPolicy == nil || *options.PropagationPolicy != metav1.DeletePropagationForeground {
-		a.commit(watch.Deleted, id, next)
-		return nil
-	}
-	if !isTerminating(found) {
-		deleted := metav1.Now()
-		metaOf(next).SetDeletionTimestamp(&deleted)
-		metaOf(next).SetFinalizers([]string{metav1.FinalizerDeleteDependents})
-		metaOf(next).SetGeneration(found.GetGeneration() + 1)
+	switch next := id.kind().Terminating(found, options, metav1.Now()); {
+	case next == nil:
+		a.commit(watch.Deleted, id, stored.DeepCopyObject())
+	case !equality.Semantic.DeepEqual(stored, next):
 		a.commit(watch.Modified, id, next)
 	}
 	return nil

@@ -32,7 +32,7 @@ import (
 
 func TestAStaleWriteIsRefused(t *testing.T) {
 	api := newAPIServer()
-	first := must(api.create(newForeign("web"), noInspection))(t)
+	first := must(api.create(web.ForeignNamed("web"), noInspection))(t)
 	second := first.DeepCopyObject().(*appsv1.Deployment)
 	second.Labels = map[string]string{"a": "b"}
 	must(api.update(second, "", noInspection))(t)
@@ -44,7 +44,7 @@ func TestAStaleWriteIsRefused(t *testing.T) {
 	if err := api.delete(idOf(first), only, noInspection); !apierrors.IsConflict(err) {
 		t.Errorf("a delete of an old version returned %v, want Conflict", err)
 	}
-	if _, err := api.create(newForeign("web"), noInspection); !apierrors.IsAlreadyExists(err) {
+	if _, err := api.create(web.ForeignNamed("web"), noInspection); !apierrors.IsAlreadyExists(err) {
 		t.Errorf("a second create returned %v, want AlreadyExists", err)
 	}
 }
@@ -82,6 +82,42 @@ func TestAListShowsTheStateOfItsVersion(t *testing.T) {
 		if !slices.Equal(names, want) {
 			t.Errorf("the list of version %d has %v, want %v", version, names, want)
 		}
+	}
+}
+
+func TestFinalizersDelayADeletion(t *testing.T) {
+	api := newAPIServer()
+	held := web.ForeignNamed("web")
+	held.SetFinalizers([]string{"example.com/first", "example.com/second"})
+	must(api.create(held, noInspection))(t)
+	for range 2 { // the second delete changes nothing
+		if err := api.delete(web.id(), metav1.DeleteOptions{}, noInspection); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, left := range [][]string{{"example.com/second"}, nil} {
+		object := metaOf(must(api.get(web.id()))(t))
+		if !isTerminating(object) || object.GetGeneration() != 2 {
+			t.Fatalf("an object with finalizers has generation %d after its deletion, and the timestamp %v", object.GetGeneration(), object.GetDeletionTimestamp())
+		}
+		object.SetFinalizers(left)
+		object.SetDeletionTimestamp(nil) // nobody can take it back
+		must(api.update(object, "", noInspection))(t)
+	}
+	if _, err := api.get(web.id()); !apierrors.IsNotFound(err) {
+		t.Errorf("an object without finalizers is not deleted: %v", err)
+	}
+}
+
+func TestAForegroundDeletionWaitsForItsFinalizer(t *testing.T) {
+	api, foreground := newAPIServer(), metav1.DeletePropagationForeground
+	must(api.create(newFoo("a", "web", 1), noInspection))(t)
+	if err := api.delete(fooID("a"), metav1.DeleteOptions{PropagationPolicy: &foreground}, noInspection); err != nil {
+		t.Fatal(err)
+	}
+	foo := metaOf(must(api.get(fooID("a")))(t))
+	if !slices.Equal(foo.GetFinalizers(), []string{metav1.FinalizerDeleteDependents}) {
+		t.Errorf("the Foo has the finalizers %v", foo.GetFinalizers())
 	}
 }
 

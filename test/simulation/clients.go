@@ -14,161 +14,173 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The clientsets for the controller. client-go's fakes do not pass the context on, so
-// with them no call could hang until its deadline. A call that is not implemented here
-// reaches a nil interface and panics.
+// The clientsets for the controller. They are client-go's own, for every resource, on an
+// HTTP transport that is the simulated API server. What they send and receive are ids of
+// objects, which are passed by reference: the simulation would spend most of its time on
+// JSON otherwise.
 
 package simulation
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
-	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
+	"k8s.io/client-go/rest"
 
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/internal/footest"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
-	typedv1alpha1 "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
 )
 
-type kubeClient struct {
-	kubernetes.Interface
-
-	conn *connection
+// newClients returns clientsets that send their requests through a connection.
+func newClients(conn *connection) Clients {
+	wire := &wire{}
+	client, err := rest.NewRESTClient(&url.URL{Scheme: "http", Host: "simulation"}, "", rest.ClientContentConfig{
+		ContentType: mediaType, GroupVersion: corev1.SchemeGroupVersion, Negotiator: wire,
+	}, nil, &http.Client{Transport: transport{conn: conn, wire: wire}})
+	if err != nil {
+		panic(err)
+	}
+	return Clients{
+		Kubernetes: kubeClient{Interface: kubernetes.New(client)},
+		Foos:       fooClient{Interface: clientset.New(client)},
+	}
 }
 
-// AppsV1 returns a client that serves only Deployments.
-func (c kubeClient) AppsV1() typedappsv1.AppsV1Interface { return appsClient{conn: c.conn} }
+type kubeClient struct{ kubernetes.Interface }
 
 // IsWatchListSemanticsUnSupported makes informers list first, then watch.
 func (c kubeClient) IsWatchListSemanticsUnSupported() bool { return true }
 
-type appsClient struct {
-	typedappsv1.AppsV1Interface
-
-	conn *connection
-}
-
-// Deployments returns the calls for Deployments. Any namespace means that of the
-// simulation.
-func (c appsClient) Deployments(string) typedappsv1.DeploymentInterface {
-	return deploymentCalls{calls: calls[*appsv1.Deployment]{c.conn, "deployments"}}
-}
-
-type fooClient struct {
-	clientset.Interface
-
-	conn *connection
-}
-
-// SamplecontrollerV1alpha1 returns the client of Foos.
-func (c fooClient) SamplecontrollerV1alpha1() typedv1alpha1.SamplecontrollerV1alpha1Interface {
-	return sampleClient{conn: c.conn}
-}
+type fooClient struct{ clientset.Interface }
 
 // IsWatchListSemanticsUnSupported makes informers list first, then watch.
 func (c fooClient) IsWatchListSemanticsUnSupported() bool { return true }
 
-type sampleClient struct {
-	typedv1alpha1.SamplecontrollerV1alpha1Interface
-
+// transport is the API server of the clientsets. It has none of the headers that make
+// client-go repeat a call, so that each call reaches an injection point once.
+type transport struct {
 	conn *connection
+	wire *wire
 }
 
-// Foos returns the calls for Foos. Any namespace means that of the simulation.
-func (c sampleClient) Foos(string) typedv1alpha1.FooInterface {
-	return fooCalls{calls: calls[*samplev1alpha1.Foo]{c.conn, "foos"}}
-}
-
-// calls are the calls that are the same for both resources, except for the type.
-type calls[T runtime.Object] struct {
-	conn     *connection
-	resource string
-}
-
-// Get reads an object.
-func (c calls[T]) Get(ctx context.Context, name string, _ metav1.GetOptions) (T, error) {
-	return as[T](c.conn.get(ctx, objectID{c.resource, name}))
-}
-
-// Create creates an object.
-func (c calls[T]) Create(ctx context.Context, object T, _ metav1.CreateOptions) (T, error) {
-	return as[T](c.conn.create(ctx, object))
-}
-
-// Update replaces an object, except for its status.
-func (c calls[T]) Update(ctx context.Context, object T, _ metav1.UpdateOptions) (T, error) {
-	return as[T](c.conn.update(ctx, object, ""))
-}
-
-// UpdateStatus replaces an object's status.
-func (c calls[T]) UpdateStatus(ctx context.Context, object T, _ metav1.UpdateOptions) (T, error) {
-	return as[T](c.conn.update(ctx, object, "status"))
-}
-
-// Delete deletes an object, under the preconditions of options.
-func (c calls[T]) Delete(ctx context.Context, name string, options metav1.DeleteOptions) error {
-	return c.conn.delete(ctx, objectID{c.resource, name}, options)
-}
-
-// Watch delivers the changes after the resourceVersion of options.
-func (c calls[T]) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	return c.conn.watch(ctx, c.resource, options)
-}
-
-// as converts the result of a call to the caller's type.
-func as[T runtime.Object](object runtime.Object, err error) (T, error) {
-	if err != nil {
-		var none T
-		return none, err
-	}
-	return object.(T), nil
-}
-
-type deploymentCalls struct {
-	calls[*appsv1.Deployment]
-	otherDeploymentCalls
-}
-
-// otherDeploymentCalls is embedded one level deeper than calls, so the methods of calls
-// take precedence.
-type otherDeploymentCalls struct {
-	typedappsv1.DeploymentInterface
-}
-
-// List returns all Deployments.
-func (c deploymentCalls) List(ctx context.Context, _ metav1.ListOptions) (*appsv1.DeploymentList, error) {
-	objects, version, err := c.conn.list(ctx, "deployments")
+// RoundTrip answers a request. A call without an answer returns its error.
+func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	r, err := t.read(request)
 	if err != nil {
 		return nil, err
 	}
-	list := &appsv1.DeploymentList{ListMeta: metav1.ListMeta{ResourceVersion: versionText(version)}}
-	for _, object := range objects {
-		list.Items = append(list.Items, *object.(*appsv1.Deployment))
+	if footest.Served(r.id.resource) == nil {
+		t.conn.cluster.violationf("%s", footest.UnknownResource(r.id.resource, t.conn.cluster.test))
+		return t.answer(nil, apierrors.NewNotFound(corev1.Resource(r.id.resource), r.id.name))
 	}
-	return list, nil
+	switch {
+	case request.Method == http.MethodPost && r.subresource == "":
+		return t.answer(t.conn.create(r.ctx, r.object))
+	case request.Method == http.MethodPut:
+		return t.answer(t.conn.update(r.ctx, r.object, r.subresource))
+	case request.Method == http.MethodDelete && r.id.name != "":
+		return t.answer(&metav1.Status{Status: metav1.StatusSuccess}, t.conn.delete(r.ctx, r.id, r.deleteOptions()))
+	case request.Method != http.MethodGet || r.subresource != "":
+	case r.id.name != "":
+		return t.answer(t.conn.get(r.ctx, r.id))
+	case r.query.Has("watch"):
+		w, err := t.conn.watch(r.ctx, r.id.resource, r.query.Get("resourceVersion"))
+		if err != nil {
+			return t.answer(nil, err)
+		}
+		return t.response(http.StatusOK, &eventReader{wire: t.wire, watch: w}), nil
+	default:
+		objects, version, err := t.conn.list(r.ctx, r.id.resource)
+		return t.answer(&listed{objects: objects, version: version}, err)
+	}
+	t.conn.cluster.violationf("%s: the simulation has no %s of %s", t.conn.cluster.test, request.Method, request.URL.Path)
+	return t.answer(nil, apierrors.NewMethodNotSupported(r.id.groupResource(), request.Method))
 }
 
-type fooCalls struct {
-	calls[*samplev1alpha1.Foo]
-	otherFooCalls
-}
-
-type otherFooCalls struct{ typedv1alpha1.FooInterface }
-
-// List returns all Foos.
-func (c fooCalls) List(ctx context.Context, _ metav1.ListOptions) (*samplev1alpha1.FooList, error) {
-	objects, version, err := c.conn.list(ctx, "foos")
-	if err != nil {
+// answer makes the response to a call, unless it got none.
+func (t transport) answer(object runtime.Object, err error) (*http.Response, error) {
+	if err == nil {
+		return t.response(http.StatusOK, io.NopCloser(bytes.NewReader(t.wire.send(object)))), nil
+	}
+	var refusal apierrors.APIStatus
+	if !errors.As(err, &refusal) {
 		return nil, err
 	}
-	list := &samplev1alpha1.FooList{ListMeta: metav1.ListMeta{ResourceVersion: versionText(version)}}
-	for _, object := range objects {
-		list.Items = append(list.Items, *object.(*samplev1alpha1.Foo))
+	status := refusal.Status()
+	return t.response(int(status.Code), io.NopCloser(bytes.NewReader(t.wire.send(&status)))), nil
+}
+
+func (t transport) response(code int, body io.ReadCloser) *http.Response {
+	return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {mediaType}}, Body: body}
+}
+
+// received is a request as the API server reads it.
+type received struct {
+	ctx         context.Context
+	id          objectID
+	subresource string
+	query       url.Values
+	object      runtime.Object
+}
+
+// read reads the path of a request, such as /namespaces/team-a/deployments/web/status, and
+// its object.
+func (t transport) read(request *http.Request) (received, error) {
+	r := received{ctx: request.Context(), query: request.URL.Query()}
+	path := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
+	if len(path) > 2 && path[0] == "namespaces" {
+		path = path[2:]
 	}
-	return list, nil
+	path = append(path, "", "")
+	r.id, r.subresource = objectID{path[0], path[1]}, path[2]
+	if request.Body == nil {
+		return r, nil
+	}
+	defer request.Body.Close()
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		return r, fmt.Errorf("reading a request: %w", err)
+	}
+	if request.Method != http.MethodPatch { // patches are not simulated
+		r.object = t.wire.receive(body)
+	}
+	return r, nil
+}
+
+func (r received) deleteOptions() metav1.DeleteOptions {
+	if options, ok := r.object.(*metav1.DeleteOptions); ok {
+		return *options
+	}
+	return metav1.DeleteOptions{}
+}
+
+// eventReader is the body of the response to a watch. Each Read returns one event.
+type eventReader struct {
+	wire  *wire
+	watch watch.Interface
+}
+
+func (r *eventReader) Read(into []byte) (int, error) {
+	event, open := <-r.watch.ResultChan()
+	if !open {
+		return 0, io.EOF
+	}
+	return copy(into, string(event.Type)+" "+string(r.wire.send(event.Object))), nil
+}
+
+func (r *eventReader) Close() error {
+	r.watch.Stop()
+	return nil
 }

@@ -64,6 +64,7 @@ func (p injectionPoint) String() string {
 // cluster is an API server, the cluster's own controllers, and the controllers under
 // test. It lives in a testing/synctest bubble.
 type cluster struct {
+	test    string // its name
 	api     *apiServer
 	start   Start
 	ctx     context.Context
@@ -83,18 +84,18 @@ type cluster struct {
 	points      []injectionPoint
 	reached     map[injectionPoint]int
 	refused     int
-	// removed holds, for each Deployment that a controller deleted, the Foo's UID and
-	// generation at that time.
+	// removed holds, for each child that a controller deleted, the Foo's UID and generation
+	// at that time.
 	removed map[objectID]string
 }
 
-func newCluster(start Start, inject func(injectionPoint) fault) *cluster {
+func newCluster(test string, start Start, inject func(injectionPoint) fault) *cluster {
 	c := &cluster{
-		api: newAPIServer(), start: start, inject: inject, began: time.Now(),
+		test: test, api: newAPIServer(), start: start, inject: inject, began: time.Now(),
 		reached: map[injectionPoint]int{}, removed: map[objectID]string{},
 	}
 	c.ctx, c.stop = context.WithCancel(klog.NewContext(context.Background(), klog.New(nil)))
-	c.running.Go(func() { newControlPlane(c).run() })
+	c.running.Go(func() { controlPlane{c}.run() })
 	return c
 }
 
@@ -107,7 +108,7 @@ func (c *cluster) end() {
 // startController starts a controller that remembers nothing. The functions of prepare
 // change its connection first, for example to begin with a stale list.
 func (c *cluster) startController(prepare ...func(*connection)) {
-	conn := &connection{cluster: c, heldUntil: map[string]time.Time{}, listedAsOf: map[string]int{}, pendingEvents: map[types.UID]int{}}
+	conn := &connection{cluster: c, heldUntil: map[string]time.Time{}, listedAsOf: map[string]int{}, pendingEvents: map[types.UID]int{}, own: map[objectID]ownWrite{}}
 	conn.ctx, conn.cancel = context.WithCancel(context.WithValue(c.ctx, connectionKey{}, conn))
 	c.mu.Lock()
 	c.connections = append(c.connections, conn)
@@ -119,7 +120,7 @@ func (c *cluster) startController(prepare ...func(*connection)) {
 	c.tracef("%s starts", conn.name)
 	c.running.Go(func() {
 		defer conn.cancel()
-		err := c.start(conn.ctx, Clients{Kubernetes: kubeClient{conn: conn}, Foos: fooClient{conn: conn}}, recorder{conn: conn})
+		err := c.start(conn.ctx, newClients(conn), recorder{conn: conn})
 		switch {
 		case conn.ctx.Err() == nil:
 			c.violationf("%s returned although its context had not ended: %v", conn.name, err)

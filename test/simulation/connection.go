@@ -51,12 +51,24 @@ type connection struct {
 	// stale is true if the cache is or was stale because of a fault. Then the controller
 	// may recreate an object that it deleted, or repeat a write.
 	stale bool
+	// lossy is true if the cache lacks an event, although it has later ones.
+	lossy bool
 	// pendingEvents counts, for each Foo, the transitions of Ready that have no event
 	// yet.
 	pendingEvents map[types.UID]int
+	// own holds the last write of each object for which the controller got an answer.
+	own map[objectID]ownWrite
 	// unanswered holds the conditions Ready of status writes that may or may not have
 	// been stored.
 	unanswered []readiness
+}
+
+// ownWrite is a write of a controller.
+type ownWrite struct {
+	uid     types.UID
+	version string
+	owners  []metav1.OwnerReference
+	at      time.Time
 }
 
 // request is one call. A fault decides whether and when it is committed, and how it is
@@ -66,23 +78,38 @@ type request struct {
 
 	conn  *connection
 	ctx   context.Context
+	sent  runtime.Object // nil for a call without an object
 	apply func(inspector) (runtime.Object, error)
 }
 
 // do sends a request, with the fault that is injected there, if any.
-func (c *connection) do(ctx context.Context, verb string, id objectID, apply func(inspector) (runtime.Object, error)) (runtime.Object, error) {
+func (c *connection) do(ctx context.Context, verb string, id objectID, sent runtime.Object, apply func(inspector) (runtime.Object, error)) (runtime.Object, error) {
 	if c.ctx.Err() != nil {
 		return nil, errCrashed
 	}
 	point, f := c.cluster.reach(verb, id)
-	r := &request{injectionPoint: point, conn: c, ctx: ctx, apply: apply}
+	r := &request{injectionPoint: point, conn: c, ctx: ctx, sent: sent, apply: apply}
 	if f.call == nil {
-		return r.commit()
+		object, err := r.commit()
+		c.remember(r, object, err)
+		return object, err
 	}
 	c.cluster.tracef("%s: %s meets %q", c.name, point, f.name)
 	object, err := f.call(r)
 	c.cluster.tracef("%s: %s returns %s", c.name, point, resultOf(err))
+	c.remember(r, object, err)
 	return object, err
+}
+
+// remember notes a write for which the controller got an answer.
+func (c *connection) remember(r *request, object runtime.Object, err error) {
+	if err != nil || object == nil || r.verb == "get" {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	written := metaOf(object)
+	c.own[r.id] = ownWrite{written.GetUID(), written.GetResourceVersion(), written.GetOwnerReferences(), time.Now()}
 }
 
 // commit executes the request in the API server, unless its controller has crashed.
@@ -93,6 +120,7 @@ func (r *request) commit() (runtime.Object, error) {
 		return nil, errCrashed
 	}
 	object, err := r.apply(r.conn.inspect(r.verb))
+	r.conn.inspectRefused(r, err)
 	r.conn.cluster.committed(r, err)
 	return object, err
 }
@@ -135,11 +163,11 @@ func resultOf(err error) string {
 }
 
 func (c *connection) get(ctx context.Context, id objectID) (runtime.Object, error) {
-	return c.do(ctx, "get", id, func(inspector) (runtime.Object, error) { return c.cluster.api.get(id) })
+	return c.do(ctx, "get", id, nil, func(inspector) (runtime.Object, error) { return c.cluster.api.get(id) })
 }
 
 func (c *connection) create(ctx context.Context, object runtime.Object) (runtime.Object, error) {
-	return c.do(ctx, "create", idOf(object), func(inspect inspector) (runtime.Object, error) {
+	return c.do(ctx, "create", idOf(object), object, func(inspect inspector) (runtime.Object, error) {
 		admitted, err := c.cluster.admit(object)
 		if err != nil {
 			return nil, err
@@ -153,7 +181,7 @@ func (c *connection) update(ctx context.Context, object runtime.Object, subresou
 	if subresource != "" {
 		verb += "-" + subresource
 	}
-	stored, err := c.do(ctx, verb, idOf(object), func(inspect inspector) (runtime.Object, error) {
+	stored, err := c.do(ctx, verb, idOf(object), object, func(inspect inspector) (runtime.Object, error) {
 		admitted, err := c.cluster.admit(object)
 		if err != nil {
 			return nil, err
@@ -165,14 +193,14 @@ func (c *connection) update(ctx context.Context, object runtime.Object, subresou
 }
 
 func (c *connection) delete(ctx context.Context, id objectID, options metav1.DeleteOptions) error {
-	_, err := c.do(ctx, "delete", id, func(inspect inspector) (runtime.Object, error) {
+	_, err := c.do(ctx, "delete", id, nil, func(inspect inspector) (runtime.Object, error) {
 		return nil, c.cluster.api.delete(id, options, inspect)
 	})
 	return err
 }
 
 func (c *connection) list(ctx context.Context, resource string) (objects []runtime.Object, version int, err error) {
-	_, err = c.do(ctx, "list", objectID{resource: resource}, func(inspector) (runtime.Object, error) {
+	_, err = c.do(ctx, "list", objectID{resource: resource}, nil, func(inspector) (runtime.Object, error) {
 		version = c.cluster.api.version()
 		if asOf, older := c.listedAsOf[resource]; older {
 			version = asOf
@@ -184,12 +212,12 @@ func (c *connection) list(ctx context.Context, resource string) (objects []runti
 	return objects, version, err
 }
 
-func (c *connection) watch(ctx context.Context, resource string, options metav1.ListOptions) (watch.Interface, error) {
-	w, err := newAPIWatch(ctx, c, resource, options.ResourceVersion)
+func (c *connection) watch(ctx context.Context, resource, resourceVersion string) (watch.Interface, error) {
+	w, err := newAPIWatch(ctx, c, resource, resourceVersion)
 	if err != nil {
 		return nil, err
 	}
-	_, err = c.do(ctx, "watch", objectID{resource: resource}, func(inspector) (runtime.Object, error) { return nil, nil })
+	_, err = c.do(ctx, "watch", objectID{resource: resource}, nil, func(inspector) (runtime.Object, error) { return nil, nil })
 	if err != nil {
 		return nil, err
 	}

@@ -19,15 +19,13 @@ limitations under the License.
 package simulation
 
 import (
+	"slices"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
+	"example.com/sample-controller/internal/footest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -36,20 +34,11 @@ import (
 // one, and each run makes the same calls.
 const controlPlaneInterval = 100 * time.Millisecond
 
-// controlPlane is the garbage collector and a Deployment controller that only writes the
-// status, one Pod at a time.
-type controlPlane struct {
-	*cluster
+// controlPlane is the garbage collector, and the controllers of the children, which only
+// write the status.
+type controlPlane struct{ *cluster }
 
-	// rolledOut holds the template of each Deployment's Pods.
-	rolledOut map[types.UID]corev1.PodTemplateSpec
-}
-
-func newControlPlane(c *cluster) *controlPlane {
-	return &controlPlane{cluster: c, rolledOut: map[types.UID]corev1.PodTemplateSpec{}}
-}
-
-func (p *controlPlane) run() {
+func (p controlPlane) run() {
 	for {
 		_, more := p.api.next(p.api.version())
 		if !p.act() {
@@ -68,80 +57,66 @@ func (p *controlPlane) run() {
 }
 
 // act makes one write, and reports whether one was needed.
-func (p *controlPlane) act() bool {
-	return p.collectGarbage() || p.finishForegroundDeletion() || p.rollOut()
+func (p controlPlane) act() bool {
+	return p.collectGarbage() || p.finishForegroundDeletion() || p.advanceStatuses()
 }
 
-func (p *controlPlane) deployments() []*appsv1.Deployment {
-	var deployments []*appsv1.Deployment
-	for _, object := range p.api.list("deployments", p.api.version()) {
-		deployments = append(deployments, object.(*appsv1.Deployment))
+// children returns the objects of all kinds of children.
+func (c *cluster) children() []footest.Object {
+	var children []footest.Object
+	for _, kind := range footest.Kinds {
+		for _, object := range c.api.list(kind.Resource.Resource, c.api.version()) {
+			children = append(children, metaOf(object))
+		}
 	}
-	return deployments
+	return children
 }
 
-// collectGarbage deletes a Deployment whose controlling Foo is deleted or in foreground
+// collectGarbage deletes a child whose controlling Foo is deleted or in foreground
 // deletion.
-func (p *controlPlane) collectGarbage() bool {
-	for _, deployment := range p.deployments() {
-		ref := controllerOf(deployment)
-		if ref == nil {
+func (p controlPlane) collectGarbage() bool {
+	for _, child := range p.children() {
+		ref := controllerOf(child)
+		if ref == nil || isTerminating(child) {
 			continue
 		}
-		if foo := p.foo(ref.Name); foo != nil && foo.UID == ref.UID && !isTerminating(foo) {
+		if foo := p.foo(ref.Name); foo != nil && foo.UID == ref.UID && !inForegroundDeletion(foo) {
 			continue
 		}
-		return p.wrote("garbage collector", "delete", deployment,
-			p.api.delete(idOf(deployment), metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(deployment.UID))}, noInspection))
+		return p.wrote("garbage collector", "delete", child,
+			p.api.delete(idOf(child), metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(child.GetUID()))}, noInspection))
 	}
 	return false
 }
 
-// finishForegroundDeletion deletes a terminating Foo. It is called only when there is no
-// garbage, so the Foo has no Deployment left.
-func (p *controlPlane) finishForegroundDeletion() bool {
+func inForegroundDeletion(foo *samplev1alpha1.Foo) bool {
+	return isTerminating(foo) && slices.Contains(foo.Finalizers, metav1.FinalizerDeleteDependents)
+}
+
+// finishForegroundDeletion lets a Foo in foreground deletion go when it has no child left.
+func (p controlPlane) finishForegroundDeletion() bool {
 	for _, object := range p.api.list("foos", p.api.version()) {
-		if foo := object.(*samplev1alpha1.Foo); isTerminating(foo) {
-			foo.Finalizers = nil
+		foo := object.(*samplev1alpha1.Foo)
+		isChild := func(child footest.Object) bool { return metav1.IsControlledBy(child, foo) }
+		if inForegroundDeletion(foo) && !slices.ContainsFunc(p.children(), isChild) {
+			foo.Finalizers = slices.DeleteFunc(foo.Finalizers, func(finalizer string) bool { return finalizer == metav1.FinalizerDeleteDependents })
 			return p.write("garbage collector", foo, "")
 		}
 	}
 	return false
 }
 
-func (p *controlPlane) rollOut() bool {
-	for _, deployment := range p.deployments() {
-		before := deployment.Status.DeepCopy()
-		p.advanceRollout(deployment)
-		if !equality.Semantic.DeepEqual(*before, deployment.Status) {
-			return p.write("Deployment controller", deployment, "status")
+func (p controlPlane) advanceStatuses() bool {
+	for _, child := range p.children() {
+		if kind := footest.KindOf(child); kind.Advance(child) {
+			return p.write(kind.Kind+" controller", child, "status")
 		}
 	}
 	return false
 }
 
-// advanceRollout advances a Deployment's status by one write.
-func (p *controlPlane) advanceRollout(deployment *appsv1.Deployment) {
-	status, desired := &deployment.Status, *deployment.Spec.Replicas
-	switch {
-	case status.ObservedGeneration < deployment.Generation:
-		status.ObservedGeneration = deployment.Generation
-		if template := deployment.Spec.Template; !equality.Semantic.DeepEqual(p.rolledOut[deployment.UID], template) {
-			p.rolledOut[deployment.UID] = template
-			status.UpdatedReplicas, status.AvailableReplicas, status.ReadyReplicas = 0, 0, 0
-		}
-	case status.UpdatedReplicas != desired || status.Replicas != desired:
-		status.Replicas, status.UpdatedReplicas = desired, desired
-		status.AvailableReplicas = min(status.AvailableReplicas, desired)
-		status.ReadyReplicas = status.AvailableReplicas
-	case status.AvailableReplicas < desired:
-		status.AvailableReplicas++
-		status.ReadyReplicas = status.AvailableReplicas
-	}
-}
-
 // foo returns a Foo, or nil.
-func (p *controlPlane) foo(name string) *samplev1alpha1.Foo {
+func (p controlPlane) foo(name string) *samplev1alpha1.Foo {
 	object, err := p.api.get(fooID(name))
 	if err != nil {
 		return nil
@@ -149,14 +124,14 @@ func (p *controlPlane) foo(name string) *samplev1alpha1.Foo {
 	return object.(*samplev1alpha1.Foo)
 }
 
-func (p *controlPlane) write(who string, object runtime.Object, subresource string) bool {
+func (p controlPlane) write(who string, object runtime.Object, subresource string) bool {
 	_, err := p.api.update(object, subresource, noInspection)
 	return p.wrote(who, "update", object, err)
 }
 
 // wrote traces a write. It returns true even if the write failed, because the next act
 // repeats it.
-func (p *controlPlane) wrote(who, verb string, object runtime.Object, err error) bool {
+func (p controlPlane) wrote(who, verb string, object runtime.Object, err error) bool {
 	p.tracef("%s: %s %s -> %s", who, verb, idOf(object), resultOf(err))
 	return true
 }

@@ -27,6 +27,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"example.com/sample-controller/internal/footest"
 )
 
 // fault replaces the normal handling of a call, or of an event that arrives.
@@ -67,19 +69,15 @@ func faultsAt(point injectionPoint) []fault {
 	panic("no faults for " + point.verb)
 }
 
-var callFaults = []fault{
+var callFaults = append(staleFaults(), []fault{
 	crashBefore,
 	crashAfter("crash after"),
-	crashAfter("crash after, begin with old Foos", beginWithOld("foos")),
-	crashAfter("crash after, begin with old Deployments", beginWithOld("deployments")),
 	tooManyRequests,
 	internalError,
 	{name: "hang", call: func(r *request) (runtime.Object, error) {
 		<-r.ctx.Done()
 		return nil, r.ctx.Err()
 	}},
-	{name: "stale Foos from here", call: staleFromHere("foos")},
-	{name: "stale Deployments from here", call: staleFromHere("deployments")},
 	{name: secondController, call: func(r *request) (runtime.Object, error) {
 		r.conn.cluster.startController()
 		return r.commit()
@@ -91,6 +89,18 @@ var callFaults = []fault{
 		}
 		return r.commitLate()
 	}},
+}...)
+
+// staleFaults returns the faults in which the cache of one resource is stale.
+func staleFaults() []fault {
+	var faults []fault
+	for _, kind := range append([]*footest.Kind{footest.Foos}, footest.Kinds...) {
+		resource := kind.Resource.Resource
+		faults = append(faults,
+			crashAfter("crash after, begin with old "+resource, beginWithOld(resource)),
+			fault{name: "stale " + resource + " from here", call: staleFromHere(resource)})
+	}
+	return faults
 }
 
 // writeFaults can happen only to writes.
@@ -136,7 +146,7 @@ var eventFaults = []fault{
 	}},
 	{name: "dropped until a relist", event: func(d *delivery) bool {
 		d.conn.mu.Lock()
-		d.conn.stale = true
+		d.conn.stale, d.conn.lossy = true, true
 		d.conn.mu.Unlock()
 		time.AfterFunc(longDelay, d.expire)
 		return true

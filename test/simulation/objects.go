@@ -14,70 +14,66 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The two kinds of objects: their names, their defaults, and which fields a write
-// changes.
+// The objects: their names, and the Foos of the tests.
 
 package simulation
 
 import (
-	"fmt"
-
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"example.com/sample-controller/internal/footest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // namespace is the namespace of all objects.
-const namespace = "team-a"
+const namespace = footest.Namespace
 
 // objectID names an object of the namespace.
 type objectID struct{ resource, name string }
 
 func (id objectID) String() string { return id.resource + " " + id.name }
 
-func fooID(name string) objectID        { return objectID{"foos", name} }
-func deploymentID(name string) objectID { return objectID{"deployments", name} }
+func fooID(name string) objectID { return idIn(footest.Foos, name) }
+
+func idIn(kind *footest.Kind, name string) objectID {
+	return objectID{kind.Resource.Resource, name}
+}
 
 func idOf(object runtime.Object) objectID {
-	if foo, ok := object.(*samplev1alpha1.Foo); ok {
-		return fooID(foo.Name)
-	}
-	return deploymentID(object.(*appsv1.Deployment).Name)
+	return idIn(footest.KindOf(object), metaOf(object).GetName())
 }
+
+// kind returns the kind of an object that the API server has.
+func (id objectID) kind() *footest.Kind { return footest.Served(id.resource) }
 
 func (id objectID) groupResource() schema.GroupResource {
-	if id.resource == "foos" {
-		return samplev1alpha1.SchemeGroupVersion.WithResource(id.resource).GroupResource()
-	}
-	return appsv1.SchemeGroupVersion.WithResource(id.resource).GroupResource()
+	return id.kind().Resource.GroupResource()
 }
 
-func metaOf(object runtime.Object) metav1.Object {
+func metaOf(object runtime.Object) footest.Object {
 	accessor, err := meta.Accessor(object)
 	if err != nil {
 		panic(err)
 	}
-	return accessor
+	return accessor.(footest.Object)
 }
 
 func isTerminating(object metav1.Object) bool { return object.GetDeletionTimestamp() != nil }
 
-// controllerOf returns a Deployment's reference to the Foo that controls it, or nil.
-func controllerOf(deployment *appsv1.Deployment) *metav1.OwnerReference {
-	ref := metav1.GetControllerOf(deployment)
+// controllerOf returns a child's reference to the Foo that controls it, or nil.
+func controllerOf(child metav1.Object) *metav1.OwnerReference {
+	ref := metav1.GetControllerOf(child)
 	if ref == nil || ref.Kind != "Foo" || ref.APIVersion != "samplecontroller.k8s.io/v1alpha1" {
 		return nil
 	}
 	return ref
 }
 
-// newFoo returns a Foo. With 0 replicas it leaves the number to others.
+// newFoo returns a Foo that asks for a child of each kind. With 0 replicas it leaves the
+// number to others.
 func newFoo(name, deploymentName string, replicas int32) *samplev1alpha1.Foo {
 	foo := &samplev1alpha1.Foo{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
@@ -86,79 +82,8 @@ func newFoo(name, deploymentName string, replicas int32) *samplev1alpha1.Foo {
 	if replicas > 0 {
 		foo.Spec.Replicas = &replicas
 	}
+	for _, kind := range footest.Kinds {
+		kind.Ask(foo)
+	}
 	return foo
-}
-
-// newForeign returns a Deployment that a user created.
-func newForeign(name string) *appsv1.Deployment {
-	three := int32(3)
-	labels := map[string]string{"app": "theirs"}
-	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Annotations: map[string]string{"team": "b"}},
-		Spec: appsv1.DeploymentSpec{
-			Replicas: &three,
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "nginx", Image: "nginx:1"}, {Name: "proxy", Image: "envoy:1"}}},
-			},
-		},
-	}
-}
-
-// setDefaults sets some of the defaults that the API server sets.
-func setDefaults(object runtime.Object) {
-	deployment, ok := object.(*appsv1.Deployment)
-	if !ok {
-		return
-	}
-	one, ten := int32(1), int32(10)
-	spec := &deployment.Spec
-	if spec.Replicas == nil {
-		spec.Replicas = &one
-	}
-	if spec.RevisionHistoryLimit == nil {
-		spec.RevisionHistoryLimit = &ten
-	}
-	if spec.Strategy.Type == "" {
-		spec.Strategy.Type = appsv1.RollingUpdateDeploymentStrategyType
-	}
-	for i := range spec.Template.Spec.Containers {
-		spec.Template.Spec.Containers[i].TerminationMessagePath = "/dev/termination-log"
-	}
-}
-
-// merge returns the stored object after a write: a write to the status changes only the
-// status, any other write everything else.
-func merge(stored, sent runtime.Object, subresource string) runtime.Object {
-	switch stored := stored.(type) {
-	case *appsv1.Deployment:
-		sent := sent.(*appsv1.Deployment)
-		if subresource == "status" {
-			stored.Status = sent.Status
-			return stored
-		}
-		sent.Status = stored.Status
-		// The generation of a Deployment also counts changes of its annotations.
-		sent.Generation = nextGeneration(stored, equality.Semantic.DeepEqual(stored.Spec, sent.Spec) &&
-			equality.Semantic.DeepEqual(stored.Annotations, sent.Annotations))
-		return sent
-	case *samplev1alpha1.Foo:
-		sent := sent.(*samplev1alpha1.Foo)
-		if subresource == "status" {
-			stored.Status = sent.Status
-			return stored
-		}
-		sent.Status = stored.Status
-		sent.Generation = nextGeneration(stored, equality.Semantic.DeepEqual(stored.Spec, sent.Spec))
-		return sent
-	}
-	panic(fmt.Sprintf("the API server has no %T", stored))
-}
-
-func nextGeneration(stored metav1.Object, sameSpec bool) int64 {
-	if sameSpec {
-		return stored.GetGeneration()
-	}
-	return stored.GetGeneration() + 1
 }

@@ -19,16 +19,17 @@ limitations under the License.
 package simulation
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"example.com/sample-controller/internal/footest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/oracle"
 )
@@ -43,17 +44,14 @@ const (
 
 // state holds all objects at one time.
 type state struct {
-	Foos        []*samplev1alpha1.Foo
-	Deployments []*appsv1.Deployment
+	Foos     []*samplev1alpha1.Foo
+	Children []footest.Object
 }
 
 func (c *cluster) state() state {
-	var s state
+	s := state{Children: c.children()}
 	for _, object := range c.api.list("foos", c.api.version()) {
 		s.Foos = append(s.Foos, object.(*samplev1alpha1.Foo))
-	}
-	for _, object := range c.api.list("deployments", c.api.version()) {
-		s.Deployments = append(s.Deployments, object.(*appsv1.Deployment))
 	}
 	return s
 }
@@ -66,10 +64,10 @@ func (c *cluster) check(rest time.Duration) state {
 	for _, foo := range s.Foos {
 		c.checkFoo(s, foo)
 	}
-	for _, deployment := range s.Deployments {
-		ref := controllerOf(deployment)
+	for _, child := range s.Children {
+		ref := controllerOf(child)
 		if ref != nil && !slices.ContainsFunc(s.Foos, func(foo *samplev1alpha1.Foo) bool { return foo.UID == ref.UID }) {
-			c.violationf("Deployment %s belongs to a deleted Foo (%s)", deployment.Name, ref.UID)
+			c.violationf("%s belongs to a deleted Foo (%s)", idOf(child), ref.UID)
 		}
 	}
 	c.checkIdle()
@@ -83,12 +81,7 @@ func (c *cluster) checkReadiness() {
 	var history oracle.History
 	changes, _ := c.api.next(0)
 	for _, change := range changes {
-		switch object := change.object.(type) {
-		case *samplev1alpha1.Foo:
-			history.AddFoo(object, change.kind == watch.Deleted)
-		case *appsv1.Deployment:
-			history.AddDeployment(object, change.kind == watch.Deleted)
-		}
+		history.Add(metaOf(change.object), change.kind == watch.Deleted)
 	}
 	for _, lie := range history.Lies() {
 		c.violationf("%s", lie)
@@ -108,65 +101,60 @@ func (c *cluster) checkEvents(s state) {
 	}
 }
 
-// checkFoo checks one Foo and its Deployments.
+// checkFoo checks one Foo and its children.
 func (c *cluster) checkFoo(s state, foo *samplev1alpha1.Foo) {
-	var named *appsv1.Deployment
-	var controlled []string
-	for _, deployment := range s.Deployments {
-		if deployment.Name == foo.Spec.DeploymentName {
-			named = deployment
+	conflict := ""
+	for _, kind := range footest.Kinds {
+		if !kind.Wanted(foo) || c.checkChildren(s, foo, kind) {
+			continue
 		}
-		if ref := controllerOf(deployment); ref != nil && ref.UID == foo.UID {
-			controlled = append(controlled, deployment.Name)
+		conflict = cmp.Or(conflict, kind.Kind+"Conflict")
+		if kind.Blocks {
+			break
+		}
+	}
+	if conflict != "" {
+		c.checkStatus(foo, metav1.ConditionFalse, conflict)
+		return
+	}
+	c.checkStatus(foo, metav1.ConditionTrue, "Available")
+	for _, kind := range footest.Kinds {
+		if child := kind.Find(s.Children, kind.Name(foo)); child != nil && kind.Wanted(foo) {
+			if misreported := kind.Misreported(foo, child); misreported != "" {
+				c.violationf("Foo %s %s", foo.Name, misreported)
+			}
+		}
+	}
+}
+
+// checkChildren checks a Foo's children of one kind. It returns false if the name that the
+// Foo asks for is taken.
+func (c *cluster) checkChildren(s state, foo *samplev1alpha1.Foo, kind *footest.Kind) bool {
+	named := kind.Find(s.Children, kind.Name(foo))
+	var controlled []string
+	for _, child := range s.Children {
+		if ref := controllerOf(child); kind.Is(child) && ref != nil && ref.UID == foo.UID {
+			controlled = append(controlled, child.GetName())
 		}
 	}
 	switch {
 	case named == nil:
-		c.violationf("Foo %s has no Deployment %s", foo.Name, foo.Spec.DeploymentName)
-	case !slices.Contains(controlled, named.Name):
-		// The Foo keeps its Deployments. There are two if a crash happened between the
+		c.violationf("Foo %s has no %s %s", foo.Name, kind, kind.Name(foo))
+	case !slices.Contains(controlled, named.GetName()):
+		// The Foo keeps its children. There are two if a crash happened between the
 		// creation of the second and the deletion of the first.
-		c.checkConflict(foo, named)
+		if metav1.GetControllerOf(named) == nil && named.GetAnnotations()[samplev1alpha1.AnnotationAdoptBy] == foo.Name {
+			c.violationf("Foo %s has not adopted %s %s", foo.Name, kind, named.GetName())
+		}
+		return false
 	case len(controlled) > 1:
-		c.violationf("Foo %s has %d Deployments: %v", foo.Name, len(controlled), controlled)
+		c.violationf("Foo %s has %d %ss: %v", foo.Name, len(controlled), kind, controlled)
 	default:
-		c.checkDeployment(foo, named)
-		c.checkStatus(foo, metav1.ConditionTrue, "Available")
-		if status := foo.Status; status.Replicas != *named.Spec.Replicas || status.AvailableReplicas != *named.Spec.Replicas {
-			c.violationf("Foo %s reports %d replicas, %d available, of %d", foo.Name, status.Replicas, status.AvailableReplicas, *named.Spec.Replicas)
+		if differs := kind.Differs(named, foo); differs != "" {
+			c.violationf("%s %s %s", kind, named.GetName(), differs)
 		}
 	}
-}
-
-// checkConflict checks a Foo that asks for a Deployment which it does not control.
-func (c *cluster) checkConflict(foo *samplev1alpha1.Foo, taken *appsv1.Deployment) {
-	if metav1.GetControllerOf(taken) == nil && taken.Annotations[samplev1alpha1.AnnotationAdoptBy] == foo.Name {
-		c.violationf("Foo %s has not adopted Deployment %s", foo.Name, taken.Name)
-	}
-	c.checkStatus(foo, metav1.ConditionFalse, "DeploymentConflict")
-}
-
-// checkDeployment checks the owned fields of a Foo's Deployment.
-func (c *cluster) checkDeployment(foo *samplev1alpha1.Foo, deployment *appsv1.Deployment) {
-	if foo.Spec.Replicas != nil && *foo.Spec.Replicas != *deployment.Spec.Replicas {
-		c.violationf("Deployment %s has %d replicas, Foo %s asks for %d", deployment.Name, *deployment.Spec.Replicas, foo.Name, *foo.Spec.Replicas)
-	}
-	labels, selector := deployment.Spec.Template.Labels, deployment.Spec.Selector.MatchLabels
-	for _, key := range []string{"app", "controller"} {
-		want := map[string]string{"app": "nginx", "controller": foo.Name}[key]
-		if selected, ok := selector[key]; ok {
-			want = selected
-		}
-		if labels[key] != want {
-			c.violationf("the Pods of Deployment %s have the label %s=%s, want %s", deployment.Name, key, labels[key], want)
-		}
-	}
-	for _, container := range deployment.Spec.Template.Spec.Containers {
-		if container.Name == "nginx" && container.Image == "nginx:latest" {
-			return
-		}
-	}
-	c.violationf("Deployment %s has no container nginx of nginx:latest", deployment.Name)
+	return true
 }
 
 func (c *cluster) checkStatus(foo *samplev1alpha1.Foo, status metav1.ConditionStatus, reason string) {
@@ -206,7 +194,7 @@ func (c *cluster) checkAgainst(baseline, s state) {
 }
 
 // withoutVersions returns a state without the fields that may differ between runs:
-// versions, times, and the number in a Deployment's UID.
+// versions, times, and the number in a child's UID.
 func withoutVersions(s state) state {
 	var same state
 	for _, foo := range s.Foos {
@@ -217,10 +205,13 @@ func withoutVersions(s state) state {
 		}
 		same.Foos = append(same.Foos, foo)
 	}
-	for _, deployment := range s.Deployments {
-		deployment = deployment.DeepCopy()
-		deployment.UID, deployment.ResourceVersion, deployment.Generation, deployment.Status.ObservedGeneration = "", "", 0, 0
-		same.Deployments = append(same.Deployments, deployment)
+	for _, child := range s.Children {
+		child = metaOf(child.DeepCopyObject())
+		child.SetUID("")
+		child.SetResourceVersion("")
+		child.SetGeneration(0)
+		footest.ClearObservedGeneration(child)
+		same.Children = append(same.Children, child)
 	}
 	return same
 }

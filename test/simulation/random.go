@@ -27,12 +27,14 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"example.com/sample-controller/internal/footest"
 )
 
 // The names that a random user chooses from. They are few, so that Foos conflict.
 var (
-	randomFoos        = []string{"a", "b"}
-	randomDeployments = []string{"web", "api", "db"}
+	randomFoos  = []string{"a", "b"}
+	randomNames = []string{"web", "api", "db"} // of Deployments
 )
 
 // randomUser is a state machine that takes users' steps and injects faults, in any order.
@@ -63,7 +65,7 @@ func TestRandomSequences(t *testing.T, start Start) {
 	rapid.Check(t, func(t *rapid.T) {
 		rapid.SyncTest(t, func(t *rapid.T) {
 			u := &randomUser{}
-			u.cluster = newCluster(start, u.due)
+			u.cluster = newCluster(t.Name(), start, u.due)
 			defer u.end()
 			u.startController()
 			t.Repeat(u.actions())
@@ -76,15 +78,15 @@ func TestRandomSequences(t *testing.T, start Start) {
 
 func (u *randomUser) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
-		"create a Foo":        u.createFoo,
-		"scale a Foo":         u.scaleFoo,
-		"rename":              u.rename,
-		"delete a Foo":        u.deleteFoo,
-		"recreate a Foo":      u.recreateFoo,
-		"create a Deployment": u.createDeployment,
-		"edit a Deployment":   u.editDeployment,
-		"delete a Deployment": u.deleteDeployment,
-		"inject a fault":      u.injectLater,
+		"create a Foo":   u.createFoo,
+		"scale a Foo":    u.scaleFoo,
+		"rename":         u.rename,
+		"delete a Foo":   u.deleteFoo,
+		"recreate a Foo": u.recreateFoo,
+		"create a child": u.createChild,
+		"edit a child":   u.editChild,
+		"delete a child": u.deleteChild,
+		"inject a fault": u.injectLater,
 		"": func(t *rapid.T) {
 			// The wait is never 0, so that the effects of one step precede the next.
 			advance(rapid.SampledFrom([]time.Duration{time.Millisecond, shortDelay, longDelay}).Draw(t, "wait"))
@@ -138,7 +140,7 @@ func (u *randomUser) pick(t *rapid.T, exists bool, names []string, id func(strin
 
 func (u *randomUser) createFoo(t *rapid.T) {
 	name := u.pick(t, false, randomFoos, fooID)
-	u.step(create(name, rapid.SampledFrom(randomDeployments).Draw(t, "Deployment"), rapid.Int32Range(0, 3).Draw(t, "replicas")))
+	u.step(create(name, rapid.SampledFrom(randomNames).Draw(t, "Deployment"), rapid.Int32Range(0, 3).Draw(t, "replicas")))
 }
 
 func (u *randomUser) scaleFoo(t *rapid.T) {
@@ -146,7 +148,7 @@ func (u *randomUser) scaleFoo(t *rapid.T) {
 }
 
 func (u *randomUser) rename(t *rapid.T) {
-	u.step(rename(u.pick(t, true, randomFoos, fooID), rapid.SampledFrom(randomDeployments).Draw(t, "Deployment")))
+	u.step(rename(u.pick(t, true, randomFoos, fooID), rapid.SampledFrom(randomNames).Draw(t, "Deployment")))
 }
 
 func (u *randomUser) deleteFoo(t *rapid.T) {
@@ -158,24 +160,38 @@ func (u *randomUser) deleteFoo(t *rapid.T) {
 func (u *randomUser) recreateFoo(t *rapid.T) {
 	name := u.pick(t, true, randomFoos, fooID)
 	u.step(atOnce(deleteFoo(name),
-		create(name, rapid.SampledFrom(randomDeployments).Draw(t, "Deployment"), rapid.Int32Range(0, 3).Draw(t, "replicas"))))
+		create(name, rapid.SampledFrom(randomNames).Draw(t, "Deployment"), rapid.Int32Range(0, 3).Draw(t, "replicas"))))
 }
 
-func (u *randomUser) createDeployment(t *rapid.T) {
-	u.step(createForeign(u.pick(t, false, randomDeployments, deploymentID)))
+// pickChild chooses a child that a Foo may ask for, and that exists or does not.
+func (u *randomUser) pickChild(t *rapid.T, exists bool) child {
+	kind := footest.Kinds[0]
+	if len(footest.Kinds) > 1 {
+		kind = rapid.SampledFrom(footest.Kinds).Draw(t, "kind")
+	}
+	var names []string
+	for _, foo := range randomFoos {
+		for _, name := range randomNames {
+			names = append(names, kind.Name(newFoo(foo, name, 1)))
+		}
+	}
+	slices.Sort(names)
+	return child{kind, u.pick(t, exists, slices.Compact(names), func(name string) objectID { return idIn(kind, name) })}
 }
 
-func (u *randomUser) editDeployment(t *rapid.T) {
-	name := u.pick(t, true, randomDeployments, deploymentID)
+func (u *randomUser) createChild(t *rapid.T) { u.step(createForeign(u.pickChild(t, false))) }
+
+func (u *randomUser) editChild(t *rapid.T) {
+	child := u.pickChild(t, true)
 	u.notes++
-	u.step(rapid.SampledFrom([]step{
-		drift(name), edit(name, fmt.Sprint(u.notes)), scaleDeployment(name, 2), handOver(name, "a"), handOver(name, "b"),
-	}).Draw(t, "how"))
+	steps := []step{drift(child), edit(child, fmt.Sprint(u.notes)), handOver(child, "a"), handOver(child, "b")}
+	if child.EditOptional != nil {
+		steps = append(steps, editOptional(child))
+	}
+	u.step(rapid.SampledFrom(steps).Draw(t, "how"))
 }
 
-func (u *randomUser) deleteDeployment(t *rapid.T) {
-	u.step(deleteDeployment(u.pick(t, true, randomDeployments, deploymentID)))
-}
+func (u *randomUser) deleteChild(t *rapid.T) { u.step(deleteChild(u.pickChild(t, true))) }
 
 // injectLater adds a pending fault. It leaves out second controllers, because two with
 // different caches write a Foo's status in turns until the caches agree.

@@ -20,15 +20,17 @@ limitations under the License.
 package simulation
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
+	"reflect"
+	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/diff"
 
+	"example.com/sample-controller/internal/footest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -40,13 +42,16 @@ func (c *connection) inspect(verb string) inspector {
 		if stored != nil && next != nil && !c.stale && !c.cluster.mutatesWrites() && equality.Semantic.DeepEqual(stored, next) {
 			c.cluster.violationf("%s sent a write of %s that changes nothing", c.name, idOf(next))
 		}
-		switch verb {
-		case "create":
-			c.inspectCreate(next.(*appsv1.Deployment))
-		case "update":
-			c.inspectUpdate(stored.(*appsv1.Deployment), next.(*appsv1.Deployment))
-		case "delete":
-			c.inspectDelete(stored.(*appsv1.Deployment))
+		switch id := idOf(cmp.Or(next, stored)); {
+		case verb == "update-status":
+		case id.kind() == footest.Foos:
+			c.cluster.violationf("%s sent %s of %s, which belongs to users", c.name, verb, id)
+		case verb == "create":
+			c.inspectCreate(metaOf(next))
+		case verb == "update":
+			c.inspectUpdate(metaOf(stored), metaOf(next))
+		case verb == "delete":
+			c.inspectDelete(metaOf(stored))
 		}
 	}
 }
@@ -57,21 +62,31 @@ func (c *connection) inspectLate(stored, next runtime.Object) {
 	if foo, ok := stored.(*samplev1alpha1.Foo); ok && isTransition(foo, next.(*samplev1alpha1.Foo)) {
 		c.pendingEvents[foo.UID]++
 	}
-	before, isUpdate := stored.(*appsv1.Deployment)
-	after, _ := next.(*appsv1.Deployment)
-	if !isUpdate || after == nil {
+	if stored == nil || next == nil || idOf(next).kind() == footest.Foos {
 		return
 	}
-	was, is := unownedFields(before), unownedFields(after)
-	if controllerOf(before) == nil && controllerOf(after) != nil {
-		delete(was.Annotations, "samplecontroller.k8s.io/adopt-by") // the adoption removes it
-	}
-	if !equality.Semantic.DeepEqual(was, is) {
-		c.cluster.violationf("%s changed fields of others in %s (-before +after):\n%s", c.name, idOf(next), diff.Diff(was, is))
+	if taken := idOf(next).kind().DescribeTaken(metaOf(stored), metaOf(next), nil); taken != "" {
+		c.cluster.violationf("%s changed fields of others in %s (-before +after):\n%s", c.name, idOf(next), taken)
 	}
 }
 
-func (c *connection) inspectCreate(next *appsv1.Deployment) {
+// inspectRefused checks that a write was not refused because the controller forgot what it
+// last wrote for the same Foo: for some time, it waits until its cache has that.
+func (c *connection) inspectRefused(r *request, err error) {
+	own, ok := c.own[r.id]
+	if !ok || c.lossy || time.Since(own.at) >= CallTimeout || r.sent == nil || !reflect.DeepEqual(metaOf(r.sent).GetOwnerReferences(), own.owners) {
+		return
+	}
+	stored, getErr := c.cluster.api.get(r.id)
+	if getErr != nil || metaOf(stored).GetUID() != own.uid {
+		return
+	}
+	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) && metaOf(stored).GetResourceVersion() == own.version {
+		c.cluster.violationf("%s sent %s of %s although its own write %s ago was not in its cache yet", c.name, r.verb, r.id, time.Since(own.at))
+	}
+}
+
+func (c *connection) inspectCreate(next footest.Object) {
 	ref := controllerOf(next)
 	if ref == nil {
 		c.cluster.violationf("%s created %s without a controller reference to a Foo", c.name, idOf(next))
@@ -85,33 +100,36 @@ func (c *connection) inspectCreate(next *appsv1.Deployment) {
 	}
 }
 
-func (c *connection) inspectUpdate(stored, next *appsv1.Deployment) {
+func (c *connection) inspectUpdate(stored, next footest.Object) {
 	switch ref, nextRef := controllerOf(stored), controllerOf(next); {
 	case ref != nil && c.isLive(ref):
 		if nextRef == nil || nextRef.UID != ref.UID {
 			c.cluster.violationf("%s changed the owner of %s", c.name, idOf(next))
 		}
 	case metav1.GetControllerOf(stored) == nil && nextRef != nil && c.isLive(nextRef) &&
-		stored.Annotations[samplev1alpha1.AnnotationAdoptBy] == nextRef.Name:
+		stored.GetAnnotations()[samplev1alpha1.AnnotationAdoptBy] == nextRef.Name:
 		// An adoption to which the owner consented.
 	default:
-		c.cluster.violationf("%s wrote to %s, which no live Foo controls (owners: %v)", c.name, idOf(next), stored.OwnerReferences)
+		c.cluster.violationf("%s wrote to %s, which no live Foo controls (owners: %v)", c.name, idOf(next), stored.GetOwnerReferences())
 	}
 }
 
-func (c *connection) inspectDelete(stored *appsv1.Deployment) {
+func (c *connection) inspectDelete(stored footest.Object) {
 	ref := controllerOf(stored)
 	if ref == nil || !c.isLive(ref) {
-		c.cluster.violationf("%s deleted %s, which no live Foo controls (owners: %v)", c.name, idOf(stored), stored.OwnerReferences)
+		c.cluster.violationf("%s deleted %s, which no live Foo controls (owners: %v)", c.name, idOf(stored), stored.GetOwnerReferences())
 		return
 	}
-	foo := c.liveFoo(ref.Name)
-	if foo.Spec.DeploymentName == stored.Name {
-		c.cluster.violationf("%s deleted %s, which its Foo asks for", c.name, idOf(stored))
-	}
-	wanted, _ := c.cluster.api.objects[deploymentID(foo.Spec.DeploymentName)].(*appsv1.Deployment)
-	if wanted == nil || controllerOf(wanted) == nil || controllerOf(wanted).UID != foo.UID {
-		c.cluster.violationf("%s deleted %s before the Foo controlled %s", c.name, idOf(stored), foo.Spec.DeploymentName)
+	foo, kind := c.liveFoo(ref.Name), idOf(stored).kind()
+	if kind.Wanted(foo) {
+		name := kind.Name(foo)
+		if name == stored.GetName() {
+			c.cluster.violationf("%s deleted %s, which its Foo asks for", c.name, idOf(stored))
+		}
+		wanted := c.cluster.api.objects[idIn(kind, name)]
+		if wanted == nil || controllerOf(metaOf(wanted)) == nil || controllerOf(metaOf(wanted)).UID != foo.UID {
+			c.cluster.violationf("%s deleted %s before the Foo controlled %s", c.name, idOf(stored), name)
+		}
 	}
 	c.cluster.removed[idOf(stored)] = generationOf(foo)
 }
@@ -131,22 +149,4 @@ func (c *connection) liveFoo(name string) *samplev1alpha1.Foo {
 func (c *connection) isLive(ref *metav1.OwnerReference) bool {
 	foo := c.liveFoo(ref.Name)
 	return foo != nil && foo.UID == ref.UID
-}
-
-// unownedFields returns a copy of a Deployment without the fields that a Foo may own, and
-// without those that the API server sets.
-func unownedFields(deployment *appsv1.Deployment) *appsv1.Deployment {
-	part := deployment.DeepCopy()
-	part.UID, part.ResourceVersion, part.Generation = "", "", 0
-	part.Status = appsv1.DeploymentStatus{}
-	part.OwnerReferences = slices.DeleteFunc(part.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.Kind == "Foo" })
-	part.Spec.Replicas = nil
-	delete(part.Spec.Template.Labels, "app")
-	delete(part.Spec.Template.Labels, "controller")
-	for i := range part.Spec.Template.Spec.Containers {
-		if container := &part.Spec.Template.Spec.Containers[i]; container.Name == "nginx" {
-			container.Image = ""
-		}
-	}
-	return part
 }

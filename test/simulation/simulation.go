@@ -65,7 +65,7 @@ func TestController(t *testing.T, start Start) {
 	t.Helper()
 	traceErrors(t)
 	total, every := 0, sampling()
-	for _, workload := range workloads {
+	for _, workload := range workloads() {
 		t.Run(workload.name, func(t *testing.T) {
 			baseline := workload.runWithoutFaults(t, start)
 			if t.Failed() {
@@ -158,7 +158,7 @@ func (l workload) run(t *testing.T, start Start, inject func(injectionPoint) fau
 	t.Helper()
 	var c *cluster
 	synctest.Test(t, func(*testing.T) {
-		c = newCluster(start, inject)
+		c = newCluster(t.Name(), start, inject)
 		defer c.end()
 		for _, s := range l.before {
 			s.do(c)

@@ -28,10 +28,21 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 
+	"example.com/sample-controller/internal/footest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
+
+// web is the Deployment of the Foo a.
+var web = deploymentNamed("web")
+
+func deploymentNamed(name string) child { return child{footest.KindOf(&appsv1.Deployment{}), name} }
+
+func foreignDeployment(name string) *appsv1.Deployment {
+	return web.ForeignNamed(name).(*appsv1.Deployment)
+}
 
 // act is what a controller under test does for each Foo.
 type act func(ctx context.Context, clients Clients, recorder record.EventRecorder, foo *samplev1alpha1.Foo) error
@@ -46,8 +57,8 @@ func TestBrokenControllersAreDetected(t *testing.T) {
 		{"does nothing", once(nil), "Foo a has no Deployment web"},
 		{"reports nothing", once(createOther), "Foo a has no condition"},
 		{"creates the wrong number of replicas", once(createOther), "Deployment web has 3 replicas, Foo a asks for 1"},
-		{"creates the wrong labels", once(createOther), "the Pods of Deployment web have the label controller=, want a"},
-		{"creates the wrong container", once(createOther), "Deployment web has no container nginx of nginx:latest"},
+		{"creates the wrong labels", once(createOtherLabels), "Deployment web has Pods with the label controller=b, want a"},
+		{"creates the wrong container", once(createOtherImage), "Deployment web has no container nginx of nginx:latest"},
 		{"returns", func(context.Context, Clients, record.EventRecorder) error { return nil }, "returned although its context had not ended"},
 		{"fails at its end", func(ctx context.Context, _ Clients, _ record.EventRecorder) error {
 			<-ctx.Done()
@@ -65,13 +76,17 @@ func TestBrokenControllersAreDetected(t *testing.T) {
 		{"changes fields of others", once(adoptWithoutConsent), "changed fields of others in deployments foreign"},
 		{"deletes a foreign Deployment", once(deleteForeign), "deleted deployments foreign, which no live Foo controls"},
 		{"deletes its Deployment", once(createAndDelete), "deleted deployments web, which its Foo asks for"},
+		{"creates its Deployment twice", once(createTwice), "sent create of deployments web although its own write 0s ago"},
+		{"uses a resource without a row", once(readPod), `TestBrokenControllersAreDetected/uses_a_resource_without_a_row: the controller uses the resource "pods"`},
+		{"calls what is not simulated", once(patchFoo), "the simulation has no PATCH of /namespaces/team-a/foos/a"},
+		{"writes the Foo", once(scaleItsFoo), "sent update of foos a, which belongs to users"},
 		{"writes without a change", once(rewrite), "sent a write of foos a that changes nothing"},
 		{"reports Ready too early", once(claimReady), "a reports Ready for generation 1"},
 		{"records no event", once(claimReady), "recorded no event for 1 transitions of Foo a"},
 		{"records an event without a transition", once(recordEvent), "sent the event Available on Foo a without a transition"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := workload{before: []step{createForeign("foreign"), create("a", "web", 1)}}
+			w := workload{before: []step{createForeign(deploymentNamed("foreign")), create("a", "web", 1)}}
 			c := w.run(t, tt.start, noFault, func(c *cluster) { c.check(recoveryTime) })
 			if !slices.ContainsFunc(c.violations, func(violation string) bool { return strings.Contains(violation, tt.violation) }) {
 				t.Errorf("no violation contains %q:\n%s", tt.violation, strings.Join(c.violations, "\n"))
@@ -85,7 +100,7 @@ func TestBrokenControllersAreDetected(t *testing.T) {
 func TestAFaultIsInjectedOnce(t *testing.T) {
 	w := workload{before: []step{create("a", "web", 1)}}
 	c := w.run(t, once(createOrphan), noFault, func(*cluster) {})
-	point := injectionPoint{"create", deploymentID("web"), 1}
+	point := injectionPoint{"create", web.id(), 1}
 	if !slices.Contains(c.points, point) {
 		t.Fatalf("the points %v do not contain %s", c.points, point)
 	}
@@ -130,13 +145,31 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 func createOrphan(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
-	_, err := clients.Kubernetes.AppsV1().Deployments(namespace).Create(ctx, newForeign(foo.Spec.DeploymentName), metav1.CreateOptions{})
+	_, err := clients.Kubernetes.AppsV1().Deployments(namespace).Create(ctx, foreignDeployment(foo.Spec.DeploymentName), metav1.CreateOptions{})
 	return err
 }
 
 func createOther(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
-	deployment := newForeign(foo.Spec.DeploymentName)
+	return createChanged(ctx, clients, foo, func(*appsv1.Deployment) {})
+}
+
+func createOtherImage(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
+	return createChanged(ctx, clients, foo, func(deployment *appsv1.Deployment) { deployment.Spec.Replicas = foo.Spec.Replicas })
+}
+
+func createOtherLabels(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
+	return createChanged(ctx, clients, foo, func(deployment *appsv1.Deployment) {
+		deployment.Spec.Replicas = foo.Spec.Replicas
+		deployment.Spec.Template.Spec.Containers[0].Image = "nginx:latest"
+		deployment.Spec.Template.Labels["controller"] = "b"
+	})
+}
+
+// createChanged creates a Deployment of a Foo that is not as the Foo asks.
+func createChanged(ctx context.Context, clients Clients, foo *samplev1alpha1.Foo, change func(*appsv1.Deployment)) error {
+	deployment := foreignDeployment(foo.Spec.DeploymentName)
 	deployment.OwnerReferences = []metav1.OwnerReference{controllerRef(foo)}
+	change(deployment)
 	_, err := clients.Kubernetes.AppsV1().Deployments(namespace).Create(ctx, deployment, metav1.CreateOptions{})
 	return err
 }
@@ -146,6 +179,26 @@ func createAndDelete(ctx context.Context, clients Clients, recorder record.Event
 		return err
 	}
 	return clients.Kubernetes.AppsV1().Deployments(namespace).Delete(ctx, foo.Spec.DeploymentName, metav1.DeleteOptions{})
+}
+
+func createTwice(ctx context.Context, clients Clients, recorder record.EventRecorder, foo *samplev1alpha1.Foo) error {
+	return errors.Join(createOther(ctx, clients, recorder, foo), createOther(ctx, clients, recorder, foo))
+}
+
+func readPod(ctx context.Context, clients Clients, _ record.EventRecorder, _ *samplev1alpha1.Foo) error {
+	_, err := clients.Kubernetes.CoreV1().Pods(namespace).Get(ctx, "web-0", metav1.GetOptions{})
+	return err
+}
+
+func patchFoo(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
+	_, err := clients.Foos.SamplecontrollerV1alpha1().Foos(namespace).Patch(ctx, foo.Name, types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
+	return err
+}
+
+func scaleItsFoo(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
+	foo.Spec.Replicas = new(int32(2))
+	_, err := clients.Foos.SamplecontrollerV1alpha1().Foos(namespace).Update(ctx, foo, metav1.UpdateOptions{})
+	return err
 }
 
 func controllerRef(foo *samplev1alpha1.Foo) metav1.OwnerReference {

@@ -14,19 +14,20 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The steps of users: changes to Foos and Deployments.
+// The steps of users: changes to Foos and their children.
 
 package simulation
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"example.com/sample-controller/internal/footest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -39,8 +40,7 @@ type step struct {
 // String returns the name, which rapid prints for a step that it drew.
 func (s step) String() string { return s.name }
 
-// userTimeout is how long a user retries, for example while a Deployment does not exist
-// yet.
+// userTimeout is how long a user retries, for example while a child does not exist yet.
 const userTimeout = 30 * time.Second
 
 // create creates a Foo. With 0 replicas it leaves the number to others.
@@ -52,13 +52,13 @@ func create(name, deploymentName string, replicas int32) step {
 
 func scale(name string, replicas int32) step {
 	return step{fmt.Sprintf("scale Foo %s to %d", name, replicas), func(c *cluster) {
-		c.update(fooID(name), func(object runtime.Object) { object.(*samplev1alpha1.Foo).Spec.Replicas = &replicas })
+		c.update(fooID(name), func(object footest.Object) { object.(*samplev1alpha1.Foo).Spec.Replicas = &replicas })
 	}}
 }
 
 func rename(name, deploymentName string) step {
 	return step{fmt.Sprintf("give Foo %s the Deployment name %s", name, deploymentName), func(c *cluster) {
-		c.update(fooID(name), func(object runtime.Object) {
+		c.update(fooID(name), func(object footest.Object) {
 			object.(*samplev1alpha1.Foo).Spec.DeploymentName = deploymentName
 		})
 	}}
@@ -74,59 +74,73 @@ func deleteFooInForeground(name string) step {
 	}}
 }
 
-func createForeign(name string) step {
-	return step{"create a Deployment " + name + " by hand", func(c *cluster) { c.create(newForeign(name)) }}
+// child names a child of a kind.
+type child struct {
+	*footest.Kind
+
+	name string
 }
 
-func deleteDeployment(name string) step {
-	return step{"delete Deployment " + name, func(c *cluster) {
-		c.delete(deploymentID(name), metav1.DeletePropagationBackground)
+func (c child) String() string { return c.Kind.Kind + " " + c.name }
+
+func (c child) id() objectID { return idIn(c.Kind, c.name) }
+
+func createForeign(k child) step {
+	return step{"create " + k.String() + " by hand", func(c *cluster) { c.create(k.ForeignNamed(k.name)) }}
+}
+
+func deleteChild(k child) step {
+	return step{"delete " + k.String(), func(c *cluster) { c.delete(k.id(), metav1.DeletePropagationBackground) }}
+}
+
+// drift changes each owned field of a child.
+func drift(k child) step {
+	return step{"change owned fields of " + k.String(), func(c *cluster) {
+		c.update(k.id(), func(object footest.Object) { k.Drift(object, nil) })
 	}}
 }
 
-// drift changes each owned field of a Deployment.
-func drift(name string) step {
-	return step{"change owned fields of Deployment " + name, func(c *cluster) {
-		c.updateDeployment(name, func(deployment *appsv1.Deployment) {
-			nine := int32(9)
-			deployment.Spec.Replicas = &nine
-			deployment.Spec.Template.Labels["app"] = "drifted"
-			for i := range deployment.Spec.Template.Spec.Containers {
-				deployment.Spec.Template.Spec.Containers[i].Image = "drifted:1"
-			}
+// edit changes fields of a child that no Foo owns.
+func edit(k child, note string) step {
+	return step{"change unowned fields of " + k.String(), func(c *cluster) {
+		c.update(k.id(), func(object footest.Object) { k.Edit(object, note) })
+	}}
+}
+
+// editOptional changes fields of a child that a Foo may leave to others.
+func editOptional(k child) step {
+	return step{"change optional fields of " + k.String(), func(c *cluster) { c.update(k.id(), k.EditOptional) }}
+}
+
+// handOver adds the annotation that consents to the adoption of a child by a Foo.
+func handOver(k child, fooName string) step {
+	return step{"hand " + k.String() + " over to Foo " + fooName, func(c *cluster) {
+		c.update(k.id(), func(object footest.Object) {
+			annotations := map[string]string{}
+			maps.Copy(annotations, object.GetAnnotations())
+			annotations["samplecontroller.k8s.io/adopt-by"] = fooName
+			object.SetAnnotations(annotations)
 		})
 	}}
 }
 
-// edit changes fields of a Deployment that no Foo owns.
-func edit(name, note string) step {
-	return step{"change unowned fields of Deployment " + name, func(c *cluster) {
-		c.updateDeployment(name, func(deployment *appsv1.Deployment) {
-			metav1.SetMetaDataAnnotation(&deployment.ObjectMeta, "note", note)
-			metav1.SetMetaDataLabel(&deployment.ObjectMeta, "team", "a")
-			metav1.SetMetaDataAnnotation(&deployment.Spec.Template.ObjectMeta, "kubectl.kubernetes.io/restartedAt", note)
-			deployment.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
-			if pod := &deployment.Spec.Template.Spec; len(pod.Containers) == 1 {
-				pod.Containers = append([]corev1.Container{{Name: "sidecar", Image: "envoy:1"}}, pod.Containers...)
-			}
+// hold adds a finalizer to an object, so that it stays after its deletion until release
+// removes the finalizer.
+func hold(id objectID) step {
+	return step{"add a finalizer to " + id.String(), func(c *cluster) {
+		c.update(id, func(object footest.Object) { object.SetFinalizers(append(object.GetFinalizers(), finalizer)) })
+	}}
+}
+
+func release(id objectID) step {
+	return step{"remove the finalizer of " + id.String(), func(c *cluster) {
+		c.update(id, func(object footest.Object) {
+			object.SetFinalizers(slices.DeleteFunc(object.GetFinalizers(), func(name string) bool { return name == finalizer }))
 		})
 	}}
 }
 
-func scaleDeployment(name string, replicas int32) step {
-	return step{fmt.Sprintf("scale Deployment %s to %d", name, replicas), func(c *cluster) {
-		c.updateDeployment(name, func(deployment *appsv1.Deployment) { deployment.Spec.Replicas = &replicas })
-	}}
-}
-
-// handOver adds the annotation that consents to the adoption of a Deployment by a Foo.
-func handOver(name, fooName string) step {
-	return step{"hand Deployment " + name + " over to Foo " + fooName, func(c *cluster) {
-		c.updateDeployment(name, func(deployment *appsv1.Deployment) {
-			metav1.SetMetaDataAnnotation(&deployment.ObjectMeta, "samplecontroller.k8s.io/adopt-by", fooName)
-		})
-	}}
-}
+const finalizer = "example.com/held"
 
 // atOnce makes several changes in quick succession, with just enough time between them
 // for a controller to see each.
@@ -154,20 +168,16 @@ func (c *cluster) create(object runtime.Object) {
 }
 
 // update changes an object. It waits for an object that does not exist yet.
-func (c *cluster) update(id objectID, change func(runtime.Object)) {
+func (c *cluster) update(id objectID, change func(footest.Object)) {
 	c.try(id, func() error {
 		object, err := c.api.get(id)
 		if err != nil {
 			return err
 		}
-		change(object)
+		change(metaOf(object))
 		_, err = c.api.update(object, "", noInspection)
 		return err
 	})
-}
-
-func (c *cluster) updateDeployment(name string, change func(*appsv1.Deployment)) {
-	c.update(deploymentID(name), func(object runtime.Object) { change(object.(*appsv1.Deployment)) })
 }
 
 func (c *cluster) delete(id objectID, propagation metav1.DeletionPropagation) {

@@ -29,11 +29,19 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"example.com/sample-controller/internal/footest"
 )
 
-// latency is the age of an event when it arrives. It differs between resources so that
-// events arrive in the same order in each run.
-var latency = map[string]time.Duration{"deployments": 100 * time.Microsecond, "foos": 200 * time.Microsecond}
+// latencies hold the age of an event when it arrives. It differs between resources so
+// that events arrive in the same order in each run.
+var latencies = func() map[string]time.Duration {
+	latencies := map[string]time.Duration{footest.Foos.Resource.Resource: 200 * time.Microsecond}
+	for i, kind := range footest.Kinds {
+		latencies[kind.Resource.Resource] = time.Duration(100+i) * time.Microsecond
+	}
+	return latencies
+}()
 
 // apiWatch delivers the changes of one resource to one controller in their order, from a
 // version on. As with a real watch, a lost event goes unnoticed until the next list.
@@ -100,7 +108,7 @@ func (w *apiWatch) pump() {
 
 // deliver returns false if the watch has ended.
 func (w *apiWatch) deliver(c change) bool {
-	if !w.wait(func() time.Duration { return time.Until(c.at.Add(latency[w.resource])) }) || !w.waitWhileHeld() {
+	if !w.wait(func() time.Duration { return time.Until(c.at.Add(latencies[w.resource])) }) || !w.waitWhileHeld() {
 		return false
 	}
 	// Deliver a copy, because the reader may change it.

@@ -18,6 +18,8 @@ limitations under the License.
 
 package simulation
 
+import "example.com/sample-controller/internal/footest"
+
 // workload holds the steps of users in one run.
 type workload struct {
 	name string
@@ -26,38 +28,65 @@ type workload struct {
 	steps  []step
 }
 
-var workloads = []workload{
-	{name: "scale", steps: []step{
-		create("a", "web", 2), scale("a", 3), scale("a", 1),
-	}},
-	{name: "rename", steps: []step{
-		create("a", "web", 2), rename("a", "api"), rename("a", "web"),
-	}},
-	{name: "rename and scale", before: []step{create("a", "web", 1)}, steps: []step{
-		atOnce(rename("a", "api"), scale("a", 2)), atOnce(rename("a", "db"), rename("a", "api")),
-	}},
-	{name: "drift", steps: []step{
-		create("a", "web", 1), drift("web"), atOnce(edit("web", "1"), scale("a", 2)), atOnce(edit("web", "2"), drift("web")), deleteDeployment("web"),
-	}},
-	{name: "recreate", steps: []step{
-		create("a", "web", 1), deleteFoo("a"), create("a", "web", 1), atOnce(deleteFoo("a"), create("a", "web", 2)),
-	}},
-	{name: "foreground", steps: []step{
-		create("a", "web", 1), deleteFooInForeground("a"), create("a", "web", 1),
-	}},
-	{name: "two Foos", steps: []step{
-		create("a", "web", 1), create("b", "web", 2), deleteFoo("a"),
-	}},
-	{name: "foreign", before: []step{createForeign("web")}, steps: []step{
-		create("a", "web", 1), deleteDeployment("web"),
-	}},
-	{name: "adopt", before: []step{createForeign("web")}, steps: []step{
-		create("a", "web", 2), handOver("web", "a"), edit("web", "1"),
-	}},
-	{name: "rename to a taken name", before: []step{createForeign("api"), create("a", "web", 1)}, steps: []step{
-		rename("a", "api"), deleteDeployment("api"),
-	}},
-	{name: "autoscaled", steps: []step{
-		create("a", "web", 0), scaleDeployment("web", 2), rename("a", "api"),
-	}},
+// workloads returns the workloads about Foos, and those about each kind of children.
+func workloads() []workload {
+	all := []workload{
+		{name: "scale", steps: []step{
+			create("a", "web", 2), scale("a", 3), scale("a", 1),
+		}},
+		{name: "rename", steps: []step{
+			create("a", "web", 2), rename("a", "api"), rename("a", "web"),
+		}},
+		{name: "rename and scale", before: []step{create("a", "web", 1)}, steps: []step{
+			atOnce(rename("a", "api"), scale("a", 2)), atOnce(rename("a", "db"), rename("a", "api")),
+		}},
+		{name: "recreate", steps: []step{
+			create("a", "web", 1), deleteFoo("a"), create("a", "web", 1), atOnce(deleteFoo("a"), create("a", "web", 2)),
+		}},
+		{name: "foreground", steps: []step{
+			create("a", "web", 1), deleteFooInForeground("a"), create("a", "web", 1),
+		}},
+		{name: "two Foos", steps: []step{
+			create("a", "web", 1), create("b", "web", 2), deleteFoo("a"),
+		}},
+		{name: "finalizer", steps: []step{
+			create("a", "web", 1), hold(fooID("a")), deleteFoo("a"), release(fooID("a")),
+		}},
+	}
+	for _, kind := range footest.Kinds {
+		all = append(all, workloadsOf(kind)...)
+	}
+	return all
+}
+
+// workloadsOf returns the workloads about one kind of children.
+func workloadsOf(kind *footest.Kind) []workload {
+	web, api := kind.Name(newFoo("a", "web", 1)), child{kind, kind.Name(newFoo("a", "api", 1))}
+	child := child{kind, web}
+	of := " " + kind.Resource.Resource
+	all := []workload{
+		{name: "drift" + of, steps: []step{
+			create("a", "web", 1), drift(child), atOnce(edit(child, "1"), scale("a", 2)), atOnce(edit(child, "2"), drift(child)), deleteChild(child),
+		}},
+		{name: "foreign" + of, before: []step{createForeign(child)}, steps: []step{
+			create("a", "web", 1), deleteChild(child),
+		}},
+		{name: "adopt" + of, before: []step{createForeign(child)}, steps: []step{
+			create("a", "web", 2), handOver(child, "a"), edit(child, "1"),
+		}},
+		{name: "held" + of, steps: []step{
+			create("a", "web", 1), hold(child.id()), deleteChild(child), release(child.id()),
+		}},
+	}
+	if api.name != web {
+		all = append(all, workload{name: "taken" + of, before: []step{createForeign(api), create("a", "web", 1)}, steps: []step{
+			rename("a", "api"), deleteChild(api),
+		}})
+	}
+	if kind.EditOptional != nil {
+		all = append(all, workload{name: "optional" + of, steps: []step{
+			create("a", "web", 0), editOptional(child), rename("a", "api"),
+		}})
+	}
+	return all
 }

@@ -32,8 +32,8 @@ type rewording struct {
 
 var rewordings = []rewording{
 	{"SECURITY.md", "to the address that your fork names here (this project is a\nsample under a domain reserved for examples, and has none).", "to the maintainers."},
-	{"internal/footest/builders.go", ", as\n// upstream's sample-controller v0.36.3 creates it, with the API server's defaults: 2 Pods\n", ", with\n// the API server's defaults: 2 Pods\n"},
-	{"internal/footest/builders.go", " It equals upstream's, field for field.", ""},
+	{"internal/footest/deployment_builders.go", ", as\n// upstream's sample-controller v0.36.3 creates it, with the API server's defaults: 2 Pods\n", ", with\n// the API server's defaults: 2 Pods\n"},
+	{"internal/footest/deployment_builders.go", " It equals upstream's, field for field.", ""},
 	{"internal/plan/deployment.go", "They are those of\n// kubernetes/sample-controller: a Deployment's selector can't change, and other labels in\n// the template would restart every Pod when this program replaces that one.", "A\n// Deployment's selector can't change, and other labels in the template would restart\n// every Pod."},
 	{"internal/plan/deployment_test.go", "TestNewDeploymentIsUpstreams", "TestNewDeployment"},
 	{"docs/contract.md", "the tests work, [faults.md](faults.md) what becomes of the controller, and of\nupstream's, when things break.", "the tests work."},

@@ -1,0 +1,249 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// What the tests know of Deployments.
+
+package footest
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// deploymentRow is the row of the Deployments. Their controller is simulated, too.
+var deploymentRow = &Row[*appsv1.Deployment]{
+	Resource: DeploymentsResource,
+	Kind:     "Deployment",
+	Name:     func(foo *samplev1alpha1.Foo) string { return foo.Spec.DeploymentName },
+	New:      newDeployment,
+	Foreign:  foreignDeployment,
+	Default:  defaultDeployment,
+	Invalid: func(deployment *appsv1.Deployment) bool {
+		return deployment.Spec.Replicas != nil && *deployment.Spec.Replicas < 0
+	},
+	Generation: func(before, after *appsv1.Deployment) bool {
+		// The generation of a Deployment also counts changes of its annotations.
+		return !equality.Semantic.DeepEqual(before.Spec, after.Spec) || !equality.Semantic.DeepEqual(before.Annotations, after.Annotations)
+	},
+	ClearOwned:   clearOwnedOfDeployment,
+	Differs:      deploymentDiffers,
+	Drift:        driftDeployment,
+	Edit:         editDeployment,
+	EditOptional: func(deployment *appsv1.Deployment) { deployment.Spec.Replicas = new(int32(2)) },
+	Fuzz:         fuzzDeployment,
+	Advance:      advanceRollout,
+	Unready:      notRolledOut,
+	Misreported:  misreportedDeployment,
+}
+
+func newDeployment(foo *samplev1alpha1.Foo) *appsv1.Deployment {
+	deployment := Created(foo.Name)
+	deployment.Spec.Replicas = foo.DeepCopy().Spec.Replicas
+	return deployment
+}
+
+func foreignDeployment() *appsv1.Deployment {
+	labels := map[string]string{"app": "theirs"}
+	deployment := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"team": "b"}},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(3)),
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "nginx", Image: "nginx:1"}, {Name: "proxy", Image: "envoy:1"}}},
+			},
+		},
+	}
+	return deployment.DeepCopy() // one map for each of the labels
+}
+
+func defaultDeployment(deployment *appsv1.Deployment) {
+	spec := &deployment.Spec
+	if spec.Replicas == nil {
+		spec.Replicas = new(int32(1))
+	}
+	if spec.RevisionHistoryLimit == nil {
+		spec.RevisionHistoryLimit = new(int32(10))
+	}
+	if spec.Strategy.Type == "" {
+		spec.Strategy.Type = appsv1.RollingUpdateDeploymentStrategyType
+	}
+	for i := range spec.Template.Spec.Containers {
+		spec.Template.Spec.Containers[i].TerminationMessagePath = "/dev/termination-log"
+	}
+}
+
+// clearOwnedOfDeployment removes the container that a Foo owns, too, if nobody else has
+// put anything into it.
+func clearOwnedOfDeployment(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) {
+	if foo == nil || foo.Spec.Replicas != nil {
+		deployment.Spec.Replicas = nil
+	}
+	delete(deployment.Spec.Template.Labels, "app")
+	delete(deployment.Spec.Template.Labels, "controller")
+	pod := &deployment.Spec.Template.Spec
+	container := containerOf(deployment)
+	if container == nil {
+		return
+	}
+	container.Image = ""
+	others := *container
+	if others.TerminationMessagePath == "/dev/termination-log" {
+		others.TerminationMessagePath = "" // a default
+	}
+	if equality.Semantic.DeepEqual(others, corev1.Container{Name: "nginx"}) {
+		pod.Containers = slices.DeleteFunc(pod.Containers, func(c corev1.Container) bool { return c.Name == "nginx" })
+	}
+}
+
+// containerOf returns the container that a Foo owns, or nil.
+func containerOf(deployment *appsv1.Deployment) *corev1.Container {
+	containers := deployment.Spec.Template.Spec.Containers
+	for i := range containers {
+		if containers[i].Name == "nginx" {
+			return &containers[i]
+		}
+	}
+	return nil
+}
+
+func deploymentDiffers(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) string {
+	spec := &deployment.Spec
+	if want := foo.Spec.Replicas; want != nil && (spec.Replicas == nil || *want != *spec.Replicas) {
+		return fmt.Sprintf("has %s replicas, Foo %s asks for %d", sizeText(spec.Replicas), foo.Name, *want)
+	}
+	if container := containerOf(deployment); container == nil || container.Image != "nginx:latest" {
+		return "has no container nginx of nginx:latest"
+	}
+	if spec.Selector == nil {
+		return ""
+	}
+	selector, err := metav1.LabelSelectorAsSelector(spec.Selector)
+	if err != nil {
+		return err.Error()
+	}
+	if !selector.Matches(labels.Set(spec.Template.Labels)) {
+		return fmt.Sprintf("has the selector %s, which does not match the labels %v", selector, spec.Template.Labels)
+	}
+	// What a selector of somebody else leaves of the labels is not judged here.
+	if len(spec.Selector.MatchExpressions) > 0 || len(spec.Selector.MatchLabels) > 2 {
+		return ""
+	}
+	for key, want := range map[string]string{"app": "nginx", "controller": foo.Name} {
+		if selected, ok := spec.Selector.MatchLabels[key]; ok {
+			want = selected
+		}
+		if got := spec.Template.Labels[key]; got != want {
+			return fmt.Sprintf("has Pods with the label %s=%s, want %s", key, got, want)
+		}
+	}
+	return ""
+}
+
+func sizeText(size *int32) string {
+	if size == nil {
+		return "any number of"
+	}
+	return fmt.Sprint(*size)
+}
+
+func driftDeployment(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) {
+	if foo == nil || foo.Spec.Replicas != nil {
+		deployment.Spec.Replicas = new(int32(9))
+	}
+	metav1.SetMetaDataLabel(&deployment.Spec.Template.ObjectMeta, "app", "drifted")
+	if container := containerOf(deployment); container != nil {
+		container.Image = "drifted:1"
+	}
+}
+
+func editDeployment(deployment *appsv1.Deployment, note string) {
+	metav1.SetMetaDataAnnotation(&deployment.Spec.Template.ObjectMeta, "kubectl.kubernetes.io/restartedAt", note)
+	deployment.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
+	if pod := &deployment.Spec.Template.Spec; len(pod.Containers) == 1 {
+		pod.Containers = append([]corev1.Container{{Name: "sidecar", Image: "envoy:1"}}, pod.Containers...)
+	}
+}
+
+// advanceRollout advances a Deployment's status as its controller does, one Pod at a time.
+func advanceRollout(deployment *appsv1.Deployment) bool {
+	status, desired := &deployment.Status, *deployment.Spec.Replicas
+	switch {
+	case status.ObservedGeneration < deployment.Generation:
+		status.ObservedGeneration = deployment.Generation
+		if progress := progressOf(deployment); !equality.Semantic.DeepEqual(status.Conditions, progress) {
+			status.Conditions = progress
+			status.UpdatedReplicas, status.AvailableReplicas, status.ReadyReplicas = 0, 0, 0
+		}
+	case status.UpdatedReplicas != desired || status.Replicas != desired:
+		status.Replicas, status.UpdatedReplicas = desired, desired
+		status.AvailableReplicas = min(status.AvailableReplicas, desired)
+		status.ReadyReplicas = status.AvailableReplicas
+	case status.AvailableReplicas < desired:
+		status.AvailableReplicas++
+		status.ReadyReplicas = status.AvailableReplicas
+	default:
+		return false
+	}
+	return true
+}
+
+// progressOf returns the conditions of a Deployment that rolls out. As with a real one,
+// the message names the ReplicaSet by a hash of the template.
+func progressOf(deployment *appsv1.Deployment) []appsv1.DeploymentCondition {
+	template, err := json.Marshal(&deployment.Spec.Template)
+	if err != nil {
+		panic(err)
+	}
+	hash := fnv.New32a()
+	_, _ = hash.Write(template)
+	return []appsv1.DeploymentCondition{{
+		Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "ReplicaSetUpdated",
+		Message: fmt.Sprintf("ReplicaSet %q is progressing.", fmt.Sprintf("%s-%x", deployment.Name, hash.Sum32())),
+	}}
+}
+
+func notRolledOut(deployment *appsv1.Deployment) string {
+	size, status := int32(1), deployment.Status
+	if deployment.Spec.Replicas != nil {
+		size = *deployment.Spec.Replicas
+	}
+	if status.ObservedGeneration >= deployment.Generation &&
+		status.Replicas == size && status.UpdatedReplicas == size && status.AvailableReplicas == size {
+		return ""
+	}
+	return fmt.Sprintf("has generation %d (%d observed), and of %d Pods %d, %d updated, %d available",
+		deployment.Generation, status.ObservedGeneration, size, status.Replicas, status.UpdatedReplicas, status.AvailableReplicas)
+}
+
+func misreportedDeployment(foo *samplev1alpha1.Foo, deployment *appsv1.Deployment) string {
+	size := *deployment.Spec.Replicas
+	if status := foo.Status; status.Replicas != size || status.AvailableReplicas != size {
+		return fmt.Sprintf("reports %d replicas, %d available, of %d", status.Replicas, status.AvailableReplicas, size)
+	}
+	return ""
+}

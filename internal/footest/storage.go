@@ -1,0 +1,157 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// What an API server does to an object when it stores it, for the fake ones of the tests.
+
+package footest
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// Foos is the kind of the Foos themselves, for the fake API servers.
+var Foos = (&Row[*samplev1alpha1.Foo]{
+	Resource: FoosResource,
+	Kind:     "Foo",
+	Generation: func(before, after *samplev1alpha1.Foo) bool {
+		return !equality.Semantic.DeepEqual(before.Spec, after.Spec)
+	},
+}).kind()
+
+// Served returns the kind of a resource, or nil if no fake API server has it.
+func Served(resource string) *Kind {
+	for _, kind := range append([]*Kind{Foos}, Kinds...) {
+		if kind.Resource.Resource == resource {
+			return kind
+		}
+	}
+	return nil
+}
+
+// UnknownResource is the message of a test whose controller uses a resource without a row.
+func UnknownResource(resource, test string) string {
+	return fmt.Sprintf("%s: the controller uses the resource %q, of which the tests know nothing: add a row to Kinds in internal/footest/kinds.go", test, resource)
+}
+
+// KindOf returns the kind of an object.
+func KindOf(object runtime.Object) *Kind {
+	for _, kind := range append([]*Kind{Foos}, Kinds...) {
+		if kind.Is(object) {
+			return kind
+		}
+	}
+	panic(fmt.Sprintf("the tests know no kind of %T", object))
+}
+
+// Created returns an object as the API server stores one that is created. The caller sets
+// its UID and resourceVersion.
+func (k *Kind) Created(sent Object) Object {
+	object := copyOf(sent)
+	k.Default(object)
+	object.SetGeneration(0)
+	if k.Generation != nil {
+		object.SetGeneration(1)
+	}
+	return object
+}
+
+// Stored returns a Foo's child as the API server has it: as the Foo asks, and ready.
+func (k *Kind) Stored(foo *samplev1alpha1.Foo) Object {
+	object := k.Created(k.New(foo))
+	object.SetUID(types.UID("uid-" + k.Resource.Resource))
+	object.SetResourceVersion("20")
+	for k.Advance(object) {
+	}
+	return object
+}
+
+// Updated returns an object as the API server stores it after an update: a write of the
+// status changes only the status, any other write everything else.
+func (k *Kind) Updated(stored, sent Object, subresource string) Object {
+	next := copyOf(sent)
+	if subresource == "status" {
+		next = copyOf(stored)
+		if status := statusOf(next); status.IsValid() {
+			status.Set(statusOf(copyOf(sent)))
+		}
+		return next
+	}
+	if status := statusOf(next); status.IsValid() {
+		status.Set(statusOf(copyOf(stored)))
+	}
+	k.Default(next)
+	next.SetUID(stored.GetUID())
+	next.SetResourceVersion(stored.GetResourceVersion())
+	next.SetCreationTimestamp(stored.GetCreationTimestamp())
+	next.SetDeletionTimestamp(stored.GetDeletionTimestamp())
+	next.SetGeneration(stored.GetGeneration())
+	if k.Generation != nil && k.Generation(stored, next) {
+		next.SetGeneration(stored.GetGeneration() + 1)
+	}
+	return next
+}
+
+// Terminating returns an object as the API server stores it after a delete, or nil if the
+// delete removes it.
+func (k *Kind) Terminating(stored Object, options metav1.DeleteOptions, now metav1.Time) Object {
+	next := copyOf(stored)
+	if options.PropagationPolicy != nil && *options.PropagationPolicy == metav1.DeletePropagationForeground &&
+		!slices.Contains(next.GetFinalizers(), metav1.FinalizerDeleteDependents) {
+		next.SetFinalizers(append(next.GetFinalizers(), metav1.FinalizerDeleteDependents))
+	}
+	if len(next.GetFinalizers()) == 0 {
+		return nil
+	}
+	if next.GetDeletionTimestamp() == nil {
+		next.SetDeletionTimestamp(&now)
+		if k.Generation != nil {
+			next.SetGeneration(stored.GetGeneration() + 1)
+		}
+	}
+	return next
+}
+
+// IsGone reports whether an update has removed the last finalizer of an object that is
+// being deleted, so that the API server deletes it.
+func IsGone(next Object) bool {
+	return next.GetDeletionTimestamp() != nil && len(next.GetFinalizers()) == 0
+}
+
+// ClearObservedGeneration clears the generation that an object's status is about.
+func ClearObservedGeneration(object Object) {
+	if status := statusOf(object); status.IsValid() {
+		if field := status.FieldByName("ObservedGeneration"); field.IsValid() {
+			field.SetZero()
+		}
+	}
+}
+
+func copyOf(object Object) Object { return as[Object](object.DeepCopyObject()) }
+
+// statusOf returns the field Status of an object, which is not valid for kinds without a
+// status.
+func statusOf(object Object) reflect.Value {
+	return reflect.ValueOf(object).Elem().FieldByName("Status")
+}

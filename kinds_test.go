@@ -1,0 +1,180 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Tests of every row of the table.
+
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"example.com/sample-controller/internal/footest"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// described says what a row must have in common with its row in internal/footest.
+type described interface{ describe() string }
+
+func (k *kind[T]) describe() string { return describeRow(k.Kind, k.Resource, k.Blocks) }
+
+func describeRow(kind, resource string, blocks bool) string {
+	if blocks {
+		return kind + " " + resource + ", which blocks the later ones"
+	}
+	return kind + " " + resource
+}
+
+func TestTheTableIsThatOfTheTests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var want, got []string
+		for _, kind := range newFixture(t).allKinds {
+			want = append(want, kind.(described).describe())
+		}
+		for _, kind := range footest.Kinds {
+			got = append(got, describeRow(kind.Kind, kind.Resource.Resource, kind.Blocks))
+		}
+		footest.ExpectEqual(t, "the list of rows in internal/footest/kinds.go", want, got)
+	})
+}
+
+func TestAFooGetsAChildOfEachKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		foo := askingFoo()
+		f := newFixtureOfAllKinds(t, foo)
+		f.syncUntilIdle(t)
+		for _, kind := range footest.Kinds {
+			footest.CheckWanted(t, f.child(t, kind), foo)
+		}
+	})
+}
+
+func TestDriftOfEachKindIsRepaired(t *testing.T) {
+	forEachKind(t, func(t *testing.T, kind *footest.Kind) {
+		foo, drifted := askingFoo(), kind.Stored(askingFoo())
+		kind.Drift(drifted, nil)
+		kind.Edit(drifted, "1")
+		kind.Default(drifted)
+		f := newFixtureOfAllKinds(t, childrenOf(foo, drifted)...)
+		f.syncUntilIdle(t)
+		repaired := f.child(t, kind)
+		footest.CheckWanted(t, repaired, foo)
+		footest.CheckOthersKept(t, drifted, repaired, foo)
+		if verbs, _ := f.writes(); !slices.Contains(verbs, "update "+kind.Resource.Resource) {
+			t.Errorf("the writes are %v", verbs)
+		}
+	})
+}
+
+func TestATakenNameOfEachKindIsAConflict(t *testing.T) {
+	forEachKind(t, func(t *testing.T, kind *footest.Kind) {
+		foo := askingFoo()
+		foreign := kind.Created(kind.ForeignNamed(kind.Name(foo)))
+		f := newFixtureOfAllKinds(t, childrenOf(foo, foreign)...)
+		f.syncUntilIdle(t)
+		footest.ExpectEqual(t, "the object of somebody else", foreign, f.child(t, kind))
+		ready := footest.ReadyOf(f.storedFoo(t, "a").Status)
+		footest.ExpectEqual(t, "the reason", kind.Kind+"Conflict", ready.Reason)
+	})
+}
+
+func TestAnUnknownResourceFailsTheTest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, failed := newFixture(t), &recordingT{TB: t}
+		f.api.serve(failed, &f.kubeClient.Fake, f.kubeClient.Tracker())
+		if _, err := f.kubeClient.CoreV1().Nodes().Get(f.ctx, "n", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("the answer is %v", err)
+		}
+		if want := t.Name() + `: the controller uses the resource "nodes"`; !strings.HasPrefix(failed.message, want) {
+			t.Errorf("the failure is %q, want %q", failed.message, want)
+		}
+	})
+}
+
+// recordingT records the message of a failure.
+type recordingT struct {
+	testing.TB
+
+	message string
+}
+
+func (t *recordingT) Error(args ...any) { t.message = args[0].(string) }
+
+func forEachKind(t *testing.T, test func(t *testing.T, kind *footest.Kind)) {
+	t.Helper()
+	for _, kind := range footest.Kinds {
+		t.Run(kind.Kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(t, kind) })
+		})
+	}
+}
+
+// askingFoo returns a Foo that asks for a child of each kind.
+func askingFoo() *samplev1alpha1.Foo {
+	foo := footest.Foo("a")
+	for _, kind := range footest.Kinds {
+		kind.Ask(foo)
+	}
+	return foo
+}
+
+// childrenOf returns a Foo and its children, with one of them replaced.
+func childrenOf(foo *samplev1alpha1.Foo, other footest.Object) []runtime.Object {
+	world := []runtime.Object{foo, other}
+	for _, kind := range footest.Kinds {
+		if !kind.Is(other) {
+			world = append(world, kind.Stored(foo))
+		}
+	}
+	return world
+}
+
+// newFixtureOfAllKinds does the same as newFixture, with the whole table.
+func newFixtureOfAllKinds(t *testing.T, world ...runtime.Object) *fixture {
+	t.Helper()
+	f := newFixture(t, world...)
+	f.children = f.allKinds
+	return f
+}
+
+// syncUntilIdle syncs the Foo "a" until a sync writes nothing.
+func (f *fixture) syncUntilIdle(t *testing.T) {
+	t.Helper()
+	for range 2 + len(footest.Kinds) {
+		before, _ := f.writes()
+		footest.Must(t, f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a"))))
+		synctest.Wait()
+		if after, _ := f.writes(); len(after) == len(before) {
+			return
+		}
+	}
+	verbs, _ := f.writes()
+	t.Errorf("the syncs do not stop writing: %v", verbs)
+}
+
+// child returns the child of a kind that the Foo "a" asks for, from the API server.
+func (f *fixture) child(t *testing.T, kind *footest.Kind) footest.Object {
+	t.Helper()
+	object, err := f.kubeClient.Tracker().Get(kind.Resource, footest.Namespace, kind.Name(askingFoo()))
+	footest.Must(t, err)
+	return object.(footest.Object)
+}

@@ -1,0 +1,135 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// The encoding of objects on their way between the clientsets and the API server: an id.
+
+package simulation
+
+import (
+	"fmt"
+	"io"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// mediaType is the content type of ids.
+const mediaType = "application/vnd.simulation"
+
+// wire holds the objects that are sent, by their ids. It is the negotiator of a REST
+// client, and all of its encoders and decoders.
+type wire struct {
+	mu   sync.Mutex
+	sent []runtime.Object
+}
+
+// send keeps an object, and returns its id. Nobody changes the object from then on.
+func (w *wire) send(object runtime.Object) []byte {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sent = append(w.sent, object)
+	return strconv.AppendInt(nil, int64(len(w.sent)-1), 10)
+}
+
+// receive returns the object of an id, for one reader.
+func (w *wire) receive(id []byte) runtime.Object {
+	i, err := strconv.Atoi(string(id))
+	if err != nil {
+		panic(err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.sent[i]
+}
+
+// Encoder returns the encoder of each media type.
+func (w *wire) Encoder(string, map[string]string) (runtime.Encoder, error) { return w, nil }
+
+// Decoder returns the decoder of each media type.
+func (w *wire) Decoder(string, map[string]string) (runtime.Decoder, error) { return w, nil }
+
+// StreamDecoder returns the decoders for watches.
+func (w *wire) StreamDecoder(string, map[string]string) (runtime.Decoder, runtime.Serializer, runtime.Framer, error) {
+	return w, eventDecoder{w}, frames{}, nil
+}
+
+// Encode sends a copy of an object.
+func (w *wire) Encode(object runtime.Object, to io.Writer) error {
+	_, err := to.Write(w.send(object.DeepCopyObject()))
+	return err
+}
+
+// Identifier is that of the encoder.
+func (w *wire) Identifier() runtime.Identifier { return mediaType }
+
+// Decode receives an object, or the objects of a list.
+func (w *wire) Decode(id []byte, _ *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	object := w.receive(id)
+	list, isList := object.(*listed)
+	switch {
+	case isList:
+		accessor, err := meta.ListAccessor(into)
+		if err != nil {
+			return nil, nil, err
+		}
+		accessor.SetResourceVersion(versionText(list.version))
+		return into, &schema.GroupVersionKind{}, meta.SetList(into, list.objects)
+	case into == nil || reflect.TypeOf(into) != reflect.TypeOf(object):
+		return object, &schema.GroupVersionKind{}, nil
+	}
+	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(object).Elem())
+	return into, &schema.GroupVersionKind{}, nil
+}
+
+// listed is the answer to a list, whose type depends on the caller.
+type listed struct {
+	metav1.TypeMeta
+
+	objects []runtime.Object
+	version int
+}
+
+// DeepCopyObject returns the answer itself, which nobody changes.
+func (l *listed) DeepCopyObject() runtime.Object { return l }
+
+// eventDecoder decodes the events of a watch. Of their objects it decodes only the ids.
+type eventDecoder struct{ *wire }
+
+// Decode decodes a type and an id.
+func (d eventDecoder) Decode(frame []byte, _ *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	event, ok := into.(*metav1.WatchEvent)
+	kind, id, found := strings.Cut(string(frame), " ")
+	if !ok || !found {
+		return nil, nil, fmt.Errorf("decoding %q into %T", frame, into)
+	}
+	event.Type, event.Object.Raw = kind, []byte(id)
+	return event, &schema.GroupVersionKind{}, nil
+}
+
+// frames passes the events of a watch on, one for each Read.
+type frames struct{}
+
+// NewFrameReader returns a body, which delivers frames already.
+func (frames) NewFrameReader(body io.ReadCloser) io.ReadCloser { return body }
+
+// NewFrameWriter is never used.
+func (frames) NewFrameWriter(to io.Writer) io.Writer { return to }
