@@ -54,7 +54,7 @@ type fixture struct {
 	allKinds    []childKind
 	kubeClient  *kubefake.Clientset
 	fooClient   *foofake.Clientset
-	api         fakeAPI
+	api         footest.FakeAPI
 	events      chan string
 	// handlersSynced are done when the handlers have got all objects of the first list.
 	handlersSynced []cache.DoneChecker
@@ -115,8 +115,8 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 		events:     recorder.Events,
 		cached:     map[runtime.Object]runtime.Object{},
 	}
-	f.api.serve(t, &f.kubeClient.Fake, f.kubeClient.Tracker())
-	f.api.serve(t, &f.fooClient.Fake, f.fooClient.Tracker())
+	f.api.Serve(t, &f.kubeClient.Fake, f.kubeClient.Tracker())
+	f.api.Serve(t, &f.fooClient.Fake, f.fooClient.Tracker())
 	prepare(f)
 	kubeInformers := kubeinformers.NewSharedInformerFactory(f.kubeClient, 0)
 	fooInformers := fooinformers.NewSharedInformerFactory(f.fooClient, 0)

@@ -21,7 +21,6 @@ package main
 import (
 	"context"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -171,7 +170,7 @@ func fooNamed(foos []*samplev1alpha1.Foo, name string) *samplev1alpha1.Foo {
 type fuzzFixture struct {
 	*Controller
 	ctx  context.Context
-	api  fakeAPI
+	api  footest.FakeAPI
 	kube clienttesting.ObjectTracker
 	foos clienttesting.ObjectTracker
 
@@ -190,7 +189,7 @@ func newFuzzFixture(t *testing.T) *fuzzFixture {
 	f.kubeCalls, f.fooCalls = &kubeClient.Fake, &fooClient.Fake
 	for calls, tracker := range map[*clienttesting.Fake]clienttesting.ObjectTracker{f.kubeCalls: f.kube, f.fooCalls: f.foos} {
 		calls.AddReactor("*", "*", clienttesting.ObjectReaction(tracker))
-		f.api.serve(t, calls, tracker)
+		f.api.Serve(t, calls, tracker)
 	}
 	f.refuseBadSpecs()
 	recorder := record.NewFakeRecorder(100)
@@ -210,7 +209,7 @@ func newFuzzFixture(t *testing.T) *fuzzFixture {
 // cacheSees replaces the contents of the caches.
 func (f *fuzzFixture) cacheSees(t *testing.T, foos []*samplev1alpha1.Foo, children []footest.Object) {
 	t.Helper()
-	version := strconv.FormatInt(1000+f.api.version.Load(), 10) // as those of fakeAPI
+	version := f.api.Version()
 	var trimmed []any
 	for _, foo := range foos {
 		kept, err := plan.TransformFoo(foo.DeepCopy())

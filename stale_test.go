@@ -160,7 +160,7 @@ func TestDeploymentThatAUserMadeAgainIsTheUsers(t *testing.T) {
 		var made sync.Once
 		f.kubeClient.PrependReactor("create", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
 			made.Do(func() {
-				f.api.stamp(theirs)
+				f.api.Stamp(theirs)
 				footest.Must(t, f.kubeClient.Tracker().Add(theirs))
 			})
 			return false, nil, nil

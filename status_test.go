@@ -253,7 +253,7 @@ func TestATransitionWhoseAnswerIsLostHasItsEvent(t *testing.T) {
 					}
 					lost = true
 					if stored {
-						_, err := f.api.update(f.fooClient.Tracker(), action.(clienttesting.UpdateAction))
+						_, err := f.api.Update(f.fooClient.Tracker(), action.(clienttesting.UpdateAction))
 						footest.Must(t, err)
 					}
 					return true, nil, errors.New("read: connection reset by peer")

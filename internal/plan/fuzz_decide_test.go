@@ -84,10 +84,7 @@ func (w world[T]) statusAfter(result Result[T], now metav1.Time) samplev1alpha1.
 	if result.Child != none {
 		result.Drift = w.DescribeDrift(result.Child, w.foo, w.seen())
 	}
-	others := Outcome{
-		ready:  Verdict{Status: metav1.ConditionTrue, Message: "Others are ready"},
-		report: func(*samplev1alpha1.FooStatus) {},
-	}
+	others := Outcome{Ready: Verdict{Status: metav1.ConditionTrue, Message: "Others are ready"}}
 	return CalculateStatus(w.foo, []Outcome{w.Outcome(w.foo, result), others}, now)
 }
 

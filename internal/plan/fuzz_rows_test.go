@@ -129,7 +129,9 @@ func (r row[T]) ownedOf(foo *samplev1alpha1.Foo, found T, seen Seen) (problems [
 	r.DesiredUpdate(found, foo, seen)
 	kept := r.kept(found)
 	fromCache := r.Decide(foo, kept, []T{kept}, seen)
-	r.Outcome(foo, Result[T]{Action: decided.Action, Named: found, Child: found}).report(&samplev1alpha1.FooStatus{})
+	if outcome := r.Outcome(foo, Result[T]{Action: decided.Action, Named: found, Child: found}); outcome.Report != nil {
+		outcome.Report(&samplev1alpha1.FooStatus{})
+	}
 	if !reflect.DeepEqual(before, found) {
 		report("an object that was only read has changed")
 		return problems

@@ -1,0 +1,150 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// An API server behind fake clientsets.
+
+package footest
+
+import (
+	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// FakeAPI makes fake clientsets behave like an API server in what a controller depends
+// on: each write gets a new resourceVersion, an update with an old one is refused, spec
+// and status are written separately, a changed spec raises the generation, and a delete
+// checks its preconditions. Without versions, the protection against stale caches could
+// not be tested.
+type FakeAPI struct {
+	mu      sync.Mutex
+	version atomic.Int64
+}
+
+// Serve puts the API in front of a clientset's object tracker. A resource of which the
+// tests know nothing fails the test.
+func (a *FakeAPI) Serve(t testing.TB, fake *clienttesting.Fake, tracker clienttesting.ObjectTracker) {
+	t.Helper()
+	fake.PrependReactor("create", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if action.GetResource().Resource == "events" {
+			return false, nil, nil
+		}
+		object, err := a.create(tracker, action.(clienttesting.CreateAction))
+		return true, object, err
+	})
+	fake.PrependReactor("update", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		object, err := a.Update(tracker, action.(clienttesting.UpdateAction))
+		return true, object, err
+	})
+	fake.PrependReactor("delete", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, a.delete(tracker, action.(clienttesting.DeleteActionImpl))
+	})
+	fake.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		resource := action.GetResource()
+		if resource.Resource == "events" || Served(resource.Resource) != nil {
+			return false, nil, nil
+		}
+		t.Error(UnknownResource(resource.Resource, t.Name()))
+		return true, nil, apierrors.NewNotFound(resource.GroupResource(), "")
+	})
+}
+
+func (a *FakeAPI) create(tracker clienttesting.ObjectTracker, action clienttesting.CreateAction) (runtime.Object, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	object := Served(action.GetResource().Resource).Created(action.GetObject().(Object))
+	a.Stamp(object)
+	object.SetUID(types.UID("uid-created-" + object.GetResourceVersion()))
+	if err := tracker.Create(action.GetResource(), object, action.GetNamespace()); err != nil {
+		return nil, err
+	}
+	return object.DeepCopyObject(), nil
+}
+
+// Update carries out an update that was sent to a clientset.
+func (a *FakeAPI) Update(tracker clienttesting.ObjectTracker, action clienttesting.UpdateAction) (runtime.Object, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	sent, resource := action.GetObject().(Object), action.GetResource()
+	stored, err := a.stored(tracker, action, sent.GetName())
+	if err != nil {
+		return nil, err
+	}
+	if sent.GetResourceVersion() != "" && sent.GetResourceVersion() != stored.GetResourceVersion() {
+		return nil, apierrors.NewConflict(resource.GroupResource(), sent.GetName(), errors.New("the object has been modified"))
+	}
+	next := Served(resource.Resource).Updated(stored, sent, action.GetSubresource())
+	switch {
+	case IsGone(next):
+		return next, tracker.Delete(resource, action.GetNamespace(), next.GetName())
+	case equality.Semantic.DeepEqual(stored, next):
+		return next, nil // a write that changes nothing does not change the version
+	}
+	a.Stamp(next)
+	return next.DeepCopyObject(), tracker.Update(resource, next, action.GetNamespace())
+}
+
+func (a *FakeAPI) delete(tracker clienttesting.ObjectTracker, action clienttesting.DeleteActionImpl) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	resource := action.GetResource()
+	stored, err := a.stored(tracker, action, action.Name)
+	if err != nil {
+		return err
+	}
+	if wanted := action.DeleteOptions.Preconditions; wanted != nil {
+		if wanted.UID != nil && *wanted.UID != stored.GetUID() || wanted.ResourceVersion != nil && *wanted.ResourceVersion != stored.GetResourceVersion() {
+			return apierrors.NewConflict(resource.GroupResource(), action.Name, errors.New("the precondition does not hold"))
+		}
+	}
+	next := Served(resource.Resource).Terminating(stored, action.DeleteOptions, metav1.Now())
+	switch {
+	case next == nil:
+		return tracker.Delete(resource, action.GetNamespace(), action.Name)
+	case equality.Semantic.DeepEqual(stored, next):
+		return nil
+	}
+	a.Stamp(next)
+	return tracker.Update(resource, next, action.GetNamespace())
+}
+
+func (a *FakeAPI) stored(tracker clienttesting.ObjectTracker, action clienttesting.Action, name string) (Object, error) {
+	stored, err := tracker.Get(action.GetResource(), action.GetNamespace(), name)
+	if err != nil {
+		return nil, err
+	}
+	return stored.(Object), nil
+}
+
+// Stamp gives an object the next resourceVersion. The versions start above those of the
+// tests' own objects.
+func (a *FakeAPI) Stamp(object metav1.Object) {
+	object.SetResourceVersion(versionText(a.version.Add(1)))
+}
+
+// Version returns the newest resourceVersion.
+func (a *FakeAPI) Version() string { return versionText(a.version.Load()) }
+
+func versionText(version int64) string { return strconv.FormatInt(1000+version, 10) }
