@@ -83,7 +83,7 @@ fmt: bin/golangci-lint ## Format the hand-written Go code
 ##@ Check
 
 .PHONY: test
-test: fmt-check tidy-check shellcheck verify-codegen test-unit build vet lint test-e2e ## Run the checks for each change: format, vet, lint, generated code, unit and end-to-end tests
+test: fmt-check tidy-check shellcheck verify-codegen test-unit build test-policy vet lint test-e2e ## Run the checks for each change: format, vet, lint, generated code, admission policy, unit and end-to-end tests
 
 .PHONY: test-all
 test-all: test fuzz test-codegen test-image ## Run make test and all other checks
@@ -111,6 +111,10 @@ verify-codegen: ## Check that the generated code is up to date with pkg/apis
 .PHONY: test-unit
 test-unit: ## Run the unit tests, with the race detector where there is a C compiler
 	$(check) unit
+
+.PHONY: test-policy
+test-policy: ## Test the admission policy against what the controller writes, and what it must not write
+	$(check) policy
 
 .PHONY: fuzz
 fuzz: ## Fuzz syncing, trimming and the CRD, each for FUZZ_TIME (5000x: a number of inputs; 10m: a duration)
@@ -166,7 +170,7 @@ test-devcluster: bin/devcluster ## Test devcluster: start, kill and stop real cl
 build test-e2e flakes install-yaml: bin/devcluster
 # These compile the packages that devcluster imports. Building devcluster first shows the
 # progress.
-vet lint: bin/devcluster
+test-policy vet lint: bin/devcluster
 
 bin/devcluster: FORCE
 	@hack/build.sh devcluster . $@

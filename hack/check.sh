@@ -155,6 +155,12 @@ fuzz_package() (
   return "${failed}"
 )
 
+# The admission policy, with the API server's code for policies. Without the race detector,
+# which would compile that again.
+check_policy() {
+  (cd test/policy && go_test .)
+}
+
 # The tests of hack/update-codegen.sh and hack/verify-codegen.sh.
 check_codegen() {
   (cd hack/codegen && go_test -count=1 .)

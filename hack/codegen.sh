@@ -9,8 +9,8 @@
 # - The copy has its own GOBIN and TMPDIR, so nothing is installed.
 # - A missing marker is an error. kube_codegen.sh generates code only for the markers that
 #   it finds, and succeeds if it finds none.
-# - It also generates the CustomResourceDefinition, and the schema that fake.NewClientset
-#   needs to answer an Apply.
+# - It also generates the CustomResourceDefinitions, their list for kustomize, and the
+#   schema that fake.NewClientset needs to answer an Apply.
 #
 # Limitations of kube_codegen.sh:
 #
@@ -35,7 +35,8 @@ codegen::outputs() {
       [[ -d "${place}" ]] && places+=("${place}")
     done
     find "${places[@]:-.}" ! -type d \( -path 'pkg/generated/*' -o \
-      -path 'pkg/apis/*/zz_generated.*.go' -o -path 'artifacts/crd/*_*.yaml' \) | LC_ALL=C sort
+      -path 'pkg/apis/*/zz_generated.*.go' -o -path 'artifacts/crd/*_*.yaml' -o \
+      -path artifacts/crd/Kustomization \) | LC_ALL=C sort
   )
 }
 
@@ -170,6 +171,22 @@ codegen::has_crd() {
   return 1
 }
 
+# codegen::write_kustomization lists the CustomResourceDefinitions for kustomize.
+codegen::write_kustomization() {
+  mkdir -p artifacts/crd # codegen::check_made reports it if there are none
+  {
+    cat <<'EOF'
+# hack/update-codegen.sh writes this file. kustomize reads only files below its root, so a
+# folder that overlays build on needs its own kustomization. It has no extension because
+# "kubectl apply -f artifacts/crd" would read a kustomization.yaml as an object.
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources:
+EOF
+    printf '%s\n' artifacts/crd/*_*.yaml | LC_ALL=C sort | sed 's|.*/|- |'
+  } >artifacts/crd/Kustomization
+}
+
 # codegen::load_kube_codegen COPY sources kube_codegen.sh. From then on, the go command
 # installs into COPY.
 codegen::load_kube_codegen() {
@@ -208,6 +225,7 @@ codegen::generate() {
   echo "Generating CustomResourceDefinitions"
   go tool -modfile=hack/codegen/go.mod controller-gen crd 'paths=./pkg/apis/...' output:crd:artifacts:config=artifacts/crd ||
     codegen::fail "controller-gen ended with status $?"
+  codegen::write_kustomization
 
   kube::codegen::gen_helpers "${options[@]}" "${lint[@]}" pkg/apis
   kube::codegen::gen_register "${options[@]}" "${lint[@]}" pkg/apis

@@ -169,6 +169,47 @@ func (c *checkout) addVersion(from, to string) {
 	c.replace(typesFile, "// +genclient\n", "// +genclient\n// +kubebuilder:storageversion\n")
 }
 
+// addKind adds a kind to an API, without a status, printer columns or a short name.
+func (c *checkout) addKind(folder, kind string) {
+	c.Helper()
+	c.write(folder+strings.ToLower(kind)+".go", strings.ReplaceAll(`package `+filepath.Base(folder)+`
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// +genclient
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+// +kubebuilder:metadata:annotations="api-approved.kubernetes.io=unapproved, for a test"
+
+// KIND is here for the test.
+type KIND struct {
+	metav1.TypeMeta   `+"`json:\",inline\"`"+`
+	metav1.ObjectMeta `+"`json:\"metadata,omitempty\"`"+`
+
+	// +optional
+	Spec KINDSpec `+"`json:\"spec,omitempty\"`"+`
+}
+
+// KINDSpec is here for the test.
+type KINDSpec struct {
+	// Size is here for the test.
+	// +optional
+	Size *int32 `+"`json:\"size,omitempty\"`"+`
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+
+// KINDList is here for the test.
+type KINDList struct {
+	metav1.TypeMeta `+"`json:\",inline\"`"+`
+	metav1.ListMeta `+"`json:\"metadata\"`"+`
+
+	Items []KIND `+"`json:\"items\"`"+`
+}
+`, "KIND", kind))
+}
+
 // generated reports whether the scripts generate the file or folder at path.
 func generated(path string) bool {
 	return regexp.MustCompile(`^pkg/generated/|/zz_generated\.|^artifacts/crd/`).MatchString(path)

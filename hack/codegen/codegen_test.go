@@ -42,6 +42,8 @@ func TestVerifyThenUpdate(t *testing.T) {
 	c.write(api+"zz_generated.left_over.go", "package v1alpha1\n")
 	c.addVersion("v1alpha1", "v1beta1")
 	c.removeLines(strings.Replace(typesFile, "v1alpha1", "v1beta1", 1), "// +kubebuilder:printcolumn:")
+	c.addKind(api, "Bar")
+	c.write("artifacts/crd/samplecontroller.k8s.io_leftovers.yaml", "kind: CustomResourceDefinition\n")
 
 	t.Run("verify reports each difference and touches nothing", func(t *testing.T) {
 		c := c.with(t)
@@ -57,7 +59,9 @@ func TestVerifyThenUpdate(t *testing.T) {
 			"+// FooLister helps list Foos.",                                  // missing
 			"--- tree/pkg/generated/listers/samplecontroller/v1/left_over.go", // untracked
 			"--- tree/"+api+"zz_generated.left_over.go",
-			"+++ generated/"+clientDir+"v1beta1/foo.go", // the new version
+			"+++ generated/"+clientDir+"v1beta1/foo.go",  // the new version
+			"+++ generated/"+clientDir+"v1alpha1/bar.go", // the new kind
+			"+- samplecontroller.k8s.io_bars.yaml",
 		)
 		c.wantSame(before)
 	})
@@ -72,7 +76,20 @@ func TestVerifyThenUpdate(t *testing.T) {
 		c.wantInFile(api+"zz_generated.deepcopy.go", "if in.Mood != nil")
 		c.wantInFile("pkg/generated/listers/samplecontroller/v1alpha1/foo.go", "type FooLister interface")
 		c.wantInFile(clientDir+"v1beta1/fake/fake_foo.go", "package fake")
-		c.wantAbsent("pkg/generated/listers/samplecontroller/v1", api+"zz_generated.left_over.go")
+		c.wantInFile("artifacts/crd/samplecontroller.k8s.io_bars.yaml", "    kind: Bar\n", "  - name: v1alpha1\n")
+		c.wantInFile("artifacts/crd/Kustomization", "resources:\n- samplecontroller.k8s.io_bars.yaml\n- samplecontroller.k8s.io_foos.yaml\n")
+		for file, part := range map[string]string{
+			clientDir + "v1alpha1/bar.go":                                               "type BarInterface interface",
+			clientDir + "v1alpha1/fake/fake_bar.go":                                     "func newFakeBars(",
+			"pkg/generated/listers/samplecontroller/v1alpha1/bar.go":                    "type BarLister interface",
+			"pkg/generated/informers/externalversions/samplecontroller/v1alpha1/bar.go": "type BarInformer interface",
+			"pkg/generated/applyconfiguration/samplecontroller/v1alpha1/bar.go":         "func Bar(name, namespace string) *BarApplyConfiguration",
+			"pkg/generated/informers/externalversions/generic.go":                       `WithResource("bars")`,
+			"pkg/generated/openapi/schema.json":                                         `.BarList"`,
+		} {
+			c.wantInFile(file, part)
+		}
+		c.wantAbsent("pkg/generated/listers/samplecontroller/v1", api+"zz_generated.left_over.go", "artifacts/crd/samplecontroller.k8s.io_leftovers.yaml")
 		if text := c.read(clientDir + "v1alpha1/foo.go"); strings.Contains(text, "edited by hand") {
 			t.Error("the manual edit is still there")
 		}

@@ -99,7 +99,7 @@ func checksOf(a example, all bool) [][]string {
 // goTests runs the new project's unit tests with the flags of hack/build.sh and without
 // the race detector, so that most imported packages are in the build cache.
 const goTests = `export GOFLAGS="-trimpath -buildvcs=false" CGO_ENABLED=0 GOWORK=off
-go test -vet=off ./... && cd test/fuzz && go test -vet=off ./... && cd ../../tools/image && go test -vet=off . &&
+go test -vet=off ./... && cd test/fuzz && go test -vet=off ./... && cd ../policy && go test -vet=off . && cd ../../tools/image && go test -vet=off . &&
 cd ../chart && go test -vet=off .`
 
 // runIn runs a command in a folder.

@@ -1,0 +1,173 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// The fields of objects by their paths: listing, changing and comparing them.
+
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// path leads to a field of an object: a string is a key, an int an index.
+type path []any
+
+// fieldsOf returns an object as maps and lists.
+func fieldsOf(t *testing.T, of runtime.Object) map[string]any {
+	t.Helper()
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(of)
+	must(t, err)
+	return fields
+}
+
+// walk calls visit for each field of value, the outer ones first.
+func walk(value any, at path, visit func(at path, value any)) {
+	if len(at) > 0 {
+		visit(at, value)
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			walk(value[key], append(slices.Clip(at), key), visit)
+		}
+	case []any:
+		for i, element := range value {
+			walk(element, append(slices.Clip(at), i), visit)
+		}
+	}
+}
+
+// with returns a copy of value with another value at a path, or without what is there if
+// that is nil. Maps and elements of lists that are missing on the way are added.
+func with(value any, at path, to any) any {
+	if len(at) == 0 {
+		return to
+	}
+	if index, ok := at[0].(int); ok {
+		list, _ := value.([]any)
+		list = slices.Clone(list)
+		if index >= len(list) {
+			list, index = append(list, nil), len(list)
+		}
+		list[index] = with(list[index], at[1:], to)
+		return slices.DeleteFunc(list, func(element any) bool { return element == nil })
+	}
+	fields, _ := value.(map[string]any)
+	fields = maps.Clone(fields)
+	if fields == nil {
+		fields = map[string]any{}
+	}
+	key := at[0].(string)
+	if fields[key] = with(fields[key], at[1:], to); fields[key] == nil {
+		delete(fields, key)
+	}
+	return fields
+}
+
+// another returns a value that is not the given one, of the same type, or nil if it has
+// fields or elements.
+func another(value any) any {
+	switch value := value.(type) {
+	case string:
+		return "1" + value // of a quantity, another quantity
+	case int64:
+		return value + 1
+	case float64:
+		return value + 1
+	case bool:
+		return !value
+	}
+	return nil
+}
+
+// name returns a path in words, such as spec.containers[nginx].image: elements of a list
+// by their names, where they have any.
+func (p path) name(within any) string {
+	var words strings.Builder
+	for _, step := range p {
+		switch step := step.(type) {
+		case string:
+			words.WriteString("." + step)
+			fields, _ := within.(map[string]any)
+			within = fields[step]
+		case int:
+			list, _ := within.([]any)
+			within = list[step]
+			fmt.Fprintf(&words, "[%v]", nameOf(within, step))
+		}
+	}
+	return strings.TrimPrefix(words.String(), ".")
+}
+
+// nameOf returns the name of a list's element, or its index.
+func nameOf(element any, index int) any {
+	if fields, ok := element.(map[string]any); ok && fields["name"] != nil {
+		return fields["name"]
+	}
+	return index
+}
+
+// changed returns the names of the fields that are not the same in two states of an
+// object. The name of a list's element is no field: it is part of other fields' names.
+func changed(before, after map[string]any) sets.Set[string] {
+	names := sets.New[string]()
+	compare(before, after, "", names)
+	return names
+}
+
+func compare(before, after any, at string, names sets.Set[string]) {
+	was, is := elementsOf(before), elementsOf(after)
+	if was == nil && is == nil {
+		if before != after && !strings.HasSuffix(at, "].name") {
+			names.Insert(strings.TrimPrefix(at, "."))
+		}
+		return
+	}
+	for step, value := range was {
+		compare(value, is[step], at+step, names)
+	}
+	for step, value := range is {
+		if _, found := was[step]; !found {
+			compare(nil, value, at+step, names)
+		}
+	}
+}
+
+// elementsOf returns the fields of a map or the elements of a list, by what they add to a
+// path's name.
+func elementsOf(value any) map[string]any {
+	elements := map[string]any{}
+	switch value := value.(type) {
+	case map[string]any:
+		for key, field := range value {
+			elements["."+key] = field
+		}
+	case []any:
+		for i, element := range value {
+			elements[fmt.Sprintf("[%v]", nameOf(element, i))] = element
+		}
+	default:
+		return nil
+	}
+	return elements
+}

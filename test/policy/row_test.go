@@ -1,0 +1,192 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// What the tests know of a kind of children, and objects with random content.
+
+package policy
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/randfill"
+
+	"example.com/sample-controller/internal/plan"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// row is a row of the table in internal/plan, with cases of its own.
+type row[T plan.Object] struct {
+	plan.Child[T]
+	// seen returns the children of the earlier rows. It may be nil.
+	seen func(foo *samplev1alpha1.Foo) plan.Seen
+	// plausible gives a child with random content what the API server requires, or what
+	// makes it interesting. It may be nil.
+	plausible func(child T, random *rand.Rand)
+	// others adds what other users of a namespace may add to a Foo's child.
+	others func(child T)
+	// creates and updates are attempts with the controller's token to write a new child,
+	// or that of a Foo with others' fields.
+	creates, updates []attempt[T]
+	// adoptions are updates of a child of nobody, which agrees to be adopted.
+	adoptions []attempt[T]
+
+	owned sets.Set[string] // what ownedFields returns
+}
+
+// attempt is a write with the controller's token. It changes what the controller would
+// write.
+type attempt[T any] struct {
+	what   string
+	change func(T)
+	// refusal is part of the policy's message, or "" if the policy accepts the write.
+	refusal string
+}
+
+// kind is a row of any type.
+type kind interface {
+	name() string
+	resource(t *testing.T) schema.GroupVersionResource
+	ownedFields(t *testing.T) sets.Set[string]
+
+	testCreates(t *testing.T, s *server)
+	testRepairs(t *testing.T, s *server)
+	testAdoptions(t *testing.T, s *server)
+	testDeletes(t *testing.T, s *server)
+	testFieldsOfNewChildren(t *testing.T, s *server)
+	testFieldsOfChildren(t *testing.T, s *server)
+	testAttempts(t *testing.T, s *server)
+}
+
+// kinds are all rows.
+var kinds []kind
+
+// declare adds a row. Call it for a variable of a package, so that all rows are there
+// when the tests begin.
+func declare[T plan.Object](r row[T]) *row[T] {
+	kinds = append(kinds, &r)
+	return &r
+}
+
+// eachKind runs a test for each row.
+func eachKind(t *testing.T, test func(k kind, t *testing.T, s *server)) {
+	t.Helper()
+	s := newServer(t, "")
+	for _, k := range kinds {
+		t.Run(k.name(), func(t *testing.T) { test(k, t, s) })
+	}
+}
+
+func (r *row[T]) name() string { return r.Kind }
+
+func (r *row[T]) resource(t *testing.T) schema.GroupVersionResource {
+	t.Helper()
+	return resourceOf(kindOf(t, r.Empty()))
+}
+
+func (r *row[T]) seenBy(foo *samplev1alpha1.Foo) plan.Seen {
+	if r.seen == nil {
+		return plan.Seen{}
+	}
+	return r.seen(foo)
+}
+
+// foos returns Foos that ask for different children.
+func foos() []*samplev1alpha1.Foo {
+	all := []*samplev1alpha1.Foo{newFoo("foo"), newFoo("a-name-of-63-characters-0123456789-0123456789-0123456789-0123456"), newFoo("without-replicas")}
+	all[0].Spec.Replicas = new(int32(1))
+	all[1].Spec.Replicas = new(int32(10))
+	return all
+}
+
+func newFoo(name string) *samplev1alpha1.Foo {
+	return &samplev1alpha1.Foo{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, UID: types.UID("uid-" + name), Generation: 1},
+		Spec:       samplev1alpha1.FooSpec{DeploymentName: "web"},
+	}
+}
+
+// own returns a Foo's child as the API server stores it, with others' fields.
+func (r *row[T]) own(t *testing.T, foo *samplev1alpha1.Foo) T {
+	t.Helper()
+	child := r.Desired(foo, r.seenBy(foo))
+	setMetadata(child)
+	child.SetAnnotations(map[string]string{"team": "blue", samplev1alpha1.AnnotationAdoptBy: "foo"})
+	r.others(child)
+	return stored(t, child)
+}
+
+// random returns a Foo's child with random content, as the API server stores it. With a
+// chance of nil of 0, all fields are set.
+func (r *row[T]) random(t *testing.T, foo *samplev1alpha1.Foo, seed uint64, nilChance float64) T {
+	t.Helper()
+	fill := randfill.NewWithSeed(int64(seed)).NilChance(nilChance).NumElements(1, 1).Funcs( //nolint:gosec // a seed
+		func(q *resource.Quantity, c randfill.Continue) {
+			*q = *resource.NewQuantity(c.Int63n(1000), resource.DecimalSI)
+		},
+		func(m *metav1.ObjectMeta, _ randfill.Continue) {
+			*m = metav1.ObjectMeta{
+				Labels: map[string]string{"team": "blue"}, Annotations: map[string]string{"team": "blue"},
+				Finalizers: []string{"example.com/hold"},
+			}
+		})
+	child := r.Empty()
+	fill.Fill(child)
+	child.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	wanted := r.Desired(foo, r.seenBy(foo))
+	child.SetName(wanted.GetName())
+	child.SetNamespace(wanted.GetNamespace())
+	child.SetOwnerReferences(wanted.GetOwnerReferences())
+	setMetadata(child)
+	if r.plausible != nil {
+		r.plausible(child, rand.New(rand.NewPCG(seed, 0))) //nolint:gosec // repeatable
+	}
+	return stored(t, child)
+}
+
+// setMetadata sets what the API server adds to a stored object.
+func setMetadata(child object) {
+	child.SetUID("uid-child")
+	child.SetResourceVersion("20")
+	child.SetGeneration(1)
+	child.SetCreationTimestamp(metav1.Now().Rfc3339Copy())
+	child.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationUpdate}})
+}
+
+// ownedFields returns the names of the fields that SetOwned changes in children with
+// random content.
+func (r *row[T]) ownedFields(t *testing.T) sets.Set[string] {
+	t.Helper()
+	if r.owned != nil {
+		return r.owned
+	}
+	owned := sets.New[string]()
+	for seed := range uint64(200) {
+		for _, foo := range foos() {
+			child := r.random(t, foo, seed, .5)
+			after := child.DeepCopyObject().(T)
+			r.SetOwned(after, foo, r.seenBy(foo))
+			owned = owned.Union(changed(fieldsOf(t, child), fieldsOf(t, after)))
+		}
+	}
+	r.owned = owned
+	return owned
+}

@@ -1,0 +1,159 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// The policy's text against the table: what is in one must be in the other.
+
+package policy
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/yaml"
+)
+
+// mark matches a comment of a policy that names the owned fields in the next item of the
+// list, and that item.
+var mark = regexp.MustCompile(`(?m)^ *# owned: (.+)\n((?: *#.*\n)*)( *)- (.*\n(?:(?: {4}.*)?\n)*)`)
+
+// The policy's lines for an owned field are marked, so that they are found when the row
+// changes: "# owned: spec.replicas", above an item of the variables or validations.
+func TestThePolicyMarksTheOwnedFields(t *testing.T) {
+	for _, policy := range policies(t) {
+		for _, k := range kinds {
+			if !policy.covers(k.resource(t)) {
+				continue
+			}
+			owned, marked := k.ownedFields(t), sets.New[string]()
+			for _, match := range mark.FindAllStringSubmatch(policy.text, -1) {
+				for field := range strings.SplitSeq(match[1], ", ") {
+					marked.Insert(field)
+					if last := field[strings.LastIndex(field, ".")+1:]; !strings.Contains(match[4], last) {
+						t.Errorf("%s: the mark of %s is above an item without %q:\n%s", policy.file, field, last, match[4])
+					}
+				}
+			}
+			for field := range owned.Difference(marked) {
+				t.Errorf("%s: a Foo owns %s of its %s, but no item has the mark '# owned: %s'", policy.file, field, k.name(), field)
+			}
+			for field := range marked.Difference(owned) {
+				t.Errorf("%s: the mark '# owned: %s' names no field of the %s that a Foo owns", policy.file, field, k.name())
+			}
+		}
+	}
+}
+
+// unrestricted are the resources that the controller may write without a policy.
+var unrestricted = sets.New(
+	"events", "events.events.k8s.io", "leases.coordination.k8s.io", "tokenreviews.authentication.k8s.io",
+	"subjectaccessreviews.authorization.k8s.io", "foos.samplecontroller.k8s.io/status", "foos.samplecontroller.k8s.io/finalizers",
+)
+
+// What the shipped roles let the controller write has a row, and the policy covers it.
+func TestThePolicyCoversWhatTheControllerMayWrite(t *testing.T) {
+	covered := sets.New[string]()
+	for _, k := range kinds {
+		for _, policy := range policies(t) {
+			if policy.covers(k.resource(t)) {
+				covered.Insert(k.resource(t).GroupResource().String())
+			}
+		}
+	}
+	for _, shipped := range shipped(t) {
+		var rules []rbacv1.PolicyRule
+		switch role := shipped.(type) {
+		case *rbacv1.ClusterRole:
+			rules = role.Rules
+		case *rbacv1.Role:
+			rules = role.Rules
+		}
+		if strings.Contains(shipped.GetName(), "-foo-") {
+			continue // for users
+		}
+		for _, rule := range rules {
+			if !sets.New(rule.Verbs...).HasAny("create", "update", "patch", "delete") {
+				continue
+			}
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					name := groupResource(group, resource)
+					if !covered.Has(name) && !unrestricted.Has(name) {
+						t.Errorf("%s lets the controller write %s, which has no policy or no file here", shipped.GetName(), name)
+					}
+				}
+			}
+		}
+	}
+}
+
+// groupResource returns a resource of a role as RESOURCE.GROUP, and a subresource as
+// RESOURCE.GROUP/SUBRESOURCE.
+func groupResource(group, resource string) string {
+	resource, subresource, found := strings.Cut(resource, "/")
+	name := schema.GroupResource{Group: group, Resource: resource}.String()
+	if found {
+		name += "/" + subresource
+	}
+	return name
+}
+
+// policyText is a shipped policy with its text.
+type policyText struct {
+	admissionregistrationv1.ValidatingAdmissionPolicy
+	file, text string
+}
+
+func policies(t *testing.T) []policyText {
+	t.Helper()
+	files, err := filepath.Glob(permissions + "/*.yaml")
+	must(t, err)
+	var all []policyText
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		must(t, err)
+		for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
+			policy := policyText{file: file, text: string(document)}
+			must(t, yaml.Unmarshal(document, &policy.ValidatingAdmissionPolicy))
+			if policy.Kind == "ValidatingAdmissionPolicy" {
+				all = append(all, policy)
+			}
+		}
+	}
+	if len(all) == 0 {
+		t.Fatalf("%s has no policy", permissions)
+	}
+	return all
+}
+
+// covers reports whether the policy judges each write of a resource.
+func (p *policyText) covers(resource schema.GroupVersionResource) bool {
+	for _, rule := range p.Spec.MatchConstraints.ResourceRules {
+		operations := sets.New[admissionregistrationv1.OperationType](rule.Operations...)
+		if sets.New(rule.APIGroups...).Has(resource.Group) && sets.New(rule.APIVersions...).HasAny("*", resource.Version) &&
+			sets.New(rule.Resources...).Has(resource.Resource) && operations.HasAll("CREATE", "UPDATE", "DELETE") {
+			return true
+		}
+	}
+	return false
+}

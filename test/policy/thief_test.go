@@ -1,0 +1,192 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// What somebody with the controller's token may try, which the policy must refuse.
+
+package policy
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// full is the seed of the children in which all fields are set. That of a Deployment has
+// the container nginx.
+const full = 0
+
+// Nothing of a new child may be other than the controller makes it. The test sets each
+// field that the kind has, one at a time.
+func TestAThiefCreatesOnlyWhatFoosAskFor(t *testing.T) {
+	eachKind(t, kind.testFieldsOfNewChildren)
+}
+
+func (r *row[T]) testFieldsOfNewChildren(t *testing.T, s *server) {
+	foo := newFoo("foo")
+	desired := stored(t, r.Desired(foo, r.seenBy(foo)))
+	fields := fieldsOf(t, desired)
+	tried := 0
+	walk(fieldsOf(t, r.random(t, foo, full, 0)), nil, func(at path, value any) {
+		if another(value) == nil || isSystems(at) {
+			return
+		}
+		changed, ok := r.read(t, with(fields, at, value))
+		switch {
+		case !ok:
+		case isRefused(t, s.create(t, changed)):
+			tried++
+		case !r.ownsAllIn(t, desired, changed):
+			t.Errorf("%v may be %v", at, value)
+		}
+	})
+	atLeast(t, tried, 5)
+}
+
+// Nothing of a Foo's child may be changed except what the Foo owns. The test changes and
+// removes each field of a child in which every field is set, one at a time.
+func TestAThiefChangesOnlyOwnedFields(t *testing.T) {
+	eachKind(t, kind.testFieldsOfChildren)
+}
+
+func (r *row[T]) testFieldsOfChildren(t *testing.T, s *server) {
+	foo := newFoo("foo")
+	child := r.random(t, foo, full, 0)
+	r.SetOwned(child, foo, r.seenBy(foo))
+	child, _ = r.read(t, fieldsOf(t, child)) // without what no client can send
+	fields := fieldsOf(t, child)
+	if err := s.update(t, child, child); err != nil {
+		t.Fatalf("an update that changes nothing: %v", err)
+	}
+	tried := 0
+	try := func(did string, at path, to any) {
+		changed, ok := r.read(t, with(fields, at, to))
+		if !ok {
+			return
+		}
+		answer := s.update(t, child, changed)
+		switch {
+		case isBroken(answer): // the API server does not store an object without this field
+		case isRefused(t, answer):
+			tried++
+		case !r.ownsAllIn(t, child, changed):
+			t.Errorf("%s may be %s", at.name(fields), did)
+		}
+	}
+	walk(fields, nil, func(at path, value any) {
+		if isSystems(at) {
+			return
+		}
+		if to := another(value); to != nil {
+			try("changed", at, to)
+		}
+		try("removed", at, nil)
+	})
+	atLeast(t, tried, 10)
+}
+
+// isSystems reports whether a field is none that an update can set: the status, and what
+// the API server sets itself. The API server refuses another name.
+func isSystems(at path) bool {
+	if at[0] == "status" {
+		return true
+	}
+	system := sets.New("name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "managedFields")
+	key, _ := at[min(1, len(at)-1)].(string)
+	return at[0] == "metadata" && (len(at) == 1 || system.Has(key))
+}
+
+// read returns an object with fields as the API server stores it, unless they can't be
+// read.
+func (r *row[T]) read(t *testing.T, fields any) (T, bool) {
+	t.Helper()
+	child := r.Empty()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields.(map[string]any), child); err != nil {
+		return child, false
+	}
+	return stored(t, child), true
+}
+
+// ownsAllIn reports whether two states of a child differ only in owned fields, if at all.
+func (r *row[T]) ownsAllIn(t *testing.T, before, after T) bool {
+	t.Helper()
+	return r.ownedFields(t).IsSuperset(changed(fieldsOf(t, before), fieldsOf(t, after)))
+}
+
+// TestAThiefsAttempts makes the attempts that a row lists.
+func TestAThiefsAttempts(t *testing.T) {
+	eachKind(t, kind.testAttempts)
+}
+
+func (r *row[T]) testAttempts(t *testing.T, s *server) {
+	foo := newFoo("foo")
+	foo.Spec.Replicas = new(int32(2))
+	copyOf := func(child T) T { return child.DeepCopyObject().(T) }
+	desired, own, nobodys := r.Desired(foo, r.seenBy(foo)), r.own(t, foo), r.own(t, foo)
+	orphan(nobodys, foo.Name)
+	adopted := r.DesiredUpdate(nobodys, foo, r.seenBy(foo))
+	for _, a := range r.creates {
+		sent := copyOf(desired)
+		a.change(sent)
+		a.check(t, "create", s.create(t, sent))
+	}
+	for _, a := range r.updates {
+		sent := copyOf(own)
+		a.change(sent)
+		a.check(t, "update", s.update(t, own, sent))
+	}
+	for _, a := range r.adoptions {
+		sent := copyOf(adopted)
+		a.change(sent)
+		a.check(t, "adopt", s.update(t, nobodys, sent))
+	}
+}
+
+// check compares the answer to an attempt.
+func (a attempt[T]) check(t *testing.T, verb string, answer error) {
+	t.Helper()
+	switch {
+	case a.refusal == "" && answer != nil:
+		t.Errorf("%s, %s: refused: %v", verb, a.what, answer)
+	case a.refusal != "" && !isRefused(t, answer):
+		t.Errorf("%s, %s: accepted, want a refusal with %q", verb, a.what, a.refusal)
+	case a.refusal != "" && !strings.Contains(answer.Error(), a.refusal):
+		t.Errorf("%s, %s: refused with %v\nwant %q", verb, a.what, answer, a.refusal)
+	}
+}
+
+// isRefused reports whether the policy refuses a write with one of its messages. An
+// expression that can't be evaluated also refuses the write, but shows nothing.
+func isRefused(t *testing.T, answer error) bool {
+	t.Helper()
+	if isBroken(answer) {
+		t.Fatalf("the policy can't be evaluated: %v", answer)
+	}
+	return answer != nil
+}
+
+func isBroken(answer error) bool {
+	return answer != nil && !strings.Contains(answer.Error(), "denied request: sample-controller may ")
+}
+
+func atLeast(t *testing.T, tried, fields int) {
+	t.Helper()
+	if tried < fields {
+		t.Errorf("only %d fields were tried", tried)
+	}
+	t.Logf("%d fields tried", tried)
+}
