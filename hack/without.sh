@@ -69,8 +69,8 @@ for module in . tools/*; do
   if [[ -f "${module}/go.mod" && "${module}" != */lint ]]; then
     echo "--- ${module}"
     (cd "${module}" && go vet ./...)
-    # Tests that need a cluster or minutes are in folders called test. docs/claims would
-    # fail, because the documents still name what was deleted.
+    # Tests that need a cluster or minutes are in folders called test. Those of the
+    # documents would fail, because the documents still name what was deleted.
     (cd "${module}" && go list ./... | grep -vE '/test(/|$)|/docs/claims$' | xargs go test -vet=off)
   fi
 done
