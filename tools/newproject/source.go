@@ -145,7 +145,7 @@ type omission struct {
 var (
 	targetLine = regexp.MustCompile(`(?m)^([a-z0-9-]+) *:[^=\n]*## `)
 	targetName = regexp.MustCompile("(?m)(?:`(?:[A-Z_]+=\\S+ )?|^(?:\\$ )?)make ([a-z0-9-]+)")
-	namedPath  = regexp.MustCompile("`([A-Za-z0-9_.*/-]+)`|\\]\\(([^)#]+)")
+	namedPath  = regexp.MustCompile("(?:`|(?:^|[\\s=])(?:[a-z]+/))[A-Za-z0-9_.*/-]+|\\]\\(([^)#]+)")
 )
 
 // findTargets finds the targets of the Makefile that are left out.
@@ -206,7 +206,11 @@ func (o omission) isNamedIn(block, folder string) bool {
 		}
 	}
 	for _, match := range namedPath.FindAllStringSubmatch(block, -1) {
-		if match[1] != "" && matches(path.Clean(match[1]), o.patterns) || match[2] != "" && matches(path.Join(folder, match[2]), o.patterns) {
+		name := path.Clean(strings.TrimLeft(match[0], "` \n="))
+		if match[1] != "" {
+			name = path.Join(folder, match[1])
+		}
+		if matches(strings.TrimRight(name, "."), o.patterns) {
 			return true
 		}
 	}
