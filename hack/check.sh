@@ -108,7 +108,6 @@ unit_tests() {
   while IFS= read -r package; do
     case "${package}" in
       */test/oracle | */test/simulation) list+=("${package}") ;; # libraries of tests, which need no cluster themselves
-      */tools/newproject) (go_test "${package}") || return ;; # newproject:omit (no goroutines; the race detector makes it 25 times as slow)
       '' | */test/* | */devcluster/test | */hack/codegen | */tools/*/test) ;;
       *) list+=("${package}") ;;
     esac

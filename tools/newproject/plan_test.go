@@ -14,7 +14,11 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Tests of plans. They find in seconds what tests of whole projects find in minutes.
+//go:build !race
+
+// Tests of plans. They find in seconds what tests of whole projects find in minutes. They
+// have no goroutines, and the race detector makes them 25 times as slow; make
+// test-new-project-plans runs them without it.
 
 package main
 

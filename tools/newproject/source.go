@@ -25,6 +25,7 @@ import (
 	"go/token"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"text/template"
 )
@@ -86,7 +87,7 @@ func readSources(tree []treeFile, lean bool) (*sources, error) {
 	src := &sources{parsed: map[string]*ast.File{}, generated: map[string]bool{}, clients: map[string]*ast.File{}}
 	gone := omission{leftOut, map[string]bool{}, lean}
 	if lean {
-		gone.patterns = append(gone.patterns[:len(gone.patterns):len(gone.patterns)], extras...)
+		gone.patterns = slices.Concat(gone.patterns, extras)
 	}
 	gone.findTargets(tree)
 	var readme strings.Builder

@@ -78,9 +78,9 @@ func TestSuffixedIdentifier(t *testing.T) {
 
 func TestText(t *testing.T) {
 	for text, want := range map[string]string{
-		"A Foo's Deployment, and Foos' Pods":                               "A HTTPRoute's Deployment, and HTTPRoutes' Pods",
-		"another Foo; a Food; data Foo":                                    "another HTTPRoute; a Food; data HTTPRoute",
-		"Copyright The Sample Controller Authors.":                         "Copyright The Edge Routes Authors.",
+		"A Foo's Deployment, and Foos' Pods":       "A HTTPRoute's Deployment, and HTTPRoutes' Pods",
+		"another Foo; a Food; data Foo":            "another HTTPRoute; a Food; data HTTPRoute",
+		"Copyright The Sample Controller Authors.": "Copyright The Edge Routes Authors.",
 		"ADOPT-BY=FOO":                                                     "ADOPT-BY=HTTPROUTE",
 		"kubectl get foos example-foo, or fo":                              "kubectl get httproutes example-httproute, or hr",
 		"foos.samplecontroller.k8s.io":                                     "httproutes.my-team.acme.dev",

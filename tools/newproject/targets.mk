@@ -1,5 +1,10 @@
 ##@ New project
 
+.PHONY: test-new-project-plans
+test: test-new-project-plans
+test-new-project-plans: ## Check in seconds what new projects would get
+	$(check) new-project-plans $(call go-test) ./tools/newproject
+
 .PHONY: test-new-project
 test-all: test-new-project
 test-new-project: ## Make three projects with other names from this one, and check them
