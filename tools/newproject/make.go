@@ -60,18 +60,16 @@ func (m *maker) make(ctx context.Context, last step) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(beside)) }()
 	m.at, m.tmp = filepath.Join(beside, "project"), filepath.Join(beside, "tmp")
 	began := time.Now()
-	for _, step := range []step{
+	steps := []step{
 		{fmt.Sprintf("Writing %d files", len(m.files)), m.write},
 		{"Generating clients and the CustomResourceDefinition", m.generate},
-		{"Tidying the modules", m.tidy},
-		{"Generating the Helm chart", m.makeChart},
-		{"Compiling the project and its tests", m.compile},
-		{"Searching for remains of the old names", m.checkTraces},
-		last,
-	} {
-		if step.say == "Generating the Helm chart" && !m.has("tools/chart/main.go") {
-			continue
-		}
+		{"Tidying the root module", m.tidy},
+	}
+	if m.has("tools/chart/main.go") {
+		steps = append(steps, step{"Generating the Helm chart", m.makeChart})
+	}
+	steps = append(steps, step{"Compiling the project and its tests", m.compile}, step{"Searching for remains of the old names", m.checkTraces}, last)
+	for _, step := range steps {
 		stepBegan := time.Now()
 		fmt.Fprintf(m.out, "%s ... ", step.say)
 		if err := errors.Join(ctx.Err(), step.run(ctx)); err != nil {
@@ -81,7 +79,7 @@ func (m *maker) make(ctx context.Context, last step) (err error) {
 		fmt.Fprintf(m.out, "%.0f s\n", time.Since(stepBegan).Seconds())
 	}
 	fmt.Fprintf(m.out, "Done in %.0f s.\n", time.Since(began).Seconds())
-	return ctx.Err()
+	return nil
 }
 
 // has reports whether the project has a file.

@@ -1,3 +1,5 @@
+//go:build !race
+
 /*
 Copyright The Sample Controller Authors.
 
@@ -13,8 +15,6 @@ WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 See the License for the specific language governing permissions and
 limitations under the License.
 */
-
-//go:build !race
 
 // Tests of plans. They find in seconds what tests of whole projects find in minutes. They
 // have no goroutines, and the race detector makes them 25 times as slow; make
