@@ -82,7 +82,7 @@ func TestSync(t *testing.T) {
 		"a Foo in its desired state costs no call": {
 			world: []runtime.Object{footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a")},
 		},
-		"a Deployment that upstream made is taken over without a write to it": {
+		"a Deployment that another release made is taken over without a write to it": {
 			world:      []runtime.Object{footest.Foo("a", footest.WithStatus(samplev1alpha1.FooStatus{AvailableReplicas: 2})), footest.Deployment("a")},
 			wantWrites: []string{"update foos/status"},
 			wantStatus: &samplev1alpha1.FooStatus{

@@ -20,7 +20,7 @@
 #
 # The Makefile calls this script after it has built the programs that the check needs in
 # bin/. GO_TEST_FLAGS is passed to each go test. With a COMMAND, that command is the
-# check, as in the Makefile's sections that can be deleted.
+# check, as in the files targets.mk.
 #
 # All checks compile with the flags of hack/build.sh, so that they share the build cache.
 # Only tests with the race detector compile the packages again.
@@ -108,7 +108,6 @@ unit_tests() {
   while IFS= read -r package; do
     case "${package}" in
       */test/oracle | */test/simulation) list+=("${package}") ;; # libraries of tests, which need no cluster themselves
-      */tools/newproject) (go_test "${package}") || return ;; # newproject:omit (no goroutines; the race detector makes it 25 times as slow)
       '' | */test/* | */devcluster/test | */hack/codegen | */tools/*/test) ;;
       *) list+=("${package}") ;;
     esac
@@ -178,18 +177,13 @@ check_shellcheck() {
   files \( -name '*.sh' -o -path './.ci/run' \) | xargs -0 shellcheck -x
 }
 
-# make image makes the same image everywhere, with the right contents.
-check_image() {
-  (cd tools/image && go_test -count=1 -timeout=20m ./test)
-}
-
 # The end-to-end tests. They use the cluster of E2E_KUBECONFIG, or else a devcluster that
 # emulates the Kubernetes version in EMULATED_VERSION, such as 1.35.
 check_e2e() {
   export DEVCLUSTER_BIN=${root}/bin/devcluster
   local tests=(go test -vet=off ${go_test_flags[@]+"${go_test_flags[@]}"} -count=1 -timeout=20m ./test/e2e)
   if [[ -z "${E2E_KUBECONFIG:-}" ]]; then
-    THIRDPARTY=1 "${DEVCLUSTER_BIN}" run -nodes=2 -emulated-version="${EMULATED_VERSION:-}" -- "${tests[@]}"
+    "${DEVCLUSTER_BIN}" run -nodes=2 -emulated-version="${EMULATED_VERSION:-}" -- "${tests[@]}"
     return
   fi
   if [[ ! -f "${E2E_KUBECONFIG}" ]]; then

@@ -15,8 +15,8 @@
 # limitations under the License.
 
 # Tests rows of the table "What can be deleted" in CONTRIBUTING.md. In a copy of the tree,
-# it deletes the paths and the Makefile's section of each row, and then runs go vet and
-# the unit tests of each module that can be tested in seconds.
+# it deletes the paths of each row, and then runs go vet and the unit tests of each module
+# that can be tested in seconds.
 #
 #   hack/without.sh NAME...     names in the first column, such as "faults" "new project"
 
@@ -26,14 +26,13 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 cd "${root}"
 export GOFLAGS="-trimpath -buildvcs=false" CGO_ENABLED=0 GOWORK=off
 
-# row NAME prints the paths of a row, one per line, and then its section of the Makefile.
+# row NAME prints the paths of a row, one per line.
 row() {
   awk -F ' *[|] *' -v name="$1" '
     /^## / { inside = $0 == "## What can be deleted" }
     inside && $2 == name {
       count = split($3, paths, /, */)
       for (i = 1; i <= count; i++) { gsub(/`/, "", paths[i]); print paths[i] }
-      print "##@ " $4
       found = 1
     }
     END { exit !found }' CONTRIBUTING.md
@@ -49,29 +48,18 @@ trap 'rm -rf "${copy}"' EXIT
 git ls-files -z --cached --others --exclude-standard | xargs -0 tar -cf - | tar -xf - -C "${copy}"
 
 for name in "$@"; do
-  lines=$(row "${name}") || {
+  paths=$(row "${name}") || {
     echo "CONTRIBUTING.md has no row \"${name}\"" >&2
     exit 2
   }
-  while IFS= read -r line; do
-    if [[ "${line}" == "##@ —" ]]; then
-      continue
-    elif [[ "${line}" == "##@ "* ]]; then
-      grep -qxF "${line}" "${copy}/Makefile" || {
-        echo "the Makefile has no section \"${line}\"" >&2
-        exit 1
-      }
-      awk -v section="${line}" '/^##@ / { gone = $0 == section } !gone' "${copy}/Makefile" >"${copy}/Makefile.new"
-      mv "${copy}/Makefile.new" "${copy}/Makefile"
-    else
-      # The path may be a pattern.
-      (cd "${copy}" && compgen -G "${line}" >/dev/null) || {
-        echo "${line} does not exist" >&2
-        exit 1
-      }
-      (cd "${copy}" && compgen -G "${line}" | xargs rm -r)
-    fi
-  done <<<"${lines}"
+  while IFS= read -r path; do
+    # The path may be a pattern.
+    (cd "${copy}" && compgen -G "${path}" >/dev/null) || {
+      echo "${path} does not exist" >&2
+      exit 1
+    }
+    (cd "${copy}" && compgen -G "${path}" | xargs rm -r)
+  done <<<"${paths}"
   echo "deleted: ${name}"
 done
 
@@ -81,8 +69,8 @@ for module in . tools/*; do
   if [[ -f "${module}/go.mod" && "${module}" != */lint ]]; then
     echo "--- ${module}"
     (cd "${module}" && go vet ./...)
-    # Tests that need a cluster or minutes are in folders called test. tools/docs/claims
-    # would fail, because the documents still name what was deleted.
+    # Tests that need a cluster or minutes are in folders called test. Those of the
+    # documents would fail, because the documents still name what was deleted.
     (cd "${module}" && go list ./... | grep -vE '/test(/|$)|/docs/claims$' | xargs go test -vet=off)
   fi
 done

@@ -28,9 +28,8 @@ import (
 // DeploymentOption changes the Deployment that Deployment builds.
 type DeploymentOption func(*appsv1.Deployment)
 
-// Deployment returns a Deployment named "web" that the Foo named owner controls, as
-// upstream's sample-controller v0.36.3 creates it, with the API server's defaults: 2 Pods
-// wanted, all of them available.
+// Deployment returns a Deployment named "web" that the Foo named owner controls, with the
+// API server's defaults: 2 Pods wanted, all of them available.
 func Deployment(owner string, options ...DeploymentOption) *appsv1.Deployment {
 	replicas := int32(2)
 	isTrue := true
@@ -126,7 +125,7 @@ func WithSidecar(deployment *appsv1.Deployment) {
 }
 
 // Created returns the Deployment that the controller creates for a Foo that asks for 2
-// Pods. It equals upstream's, field for field.
+// Pods.
 func Created(owner string) *appsv1.Deployment {
 	object := Deployment(owner)
 	object.UID, object.ResourceVersion, object.Generation = "", "", 0

@@ -33,9 +33,8 @@ import (
 // their own namespace and nothing more.
 const containerName = "nginx"
 
-// The labels by which a Foo's Deployment finds its Pods. They are those of
-// kubernetes/sample-controller: a Deployment's selector can't change, and other labels in
-// the template would restart every Pod when this program replaces that one.
+// The labels by which a Foo's Deployment finds its Pods. A Deployment's
+// selector can't change, and other labels in the template would restart every Pod.
 const (
 	labelApp        = "app"
 	labelController = "controller"

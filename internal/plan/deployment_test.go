@@ -28,7 +28,7 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-func TestNewDeploymentIsUpstreams(t *testing.T) {
+func TestNewDeployment(t *testing.T) {
 	footest.ExpectEqual(t, "the Deployment", footest.Created("a"), newDeployment(footest.Foo("a")))
 }
 

@@ -32,7 +32,7 @@ import (
 func TestADeploymentMadeByUpstreamIsTakenOverWithoutAWrite(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("THIRDPARTY") != "1" {
-		t.Skip("THIRDPARTY=1 is not set: this test downloads and builds upstream's controller")
+		t.Skip("THIRDPARTY=1 is not set, as make test-e2e does on a devcluster: this test downloads and builds upstream's controller")
 	}
 	needsNoOtherController(t)
 	program := filepath.Join(t.TempDir(), "upstream")

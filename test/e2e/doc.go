@@ -48,6 +48,4 @@ limitations under the License.
 //	DEVCLUSTER_BIN absolute path of the devcluster program: for kubectl (else
 //	               the one on PATH, else those tests are skipped) and for the
 //	               tests that need a cluster of their own
-//	THIRDPARTY     1: also build and run test/thirdparty, a program compiled
-//	               against upstream's clients; this downloads modules
 package e2e

@@ -32,7 +32,7 @@ const thirdparty = "../thirdparty"
 func TestThirdPartyClientsWorkUnchanged(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("THIRDPARTY") != "1" {
-		t.Skip("THIRDPARTY=1 is not set: this test downloads and builds upstream's module")
+		t.Skip("THIRDPARTY=1 is not set, as make test-e2e does on a devcluster: this test downloads and builds upstream's module")
 	}
 	ns := newNamespace(t)
 	ns.startController(t)

@@ -92,7 +92,7 @@ func TestTheAPIServerAcceptsAFooAtTheBounds(t *testing.T) {
 		{"replicas 1", "one", `spec: {deploymentName: web, replicas: 1}`, int64(1)},
 		{"replicas 10", "ten", `spec: {deploymentName: web, replicas: 10}`, int64(10)},
 		{"replicas left out", "left-out", `spec: {deploymentName: web}`, nil},
-		{"replicas null, as upstream's client sends it", "null", `spec: {deploymentName: web, replicas: null}`, nil},
+		{"replicas null, as a client without omitempty sends it", "null", `spec: {deploymentName: web, replicas: null}`, nil},
 		{"deploymentName of 1 character", "short", `spec: {deploymentName: w}`, nil},
 		{"deploymentName of 253 characters", "long", fmt.Sprintf(`spec: {deploymentName: %s}`, strings.Repeat("a", 253)), nil},
 		{"deploymentName with dots", "dots", `spec: {deploymentName: web.v1}`, nil},

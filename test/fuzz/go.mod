@@ -4,8 +4,9 @@ module example.com/sample-controller/test/fuzz
 
 go 1.26.0
 
+require example.com/sample-controller v0.0.0-00010101000000-000000000000
+
 require (
-	example.com/sample-controller v0.0.0-00010101000000-000000000000
 	k8s.io/api v0.37.2
 	k8s.io/apiextensions-apiserver v0.37.2
 	k8s.io/apimachinery v0.37.2

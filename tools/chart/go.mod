@@ -2,8 +2,9 @@ module example.com/sample-controller/tools/chart
 
 go 1.26.0
 
+require example.com/sample-controller v0.0.0-00010101000000-000000000000
+
 require (
-	example.com/sample-controller v0.0.0-00010101000000-000000000000
 	go.yaml.in/yaml/v3 v3.0.5
 	helm.sh/helm/v4 v4.3.1
 	k8s.io/api v0.37.2

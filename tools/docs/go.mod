@@ -2,6 +2,6 @@ module example.com/sample-controller/tools/docs
 
 go 1.26.0
 
-require github.com/yuin/goldmark v1.8.7 // newproject:omit
+require github.com/yuin/goldmark v1.8.7
 
-require golang.org/x/sync v0.22.0 // newproject:omit
+require golang.org/x/sync v0.22.0

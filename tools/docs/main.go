@@ -15,9 +15,9 @@ limitations under the License.
 */
 
 // Command docs runs the command blocks of documents, and compares their output with that
-// in the documents. make docs-test runs it; CONTRIBUTING.md says how to mark a document.
-// The package claims tests what else the documents say about the code (names of tests and
-// files, the requirements of go.mod).
+// in the documents. make docs-test runs it; README.md says how to mark a document.
+// docs/claims tests what else the documents say about the code (names of tests and files,
+// the requirements of go.mod).
 //
 // markdown.go, directive.go and document.go turn a document into steps; compare.go
 // compares outputs; sandbox.go copies the tree, and shell.go runs bash in the copy;

@@ -24,6 +24,7 @@ import (
 	"go/ast"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -85,7 +86,7 @@ func checkProgram(n names, kept []treeFile) error {
 		if first == n.Program {
 			return fmt.Errorf("-module=%s: its last element becomes the name of the program, and must not be %s, which is a folder or file of the project", n.Module, first)
 		}
-		if file.path != "Makefile" && file.path != ".ci/run" && filepath.Ext(file.path) != ".sh" {
+		if file.path != "Makefile" && filepath.Ext(file.path) != ".mk" && file.path != ".ci/run" && filepath.Ext(file.path) != ".sh" {
 			continue
 		}
 		for _, match := range builtProgram.FindAllStringSubmatch(string(file.data), -1) {
@@ -99,15 +100,15 @@ func checkProgram(n names, kept []treeFile) error {
 
 // checkScopes returns an error if the kind or the plural conflicts with another name in
 // generated code.
-func checkScopes(n names, generated []*goFile) error {
+func checkScopes(n names, generated map[string]*ast.File) error {
 	private := map[string]string{"foo": lowerFirst(n.Kind), "foos": lowerFirst(n.Kinds)}
-	for _, file := range generated {
-		imported := importedNames(file.syntax)
-		for _, declaration := range file.syntax.Decls {
+	for _, name := range slices.Sorted(maps.Keys(generated)) {
+		imported := importedNames(generated[name])
+		for _, declaration := range generated[name].Decls {
 			used := usedNames(declaration)
-			for old, name := range private {
-				if used[old] && (used[name] || imported[name]) {
-					return fmt.Errorf("-kind=%s: %s already has a meaning in generated code such as that of %s: choose another kind or plural, or add a word", n.Kind, name, filepath.Base(file.path))
+			for old, spelled := range private {
+				if used[old] && (used[spelled] || imported[spelled]) {
+					return fmt.Errorf("-kind=%s: %s already has a meaning in generated code such as that of %s: choose another kind or plural, or add a word", n.Kind, spelled, filepath.Base(name))
 				}
 			}
 		}
@@ -156,7 +157,7 @@ func usedNames(declaration ast.Decl) map[string]bool {
 func checkGeneratedPaths(s speller, generated []string) error {
 	var paths []string
 	for _, name := range generated {
-		paths = append(paths, s.text(name, prose))
+		paths = append(paths, s.text(name))
 	}
 	slices.Sort(paths)
 	for i := 1; i < len(paths); i++ {

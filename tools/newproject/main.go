@@ -18,13 +18,16 @@ limitations under the License.
 // group, version, kind, plural.
 //
 //	go run ./tools/newproject -module github.com/acme/widgets -group acme.dev -kind Widget -dir ../widgets
+//	go run ./tools/newproject -update -dir ../widgets
 //
-// It reads the files that git tracks, omits what concerns only this project (omit.go,
-// reword.go), and writes the rest with the new names: Go files by their syntax
-// (goedit.go), go.mod line by line (gomod.go), all other text word by word (words.go,
-// text.go). It checks the names before it writes anything (validate.go, collisions.go).
-// Then it generates the clients of the new project, compiles the project, and searches it
-// for old names (make.go, trace.go).
+// It reads the files that git tracks, leaves out what concerns only this project
+// (source.go), and gives the rest the new names (spelling.go, rename.go). It checks the
+// names before it writes anything (validate.go, collisions.go, taken.go). Then it
+// generates the clients of the new project, compiles the project, and searches it for old
+// names (make.go, trace.go).
+//
+// The state that it generated is also a commit on a branch of the project. With -update,
+// it commits the state that it generates now there, and merges the branch (update.go).
 package main
 
 import (
@@ -56,15 +59,18 @@ func main() {
 	case errors.As(err, new(refusal)):
 		fmt.Fprintf(os.Stderr, "newproject: %v\n", err)
 		os.Exit(exitRefused)
+	case errors.Is(err, errMerge):
+		fmt.Fprintf(os.Stderr, "newproject: %v\n", err)
+		os.Exit(exitFailure)
 	default:
 		fmt.Fprintf(os.Stderr, "newproject: %v\nNothing was left behind.\n", err)
 		os.Exit(exitFailure)
 	}
 }
 
-// run checks the request, plans the project and creates it.
+// run creates or updates a project.
 func run(ctx context.Context, args []string, out io.Writer) error {
-	r, err := parseRequest(args, out)
+	r, isUpdate, err := parseRequest(args, out)
 	if err != nil {
 		return err
 	}
@@ -76,35 +82,48 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return refusal{err}
 	}
+	if isUpdate {
+		return update(ctx, root, r.Dir, out)
+	}
 	dir, err := checkFolder(r.Dir, root)
 	if err = errors.Join(checkNames(r), err); err != nil {
 		return refusal{err}
 	}
-	tree, err := readTree(root)
+	project, err := planFrom(ctx, root, r)
 	if err != nil {
-		return err
-	}
-	src, err := readSources(tree)
-	if err != nil {
-		return err
-	}
-	project, err := src.plan(deriveNames(r))
-	if err != nil {
-		return refusal{err}
-	}
-	if err := tracesError(findTraces(project.files, project.names)); err != nil {
 		return err
 	}
 	m := &maker{project: project, dir: dir, out: out}
-	if err := m.make(ctx); err != nil {
+	if err := m.make(ctx, step{"Creating a git repository", m.finish}); err != nil {
 		return err
 	}
 	m.sayNext()
 	return nil
 }
 
-func parseRequest(args []string, help io.Writer) (request, error) {
-	var r request
+// planFrom plans the project of a request, from the files of this one.
+func planFrom(ctx context.Context, root string, r request) (*project, error) {
+	tree, err := readTree(root)
+	if err != nil {
+		return nil, err
+	}
+	src, err := readSources(tree, r.Lean)
+	if err != nil {
+		return nil, err
+	}
+	project, err := src.plan(deriveNames(r))
+	if err != nil {
+		return nil, refusal{err}
+	}
+	record, err := r.record(commitOf(ctx, root))
+	if err != nil {
+		return nil, err
+	}
+	project.files = append(project.files, record)
+	return project, tracesError(findTraces(project.files, project.names))
+}
+
+func parseRequest(args []string, help io.Writer) (r request, isUpdate bool, err error) {
 	flags := flag.NewFlagSet("newproject", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&r.Module, "module", "", "Path of the new Go module, such as github.com/acme/widgets.")
@@ -113,18 +132,22 @@ func parseRequest(args []string, help io.Writer) (request, error) {
 	flags.StringVar(&r.Kind, "kind", "", "Kind of the new resource, such as Widget or HTTPRoute.")
 	flags.StringVar(&r.Plural, "plural", "", "Plural of the kind in lower case, such as people, if it differs from what the generators derive.")
 	flags.StringVar(&r.Short, "short", "", "Short name for kubectl, such as wd; none if empty.")
-	flags.StringVar(&r.Dir, "dir", "", "Folder for the new project. It must not exist, or be empty.")
-	err := flags.Parse(args)
+	flags.BoolVar(&r.Lean, "lean", false, "Make only what a product needs: no simulation, demo, Helm chart, image builder or tools.")
+	flags.StringVar(&r.Dir, "dir", "", "Folder for the new project, which must not exist, or be empty; with -update, the project's folder.")
+	flags.BoolVar(&isUpdate, "update", false, "Merge what has changed here into a project that newproject has made. Only -dir goes with it.")
+	err = flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(help, "newproject creates a new project from this one, with other names.\n\nUsage: go run ./tools/newproject -module PATH -group DOMAIN -kind Kind -dir FOLDER\n\n")
+		fmt.Fprint(help, "newproject creates a new project from this one, with other names.\n\nUsage: go run ./tools/newproject -module PATH -group DOMAIN -kind Kind -dir FOLDER\n       go run ./tools/newproject -update -dir FOLDER\n\n")
 		flags.SetOutput(help)
 		flags.PrintDefaults()
-		return r, err
+		return r, isUpdate, err
 	case err != nil:
-		return r, refusal{fmt.Errorf("%w (see -help)", err)}
+		return r, isUpdate, refusal{fmt.Errorf("%w (see -help)", err)}
 	case flags.NArg() > 0:
-		return r, refusal{fmt.Errorf("unexpected argument %q: newproject takes flags only", flags.Arg(0))}
+		return r, isUpdate, refusal{fmt.Errorf("unexpected argument %q: newproject takes flags only", flags.Arg(0))}
+	case isUpdate && r != request{Version: sample.Version, Dir: r.Dir}:
+		return r, isUpdate, refusal{errors.New("-update takes the names from the project: give only -dir")}
 	}
-	return r, nil
+	return r, isUpdate, nil
 }

@@ -34,46 +34,57 @@ import (
 	"time"
 )
 
-// maker writes a project to a folder. It first uses a temporary folder beside it, so that
-// a failure leaves nothing behind.
+// maker makes a project in a temporary folder beside its own, so that a failure leaves
+// nothing behind.
 type maker struct {
 	*project
 	dir  string // the project's folder
 	at   string // the folder in which it is made first
 	tmp  string // temporary folder of the commands
 	out  io.Writer
-	hint string // about the first commit, for the hints at the end
+	hint string // about the repository, for the hints at the end
 }
 
-// make writes the project, generates its code, checks it, and moves it to its folder.
-func (m *maker) make(ctx context.Context) (err error) {
+// step is a part of the work, with the text that announces it.
+type step struct {
+	say string
+	run func(context.Context) error
+}
+
+// make writes the project, generates its code, and checks it. Then it does the last step.
+func (m *maker) make(ctx context.Context, last step) (err error) {
 	beside, err := os.MkdirTemp(filepath.Dir(m.dir), "."+filepath.Base(m.dir)+"-")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(beside)) }()
 	m.at, m.tmp = filepath.Join(beside, "project"), filepath.Join(beside, "tmp")
-	for _, step := range []struct {
-		say string
-		run func(context.Context) error
-	}{
+	began := time.Now()
+	steps := []step{
 		{fmt.Sprintf("Writing %d files", len(m.files)), m.write},
-		{"Generating clients and the CustomResourceDefinition, which takes a minute", m.generate},
-		{"Tidying the modules", m.tidy},
-		{"Generating the Helm chart", m.makeChart},
-		{"Compiling the project and its tests", m.compile},
-		{"Searching for remains of the old names", m.checkTraces},
-		{"Creating a git repository", m.initialize},
-	} {
-		fmt.Fprintln(m.out, step.say)
+		{"Generating clients and the CustomResourceDefinition", m.generate},
+		{"Tidying the root module", m.tidy},
+	}
+	if m.has("tools/chart/main.go") {
+		steps = append(steps, step{"Generating the Helm chart", m.makeChart})
+	}
+	steps = append(steps, step{"Compiling the project and its tests", m.compile}, step{"Searching for remains of the old names", m.checkTraces}, last)
+	for _, step := range steps {
+		stepBegan := time.Now()
+		fmt.Fprintf(m.out, "%s ... ", step.say)
 		if err := errors.Join(ctx.Err(), step.run(ctx)); err != nil {
+			fmt.Fprintln(m.out)
 			return fmt.Errorf("%s: %w", strings.ToLower(step.say[:1])+step.say[1:], err)
 		}
+		fmt.Fprintf(m.out, "%.0f s\n", time.Since(stepBegan).Seconds())
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return m.move()
+	fmt.Fprintf(m.out, "Done in %.0f s.\n", time.Since(began).Seconds())
+	return nil
+}
+
+// has reports whether the project has a file.
+func (m *maker) has(name string) bool {
+	return slices.ContainsFunc(m.files, func(file treeFile) bool { return file.path == name })
 }
 
 func (m *maker) write(context.Context) error {
@@ -146,35 +157,34 @@ func tracesError(found []trace) error {
 	return fmt.Errorf("%d places contain parts of the old names:%s", len(found), list.String())
 }
 
-// initialize creates a git repository and, if git knows the user's name, the first
-// commit.
-func (m *maker) initialize(ctx context.Context) error {
+// finish creates the project's repository, and moves the project to its folder.
+func (m *maker) finish(ctx context.Context) error {
 	if path, _ := exec.LookPath("git"); path == "" {
-		m.hint = "git is not installed, so there is no repository yet"
-		return nil
-	}
-	err := m.run(ctx, ".", "git", "-c", "init.defaultBranch=main", "init", "--quiet")
-	if err == nil {
-		err = m.run(ctx, ".", "git", "add", "--all")
-	}
-	switch {
-	case err != nil:
-		return err
-	case !m.knownToGit(ctx):
-		m.hint = "git does not know your name: all files are staged for your first commit"
-		return nil
+		m.hint = "git is not installed, so there is no repository, and newproject -update will not work"
+		return m.move()
 	}
 	m.hint = "The first commit contains all files"
-	return m.run(ctx, ".", "git", "-c", "commit.gpgsign=false", "commit", "--quiet", "--no-verify", "--message="+m.commitMessage())
-}
-
-// knownToGit reports whether git has a name and an address to commit with.
-func (m *maker) knownToGit(ctx context.Context) bool {
-	return m.run(ctx, ".", "git", "var", "GIT_AUTHOR_IDENT") == nil && m.run(ctx, ".", "git", "var", "GIT_COMMITTER_IDENT") == nil
-}
-
-func (m *maker) commitMessage() string {
-	return fmt.Sprintf("%s: a controller for %s\n\nKind %s in the group %s, %s.", m.Program, m.Kinds, m.Kind, m.Group, m.Version)
+	if !knownToGit(ctx, m.at) {
+		m.hint += "; its author is newproject, because git does not know your name"
+	}
+	_, err := git(ctx, m.at, "-c", "init.defaultBranch=main", "init", "--quiet")
+	if err != nil {
+		return err
+	}
+	message := fmt.Sprintf("%s: a controller for %s\n\nKind %s in the group %s, %s.", m.Program, m.Kinds, m.Kind, m.Group, m.Version)
+	commit, err := m.commitState(ctx, filepath.Join(m.at, ".git"), message)
+	if err != nil {
+		return err
+	}
+	for _, command := range [][]string{{"branch", stateBranch, commit}, {"reset", "--quiet", "--hard", commit}} {
+		if _, err := git(ctx, m.at, command...); err != nil {
+			return err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return m.move()
 }
 
 // run runs a command in a folder of the project, and returns what it printed if it fails.

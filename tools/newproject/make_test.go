@@ -80,7 +80,7 @@ func TestMake(t *testing.T) {
 			}
 			var out bytes.Buffer
 			m := &maker{project: small("echo generated >generated"), dir: dir, out: &out}
-			if err := m.make(t.Context()); err != nil {
+			if err := m.make(t.Context(), step{"Creating a git repository", m.finish}); err != nil {
 				t.Fatal(err)
 			}
 			m.sayNext()
@@ -90,14 +90,16 @@ func TestMake(t *testing.T) {
 			if got := list(t, base); len(got) != 1 {
 				t.Errorf("the folder of the project has %v, want only the project", got)
 			}
-			for _, want := range []string{"The first commit contains all files", "decision.go", "pkg/apis/acme/v1/types.go", dir} {
+			for _, want := range []string{"The first commit contains all files", "deployment.go", "pkg/apis/acme/v1/types.go", dir} {
 				if !strings.Contains(out.String(), want) {
 					t.Errorf("the output lacks %q:\n%s", want, out.String())
 				}
 			}
-			m.at = dir
-			if err := m.run(t.Context(), ".", "git", "diff", "--exit-code", "HEAD"); err != nil {
+			if _, err := git(t.Context(), dir, "diff", "--exit-code", "HEAD", stateBranch); err != nil {
 				t.Error(err)
+			}
+			if changes, err := git(t.Context(), dir, "status", "--porcelain"); err != nil || changes != "" {
+				t.Errorf("the work tree has changes: %v\n%s", err, changes)
 			}
 		})
 	}
@@ -116,10 +118,10 @@ func TestMakeWithoutAGitIdentity(t *testing.T) {
 		}
 	}
 	m := &maker{project: small("true"), dir: filepath.Join(t.TempDir(), "new"), out: &bytes.Buffer{}}
-	if err := m.make(t.Context()); err != nil {
+	if err := m.make(t.Context(), step{"Creating a git repository", m.finish}); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(m.hint, "staged for your first commit") {
+	if !strings.Contains(m.hint, "its author is newproject") {
 		t.Errorf("the hint is %q", m.hint)
 	}
 }
@@ -141,7 +143,7 @@ func TestFailureLeavesNothingBehind(t *testing.T) {
 		t.Run(say, func(t *testing.T) {
 			base := t.TempDir()
 			m := &maker{project: test.project, dir: filepath.Join(base, "new"), out: &bytes.Buffer{}}
-			if err := m.make(t.Context()); err == nil || !strings.Contains(err.Error(), test.want) {
+			if err := m.make(t.Context(), step{"Creating a git repository", m.finish}); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q in it", err, test.want)
 			}
 			if got := list(t, base); len(got) != 0 {
@@ -172,7 +174,7 @@ func TestInterruptLeavesNothingBehind(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			m := &maker{project: small("true"), dir: filepath.Join(base, "new"), out: cancelAt{at, cancel}}
-			if err := m.make(ctx); !errors.Is(err, context.Canceled) {
+			if err := m.make(ctx, step{"Creating a git repository", m.finish}); !errors.Is(err, context.Canceled) {
 				t.Errorf("got %v", err)
 			}
 			if got := list(t, base); len(got) != 0 {

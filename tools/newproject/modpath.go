@@ -34,7 +34,7 @@ var (
 	modMajor     = regexp.MustCompile(`^(.+)/(v[0-9.]+)$`)
 	majorVersion = regexp.MustCompile(`^v([2-9]|[1-9][0-9]+)$`)
 	// The end of a short file name on Windows, as in "longna~1".
-	shortName = regexp.MustCompile(`~[0-9]+$`)
+	shortFile = regexp.MustCompile(`~[0-9]+$`)
 )
 
 // windowsDevices are the names that no file can have on Windows, with any extension.
@@ -67,7 +67,7 @@ func checkModulePath(path string) error {
 			return fmt.Errorf("%q has something other than letters, digits, -, _, ~ and dots, or a dot at its beginning or end", element)
 		case slices.Contains(windowsDevices, strings.ToLower(stem)):
 			return fmt.Errorf("%q is the name of a device on Windows", element)
-		case shortName.MatchString(stem):
+		case shortFile.MatchString(stem):
 			return fmt.Errorf("%q could be the short name of another file on Windows", element)
 		}
 	}

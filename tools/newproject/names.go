@@ -45,11 +45,6 @@ var sample = names{
 	Version: "v1alpha1", Kind: "Foo", Kinds: "Foos", Plural: "foos", Short: "fo",
 }
 
-// request holds the names that the user asks for. Plural and Short may be empty.
-type request struct {
-	Module, Group, Version, Kind, Plural, Short, Dir string
-}
-
 // deriveNames derives all names of a request, valid or not.
 func deriveNames(r request) names {
 	label, _, _ := strings.Cut(r.Group, ".")
@@ -69,9 +64,6 @@ func deriveNames(r request) names {
 // singular returns the kind in lower case, as in kubectl commands and the names of
 // generated files.
 func (n names) singular() string { return strings.ToLower(n.Kind) }
-
-// title returns the version as a part of Go identifiers.
-func (n names) title() string { return capitalized(n.Version) }
 
 // shortest returns the shortest name of the resource for kubectl.
 func (n names) shortest() string {
@@ -186,36 +178,3 @@ func splitCamel(run string) []string {
 }
 
 func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
-
-// article returns the indefinite article for a kind: an HTTPRoute, a Widget.
-func article(kind string) string {
-	first := splitCamel(kind)
-	if len(first) == 0 {
-		return "a"
-	}
-	word := first[0]
-	if len(word) > 1 && word == strings.ToUpper(word) || len(word) == 1 {
-		if strings.IndexByte("AEFHILMNORSX8", word[0]) >= 0 { // pronounced letter by letter
-			return "an"
-		}
-		return "a"
-	}
-	return articleOfWord(strings.ToLower(word))
-}
-
-func articleOfWord(word string) string {
-	for _, silent := range []string{"hour", "honest", "honor", "honour", "heir"} {
-		if strings.HasPrefix(word, silent) {
-			return "an"
-		}
-	}
-	for _, consonant := range []string{"eu", "ewe", "one", "once", "uni", "use", "usa", "uti", "ubiq", "ur"} {
-		if strings.HasPrefix(word, consonant) && !strings.HasPrefix(word, "unin") && !strings.HasPrefix(word, "urg") && !strings.HasPrefix(word, "urn") {
-			return "a"
-		}
-	}
-	if strings.IndexByte("aeiou", word[0]) >= 0 {
-		return "an"
-	}
-	return "a"
-}

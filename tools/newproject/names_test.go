@@ -89,19 +89,6 @@ func TestCamel(t *testing.T) {
 	}
 }
 
-func TestArticle(t *testing.T) {
-	for want, kinds := range map[string]string{
-		"a":  "Widget User Unit Union Utility URL Policy DNSZone Uniform Europe Universe OneOff UPSDevice Backup",
-		"an": "HTTPRoute Apple Index Object Endpoint Hour SQLServer XMLFile IPPool Update Upload Urn Unindexed MQTTBroker NFSShare",
-	} {
-		for kind := range strings.FieldsSeq(kinds) {
-			if got := article(kind); got != want {
-				t.Errorf("%s %s, want %s", got, kind, want)
-			}
-		}
-	}
-}
-
 func TestModelPackage(t *testing.T) {
 	for path, want := range map[string]string{
 		"example.com/sample-controller": "com.example.sample-controller", "github.com/acme/widgets/v2": "com.github.acme.widgets.v2", "a.example/x~y": "example.a.x-y",

@@ -28,16 +28,12 @@ import (
 const next = `
 {{dir}} is a controller for {{Kinds}} ({{plural}}.{{group}}, {{version}}). {{git}}.
 
-See it run (the first build compiles Kubernetes, which takes minutes):
-  cd {{dir}}
-  make demo
-
-Make it yours:
-  internal/plan/decision.go    Decide           the decision, given {{a}} {{Kind}} and the existing Deployments
-  internal/plan/deployment.go  NewDeployment    the child; setOwnedFields: the fields that the {{Kind}} owns
-  internal/plan/status.go      CalculateStatus  the {{Kind}}'s status
+{{see}}Make it yours:
   {{types}}
                                {{Kind}}Spec: add a field there, then run hack/update-codegen.sh
+  internal/plan/deployment.go  Deployment       a row: what the {{Kind}} owns
+  children.go                  table            the rows, in order
+  internal/plan/status.go      CalculateStatus  the {{Kind}}'s status
   docs/layout.md describes the rest.
 
 Add new permissions, and new fields of the Deployment that the controller writes, to artifacts/deploy/permissions, too;
@@ -46,9 +42,20 @@ CONTRIBUTING.md has the rules. Check with
   make test
 `
 
+// see is one of the next steps, unless the project is lean.
+const see = `See it run (the first build compiles Kubernetes, which takes minutes):
+  cd {{dir}}
+  make demo
+
+`
+
 // sayNext prints the next steps.
 func (m *maker) sayNext() {
+	text := strings.Replace(next, "{{see}}", "", 1)
+	if m.has("tools/demo/main.go") {
+		text = strings.Replace(next, "{{see}}", see, 1)
+	}
 	types := "pkg/apis/" + m.Package + "/" + m.Version + "/types.go"
-	fmt.Fprint(m.out, strings.NewReplacer("{{dir}}", m.dir, "{{Kinds}}", m.Kinds, "{{Kind}}", m.Kind, "{{a}}", article(m.Kind), "{{plural}}", m.Plural,
-		"{{group}}", m.Group, "{{version}}", m.Version, "{{git}}", m.hint, "{{types}}", types).Replace(next))
+	fmt.Fprint(m.out, strings.NewReplacer("{{dir}}", m.dir, "{{Kinds}}", m.Kinds, "{{Kind}}", m.Kind, "{{plural}}", m.Plural,
+		"{{group}}", m.Group, "{{version}}", m.Version, "{{git}}", m.hint, "{{types}}", types).Replace(text))
 }

@@ -1,3 +1,5 @@
+//go:build !race
+
 /*
 Copyright The Sample Controller Authors.
 
@@ -14,7 +16,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Tests of plans. They find in seconds what tests of whole projects find in minutes.
+// Tests of plans. They find in seconds what tests of whole projects find in minutes. They
+// have no goroutines, and the race detector makes them 25 times as slow; make
+// test-new-project-plans runs them without it.
 
 package main
 
@@ -28,28 +32,36 @@ import (
 	"testing"
 )
 
-// read reads this project, once.
-var read = sync.OnceValues(func() (*sources, error) {
-	tree, err := readTree("../..")
+// tree is this project, and full and lean what new ones get.
+var (
+	tree = sync.OnceValues(func() ([]treeFile, error) { return readTree("../..") })
+	full = sync.OnceValues(func() (*sources, error) { return readOurs(false) })
+	lean = sync.OnceValues(func() (*sources, error) { return readOurs(true) })
+)
+
+func readOurs(lean bool) (*sources, error) {
+	files, err := tree()
 	if err != nil {
 		return nil, err
 	}
-	return readSources(tree)
-})
+	return readSources(files, lean)
+}
 
-func ours(t *testing.T) *sources {
+func ours(t *testing.T) *sources { return must(t, full) }
+
+func must[T any](t *testing.T, get func() (T, error)) T {
 	t.Helper()
-	src, err := read()
+	got, err := get()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return src
+	return got
 }
 
 // TestPlansHaveNoTrace searches plans for the sample's names.
 func TestPlansHaveNoTrace(t *testing.T) {
 	sample := deriveNames(request{Module: "github.com/acme/samples", Group: "sample.acme.dev", Version: "v1", Kind: "Sample"})
-	for _, n := range []names{widget, route, policy, truck, bar, sheep, sample} {
+	for _, n := range []names{widget, route, policy, truck, bar, sheep, index, sample} {
 		t.Run(n.Kind, func(t *testing.T) {
 			p, err := ours(t).plan(n)
 			if err != nil {
@@ -74,7 +86,7 @@ func TestKindsThatThisProjectUses(t *testing.T) {
 		r.Kind = kind
 		err := checkNames(r)
 		if err == nil {
-			_, err = ours(t).check(newSpeller(deriveNames(r)))
+			_, err = ours(t).spellerFor(deriveNames(r))
 		}
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: got %v, want %q in it", kind, err, want)
@@ -89,14 +101,14 @@ func TestGroupsAndProgramsThatThisProjectUses(t *testing.T) {
 	}{
 		"a group that is one of Kubernetes'":       {func(r *request) { r.Group, r.Version, r.Kind = "apps.acme.dev", "v1", "Policy" }, ""},
 		"a group that is a method of the factory":  {func(r *request) { r.Group = "start.acme.dev" }, "would both be named Start"},
-		"a program that the Makefile builds":       {func(r *request) { r.Module = "github.com/acme/demo" }, "which Makefile already has in bin"},
+		"a program that the Makefile builds":       {func(r *request) { r.Module = "github.com/acme/demo" }, "which tools/demo/targets.mk already has in bin"},
 		"a program that a script builds":           {func(r *request) { r.Module = "github.com/acme/image" }, "which hack/image.sh already has in bin"},
 		"a program that is the folder of programs": {func(r *request) { r.Module = "github.com/acme/bin" }, "where the programs are built"},
 		"a program that is a folder":               {func(r *request) { r.Module = "github.com/acme/docs" }, "is a folder or file of the project"},
 	} {
 		r := good
 		test.change(&r)
-		_, err := ours(t).check(newSpeller(deriveNames(r)))
+		_, err := ours(t).spellerFor(deriveNames(r))
 		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s: got %v, want %q in it", say, err, test.want)
 		}
@@ -104,9 +116,9 @@ func TestGroupsAndProgramsThatThisProjectUses(t *testing.T) {
 }
 
 // texts returns the text files of a plan, by path.
-func texts(t *testing.T, n names) map[string]string {
+func texts(t *testing.T, src *sources, n names) map[string]string {
 	t.Helper()
-	p, err := ours(t).plan(n)
+	p, err := src.plan(n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,6 +129,13 @@ func texts(t *testing.T, n names) map[string]string {
 		}
 	}
 	return all
+}
+
+// inBoth tests the text files of a project with everything, and of a lean one.
+func inBoth(t *testing.T, test func(t *testing.T, all map[string]string)) {
+	t.Helper()
+	t.Run("full", func(t *testing.T) { test(t, texts(t, must(t, full), route)) })
+	t.Run("lean", func(t *testing.T) { test(t, texts(t, must(t, lean), route)) })
 }
 
 // exists reports whether the new project has a file or folder at a path, or will have one
@@ -139,8 +158,10 @@ var (
 	noWord  = regexp.MustCompile("[^a-z0-9 _-]")
 )
 
-func TestLinksInNewDocuments(t *testing.T) {
-	all := texts(t, route)
+func TestLinksInNewDocuments(t *testing.T) { inBoth(t, checkLinks) }
+
+func checkLinks(t *testing.T, all map[string]string) {
+	t.Helper()
 	for _, file := range slices.Sorted(maps.Keys(all)) {
 		if path.Ext(file) != ".md" {
 			continue
@@ -180,23 +201,31 @@ var (
 	inTree    = regexp.MustCompile(`(?:^|[\s"(=])((?:hack|tools|test|docs|devcluster|artifacts|internal|pkg)/[A-Za-z0-9_./-]*[A-Za-z0-9])`)
 )
 
-func TestNewMakefileIsComplete(t *testing.T) {
-	all := texts(t, route)
+func TestNewMakefileIsComplete(t *testing.T) { inBoth(t, checkMakefile) }
+
+func checkMakefile(t *testing.T, all map[string]string) {
+	t.Helper()
+	makefile := ""
+	for _, file := range slices.Sorted(maps.Keys(all)) {
+		if file == "Makefile" || path.Ext(file) == ".mk" {
+			makefile += all[file]
+		}
+	}
 	targets := map[string]bool{"FORCE": true}
-	for _, match := range makeRule.FindAllStringSubmatch(all["Makefile"], -1) {
+	for _, match := range makeRule.FindAllStringSubmatch(makefile, -1) {
 		targets[match[1]] = true
 	}
 	if len(targets) < 10 {
 		t.Fatalf("only %d targets", len(targets))
 	}
-	for _, match := range makeRule.FindAllStringSubmatch(all["Makefile"], -1) {
+	for _, match := range makeRule.FindAllStringSubmatch(makefile, -1) {
 		for prerequisite := range strings.FieldsSeq(match[2]) {
 			if !targets[prerequisite] {
 				t.Errorf("make %s needs %s, which is not a target", match[1], prerequisite)
 			}
 		}
 	}
-	for _, match := range makeCheck.FindAllStringSubmatch(all["Makefile"], -1) {
+	for _, match := range makeCheck.FindAllStringSubmatch(makefile, -1) {
 		if !strings.Contains(all["hack/check.sh"], "\ncheck_"+match[1]+"()") {
 			t.Errorf("the Makefile calls the check %s, which hack/check.sh does not have", match[1])
 		}
@@ -211,8 +240,10 @@ func TestNewMakefileIsComplete(t *testing.T) {
 }
 
 // TestNamedFilesExist checks the paths of files in code, scripts and documents.
-func TestNamedFilesExist(t *testing.T) {
-	all := texts(t, route)
+func TestNamedFilesExist(t *testing.T) { inBoth(t, checkNamedFiles) }
+
+func checkNamedFiles(t *testing.T, all map[string]string) {
+	t.Helper()
 	for _, file := range slices.Sorted(maps.Keys(all)) {
 		if strings.HasSuffix(file, "_test.go") { // tests name invented files
 			continue
@@ -226,44 +257,27 @@ func TestNamedFilesExist(t *testing.T) {
 	}
 }
 
-func TestOmittedFilesExist(t *testing.T) {
-	tree, err := readTree("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, pattern := range omitted {
-		if !slices.ContainsFunc(tree, func(file treeFile) bool { return matches(file.path, []string{pattern}) }) {
+func TestFilesThatAreLeftOutExist(t *testing.T) {
+	files := must(t, tree)
+	for _, pattern := range slices.Concat(leftOut, extras) {
+		if !slices.ContainsFunc(files, func(file treeFile) bool { return matches(file.path, []string{pattern}) }) {
 			t.Errorf("no file of this project matches %s, which new projects leave out", pattern)
 		}
 	}
 }
 
-func TestRewordedFilesExist(t *testing.T) {
-	tree, err := readTree("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range rewordings {
-		if !slices.ContainsFunc(tree, func(file treeFile) bool { return file.path == r.file }) {
-			t.Errorf("%s, which is reworded for new projects, does not exist", r.file)
-		}
-	}
-}
-
 func TestNextStepsExist(t *testing.T) {
-	all := texts(t, widget)
-	for file, functions := range map[string][]string{
-		"internal/plan/decision.go":   {"Decide"},
-		"internal/plan/deployment.go": {"NewDeployment", "setOwnedFields"},
-		"internal/plan/status.go":     {"CalculateStatus"},
+	all := texts(t, ours(t), widget)
+	for file, function := range map[string]string{
+		"internal/plan/deployment.go": "Deployment",
+		"children.go":                 "table",
+		"internal/plan/status.go":     "CalculateStatus",
 	} {
-		for _, function := range functions {
-			if !strings.Contains(next, file) || !strings.Contains(next, function) || !strings.Contains(all["README.md"], "`"+function+"`") {
-				t.Errorf("newproject's hints or the README do not name %s in %s", function, file)
-			}
-			if !strings.Contains(all[file], "\nfunc (p Planner) "+function+"(") {
-				t.Errorf("%s has no function %s", file, function)
-			}
+		if !strings.Contains(next, file) || !strings.Contains(next, function) || !strings.Contains(all["README.md"], "`"+function+"`") {
+			t.Errorf("newproject's hints or the README do not name %s in %s", function, file)
+		}
+		if !regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + function + `\(`).MatchString(all[file]) {
+			t.Errorf("%s has no function %s", file, function)
 		}
 	}
 }

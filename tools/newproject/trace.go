@@ -37,11 +37,8 @@ func (t trace) String() string { return fmt.Sprintf("%s:%d: %s", t.file, t.line,
 
 var (
 	oldModule  = regexp.MustCompile(`(^|[^a-zA-Z0-9.-])example\.com/sample-controller|com\.example\.sample-controller`)
-	oldProgram = regexp.MustCompile(`(?i)sample[-_ .]?controller|\bsamplev[0-9]|newproject:omit|\bupstream`)
-	oldKind    = regexp.MustCompile(`(?i)foo`)
-	// english matches words that begin like a name of the sample by chance, perhaps with
-	// a version.
-	english = regexp.MustCompile(`(?i)^(foods?|foot\w*|fool(s|ish|ishly|proof)?)(v[0-9]\w*)?$`)
+	oldProgram = regexp.MustCompile(`(?i)sample[-_ .]?controller|\bsamplev[0-9]`)
+	oldKind    = regexp.MustCompile(`(?i:foo)[a-z]*`)
 )
 
 // others are texts of Kubernetes in generated files.
@@ -71,9 +68,9 @@ func findTraces(files []treeFile, n names) []trace {
 // chosenNames returns all spellings of the new names that look like a trace, the longest
 // first.
 func chosenNames(n names) []string {
-	s := newSpeller(n)
+	s := speller{names: n}
 	var chosen []string
-	for _, name := range []string{n.Module, n.Program, s.program, s.programTitle(), strings.ReplaceAll(n.Program, "-", "_"),
+	for _, name := range []string{n.Module, n.Program, pascal(n.Program), s.programTitle(), strings.ReplaceAll(n.Program, "-", "_"),
 		n.Group, n.modelPackage(), n.Package, n.Package + n.Version, n.Kind, n.Kinds, n.Kind + "s", n.Short} {
 		if oldKind.MatchString(name) || oldProgram.MatchString(name) {
 			chosen = append(chosen, regexp.QuoteMeta(name))
@@ -99,11 +96,9 @@ func hasTrace(line string, chosen []string) bool {
 	if oldProgram.MatchString(line) {
 		return true
 	}
-	for _, run := range runOfLetters.FindAllString(line, -1) {
-		for _, word := range splitCamel(run) {
-			if oldKind.MatchString(word) && !english.MatchString(word) {
-				return true
-			}
+	for _, run := range oldKind.FindAllString(line, -1) {
+		if !english.MatchString(run) {
+			return true
 		}
 	}
 	return false

@@ -18,16 +18,13 @@ limitations under the License.
 
 package main
 
-import (
-	"strings"
-	"testing"
-)
+import "testing"
 
 func TestTraces(t *testing.T) {
 	for line, want := range map[string]bool{
 		"a Foo": true, "foos": true, "newFoo": true, "FOO": true, "foo_bar": true, "fooinformers": true, "foolisters": true, "typedfoo": true,
 		"samplecontroller.k8s.io": true, "SampleController": true, "sample_controller": true, "The Sample Controller Authors": true, "samplev1alpha1": true,
-		"example.com/sample-controller/pkg": true, "com.example.sample-controller": true, "as upstream's": true, "newproject:omit": true,
+		"example.com/sample-controller/pkg": true, "com.example.sample-controller": true, "kubernetes/sample-controller": true, "footest": true,
 		"a FoodTruck": false, "food for a footprint": false, "type of condition in CamelCase or in foo.example.com/CamelCase.": false,
 		"a sample of a controller": false, "registry.example.com/team/widgets": false,
 	} {
@@ -65,40 +62,5 @@ func TestTracesInPathsAndOtherFiles(t *testing.T) {
 	got := findTraces([]treeFile{{path: "docs/foo.md"}, {path: "go.sum", data: []byte("foo")}, {path: "image", data: []byte("foo\x00")}}, widget)
 	if len(got) != 1 || got[0].file != "docs/foo.md" {
 		t.Errorf("got %v, want only docs/foo.md", got)
-	}
-}
-
-func TestOmit(t *testing.T) {
-	text := "a\n\n# newproject:omit begin\nb\n\n# newproject:omit end\n\nc\n| d | <!-- newproject:omit -->\ne\n"
-	got, err := omit("file", []byte(text))
-	if want := "a\n\nc\ne\n"; err != nil || string(got) != want {
-		t.Errorf("got %q, %v; want %q", got, err, want)
-	}
-	for text, want := range map[string]string{
-		"a\n# newproject:omit begin\n":                           "file:2: newproject:omit begin without an end",
-		"a\n# newproject:omit end\n":                             "file:2: newproject:omit end without a begin",
-		"# newproject:omit begin\na\n# newproject:omit begin\nb": "file:3: newproject:omit begin before the end of the one in line 1",
-	} {
-		if _, err := omit("file", []byte(text)); err == nil || err.Error() != want {
-			t.Errorf("%q: got %v, want %s", text, err, want)
-		}
-	}
-}
-
-func TestRewordingOfAMissingTextIsAnError(t *testing.T) {
-	first := rewordings[0]
-	if _, err := reword(first.file, []byte("other")); err == nil || !strings.Contains(err.Error(), first.file) {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestMatches(t *testing.T) {
-	for file, want := range map[string]bool{
-		"test/bench/main.go": true, "test/bench": true, "docs/benchmarks.md": true, "docs/benchmarks/a.svg": true, "README.md": true,
-		"test/benchmark/main.go": false, "devcluster/README.md": false, "docs/contract.md": false,
-	} {
-		if got := matches(file, omitted); got != want {
-			t.Errorf("%s: got %v", file, got)
-		}
 	}
 }

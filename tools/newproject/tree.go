@@ -20,11 +20,11 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -81,13 +81,11 @@ func gitFiles(root string) ([]string, error) {
 	if _, err := os.Stat(filepath.Join(root, ".git")); err != nil {
 		return nil, err // the sources have no .git, but may be within another clone
 	}
-	command := exec.Command("git", "ls-files", "-z")
-	command.Dir, command.Env = root, gitEnvironment()
-	out, err := command.Output()
+	out, err := git(context.Background(), root, "ls-files", "-z")
 	if err != nil {
 		return nil, err
 	}
-	files := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+	files := strings.Split(strings.TrimSuffix(out, "\x00"), "\x00")
 	slices.Sort(files)
 	return slices.Compact(files), nil
 }
@@ -112,15 +110,6 @@ func walk(root string) ([]string, error) {
 		return nil
 	})
 	return files, err
-}
-
-// gitEnvironment returns the environment without the variables that make git use another
-// repository, as in a hook.
-func gitEnvironment() []string {
-	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
-		return strings.HasPrefix(variable, "GIT_DIR=") || strings.HasPrefix(variable, "GIT_WORK_TREE=") ||
-			strings.HasPrefix(variable, "GIT_INDEX_FILE=") || strings.HasPrefix(variable, "GIT_PREFIX=")
-	})
 }
 
 // findRoot returns this project's root, given a folder in it.

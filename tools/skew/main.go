@@ -36,7 +36,7 @@ import (
 
 // Paths, relative to the repository's root.
 const (
-	document   = "docs/operations.md"
+	document   = "README.md"
 	logFolder  = "_output/skew" // the tests' output, one file for each version
 	devcluster = "bin/devcluster"
 )
@@ -194,26 +194,12 @@ func list(names []string) string {
 	return strings.ReplaceAll(fmt.Sprintf("%d: %s", len(names), strings.Join(names, "; ")), "|", `\|`)
 }
 
-// place replaces the table in a document. Other lines between the comments stay, because
-// they mark the table for other programs.
+// place replaces the table in a document.
 func place(text string, rows []string) (string, error) {
 	before, rest, found := strings.Cut(text, beginMark+"\n")
-	between, after, closed := strings.Cut(rest, endMark+"\n")
+	_, after, closed := strings.Cut(rest, endMark+"\n")
 	if !found || !closed {
 		return "", fmt.Errorf("%s has no place for the table: %s and %s", document, beginMark, endMark)
 	}
-	var head, tail strings.Builder
-	isAbove := true
-	for line := range strings.Lines(between) {
-		switch {
-		case strings.HasPrefix(line, "|"):
-			isAbove = false
-		case isAbove:
-			head.WriteString(line)
-		default:
-			tail.WriteString(line)
-		}
-	}
-	table := strings.Join(rows, "\n") + "\n"
-	return before + beginMark + "\n" + head.String() + table + tail.String() + endMark + "\n" + after, nil
+	return before + beginMark + "\n" + strings.Join(rows, "\n") + "\n" + endMark + "\n" + after, nil
 }

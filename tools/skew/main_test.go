@@ -61,8 +61,8 @@ func TestListEscapesCellSeparators(t *testing.T) {
 }
 
 func TestPlaceReplacesOnlyTheTable(t *testing.T) {
-	text := "a\n| 1 |\n" + beginMark + "\n<!-- x -->\n| old |\n| older |\n<!-- y -->\n" + endMark + "\nb\n| 2 |\n"
-	want := "a\n| 1 |\n" + beginMark + "\n<!-- x -->\n| new |\n<!-- y -->\n" + endMark + "\nb\n| 2 |\n"
+	text := "a\n| 1 |\n" + beginMark + "\n| old |\n| older |\n" + endMark + "\nb\n| 2 |\n"
+	want := "a\n| 1 |\n" + beginMark + "\n| new |\n" + endMark + "\nb\n| 2 |\n"
 	if got, err := place(text, []string{"| new |"}); err != nil || got != want {
 		t.Errorf("got %v\n%s\nwant\n%s", err, got, want)
 	}

@@ -14,11 +14,12 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The identifiers of each package, which show conflicts with the new names.
+// New identifiers that a package already has.
 
 package main
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/token"
@@ -34,7 +35,6 @@ type goPackage struct {
 	folder   string
 	names    map[string]bool // all identifiers
 	declared map[member]bool // those that the package declares, methods included
-	aliases  map[string]bool // imports of this project's packages
 }
 
 // member is a declaration of a package, or a method of a type.
@@ -42,37 +42,26 @@ type member struct{ of, name string }
 
 // packagesOf collects the identifiers of Go files by folder, in order. It ignores scopes:
 // a name that is used anywhere in the package is taken.
-func packagesOf(files []*goFile) []*goPackage {
+func packagesOf(files map[string]*ast.File) []*goPackage {
 	packages := map[string]*goPackage{}
-	for _, file := range files {
-		folder := path.Dir(file.path)
+	for name, file := range files {
+		folder := path.Dir(name)
 		if packages[folder] == nil {
-			packages[folder] = &goPackage{folder, map[string]bool{}, map[member]bool{}, map[string]bool{}}
+			packages[folder] = &goPackage{folder, map[string]bool{}, map[member]bool{}}
 		}
 		packages[folder].add(file)
 	}
 	return slices.SortedFunc(maps.Values(packages), func(a, b *goPackage) int { return strings.Compare(a.folder, b.folder) })
 }
 
-func (p *goPackage) add(file *goFile) {
-	for _, spec := range file.syntax.Imports {
-		own := strings.HasPrefix(strings.Trim(spec.Path.Value, `"`), sample.Module+"/")
-		switch {
-		case own && spec.Name != nil:
-			p.aliases[spec.Name.Name] = true
-		case own:
-			p.aliases[path.Base(strings.Trim(spec.Path.Value, `"`))] = true
-		case spec.Name == nil:
-			p.names[path.Base(strings.Trim(spec.Path.Value, `"`))] = true
-		}
-	}
-	ast.Inspect(file.syntax, func(node ast.Node) bool {
+func (p *goPackage) add(file *ast.File) {
+	ast.Inspect(file, func(node ast.Node) bool {
 		if ident, ok := node.(*ast.Ident); ok {
 			p.names[ident.Name] = true
 		}
 		return true
 	})
-	for _, declaration := range file.syntax.Decls {
+	for _, declaration := range file.Decls {
 		switch d := declaration.(type) {
 		case *ast.FuncDecl:
 			p.declared[member{receiver(d), d.Name.Name}] = true
@@ -116,70 +105,58 @@ func receiver(function *ast.FuncDecl) string {
 	return of
 }
 
-// locals finds identifiers of a hand-written package whose regular new names are taken,
-// and returns other names for them. It renames only unexported identifiers, because other
-// packages use the exported ones.
-func (p *goPackage) locals(s speller) map[string]string {
-	renamed := map[string]string{}
-	taken := map[string]bool{}
-	for name := range p.names {
-		taken[name] = p.spell(s, name) == name
-	}
+// checkHidden returns an error if the new name of an unexported identifier is taken.
+func (p *goPackage) checkHidden(s speller) error {
+	became := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(p.names)) {
-		spelled := p.spell(s, name)
-		if spelled == name {
+		spelled := s.identifier(name)
+		if spelled == name || token.IsExported(name) {
 			continue
 		}
-		if free(spelled, taken) || token.IsExported(name) {
-			taken[spelled] = taken[spelled] || !token.IsExported(name)
-			continue
+		first, twice := became[spelled]
+		became[spelled] = name
+		switch {
+		case twice:
+			return fmt.Errorf("%s and %s would both be named %s in %s: choose another kind or plural", first, name, spelled, p.folder)
+		case p.names[spelled] && s.identifier(spelled) == spelled, !token.IsIdentifier(spelled), types.Universe.Lookup(spelled) != nil:
+			return fmt.Errorf("%s would be named %s, which has another meaning in %s: choose another kind, plural or group", name, spelled, p.folder)
 		}
-		other := otherName(name, s)
-		if p.aliases[name] {
-			other = "own" + capitalized(spelled)
-		}
-		for !free(other, taken) {
-			other += "_"
-		}
-		taken[other] = true
-		renamed[name] = other
 	}
-	return renamed
-}
-
-// spell returns the regular new name of an identifier.
-func (p *goPackage) spell(s speller, name string) string {
-	if p.aliases[name] {
-		return s.importName(name)
-	}
-	return s.identifier(name)
-}
-
-// otherName returns an alternative name, with another word after the kind.
-func otherName(name string, s speller) string {
-	s.Kind, s.Kinds = s.Kind+"Resource", s.Kind+"Resources"
-	return s.identifier(name)
-}
-
-// free reports whether a name can be declared.
-func free(name string, taken map[string]bool) bool {
-	return !taken[name] && token.IsIdentifier(name) && types.Universe.Lookup(name) == nil
+	return nil
 }
 
 // checkDeclared returns an error if a name would be declared twice in a package.
-func (p *goPackage) checkDeclared(s speller, locals map[string]string) error {
+func (p *goPackage) checkDeclared(s speller) error {
 	became := map[member]string{}
 	sorted := slices.SortedFunc(maps.Keys(p.declared), func(a, b member) int { return strings.Compare(a.name+" "+a.of, b.name+" "+b.of) })
 	for _, declared := range sorted {
-		spelled, ok := locals[declared.name]
-		if !ok {
-			spelled = s.identifier(declared.name)
-		}
-		now := member{s.identifier(declared.of), spelled}
+		now := member{s.identifier(declared.of), s.identifier(declared.name)}
 		if first, ok := became[now]; ok {
-			return fmt.Errorf("%s and %s would both be named %s in %s: choose another kind, plural or group", first, declared.name, spelled, p.folder)
+			return fmt.Errorf("%s and %s would both be named %s in %s: choose another kind, plural or group", first, declared.name, now.name, p.folder)
 		}
 		became[now] = declared.name
 	}
 	return nil
+}
+
+// spellerFor returns the speller for a project's names, or an error if they conflict with
+// others. Names in the API and in generated code are fixed, so a conflict there is an
+// error.
+func (src *sources) spellerFor(n names) (speller, error) {
+	s := speller{names: n}
+	err := errors.Join(checkProgram(n, src.kept), checkGeneratedPaths(s, slices.Sorted(maps.Keys(src.generated))), checkScopes(n, src.clients))
+	if err != nil {
+		return s, err
+	}
+	written := packagesOf(src.parsed)
+	s.suffixed = slices.ContainsFunc(written, func(p *goPackage) bool { return p.checkHidden(s) != nil })
+	for _, p := range written {
+		err = errors.Join(err, p.checkHidden(s))
+	}
+	all := maps.Clone(src.clients)
+	maps.Copy(all, src.parsed)
+	for _, p := range packagesOf(all) {
+		err = errors.Join(err, p.checkDeclared(s))
+	}
+	return s, err
 }

@@ -28,7 +28,7 @@ import (
 	"testing"
 )
 
-const moduleRoot = "../../.."
+const moduleRoot = "../.."
 
 // testName matches a test, or a check of the end-to-end tests, as a document names it.
 var testName = regexp.MustCompile("`((?:Test|Fuzz|check)[A-Z][A-Za-z0-9]*)`")

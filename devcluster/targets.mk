@@ -1,0 +1,14 @@
+##@ Development cluster
+
+.PHONY: test-devcluster
+test-all: test-devcluster
+test-devcluster: bin/devcluster ## Test devcluster: start, kill and stop real clusters
+	$(check) devcluster env $(with-devcluster) $(call go-test,-C devcluster) -timeout=15m ./test
+
+build test-e2e flakes install-yaml: bin/devcluster
+# These compile the packages that devcluster imports. Building devcluster first shows the
+# progress.
+test-policy vet lint: bin/devcluster
+
+bin/devcluster: FORCE
+	@hack/build.sh devcluster . $@

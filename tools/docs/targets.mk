@@ -1,0 +1,12 @@
+##@ Documents
+
+# Passed to the documents' runner, for example -only=README.md; see bin/docs -help.
+export DOCS_FLAGS ?=
+
+.PHONY: docs-test
+test-all: docs-test
+docs-test: build bin/docs $(if $(wildcard tools/demo),bin/demo) ## Run the command blocks of the documents, and compare their output
+	$(check) docs bin/docs $$DOCS_FLAGS
+
+bin/docs: FORCE
+	@hack/build.sh tools/docs . $@

@@ -1,0 +1,283 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Tests of updates, with a small project in the place of this one.
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// fixture is a source, and a project that was made from it.
+type fixture struct {
+	*testing.T
+	source, project string
+}
+
+// lines is a file in which changes at the beginning and at the end do not conflict.
+const lines = "first\n\n\n\n\nmiddle of the Foo\n\n\n\n\nlast\n"
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	withIdentity(t)
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{t, filepath.Join(base, "source"), filepath.Join(base, "project")}
+	module := "module " + sample.Module
+	for name, text := range map[string]string{
+		"go.mod": module + "\n\ngo 1.26.0\n", "main.go": "package main\n\nfunc main() {}\n", "test/fuzz/go.mod": module + "/test/fuzz\n\ngo 1.26.0\n",
+		"test/fuzz/doc.go": "package fuzz\n", "hack/update-codegen.sh": "#!/usr/bin/env bash\n",
+		"both.txt": lines, "deleted.txt": "old\n", "before.txt": strings.Repeat("a long text about a Foo\n", 9), "foo.txt": "one\n",
+	} {
+		f.write(f.source, name, text)
+	}
+	f.git(f.source, "init", "--quiet")
+	f.commit(f.source)
+	f.mustRun("-module=github.com/acme/widgets", "-group=acme.dev", "-kind=Widget", "-dir="+f.project)
+	return f
+}
+
+func (f *fixture) write(dir, name, text string) {
+	f.Helper()
+	name = filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		f.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o755); err != nil { //nolint:gosec // one is a script
+		f.Fatal(err)
+	}
+}
+
+func (f *fixture) git(dir string, arguments ...string) string {
+	f.Helper()
+	out, err := git(f.Context(), dir, arguments...)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return strings.TrimSpace(out)
+}
+
+func (f *fixture) commit(dir string) {
+	f.Helper()
+	f.git(dir, "add", "--all")
+	f.git(dir, "commit", "--quiet", "--message=change")
+}
+
+// run runs the command in the source.
+func (f *fixture) run(arguments ...string) (string, error) {
+	f.Chdir(f.source)
+	var out bytes.Buffer
+	err := run(f.Context(), arguments, &out)
+	return out.String(), err
+}
+
+func (f *fixture) mustRun(arguments ...string) string {
+	f.Helper()
+	out, err := f.run(arguments...)
+	if err != nil {
+		f.Fatalf("%v\n%s", err, out)
+	}
+	return out
+}
+
+// expect compares files of the project; "" means that there is none.
+func (f *fixture) expect(files map[string]string) {
+	f.Helper()
+	for name, want := range files {
+		got, err := os.ReadFile(filepath.Join(f.project, name))
+		if err != nil && want != "" || string(got) != want {
+			f.Errorf("%s: got %v\n%s\nwant\n%s", name, err, got, want)
+		}
+	}
+	if got := list(f.T, filepath.Dir(f.project)); strings.Join(got, " ") != "project source" {
+		f.Errorf("beside the project are %v", got)
+	}
+}
+
+// change changes the source in several ways, and the project by hand.
+func (f *fixture) change() {
+	f.write(f.source, "both.txt", strings.Replace(lines, "first", "first, fixed for each Foo", 1))
+	f.write(f.source, "foo.txt", "two\n")
+	f.git(f.source, "rm", "--quiet", "deleted.txt")
+	f.git(f.source, "mv", "before.txt", "after.txt")
+	f.commit(f.source)
+	f.write(f.project, "both.txt", strings.NewReplacer("last", "last, by hand", "Foo", "Widget").Replace(lines))
+	f.write(f.project, "mine.txt", "mine\n")
+	f.commit(f.project)
+}
+
+func (f *fixture) expectMerged() {
+	f.Helper()
+	f.expect(map[string]string{
+		"both.txt":   "first, fixed for each Widget\n\n\n\n\nmiddle of the Widget\n\n\n\n\nlast, by hand\n",
+		"widget.txt": "two\n", "deleted.txt": "", "before.txt": "", "mine.txt": "mine\n",
+		"after.txt": strings.Repeat("a long text about a Widget\n", 9),
+	})
+	if changes := f.git(f.project, "status", "--porcelain"); changes != "" {
+		f.Errorf("the work tree has changes:\n%s", changes)
+	}
+	f.expectUpToDate()
+}
+
+func (f *fixture) expectUpToDate() {
+	f.Helper()
+	if out := f.mustRun("-update", "-dir="+f.project); !strings.Contains(out, "is up to date") {
+		f.Errorf("the next update prints\n%s", out)
+	}
+}
+
+func TestUpdate(t *testing.T) {
+	f := newFixture(t)
+	f.expectUpToDate()
+	f.change()
+	if out := f.mustRun("-update", "-dir="+f.project); !strings.Contains(out, "hack/update-codegen.sh") {
+		t.Errorf("it does not say what to do next:\n%s", out)
+	}
+	f.expectMerged()
+	// The second update merges from the state of the first.
+	f.write(f.source, "foo.txt", "three\n")
+	f.commit(f.source)
+	f.mustRun("-update", "-dir="+f.project)
+	f.expect(map[string]string{"widget.txt": "three\n", "mine.txt": "mine\n"})
+}
+
+// TestUpdateFindsTheGeneratedState updates repositories whose history, or whose branch of
+// generated states, is not what it was.
+func TestUpdateFindsTheGeneratedState(t *testing.T) {
+	for say, prepare := range map[string]func(f *fixture){
+		"a clone": func(f *fixture) {
+			f.git(filepath.Dir(f.project), "clone", "--quiet", "--bare", "project", "bare")
+			f.git(filepath.Dir(f.project), "clone", "--quiet", "bare", "clone")
+			f.replace("clone")
+		},
+		"no branch": func(f *fixture) { f.git(f.project, "branch", "-D", stateBranch) },
+		"squashed": func(f *fixture) {
+			f.git(f.project, "checkout", "--quiet", "--orphan", "squashed")
+			f.git(f.project, "commit", "--quiet", "--message=all of it")
+		},
+		"an update that was begun": func(f *fixture) {
+			f.mustRun("-update", "-dir="+f.project)
+			f.git(f.project, "reset", "--quiet", "--hard", "HEAD~1")
+		},
+	} {
+		t.Run(say, func(t *testing.T) {
+			f := newFixture(t)
+			f.change()
+			prepare(f)
+			f.mustRun("-update", "-dir="+f.project)
+			f.expectMerged()
+		})
+	}
+}
+
+// replace replaces the project by a folder beside it, and removes a repository called
+// bare.
+func (f *fixture) replace(by string) {
+	beside := filepath.Dir(f.project)
+	err := errors.Join(os.RemoveAll(f.project), os.Rename(filepath.Join(beside, by), f.project), os.RemoveAll(filepath.Join(beside, "bare")))
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+func TestUpdateWithAConflict(t *testing.T) {
+	f := newFixture(t)
+	f.change()
+	f.write(f.project, "widget.txt", "by hand\n")
+	f.commit(f.project)
+	before := f.git(f.project, "rev-parse", "HEAD")
+	_, err := f.run("-update", "-dir="+f.project)
+	for _, want := range []string{"widget.txt", "git add", "git merge --abort", "hack/update-codegen.sh", "go mod tidy"} {
+		if !errors.Is(err, errMerge) || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q in it", err, want)
+		}
+	}
+	f.git(f.project, "merge", "--abort")
+	if _, err := f.run("-update", "-dir="+f.project); !errors.Is(err, errMerge) || f.git(f.project, "rev-parse", "HEAD") != before {
+		t.Errorf("the second attempt: got %v", err)
+	}
+	f.write(f.project, "widget.txt", "both\n")
+	f.commit(f.project)
+	f.expect(map[string]string{"widget.txt": "both\n", "mine.txt": "mine\n", "deleted.txt": ""})
+	f.expectUpToDate()
+}
+
+func TestUpdateRefusals(t *testing.T) {
+	for say, test := range map[string]struct {
+		prepare func(f *fixture)
+		want    string
+	}{
+		"uncommitted changes":               {func(f *fixture) { f.write(f.project, "widget.txt", "x\n") }, "has uncommitted changes"},
+		"uncommitted changes of the source": {func(f *fixture) { f.write(f.source, "foo.txt", "x\n") }, "source has uncommitted changes"},
+		"a source without a repository":     {func(f *fixture) { f.remove(f.source, ".git") }, "is not a git clone"},
+		"no repository":                     {func(f *fixture) { f.remove(f.project, ".git") }, "must be the work tree of a git repository"},
+		"another project": {func(f *fixture) {
+			f.git(f.project, "rm", "--quiet", stateFile)
+			f.commit(f.project)
+		}, "has no .newproject.json"},
+		"an unknown commit": {func(f *fixture) {
+			f.remove(f.source, ".git")
+			f.git(f.source, "init", "--quiet")
+			f.write(f.source, "foo.txt", "another history\n")
+			f.commit(f.source)
+		}, "which is not in the history of"},
+		"an older commit": {func(f *fixture) {
+			f.mustRun("-update", "-dir="+f.project)
+			f.git(f.source, "checkout", "--quiet", "HEAD~1")
+		}, "which is not in the history of"},
+		"the branch of generated states": {func(f *fixture) { f.git(f.project, "checkout", "--quiet", stateBranch) }, "is checked out"},
+		"another branch of that name": {func(f *fixture) {
+			f.git(f.project, "branch", "--force", stateBranch, "HEAD")
+		}, "does not end with a state that newproject generated"},
+		"no generated state": {func(f *fixture) {
+			f.git(f.project, "branch", "-D", stateBranch)
+			f.git(f.project, "checkout", "--quiet", "--orphan", "squashed")
+			f.git(f.project, "commit", "--quiet", "--message=all of it")
+		}, "fetch its branch newproject"},
+	} {
+		t.Run(say, func(t *testing.T) {
+			f := newFixture(t)
+			f.change()
+			test.prepare(f)
+			_, err := f.run("-update", "-dir="+f.project)
+			if !errors.As(err, new(refusal)) || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q in it", err, test.want)
+			}
+		})
+	}
+}
+
+func (f *fixture) remove(dir, name string) {
+	if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+		f.Fatal(err)
+	}
+}
+
+func TestUpdateTakesTheNamesFromTheProject(t *testing.T) {
+	for _, flag := range []string{"-kind=Widget", "-lean", "-version=v2"} {
+		if err := run(t.Context(), []string{"-update", "-dir=x", flag}, &bytes.Buffer{}); !errors.As(err, new(refusal)) || !strings.Contains(err.Error(), "give only -dir") {
+			t.Errorf("%s: got %v", flag, err)
+		}
+	}
+}
