@@ -245,7 +245,7 @@ func (k *kind[T]) fillCache(children []footest.Object, version string) error {
 // stored returns copies of the API server's objects.
 func (f *fuzzFixture) stored(t *testing.T) (foos []*samplev1alpha1.Foo, children []footest.Object) {
 	t.Helper()
-	for _, foo := range listOf(t, f.foos, footest.Foos) {
+	for _, foo := range listOf(t, f.foos, footest.FooKind) {
 		foos = append(foos, foo.(*samplev1alpha1.Foo))
 	}
 	for _, kind := range footest.Kinds {
