@@ -37,7 +37,8 @@ const ExecSubcommand = "exec"
 // RunForeground runs a user's command with the standard streams of this process, and
 // returns its exit code, or 128 + n if signal n ended it. If ctx is done first, the
 // command's process group gets SIGTERM, and SIGKILL after grace or when kill is done.
-// What is left in the process group after that is killed.
+// What is left in the process group after that is killed, and may end a moment after
+// RunForeground returns.
 //
 // A copy of this program runs between the supervisor and the command (see Exec). It kills
 // the command when the supervisor dies.

@@ -236,9 +236,8 @@ func TestForegroundCommandIsStopped(t *testing.T) {
 			if err != nil || code != test.want {
 				t.Errorf("exit code %d, %v; want %d", code, err, test.want)
 			}
-			if pid := <-pids; alive(pid) {
-				t.Error("the command is still running")
-			}
+			pid := <-pids
+			eventually(t, "the command has ended", func() bool { return !alive(pid) })
 		})
 	}
 }
