@@ -1,0 +1,236 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// The contract of each kind of children, from the rows of internal/footest.
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/retry"
+
+	"example.com/sample-controller/internal/footest"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// TestEachKindOfChildren checks what every kind of children has in common. What is
+// particular to a kind has tests of its own.
+func TestEachKindOfChildren(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	ns.startController(t)
+	for _, kind := range footest.Kinds {
+		t.Run(kind.Kind, func(t *testing.T) {
+			t.Parallel()
+			children := kindIn{ns, kind}
+			checkAll(t, ns, []scenario{
+				{"drift is undone, and what belongs to others stays", children.checkDrift},
+				{"a deleted child is created again, and goes with its Foo", children.checkDeleted},
+				{"the child of somebody else stays as it is, and is reported", children.checkForeign},
+				{"a child that is handed over is adopted", children.checkHandedOver},
+			})
+		})
+	}
+}
+
+// kindIn is a kind of children in a namespace.
+type kindIn struct {
+	*namespace
+	*footest.Kind
+}
+
+func (k kindIn) client() dynamic.ResourceInterface {
+	return k.in.dynamic.Resource(k.Resource).Namespace(k.name)
+}
+
+// asking returns a Foo that asks for a child of the kind.
+func (k kindIn) asking(scenario string) *samplev1alpha1.Foo {
+	foo := newFoo(strings.ToLower(k.Kind.Kind)+"-"+scenario, withReplicas(1))
+	k.Ask(foo)
+	return foo
+}
+
+func (k kindIn) createAsking(t *testing.T, scenario string) *samplev1alpha1.Foo {
+	t.Helper()
+	return k.createFoo(t, k.asking(scenario))
+}
+
+// typed returns an object as one of the kind's type.
+func (k kindIn) typed(t *testing.T, object *unstructured.Unstructured) footest.Object {
+	t.Helper()
+	child, err := scheme.Scheme.New(k.Resource.GroupVersion().WithKind(k.Kind.Kind))
+	if err == nil {
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, child)
+	}
+	if err != nil {
+		t.Fatalf("Reading a %s: %v", k.Kind, err)
+	}
+	return child.(footest.Object)
+}
+
+// untyped is the inverse of typed.
+func (k kindIn) untyped(t *testing.T, child footest.Object) *unstructured.Unstructured {
+	t.Helper()
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(child)
+	if err != nil {
+		t.Fatalf("Writing a %s: %v", k.Kind, err)
+	}
+	object := &unstructured.Unstructured{Object: fields}
+	object.SetGroupVersionKind(k.Resource.GroupVersion().WithKind(k.Kind.Kind))
+	return object
+}
+
+// await waits until an object of the kind exists and check accepts it.
+func (k kindIn) await(t *testing.T, want, name string, check func(footest.Object) error) footest.Object {
+	t.Helper()
+	var found footest.Object
+	awaitOne(t, want, k.client(), name, func(object *unstructured.Unstructured) error {
+		found = k.typed(t, object)
+		return check(found)
+	})
+	return found
+}
+
+// isAsAsked returns a check that a Foo controls an object, which is as the Foo asks.
+func (k kindIn) isAsAsked(foo *samplev1alpha1.Foo) func(footest.Object) error {
+	return func(child footest.Object) error {
+		if !metav1.IsControlledBy(child, foo) {
+			return fmt.Errorf("its owners are %v, want Foo %s", child.GetOwnerReferences(), foo.Name)
+		}
+		if differs := k.Differs(child, foo); differs != "" {
+			return errors.New(differs)
+		}
+		return nil
+	}
+}
+
+// update changes an object as a user would.
+func (k kindIn) update(t *testing.T, name string, change func(footest.Object)) footest.Object {
+	t.Helper()
+	var updated *unstructured.Unstructured
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		object, err := k.client().Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		child := k.typed(t, object)
+		change(child)
+		updated, err = k.client().Update(t.Context(), k.untyped(t, child), metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		t.Fatalf("Changing %s %s: %v", k.Kind, name, err)
+	}
+	return k.typed(t, updated)
+}
+
+// othersPart returns what a user may write of an object, without the fields that a Foo
+// owns.
+func (k kindIn) othersPart(t *testing.T, child footest.Object, foo *samplev1alpha1.Foo) map[string]any {
+	t.Helper()
+	part := child.DeepCopyObject().(footest.Object)
+	if foo != nil {
+		k.ClearOwned(part, foo)
+	}
+	fields := k.untyped(t, part).Object
+	delete(fields, "status")
+	fields["metadata"] = map[string]any{"note": part.GetAnnotations()["note"], "team": part.GetLabels()["team"]}
+	return fields
+}
+
+func (k kindIn) checkDrift(t *testing.T, _ *namespace) {
+	foo := k.createAsking(t, "drifts")
+	child := k.await(t, "the child is created", k.Name(foo), k.isAsAsked(foo))
+	k.awaitReady(t, foo.Name)
+	drifted := k.update(t, child.GetName(), func(child footest.Object) {
+		k.Drift(child, foo)
+		k.Edit(child, "kept")
+	})
+	if k.Differs(drifted, foo) == "" {
+		t.Fatal("The API server did not store the drift, so this test shows nothing")
+	}
+	repaired := k.await(t, "the drift is undone", child.GetName(), k.isAsAsked(foo))
+	footest.ExpectEqual(t, "what belongs to others", k.othersPart(t, drifted, foo), k.othersPart(t, repaired, foo))
+	k.awaitReady(t, foo.Name)
+}
+
+func (k kindIn) checkDeleted(t *testing.T, _ *namespace) {
+	foo := k.createAsking(t, "loses")
+	child := k.await(t, "the child is created", k.Name(foo), k.isAsAsked(foo))
+	background := metav1.DeletePropagationBackground
+	if err := k.client().Delete(t.Context(), child.GetName(), metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
+		t.Fatal(err)
+	}
+	k.await(t, "the child is created again", child.GetName(), func(again footest.Object) error {
+		if again.GetUID() == child.GetUID() {
+			return errors.New("it is still the first")
+		}
+		return k.isAsAsked(foo)(again)
+	})
+	if err := k.foos().Delete(t.Context(), foo.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitGone(t, k.client(), child.GetName())
+}
+
+// createForeign creates the object that a Foo is going to ask for, as somebody else.
+func (k kindIn) createForeign(t *testing.T, foo *samplev1alpha1.Foo) footest.Object {
+	t.Helper()
+	foreign := k.ForeignNamed(k.Name(foo))
+	foreign.SetNamespace(k.name)
+	created, err := k.client().Create(t.Context(), k.untyped(t, foreign), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatalf("Creating a %s: %v", k.Kind, err)
+	}
+	return k.typed(t, created)
+}
+
+func (k kindIn) checkForeign(t *testing.T, _ *namespace) {
+	foo := k.asking("taken")
+	foreign := k.createForeign(t, foo)
+	k.createFoo(t, foo)
+	k.awaitReason(t, foo.Name, k.Kind.Kind+"Conflict")
+	k.update(t, foreign.GetName(), func(child footest.Object) { k.Edit(child, "touched") })
+	k.awaitSyncs(t)
+	now := k.await(t, "it is there", foreign.GetName(), func(footest.Object) error { return nil })
+	k.Edit(foreign, "touched")
+	footest.ExpectEqual(t, "the object of somebody else", k.othersPart(t, foreign, nil), k.othersPart(t, now, nil))
+	if now.GetOwnerReferences() != nil {
+		t.Errorf("Its owners are %v", now.GetOwnerReferences())
+	}
+}
+
+func (k kindIn) checkHandedOver(t *testing.T, _ *namespace) {
+	foo := k.asking("adopts")
+	foreign := k.createForeign(t, foo)
+	foo = k.createFoo(t, foo)
+	k.update(t, foreign.GetName(), func(child footest.Object) {
+		child.SetAnnotations(map[string]string{samplev1alpha1.AnnotationAdoptBy: foo.Name})
+	})
+	adopted := k.await(t, "it is adopted", foreign.GetName(), k.isAsAsked(foo))
+	if adopted.GetUID() != foreign.GetUID() {
+		t.Error("It was replaced, not adopted")
+	}
+}
