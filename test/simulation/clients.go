@@ -172,6 +172,7 @@ type eventReader struct {
 	watch watch.Interface
 }
 
+// Read waits for the next event.
 func (r *eventReader) Read(into []byte) (int, error) {
 	event, open := <-r.watch.ResultChan()
 	if !open {
@@ -180,6 +181,7 @@ func (r *eventReader) Read(into []byte) (int, error) {
 	return copy(into, string(event.Type)+" "+string(r.wire.send(event.Object))), nil
 }
 
+// Close ends the watch.
 func (r *eventReader) Close() error {
 	r.watch.Stop()
 	return nil

@@ -31,17 +31,18 @@ limitations under the License.
 //
 // Each run must end in the same state as the run without faults, and the controller must
 // then make no calls during several resyncs. Each write is checked when it is stored: it
-// changes something; it changes only owned fields, and only in Deployments that a live
-// Foo controls; it deletes no Deployment before its successor exists. Each transition of
+// changes something; it changes only owned fields, and only in children that a live Foo
+// controls; it deletes no child before its successor exists; it is not refused because of
+// the controller's own last write. Each transition of
 // Ready has one event, and no Foo reports Ready before it is ready (test/oracle). None of
 // these checks uses the code under test. The simulation does not cover two faults at
 // once, except in random sequences, nor behavior in which a real API server differs
 // (test/e2e).
 //
-// To test another controller of Foos, pass another start function. To test a controller
-// of another kind, replace the files that depend on Foos and Deployments: the clients
-// (clients.go), the objects (objects.go), the workloads and their steps (workloads.go,
-// steps.go), the rules for writes (rules.go), the final checks (oracle.go), and the
-// cluster's other controllers (controlplane.go). The API server, its watches, the faults
-// and the runs stay the same.
+// The kinds of children are the rows of footest.Kinds. To add a kind, add a row: the
+// clientsets serve each resource that has one, and workloads, faults and rules are made
+// for each. To test another controller of Foos, pass another start function. To test a
+// controller of another kind than Foos, replace the files that depend on them: the objects
+// (objects.go), the workloads and their steps (workloads.go, steps.go), the final checks
+// (oracle.go), and the rule for events (recorder.go).
 package simulation
