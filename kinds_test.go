@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Tests of every row of the table.
+// Tests of every row of the table, and what other tests need of rows of any type.
 
 package main
 
@@ -24,6 +24,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -177,4 +178,38 @@ func (f *fixture) child(t *testing.T, kind *footest.Kind) footest.Object {
 	object, err := f.kubeClient.Tracker().Get(kind.Resource, footest.Namespace, kind.Name(askingFoo()))
 	footest.Must(t, err)
 	return object.(footest.Object)
+}
+
+// onlyDeployments leaves of the table the row of the Deployments, which the unit tests are
+// about, and returns it. The tests in this file are about all rows.
+func onlyDeployments(t *testing.T, controller *Controller) *kind[*appsv1.Deployment] {
+	t.Helper()
+	for _, child := range controller.children {
+		if deployments, ok := child.(*kind[*appsv1.Deployment]); ok {
+			controller.children = []childKind{deployments}
+			return deployments
+		}
+	}
+	t.Fatal("the table has no row of the Deployments")
+	return nil
+}
+
+// cacheFiller is a row of the table whose cache a test fills.
+type cacheFiller interface {
+	fillCache(children []footest.Object, version string) error
+}
+
+// fillCache replaces the contents of the cache by the objects of the kind, transformed.
+func (k *kind[T]) fillCache(children []footest.Object, version string) error {
+	var trimmed []any
+	for _, child := range children {
+		if found, ok := child.(T); ok {
+			kept, err := k.Transform(found.DeepCopyObject())
+			if err != nil {
+				return err
+			}
+			trimmed = append(trimmed, kept)
+		}
+	}
+	return k.indexer.Replace(trimmed, version)
 }

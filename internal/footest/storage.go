@@ -31,8 +31,8 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// Foos is the kind of the Foos themselves, for the fake API servers.
-var Foos = (&Row[*samplev1alpha1.Foo]{
+// FooKind is the kind of the Foos themselves, for the fake API servers.
+var FooKind = (&Row[*samplev1alpha1.Foo]{
 	Resource: FoosResource,
 	Kind:     "Foo",
 	Generation: func(before, after *samplev1alpha1.Foo) bool {
@@ -42,7 +42,7 @@ var Foos = (&Row[*samplev1alpha1.Foo]{
 
 // Served returns the kind of a resource, or nil if no fake API server has it.
 func Served(resource string) *Kind {
-	for _, kind := range append([]*Kind{Foos}, Kinds...) {
+	for _, kind := range append([]*Kind{FooKind}, Kinds...) {
 		if kind.Resource.Resource == resource {
 			return kind
 		}
@@ -57,7 +57,7 @@ func UnknownResource(resource, test string) string {
 
 // KindOf returns the kind of an object.
 func KindOf(object runtime.Object) *Kind {
-	for _, kind := range append([]*Kind{Foos}, Kinds...) {
+	for _, kind := range append([]*Kind{FooKind}, Kinds...) {
 		if kind.Is(object) {
 			return kind
 		}

@@ -91,7 +91,7 @@ func Record(ctx context.Context, kube kubernetes.Interface, foos clientset.Inter
 
 // kinds returns the kinds that are recorded. Foos are the last.
 func (r *Recording) kinds() []*footest.Kind {
-	return slices.Concat(footest.Kinds, []*footest.Kind{footest.Foos})
+	return slices.Concat(footest.Kinds, []*footest.Kind{footest.FooKind})
 }
 
 // list lists the objects of each kind.
@@ -108,7 +108,7 @@ func (r *Recording) list(ctx context.Context) ([]runtime.Object, error) {
 }
 
 func (r *Recording) listOf(ctx context.Context, kind *footest.Kind) (runtime.Object, error) {
-	if kind == footest.Foos {
+	if kind == footest.FooKind {
 		return r.foos.SamplecontrollerV1alpha1().Foos(r.namespace).List(ctx, metav1.ListOptions{})
 	}
 	list, err := scheme.Scheme.New(kind.Resource.GroupVersion().WithKind(kind.Kind + "List"))
@@ -122,7 +122,7 @@ func (r *Recording) listOf(ctx context.Context, kind *footest.Kind) (runtime.Obj
 }
 
 func (r *Recording) watch(ctx context.Context, kind *footest.Kind, options metav1.ListOptions) (watch.Interface, error) {
-	if kind == footest.Foos {
+	if kind == footest.FooKind {
 		return r.foos.SamplecontrollerV1alpha1().Foos(r.namespace).Watch(ctx, options)
 	}
 	options.Watch = true
@@ -200,7 +200,7 @@ func (r *Recording) Lies(ctx context.Context) ([]string, error) {
 	}
 	for _, kind := range r.kinds() {
 		list := runtime.Object(foos)
-		if kind != footest.Foos {
+		if kind != footest.FooKind {
 			if list, err = r.listOf(ctx, kind); err != nil {
 				return nil, err
 			}

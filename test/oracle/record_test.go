@@ -66,11 +66,11 @@ func TestARecordingCatchesUpWithAList(t *testing.T) {
 			r := &Recording{seen: map[types.UID]seen{}}
 			row.record(r)
 			list := &samplev1alpha1.FooList{ListMeta: metav1.ListMeta{ResourceVersion: "8"}, Items: []samplev1alpha1.Foo{*fooAt("a", "5")}}
-			if has, err := r.has(list, footest.Foos); has != row.has || err != nil {
+			if has, err := r.has(list, footest.FooKind); has != row.has || err != nil {
 				t.Errorf("The record has caught up: %v (%v), want %v", has, err, row.has)
 			}
 			r.breakOff(errors.New("a gap"))
-			if _, err := r.has(list, footest.Foos); err == nil {
+			if _, err := r.has(list, footest.FooKind); err == nil {
 				t.Error("A record with a gap returned no error")
 			}
 		})

@@ -70,7 +70,7 @@ func (c *cluster) admit(sent runtime.Object) (runtime.Object, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	kind := footest.KindOf(sent)
-	if kind == footest.Foos || !time.Now().Before(c.admission.until) {
+	if kind == footest.FooKind || !time.Now().Before(c.admission.until) {
 		return sent, nil
 	}
 	if refuse := c.admission.refuse; refuse != nil {

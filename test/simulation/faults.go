@@ -94,7 +94,7 @@ var callFaults = append(staleFaults(), []fault{
 // staleFaults returns the faults in which the cache of one resource is stale.
 func staleFaults() []fault {
 	var faults []fault
-	for _, kind := range append([]*footest.Kind{footest.Foos}, footest.Kinds...) {
+	for _, kind := range append([]*footest.Kind{footest.FooKind}, footest.Kinds...) {
 		resource := kind.Resource.Resource
 		faults = append(faults,
 			crashAfter("crash after, begin with old "+resource, beginWithOld(resource)),

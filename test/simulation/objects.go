@@ -36,7 +36,7 @@ type objectID struct{ resource, name string }
 
 func (id objectID) String() string { return id.resource + " " + id.name }
 
-func fooID(name string) objectID { return idIn(footest.Foos, name) }
+func fooID(name string) objectID { return idIn(footest.FooKind, name) }
 
 func idIn(kind *footest.Kind, name string) objectID {
 	return objectID{kind.Resource.Resource, name}

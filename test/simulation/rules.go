@@ -44,7 +44,7 @@ func (c *connection) inspect(verb string) inspector {
 		}
 		switch id := idOf(cmp.Or(next, stored)); {
 		case verb == "update-status":
-		case id.kind() == footest.Foos:
+		case id.kind() == footest.FooKind:
 			c.cluster.violationf("%s sent %s of %s, which belongs to users", c.name, verb, id)
 		case verb == "create":
 			c.inspectCreate(metaOf(next))
@@ -62,7 +62,7 @@ func (c *connection) inspectLate(stored, next runtime.Object) {
 	if foo, ok := stored.(*samplev1alpha1.Foo); ok && isTransition(foo, next.(*samplev1alpha1.Foo)) {
 		c.pendingEvents[foo.UID]++
 	}
-	if stored == nil || next == nil || idOf(next).kind() == footest.Foos {
+	if stored == nil || next == nil || idOf(next).kind() == footest.FooKind {
 		return
 	}
 	if taken := idOf(next).kind().DescribeTaken(metaOf(stored), metaOf(next), nil); taken != "" {

@@ -36,7 +36,7 @@ import (
 // latencies hold the age of an event when it arrives. It differs between resources so
 // that events arrive in the same order in each run.
 var latencies = func() map[string]time.Duration {
-	latencies := map[string]time.Duration{footest.Foos.Resource.Resource: 200 * time.Microsecond}
+	latencies := map[string]time.Duration{footest.FooKind.Resource.Resource: 200 * time.Microsecond}
 	for i, kind := range footest.Kinds {
 		latencies[kind.Resource.Resource] = time.Duration(100+i) * time.Microsecond
 	}
