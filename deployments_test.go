@@ -252,3 +252,58 @@ func TestAWebhookThatUndoesARepairIsAskedOnce(t *testing.T) {
 		f.expectWrites(t)
 	})
 }
+
+// The following methods read and write objects as a user or another controller would. The
+// fixture's list of writes does not contain their writes. Each write sets a new
+// resourceVersion.
+
+func (f *fixture) createFoo(t *testing.T, foo *samplev1alpha1.Foo) {
+	t.Helper()
+	f.api.Stamp(foo)
+	footest.Must(t, f.fooClient.Tracker().Create(footest.FoosResource, foo, footest.Namespace))
+}
+
+func (f *fixture) updateFoo(t *testing.T, foo *samplev1alpha1.Foo) {
+	t.Helper()
+	f.api.Stamp(foo)
+	footest.Must(t, f.fooClient.Tracker().Update(footest.FoosResource, foo, footest.Namespace))
+}
+
+func (f *fixture) deleteFoo(t *testing.T, name string) {
+	t.Helper()
+	footest.Must(t, f.fooClient.Tracker().Delete(footest.FoosResource, footest.Namespace, name))
+}
+
+func (f *fixture) updateDeployment(t *testing.T, deployment *appsv1.Deployment) {
+	t.Helper()
+	f.api.Stamp(deployment)
+	footest.Must(t, f.kubeClient.Tracker().Update(footest.DeploymentsResource, deployment, footest.Namespace))
+}
+
+func (f *fixture) deleteDeployment(t *testing.T, name string) {
+	t.Helper()
+	footest.Must(t, f.kubeClient.Tracker().Delete(footest.DeploymentsResource, footest.Namespace, name))
+}
+
+// deployment returns a Deployment from the API server.
+func (f *fixture) deployment(t *testing.T, name string) *appsv1.Deployment {
+	t.Helper()
+	object, err := f.kubeClient.Tracker().Get(footest.DeploymentsResource, footest.Namespace, name)
+	footest.Must(t, err)
+	return object.(*appsv1.Deployment)
+}
+
+// storedFoo returns a Foo from the API server.
+func (f *fixture) storedFoo(t *testing.T, name string) *samplev1alpha1.Foo {
+	t.Helper()
+	object, err := f.fooClient.Tracker().Get(footest.FoosResource, footest.Namespace, name)
+	footest.Must(t, err)
+	return object.(*samplev1alpha1.Foo)
+}
+
+func (f *fixture) cachedFoo(t *testing.T, name string) *samplev1alpha1.Foo {
+	t.Helper()
+	foo, err := f.foos.Foos(footest.Namespace).Get(name)
+	footest.Must(t, err)
+	return foo
+}

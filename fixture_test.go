@@ -150,20 +150,6 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 	return f
 }
 
-// onlyDeployments leaves of the table the row of the Deployments, which the unit tests are
-// about, and returns it. Tests of all rows are in kinds_test.go.
-func onlyDeployments(t *testing.T, controller *Controller) *kind[*appsv1.Deployment] {
-	t.Helper()
-	for _, child := range controller.children {
-		if deployments, ok := child.(*kind[*appsv1.Deployment]); ok {
-			controller.children = []childKind{deployments}
-			return deployments
-		}
-	}
-	t.Fatal("the table has no row of the Deployments")
-	return nil
-}
-
 // refuse makes the API server answer each call of a verb on a resource with an error. A
 // subresource counts as its resource.
 func (f *fixture) refuse(verb, resource string, err error) {

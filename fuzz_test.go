@@ -222,26 +222,6 @@ func (f *fuzzFixture) cacheSees(t *testing.T, foos []*samplev1alpha1.Foo, childr
 	}
 }
 
-// cacheFiller is a row of the table whose cache a test fills.
-type cacheFiller interface {
-	fillCache(children []footest.Object, version string) error
-}
-
-// fillCache replaces the contents of the cache by the objects of the kind, transformed.
-func (k *kind[T]) fillCache(children []footest.Object, version string) error {
-	var trimmed []any
-	for _, child := range children {
-		if found, ok := child.(T); ok {
-			kept, err := k.Transform(found.DeepCopyObject())
-			if err != nil {
-				return err
-			}
-			trimmed = append(trimmed, kept)
-		}
-	}
-	return k.indexer.Replace(trimmed, version)
-}
-
 // stored returns copies of the API server's objects.
 func (f *fuzzFixture) stored(t *testing.T) (foos []*samplev1alpha1.Foo, children []footest.Object) {
 	t.Helper()

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Tests of every row of the table, and how the tests read and write objects as users.
+// Tests of every row of the table, and what other tests need of rows of any type.
 
 package main
 
@@ -180,57 +180,36 @@ func (f *fixture) child(t *testing.T, kind *footest.Kind) footest.Object {
 	return object.(footest.Object)
 }
 
-// The following methods read and write objects as a user or another controller would. The
-// fixture's list of writes does not contain their writes. Each write sets a new
-// resourceVersion.
-
-func (f *fixture) createFoo(t *testing.T, foo *samplev1alpha1.Foo) {
+// onlyDeployments leaves of the table the row of the Deployments, which the unit tests are
+// about, and returns it. The tests in this file are about all rows.
+func onlyDeployments(t *testing.T, controller *Controller) *kind[*appsv1.Deployment] {
 	t.Helper()
-	f.api.Stamp(foo)
-	footest.Must(t, f.fooClient.Tracker().Create(footest.FoosResource, foo, footest.Namespace))
+	for _, child := range controller.children {
+		if deployments, ok := child.(*kind[*appsv1.Deployment]); ok {
+			controller.children = []childKind{deployments}
+			return deployments
+		}
+	}
+	t.Fatal("the table has no row of the Deployments")
+	return nil
 }
 
-func (f *fixture) updateFoo(t *testing.T, foo *samplev1alpha1.Foo) {
-	t.Helper()
-	f.api.Stamp(foo)
-	footest.Must(t, f.fooClient.Tracker().Update(footest.FoosResource, foo, footest.Namespace))
+// cacheFiller is a row of the table whose cache a test fills.
+type cacheFiller interface {
+	fillCache(children []footest.Object, version string) error
 }
 
-func (f *fixture) deleteFoo(t *testing.T, name string) {
-	t.Helper()
-	footest.Must(t, f.fooClient.Tracker().Delete(footest.FoosResource, footest.Namespace, name))
-}
-
-func (f *fixture) updateDeployment(t *testing.T, deployment *appsv1.Deployment) {
-	t.Helper()
-	f.api.Stamp(deployment)
-	footest.Must(t, f.kubeClient.Tracker().Update(footest.DeploymentsResource, deployment, footest.Namespace))
-}
-
-func (f *fixture) deleteDeployment(t *testing.T, name string) {
-	t.Helper()
-	footest.Must(t, f.kubeClient.Tracker().Delete(footest.DeploymentsResource, footest.Namespace, name))
-}
-
-// deployment returns a Deployment from the API server.
-func (f *fixture) deployment(t *testing.T, name string) *appsv1.Deployment {
-	t.Helper()
-	object, err := f.kubeClient.Tracker().Get(footest.DeploymentsResource, footest.Namespace, name)
-	footest.Must(t, err)
-	return object.(*appsv1.Deployment)
-}
-
-// storedFoo returns a Foo from the API server.
-func (f *fixture) storedFoo(t *testing.T, name string) *samplev1alpha1.Foo {
-	t.Helper()
-	object, err := f.fooClient.Tracker().Get(footest.FoosResource, footest.Namespace, name)
-	footest.Must(t, err)
-	return object.(*samplev1alpha1.Foo)
-}
-
-func (f *fixture) cachedFoo(t *testing.T, name string) *samplev1alpha1.Foo {
-	t.Helper()
-	foo, err := f.foos.Foos(footest.Namespace).Get(name)
-	footest.Must(t, err)
-	return foo
+// fillCache replaces the contents of the cache by the objects of the kind, transformed.
+func (k *kind[T]) fillCache(children []footest.Object, version string) error {
+	var trimmed []any
+	for _, child := range children {
+		if found, ok := child.(T); ok {
+			kept, err := k.Transform(found.DeepCopyObject())
+			if err != nil {
+				return err
+			}
+			trimmed = append(trimmed, kept)
+		}
+	}
+	return k.indexer.Replace(trimmed, version)
 }
