@@ -39,6 +39,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeinformers "k8s.io/client-go/informers"
@@ -55,6 +56,7 @@ import (
 	"example.com/sample-controller/internal/names"
 	"example.com/sample-controller/internal/options"
 	"example.com/sample-controller/internal/serving"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 	"example.com/sample-controller/pkg/signals"
@@ -120,7 +122,8 @@ func run(ctx context.Context, opts *options.Options) error {
 		return err
 	}
 	defer stopServing()
-	if err := clients.WaitForFoos(ctx, opts.Namespace); err != nil || ctx.Err() != nil {
+	if err := clients.WaitUntilReadable(ctx, opts.Namespace,
+		samplev1alpha1.SchemeGroupVersion.WithResource("foos"), appsv1.SchemeGroupVersion.WithResource("deployments")); err != nil || ctx.Err() != nil {
 		return err
 	}
 	// Events are written out last, because the election records some of its own.

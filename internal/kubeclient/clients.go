@@ -15,8 +15,8 @@ limitations under the License.
 */
 
 // Package kubeclient makes the controller's clients of the API server, one for each
-// purpose, and waits at start until Foos can be listed: until the
-// CustomResourceDefinition is installed and the permission granted.
+// purpose, and waits at start until the informers can list and watch: until the
+// CustomResourceDefinition is installed and the permissions are granted.
 //
 // Two transports do what client-go leaves to its callers: rewatch.go detects that etcd
 // was restored from a backup, and retryafter.go passes a Retry-After on to the work

@@ -22,82 +22,131 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
-	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/ktesting"
-
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
-	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
 )
 
-var foosResource = samplev1alpha1.SchemeGroupVersion.WithResource("foos")
-
-// fakeServer is an API server that can refuse to list Foos.
-type fakeServer struct {
-	ctx     context.Context
-	foos    *foofake.Clientset
-	clients *Clients
-}
-
-func newFakeServer(t *testing.T) *fakeServer {
-	t.Helper()
-	foos := foofake.NewSimpleClientset()
-	return &fakeServer{ctx: t.Context(), foos: foos, clients: &Clients{Foos: foos, host: "https://cluster", requestTimeout: time.Second}}
-}
-
-// refuse makes the server answer each list with an error.
-func (f *fakeServer) refuse(err error) { f.refuseUntilStopped(err) }
-
-// refuseUntilStopped does what refuse does, until the function it returns is called.
-func (f *fakeServer) refuseUntilStopped(err error) (stop func()) {
-	var stopped atomic.Bool
-	f.foos.PrependReactor("list", "foos", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return !stopped.Load(), nil, err
-	})
-	return func() { stopped.Store(true) }
-}
-
-// advance moves the clock of a test's bubble forward, then waits until every goroutine in
-// the bubble is idle. No real time passes.
-func advance(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // in a bubble this moves the clock forward
-	synctest.Wait()
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
+// The log names the resource, the verb, the scope and the manifest.
 func TestWaitsForAMissingDefinitionAndPermission(t *testing.T) {
-	for name, answer := range map[string]error{
-		"no CustomResourceDefinition": apierrors.NewNotFound(foosResource.GroupResource(), ""),
-		"no permission":               apierrors.NewForbidden(foosResource.GroupResource(), "", errors.New("RBAC")),
+	for name, row := range map[string]struct {
+		request string
+		answer  error
+		says    []string
+	}{
+		"no CustomResourceDefinition": {
+			"list " + foosPath, apierrors.NewNotFound(foosResource.GroupResource(), ""),
+			[]string{`resource="foos.samplecontroller.k8s.io"`, "the CustomResourceDefinition foos.samplecontroller.k8s.io is not installed", "kubectl apply -f artifacts/crd"},
+		},
+		"a version that is not served": {
+			"list " + deploymentsPath, apierrors.NewNotFound(deploymentsResource.GroupResource(), ""),
+			[]string{"the API server does not serve deployments.apps in version v1"},
+		},
+		"no permission to list Foos": {
+			"list " + foosPath, forbidden("RBAC says no"),
+			[]string{"the permission to list foos.samplecontroller.k8s.io in the namespace team-a is missing", "artifacts/deploy/namespaced", "RBAC says no"},
+		},
+		"no permission to watch Foos":        {"watch " + foosPath, forbidden("RBAC"), []string{"the permission to watch foos.samplecontroller.k8s.io"}},
+		"no permission to list Deployments":  {"list " + deploymentsPath, forbidden("RBAC"), []string{"the permission to list deployments.apps"}},
+		"no permission to watch Deployments": {"watch " + deploymentsPath, forbidden("RBAC"), []string{"the permission to watch deployments.apps"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFakeServer(t)
-				installed := f.refuseUntilStopped(answer)
+				f.refuse(row.request, row.answer)
+				ctx, log := logged(f.ctx)
 				done := make(chan error, 1)
-				go func() { done <- f.clients.WaitForFoos(f.ctx, "team-a") }()
-				advance(time.Hour)
+				go func() { done <- f.wait(ctx) }()
+				advance(time.Minute)
 				select {
 				case err := <-done:
 					t.Fatalf("did not wait, but returned %v", err)
 				default:
 				}
-				installed()
+				f.refuse(row.request, nil)
 				must(t, <-done)
+				said := log.String()
+				for _, want := range row.says {
+					if !strings.Contains(said, want) {
+						t.Errorf("the log does not say %q:\n%s", want, said)
+					}
+				}
+				if strings.Count(said, "Waiting until") != 1 {
+					t.Errorf("the log does not say once what the controller waits for:\n%s", said)
+				}
+			})
+		})
+	}
+}
+
+// Whoever grants permissions sees all that are missing at once.
+func TestAllMissingPermissionsAreLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeServer(t)
+		all := []string{"list " + foosPath, "watch " + foosPath, "list " + deploymentsPath, "watch " + deploymentsPath}
+		for _, request := range all {
+			f.refuse(request, forbidden("RBAC"))
+		}
+		ctx, log := logged(f.ctx)
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		go func() { _ = f.wait(ctx) }()
+		advance(time.Second)
+		if said := log.String(); strings.Count(said, "the permission to ") != len(all) {
+			t.Errorf("the log does not have all %d permissions:\n%s", len(all), said)
+		}
+		stop()
+		synctest.Wait()
+	})
+}
+
+// Once nothing is missing, nothing is asked any more.
+func TestWithoutAnObstacleEachResourceIsProbedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeServer(t)
+		must(t, f.wait(f.ctx))
+		advance(time.Hour)
+		if want := []string{"list " + foosPath, "watch " + foosPath, "list " + deploymentsPath, "watch " + deploymentsPath}; !slices.Equal(f.requests, want) {
+			t.Errorf("the requests are %v, not %v", f.requests, want)
+		}
+	})
+}
+
+func TestPathsOfCollections(t *testing.T) {
+	for want, got := range map[string]string{
+		foosPath: pathOf("team-a", foosResource),
+		"/apis/samplecontroller.k8s.io/v1alpha1/foos": pathOf("", foosResource),
+		"/api/v1/services":                            pathOf("", corev1.SchemeGroupVersion.WithResource("services")),
+	} {
+		if got != want {
+			t.Errorf("the path is %s, not %s", got, want)
+		}
+	}
+}
+
+// A watch that ends, or fails in another way, shows that it is allowed, or that the
+// informers have to try.
+func TestOtherFailuresOfAWatchAreLeftToTheInformers(t *testing.T) {
+	for name, answer := range map[string]error{
+		"the version is gone": apierrors.NewResourceExpired("too old"),
+		"a broken connection": errors.New("connection reset"),
+		"an internal error":   apierrors.NewInternalError(errors.New("etcd")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFakeServer(t)
+				f.refuse("watch "+foosPath, answer)
+				ctx, stop := context.WithTimeout(f.ctx, time.Minute)
+				defer stop()
+				must(t, f.wait(ctx))
+				if ctx.Err() != nil {
+					t.Error("it waits")
+				}
 			})
 		})
 	}
@@ -122,17 +171,17 @@ func TestABusyServerIsWaitedForAsLongAsItAsks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFakeServer(t)
-				recovered := f.refuseUntilStopped(row.answer)
+				f.refuse("list "+foosPath, row.answer)
 				ctx, log := logged(f.ctx)
 				done := make(chan error, 1)
-				go func() { done <- f.clients.WaitForFoos(ctx, "team-a") }()
+				go func() { done <- f.clients.WaitUntilReadable(ctx, "team-a", foosResource) }()
 				advance(10*time.Minute - time.Second)
-				if calls := len(f.foos.Actions()); calls != row.calls {
+				if calls := len(f.requests); calls != row.calls {
 					t.Errorf("the API server got %d requests in 10 minutes, not %d", calls, row.calls)
 				}
-				recovered()
+				f.refuse("list "+foosPath, nil)
 				must(t, <-done)
-				if said := log.String(); strings.Count(said, "Waiting until Foos can be listed") != 1 || !strings.Contains(said, "asks clients to retry later") {
+				if said := log.String(); strings.Count(said, "Waiting until") != 1 || !strings.Contains(said, "asks clients to retry later") {
 					t.Errorf("the log does not say once what the controller waits for:\n%s", said)
 				}
 			})
@@ -145,22 +194,16 @@ func TestEachCauseOfWaitingIsLoggedOnce(t *testing.T) {
 		f := newFakeServer(t)
 		ctx, log := logged(f.ctx)
 		ctx, stop := context.WithCancel(ctx)
-		noDefinition := apierrors.NewNotFound(foosResource.GroupResource(), "")
-		f.refuse(noDefinition)
-		busy := f.refuseUntilStopped(apierrors.NewTooManyRequests("slow down", 10))
-		time.AfterFunc(time.Minute, busy)
-		time.AfterFunc(time.Hour, stop)
-		must(t, f.clients.WaitForFoos(ctx, "team-a"))
+		f.refuse("list "+foosPath, apierrors.NewTooManyRequests("slow down", 10))
+		time.AfterFunc(time.Minute, func() {
+			f.refuse("list "+foosPath, apierrors.NewNotFound(foosResource.GroupResource(), ""))
+		})
+		time.AfterFunc(2*time.Minute, stop)
+		must(t, f.wait(ctx))
 		if said := log.String(); strings.Count(said, "asks clients to retry later") != 1 || strings.Count(said, "is not installed") != 1 {
 			t.Errorf("the log does not say once for each cause what the controller waits for:\n%s", said)
 		}
 	})
-}
-
-// logged returns a context whose logger writes to the returned buffer.
-func logged(ctx context.Context) (context.Context, ktesting.Buffer) {
-	logger := ktesting.NewLogger(ktesting.NopTL{}, ktesting.NewConfig(ktesting.BufferLogs(true)))
-	return klog.NewContext(ctx, logger), logger.GetSink().(ktesting.Underlier).GetBuffer()
 }
 
 func TestServerThatCannotBeUsedIsAnErrorAtOnce(t *testing.T) {
@@ -175,14 +218,14 @@ func TestServerThatCannotBeUsedIsAnErrorAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFakeServer(t)
-				f.refuse(row.answer)
-				err := f.clients.WaitForFoos(f.ctx, "team-a")
-				if !errors.Is(err, row.answer) {
-					t.Fatalf("returned %v", err)
+				f.refuse("list "+deploymentsPath, row.answer)
+				err := f.wait(f.ctx)
+				if err == nil {
+					t.Fatal("returned no error")
 				}
 				said := err.Error()
-				if !strings.Contains(said, row.want) || !strings.Contains(said, "https://cluster") {
-					t.Errorf("the message %q does not say %q and the server", said, row.want)
+				if !strings.Contains(said, row.want) || !strings.Contains(said, "https://cluster") || !strings.Contains(said, row.answer.Error()) {
+					t.Errorf("the message %q does not say %q, the server and the cause", said, row.want)
 				}
 			})
 		})
@@ -192,9 +235,9 @@ func TestServerThatCannotBeUsedIsAnErrorAtOnce(t *testing.T) {
 func TestStopWhileWaitingIsNoError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeServer(t)
-		f.refuse(apierrors.NewNotFound(foosResource.GroupResource(), ""))
+		f.refuse("list "+foosPath, apierrors.NewNotFound(foosResource.GroupResource(), ""))
 		ctx, stop := context.WithCancel(f.ctx)
 		time.AfterFunc(time.Minute, stop)
-		must(t, f.clients.WaitForFoos(ctx, "team-a"))
+		must(t, f.wait(ctx))
 	})
 }

@@ -42,17 +42,16 @@ type trial struct {
 	// readerToken may read the metrics.
 	readerToken string
 	flags       []string
-	environment []string
 	// controllers are the running controllers, in the order of their start.
 	controllers []*process
 }
 
 // newTrial creates an account with the permissions of the objects. It starts no
 // controller.
-func newTrial(t *testing.T, objects []*unstructured.Unstructured, environment []string) *trial {
+func newTrial(t *testing.T, objects []*unstructured.Unstructured) *trial {
 	t.Helper()
 	home := newNamespace(t)
-	tr := &trial{foos: newNamespace(t), environment: environment}
+	tr := &trial{foos: newNamespace(t)}
 	var copies []*unstructured.Unstructured
 	for _, object := range rolesAlone(objects) {
 		copies = append(copies, object.DeepCopy())
@@ -77,7 +76,7 @@ func newTrial(t *testing.T, objects []*unstructured.Unstructured, environment []
 // start starts one more controller.
 func (tr *trial) start(t *testing.T, flags ...string) {
 	t.Helper()
-	tr.controllers = append(tr.controllers, startControllerIn(t, tr.environment, append(flags, tr.flags...)...))
+	tr.controllers = append(tr.controllers, startController(t, append(flags, tr.flags...)...))
 }
 
 // step is an action of the controller.

@@ -31,42 +31,30 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// need describes the failure without a permission.
-type need struct {
-	// step is the first step that fails. It is empty if all steps still succeed, only
-	// later; then the log shows the refusal.
-	step string
-	// environment holds environment variables with which the controller uses the
-	// permission.
-	environment []string
-}
-
 // needs has an entry for each verb of each rule in the shipped roles that are bound to
-// the controller's account.
-var needs = map[string]need{
-	"sample-controller: list foos":              {step: stepStart},
-	"sample-controller: watch foos":             {}, // lists them again and again, with back-off
-	"sample-controller: get foos":               {step: stepScale},
-	"sample-controller: update foos/status":     {step: stepStatus},
-	"sample-controller: update foos/finalizers": {step: stepCreate},
-	// The API server of this test can send the first list as a stream, which needs the
-	// permission to watch. Others can't.
-	"sample-controller: list deployments":                         {step: stepStart, environment: []string{"KUBE_FEATURE_WatchListClient=false"}},
-	"sample-controller: watch deployments":                        {},
-	"sample-controller: get deployments":                          {step: stepScale},
-	"sample-controller: create deployments":                       {step: stepCreate},
-	"sample-controller: update deployments":                       {step: stepScale},
-	"sample-controller: delete deployments":                       {step: stepRename},
-	"sample-controller: create events":                            {step: stepLeaderEvent},
-	"sample-controller: patch events":                             {step: stepRepeatedEvent},
-	"sample-controller-election: create leases":                   {step: stepStart},
-	"sample-controller-election: get leases":                      {step: stepStart},
-	"sample-controller-election: update leases":                   {step: stepRenewal},
-	"sample-controller-election: watch leases":                    {step: stepHandOver},
-	"sample-controller-metrics-auth: create tokenreviews":         {step: stepMetrics},
-	"sample-controller-metrics-auth: create subjectaccessreviews": {step: stepMetrics},
+// the controller's account: the first step that fails without it.
+var needs = map[string]string{
+	"sample-controller: list foos":                                stepStart,
+	"sample-controller: watch foos":                               stepStart,
+	"sample-controller: get foos":                                 stepScale,
+	"sample-controller: update foos/status":                       stepStatus,
+	"sample-controller: update foos/finalizers":                   stepCreate,
+	"sample-controller: list deployments":                         stepStart,
+	"sample-controller: watch deployments":                        stepStart,
+	"sample-controller: get deployments":                          stepScale,
+	"sample-controller: create deployments":                       stepCreate,
+	"sample-controller: update deployments":                       stepScale,
+	"sample-controller: delete deployments":                       stepRename,
+	"sample-controller: create events":                            stepLeaderEvent,
+	"sample-controller: patch events":                             stepRepeatedEvent,
+	"sample-controller-election: create leases":                   stepStart,
+	"sample-controller-election: get leases":                      stepStart,
+	"sample-controller-election: update leases":                   stepRenewal,
+	"sample-controller-election: watch leases":                    stepHandOver,
+	"sample-controller-metrics-auth: create tokenreviews":         stepMetrics,
+	"sample-controller-metrics-auth: create subjectaccessreviews": stepMetrics,
 	// Only in the namespaced variant.
-	"sample-controller-election-events: create events": {step: stepLeaderEvent},
+	"sample-controller-election-events: create events": stepLeaderEvent,
 }
 
 // TestEachPermissionIsNeeded checks that the shipped permissions are sufficient for all
@@ -110,7 +98,7 @@ func permissionCases(t *testing.T) []permissionCase {
 		objects []*unstructured.Unstructured
 	}{{"all namespaces", everywhere}, {"one namespace", namespacedPermissions(t)}} {
 		cases = append(cases, permissionCase{"with all permissions in " + variant.name, func(t *testing.T) {
-			newTrial(t, variant.objects, nil).expectAllSteps(t)
+			newTrial(t, variant.objects).expectAllSteps(t)
 		}})
 		grants, err := grantsOf(variant.objects)
 		if err != nil {
@@ -123,11 +111,11 @@ func permissionCases(t *testing.T) []permissionCase {
 			}
 			seen[name] = true
 			cases = append(cases, permissionCase{"without " + name, func(t *testing.T) {
-				need, known := needs[name]
+				step, known := needs[name]
 				if !known {
 					t.Fatal("The permission is shipped, but it is not in the table needs")
 				}
-				newTrial(t, without(t, variant.objects, permission), need.environment).expectRefusal(t, need.step, permission)
+				newTrial(t, without(t, variant.objects, permission)).expectRefusal(t, step, permission)
 			}})
 		}
 	}
@@ -230,15 +218,13 @@ func (tr *trial) expectAllSteps(t *testing.T) {
 
 // expectRefusal checks that the controller reaches a step, that the API server then
 // refuses a request for lack of one permission, and nothing else, and that the step
-// fails. Without a step, it checks that the refusal is logged at any time. It never waits
-// for something that does not happen.
+// fails. It never waits for something that does not happen.
 func (tr *trial) expectRefusal(t *testing.T, fails string, missing grant) {
 	t.Helper()
 	isRefused := func() bool { return slices.Contains(tr.refused(), missing.asked()) }
 	for _, s := range steps {
 		s.begin(t, tr)
-		expected := fails == "" || fails == s.name
-		if fails == "" && isRefused() || !tr.awaitEither(t, s, func() bool { return expected && isRefused() }) {
+		if !tr.awaitEither(t, s, func() bool { return fails == s.name && isRefused() }) {
 			if refused := tr.refused(); len(refused) != 1 {
 				t.Errorf("The API server refused %v, want only %s", refused, missing.asked())
 			}

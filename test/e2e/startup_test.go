@@ -15,7 +15,7 @@ limitations under the License.
 */
 
 // The command line: failed starts, -help, -version, and the kubeconfig from the
-// environment.
+// environment; and a start without permissions.
 
 package e2e
 
@@ -30,6 +30,9 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // The exit codes of the controller.
@@ -123,6 +126,59 @@ func TestWithoutAFlagTheClusterComesFromTheEnvironment(t *testing.T) {
 	p := startProcess(t, command)
 	ns.createReadyFoo(t, newFoo("from-environment"))
 	p.stop(t)
+}
+
+// TestAControllerWithoutPermissionsSaysWhichAndWaits takes away two permissions of the
+// informers, and grants them while the controller waits.
+func TestAControllerWithoutPermissionsSaysWhichAndWaits(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	objects, err := shippedPermissions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules []rbacv1.PolicyRule
+	grants, err := grantsOf(objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range grants {
+		if g.String() == "list foos" || g.String() == "watch deployments" {
+			objects = without(t, objects, g)
+			rules = append(rules, *g.rule())
+		}
+	}
+	a := newAccountWith(t, cluster.kubeconfig, ns.name, rolesAlone(objects))
+	p := startController(t, "-kubeconfig="+a.kubeconfig, "-namespace="+ns.name)
+	for _, verb := range []string{"list foos.samplecontroller.k8s.io", "watch deployments.apps"} {
+		p.awaitLog(t, "the permission to "+verb+" in the namespace "+ns.name+" is missing", 1)
+	}
+
+	ns.grant(t, rules)
+	p.awaitLog(t, "Starting workers", 1)
+	ns.createReadyFoo(t, newFoo("permitted"))
+	p.stop(t)
+	if said := p.log.String(); strings.Count(said, "is missing") != len(rules) || strings.Contains(said, "Failed to watch") {
+		t.Errorf("The log does not have each missing permission once, and nothing of informers:\n%s", said)
+	}
+}
+
+// grant gives the controller's account of the namespace more permissions in it.
+func (ns *namespace) grant(t *testing.T, rules []rbacv1.PolicyRule) {
+	t.Helper()
+	meta := metav1.ObjectMeta{Name: "granted", Namespace: ns.name}
+	role := &rbacv1.Role{ObjectMeta: meta, Rules: rules}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: meta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns.name, Name: shippedName}},
+	}
+	if _, err := cluster.kube.RbacV1().Roles(ns.name).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cluster.kube.RbacV1().RoleBindings(ns.name).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // runController runs a controller that exits by itself. Its environment names no cluster
