@@ -94,6 +94,25 @@ func TestKindsThatThisProjectUses(t *testing.T) {
 	}
 }
 
+func TestSpellingsThatAreFree(t *testing.T) {
+	for say, test := range map[string]struct {
+		kind, group string
+		want        [2]bool
+	}{
+		"nothing is taken": {"Widget", "acme.dev", [2]bool{false, false}},
+		"a variable":       {"Cluster", "acme.dev", [2]bool{true, false}},
+		"an import":        {"Widget", "apps.acme.dev", [2]bool{false, true}},
+		"both":             {"Cluster", "apps.acme.dev", [2]bool{true, true}},
+	} {
+		r := good
+		r.Kind, r.Group, r.Version = test.kind, test.group, "v1"
+		s, err := ours(t).spellerFor(deriveNames(r))
+		if got := [2]bool{s.suffixed, s.longAlias}; err != nil || got != test.want {
+			t.Errorf("%s: got %v, %v, want %v", say, got, err, test.want)
+		}
+	}
+}
+
 func TestGroupsAndProgramsThatThisProjectUses(t *testing.T) {
 	for say, test := range map[string]struct {
 		change func(*request)

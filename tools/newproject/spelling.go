@@ -26,9 +26,9 @@ import (
 // speller writes files with a project's names in place of the sample's.
 type speller struct {
 	names
-	// suffixed adds Resource to the kind in unexported identifiers, because the regular
-	// ones are taken. A test has the cases.
-	suffixed bool
+	// Other spellings, for regular ones that are taken: suffixed adds Resource to the kind
+	// in unexported identifiers, longAlias adds api to the name of the imported API.
+	suffixed, longAlias bool
 }
 
 // place is a match of a pattern, with what surrounds it.
@@ -71,7 +71,7 @@ var patterns = []pattern{
 	{`alert-samplecontroller`, func(s speller, _ place) string { return "alert-" + strings.ToLower(pascal(s.Program)) }},
 	{`samplecontroller`, func(s speller, _ place) string { return s.Package }},
 	{`sample(v[0-9]\w*)`, func(s speller, at place) string {
-		if s.suffixed {
+		if s.longAlias {
 			return s.Package + "api" + s.version(at.groups[0])
 		}
 		return s.Package + s.version(at.groups[0])

@@ -64,13 +64,13 @@ func TestIdentifier(t *testing.T) {
 	}
 }
 
-// TestSuffixedIdentifier uses the spelling for kinds whose regular one is taken.
-func TestSuffixedIdentifier(t *testing.T) {
+// TestOtherSpellings uses those for names whose regular spelling is taken.
+func TestOtherSpellings(t *testing.T) {
 	for name, want := range map[string]string{
 		"foo": "policyResource", "foos": "policyResources", "newFoo": "newPolicyResource", "NewFoo": "NewPolicy", "footest": "policytest",
 		"samplev1alpha1": "policyapiv1",
 	} {
-		if got := (speller{policy, true}).identifier(name); got != want {
+		if got := (speller{policy, true, true}).identifier(name); got != want {
 			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
 	}

@@ -149,9 +149,14 @@ func (src *sources) spellerFor(n names) (speller, error) {
 		return s, err
 	}
 	written := packagesOf(src.parsed)
-	s.suffixed = slices.ContainsFunc(written, func(p *goPackage) bool { return p.checkHidden(s) != nil })
-	for _, p := range written {
-		err = errors.Join(err, p.checkHidden(s))
+	for _, s = range []speller{s, {n, false, true}, {n, true, false}, {n, true, true}} {
+		err = nil
+		for _, p := range written {
+			err = errors.Join(err, p.checkHidden(s))
+		}
+		if err == nil {
+			break
+		}
 	}
 	all := maps.Clone(src.clients)
 	maps.Copy(all, src.parsed)
