@@ -14,9 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The controller: keys come out of the work queue, and each is synced. Read this file
-// from top to bottom; handlers.go has how keys come into the queue, writes.go has the
-// writes, and internal/plan what a Foo needs.
+// The controller: keys come out of the work queue, and each is synced. Read this file from
+// top to bottom; handlers.go has how keys come into the queue, children.go what a Foo owns,
+// writes.go the writes, and internal/plan the decisions.
 
 package main
 

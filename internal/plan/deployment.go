@@ -28,13 +28,13 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// containerName names the one container of a Foo's Pods. Its image is that of the
-// Planner. A Foo has no field for either: whoever may create a Foo gets these Pods in
-// their own namespace and nothing more.
+// containerName names the one container of a Foo's Pods. Its image is that of the flag
+// -image. A Foo has no field for either: whoever may create a Foo gets these Pods in their
+// own namespace and nothing more.
 const containerName = "nginx"
 
-// The labels by which a Foo's Deployment finds its Pods. A Deployment's
-// selector can't change, and other labels in the template would restart every Pod.
+// The labels by which a Foo's Deployment finds its Pods. A Deployment's selector can't
+// change, and other labels in the template would restart every Pod.
 const (
 	labelApp        = "app"
 	labelController = "controller"

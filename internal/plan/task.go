@@ -13,7 +13,6 @@ WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 See the License for the specific language governing permissions and
 limitations under the License.
 */
-// Package plan decides what a Foo needs: which action for each of its children, which
 
 // What a write was made from, to recognize that a retry would send the same.
 

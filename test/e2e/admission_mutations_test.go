@@ -48,8 +48,8 @@ func TestACapOnReplicasIsReportedAndNotFought(t *testing.T) {
 	before := sent.writes("deployments")
 	ns.kubectl(t, "scale", "foo/scaled", "--replicas=5")
 	ns.createFoo(t, newFoo("new", withReplicas(3)))
-	ns.awaitMessage(t, "scaled", samplev1alpha1.ReasonDeploymentFailed, storedOtherwise+`"scaled" otherwise than asked: `, "replicas is 2, not 5")
-	ns.awaitMessage(t, "new", samplev1alpha1.ReasonDeploymentFailed, storedOtherwise+`"new" otherwise than asked: `, "replicas is 2, not 3")
+	ns.awaitMessage(t, "scaled", samplev1alpha1.ReasonDeploymentFailed, storedOtherwise+`"scaled" otherwise than asked: `, "spec.replicas is 2, not 5")
+	ns.awaitMessage(t, "new", samplev1alpha1.ReasonDeploymentFailed, storedOtherwise+`"new" otherwise than asked: `, "spec.replicas is 2, not 3")
 	ns.expectFewWrites(t, p, sent, before, "scaled", "new")
 
 	// A Foo that asks for the allowed number becomes ready.

@@ -55,7 +55,7 @@ func mutatedByPolicy(writeCounts) []trialCase {
 	capping := mutation{
 		path: "/spec/replicas", value: "2", capped: 2, start: (*trial).start,
 		inForce: func(d *appsv1.Deployment) bool { return *d.Spec.Replicas == 2 },
-		differs: func(replicas int32) string { return fmt.Sprintf("replicas is 2, not %d", replicas) },
+		differs: func(replicas int32) string { return fmt.Sprintf("spec.replicas is 2, not %d", replicas) },
 	}
 	const mirrored = "mirror.example.com/nginx:latest"
 	// The shipped policy forbids this image to the account that it applies to.

@@ -51,7 +51,7 @@ var cpuKinds = []kind{
 
 var heapKinds = []kind{
 	{"Events that wait to be written, and the record of those written", []string{"sample-controller/internal/events", "k8s.io/client-go/tools/record", "tools/reference."}},
-	{"Deployments that no Foo controls: appsv1.Deployment, which takes 1,232 bytes when empty", []string{"internal/plan.(*Transformer)"}},
+	{"Deployments that no Foo controls: appsv1.Deployment, which takes 1,232 bytes when empty", []string{"internal/plan.(*Child[...]).Transform"}},
 	{"Deployments of Foos: the same, and their contents", []string{"serializer/protobuf."}},
 	{"Foos", []string{"serializer/json."}},
 	{"stores and indexes of the informers", []string{"cache.(*threadSafeMap)", "cache.(*cache)", "cache.(*storeIndex)", "cache.(*RealFIFO)", "utils/buffer."}},
