@@ -25,6 +25,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/internal/consistency"
@@ -45,9 +46,18 @@ func (c *Controller) table(config Config) []childKind {
 	}
 }
 
+// reads returns the resources that the informers read.
+func (c *Controller) reads() []schema.GroupVersionResource {
+	resources := []schema.GroupVersionResource{samplev1alpha1.SchemeGroupVersion.WithResource("foos")}
+	for _, kind := range c.children {
+		resources = append(resources, kind.resource())
+	}
+	return resources
+}
+
 // childKind is a row of the table. kind implements it for each type of object.
 type childKind interface {
-	resource() string
+	resource() schema.GroupVersionResource
 	prepareInformer() error
 	addEventHandlers(options cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error)
 	// sync reads a Foo's children of the kind from the cache, and decides. seen has the
@@ -118,11 +128,11 @@ type kind[T plan.Object] struct {
 }
 
 func newKind[T plan.Object](c *Controller, row plan.Child[T], informer cache.TypedSharedIndexInformer[T], clientIn func(namespace string) childClient[T]) *kind[T] {
-	c.metrics.CountWritesTo(row.Resource, "create", "update", "delete")
+	c.metrics.CountWritesTo(row.Resource.Resource, "create", "update", "delete")
 	return &kind[T]{Child: &row, controller: c, informer: informer, indexer: informer.GetTypedIndexer(), clientIn: clientIn}
 }
 
-func (k *kind[T]) resource() string { return k.Resource }
+func (k *kind[T]) resource() schema.GroupVersionResource { return k.Resource }
 
 func (k *kind[T]) forget(foo cache.ObjectName) {
 	k.confirmed.Delete(foo)

@@ -24,6 +24,7 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -42,11 +43,11 @@ const byControllerUID = "controllerUID"
 // prepareInformers adds indexes to the caches, and bounds what they keep of an object. The
 // informers must not run yet.
 func (c *Controller) prepareInformers() error {
-	errs, resources := []error{c.fooInformer.SetTransform(plan.TransformFoo)}, sets.New[string]()
+	errs, resources := []error{c.fooInformer.SetTransform(plan.TransformFoo)}, sets.New[schema.GroupVersionResource]()
 	for _, kind := range c.children {
 		if resources.Has(kind.resource()) {
 			// Each row would delete the other's children, which it does not ask for.
-			errs = append(errs, fmt.Errorf("the table has two rows of %s", kind.resource()))
+			errs = append(errs, fmt.Errorf("the table has two rows of %s", kind.resource().Resource))
 			continue
 		}
 		resources.Insert(kind.resource())
@@ -65,7 +66,7 @@ func (k *kind[T]) prepareInformer() error {
 		k.informer.AddTypedIndexers(cache.TypedIndexers[T]{
 			byControllerUID: func(child T) ([]string, error) { return buckets.ByControllerUID(child), nil },
 		}),
-		k.controller.fooInformer.AddTypedIndexers(fooinformers.FooIndexers{k.Resource: k.ByChildName(buckets)}))
+		k.controller.fooInformer.AddTypedIndexers(fooinformers.FooIndexers{k.Resource.String(): k.ByChildName(buckets)}))
 }
 
 // addEventHandlers registers the event handlers, which then get every object of the
@@ -184,7 +185,7 @@ func (k *kind[T]) enqueueFoosOf(states ...T) {
 // foosAskingFor returns the keys of the Foos that ask for a child of this name.
 func (k *kind[T]) foosAskingFor(child cache.ObjectName) []cache.ObjectName {
 	var keys []cache.ObjectName
-	for _, foo := range lookUp(k.controller.fooIndexer, k.Resource, k.controller.buckets.Of(child.String())) {
+	for _, foo := range lookUp(k.controller.fooIndexer, k.Resource.String(), k.controller.buckets.Of(child.String())) {
 		if k.Name(foo) == child.Name && k.IsWanted(foo) && foo.Namespace == child.Namespace {
 			keys = append(keys, cache.MetaObjectToName(foo))
 		}

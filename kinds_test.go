@@ -36,7 +36,7 @@ import (
 // described says what a row must have in common with its row in internal/footest.
 type described interface{ describe() string }
 
-func (k *kind[T]) describe() string { return describeRow(k.Kind, k.Resource, k.Blocks) }
+func (k *kind[T]) describe() string { return describeRow(k.Kind, k.Resource.String(), k.Blocks) }
 
 func describeRow(kind, resource string, blocks bool) string {
 	if blocks {
@@ -52,7 +52,7 @@ func TestTheTableIsThatOfTheTests(t *testing.T) {
 			want = append(want, kind.(described).describe())
 		}
 		for _, kind := range footest.Kinds {
-			got = append(got, describeRow(kind.Kind, kind.Resource.Resource, kind.Blocks))
+			got = append(got, describeRow(kind.Kind, kind.Resource.String(), kind.Blocks))
 		}
 		footest.ExpectEqual(t, "the list of rows in internal/footest/kinds.go", want, got)
 	})

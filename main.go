@@ -39,7 +39,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeinformers "k8s.io/client-go/informers"
@@ -56,7 +55,6 @@ import (
 	"example.com/sample-controller/internal/names"
 	"example.com/sample-controller/internal/options"
 	"example.com/sample-controller/internal/serving"
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 	"example.com/sample-controller/pkg/signals"
@@ -122,10 +120,6 @@ func run(ctx context.Context, opts *options.Options) error {
 		return err
 	}
 	defer stopServing()
-	if err := clients.WaitUntilReadable(ctx, opts.Namespace,
-		samplev1alpha1.SchemeGroupVersion.WithResource("foos"), appsv1.SchemeGroupVersion.WithResource("deployments")); err != nil || ctx.Err() != nil {
-		return err
-	}
 	// Events are written out last, because the election records some of its own.
 	recorder, flush := events.Start(ctx, &typedcorev1.EventSinkImpl{Interface: clients.Events.CoreV1().Events(metav1.NamespaceAll)},
 		fooscheme.Scheme, corev1.EventSource{Component: names.Controller})
@@ -147,8 +141,9 @@ func run(ctx context.Context, opts *options.Options) error {
 	})
 }
 
-// startInformers makes the controller of Foos with its two informer factories, and
-// returns when their caches are full or ctx is done. Call stop when ctx is done.
+// startInformers makes the controller of Foos with its two informer factories, waits until
+// the API server lets it read what they inform on, and returns when the caches are full or
+// ctx is done. Call stop when ctx is done.
 func startInformers(ctx context.Context, opts *options.Options, clients *kubeclient.Clients, recorder *events.Recorder, own *metrics.Metrics) (
 	controller *Controller, stop func(), err error,
 ) {
@@ -171,15 +166,19 @@ func startInformers(ctx context.Context, opts *options.Options, clients *kubecli
 		return nil, nil, err
 	}
 	recorder.DeferWhile(controller.hasWaiting)
+	stop = func() {
+		kubeInformers.Shutdown()
+		fooInformers.Shutdown()
+	}
+	if err := clients.WaitUntilReadable(ctx, opts.Namespace, controller.reads()...); err != nil || ctx.Err() != nil {
+		return nil, stop, err
+	}
 	kubeInformers.StartWithContext(ctx)
 	fooInformers.StartWithContext(ctx)
 	kubeInformers.WaitForCacheSyncWithContext(ctx)
 	fooInformers.WaitForCacheSyncWithContext(ctx)
 	own.CountByReady("foos", controller.countByReady)
-	return controller, func() {
-		kubeInformers.Shutdown()
-		fooInformers.Shutdown()
-	}, nil
+	return controller, stop, nil
 }
 
 // lead runs the controller, with -leader-elect only while holding the Lease.

@@ -87,7 +87,7 @@ func (s *kindSync[T]) repair(ctx context.Context) error {
 
 // wrote remembers a child as the API server stored it for a Foo.
 func (s *kindSync[T]) wrote(ctx context.Context, verb, did string, stored T) {
-	s.controller.metrics.Wrote(verb, s.Resource)
+	s.controller.metrics.Wrote(verb, s.Resource.Resource)
 	s.controller.consistency.WroteAt(s.key(), s.foo.UID, s.indexer, stored.GetResourceVersion())
 	s.confirmed.Observe(s.foo, stored)
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), s.LogKey(), klog.KObj(stored))
@@ -177,7 +177,7 @@ func (s *kindSync[T]) deleteIfObsolete(ctx context.Context, name string) error {
 	if err != nil {
 		return &plan.WriteError{Doing: "deleting the earlier", Done: "deleted", Kind: s.Kind, Name: name, Err: err}
 	}
-	s.controller.metrics.Wrote("delete", s.Resource)
+	s.controller.metrics.Wrote("delete", s.Resource.Resource)
 	klog.FromContext(ctx).V(2).Info("Deleted "+s.Kind+" of an earlier name", s.LogKey(), klog.KObj(live))
 	return nil
 }

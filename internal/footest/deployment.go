@@ -175,7 +175,12 @@ func driftDeployment(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) {
 	if foo == nil || foo.Spec.Replicas != nil {
 		deployment.Spec.Replicas = new(int32(9))
 	}
-	metav1.SetMetaDataLabel(&deployment.Spec.Template.ObjectMeta, "app", "drifted")
+	for _, key := range []string{"app", "controller"} {
+		// The API server refuses a label that the selector does not select.
+		if _, selected := deployment.Spec.Selector.MatchLabels[key]; !selected {
+			metav1.SetMetaDataLabel(&deployment.Spec.Template.ObjectMeta, key, "drifted")
+		}
+	}
 	if container := containerOf(deployment); container != nil {
 		container.Image = "drifted:1"
 	}

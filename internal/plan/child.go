@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -46,8 +47,8 @@ func IsNil[T Object](object T) bool { return object == *new(T) }
 type Child[T Object] struct {
 	// Kind is the name of the kind in messages, such as "Deployment".
 	Kind string
-	// Resource is its plural, such as "deployments".
-	Resource string
+	// Resource is that of the kind in the API.
+	Resource schema.GroupVersionResource
 	// NamedBy is the field of the Foo that a user changes to get another name.
 	NamedBy string
 	// Name returns the name of the child that a Foo asks for.
@@ -80,7 +81,7 @@ type Seen map[string]metav1.Object
 func (c *Child[T]) Check() error {
 	var missing []string
 	for field, lacks := range map[string]bool{
-		"Kind": c.Kind == "", "Resource": c.Resource == "", "NamedBy": c.NamedBy == "", "Name": c.Name == nil,
+		"Kind": c.Kind == "", "Resource": c.Resource.Empty(), "NamedBy": c.NamedBy == "", "Name": c.Name == nil,
 		"Empty": c.Empty == nil, "New": c.New == nil, "SetOwned": c.SetOwned == nil,
 		// Without it, the cache would keep nothing that SetOwned sets, or all of each object.
 		"Keep": c.Keep == nil,

@@ -46,7 +46,7 @@ const (
 func Deployment(image string) Child[*appsv1.Deployment] {
 	return Child[*appsv1.Deployment]{
 		Kind:     "Deployment",
-		Resource: "deployments",
+		Resource: appsv1.SchemeGroupVersion.WithResource("deployments"),
 		NamedBy:  "spec.deploymentName",
 		Name:     func(foo *samplev1alpha1.Foo) string { return foo.Spec.DeploymentName },
 		Empty:    func() *appsv1.Deployment { return &appsv1.Deployment{} },

@@ -54,7 +54,7 @@ type row[T Object] struct {
 
 func rowOf[T Object](child Child[T]) row[T] { return row[T]{&child, footest.KindOf(child.Empty())} }
 
-func (r row[T]) resource() string { return r.Resource }
+func (r row[T]) resource() string { return r.Resource.Resource }
 
 func TestEveryKindIsFuzzed(t *testing.T) {
 	var want, got []string
