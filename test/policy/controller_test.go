@@ -32,7 +32,7 @@ func TestTheControllerCreatesWhatFoosAskFor(t *testing.T) {
 }
 
 func (r *row[T]) testCreates(t *testing.T, s *server) {
-	for _, foo := range foos() {
+	for _, foo := range r.wanting() {
 		if err := s.create(t, r.Desired(foo, r.seenBy(foo))); err != nil {
 			t.Errorf("for the Foo %s: %v", foo.Name, err)
 		}
@@ -55,7 +55,7 @@ func (r *row[T]) testUpdates(t *testing.T, s *server, change func(T)) {
 	var none T
 	updates := 0
 	for seed := range uint64(100) {
-		for _, foo := range foos() {
+		for _, foo := range r.wanting() {
 			child := r.random(t, foo, seed, .5)
 			change(child)
 			update := r.DesiredUpdate(child, foo, r.seenBy(foo))
@@ -79,7 +79,7 @@ func TestTheControllerAdoptsWhatAsksForIt(t *testing.T) {
 }
 
 func (r *row[T]) testAdoptions(t *testing.T, s *server) {
-	for _, foo := range foos() {
+	for _, foo := range r.wanting() {
 		r.testUpdates(t, s, func(child T) { orphan(child, foo.Name) })
 	}
 }
@@ -107,7 +107,7 @@ func TestTheControllerDeletesOnlyFoosChildren(t *testing.T) {
 }
 
 func (r *row[T]) testDeletes(t *testing.T, s *server) {
-	foo := newFoo("foo")
+	foo := r.wanting()[0]
 	own, nobodys, anothers := r.own(t, foo), r.own(t, foo), r.own(t, foo)
 	orphan(nobodys, foo.Name)
 	anothers.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "other.example.com/v1", Kind: "Foo", Name: "foo", UID: "uid-foo", Controller: new(true)}})

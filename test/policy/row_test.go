@@ -20,6 +20,7 @@ package policy
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -41,8 +42,11 @@ type row[T plan.Object] struct {
 	// plausible gives a child with random content what the API server requires, or what
 	// makes it interesting. It may be nil.
 	plausible func(child T, random *rand.Rand)
-	// others adds what other users of a namespace may add to a Foo's child.
+	// others adds what other users of a namespace may add to a Foo's child. It may be nil.
 	others func(child T)
+	// more returns Foos that ask for other children than those of the function foos. It
+	// may be nil.
+	more func() []*samplev1alpha1.Foo
 	// creates and updates are attempts with the controller's token to write a new child,
 	// or that of a Foo with others' fields.
 	creates, updates []attempt[T]
@@ -109,6 +113,15 @@ func (r *row[T]) seenBy(foo *samplev1alpha1.Foo) plan.Seen {
 	return r.seen(foo)
 }
 
+// wanting returns the Foos that ask for a child of the kind.
+func (r *row[T]) wanting() []*samplev1alpha1.Foo {
+	all := foos()
+	if r.more != nil {
+		all = append(all, r.more()...)
+	}
+	return slices.DeleteFunc(all, func(foo *samplev1alpha1.Foo) bool { return !r.IsWanted(foo) })
+}
+
 // foos returns Foos that ask for different children.
 func foos() []*samplev1alpha1.Foo {
 	all := []*samplev1alpha1.Foo{newFoo("foo"), newFoo("a-name-of-63-characters-0123456789-0123456789-0123456789-0123456"), newFoo("without-replicas")}
@@ -129,8 +142,10 @@ func (r *row[T]) own(t *testing.T, foo *samplev1alpha1.Foo) T {
 	t.Helper()
 	child := r.Desired(foo, r.seenBy(foo))
 	setMetadata(child)
-	child.SetAnnotations(map[string]string{"team": "blue", samplev1alpha1.AnnotationAdoptBy: "foo"})
-	r.others(child)
+	child.SetAnnotations(map[string]string{"team": "blue", samplev1alpha1.AnnotationAdoptBy: foo.Name})
+	if r.others != nil {
+		r.others(child)
+	}
 	return stored(t, child)
 }
 
@@ -180,7 +195,7 @@ func (r *row[T]) ownedFields(t *testing.T) sets.Set[string] {
 	}
 	owned := sets.New[string]()
 	for seed := range uint64(200) {
-		for _, foo := range foos() {
+		for _, foo := range r.wanting() {
 			child := r.random(t, foo, seed, .5)
 			after := child.DeepCopyObject().(T)
 			r.SetOwned(after, foo, r.seenBy(foo))

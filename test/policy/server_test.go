@@ -20,11 +20,13 @@ package policy
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -32,6 +34,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
@@ -105,8 +108,15 @@ func newServer(t *testing.T, image string) *server {
 	s.plugin.SetRESTMapper(testrestmapper.TestOnlyStaticRESTMapper(legacyscheme.Scheme))
 	s.plugin.SetUnconditionalAuthorizer(authorizerfactory.NewAlwaysDenyAuthorizer())
 	s.plugin.SetDrainedNotification(t.Context().Done())
+	// The plugin gives the informer of the policies' parameter a second to fill, which is
+	// not enough on a busy machine. It uses the one of the factory.
+	factory.Core().V1().ServiceAccounts().Informer()
 	must(t, s.plugin.ValidateInitialization())
 	factory.StartWithContext(t.Context())
+	factory.WaitForCacheSyncWithContext(t.Context())
+	must(t, wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		return s.plugin.WaitForReady(), nil
+	}))
 	return s
 }
 

@@ -70,7 +70,7 @@ var unrestricted = sets.New(
 	"subjectaccessreviews.authorization.k8s.io", "foos.samplecontroller.k8s.io/status", "foos.samplecontroller.k8s.io/finalizers",
 )
 
-// What the shipped roles let the controller write has a row, and the policy covers it.
+// What the shipped roles let the controller write has a row, and a policy covers it.
 func TestThePolicyCoversWhatTheControllerMayWrite(t *testing.T) {
 	covered := sets.New[string]()
 	for _, k := range kinds {
@@ -78,6 +78,9 @@ func TestThePolicyCoversWhatTheControllerMayWrite(t *testing.T) {
 			if policy.covers(k.resource(t)) {
 				covered.Insert(k.resource(t).GroupResource().String())
 			}
+		}
+		if name := k.resource(t).GroupResource().String(); !covered.Has(name) {
+			t.Errorf("no policy in %s covers creates, updates and deletes of %s", permissions, name)
 		}
 	}
 	for _, shipped := range shipped(t) {
