@@ -134,14 +134,22 @@ func (h *History) liesOf(states []state[*samplev1alpha1.Foo]) []string {
 		}
 		claims := claimsReady(foo) && !s.deleted
 		if claims && !claimed {
-			for _, kind := range h.kindsOfFoo() {
-				if kind.Wanted(foo) && !h.wasReady(kind, foo, began, s.from) {
-					lies = append(lies, fmt.Sprintf("Foo %s reports Ready for generation %d at version %d, but since that generation began at version %d there was no %s %s as the Foo asks: %s",
-						cache.MetaObjectToName(foo), foo.Generation, s.from, began, kind, kind.Name(foo), h.describe(kind, foo, began, s.from)))
-				}
-			}
+			lies = append(lies, h.liesAbout(foo, began, s.from)...)
 		}
 		claimed = claimed || claims
+	}
+	return lies
+}
+
+// liesAbout returns a sentence for each child without which a Foo reports at a version that
+// it is ready. Its generation began at another version.
+func (h *History) liesAbout(foo *samplev1alpha1.Foo, began, at uint64) []string {
+	var lies []string
+	for _, kind := range h.kindsOfFoo() {
+		if kind.Wanted(foo) && !h.wasReady(kind, foo, began, at) {
+			lies = append(lies, fmt.Sprintf("Foo %s reports Ready for generation %d at version %d, but since that generation began at version %d there was no %s %s as the Foo asks: %s",
+				cache.MetaObjectToName(foo), foo.Generation, at, began, kind, kind.Name(foo), h.describe(kind, foo, began, at)))
+		}
 	}
 	return lies
 }
