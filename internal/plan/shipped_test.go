@@ -31,8 +31,6 @@ import (
 // shipped is the row of the Deployments with the default configuration.
 var shipped = Deployment(footest.DefaultImage)
 
-type decision = Decision[*appsv1.Deployment]
-
 type result = Result[*appsv1.Deployment]
 
 func newDeployment(foo *samplev1alpha1.Foo) *appsv1.Deployment { return shipped.Desired(foo, nil) }

@@ -180,6 +180,7 @@ func (r *eventReader) Read(into []byte) (int, error) {
 	return copy(into, string(event.Type)+" "+string(r.wire.send(event.Object))), nil
 }
 
+// Close ends the watch.
 func (r *eventReader) Close() error {
 	r.watch.Stop()
 	return nil
