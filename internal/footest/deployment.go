@@ -188,7 +188,7 @@ func driftDeployment(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) {
 
 func editDeployment(deployment *appsv1.Deployment, note string) {
 	metav1.SetMetaDataAnnotation(&deployment.Spec.Template.ObjectMeta, "kubectl.kubernetes.io/restartedAt", note)
-	deployment.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
+	deployment.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 	if pod := &deployment.Spec.Template.Spec; len(pod.Containers) == 1 {
 		pod.Containers = append([]corev1.Container{{Name: "sidecar", Image: "envoy:1"}}, pod.Containers...)
 	}
