@@ -20,6 +20,7 @@ limitations under the License.
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -134,5 +135,5 @@ func (c *Child[T]) DescribeDrift(found T, foo *samplev1alpha1.Foo, seen Seen) st
 	if reflect.DeepEqual(found, wanted) || equality.Semantic.DeepEqual(found, wanted) {
 		return ""
 	}
-	return describeDifferences(found, wanted)
+	return cmp.Or(describeDifferences(found, wanted), "an owned field") // "" would mean that nothing is to be done
 }

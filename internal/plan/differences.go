@@ -24,6 +24,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -70,7 +71,8 @@ func compareFields(path string, is, should any, differences *[]string) {
 	}
 }
 
-// fieldsOf returns the fields of an object, or the elements of a list as "[name]".
+// fieldsOf returns the fields of an object, or the elements of a list as "[name]" or
+// "[index]".
 func fieldsOf(value any) (map[string]any, bool) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -78,15 +80,27 @@ func fieldsOf(value any) (map[string]any, bool) {
 	case []any:
 		fields := map[string]any{}
 		for i, element := range value {
-			key := fmt.Sprintf("[%d]", i)
-			if named, ok := element.(map[string]any); ok && named["name"] != nil {
-				key = fmt.Sprintf("[%v]", named["name"])
+			key := "[" + nameOf(element, strconv.Itoa(i)) + "]"
+			if _, taken := fields[key]; taken {
+				key = fmt.Sprintf("[%d]", i)
 			}
 			fields[key] = element
 		}
 		return fields, true
 	}
 	return nil, false
+}
+
+// nameOf returns what tells an element of a list from the others, whatever these are,
+// because the caches may not keep them. A volume may be mounted twice: its name does not.
+func nameOf(element any, otherwise string) string {
+	fields, _ := element.(map[string]any)
+	for _, key := range []string{"mountPath", "devicePath", "name"} {
+		if name, ok := fields[key].(string); ok {
+			return name
+		}
+	}
+	return otherwise
 }
 
 func join(path, name string) string {
