@@ -50,7 +50,8 @@ type Child[T Object] struct {
 	Kind string
 	// Resource is that of the kind in the API.
 	Resource schema.GroupVersionResource
-	// NamedBy is the field of the Foo that a user changes to get another name.
+	// NamedBy is the field of the Foo that a user changes to get another name. It is empty
+	// if there is none.
 	NamedBy string
 	// Name returns the name of the child that a Foo asks for.
 	Name func(foo *samplev1alpha1.Foo) string
@@ -82,7 +83,7 @@ type Seen map[string]metav1.Object
 func (c *Child[T]) Check() error {
 	var missing []string
 	for field, lacks := range map[string]bool{
-		"Kind": c.Kind == "", "Resource": c.Resource.Empty(), "NamedBy": c.NamedBy == "", "Name": c.Name == nil,
+		"Kind": c.Kind == "", "Resource": c.Resource.Empty(), "Name": c.Name == nil,
 		"Empty": c.Empty == nil, "New": c.New == nil, "SetOwned": c.SetOwned == nil,
 		// Without it, the cache would keep nothing that SetOwned sets, or all of each object.
 		"Keep": c.Keep == nil,

@@ -118,14 +118,19 @@ var participles = map[Action]string{
 
 // judgeConflict says who has the object that a Foo asks for.
 func (c *Child[T]) judgeConflict(foo *samplev1alpha1.Foo, taken metav1.Object) Verdict {
-	if owner := metav1.GetControllerOfNoCopy(taken); owner != nil {
-		return notReady(c.Kind+conflict, "%s %q belongs to %s %q: choose another %s, or delete the owner",
-			c.Kind, taken.GetName(), truncate(owner.Kind, maxQuotedName), truncate(owner.Name, maxQuotedName), c.NamedBy)
+	var otherName []string
+	if c.NamedBy != "" {
+		otherName = []string{"choose another " + c.NamedBy}
 	}
-	return notReady(c.Kind+conflict, "%s %q exists and has no controller: choose another %s, delete the %s, "+
-		"or hand it over with 'kubectl annotate -n %s %s %s %s=%s'",
-		c.Kind, taken.GetName(), c.NamedBy, c.Kind,
+	if owner := metav1.GetControllerOfNoCopy(taken); owner != nil {
+		return notReady(c.Kind+conflict, "%s %q belongs to %s %q: %s",
+			c.Kind, taken.GetName(), truncate(owner.Kind, maxQuotedName), truncate(owner.Name, maxQuotedName),
+			strings.Join(append(otherName, "delete the owner"), ", or "))
+	}
+	handOver := fmt.Sprintf("or hand it over with 'kubectl annotate -n %s %s %s %s=%s'",
 		taken.GetNamespace(), strings.ToLower(c.Kind), taken.GetName(), samplev1alpha1.AnnotationAdoptBy, foo.Name)
+	return notReady(c.Kind+conflict, "%s %q exists and has no controller: %s",
+		c.Kind, taken.GetName(), strings.Join(append(otherName, "delete the "+c.Kind, handOver), ", "))
 }
 
 func notReady(reason, format string, args ...any) Verdict {

@@ -169,6 +169,19 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// Where users can't choose the name, the remedies are others.
+func TestConflictOfAChildWhoseNameIsFixed(t *testing.T) {
+	row := shipped
+	row.NamedBy = ""
+	for want, taken := range map[string]*appsv1.Deployment{
+		`Deployment "web" belongs to Foo "b": delete the owner`: footest.Deployment("b"),
+		`Deployment "web" exists and has no controller: delete the Deployment, or hand it over with ` +
+			`'kubectl annotate -n team-a deployment web samplecontroller.k8s.io/adopt-by=a'`: footest.Deployment("a", footest.WithoutOwner),
+	} {
+		footest.ExpectEqual(t, "the message", want, row.judgeConflict(footest.Foo("a"), taken).Message)
+	}
+}
+
 func TestCalculateStatusKeepsWhatItDoesNotOwn(t *testing.T) {
 	others := metav1.Condition{Type: "Audited", Status: metav1.ConditionTrue, Reason: "ByOthers", LastTransitionTime: footest.Earlier}
 	before := footest.Settled("a")
