@@ -48,21 +48,23 @@ func TestStopwatchStartsAtYourChangeAfterAPause(t *testing.T) {
 }
 
 func TestFormat(t *testing.T) {
-	status := line{who: sampleController, did: reported, kind: "Foo", name: "web", note: "1/1 available, Ready"}
-	// Of other actors: where a line is broken depends on the length of the names.
-	others := line{who: deploymentController, did: reported, kind: "Pod", name: "web", note: "1/1 available, Ready"}
+	// Of Kubernetes' actors and kinds: the columns must not depend on the length of this
+	// project's names.
+	status := line{who: deploymentController, did: reported, kind: "Pod", name: "web", note: "1/1 available, Ready"}
+	ours := status
+	ours.who = sampleController
 	bare := line{who: "garbage-collector", did: deleted, kind: "Pod", name: "web-1-x"}
 	tests := map[string]struct {
 		style style
 		line  line
 		want  string
 	}{
-		"into a pipe":          {style{}, status, "   12 sample-controller      reported Foo web                           1/1 available, Ready"},
+		"into a pipe":          {style{}, status, "   12 deployment-controller  reported Pod web                           1/1 available, Ready"},
 		"without a note":       {style{}, bare, "   12 garbage-collector      deleted  Pod web-1-x"},
-		"on a wide terminal":   {style{columns: 100}, status, "   12 sample-controller      reported Foo web                           1/1 available, Ready"},
-		"on a narrow terminal": {style{columns: 80}, others, "   12 deployment-controller  reported Pod web 1/1 available, Ready"},
-		"on a tiny terminal":   {style{columns: 50}, others, "   12 deployment-controller  reported Pod web\n" + strings.Repeat(" ", 31) + "1/1 available,\n" + strings.Repeat(" ", 31) + "Ready"},
-		"in colour":            {style{colour: true}, status, "\x1b[2m   12\x1b[0m \x1b[36m" + fmt.Sprintf("%-21s", sampleController) + "\x1b[0m  reported Foo web                           \x1b[32m1/1 available, Ready\x1b[0m"},
+		"on a wide terminal":   {style{columns: 100}, status, "   12 deployment-controller  reported Pod web                           1/1 available, Ready"},
+		"on a narrow terminal": {style{columns: 80}, status, "   12 deployment-controller  reported Pod web 1/1 available, Ready"},
+		"on a tiny terminal":   {style{columns: 50}, status, "   12 deployment-controller  reported Pod web\n" + strings.Repeat(" ", 31) + "1/1 available,\n" + strings.Repeat(" ", 31) + "Ready"},
+		"in colour":            {style{colour: true}, ours, "\x1b[2m   12\x1b[0m \x1b[36m" + fmt.Sprintf("%-21s", sampleController) + "\x1b[0m  reported Pod web                           \x1b[32m1/1 available, Ready\x1b[0m"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -29,6 +29,10 @@ type speller struct {
 	// Other spellings, for regular ones that are taken: suffixed adds Resource to the kind
 	// in unexported identifiers, longAlias adds api to the name of the imported API.
 	suffixed, longAlias bool
+	// unexported are the unexported identifiers of the Go code with the kind in them. Comments
+	// and documents spell them as the code does, except foo and foos, which are resources
+	// there.
+	unexported map[string]bool
 }
 
 // place is a match of a pattern, with what surrounds it.
@@ -36,7 +40,7 @@ type place struct {
 	match          string
 	groups         []string // of the pattern
 	before, after  byte     // 0 at the beginning and at the end
-	inCode, hidden bool     // whether it is in Go code, and in an unexported identifier
+	inCode, hidden bool     // whether it is in an identifier of Go code, and in an unexported one
 }
 
 // pattern matches a name of the sample.
@@ -201,7 +205,9 @@ func (s speller) line(text string, inCode bool) string {
 	var out strings.Builder
 	end := 0
 	for _, found := range oldNames.FindAllStringSubmatchIndex(text, -1) {
-		at := place{match: text[found[0]:found[1]], inCode: inCode, hidden: inCode && isHidden(text, found[0])}
+		identifier := identifierAround(text, found[0], found[1])
+		at := place{match: text[found[0]:found[1]], inCode: inCode || s.unexported[identifier]}
+		at.hidden = at.inCode && !isUpper(identifier[0])
 		if found[0] > 0 {
 			at.before = text[found[0]-1]
 		}
@@ -223,13 +229,18 @@ func (s speller) line(text string, inCode bool) string {
 	return out.String() + text[end:]
 }
 
-// isHidden reports whether the identifier around a place begins with a lower-case letter.
-func isHidden(text string, at int) bool {
-	for at > 0 && (isLetter(text[at-1]) || text[at-1] == '_' || text[at-1] >= '0' && text[at-1] <= '9') {
-		at--
+// identifierAround returns the identifier that contains a match.
+func identifierAround(text string, begin, end int) string {
+	for begin > 0 && isInIdentifier(text[begin-1]) {
+		begin--
 	}
-	return !isUpper(text[at])
+	for end < len(text) && isInIdentifier(text[end]) {
+		end++
+	}
+	return text[begin:end]
 }
+
+func isInIdentifier(c byte) bool { return isLetter(c) || c == '_' || c >= '0' && c <= '9' }
 
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || isUpper(c) }
 

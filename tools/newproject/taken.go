@@ -105,6 +105,18 @@ func receiver(function *ast.FuncDecl) string {
 	return of
 }
 
+// unexportedIn returns the unexported identifiers of packages that have the kind in them,
+// except foo and foos.
+func unexportedIn(packages []*goPackage) map[string]bool {
+	unexported := map[string]bool{}
+	for _, p := range packages {
+		for name := range p.names {
+			unexported[name] = !token.IsExported(name) && oldKind.MatchString(name) && name != sample.singular() && name != sample.Plural
+		}
+	}
+	return unexported
+}
+
 // checkHidden returns an error if the new name of an unexported identifier is taken.
 func (p *goPackage) checkHidden(s speller) error {
 	became := map[string]string{}
@@ -143,14 +155,14 @@ func (p *goPackage) checkDeclared(s speller) error {
 // others. Names in the API and in generated code are fixed, so a conflict there is an
 // error.
 func (src *sources) spellerFor(n names) (speller, error) {
-	s := speller{names: n}
+	written := packagesOf(src.parsed)
+	s := speller{names: n, unexported: unexportedIn(written)}
 	err := errors.Join(checkProgram(n, src.kept), checkGeneratedPaths(s, slices.Sorted(maps.Keys(src.generated))), checkScopes(n, src.clients))
 	if err != nil {
 		return s, err
 	}
-	written := packagesOf(src.parsed)
-	for _, s = range []speller{s, {n, false, true}, {n, true, false}, {n, true, true}} {
-		err = nil
+	for _, other := range [][2]bool{{false, false}, {false, true}, {true, false}, {true, true}} {
+		s.suffixed, s.longAlias, err = other[0], other[1], nil
 		for _, p := range written {
 			err = errors.Join(err, p.checkHidden(s))
 		}

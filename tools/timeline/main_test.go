@@ -20,6 +20,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,9 +37,11 @@ const (
 		`"userAgent":"kube-controller-manager/v1.37.0","objectRef":{"resource":"deployments","subresource":"status","namespace":"other","name":"web"},` +
 		`"responseStatus":{"code":409},"stageTimestamp":"2026-11-21T11:23:15.6Z"}` + "\n"
 
-	fooLine    = "11:23:15.500  kubectl                    create  201  foos                 web\n"
 	statusLine = "11:23:15.600  deployment-controller      update  409  deployments/status   web\n"
 )
+
+// fooLine pads the resource here, because its length depends on the kind.
+var fooLine = fmt.Sprintf("11:23:15.500  kubectl                    create  201  %-20s web\n", "foos")
 
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
