@@ -198,6 +198,8 @@ func newFiller(noise []byte) *Filler {
 	return randfill.New().NilChance(.5).NumElements(0, 2).RandSource(bytesource.New(noise)).
 		Funcs(func(q *resource.Quantity, c randfill.Continue) {
 			*q = *resource.NewQuantity(c.Int63n(1000), resource.DecimalSI)
+		}, func(fields *metav1.FieldsV1, _ randfill.Continue) {
+			fields.SetRawString("{}") // no API server stores what is not JSON
 		})
 }
 

@@ -53,13 +53,11 @@ func compareFields(path string, is, should any, differences *[]string) {
 	}
 	isFields, isMap := fieldsOf(is)
 	shouldFields, shouldMap := fieldsOf(should)
-	if _, shouldList := should.([]any); is == nil && shouldList {
-		isMap = true // an empty list, so that each element is missing
-	}
+	isElement := strings.HasSuffix(path, "]")
 	switch {
-	case !isMap && is == nil && shouldMap:
+	case is == nil && isElement:
 		*differences = append(*differences, path+" is missing")
-	case isMap && shouldMap:
+	case shouldMap && (isMap || is == nil): // of what is missing, each field is
 		for _, name := range slices.Sorted(maps.Keys(sets.KeySet(isFields).Union(sets.KeySet(shouldFields)))) {
 			compareFields(join(path, name), isFields[name], shouldFields[name], differences)
 		}

@@ -212,11 +212,10 @@ func (k kindIn) checkForeign(t *testing.T, _ *namespace) {
 	foreign := k.createForeign(t, foo)
 	k.createFoo(t, foo)
 	k.awaitReason(t, foo.Name, k.Kind.Kind+"Conflict")
-	k.update(t, foreign.GetName(), func(child footest.Object) { k.Edit(child, "touched") })
+	theirs := k.update(t, foreign.GetName(), func(child footest.Object) { k.Edit(child, "touched") })
 	k.awaitSyncs(t)
 	now := k.await(t, "it is there", foreign.GetName(), func(footest.Object) error { return nil })
-	k.Edit(foreign, "touched")
-	footest.ExpectEqual(t, "the object of somebody else", k.othersPart(t, foreign, nil), k.othersPart(t, now, nil))
+	footest.ExpectEqual(t, "the object of somebody else", k.othersPart(t, theirs, nil), k.othersPart(t, now, nil))
 	if now.GetOwnerReferences() != nil {
 		t.Errorf("Its owners are %v", now.GetOwnerReferences())
 	}
