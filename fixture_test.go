@@ -133,8 +133,9 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 	f.deployments = onlyDeployments(t, controller)
 	f.handlersSynced, err = controller.addEventHandlers(ctx)
 	footest.Must(t, err)
-	kubeInformers.StartWithContext(ctx)
-	fooInformers.StartWithContext(ctx)
+	quiet := klog.NewContext(ctx, klog.Logger{}) // a failure shows the controller's log alone
+	kubeInformers.StartWithContext(quiet)
+	fooInformers.StartWithContext(quiet)
 	t.Cleanup(func() {
 		stop()
 		kubeInformers.Shutdown()

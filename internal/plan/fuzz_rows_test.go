@@ -43,6 +43,7 @@ type testRow interface {
 	decide(t *testing.T, w *footest.FuzzWorld)
 	trim(t *testing.T, w *footest.FuzzWorld)
 	owned(w *footest.FuzzWorld) []string
+	created(t *testing.T)
 }
 
 // row is a row, and what the tests know of its kind.

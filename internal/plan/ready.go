@@ -19,6 +19,7 @@ limitations under the License.
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -60,7 +61,7 @@ func firstObstacle(foo *samplev1alpha1.Foo, outcomes []Outcome) Verdict {
 			messages = append(messages, outcome.Ready.Message)
 		}
 	}
-	return Verdict{metav1.ConditionTrue, samplev1alpha1.ReasonAvailable, strings.Join(messages, "; ")}
+	return Verdict{metav1.ConditionTrue, samplev1alpha1.ReasonAvailable, cmp.Or(strings.Join(messages, "; "), "All that the Foo asks for is there")}
 }
 
 // judge returns whether a Foo can be ready by a child after a sync. The first obstacle

@@ -29,6 +29,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/sample-controller/internal/footest"
@@ -219,6 +220,14 @@ func TestLastTransitionTimeMovesWithTheConditionsStatusOnly(t *testing.T) {
 func failedTo(done string, err error) error { return &WriteError{"", done, "Deployment", "web", err} }
 
 func paused(deployment *appsv1.Deployment) { deployment.Spec.Paused = true }
+
+// A row without Judge has no words of its own, and the condition needs some.
+func TestReadySaysSomethingWhenNoChildDoes(t *testing.T) {
+	foo := footest.Foo("a")
+	silent := Outcome{Ready: Verdict{Status: metav1.ConditionTrue}}
+	ready := meta.FindStatusCondition(CalculateStatus(foo, []Outcome{silent, silent}, footest.Now).Conditions, samplev1alpha1.ConditionReady)
+	footest.ExpectEqual(t, "the message", "All that the Foo asks for is there", ready.Message)
+}
 
 func TestTruncate(t *testing.T) {
 	for name, row := range map[string]struct {

@@ -21,6 +21,7 @@ package simulation
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -182,8 +183,24 @@ func (c *cluster) checkIdle() {
 	after := c.points[before:]
 	c.mu.Unlock()
 	if len(after) > 0 {
-		c.violationf("the calls do not end: %v", after)
+		c.violationf("the calls do not end: %s", countPoints(after))
 	}
+}
+
+// countPoints returns injection points with how often each was reached.
+func countPoints(points []injectionPoint) string {
+	counts := map[injectionPoint]int{}
+	for _, point := range points {
+		point.n = 0
+		counts[point]++
+	}
+	var texts []string
+	for point, times := range counts {
+		point.n = times
+		texts = append(texts, point.String()+" times")
+	}
+	slices.Sort(texts)
+	return strings.Join(texts, ", ")
 }
 
 // checkAgainst checks that a state equals that of the run without faults.

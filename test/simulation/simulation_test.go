@@ -70,7 +70,7 @@ func TestBrokenControllersAreDetected(t *testing.T) {
 				pause(ctx, time.Minute)
 			}
 			return nil
-		}, "the calls do not end: [list foos "},
+		}, "the calls do not end: list foos 6 times"},
 		{"creates a Deployment without an owner", once(createOrphan), "created deployments web without a controller reference"},
 		{"adopts a Deployment without consent", once(adoptWithoutConsent), "wrote to deployments foreign, which no live Foo controls"},
 		{"changes fields of others", once(adoptWithoutConsent), "changed fields of others in deployments foreign"},

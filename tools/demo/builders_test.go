@@ -26,6 +26,9 @@ import (
 	"example.com/sample-controller/internal/audit"
 )
 
+// narrated are the resources of these tests.
+var narrated = []string{"foos.samplecontroller.k8s.io", "deployments.apps", "services", "replicasets.apps", "pods"}
+
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func ms(n int) time.Time { return noon.Add(time.Duration(n) * time.Millisecond) }
@@ -54,6 +57,9 @@ func write(what, response string) audit.Write {
 	w.Group = map[string]string{"foos": "samplecontroller.k8s.io", "deployments": "apps", "replicasets": "apps"}[w.Resource]
 	if verb == "create" {
 		w.Code = 201
+		if w.Response != nil && w.Subresource == "" {
+			w.Response.Kind = map[string]string{"foos": "Foo", "deployments": "Deployment", "services": "Service", "pods": "Pod"}[w.Resource]
+		}
 	}
 	return w
 }

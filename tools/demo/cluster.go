@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -65,19 +66,23 @@ func becomeCluster(args []string) error {
 	if err != nil {
 		return err
 	}
+	resources, err := narratedResources()
+	if err != nil {
+		return err
+	}
 	dataDir, err := os.MkdirTemp("", "foo-demo-")
 	if err != nil {
 		return err
 	}
 	fmt.Print(caption)
-	err = syscall.Exec(devcluster, clusterCommand(devcluster, self, dataDir, args), os.Environ())
+	err = syscall.Exec(devcluster, clusterCommand(devcluster, self, dataDir, resources, args), os.Environ())
 	return fmt.Errorf("running %s: %w", devcluster, errors.Join(err, os.Remove(dataDir)))
 }
 
 // clusterCommand returns the command line that runs this program in a cluster, with the
-// same flags.
-func clusterCommand(devcluster, self, dataDir string, args []string) []string {
-	command := []string{devcluster, "run", "-data-dir", dataDir, "-audit-bodies", bodies(), "--", self, inClusterCommand, dataDir}
+// same flags. The audit log has the bodies of writes to the resources.
+func clusterCommand(devcluster, self, dataDir string, resources, args []string) []string {
+	command := []string{devcluster, "run", "-data-dir", dataDir, "-audit-bodies", strings.Join(resources, ","), "--", self, inClusterCommand, dataDir}
 	return append(command, args...)
 }
 

@@ -131,6 +131,9 @@ func (d *demo) begin(forever context.Context, config *rest.Config) error {
 	if d.narrator.self, err = whoAmI(ctx, client); err != nil {
 		return err
 	}
+	if d.narrator.resources, err = narratedResources(); err != nil {
+		return err
+	}
 	fmt.Fprintln(d.out)
 	if err := d.kubectl(ctx, "apply", "-f", crdPath); err != nil {
 		return err

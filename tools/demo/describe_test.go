@@ -109,7 +109,7 @@ func TestDescribe(t *testing.T) {
 
 // If a response does not contain the object, the demo uses the object before the write.
 func TestResponsesWithoutTheObject(t *testing.T) {
-	var n narrator
+	n := narrator{resources: narrated}
 	tell := func(w audit.Write, want string) {
 		t.Helper()
 		if l, _ := n.lineOf(w); l.did+" "+l.note != want {

@@ -160,9 +160,9 @@ func TestParseOptions(t *testing.T) {
 }
 
 func TestClusterCommandPassesFlagsOn(t *testing.T) {
-	got := clusterCommand("/a b/devcluster", "/a b/demo", "/tmp/d", []string{"-exit", "-v"})
+	got := clusterCommand("/a b/devcluster", "/a b/demo", "/tmp/d", []string{"foos.samplecontroller.k8s.io", "pods"}, []string{"-exit", "-v"})
 	want := []string{"/a b/devcluster", "run", "-data-dir", "/tmp/d",
-		"-audit-bodies", "foos.samplecontroller.k8s.io,deployments.apps,replicasets.apps,pods", "--", "/a b/demo", "in-cluster", "/tmp/d", "-exit", "-v"}
+		"-audit-bodies", "foos.samplecontroller.k8s.io,pods", "--", "/a b/demo", "in-cluster", "/tmp/d", "-exit", "-v"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}

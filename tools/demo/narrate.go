@@ -22,7 +22,6 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,38 +33,12 @@ import (
 // write after the response, so the effect of a write may be logged before its cause.
 const hold = 150 * time.Millisecond
 
-// narratedKinds returns the resources and kinds from a Foo to its Pods. The audit log
-// contains the bodies of their writes.
-func narratedKinds() [][2]string {
-	return [][2]string{
-		{"foos.samplecontroller.k8s.io", "Foo"}, {"deployments.apps", "Deployment"}, {"replicasets.apps", "ReplicaSet"}, {"pods", "Pod"},
-	}
-}
-
-// kindOf returns the kind of the written object, or "" if the demo does not print it.
-func kindOf(w audit.Write) string {
-	for _, k := range narratedKinds() {
-		if k[0] == strings.TrimSuffix(w.Resource+"."+w.Group, ".") {
-			return k[1]
-		}
-	}
-	return ""
-}
-
-// bodies returns the resources whose bodies the audit log must contain, in the form of
-// devcluster's flag.
-func bodies() string {
-	var resources []string
-	for _, k := range narratedKinds() {
-		resources = append(resources, k[0])
-	}
-	return strings.Join(resources, ",")
-}
-
 // narrator converts writes to lines.
 type narrator struct {
 	// self is the user at the terminal.
 	self string
+	// resources are those of narratedResources.
+	resources []string
 	// waiting has the writes of the last hold.
 	waiting []audit.Write
 	// objects has each object after its last write.
@@ -77,7 +50,7 @@ type key struct{ resource, namespace, name string }
 // narrate adds new writes, and returns a line for each write that is due and of interest.
 func (n *narrator) narrate(writes []audit.Write, now time.Time) []line {
 	for _, w := range writes {
-		if w.OK() && kindOf(w) != "" {
+		if n.isNarrated(w) {
 			n.waiting = append(n.waiting, single(w)...)
 		}
 	}
@@ -105,6 +78,10 @@ func (n *narrator) lineOf(w audit.Write) (line, bool) {
 		return line{}, false // The server may accept two deletions of a Pod at the same time.
 	}
 	after := result(w, before)
+	after.Kind = before.Kind
+	if creates(w) && w.Response != nil {
+		after.Kind = w.Response.Kind // that of later responses may be another, such as Status
+	}
 	did, note := describe(w, before, after)
 	switch {
 	case isGone(after) && (did == removed || w.Verb == "delete"):
@@ -118,7 +95,7 @@ func (n *narrator) lineOf(w audit.Write) (line, bool) {
 	if w.Namespace != metav1.NamespaceDefault {
 		name = w.Namespace + "/" + name
 	}
-	return line{at: w.Done, who: actorOf(w, n.self), did: did, kind: kindOf(w), name: name, note: note}, did != ""
+	return line{at: w.Done, who: actorOf(w, n.self), did: did, kind: after.Kind, name: name, note: note}, did != ""
 }
 
 // single splits a write of many objects into one write for each object. The response to a

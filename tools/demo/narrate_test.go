@@ -97,7 +97,7 @@ func TestOrderOfWrites(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			var n narrator
+			n := narrator{resources: narrated}
 			if got := told(n.narrate(test.writes, due)); got != test.want {
 				t.Errorf("got %s; want %s", got, test.want)
 			}
@@ -106,7 +106,7 @@ func TestOrderOfWrites(t *testing.T) {
 }
 
 func TestWritesWaitForEarlierOnes(t *testing.T) {
-	var n narrator
+	n := narrator{resources: narrated}
 	at := func(now time.Time, want string, writes ...audit.Write) {
 		t.Helper()
 		if got := told(n.narrate(writes, now)); got != want {
@@ -125,7 +125,7 @@ func TestIgnoredWrites(t *testing.T) {
 		"of another group's kind": edited(write("create foos", `{}`), func(w *audit.Write) { w.Group = "example.com" }),
 		"to an unknown object":    edited(write("update foos", threeReplicas), func(w *audit.Write) { w.Name = "unknown" }),
 	} {
-		var n narrator
+		n := narrator{resources: narrated}
 		if got := told(n.narrate([]audit.Write{write("create foos", oneReplica), w}, due)); got != "2 created web" {
 			t.Errorf("%s: got %s", name, got)
 		}
@@ -137,7 +137,7 @@ func TestDeleteCollectionIsALineForEachObject(t *testing.T) {
 		func(w *audit.Write) { w.Name, w.Received, w.Done = "", ms(4), ms(5) })
 	report := edited(write("patch pods/status", `{"metadata":{"deletionTimestamp":"2026-01-01T12:00:30Z"},"spec":{"nodeName":"node-1"}}`),
 		func(w *audit.Write) { w.Name, w.Received, w.Done = "a", ms(6), ms(7) })
-	var n narrator
+	n := narrator{resources: narrated}
 	want := "1 created a; 2 created b; 5 deleted a; 5 deleted b" // The status of a is unchanged.
 	if got := told(n.narrate([]audit.Write{made("a", "7", 0, 1), made("b", "8", 1, 2), many, report}, due)); got != want {
 		t.Errorf("got %s; want %s", got, want)
@@ -154,7 +154,7 @@ func TestLineOfAWrite(t *testing.T) {
 		"in another namespace":     {elsewhere, line{ms(2), "kube-scheduler", "created", "Foo", "b/web", "1 replica"}},
 	}
 	for name, test := range tests {
-		n := narrator{self: "admin"}
+		n := narrator{self: "admin", resources: narrated}
 		if got, ok := n.lineOf(test.write); !ok || got != test.want {
 			t.Errorf("%s: got %+v, %v; want %+v", name, got, ok, test.want)
 		}

@@ -1,0 +1,66 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+
+// What must be right in each row of the table, in the order in which mistakes are made.
+
+package plan
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/sample-controller/internal/footest"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// TestAChildOfEachRowStaysAsItWasCreated follows a child of each row through its creation:
+// the row makes it, the API server fills in the rest, the cache keeps a part, and nothing
+// is left to do.
+func TestAChildOfEachRowStaysAsItWasCreated(t *testing.T) {
+	for _, row := range rows {
+		t.Run(row.resource(), row.created)
+	}
+}
+
+func (r row[T]) created(t *testing.T) {
+	if err := r.Check(); err != nil {
+		t.Fatal(err)
+	}
+	foo := footest.Foo("a")
+	r.kind.Ask(foo)
+	seen := r.seenIn(foo)
+	stored := r.stored(foo, seen)
+	if differs := r.kind.Differs(stored, foo); differs != "" {
+		t.Fatalf("SetOwned forgets something: a new %s %s", r.Kind, differs)
+	}
+	if drift := r.DescribeDrift(stored, foo, seen); drift != "" {
+		t.Fatalf("SetOwned changes what the API server has filled in (set single fields, not whole structs and lists): %s", drift)
+	}
+	if drift := r.DescribeDrift(r.kept(stored), foo, seen); drift != "" {
+		t.Fatalf("Keep drops what SetOwned sets, so to the controller it is never there: %s", drift)
+	}
+}
+
+// stored returns a new child as the API server stores it.
+func (r row[T]) stored(foo *samplev1alpha1.Foo, seen Seen) T {
+	child := r.Desired(foo, seen)
+	child.SetUID(types.UID(r.Kind))
+	child.SetResourceVersion("1")
+	r.kind.Default(child)
+	return child
+}

@@ -1,0 +1,90 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Which writes the demo prints: those of Foos, of what the controller may create for
+// them, and of what comes from that.
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"example.com/sample-controller/internal/audit"
+)
+
+// rolePath is the file with the controller's ClusterRole.
+var rolePath = filepath.Join(permissionsPath, "controller.yaml")
+
+// narratedResources returns the resources whose writes are printed, such as
+// "deployments.apps". The audit log contains the bodies of their writes.
+func narratedResources() ([]string, error) {
+	file, err := os.Open(rolePath)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	children, err := createdBy(file)
+	if err != nil {
+		return nil, fmt.Errorf("reading the controller's permissions from %s: %w", rolePath, err)
+	}
+	return slices.Concat([]string{"foos.samplecontroller.k8s.io"}, children, []string{"replicasets.apps", "pods"}), nil
+}
+
+// createdBy returns the resources that the roles in a file of YAML documents permit to
+// create, except for Events.
+func createdBy(manifest io.Reader) ([]string, error) {
+	var resources []string
+	for decoder := yaml.NewYAMLOrJSONDecoder(manifest, 4096); ; {
+		var role rbacv1.ClusterRole
+		if err := decoder.Decode(&role); err != nil {
+			if errors.Is(err, io.EOF) {
+				return resources, nil
+			}
+			return nil, err
+		}
+		for _, rule := range role.Rules {
+			if !slices.Contains(rule.Verbs, "create") {
+				continue
+			}
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					if resource != "events" {
+						resources = append(resources, strings.TrimSuffix(resource+"."+group, "."))
+					}
+				}
+			}
+		}
+	}
+}
+
+// isNarrated reports whether a write may be of interest. A new object that nobody owns
+// is, only if somebody at the terminal made it: each namespace has a ConfigMap with the
+// cluster's certificate authority, for example.
+func (n *narrator) isNarrated(w audit.Write) bool {
+	if !w.OK() || !slices.Contains(n.resources, strings.TrimSuffix(w.Resource+"."+w.Group, ".")) {
+		return false
+	}
+	return !creates(w) || actorOf(w, n.self) == you || w.Body == nil || len(w.Body.Owners) > 0
+}
