@@ -35,8 +35,9 @@ import (
 
 // deploymentRow is the row of the Deployments. Their controller is simulated, too.
 var deploymentRow = &Row[*appsv1.Deployment]{
-	Resource: DeploymentsResource,
+	Resource: appsv1.SchemeGroupVersion.WithResource("deployments"),
 	Kind:     "Deployment",
+	NamedBy:  "spec.deploymentName",
 	Name:     func(foo *samplev1alpha1.Foo) string { return foo.Spec.DeploymentName },
 	New:      newDeployment,
 	Foreign:  foreignDeployment,
@@ -57,6 +58,7 @@ var deploymentRow = &Row[*appsv1.Deployment]{
 	Advance:      advanceRollout,
 	Unready:      notRolledOut,
 	Misreported:  misreportedDeployment,
+	Settled:      settledDeployment,
 }
 
 func newDeployment(foo *samplev1alpha1.Foo) *appsv1.Deployment {
@@ -251,4 +253,10 @@ func misreportedDeployment(foo *samplev1alpha1.Foo, deployment *appsv1.Deploymen
 		return fmt.Sprintf("reports %d replicas, %d available, of %d", status.Replicas, status.AvailableReplicas, size)
 	}
 	return ""
+}
+
+func settledDeployment(foo *samplev1alpha1.Foo, status *samplev1alpha1.FooStatus) string {
+	status.Replicas, status.AvailableReplicas = 2, 2
+	status.Selector = "app=nginx,controller=" + foo.Name
+	return fmt.Sprintf(`Deployment %q has 2 of 2 Pods available`, foo.Spec.DeploymentName)
 }

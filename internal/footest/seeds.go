@@ -32,7 +32,7 @@ type fuzzSeed struct {
 // FuzzSeeds lead to every decision and every reason, so that short runs cover them, too.
 var FuzzSeeds = []fuzzSeed{
 	{name: "all is as it should be", Script: script(fooCase{Status: 1}, ChildCase{})},
-	{name: "no Deployment", Script: script(fooCase{})},
+	{name: "no child", Script: script(fooCase{})},
 	{name: "drift", Script: script(fooCase{Status: 1}, ChildCase{Content: contentDrifted, Optional: 1})},
 	{name: "others' fields, and drift", Script: script(fooCase{Name: 1}, ChildCase{Name: 1, Content: contentMissing}), Noise: []byte("all kinds of things")},
 	{name: "an autoscaler's replicas", Script: script(fooCase{Replicas: 1}, ChildCase{Optional: 1})},
@@ -52,7 +52,7 @@ var FuzzSeeds = []fuzzSeed{
 	{name: "renamed onto another's", Script: script(fooCase{}, ChildCase{Name: 1}, ChildCase{Owner: ownerOtherFoo})},
 	{name: "renamed onto one that is handed over", Script: script(fooCase{}, ChildCase{Name: 1}, ChildCase{Owner: ownerNobody, AdoptBy: 1})},
 	{name: "the Foo is being deleted", Script: script(fooCase{Deleting: 1}, ChildCase{Content: contentDrifted})},
-	{name: "the Deployment is being deleted", Script: script(fooCase{}, ChildCase{Deleting: 1, Content: contentDrifted})},
+	{name: "the child is being deleted", Script: script(fooCase{}, ChildCase{Deleting: 1, Content: contentDrifted})},
 	{name: "rolling out", Script: script(fooCase{Status: 1}, ChildCase{Progress: rolloutHalf})},
 	{name: "not seen by its controller", Script: script(fooCase{}, ChildCase{Progress: rolloutUnseen})},
 	{name: "no Pods, with a long message", Script: script(fooCase{Words: 2}, ChildCase{Progress: rolloutReplicaFailure}), Words: "quota \u00e4\U0001f600"},
@@ -64,7 +64,7 @@ var FuzzSeeds = []fuzzSeed{
 var StaleSeeds = []fuzzSeed{
 	{name: "drift, and the Foo has been renamed", Script: script(fooCase{Live: 2}, ChildCase{Content: contentDrifted})},
 	{name: "drift, and the Foo has been made again", Script: script(fooCase{Live: 4}, ChildCase{Content: contentDrifted})},
-	{name: "drift, and the Deployment has been taken", Script: script(fooCase{}, ChildCase{Content: contentDrifted, Live: 3})},
+	{name: "drift, and the child has been taken", Script: script(fooCase{}, ChildCase{Content: contentDrifted, Live: 3})},
 	{name: "drift, and a user has made it again", Script: script(fooCase{}, ChildCase{Content: contentDrifted, Live: 6})},
 	{name: "there, but not in the cache", Script: script(fooCase{}, ChildCase{Unseen: 1})},
 	{name: "another's, but not in the cache", Script: script(fooCase{}, ChildCase{Owner: ownerOtherFoo, Unseen: 1})},
