@@ -41,6 +41,14 @@ func Child(owner string, options ...ChildOption) Object {
 	return child
 }
 
+// Unstored returns a child as the controller makes it for a Foo of a name, which no API
+// server has. It is in no namespace.
+func Unstored(name string) Object {
+	foo := Foo(name, WithChildName(name), WithFooUID("00000000-0000-0000-0000-000000000000"), WithoutReplicas)
+	foo.Namespace = ""
+	return Primary.New(foo)
+}
+
 // Changed returns an option for children of a type.
 func Changed[T Object](change func(T)) ChildOption {
 	return func(child Object) { change(as[T](child)) }

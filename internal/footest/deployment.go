@@ -58,6 +58,7 @@ var deploymentRow = &Row[*appsv1.Deployment]{
 	Advance:      advanceRollout,
 	Unready:      notRolledOut,
 	Misreported:  misreportedDeployment,
+	Busy:         isRollingOut,
 	Settled:      settledDeployment,
 }
 
@@ -259,4 +260,17 @@ func settledDeployment(foo *samplev1alpha1.Foo, status *samplev1alpha1.FooStatus
 	status.Replicas, status.AvailableReplicas = 2, 2
 	status.Selector = "app=nginx,controller=" + foo.Name
 	return fmt.Sprintf(`Deployment %q has 2 of 2 Pods available`, foo.Spec.DeploymentName)
+}
+
+// isRollingOut says why the Deployment controller may still write. Its last write is that
+// of the condition.
+func isRollingOut(deployment *appsv1.Deployment) string {
+	if deployment.Status.ObservedGeneration == deployment.Generation {
+		for _, condition := range deployment.Status.Conditions {
+			if condition.Type == appsv1.DeploymentProgressing && condition.Status == corev1.ConditionTrue && condition.Reason == "NewReplicaSetAvailable" {
+				return ""
+			}
+		}
+	}
+	return fmt.Sprintf("has not been rolled out: %+v", deployment.Status)
 }

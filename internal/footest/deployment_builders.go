@@ -102,3 +102,10 @@ func Created(owner string) *appsv1.Deployment {
 	object.Spec.Template.Spec = corev1.PodSpec{Containers: []corev1.Container{{Name: "nginx", Image: "nginx:latest"}}}
 	return object
 }
+
+// UnstoredDeployment is Unstored for Deployments.
+func UnstoredDeployment(name string) *appsv1.Deployment {
+	foo := Foo(name, WithChildName(name), WithFooUID("00000000-0000-0000-0000-000000000000"), WithoutReplicas)
+	foo.Namespace = ""
+	return as[*appsv1.Deployment](ownedBy(foo, newDeployment(foo), name))
+}

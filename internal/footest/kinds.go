@@ -97,6 +97,9 @@ type Row[T Object] struct {
 	// Misreported says what a Foo's status reports falsely of its child at rest, or "". It
 	// may be nil.
 	Misreported func(foo *samplev1alpha1.Foo, object T) string
+	// Busy says why the cluster's own controllers may still write to an object, or "". It
+	// is nil if there are none.
+	Busy func(object T) string
 	// Settled sets what a Foo's status reports of its child at rest, and returns the
 	// message of its condition Ready. It is nil if the status reports nothing of it.
 	Settled func(foo *samplev1alpha1.Foo, status *samplev1alpha1.FooStatus) (message string)
@@ -127,6 +130,7 @@ func (r *Row[T]) kind() *Kind {
 		Advance:     untypedResult(r.Advance),
 		Unready:     untypedResult(r.Unready),
 		Misreported: r.misreported,
+		Busy:        untypedResult(r.Busy),
 		Settled:     r.Settled,
 	}
 	if k.Wanted == nil {
@@ -222,7 +226,9 @@ func with(texts map[string]string, key, value string) map[string]string {
 func ownedBy(foo *samplev1alpha1.Foo, child Object, name string) Object {
 	child.SetName(name)
 	child.SetNamespace(foo.Namespace)
-	child.SetOwnerReferences([]metav1.OwnerReference{ownerRef("samplecontroller.k8s.io/v1alpha1", "Foo", foo.Name, foo.UID, true)})
+	owner := ownerRef("samplecontroller.k8s.io/v1alpha1", "Foo", foo.Name, foo.UID, true)
+	owner.BlockOwnerDeletion = new(true)
+	child.SetOwnerReferences([]metav1.OwnerReference{owner})
 	return child
 }
 

@@ -88,7 +88,7 @@ func (c *testCluster) removeClusterScoped(ctx context.Context) error {
 func (c *testCluster) releaseHeld(ctx context.Context, name string) error {
 	ns := &namespace{name: name, in: c}
 	foos, err1 := ns.foos().List(ctx, metav1.ListOptions{})
-	deployments, err2 := ns.deployments().List(ctx, metav1.ListOptions{})
+	children, err2 := ns.children().List(ctx, metav1.ListOptions{})
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
@@ -98,9 +98,9 @@ func (c *testCluster) releaseHeld(ctx context.Context, name string) error {
 			errs = append(errs, releaseNow(ctx, ns.foos(), foos.Items[i].Name))
 		}
 	}
-	for i := range deployments.Items {
-		if slices.Contains(deployments.Items[i].Finalizers, hold) {
-			errs = append(errs, releaseNow(ctx, ns.deployments(), deployments.Items[i].Name))
+	for i := range children.Items {
+		if slices.Contains(children.Items[i].GetFinalizers(), hold) {
+			errs = append(errs, releaseNow(ctx, ns.children(), children.Items[i].GetName()))
 		}
 	}
 	return errors.Join(errs...)

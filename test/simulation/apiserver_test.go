@@ -22,19 +22,19 @@ import (
 	"slices"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"example.com/sample-controller/internal/footest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 func TestAStaleWriteIsRefused(t *testing.T) {
 	api := newAPIServer()
 	first := must(api.create(web.ForeignNamed("web"), noInspection))(t)
-	second := first.DeepCopyObject().(*appsv1.Deployment)
-	second.Labels = map[string]string{"a": "b"}
+	second := first.DeepCopyObject().(footest.Object)
+	second.SetLabels(map[string]string{"a": "b"})
 	must(api.update(second, "", noInspection))(t)
 	if _, err := api.update(first, "", noInspection); !apierrors.IsConflict(err) {
 		t.Errorf("an update of an old version returned %v, want Conflict", err)
