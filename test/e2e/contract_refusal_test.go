@@ -20,6 +20,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -82,7 +83,7 @@ func TestARefusedChildIsReportedAndNotHammered(t *testing.T) {
 		t.Errorf("%d events, want 1", got)
 	}
 
-	mergePatch(t, cluster.kube.CoreV1().ResourceQuotas(ns.name), "limit", `{"spec":{"hard":{countOfChildren:"5"}}}`)
+	mergePatch(t, cluster.kube.CoreV1().ResourceQuotas(ns.name), "limit", fmt.Sprintf(`{"spec":{"hard":{%q:"5"}}}`, countOfChildren))
 	awaitOne(t, "the higher quota is in force", cluster.kube.CoreV1().ResourceQuotas(ns.name), "limit", func(quota *corev1.ResourceQuota) error {
 		if allowed := quota.Status.Hard[countOfChildren]; allowed.Value() != 5 {
 			return errNone
