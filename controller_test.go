@@ -44,7 +44,7 @@ func TestDeletedChildIsMadeAgain(t *testing.T) {
 
 		f.deleteChild(t, "web")
 		advance(0)
-		f.expectWrites(t, createChild, "update foos/status")
+		f.expectChildWrites(t, createChild)
 	})
 }
 
@@ -114,7 +114,7 @@ func TestConflictIsRetriedAtOnceAndResolved(t *testing.T) {
 		f.failTimes(1, "update", children, apierrors.NewConflict(footest.ChildGR, "web", errors.New("modified")))
 		defer f.start(2)()
 		advance(time.Second)
-		f.expectWrites(t, updateChild, updateChild, "update foos/status")
+		f.expectChildWrites(t, updateChild, updateChild)
 	})
 }
 

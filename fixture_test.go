@@ -20,6 +20,8 @@ package main
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -262,6 +264,16 @@ func (f *fixture) expectWrites(t *testing.T, want ...string) {
 	footest.ExpectEqual(t, "the list of writes", want, verbs)
 }
 
+// expectChildWrites checks the writes of children since the last check.
+func (f *fixture) expectChildWrites(t *testing.T, want ...string) {
+	t.Helper()
+	verbs, _ := f.writes()
+	f.kubeClient.ClearActions()
+	f.fooClient.ClearActions()
+	verbs = slices.DeleteFunc(verbs, func(verb string) bool { return strings.HasSuffix(verb, "/status") })
+	footest.ExpectEqual(t, "the list of writes of children", want, verbs)
+}
+
 // failTimes makes the API server answer the first calls of a verb on a resource with an
 // error.
 func (f *fixture) failTimes(times int32, verb, resource string, err error) {
@@ -278,14 +290,3 @@ func (f *fixture) drainQueue() {
 		f.queue.Done(key)
 	}
 }
-
-// storeAt is an informer's store at a resourceVersion.
-type storeAt string
-
-func (s storeAt) LastStoreSyncResourceVersion() string { return string(s) }
-
-// neverDone is the DoneChecker of a cache that never syncs.
-type neverDone struct{}
-
-func (neverDone) Name() string          { return "never" }
-func (neverDone) Done() <-chan struct{} { return nil }

@@ -107,7 +107,7 @@ func TestWatchThatIsTooOldIsFollowedByARelist(t *testing.T) {
 		expired := apierrors.NewResourceExpired("too old resource version").Status()
 		watcher.Action(watch.Error, &expired)
 		advance(time.Minute)
-		f.expectWrites(t, createChild, "update foos/status")
+		f.expectChildWrites(t, createChild)
 	})
 }
 

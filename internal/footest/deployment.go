@@ -57,6 +57,7 @@ var deploymentRow = &Row[*appsv1.Deployment]{
 	Fuzz:         fuzzDeployment,
 	Advance:      advanceRollout,
 	Unready:      notRolledOut,
+	Seeds:        deploymentSeeds,
 	Misreported:  misreportedDeployment,
 	Busy:         isRollingOut,
 	Settled:      settledDeployment,

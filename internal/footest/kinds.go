@@ -94,6 +94,8 @@ type Row[T Object] struct {
 	// Fuzz makes an object of the fuzz targets, which is as the Foo "a" asks, one of the
 	// cases. By default it has drifted, was edited, or has arbitrary fields.
 	Fuzz func(object T, c ChildCase, fill *Filler, words string)
+	// Seeds are inputs of the fuzz targets for what is particular to the kind.
+	Seeds []FuzzSeed
 	// Misreported says what a Foo's status reports falsely of its child at rest, or "". It
 	// may be nil.
 	Misreported func(foo *samplev1alpha1.Foo, object T) string
@@ -129,6 +131,7 @@ func (r *Row[T]) kind() *Kind {
 		Fuzz:        r.fuzz,
 		Advance:     untypedResult(r.Advance),
 		Unready:     untypedResult(r.Unready),
+		Seeds:       r.Seeds,
 		Misreported: r.misreported,
 		Busy:        untypedResult(r.Busy),
 		Settled:     r.Settled,

@@ -74,7 +74,7 @@ func TestIsCountAlone(t *testing.T) {
 		want   bool
 	}{
 		"another number of Pods":           {func(s *samplev1alpha1.FooStatus) { s.Replicas = 7 }, true},
-		"another number of available Pods": {func(s *samplev1alpha1.FooStatus) { s.AvailableReplicas = 0 }, true},
+		"another number of available Pods": {func(s *samplev1alpha1.FooStatus) { s.AvailableReplicas = 7 }, true},
 		"nothing":                          {func(*samplev1alpha1.FooStatus) {}, false},
 		"also the message":                 {func(s *samplev1alpha1.FooStatus) { s.Replicas, s.Conditions[0].Message = 7, "else" }, false},
 		"also the generation":              {func(s *samplev1alpha1.FooStatus) { s.Replicas, s.ObservedGeneration = 7, 2 }, false},

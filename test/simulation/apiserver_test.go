@@ -87,16 +87,16 @@ func TestAListShowsTheStateOfItsVersion(t *testing.T) {
 
 func TestFinalizersDelayADeletion(t *testing.T) {
 	api := newAPIServer()
-	held := web.ForeignNamed("web")
+	held, id := newFoo("a", "web", 1), fooID("a")
 	held.SetFinalizers([]string{"example.com/first", "example.com/second"})
 	must(api.create(held, noInspection))(t)
 	for range 2 { // the second delete changes nothing
-		if err := api.delete(web.id(), metav1.DeleteOptions{}, noInspection); err != nil {
+		if err := api.delete(id, metav1.DeleteOptions{}, noInspection); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, left := range [][]string{{"example.com/second"}, nil} {
-		object := metaOf(must(api.get(web.id()))(t))
+		object := metaOf(must(api.get(id))(t))
 		if !isTerminating(object) || object.GetGeneration() != 2 {
 			t.Fatalf("an object with finalizers has generation %d after its deletion, and the timestamp %v", object.GetGeneration(), object.GetDeletionTimestamp())
 		}
@@ -104,7 +104,7 @@ func TestFinalizersDelayADeletion(t *testing.T) {
 		object.SetDeletionTimestamp(nil) // nobody can take it back
 		must(api.update(object, "", noInspection))(t)
 	}
-	if _, err := api.get(web.id()); !apierrors.IsNotFound(err) {
+	if _, err := api.get(id); !apierrors.IsNotFound(err) {
 		t.Errorf("an object without finalizers is not deleted: %v", err)
 	}
 }
