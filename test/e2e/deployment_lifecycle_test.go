@@ -69,6 +69,9 @@ func checkPodsOfACreatedFoo(t *testing.T, ns *namespace) {
 func checkReplicasLeftOut(t *testing.T, ns *namespace) {
 	ns.createReadyFoo(t, newFoo("left-out"))
 	ns.awaitReplicas(t, "left-out", 1)
+	if got := podNames(t, ns, "left-out"); len(got) != 1 {
+		t.Errorf("The Pods are %v, want one", got)
+	}
 }
 
 func checkPodsOfADeletedFoo(t *testing.T, ns *namespace) {

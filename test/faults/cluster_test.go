@@ -84,11 +84,11 @@ func prepare(ctx context.Context, kubeconfig string) (*testCluster, error) {
 		testcluster.AwaitPolicy(ctx, c.account, metav1.NamespaceDefault, footest.Primary.Resource, footest.Unstored("nobodys")))
 }
 
-// install applies the shipped CustomResourceDefinition and permissions.
+// install applies the shipped CustomResourceDefinitions and permissions.
 func (c *testCluster) install(ctx context.Context) error {
 	for _, args := range [][]string{
-		{"apply", "-f", filepath.Join(moduleRoot, "artifacts/crd/samplecontroller.k8s.io_foos.yaml")},
-		{"wait", "--for=condition=Established", "crd/foos.samplecontroller.k8s.io", "--timeout=60s"},
+		{"apply", "-k", filepath.Join(moduleRoot, "artifacts/crd")},
+		{"wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"},
 		{"apply", "-k", filepath.Join(moduleRoot, "artifacts/deploy/permissions")},
 	} {
 		if err := c.kubectl(ctx, args...); err != nil {
