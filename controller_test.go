@@ -25,7 +25,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
@@ -38,64 +37,40 @@ import (
 // These tests run the whole controller, queue and workers included, each in a
 // testing/synctest bubble: time passes only while all goroutines are idle.
 
-func TestFooBecomesDeploymentAndDeploymentBecomesStatus(t *testing.T) {
+func TestDeletedChildIsMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t)
+		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Child("a"))
 		defer f.start(2)()
 
-		f.createFoo(t, footest.Foo("a"))
+		f.deleteChild(t, "web")
 		advance(0)
-		f.expectWrites(t, "create deployments", "update foos/status")
-
-		made := f.deployment(t, "web")
-		made.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: 2, AvailableReplicas: 2}
-		f.updateDeployment(t, made)
-		advance(0)
-		f.expectWrites(t, "update foos/status")
-		footest.ExpectEqual(t, "the list of events", []string{
-			`Normal Progressing Deployment "web" is rolling out: 0 available of 2 wanted Pods`,
-			`Normal Available Deployment "web" has 2 of 2 Pods available`,
-		}, f.recorded())
-
-		advance(time.Hour)
-		f.expectWrites(t)
-	})
-}
-
-func TestDeletedDeploymentIsMadeAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
-		defer f.start(2)()
-
-		f.deleteDeployment(t, "web")
-		advance(0)
-		f.expectWrites(t, "create deployments", "update foos/status")
+		f.expectChildWrites(t, createChild)
 	})
 }
 
 func TestFooThatWaitsForANameGetsItWhenItIsFreed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a"), footest.Deployment("nobody", footest.WithoutOwner))
+		f := newFixture(t, footest.Foo("a"), footest.Child("nobody", footest.WithoutOwner))
 		defer f.start(2)()
 		advance(time.Hour)
 		f.expectWrites(t, "update foos/status") // the conflict, once: no polling
 
-		f.deleteDeployment(t, "web")
+		f.deleteChild(t, "web")
 		advance(0)
-		f.expectWrites(t, "create deployments", "update foos/status")
+		f.expectWrites(t, createChild, "update foos/status")
 	})
 }
 
 func TestOldOwnerIsSyncedWhenItsOwnerReferenceIsRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
+		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Child("a"))
 		defer f.start(2)()
 
-		f.updateDeployment(t, footest.Deployment("a", footest.WithoutOwner))
+		f.updateChild(t, footest.Child("a", footest.WithoutOwner))
 		advance(time.Hour)
 		f.expectWrites(t, "update foos/status")
 		footest.ExpectEqual(t, "the list of events", []string{
-			"Warning DeploymentConflict " + footest.ConflictWithNobody,
+			"Warning " + conflict + " " + footest.ConflictWithNobody,
 		}, f.recorded())
 	})
 }
@@ -103,10 +78,10 @@ func TestOldOwnerIsSyncedWhenItsOwnerReferenceIsRemoved(t *testing.T) {
 func TestDeletedFooLeavesNothingBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("a"))
-		f.refuse("create", "deployments", apierrors.NewForbidden(footest.DeploymentsGR, "web", errors.New("exceeded quota")))
+		f.refuse("create", children, apierrors.NewForbidden(footest.ChildGR, "web", errors.New("exceeded quota")))
 		defer f.start(2)()
 		advance(0)
-		f.expectWrites(t, "create deployments", "update foos/status")
+		f.expectWrites(t, createChild, "update foos/status")
 		key := footest.KeyOf(footest.Foo("a"))
 		if !f.backoff.InBackoff(key) {
 			t.Error("a refused Foo has no back-off")
@@ -125,30 +100,30 @@ func TestDeletedFooLeavesNothingBehind(t *testing.T) {
 func TestRefusalWhoseStatusLostARaceIsReportedAtOnceAndNotRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("a"))
-		f.refuse("create", "deployments", apierrors.NewForbidden(footest.DeploymentsGR, "web", errors.New("exceeded quota")))
+		f.refuse("create", children, apierrors.NewForbidden(footest.ChildGR, "web", errors.New("exceeded quota")))
 		f.failTimes(1, "update", "foos", apierrors.NewConflict(footest.FoosResource.GroupResource(), "a", errors.New("modified")))
 		defer f.start(2)()
 		advance(time.Second)
-		f.expectWrites(t, "create deployments", "update foos/status", "update foos/status")
+		f.expectWrites(t, createChild, "update foos/status", "update foos/status")
 	})
 }
 
 func TestConflictIsRetriedAtOnceAndResolved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a", footest.WithReplicas(5), footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
-		f.failTimes(1, "update", "deployments", apierrors.NewConflict(footest.DeploymentsGR, "web", errors.New("modified")))
+		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Child("a", footest.Drifted))
+		f.failTimes(1, "update", children, apierrors.NewConflict(footest.ChildGR, "web", errors.New("modified")))
 		defer f.start(2)()
 		advance(time.Second)
-		f.expectWrites(t, "update deployments", "update deployments", "update foos/status")
+		f.expectChildWrites(t, updateChild, updateChild)
 	})
 }
 
 func TestFailingFooBacksOffAloneAndNotForMoreThanFiveMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithDeploymentName("other")))
+		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithChildName("other")))
 		var attempts []time.Time
-		f.kubeClient.PrependReactor("create", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
-			if action.(clienttesting.CreateAction).GetObject().(*appsv1.Deployment).Name != "web" {
+		f.kubeClient.PrependReactor("create", children, func(action clienttesting.Action) (bool, runtime.Object, error) {
+			if action.(clienttesting.CreateAction).GetObject().(footest.Object).GetName() != "web" {
 				return false, nil, nil
 			}
 			attempts = append(attempts, time.Now())
@@ -156,7 +131,7 @@ func TestFailingFooBacksOffAloneAndNotForMoreThanFiveMinutes(t *testing.T) {
 		})
 		defer f.start(2)()
 		advance(0)
-		f.deployment(t, "other")
+		f.storedChild(t, "other")
 
 		advance(6 * time.Hour)
 		last := attempts[len(attempts)-1].Sub(attempts[len(attempts)-2])
@@ -172,10 +147,10 @@ func TestFailingFooBacksOffAloneAndNotForMoreThanFiveMinutes(t *testing.T) {
 func TestResyncDoesNotRunAheadOfABackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("a"))
-		f.refuse("create", "deployments", apierrors.NewForbidden(footest.DeploymentsGR, "web", errors.New("exceeded quota")))
+		f.refuse("create", children, apierrors.NewForbidden(footest.ChildGR, "web", errors.New("exceeded quota")))
 		defer f.start(2)()
 		advance(0)
-		f.expectWrites(t, "create deployments", "update foos/status")
+		f.expectWrites(t, createChild, "update foos/status")
 
 		cached := f.cachedFoo(t, "a")
 		f.Controller.updateFoo(cached, cached)
@@ -183,23 +158,23 @@ func TestResyncDoesNotRunAheadOfABackOff(t *testing.T) {
 		f.expectWrites(t)
 
 		advance(time.Second)
-		f.expectWrites(t, "create deployments")
+		f.expectWrites(t, createChild)
 
 		changed := f.cachedFoo(t, "a").DeepCopy()
 		changed.Generation++
 		f.updateFoo(t, changed)
 		advance(0)
-		f.expectWrites(t, "create deployments", "update foos/status")
+		f.expectWrites(t, createChild, "update foos/status")
 	})
 }
 
 func TestFooInATerminatingNamespaceIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("a"))
-		f.refuse("create", "deployments", footest.NamespaceTerminating())
+		f.refuse("create", children, footest.NamespaceTerminating())
 		defer f.start(2)()
 		advance(0)
-		f.expectWrites(t, "create deployments")
+		f.expectWrites(t, createChild)
 
 		cached := f.cachedFoo(t, "a")
 		f.Controller.updateFoo(cached, cached) // a resync
@@ -211,18 +186,18 @@ func TestFooInATerminatingNamespaceIsLeftAlone(t *testing.T) {
 
 func TestPanicInOneSyncDoesNotStopTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithDeploymentName("other")))
+		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithChildName("other")))
 		var panicked atomic.Bool
-		f.kubeClient.PrependReactor("create", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
-			if action.(clienttesting.CreateAction).GetObject().(*appsv1.Deployment).Name == "web" && panicked.CompareAndSwap(false, true) {
+		f.kubeClient.PrependReactor("create", children, func(action clienttesting.Action) (bool, runtime.Object, error) {
+			if action.(clienttesting.CreateAction).GetObject().(footest.Object).GetName() == "web" && panicked.CompareAndSwap(false, true) {
 				panic("a bug")
 			}
 			return false, nil, nil
 		})
 		defer f.start(2)()
 		advance(time.Second)
-		f.deployment(t, "other")
-		f.deployment(t, "web")
+		f.storedChild(t, "other")
+		f.storedChild(t, "web")
 		f.expectMetrics(t, "panics and syncs", `sample_controller_sync_panics_total 1`,
 			`sample_controller_sync_duration_seconds_count{result="panic"} 1`)
 	})
@@ -239,15 +214,15 @@ func TestSyncWaitsForTheCacheToSeeOurOwnWrite(t *testing.T) {
 			`sample_controller_sync_duration_seconds_count{result="retry"} 1`)
 
 		advance(f.callTimeout + queue.BehindRetry) // a store whose versions went backwards never sees the write
-		f.expectWrites(t, "create deployments", "update foos/status")
+		f.expectWrites(t, createChild, "update foos/status")
 	})
 }
 
 func TestOlderSpecNeverOverwritesANewer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		// Another controller has scaled the Deployment for a newer Foo than the one in
-		// our cache.
-		f := newFixture(t, footest.Foo("a", footest.WithReplicas(2), footest.WithStatus(footest.Settled("a"))), footest.Deployment("a", footest.ScaledTo(9)))
+		// Another controller has changed the child for a newer Foo than the one in our
+		// cache.
+		f := newFixture(t, footest.Foo("a", footest.WithReplicas(2), footest.WithStatus(footest.Settled("a"))), footest.Child("a", footest.Drifted))
 		f.fooClient.PrependReactor("get", "foos", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, footest.Foo("a", footest.WithReplicas(9), footest.WithGeneration(2)), nil
 		})
@@ -255,9 +230,7 @@ func TestOlderSpecNeverOverwritesANewer(t *testing.T) {
 		if !errors.Is(err, consistency.ErrStale) {
 			t.Errorf("the sync ended with %v", err)
 		}
-		if replicas := *f.deployment(t, "web").Spec.Replicas; replicas != 9 {
-			t.Errorf("the Deployment was scaled back to %d", replicas)
-		}
+		f.expectWrites(t)
 	})
 }
 
@@ -273,9 +246,9 @@ func TestNothingIsWrittenBeforeTheCachesAreFull(t *testing.T) {
 
 func TestRunFinishesTheSyncUnderWayAndLeavesTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithDeploymentName("b")))
+		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithChildName("b")))
 		release := make(chan struct{})
-		f.kubeClient.PrependReactor("create", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
+		f.kubeClient.PrependReactor("create", children, func(clienttesting.Action) (bool, runtime.Object, error) {
 			<-release
 			return false, nil, nil
 		})
@@ -295,6 +268,6 @@ func TestRunFinishesTheSyncUnderWayAndLeavesTheRest(t *testing.T) {
 
 		close(release)
 		<-stopped
-		f.expectWrites(t, "create deployments", "update foos/status")
+		f.expectWrites(t, createChild, "update foos/status")
 	})
 }

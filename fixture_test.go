@@ -20,12 +20,13 @@ package main
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	kubeinformers "k8s.io/client-go/informers"
@@ -49,20 +50,20 @@ import (
 type fixture struct {
 	*Controller
 	ctx context.Context
-	// deployments is the row of the Deployments, and allKinds is the whole table.
-	deployments *kind[*appsv1.Deployment]
-	allKinds    []childKind
-	kubeClient  *kubefake.Clientset
-	fooClient   *foofake.Clientset
-	api         footest.FakeAPI
-	events      chan string
+	// primary is the row of footest.Primary, and allKinds is the whole table.
+	primary    primaryKind
+	allKinds   []childKind
+	kubeClient *kubefake.Clientset
+	fooClient  *foofake.Clientset
+	api        footest.FakeAPI
+	events     chan string
 	// handlersSynced are done when the handlers have got all objects of the first list.
 	handlersSynced []cache.DoneChecker
 	// cached holds each object of the caches with a copy from before the test.
 	cached map[runtime.Object]runtime.Object
 }
 
-// newFixture makes a Controller whose API server has the given Foos and Deployments,
+// newFixture makes a Controller whose API server has the given Foos and children,
 // starts its informers and waits until they are idle. It does not start workers. Call it
 // in a testing/synctest bubble, where a test knows when all goroutines are idle.
 func newFixture(t *testing.T, world ...runtime.Object) *fixture {
@@ -130,7 +131,7 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 	}
 	f.Controller = controller
 	f.allKinds = controller.children
-	f.deployments = onlyDeployments(t, controller)
+	f.primary = onlyPrimary(t, controller)
 	f.handlersSynced, err = controller.addEventHandlers(ctx)
 	footest.Must(t, err)
 	quiet := klog.NewContext(ctx, klog.Logger{}) // a failure shows the controller's log alone
@@ -145,7 +146,7 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 	if !cache.WaitFor(ctx, "", f.handlersSynced...) {
 		t.Fatal("the caches have not synced")
 	}
-	for _, object := range append(controller.fooIndexer.List(), f.deployments.indexer.List()...) {
+	for _, object := range append(controller.fooIndexer.List(), f.primary.cachedObjects()...) {
 		f.cached[object.(runtime.Object)] = object.(runtime.Object).DeepCopyObject()
 	}
 	return f
@@ -170,11 +171,11 @@ func (f *fixture) answerGets(objects ...metav1.Object) {
 		}
 		return false, nil, nil
 	}
-	f.kubeClient.PrependReactor("get", "deployments", reaction)
+	f.kubeClient.PrependReactor("get", children, reaction)
 	f.fooClient.PrependReactor("get", "foos", reaction)
 }
 
-// writes lists the writes, such as "create deployments" or "update foos/status", in order
+// writes lists the writes, such as createChild or "update foos/status", in order
 // for each client.
 func (f *fixture) writes() (verbs []string, objects []runtime.Object) {
 	for _, action := range append(f.kubeClient.Actions(), f.fooClient.Actions()...) {
@@ -196,20 +197,20 @@ func (f *fixture) writes() (verbs []string, objects []runtime.Object) {
 	return verbs, objects
 }
 
-// written returns the Deployment that was created or updated, and the status that was
-// written. Either is nil if there was no such write.
-func (f *fixture) written(t *testing.T) (deployment *appsv1.Deployment, status *samplev1alpha1.FooStatus) {
+// written returns the child that was created or updated, and the status that was written.
+// Either is nil if there was no such write.
+func (f *fixture) written(t *testing.T) (child footest.Object, status *samplev1alpha1.FooStatus) {
 	t.Helper()
 	_, objects := f.writes()
 	for _, object := range objects {
 		switch object := object.(type) {
-		case *appsv1.Deployment:
-			deployment = object
 		case *samplev1alpha1.Foo:
 			status = &object.Status
+		case footest.Object:
+			child = object
 		}
 	}
-	return deployment, status
+	return child, status
 }
 
 // recorded returns the Events so far, each as "type reason message".
@@ -264,6 +265,16 @@ func (f *fixture) expectWrites(t *testing.T, want ...string) {
 	footest.ExpectEqual(t, "the list of writes", want, verbs)
 }
 
+// expectChildWrites checks the writes of children since the last check.
+func (f *fixture) expectChildWrites(t *testing.T, want ...string) {
+	t.Helper()
+	verbs, _ := f.writes()
+	f.kubeClient.ClearActions()
+	f.fooClient.ClearActions()
+	verbs = slices.DeleteFunc(verbs, func(verb string) bool { return strings.HasSuffix(verb, "/status") })
+	footest.ExpectEqual(t, "the list of writes of children", want, verbs)
+}
+
 // failTimes makes the API server answer the first calls of a verb on a resource with an
 // error.
 func (f *fixture) failTimes(times int32, verb, resource string, err error) {
@@ -280,14 +291,3 @@ func (f *fixture) drainQueue() {
 		f.queue.Done(key)
 	}
 }
-
-// storeAt is an informer's store at a resourceVersion.
-type storeAt string
-
-func (s storeAt) LastStoreSyncResourceVersion() string { return string(s) }
-
-// neverDone is the DoneChecker of a cache that never syncs.
-type neverDone struct{}
-
-func (neverDone) Name() string          { return "never" }
-func (neverDone) Done() <-chan struct{} { return nil }

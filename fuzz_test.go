@@ -57,7 +57,7 @@ func FuzzSync(f *testing.F) {
 			footest.KindOf(child).Default(child)
 		}
 		f := newFuzzFixture(t)
-		bystander := footest.Foo("b", footest.WithDeploymentName("old"))
+		bystander := footest.Foo("b", footest.WithChildName("old"))
 		live := w.Live()
 		f.store(t, live, bystander)
 		f.cacheSees(t, []*samplev1alpha1.Foo{w.Foo, bystander}, w.Seen())

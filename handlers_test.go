@@ -27,7 +27,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -38,39 +37,37 @@ import (
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
-func TestDeploymentResyncQueuesNothing(t *testing.T) {
+func TestAResyncOfChildrenQueuesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
+		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Child("a"))
 		f.drainQueue()
 
-		f.deployments.updated(footest.Deployment("a"), footest.Deployment("a", footest.WithAvailable(1)))
+		f.primary.seeUpdate(footest.Child("a"), footest.Child("a", footest.Drifted))
 		if f.queue.Len() != 0 {
 			t.Error("an update without a new resourceVersion queued a Foo")
 		}
-		f.deployments.updated(footest.Deployment("a"), footest.Deployment("a", footest.AtVersion("21")))
+		f.primary.seeUpdate(footest.Child("a"), footest.Child("a", footest.AtVersion("21")))
 		if f.queue.Len() != 1 {
 			t.Error("an update with a new resourceVersion did not queue its Foo")
 		}
 		f.drainQueue()
 
 		// No Foo asks for this name, so only the owner reference leads to the Foo.
-		f.deployments.updated(footest.Deployment("a", footest.Named("old")), footest.Deployment("a", footest.Named("old"), footest.WithoutOwner, footest.AtVersion("21")))
+		f.primary.seeUpdate(footest.Child("a", footest.Named("old")), footest.Child("a", footest.Named("old"), footest.WithoutOwner, footest.AtVersion("21")))
 		if f.queue.Len() != 1 {
-			t.Error("a Foo that lost a Deployment was not queued")
+			t.Error("a Foo that lost a child was not queued")
 		}
 	})
 }
 
 func TestMissedDeletionsAreHandled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
+		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Child("a"))
 		f.drainQueue()
 
-		f.deployments.deleted(cache.DeletedObject[*appsv1.Deployment]{
-			FinalStateUnknown: &cache.DeletedFinalStateUnknown{Key: footest.Namespace + "/web"},
-		})
+		f.primary.missDeletion(footest.Namespace + "/web")
 		if f.queue.Len() != 1 {
-			t.Error("a tombstone of a Deployment without the object queued nothing")
+			t.Error("a tombstone of a child without the object queued nothing")
 		}
 	})
 }
@@ -101,18 +98,18 @@ func TestWritesOfADeletedFooDelayNothing(t *testing.T) {
 func TestOthersInTheSameBucketAreIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := footest.Foo("a")
-		f := newFixture(t, one, footest.Deployment("a"))
+		f := newFixture(t, one, footest.Child("a"))
 		uid := f.sharing(string(one.UID), func(i int) string { return fmt.Sprintf("uid-%d", i) })
 		name := f.sharing(footest.Namespace+"/web", func(i int) string { return fmt.Sprintf("%s/web-%d", footest.Namespace, i) })
-		other := footest.Foo("b", footest.WithFooUID(types.UID(uid)), footest.WithDeploymentName(strings.TrimPrefix(name, footest.Namespace+"/")))
+		other := footest.Foo("b", footest.WithFooUID(types.UID(uid)), footest.WithChildName(strings.TrimPrefix(name, footest.Namespace+"/")))
 		footest.Must(t, f.fooIndexer.Add(other))
-		footest.Must(t, f.deployments.indexer.Add(footest.Deployment("b", footest.Named(other.Spec.DeploymentName), footest.WithOwner(samplev1alpha1.SchemeGroupVersion.String(), "Foo", other.UID))))
-		controlled := f.deployments.controlledBy(one)
-		if len(controlled) != 1 || controlled[0].Name != "web" {
-			t.Errorf("the Foo is said to control %v", footest.NamesOf(controlled))
+		footest.Must(t, f.primary.addToCache(footest.Child("b", footest.Named(footest.Primary.Name(other)), footest.WithOwner(samplev1alpha1.SchemeGroupVersion.String(), "Foo", other.UID))))
+		controlled := f.primary.namesControlledBy(one)
+		if len(controlled) != 1 || controlled[0] != "web" {
+			t.Errorf("the Foo is said to control %v", controlled)
 		}
-		if waiting := f.deployments.foosAskingFor(cache.ObjectName{Namespace: footest.Namespace, Name: "web"}); len(waiting) != 1 {
-			t.Errorf("%v are said to ask for the Deployment that one of them asks for", waiting)
+		if waiting := f.primary.foosAskingFor(cache.ObjectName{Namespace: footest.Namespace, Name: "web"}); len(waiting) != 1 {
+			t.Errorf("%v are said to ask for the child that one of them asks for", waiting)
 		}
 	})
 }
@@ -153,8 +150,8 @@ func (f *fixture) next() string {
 
 func TestANewFooDoesNotWaitForThoseOfTheFirstList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a"), footest.Foo("b"), footest.Deployment("a"), footest.Deployment("b", footest.Named("api")))
-		f.createFoo(t, footest.Foo("new", footest.WithDeploymentName("db")))
+		f := newFixture(t, footest.Foo("a"), footest.Foo("b"), footest.Child("a"), footest.Child("b", footest.Named("api")))
+		f.createFoo(t, footest.Foo("new", footest.WithChildName("db")))
 		synctest.Wait()
 		if first := f.next(); first != "new" {
 			t.Errorf("%s is served first", first)
@@ -164,11 +161,11 @@ func TestANewFooDoesNotWaitForThoseOfTheFirstList(t *testing.T) {
 
 func TestAChangeDoesNotWaitForAResync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithDeploymentName("api")))
+		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithChildName("api")))
 		f.drainQueue()
 		resynced := f.cachedFoo(t, "a")
 		f.Controller.updateFoo(resynced, resynced)
-		footest.Must(t, f.kubeClient.Tracker().Create(footest.DeploymentsResource, footest.Deployment("b", footest.Named("api")), footest.Namespace))
+		footest.Must(t, f.kubeClient.Tracker().Create(footest.Primary.Resource, footest.Child("b", footest.Named("api")), footest.Namespace))
 		synctest.Wait()
 		if first := f.next(); first != "b" {
 			t.Errorf("%s is served first", first)
@@ -181,7 +178,7 @@ func TestAChangeDoesNotWaitForAResync(t *testing.T) {
 
 func TestAFooThatWasSyncedWaitsAtTheNextResync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithDeploymentName("api")))
+		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithChildName("api")))
 		for f.queue.Len() > 0 {
 			f.processNextWorkItem(f.ctx)
 			synctest.Wait()
@@ -198,10 +195,10 @@ func TestAFooThatWasSyncedWaitsAtTheNextResync(t *testing.T) {
 // If a Foo can't be decoded, the list fails, and the informer has no Foos at all.
 func TestAnInformerListsAFooWhoseStatusCantBeRead(t *testing.T) {
 	const foos = `{"apiVersion":"samplecontroller.k8s.io/v1alpha1","kind":"FooList","metadata":{"resourceVersion":"7"},"items":[` +
-		`{"metadata":{"name":"a","namespace":"team-a"},"spec":{"deploymentName":"web"}},` +
-		`{"metadata":{"name":"b","namespace":"team-a"},"spec":{"deploymentName":"api"},"status":{"availableReplicas":1099511627776,"conditions":[` +
+		`{"metadata":{"name":"a","namespace":"team-a"},"spec":{}},` +
+		`{"metadata":{"name":"b","namespace":"team-a"},"spec":{},"status":{"availableReplicas":1099511627776,"conditions":[` +
 		`{"type":"Ready","status":"True","reason":"Available","message":"","lastTransitionTime":"2026-11-21t12:00:00z"}]}},` +
-		`{"metadata":{"name":"c","namespace":"team-a"},"spec":{"deploymentName":"db"}}]}`
+		`{"metadata":{"name":"c","namespace":"team-a"},"spec":{}}]}`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch query := r.URL.Query(); {
 		case query.Get("sendInitialEvents") != "":

@@ -24,10 +24,10 @@ import (
 	"testing"
 	"testing/synctest"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/internal/footest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -180,17 +180,46 @@ func (f *fixture) child(t *testing.T, kind *footest.Kind) footest.Object {
 	return object.(footest.Object)
 }
 
-// onlyDeployments leaves of the table the row of the Deployments, which the unit tests are
-// about, and returns it. The tests in this file are about all rows.
-func onlyDeployments(t *testing.T, controller *Controller) *kind[*appsv1.Deployment] {
+// primaryKind is the row of footest.Primary, whose type the tests do not know.
+type primaryKind interface {
+	childKind
+	foosAskingFor(child cache.ObjectName) []cache.ObjectName
+	cachedObjects() []any
+	addToCache(child footest.Object) error
+	seeUpdate(before, after footest.Object)
+	missDeletion(key string)
+	namesControlledBy(foo *samplev1alpha1.Foo) []string
+	remembersNothing() bool
+}
+
+func (k *kind[T]) cachedObjects() []any                   { return k.indexer.List() }
+func (k *kind[T]) addToCache(child footest.Object) error  { return k.indexer.Add(child) }
+func (k *kind[T]) seeUpdate(before, after footest.Object) { k.updated(before.(T), after.(T)) }
+
+// missDeletion tells the handler that an object is gone of which only the key is known.
+func (k *kind[T]) missDeletion(key string) {
+	k.deleted(cache.DeletedObject[T]{FinalStateUnknown: &cache.DeletedFinalStateUnknown{Key: key}})
+}
+
+func (k *kind[T]) namesControlledBy(foo *samplev1alpha1.Foo) []string {
+	return footest.NamesOf(k.controlledBy(foo))
+}
+
+func (k *kind[T]) remembersNothing() bool {
+	return k.confirmed.Len() == 0 && k.admissionMutations.Len() == 0
+}
+
+// onlyPrimary leaves of the table the row of footest.Primary, which most tests are about,
+// and returns it. The tests in this file are about all rows.
+func onlyPrimary(t *testing.T, controller *Controller) primaryKind {
 	t.Helper()
 	for _, child := range controller.children {
-		if deployments, ok := child.(*kind[*appsv1.Deployment]); ok {
-			controller.children = []childKind{deployments}
-			return deployments
+		if child.resource() == footest.Primary.Resource {
+			controller.children = []childKind{child}
+			return child.(primaryKind)
 		}
 	}
-	t.Fatal("the table has no row of the Deployments")
+	t.Fatalf("the table has no row of the kind %s", footest.Primary)
 	return nil
 }
 

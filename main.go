@@ -14,19 +14,19 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command sample-controller makes a Deployment for each Foo, the custom resource
-// of the API group samplecontroller.k8s.io, keeps the fields that the Foo owns,
-// and reports in the Foo's status how it stands.
+// Command sample-controller makes the children of each Foo, the custom resource of the
+// API group samplecontroller.k8s.io, keeps the fields that the Foo owns, and reports in
+// the Foo's status how it stands. The table in children.go says what children a Foo has.
 //
-// It syncs a Foo when the Foo changes, when a Deployment that the Foo controls or
-// asks for changes, and at each resync. A sync reads the caches, lets pure functions
-// decide what to do, then writes the Deployment, removes the one of an earlier name,
-// writes the status, and records an Event if the condition Ready changed; each only
-// if it is needed. controller.go is the page to read.
+// It syncs a Foo when the Foo changes, when an object that the Foo controls or asks for
+// changes, and at each resync. A sync reads the caches, lets pure functions decide what
+// to do, then writes the children, removes those of an earlier name, writes the status,
+// and records an Event if the condition Ready changed; each only if it is needed.
+// controller.go is the page to read.
 //
-// It does not delete the Deployment of a deleted Foo: the garbage collector does, by
-// the owner reference. It never touches a Deployment that it does not control, unless
-// somebody who may edit that asks for it.
+// It does not delete the children of a deleted Foo: the garbage collector does, by the
+// owner reference. It never touches an object that it does not control, unless somebody
+// who may edit that asks for it.
 //
 // This file reads the flags, makes the two informer factories and the Controller, and
 // runs it.

@@ -31,7 +31,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
@@ -39,7 +38,6 @@ import (
 	"example.com/sample-controller/internal/consistency"
 	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/metrics"
-	"example.com/sample-controller/internal/reporting"
 )
 
 // scraped returns the lines with values of a scrape.
@@ -73,43 +71,47 @@ func (f *fixture) expectMetrics(t *testing.T, what string, want ...string) {
 	}
 }
 
+// countOf is the metric that counts a write, such as createChild.
+func countOf(write string, count int) string {
+	verb, resource, _ := strings.Cut(write, " ")
+	return fmt.Sprintf(`sample_controller_writes_total{resource=%q,verb=%q} %d`, resource, verb, count)
+}
+
 func TestMetricsOfAController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithDeploymentName("taken")), footest.Deployment("c", footest.Named("taken")))
-		f.expectMetrics(t, "writes before the first", `sample_controller_writes_total{resource="deployments",verb="create"} 0`)
+		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithChildName("taken")), footest.Child("c", footest.Named("taken")))
+		f.expectMetrics(t, "writes before the first", countOf(createChild, 0))
 		defer f.start(2)()
 		advance(time.Second)
 		f.expectMetrics(t, "writes",
-			`sample_controller_writes_total{resource="deployments",verb="create"} 1`,
-			`sample_controller_writes_total{resource="deployments",verb="update"} 0`,
-			`sample_controller_writes_total{resource="deployments",verb="delete"} 0`,
+			countOf(createChild, 1),
+			countOf(updateChild, 0),
+			countOf(deleteChild, 0),
 			`sample_controller_writes_total{resource="foos/status",verb="update"} 2`)
 
-		a := f.cachedFoo(t, "a").DeepCopy()
-		a.Spec.Replicas = new(int32(7))
-		f.updateFoo(t, a)
+		f.drift(t, "web")
 		advance(time.Second)
-		f.expectMetrics(t, "writes of a change", `sample_controller_writes_total{resource="deployments",verb="update"} 1`)
+		f.expectMetrics(t, "writes of a change", countOf(updateChild, 1))
 
-		a = f.cachedFoo(t, "a").DeepCopy()
-		a.Spec.DeploymentName = "renamed"
+		a := f.cachedFoo(t, "a").DeepCopy()
+		footest.WithChildName("renamed")(a)
 		f.updateFoo(t, a)
 		advance(time.Second)
 		f.expectMetrics(t, "writes of a rename",
-			`sample_controller_writes_total{resource="deployments",verb="create"} 2`,
-			`sample_controller_writes_total{resource="deployments",verb="delete"} 1`)
+			countOf(createChild, 2),
+			countOf(deleteChild, 1))
 	})
 }
 
 func TestRefusedWritesAreNotCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("a"))
-		f.refuse("create", "deployments", apierrors.NewForbidden(footest.DeploymentsResource.GroupResource(), "web", errors.New("no")))
+		f.refuse("create", children, apierrors.NewForbidden(footest.ChildGR, "web", errors.New("no")))
 		f.refuse("update", "foos", errors.New("no"))
 		defer f.start(1)()
 		advance(0)
 		f.expectMetrics(t, "refused writes",
-			`sample_controller_writes_total{resource="deployments",verb="create"} 0`,
+			countOf(createChild, 0),
 			`sample_controller_writes_total{resource="foos/status",verb="update"} 0`,
 			`sample_controller_sync_duration_seconds_count{result="error"} 1`,
 			`sample_controller_sync_duration_seconds_count{result="success"} 0`)
@@ -119,7 +121,7 @@ func TestRefusedWritesAreNotCounted(t *testing.T) {
 func TestTheTimeOfASyncIsMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("a"))
-		f.kubeClient.PrependReactor("create", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
+		f.kubeClient.PrependReactor("create", children, func(clienttesting.Action) (bool, runtime.Object, error) {
 			<-time.After(3 * time.Second)
 			return false, nil, nil
 		})
@@ -130,7 +132,7 @@ func TestTheTimeOfASyncIsMeasured(t *testing.T) {
 }
 
 func TestSyncResult(t *testing.T) {
-	conflict := apierrors.NewConflict(footest.DeploymentsResource.GroupResource(), "web", errors.New("changed"))
+	conflict := apierrors.NewConflict(footest.ChildGR, "web", errors.New("changed"))
 	for want, errs := range map[metrics.Result][]error{
 		metrics.Success: {nil},
 		metrics.Retry:   {consistency.ErrStale, conflict, fmt.Errorf("updating: %w", conflict), context.Canceled},
@@ -148,13 +150,13 @@ func TestSyncResult(t *testing.T) {
 // The number of series does not depend on the number of Foos.
 func TestSeriesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("very-own-name", footest.WithDeploymentName("its-deployment")), footest.Foo("other"))
+		f := newFixture(t, footest.Foo("very-own-name", footest.WithChildName("its-child")), footest.Foo("other"))
 		f.metrics.CountByReady("foos", f.countByReady)
 		defer f.start(2)()
 		advance(time.Second)
 		series := map[string]bool{}
 		for _, line := range scraped(t, f.metrics) {
-			for _, name := range []string{"very-own-name", "its-deployment", `"` + footest.Namespace + `"`} {
+			for _, name := range []string{"very-own-name", "its-child", `"` + footest.Namespace + `"`} {
 				if strings.Contains(line, name) {
 					t.Errorf("A series contains the name of an object: %s", line)
 				}
@@ -186,91 +188,5 @@ func TestSeriesAreBounded(t *testing.T) {
 			}
 		}
 		footest.ExpectEqual(t, "the set of our series", want, series)
-	})
-}
-
-// rollOut sets the Deployment's status: the numbers of Pods and of available ones, of the
-// wanted two.
-func (f *fixture) rollOut(t *testing.T, replicas, available int32) {
-	t.Helper()
-	made := f.deployment(t, "web").DeepCopy()
-	made.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: replicas, UpdatedReplicas: replicas, AvailableReplicas: available}
-	f.updateDeployment(t, made)
-	advance(0)
-}
-
-func TestProgressOfARolloutIsWrittenPeriodically(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t)
-		defer f.start(2)()
-		f.createFoo(t, footest.Foo("a"))
-		advance(0)
-		f.expectWrites(t, "create deployments", "update foos/status")
-
-		f.rollOut(t, 1, 0)
-		advance(time.Second)
-		f.rollOut(t, 2, 0)
-		advance(time.Second)
-		f.rollOut(t, 2, 1)
-		f.expectWrites(t)
-		advance(reporting.ThrottleInterval - 2*time.Second - 1)
-		f.expectWrites(t)
-		advance(1)
-		_, status := f.written(t)
-		if status == nil || status.Replicas != 2 || status.AvailableReplicas != 1 {
-			t.Errorf("the status is %+v", status)
-		}
-		f.expectWrites(t, "update foos/status")
-
-		f.rollOut(t, 2, 0)
-		f.expectWrites(t)
-		advance(reporting.ThrottleInterval)
-		f.expectWrites(t, "update foos/status")
-		advance(time.Hour)
-		f.expectWrites(t)
-	})
-}
-
-func TestReadinessAndANewSpecAreWrittenAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t)
-		defer f.start(2)()
-		f.createFoo(t, footest.Foo("a"))
-		advance(0)
-		f.expectWrites(t, "create deployments", "update foos/status")
-
-		f.rollOut(t, 2, 1)
-		advance(time.Second)
-		f.rollOut(t, 2, 2)
-		f.expectWrites(t, "update foos/status")
-		// The status that was deferred before then is no longer needed.
-		advance(time.Hour)
-		f.expectWrites(t)
-
-		scaled := f.cachedFoo(t, "a").DeepCopy()
-		scaled.Generation, scaled.Spec.Replicas = 2, new(int32(3))
-		f.updateFoo(t, scaled)
-		advance(0)
-		f.expectWrites(t, "update deployments", "update foos/status")
-	})
-}
-
-func TestProgressThatWasRevertedIsForgotten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t)
-		defer f.start(2)()
-		f.createFoo(t, footest.Foo("a"))
-		advance(0)
-		f.rollOut(t, 1, 0)
-		f.rollOut(t, 0, 0)
-		if f.statusThrottle.Len() > 0 {
-			t.Error("a deferred status is still remembered although it was reverted")
-		}
-		f.rollOut(t, 1, 0)
-		f.deleteFoo(t, "a")
-		advance(0)
-		if f.statusThrottle.Len() > 0 {
-			t.Error("the deferred status of a deleted Foo is still remembered")
-		}
 	})
 }

@@ -31,7 +31,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -48,7 +47,7 @@ import (
 )
 
 // These tests need calls that can be cancelled, which those of fake clientsets can't: the
-// controller's calls for Deployments go to a real HTTP server.
+// controller's calls for children go to a real HTTP server.
 
 // slowServer accepts calls, and answers each when the test allows it or when the client
 // gives up.
@@ -148,7 +147,7 @@ func TestRetryAfterDelaysTheKeyNotTheWorker(t *testing.T) {
 		if next := queue.NextAttempt(err); next.After != 2*time.Second || calls.Load() != 1 {
 			t.Errorf("with %d workers: %d calls, the next attempt is %+v: %v", workers, calls.Load(), next, err)
 		}
-		if message := footest.ReadyOf(f.storedFoo(t, "a").Status).Message; !strings.HasPrefix(message, `Deployment "web" could not be created yet: `) {
+		if message := footest.ReadyOf(f.storedFoo(t, "a").Status).Message; !strings.HasPrefix(message, footest.Primary.Kind+` "web" could not be created yet: `) {
 			t.Errorf("the Foo's message is %q", message)
 		}
 	}
@@ -189,7 +188,7 @@ func TestBeforeItRunsNothingIsQueued(t *testing.T) {
 		stopped := make(chan error)
 		go func() { stopped <- controller.Run(ctx, context.Background(), 2) }()
 		advance(time.Second)
-		if _, err := kubeClient.AppsV1().Deployments(footest.Namespace).Get(ctx, "web", metav1.GetOptions{}); err != nil {
+		if _, err := kubeClient.Tracker().Get(footest.Primary.Resource, footest.Namespace, "web"); err != nil {
 			t.Errorf("running as the leader: %v", err)
 		}
 		stop()

@@ -24,9 +24,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
@@ -39,25 +37,25 @@ import (
 // These tests control the events between the API server and the caches: some come late,
 // twice, or not at all.
 
-// holdWatch replaces the watch of Deployments by the watcher that it returns, to which
+// holdWatch replaces the watch of children by the watcher that it returns, to which
 // the test sends events.
 func holdWatch(f *fixture) *watch.RaceFreeFakeWatcher {
 	watcher := watch.NewRaceFreeFake()
-	f.kubeClient.PrependWatchReactor("deployments", func(clienttesting.Action) (bool, watch.Interface, error) {
+	f.kubeClient.PrependWatchReactor(children, func(clienttesting.Action) (bool, watch.Interface, error) {
 		return true, watcher, nil
 	})
 	return watcher
 }
 
-func TestLateDeploymentEventLeadsToOneCreate(t *testing.T) {
+func TestLateEventOfAChildLeadsToOneCreate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var watcher *watch.RaceFreeFakeWatcher
 		f := newFixtureWith(t, func(f *fixture) { watcher = holdWatch(f) }, footest.Foo("a"))
 		defer f.start(2)()
 		advance(0)
-		f.expectWrites(t, "create deployments", "update foos/status")
+		f.expectWrites(t, createChild, "update foos/status")
 
-		// The Foo's event has arrived, the Deployment's has not.
+		// The Foo's event has arrived, the child's has not.
 		cached := f.cachedFoo(t, "a")
 		for range 10 {
 			f.Controller.updateFoo(cached, cached)
@@ -65,7 +63,7 @@ func TestLateDeploymentEventLeadsToOneCreate(t *testing.T) {
 		}
 		f.expectWrites(t)
 
-		watcher.Add(f.deployment(t, "web"))
+		watcher.Add(f.storedChild(t, "web"))
 		advance(time.Minute)
 		f.expectWrites(t)
 	})
@@ -74,12 +72,12 @@ func TestLateDeploymentEventLeadsToOneCreate(t *testing.T) {
 func TestDuplicateEventsCauseNoWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var watcher *watch.RaceFreeFakeWatcher
-		f := newFixtureWith(t, func(f *fixture) { watcher = holdWatch(f) }, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
+		f := newFixtureWith(t, func(f *fixture) { watcher = holdWatch(f) }, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Child("a"))
 		defer f.start(2)()
 		for range 3 {
-			watcher.Modify(footest.Deployment("a"))
-			watcher.Add(footest.Deployment("a"))
-			watcher.Action(watch.Bookmark, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "21"}})
+			watcher.Modify(footest.Child("a"))
+			watcher.Add(footest.Child("a"))
+			watcher.Action(watch.Bookmark, footest.Child("a", footest.AtVersion("21")))
 		}
 		advance(time.Minute)
 		f.expectWrites(t)
@@ -92,41 +90,41 @@ func TestWatchThatIsTooOldIsFollowedByARelist(t *testing.T) {
 		f := newFixtureWith(t, func(f *fixture) {
 			held := watch.NewRaceFreeFake()
 			watcher = held
-			f.kubeClient.PrependWatchReactor("deployments", func(clienttesting.Action) (bool, watch.Interface, error) {
+			f.kubeClient.PrependWatchReactor(children, func(clienttesting.Action) (bool, watch.Interface, error) {
 				first := held != nil
 				answer := held
 				held = nil
 				return first, answer, nil
 			})
-		}, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
+		}, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Child("a"))
 		defer f.start(2)()
 
-		// The Deployment is deleted while the watch delivers nothing. Then the watch ends
+		// The child is deleted while the watch delivers nothing. Then the watch ends
 		// with 410 Gone.
-		f.deleteDeployment(t, "web")
+		f.deleteChild(t, "web")
 		advance(time.Minute)
 		f.expectWrites(t)
 		expired := apierrors.NewResourceExpired("too old resource version").Status()
 		watcher.Action(watch.Error, &expired)
 		advance(time.Minute)
-		f.expectWrites(t, "create deployments", "update foos/status")
+		f.expectChildWrites(t, createChild)
 	})
 }
 
-func TestFooMadeAgainSeenAsOneUpdateWaitsForTheOldDeploymentToGo(t *testing.T) {
+func TestFooMadeAgainSeenAsOneUpdateWaitsForTheOldChildToGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
+		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Child("a"))
 		defer f.start(2)()
 
 		f.updateFoo(t, footest.Foo("a", footest.WithFooUID("uid-new")))
 		advance(time.Hour)
 		f.expectWrites(t, "update foos/status") // the conflict, once
 
-		f.deleteDeployment(t, "web") // as the garbage collector does
+		f.deleteChild(t, "web") // as the garbage collector does
 		advance(0)
-		f.expectWrites(t, "create deployments", "update foos/status")
-		if owner := f.deployment(t, "web").OwnerReferences[0].UID; owner != "uid-new" {
-			t.Errorf("the Deployment belongs to %s", owner)
+		f.expectWrites(t, createChild, "update foos/status")
+		if owner := f.storedChild(t, "web").GetOwnerReferences()[0].UID; owner != "uid-new" {
+			t.Errorf("the child belongs to %s", owner)
 		}
 	})
 }
@@ -136,29 +134,29 @@ func TestSecondFooOfANameTakesOverAtOnceWhenTheFirstGoes(t *testing.T) {
 		f := newFixture(t, footest.Foo("a"))
 		defer f.start(2)()
 		advance(0)
-		f.expectWrites(t, "create deployments", "update foos/status")
+		f.expectWrites(t, createChild, "update foos/status")
 		f.createFoo(t, footest.Foo("b"))
 		advance(time.Hour)
 		f.expectWrites(t, "update foos/status") // the conflict, once
 
 		f.deleteFoo(t, "a")
 		advance(0)
-		f.deleteDeployment(t, "web") // as the garbage collector does
+		f.deleteChild(t, "web") // as the garbage collector does
 		advance(0)
-		f.expectWrites(t, "create deployments", "update foos/status")
-		if owner := f.deployment(t, "web").OwnerReferences[0].Name; owner != "b" {
-			t.Errorf("the Deployment belongs to %s", owner)
+		f.expectWrites(t, createChild, "update foos/status")
+		if owner := f.storedChild(t, "web").GetOwnerReferences()[0].Name; owner != "b" {
+			t.Errorf("the child belongs to %s", owner)
 		}
 	})
 }
 
-func TestDeploymentThatAUserMadeAgainIsTheUsers(t *testing.T) {
+func TestChildThatAUserMadeAgainIsTheUsers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
+		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Child("a"))
 		// The user's create precedes the controller's.
-		theirs := footest.Deployment("a", footest.WithoutOwner, footest.ScaledTo(7))
+		theirs := footest.Child("a", footest.WithoutOwner, footest.Drifted)
 		var made sync.Once
-		f.kubeClient.PrependReactor("create", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
+		f.kubeClient.PrependReactor("create", children, func(clienttesting.Action) (bool, runtime.Object, error) {
 			made.Do(func() {
 				f.api.Stamp(theirs)
 				footest.Must(t, f.kubeClient.Tracker().Add(theirs))
@@ -166,10 +164,10 @@ func TestDeploymentThatAUserMadeAgainIsTheUsers(t *testing.T) {
 			return false, nil, nil
 		})
 		defer f.start(2)()
-		f.deleteDeployment(t, "web")
+		f.deleteChild(t, "web")
 		advance(time.Hour)
-		footest.ExpectEqual(t, "the user's Deployment", theirs, f.deployment(t, "web"))
-		footest.ExpectEqual(t, "the list of events", []string{"Warning DeploymentConflict " + footest.ConflictWithNobody}, f.recorded())
+		footest.ExpectEqual(t, "the user's object", theirs, f.storedChild(t, "web"))
+		footest.ExpectEqual(t, "the list of events", []string{"Warning " + conflict + " " + footest.ConflictWithNobody}, f.recorded())
 	})
 }
 
@@ -183,37 +181,37 @@ func holdFoos(f *fixture) {
 	})
 }
 
-// collectDeployments deletes all Deployments, as the garbage collector does if there are
+// collectChildren deletes all children, as the garbage collector does if there are
 // no Foos.
-func (f *fixture) collectDeployments(t *testing.T) {
+func (f *fixture) collectChildren(t *testing.T) {
 	t.Helper()
-	for _, deployment := range f.deployments.indexer.List() {
-		f.deleteDeployment(t, deployment.(*appsv1.Deployment).Name)
+	for _, child := range f.primary.cachedObjects() {
+		f.deleteChild(t, child.(footest.Object).GetName())
 	}
 }
 
-func TestFooThatOnlyTheCacheHasGetsNoDeploymentAgain(t *testing.T) {
+func TestFooThatOnlyTheCacheHasGetsNoChildAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixtureWith(t, holdFoos, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
+		f := newFixtureWith(t, holdFoos, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Child("a"))
 		defer f.start(2)()
 		advance(0)
 		f.expectWrites(t)
 		f.deleteFoo(t, "a")
-		f.collectDeployments(t)
+		f.collectChildren(t)
 		advance(10 * time.Minute)
 		f.expectWrites(t)
 	})
 }
 
-func TestNewFooThatOnlyTheCacheHasGetsOneDeployment(t *testing.T) {
+func TestNewFooThatOnlyTheCacheHasGetsOneChild(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixtureWith(t, holdFoos, footest.Foo("a"))
 		f.deleteFoo(t, "a")
 		defer f.start(2)()
 		advance(0)
-		f.expectWrites(t, "create deployments", "update foos/status")
+		f.expectWrites(t, createChild, "update foos/status")
 		for range 3 {
-			f.collectDeployments(t)
+			f.collectChildren(t)
 			advance(10 * time.Minute)
 		}
 		f.expectWrites(t)
@@ -237,7 +235,7 @@ func TestAFooThatGoesDuringItsSyncIsForgotten(t *testing.T) {
 		defer f.start(2)()
 		f.createFoo(t, footest.Foo("a"))
 		advance(time.Minute)
-		f.expectWrites(t, "create deployments", "update foos/status")
+		f.expectWrites(t, createChild, "update foos/status")
 		if f.staleFoos.Len() > 0 {
 			t.Error("a Foo that was deleted during its last write is still remembered")
 		}
@@ -253,8 +251,8 @@ func TestStaleFooIsReadLiveBeforeFurtherWrites(t *testing.T) {
 		f.answerGets(newer)
 		defer f.start(2)()
 		advance(0)
-		f.expectWrites(t, "create deployments", "update foos/status")
-		f.collectDeployments(t)
+		f.expectWrites(t, createChild, "update foos/status")
+		f.collectChildren(t)
 		advance(10 * time.Minute)
 		f.expectWrites(t)
 	})
@@ -267,25 +265,9 @@ func TestFooThatIsConfirmedLiveIsReconciled(t *testing.T) {
 		f.failTimes(3, "update", "foos", apierrors.NewConflict(footest.FoosResource.GroupResource(), "a", nil))
 		defer f.start(2)()
 		advance(time.Minute)
-		f.expectWrites(t, "create deployments", "update foos/status", "update foos/status", "update foos/status", "update foos/status")
+		f.expectWrites(t, createChild, "update foos/status", "update foos/status", "update foos/status", "update foos/status")
 		if f.staleFoos.Len() > 0 {
 			t.Error("a Foo counts as stale although its status was written")
-		}
-	})
-}
-
-// Nor may it cause live reads for ever, if there is no status to write any more.
-func TestFooWithTheLiveVersionIsReadLiveOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a", footest.WithAvailable(0)))
-		f.failTimes(1, "update", "foos", apierrors.NewConflict(footest.FoosResource.GroupResource(), "a", nil))
-		defer f.start(2)()
-		advance(0)
-		f.updateDeployment(t, footest.Deployment("a"))
-		advance(time.Minute)
-		f.expectWrites(t, "update foos/status")
-		if f.staleFoos.Len() > 0 {
-			t.Error("a Foo counts as stale although its version is the API server's")
 		}
 	})
 }

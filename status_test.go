@@ -36,20 +36,8 @@ import (
 	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/internal/queue"
-	"example.com/sample-controller/internal/reporting"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
-
-// flap changes a Deployment's status n times, once a second.
-func (f *fixture) flap(t *testing.T, n int) {
-	t.Helper()
-	for i := range n {
-		flapping := f.deployment(t, "web").DeepCopy()
-		flapping.Status.AvailableReplicas = int32(i % 2)
-		f.updateDeployment(t, flapping)
-		advance(time.Second)
-	}
-}
 
 // countCalls counts the calls of a verb on a resource, and refuses them while refused is
 // set.
@@ -65,59 +53,9 @@ func (f *fixture) countCalls(verb, resource string, refusal error) (calls *atomi
 	return calls, refused
 }
 
-// Changes of the Deployment's status must not repeat a refused write, and the Foo must
-// still count its Pods.
-func TestARefusedWriteIsNotRepeatedWithEachStatusOfTheDeployment(t *testing.T) {
-	for name, refusal := range map[string]error{
-		"a policy":    apierrors.NewForbidden(footest.DeploymentsGR, "web", errors.New("a policy")),
-		"Retry-After": apierrors.NewTooManyRequests("slow down", 10),
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a", footest.WithImage("nginx:1")))
-				calls, refused := f.countCalls("update", "deployments", refusal)
-				defer f.start(2)()
-				f.flap(t, 61) // refused after 0, 10 and 30 s, or every 10 s
-				if n := calls.Load(); n > 7 {
-					t.Errorf("the write was sent %d times in a minute", n)
-				}
-				advance(reporting.ThrottleInterval)
-				if available := f.cachedFoo(t, "a").Status.AvailableReplicas; available != 0 {
-					t.Errorf("the status counts %d available Pods, not 0", available)
-				}
-				if statuses := countWrites(f, "update foos/status"); statuses > 15 {
-					t.Errorf("the status was written %d times in a minute", statuses)
-				}
-				refused.Store(false)
-				advance(queue.LastRetry)
-				if image := f.deployment(t, "web").Spec.Template.Spec.Containers[0].Image; image != "nginx:latest" {
-					t.Errorf("the update was not sent once it was allowed: the image is %s", image)
-				}
-			})
-		})
-	}
-}
-
 func countWrites(f *fixture, write string) int {
 	verbs, _ := f.writes()
 	return len(slices.DeleteFunc(verbs, func(verb string) bool { return verb != write }))
-}
-
-func TestARefusedStatusIsNotRepeatedWithEachStatusOfTheDeployment(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
-		calls, refused := f.countCalls("update", "foos", apierrors.NewForbidden(footest.FoosResource.GroupResource(), "a", errors.New("no right")))
-		defer f.start(2)()
-		f.flap(t, 60)
-		if n := calls.Load(); n > 4 {
-			t.Errorf("the write was sent %d times in a minute", n)
-		}
-		refused.Store(false)
-		advance(queue.LastRetry)
-		if available := f.cachedFoo(t, "a").Status.AvailableReplicas; available != 1 {
-			t.Errorf("the status was not sent once it was allowed: %d available", available)
-		}
-	})
 }
 
 // A recreated Foo is another Foo: it does not inherit the back-off of the deleted one.
@@ -134,7 +72,7 @@ func TestBackOffIsNotInherited(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFixture(t, footest.Foo("a"))
-				calls, _ := f.countCalls("create", "deployments", apierrors.NewForbidden(footest.DeploymentsGR, "web", errors.New("exceeded quota")))
+				calls, _ := f.countCalls("create", children, apierrors.NewForbidden(footest.ChildGR, "web", errors.New("exceeded quota")))
 				defer f.start(2)()
 				advance(59 * time.Minute)
 				calls.Store(0)
@@ -168,7 +106,7 @@ func (f *fixture) prune() (pruning *atomic.Bool) {
 
 func TestAPrunedStatusIsNotWrittenForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithDeploymentName("other")), footest.Deployment("a"))
+		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithChildName("other")), footest.Child("a"))
 		pruning := f.prune()
 		defer f.start(2)()
 		for range 20 { // 20 minutes
@@ -181,7 +119,7 @@ func TestAPrunedStatusIsNotWrittenForEver(t *testing.T) {
 		if events := f.recorded(); len(events) != 2 {
 			t.Errorf("two transitions have %d Events: %q", len(events), events)
 		}
-		if available := f.cachedFoo(t, "a").Status.AvailableReplicas; available != 2 {
+		if available := f.cachedFoo(t, "a").Status.AvailableReplicas; available != footest.Settled("a").AvailableReplicas {
 			t.Errorf("a field that the definition has is not written: %d available", available)
 		}
 
@@ -191,7 +129,7 @@ func TestAPrunedStatusIsNotWrittenForEver(t *testing.T) {
 			f.resync(t, "b")
 		}
 		f.expectReady(t, "a", "True Available of 1")
-		f.expectReady(t, "b", "False Progressing of 1")
+		f.expectReady(t, "b", afterCreate())
 		if f.crdMismatch.Len() != 0 {
 			t.Error("the mismatch is still remembered after a status was stored as sent")
 		}
@@ -203,14 +141,14 @@ func TestAMissingStatusSubresourceIsReportedAndNotFought(t *testing.T) {
 		const count = 10
 		world := []runtime.Object{}
 		for i := range count {
-			world = append(world, footest.Foo(fmt.Sprint("a", i), footest.WithDeploymentName(fmt.Sprint("d", i))))
+			world = append(world, footest.Foo(fmt.Sprint("a", i), footest.WithChildName(fmt.Sprint("d", i))))
 		}
 		f := newFixture(t, world...)
 		calls, missing := f.countCalls("update", "foos", apierrors.NewNotFound(footest.FoosResource.GroupResource(), "a"))
 		defer f.start(1)()
 		advance(time.Hour)
 		for i := range count {
-			f.deployment(t, fmt.Sprint("d", i)) // the Deployments are still reconciled
+			f.storedChild(t, fmt.Sprint("d", i)) // the children are still reconciled
 		}
 		if n := calls.Load(); n > 13 { // one every 5 minutes
 			t.Errorf("for %d Foos %d statuses were sent in an hour", count, n)
@@ -220,7 +158,7 @@ func TestAMissingStatusSubresourceIsReportedAndNotFought(t *testing.T) {
 		advance(queue.LastRetry)
 		for i := range count {
 			f.resync(t, fmt.Sprint("a", i))
-			f.expectReady(t, fmt.Sprint("a", i), "False Progressing of 1")
+			f.expectReady(t, fmt.Sprint("a", i), afterCreate())
 		}
 	})
 }
@@ -229,7 +167,7 @@ func TestAMissingStatusSubresourceIsReportedAndNotFought(t *testing.T) {
 // definition.
 func TestAFooThatIsGoneIsNoMissingSubresource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a"), footest.Deployment("a", footest.WithAvailable(1)))
+		f := newFixture(t, footest.Foo("a"), footest.Child("a"))
 		gone := apierrors.NewNotFound(footest.FoosResource.GroupResource(), "a")
 		f.refuse("update", "foos", gone)
 		f.refuse("get", "foos", gone)
@@ -245,7 +183,7 @@ func TestATransitionWhoseAnswerIsLostHasItsEvent(t *testing.T) {
 	for name, stored := range map[string]bool{"stored": true, "not stored": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := newFixture(t, footest.Foo("a"), footest.Deployment("a"))
+				f := newFixture(t, footest.Foo("a"), footest.Child("a"))
 				lost := false
 				f.fooClient.PrependReactor("update", "foos", func(action clienttesting.Action) (bool, runtime.Object, error) {
 					if lost {
@@ -261,7 +199,7 @@ func TestATransitionWhoseAnswerIsLostHasItsEvent(t *testing.T) {
 				defer f.start(2)()
 				advance(time.Hour)
 				f.expectReady(t, "a", "True Available of 1")
-				footest.ExpectEqual(t, "the list of events", []string{`Normal Available Deployment "web" has 2 of 2 Pods available`}, f.recorded())
+				footest.ExpectEqual(t, "the list of events", []string{"Normal Available " + footest.ReadyOf(footest.Settled("a")).Message}, f.recorded())
 			})
 		})
 	}
@@ -278,4 +216,20 @@ func TestEveryConditionHasATime(t *testing.T) {
 			t.Errorf("the condition %s has the time %v", condition.Type, condition.LastTransitionTime)
 		}
 	}
+}
+
+func TestFailedFooIsHeldBeforeItsStatusIsWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, footest.Foo("a"))
+		f.refuse("create", children, apierrors.NewForbidden(footest.ChildGR, "web", errors.New("exceeded quota")))
+		held := false
+		f.fooClient.PrependReactor("update", "foos", func(clienttesting.Action) (bool, runtime.Object, error) {
+			held = f.backoff.InBackoff(footest.KeyOf(footest.Foo("a")))
+			return false, nil, nil
+		})
+		_ = f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a")))
+		if !held {
+			t.Error("the watch event of the status would wake the Foo at once")
+		}
+	})
 }

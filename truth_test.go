@@ -28,7 +28,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -73,12 +72,12 @@ func TestAScaleThatCannotBeWrittenIsNotReady(t *testing.T) {
 		"no connection":         errors.New("connection refused"),
 		"the server is busy":    apierrors.NewTooManyRequests("slow down", 7),
 		"the server shuts down": apierrors.NewServiceUnavailable("shutting down"),
-		"no etcd":               apierrors.NewServerTimeout(footest.DeploymentsGR, "update", 1),
+		"no etcd":               apierrors.NewServerTimeout(footest.ChildGR, "update", 1),
 	} {
-		for _, call := range [][2]string{{"update", "deployments"}, {"get", "foos"}} {
+		for _, call := range [][2]string{{"update", children}, {"get", "foos"}} {
 			t.Run(name+" at "+strings.Join(call[:], " "), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
+					f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Child("a"))
 					var healed atomic.Bool
 					reaction := func(clienttesting.Action) (bool, runtime.Object, error) { return !healed.Load(), nil, fail }
 					f.kubeClient.PrependReactor(call[0], call[1], reaction)
@@ -91,18 +90,17 @@ func TestAScaleThatCannotBeWrittenIsNotReady(t *testing.T) {
 					advance(time.Second)
 					f.expectWrites(t)
 					f.scale(t, "a", 5)
+					f.drift(t, "web")
 					for range 60 {
 						advance(time.Second)
 						f.expectReady(t, "a", "False Progressing of 2")
 					}
-					if events := f.recorded(); len(events) != 1 || !strings.HasPrefix(events[0], `Normal Progressing Deployment "web" could not be updated yet: `) {
+					if events := f.recorded(); len(events) != 1 || !strings.HasPrefix(events[0], "Normal Progressing "+footest.Primary.Kind+` "web" could not be updated yet: `) {
 						t.Errorf("the Events of an outage are %q", events)
 					}
 					healed.Store(true)
 					advance(5 * time.Minute)
-					if replicas := *f.deployment(t, "web").Spec.Replicas; replicas != 5 {
-						t.Errorf("after the outage the Deployment has %d replicas", replicas)
-					}
+					footest.CheckWanted(t, f.storedChild(t, "web"), f.cachedFoo(t, "a"))
 				})
 			})
 		}
@@ -111,19 +109,19 @@ func TestAScaleThatCannotBeWrittenIsNotReady(t *testing.T) {
 
 // If outages and refusals alternate, the condition stays the same, whichever came first.
 func TestAlternatingRefusalsAndOutagesAreOneCondition(t *testing.T) {
-	refusal, outage := apierrors.NewForbidden(footest.DeploymentsGR, "web", errors.New("exceeded quota")), apierrors.NewInternalError(errors.New("etcd leader changed"))
+	refusal, outage := apierrors.NewForbidden(footest.ChildGR, "web", errors.New("exceeded quota")), apierrors.NewInternalError(errors.New("etcd leader changed"))
 	for name, row := range map[string]struct {
 		turns []error
 		want  []string
 	}{
-		"a refusal first": {[]error{refusal, outage}, []string{"DeploymentFailed"}},
-		"an outage first": {[]error{outage, refusal}, []string{"Progressing", "DeploymentFailed"}},
+		"a refusal first": {[]error{refusal, outage}, []string{failed}},
+		"an outage first": {[]error{outage, refusal}, []string{"Progressing", failed}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFixture(t, footest.Foo("a"))
 				n := 0
-				f.kubeClient.PrependReactor("create", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
+				f.kubeClient.PrependReactor("create", children, func(clienttesting.Action) (bool, runtime.Object, error) {
 					n++
 					return true, nil, row.turns[n%2]
 				})
@@ -143,37 +141,10 @@ func TestAlternatingRefusalsAndOutagesAreOneCondition(t *testing.T) {
 	}
 }
 
-// A policy caps the replicas: the Foo is not ready and says why, and the controller does
-// not fight the policy.
-func TestADeploymentStoredOtherwiseIsReported(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
-		f.kubeClient.PrependReactor("update", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
-			two := int32(2)
-			action.(clienttesting.UpdateAction).GetObject().(*appsv1.Deployment).Spec.Replicas = &two
-			return false, nil, nil
-		})
-		defer f.start(2)()
-		f.scale(t, "a", 5)
-		advance(time.Minute)
-		f.expectReady(t, "a", "False DeploymentFailed of 2")
-		const want = `The API server stored Deployment "web" otherwise than asked: spec.replicas is 2, not 5`
-		if message := footest.ReadyOf(f.cachedFoo(t, "a").Status).Message; message != want {
-			t.Errorf("the message is %q", message)
-		}
-		f.expectWrites(t, "update deployments", "update foos/status")
-		f.resync(t, "a")
-		f.expectWrites(t)
-		f.scale(t, "a", 2)
-		advance(time.Minute)
-		f.expectReady(t, "a", "True Available of 3")
-	})
-}
-
 // After a restore of etcd, a generation can occur a second time.
 func TestTheSameGenerationWithAnotherSpecIsDetected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a", footest.WithReplicas(2), footest.WithStatus(footest.Settled("a"))), footest.Deployment("a", footest.ScaledTo(9)))
+		f := newFixture(t, footest.Foo("a", footest.WithReplicas(2), footest.WithStatus(footest.Settled("a"))), footest.Child("a", footest.Drifted))
 		f.answerGets(footest.Foo("a", footest.WithReplicas(9)))
 		if err := f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a"))); !errors.Is(err, consistency.ErrStale) {
 			t.Errorf("the sync ended with %v", err)
@@ -182,30 +153,29 @@ func TestTheSameGenerationWithAnotherSpecIsDetected(t *testing.T) {
 	})
 }
 
-// The cache may still have the Deployment of an earlier name, although it is deleted. A
+// The cache may still have the child of an earlier name, although it is deleted. A
 // Foo that is renamed back to it must not become ready because of that. One live read
-// decides; none is needed if the Deployment was written for this generation.
+// decides; none is needed if the child was written for this generation.
 func TestReadyOfANewGenerationIsConfirmedLive(t *testing.T) {
 	renamedBack := footest.Foo("a", footest.WithGeneration(3), footest.WithStatus(footest.Settled("a")))
 	for name, row := range map[string]struct {
-		live     []*appsv1.Deployment
+		live     []footest.Object
 		err      error
 		wantErr  bool
 		wantTrue bool
 	}{
-		"as in the cache":           {[]*appsv1.Deployment{footest.Deployment("a")}, nil, false, true},
-		"deleted":                   {nil, apierrors.NewNotFound(footest.DeploymentsGR, "web"), true, false},
-		"controlled by another Foo": {[]*appsv1.Deployment{footest.Deployment("b")}, nil, true, false},
-		"drifted":                   {[]*appsv1.Deployment{footest.Deployment("a", footest.ScaledTo(9))}, nil, true, false},
-		"being deleted":             {[]*appsv1.Deployment{footest.Deployment("a", footest.Terminating)}, nil, true, false},
-		"with fewer Pods":           {[]*appsv1.Deployment{footest.Deployment("a", footest.WithAvailable(1))}, nil, false, false},
+		"as in the cache":           {[]footest.Object{footest.Child("a")}, nil, false, true},
+		"deleted":                   {nil, apierrors.NewNotFound(footest.ChildGR, "web"), true, false},
+		"controlled by another Foo": {[]footest.Object{footest.Child("b")}, nil, true, false},
+		"drifted":                   {[]footest.Object{footest.Child("a", footest.Drifted)}, nil, true, false},
+		"being deleted":             {[]footest.Object{footest.Child("a", footest.Terminating)}, nil, true, false},
 		"the server fails":          {nil, apierrors.NewInternalError(errors.New("etcd")), true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := newFixture(t, renamedBack, footest.Deployment("a"))
+				f := newFixture(t, renamedBack, footest.Child("a"))
 				if row.err != nil {
-					f.refuse("get", "deployments", row.err)
+					f.refuse("get", children, row.err)
 				}
 				for _, live := range row.live {
 					f.answerGets(live)
@@ -222,34 +192,22 @@ func TestReadyOfANewGenerationIsConfirmedLive(t *testing.T) {
 	}
 }
 
-func TestADeploymentWrittenForAGenerationNeedsNoLiveRead(t *testing.T) {
+func TestAChildWrittenForAGenerationNeedsNoLiveRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
 		defer f.start(2)()
 		f.createFoo(t, footest.Foo("a"))
 		advance(time.Second)
-		available := f.deployment(t, "web").DeepCopy()
-		available.Status = footest.Deployment("a").Status
-		f.updateDeployment(t, available)
+		f.settle(t, "web")
 		advance(time.Second)
 		f.expectReady(t, "a", "True Available of 1")
 		for _, action := range f.kubeClient.Actions() {
-			if action.Matches("get", "deployments") {
-				t.Error("the Deployment was read live")
+			if action.Matches("get", children) {
+				t.Error("the child was read live")
 			}
 		}
-		if f.deployments.confirmed.Len() != 0 || f.transitions.Len() != 0 {
+		if !f.primary.remembersNothing() || f.transitions.Len() != 0 {
 			t.Error("a Foo at rest is still remembered")
 		}
-	})
-}
-
-// mirrorImages adds an admission webhook that replaces all images by those of a mirror.
-func (f *fixture) mirrorImages() {
-	f.kubeClient.PrependReactor("*", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		if write, ok := action.(clienttesting.CreateAction); ok { // an UpdateAction has the same methods
-			write.GetObject().(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Image = "mirror.example.com/nginx:latest"
-		}
-		return false, nil, nil
 	})
 }

@@ -113,7 +113,7 @@ type Body struct {
 	Note string
 }
 
-// Owner is an object that owns another; Kind is in the form of "Deployment".
+// Owner is an object that owns another; Kind is in the form of "ConfigMap".
 type Owner struct{ Kind, Name, UID string }
 
 // bodyOf combines the object in the request with the one in the response.

@@ -26,11 +26,11 @@ import (
 )
 
 const (
-	created = `{"stage":"ResponseComplete","requestURI":"/a","verb":"create","user":{"username":"a"},"objectRef":{"resource":"deployments","namespace":"n","name":"d"},` +
+	created = `{"stage":"ResponseComplete","requestURI":"/a","verb":"create","user":{"username":"a"},"objectRef":{"resource":"configmaps","namespace":"n","name":"d"},` +
 		`"responseStatus":{"code":201},"requestReceivedTimestamp":"2026-01-02T03:04:05.000100Z","stageTimestamp":"2026-01-02T03:04:05.001200Z"}` + "\n"
 	refused = `{"stage":"ResponseComplete","requestURI":"/a","verb":"update","user":{"username":"b"},"objectRef":{"resource":"foos","subresource":"status"},` +
 		`"responseStatus":{"code":409},"stageTimestamp":"2026-01-02T03:04:05Z"}` + "\n"
-	begun = `{"stage":"ResponseStarted","requestURI":"/a","verb":"create","objectRef":{"resource":"deployments"}}` + "\n"
+	begun = `{"stage":"ResponseStarted","requestURI":"/a","verb":"create","objectRef":{"resource":"configmaps"}}` + "\n"
 )
 
 func TestLogFollowsTheFile(t *testing.T) {

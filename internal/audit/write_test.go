@@ -135,11 +135,11 @@ func TestNoteOf(t *testing.T) {
 		"a Pod that is ready":        {"patch pods/status", `[{"op":"add"}]`, `{"kind":"Pod","status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`, "Ready"},
 		"a Pod that is not ready":    {"patch pods/status", `[{"op":"add"}]`, `{"kind":"Pod","status":{"phase":"Running","conditions":[{"type":"Ready","status":"False","reason":"ContainersNotReady"}]}}`, "Running, ContainersNotReady"},
 		"a rejected status":          {"update pods/status", `{"kind":"Pod","status":{"phase":"Failed"}}`, `{"kind":"Status","status":"Failure"}`, "Failed"},
-		"a new Deployment":           {"create deployments", `{"kind":"Deployment","spec":{"replicas":1}}`, ``, "replicas 1"},
-		"a change of a Deployment":   {"update deployments", ``, `{"kind":"Deployment","spec":{"replicas":2},"status":{"availableReplicas":1}}`, "replicas 2"},
+		"a new ReplicaSet":           {"create replicasets", `{"kind":"ReplicaSet","spec":{"replicas":1}}`, ``, "replicas 1"},
+		"a change of a ReplicaSet":   {"update replicasets", ``, `{"kind":"ReplicaSet","spec":{"replicas":2},"status":{"availableReplicas":1}}`, "replicas 2"},
 		"a scale":                    {"patch foos/scale", `{"spec":{"replicas":3}}`, `{"kind":"Scale","spec":{"replicas":3},"status":{"replicas":1}}`, "replicas 3"},
 		"a binding":                  {"create pods/binding", `{"kind":"Binding","target":{"name":"node-1"}}`, `{"kind":"Status","status":"Success"}`, "to node-1"},
-		"a deletion":                 {"delete deployments", ``, `{"kind":"Deployment","spec":{"replicas":2}}`, ""},
+		"a deletion":                 {"delete replicasets", ``, `{"kind":"ReplicaSet","spec":{"replicas":2}}`, ""},
 	}
 	for name, test := range tests {
 		if body := bodyOf(withBodies(test.write, test.request, test.response)); body == nil || body.Note != test.want {
@@ -178,7 +178,7 @@ func TestActorOf(t *testing.T) {
 		"a person":                      {"alice", kubectl, Actor{"alice", "alice", false, true}},
 		"a person's program":            {"alice", "sample-controller/v0.0.0 (linux/amd64)", Actor{"sample-controller", "sample-controller (alice)", false, false}},
 		"a user without a program":      {"alice", "", Actor{"alice", "alice", false, true}},
-		"a controller":                  {account + "kube-system:deployment-controller", manager, Actor{"deployment-controller", "kube-system/deployment-controller", true, false}},
+		"a controller":                  {account + "kube-system:replicaset-controller", manager, Actor{"replicaset-controller", "kube-system/replicaset-controller", true, false}},
 		"the garbage collector":         {account + "kube-system:generic-garbage-collector", manager, Actor{"garbage-collector", "kube-system/garbage-collector", true, false}},
 		"a service account's kubectl":   {account + "ci:deployer", kubectl, Actor{"deployer", "ci/deployer (kubectl)", false, true}},
 		"a controller without account":  {"system:kube-controller-manager", manager + account + "kube-system:job-controller", Actor{"job-controller", "kube-system/job-controller", true, false}},

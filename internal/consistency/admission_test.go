@@ -24,18 +24,18 @@ import (
 	"example.com/sample-controller/internal/footest"
 )
 
-func TestAMutationIsRememberedForOneFooAndDeployment(t *testing.T) {
+func TestAMutationIsRememberedForOneFooAndChild(t *testing.T) {
 	o := &AdmissionMutations{}
-	mirrored := footest.Deployment("a", footest.WithImage("mirror.example.com/nginx:latest"))
+	mirrored := footest.Child("a", footest.Drifted)
 	o.Observe(footest.Foo("a"), mirrored, "the image")
 	if !o.WouldRecur(footest.Foo("a"), mirrored, "the image") {
-		t.Error("the mutation of a Deployment is not remembered")
+		t.Error("the mutation of a child is not remembered")
 	}
 	again := footest.Foo("a", footest.WithFooUID("uid-new"))
 	if o.WouldRecur(again, mirrored, "the image") {
 		t.Error("the mutation counts for another Foo of the name")
 	}
-	o.Observe(footest.Foo("a"), footest.Deployment("a"), "")
+	o.Observe(footest.Foo("a"), footest.Child("a"), "")
 	if o.WouldRecur(footest.Foo("a"), mirrored, "the image") {
 		t.Error("the mutation counts after a write that was stored as sent")
 	}

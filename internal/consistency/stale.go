@@ -30,7 +30,7 @@ import (
 // or none. Until the cache has another version, a sync reads such a Foo live before it
 // does anything.
 //
-// Without that, a Foo which exists in the cache alone would get a Deployment each time
+// Without that, a Foo which exists in the cache alone would get a child each time
 // the garbage collector has deleted the last one.
 type StaleFoos struct {
 	// The Map holds the resourceVersions that are stale.

@@ -57,8 +57,8 @@ func TestAnOwnerIsReady(t *testing.T) {
 
 func TestEveryStoreMustCatchUpWithTheNewestWrite(t *testing.T) {
 	writes := NewStore(clocktesting.NewFakeClock(time.Now()), time.Minute)
-	foos, deployments := &store{"1"}, &store{"1"}
-	writes.WroteAt(owner, "uid", deployments, "2")
+	foos, children := &store{"1"}, &store{"1"}
+	writes.WroteAt(owner, "uid", children, "2")
 	writes.WroteAt(owner, "uid", foos, "3")
 	writes.WroteAt(owner, "uid", foos, "5")
 
@@ -66,7 +66,7 @@ func TestEveryStoreMustCatchUpWithTheNewestWrite(t *testing.T) {
 	if writes.EnsureReady(owner) == nil {
 		t.Error("ready while one store is behind")
 	}
-	foos.version, deployments.version = "4", "2"
+	foos.version, children.version = "4", "2"
 	if writes.EnsureReady(owner) != nil {
 		t.Error("a store that caught up once is checked again")
 	}
@@ -104,8 +104,8 @@ func TestNothingIsKeptOfAnOwnerThatIsGoneOrCaughtUp(t *testing.T) {
 
 func TestAnOwnerIsNotConfusedWithAnotherOfItsName(t *testing.T) {
 	writes := NewStore(clocktesting.NewFakeClock(time.Now()), time.Minute)
-	foos, deployments := &store{"1"}, &store{"1"}
-	writes.WroteAt(owner, "first", deployments, "2")
+	foos, children := &store{"1"}, &store{"1"}
+	writes.WroteAt(owner, "first", children, "2")
 	writes.WroteAt(owner, "second", foos, "3")
 	writes.Clear(owner, "first")
 	if writes.EnsureReady(owner) == nil {

@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package footest has what the tests of several packages share: builders of Foos,
-// Deployments and statuses (this file), assertions, and the objects and checks of the fuzz
+// Package footest has what the tests of several packages share: builders of Foos and
+// statuses (this file) and of children, assertions, and the objects and checks of the fuzz
 // targets.
 package footest
 
@@ -48,13 +48,14 @@ var (
 // FooOption changes what Foo returns.
 type FooOption func(*samplev1alpha1.Foo)
 
-// Foo returns a Foo that asks for 2 Pods in a Deployment named "web".
+// Foo returns a Foo that asks for 2 Pods, and for a child of the kind Primary named "web".
 func Foo(name string, options ...FooOption) *samplev1alpha1.Foo {
 	replicas := int32(2)
 	object := &samplev1alpha1.Foo{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: Namespace, UID: types.UID("uid-" + name), Generation: 1, ResourceVersion: "10"},
-		Spec:       samplev1alpha1.FooSpec{DeploymentName: "web", Replicas: &replicas},
+		Spec:       samplev1alpha1.FooSpec{Replicas: &replicas},
 	}
+	WithChildName("web")(object)
 	for _, option := range options {
 		option(object)
 	}
@@ -69,8 +70,8 @@ func WithReplicas(replicas int32) FooOption {
 // WithoutReplicas makes a Foo not set the number of Pods.
 func WithoutReplicas(foo *samplev1alpha1.Foo) { foo.Spec.Replicas = nil }
 
-// WithDeploymentName sets the name of the Deployment that a Foo asks for.
-func WithDeploymentName(name string) FooOption {
+// WithChildName sets the name of the child of the kind Primary that a Foo asks for.
+func WithChildName(name string) FooOption {
 	return func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName = name }
 }
 
@@ -84,7 +85,7 @@ func WithGeneration(generation int64) FooOption {
 	return func(foo *samplev1alpha1.Foo) { foo.Generation = generation }
 }
 
-// BeingDeleted makes a Foo one in foreground deletion, which waits for its Deployment.
+// BeingDeleted makes a Foo one in foreground deletion, which waits for its children.
 func BeingDeleted(foo *samplev1alpha1.Foo) {
 	deleted := Earlier
 	foo.DeletionTimestamp = &deleted
@@ -96,13 +97,12 @@ func WithStatus(status samplev1alpha1.FooStatus) FooOption {
 	return func(foo *samplev1alpha1.Foo) { foo.Status = status }
 }
 
-// Settled returns the status of a Foo named owner whose Deployment "web" has 2 of 2 Pods
-// available.
+// Settled returns the status of a Foo named owner whose child "web" is at rest.
 func Settled(owner string) samplev1alpha1.FooStatus {
-	return samplev1alpha1.FooStatus{
-		ObservedGeneration: 1, Replicas: 2, AvailableReplicas: 2, Selector: "app=nginx,controller=" + owner,
-		Conditions: Ready(metav1.ConditionTrue, "Available", `Deployment "web" has 2 of 2 Pods available`, Earlier),
-	}
+	status := samplev1alpha1.FooStatus{ObservedGeneration: 1}
+	message := Primary.Settled(Foo(owner), &status)
+	status.Conditions = Ready(metav1.ConditionTrue, "Available", message, Earlier)
+	return status
 }
 
 // Ready returns the conditions of a Foo of generation 1.
@@ -120,10 +120,10 @@ func OfGeneration(generation int64, conditions []metav1.Condition) []metav1.Cond
 	return conditions
 }
 
-// RefusedStatus returns the status of a Foo whose Deployment a quota refused.
+// RefusedStatus returns the status of a Foo whose child a quota refused.
 func RefusedStatus() samplev1alpha1.FooStatus {
 	status := Settled("a")
-	status.Conditions = Ready(metav1.ConditionFalse, "DeploymentFailed", "The API server refused: exceeded quota", Earlier)
+	status.Conditions = Ready(metav1.ConditionFalse, Primary.Kind+"Failed", "The API server refused: exceeded quota", Earlier)
 	return status
 }
 

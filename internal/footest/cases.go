@@ -36,7 +36,7 @@ var (
 	longName = strings.Repeat("a", 253)
 
 	childNames = []string{"web", "old", "older", longName}
-	// A Foo without a name for its Deployment may have been stored before the rule
+	// A Foo without a name for its child may have been stored before the rule
 	// existed.
 	wantedNames = []string{"web", "old", longName, ""}
 	wantedSizes = []func(*samplev1alpha1.Foo){WithReplicas(2), WithoutReplicas, WithReplicas(10), WithReplicas(0), WithReplicas(-1)}
@@ -59,10 +59,10 @@ var contents = []int{contentAsked, contentDrifted, contentMissing, contentEdited
 func noStatus() samplev1alpha1.FooStatus      { return samplev1alpha1.FooStatus{} }
 func settledStatus() samplev1alpha1.FooStatus { return Settled("a") }
 
-// conflictStatus returns the status of a Foo whose name for the Deployment is taken.
+// conflictStatus returns the status of a Foo whose name for the child is taken.
 func conflictStatus() samplev1alpha1.FooStatus {
 	return samplev1alpha1.FooStatus{
-		ObservedGeneration: 1, Conditions: Ready(metav1.ConditionFalse, samplev1alpha1.ReasonDeploymentConflict, ConflictWithB, Earlier),
+		ObservedGeneration: 1, Conditions: Ready(metav1.ConditionFalse, Primary.Kind+"Conflict", ConflictWithB, Earlier),
 	}
 }
 
@@ -113,7 +113,10 @@ func ownerRef(apiVersion, kind, name string, uid types.UID, controller bool) met
 var fooNews = []func(foo *samplev1alpha1.Foo) *samplev1alpha1.Foo{
 	func(foo *samplev1alpha1.Foo) *samplev1alpha1.Foo { return foo },
 	func(*samplev1alpha1.Foo) *samplev1alpha1.Foo { return nil },
-	changedFoo(func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName, foo.Generation = "older", 2 }),
+	changedFoo(func(foo *samplev1alpha1.Foo) {
+		WithChildName("older")(foo)
+		foo.Generation = 2
+	}),
 	changedFoo(func(foo *samplev1alpha1.Foo) { foo.Spec.Replicas, foo.Generation = new(int32(7)), 2 }),
 	changedFoo(func(foo *samplev1alpha1.Foo) { foo.UID, foo.Status = "uid-new", samplev1alpha1.FooStatus{} }),
 	changedFoo(BeingDeleted),

@@ -22,7 +22,6 @@ import (
 	"errors"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,9 +34,9 @@ import (
 
 // The resources of the tests' objects.
 var (
-	DeploymentsResource = appsv1.SchemeGroupVersion.WithResource("deployments")
-	FoosResource        = samplev1alpha1.SchemeGroupVersion.WithResource("foos")
-	DeploymentsGR       = DeploymentsResource.GroupResource()
+	FoosResource = samplev1alpha1.SchemeGroupVersion.WithResource("foos")
+	// ChildGR is that of Primary in errors of the API server.
+	ChildGR = Primary.Resource.GroupResource()
 )
 
 // ExpectEqual fails the test if got is not want, and shows the difference.
@@ -62,7 +61,7 @@ func KeyOf(object metav1.Object) cache.ObjectName { return cache.MetaObjectToNam
 // NamespaceTerminating returns the API server's error for a create in a namespace that is
 // being deleted.
 func NamespaceTerminating() error {
-	err := apierrors.NewForbidden(DeploymentsGR, "web", errors.New("namespace team-a is being terminated"))
+	err := apierrors.NewForbidden(ChildGR, "web", errors.New("namespace team-a is being terminated"))
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	return err
 }

@@ -35,8 +35,9 @@ import (
 
 // deploymentRow is the row of the Deployments. Their controller is simulated, too.
 var deploymentRow = &Row[*appsv1.Deployment]{
-	Resource: DeploymentsResource,
+	Resource: appsv1.SchemeGroupVersion.WithResource("deployments"),
 	Kind:     "Deployment",
+	NamedBy:  "spec.deploymentName",
 	Name:     func(foo *samplev1alpha1.Foo) string { return foo.Spec.DeploymentName },
 	New:      newDeployment,
 	Foreign:  foreignDeployment,
@@ -56,7 +57,10 @@ var deploymentRow = &Row[*appsv1.Deployment]{
 	Fuzz:         fuzzDeployment,
 	Advance:      advanceRollout,
 	Unready:      notRolledOut,
+	Seeds:        deploymentSeeds,
 	Misreported:  misreportedDeployment,
+	Busy:         isRollingOut,
+	Settled:      settledDeployment,
 }
 
 func newDeployment(foo *samplev1alpha1.Foo) *appsv1.Deployment {
@@ -251,4 +255,23 @@ func misreportedDeployment(foo *samplev1alpha1.Foo, deployment *appsv1.Deploymen
 		return fmt.Sprintf("reports %d replicas, %d available, of %d", status.Replicas, status.AvailableReplicas, size)
 	}
 	return ""
+}
+
+func settledDeployment(foo *samplev1alpha1.Foo, status *samplev1alpha1.FooStatus) string {
+	status.Replicas, status.AvailableReplicas = 2, 2
+	status.Selector = "app=nginx,controller=" + foo.Name
+	return fmt.Sprintf(`Deployment %q has 2 of 2 Pods available`, foo.Spec.DeploymentName)
+}
+
+// isRollingOut says why the Deployment controller may still write. Its last write is that
+// of the condition.
+func isRollingOut(deployment *appsv1.Deployment) string {
+	if deployment.Status.ObservedGeneration == deployment.Generation {
+		for _, condition := range deployment.Status.Conditions {
+			if condition.Type == appsv1.DeploymentProgressing && condition.Status == corev1.ConditionTrue && condition.Reason == "NewReplicaSetAvailable" {
+				return ""
+			}
+		}
+	}
+	return fmt.Sprintf("has not been rolled out: %+v", deployment.Status)
 }

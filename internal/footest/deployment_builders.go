@@ -25,12 +25,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// DeploymentOption changes the Deployment that Deployment builds.
-type DeploymentOption func(*appsv1.Deployment)
-
 // Deployment returns a Deployment named "web" that the Foo named owner controls, with the
 // API server's defaults: 2 Pods wanted, all of them available.
-func Deployment(owner string, options ...DeploymentOption) *appsv1.Deployment {
+func Deployment(owner string, options ...ChildOption) *appsv1.Deployment {
 	replicas := int32(2)
 	isTrue := true
 	object := &appsv1.Deployment{
@@ -65,58 +62,29 @@ func Deployment(owner string, options ...DeploymentOption) *appsv1.Deployment {
 	return object
 }
 
-// Named sets the name of a Deployment.
-func Named(name string) DeploymentOption {
-	return func(deployment *appsv1.Deployment) { deployment.Name = name }
-}
-
 // ScaledTo sets the replicas in the spec of a Deployment.
-func ScaledTo(replicas int32) DeploymentOption {
-	return func(deployment *appsv1.Deployment) { deployment.Spec.Replicas = &replicas }
+func ScaledTo(replicas int32) ChildOption {
+	return Changed(func(deployment *appsv1.Deployment) { deployment.Spec.Replicas = &replicas })
 }
 
 // WithImage sets the image of a Deployment's container.
-func WithImage(image string) DeploymentOption {
-	return func(deployment *appsv1.Deployment) { deployment.Spec.Template.Spec.Containers[0].Image = image }
+func WithImage(image string) ChildOption {
+	return Changed(func(deployment *appsv1.Deployment) { deployment.Spec.Template.Spec.Containers[0].Image = image })
 }
 
 // WithTemplateLabel sets a label of a Deployment's Pods.
-func WithTemplateLabel(key, value string) DeploymentOption {
-	return func(deployment *appsv1.Deployment) { deployment.Spec.Template.Labels[key] = value }
+func WithTemplateLabel(key, value string) ChildOption {
+	return Changed(func(deployment *appsv1.Deployment) { deployment.Spec.Template.Labels[key] = value })
 }
 
 // WithAvailable sets the number of available Pods in the status of a Deployment.
-func WithAvailable(available int32) DeploymentOption {
-	return func(deployment *appsv1.Deployment) { deployment.Status.AvailableReplicas = available }
-}
-
-// WithAdoptBy sets the annotation that allows a Foo to adopt a Deployment.
-func WithAdoptBy(foo string) DeploymentOption {
-	return func(deployment *appsv1.Deployment) {
-		metav1.SetMetaDataAnnotation(&deployment.ObjectMeta, "samplecontroller.k8s.io/adopt-by", foo)
-	}
-}
-
-// WithoutOwner removes the owner references of a Deployment.
-func WithoutOwner(deployment *appsv1.Deployment) { deployment.OwnerReferences = nil }
-
-// WithOwner changes the API version, kind and UID in a Deployment's owner reference.
-func WithOwner(apiVersion, kind string, uid types.UID) DeploymentOption {
-	return func(deployment *appsv1.Deployment) {
-		owner := &deployment.OwnerReferences[0]
-		owner.APIVersion, owner.Kind, owner.UID = apiVersion, kind, uid
-	}
-}
-
-// Terminating makes a Deployment one that is being deleted.
-func Terminating(deployment *appsv1.Deployment) {
-	deleted := Earlier
-	deployment.DeletionTimestamp = &deleted
-	deployment.Finalizers = []string{metav1.FinalizerDeleteDependents}
+func WithAvailable(available int32) ChildOption {
+	return Changed(func(deployment *appsv1.Deployment) { deployment.Status.AvailableReplicas = available })
 }
 
 // WithSidecar makes the changes of others to fields that the Foo does not own.
-func WithSidecar(deployment *appsv1.Deployment) {
+func WithSidecar(child Object) {
+	deployment := as[*appsv1.Deployment](child)
 	deployment.Annotations = map[string]string{"team": "a"}
 	deployment.Labels = map[string]string{"cost-centre": "7"}
 	deployment.Spec.Template.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": "2026-03-01T11:00:00Z"}
@@ -135,20 +103,9 @@ func Created(owner string) *appsv1.Deployment {
 	return object
 }
 
-// AtVersion sets the resourceVersion of a Deployment.
-func AtVersion(resourceVersion string) DeploymentOption {
-	return func(deployment *appsv1.Deployment) { deployment.ResourceVersion = resourceVersion }
+// UnstoredDeployment is Unstored for Deployments.
+func UnstoredDeployment(name string) *appsv1.Deployment {
+	foo := Foo(name, WithChildName(name), WithFooUID("00000000-0000-0000-0000-000000000000"), WithoutReplicas)
+	foo.Namespace = ""
+	return as[*appsv1.Deployment](ownedBy(foo, newDeployment(foo), name))
 }
-
-// AtGeneration sets the generation of a Deployment.
-func AtGeneration(generation int64) DeploymentOption {
-	return func(deployment *appsv1.Deployment) { deployment.Generation = generation }
-}
-
-// ConflictWithB and ConflictWithNobody are the messages of a Foo named "a" whose name for
-// the Deployment is taken.
-const (
-	ConflictWithB      = `Deployment "web" belongs to Foo "b": choose another spec.deploymentName, or delete the owner`
-	ConflictWithNobody = `Deployment "web" exists and has no controller: choose another spec.deploymentName, delete the Deployment, ` +
-		`or hand it over with 'kubectl annotate -n team-a deployment web samplecontroller.k8s.io/adopt-by=a'`
-)

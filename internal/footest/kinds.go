@@ -28,11 +28,15 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
+// Primary is the kind of the tests that need a child but are about no kind in particular.
+// Each Foo has one.
+var Primary = deploymentRow.kind()
+
 // Kinds lists the kinds of children in the order in which the controller writes them. The
 // fake API servers serve them, and the simulation, the fuzz targets and the oracle check
 // them.
 var Kinds = []*Kind{
-	deploymentRow.kind(),
+	Primary,
 }
 
 // Object is an object of the Kubernetes API.
@@ -52,8 +56,9 @@ type Row[T Object] struct {
 	// each Foo does.
 	Wanted func(foo *samplev1alpha1.Foo) bool
 	Ask    func(foo *samplev1alpha1.Foo)
-	// Name returns the name of the child that a Foo asks for.
-	Name func(foo *samplev1alpha1.Foo) string
+	// NamedBy is the field of the Foo that gives a child its name, and Name returns it.
+	NamedBy string
+	Name    func(foo *samplev1alpha1.Foo) string
 	// New returns a child as a Foo asks, as the controller creates it. Name, namespace and
 	// owner are set for it.
 	New func(foo *samplev1alpha1.Foo) T
@@ -89,9 +94,17 @@ type Row[T Object] struct {
 	// Fuzz makes an object of the fuzz targets, which is as the Foo "a" asks, one of the
 	// cases. By default it has drifted, was edited, or has arbitrary fields.
 	Fuzz func(object T, c ChildCase, fill *Filler, words string)
+	// Seeds are inputs of the fuzz targets for what is particular to the kind.
+	Seeds []FuzzSeed
 	// Misreported says what a Foo's status reports falsely of its child at rest, or "". It
 	// may be nil.
 	Misreported func(foo *samplev1alpha1.Foo, object T) string
+	// Busy says why the cluster's own controllers may still write to an object, or "". It
+	// is nil if there are none.
+	Busy func(object T) string
+	// Settled sets what a Foo's status reports of its child at rest, and returns the
+	// message of its condition Ready. It is nil if the status reports nothing of it.
+	Settled func(foo *samplev1alpha1.Foo, status *samplev1alpha1.FooStatus) (message string)
 }
 
 // Kind is a Row for objects whose type is not known. Its functions are never nil, except
@@ -106,7 +119,7 @@ type Kind struct {
 func (r *Row[T]) kind() *Kind {
 	k := &Kind{Is: func(object runtime.Object) bool { _, ok := object.(T); return ok }}
 	k.Row = Row[Object]{
-		Resource: r.Resource, Kind: r.Kind, Blocks: r.Blocks, Wanted: r.Wanted, Ask: r.Ask, Name: r.Name,
+		Resource: r.Resource, Kind: r.Kind, Blocks: r.Blocks, Wanted: r.Wanted, Ask: r.Ask, NamedBy: r.NamedBy, Name: r.Name,
 		New:         func(foo *samplev1alpha1.Foo) Object { return ownedBy(foo, r.New(foo), r.Name(foo)) },
 		Foreign:     r.foreign,
 		Default:     untyped(r.Default),
@@ -118,13 +131,19 @@ func (r *Row[T]) kind() *Kind {
 		Fuzz:        r.fuzz,
 		Advance:     untypedResult(r.Advance),
 		Unready:     untypedResult(r.Unready),
+		Seeds:       r.Seeds,
 		Misreported: r.misreported,
+		Busy:        untypedResult(r.Busy),
+		Settled:     r.Settled,
 	}
 	if k.Wanted == nil {
 		k.Wanted = func(*samplev1alpha1.Foo) bool { return true }
 	}
 	if k.Ask == nil {
 		k.Ask = func(*samplev1alpha1.Foo) {}
+	}
+	if k.Settled == nil {
+		k.Settled = func(*samplev1alpha1.Foo, *samplev1alpha1.FooStatus) string { return "" }
 	}
 	if r.EditOptional != nil {
 		k.EditOptional = untyped(r.EditOptional)
@@ -210,7 +229,9 @@ func with(texts map[string]string, key, value string) map[string]string {
 func ownedBy(foo *samplev1alpha1.Foo, child Object, name string) Object {
 	child.SetName(name)
 	child.SetNamespace(foo.Namespace)
-	child.SetOwnerReferences([]metav1.OwnerReference{ownerRef("samplecontroller.k8s.io/v1alpha1", "Foo", foo.Name, foo.UID, true)})
+	owner := ownerRef("samplecontroller.k8s.io/v1alpha1", "Foo", foo.Name, foo.UID, true)
+	owner.BlockOwnerDeletion = new(true)
+	child.SetOwnerReferences([]metav1.OwnerReference{owner})
 	return child
 }
 

@@ -117,7 +117,7 @@ func NewFuzzWorld(t *testing.T, text, noise []byte, words string) *FuzzWorld {
 			t.Logf("the world was %+v and %+v", w.fooCase, others)
 		}
 	})
-	w.Foo = Foo("a", WithDeploymentName(pick(how.Name, wantedNames)), pick(how.Replicas, wantedSizes), WithStatus(pick(how.Status, fooStatuses)()))
+	w.Foo = Foo("a", WithChildName(pick(how.Name, wantedNames)), pick(how.Replicas, wantedSizes), WithStatus(pick(how.Status, fooStatuses)()))
 	if pick(how.Deleting, deletings) {
 		BeingDeleted(w.Foo)
 	}
@@ -126,7 +126,7 @@ func NewFuzzWorld(t *testing.T, text, noise []byte, words string) *FuzzWorld {
 		kind.Ask(w.Foo)
 		for _, other := range others {
 			name := pick(other.Name, childNames)
-			if name == w.Foo.Spec.DeploymentName {
+			if name == Primary.Name(w.Foo) {
 				name = kind.Name(w.Foo)
 			}
 			if kind.Find(w.Children, name) == nil {

@@ -57,16 +57,16 @@ func TestWhichClientsUseHTTP2(t *testing.T) {
 				_, err := clients.FooInformers.SamplecontrollerV1alpha1().Foos("").List(ctx, metav1.ListOptions{})
 				return err
 			}, "HTTP/2.0"},
-			"caches of Deployments": {func() error {
-				_, err := clients.KubeInformers.AppsV1().Deployments("").List(ctx, metav1.ListOptions{})
+			"caches of ReplicaSets": {func() error {
+				_, err := clients.KubeInformers.AppsV1().ReplicaSets("").List(ctx, metav1.ListOptions{})
 				return err
 			}, "HTTP/2.0"},
 			"Foos": {func() error {
 				_, err := clients.Foos.SamplecontrollerV1alpha1().Foos("a").Get(ctx, "a", metav1.GetOptions{})
 				return err
 			}, row.calls},
-			"Deployments": {func() error {
-				_, err := clients.Kube.AppsV1().Deployments("a").Get(ctx, "a", metav1.GetOptions{})
+			"ReplicaSets": {func() error {
+				_, err := clients.Kube.AppsV1().ReplicaSets("a").Get(ctx, "a", metav1.GetOptions{})
 				return err
 			}, row.calls},
 			"Events": {func() error {

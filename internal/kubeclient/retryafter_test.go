@@ -75,7 +75,7 @@ func TestACallFailsAtOnceWithTheTimeToWait(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = client.AppsV1().Deployments("team-a").Get(t.Context(), "web", metav1.GetOptions{})
+			_, err = client.AppsV1().ReplicaSets("team-a").Get(t.Context(), "web", metav1.GetOptions{})
 			if n := calls.Load(); n != 1 {
 				t.Errorf("the request was sent %d times, not once", n)
 			}

@@ -49,7 +49,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.lists = append(s.lists, query)
 	w.Header().Set("Content-Type", "application/json")
 	if s.answer == nil {
-		_, _ = w.Write([]byte(`{"kind":"DeploymentList","apiVersion":"apps/v1","items":[]}`))
+		_, _ = w.Write([]byte(`{"kind":"ReplicaSetList","apiVersion":"apps/v1","items":[]}`))
 		return
 	}
 	s.answer.ErrStatus.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
@@ -58,7 +58,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(s.answer.ErrStatus)
 }
 
-// watch watches Deployments with client-go, through guardWatches.
+// watch watches ReplicaSets with client-go, through guardWatches.
 func (s *apiServer) watch(t *testing.T, options metav1.ListOptions) error {
 	t.Helper()
 	server := httptest.NewServer(s)
@@ -69,7 +69,7 @@ func (s *apiServer) watch(t *testing.T, options metav1.ListOptions) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	watcher, err := client.AppsV1().Deployments("ns").Watch(t.Context(), options)
+	watcher, err := client.AppsV1().ReplicaSets("ns").Watch(t.Context(), options)
 	if err == nil {
 		watcher.Stop()
 	}
@@ -107,7 +107,7 @@ func TestWatchIsOpenedWhateverElseTheServerSays(t *testing.T) {
 	for name, answer := range map[string]*apierrors.StatusError{
 		"nothing wrong": nil,
 		"a timeout":     apierrors.NewTimeoutError("slow", 1),
-		"forbidden":     apierrors.NewForbidden(metav1.Unversioned.WithResource("deployments").GroupResource(), "", nil),
+		"forbidden":     apierrors.NewForbidden(metav1.Unversioned.WithResource("replicasets").GroupResource(), "", nil),
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := &apiServer{answer: answer}
@@ -146,7 +146,7 @@ func TestOtherRequestsAreLeftAlone(t *testing.T) {
 	server := &apiServer{}
 	web := httptest.NewServer(server)
 	defer web.Close()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, web.URL+"/apis/apps/v1/deployments?resourceVersion=1200", nil)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, web.URL+"/apis/apps/v1/replicasets?resourceVersion=1200", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

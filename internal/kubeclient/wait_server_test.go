@@ -42,12 +42,12 @@ import (
 
 var (
 	foosResource        = samplev1alpha1.SchemeGroupVersion.WithResource("foos")
-	deploymentsResource = appsv1.SchemeGroupVersion.WithResource("deployments")
+	replicaSetsResource = appsv1.SchemeGroupVersion.WithResource("replicasets")
 )
 
 const (
 	foosPath        = "/apis/samplecontroller.k8s.io/v1alpha1/namespaces/team-a/foos"
-	deploymentsPath = "/apis/apps/v1/namespaces/team-a/deployments"
+	replicaSetsPath = "/apis/apps/v1/namespaces/team-a/replicasets"
 )
 
 // fakeServer is an API server that can refuse requests. It is a transport, because a
@@ -106,9 +106,9 @@ func (f *fakeServer) refuse(request string, err error) {
 	f.answers[request] = err
 }
 
-// wait waits for Foos and Deployments.
+// wait waits for Foos and ReplicaSets.
 func (f *fakeServer) wait(ctx context.Context) error {
-	return f.clients.WaitUntilReadable(ctx, "team-a", foosResource, deploymentsResource)
+	return f.clients.WaitUntilReadable(ctx, "team-a", foosResource, replicaSetsResource)
 }
 
 // forbidden returns the API server's answer if a permission is missing.

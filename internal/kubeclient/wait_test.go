@@ -44,16 +44,16 @@ func TestWaitsForAMissingDefinitionAndPermission(t *testing.T) {
 			[]string{`resource="foos.samplecontroller.k8s.io"`, "the CustomResourceDefinition foos.samplecontroller.k8s.io is not installed", "kubectl apply -f artifacts/crd"},
 		},
 		"a version that is not served": {
-			"list " + deploymentsPath, apierrors.NewNotFound(deploymentsResource.GroupResource(), ""),
-			[]string{"the API server does not serve deployments.apps in version v1"},
+			"list " + replicaSetsPath, apierrors.NewNotFound(replicaSetsResource.GroupResource(), ""),
+			[]string{"the API server does not serve replicasets.apps in version v1"},
 		},
 		"no permission to list Foos": {
 			"list " + foosPath, forbidden("RBAC says no"),
 			[]string{"the permission to list foos.samplecontroller.k8s.io in the namespace team-a is missing", "artifacts/deploy/namespaced", "RBAC says no"},
 		},
 		"no permission to watch Foos":        {"watch " + foosPath, forbidden("RBAC"), []string{"the permission to watch foos.samplecontroller.k8s.io"}},
-		"no permission to list Deployments":  {"list " + deploymentsPath, forbidden("RBAC"), []string{"the permission to list deployments.apps"}},
-		"no permission to watch Deployments": {"watch " + deploymentsPath, forbidden("RBAC"), []string{"the permission to watch deployments.apps"}},
+		"no permission to list ReplicaSets":  {"list " + replicaSetsPath, forbidden("RBAC"), []string{"the permission to list replicasets.apps"}},
+		"no permission to watch ReplicaSets": {"watch " + replicaSetsPath, forbidden("RBAC"), []string{"the permission to watch replicasets.apps"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestWaitsForAMissingDefinitionAndPermission(t *testing.T) {
 func TestAllMissingPermissionsAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeServer(t)
-		all := []string{"list " + foosPath, "watch " + foosPath, "list " + deploymentsPath, "watch " + deploymentsPath}
+		all := []string{"list " + foosPath, "watch " + foosPath, "list " + replicaSetsPath, "watch " + replicaSetsPath}
 		for _, request := range all {
 			f.refuse(request, forbidden("RBAC"))
 		}
@@ -111,7 +111,7 @@ func TestWithoutAnObstacleEachResourceIsProbedOnce(t *testing.T) {
 		f := newFakeServer(t)
 		must(t, f.wait(f.ctx))
 		advance(time.Hour)
-		if want := []string{"list " + foosPath, "watch " + foosPath, "list " + deploymentsPath, "watch " + deploymentsPath}; !slices.Equal(f.requests, want) {
+		if want := []string{"list " + foosPath, "watch " + foosPath, "list " + replicaSetsPath, "watch " + replicaSetsPath}; !slices.Equal(f.requests, want) {
 			t.Errorf("the requests are %v, not %v", f.requests, want)
 		}
 	})
@@ -218,7 +218,7 @@ func TestServerThatCannotBeUsedIsAnErrorAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFakeServer(t)
-				f.refuse("list "+deploymentsPath, row.answer)
+				f.refuse("list "+replicaSetsPath, row.answer)
 				err := f.wait(f.ctx)
 				if err == nil {
 					t.Fatal("returned no error")

@@ -34,7 +34,7 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// Object is a pointer to a type of the Kubernetes API, such as *appsv1.Deployment.
+// Object is a pointer to a type of the Kubernetes API, such as *corev1.ConfigMap.
 type Object interface {
 	comparable
 	metav1.Object
@@ -46,7 +46,7 @@ func IsNil[T Object](object T) bool { return object == *new(T) }
 
 // Child declares a kind of object that Foos own. Its functions are pure.
 type Child[T Object] struct {
-	// Kind is the name of the kind in messages, such as "Deployment".
+	// Kind is the name of the kind in messages, such as "ConfigMap".
 	Kind string
 	// Resource is that of the kind in the API.
 	Resource schema.GroupVersionResource
@@ -99,7 +99,7 @@ func (c *Child[T]) Check() error {
 	return fmt.Errorf("the row of the kind %q lacks %s", c.Kind, strings.Join(missing, ", "))
 }
 
-// LogKey returns the key of a child in structured logs, such as "deployment".
+// LogKey returns the key of a child in structured logs, such as "configMap".
 func (c *Child[T]) LogKey() string { return strings.ToLower(c.Kind[:1]) + c.Kind[1:] }
 
 // IsWanted reports whether a Foo asks for a child of the kind.

@@ -20,22 +20,18 @@ package plan
 
 import (
 	"testing"
-
-	appsv1 "k8s.io/api/apps/v1"
-
-	"example.com/sample-controller/internal/footest"
 )
 
 func TestARowMustBeWhole(t *testing.T) {
-	whole := Deployment(footest.DefaultImage)
+	whole := shipped
 	if err := whole.Check(); err != nil {
 		t.Errorf("a whole row: %v", err)
 	}
-	for want, change := range map[string]func(*Child[*appsv1.Deployment]){
-		`the row of the kind "Deployment" lacks Keep`: func(row *Child[*appsv1.Deployment]) { row.Keep = nil },
-		`the row of the kind "" lacks Kind, SetOwned`: func(row *Child[*appsv1.Deployment]) { row.Kind, row.SetOwned = "", nil },
+	for want, change := range map[string]func(*Child[primary]){
+		`the row of the kind "` + shipped.Kind + `" lacks Keep`: func(row *Child[primary]) { row.Keep = nil },
+		`the row of the kind "" lacks Kind, SetOwned`:           func(row *Child[primary]) { row.Kind, row.SetOwned = "", nil },
 	} {
-		row := Deployment(footest.DefaultImage)
+		row := shipped
 		change(&row)
 		if err := row.Check(); err == nil || err.Error() != want {
 			t.Errorf("the error is %v, not %q", err, want)

@@ -21,35 +21,33 @@ package plan
 import (
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
-
 	"example.com/sample-controller/internal/footest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 func TestDecide(t *testing.T) {
-	adoptable := []footest.DeploymentOption{footest.WithoutOwner, footest.WithAdoptBy("a")}
+	adoptable := []footest.ChildOption{footest.WithoutOwner, footest.WithAdoptBy("a")}
 	for name, row := range map[string]struct {
 		foo   *samplev1alpha1.Foo
-		named *appsv1.Deployment
+		named primary
 		want  Action
 	}{
-		"no Deployment":                               {footest.Foo("a"), nil, ActionCreate},
-		"as wanted":                                   {footest.Foo("a"), footest.Deployment("a"), ActionNone},
-		"drifted":                                     {footest.Foo("a", footest.WithReplicas(5)), footest.Deployment("a"), ActionUpdate},
-		"another Foo's":                               {footest.Foo("a"), footest.Deployment("b"), ActionLeave},
-		"an orphan":                                   {footest.Foo("a"), footest.Deployment("a", footest.WithoutOwner), ActionLeave},
-		"a deleted Foo's of the same name":            {footest.Foo("a", footest.WithFooUID("uid-new")), footest.Deployment("a"), ActionLeave},
-		"another Foo's, being deleted":                {footest.Foo("a"), footest.Deployment("b", footest.Terminating), ActionLeave},
-		"an orphan, for this Foo to adopt":            {footest.Foo("a"), footest.Deployment("a", adoptable...), ActionAdopt},
-		"an orphan, for another to adopt":             {footest.Foo("a"), footest.Deployment("a", footest.WithoutOwner, footest.WithAdoptBy("b")), ActionLeave},
-		"another Foo's, with the annotation":          {footest.Foo("a"), footest.Deployment("b", footest.WithAdoptBy("a")), ActionLeave},
-		"to be adopted, but being deleted":            {footest.Foo("a"), footest.Deployment("a", append(adoptable, footest.Terminating)...), ActionLeave},
-		"drifted, being deleted":                      {footest.Foo("a", footest.WithReplicas(5)), footest.Deployment("a", footest.Terminating), ActionWait},
-		"no Deployment, and the Foo is being deleted": {footest.Foo("a", footest.BeingDeleted), nil, ActionWait},
-		"drifted, and the Foo is being deleted":       {footest.Foo("a", footest.BeingDeleted, footest.WithReplicas(5)), footest.Deployment("a"), ActionWait},
-		"another Foo's, and the Foo is being deleted": {footest.Foo("a", footest.BeingDeleted), footest.Deployment("b"), ActionWait},
-		"to be adopted, and the Foo is being deleted": {footest.Foo("a", footest.BeingDeleted), footest.Deployment("a", adoptable...), ActionWait},
+		"no child":                                    {footest.Foo("a"), nil, ActionCreate},
+		"as wanted":                                   {footest.Foo("a"), child("a"), ActionNone},
+		"drifted":                                     {footest.Foo("a"), child("a", footest.Drifted), ActionUpdate},
+		"another Foo's":                               {footest.Foo("a"), child("b"), ActionLeave},
+		"an orphan":                                   {footest.Foo("a"), child("a", footest.WithoutOwner), ActionLeave},
+		"a deleted Foo's of the same name":            {footest.Foo("a", footest.WithFooUID("uid-new")), child("a"), ActionLeave},
+		"another Foo's, being deleted":                {footest.Foo("a"), child("b", footest.Terminating), ActionLeave},
+		"an orphan, for this Foo to adopt":            {footest.Foo("a"), child("a", adoptable...), ActionAdopt},
+		"an orphan, for another to adopt":             {footest.Foo("a"), child("a", footest.WithoutOwner, footest.WithAdoptBy("b")), ActionLeave},
+		"another Foo's, with the annotation":          {footest.Foo("a"), child("b", footest.WithAdoptBy("a")), ActionLeave},
+		"to be adopted, but being deleted":            {footest.Foo("a"), child("a", append(adoptable, footest.Terminating)...), ActionLeave},
+		"drifted, being deleted":                      {footest.Foo("a"), child("a", footest.Drifted, footest.Terminating), ActionWait},
+		"no child, and the Foo is being deleted":      {footest.Foo("a", footest.BeingDeleted), nil, ActionWait},
+		"drifted, and the Foo is being deleted":       {footest.Foo("a", footest.BeingDeleted), child("a", footest.Drifted), ActionWait},
+		"another Foo's, and the Foo is being deleted": {footest.Foo("a", footest.BeingDeleted), child("b"), ActionWait},
+		"to be adopted, and the Foo is being deleted": {footest.Foo("a", footest.BeingDeleted), child("a", adoptable...), ActionWait},
 	} {
 		t.Run(name, func(t *testing.T) {
 			decided := shipped.Decide(row.foo, row.named, nil, nil)
@@ -60,26 +58,26 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func TestDecideOnDeploymentsOfEarlierNames(t *testing.T) {
-	old := footest.Deployment("a", footest.Named("old"))
+func TestDecideOnChildrenOfEarlierNames(t *testing.T) {
+	old := child("a", footest.Named("old"))
 	for name, row := range map[string]struct {
 		foo   *samplev1alpha1.Foo
-		named *appsv1.Deployment
-		old   *appsv1.Deployment
+		named primary
+		old   primary
 		goes  bool
 	}{
 		"deleted once the wanted one is created":                {footest.Foo("a"), nil, old, true},
-		"deleted if the wanted one exists":                      {footest.Foo("a"), footest.Deployment("a"), old, true},
-		"deleted if the wanted one drifted":                     {footest.Foo("a", footest.WithReplicas(5)), footest.Deployment("a"), old, true},
-		"kept while the wanted name is taken":                   {footest.Foo("a"), footest.Deployment("b"), old, false},
-		"kept while the wanted one is being deleted":            {footest.Foo("a"), footest.Deployment("a", footest.Terminating), old, false},
+		"deleted if the wanted one exists":                      {footest.Foo("a"), child("a"), old, true},
+		"deleted if the wanted one drifted":                     {footest.Foo("a"), child("a", footest.Drifted), old, true},
+		"kept while the wanted name is taken":                   {footest.Foo("a"), child("b"), old, false},
+		"kept while the wanted one is being deleted":            {footest.Foo("a"), child("a", footest.Terminating), old, false},
 		"kept while the Foo is being deleted":                   {footest.Foo("a", footest.BeingDeleted), nil, old, false},
-		"ignored if it is being deleted already":                {footest.Foo("a"), nil, footest.Deployment("a", footest.Named("old"), footest.Terminating), false},
+		"ignored if it is being deleted already":                {footest.Foo("a"), nil, child("a", footest.Named("old"), footest.Terminating), false},
 		"ignored if a deleted Foo of the same name controls it": {footest.Foo("a", footest.WithFooUID("uid-new")), nil, old, false},
-		"ignored if the Foo asks for it now":                    {footest.Foo("a"), footest.Deployment("a"), footest.Deployment("a"), false},
+		"ignored if the Foo asks for it now":                    {footest.Foo("a"), child("a"), child("a"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			decided := shipped.Decide(row.foo, row.named, []*appsv1.Deployment{row.old}, nil)
+			decided := shipped.Decide(row.foo, row.named, []primary{row.old}, nil)
 			if goes := len(decided.Obsolete) == 1; goes != row.goes {
 				t.Errorf("deleted = %v, not %v", goes, row.goes)
 			}
@@ -88,20 +86,20 @@ func TestDecideOnDeploymentsOfEarlierNames(t *testing.T) {
 }
 
 func TestUpdateKeepsTheResourceVersion(t *testing.T) {
-	desired := shipped.DesiredUpdate(footest.Deployment("a", footest.AtVersion("77")), footest.Foo("a", footest.WithReplicas(5)), nil)
+	desired := shipped.DesiredUpdate(child("a", footest.Drifted, footest.AtVersion("77")), footest.Foo("a"), nil)
 	if desired.ResourceVersion != "77" {
 		t.Errorf("the update is sent with resourceVersion %q, so that it would overwrite a newer state", desired.ResourceVersion)
 	}
 }
 
-func TestNoUpdateIfTheLiveDeploymentNeedsNone(t *testing.T) {
-	for name, live := range map[string]*appsv1.Deployment{
-		"as wanted":   footest.Deployment("a", footest.ScaledTo(5)),
-		"another's":   footest.Deployment("b"),
-		"nobody's":    footest.Deployment("a", footest.WithoutOwner),
-		"in deletion": footest.Deployment("a", footest.Terminating),
+func TestNoUpdateIfTheLiveChildNeedsNone(t *testing.T) {
+	for name, live := range map[string]primary{
+		"as wanted":   child("a"),
+		"another's":   child("b", footest.Drifted),
+		"nobody's":    child("a", footest.WithoutOwner, footest.Drifted),
+		"in deletion": child("a", footest.Terminating, footest.Drifted),
 	} {
-		if desired := shipped.DesiredUpdate(live, footest.Foo("a", footest.WithReplicas(5)), nil); desired != nil {
+		if desired := shipped.DesiredUpdate(live, footest.Foo("a"), nil); desired != nil {
 			t.Errorf("%s: an update is sent", name)
 		}
 	}

@@ -29,12 +29,12 @@ import (
 )
 
 func TestNewDeployment(t *testing.T) {
-	footest.ExpectEqual(t, "the Deployment", footest.Created("a"), newDeployment(footest.Foo("a")))
+	footest.ExpectEqual(t, "the Deployment", footest.Created("a"), newChild(footest.Foo("a")))
 }
 
 func TestNewDeploymentSharesNothingWithItsFoo(t *testing.T) {
 	source := footest.Foo("a")
-	*newDeployment(source).Spec.Replicas = 9
+	*newChild(source).Spec.Replicas = 9
 	footest.ExpectEqual(t, "the Foo", footest.Foo("a"), source)
 }
 
@@ -51,7 +51,7 @@ func TestRepairedDeployment(t *testing.T) {
 		"replicas that the Foo does not set": {footest.Foo("a", footest.WithoutReplicas), footest.Deployment("a", footest.ScaledTo(7)), nil},
 		"the image":                          {footest.Foo("a"), footest.Deployment("a", footest.WithImage("nginx:1"), footest.WithSidecar), footest.Deployment("a", footest.WithSidecar)},
 		"a label of the template":            {footest.Foo("a"), footest.Deployment("a", footest.WithTemplateLabel("app", "apache")), footest.Deployment("a")},
-		"all labels of the template":         {footest.Foo("a"), footest.Deployment("a", func(found *appsv1.Deployment) { found.Spec.Template.Labels = nil }), footest.Deployment("a")},
+		"all labels of the template":         {footest.Foo("a"), footest.Deployment("a", footest.Changed(func(found *appsv1.Deployment) { found.Spec.Template.Labels = nil })), footest.Deployment("a")},
 		"another selector, as wanted": {
 			footest.Foo("a"), footest.Deployment("a", withSelected("app", "byhand"), withSelected("controller", "b")), nil,
 		},
@@ -62,12 +62,12 @@ func TestRepairedDeployment(t *testing.T) {
 		},
 		"the container is gone": {
 			footest.Foo("a"),
-			footest.Deployment("a", func(found *appsv1.Deployment) {
+			footest.Deployment("a", footest.Changed(func(found *appsv1.Deployment) {
 				found.Spec.Template.Spec.Containers = []corev1.Container{{Name: "proxy", Image: "envoy:1"}}
-			}),
-			footest.Deployment("a", func(want *appsv1.Deployment) {
+			})),
+			footest.Deployment("a", footest.Changed(func(want *appsv1.Deployment) {
 				want.Spec.Template.Spec.Containers = []corev1.Container{{Name: "proxy", Image: "envoy:1"}, {Name: "nginx", Image: "nginx:latest"}}
-			}),
+			})),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,10 +87,10 @@ func TestRepairedDeployment(t *testing.T) {
 }
 
 func TestAdoptedDeploymentFitsItsSelector(t *testing.T) {
-	byHand := footest.Deployment("a", footest.WithoutOwner, footest.WithAdoptBy("a"), func(deployment *appsv1.Deployment) {
+	byHand := footest.Deployment("a", footest.WithoutOwner, footest.WithAdoptBy("a"), footest.Changed(func(deployment *appsv1.Deployment) {
 		deployment.Spec.Selector.MatchLabels = map[string]string{"app": "byhand"}
 		deployment.Spec.Template.Labels = map[string]string{"app": "byhand"}
-	})
+	}))
 	adopted := shipped.adopted(byHand, footest.Foo("a"), nil)
 	footest.ExpectEqual(t, "the labels of the Pods", map[string]string{"app": "byhand", "controller": "a"}, adopted.Spec.Template.Labels)
 	if !IsControlledBy(adopted, footest.Foo("a")) {
@@ -99,9 +99,9 @@ func TestAdoptedDeploymentFitsItsSelector(t *testing.T) {
 }
 
 // withSelected adds a label to a Deployment's selector and to its Pods.
-func withSelected(key, value string) footest.DeploymentOption {
-	return func(deployment *appsv1.Deployment) {
+func withSelected(key, value string) footest.ChildOption {
+	return footest.Changed(func(deployment *appsv1.Deployment) {
 		deployment.Spec.Selector.MatchLabels[key] = value
 		deployment.Spec.Template.Labels[key] = value
-	}
+	})
 }

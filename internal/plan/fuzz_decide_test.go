@@ -240,7 +240,10 @@ func checkSettles[T Object](t *testing.T, w world[T], decided Decision[T], statu
 func TestFuzzSeedsReachEveryDecisionAndReason(t *testing.T) {
 	missing := map[string]bool{
 		"none": true, "create": true, "update": true, "adopt": true, "leave": true, "wait": true, "obsolete": true,
-		"Available": true, "Progressing": true, "DeploymentConflict": true, "DeploymentFailed": true, "Terminating": true,
+		"Available": true, "Progressing": true, footest.Primary.Kind + "Conflict": true, footest.Primary.Kind + "Failed": true, "Terminating": true,
+	}
+	if child := footest.Primary.New(footest.Foo("a")); footest.Primary.Unready(child) == "" {
+		delete(missing, "Progressing") // a child is ready when it is stored
 	}
 	for _, seed := range footest.FuzzSeeds {
 		w := rowOf(shipped).worldOf(footest.NewFuzzWorld(t, seed.Script, seed.Noise, seed.Words))

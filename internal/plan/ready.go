@@ -38,9 +38,9 @@ type Verdict struct {
 	Message string
 }
 
-// These end the reasons for which a user has to do something: DeploymentConflict means
-// that the Deployment of the name belongs to somebody else, DeploymentFailed that the API
-// server refused it, or that it can't roll out.
+// These end the reasons for which a user has to do something, which begin with the kind of
+// a child: Conflict means that the object of the name belongs to somebody else, Failed that
+// the API server refused the child, or that it can't do its work.
 const (
 	conflict = "Conflict"
 	failed   = "Failed"

@@ -14,7 +14,6 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-
 // What must be right in each row of the table, in the order in which mistakes are made.
 
 package plan

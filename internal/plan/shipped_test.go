@@ -28,12 +28,20 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// shipped is the row of the Deployments with the default configuration.
+// primary is the type of the children in tests that are about no kind in particular, that
+// of footest.Primary, and shipped is its row with the default configuration.
+type primary = *appsv1.Deployment
+
 var shipped = Deployment(footest.DefaultImage)
 
-type result = Result[*appsv1.Deployment]
+type result = Result[primary]
 
-func newDeployment(foo *samplev1alpha1.Foo) *appsv1.Deployment { return shipped.Desired(foo, nil) }
+// child is footest.Child with its type.
+func child(owner string, options ...footest.ChildOption) primary {
+	return footest.Child(owner, options...).(primary)
+}
+
+func newChild(foo *samplev1alpha1.Foo) primary { return shipped.Desired(foo, nil) }
 
 func verdictAfter(foo *samplev1alpha1.Foo, result result) Verdict {
 	return firstObstacle(foo, []Outcome{outcomeAfter(foo, result)})

@@ -21,30 +21,28 @@ package plan
 import (
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
-
 	"example.com/sample-controller/internal/footest"
 )
 
 func TestTheSameTask(t *testing.T) {
-	row := Deployment(footest.DefaultImage)
-	update := func(options ...footest.DeploymentOption) Decision[*appsv1.Deployment] {
-		return Decision[*appsv1.Deployment]{Action: ActionUpdate, Named: footest.Deployment("a", append(options, footest.ScaledTo(9))...)}
+	row := shipped
+	update := func(options ...footest.ChildOption) Decision[primary] {
+		return Decision[primary]{Action: ActionUpdate, Named: child("a", append(options, footest.Drifted)...)}
 	}
-	drifted := func(options ...footest.DeploymentOption) Task { return row.Task(footest.Foo("a"), update(options...)) }
+	drifted := func(options ...footest.ChildOption) Task { return row.Task(footest.Foo("a"), update(options...)) }
 	renamed := update()
-	renamed.Obsolete = []*appsv1.Deployment{footest.Deployment("a", footest.Named("old"))}
+	renamed.Obsolete = []primary{child("a", footest.Named("old"))}
 	for name, want := range map[string]struct {
 		task Task
 		same bool
 	}{
 		"nothing has changed":                 {drifted(), true},
-		"the child's status has changed":      {drifted(footest.AtVersion("21"), footest.WithAvailable(1)), true},
+		"the child's status has changed":      {drifted(footest.AtVersion("21")), footest.Primary.Generation != nil},
 		"the child's spec has changed":        {drifted(footest.AtGeneration(2)), false},
 		"the child's owner has changed":       {drifted(footest.WithoutOwner), false},
 		"the Foo's spec has changed":          {row.Task(footest.Foo("a", footest.WithGeneration(2)), update()), false},
 		"the Foo was recreated":               {row.Task(footest.Foo("a", footest.WithFooUID("new")), update()), false},
-		"the decision is another":             {row.Task(footest.Foo("a"), Decision[*appsv1.Deployment]{Action: ActionCreate}), false},
+		"the decision is another":             {row.Task(footest.Foo("a"), Decision[primary]{Action: ActionCreate}), false},
 		"there is a child of an earlier name": {row.Task(footest.Foo("a"), renamed), false},
 		"there was no task":                   {Task{}, false},
 	} {

@@ -198,7 +198,7 @@ func TestTheEarlierOfTwoPlansStands(t *testing.T) {
 	}
 }
 
-// The status and the Deployment have separate back-offs.
+// The status and the child have separate back-offs.
 func TestAFailedStatusHoldsUpTheStatusAlone(t *testing.T) {
 	r, _ := newTestRetries(t)
 	forbidden := apierrors.NewForbidden(things, "web", errors.New("exceeded quota"))
@@ -206,7 +206,7 @@ func TestAFailedStatusHoldsUpTheStatusAlone(t *testing.T) {
 	r.Fail(testKey, PartStatus, status, forbidden)
 	r.Fail(testKey, partWrite, work, errors.New("connection refused"))
 	if wait := r.Requeue(testKey, errors.Join(forbidden, errors.New("connection refused"))); wait != firstRetry {
-		t.Errorf("the Deployment waits %v", wait)
+		t.Errorf("the child waits %v", wait)
 	}
 	r.Succeed(testKey, partWrite)
 	if r.Deferred(testKey, partWrite, work) != nil || r.Deferred(testKey, PartStatus, status) == nil {
@@ -228,5 +228,5 @@ func wrapped(err error) error {
 	if err == nil {
 		return nil
 	}
-	return errors.Join(nil, fmt.Errorf("creating Deployment %q: %w", "web", err))
+	return errors.Join(nil, fmt.Errorf("creating child %q: %w", "web", err))
 }

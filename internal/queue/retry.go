@@ -36,7 +36,7 @@ const (
 	// LastRetry bounds it.
 	LastRetry = 5 * time.Minute
 	// RefusedRetry is how long a refused write first waits for a change of the quota, the
-	// policy or the permissions, unless the Foo or its Deployment changes before. It
+	// policy or the permissions, unless the Foo or its child changes before. It
 	// doubles each time, up to LastRetry. Some refusals pass by themselves: for half a
 	// minute after a definition is installed, the API server may not let its objects own
 	// others.
@@ -55,7 +55,7 @@ type Attempt struct {
 	// RefusalBackoff is true if the API server would refuse the same again: the back-off
 	// begins with RefusedRetry.
 	RefusalBackoff bool
-	// Held is true if nothing but a change of the Foo's spec or of its Deployment may
+	// Held is true if nothing but a change of the Foo's spec or of its child may
 	// trigger a sync before then: neither a resync nor the Foo's own status.
 	Held bool
 	// Expected errors, such as a lost race, happen every day and are not logged as

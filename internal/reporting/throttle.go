@@ -31,7 +31,7 @@ import (
 )
 
 // ThrottleInterval is how long a status may wait that differs only in the number of a
-// rollout's Pods. The Deployment's status changes with each Pod; writing each time would
+// rollout's Pods. A child's status changes with each Pod; writing each time would
 // be most of what a new Foo costs the API server.
 const ThrottleInterval = 5 * time.Second
 
@@ -65,7 +65,7 @@ func (p *Throttle) Wait(foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus
 }
 
 // isCountAlone reports whether two statuses differ in nothing but the number of Pods, as
-// when those of a refused Deployment come and go.
+// when those of a refused child come and go.
 func isCountAlone(before, after samplev1alpha1.FooStatus) bool {
 	if before.Replicas == after.Replicas && before.AvailableReplicas == after.AvailableReplicas {
 		return false

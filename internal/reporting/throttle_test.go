@@ -46,9 +46,9 @@ func TestIsProgressAlone(t *testing.T) {
 		"more Pods":            {same, func(s *samplev1alpha1.FooStatus) { s.Replicas, s.Conditions[0].Message = 2, "1 of 2" }, true},
 		"a newer spec":         {same, func(s *samplev1alpha1.FooStatus) { s.ObservedGeneration = 2 }, false},
 		"other Pods":           {same, func(s *samplev1alpha1.FooStatus) { s.Selector = "app=else" }, false},
-		"a failure":            {same, reason("DeploymentFailed"), false},
-		"the end of a failure": {reason("DeploymentFailed"), same, false},
-		"another failure":      {reason("DeploymentFailed"), reason("DeploymentFailed"), false},
+		"a failure":            {same, reason("ChildFailed"), false},
+		"the end of a failure": {reason("ChildFailed"), same, false},
+		"another failure":      {reason("ChildFailed"), reason("ChildFailed"), false},
 		"the first status":     {func(s *samplev1alpha1.FooStatus) { s.Conditions = nil }, same, false},
 		"another condition": {same, func(s *samplev1alpha1.FooStatus) {
 			s.Conditions = append(s.Conditions, metav1.Condition{Type: "Reachable"})
@@ -74,7 +74,7 @@ func TestIsCountAlone(t *testing.T) {
 		want   bool
 	}{
 		"another number of Pods":           {func(s *samplev1alpha1.FooStatus) { s.Replicas = 7 }, true},
-		"another number of available Pods": {func(s *samplev1alpha1.FooStatus) { s.AvailableReplicas = 0 }, true},
+		"another number of available Pods": {func(s *samplev1alpha1.FooStatus) { s.AvailableReplicas = 7 }, true},
 		"nothing":                          {func(*samplev1alpha1.FooStatus) {}, false},
 		"also the message":                 {func(s *samplev1alpha1.FooStatus) { s.Replicas, s.Conditions[0].Message = 7, "else" }, false},
 		"also the generation":              {func(s *samplev1alpha1.FooStatus) { s.Replicas, s.ObservedGeneration = 7, 2 }, false},

@@ -24,12 +24,15 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -112,47 +115,44 @@ func WriteKubeconfig(path, server string, authority []byte, user clientcmdapi.Au
 // and kinds.
 const permissionLimit = 90 * time.Second
 
-// FoosDeployment returns a Deployment as the controller makes it for a Foo of that name,
-// without the number of replicas.
-func FoosDeployment(name string) *appsv1.Deployment {
-	labels := map[string]string{"app": "nginx", "controller": name}
-	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: "samplecontroller.k8s.io/v1alpha1", Kind: "Foo", Name: name, UID: "00000000-0000-0000-0000-000000000000",
-			Controller: new(true), BlockOwnerDeletion: new(true),
-		}}},
-		Spec: appsv1.DeploymentSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "nginx", Image: "nginx:latest"}}},
-			},
-		},
-	}
+// Child is an object that a Foo owns, of any kind.
+type Child interface {
+	metav1.Object
+	runtime.Object
 }
 
-// AwaitFoosAsOwners waits until an account may create a Deployment with a Foo as its
-// owner. The admission plugin OwnerReferencesPermissionEnforcement refreshes its list of
-// kinds only every 30 s, and refuses owners of a newer kind.
-func AwaitFoosAsOwners(ctx context.Context, account *rest.Config, namespace string) error {
-	return awaitCreation(ctx, account, namespace, "a Deployment can have a Foo as its owner", FoosDeployment("foo"), Succeeded)
+// AwaitFoosAsOwners waits until an account may create a child with a Foo as its owner. The
+// admission plugin OwnerReferencesPermissionEnforcement refreshes its list of kinds only
+// every 30 s, and refuses owners of a newer kind. The child is one as the controller
+// makes it, of a resource.
+func AwaitFoosAsOwners(ctx context.Context, account *rest.Config, namespace string, resource schema.GroupVersionResource, child Child) error {
+	return awaitCreation(ctx, account, namespace, resource, "a child can have a Foo as its owner", child, Succeeded)
 }
 
-// AwaitPolicy waits until the admission policy refuses a Deployment without an owner from
+// AwaitPolicy waits until the admission policy refuses such a child without an owner from
 // the controller's account.
-func AwaitPolicy(ctx context.Context, account *rest.Config, namespace string) error {
-	nobodys := FoosDeployment("nobodys")
-	nobodys.OwnerReferences = nil
-	return awaitCreation(ctx, account, namespace, "the admission policy is in force", nobodys, IsDeniedByPolicy)
+func AwaitPolicy(ctx context.Context, account *rest.Config, namespace string, resource schema.GroupVersionResource, child Child) error {
+	child.SetOwnerReferences(nil)
+	return awaitCreation(ctx, account, namespace, resource, "the admission policy is in force", child, IsDeniedByPolicy)
 }
 
-func awaitCreation(ctx context.Context, account *rest.Config, namespace, what string, deployment *appsv1.Deployment, wanted func(error) bool) error {
-	client, err := kubernetes.NewForConfig(account)
+func awaitCreation(ctx context.Context, account *rest.Config, namespace string, resource schema.GroupVersionResource, what string, child Child, wanted func(error) bool) error {
+	client, err := dynamic.NewForConfig(account)
 	if err != nil {
 		return err
 	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(child)
+	if err != nil {
+		return err
+	}
+	kinds, _, err := scheme.Scheme.ObjectKinds(child)
+	if err != nil {
+		return err
+	}
+	object := &unstructured.Unstructured{Object: fields}
+	object.SetGroupVersionKind(kinds[0])
 	return AwaitAnswer(ctx, permissionLimit, what, func(ctx context.Context) error {
-		_, err := client.AppsV1().Deployments(namespace).Create(ctx, deployment, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := client.Resource(resource).Namespace(namespace).Create(ctx, object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	}, wanted)
 }

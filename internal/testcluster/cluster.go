@@ -39,7 +39,7 @@ const (
 )
 
 // ControlPlaneOnly is a flag of devcluster for a cluster of only an API server and etcd.
-// Deployments get no ReplicaSets, and no Pods run.
+// Nothing makes Pods, and none run.
 const ControlPlaneOnly = "-without=kube-controller-manager,kube-scheduler,kwok"
 
 // Cluster is a development cluster that this process has started.

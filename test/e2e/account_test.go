@@ -26,7 +26,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -36,6 +35,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
+	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/testcluster"
 )
 
@@ -209,14 +209,11 @@ func awaitPolicy(ctx context.Context, a *account, objects []*unstructured.Unstru
 	if !bound {
 		return nil
 	}
-	return testcluster.AwaitPolicy(ctx, a.config, a.namespace)
+	return testcluster.AwaitPolicy(ctx, a.config, a.namespace, footest.Primary.Resource, footest.Unstored("nobodys"))
 }
 
-// awaitFoosAsOwners waits until the account may create a Deployment that a Foo of a
+// awaitFoosAsOwners waits until the account may create a child that a Foo of a
 // namespace owns.
 func (a *account) awaitFoosAsOwners(ctx context.Context, namespace string) error {
-	return testcluster.AwaitFoosAsOwners(ctx, a.config, namespace)
+	return testcluster.AwaitFoosAsOwners(ctx, a.config, namespace, footest.Primary.Resource, footest.Unstored("foo"))
 }
-
-// foosDeployment returns the Deployment that the controller creates for a Foo called foo.
-func foosDeployment() *appsv1.Deployment { return testcluster.FoosDeployment("foo") }

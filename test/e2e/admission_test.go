@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Webhooks that refuse or change Deployments, for the tests of admission.
+// Webhooks that refuse or change children, for the tests of admission.
 
 package e2e
 
@@ -31,11 +31,12 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"example.com/sample-controller/internal/footest"
 )
 
 // needsAdmission skips a test that changes the cluster's admission, unless the cluster is
@@ -48,11 +49,12 @@ func needsAdmission(t *testing.T) {
 	}
 }
 
-// deploymentRule matches each write of a Deployment, but not of its status.
-func deploymentRule() admissionregistrationv1.RuleWithOperations {
+// childRule matches each write of a child, but not of its status.
+func childRule() admissionregistrationv1.RuleWithOperations {
+	resource := footest.Primary.Resource
 	return admissionregistrationv1.RuleWithOperations{
 		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-		Rule:       admissionregistrationv1.Rule{APIGroups: []string{appsv1.GroupName}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},
+		Rule:       admissionregistrationv1.Rule{APIGroups: []string{resource.Group}, APIVersions: []string{resource.Version}, Resources: []string{resource.Resource}},
 	}
 }
 
@@ -62,7 +64,7 @@ func (ns *namespace) selector() *metav1.LabelSelector {
 }
 
 // breakWebhook makes the API server call an unreachable webhook for each write of a
-// Deployment, until the returned function is called.
+// child, until the returned function is called.
 func (ns *namespace) breakWebhook(t *testing.T) (repair func()) {
 	t.Helper()
 	client := ns.in.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
@@ -72,7 +74,7 @@ func (ns *namespace) breakWebhook(t *testing.T) (repair func()) {
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 			Name:                    "down.e2e.samplecontroller.k8s.io",
 			ClientConfig:            admissionregistrationv1.WebhookClientConfig{URL: new("https://127.0.0.1:1/")},
-			Rules:                   []admissionregistrationv1.RuleWithOperations{deploymentRule()},
+			Rules:                   []admissionregistrationv1.RuleWithOperations{childRule()},
 			FailurePolicy:           new(admissionregistrationv1.Fail),
 			NamespaceSelector:       ns.selector(),
 			SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
@@ -82,7 +84,7 @@ func (ns *namespace) breakWebhook(t *testing.T) (repair func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ns.awaitAdmission(t, "the webhook is in force", func(_ *appsv1.Deployment, err error) bool {
+	ns.awaitAdmission(t, "the webhook is in force", func(_ *child, err error) bool {
 		return err != nil && strings.Contains(err.Error(), webhookDown)
 	})
 	return repair
@@ -91,11 +93,11 @@ func (ns *namespace) breakWebhook(t *testing.T) (repair func()) {
 // webhookDown is part of the API server's message in that case.
 const webhookDown = "failed calling webhook"
 
-// mutate adds a webhook that replaces a value in each written Deployment that meets a
+// mutate adds a webhook that replaces a value in each written child that meets a
 // condition, until the returned function is called. condition is in CEL, value in JSON.
-// isMutated recognizes the Deployment of Foo "foo" after that. It is not a
+// isMutated recognizes a child after that. It is not a
 // MutatingAdmissionPolicy because these are off before Kubernetes 1.36.
-func (ns *namespace) mutate(t *testing.T, condition, path, value string, isMutated func(*appsv1.Deployment) bool) (withdraw func()) {
+func (ns *namespace) mutate(t *testing.T, condition, path, value string, isMutated func(*child) bool) (withdraw func()) {
 	t.Helper()
 	server := patchServer(t, fmt.Sprintf(`[{"op": "replace", "path": %q, "value": %s}]`, path, value))
 	client := ns.in.kube.AdmissionregistrationV1().MutatingWebhookConfigurations()
@@ -108,7 +110,7 @@ func (ns *namespace) mutate(t *testing.T, condition, path, value string, isMutat
 				URL:      &server.URL,
 				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
 			},
-			Rules:                   []admissionregistrationv1.RuleWithOperations{deploymentRule()},
+			Rules:                   []admissionregistrationv1.RuleWithOperations{childRule()},
 			MatchConditions:         []admissionregistrationv1.MatchCondition{{Name: "which", Expression: condition}},
 			FailurePolicy:           new(admissionregistrationv1.Fail),
 			NamespaceSelector:       ns.selector(),
@@ -119,11 +121,11 @@ func (ns *namespace) mutate(t *testing.T, condition, path, value string, isMutat
 	if err != nil {
 		t.Fatal(err)
 	}
-	ns.awaitAdmission(t, "the webhook is in force", func(d *appsv1.Deployment, err error) bool { return err == nil && isMutated(d) })
+	ns.awaitAdmission(t, "the webhook is in force", func(d *child, err error) bool { return err == nil && isMutated(d) })
 	return func() {
 		t.Helper()
 		remove()
-		ns.awaitAdmission(t, "the webhook is no longer in force", func(d *appsv1.Deployment, err error) bool { return err == nil && !isMutated(d) })
+		ns.awaitAdmission(t, "the webhook is no longer in force", func(d *child, err error) bool { return err == nil && !isMutated(d) })
 	}
 }
 
@@ -147,17 +149,19 @@ func patchServer(t *testing.T, patch string) *httptest.Server {
 	return server
 }
 
-// awaitAdmission creates a Deployment of 10 nginx Pods, as a dry run, until the result is
-// accepted. A change of admission is in force only after a moment, which shows in no
-// other way.
-func (ns *namespace) awaitAdmission(t *testing.T, what string, accept func(*appsv1.Deployment, error) bool) {
+// awaitAdmission creates a child of 10 Pods that no Foo controls, as a dry run, until the
+// result is accepted. A change of admission is in force only after a moment, which shows in
+// no other way.
+func (ns *namespace) awaitAdmission(t *testing.T, what string, accept func(*child, error) bool) {
 	t.Helper()
-	probe := foosDeployment()
-	probe.Name, probe.OwnerReferences, probe.Spec.Replicas = "probe", nil, new(int32(10))
+	probe := footest.Primary.New(newFoo("probe", withReplicas(10)))
+	probe.SetNamespace(ns.name)
+	probe.SetOwnerReferences(nil)
+	sent := ns.primary().untyped(t, probe)
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, cluster.patience(), true, func(ctx context.Context) (bool, error) {
-		var stored *appsv1.Deployment
-		stored, last = ns.deployments().Create(ctx, probe, metav1.CreateOptions{DryRun: dryRun})
+		var stored *child
+		stored, last = ns.children().Create(ctx, sent, metav1.CreateOptions{DryRun: dryRun})
 		return accept(stored, last), nil
 	})
 	if err != nil {

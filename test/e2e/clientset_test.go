@@ -52,7 +52,7 @@ func selectLabelled(value string) metav1.ListOptions {
 }
 
 func checkClientBasics(t *testing.T, ns *namespace) {
-	created := ns.createFoo(t, newFoo("basics", withDeployment("web"), withReplicas(3), labelled("basics")))
+	created := ns.createFoo(t, newFoo("basics", withChild("web"), withReplicas(3), labelled("basics")))
 	got := ns.getFoo(t, "basics")
 	if got.UID != created.UID || got.Spec.DeploymentName != "web" || *got.Spec.Replicas != 3 || got.Generation != 1 {
 		t.Errorf("Got %s", show(got))

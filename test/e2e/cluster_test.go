@@ -76,6 +76,8 @@ type testCluster struct {
 	account *account
 	// crd says where the CustomResourceDefinition in the cluster came from.
 	crd crdState
+	// otherCRDs are those of the program's other kinds that this run installed.
+	otherCRDs []string
 	// otherController is true if a controller that this run did not start works in the
 	// cluster.
 	otherController bool

@@ -25,7 +25,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,10 +40,10 @@ func TestADeletionIsNotFought(t *testing.T) {
 	ns.startController(t, "-resync=0")
 	checkAll(t, ns, []scenario{
 		{"a Foo that is being deleted gets no update and no create", checkTerminatingFoo},
-		{"a Foo deleted in the foreground waits for its Deployment, which is left alone", checkForegroundFoo},
-		{"an orphaned Deployment stays as it is", checkOrphaned},
-		{"a Deployment that is being deleted is recreated when it is gone", checkTerminatingDeployment},
-		{"a Foo deleted and recreated at once gets a Deployment of its own", checkRecreatedAtOnce},
+		{"a Foo deleted in the foreground waits for its child, which is left alone", checkForegroundFoo},
+		{"an orphaned child stays as it is", checkOrphaned},
+		{"a child that is being deleted is recreated when it is gone", checkTerminatingChild},
+		{"a Foo deleted and recreated at once gets a child of its own", checkRecreatedAtOnce},
 	})
 }
 
@@ -75,7 +74,7 @@ func releaseNow[T any](ctx context.Context, client patcher[T], name string) erro
 }
 
 // checkTerminatingFoo holds the Foo by a finalizer. As long as the Foo exists, the
-// garbage collector leaves its Deployment alone, so only the controller could change it.
+// garbage collector leaves its child alone, so only the controller could change it.
 func checkTerminatingFoo(t *testing.T, ns *namespace) {
 	ns.createReadyFoo(t, newFoo("held", withReplicas(1)))
 	releaseAtEnd(t, ns.foos(), "held")
@@ -87,33 +86,33 @@ func checkTerminatingFoo(t *testing.T, ns *namespace) {
 	ns.awaitSyncs(t)
 	ns.isSameVersion(t, before)
 
-	deleteDeploymentInBackground(t, ns, "held")
-	awaitGone(t, ns.deployments(), "held")
+	deleteChildInBackground(t, ns, "held")
+	awaitGone(t, ns.children(), "held")
 	ns.awaitSyncs(t)
-	awaitGone(t, ns.deployments(), "held")
+	awaitGone(t, ns.children(), "held")
 }
 
 func checkForegroundFoo(t *testing.T, ns *namespace) {
 	ns.createReadyFoo(t, newFoo("foreground", withReplicas(1)))
-	releaseAtEnd(t, ns.deployments(), "foreground")
-	mergePatch(t, ns.deployments(), "foreground", heldPatch)
+	releaseAtEnd(t, ns.children(), "foreground")
+	mergePatch(t, ns.children(), "foreground", heldPatch)
 	ns.deleteFoo(t, "foreground", metav1.DeletePropagationForeground)
-	terminating := awaitOne(t, "the Deployment is being deleted", ns.deployments(), "foreground", isTerminating)
+	terminating := awaitOne(t, "the child is being deleted", ns.children(), "foreground", isTerminating)
 	mergePatch(t, ns.foos(), "foreground", `{"spec":{"replicas":3}}`)
 	ns.awaitReason(t, "foreground", samplev1alpha1.ReasonTerminating)
 	ns.awaitSyncs(t)
-	if got := ns.getDeployment(t, "foreground"); !equality.Semantic.DeepEqual(got.Spec, terminating.Spec) {
-		t.Errorf("The Deployment's spec has changed: %s", show(got))
+	if got := ns.getChild(t, "foreground"); !equality.Semantic.DeepEqual(contentOf(got), contentOf(terminating)) {
+		t.Errorf("The child's spec has changed: %s", show(got))
 	}
 
-	mergePatch(t, ns.deployments(), "foreground", releasedPatch)
+	mergePatch(t, ns.children(), "foreground", releasedPatch)
 	awaitGone(t, ns.foos(), "foreground")
 	ns.awaitSyncs(t)
-	awaitGone(t, ns.deployments(), "foreground")
+	awaitGone(t, ns.children(), "foreground")
 }
 
-func isTerminating(deployment *appsv1.Deployment) error {
-	if deployment.DeletionTimestamp == nil {
+func isTerminating(found *child) error {
+	if found.GetDeletionTimestamp() == nil {
 		return errors.New("it is not being deleted")
 	}
 	return nil
@@ -125,51 +124,53 @@ func checkOrphaned(t *testing.T, ns *namespace) {
 	ns.deleteFoo(t, "parent", metav1.DeletePropagationOrphan)
 	awaitGone(t, ns.foos(), "parent")
 	ns.awaitSyncs(t)
-	after := ns.getDeployment(t, "parent")
-	if len(after.OwnerReferences) > 0 {
-		t.Errorf("It still has the owners %v", after.OwnerReferences)
+	after := ns.getChild(t, "parent")
+	if owners := after.GetOwnerReferences(); len(owners) > 0 {
+		t.Errorf("It still has the owners %v", owners)
 	}
 	if !equality.Semantic.DeepEqual(withoutOwner(after), withoutOwner(before)) {
 		t.Errorf("The orphan has changed:\n%s\nbefore:\n%s", show(after), show(before))
 	}
 }
 
-// withoutOwner returns a copy of a Deployment without the fields that change when its
+// withoutOwner returns a copy of a child without the fields that change when its
 // owner reference is removed.
-func withoutOwner(deployment *appsv1.Deployment) *appsv1.Deployment {
-	bare := deployment.DeepCopy()
-	bare.OwnerReferences, bare.ManagedFields, bare.ResourceVersion = nil, nil, ""
+func withoutOwner(found *child) *child {
+	bare := found.DeepCopy()
+	bare.SetOwnerReferences(nil)
+	bare.SetManagedFields(nil)
+	bare.SetResourceVersion("")
 	return bare
 }
 
-func checkTerminatingDeployment(t *testing.T, ns *namespace) {
+func checkTerminatingChild(t *testing.T, ns *namespace) {
 	foo := ns.createReadyFoo(t, newFoo("waited", withReplicas(1)))
-	releaseAtEnd(t, ns.deployments(), "waited")
-	first := mergePatch(t, ns.deployments(), "waited", heldPatch)
+	releaseAtEnd(t, ns.children(), "waited")
+	first := mergePatch(t, ns.children(), "waited", heldPatch)
 	foreground := metav1.DeletePropagationForeground
-	if err := ns.deployments().Delete(t.Context(), "waited", metav1.DeleteOptions{PropagationPolicy: &foreground}); err != nil {
+	if err := ns.children().Delete(t.Context(), "waited", metav1.DeleteOptions{PropagationPolicy: &foreground}); err != nil {
 		t.Fatal(err)
 	}
 	ns.awaitReason(t, "waited", samplev1alpha1.ReasonTerminating)
 	mergePatch(t, ns.foos(), "waited", `{"spec":{"replicas":2}}`)
 	ns.awaitReason(t, "waited", samplev1alpha1.ReasonTerminating)
 	ns.awaitSyncs(t)
-	if got := ns.getDeployment(t, "waited"); !equality.Semantic.DeepEqual(got.Spec, first.Spec) {
-		t.Errorf("The Deployment's spec has changed: %s", show(got))
+	if got := ns.getChild(t, "waited"); !equality.Semantic.DeepEqual(contentOf(got), contentOf(first)) {
+		t.Errorf("The child's spec has changed: %s", show(got))
 	}
 
-	mergePatch(t, ns.deployments(), "waited", releasedPatch)
-	awaitOne(t, "there is another Deployment", ns.deployments(), "waited", func(d *appsv1.Deployment) error {
-		if d.UID == first.UID {
+	mergePatch(t, ns.children(), "waited", releasedPatch)
+	awaitOne(t, "there is another child", ns.children(), "waited", func(d *child) error {
+		if d.GetUID() == first.GetUID() {
 			return errors.New("it is still the first one")
 		}
-		return errors.Join(isControlled(d, foo), asksFor(d, 2))
+		return ns.isChildOf(t, ns.getFoo(t, foo.Name))(d)
 	})
 	ns.awaitReady(t, "waited")
 }
 
 // checkRecreatedAtOnce recreates a Foo so fast that the controller may see one Foo that
-// changes. The Deployment of the first Foo exists until the garbage collector deletes it.
+// changes. The child of the first Foo exists until the garbage collector deletes it.
 func checkRecreatedAtOnce(t *testing.T, ns *namespace) {
 	ns.createReadyFoo(t, newFoo("phoenix"))
 	var last *samplev1alpha1.Foo
@@ -177,14 +178,12 @@ func checkRecreatedAtOnce(t *testing.T, ns *namespace) {
 		ns.deleteFoo(t, "phoenix", metav1.DeletePropagationBackground)
 		last = ns.createFoo(t, newFoo("phoenix", withReplicas(2)))
 	}
-	awaitOne(t, "the last Foo has a Deployment", ns.deployments(), "phoenix", func(d *appsv1.Deployment) error {
-		return errors.Join(isControlled(d, last), asksFor(d, 2))
-	})
+	awaitOne(t, "the last Foo has a child", ns.children(), "phoenix", ns.isChildOf(t, last))
 	ns.awaitReady(t, "phoenix")
 	ns.awaitOnly(t, last, "phoenix")
 }
 
-func TestADeploymentOfADeletedFooIsLeftToTheGarbageCollector(t *testing.T) {
+func TestAChildOfADeletedFooIsLeftToTheGarbageCollector(t *testing.T) {
 	t.Parallel()
 	needsNoOtherController(t)
 	ns := newNamespace(t)
@@ -192,13 +191,13 @@ func TestADeploymentOfADeletedFooIsLeftToTheGarbageCollector(t *testing.T) {
 	ns.createReadyFoo(t, newFoo("alive"))
 	ns.awaitSettledOne(t, "alive")
 	awaitEvent(t, ns, "alive", "Normal", samplev1alpha1.ReasonAvailable)
-	before := sent.writes("deployments") + sent.writes("foos")
+	before := sent.writes(childResource) + sent.writes("foos")
 
-	ns.createDeployment(t, "left", 1)
-	mergePatch(t, ns.deployments(), "left", ownedBy(samplev1alpha1.GroupName, "ghost", "00000000-0000-0000-0000-000000000000"))
-	awaitGone(t, ns.deployments(), "left")
+	ns.createForeignChild(t, "left")
+	mergePatch(t, ns.children(), "left", ownedBy(samplev1alpha1.GroupName, "ghost", "00000000-0000-0000-0000-000000000000"))
+	awaitGone(t, ns.children(), "left")
 	p.awaitResyncs(t, 2)
-	if got := sent.writes("deployments") + sent.writes("foos") - before; got != 0 {
+	if got := sent.writes(childResource) + sent.writes("foos") - before; got != 0 {
 		t.Errorf("The controller sent %d writes, want none", got)
 	}
 }

@@ -25,7 +25,6 @@ import (
 	"sync"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -89,7 +88,7 @@ func (p *process) awaitResyncs(t *testing.T, times int) {
 	p.awaitLog(t, resynced, p.log.Count(resynced)+2*times)
 }
 
-// awaitConflict waits until a Foo reports that its Deployment's name is taken.
+// awaitConflict waits until a Foo reports that its child's name is taken.
 func (ns *namespace) awaitConflict(t *testing.T, name string) *samplev1alpha1.Foo {
 	t.Helper()
 	return awaitOne(t, "Foo "+name+" reports the conflict", ns.foos(), name, isConflicted)
@@ -103,39 +102,19 @@ func (ns *namespace) awaitReason(t *testing.T, name, reason string) *samplev1alp
 	})
 }
 
-// awaitOnly waits until a Foo controls the Deployment of a name and no other.
+// awaitOnly waits until a Foo controls the child of a name and no other.
 func (ns *namespace) awaitOnly(t *testing.T, foo *samplev1alpha1.Foo, name string) {
 	t.Helper()
-	want := fmt.Sprintf("Foo %s controls Deployment %s and no other", foo.Name, name)
-	awaitList(t, want, ns.deployments(), metav1.ListOptions{}, func(list *appsv1.DeploymentList) error {
+	want := fmt.Sprintf("Foo %s controls the child %s and no other", foo.Name, name)
+	awaitList(t, want, ns.children(), metav1.ListOptions{}, func(list *childList) error {
 		var has []string
 		for i := range list.Items {
 			if metav1.IsControlledBy(&list.Items[i], foo) {
-				has = append(has, list.Items[i].Name)
+				has = append(has, list.Items[i].GetName())
 			}
 		}
 		if len(has) != 1 || has[0] != name {
 			return fmt.Errorf("it controls %v", has)
-		}
-		return nil
-	})
-}
-
-// isSameVersion checks that nobody has written to a Deployment since it was read.
-func (ns *namespace) isSameVersion(t *testing.T, before *appsv1.Deployment) {
-	t.Helper()
-	if got := ns.getDeployment(t, before.Name); got.UID != before.UID || got.ResourceVersion != before.ResourceVersion {
-		t.Errorf("Deployment %s was written to:\n%s\nbefore:\n%s", before.Name, show(got), show(before))
-	}
-}
-
-// awaitSettledOne waits until the Deployment controller has completed a rollout, and
-// returns the Deployment.
-func (ns *namespace) awaitSettledOne(t *testing.T, name string) *appsv1.Deployment {
-	t.Helper()
-	return awaitOne(t, "Deployment "+name+" has settled", ns.deployments(), name, func(d *appsv1.Deployment) error {
-		if !isSettled(d) {
-			return fmt.Errorf("its status is %+v", d.Status)
 		}
 		return nil
 	})

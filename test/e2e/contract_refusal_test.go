@@ -20,6 +20,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -62,29 +63,29 @@ func (ns *namespace) setQuotas(t *testing.T, hard corev1.ResourceList) {
 	})
 }
 
-func TestARefusedDeploymentIsReportedAndNotHammered(t *testing.T) {
+func TestARefusedChildIsReportedAndNotHammered(t *testing.T) {
 	t.Parallel()
 	needsNoOtherController(t)
 	ns := newNamespace(t)
-	ns.setQuota(t, "count/deployments.apps", "0")
+	ns.setQuota(t, countOfChildren, "0")
 	p, sent := ns.startRecorded(t, nil, "-resync=1s", "-v=4")
 	ns.createFoo(t, newFoo("refused", withReplicas(1)))
-	foo := ns.awaitReason(t, "refused", samplev1alpha1.ReasonDeploymentFailed)
+	foo := ns.awaitReason(t, "refused", reasonFailed)
 	if message := readyOf(foo).Message; !strings.Contains(message, "exceeded quota: limit") {
 		t.Errorf("The message %q does not quote the API server", message)
 	}
-	awaitEvent(t, ns, "refused", corev1.EventTypeWarning, samplev1alpha1.ReasonDeploymentFailed)
+	awaitEvent(t, ns, "refused", corev1.EventTypeWarning, reasonFailed)
 	p.awaitResyncs(t, 5)
-	if got := sent.count(http.MethodPost, "/deployments"); got > 2 {
-		t.Errorf("The controller tried to create the Deployment %d times in 5 resyncs, want at most 2", got)
+	if got := sent.count(http.MethodPost, "/"+childResource); got > 2 {
+		t.Errorf("The controller tried to create the child %d times in 5 resyncs, want at most 2", got)
 	}
-	if got := ns.eventCount(t, "refused", samplev1alpha1.ReasonDeploymentFailed); got != 1 {
+	if got := ns.eventCount(t, "refused", reasonFailed); got != 1 {
 		t.Errorf("%d events, want 1", got)
 	}
 
-	mergePatch(t, cluster.kube.CoreV1().ResourceQuotas(ns.name), "limit", `{"spec":{"hard":{"count/deployments.apps":"5"}}}`)
+	mergePatch(t, cluster.kube.CoreV1().ResourceQuotas(ns.name), "limit", fmt.Sprintf(`{"spec":{"hard":{%q:"5"}}}`, countOfChildren))
 	awaitOne(t, "the higher quota is in force", cluster.kube.CoreV1().ResourceQuotas(ns.name), "limit", func(quota *corev1.ResourceQuota) error {
-		if allowed := quota.Status.Hard["count/deployments.apps"]; allowed.Value() != 5 {
+		if allowed := quota.Status.Hard[countOfChildren]; allowed.Value() != 5 {
 			return errNone
 		}
 		return nil
@@ -109,26 +110,8 @@ func (ns *namespace) eventCount(t *testing.T, foo, reason string) int {
 	return count
 }
 
-func TestADeploymentThatCannotCreatePodsIsReported(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	ns.setQuota(t, corev1.ResourcePods, "0")
-	ns.startController(t, "-resync=0")
-	ns.createFoo(t, newFoo("barren", withReplicas(1)))
-	foo := ns.awaitReason(t, "barren", samplev1alpha1.ReasonDeploymentFailed)
-	if message := readyOf(foo).Message; !strings.Contains(message, `"barren" cannot create its Pods`) || !strings.Contains(message, "exceeded quota: limit") {
-		t.Errorf("The message %q does not say what failed and why", message)
-	}
-	awaitEvent(t, ns, "barren", corev1.EventTypeWarning, samplev1alpha1.ReasonDeploymentFailed)
-
-	if err := cluster.kube.CoreV1().ResourceQuotas(ns.name).Delete(t.Context(), "limit", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	ns.awaitReady(t, "barren")
-}
-
 // TestATerminatingNamespaceIsLeftAlone keeps a namespace terminating by Foos that can't
-// be deleted. Its Deployments are gone, so a controller would try to recreate them.
+// be deleted. Its children are gone, so a controller would try to recreate them.
 func TestATerminatingNamespaceIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	needsAdmission(t)
@@ -140,26 +123,26 @@ func TestATerminatingNamespaceIsLeftAlone(t *testing.T) {
 		awaitEvent(t, ns, name, corev1.EventTypeNormal, samplev1alpha1.ReasonAvailable)
 	}
 	ns.forbidDeletionOfFoos(t, names[0])
-	creates, events := sent.count(http.MethodPost, "/deployments"), sent.writes("events")
+	creates, events := sent.count(http.MethodPost, "/"+childResource), sent.writes("events")
 	if err := cluster.kube.CoreV1().Namespaces().Delete(t.Context(), ns.name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		awaitGone(t, ns.deployments(), name)
+		awaitGone(t, ns.children(), name)
 	}
 	// A retry that was scheduled before the first refusal still happens, and is refused,
 	// too.
 	p.awaitLog(t, `after="5m0s"`, len(names))
 	p.awaitResyncs(t, 1)
-	refused := sent.count(http.MethodPost, "/deployments")
+	refused := sent.count(http.MethodPost, "/"+childResource)
 	p.awaitResyncs(t, 3)
 
-	// The Deployment's last event may come after the first refusal and cause another
+	// The child's last event may come after the first refusal and cause another
 	// sync.
 	if got := refused - creates; got > 2*len(names) {
 		t.Errorf("%d creates were refused for %d Foos", got, len(names))
 	}
-	if got := sent.count(http.MethodPost, "/deployments") - refused; got != 0 {
+	if got := sent.count(http.MethodPost, "/"+childResource) - refused; got != 0 {
 		t.Errorf("%d more creates in three resyncs", got)
 	}
 	if got := sent.writes("events") - events; got > len(names) {

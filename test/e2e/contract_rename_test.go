@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The contract: a Foo that asks for another Deployment name ends with one Deployment.
+// The contract: a Foo that asks for another name of its child ends with one child.
 
 package e2e
 
@@ -22,9 +22,11 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"example.com/sample-controller/internal/footest"
 )
 
-func TestARenamedFooHasOneDeployment(t *testing.T) {
+func TestARenamedFooHasOneChild(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.startController(t, "-resync=0")
@@ -35,16 +37,17 @@ func TestARenamedFooHasOneDeployment(t *testing.T) {
 	})
 }
 
-func (ns *namespace) rename(t *testing.T, foo, deployment string) {
+func (ns *namespace) rename(t *testing.T, foo, child string) {
 	t.Helper()
-	mergePatch(t, ns.foos(), foo, `{"spec":{"deploymentName":"`+deployment+`"}}`)
+	field := strings.TrimPrefix(footest.Primary.NamedBy, "spec.")
+	mergePatch(t, ns.foos(), foo, `{"spec":{"`+field+`":"`+child+`"}}`)
 }
 
 func checkRenamed(t *testing.T, ns *namespace) {
 	foo := ns.createReadyFoo(t, newFoo("renamed", withReplicas(2)))
 	ns.rename(t, "renamed", "renamed-new")
 	ns.awaitOnly(t, foo, "renamed-new")
-	awaitGone(t, ns.deployments(), "renamed")
+	awaitGone(t, ns.children(), "renamed")
 	ns.awaitReady(t, "renamed")
 }
 
@@ -61,29 +64,29 @@ func checkRenamedThereAndBack(t *testing.T, ns *namespace) {
 }
 
 func checkRenamedOntoTaken(t *testing.T, ns *namespace) {
-	foreign := ns.createDeployment(t, "taken", 1)
+	foreign := ns.createForeignChild(t, "taken")
 	foo := ns.createReadyFoo(t, newFoo("keeper"))
 	kept := ns.awaitSettledOne(t, "keeper")
 	ns.rename(t, "keeper", "taken")
 	ns.awaitConflict(t, "keeper")
 	ns.awaitSyncs(t)
 	ns.isSameVersion(t, kept)
-	isUntouched(t, ns.getDeployment(t, "taken"), foreign)
+	isUntouched(t, ns.getChild(t, "taken"), foreign)
 
-	deleteDeploymentInBackground(t, ns, "taken")
+	deleteChildInBackground(t, ns, "taken")
 	ns.awaitOnly(t, foo, "taken")
 	ns.awaitReady(t, "keeper")
 }
 
 // TestARenameInterruptedByACrashIsFinished kills the first controller when it has created
-// the new Deployment and requests the deletion of the old one. That request never
+// the new child and requests the deletion of the old one. That request never
 // arrives.
 func TestARenameInterruptedByACrashIsFinished(t *testing.T) {
 	t.Parallel()
 	needsNoOtherController(t)
 	ns := newNamespace(t)
 	gate := newGate(t, func(r *http.Request) bool {
-		return r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/deployments/")
+		return r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/"+childResource+"/")
 	})
 	first := startController(t, "-kubeconfig="+gate.kubeconfig, "-namespace="+ns.name)
 	foo := ns.createReadyFoo(t, newFoo("old"))
@@ -91,11 +94,11 @@ func TestARenameInterruptedByACrashIsFinished(t *testing.T) {
 	receive(t, gate.arrived)
 	first.kill(t)
 	made := ns.awaitSettledOne(t, "new")
-	ns.getDeployment(t, "old")
+	ns.getChild(t, "old")
 
 	ns.startController(t)
 	ns.awaitOnly(t, foo, "new")
-	awaitGone(t, ns.deployments(), "old")
+	awaitGone(t, ns.children(), "old")
 	ns.awaitReady(t, "old")
 	ns.isSameVersion(t, made)
 }

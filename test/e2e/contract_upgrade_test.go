@@ -40,7 +40,7 @@ func TestADeploymentMadeByUpstreamIsTakenOverWithoutAWrite(t *testing.T) {
 	ns := newNamespace(t)
 	upstream := startProcess(t, exec.CommandContext(cluster.ctx, program, "-kubeconfig="+ns.onlyKubeconfig(t)))
 	ns.createFoo(t, newFoo("foo", withReplicas(2)))
-	before := ns.awaitSettledOne(t, "foo")
+	before := ns.settledDeployment(t, "foo")
 	upstream.kill(t)
 	podsBefore := podVersions(t, ns, "foo")
 

@@ -29,7 +29,6 @@ import (
 	"sync"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -45,7 +44,7 @@ func TestTheControllerWorksWithAndWithoutWatchList(t *testing.T) {
 			mergePatch(t, ns.foos(), "foo", `{"spec":{"replicas":3}}`)
 			ns.awaitReplicas(t, "foo", 3)
 			ns.deleteFoo(t, "foo", metav1.DeletePropagationBackground)
-			awaitGone(t, ns.deployments(), "foo")
+			awaitGone(t, ns.children(), "foo")
 			if got := sent.count(http.MethodGet, "sendInitialEvents=true") > 0; got != streams {
 				t.Errorf("The controller received the first list as a stream: %v, want %v", got, streams)
 			}
@@ -192,7 +191,7 @@ func TestTheControllerRecoversWhenTheCRDIsRecreated(t *testing.T) {
 		}
 		stop := ns.witness(t)
 		ns.createFoo(t, newFoo(foo))
-		awaitOne(t, "the Foo has a Deployment", ns.deployments(), foo, func(*appsv1.Deployment) error { return nil })
+		awaitOne(t, "the Foo has a child", ns.children(), foo, func(*child) error { return nil })
 		stop() // without the CRD Foos can't be watched
 	}
 	live("first")

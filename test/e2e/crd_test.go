@@ -60,9 +60,13 @@ func crdClient(client dynamic.Interface) dynamic.ResourceInterface {
 }
 
 // installCRD installs the CRD if there is none, and waits until the API server serves it.
+// It does the same with the CRDs of the program's other kinds.
 func (c *testCluster) installCRD(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.patience())
 	defer cancel()
+	if err := c.installOtherCRDs(ctx); err != nil {
+		return err
+	}
 	wanted, err := readObject(filepath.Join(moduleRoot, crdFile))
 	if err != nil {
 		return err
@@ -86,6 +90,34 @@ func (c *testCluster) installCRD(ctx context.Context) error {
 	}
 	_, err = untilList(ctx, client, named(crdName), isEstablished)
 	return err
+}
+
+func (c *testCluster) installOtherCRDs(ctx context.Context) error {
+	files, err := filepath.Glob(filepath.Join(moduleRoot, filepath.Dir(crdFile), "*.yaml"))
+	if err != nil {
+		return err
+	}
+	client := crdClient(c.dynamic)
+	for _, file := range files {
+		wanted, err := readObject(file)
+		if err != nil {
+			return err
+		}
+		name := wanted.GetName()
+		if name == crdName {
+			continue
+		}
+		_, err = client.Create(ctx, wanted, metav1.CreateOptions{})
+		if err == nil {
+			c.otherCRDs = append(c.otherCRDs, name)
+		} else if !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("installing the CustomResourceDefinition %s: %w", name, err)
+		}
+		if _, err := untilList(ctx, client, named(name), isEstablished); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // accepts reports whether a CRD in the cluster equals the wanted one. The API server sets

@@ -59,7 +59,7 @@ func row(t *testing.T, table *metav1.Table) map[string]any {
 }
 
 func checkColumns(t *testing.T, ns *namespace) {
-	ns.createReadyFoo(t, newFoo("columns", withDeployment("columns-web"), withReplicas(2)))
+	ns.createReadyFoo(t, newFoo("columns", withChild("columns-web"), withReplicas(2)))
 	table := tableOf(t, ns, "columns")
 
 	var names []string

@@ -28,6 +28,8 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/internal/footest"
 )
 
 // frozenFor is longer than the duration of a Lease.
@@ -66,15 +68,15 @@ func TestALeaderThatWasFrozenDoesNoHarm(t *testing.T) {
 		r.ns.awaitReady(t, frozenName(i))
 	}
 	r.ns.awaitSettled(t)
-	r.expectOneDeploymentEach(t, frozenFoos)
+	r.expectOneChildEach(t, frozenFoos)
 	r.expectQuiet(t, second)
 }
 
 func frozenName(i int) string { return fmt.Sprintf("frozen-%d", i) }
 
-func (r *replicas) expectOneDeploymentEach(t *testing.T, foos int) {
+func (r *replicas) expectOneChildEach(t *testing.T, foos int) {
 	t.Helper()
-	list, err := r.ns.deployments().List(t.Context(), metav1.ListOptions{})
+	list, err := r.ns.children().List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +87,7 @@ func (r *replicas) expectOneDeploymentEach(t *testing.T, foos int) {
 		}
 	}
 	if len(list.Items) != foos || len(owners) != foos {
-		t.Errorf("There are %d Deployments of %d Foos, want %d of each", len(list.Items), len(owners), foos)
+		t.Errorf("There are %d children of %d Foos, want %d of each", len(list.Items), len(owners), foos)
 	}
 }
 
@@ -132,8 +134,8 @@ func TestAHundredLeadersLeaveNothingBehind(t *testing.T) {
 	fresh.awaitLog(t, newHolder, 1)
 	old, young := witness.goroutines(t), fresh.goroutines(t)
 	const aWatch = "watch.(*StreamWatcher).receive"
-	if watches := strings.Count(old, aWatch); watches != 3 {
-		t.Errorf("After %d leaders a standby has %d watches, want 3: of Foos, Deployments and the Lease", changes, watches)
+	if watches := strings.Count(old, aWatch); watches != 2+len(footest.Kinds) {
+		t.Errorf("After %d leaders a standby has %d watches, want %d: of Foos, their children and the Lease", changes, watches, 2+len(footest.Kinds))
 	}
 	const each = "\ngoroutine "
 	// An idle connection has one or two goroutines fewer.

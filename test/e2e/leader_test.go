@@ -138,7 +138,7 @@ func TestAStandbyTakesOver(t *testing.T) {
 func TestTheLeaseIsKeptWhileAWriteIsUnderWay(t *testing.T) {
 	t.Parallel()
 	r := newReplicas(t)
-	gate := newGateFor(t, r.account, isCreateOfDeployment)
+	gate := newGateFor(t, r.account, isCreateOfChild)
 	leader := r.startWith(t, gate.kubeconfig, quick...)
 	r.ns.createFoo(t, newFoo("slow"))
 	receive(t, gate.arrived)
@@ -182,14 +182,14 @@ func (r *replicas) renewals(t *testing.T, times int) string {
 // machine.
 var quick = []string{"-leader-elect-lease-duration=6s", "-leader-elect-renew-deadline=5s", "-leader-elect-retry-period=1s"}
 
-func isCreateOfDeployment(r *http.Request) bool {
-	return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/deployments")
+func isCreateOfChild(r *http.Request) bool {
+	return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/"+childResource)
 }
 
 func TestALeaderThatLosesTheLeaseExitsAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newReplicas(t)
-	gate := newGateFor(t, r.account, isCreateOfDeployment)
+	gate := newGateFor(t, r.account, isCreateOfChild)
 	leader := r.startWith(t, gate.kubeconfig)
 	r.ns.createFoo(t, newFoo("slow"))
 	receive(t, gate.arrived)

@@ -23,6 +23,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"example.com/sample-controller/internal/footest"
 )
 
 // logEntry is a line of the JSON log.
@@ -74,7 +76,7 @@ func TestTheLogIsJSONIfRequested(t *testing.T) {
 		"the start":                func(e logEntry) bool { return e.Message == "Serving metrics" && *e.Level == 0 },
 		"a request of the library": func(e logEntry) bool { return strings.HasPrefix(e.Caller, "transport/") && *e.Level == 6 },
 		"a write": func(e logEntry) bool {
-			return e.Message == "Created Deployment" && e.Foo.Name == "logged" && e.Foo.Namespace == ns.name && *e.Level == 2
+			return e.Message == "Created "+footest.Primary.Kind && e.Foo.Name == "logged" && e.Foo.Namespace == ns.name && *e.Level == 2
 		},
 		"the stop": func(e logEntry) bool { return e.Message == stopping },
 	}

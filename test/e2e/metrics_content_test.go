@@ -19,6 +19,7 @@ limitations under the License.
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -26,6 +27,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"example.com/sample-controller/internal/footest"
 )
 
 // promised are the metrics that the documents and alerts use.
@@ -48,17 +51,18 @@ func TestThePromisedMetricsExist(t *testing.T) {
 	p := startController(t, "-kubeconfig="+ns.newAccount(t).kubeconfig, "-namespace="+ns.name,
 		"-leader-elect", "-kube-api-qps=1000", "-metrics-bind-address="+anyPort)
 	token := ns.newReader(t)
-	ns.createReadyFoo(t, newFoo("very-own-name", withDeployment("its-deployment")))
+	ns.createReadyFoo(t, newFoo("very-own-name", withChild("its-child")))
 	lines := p.awaitMetrics(t, token, `sample_controller_foos{ready="True"} 1`,
-		`sample_controller_writes_total{resource="deployments",verb="create"} 1`,
+		`sample_controller_writes_total{resource="`+childResource+`",verb="create"} 1`,
 		`leader_election_master_status{name="sample-controller"} 1`,
-		`informer_queued_items{group="apps",name="sample-controller",resource="deployments",version="v1"} 0`,
+		fmt.Sprintf(`informer_queued_items{group=%q,name="sample-controller",resource=%q,version=%q} 0`,
+			footest.Primary.Resource.Group, childResource, footest.Primary.Resource.Version),
 		// informer-gen v0.37.2 appends an s to the kind here, whatever the plural is.
 		`informer_queued_items{group="samplecontroller.k8s.io",name="sample-controller",resource="foo`+`s",version="v1alpha1"} 0`)
 
 	names := map[string]bool{}
 	for _, line := range lines {
-		for _, object := range []string{"very-own-name", "its-deployment", ns.name} {
+		for _, object := range []string{"very-own-name", "its-child", ns.name} {
 			if strings.Contains(line, object) {
 				t.Errorf("A series has the name of an object in it: %s", line)
 			}

@@ -30,6 +30,7 @@ import (
 	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"example.com/sample-controller/internal/footest"
 	typedfoo "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
 )
 
@@ -66,10 +67,6 @@ func (ns *namespace) foos() typedfoo.FooInterface {
 	return ns.in.foos.SamplecontrollerV1alpha1().Foos(ns.name)
 }
 
-func (ns *namespace) deployments() typedappsv1.DeploymentInterface {
-	return ns.in.kube.AppsV1().Deployments(ns.name)
-}
-
 func (ns *namespace) replicaSets() typedappsv1.ReplicaSetInterface {
 	return ns.in.kube.AppsV1().ReplicaSets(ns.name)
 }
@@ -82,13 +79,13 @@ func (ns *namespace) events() typedcorev1.EventInterface {
 	return ns.in.kube.CoreV1().Events(ns.name)
 }
 
-// showContent logs the Foos, Deployments and events of the namespace.
+// showContent logs the Foos, children and events of the namespace.
 func (ns *namespace) showContent(ctx context.Context, t *testing.T) {
 	if foos, err := ns.foos().List(ctx, metav1.ListOptions{}); err == nil {
 		t.Logf("Foos in %s:\n%s", ns.name, show(foos))
 	}
-	if deployments, err := ns.deployments().List(ctx, metav1.ListOptions{}); err == nil {
-		t.Logf("Deployments in %s:\n%s", ns.name, show(deployments))
+	if children, err := ns.children().List(ctx, metav1.ListOptions{}); err == nil {
+		t.Logf("%ss in %s:\n%s", footest.Primary, ns.name, show(children))
 	}
 	events, err := ns.events().List(ctx, metav1.ListOptions{})
 	if err != nil {

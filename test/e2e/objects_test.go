@@ -14,8 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Foos and Deployments: how the tests create, read and patch them, and wait for their
-// states.
+// Foos: how the tests create, read and patch them, and wait for their states.
 
 package e2e
 
@@ -25,7 +24,6 @@ import (
 	"fmt"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,12 +33,12 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// newFoo returns a Foo whose Deployment has the same name.
+// newFoo returns a Foo whose child has the same name.
 func newFoo(name string, options ...func(*samplev1alpha1.Foo)) *samplev1alpha1.Foo {
 	foo := &samplev1alpha1.Foo{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       samplev1alpha1.FooSpec{DeploymentName: name},
 	}
+	withChild(name)(foo)
 	for _, option := range options {
 		option(foo)
 	}
@@ -49,10 +47,6 @@ func newFoo(name string, options ...func(*samplev1alpha1.Foo)) *samplev1alpha1.F
 
 func withReplicas(replicas int32) func(*samplev1alpha1.Foo) {
 	return func(foo *samplev1alpha1.Foo) { foo.Spec.Replicas = &replicas }
-}
-
-func withDeployment(name string) func(*samplev1alpha1.Foo) {
-	return func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName = name }
 }
 
 // createFoo creates a Foo.
@@ -104,36 +98,12 @@ func readyOf(foo *samplev1alpha1.Foo) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// awaitReplicas waits until a Foo's Deployment asks for a number of Pods and the Foo
-// reports them as available.
-func (ns *namespace) awaitReplicas(t *testing.T, name string, want int32) {
-	t.Helper()
-	awaitOne(t, fmt.Sprintf("Deployment %s asks for %d Pods", name, want), ns.deployments(), name,
-		func(d *appsv1.Deployment) error { return asksFor(d, want) })
-	awaitOne(t, fmt.Sprintf("Foo %s reports %d Pods", name, want), ns.foos(), name, func(foo *samplev1alpha1.Foo) error {
-		if got := foo.Status.AvailableReplicas; got != want {
-			return fmt.Errorf("status.availableReplicas is %d, want %d", got, want)
-		}
-		return isReady(foo)
-	})
-}
-
-func asksFor(deployment *appsv1.Deployment, want int32) error {
-	if got := *deployment.Spec.Replicas; got != want {
-		return fmt.Errorf("spec.replicas is %d, want %d", got, want)
-	}
-	return nil
-}
-
 // awaitSyncs waits until the controller has synced every change made before the call, by
 // waiting for a new Foo, which is queued behind them. Then a test knows that the
 // controller had the chance to do something wrong.
 func (ns *namespace) awaitSyncs(t *testing.T) {
 	t.Helper()
-	marker, err := ns.foos().Create(t.Context(), &samplev1alpha1.Foo{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "marker-"},
-		Spec:       samplev1alpha1.FooSpec{DeploymentName: "marker-" + rand.String(8)},
-	}, metav1.CreateOptions{})
+	marker, err := ns.foos().Create(t.Context(), newFoo("marker-"+rand.String(8)), metav1.CreateOptions{})
 	if err != nil {
 		t.Fatalf("Creating a marker Foo: %v", err)
 	}
@@ -143,11 +113,6 @@ func (ns *namespace) awaitSyncs(t *testing.T) {
 func (ns *namespace) getFoo(t *testing.T, name string) *samplev1alpha1.Foo {
 	t.Helper()
 	return get(t, ns.foos(), name)
-}
-
-func (ns *namespace) getDeployment(t *testing.T, name string) *appsv1.Deployment {
-	t.Helper()
-	return get(t, ns.deployments(), name)
 }
 
 // get reads an object. The test fails if it does not exist.
@@ -180,14 +145,6 @@ func patchAs[T any](t *testing.T, client interface {
 		t.Fatalf("Patching %s with %s: %v", name, patch, err)
 	}
 	return object
-}
-
-// isControlled returns an error unless the Foo is the Deployment's controller.
-func isControlled(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) error {
-	if !metav1.IsControlledBy(deployment, foo) {
-		return fmt.Errorf("its owners are %v, want Foo %s (%s) as the controller", deployment.OwnerReferences, foo.Name, foo.UID)
-	}
-	return nil
 }
 
 // podReady returns an error unless a Pod is bound to a node and ready.

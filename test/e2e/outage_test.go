@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Foos whose Deployments can't be written or don't roll out.
+// Foos whose children can't be written.
 
 package e2e
 
@@ -25,11 +25,12 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/sample-controller/internal/footest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// TestNothingIsReadyWhileWritesFail breaks all writes of Deployments with an error that
-// may pass. The old Deployments run, but not what the Foos ask for.
+// TestNothingIsReadyWhileWritesFail breaks all writes of children with an error that
+// may pass. The old children run, but not what the Foos ask for.
 func TestNothingIsReadyWhileWritesFail(t *testing.T) {
 	t.Parallel()
 	needsAdmission(t)
@@ -48,9 +49,9 @@ func TestNothingIsReadyWhileWritesFail(t *testing.T) {
 	}
 
 	for name, begins := range map[string]string{
-		"scaled":  `Deployment "scaled" could not be updated yet: `,
-		"renamed": `Deployment "another" could not be created yet: `,
-		"new":     `Deployment "new" could not be created yet: `,
+		"scaled":  footest.Primary.Kind + ` "scaled" could not be updated yet: `,
+		"renamed": footest.Primary.Kind + ` "another" could not be created yet: `,
+		"new":     footest.Primary.Kind + ` "new" could not be created yet: `,
 	} {
 		ns.awaitMessage(t, name, samplev1alpha1.ReasonProgressing, begins, webhookDown)
 	}
@@ -76,22 +77,4 @@ func (ns *namespace) awaitMessage(t *testing.T, name, reason, begins, has string
 		}
 		return hasReady(foo, metav1.ConditionFalse, reason)
 	})
-}
-
-// TestAPausedDeploymentIsReported pauses a Deployment. The Deployment controller then
-// only scales it.
-func TestAPausedDeploymentIsReported(t *testing.T) {
-	t.Parallel()
-	needsNoOtherController(t)
-	ns := newNamespace(t)
-	ns.startController(t, "-resync=0")
-	ns.createReadyFoo(t, newFoo("paused", withReplicas(2)))
-	ns.kubectl(t, "rollout", "pause", "deployment/paused")
-	ns.kubectl(t, "scale", "foo/paused", "--replicas=3")
-	ns.awaitReplicas(t, "paused", 3)
-
-	ns.kubectl(t, "set", "env", "deployment/paused", "A=B")
-	foo := ns.awaitMessage(t, "paused", samplev1alpha1.ReasonProgressing, `Deployment "paused" is paused`, "kubectl rollout resume")
-	ns.kubectl(t, commandIn(t, readyOf(foo).Message)...)
-	ns.awaitReady(t, "paused")
 }

@@ -30,9 +30,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/testcluster"
 )
 
@@ -70,7 +72,7 @@ func TestAnOverlayCannotTurnOffTheAdmissionPolicy(t *testing.T) {
 	}
 }
 
-// leavesOthersAlone checks that the policy does not refuse others' Deployments if its
+// leavesOthersAlone checks that the policy does not refuse others' objects if its
 // parameter is missing: because in the middle of an upgrade the binding does not name it
 // yet, or because the account is deleted.
 func (s *site) leavesOthersAlone(t *testing.T, thief *thief) {
@@ -78,11 +80,18 @@ func (s *site) leavesOthersAlone(t *testing.T, thief *thief) {
 	for binding := range strings.FieldsSeq(s.kubectl(t, "get", "validatingadmissionpolicybindings", "-o=name")) {
 		s.kubectl(t, "patch", binding, "--type=json", `-p=[{"op":"remove","path":"/spec/paramRef"}]`)
 	}
-	mine := thief.creation(t, "busybox")
+	mine := thief.creation(t, footest.Drifted)
 	thief.await(t, "the bindings without a parameter are in force", mine, func(err error) bool { return err == nil || !testcluster.IsDeniedByPolicy(err) })
-	s.kubectl(t, "create", "deployment", "others", "--image=busybox", "--dry-run=server")
+	others := func() {
+		_, err := s.dynamic.Resource(footest.Primary.Resource).Namespace(metav1.NamespaceDefault).Create(t.Context(),
+			kindIn{Kind: footest.Primary}.untyped(t, footest.Unstored("others")), metav1.CreateOptions{DryRun: dryRun})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	others()
 	s.kubectl(t, "delete", "serviceaccounts", "--all", "-A")
-	s.kubectl(t, "create", "deployment", "others", "--image=busybox", "--dry-run=server")
+	others()
 }
 
 // writeOverlay writes a kustomization with one of the shipped folders as its base, and
@@ -104,9 +113,10 @@ func writeOverlay(t *testing.T, base, text string) string {
 // thief is somebody who stole the token of an installation's account.
 type thief struct {
 	admin kubernetes.Interface
-	// namespace is a namespace in which the account may write Deployments.
+	// namespace is a namespace in which the account may write children.
 	namespace string
 	client    kubernetes.Interface
+	children  dynamic.NamespaceableResourceInterface
 	// flow is the UID of the flow schema that applied to the last request.
 	flow atomic.Value
 }
@@ -124,7 +134,7 @@ func (s *site) applyOverlay(t *testing.T, folder string) *thief {
 		switch {
 		case object.GetKind() == "ServiceAccount":
 			config, err = testcluster.ConfigOf(t.Context(), s.config, object.GetNamespace(), object.GetName())
-		case object.GetKind() == "Role" && writesDeployments(object):
+		case object.GetKind() == "Role" && writesChildren(object):
 			th.namespace = object.GetNamespace()
 		}
 		if err != nil {
@@ -143,6 +153,11 @@ func (s *site) applyOverlay(t *testing.T, folder string) *thief {
 	if th.client, err = kubernetes.NewForConfig(config); err != nil {
 		t.Fatal(err)
 	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	th.children = client.Resource(footest.Primary.Resource)
 	return th
 }
 
@@ -151,33 +166,36 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// writesDeployments reports whether a role grants the creation of Deployments.
-func writesDeployments(role *unstructured.Unstructured) bool {
+// writesChildren reports whether a role grants the creation of children.
+func writesChildren(role *unstructured.Unstructured) bool {
 	grants, err := grantsOfRole(role)
 	for _, grant := range grants {
-		if grant.resource == "deployments" && grant.verb == "create" {
+		if grant.resource == childResource && grant.verb == "create" {
 			return true
 		}
 	}
 	return err != nil
 }
 
-// isRestrictedByThePolicy waits until the policy accepts a Deployment like the
+// isRestrictedByThePolicy waits until the policy accepts a child like the
 // controller's and refuses another.
 func (th *thief) isRestrictedByThePolicy(t *testing.T) {
 	t.Helper()
 	// The API server learns of roles, policies and kinds by watches, so wait.
-	th.await(t, "a Foo's Deployment is accepted", th.creation(t, "nginx:latest"), testcluster.Succeeded)
-	th.await(t, "any other Deployment is refused by the policy", th.creation(t, "busybox"), testcluster.IsDeniedByPolicy)
+	th.await(t, "a Foo's child is accepted", th.creation(t), testcluster.Succeeded)
+	th.await(t, "any other object is refused by the policy", th.creation(t, footest.Drifted), testcluster.IsDeniedByPolicy)
 }
 
-// creation returns a function that tries to create a Foo's Deployment with an image.
-func (th *thief) creation(t *testing.T, image string) func() error {
+// creation returns a function that tries to create a Foo's child, changed.
+func (th *thief) creation(t *testing.T, changes ...footest.ChildOption) func() error {
 	t.Helper()
-	deployment := foosDeployment()
-	nginxOf(deployment).Image = image
+	made := footest.Unstored("foo")
+	for _, change := range changes {
+		change(made)
+	}
+	sent := kindIn{Kind: footest.Primary}.untyped(t, made)
 	return func() error {
-		_, err := th.client.AppsV1().Deployments(th.namespace).Create(t.Context(), deployment, metav1.CreateOptions{DryRun: dryRun})
+		_, err := th.children.Namespace(th.namespace).Create(t.Context(), sent, metav1.CreateOptions{DryRun: dryRun})
 		return err
 	}
 }
@@ -200,9 +218,9 @@ func (th *thief) hasAFlowForTheLease(t *testing.T) {
 	}
 	th.await(t, "our flow schema applies to a request for a Lease", readLease, func(error) bool { return ours[th.flow.Load()] })
 	// Other requests keep their flow schema.
-	_, _ = th.client.AppsV1().Deployments(th.namespace).Get(t.Context(), "any", metav1.GetOptions{})
+	_, _ = th.children.Namespace(th.namespace).Get(t.Context(), "any", metav1.GetOptions{})
 	if ours[th.flow.Load()] {
-		t.Error("The flow schema for the Lease applies to a request for a Deployment")
+		t.Error("The flow schema for the Lease applies to a request for a child")
 	}
 }
 

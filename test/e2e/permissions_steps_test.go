@@ -27,10 +27,10 @@ import (
 	"regexp"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"example.com/sample-controller/internal/footest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -94,11 +94,11 @@ const (
 	stepStart         = "becomes leader and starts its workers"
 	stepLeaderEvent   = "records an event for the new leader"
 	stepRenewal       = "renews the Lease"
-	stepCreate        = "creates a Deployment"
+	stepCreate        = "creates a child"
 	stepStatus        = "writes the status"
-	stepScale         = "scales the Deployment"
-	stepRename        = "deletes the Deployment of an earlier name"
-	stepAdoption      = "adopts a Deployment"
+	stepScale         = "repairs the child"
+	stepRename        = "deletes the child of an earlier name"
+	stepAdoption      = "adopts a child"
 	stepRepeatedEvent = "counts a repeated event"
 	stepMetrics       = "serves the metrics to an authorized reader"
 	stepHandOver      = "hands the Lease over to a standby at once"
@@ -116,32 +116,32 @@ var steps = []step{
 	{stepCreate, func(t *testing.T, tr *trial) {
 		t.Helper()
 		tr.foos.createFoo(t, newFoo("web", withReplicas(1)))
-	}, asksForPods("web", 1)},
+	}, isAsAsked("web", "web")},
 	{stepStatus, nothing, func(t *testing.T, tr *trial) error {
 		t.Helper()
 		return isReady(tr.foos.getFoo(t, "web"))
 	}},
 	{stepScale, func(t *testing.T, tr *trial) {
 		t.Helper()
-		mergePatch(t, tr.foos.foos(), "web", `{"spec":{"replicas":2}}`)
-	}, asksForPods("web", 2)},
+		tr.foos.primary().update(t, "web", footest.Drifted)
+	}, isAsAsked("web", "web")},
 	{stepRename, func(t *testing.T, tr *trial) {
 		t.Helper()
 		tr.foos.rename(t, "web", "shop")
 	}, func(t *testing.T, tr *trial) error {
 		t.Helper()
-		list, err := tr.foos.deployments().List(t.Context(), metav1.ListOptions{})
-		if err != nil || len(list.Items) != 1 || list.Items[0].Name != "shop" {
-			return fmt.Errorf("%d Deployments (%w), want only shop", len(list.Items), err)
+		list, err := tr.foos.children().List(t.Context(), metav1.ListOptions{})
+		if err != nil || len(list.Items) != 1 || list.Items[0].GetName() != "shop" {
+			return fmt.Errorf("%d children (%w), want only shop", len(list.Items), err)
 		}
 		return nil
 	}},
 	{stepAdoption, func(t *testing.T, tr *trial) {
 		t.Helper()
-		tr.foos.createDeployment(t, "orphan", 1)
-		tr.foos.createFoo(t, newFoo("foster", withDeployment("orphan"), withReplicas(3)))
-		mergePatch(t, tr.foos.deployments(), "orphan", `{"metadata":{"annotations":{"`+samplev1alpha1.AnnotationAdoptBy+`":"foster"}}}`)
-	}, asksForPods("orphan", 3)},
+		tr.foos.createForeignChild(t, "orphan")
+		tr.foos.createFoo(t, newFoo("foster", withChild("orphan"), withReplicas(3)))
+		mergePatch(t, tr.foos.children(), "orphan", `{"metadata":{"annotations":{"`+samplev1alpha1.AnnotationAdoptBy+`":"foster"}}}`)
+	}, isAsAsked("foster", "orphan")},
 	{stepRepeatedEvent, conflictTwice, eventCounted},
 	{stepMetrics, nothing, metricsShown},
 	{stepHandOver, func(t *testing.T, tr *trial) {
@@ -180,19 +180,15 @@ func leaseRenewed(t *testing.T, tr *trial) error {
 	return nil
 }
 
-// asksForPods returns an outcome: a Deployment exists and asks for a number of Pods.
-func asksForPods(name string, replicas int32) func(*testing.T, *trial) error {
+// isAsAsked returns an outcome: a child exists and is as a Foo asks.
+func isAsAsked(foo, name string) func(*testing.T, *trial) error {
 	return func(t *testing.T, tr *trial) error {
 		t.Helper()
-		list, err := tr.foos.deployments().List(t.Context(), named(name))
-		if err != nil {
-			return err
-		}
-		deployments, err := itemsOf[appsv1.Deployment](list)
-		if err != nil || len(deployments) == 0 {
+		list, err := tr.foos.children().List(t.Context(), named(name))
+		if err != nil || len(list.Items) == 0 {
 			return errors.Join(err, errNone)
 		}
-		return asksFor(deployments[0], replicas)
+		return tr.foos.isChildOf(t, tr.foos.getFoo(t, foo))(&list.Items[0])
 	}
 }
 
@@ -200,8 +196,8 @@ func asksForPods(name string, replicas int32) func(*testing.T, *trial) error {
 // again, so that the third event repeats the first.
 func conflictTwice(t *testing.T, tr *trial) {
 	t.Helper()
-	tr.foos.createDeployment(t, "taken", 1)
-	tr.foos.createFoo(t, newFoo("restless", withDeployment("taken")))
+	tr.foos.createForeignChild(t, "taken")
+	tr.foos.createFoo(t, newFoo("restless", withChild("taken")))
 	tr.foos.awaitConflict(t, "restless")
 	tr.foos.rename(t, "restless", "free")
 	tr.foos.awaitReady(t, "restless")
@@ -211,7 +207,7 @@ func conflictTwice(t *testing.T, tr *trial) {
 
 func eventCounted(t *testing.T, tr *trial) error {
 	t.Helper()
-	if got := tr.foos.eventCount(t, "restless", samplev1alpha1.ReasonDeploymentConflict); got != 2 {
+	if got := tr.foos.eventCount(t, "restless", reasonConflict); got != 2 {
 		return fmt.Errorf("the event was recorded %d times, want 2", got)
 	}
 	return nil

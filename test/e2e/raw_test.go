@@ -50,20 +50,6 @@ func rawFoo(t *testing.T, name, text string) *unstructured.Unstructured {
 	return foo
 }
 
-// podNames returns the names of a Foo's Pods.
-func podNames(t *testing.T, ns *namespace, foo string) []string {
-	t.Helper()
-	pods, err := ns.pods().List(t.Context(), podsOf(foo))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for i := range pods.Items {
-		names = append(names, pods.Items[i].Name)
-	}
-	return names
-}
-
 // tableOf requests a Foo as a table, as kubectl get does.
 func tableOf(t *testing.T, ns *namespace, foo string) *metav1.Table {
 	t.Helper()

@@ -23,9 +23,9 @@ import (
 	"maps"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/internal/footest"
 )
 
 func TestARestartWritesNothingToSettledObjects(t *testing.T) {
@@ -57,8 +57,8 @@ func TestAControllerCatchesUpAfterARestart(t *testing.T) {
 	}
 	first.kill(t)
 	mergePatch(t, ns.foos(), "scaled", `{"spec":{"replicas":3}}`)
-	mergePatch(t, ns.deployments(), "drifted", `{"spec":{"replicas":4}}`)
-	deleteDeploymentInBackground(t, ns, "orphaned")
+	ns.primary().update(t, "drifted", footest.Drifted)
+	deleteChildInBackground(t, ns, "orphaned")
 	ns.createFoo(t, newFoo("new", withReplicas(2)))
 
 	ns.startController(t)
@@ -68,34 +68,7 @@ func TestAControllerCatchesUpAfterARestart(t *testing.T) {
 	ns.awaitReplicas(t, "new", 2)
 }
 
-// awaitSettled waits until the Deployment controller has completed the rollouts of all
-// Deployments.
-func (ns *namespace) awaitSettled(t *testing.T) {
-	t.Helper()
-	awaitList(t, "all Deployments have settled", ns.deployments(), metav1.ListOptions{}, func(list *appsv1.DeploymentList) error {
-		for i := range list.Items {
-			if !isSettled(&list.Items[i]) {
-				return fmt.Errorf("Deployment %s has not settled", list.Items[i].Name)
-			}
-		}
-		return nil
-	})
-}
-
-// isSettled reports whether the Deployment controller has completed a rollout.
-func isSettled(deployment *appsv1.Deployment) bool {
-	if deployment.Status.ObservedGeneration != deployment.Generation {
-		return false
-	}
-	for _, condition := range deployment.Status.Conditions {
-		if condition.Type == appsv1.DeploymentProgressing {
-			return condition.Status == corev1.ConditionTrue && condition.Reason == "NewReplicaSetAvailable"
-		}
-	}
-	return false
-}
-
-// versions returns the resourceVersion of each Foo and Deployment by
+// versions returns the resourceVersion of each Foo and child by
 // "kind/namespace/name".
 func (ns *namespace) versions(t *testing.T) map[string]string {
 	t.Helper()
@@ -107,12 +80,12 @@ func (ns *namespace) versions(t *testing.T) map[string]string {
 	for i := range foos.Items {
 		versions["Foo/"+ns.name+"/"+foos.Items[i].Name] = foos.Items[i].ResourceVersion
 	}
-	deployments, err := ns.deployments().List(t.Context(), metav1.ListOptions{})
+	children, err := ns.children().List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range deployments.Items {
-		versions["Deployment/"+ns.name+"/"+deployments.Items[i].Name] = deployments.Items[i].ResourceVersion
+	for i := range children.Items {
+		versions[footest.Primary.Kind+"/"+ns.name+"/"+children.Items[i].GetName()] = children.Items[i].GetResourceVersion()
 	}
 	return versions
 }

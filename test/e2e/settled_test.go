@@ -124,7 +124,7 @@ func fooEvents(t *testing.T, places []*namespace) map[string]string {
 	return versions
 }
 
-// countWrites returns the API server's count of writes to Foos and Deployments, by
+// countWrites returns the API server's count of writes to Foos and children, by
 // resource. It returns nil except on a development cluster, because elsewhere others
 // write, too.
 func countWrites(t *testing.T) map[string]int {
@@ -138,13 +138,13 @@ func countWrites(t *testing.T) map[string]int {
 	}
 	counts := map[string]int{}
 	for line := range strings.Lines(string(text)) {
-		for _, resource := range []string{"foos", "deployments"} {
+		for _, resource := range []string{"foos", childResource} {
 			if isWrite(line, resource) {
 				counts[resource] += lastNumber(t, line)
 			}
 		}
 	}
-	if counts["foos"] == 0 || counts["deployments"] == 0 {
+	if counts["foos"] == 0 || counts[childResource] == 0 {
 		t.Fatalf("The API server counted %v, want some writes of both", counts)
 	}
 	return counts

@@ -143,14 +143,14 @@ func TestAControllerWithoutPermissionsSaysWhichAndWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, g := range grants {
-		if g.String() == "list foos" || g.String() == "watch deployments" {
+		if g.String() == "list foos" || g.String() == "watch "+childResource {
 			objects = without(t, objects, g)
 			rules = append(rules, *g.rule())
 		}
 	}
 	a := newAccountWith(t, cluster.kubeconfig, ns.name, rolesAlone(objects))
 	p := startController(t, "-kubeconfig="+a.kubeconfig, "-namespace="+ns.name)
-	for _, verb := range []string{"list foos.samplecontroller.k8s.io", "watch deployments.apps"} {
+	for _, verb := range []string{"list foos.samplecontroller.k8s.io", "watch " + childGR} {
 		p.awaitLog(t, "the permission to "+verb+" in the namespace "+ns.name+" is missing", 1)
 	}
 

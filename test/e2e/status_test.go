@@ -64,7 +64,7 @@ func checkTransitionTime(t *testing.T, ns *namespace) {
 	if _, err := ns.foos().Patch(t.Context(), "transition", types.JSONPatchType, []byte(aged), metav1.PatchOptions{}, "status"); err != nil {
 		t.Fatal(err)
 	}
-	// The Deployment runs one Pod already, so only the generation changes.
+	// The child runs one Pod already, so only the generation changes.
 	mergePatch(t, ns.foos(), "transition", `{"spec":{"replicas":1}}`)
 	after := ns.awaitReady(t, "transition")
 	if after.Status.ObservedGeneration == before.Status.ObservedGeneration {

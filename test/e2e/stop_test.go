@@ -45,7 +45,7 @@ func TestAStopFinishesTheSyncsUnderWay(t *testing.T) {
 	if code := p.exitCode(t); code != 0 {
 		t.Errorf("The exit code is %d, want 0", code)
 	}
-	if _, err := ns.deployments().Get(t.Context(), "slow", metav1.GetOptions{}); err != nil {
+	if _, err := ns.children().Get(t.Context(), "slow", metav1.GetOptions{}); err != nil {
 		t.Errorf("The write under way was not finished: %v", err)
 	}
 	if got := ns.getFoo(t, "slow"); got.Status.ObservedGeneration != got.Generation {
@@ -79,7 +79,7 @@ func TestASecondSignalEndsTheControllerAtOnce(t *testing.T) {
 func startHeldUp(t *testing.T, ns *namespace, flags ...string) (*process, *gate) {
 	t.Helper()
 	gate := newGate(t, func(r *http.Request) bool {
-		return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/deployments")
+		return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/"+childResource)
 	})
 	p := startController(t, append([]string{"-kubeconfig=" + gate.kubeconfig, "-namespace=" + ns.name}, flags...)...)
 	ns.createFoo(t, newFoo("slow"))

@@ -50,7 +50,7 @@ func checkThirdPartyProgram(t *testing.T, ns *namespace) {
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Errorf("The program failed: %v\n%s", err, out)
 	}
-	awaitGone(t, ns.deployments(), "third-party")
+	awaitGone(t, ns.children(), "third-party")
 }
 
 func checkUpstreamExample(t *testing.T, ns *namespace) {

@@ -37,7 +37,10 @@ func (c *testCluster) tidyUp() error {
 	defer cancel()
 	err := errors.Join(c.removeClusterScoped(ctx), c.removeNamespaces(ctx))
 	if c.crd == crdInstalled {
-		err = errors.Join(err, c.removeCRD(ctx))
+		err = errors.Join(err, c.removeCRD(ctx, crdName))
+	}
+	for _, name := range c.otherCRDs {
+		err = errors.Join(err, c.removeCRD(ctx, name))
 	}
 	return err
 }
@@ -88,7 +91,7 @@ func (c *testCluster) removeClusterScoped(ctx context.Context) error {
 func (c *testCluster) releaseHeld(ctx context.Context, name string) error {
 	ns := &namespace{name: name, in: c}
 	foos, err1 := ns.foos().List(ctx, metav1.ListOptions{})
-	deployments, err2 := ns.deployments().List(ctx, metav1.ListOptions{})
+	children, err2 := ns.children().List(ctx, metav1.ListOptions{})
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
@@ -98,22 +101,22 @@ func (c *testCluster) releaseHeld(ctx context.Context, name string) error {
 			errs = append(errs, releaseNow(ctx, ns.foos(), foos.Items[i].Name))
 		}
 	}
-	for i := range deployments.Items {
-		if slices.Contains(deployments.Items[i].Finalizers, hold) {
-			errs = append(errs, releaseNow(ctx, ns.deployments(), deployments.Items[i].Name))
+	for i := range children.Items {
+		if slices.Contains(children.Items[i].GetFinalizers(), hold) {
+			errs = append(errs, releaseNow(ctx, ns.children(), children.Items[i].GetName()))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (c *testCluster) removeCRD(ctx context.Context) error {
+func (c *testCluster) removeCRD(ctx context.Context, name string) error {
 	client := crdClient(c.dynamic)
-	if err := client.Delete(ctx, crdName, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+	if err := client.Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("removing the CustomResourceDefinition that this run installed: %w", err)
 	}
-	_, err := untilList(ctx, client, named(crdName), func(list *unstructured.UnstructuredList) error {
+	_, err := untilList(ctx, client, named(name), func(list *unstructured.UnstructuredList) error {
 		if len(list.Items) > 0 {
-			return fmt.Errorf("CustomResourceDefinition %s is not gone yet", crdName)
+			return fmt.Errorf("CustomResourceDefinition %s is not gone yet", name)
 		}
 		return nil
 	})

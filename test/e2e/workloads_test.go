@@ -14,14 +14,11 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Deployments and Pods that have nothing to do with Foos.
+// Workloads that have nothing to do with Foos.
 
 package e2e
 
 import (
-	"testing"
-
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -49,31 +46,4 @@ func templateOf(name string) corev1.PodTemplateSpec {
 		ObjectMeta: metav1.ObjectMeta{Labels: labelsOf(name)},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "pause", Image: pauseImage}}},
 	}
-}
-
-// createDeployment creates a Deployment that no Foo controls.
-func (ns *namespace) createDeployment(t *testing.T, name string, replicas int32) *appsv1.Deployment {
-	t.Helper()
-	created, err := ns.deployments().Create(t.Context(), &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labelsOf(name)},
-		Spec: appsv1.DeploymentSpec{
-			Replicas: &replicas,
-			Selector: selectorOf(name),
-			Template: templateOf(name),
-		},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatalf("Creating Deployment %s: %v", name, err)
-	}
-	return created
-}
-
-// containerNamed returns the container of a name, or an empty container.
-func containerNamed(deployment *appsv1.Deployment, name string) corev1.Container {
-	for _, container := range deployment.Spec.Template.Spec.Containers {
-		if container.Name == name {
-			return container
-		}
-	}
-	return corev1.Container{}
 }

@@ -34,6 +34,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/testcluster"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
@@ -78,16 +79,16 @@ func prepare(ctx context.Context, kubeconfig string) (*testCluster, error) {
 		return nil, err
 	}
 	return c, errors.Join(
-		testcluster.AwaitFoosAsOwners(ctx, c.account, metav1.NamespaceDefault),
-		testcluster.AwaitFoosAsOwners(ctx, c.exempt, metav1.NamespaceDefault),
-		testcluster.AwaitPolicy(ctx, c.account, metav1.NamespaceDefault))
+		testcluster.AwaitFoosAsOwners(ctx, c.account, metav1.NamespaceDefault, footest.Primary.Resource, footest.Unstored("foo")),
+		testcluster.AwaitFoosAsOwners(ctx, c.exempt, metav1.NamespaceDefault, footest.Primary.Resource, footest.Unstored("foo")),
+		testcluster.AwaitPolicy(ctx, c.account, metav1.NamespaceDefault, footest.Primary.Resource, footest.Unstored("nobodys")))
 }
 
-// install applies the shipped CustomResourceDefinition and permissions.
+// install applies the shipped CustomResourceDefinitions and permissions.
 func (c *testCluster) install(ctx context.Context) error {
 	for _, args := range [][]string{
-		{"apply", "-f", filepath.Join(moduleRoot, "artifacts/crd/samplecontroller.k8s.io_foos.yaml")},
-		{"wait", "--for=condition=Established", "crd/foos.samplecontroller.k8s.io", "--timeout=60s"},
+		{"apply", "-k", filepath.Join(moduleRoot, "artifacts/crd")},
+		{"wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"},
 		{"apply", "-k", filepath.Join(moduleRoot, "artifacts/deploy/permissions")},
 	} {
 		if err := c.kubectl(ctx, args...); err != nil {
@@ -135,7 +136,7 @@ func (c *testCluster) createExemptAccount(ctx context.Context) error {
 // newDeployment returns a Deployment like that of a Foo, with one Pod and without an
 // owner.
 func newDeployment(name string, options ...func(*appsv1.Deployment)) *appsv1.Deployment {
-	d := testcluster.FoosDeployment(name)
+	d := footest.UnstoredDeployment(name)
 	d.OwnerReferences, d.Spec.Replicas = nil, new(int32(1))
 	for _, option := range options {
 		option(d)
@@ -146,7 +147,7 @@ func newDeployment(name string, options ...func(*appsv1.Deployment)) *appsv1.Dep
 // ownedBy makes a Foo the controller of a Deployment.
 func ownedBy(foo, uid string) func(*appsv1.Deployment) {
 	return func(d *appsv1.Deployment) {
-		d.OwnerReferences = testcluster.FoosDeployment(foo).OwnerReferences
+		d.OwnerReferences = footest.UnstoredDeployment(foo).OwnerReferences
 		d.OwnerReferences[0].UID = types.UID(uid)
 	}
 }

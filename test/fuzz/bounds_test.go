@@ -46,7 +46,7 @@ func outOfBounds(foo *samplev1alpha1.Foo) string {
 	case len(foo.Name) > 63:
 		return "its name is too long for a label"
 	case len(spec.DeploymentName) > 253 || !subdomain.MatchString(spec.DeploymentName):
-		return "spec.deploymentName can't be a Deployment's name"
+		return "spec.deploymentName can't be an object's name"
 	case spec.Replicas != nil && (*spec.Replicas < 1 || *spec.Replicas > 10):
 		return "spec.replicas is not from 1 to 10"
 	case status.ObservedGeneration < 0 || status.ObservedGeneration > 1<<53-1:

@@ -19,7 +19,7 @@ limitations under the License.
 //
 // The rule: if a Foo reports Ready=True with observedGeneration G, then for each kind of
 // children there was a moment since G began at which it controlled a child with the name
-// and the owned fields that G asks for, and the child was ready (for a Deployment: rolled
+// and the owned fields that G asks for, and the child was ready (if it is a workload: rolled
 // out and available). What that means for a kind, its row in internal/footest says. None
 // of it uses the controller's code.
 package oracle

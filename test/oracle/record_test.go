@@ -22,7 +22,6 @@ import (
 	"errors"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -57,9 +56,9 @@ func TestARecordingCatchesUpWithAList(t *testing.T) {
 			r.record(fooAt("a", "5"), false)
 			r.record(fooAt("b", "9"), false)
 		}, true},
-		{"another Deployment", func(r *Recording) {
+		{"another child", func(r *Recording) {
 			r.record(fooAt("a", "5"), false)
-			r.record(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{UID: "d", ResourceVersion: "5"}}, false)
+			r.record(footest.Child("a", footest.AtVersion("5")), false)
 		}, true},
 	} {
 		t.Run(row.what, func(t *testing.T) {

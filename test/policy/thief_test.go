@@ -26,7 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// full is the seed of the children in which all fields are set. That of a Deployment has
+// full is the seed of the children in which all fields are set. That of a workload has
 // the container nginx.
 const full = 0
 

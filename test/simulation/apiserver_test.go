@@ -22,19 +22,19 @@ import (
 	"slices"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"example.com/sample-controller/internal/footest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 func TestAStaleWriteIsRefused(t *testing.T) {
 	api := newAPIServer()
 	first := must(api.create(web.ForeignNamed("web"), noInspection))(t)
-	second := first.DeepCopyObject().(*appsv1.Deployment)
-	second.Labels = map[string]string{"a": "b"}
+	second := first.DeepCopyObject().(footest.Object)
+	second.SetLabels(map[string]string{"a": "b"})
 	must(api.update(second, "", noInspection))(t)
 	if _, err := api.update(first, "", noInspection); !apierrors.IsConflict(err) {
 		t.Errorf("an update of an old version returned %v, want Conflict", err)
@@ -87,16 +87,16 @@ func TestAListShowsTheStateOfItsVersion(t *testing.T) {
 
 func TestFinalizersDelayADeletion(t *testing.T) {
 	api := newAPIServer()
-	held := web.ForeignNamed("web")
+	held, id := newFoo("a", "web", 1), fooID("a")
 	held.SetFinalizers([]string{"example.com/first", "example.com/second"})
 	must(api.create(held, noInspection))(t)
 	for range 2 { // the second delete changes nothing
-		if err := api.delete(web.id(), metav1.DeleteOptions{}, noInspection); err != nil {
+		if err := api.delete(id, metav1.DeleteOptions{}, noInspection); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, left := range [][]string{{"example.com/second"}, nil} {
-		object := metaOf(must(api.get(web.id()))(t))
+		object := metaOf(must(api.get(id))(t))
 		if !isTerminating(object) || object.GetGeneration() != 2 {
 			t.Fatalf("an object with finalizers has generation %d after its deletion, and the timestamp %v", object.GetGeneration(), object.GetDeletionTimestamp())
 		}
@@ -104,7 +104,7 @@ func TestFinalizersDelayADeletion(t *testing.T) {
 		object.SetDeletionTimestamp(nil) // nobody can take it back
 		must(api.update(object, "", noInspection))(t)
 	}
-	if _, err := api.get(web.id()); !apierrors.IsNotFound(err) {
+	if _, err := api.get(id); !apierrors.IsNotFound(err) {
 		t.Errorf("an object without finalizers is not deleted: %v", err)
 	}
 }

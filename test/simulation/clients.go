@@ -135,7 +135,7 @@ type received struct {
 	object      runtime.Object
 }
 
-// read reads the path of a request, such as /namespaces/team-a/deployments/web/status, and
+// read reads the path of a request, such as /namespaces/team-a/foos/a/status, and
 // its object.
 func (t transport) read(request *http.Request) (received, error) {
 	r := received{ctx: request.Context(), query: request.URL.Query()}

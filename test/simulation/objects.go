@@ -74,11 +74,11 @@ func controllerOf(child metav1.Object) *metav1.OwnerReference {
 
 // newFoo returns a Foo that asks for a child of each kind. With 0 replicas it leaves the
 // number to others.
-func newFoo(name, deploymentName string, replicas int32) *samplev1alpha1.Foo {
+func newFoo(name, childName string, replicas int32) *samplev1alpha1.Foo {
 	foo := &samplev1alpha1.Foo{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
-		Spec:       samplev1alpha1.FooSpec{DeploymentName: deploymentName},
 	}
+	footest.WithChildName(childName)(foo)
 	if replicas > 0 {
 		foo.Spec.Replicas = &replicas
 	}

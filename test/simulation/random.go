@@ -34,7 +34,7 @@ import (
 // The names that a random user chooses from. They are few, so that Foos conflict.
 var (
 	randomFoos  = []string{"a", "b"}
-	randomNames = []string{"web", "api", "db"} // of Deployments
+	randomNames = []string{"web", "api", "db"} // of children
 )
 
 // randomUser is a state machine that takes users' steps and injects faults, in any order.
@@ -140,7 +140,7 @@ func (u *randomUser) pick(t *rapid.T, exists bool, names []string, id func(strin
 
 func (u *randomUser) createFoo(t *rapid.T) {
 	name := u.pick(t, false, randomFoos, fooID)
-	u.step(create(name, rapid.SampledFrom(randomNames).Draw(t, "Deployment"), rapid.Int32Range(0, 3).Draw(t, "replicas")))
+	u.step(create(name, rapid.SampledFrom(randomNames).Draw(t, "child"), rapid.Int32Range(0, 3).Draw(t, "replicas")))
 }
 
 func (u *randomUser) scaleFoo(t *rapid.T) {
@@ -148,7 +148,7 @@ func (u *randomUser) scaleFoo(t *rapid.T) {
 }
 
 func (u *randomUser) rename(t *rapid.T) {
-	u.step(rename(u.pick(t, true, randomFoos, fooID), rapid.SampledFrom(randomNames).Draw(t, "Deployment")))
+	u.step(rename(u.pick(t, true, randomFoos, fooID), rapid.SampledFrom(randomNames).Draw(t, "child")))
 }
 
 func (u *randomUser) deleteFoo(t *rapid.T) {
@@ -160,7 +160,7 @@ func (u *randomUser) deleteFoo(t *rapid.T) {
 func (u *randomUser) recreateFoo(t *rapid.T) {
 	name := u.pick(t, true, randomFoos, fooID)
 	u.step(atOnce(deleteFoo(name),
-		create(name, rapid.SampledFrom(randomNames).Draw(t, "Deployment"), rapid.Int32Range(0, 3).Draw(t, "replicas"))))
+		create(name, rapid.SampledFrom(randomNames).Draw(t, "child"), rapid.Int32Range(0, 3).Draw(t, "replicas"))))
 }
 
 // pickChild chooses a child that a Foo may ask for, and that exists or does not.

@@ -26,7 +26,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
@@ -35,30 +34,15 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// web is the Deployment of the Foo a.
-var web = deploymentNamed("web")
-
-func deploymentNamed(name string) child { return child{footest.KindOf(&appsv1.Deployment{}), name} }
-
-func foreignDeployment(name string) *appsv1.Deployment {
-	return web.ForeignNamed(name).(*appsv1.Deployment)
-}
+// web is the child of the Foo a.
+var web = child{footest.Primary, "web"}
 
 // act is what a controller under test does for each Foo.
 type act func(ctx context.Context, clients Clients, recorder record.EventRecorder, foo *samplev1alpha1.Foo) error
 
 func TestBrokenControllersAreDetected(t *testing.T) {
-	for _, tt := range []struct {
-		name  string
-		start Start
-		// violation is part of the message of a reported violation.
-		violation string
-	}{
-		{"does nothing", once(nil), "Foo a has no Deployment web"},
-		{"reports nothing", once(createOther), "Foo a has no condition"},
-		{"creates the wrong number of replicas", once(createOther), "Deployment web has 3 replicas, Foo a asks for 1"},
-		{"creates the wrong labels", once(createOtherLabels), "Deployment web has Pods with the label controller=b, want a"},
-		{"creates the wrong container", once(createOtherImage), "Deployment web has no container nginx of nginx:latest"},
+	checkDetected(t, []broken{
+		{"does nothing", once(nil), "Foo a has no " + footest.Primary.Kind + " web"},
 		{"returns", func(context.Context, Clients, record.EventRecorder) error { return nil }, "returned although its context had not ended"},
 		{"fails at its end", func(ctx context.Context, _ Clients, _ record.EventRecorder) error {
 			<-ctx.Done()
@@ -71,12 +55,6 @@ func TestBrokenControllersAreDetected(t *testing.T) {
 			}
 			return nil
 		}, "the calls do not end: list foos 6 times"},
-		{"creates a Deployment without an owner", once(createOrphan), "created deployments web without a controller reference"},
-		{"adopts a Deployment without consent", once(adoptWithoutConsent), "wrote to deployments foreign, which no live Foo controls"},
-		{"changes fields of others", once(adoptWithoutConsent), "changed fields of others in deployments foreign"},
-		{"deletes a foreign Deployment", once(deleteForeign), "deleted deployments foreign, which no live Foo controls"},
-		{"deletes its Deployment", once(createAndDelete), "deleted deployments web, which its Foo asks for"},
-		{"creates its Deployment twice", once(createTwice), "sent create of deployments web although its own write 0s ago"},
 		{"uses a resource without a row", once(readPod), `TestBrokenControllersAreDetected/uses_a_resource_without_a_row: the controller uses the resource "pods"`},
 		{"calls what is not simulated", once(patchFoo), "the simulation has no PATCH of /namespaces/team-a/foos/a"},
 		{"writes the Foo", once(scaleItsFoo), "sent update of foos a, which belongs to users"},
@@ -84,35 +62,27 @@ func TestBrokenControllersAreDetected(t *testing.T) {
 		{"reports Ready too early", once(claimReady), "a reports Ready for generation 1"},
 		{"records no event", once(claimReady), "recorded no event for 1 transitions of Foo a"},
 		{"records an event without a transition", once(recordEvent), "sent the event Available on Foo a without a transition"},
-	} {
+	})
+}
+
+// broken is a controller that breaks a rule.
+type broken struct {
+	name  string
+	start Start
+	// violation is part of the message of a reported violation.
+	violation string
+}
+
+func checkDetected(t *testing.T, controllers []broken) {
+	t.Helper()
+	for _, tt := range controllers {
 		t.Run(tt.name, func(t *testing.T) {
-			w := workload{before: []step{createForeign(deploymentNamed("foreign")), create("a", "web", 1)}}
+			w := workload{before: []step{createForeign(child{footest.Primary, "foreign"}), create("a", "web", 1)}}
 			c := w.run(t, tt.start, noFault, func(c *cluster) { c.check(recoveryTime) })
 			if !slices.ContainsFunc(c.violations, func(violation string) bool { return strings.Contains(violation, tt.violation) }) {
 				t.Errorf("no violation contains %q:\n%s", tt.violation, strings.Join(c.violations, "\n"))
 			}
 		})
-	}
-}
-
-// TestAFaultIsInjectedOnce checks that a run with a fault reaches the injection point of
-// the run without faults, and that the fault replaces the call there.
-func TestAFaultIsInjectedOnce(t *testing.T) {
-	w := workload{before: []step{create("a", "web", 1)}}
-	c := w.run(t, once(createOrphan), noFault, func(*cluster) {})
-	point := injectionPoint{"create", web.id(), 1}
-	if !slices.Contains(c.points, point) {
-		t.Fatalf("the points %v do not contain %s", c.points, point)
-	}
-	inject := func(at injectionPoint) fault {
-		if at == point {
-			return internalError
-		}
-		return fault{}
-	}
-	c = w.run(t, once(createOrphan), inject, func(*cluster) {})
-	if trace := strings.Join(c.trace, "\n"); strings.Count(trace, `meets "500 Internal Server Error"`) != 1 || strings.Contains(trace, "create deployments web 1 -> ok") {
-		t.Errorf("the fault did not replace the call exactly once:\n%s", trace)
 	}
 }
 
@@ -144,47 +114,6 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-func createOrphan(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
-	_, err := clients.Kubernetes.AppsV1().Deployments(namespace).Create(ctx, foreignDeployment(foo.Spec.DeploymentName), metav1.CreateOptions{})
-	return err
-}
-
-func createOther(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
-	return createChanged(ctx, clients, foo, func(*appsv1.Deployment) {})
-}
-
-func createOtherImage(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
-	return createChanged(ctx, clients, foo, func(deployment *appsv1.Deployment) { deployment.Spec.Replicas = foo.Spec.Replicas })
-}
-
-func createOtherLabels(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
-	return createChanged(ctx, clients, foo, func(deployment *appsv1.Deployment) {
-		deployment.Spec.Replicas = foo.Spec.Replicas
-		deployment.Spec.Template.Spec.Containers[0].Image = "nginx:latest"
-		deployment.Spec.Template.Labels["controller"] = "b"
-	})
-}
-
-// createChanged creates a Deployment of a Foo that is not as the Foo asks.
-func createChanged(ctx context.Context, clients Clients, foo *samplev1alpha1.Foo, change func(*appsv1.Deployment)) error {
-	deployment := foreignDeployment(foo.Spec.DeploymentName)
-	deployment.OwnerReferences = []metav1.OwnerReference{controllerRef(foo)}
-	change(deployment)
-	_, err := clients.Kubernetes.AppsV1().Deployments(namespace).Create(ctx, deployment, metav1.CreateOptions{})
-	return err
-}
-
-func createAndDelete(ctx context.Context, clients Clients, recorder record.EventRecorder, foo *samplev1alpha1.Foo) error {
-	if err := createOther(ctx, clients, recorder, foo); err != nil {
-		return err
-	}
-	return clients.Kubernetes.AppsV1().Deployments(namespace).Delete(ctx, foo.Spec.DeploymentName, metav1.DeleteOptions{})
-}
-
-func createTwice(ctx context.Context, clients Clients, recorder record.EventRecorder, foo *samplev1alpha1.Foo) error {
-	return errors.Join(createOther(ctx, clients, recorder, foo), createOther(ctx, clients, recorder, foo))
-}
-
 func readPod(ctx context.Context, clients Clients, _ record.EventRecorder, _ *samplev1alpha1.Foo) error {
 	_, err := clients.Kubernetes.CoreV1().Pods(namespace).Get(ctx, "web-0", metav1.GetOptions{})
 	return err
@@ -203,24 +132,6 @@ func scaleItsFoo(ctx context.Context, clients Clients, _ record.EventRecorder, f
 
 func controllerRef(foo *samplev1alpha1.Foo) metav1.OwnerReference {
 	return *metav1.NewControllerRef(foo, samplev1alpha1.SchemeGroupVersion.WithKind("Foo"))
-}
-
-// adoptWithoutConsent makes a Foo the controller of a Deployment without consent, and
-// changes a field that no Foo owns.
-func adoptWithoutConsent(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
-	client := clients.Kubernetes.AppsV1().Deployments(namespace)
-	deployment, err := client.Get(ctx, "foreign", metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	deployment.OwnerReferences = []metav1.OwnerReference{controllerRef(foo)}
-	deployment.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
-	_, err = client.Update(ctx, deployment, metav1.UpdateOptions{})
-	return err
-}
-
-func deleteForeign(ctx context.Context, clients Clients, _ record.EventRecorder, _ *samplev1alpha1.Foo) error {
-	return clients.Kubernetes.AppsV1().Deployments(namespace).Delete(ctx, "foreign", metav1.DeleteOptions{})
 }
 
 func rewrite(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {

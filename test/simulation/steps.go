@@ -44,9 +44,9 @@ func (s step) String() string { return s.name }
 const userTimeout = 30 * time.Second
 
 // create creates a Foo. With 0 replicas it leaves the number to others.
-func create(name, deploymentName string, replicas int32) step {
-	return step{fmt.Sprintf("create Foo %s: Deployment %s, %d replicas", name, deploymentName, replicas), func(c *cluster) {
-		c.create(newFoo(name, deploymentName, replicas))
+func create(name, childName string, replicas int32) step {
+	return step{fmt.Sprintf("create Foo %s: child %s, %d replicas", name, childName, replicas), func(c *cluster) {
+		c.create(newFoo(name, childName, replicas))
 	}}
 }
 
@@ -56,10 +56,10 @@ func scale(name string, replicas int32) step {
 	}}
 }
 
-func rename(name, deploymentName string) step {
-	return step{fmt.Sprintf("give Foo %s the Deployment name %s", name, deploymentName), func(c *cluster) {
+func rename(name, childName string) step {
+	return step{fmt.Sprintf("give the child of Foo %s the name %s", name, childName), func(c *cluster) {
 		c.update(fooID(name), func(object footest.Object) {
-			object.(*samplev1alpha1.Foo).Spec.DeploymentName = deploymentName
+			footest.WithChildName(childName)(object.(*samplev1alpha1.Foo))
 		})
 	}}
 }

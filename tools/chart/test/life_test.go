@@ -31,7 +31,9 @@ import (
 	"helm.sh/helm/v4/pkg/action"
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 
+	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/internal/testcluster"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // TestReleaseLifecycle installs, upgrades, rolls back and uninstalls a release. Foos and
@@ -154,9 +156,11 @@ func replaceIn(t *testing.T, chart *chartv2.Chart, template, from, to string) {
 
 // foosDeployment returns a Deployment as the controller makes it.
 func foosDeployment(name string, foo types.UID, image string) *appsv1.Deployment {
-	d := testcluster.FoosDeployment(name)
-	d.OwnerReferences[0].UID, d.Spec.Template.Spec.Containers[0].Image = foo, image
-	return d
+	row := plan.Deployment(image)
+	return row.Desired(&samplev1alpha1.Foo{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: foo},
+		Spec:       samplev1alpha1.FooSpec{DeploymentName: name},
+	}, nil)
 }
 
 // makeFoo creates a Foo, and with the controller's account its Deployment.

@@ -169,7 +169,7 @@ func BenchmarkReadAList(b *testing.B) {
 		`"f:lastTransitionTime":{},"f:message":{},"f:observedGeneration":{},"f:reason":{},"f:status":{},"f:type":{}}},"f:observedGeneration":{},` +
 		`"f:replicas":{},"f:selector":{}}},"manager":"sample-controller","operation":"Update","subresource":"status","time":"2026-11-21T12:00:05Z"}]},` +
 		`"spec":{"deploymentName":"web","replicas":2},"status":{"availableReplicas":2,"conditions":[{"lastTransitionTime":"2026-11-21T12:00:05Z",` +
-		`"message":"2 of 2 Pods of Deployment \"web\" are available","observedGeneration":3,"reason":"Available","status":"True","type":"Ready"}],` +
+		`"message":"2 of 2 Pods are available","observedGeneration":3,"reason":"Available","status":"True","type":"Ready"}],` +
 		`"observedGeneration":3,"replicas":2,"selector":"app=nginx,controller=example"}}`
 	foos := make([]string, 1000)
 	for i := range foos {

@@ -28,7 +28,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/internal/footest"
@@ -49,15 +48,15 @@ type syncRow struct {
 }
 
 func TestSync(t *testing.T) {
-	quotaExceeded := apierrors.NewForbidden(footest.DeploymentsGR, "web", errors.New("exceeded quota"))
+	quotaExceeded := apierrors.NewForbidden(footest.ChildGR, "web", errors.New("exceeded quota"))
 	serverDown := apierrors.NewServiceUnavailable("etcd is down")
 	namespaceGoing := footest.NamespaceTerminating()
-	lostRace := apierrors.NewConflict(footest.DeploymentsGR, "web", errors.New("modified"))
+	lostRace := apierrors.NewConflict(footest.ChildGR, "web", errors.New("modified"))
 
 	for name, row := range map[string]syncRow{
 		"a Foo without a Deployment gets one": {
 			world:          []runtime.Object{footest.Foo("a")},
-			wantWrites:     []string{"create deployments", "update foos/status"},
+			wantWrites:     []string{createChild, "update foos/status"},
 			wantDeployment: footest.Created("a"),
 			wantStatus: &samplev1alpha1.FooStatus{
 				ObservedGeneration: 1, Selector: "app=nginx,controller=a",
@@ -67,7 +66,7 @@ func TestSync(t *testing.T) {
 		},
 		"replicas that the Foo does not set are not set in the Deployment": {
 			world:      []runtime.Object{footest.Foo("a", footest.WithoutReplicas)},
-			wantWrites: []string{"create deployments", "update foos/status"},
+			wantWrites: []string{createChild, "update foos/status"},
 			wantDeployment: func() *appsv1.Deployment {
 				object := footest.Created("a")
 				object.Spec.Replicas = nil
@@ -93,7 +92,7 @@ func TestSync(t *testing.T) {
 		},
 		"a scaled Foo scales its Deployment and changes nothing else in it": {
 			world:          []runtime.Object{footest.Foo("a", footest.WithReplicas(5), footest.WithStatus(footest.Settled("a"))), footest.Deployment("a", footest.WithSidecar)},
-			wantWrites:     []string{"update deployments", "update foos/status"},
+			wantWrites:     []string{updateChild, "update foos/status"},
 			wantDeployment: footest.Deployment("a", footest.WithSidecar, footest.ScaledTo(5)),
 			wantStatus: &samplev1alpha1.FooStatus{
 				ObservedGeneration: 1, Replicas: 2, AvailableReplicas: 2, Selector: "app=nginx,controller=a",
@@ -103,7 +102,7 @@ func TestSync(t *testing.T) {
 		},
 		"the image of a Deployment that drifted is reset": {
 			world:          []runtime.Object{footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a", footest.WithImage("nginx:1"), footest.WithSidecar)},
-			wantWrites:     []string{"update deployments", "update foos/status"},
+			wantWrites:     []string{updateChild, "update foos/status"},
 			wantDeployment: footest.Deployment("a", footest.WithSidecar),
 			wantStatus: &samplev1alpha1.FooStatus{
 				ObservedGeneration: 1, Replicas: 2, AvailableReplicas: 2, Selector: "app=nginx,controller=a",
@@ -160,8 +159,8 @@ func TestSync(t *testing.T) {
 		},
 		"the status reports a refused Deployment, and the error is returned": {
 			world:          []runtime.Object{footest.Foo("a")},
-			refuse:         map[string]error{"create deployments": quotaExceeded},
-			wantWrites:     []string{"create deployments", "update foos/status"},
+			refuse:         map[string]error{createChild: quotaExceeded},
+			wantWrites:     []string{createChild, "update foos/status"},
 			wantDeployment: footest.Created("a"),
 			wantStatus: &samplev1alpha1.FooStatus{
 				ObservedGeneration: 1,
@@ -173,8 +172,8 @@ func TestSync(t *testing.T) {
 		},
 		"a Foo whose update fails is not ready, whatever the Deployment was before": {
 			world:          []runtime.Object{footest.Foo("a", footest.WithGeneration(2), footest.WithReplicas(5), footest.WithStatus(footest.Settled("a"))), footest.Deployment("a")},
-			refuse:         map[string]error{"update deployments": serverDown},
-			wantWrites:     []string{"update deployments", "update foos/status"},
+			refuse:         map[string]error{updateChild: serverDown},
+			wantWrites:     []string{updateChild, "update foos/status"},
 			wantDeployment: footest.Deployment("a", footest.ScaledTo(5)),
 			wantStatus: &samplev1alpha1.FooStatus{
 				ObservedGeneration: 2, Replicas: 2, AvailableReplicas: 2, Selector: "app=nginx,controller=a",
@@ -185,8 +184,8 @@ func TestSync(t *testing.T) {
 		},
 		"an outage does not replace the refusal of the same spec in the condition": {
 			world:          []runtime.Object{footest.Foo("a", footest.WithStatus(footest.RefusedStatus())), footest.Deployment("a", footest.ScaledTo(5))},
-			refuse:         map[string]error{"update deployments": serverDown},
-			wantWrites:     []string{"update deployments"},
+			refuse:         map[string]error{updateChild: serverDown},
+			wantWrites:     []string{updateChild},
 			wantDeployment: footest.Deployment("a"),
 			wantErr:        serverDown,
 		},
@@ -203,14 +202,14 @@ func TestSync(t *testing.T) {
 		},
 		"in a terminating namespace nothing is reported or retried": {
 			world:          []runtime.Object{footest.Foo("a")},
-			refuse:         map[string]error{"create deployments": namespaceGoing},
-			wantWrites:     []string{"create deployments"},
+			refuse:         map[string]error{createChild: namespaceGoing},
+			wantWrites:     []string{createChild},
 			wantDeployment: footest.Created("a"),
 			wantErr:        namespaceGoing,
 		},
 		"a renamed Foo gets the new Deployment, then loses the old": {
 			world:          []runtime.Object{footest.Foo("a"), footest.Deployment("a", footest.Named("old"))},
-			wantWrites:     []string{"create deployments", "delete deployments", "update foos/status"},
+			wantWrites:     []string{createChild, deleteChild, "update foos/status"},
 			wantDeployment: footest.Created("a"),
 			wantStatus: &samplev1alpha1.FooStatus{
 				ObservedGeneration: 1, Selector: "app=nginx,controller=a",
@@ -220,7 +219,7 @@ func TestSync(t *testing.T) {
 		},
 		"a renamed Foo loses the old Deployment even if the controller was restarted half-way": {
 			world:      []runtime.Object{footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"), footest.Deployment("a", footest.Named("old"))},
-			wantWrites: []string{"delete deployments"},
+			wantWrites: []string{deleteChild},
 		},
 		"a renamed Foo that can't have the new name keeps the old Deployment": {
 			world:      []runtime.Object{footest.Foo("a"), footest.Deployment("b"), footest.Deployment("a", footest.Named("old"))},
@@ -232,8 +231,8 @@ func TestSync(t *testing.T) {
 		},
 		"a renamed Foo whose new Deployment can't be created keeps the old one": {
 			world:          []runtime.Object{footest.Foo("a"), footest.Deployment("a", footest.Named("old"))},
-			refuse:         map[string]error{"create deployments": serverDown},
-			wantWrites:     []string{"create deployments", "update foos/status"},
+			refuse:         map[string]error{createChild: serverDown},
+			wantWrites:     []string{createChild, "update foos/status"},
 			wantDeployment: footest.Created("a"),
 			wantStatus: &samplev1alpha1.FooStatus{
 				ObservedGeneration: 1, Conditions: footest.Ready(metav1.ConditionFalse, "Progressing", `Deployment "web" could not be created yet: etcd is down`, footest.Now),
@@ -243,7 +242,7 @@ func TestSync(t *testing.T) {
 		},
 		"a Deployment that asks for adoption is adopted, and keeps what others set in it": {
 			world:          []runtime.Object{footest.Foo("a", footest.WithReplicas(5)), footest.Deployment("a", footest.WithSidecar, footest.WithoutOwner, footest.WithAdoptBy("a"))},
-			wantWrites:     []string{"update deployments", "update foos/status"},
+			wantWrites:     []string{updateChild, "update foos/status"},
 			wantDeployment: footest.Deployment("a", footest.WithSidecar, footest.ScaledTo(5)),
 			wantStatus: &samplev1alpha1.FooStatus{
 				ObservedGeneration: 1, Replicas: 2, AvailableReplicas: 2, Selector: "app=nginx,controller=a",
@@ -273,25 +272,10 @@ func (row syncRow) check(t *testing.T) {
 	}
 	verbs, _ := f.writes()
 	footest.ExpectEqual(t, "the list of writes", row.wantWrites, verbs)
-	wroteDeployment, wroteStatus := f.written(t)
+	written, wroteStatus := f.written(t)
+	wroteDeployment, _ := written.(*appsv1.Deployment)
 	footest.ExpectEqual(t, "the Deployment", row.wantDeployment, wroteDeployment)
 	footest.ExpectEqual(t, "the status", row.wantStatus, wroteStatus)
 	footest.ExpectEqual(t, "the list of events", row.wantEvents, f.recorded())
 	f.checkCacheUntouched(t)
-}
-
-func TestFailedFooIsHeldBeforeItsStatusIsWritten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a"))
-		f.refuse("create", "deployments", apierrors.NewForbidden(footest.DeploymentsGR, "web", errors.New("exceeded quota")))
-		held := false
-		f.fooClient.PrependReactor("update", "foos", func(clienttesting.Action) (bool, runtime.Object, error) {
-			held = f.backoff.InBackoff(footest.KeyOf(footest.Foo("a")))
-			return false, nil, nil
-		})
-		_ = f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a")))
-		if !held {
-			t.Error("the watch event of the status would wake the Foo at once")
-		}
-	})
 }

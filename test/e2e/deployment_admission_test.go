@@ -23,6 +23,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -44,7 +45,7 @@ func TestACapOnReplicasIsReportedAndNotFought(t *testing.T) {
 	ns := newNamespace(t)
 	p, sent := ns.startRecorded(t, nil, "-resync=1s", "-v=4")
 	ns.createReadyFoo(t, newFoo("scaled", withReplicas(1)))
-	withdraw := ns.mutate(t, "object.spec.replicas > 2", "/spec/replicas", "2", isCapped)
+	withdraw := ns.mutate(t, "object.spec.replicas > 2", "/spec/replicas", "2", changed(t, isCapped))
 	before := sent.writes("deployments")
 	ns.kubectl(t, "scale", "foo/scaled", "--replicas=5")
 	ns.createFoo(t, newFoo("new", withReplicas(3)))
@@ -65,7 +66,7 @@ func TestACapOnReplicasIsReportedAndNotFought(t *testing.T) {
 func (ns *namespace) expectFewWrites(t *testing.T, p *process, sent *requests, before int, foos ...string) {
 	t.Helper()
 	for _, foo := range foos {
-		ns.awaitSettledOne(t, foo)
+		ns.settledDeployment(t, foo)
 		awaitEvent(t, ns, foo, "Warning", samplev1alpha1.ReasonDeploymentFailed)
 	}
 	p.awaitResyncs(t, 2*fewDeploymentWrites)
@@ -117,7 +118,7 @@ func TestAMutatedImageIsRefusedByTheShippedPolicy(t *testing.T) {
 func (ns *namespace) mirrorImages(t *testing.T) (withdraw func()) {
 	t.Helper()
 	return ns.mutate(t, "true", "/spec/template/spec/containers/0/image", `"`+mirroredImage+`"`,
-		func(d *appsv1.Deployment) bool { return nginxOf(d).Image == mirroredImage })
+		changed(t, func(d *appsv1.Deployment) bool { return nginxOf(d).Image == mirroredImage }))
 }
 
 // withoutAccount returns the cluster with an administrator as the controller's account.
@@ -125,4 +126,15 @@ func (c *testCluster) withoutAccount() *testCluster {
 	changed := *c
 	changed.account = &account{namespace: c.account.namespace, kubeconfig: c.kubeconfig, config: c.config}
 	return &changed
+}
+
+// changed makes a check of a Deployment one of a child.
+func changed(t *testing.T, check func(*appsv1.Deployment) bool) func(*child) bool {
+	return func(found *child) bool {
+		deployment := &appsv1.Deployment{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found.Object, deployment); err != nil {
+			t.Error(err)
+		}
+		return check(deployment)
+	}
 }

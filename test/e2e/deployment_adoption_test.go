@@ -52,11 +52,11 @@ func (ns *namespace) handOver(t *testing.T, name string) *appsv1.Deployment {
 	t.Helper()
 	ns.createDeployment(t, name, 1)
 	mergePatch(t, ns.deployments(), name, `{"metadata":{"annotations":{"team":"blue"}}}`)
-	before := ns.awaitSettledOne(t, name)
+	before := ns.settledDeployment(t, name)
 	foo := ns.createFoo(t, newFoo(name, withReplicas(1)))
 	ns.kubectl(t, commandIn(t, readyOf(ns.awaitConflict(t, name)).Message)...)
 	ns.awaitReady(t, name)
-	if err := isControlled(ns.awaitSettledOne(t, name), foo); err != nil {
+	if err := isControlled(ns.settledDeployment(t, name), foo); err != nil {
 		t.Fatal(err)
 	}
 	return before
@@ -116,7 +116,7 @@ func checkAdoptedOrphaned(t *testing.T, ns *namespace) {
 	ns.handOver(t, "inherited")
 	ns.deleteFoo(t, "inherited", metav1.DeletePropagationOrphan)
 	awaitGone(t, ns.foos(), "inherited")
-	kept := ns.awaitSettledOne(t, "inherited")
+	kept := ns.settledDeployment(t, "inherited")
 	ns.createFoo(t, newFoo("inherited", withReplicas(3)))
 	ns.awaitConflict(t, "inherited")
 	ns.awaitSyncs(t)
@@ -130,7 +130,7 @@ func checkAdoptedOwned(t *testing.T, ns *namespace) {
 	}
 	// Create the Foo with another name first, so that its UID is known before the
 	// Deployment exists.
-	foo := ns.createFoo(t, newFoo("owner", withDeployment("before")))
+	foo := ns.createFoo(t, newFoo("owner", withChild("before")))
 	ns.awaitReady(t, "owner")
 	ns.createDeployment(t, "owned", 1)
 	others := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","name":"other","uid":%q}`, other.UID)

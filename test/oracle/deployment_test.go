@@ -144,7 +144,7 @@ func unseen(d *appsv1.Deployment)       { d.Generation = 2 }
 func TestLies(t *testing.T) {
 	for _, row := range histories {
 		t.Run(row.what, func(t *testing.T) {
-			h := &History{kinds: []*footest.Kind{footest.KindOf(&appsv1.Deployment{})}}
+			h := &History{kinds: []*footest.Kind{footest.Primary}}
 			for i, m := range row.moments {
 				m(h, string(rune('1'+i)))
 			}

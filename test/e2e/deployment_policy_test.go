@@ -46,9 +46,6 @@ func (ns *namespace) asController(t *testing.T) typedappsv1.DeploymentInterface 
 	return client.AppsV1().Deployments(ns.name)
 }
 
-// dryRun makes the API server judge a write without storing it.
-var dryRun = []string{metav1.DryRunAll}
-
 // TestWithAStolenTokenOnlyAFoosDeploymentCanBeCreated runs no controller: somebody else
 // uses its token.
 func TestWithAStolenTokenOnlyAFoosDeploymentCanBeCreated(t *testing.T) {
@@ -142,7 +139,7 @@ func (ns *namespace) createFoosDeployment(t *testing.T) {
 	}
 	mergePatch(t, ns.deployments(), "foo", `{"metadata":{"annotations":{"team":"blue","`+samplev1alpha1.AnnotationAdoptBy+`":"foo"}},"spec":{"template":{"metadata":{"labels":{"team":"blue"}}}}}`)
 	ns.addContainer(t, "foo", "sidecar")
-	ns.awaitSettledOne(t, "foo")
+	ns.settledDeployment(t, "foo")
 }
 
 // addContainer adds a container to a Deployment, as an administrator.
@@ -202,7 +199,7 @@ func TestWithAStolenTokenOthersDeploymentsCannotBeChanged(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.createDeployment(t, "others", 1)
-	ns.awaitSettledOne(t, "others")
+	ns.settledDeployment(t, "others")
 	take := func(d *appsv1.Deployment) {
 		d.OwnerReferences = append(d.OwnerReferences, foosDeployment().OwnerReferences...)
 		podOf(d).Containers = append(podOf(d).Containers, foosDeployment().Spec.Template.Spec.Containers...)

@@ -24,6 +24,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/testcluster"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -58,8 +59,8 @@ func TestAnOverlayNamesTheMirrorInOnePlace(t *testing.T) {
 // one with another image.
 func (th *thief) runsOnly(t *testing.T, image, other string) {
 	t.Helper()
-	th.await(t, "the image is accepted", th.creation(t, image), testcluster.Succeeded)
-	th.await(t, "another image is refused by the policy", th.creation(t, other), testcluster.IsDeniedByPolicy)
+	th.await(t, "the image is accepted", th.creation(t, footest.WithImage(image)), testcluster.Succeeded)
+	th.await(t, "another image is refused by the policy", th.creation(t, footest.WithImage(other)), testcluster.IsDeniedByPolicy)
 }
 
 // startAsInstalled starts the program with the arguments and the account of the installed

@@ -53,7 +53,7 @@ func TestWithAStolenTokenAnAdoptionRemovesOnlyTheConsent(t *testing.T) {
 	ns := newNamespace(t)
 	ns.createDeployment(t, "others", 1)
 	mergePatch(t, ns.deployments(), "others", `{"metadata":{"annotations":{"team":"blue","`+samplev1alpha1.AnnotationAdoptBy+`":"foo"}}}`)
-	ns.awaitSettledOne(t, "others")
+	ns.settledDeployment(t, "others")
 	adopt := func(d *appsv1.Deployment) {
 		d.OwnerReferences = append(d.OwnerReferences, foosDeployment().OwnerReferences...)
 		podOf(d).Containers = append(podOf(d).Containers, foosDeployment().Spec.Template.Spec.Containers...)
@@ -90,7 +90,7 @@ func TestWithAStolenTokenAnAdoptionKeepsTheOtherOwners(t *testing.T) {
 	others := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","name":"other","uid":%q}`, other.UID)
 	mergePatch(t, ns.deployments(), "others", fmt.Sprintf(`{"metadata":{"annotations":{"`+samplev1alpha1.AnnotationAdoptBy+`":"foo"},"ownerReferences":[%s,%s,%s]}}`,
 		reference(foo), others, reference(bar)))
-	ns.awaitSettledOne(t, "others")
+	ns.settledDeployment(t, "others")
 	controlling := func(f *samplev1alpha1.Foo) metav1.OwnerReference {
 		return owner(func(r *metav1.OwnerReference) { r.Name, r.UID = f.Name, f.UID })
 	}

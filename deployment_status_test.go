@@ -1,0 +1,226 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Tests of what a Foo reports of its Deployment: rollouts, and a status that changes often.
+
+package main
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/internal/queue"
+	"example.com/sample-controller/internal/reporting"
+)
+
+// deployment returns a Deployment from the API server.
+func (f *fixture) deployment(t *testing.T, name string) *appsv1.Deployment {
+	t.Helper()
+	return f.storedChild(t, name).(*appsv1.Deployment)
+}
+
+func TestFooBecomesDeploymentAndDeploymentBecomesStatus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		defer f.start(2)()
+
+		f.createFoo(t, footest.Foo("a"))
+		advance(0)
+		f.expectWrites(t, createChild, "update foos/status")
+
+		made := f.deployment(t, "web")
+		made.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: 2, AvailableReplicas: 2}
+		f.updateChild(t, made)
+		advance(0)
+		f.expectWrites(t, "update foos/status")
+		footest.ExpectEqual(t, "the list of events", []string{
+			`Normal Progressing Deployment "web" is rolling out: 0 available of 2 wanted Pods`,
+			`Normal Available Deployment "web" has 2 of 2 Pods available`,
+		}, f.recorded())
+
+		advance(time.Hour)
+		f.expectWrites(t)
+	})
+}
+
+// rollOut sets the Deployment's status: the numbers of Pods and of available ones, of the
+// wanted two.
+func (f *fixture) rollOut(t *testing.T, replicas, available int32) {
+	t.Helper()
+	made := f.deployment(t, "web").DeepCopy()
+	made.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: replicas, UpdatedReplicas: replicas, AvailableReplicas: available}
+	f.updateChild(t, made)
+	advance(0)
+}
+
+func TestProgressOfARolloutIsWrittenPeriodically(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		defer f.start(2)()
+		f.createFoo(t, footest.Foo("a"))
+		advance(0)
+		f.expectWrites(t, createChild, "update foos/status")
+
+		f.rollOut(t, 1, 0)
+		advance(time.Second)
+		f.rollOut(t, 2, 0)
+		advance(time.Second)
+		f.rollOut(t, 2, 1)
+		f.expectWrites(t)
+		advance(reporting.ThrottleInterval - 2*time.Second - 1)
+		f.expectWrites(t)
+		advance(1)
+		_, status := f.written(t)
+		if status == nil || status.Replicas != 2 || status.AvailableReplicas != 1 {
+			t.Errorf("the status is %+v", status)
+		}
+		f.expectWrites(t, "update foos/status")
+
+		f.rollOut(t, 2, 0)
+		f.expectWrites(t)
+		advance(reporting.ThrottleInterval)
+		f.expectWrites(t, "update foos/status")
+		advance(time.Hour)
+		f.expectWrites(t)
+	})
+}
+
+func TestReadinessAndANewSpecAreWrittenAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		defer f.start(2)()
+		f.createFoo(t, footest.Foo("a"))
+		advance(0)
+		f.expectWrites(t, createChild, "update foos/status")
+
+		f.rollOut(t, 2, 1)
+		advance(time.Second)
+		f.rollOut(t, 2, 2)
+		f.expectWrites(t, "update foos/status")
+		// The status that was deferred before then is no longer needed.
+		advance(time.Hour)
+		f.expectWrites(t)
+
+		scaled := f.cachedFoo(t, "a").DeepCopy()
+		scaled.Generation, scaled.Spec.Replicas = 2, new(int32(3))
+		f.updateFoo(t, scaled)
+		advance(0)
+		f.expectWrites(t, updateChild, "update foos/status")
+	})
+}
+
+func TestProgressThatWasRevertedIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		defer f.start(2)()
+		f.createFoo(t, footest.Foo("a"))
+		advance(0)
+		f.rollOut(t, 1, 0)
+		f.rollOut(t, 0, 0)
+		if f.statusThrottle.Len() > 0 {
+			t.Error("a deferred status is still remembered although it was reverted")
+		}
+		f.rollOut(t, 1, 0)
+		f.deleteFoo(t, "a")
+		advance(0)
+		if f.statusThrottle.Len() > 0 {
+			t.Error("the deferred status of a deleted Foo is still remembered")
+		}
+	})
+}
+
+// flap changes a Deployment's status n times, once a second.
+func (f *fixture) flap(t *testing.T, n int) {
+	t.Helper()
+	for i := range n {
+		flapping := f.deployment(t, "web").DeepCopy()
+		flapping.Status.AvailableReplicas = int32(i % 2)
+		f.updateChild(t, flapping)
+		advance(time.Second)
+	}
+}
+
+// Changes of the Deployment's status must not repeat a refused write, and the Foo must
+// still count its Pods.
+func TestARefusedWriteIsNotRepeatedWithEachStatusOfTheDeployment(t *testing.T) {
+	for name, refusal := range map[string]error{
+		"a policy":    apierrors.NewForbidden(footest.ChildGR, "web", errors.New("a policy")),
+		"Retry-After": apierrors.NewTooManyRequests("slow down", 10),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a", footest.WithImage("nginx:1")))
+				calls, refused := f.countCalls("update", children, refusal)
+				defer f.start(2)()
+				f.flap(t, 61) // refused after 0, 10 and 30 s, or every 10 s
+				if n := calls.Load(); n > 7 {
+					t.Errorf("the write was sent %d times in a minute", n)
+				}
+				advance(reporting.ThrottleInterval)
+				if available := f.cachedFoo(t, "a").Status.AvailableReplicas; available != 0 {
+					t.Errorf("the status counts %d available Pods, not 0", available)
+				}
+				if statuses := countWrites(f, "update foos/status"); statuses > 15 {
+					t.Errorf("the status was written %d times in a minute", statuses)
+				}
+				refused.Store(false)
+				advance(queue.LastRetry)
+				if image := f.deployment(t, "web").Spec.Template.Spec.Containers[0].Image; image != "nginx:latest" {
+					t.Errorf("the update was not sent once it was allowed: the image is %s", image)
+				}
+			})
+		})
+	}
+}
+
+func TestARefusedStatusIsNotRepeatedWithEachStatusOfTheDeployment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
+		calls, refused := f.countCalls("update", "foos", apierrors.NewForbidden(footest.FoosResource.GroupResource(), "a", errors.New("no right")))
+		defer f.start(2)()
+		f.flap(t, 60)
+		if n := calls.Load(); n > 4 {
+			t.Errorf("the write was sent %d times in a minute", n)
+		}
+		refused.Store(false)
+		advance(queue.LastRetry)
+		if available := f.cachedFoo(t, "a").Status.AvailableReplicas; available != 1 {
+			t.Errorf("the status was not sent once it was allowed: %d available", available)
+		}
+	})
+}
+
+// Nor may it cause live reads for ever, if there is no status to write any more.
+func TestFooWithTheLiveVersionIsReadLiveOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a", footest.WithAvailable(0)))
+		f.failTimes(1, "update", "foos", apierrors.NewConflict(footest.FoosResource.GroupResource(), "a", nil))
+		defer f.start(2)()
+		advance(0)
+		f.updateChild(t, footest.Deployment("a"))
+		advance(time.Minute)
+		f.expectWrites(t, "update foos/status")
+		if f.staleFoos.Len() > 0 {
+			t.Error("a Foo counts as stale although its version is the API server's")
+		}
+	})
+}

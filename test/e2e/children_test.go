@@ -1,0 +1,187 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Children of the kind footest.Primary: how the tests that need a child, but are about no
+// kind in particular, read and write it.
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"example.com/sample-controller/internal/footest"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+type (
+	child     = unstructured.Unstructured
+	childList = unstructured.UnstructuredList
+)
+
+var (
+	childResource = footest.Primary.Resource.Resource
+	childGR       = footest.Primary.Resource.GroupResource().String()
+	// countOfChildren is their number in a quota.
+	countOfChildren = corev1.ResourceName("count/" + childGR)
+	// reasonConflict and reasonFailed are the reasons for which a user has to do something.
+	reasonConflict = footest.Primary.Kind + "Conflict"
+	reasonFailed   = footest.Primary.Kind + "Failed"
+)
+
+// dryRun makes the API server judge a write without storing it.
+var dryRun = []string{metav1.DryRunAll}
+
+func (ns *namespace) primary() kindIn { return kindIn{ns, footest.Primary} }
+
+func (ns *namespace) children() dynamic.ResourceInterface { return ns.primary().client() }
+
+func (ns *namespace) getChild(t *testing.T, name string) *child {
+	t.Helper()
+	found, err := ns.children().Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatalf("Reading %s: %v", name, err)
+	}
+	return found
+}
+
+// withChild makes a Foo ask for a child of a name.
+func withChild(name string) func(*samplev1alpha1.Foo) { return footest.WithChildName(name) }
+
+// createForeignChild creates an object that no Foo controls.
+func (ns *namespace) createForeignChild(t *testing.T, name string) *child {
+	t.Helper()
+	foreign := footest.Primary.ForeignNamed(name)
+	foreign.SetNamespace(ns.name)
+	created, err := ns.children().Create(t.Context(), ns.primary().untyped(t, foreign), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatalf("Creating %s %s: %v", footest.Primary, name, err)
+	}
+	return created
+}
+
+// createOrphan creates a Foo, and leaves of it only the child.
+func (ns *namespace) createOrphan(t *testing.T, name string) *child {
+	t.Helper()
+	ns.createReadyFoo(t, newFoo(name))
+	ns.awaitSettledOne(t, name)
+	ns.deleteFoo(t, name, metav1.DeletePropagationOrphan)
+	awaitGone(t, ns.foos(), name)
+	return ns.awaitSettledOne(t, name)
+}
+
+// deleteChildInBackground deletes a child and leaves what it owns to the garbage collector.
+func deleteChildInBackground(t *testing.T, ns *namespace, name string) {
+	t.Helper()
+	background := metav1.DeletePropagationBackground
+	if err := ns.children().Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// isControlled returns an error unless the Foo is the object's controller.
+func isControlled(object metav1.Object, foo *samplev1alpha1.Foo) error {
+	if !metav1.IsControlledBy(object, foo) {
+		return fmt.Errorf("its owners are %v, want Foo %s (%s) as the controller", object.GetOwnerReferences(), foo.Name, foo.UID)
+	}
+	return nil
+}
+
+// isChildOf returns a check that a Foo controls a child, which is as the Foo asks.
+func (ns *namespace) isChildOf(t *testing.T, foo *samplev1alpha1.Foo) func(*child) error {
+	return func(found *child) error {
+		return errors.Join(isControlled(found, foo), ns.isAsAsked(t, found, foo))
+	}
+}
+
+// isAsAsked returns an error unless a child is as a Foo asks.
+func (ns *namespace) isAsAsked(t *testing.T, found *child, foo *samplev1alpha1.Foo) error {
+	t.Helper()
+	if differs := footest.Primary.Differs(ns.primary().typed(t, found), foo); differs != "" {
+		return errors.New(differs)
+	}
+	return nil
+}
+
+// awaitReplicas waits until a Foo asks for a number of Pods, its child is as it asks, and
+// the Foo is ready and reports its child.
+func (ns *namespace) awaitReplicas(t *testing.T, name string, want int32) {
+	t.Helper()
+	awaitOne(t, fmt.Sprintf("Foo %s has %d Pods", name, want), ns.foos(), name, func(foo *samplev1alpha1.Foo) error {
+		if asked := foo.Spec.Replicas; asked != nil && *asked != want {
+			return fmt.Errorf("spec.replicas is %d, want %d", *asked, want)
+		}
+		found, err := ns.children().Get(t.Context(), footest.Primary.Name(foo), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if misreported := footest.Primary.Misreported(foo, ns.primary().typed(t, found)); misreported != "" {
+			return errors.New(misreported)
+		}
+		return errors.Join(ns.isChildOf(t, foo)(found), isReady(foo))
+	})
+}
+
+// isSameVersion checks that nobody has written to a child since it was read.
+func (ns *namespace) isSameVersion(t *testing.T, before footest.Object) {
+	t.Helper()
+	if got := ns.getChild(t, before.GetName()); got.GetUID() != before.GetUID() || got.GetResourceVersion() != before.GetResourceVersion() {
+		t.Errorf("%s %s was written to:\n%s\nbefore:\n%s", footest.Primary, before.GetName(), show(got), show(before))
+	}
+}
+
+// isSettled returns an error while the cluster's own controllers may still write to a
+// child.
+func (ns *namespace) isSettled(t *testing.T, found *child) error {
+	t.Helper()
+	if busy := footest.Primary.Busy(ns.primary().typed(t, found)); busy != "" {
+		return fmt.Errorf("%s %s %s", footest.Primary, found.GetName(), busy)
+	}
+	return nil
+}
+
+// awaitSettledOne waits until a child has settled, and returns it.
+func (ns *namespace) awaitSettledOne(t *testing.T, name string) *child {
+	t.Helper()
+	return awaitOne(t, name+" has settled", ns.children(), name, func(found *child) error { return ns.isSettled(t, found) })
+}
+
+// awaitSettled waits until all children have settled.
+func (ns *namespace) awaitSettled(t *testing.T) {
+	t.Helper()
+	awaitList(t, "all children have settled", ns.children(), metav1.ListOptions{}, func(list *childList) error {
+		for i := range list.Items {
+			if err := ns.isSettled(t, &list.Items[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// contentOf returns what users write of a child, without its metadata.
+func contentOf(found *child) map[string]any {
+	fields := found.DeepCopy().Object
+	delete(fields, "metadata")
+	delete(fields, "status")
+	return fields
+}

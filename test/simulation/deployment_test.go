@@ -1,0 +1,132 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Tests of the simulation with controllers that break a rule by a write of a Deployment.
+
+package simulation
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+func TestBrokenWritesOfDeploymentsAreDetected(t *testing.T) {
+	checkDetected(t, []broken{
+		{"reports nothing", once(createOther), "Foo a has no condition"},
+		{"creates the wrong number of replicas", once(createOther), "Deployment web has 3 replicas, Foo a asks for 1"},
+		{"creates the wrong labels", once(createOtherLabels), "Deployment web has Pods with the label controller=b, want a"},
+		{"creates the wrong container", once(createOtherImage), "Deployment web has no container nginx of nginx:latest"},
+		{"creates a Deployment without an owner", once(createOrphan), "created deployments web without a controller reference"},
+		{"adopts a Deployment without consent", once(adoptWithoutConsent), "wrote to deployments foreign, which no live Foo controls"},
+		{"changes fields of others", once(adoptWithoutConsent), "changed fields of others in deployments foreign"},
+		{"deletes a foreign Deployment", once(deleteForeign), "deleted deployments foreign, which no live Foo controls"},
+		{"deletes its Deployment", once(createAndDelete), "deleted deployments web, which its Foo asks for"},
+		{"creates its Deployment twice", once(createTwice), "sent create of deployments web although its own write 0s ago"},
+	})
+}
+
+func foreignDeployment(name string) *appsv1.Deployment {
+	return web.ForeignNamed(name).(*appsv1.Deployment)
+}
+
+// TestAFaultIsInjectedOnce checks that a run with a fault reaches the injection point of
+// the run without faults, and that the fault replaces the call there.
+func TestAFaultIsInjectedOnce(t *testing.T) {
+	w := workload{before: []step{create("a", "web", 1)}}
+	c := w.run(t, once(createOrphan), noFault, func(*cluster) {})
+	point := injectionPoint{"create", web.id(), 1}
+	if !slices.Contains(c.points, point) {
+		t.Fatalf("the points %v do not contain %s", c.points, point)
+	}
+	inject := func(at injectionPoint) fault {
+		if at == point {
+			return internalError
+		}
+		return fault{}
+	}
+	c = w.run(t, once(createOrphan), inject, func(*cluster) {})
+	if trace := strings.Join(c.trace, "\n"); strings.Count(trace, `meets "500 Internal Server Error"`) != 1 || strings.Contains(trace, "create deployments web 1 -> ok") {
+		t.Errorf("the fault did not replace the call exactly once:\n%s", trace)
+	}
+}
+
+func createOrphan(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
+	_, err := clients.Kubernetes.AppsV1().Deployments(namespace).Create(ctx, foreignDeployment(foo.Spec.DeploymentName), metav1.CreateOptions{})
+	return err
+}
+
+func createOther(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
+	return createChanged(ctx, clients, foo, func(*appsv1.Deployment) {})
+}
+
+func createOtherImage(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
+	return createChanged(ctx, clients, foo, func(deployment *appsv1.Deployment) { deployment.Spec.Replicas = foo.Spec.Replicas })
+}
+
+func createOtherLabels(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
+	return createChanged(ctx, clients, foo, func(deployment *appsv1.Deployment) {
+		deployment.Spec.Replicas = foo.Spec.Replicas
+		deployment.Spec.Template.Spec.Containers[0].Image = "nginx:latest"
+		deployment.Spec.Template.Labels["controller"] = "b"
+	})
+}
+
+// createChanged creates a Deployment of a Foo that is not as the Foo asks.
+func createChanged(ctx context.Context, clients Clients, foo *samplev1alpha1.Foo, change func(*appsv1.Deployment)) error {
+	deployment := foreignDeployment(foo.Spec.DeploymentName)
+	deployment.OwnerReferences = []metav1.OwnerReference{controllerRef(foo)}
+	change(deployment)
+	_, err := clients.Kubernetes.AppsV1().Deployments(namespace).Create(ctx, deployment, metav1.CreateOptions{})
+	return err
+}
+
+func createAndDelete(ctx context.Context, clients Clients, recorder record.EventRecorder, foo *samplev1alpha1.Foo) error {
+	if err := createOther(ctx, clients, recorder, foo); err != nil {
+		return err
+	}
+	return clients.Kubernetes.AppsV1().Deployments(namespace).Delete(ctx, foo.Spec.DeploymentName, metav1.DeleteOptions{})
+}
+
+func createTwice(ctx context.Context, clients Clients, recorder record.EventRecorder, foo *samplev1alpha1.Foo) error {
+	return errors.Join(createOther(ctx, clients, recorder, foo), createOther(ctx, clients, recorder, foo))
+}
+
+// adoptWithoutConsent makes a Foo the controller of a Deployment without consent, and
+// changes a field that no Foo owns.
+func adoptWithoutConsent(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
+	client := clients.Kubernetes.AppsV1().Deployments(namespace)
+	deployment, err := client.Get(ctx, "foreign", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	deployment.OwnerReferences = []metav1.OwnerReference{controllerRef(foo)}
+	deployment.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
+	_, err = client.Update(ctx, deployment, metav1.UpdateOptions{})
+	return err
+}
+
+func deleteForeign(ctx context.Context, clients Clients, _ record.EventRecorder, _ *samplev1alpha1.Foo) error {
+	return clients.Kubernetes.AppsV1().Deployments(namespace).Delete(ctx, "foreign", metav1.DeleteOptions{})
+}
