@@ -61,6 +61,10 @@ clean: ## Remove build output
 update-codegen: ## Generate code and the CRD from pkg/apis
 	@hack/update-codegen.sh
 
+.PHONY: update-policy
+update-policy: ## Generate the admission policies of the children, except that of Deployments, from internal/plan
+	@cd test/policy && CGO_ENABLED=0 GOWORK=off go test -trimpath -buildvcs=false -run='^TestTheGeneratedPoliciesAreUpToDate$$' . -update
+
 .PHONY: fmt
 fmt: bin/golangci-lint ## Format the hand-written Go code
 	@bin/golangci-lint fmt

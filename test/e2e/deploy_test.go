@@ -161,14 +161,15 @@ func (s *site) checkRestricted(t *testing.T) {
 	}
 }
 
-// checkPolicy checks that the admission policy has no type errors, and that it applies to
-// the account.
+// checkPolicy checks that the admission policies have no type errors, and that they apply
+// to the account.
 func (s *site) checkPolicy(t *testing.T) {
 	t.Helper()
-	const policy = "validatingadmissionpolicy/sample-controller"
-	s.kubectl(t, "wait", policy, "--for=jsonpath={.status.observedGeneration}=1", "--timeout="+cluster.patience().String())
-	if warnings := s.kubectl(t, "get", policy, "-o=jsonpath={.status.typeChecking.expressionWarnings}"); warnings != "" {
-		t.Errorf("The server warns of the policy's expressions: %s", warnings)
+	for policy := range strings.FieldsSeq(s.kubectl(t, "get", "validatingadmissionpolicies", "-o=name", "-l=app.kubernetes.io/name=sample-controller")) {
+		s.kubectl(t, "wait", policy, "--for=jsonpath={.status.observedGeneration}=1", "--timeout="+cluster.patience().String())
+		if warnings := s.kubectl(t, "get", policy, "-o=jsonpath={.status.typeChecking.expressionWarnings}"); warnings != "" {
+			t.Errorf("The server warns of the expressions of %s: %s", policy, warnings)
+		}
 	}
 	_, stderr := s.try(t, "create", "deployment", "mine", "--image=busybox", "--as="+s.user, "--dry-run=server")
 	if !strings.Contains(stderr, "ValidatingAdmissionPolicy 'sample-controller'") {

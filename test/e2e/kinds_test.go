@@ -126,6 +126,19 @@ func (k kindIn) isAsAsked(foo *samplev1alpha1.Foo) func(footest.Object) error {
 	}
 }
 
+// hasChild returns an error unless a Foo has a child of the kind, as it asks.
+func (k kindIn) hasChild(t *testing.T, foo *samplev1alpha1.Foo) error {
+	t.Helper()
+	child, err := k.client().Get(t.Context(), k.Name(foo), metav1.GetOptions{})
+	if err == nil {
+		err = k.isAsAsked(foo)(k.typed(t, child))
+	}
+	if err != nil {
+		return fmt.Errorf("the %s: %w", k.Kind, err)
+	}
+	return nil
+}
+
 // update changes an object as a user would.
 func (k kindIn) update(t *testing.T, name string, change func(footest.Object)) footest.Object {
 	t.Helper()
@@ -212,10 +225,15 @@ func (k kindIn) checkForeign(t *testing.T, _ *namespace) {
 	foreign := k.createForeign(t, foo)
 	k.createFoo(t, foo)
 	k.awaitReason(t, foo.Name, k.Kind.Kind+"Conflict")
-	theirs := k.update(t, foreign.GetName(), func(child footest.Object) { k.Edit(child, "touched") })
+	expect := func(want footest.Object) footest.Object {
+		now := k.await(t, "it is there", foreign.GetName(), func(footest.Object) error { return nil })
+		footest.ExpectEqual(t, "the object of somebody else", k.othersPart(t, want, nil), k.othersPart(t, now, nil))
+		return now
+	}
+	expect(foreign)
+	edited := k.update(t, foreign.GetName(), func(child footest.Object) { k.Edit(child, "touched") })
 	k.awaitSyncs(t)
-	now := k.await(t, "it is there", foreign.GetName(), func(footest.Object) error { return nil })
-	footest.ExpectEqual(t, "the object of somebody else", k.othersPart(t, theirs, nil), k.othersPart(t, now, nil))
+	now := expect(edited)
 	if now.GetOwnerReferences() != nil {
 		t.Errorf("Its owners are %v", now.GetOwnerReferences())
 	}
@@ -225,11 +243,17 @@ func (k kindIn) checkHandedOver(t *testing.T, _ *namespace) {
 	foo := k.asking("adopts")
 	foreign := k.createForeign(t, foo)
 	foo = k.createFoo(t, foo)
-	k.update(t, foreign.GetName(), func(child footest.Object) {
-		child.SetAnnotations(map[string]string{samplev1alpha1.AnnotationAdoptBy: foo.Name})
-	})
+	k.handOver(t, foo)
 	adopted := k.await(t, "it is adopted", foreign.GetName(), k.isAsAsked(foo))
 	if adopted.GetUID() != foreign.GetUID() {
 		t.Error("It was replaced, not adopted")
 	}
+}
+
+// handOver lets a Foo adopt the object that has the name of its child.
+func (k kindIn) handOver(t *testing.T, to *samplev1alpha1.Foo) {
+	t.Helper()
+	k.update(t, k.Name(to), func(child footest.Object) {
+		child.SetAnnotations(map[string]string{samplev1alpha1.AnnotationAdoptBy: to.Name})
+	})
 }

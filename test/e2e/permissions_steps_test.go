@@ -29,6 +29,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/retry"
 
 	"example.com/sample-controller/internal/footest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -94,11 +95,11 @@ const (
 	stepStart         = "becomes leader and starts its workers"
 	stepLeaderEvent   = "records an event for the new leader"
 	stepRenewal       = "renews the Lease"
-	stepCreate        = "creates a child"
+	stepCreate        = "creates a child of each kind"
 	stepStatus        = "writes the status"
-	stepScale         = "repairs the child"
-	stepRename        = "deletes the child of an earlier name"
-	stepAdoption      = "adopts a child"
+	stepRepair        = "repairs drift of each kind"
+	stepAdoption      = "adopts an object of each kind"
+	stepDelete        = "deletes children that the Foo no longer asks for"
 	stepRepeatedEvent = "counts a repeated event"
 	stepMetrics       = "serves the metrics to an authorized reader"
 	stepHandOver      = "hands the Lease over to a standby at once"
@@ -115,33 +116,40 @@ var steps = []step{
 	{stepRenewal, nothing, leaseRenewed},
 	{stepCreate, func(t *testing.T, tr *trial) {
 		t.Helper()
-		tr.foos.createFoo(t, newFoo("web", withReplicas(1)))
-	}, isAsAsked("web", "web")},
+		tr.foos.createFoo(t, asking("web", withReplicas(1)))
+	}, hasChildren},
 	{stepStatus, nothing, func(t *testing.T, tr *trial) error {
 		t.Helper()
 		return isReady(tr.foos.getFoo(t, "web"))
 	}},
-	{stepScale, func(t *testing.T, tr *trial) {
+	{stepRepair, func(t *testing.T, tr *trial) {
 		t.Helper()
-		tr.foos.primary().update(t, "web", footest.Drifted)
-	}, isAsAsked("web", "web")},
-	{stepRename, func(t *testing.T, tr *trial) {
-		t.Helper()
-		tr.foos.rename(t, "web", "shop")
-	}, func(t *testing.T, tr *trial) error {
-		t.Helper()
-		list, err := tr.foos.children().List(t.Context(), metav1.ListOptions{})
-		if err != nil || len(list.Items) != 1 || list.Items[0].GetName() != "shop" {
-			return fmt.Errorf("%d children (%w), want only shop", len(list.Items), err)
+		foo := tr.foos.getFoo(t, "web")
+		for _, kind := range footest.Kinds {
+			kindIn{tr.foos, kind}.update(t, kind.Name(foo), func(child footest.Object) { kind.Drift(child, foo) })
 		}
-		return nil
-	}},
+	}, hasChildren},
 	{stepAdoption, func(t *testing.T, tr *trial) {
 		t.Helper()
-		tr.foos.createForeignChild(t, "orphan")
-		tr.foos.createFoo(t, newFoo("foster", withChild("orphan"), withReplicas(3)))
-		mergePatch(t, tr.foos.children(), "orphan", `{"metadata":{"annotations":{"`+samplev1alpha1.AnnotationAdoptBy+`":"foster"}}}`)
-	}, isAsAsked("foster", "orphan")},
+		for _, kind := range footest.Kinds {
+			children := kindIn{tr.foos, kind}
+			children.createForeign(t, children.fostering())
+			children.createFoo(t, children.fostering())
+			children.handOver(t, children.fostering())
+		}
+	}, hasAdopted},
+	{stepDelete, func(t *testing.T, tr *trial) {
+		t.Helper()
+		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			foo := tr.foos.getFoo(t, "web")
+			foo.Spec = newFoo("web", withChild("shop"), withReplicas(1)).Spec
+			_, err := tr.foos.foos().Update(t.Context(), foo, metav1.UpdateOptions{})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}, hasNoOtherChildren},
 	{stepRepeatedEvent, conflictTwice, eventCounted},
 	{stepMetrics, nothing, metricsShown},
 	{stepHandOver, func(t *testing.T, tr *trial) {
@@ -180,16 +188,60 @@ func leaseRenewed(t *testing.T, tr *trial) error {
 	return nil
 }
 
-// isAsAsked returns an outcome: a child exists and is as a Foo asks.
-func isAsAsked(foo, name string) func(*testing.T, *trial) error {
-	return func(t *testing.T, tr *trial) error {
-		t.Helper()
-		list, err := tr.foos.children().List(t.Context(), named(name))
-		if err != nil || len(list.Items) == 0 {
-			return errors.Join(err, errNone)
-		}
-		return tr.foos.isChildOf(t, tr.foos.getFoo(t, foo))(&list.Items[0])
+// asking returns a Foo that asks for a child of each kind.
+func asking(name string, options ...func(*samplev1alpha1.Foo)) *samplev1alpha1.Foo {
+	foo := newFoo(name, options...)
+	for _, kind := range footest.Kinds {
+		kind.Ask(foo)
 	}
+	return foo
+}
+
+// hasChildren is an outcome: the Foo web has a child of each kind, as it asks.
+func hasChildren(t *testing.T, tr *trial) error {
+	t.Helper()
+	foo := tr.foos.getFoo(t, "web")
+	for _, kind := range footest.Kinds {
+		if err := (kindIn{tr.foos, kind}).hasChild(t, foo); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fostering returns the Foo that adopts an object of the kind.
+func (k kindIn) fostering() *samplev1alpha1.Foo { return k.asking("fosters") }
+
+// hasAdopted is an outcome: an object of each kind has been adopted.
+func hasAdopted(t *testing.T, tr *trial) error {
+	t.Helper()
+	for _, kind := range footest.Kinds {
+		children := kindIn{tr.foos, kind}
+		foo := tr.foos.getFoo(t, children.fostering().Name)
+		if err := children.hasChild(t, foo); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hasNoOtherChildren is an outcome: the Foo web has only the children that it asks for.
+func hasNoOtherChildren(t *testing.T, tr *trial) error {
+	t.Helper()
+	foo := tr.foos.getFoo(t, "web")
+	for _, kind := range footest.Kinds {
+		children := kindIn{tr.foos, kind}
+		list, err := children.client().List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, child := range list.Items {
+			if metav1.IsControlledBy(&child, foo) && (child.GetName() != kind.Name(foo) || !kind.Wanted(foo)) {
+				return fmt.Errorf("it has the %s %s", kind, child.GetName())
+			}
+		}
+	}
+	return nil
 }
 
 // conflictTwice makes a Foo ask for a taken name, for a free one, and for the taken one

@@ -29,32 +29,38 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"example.com/sample-controller/internal/footest"
 )
 
-// needs has an entry for each verb of each rule in the shipped roles that are bound to
+// needs returns an entry for each verb of each rule in the shipped roles that are bound to
 // the controller's account: the first step that fails without it.
-var needs = map[string]string{
-	"sample-controller: list foos":                                stepStart,
-	"sample-controller: watch foos":                               stepStart,
-	"sample-controller: get foos":                                 stepScale,
-	"sample-controller: update foos/status":                       stepStatus,
-	"sample-controller: update foos/finalizers":                   stepCreate,
-	"sample-controller: list " + childResource:                    stepStart,
-	"sample-controller: watch " + childResource:                   stepStart,
-	"sample-controller: get " + childResource:                     stepScale,
-	"sample-controller: create " + childResource:                  stepCreate,
-	"sample-controller: update " + childResource:                  stepScale,
-	"sample-controller: delete " + childResource:                  stepRename,
-	"sample-controller: create events":                            stepLeaderEvent,
-	"sample-controller: patch events":                             stepRepeatedEvent,
-	"sample-controller-election: create leases":                   stepStart,
-	"sample-controller-election: get leases":                      stepStart,
-	"sample-controller-election: update leases":                   stepRenewal,
-	"sample-controller-election: watch leases":                    stepHandOver,
-	"sample-controller-metrics-auth: create tokenreviews":         stepMetrics,
-	"sample-controller-metrics-auth: create subjectaccessreviews": stepMetrics,
-	// Only in the namespaced variant.
-	"sample-controller-election-events: create events": stepLeaderEvent,
+func needs() map[string]string {
+	steps := map[string]string{
+		"sample-controller: list foos":                                stepStart,
+		"sample-controller: watch foos":                               stepStart,
+		"sample-controller: get foos":                                 stepRepair,
+		"sample-controller: update foos/status":                       stepStatus,
+		"sample-controller: update foos/finalizers":                   stepCreate,
+		"sample-controller: create events":                            stepLeaderEvent,
+		"sample-controller: patch events":                             stepRepeatedEvent,
+		"sample-controller-election: create leases":                   stepStart,
+		"sample-controller-election: get leases":                      stepStart,
+		"sample-controller-election: update leases":                   stepRenewal,
+		"sample-controller-election: watch leases":                    stepHandOver,
+		"sample-controller-metrics-auth: create tokenreviews":         stepMetrics,
+		"sample-controller-metrics-auth: create subjectaccessreviews": stepMetrics,
+		// Only in the namespaced variant.
+		"sample-controller-election-events: create events": stepLeaderEvent,
+	}
+	for _, kind := range footest.Kinds {
+		for verb, step := range map[string]string{
+			"list": stepStart, "watch": stepStart, "get": stepRepair, "create": stepCreate, "update": stepRepair, "delete": stepAdoption,
+		} {
+			steps["sample-controller: "+verb+" "+kind.Resource.Resource] = step
+		}
+	}
+	return steps
 }
 
 // TestEachPermissionIsNeeded checks that the shipped permissions are sufficient for all
@@ -92,7 +98,7 @@ func permissionCases(t *testing.T) []permissionCase {
 		t.Fatal(err)
 	}
 	var cases []permissionCase
-	seen := map[string]bool{}
+	needs, seen := needs(), map[string]bool{}
 	for _, variant := range []struct {
 		name    string
 		objects []*unstructured.Unstructured
@@ -113,7 +119,7 @@ func permissionCases(t *testing.T) []permissionCase {
 			cases = append(cases, permissionCase{"without " + name, func(t *testing.T) {
 				step, known := needs[name]
 				if !known {
-					t.Fatal("The permission is shipped, but it is not in the table needs")
+					t.Fatal("The permission is shipped, but needs does not return it")
 				}
 				newTrial(t, without(t, variant.objects, permission)).expectRefusal(t, step, permission)
 			}})
@@ -121,7 +127,7 @@ func permissionCases(t *testing.T) []permissionCase {
 	}
 	for name := range needs {
 		if !seen[name] {
-			t.Errorf("%s: the table needs has a permission that is not shipped", name)
+			t.Errorf("%s: needs returns a permission that is not shipped", name)
 		}
 	}
 	return cases
@@ -258,9 +264,10 @@ func (tr *trial) awaitEither(t *testing.T, s step, other func() bool) bool {
 }
 
 // refusal matches the API server's refusals in a log. The admission plugin for owner
-// references has a message of its own.
+// references has messages of its own: who adopts an object must be allowed to delete it.
 var (
 	refusal         = regexp.MustCompile(`cannot (\w+) resource "([^"]+)" in API group "([^"]*)"`)
+	adoption        = regexp.MustCompile(`(\w+)\.?([\w.]*) "[^"]+" is forbidden: cannot set an ownerRef on a resource you can't delete`)
 	finalizersWords = "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on"
 )
 
@@ -271,6 +278,9 @@ func (tr *trial) refused() []string {
 		text := strings.ReplaceAll(p.log.String(), `\`, "") // the log escapes quotes
 		for _, words := range refusal.FindAllStringSubmatch(text, -1) {
 			all = append(all, fmt.Sprintf("%s %s/%s", words[1], words[3], words[2]))
+		}
+		for _, words := range adoption.FindAllStringSubmatch(text, -1) {
+			all = append(all, fmt.Sprintf("delete %s/%s", words[2], words[1]))
 		}
 		if strings.Contains(text, finalizersWords) {
 			all = append(all, "update samplecontroller.k8s.io/foos/finalizers")

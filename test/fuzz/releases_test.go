@@ -22,6 +22,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -39,7 +40,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const policyFile = "../../artifacts/deploy/permissions/admission-policy.yaml"
+const policyFiles = "../../artifacts/deploy/permissions/admission-policy*.yaml"
 
 // The minor versions of the oldest supported and the newest release of Kubernetes.
 const (
@@ -88,7 +89,7 @@ func TestTheDocumentsNameTheOldestRelease(t *testing.T) {
 	}
 }
 
-// failuresOn compiles the rules of the CRD and of the admission policy as an API server
+// failuresOn compiles the rules of the CRD and of the admission policies as an API server
 // of a release does, and returns the errors.
 func failuresOn(t *testing.T, minor uint) []string {
 	t.Helper()
@@ -97,7 +98,15 @@ func failuresOn(t *testing.T, minor uint) []string {
 	if rules == 0 {
 		t.Fatal("The CRD has no rules")
 	}
-	return append(failures, compilePolicy(t, known)...)
+	files, err := filepath.Glob(policyFiles)
+	must(t, err)
+	if len(files) == 0 {
+		t.Fatal("There is no policy")
+	}
+	for _, file := range files {
+		failures = append(failures, compilePolicy(t, known, file)...)
+	}
+	return failures
 }
 
 // compileSchema compiles the rules of a schema and of its subschemas, and returns their
@@ -126,22 +135,22 @@ func compileSchema(t *testing.T, known *environment.EnvSet, schema *structuralsc
 	return rules, failures
 }
 
-// compilePolicy compiles the expressions of the admission policy.
-func compilePolicy(t *testing.T, known *environment.EnvSet) (failures []string) {
+// compilePolicy compiles the expressions of an admission policy.
+func compilePolicy(t *testing.T, known *environment.EnvSet, file string) (failures []string) {
 	t.Helper()
-	text, err := os.ReadFile(policyFile)
+	text, err := os.ReadFile(file)
 	must(t, err)
 	var policy admissionregistrationv1.ValidatingAdmissionPolicy
 	must(t, yaml.UnmarshalStrict(bytes.Split(text, []byte("\n---\n"))[0], &policy))
 	if len(policy.Spec.MatchConditions) == 0 || len(policy.Spec.Variables) == 0 || len(policy.Spec.Validations) == 0 {
-		t.Fatal("The policy is empty")
+		t.Fatalf("%s is empty", file)
 	}
 	compiler, err := plugincel.NewCompositedCompiler(known)
 	must(t, err)
 	given := plugincel.OptionalVariableDeclarations{HasParams: policy.Spec.ParamKind != nil, HasAuthorizer: true}
 	judge := func(what string, result plugincel.CompilationResult) {
 		if result.Error != nil {
-			failures = append(failures, fmt.Sprintf("the policy's %s: %v", what, result.Error))
+			failures = append(failures, fmt.Sprintf("%s: %s: %v", file, what, result.Error))
 		}
 	}
 	for _, v := range policy.Spec.Variables {

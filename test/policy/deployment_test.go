@@ -24,7 +24,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	_ "k8s.io/kubernetes/pkg/apis/apps/install" // the defaults of Deployments
 
 	"example.com/sample-controller/internal/plan"
@@ -38,20 +37,9 @@ var deployments = declare(row[*appsv1.Deployment]{
 	plausible: plausibleDeployment,
 	others:    shareDeployment,
 	creates: slices.Concat(podWrites(onlyPlainPods), containerWrites, []attempt[*appsv1.Deployment]{
-		{"as the controller does", func(*appsv1.Deployment) {}, ""},
 		{"10 Pods", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(10)) }, ""},
 		{"11 Pods", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(11)) }, onlyTenPods},
 		{"no Pods", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(0)) }, onlyTenPods},
-		{"no owner", setOwners(), onlyForAFoo},
-		{"a Foo that is not the controller", changeOwner(func(r *metav1.OwnerReference) { r.Controller = new(false) }), onlyForAFoo},
-		{"an owner of another kind", changeOwner(func(r *metav1.OwnerReference) { r.APIVersion, r.Kind = "v1", "ConfigMap" }), onlyForAFoo},
-		{"a Foo of another group", changeOwner(func(r *metav1.OwnerReference) { r.APIVersion = "other.example.com/v1alpha1" }), onlyForAFoo},
-		{"one more owner", func(d *appsv1.Deployment) {
-			d.OwnerReferences = append(d.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: "uid-other"})
-		}, onlyForAFoo},
-		{"a label", func(d *appsv1.Deployment) { d.Labels = map[string]string{"team": "red"} }, onlyPlain},
-		{"an annotation", func(d *appsv1.Deployment) { d.Annotations = map[string]string{"inject": "yes"} }, onlyPlain},
-		{"a finalizer", func(d *appsv1.Deployment) { d.Finalizers = []string{"example.com/hold"} }, onlyPlain},
 		{"a strategy", func(d *appsv1.Deployment) { d.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType }, onlyPlain},
 		{"a pause", func(d *appsv1.Deployment) { d.Spec.Paused = true }, onlyPlain},
 		{"Pods that others' Service selects", labelPods("service", "bank"), onlyItsLabels},
@@ -62,18 +50,9 @@ var deployments = declare(row[*appsv1.Deployment]{
 		{"only another container", func(d *appsv1.Deployment) { nginxOf(d).Name = "another" }, onlyOne},
 	}),
 	updates: slices.Concat(podWrites(keepPods), containerWrites, []attempt[*appsv1.Deployment]{
-		{"nothing", func(*appsv1.Deployment) {}, ""},
 		{"the size", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(3)) }, ""},
 		{"the owned labels, restored", func(d *appsv1.Deployment) { d.Spec.Template.Labels["app"] = "nginx" }, ""},
 		{"more Pods than a Foo may ask for", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(11)) }, onlyTenPods},
-		{"the owner, removed", setOwners(), onlyAFoos},
-		{"the owner, to another Foo", changeOwner(func(r *metav1.OwnerReference) { r.UID = "1" }), onlyAFoos},
-		{"a label", func(d *appsv1.Deployment) { d.Labels = map[string]string{"team": "red"} }, keepMetadata},
-		{"others' annotation", func(d *appsv1.Deployment) { d.Annotations["team"] = "red" }, keepMetadata},
-		{"others' annotation, removed", func(d *appsv1.Deployment) { delete(d.Annotations, "team") }, keepMetadata},
-		{"the consent to adoption, removed", spend, keepMetadata},
-		{"all annotations, removed", func(d *appsv1.Deployment) { d.Annotations = nil }, keepMetadata},
-		{"a finalizer", func(d *appsv1.Deployment) { d.Finalizers = []string{"example.com/hold"} }, keepMetadata},
 		{"the strategy", func(d *appsv1.Deployment) {
 			d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 		}, keepSettings},
@@ -90,27 +69,6 @@ var deployments = declare(row[*appsv1.Deployment]{
 	}),
 	// The owners are the ConfigMap, bar, and at last foo as the controller.
 	adoptions: []attempt[*appsv1.Deployment]{
-		{"as the controller does", func(*appsv1.Deployment) {}, ""},
-		{"without removing the consent", consentTo("foo"), ""},
-		{"with the consent for another Foo", consentTo("bar"), keepMetadata},
-		{"without becoming its controller", func(d *appsv1.Deployment) { d.OwnerReferences[2].Controller = nil }, onlyAFoos},
-		{"without the ConfigMap", func(d *appsv1.Deployment) { d.OwnerReferences = d.OwnerReferences[1:] }, onlyAFoos},
-		{"without the other Foo", func(d *appsv1.Deployment) { d.OwnerReferences = slices.Delete(d.OwnerReferences, 1, 2) }, onlyAFoos},
-		{"with the ConfigMap changed", func(d *appsv1.Deployment) { d.OwnerReferences[0].Name = "another" }, onlyAFoos},
-		{"beside its earlier reference", func(d *appsv1.Deployment) {
-			d.OwnerReferences = append([]metav1.OwnerReference{ownerRef("Foo", "foo")}, d.OwnerReferences...)
-		}, onlyAFoos},
-		{"for another Foo", func(d *appsv1.Deployment) { d.OwnerReferences[2].Name = "bar" }, onlyAFoos},
-		{"for a Foo with the ConfigMap's UID, in its place", func(d *appsv1.Deployment) {
-			d.OwnerReferences = d.OwnerReferences[1:]
-			d.OwnerReferences[1].UID = "uid-other"
-		}, onlyAFoos},
-		{"in another version of the API", func(d *appsv1.Deployment) { d.OwnerReferences[2].APIVersion = "samplecontroller.k8s.io/v9" }, onlyAFoos},
-		{"without others' annotation", func(d *appsv1.Deployment) { delete(d.Annotations, "team") }, keepMetadata},
-		{"without all annotations", func(d *appsv1.Deployment) { d.Annotations = nil }, keepMetadata},
-		{"with others' annotation changed", func(d *appsv1.Deployment) { d.Annotations["team"] = "red" }, keepMetadata},
-		{"with one more annotation", func(d *appsv1.Deployment) { d.Annotations["inject"] = "yes" }, keepMetadata},
-		{"with a label", func(d *appsv1.Deployment) { d.Labels = map[string]string{"team": "red"} }, keepMetadata},
 		{"with a command for others' container", func(d *appsv1.Deployment) { podOf(d).Containers[1].Command = shell }, keepContainers},
 		{"with a command for nginx", func(d *appsv1.Deployment) { nginxOf(d).Command = shell }, onlyItsImage},
 	},

@@ -25,14 +25,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // Parts of the policy's messages.
 const (
-	onlyForAFoo    = "only with a Foo as its controller and only owner"
-	onlyAFoos      = "only a Deployment that a Foo controls"
 	onlyTenPods    = "replicas only to 1 to 10"
 	onlyPlain      = "only without labels, annotations, finalizers and settings of its own"
 	onlyItsLabels  = "only with the labels app=nginx and controller="
@@ -40,7 +36,6 @@ const (
 	onlyOne        = "only with the one container nginx"
 	onlyNginx      = "only with the image nginx:latest in the container nginx"
 	onlyItsImage   = "may not set anything in the container nginx except its image"
-	keepMetadata   = "may not change a Deployment's labels, annotations and finalizers"
 	keepSettings   = "may not change a Deployment's settings except replicas and template"
 	keepPodLabels  = "may change only the labels app and controller"
 	keepPods       = "may not change a Deployment's Pods except for the container nginx"
@@ -78,21 +73,6 @@ func nginxOf(d *appsv1.Deployment) *corev1.Container {
 	}
 	return &corev1.Container{}
 }
-
-func setOwners(owners ...metav1.OwnerReference) func(*appsv1.Deployment) {
-	return func(d *appsv1.Deployment) { d.OwnerReferences = owners }
-}
-
-func changeOwner(change func(*metav1.OwnerReference)) func(*appsv1.Deployment) {
-	return func(d *appsv1.Deployment) { change(&d.OwnerReferences[0]) }
-}
-
-// consentTo sets the annotation that asks a Foo for adoption, and spend removes it.
-func consentTo(foo string) func(*appsv1.Deployment) {
-	return func(d *appsv1.Deployment) { d.Annotations[samplev1alpha1.AnnotationAdoptBy] = foo }
-}
-
-func spend(d *appsv1.Deployment) { delete(d.Annotations, samplev1alpha1.AnnotationAdoptBy) }
 
 // labelPods sets a label of the Pods, also in the selector.
 func labelPods(key, value string) func(*appsv1.Deployment) {

@@ -26,7 +26,6 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // path leads to a field of an object: a string is a key, an int an index.
@@ -125,49 +124,4 @@ func nameOf(element any, index int) any {
 		return fields["name"]
 	}
 	return index
-}
-
-// changed returns the names of the fields that are not the same in two states of an
-// object. The name of a list's element is no field: it is part of other fields' names.
-func changed(before, after map[string]any) sets.Set[string] {
-	names := sets.New[string]()
-	compare(before, after, "", names)
-	return names
-}
-
-func compare(before, after any, at string, names sets.Set[string]) {
-	was, is := elementsOf(before), elementsOf(after)
-	if was == nil && is == nil {
-		if before != after && !strings.HasSuffix(at, "].name") {
-			names.Insert(strings.TrimPrefix(at, "."))
-		}
-		return
-	}
-	for step, value := range was {
-		compare(value, is[step], at+step, names)
-	}
-	for step, value := range is {
-		if _, found := was[step]; !found {
-			compare(nil, value, at+step, names)
-		}
-	}
-}
-
-// elementsOf returns the fields of a map or the elements of a list, by what they add to a
-// path's name.
-func elementsOf(value any) map[string]any {
-	elements := map[string]any{}
-	switch value := value.(type) {
-	case map[string]any:
-		for key, field := range value {
-			elements["."+key] = field
-		}
-	case []any:
-		for i, element := range value {
-			elements[fmt.Sprintf("[%v]", nameOf(element, i))] = element
-		}
-	default:
-		return nil
-	}
-	return elements
 }

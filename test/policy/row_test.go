@@ -20,7 +20,6 @@ package policy
 
 import (
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -30,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/randfill"
 
+	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/plan"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -37,8 +37,6 @@ import (
 // row is a row of the table in internal/plan, with cases of its own.
 type row[T plan.Object] struct {
 	plan.Child[T]
-	// seen returns the children of the earlier rows. It may be nil.
-	seen func(foo *samplev1alpha1.Foo) plan.Seen
 	// plausible gives a child with random content what the API server requires, or what
 	// makes it interesting. It may be nil.
 	plausible func(child T, random *rand.Rand)
@@ -48,12 +46,12 @@ type row[T plan.Object] struct {
 	// may be nil.
 	more func() []*samplev1alpha1.Foo
 	// creates and updates are attempts with the controller's token to write a new child,
-	// or that of a Foo with others' fields.
+	// or that of a Foo with others' fields, beside those of any kind.
 	creates, updates []attempt[T]
 	// adoptions are updates of a child of nobody, which agrees to be adopted.
 	adoptions []attempt[T]
 
-	owned sets.Set[string] // what ownedFields returns
+	owned *part // what ownedPart returns
 }
 
 // attempt is a write with the controller's token. It changes what the controller would
@@ -70,6 +68,10 @@ type kind interface {
 	name() string
 	resource(t *testing.T) schema.GroupVersionResource
 	ownedFields(t *testing.T) sets.Set[string]
+	// asAsked returns the child of a Foo, or nil if it asks for none.
+	asAsked(foo *samplev1alpha1.Foo) object
+	// policy returns the text of the policy that is generated for the kind.
+	policy(t *testing.T) string
 
 	testCreates(t *testing.T, s *server)
 	testRepairs(t *testing.T, s *server)
@@ -106,20 +108,51 @@ func (r *row[T]) resource(t *testing.T) schema.GroupVersionResource {
 	return resourceOf(kindOf(t, r.Empty()))
 }
 
-func (r *row[T]) seenBy(foo *samplev1alpha1.Foo) plan.Seen {
-	if r.seen == nil {
-		return plan.Seen{}
+func (r *row[T]) asAsked(foo *samplev1alpha1.Foo) object {
+	if !r.IsWanted(foo) {
+		return nil
 	}
-	return r.seen(foo)
+	return r.Desired(foo, r.seenBy(foo))
 }
 
-// wanting returns the Foos that ask for a child of the kind.
+// seenBy returns the children of the earlier rows, as a Foo asks.
+func (r *row[T]) seenBy(foo *samplev1alpha1.Foo) plan.Seen {
+	seen := plan.Seen{}
+	for _, known := range footest.Kinds {
+		if known.Kind == r.Kind {
+			break
+		}
+		for _, k := range kinds {
+			if k.name() != known.Kind {
+				continue
+			}
+			if child := k.asAsked(foo); child != nil {
+				seen[k.name()] = child
+			}
+		}
+	}
+	return seen
+}
+
+// wanting returns Foos that ask for a child of the kind.
 func (r *row[T]) wanting() []*samplev1alpha1.Foo {
 	all := foos()
 	if r.more != nil {
 		all = append(all, r.more()...)
 	}
-	return slices.DeleteFunc(all, func(foo *samplev1alpha1.Foo) bool { return !r.IsWanted(foo) })
+	for _, foo := range all {
+		r.ask(foo)
+	}
+	return all
+}
+
+// ask makes a Foo ask for a child.
+func (r *row[T]) ask(foo *samplev1alpha1.Foo) {
+	for _, known := range footest.Kinds {
+		if known.Kind == r.Kind && !r.IsWanted(foo) {
+			known.Ask(foo)
+		}
+	}
 }
 
 // foos returns Foos that ask for different children.
@@ -154,9 +187,7 @@ func (r *row[T]) own(t *testing.T, foo *samplev1alpha1.Foo) T {
 func (r *row[T]) random(t *testing.T, foo *samplev1alpha1.Foo, seed uint64, nilChance float64) T {
 	t.Helper()
 	fill := randfill.NewWithSeed(int64(seed)).NilChance(nilChance).NumElements(1, 1).Funcs( //nolint:gosec // a seed
-		func(q *resource.Quantity, c randfill.Continue) {
-			*q = *resource.NewQuantity(c.Int63n(1000), resource.DecimalSI)
-		},
+		fillQuantity,
 		func(m *metav1.ObjectMeta, _ randfill.Continue) {
 			*m = metav1.ObjectMeta{
 				Labels: map[string]string{"team": "blue"}, Annotations: map[string]string{"team": "blue"},
@@ -177,6 +208,10 @@ func (r *row[T]) random(t *testing.T, foo *samplev1alpha1.Foo, seed uint64, nilC
 	return stored(t, child)
 }
 
+func fillQuantity(q *resource.Quantity, c randfill.Continue) {
+	*q = *resource.NewQuantity(c.Int63n(1000), resource.DecimalSI)
+}
+
 // setMetadata sets what the API server adds to a stored object.
 func setMetadata(child object) {
 	child.SetUID("uid-child")
@@ -190,18 +225,5 @@ func setMetadata(child object) {
 // random content.
 func (r *row[T]) ownedFields(t *testing.T) sets.Set[string] {
 	t.Helper()
-	if r.owned != nil {
-		return r.owned
-	}
-	owned := sets.New[string]()
-	for seed := range uint64(200) {
-		for _, foo := range r.wanting() {
-			child := r.random(t, foo, seed, .5)
-			after := child.DeepCopyObject().(T)
-			r.SetOwned(after, foo, r.seenBy(foo))
-			owned = owned.Union(changed(fieldsOf(t, child), fieldsOf(t, after)))
-		}
-	}
-	r.owned = owned
-	return owned
+	return r.ownedPart(t).names("")
 }

@@ -82,9 +82,15 @@ type server struct {
 // shipped one if that is "".
 func newServer(t *testing.T, image string) *server {
 	t.Helper()
+	return newServerWith(t, image, shipped(t))
+}
+
+// newServerWith returns a server with an account and policies.
+func newServerWith(t *testing.T, image string, installedObjects []object) *server {
+	t.Helper()
 	objects := []runtime.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}}
 	s := &server{}
-	for _, installed := range shipped(t) {
+	for _, installed := range installedObjects {
 		legacyscheme.Scheme.Default(installed)
 		if account, ok := installed.(*corev1.ServiceAccount); ok {
 			s.account = serviceaccount.UserInfo(account.Namespace, account.Name, "")
@@ -129,11 +135,17 @@ func shipped(t *testing.T) []object {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		must(t, err)
-		for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
-			decoded, _, err := scheme.Codecs.UniversalDeserializer().Decode(document, nil, nil)
-			if err == nil { // else it is kustomize's
-				objects = append(objects, decoded.(object))
-			}
+		objects = append(objects, decode(text)...)
+	}
+	return objects
+}
+
+// decode returns the objects in a file, without kustomize's.
+func decode(text []byte) []object {
+	var objects []object
+	for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
+		if decoded, _, err := scheme.Codecs.UniversalDeserializer().Decode(document, nil, nil); err == nil {
+			objects = append(objects, decoded.(object))
 		}
 	}
 	return objects

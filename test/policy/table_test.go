@@ -23,6 +23,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,6 +32,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/yaml"
+
+	"example.com/sample-controller/internal/footest"
 )
 
 // mark matches a comment of a policy that names the owned fields in the next item of the
@@ -106,6 +109,40 @@ func TestThePolicyCoversWhatTheControllerMayWrite(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// The shipped role lets the controller read and write each kind. An adoption needs delete,
+// too: the admission plugin OwnerReferencesPermissionEnforcement requires it of those who
+// change an owner.
+func TestTheRoleHasTheRightsForEachKind(t *testing.T) {
+	for _, known := range footest.Kinds {
+		verbs := []string{"get", "list", "watch", "create", "update", "delete"}
+		missing := sets.New(verbs...)
+		for _, shipped := range shipped(t) {
+			role, ok := shipped.(*rbacv1.ClusterRole)
+			if !ok || role.Name != program {
+				continue
+			}
+			for _, rule := range role.Rules {
+				if slices.Contains(rule.APIGroups, known.Resource.Group) && slices.Contains(rule.Resources, known.Resource.Resource) {
+					missing.Delete(rule.Verbs...)
+				}
+			}
+		}
+		if len(missing) > 0 {
+			t.Errorf("the controller may not %s its %s: add this rule to %s/controller.yaml\n- apiGroups: [%q]\n  resources: [%[2]s]\n  verbs: [%s]",
+				strings.Join(sets.List(missing), ", "), known.Resource.Resource, permissions, known.Resource.Group, strings.Join(verbs, ", "))
+		}
+	}
+}
+
+// Each kind has a row here.
+func TestEveryKindHasARow(t *testing.T) {
+	for _, known := range footest.Kinds {
+		if !slices.ContainsFunc(kinds, func(k kind) bool { return k.name() == known.Kind }) {
+			t.Errorf("the row of the %s is not declared: var _ = declare(row[*TYPE]{Child: plan.%[1]s()})", known.Kind)
 		}
 	}
 }

@@ -1,0 +1,98 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// The admission policies of all kinds of children, from the rows of internal/footest.
+
+package e2e
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/retry"
+
+	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/internal/testcluster"
+)
+
+// TestWithAStolenTokenNoKindIsWrittenOtherwise tries with a child of each kind what no Foo
+// asks for. test/policy tries each field.
+func TestWithAStolenTokenNoKindIsWrittenOtherwise(t *testing.T) {
+	t.Parallel()
+	needsNoOtherController(t) // the Foo must not be reconciled
+	ns := newNamespace(t)
+	for _, kind := range footest.Kinds {
+		t.Run(kind.Kind, func(t *testing.T) { kindIn{ns, kind}.testThief(t) })
+	}
+}
+
+func (k kindIn) testThief(t *testing.T) {
+	everywhere, err := dynamic.NewForConfig(k.in.account.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	thief := everywhere.Resource(k.Resource).Namespace(k.name)
+	foo := k.createAsking(t, "robbed")
+	foo.Namespace = k.name
+	asked := k.New(foo)
+	refused := func(what string, err error) {
+		t.Helper()
+		if !testcluster.IsDeniedByPolicy(err) || !strings.Contains(err.Error(), k.Kind.Kind) {
+			t.Errorf("%s: the API server answered %v\nwant a refusal by the policy", what, err)
+		}
+	}
+	create := func(ctx context.Context, change func(child footest.Object)) error {
+		child := asked.DeepCopyObject().(footest.Object)
+		change(child)
+		_, err := thief.Create(ctx, k.untyped(t, child), metav1.CreateOptions{DryRun: dryRun})
+		return err
+	}
+	ownerless := func(child footest.Object) { child.SetOwnerReferences(nil) }
+	err = testcluster.AwaitAnswer(t.Context(), time.Minute, "the policy is in force", func(ctx context.Context) error {
+		return create(ctx, ownerless)
+	}, testcluster.IsDeniedByPolicy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused("a new one without an owner", create(t.Context(), ownerless))
+	refused("a new one with others' fields", create(t.Context(), func(child footest.Object) { k.Edit(child, "stolen") }))
+	if _, err := thief.Create(t.Context(), k.untyped(t, asked), metav1.CreateOptions{}); err != nil {
+		t.Fatalf("A new one as the Foo asks: %v", err)
+	}
+	k.update(t, asked.GetName(), func(child footest.Object) { k.Drift(child, foo) })
+	update := func(change func(child footest.Object)) error {
+		return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			object, err := k.client().Get(t.Context(), asked.GetName(), metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			child := k.typed(t, object)
+			change(child)
+			_, err = thief.Update(t.Context(), k.untyped(t, child), metav1.UpdateOptions{DryRun: dryRun})
+			return err
+		})
+	}
+	refused("others' fields", update(func(child footest.Object) { k.Edit(child, "stolen") }))
+	refused("the owner", update(ownerless))
+	orphan, background := metav1.DeletePropagationOrphan, metav1.DeletePropagationBackground
+	refused("a delete that leaves what it owns", thief.Delete(t.Context(), asked.GetName(), metav1.DeleteOptions{DryRun: dryRun, PropagationPolicy: &orphan}))
+	foreign := k.createForeign(t, k.asking("foreign"))
+	refused("a delete of what belongs to others", thief.Delete(t.Context(), foreign.GetName(), metav1.DeleteOptions{DryRun: dryRun, PropagationPolicy: &background}))
+}

@@ -1,0 +1,280 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// What a row owns, by what its SetOwned does to children with random content.
+
+package policy
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// part is a value within the children of a kind, as far as SetOwned changes it.
+type part struct {
+	// whole is set if it replaces or removes the value, and free if a policy can't know by
+	// which one. loose is set if it does not know a part of that.
+	whole, free, loose bool
+	// fields are those of an object or a map that it changes.
+	fields map[string]*part
+	// each is what it changes in any element of a list, and named in those of some names,
+	// which it adds if they are missing.
+	each  *part
+	named map[string]*part
+	// replaced is set if it also replaces the list by that of a new child.
+	replaced bool
+}
+
+// observe adds how SetOwned has changed a value of a type. asked is the value in a new
+// child.
+func (p *part) observe(of reflect.Type, before, after, asked any) {
+	if reflect.DeepEqual(before, after) {
+		return
+	}
+	p.free = p.free || !reflect.DeepEqual(after, asked)
+	switch {
+	case isOneOf[map[string]any](before, after) && after != nil:
+		p.observeFields(of, fieldsIn(before), fieldsIn(after), fieldsIn(asked))
+	case isOneOf[[]any](before, after) && after != nil:
+		p.observeElements(of, elementsIn(before), elementsIn(after), elementsIn(asked))
+	default:
+		p.whole = true
+	}
+}
+
+func (p *part) observeFields(of reflect.Type, before, after, asked map[string]any) {
+	for key := range before {
+		// Random content has only random keys. One of them is gone, so all would be.
+		if _, stays := after[key]; !stays && isMap(of) {
+			p.whole = true
+		}
+	}
+	for key := range union(before, after) {
+		if reflect.DeepEqual(before[key], after[key]) {
+			continue
+		}
+		p.field(key).observe(typeOfField(of, key), before[key], after[key], asked[key])
+	}
+}
+
+func (p *part) observeElements(of reflect.Type, before, after, asked []any) {
+	inner := typeOfField(of, "")
+	known := map[string]any{}
+	for _, element := range asked {
+		known[nameIn(element)] = element
+	}
+	delete(known, "")
+	for i, element := range after {
+		name := nameIn(element)
+		_, isKnown := known[name]
+		switch {
+		case i < len(before) && nameIn(before[i]) != name, i >= len(before) && !isKnown, len(after) < len(before):
+			p.replaced = true
+			p.whole = p.whole || !reflect.DeepEqual(after, asked)
+			return
+		case isKnown && i >= len(before):
+			p.element(name)
+		case isKnown:
+			p.element(name).observe(inner, before[i], element, known[name])
+		case !reflect.DeepEqual(before[i], element):
+			if p.each == nil {
+				p.each = &part{}
+			}
+			p.each.observe(inner, before[i], element, at(asked, i))
+		}
+	}
+	p.replaced = p.replaced || len(after) == 0
+}
+
+func (p *part) field(key string) *part {
+	if p.fields == nil {
+		p.fields = map[string]*part{}
+	}
+	if p.fields[key] == nil {
+		p.fields[key] = &part{}
+	}
+	return p.fields[key]
+}
+
+func (p *part) element(name string) *part {
+	if p.named == nil {
+		p.named = map[string]*part{}
+	}
+	if p.named[name] == nil {
+		p.named[name] = &part{}
+	}
+	return p.named[name]
+}
+
+// loosen marks what a policy can't know, by the pattern of a new child.
+func (p *part) loosen(asked *pattern) {
+	if asked == nil {
+		return
+	}
+	p.free, p.loose = p.free || asked.free, asked.hasFree()
+	for key, inner := range p.fields {
+		inner.loosen(asked.fields[key])
+	}
+	for name, inner := range p.named {
+		for _, item := range asked.items {
+			if item.fields["name"] != nil && item.fields["name"].text == quote(name) {
+				inner.loosen(item)
+			}
+		}
+	}
+	if p.each != nil && len(asked.items) > 0 {
+		p.each.loosen(asked.items[0])
+	}
+}
+
+// isWhole reports whether nothing smaller than the value is owned. It is so for a list,
+// too, if it is changed in more than one way.
+func (p *part) isWhole() bool {
+	return p.whole || p.fields == nil && p.each == nil && p.named == nil || p.named != nil && (p.each != nil || p.replaced) || p.each != nil && p.each.isWhole()
+}
+
+// names returns the owned fields within a value, such as spec.replicas,
+// containers[nginx].image and ports[*].port.
+func (p *part) names(at string) sets.Set[string] {
+	names := sets.New[string]()
+	if p.isWhole() || p.replaced {
+		names.Insert(at)
+	}
+	if p.isWhole() {
+		return names
+	}
+	for key, inner := range p.fields {
+		names = names.Union(inner.names(strings.TrimPrefix(at+"."+key, ".")))
+	}
+	for name, inner := range p.named {
+		names = names.Union(inner.names(fmt.Sprintf("%s[%s]", at, name)))
+	}
+	if p.each != nil {
+		names = names.Union(p.each.names(at + "[*]"))
+	}
+	return names
+}
+
+// allows reports whether two states of a value differ only where a policy can't know what
+// the Foo asks for.
+func (p *part) allows(before, after any) bool {
+	switch {
+	case reflect.DeepEqual(before, after):
+		return true
+	case p == nil:
+		return false
+	case p.isWhole():
+		return p.free || p.loose
+	case isOneOf[map[string]any](before, after):
+		b, a := fieldsIn(before), fieldsIn(after)
+		for key := range union(b, a) {
+			if !p.fields[key].allows(b[key], a[key]) {
+				return false
+			}
+		}
+		return true
+	}
+	b, a := elementsIn(before), elementsIn(after)
+	if len(b) != len(a) {
+		return false
+	}
+	for i := range b {
+		inner := p.each
+		if named := p.named[nameIn(b[i])]; named != nil {
+			inner = named
+		}
+		if !inner.allows(b[i], a[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// typeOfField returns the type of a field by its name in JSON, or of the elements of a map
+// or list, or nil.
+func typeOfField(of reflect.Type, key string) reflect.Type {
+	for of != nil && of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	switch {
+	case of == nil:
+		return nil
+	case of.Kind() == reflect.Map, of.Kind() == reflect.Slice:
+		return of.Elem()
+	case of.Kind() != reflect.Struct:
+		return nil
+	}
+	for field := range of.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name == key {
+			return field.Type
+		}
+		if name == "" && field.Anonymous {
+			if inner := typeOfField(field.Type, key); inner != nil {
+				return inner
+			}
+		}
+	}
+	return nil
+}
+
+// isMap reports whether a type has keys that are not fields.
+func isMap(of reflect.Type) bool {
+	for of != nil && of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	return of == nil || of.Kind() == reflect.Map
+}
+
+// isOneOf reports whether two values are of a type, or one of them is missing.
+func isOneOf[T any](values ...any) bool {
+	return !slices.ContainsFunc(values, func(value any) bool {
+		_, ok := value.(T)
+		return !ok && value != nil
+	})
+}
+
+func fieldsIn(value any) map[string]any {
+	fields, _ := value.(map[string]any)
+	return fields
+}
+
+func elementsIn(value any) []any {
+	elements, _ := value.([]any)
+	return elements
+}
+
+func nameIn(element any) string {
+	name, _ := fieldsIn(element)["name"].(string)
+	return name
+}
+
+// at returns an element of a list, or nil.
+func at(list []any, i int) any {
+	if i < len(list) {
+		return list[i]
+	}
+	return nil
+}
+
+// union returns the keys of two maps.
+func union(a, b map[string]any) sets.Set[string] {
+	return sets.KeySet(a).Union(sets.KeySet(b))
+}

@@ -1,0 +1,257 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// What the children of all Foos have in common, as an expression of CEL.
+
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// pattern says what a value is in the new children of all Foos.
+type pattern struct {
+	// fields are those of an object or a map, and items the elements of a list.
+	fields map[string]*pattern
+	items  []*pattern
+	// text is any other value as an expression.
+	text string
+	// free is set if the value depends on more of the Foo than its name, or is the API
+	// server's choice, and optional if some children do not have it.
+	free, optional bool
+}
+
+// patternOf returns the pattern of values of the children of Foos with some names. A value
+// that a child does not have is nil.
+func patternOf(values []any, names []string) *pattern {
+	var present []any
+	var of []string
+	for i, value := range values {
+		if value != nil {
+			present, of = append(present, value), append(of, names[i])
+		}
+	}
+	p := &pattern{free: true}
+	switch {
+	case len(present) < 2: // too few to know
+	case isOneOf[map[string]any](present...):
+		p = patternOfFields(present, of)
+	case isOneOf[[]any](present...):
+		p = patternOfItems(present, of)
+	default:
+		if text, ok := expressionOf(present, of); ok {
+			p = &pattern{text: text}
+		}
+	}
+	p.optional = len(present) < len(values)
+	return p
+}
+
+func patternOfFields(values []any, names []string) *pattern {
+	p := &pattern{fields: map[string]*pattern{}}
+	for _, value := range values {
+		for key := range fieldsIn(value) {
+			if p.fields[key] != nil {
+				continue
+			}
+			inner := make([]any, len(values))
+			for i := range values {
+				inner[i] = fieldsIn(values[i])[key]
+			}
+			p.fields[key] = patternOf(inner, names)
+		}
+	}
+	image, policy := p.fields["image"], p.fields["imagePullPolicy"]
+	if image != nil && image.text == imageVariable && policy != nil {
+		policy.text = "variables.pullPolicy"
+	}
+	return p
+}
+
+func patternOfItems(values []any, names []string) *pattern {
+	p := &pattern{items: []*pattern{}}
+	for i := range elementsIn(values[0]) {
+		inner := make([]any, len(values))
+		for j := range values {
+			if len(elementsIn(values[j])) != len(elementsIn(values[0])) {
+				return &pattern{free: true}
+			}
+			inner[j] = elementsIn(values[j])[i]
+		}
+		p.items = append(p.items, patternOf(inner, names))
+	}
+	return p
+}
+
+const (
+	imageVariable = "variables.image"
+	nameOfFoo     = "string(variables.controllers[0].name)"
+)
+
+// expressionOf returns an expression for a value that is the same for all Foos, or has the
+// Foo's name in it.
+func expressionOf(values []any, names []string) (string, bool) {
+	first, isText := values[0].(string)
+	if !slices.ContainsFunc(values, func(value any) bool { return !reflect.DeepEqual(value, values[0]) }) {
+		switch {
+		case isText && first == shippedImage:
+			return imageVariable, true
+		case isText:
+			return quote(first), true
+		}
+		return fmt.Sprint(values[0]), true
+	}
+	if !isText {
+		return "", false
+	}
+	before, after, found := strings.Cut(first, names[0])
+	for i, value := range values {
+		found = found && value == before+names[i]+after
+	}
+	text := nameOfFoo
+	if before != "" {
+		text = quote(before) + " + " + text
+	}
+	if after != "" {
+		text += " + " + quote(after)
+	}
+	return text, found
+}
+
+// quote returns a text as one of CEL, whose escape sequences are those of Go.
+func quote(text string) string {
+	quoted := strconv.Quote(text)
+	if !strings.ContainsAny(quoted, `'\`) {
+		return "'" + quoted[1:len(quoted)-1] + "'"
+	}
+	return quoted
+}
+
+// chosen lets the API server choose the value at a path, which ends with [*] for each
+// element of a list.
+func (p *pattern) chosen(path ...string) {
+	switch {
+	case p == nil || p.free:
+	case len(path) == 0:
+		*p = pattern{free: true, optional: true}
+	case path[0] == "[*]":
+		for _, item := range p.items {
+			item.chosen(path[1:]...)
+		}
+	default:
+		if p.fields[path[0]] == nil && len(path) == 1 {
+			p.fields[path[0]] = &pattern{free: true}
+		}
+		p.fields[path[0]].chosen(path[1:]...)
+	}
+}
+
+// expression writes the pattern as an expression, with line breaks after which it is
+// indented. A free value is what an object has at a path, an expression.
+func (p *pattern) expression(path, indent string) string {
+	var entries []string
+	switch {
+	case p.fields != nil:
+		for _, key := range slices.Sorted(maps.Keys(p.fields)) {
+			entries = append(entries, p.fields[key].entry(quote(key)+": ", path+optional(key), indent+"  ", p.isOfTexts()))
+		}
+		if p.isShort() {
+			return "{" + strings.Join(entries, ", ") + "}"
+		}
+		return "{\n" + indent + "  " + strings.Join(entries, ",\n"+indent+"  ") + "}"
+	case p.items != nil:
+		for i, item := range p.items {
+			entries = append(entries, item.entry("", fmt.Sprintf("%s[?%d]", path, i), indent, p.isOfTexts()))
+		}
+		return "[" + strings.Join(entries, ", ") + "]"
+	}
+	return p.text
+}
+
+// isShort reports whether the fields fit into a line.
+func (p *pattern) isShort() bool {
+	for _, inner := range p.fields {
+		if inner.free || inner.optional || len(inner.fields) > 0 || len(inner.items) > 0 {
+			return false
+		}
+	}
+	return len(p.fields) < 4
+}
+
+// entry writes the pattern as an entry of a map or a list. Their values must have one
+// type: dyn(...) hides others.
+func (p *pattern) entry(key, path, indent string, ofTexts bool) string {
+	switch {
+	case p.free:
+		return "?" + key + path
+	case p.optional:
+		return fmt.Sprintf("?%s%s.hasValue() ? optional.of(dyn(%s)) : optional.none()", key, path, p.expression(path, indent))
+	case ofTexts:
+		return key + p.expression(path, indent)
+	}
+	return key + "dyn(" + p.expression(path, indent) + ")"
+}
+
+// hasFree reports whether a value is free, or one within it.
+func (p *pattern) hasFree() bool {
+	if p == nil || p.free {
+		return p != nil
+	}
+	for _, inner := range p.fields {
+		if inner.hasFree() {
+			return true
+		}
+	}
+	return slices.ContainsFunc(p.items, (*pattern).hasFree)
+}
+
+// isFreeAt reports whether the value at a path is free, or is within one.
+func (p *pattern) isFreeAt(at path) bool {
+	if p == nil || p.free || len(at) == 0 {
+		return p != nil && p.free
+	}
+	if index, ok := at[0].(int); ok {
+		return index < len(p.items) && p.items[index].isFreeAt(at[1:])
+	}
+	return p.fields[at[0].(string)].isFreeAt(at[1:])
+}
+
+// isOfTexts reports whether all values are texts.
+func (p *pattern) isOfTexts() bool {
+	isText := func(p *pattern) bool { return !p.free && !p.optional && strings.ContainsAny(p.text, `'"(`) }
+	for _, inner := range p.fields {
+		if !isText(inner) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(p.items, func(inner *pattern) bool { return !isText(inner) })
+}
+
+var identifier = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9]*$`)
+
+// optional selects a field that may be missing.
+func optional(key string) string {
+	if identifier.MatchString(key) {
+		return ".?" + key
+	}
+	return "[?" + quote(key) + "]"
+}

@@ -1,0 +1,224 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// The rules of a kind's policy about what a Foo owns, made from its row.
+
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// rules writes the items of a policy for a kind.
+type rules struct {
+	kind, aKind            string
+	variables, validations strings.Builder
+}
+
+// othersFields are those of an object that other rules judge, or that an update of it
+// can't set.
+const othersFields = "'apiVersion', 'kind', 'metadata', 'status'"
+
+// write writes the rules for a kind whose new children have a pattern, and of which a row
+// owns a part.
+func (r *rules) write(asked *pattern, owned *part) {
+	r.variable("asked", owned.list(""), asked.expression("dyn(object)", "      "),
+		"The "+r.kind+" that a Foo asks for, with the API server's defaults. What is not the same for all",
+		"Foos, and what the API server chooses, is as in the object: a policy can't know it.")
+	r.validation(nil, "request.operation != 'CREATE' ||\n"+
+		"      (dyn(object).all(k, k in ["+othersFields+"] || k in variables.asked) &&\n"+
+		"       variables.asked.all(k, k in dyn(object) && dyn(object)[k] == variables.asked[k]))",
+		"may create "+r.aKind+" only as a Foo asks for it, without settings of its own")
+	r.object(owned, nil, "dyn(object)", "dyn(oldObject)")
+}
+
+// object writes the rules for an update of an object or a map at a path. now and before
+// are expressions for it in the new and the old object.
+func (r *rules) object(owned *part, path []string, now, before string) {
+	keys := slices.Sorted(maps.Keys(owned.fields))
+	free, within := quoted(keys), " of "+r.aKind
+	if len(path) == 0 {
+		free = strings.Trim(free+", 'metadata', 'status'", ", ")
+	} else {
+		within = " in the " + strings.Join(path, ".") + within
+	}
+	r.validation(owned.own(path), "request.operation != 'UPDATE' ||\n      ("+unchanged(free, now, before)+")",
+		"may change only "+enumerate(keys)+within)
+	for _, key := range keys {
+		inner := owned.fields[key]
+		at := append(slices.Clip(path), key)
+		switch {
+		case inner.isWhole() && inner.free: // any value
+		case inner.isWhole():
+			r.validation(inner.list(strings.Join(at, ".")), "request.operation != 'UPDATE' ||\n      "+isAsked(now+optional(key), before+optional(key), askedAt(at)),
+				"may set the "+strings.Join(at, ".")+" of "+r.aKind+" only to what a Foo asks for")
+		case inner.fields != nil:
+			name := variable(at)
+			r.variable(name, nil, now+optional(key)+".orValue({})")
+			r.variable(name+"Before", nil, before+optional(key)+".orValue({})")
+			r.object(inner, at, "variables."+name, "variables."+name+"Before")
+		default:
+			name := variable(at)
+			r.variable(name, nil, now+optional(key)+".orValue([])")
+			r.variable(name+"Before", nil, before+optional(key)+".orValue([])")
+			r.elements(inner, at, "variables."+name, "variables."+name+"Before")
+		}
+	}
+}
+
+// elements writes the rules for an update of a list.
+func (r *rules) elements(owned *part, path []string, now, before string) {
+	asked, at := now+"Asked", strings.Join(path, ".")
+	r.variable(variable(path)+"Asked", nil, askedAt(path)+".orValue([])")
+	if owned.each != nil {
+		rule := fmt.Sprintf("(%s.size() == %s.size() &&\n       %[1]s.all(e, %[2]s.exists(b,\n         %s)))", now, before, same(owned.each, "e", "b", asked+"[?0]"))
+		if owned.replaced {
+			rule = now + " == " + asked + " ||\n      " + rule
+		}
+		r.validation(owned.list(at), "request.operation != 'UPDATE' ||\n      "+rule, "may change the "+at+" of "+r.aKind+" only as a Foo asks for it")
+		return
+	}
+	names := slices.Sorted(maps.Keys(owned.named))
+	isOther := "e.?name.orValue('') in [" + quoted(names) + "]"
+	r.validation(nil, fmt.Sprintf("request.operation != 'UPDATE' ||\n      (%s.all(e, %s || e in %s) &&\n       %[3]s.all(e, %[2]s || e in %[1]s))", now, isOther, before),
+		"may change only "+enumerate(names)+" in the "+at+" of "+r.aKind)
+	for _, name := range names {
+		inner := owned.named[name]
+		is := func(element string) string { return element + ".?name.orValue('') == " + quote(name) }
+		made := fmt.Sprintf("%s.filter(a, %s)", asked, is("a"))
+		// One is required: nobody may remove it, or add another one of the name.
+		r.validation(inner.list(at+"["+name+"]"), "request.operation != 'UPDATE' ||\n      ("+
+			now+".exists_one(e, "+is("e")+") &&\n       "+
+			now+".filter(e, "+is("e")+").all(e,\n         "+before+".exists(b, "+is("b")+")\n"+
+			"         ? "+before+".exists(b, "+is("b")+" &&\n         "+same(inner, "e", "b", made+"[?0]")+")\n"+
+			"         : e in "+made+"))",
+			"may change the "+name+" in the "+at+" of "+r.aKind+" only as a Foo asks for it")
+	}
+}
+
+// same writes that an object or map is unchanged except for what is owned, and that this
+// is unchanged or as asked, an expression for an optional value.
+func same(owned *part, now, before, asked string) string {
+	if owned == nil || owned.fields == nil {
+		return now + " == " + before
+	}
+	keys := slices.Sorted(maps.Keys(owned.fields))
+	conditions := []string{unchanged(quoted(keys), now, before)}
+	for _, key := range keys {
+		inner := owned.fields[key]
+		switch {
+		case inner.isWhole() && inner.free:
+		case inner.fields != nil && !inner.isWhole():
+			conditions = append(conditions, same(inner, now+optional(key)+".orValue({})", before+optional(key)+".orValue({})", asked+optional(key)))
+		default:
+			conditions = append(conditions, isAsked(now+optional(key), before+optional(key), asked+optional(key)))
+		}
+	}
+	return strings.Join(conditions, " &&\n       ")
+}
+
+// unchanged writes that all fields except free ones are unchanged.
+func unchanged(free, now, before string) string {
+	return fmt.Sprintf("%[2]s.all(k, k in [%[1]s] || (k in %[3]s && %[2]s[k] == %[3]s[k])) &&\n       %[3]s.all(k, k in [%[1]s] || k in %[2]s)", free, now, before)
+}
+
+func isAsked(now, before, asked string) string {
+	return fmt.Sprintf("(%s == %s ||\n       %[1]s == %[3]s)", now, before, asked)
+}
+
+func askedAt(path []string) string {
+	text := "variables.asked"
+	for _, key := range path {
+		text += optional(key)
+	}
+	return text
+}
+
+// variable names the variable for a path: specTemplateMetadata.
+func variable(path []string) string {
+	var name strings.Builder
+	for i, key := range path {
+		for j, letter := range key {
+			switch {
+			case !unicode.IsLetter(letter) && !unicode.IsDigit(letter):
+			case j == 0 && i > 0:
+				name.WriteRune(unicode.ToUpper(letter))
+			default:
+				name.WriteRune(letter)
+			}
+		}
+	}
+	return name.String()
+}
+
+func quoted(keys []string) string {
+	var texts []string
+	for _, key := range keys {
+		texts = append(texts, quote(key))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// enumerate returns words as a, b and c.
+func enumerate(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
+}
+
+// list returns the owned fields within a part.
+func (p *part) list(at string) []string { return p.names(at).UnsortedList() }
+
+// own returns the fields of a part that are owned as a whole.
+func (p *part) own(path []string) (owned []string) {
+	for key, inner := range p.fields {
+		if inner.isWhole() || inner.replaced {
+			owned = append(owned, strings.Join(append(slices.Clip(path), key), "."))
+		}
+	}
+	return owned
+}
+
+func (r *rules) variable(name string, owned []string, expression string, comment ...string) {
+	item(&r.variables, owned, comment)
+	if strings.ContainsAny(expression, "\n\"") {
+		expression = ">-\n      " + expression
+	} else {
+		expression = `"` + expression + `"`
+	}
+	fmt.Fprintf(&r.variables, "  - name: %s\n    expression: %s\n", name, expression)
+}
+
+func (r *rules) validation(owned []string, expression, message string) {
+	item(&r.validations, owned, nil)
+	fmt.Fprintf(&r.validations, "  - expression: >-\n      %s\n    message: \"%s %s\"\n    reason: Forbidden\n", expression, program, message)
+}
+
+// item writes the comment and the mark of an item.
+func item(to *strings.Builder, owned, comment []string) {
+	for _, line := range comment {
+		fmt.Fprintf(to, "  # %s\n", line)
+	}
+	slices.Sort(owned)
+	if len(owned) > 0 {
+		fmt.Fprintf(to, "  # owned: %s\n", strings.Join(owned, ", "))
+	}
+}
