@@ -23,7 +23,7 @@ RUN --mount=type=bind,target=/src \
 
 FROM scratch
 LABEL org.opencontainers.image.title="sample-controller" \
-      org.opencontainers.image.description="Kubernetes controller that makes a Deployment for each Foo" \
+      org.opencontainers.image.description="Kubernetes controller for Foos" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.source="https://example.com/sample-controller"
 COPY --from=build /out/sample-controller /

@@ -33,7 +33,7 @@ func (c *chart) chartFile() (string, error) {
 	return generatedYAML + strings.Join([]string{
 		"apiVersion: v2",
 		"name: " + program,
-		"description: A controller that makes a Deployment for each Foo",
+		"description: A controller for Foos",
 		"type: application",
 		"version: 0.0.0",
 		"appVersion: " + c.appVersion,

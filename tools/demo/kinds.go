@@ -53,7 +53,7 @@ func narratedResources() ([]string, error) {
 }
 
 // createdBy returns the resources that the roles in a file of YAML documents permit to
-// create, except for Events.
+// create.
 func createdBy(manifest io.Reader) ([]string, error) {
 	var resources []string
 	for decoder := yaml.NewYAMLOrJSONDecoder(manifest, 4096); ; {
@@ -65,18 +65,24 @@ func createdBy(manifest io.Reader) ([]string, error) {
 			return nil, err
 		}
 		for _, rule := range role.Rules {
-			if !slices.Contains(rule.Verbs, "create") {
-				continue
-			}
-			for _, group := range rule.APIGroups {
-				for _, resource := range rule.Resources {
-					if resource != "events" {
-						resources = append(resources, strings.TrimSuffix(resource+"."+group, "."))
-					}
-				}
+			if slices.Contains(rule.Verbs, "create") {
+				resources = append(resources, resourcesOf(rule)...)
 			}
 		}
 	}
+}
+
+// resourcesOf returns the resources of a rule, except for Events.
+func resourcesOf(rule rbacv1.PolicyRule) []string {
+	var resources []string
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			if resource != "events" {
+				resources = append(resources, strings.TrimSuffix(resource+"."+group, "."))
+			}
+		}
+	}
+	return resources
 }
 
 // isNarrated reports whether a write may be of interest. A new object that nobody owns

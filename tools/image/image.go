@@ -39,7 +39,7 @@ const (
 	// An arbitrary user without privileges. It is a number, because the image has no
 	// /etc/passwd, and because for runAsNonRoot the kubelet can't check a name.
 	user        = "65532:65532"
-	description = "Kubernetes controller that makes a Deployment for each Foo"
+	description = "Kubernetes controller for Foos"
 	license     = "Apache-2.0"
 )
 

@@ -30,7 +30,7 @@ import (
 func TestLabels(t *testing.T) {
 	always := map[string]string{
 		"org.opencontainers.image.title":       "sample-controller",
-		"org.opencontainers.image.description": "Kubernetes controller that makes a Deployment for each Foo",
+		"org.opencontainers.image.description": "Kubernetes controller for Foos",
 		"org.opencontainers.image.licenses":    "Apache-2.0",
 		"org.opencontainers.image.source":      "https://example.com/sample-controller",
 	}
