@@ -34,7 +34,7 @@ const next = `
   internal/plan/deployment.go  Deployment       a row: what the {{Kind}} owns
   children.go                  table            the rows, in order
   internal/plan/status.go      CalculateStatus  the {{Kind}}'s status
-  docs/layout.md describes the rest.
+  docs/second-child.md adds a child to it step by step; docs/layout.md describes the rest.
 
 Add new permissions, and new fields of the Deployment that the controller writes, to artifacts/deploy/permissions, too;
 CONTRIBUTING.md has the rules. Check with
