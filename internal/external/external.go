@@ -49,8 +49,6 @@ const (
 type Step[T metav1.Object] struct {
 	// Name names the step in logs and metrics, such as "registrar".
 	Name string
-	// Finalizer keeps an object until Undo has succeeded.
-	Finalizer string
 	// Do makes the outside as the object asks. It is called once for each generation.
 	Do func(ctx context.Context, object T) error
 	// Undo removes what Do made. What is not there is no error.
@@ -74,7 +72,8 @@ const (
 	Done State = "done"
 )
 
-// Runner takes the steps of objects, each when it is asked for.
+// Runner takes the steps of objects, each when it is asked for. A nil Runner is that of a
+// program in which the step is turned off: Run and Forget do nothing.
 type Runner[T metav1.Object] struct {
 	step Step[T]
 	// changed is called with the key of an object whose state has changed.
@@ -131,6 +130,9 @@ func (r *Runner[T]) State(object T) (State, error) {
 
 // Forget drops what is known of an object that is gone.
 func (r *Runner[T]) Forget(key cache.ObjectName) {
+	if r == nil {
+		return
+	}
 	r.mu.Lock()
 	delete(r.calls, key)
 	r.mu.Unlock()
@@ -140,6 +142,9 @@ func (r *Runner[T]) Forget(key cache.ObjectName) {
 // Run takes steps until ctx is done, then waits for the calls under way, which ctx
 // cancels.
 func (r *Runner[T]) Run(ctx context.Context) {
+	if r == nil {
+		return
+	}
 	defer context.AfterFunc(ctx, r.queue.ShutDown)()
 	var workers sync.WaitGroup
 	for range r.step.Workers {
@@ -198,9 +203,9 @@ func (r *Runner[T]) record(ctx context.Context, key cache.ObjectName, of task, e
 		return
 	}
 	news := current.state != Failed || err == nil || current.err.Error() != err.Error()
-	current.state, current.err = Done, err
-	if err != nil {
-		current.state = Failed
+	current.state, current.err = Failed, err
+	if err == nil {
+		current.state, current.object = Done, *new(T) // nobody needs the object any more
 	}
 	r.mu.Unlock()
 	if err != nil {

@@ -234,3 +234,9 @@ func TestAForgottenObjectIsNotCalledFor(t *testing.T) {
 		footest.ExpectEqual(t, "calls", []string(nil), outside.made())
 	})
 }
+
+func TestAStepThatIsTurnedOff(t *testing.T) {
+	var off *Runner[*foo]
+	off.Run(t.Context()) // returns at once
+	off.Forget(footest.KeyOf(footest.Foo("a")))
+}
