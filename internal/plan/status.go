@@ -45,7 +45,8 @@ const maxSelector = 4096
 // keeps, because short ones take more memory than their length.
 const maxSelectorTexts = 64
 
-// Outcome is what a Foo's status says of one child, of whatever kind.
+// Outcome is what a Foo's status says of one child, of whatever kind, or of another part
+// of a sync.
 type Outcome struct {
 	Ready Verdict
 	// Report adds to the status what the child reports. It may be nil.

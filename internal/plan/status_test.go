@@ -169,6 +169,17 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// What keeps a Foo from being ready need not be a child.
+func TestTheFirstObstacleSaysWhatHoldsUpADeletion(t *testing.T) {
+	foo, deployment := footest.Foo("a", footest.BeingDeleted), Outcome{Ready: terminating}
+	for reason, outcomes := range map[string][]Outcome{
+		"Terminating":     nil,
+		"TakingBackFails": {{Ready: Verdict{metav1.ConditionFalse, "TakingBackFails", "503"}}, deployment},
+	} {
+		footest.ExpectEqual(t, "reason", reason, footest.ReadyOf(CalculateStatus(foo, outcomes, footest.Now)).Reason)
+	}
+}
+
 func TestCalculateStatusKeepsWhatItDoesNotOwn(t *testing.T) {
 	others := metav1.Condition{Type: "Audited", Status: metav1.ConditionTrue, Reason: "ByOthers", LastTransitionTime: footest.Earlier}
 	before := footest.Settled("a")
