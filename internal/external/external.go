@@ -47,7 +47,7 @@ const (
 // and any number of times for the same object, by a restarted controller as well: they
 // make the outside as the object asks, whatever it was before.
 type Step[T metav1.Object] struct {
-	// Name names the step in logs and metrics, such as "registrar".
+	// Name names the step in logs, and its queue in metrics, such as "registration".
 	Name string
 	// Do makes the outside as the object asks. It is called once for each generation.
 	Do func(ctx context.Context, object T) error
@@ -76,6 +76,8 @@ const (
 // program in which the step is turned off: Run and Forget do nothing.
 type Runner[T metav1.Object] struct {
 	step Step[T]
+	// check is called before each call, which is made only if it returns nil.
+	check func(ctx context.Context, object T) error
 	// changed is called with the key of an object whose state has changed.
 	changed func(cache.ObjectName)
 	queue   workqueue.TypedRateLimitingInterface[cache.ObjectName]
@@ -99,12 +101,20 @@ type task struct {
 	undo       bool
 }
 
-// NewRunner returns a Runner. It calls changed whenever State has something new to tell
-// of an object.
-func NewRunner[T metav1.Object](step Step[T], changed func(cache.ObjectName)) *Runner[T] {
+// NewRunner returns a Runner, or nil for a step without a function Do.
+//
+// Before each call it calls check, which reads the object live and returns an error if
+// that is not in the same state. By a stale cache, Do would make what nobody ever takes
+// back, because the object is gone, and Undo would take back what belongs to the next
+// object of the name. The Runner calls changed whenever State has something new to tell.
+func NewRunner[T metav1.Object](step Step[T], check func(context.Context, T) error, changed func(cache.ObjectName)) *Runner[T] {
+	if step.Do == nil {
+		return nil
+	}
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry)
 	return &Runner[T]{
 		step:    step,
+		check:   check,
 		changed: changed,
 		queue:   workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: step.Name}),
 		calls:   map[cache.ObjectName]*call[T]{},
@@ -188,6 +198,9 @@ func (r *Runner[T]) make(ctx context.Context, asked call[T]) (err error) {
 			err = fmt.Errorf("panic: %v", cause)
 		}
 	}()
+	if err := r.check(ctx, asked.object); err != nil {
+		return err
+	}
 	if asked.undo {
 		return r.step.Undo(ctx, asked.object)
 	}
