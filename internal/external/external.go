@@ -80,10 +80,11 @@ type Runner[T metav1.Object] struct {
 	check func(ctx context.Context, object T) error
 	// changed is called with the key of an object whose state has changed.
 	changed func(cache.ObjectName)
-	queue   workqueue.TypedRateLimitingInterface[cache.ObjectName]
 
 	mu    sync.Mutex
 	calls map[cache.ObjectName]*call[T]
+	// queue is nil until Run, because a queue has a goroutine of its own.
+	queue workqueue.TypedRateLimitingInterface[cache.ObjectName]
 }
 
 // call is the newest call that was asked for an object.
@@ -111,14 +112,7 @@ func NewRunner[T metav1.Object](step Step[T], check func(context.Context, T) err
 	if step.Do == nil {
 		return nil
 	}
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry)
-	return &Runner[T]{
-		step:    step,
-		check:   check,
-		changed: changed,
-		queue:   workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: step.Name}),
-		calls:   map[cache.ObjectName]*call[T]{},
-	}
+	return &Runner[T]{step: step, check: check, changed: changed, calls: map[cache.ObjectName]*call[T]{}}
 }
 
 // State returns how far the step of an object is, and the error of a call that failed. It
@@ -133,8 +127,10 @@ func (r *Runner[T]) State(object T) (State, error) {
 		return known.state, known.err
 	}
 	r.calls[key] = &call[T]{task: wanted, object: object, state: Pending}
-	r.queue.Forget(key) // the back-off was that of another task
-	r.queue.Add(key)
+	if r.queue != nil {
+		r.queue.Forget(key) // the back-off was that of another task
+		r.queue.Add(key)
+	}
 	return Pending, nil
 }
 
@@ -144,18 +140,28 @@ func (r *Runner[T]) Forget(key cache.ObjectName) {
 		return
 	}
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	delete(r.calls, key)
-	r.mu.Unlock()
-	r.queue.Forget(key)
+	if r.queue != nil {
+		r.queue.Forget(key)
+	}
 }
 
 // Run takes steps until ctx is done, then waits for the calls under way, which ctx
-// cancels.
+// cancels. Call it once.
 func (r *Runner[T]) Run(ctx context.Context) {
 	if r == nil {
 		return
 	}
-	defer context.AfterFunc(ctx, r.queue.ShutDown)()
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry)
+	queue := workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: r.step.Name})
+	defer context.AfterFunc(ctx, queue.ShutDown)()
+	r.mu.Lock()
+	r.queue = queue
+	for key := range r.calls {
+		queue.Add(key)
+	}
+	r.mu.Unlock()
 	var workers sync.WaitGroup
 	for range r.step.Workers {
 		workers.Go(func() {

@@ -146,6 +146,21 @@ func TestAStepIsTakenOnceForEachGenerationAndUndoneAtTheEnd(t *testing.T) {
 	})
 }
 
+// A controller that ends before it runs has started no goroutine.
+func TestAStepThatIsAskedForBeforeTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		made := make(chan string, 1)
+		step := Step[*foo]{Do: func(_ context.Context, f *foo) error { made <- f.Name; return nil }, Timeout: time.Second, Workers: 1}
+		inSync := func(context.Context, *foo) error { return nil }
+		newRunner := func() *Runner[*foo] { return NewRunner(step, inSync, func(cache.ObjectName) {}) }
+		newRunner()
+		r := newRunner()
+		expectState(t, r, footest.Foo("a"), Pending)
+		go r.Run(t.Context())
+		footest.ExpectEqual(t, "the object of the call", "a", <-made)
+	})
+}
+
 func TestAFailedStepIsTriedAgainAfterSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, outside, changed := start(t)
