@@ -180,6 +180,16 @@ func TestTheFirstObstacleSaysWhatHoldsUpADeletion(t *testing.T) {
 	}
 }
 
+func TestAConditionOfAnOutcomeComesAfterReady(t *testing.T) {
+	registered := metav1.Condition{Type: "Registered", Status: metav1.ConditionTrue}
+	status := CalculateStatus(footest.Foo("a"), []Outcome{{Ready: Verdict{Status: metav1.ConditionTrue}, Report: func(status *samplev1alpha1.FooStatus) {
+		status.Conditions = append(status.Conditions, registered)
+	}}}, footest.Now)
+	if len(status.Conditions) != 2 || status.Conditions[0].Type != "Ready" || status.Conditions[1].Type != "Registered" {
+		t.Errorf("the conditions are %v", status.Conditions)
+	}
+}
+
 func TestCalculateStatusKeepsWhatItDoesNotOwn(t *testing.T) {
 	others := metav1.Condition{Type: "Audited", Status: metav1.ConditionTrue, Reason: "ByOthers", LastTransitionTime: footest.Earlier}
 	before := footest.Settled("a")
