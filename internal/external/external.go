@@ -47,10 +47,8 @@ const (
 // and any number of times for the same object, by a restarted controller as well: they
 // make the outside as the object asks, whatever it was before.
 type Step[T metav1.Object] struct {
-	// Name names the step in logs and metrics, such as "registrar".
+	// Name names the step in logs, and its queue in metrics, such as "registration".
 	Name string
-	// Finalizer keeps an object until Undo has succeeded.
-	Finalizer string
 	// Do makes the outside as the object asks. It is called once for each generation.
 	Do func(ctx context.Context, object T) error
 	// Undo removes what Do made. What is not there is no error.
@@ -74,15 +72,19 @@ const (
 	Done State = "done"
 )
 
-// Runner takes the steps of objects, each when it is asked for.
+// Runner takes the steps of objects, each when it is asked for. A nil Runner is that of a
+// program in which the step is turned off: Run and Forget do nothing.
 type Runner[T metav1.Object] struct {
 	step Step[T]
+	// check is called before each call, which is made only if it returns nil.
+	check func(ctx context.Context, object T) error
 	// changed is called with the key of an object whose state has changed.
 	changed func(cache.ObjectName)
-	queue   workqueue.TypedRateLimitingInterface[cache.ObjectName]
 
 	mu    sync.Mutex
 	calls map[cache.ObjectName]*call[T]
+	// queue is nil until Run, because a queue has a goroutine of its own.
+	queue workqueue.TypedRateLimitingInterface[cache.ObjectName]
 }
 
 // call is the newest call that was asked for an object.
@@ -100,16 +102,17 @@ type task struct {
 	undo       bool
 }
 
-// NewRunner returns a Runner. It calls changed whenever State has something new to tell
-// of an object.
-func NewRunner[T metav1.Object](step Step[T], changed func(cache.ObjectName)) *Runner[T] {
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry)
-	return &Runner[T]{
-		step:    step,
-		changed: changed,
-		queue:   workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: step.Name}),
-		calls:   map[cache.ObjectName]*call[T]{},
+// NewRunner returns a Runner, or nil for a step without a function Do.
+//
+// Before each call it calls check, which reads the object live and returns an error if
+// that is not in the same state. By a stale cache, Do would make what nobody ever takes
+// back, because the object is gone, and Undo would take back what belongs to the next
+// object of the name. The Runner calls changed whenever State has something new to tell.
+func NewRunner[T metav1.Object](step Step[T], check func(context.Context, T) error, changed func(cache.ObjectName)) *Runner[T] {
+	if step.Do == nil {
+		return nil
 	}
+	return &Runner[T]{step: step, check: check, changed: changed, calls: map[cache.ObjectName]*call[T]{}}
 }
 
 // State returns how far the step of an object is, and the error of a call that failed. It
@@ -124,23 +127,41 @@ func (r *Runner[T]) State(object T) (State, error) {
 		return known.state, known.err
 	}
 	r.calls[key] = &call[T]{task: wanted, object: object, state: Pending}
-	r.queue.Forget(key) // the back-off was that of another task
-	r.queue.Add(key)
+	if r.queue != nil {
+		r.queue.Forget(key) // the back-off was that of another task
+		r.queue.Add(key)
+	}
 	return Pending, nil
 }
 
 // Forget drops what is known of an object that is gone.
 func (r *Runner[T]) Forget(key cache.ObjectName) {
+	if r == nil {
+		return
+	}
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	delete(r.calls, key)
-	r.mu.Unlock()
-	r.queue.Forget(key)
+	if r.queue != nil {
+		r.queue.Forget(key)
+	}
 }
 
 // Run takes steps until ctx is done, then waits for the calls under way, which ctx
-// cancels.
+// cancels. Call it once.
 func (r *Runner[T]) Run(ctx context.Context) {
-	defer context.AfterFunc(ctx, r.queue.ShutDown)()
+	if r == nil {
+		return
+	}
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry)
+	queue := workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: r.step.Name})
+	defer context.AfterFunc(ctx, queue.ShutDown)()
+	r.mu.Lock()
+	r.queue = queue
+	for key := range r.calls {
+		queue.Add(key)
+	}
+	r.mu.Unlock()
 	var workers sync.WaitGroup
 	for range r.step.Workers {
 		workers.Go(func() {
@@ -183,6 +204,9 @@ func (r *Runner[T]) make(ctx context.Context, asked call[T]) (err error) {
 			err = fmt.Errorf("panic: %v", cause)
 		}
 	}()
+	if err := r.check(ctx, asked.object); err != nil {
+		return err
+	}
 	if asked.undo {
 		return r.step.Undo(ctx, asked.object)
 	}
@@ -198,9 +222,9 @@ func (r *Runner[T]) record(ctx context.Context, key cache.ObjectName, of task, e
 		return
 	}
 	news := current.state != Failed || err == nil || current.err.Error() != err.Error()
-	current.state, current.err = Done, err
-	if err != nil {
-		current.state = Failed
+	current.state, current.err = Failed, err
+	if err == nil {
+		current.state, current.object = Done, *new(T) // nobody needs the object any more
 	}
 	r.mu.Unlock()
 	if err != nil {

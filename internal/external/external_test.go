@@ -43,6 +43,8 @@ type registrar struct {
 	calls []string
 	// answer is what a call for an object does; nil means that it succeeds at once.
 	answer map[string]func(context.Context) error
+	// stale has the objects that the API server has in another state.
+	stale map[string]error
 }
 
 func (r *registrar) call(ctx context.Context, verb, name string) error {
@@ -54,6 +56,13 @@ func (r *registrar) call(ctx context.Context, verb, name string) error {
 		return nil
 	}
 	return answer(ctx)
+}
+
+// check fails while the API server has another state of an object.
+func (r *registrar) check(_ context.Context, name string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stale[name]
 }
 
 func (r *registrar) answers(name string, answer func(context.Context) error) {
@@ -75,7 +84,7 @@ func (r *registrar) made() []string {
 // start runs a Runner of a registrar until the test ends. changed counts what it tells.
 func start(t *testing.T) (r *Runner[*foo], outside *registrar, changed map[string]int) {
 	t.Helper()
-	outside, changed = &registrar{answer: map[string]func(context.Context) error{}}, map[string]int{}
+	outside, changed = &registrar{answer: map[string]func(context.Context) error{}, stale: map[string]error{}}, map[string]int{}
 	var mu sync.Mutex
 	r = NewRunner(Step[*foo]{
 		Name:    "registrar",
@@ -83,7 +92,7 @@ func start(t *testing.T) (r *Runner[*foo], outside *registrar, changed map[strin
 		Undo:    func(ctx context.Context, f *foo) error { return outside.call(ctx, "undo", f.Name) },
 		Timeout: 30 * time.Second,
 		Workers: 2,
-	}, func(key cache.ObjectName) {
+	}, func(ctx context.Context, f *foo) error { return outside.check(ctx, f.Name) }, func(key cache.ObjectName) {
 		mu.Lock()
 		defer mu.Unlock()
 		changed[key.Name]++
@@ -134,6 +143,21 @@ func TestAStepIsTakenOnceForEachGenerationAndUndoneAtTheEnd(t *testing.T) {
 			footest.ExpectEqual(t, "calls after that", []string(nil), outside.made())
 		}
 		footest.ExpectEqual(t, "times that the controller was woken", 4, changed["a"])
+	})
+}
+
+// A controller that ends before it runs has started no goroutine.
+func TestAStepThatIsAskedForBeforeTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		made := make(chan string, 1)
+		step := Step[*foo]{Do: func(_ context.Context, f *foo) error { made <- f.Name; return nil }, Timeout: time.Second, Workers: 1}
+		inSync := func(context.Context, *foo) error { return nil }
+		newRunner := func() *Runner[*foo] { return NewRunner(step, inSync, func(cache.ObjectName) {}) }
+		newRunner()
+		r := newRunner()
+		expectState(t, r, footest.Foo("a"), Pending)
+		go r.Run(t.Context())
+		footest.ExpectEqual(t, "the object of the call", "a", <-made)
 	})
 }
 
@@ -212,6 +236,18 @@ func TestTheResultOfAnOlderTaskIsDropped(t *testing.T) {
 	})
 }
 
+func TestNoCallIsMadeByAStaleCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, outside, _ := start(t)
+		outside.stale["a"] = errors.New("the Foo is gone")
+		for _, object := range []*foo{footest.Foo("a"), footest.Foo("a", footest.BeingDeleted)} {
+			expectState(t, r, object, Pending)
+			expectState(t, r, object, Failed)
+		}
+		footest.ExpectEqual(t, "calls", []string(nil), outside.made())
+	})
+}
+
 func TestAPanicIsAnErrorOfItsObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, outside, _ := start(t)
@@ -233,4 +269,13 @@ func TestAForgottenObjectIsNotCalledFor(t *testing.T) {
 		advance(time.Hour)
 		footest.ExpectEqual(t, "calls", []string(nil), outside.made())
 	})
+}
+
+func TestAStepThatIsTurnedOff(t *testing.T) {
+	off := NewRunner(Step[*foo]{Name: "registrar"}, nil, nil)
+	if off != nil {
+		t.Error("a step without a function has a Runner")
+	}
+	off.Run(t.Context()) // returns at once
+	off.Forget(footest.KeyOf(footest.Foo("a")))
 }

@@ -38,6 +38,8 @@ var FooKind = (&Row[*samplev1alpha1.Foo]{
 	Generation: func(before, after *samplev1alpha1.Foo) bool {
 		return !equality.Semantic.DeepEqual(before.Spec, after.Spec)
 	},
+	// Foos belong to users: the controller owns none of their fields.
+	ClearOwned: func(*samplev1alpha1.Foo, *samplev1alpha1.Foo) {},
 }).kind()
 
 // Served returns the kind of a resource, or nil if no fake API server has it.

@@ -46,12 +46,12 @@ const (
 	failed   = "Failed"
 )
 
-// firstObstacle returns the verdict of the first child that keeps a Foo from being ready,
-// or of all of them if none does.
+// terminating is the verdict on a Foo that is being deleted.
+var terminating = notReady(samplev1alpha1.ReasonTerminating, "The Foo is being deleted")
+
+// firstObstacle returns the verdict of the first outcome that keeps a Foo from being
+// ready, or of all of them if none does.
 func firstObstacle(foo *samplev1alpha1.Foo, outcomes []Outcome) Verdict {
-	if IsTerminating(foo) {
-		return notReady(samplev1alpha1.ReasonTerminating, "The Foo is being deleted")
-	}
 	var messages []string
 	for _, outcome := range outcomes {
 		if outcome.Ready.Status != metav1.ConditionTrue {
@@ -60,6 +60,9 @@ func firstObstacle(foo *samplev1alpha1.Foo, outcomes []Outcome) Verdict {
 		if outcome.Ready.Message != "" {
 			messages = append(messages, outcome.Ready.Message)
 		}
+	}
+	if IsTerminating(foo) {
+		return terminating
 	}
 	return Verdict{metav1.ConditionTrue, samplev1alpha1.ReasonAvailable, cmp.Or(strings.Join(messages, "; "), "All that the Foo asks for is there")}
 }
@@ -70,6 +73,8 @@ func firstObstacle(foo *samplev1alpha1.Foo, outcomes []Outcome) Verdict {
 func (c *Child[T]) judge(foo *samplev1alpha1.Foo, result Result[T]) Verdict {
 	name := truncate(c.Name(foo), maxQuotedName)
 	switch {
+	case IsTerminating(foo):
+		return terminating
 	case result.Action == ActionLeave:
 		return c.judgeConflict(foo, result.Named)
 	case result.Action == ActionWait:

@@ -45,7 +45,8 @@ const maxSelector = 4096
 // keeps, because short ones take more memory than their length.
 const maxSelectorTexts = 64
 
-// Outcome is what a Foo's status says of one child, of whatever kind.
+// Outcome is what a Foo's status says of one child, of whatever kind, or of another part
+// of a sync.
 type Outcome struct {
 	Ready Verdict
 	// Report adds to the status what the child reports. It may be nil.
@@ -81,11 +82,6 @@ func (c *Child[T]) Outcome(foo *samplev1alpha1.Foo, result Result[T]) Outcome {
 // condition's transition if there is one.
 func CalculateStatus(foo *samplev1alpha1.Foo, outcomes []Outcome, now metav1.Time) samplev1alpha1.FooStatus {
 	status := samplev1alpha1.FooStatus{ObservedGeneration: foo.Generation, Conditions: foo.Status.DeepCopy().Conditions}
-	for _, outcome := range outcomes {
-		if outcome.Report != nil {
-			outcome.Report(&status)
-		}
-	}
 	ready := firstObstacle(foo, outcomes)
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
 		Type:               samplev1alpha1.ConditionReady,
@@ -95,6 +91,11 @@ func CalculateStatus(foo *samplev1alpha1.Foo, outcomes []Outcome, now metav1.Tim
 		Reason:             ready.Reason,
 		Message:            ready.Message,
 	})
+	for _, outcome := range outcomes { // after Ready, which stays the first of the conditions
+		if outcome.Report != nil {
+			outcome.Report(&status)
+		}
+	}
 	for i := range status.Conditions {
 		// The API server wants a time, and one that can't be read is none.
 		if since := &status.Conditions[i].LastTransitionTime; since.IsZero() {

@@ -57,7 +57,8 @@ func TestBrokenControllersAreDetected(t *testing.T) {
 		}, "the calls do not end: list foos 6 times"},
 		{"uses a resource without a row", once(readPod), `TestBrokenControllersAreDetected/uses_a_resource_without_a_row: the controller uses the resource "pods"`},
 		{"calls what is not simulated", once(patchFoo), "the simulation has no PATCH of /namespaces/team-a/foos/a"},
-		{"writes the Foo", once(scaleItsFoo), "sent update of foos a, which belongs to users"},
+		{"writes the Foo", once(scaleItsFoo), "changed fields of others in foos a"},
+		{"deletes the Foo", once(deleteItsFoo), "sent delete of foos a, which belongs to users"},
 		{"writes without a change", once(rewrite), "sent a write of foos a that changes nothing"},
 		{"reports Ready too early", once(claimReady), "a reports Ready for generation 1"},
 		{"records no event", once(claimReady), "recorded no event for 1 transitions of Foo a"},
@@ -122,6 +123,10 @@ func readPod(ctx context.Context, clients Clients, _ record.EventRecorder, _ *sa
 func patchFoo(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
 	_, err := clients.Foos.SamplecontrollerV1alpha1().Foos(namespace).Patch(ctx, foo.Name, types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
 	return err
+}
+
+func deleteItsFoo(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
+	return clients.Foos.SamplecontrollerV1alpha1().Foos(namespace).Delete(ctx, foo.Name, metav1.DeleteOptions{})
 }
 
 func scaleItsFoo(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
