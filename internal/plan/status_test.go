@@ -30,6 +30,27 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
+// What keeps a Foo from being ready need not be a child.
+func TestTheFirstObstacleSaysWhatHoldsUpADeletion(t *testing.T) {
+	foo, deployment := footest.Foo("a", footest.BeingDeleted), Outcome{Ready: terminating}
+	for reason, outcomes := range map[string][]Outcome{
+		"Terminating":     nil,
+		"TakingBackFails": {{Ready: Verdict{metav1.ConditionFalse, "TakingBackFails", "503"}}, deployment},
+	} {
+		footest.ExpectEqual(t, "reason", reason, footest.ReadyOf(CalculateStatus(foo, outcomes, footest.Now)).Reason)
+	}
+}
+
+func TestAConditionOfAnOutcomeComesAfterReady(t *testing.T) {
+	registered := metav1.Condition{Type: "Registered", Status: metav1.ConditionTrue}
+	status := CalculateStatus(footest.Foo("a"), []Outcome{{Ready: Verdict{Status: metav1.ConditionTrue}, Report: func(status *samplev1alpha1.FooStatus) {
+		status.Conditions = append(status.Conditions, registered)
+	}}}, footest.Now)
+	if len(status.Conditions) != 2 || status.Conditions[0].Type != "Ready" || status.Conditions[1].Type != "Registered" {
+		t.Errorf("the conditions are %v", status.Conditions)
+	}
+}
+
 func TestCalculateStatusKeepsWhatItDoesNotOwn(t *testing.T) {
 	others := metav1.Condition{Type: "Audited", Status: metav1.ConditionTrue, Reason: "ByOthers", LastTransitionTime: footest.Earlier}
 	before := footest.Settled("a")
