@@ -189,7 +189,7 @@ func (th *thief) isRestrictedByThePolicy(t *testing.T) {
 // creation returns a function that tries to create a Foo's child, changed.
 func (th *thief) creation(t *testing.T, changes ...footest.ChildOption) func() error {
 	t.Helper()
-	made := footest.Unstored("foo")
+	made := footest.Unstored("made-up") // not "foo": the program may have that name, and a Deployment
 	for _, change := range changes {
 		change(made)
 	}

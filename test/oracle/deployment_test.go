@@ -65,16 +65,11 @@ func deployment(name string, owner types.UID, size int32, changes ...func(*appsv
 
 func deploymentState(name string, owner types.UID, size int32, deleted bool, changes ...func(*appsv1.Deployment)) moment {
 	return func(h *History, version string) {
-		d := &appsv1.Deployment{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: "ns", Name: name, Generation: 1, ResourceVersion: version,
-				OwnerReferences: []metav1.OwnerReference{{Kind: "Foo", Name: "foo", UID: owner, Controller: new(true)}},
-			},
-			Spec: appsv1.DeploymentSpec{Replicas: &size, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-				Containers: []corev1.Container{{Name: "other", Image: "other"}, {Name: "nginx", Image: "nginx:latest"}},
-			}}},
-			Status: appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: size, UpdatedReplicas: size, AvailableReplicas: size},
-		}
+		d := footest.Deployment("foo", footest.ScaledTo(size))
+		d.Namespace, d.Name, d.Generation, d.ResourceVersion = "ns", name, 1, version
+		d.OwnerReferences[0].UID = owner
+		d.Spec.Template.Spec.Containers = slices.Insert(d.Spec.Template.Spec.Containers, 0, corev1.Container{Name: "other", Image: "other"})
+		d.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: size, UpdatedReplicas: size, AvailableReplicas: size}
 		for _, change := range changes {
 			change(d)
 		}
