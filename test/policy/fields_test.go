@@ -118,10 +118,14 @@ func (p path) name(within any) string {
 	return strings.TrimPrefix(words.String(), ".")
 }
 
-// nameOf returns the name of a list's element, or its index.
+// nameOf returns what tells a list's element from the others, or its index. Two mounts of
+// one volume have the same name.
 func nameOf(element any, index int) any {
-	if fields, ok := element.(map[string]any); ok && fields["name"] != nil {
-		return fields["name"]
+	fields, _ := element.(map[string]any)
+	for _, key := range []string{"mountPath", "devicePath", "name"} {
+		if fields[key] != nil {
+			return fields[key]
+		}
 	}
 	return index
 }
