@@ -19,8 +19,6 @@ limitations under the License.
 package main
 
 import (
-	"path"
-	"regexp"
 	"strings"
 	"testing"
 )
@@ -77,38 +75,6 @@ func TestOtherSpellings(t *testing.T) {
 		}
 	}
 }
-
-// TestTextsNameIdentifiersOfTheCode checks that documents and comments have the other
-// spellings, too.
-func TestTextsNameIdentifiersOfTheCode(t *testing.T) {
-	s, err := ours(t).spellerFor(policy)
-	if err != nil || !s.suffixed {
-		t.Fatalf("got %v, %v, want a kind whose regular spelling is taken", s.suffixed, err)
-	}
-	for _, file := range ours(t).kept {
-		if path.Ext(file.path) != ".md" {
-			continue
-		}
-		for _, name := range quotedFoo.FindAllString(string(file.data), -1) {
-			if got, want := s.text(name), s.identifier(name); got != want {
-				t.Errorf("%s: %s became %s, want %s", file.path, name, got, want)
-			}
-		}
-	}
-	if other := "kwok.x-k8s.io/v1alpha1"; s.text(other) != other {
-		t.Errorf("%s became %s", other, s.text(other))
-	}
-	source := "package main\n\n// %s deletes foos, and their metadata.\nfunc %s() { println(\"deleteFoos\\nFoos\") }\n"
-	s.unexported = map[string]bool{"deleteFoos": true}
-	got, err := s.goFile("main.go", []byte(strings.ReplaceAll(source, "%s", "deleteFoos")))
-	want := strings.NewReplacer("%s", "deletePolicyResources", "deleteFoos", "deletePolicyResources", "Foos", "Policies", "foos", "policies").Replace(source)
-	if err != nil || string(got) != want {
-		t.Errorf("got %v\n%s\nwant\n%s", err, got, want)
-	}
-}
-
-// quotedFoo matches unexported identifiers as documents have them.
-var quotedFoo = regexp.MustCompile("`[a-z][A-Za-z0-9]*Foo[A-Za-z0-9]*`")
 
 func TestText(t *testing.T) {
 	for text, want := range map[string]string{
