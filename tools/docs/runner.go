@@ -235,14 +235,14 @@ func (r *runner) writeFile(ctx context.Context, s step) error {
 	return r.runBlock(ctx, &block{step: s})
 }
 
-// applyPatch applies a block in the root of the copy.
+// applyPatch applies a block to the repository that the terminal's shell is in.
 func (r *runner) applyPatch(ctx context.Context, s step) error {
 	patch, err := r.keep(s)
 	if err != nil {
 		return err
 	}
-	_, err = output(ctx, r.sandbox.copy, "git", "apply", patch)
-	return err
+	s.text = fmt.Sprintf("git -C \"$(git rev-parse --show-toplevel)\" apply -- %s\n", patch)
+	return r.runBlock(ctx, &block{step: s})
 }
 
 // keep writes the text of a step to a file outside the copy, and returns its name.

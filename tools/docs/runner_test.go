@@ -85,7 +85,7 @@ func TestDocumentsThatPass(t *testing.T) {
 			"<!-- run: background until=up id=b -->\n'''sh\ntrap 'touch b; exit' INT\necho up\nwhile true; do sleep 0.05; done\n'''\n" +
 			"<!-- run: interrupt=a exactly -->\n'''console\n$ ls\na\n'''\n<!-- run: interrupt=b exactly -->\n'''console\n$ ls\na\nb\n'''\n",
 		"a file":                             "'''sh\nname='my file'\n'''\n<!-- file: \"folder/$name\" -->\n'''text\na $b\n'''\n'''console\n$ cat 'folder/my file'\na $b\n'''\n",
-		"a patch":                            "'''sh\necho old >a\nmkdir b\ncd b\n'''\n<!-- patch -->\n'''diff\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-old\n+new\n'''\n'''console\n$ cat ../a\nnew\n'''\n",
+		"a patch":                            "'''sh\ngit init -q && echo old >a\nmkdir b\ncd b\n'''\n<!-- patch -->\n'''diff\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-old\n+new\n'''\n'''console\n$ cat ../a\nnew\n'''\n",
 		"hidden commands":                    "<!-- hidden:\necho a >b\n-->\n\n'''console\n$ cat b\na\n'''\n",
 		"home has another name in documents": "'''sh\necho $HOME/x\n'''\n<!-- prints: exactly -->\n'''text\n~/x\n'''\n",
 	} {

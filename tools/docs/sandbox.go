@@ -174,7 +174,20 @@ func cloneTree(ctx context.Context, root, clone string) error {
 			return err
 		}
 	}
-	return nil
+	return commitAll(ctx, clone)
+}
+
+// commitAll commits the changes in the clone, because documents show commands that refuse
+// an unclean work tree.
+func commitAll(ctx context.Context, clone string) error {
+	if _, err := output(ctx, clone, "git", "add", "--all"); err != nil {
+		return err
+	}
+	if _, err := output(ctx, clone, "git", "diff", "--cached", "--quiet"); err == nil {
+		return nil
+	}
+	_, err := output(ctx, clone, "git", "-c", "user.name=docs", "-c", "user.email=docs@localhost", "commit", "--quiet", "--message=Uncommitted changes")
+	return err
 }
 
 // notSources are the folders that git ignores, and git's own.
