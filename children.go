@@ -46,9 +46,9 @@ func (c *Controller) table(config Config) []childKind {
 	}
 }
 
-// reads returns the resources that the informers read.
-func (c *Controller) reads() []schema.GroupVersionResource {
-	resources := []schema.GroupVersionResource{samplev1alpha1.SchemeGroupVersion.WithResource("foos")}
+// Reads returns the resources that the informers read.
+func (c *Controller) Reads() []schema.GroupVersionResource {
+	resources := []schema.GroupVersionResource{samplev1alpha1.SchemeGroupVersion.WithResource(foosResource)}
 	for _, kind := range c.children {
 		resources = append(resources, kind.resource())
 	}

@@ -40,7 +40,6 @@ import (
 
 	"example.com/sample-controller/internal/consistency"
 	"example.com/sample-controller/internal/metrics"
-	"example.com/sample-controller/internal/names"
 	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/internal/queue"
 	"example.com/sample-controller/internal/reporting"
@@ -50,8 +49,11 @@ import (
 	foolisters "example.com/sample-controller/pkg/generated/listers/samplecontroller/v1alpha1"
 )
 
-// fooStatus is the resource of the writes to a Foo's status.
-const fooStatus = "foos/status"
+// foosResource is the resource of Foos, and fooStatus that of the writes to their status.
+const (
+	foosResource = "foos"
+	fooStatus    = "foos/status"
+)
 
 // drainTimeout bounds how long a stop waits for the syncs under way.
 const drainTimeout = 20 * time.Second
@@ -80,7 +82,7 @@ type Controller struct {
 
 	// What is remembered between the syncs of a Foo.
 	consistency    *consistency.Store
-	staleFoos      *consistency.StaleFoos
+	staleFoos      *consistency.StaleOwners
 	statusThrottle *reporting.Throttle
 	crdMismatch    *reporting.CRDMismatch
 	transitions    *reporting.Transitions
@@ -93,6 +95,8 @@ type Controller struct {
 
 // Config holds what a Controller is made of.
 type Config struct {
+	// Name is that of the work queue in metrics.
+	Name string
 	// KubeClient writes children, and FooClient the status of Foos.
 	KubeClient kubernetes.Interface
 	FooClient  clientset.Interface
@@ -113,7 +117,7 @@ type Config struct {
 // NewController makes a Controller. Call it before the informer factories are
 // started.
 func NewController(config Config) (*Controller, error) {
-	foos, work := config.Foos.TypedInformer(), queue.New(names.Controller, config.Clock)
+	foos, work := config.Foos.TypedInformer(), queue.New(config.Name, config.Clock)
 	c := &Controller{
 		kubeClient:     config.KubeClient,
 		fooClient:      config.FooClient,
@@ -124,7 +128,7 @@ func NewController(config Config) (*Controller, error) {
 		queue:          work,
 		backoff:        queue.NewBackoff[plan.Task](work, config.Clock),
 		consistency:    consistency.NewStore(config.Clock, config.CallTimeout),
-		staleFoos:      &consistency.StaleFoos{},
+		staleFoos:      &consistency.StaleOwners{},
 		statusThrottle: &reporting.Throttle{Clock: config.Clock},
 		crdMismatch:    &reporting.CRDMismatch{Clock: config.Clock},
 		transitions:    &reporting.Transitions{},
@@ -148,7 +152,7 @@ func NewController(config Config) (*Controller, error) {
 // another controller may be working by then.
 func (c *Controller) Run(ctx, held context.Context, workers int) error {
 	logger := klog.FromContext(ctx)
-	logger.Info("Starting controller")
+	logger.Info("Starting controller", "resource", foosResource)
 	// Not before now, so that the queue of a standby is empty although its caches are full.
 	handlersSynced, err := c.addEventHandlers(ctx)
 	if err != nil {
@@ -159,7 +163,7 @@ func (c *Controller) Run(ctx, held context.Context, workers int) error {
 		return fmt.Errorf("registering with the informers: %w", err)
 	}
 	c.runWorkers(ctx, held, workers, handlersSynced)
-	logger.Info("Controller stopped")
+	logger.Info("Controller stopped", "resource", foosResource)
 	return nil
 }
 
@@ -227,8 +231,11 @@ func (c *Controller) handleErr(ctx context.Context, key cache.ObjectName, err er
 	klog.FromContext(ctx).Error(err, "Sync failed", "retryAfter", delay)
 }
 
-// countByReady counts the Foos of the cache by the status of their condition Ready.
-func (c *Controller) countByReady() map[metav1.ConditionStatus]int {
+// Resource is that of the Foos, such as "foos".
+func (c *Controller) Resource() string { return foosResource }
+
+// CountByReady counts the Foos of the cache by the status of their condition Ready.
+func (c *Controller) CountByReady() map[metav1.ConditionStatus]int {
 	foos, err := c.foos.List(labels.Everything())
 	if err != nil {
 		return nil
@@ -236,8 +243,8 @@ func (c *Controller) countByReady() map[metav1.ConditionStatus]int {
 	return plan.CountByReady(foos)
 }
 
-// hasWaiting reports whether Foos wait for a worker.
-func (c *Controller) hasWaiting() bool { return c.queue.Len() > 0 }
+// HasWaiting reports whether Foos wait for a worker.
+func (c *Controller) HasWaiting() bool { return c.queue.Len() > 0 }
 
 // errPanic is a panic in a sync, as an error.
 var errPanic = errors.New("panic")

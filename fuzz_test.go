@@ -57,7 +57,8 @@ func FuzzSync(f *testing.F) {
 			footest.KindOf(child).Default(child)
 		}
 		f := newFuzzFixture(t)
-		bystander := footest.Foo("b", footest.WithChildName("old"))
+		bystander := footest.Foo("b")
+		footest.FooOwner.Rename(bystander, "old")
 		live := w.Live()
 		f.store(t, live, bystander)
 		f.cacheSees(t, []*samplev1alpha1.Foo{w.Foo, bystander}, w.Seen())

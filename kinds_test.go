@@ -93,8 +93,7 @@ func TestATakenNameOfEachKindIsAConflict(t *testing.T) {
 		f := newFixtureOfAllKinds(t, childrenOf(foo, foreign)...)
 		f.syncUntilIdle(t)
 		footest.ExpectEqual(t, "the object of somebody else", foreign, f.child(t, kind))
-		ready := footest.ReadyOf(f.storedFoo(t, "a").Status)
-		footest.ExpectEqual(t, "the reason", kind.Kind+"Conflict", ready.Reason)
+		footest.ExpectEqual(t, "the reason", kind.Kind+"Conflict", footest.ConditionOf(f.storedFoo(t, "a")).Reason)
 	})
 }
 

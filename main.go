@@ -28,19 +28,22 @@ limitations under the License.
 // owner reference. It never touches an object that it does not control, unless somebody
 // who may edit that asks for it.
 //
-// This file reads the flags, makes the two informer factories and the Controller, and
-// runs it.
+// This file reads the flags, makes the two informer factories and the controller of each
+// kind, and runs them.
 package main
 
 import (
 	"context"
 	"errors"
 	"os"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	kubeinformers "k8s.io/client-go/informers"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -124,7 +127,7 @@ func run(ctx context.Context, opts *options.Options) error {
 	recorder, flush := events.Start(ctx, &typedcorev1.EventSinkImpl{Interface: clients.Events.CoreV1().Events(metav1.NamespaceAll)},
 		fooscheme.Scheme, corev1.EventSource{Component: names.Controller})
 	defer flush(flushTimeout)
-	controller, stopInformers, err := startInformers(ctx, opts, clients, recorder, own)
+	controllers, stopInformers, err := startInformers(ctx, opts, clients, recorder, own)
 	if err != nil {
 		return err
 	}
@@ -136,16 +139,44 @@ func run(ctx context.Context, opts *options.Options) error {
 		return nil
 	}
 	filled.Store(true)
-	return lead(ctx, opts, controller, election.Config{
+	return lead(ctx, opts, controllers, election.Config{
 		Client: clients.Election.CoordinationV1(), Namespace: namespace, Recorder: recorder, Watchdog: watchdog,
 	})
 }
 
-// startInformers makes the controller of Foos with its two informer factories, waits until
-// the API server lets it read what they inform on, and returns when the caches are full or
-// ctx is done. Call stop when ctx is done.
+// controller is the controller of a kind.
+type controller interface {
+	// Resource is that of the kind.
+	Resource() string
+	// Reads returns the resources that the informers read.
+	Reads() []schema.GroupVersionResource
+	// Run works until ctx is done, or held, which ends with the Lease.
+	Run(ctx, held context.Context, workers int) error
+	HasWaiting() bool
+	CountByReady() map[metav1.ConditionStatus]int
+}
+
+// newControllers makes the controller of each kind. Its metrics and its work queue bear the
+// name of the kind, except for those of Foos.
+func newControllers(opts *options.Options, clients *kubeclient.Clients, kubeInformers kubeinformers.SharedInformerFactory,
+	fooInformers fooinformers.SharedInformerFactory, recorder *events.Recorder, own *metrics.Metrics,
+) ([]controller, error) {
+	api := fooInformers.Samplecontroller().V1alpha1()
+	foos, err := NewController(Config{
+		Name: names.Controller, KubeClient: clients.Kube, FooClient: clients.Foos, KubeInformers: kubeInformers, Foos: api.Foos(),
+		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: opts.RequestTimeout, Metrics: own, Image: opts.Image,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []controller{foos}, nil
+}
+
+// startInformers makes the controllers with the two informer factories, waits until the API
+// server lets it read what they inform on, and returns when the caches are full or ctx is
+// done. Call stop when ctx is done.
 func startInformers(ctx context.Context, opts *options.Options, clients *kubeclient.Clients, recorder *events.Recorder, own *metrics.Metrics) (
-	controller *Controller, stop func(), err error,
+	controllers []controller, stop func(), err error,
 ) {
 	// Informers without a name have no metrics.
 	name, err := cache.NewInformerName(names.Controller)
@@ -157,38 +188,56 @@ func startInformers(ctx context.Context, opts *options.Options, clients *kubecli
 		kubeinformers.WithInformerName(name), kubeinformers.WithNamespace(opts.Namespace))
 	fooInformers := fooinformers.NewSharedInformerFactoryWithOptions(clients.FooInformers, opts.Resync,
 		fooinformers.WithInformerName(name), fooinformers.WithNamespace(opts.Namespace))
-	foos := fooInformers.Samplecontroller().V1alpha1().Foos()
-	controller, err = NewController(Config{
-		KubeClient: clients.Kube, FooClient: clients.Foos, KubeInformers: kubeInformers, Foos: foos,
-		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: opts.RequestTimeout, Metrics: own, Image: opts.Image,
-	})
+	controllers, err = newControllers(opts, clients, kubeInformers, fooInformers, recorder, own)
 	if err != nil {
 		return nil, nil, err
 	}
-	recorder.DeferWhile(controller.hasWaiting)
+	recorder.DeferWhile(func() bool { return slices.ContainsFunc(controllers, controller.HasWaiting) })
 	stop = func() {
 		kubeInformers.Shutdown()
 		fooInformers.Shutdown()
 	}
-	if err := clients.WaitUntilReadable(ctx, opts.Namespace, controller.reads()...); err != nil || ctx.Err() != nil {
+	var reads []schema.GroupVersionResource
+	for _, c := range controllers {
+		reads = append(reads, c.Reads()...)
+	}
+	if err := clients.WaitUntilReadable(ctx, opts.Namespace, reads...); err != nil || ctx.Err() != nil {
 		return nil, stop, err
 	}
 	kubeInformers.StartWithContext(ctx)
 	fooInformers.StartWithContext(ctx)
 	kubeInformers.WaitForCacheSyncWithContext(ctx)
 	fooInformers.WaitForCacheSyncWithContext(ctx)
-	own.CountByReady("foos", controller.countByReady)
-	return controller, stop, nil
+	for _, c := range controllers {
+		own.CountByReady(c.Resource(), c.CountByReady)
+	}
+	return controllers, stop, nil
 }
 
-// lead runs the controller, with -leader-elect only while holding the Lease.
-func lead(ctx context.Context, opts *options.Options, controller *Controller, lease election.Config) error {
+// lead runs the controllers, with -leader-elect only while holding the Lease.
+func lead(ctx context.Context, opts *options.Options, controllers []controller, lease election.Config) error {
 	if !opts.Election.Enabled {
-		return controller.Run(ctx, context.WithoutCancel(ctx), opts.Workers)
+		return runAll(ctx, context.WithoutCancel(ctx), controllers, opts.Workers)
 	}
 	if err := opts.Election.ApplyTo(&lease); err != nil {
 		return err
 	}
 	klog.FromContext(ctx).Info("Standing by for the Lease", "lease", lease.Namespace+"/"+lease.Name, "identity", lease.Identity)
-	return election.Run(ctx, lease, func(held context.Context) error { return controller.Run(ctx, held, opts.Workers) })
+	return election.Run(ctx, lease, func(held context.Context) error { return runAll(ctx, held, controllers, opts.Workers) })
+}
+
+// runAll runs the controllers until ctx or held is done. If one of them fails, all end.
+func runAll(ctx, held context.Context, controllers []controller, workers int) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	errs := make([]error, len(controllers))
+	var wg sync.WaitGroup
+	for i, c := range controllers {
+		wg.Go(func() {
+			defer stop()
+			errs[i] = c.Run(ctx, held, workers)
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }

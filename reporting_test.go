@@ -151,7 +151,7 @@ func TestSyncResult(t *testing.T) {
 func TestSeriesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("very-own-name", footest.WithChildName("its-child")), footest.Foo("other"))
-		f.metrics.CountByReady("foos", f.countByReady)
+		f.metrics.CountByReady("foos", f.CountByReady)
 		defer f.start(2)()
 		advance(time.Second)
 		series := map[string]bool{}

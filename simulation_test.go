@@ -32,23 +32,25 @@ import (
 	"example.com/sample-controller/test/simulation"
 )
 
-func TestSimulation(t *testing.T) { simulation.TestController(t, startSimulated) }
+func TestSimulation(t *testing.T) { simulation.TestController(t, footest.FooOwner, startSimulated) }
 
-func TestSimulationRandom(t *testing.T) { simulation.TestRandomSequences(t, startSimulated) }
+func TestSimulationRandom(t *testing.T) {
+	simulation.TestRandomSequences(t, footest.FooOwner, startSimulated)
+}
 
 // startSimulated runs the controller with the clients of a simulation, wired as in
 // main.go.
 func startSimulated(ctx context.Context, clients simulation.Clients, recorder record.EventRecorder) error {
 	ctx, cancel := context.WithCancel(ctx)
 	kubeInformers := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kubernetes, 0)
-	fooInformers := fooinformers.NewSharedInformerFactoryWithOptions(clients.Foos, simulation.ResyncPeriod)
+	fooInformers := fooinformers.NewSharedInformerFactoryWithOptions(clients.Custom, simulation.ResyncPeriod)
 	defer func() {
 		cancel()
 		kubeInformers.Shutdown()
 		fooInformers.Shutdown()
 	}()
 	controller, err := NewController(Config{
-		KubeClient: clients.Kubernetes, FooClient: clients.Foos,
+		KubeClient: clients.Kubernetes, FooClient: clients.Custom,
 		KubeInformers: kubeInformers, Foos: fooInformers.Samplecontroller().V1alpha1().Foos(),
 		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: simulation.CallTimeout, Metrics: metrics.New(), Image: footest.DefaultImage,
 	})

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Foos whose cached version is known to be stale.
+// Owners whose cached version is known to be stale.
 
 package consistency
 
@@ -26,29 +26,29 @@ import (
 	"example.com/sample-controller/internal/keyed"
 )
 
-// StaleFoos remembers Foos whose cached version is stale: the API server has another one,
-// or none. Until the cache has another version, a sync reads such a Foo live before it
-// does anything.
+// StaleOwners remembers owners, such as Foos, whose cached version is stale: the API
+// server has another one, or none. Until the cache has another version, a sync reads such
+// an owner live before it does anything.
 //
-// Without that, a Foo which exists in the cache alone would get a child each time
-// the garbage collector has deleted the last one.
-type StaleFoos struct {
+// Without that, an owner which exists in the cache alone would get a child each time the
+// garbage collector has deleted the last one.
+type StaleOwners struct {
 	// The Map holds the resourceVersions that are stale.
 	keyed.Map[string]
 }
 
-// Observe learns from the result of a write that was made from a cached Foo.
-func (o *StaleFoos) Observe(foo metav1.Object, err error) {
+// Observe learns from the result of a write that was made from a cached owner.
+func (o *StaleOwners) Observe(owner metav1.Object, err error) {
 	switch {
 	case err == nil:
-		o.Delete(cache.MetaObjectToName(foo))
+		o.Delete(cache.MetaObjectToName(owner))
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		o.Set(cache.MetaObjectToName(foo), foo.GetResourceVersion())
+		o.Set(cache.MetaObjectToName(owner), owner.GetResourceVersion())
 	}
 }
 
-// Has reports whether a cached Foo is known to be stale.
-func (o *StaleFoos) Has(foo metav1.Object) bool {
-	version, known := o.Get(cache.MetaObjectToName(foo))
-	return known && version == foo.GetResourceVersion()
+// Has reports whether a cached owner is known to be stale.
+func (o *StaleOwners) Has(owner metav1.Object) bool {
+	version, known := o.Get(cache.MetaObjectToName(owner))
+	return known && version == owner.GetResourceVersion()
 }

@@ -27,7 +27,7 @@ import (
 )
 
 func TestNothingIsKeptOfAFooThatIsGoneOrNewer(t *testing.T) {
-	known, old, newer := &StaleFoos{}, footest.Foo("a"), footest.Foo("a")
+	known, old, newer := &StaleOwners{}, footest.Foo("a"), footest.Foo("a")
 	old.ResourceVersion, newer.ResourceVersion = "1", "2"
 	known.Observe(old, apierrors.NewConflict(footest.FoosResource.GroupResource(), "a", nil))
 	if !known.Has(old) || known.Has(newer) {

@@ -15,6 +15,7 @@ limitations under the License.
 */
 
 // The kinds of children as the tests know them: one row for each, with a file of its own.
+// owners.go has the kinds whose objects own them.
 
 package footest
 
@@ -24,6 +25,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/randfill"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -32,9 +34,9 @@ import (
 // Each Foo has one.
 var Primary = deploymentRow.kind()
 
-// Kinds lists the kinds of children in the order in which the controller writes them. The
-// fake API servers serve them, and the simulation, the fuzz targets and the oracle check
-// them.
+// Kinds lists the kinds of children of Foos in the order in which the controller writes
+// them. The fake API servers serve them, and the simulation, the fuzz targets and the
+// oracle check them.
 var Kinds = []*Kind{
 	Primary,
 }
@@ -45,23 +47,27 @@ type Object interface {
 	runtime.Object
 }
 
-// Row says what is right for the objects of a kind, and what else a cluster and its users
-// do to them. It calls no code of the controller.
-type Row[T Object] struct {
+// Row is that of a kind of children of Foos.
+type Row[T Object] = RowOf[*samplev1alpha1.Foo, T]
+
+// RowOf says what is right for the objects of a kind, and what else a cluster and its users
+// do to them. Their owners are Foos, or objects of another kind of the program. It calls no
+// code of the controller.
+type RowOf[F, T Object] struct {
 	Resource schema.GroupVersionResource
 	Kind     string
 	// Blocks is true if the controller writes no later kind until this one is as asked.
 	Blocks bool
 	// Wanted reports whether a Foo asks for a child, and Ask makes one ask. They are nil if
 	// each Foo does.
-	Wanted func(foo *samplev1alpha1.Foo) bool
-	Ask    func(foo *samplev1alpha1.Foo)
+	Wanted func(foo F) bool
+	Ask    func(foo F)
 	// NamedBy is the field of the Foo that gives a child its name, and Name returns it.
 	NamedBy string
-	Name    func(foo *samplev1alpha1.Foo) string
+	Name    func(foo F) string
 	// New returns a child as a Foo asks, as the controller creates it. Name, namespace and
 	// owner are set for it.
-	New func(foo *samplev1alpha1.Foo) T
+	New func(foo F) T
 	// Foreign returns an object that somebody else made. By default it is one of New for
 	// another Foo, which has drifted.
 	Foreign func() T
@@ -74,11 +80,11 @@ type Row[T Object] struct {
 	Generation func(before, after T) bool
 	// ClearOwned removes the fields that a Foo owns, or for a nil Foo those that any Foo
 	// may own.
-	ClearOwned func(object T, foo *samplev1alpha1.Foo)
+	ClearOwned func(object T, foo F)
 	// Differs says in which owned fields an object differs from what a Foo asks for, or "".
-	Differs func(object T, foo *samplev1alpha1.Foo) string
+	Differs func(object T, foo F) string
 	// Drift changes each field that a Foo owns, or for a nil Foo that any Foo may own.
-	Drift func(object T, foo *samplev1alpha1.Foo)
+	Drift func(object T, foo F)
 	// Edit changes fields of others. It may be nil; labels and annotations are changed for
 	// it.
 	Edit func(object T, note string)
@@ -98,7 +104,7 @@ type Row[T Object] struct {
 	Seeds []FuzzSeed
 	// Misreported says what a Foo's status reports falsely of its child at rest, or "". It
 	// may be nil.
-	Misreported func(foo *samplev1alpha1.Foo, object T) string
+	Misreported func(foo F, object T) string
 	// Busy says why the cluster's own controllers may still write to an object, or "". It
 	// is nil if there are none.
 	Busy func(object T) string
@@ -107,26 +113,30 @@ type Row[T Object] struct {
 	Settled func(foo *samplev1alpha1.Foo, status *samplev1alpha1.FooStatus) (message string)
 }
 
-// Kind is a Row for objects whose type is not known. Its functions are never nil, except
-// for Generation and EditOptional.
+// Kind is a RowOf for objects whose types are not known. Its functions are never nil,
+// except for Generation, EditOptional and Foreign.
 type Kind struct {
-	Row[Object]
+	RowOf[Object, Object]
 
 	// Is reports whether an object is of the kind.
 	Is func(object runtime.Object) bool
+
+	mayBeUnwanted bool
 }
 
-func (r *Row[T]) kind() *Kind {
-	k := &Kind{Is: func(object runtime.Object) bool { _, ok := object.(T); return ok }}
-	k.Row = Row[Object]{
-		Resource: r.Resource, Kind: r.Kind, Blocks: r.Blocks, Wanted: r.Wanted, Ask: r.Ask, NamedBy: r.NamedBy, Name: r.Name,
-		New:         func(foo *samplev1alpha1.Foo) Object { return ownedBy(foo, r.New(foo), r.Name(foo)) },
-		Foreign:     r.foreign,
+func (r *RowOf[F, T]) kind() *Kind {
+	k := &Kind{Is: func(object runtime.Object) bool { _, ok := object.(T); return ok }, mayBeUnwanted: r.Wanted != nil}
+	k.RowOf = RowOf[Object, Object]{
+		Resource: r.Resource, Kind: r.Kind, Blocks: r.Blocks, NamedBy: r.NamedBy,
+		Wanted:      func(foo Object) bool { return r.Wanted == nil || r.Wanted(owner[F](foo)) },
+		Ask:         untyped(r.Ask),
+		Name:        func(foo Object) string { return r.Name(owner[F](foo)) },
+		New:         func(foo Object) Object { return ownedBy(foo, r.New(owner[F](foo)), r.Name(owner[F](foo))) },
 		Default:     untyped(r.Default),
 		Invalid:     untypedResult(r.Invalid),
-		ClearOwned:  func(object Object, foo *samplev1alpha1.Foo) { r.ClearOwned(as[T](object), foo) },
-		Differs:     func(object Object, foo *samplev1alpha1.Foo) string { return r.Differs(as[T](object), foo) },
-		Drift:       func(object Object, foo *samplev1alpha1.Foo) { r.Drift(as[T](object), foo) },
+		ClearOwned:  func(object, foo Object) { r.ClearOwned(as[T](object), owner[F](foo)) },
+		Differs:     func(object, foo Object) string { return r.Differs(as[T](object), owner[F](foo)) },
+		Drift:       func(object, foo Object) { r.Drift(as[T](object), owner[F](foo)) },
 		Edit:        r.edit,
 		Fuzz:        r.fuzz,
 		Advance:     untypedResult(r.Advance),
@@ -136,11 +146,8 @@ func (r *Row[T]) kind() *Kind {
 		Busy:        untypedResult(r.Busy),
 		Settled:     r.Settled,
 	}
-	if k.Wanted == nil {
-		k.Wanted = func(*samplev1alpha1.Foo) bool { return true }
-	}
-	if k.Ask == nil {
-		k.Ask = func(*samplev1alpha1.Foo) {}
+	if r.Foreign != nil {
+		k.Foreign = func() Object { return r.Foreign() }
 	}
 	if k.Settled == nil {
 		k.Settled = func(*samplev1alpha1.Foo, *samplev1alpha1.FooStatus) string { return "" }
@@ -154,16 +161,7 @@ func (r *Row[T]) kind() *Kind {
 	return k
 }
 
-func (r *Row[T]) foreign() Object {
-	if r.Foreign != nil {
-		return r.Foreign()
-	}
-	object := r.New(Foo("theirs"))
-	r.Drift(object, nil)
-	return object
-}
-
-func (r *Row[T]) edit(object Object, note string) {
+func (r *RowOf[F, T]) edit(object Object, note string) {
 	object.SetAnnotations(with(object.GetAnnotations(), "note", note))
 	object.SetLabels(with(object.GetLabels(), "team", "a"))
 	if r.Edit != nil {
@@ -171,12 +169,12 @@ func (r *Row[T]) edit(object Object, note string) {
 	}
 }
 
-func (r *Row[T]) fuzz(object Object, c ChildCase, fill *Filler, words string) {
+func (r *RowOf[F, T]) fuzz(object Object, c ChildCase, fill *Filler, words string) {
 	switch {
 	case r.Fuzz != nil:
 		r.Fuzz(as[T](object), c, fill, words)
 	case pick(c.Content, contents) == contentDrifted:
-		r.Drift(as[T](object), nil)
+		r.Drift(as[T](object), owner[F](nil))
 	case pick(c.Content, contents) == contentEdited:
 		r.edit(object, "fuzz")
 	case pick(c.Content, contents) == contentMissing && fill != nil:
@@ -189,11 +187,19 @@ func (r *Row[T]) fuzz(object Object, c ChildCase, fill *Filler, words string) {
 	}
 }
 
-func (r *Row[T]) misreported(foo *samplev1alpha1.Foo, object Object) string {
+func (r *RowOf[F, T]) misreported(foo, object Object) string {
 	if r.Misreported == nil {
 		return ""
 	}
-	return r.Misreported(foo, as[T](object))
+	return r.Misreported(owner[F](foo), as[T](object))
+}
+
+// owner returns an owner as one of a type. It may be nil.
+func owner[F Object](object Object) (typed F) {
+	if object != nil {
+		typed = as[F](object)
+	}
+	return typed
 }
 
 // as returns an object as one of a type.
@@ -226,10 +232,11 @@ func with(texts map[string]string, key, value string) map[string]string {
 }
 
 // ownedBy gives a child its name and its owner.
-func ownedBy(foo *samplev1alpha1.Foo, child Object, name string) Object {
+func ownedBy(foo, child Object, name string) Object {
+	kind := reflect.TypeOf(foo).Elem().Name()
 	child.SetName(name)
-	child.SetNamespace(foo.Namespace)
-	owner := ownerRef("samplecontroller.k8s.io/v1alpha1", "Foo", foo.Name, foo.UID, true)
+	child.SetNamespace(foo.GetNamespace())
+	owner := ownerRef("samplecontroller.k8s.io/v1alpha1", kind, foo.GetName(), foo.GetUID(), true)
 	owner.BlockOwnerDeletion = new(true)
 	child.SetOwnerReferences([]metav1.OwnerReference{owner})
 	return child
@@ -237,10 +244,27 @@ func ownedBy(foo *samplev1alpha1.Foo, child Object, name string) Object {
 
 // ForeignNamed returns an object that somebody else made, under a name.
 func (k *Kind) ForeignNamed(name string) Object {
-	object := k.Foreign()
+	var object Object
+	if k.Foreign != nil {
+		object = k.Foreign()
+	} else {
+		theirs := k.Owner().New("theirs", "theirs", 1)
+		object = k.New(theirs)
+		k.Drift(object, nil)
+		object.SetOwnerReferences(nil)
+	}
 	object.SetName(name)
 	object.SetNamespace(Namespace)
 	return object
+}
+
+// IsDeleted reports whether a Foo can cease to ask for a child that it has, so that the
+// controller deletes it.
+func (k *Kind) IsDeleted() bool {
+	foo := k.Owner().New("a", "web", 1)
+	changed := copyOf(foo)
+	randfill.NewWithSeed(0).NilChance(0).Fill(specOf(changed))
+	return k.mayBeUnwanted || k.Name(changed) != k.Name(foo)
 }
 
 // String returns the kind's name.

@@ -19,6 +19,7 @@ limitations under the License.
 package footest
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -36,25 +37,25 @@ import (
 // These checks define what is right independently: they call no code of the controller.
 
 // BelongsTo reports whether a Foo controls an object.
-func BelongsTo(object metav1.Object, foo *samplev1alpha1.Foo) bool {
+func BelongsTo(object metav1.Object, foo Object) bool {
 	ref := metav1.GetControllerOf(object)
-	return ref != nil && isFoo(ref) && ref.UID == foo.UID
+	return ref != nil && OwnerOf(foo).IsOwned(ref) && ref.UID == foo.GetUID()
 }
 
-func isFoo(ref *metav1.OwnerReference) bool {
-	return ref.Kind == "Foo" && strings.HasPrefix(ref.APIVersion, "samplecontroller.k8s.io/")
+func isOfGroup(ref *metav1.OwnerReference) bool {
+	return strings.HasPrefix(ref.APIVersion, "samplecontroller.k8s.io/")
 }
 
 // HandedOverTo reports whether an object has no controller and asks to be adopted by the
 // Foo.
-func HandedOverTo(object metav1.Object, foo *samplev1alpha1.Foo) bool {
+func HandedOverTo(object metav1.Object, foo Object) bool {
 	return metav1.GetControllerOf(object) == nil && object.GetDeletionTimestamp() == nil &&
-		object.GetAnnotations()["samplecontroller.k8s.io/adopt-by"] == foo.Name
+		object.GetAnnotations()["samplecontroller.k8s.io/adopt-by"] == foo.GetName()
 }
 
 // OthersPart returns a copy of an object without the fields that a Foo owns, or for a nil
 // Foo without those that any Foo may own, and without those that the API server sets.
-func (k *Kind) OthersPart(object Object, foo *samplev1alpha1.Foo) Object {
+func (k *Kind) OthersPart(object, foo Object) Object {
 	part := copyOf(object)
 	part.SetResourceVersion("")
 	part.SetGeneration(0)
@@ -63,7 +64,7 @@ func (k *Kind) OthersPart(object Object, foo *samplev1alpha1.Foo) Object {
 		status.SetZero()
 	}
 	part.SetOwnerReferences(slices.DeleteFunc(part.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
-		return isFoo(&ref) && (foo == nil || ref.UID == foo.UID)
+		return k.Owner().IsOwned(&ref) && (foo == nil || ref.UID == foo.GetUID())
 	}))
 	k.ClearOwned(part, foo)
 	return part
@@ -71,9 +72,9 @@ func (k *Kind) OthersPart(object Object, foo *samplev1alpha1.Foo) Object {
 
 // DescribeTaken says what of others a write changes, or "". foo is nil if any Foo may
 // have asked for the write. An adoption removes the annotation that asked for it.
-func (k *Kind) DescribeTaken(found, write Object, foo *samplev1alpha1.Foo) string {
+func (k *Kind) DescribeTaken(found, write, foo Object) string {
 	was, is := k.OthersPart(found, foo), k.OthersPart(write, foo)
-	if controller := metav1.GetControllerOf(write); controller != nil && isFoo(controller) && metav1.GetControllerOf(found) == nil {
+	if controller := metav1.GetControllerOf(write); controller != nil && k.Owner().IsOwned(controller) && metav1.GetControllerOf(found) == nil {
 		delete(was.GetAnnotations(), "samplecontroller.k8s.io/adopt-by")
 	}
 	if equality.Semantic.DeepEqual(was, is) {
@@ -83,7 +84,7 @@ func (k *Kind) DescribeTaken(found, write Object, foo *samplev1alpha1.Foo) strin
 }
 
 // CheckOthersKept fails if a write changes a field that the Foo does not own.
-func CheckOthersKept(t *testing.T, found, write Object, foo *samplev1alpha1.Foo) {
+func CheckOthersKept(t *testing.T, found, write, foo Object) {
 	t.Helper()
 	if taken := KindOf(found).DescribeTaken(found, write, foo); taken != "" {
 		t.Errorf("fields of others are changed in %s (-before +after):\n%s", found.GetName(), taken)
@@ -91,10 +92,10 @@ func CheckOthersKept(t *testing.T, found, write Object, foo *samplev1alpha1.Foo)
 }
 
 // CheckWanted fails if an object that is to be written is not as a Foo asks for.
-func CheckWanted(t *testing.T, write Object, foo *samplev1alpha1.Foo) {
+func CheckWanted(t *testing.T, write, foo Object) {
 	t.Helper()
 	kind := KindOf(write)
-	if write.GetName() != kind.Name(foo) || write.GetNamespace() != foo.Namespace {
+	if write.GetName() != kind.Name(foo) || write.GetNamespace() != foo.GetNamespace() {
 		t.Errorf("the write is to %s %s/%s, which is not the one that the Foo asks for", kind, write.GetNamespace(), write.GetName())
 	}
 	if !kind.Wanted(foo) {
@@ -117,16 +118,16 @@ func CheckWanted(t *testing.T, write Object, foo *samplev1alpha1.Foo) {
 
 // CheckStatus fails if the API server would refuse a calculated status, or if the status
 // violates an invariant.
-func CheckStatus(t *testing.T, foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus) {
+func CheckStatus[S any](t *testing.T, foo Object, status S) {
 	t.Helper()
-	if status.ObservedGeneration != foo.Generation {
-		t.Errorf("the status is of generation %d, the Foo of %d", status.ObservedGeneration, foo.Generation)
+	if observed := reflect.ValueOf(status).FieldByName("ObservedGeneration").Int(); observed != foo.GetGeneration() {
+		t.Errorf("the status is of generation %d, the %s of %d", observed, OwnerOf(foo), foo.GetGeneration())
 	}
-	if status.Replicas < 0 || status.AvailableReplicas < 0 || len(status.Selector) > 4096 {
+	if status, ok := any(status).(samplev1alpha1.FooStatus); ok && (status.Replicas < 0 || status.AvailableReplicas < 0 || len(status.Selector) > 4096) {
 		t.Errorf("the status is out of the definition's bounds: %d, %d, a selector of %d bytes", status.Replicas, status.AvailableReplicas, len(status.Selector))
 	}
 	seen := map[string]int{}
-	for _, condition := range status.Conditions {
+	for _, condition := range conditionsIn(status) {
 		seen[condition.Type]++
 		if seen[condition.Type] > 1 {
 			t.Errorf("there are two conditions %s", condition.Type)
@@ -142,14 +143,18 @@ func CheckStatus(t *testing.T, foo *samplev1alpha1.Foo, status samplev1alpha1.Fo
 		}
 	}
 	if seen["Ready"] != 1 {
-		t.Fatalf("there is no condition Ready: %v", status.Conditions)
+		t.Fatalf("there is no condition Ready: %v", conditionsIn(status))
 	}
 	checkReady(t, foo, ReadyOf(status))
 }
 
+func conditionsIn[S any](status S) []metav1.Condition {
+	return as[[]metav1.Condition](reflect.ValueOf(status).FieldByName("Conditions").Interface())
+}
+
 // ReadyOf returns the condition Ready of a status.
-func ReadyOf(status samplev1alpha1.FooStatus) metav1.Condition {
-	for _, condition := range status.Conditions {
+func ReadyOf[S any](status S) metav1.Condition {
+	for _, condition := range conditionsIn(status) {
 		if condition.Type == "Ready" {
 			return condition
 		}
@@ -157,15 +162,15 @@ func ReadyOf(status samplev1alpha1.FooStatus) metav1.Condition {
 	return metav1.Condition{}
 }
 
-func checkReady(t *testing.T, foo *samplev1alpha1.Foo, ready metav1.Condition) {
+func checkReady(t *testing.T, foo Object, ready metav1.Condition) {
 	t.Helper()
-	if ready.ObservedGeneration != foo.Generation || ready.Message == "" {
+	if ready.ObservedGeneration != foo.GetGeneration() || ready.Message == "" {
 		t.Errorf("the condition Ready is of generation %d with the message %q", ready.ObservedGeneration, ready.Message)
 	}
 	statuses := map[string]metav1.ConditionStatus{
 		"Available": metav1.ConditionTrue, "Progressing": metav1.ConditionFalse, "Terminating": metav1.ConditionFalse,
 	}
-	for _, kind := range Kinds {
+	for _, kind := range OwnerOf(foo).Kinds {
 		statuses[kind.Kind+"Conflict"], statuses[kind.Kind+"Failed"] = metav1.ConditionFalse, metav1.ConditionFalse
 	}
 	if status, ok := statuses[ready.Reason]; !ok || ready.Status != status {

@@ -44,7 +44,7 @@ var FooKind = (&Row[*samplev1alpha1.Foo]{
 
 // Served returns the kind of a resource, or nil if no fake API server has it.
 func Served(resource string) *Kind {
-	for _, kind := range append([]*Kind{FooKind}, Kinds...) {
+	for _, kind := range allKinds() {
 		if kind.Resource.Resource == resource {
 			return kind
 		}
@@ -59,7 +59,7 @@ func UnknownResource(resource, test string) string {
 
 // KindOf returns the kind of an object.
 func KindOf(object runtime.Object) *Kind {
-	for _, kind := range append([]*Kind{FooKind}, Kinds...) {
+	for _, kind := range allKinds() {
 		if kind.Is(object) {
 			return kind
 		}
@@ -80,7 +80,7 @@ func (k *Kind) Created(sent Object) Object {
 }
 
 // Stored returns a Foo's child as the API server has it: as the Foo asks, and ready.
-func (k *Kind) Stored(foo *samplev1alpha1.Foo) Object {
+func (k *Kind) Stored(foo Object) Object {
 	object := k.Created(k.New(foo))
 	object.SetUID(types.UID("uid-" + k.Resource.Resource))
 	object.SetResourceVersion("20")

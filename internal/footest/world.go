@@ -95,13 +95,19 @@ func readCase(text []byte, into any) (rest []byte) {
 	return text[read:]
 }
 
-// FuzzWorld holds the Foo "a" and the objects of all kinds in its namespace, as in the
-// caches but before the transformer.
-type FuzzWorld struct {
-	Foo      *samplev1alpha1.Foo
+// FuzzWorld is that of a Foo.
+type FuzzWorld = FuzzWorldOf[*samplev1alpha1.Foo]
+
+// FuzzWorldOf holds the Foo "a", or an object of another kind of the program, and the
+// objects of all kinds of children in its namespace, as in the caches but before the
+// transformer.
+type FuzzWorldOf[F Object] struct {
+	Foo      F
 	Children []Object
 	Words    string
 
+	// foo is Foo, or a Foo from which that was made.
+	foo     *samplev1alpha1.Foo
 	fooCase fooCase
 	// childCases has the case of each of Children.
 	childCases []ChildCase
@@ -110,28 +116,34 @@ type FuzzWorld struct {
 // NewFuzzWorld makes a FuzzWorld from the arguments of a fuzz target.
 func NewFuzzWorld(t *testing.T, text, noise []byte, words string) *FuzzWorld {
 	t.Helper()
+	return NewFuzzWorldOf[*samplev1alpha1.Foo](t, text, noise, words)
+}
+
+// NewFuzzWorldOf makes a FuzzWorldOf from the arguments of a fuzz target.
+func NewFuzzWorldOf[F Object](t *testing.T, text, noise []byte, words string) *FuzzWorldOf[F] {
+	t.Helper()
 	how, others := readScript(text)
-	w := &FuzzWorld{fooCase: how, Words: repeated(words, pick(how.Words, repeats))}
+	w := &FuzzWorldOf[F]{fooCase: how, Words: repeated(words, pick(how.Words, repeats))}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the world was %+v and %+v", w.fooCase, others)
 		}
 	})
-	w.Foo = Foo("a", WithChildName(pick(how.Name, wantedNames)), pick(how.Replicas, wantedSizes), WithStatus(pick(how.Status, fooStatuses)()))
+	w.foo = Foo("a", WithChildName(pick(how.Name, wantedNames)), pick(how.Replicas, wantedSizes), WithStatus(pick(how.Status, fooStatuses)()))
 	if pick(how.Deleting, deletings) {
-		BeingDeleted(w.Foo)
+		BeingDeleted(w.foo)
 	}
+	w.Foo = LikeFoo[F](w.foo)
 	fill := newFiller(noise)
-	for _, kind := range Kinds {
-		kind.Ask(w.Foo)
+	for _, kind := range OwnerOf(w.Foo).Kinds {
 		for _, other := range others {
 			name := pick(other.Name, childNames)
-			if name == Primary.Name(w.Foo) {
+			if name == Primary.Name(w.foo) {
 				name = kind.Name(w.Foo)
 			}
 			if kind.Find(w.Children, name) == nil {
 				w.childCases = append(w.childCases, other)
-				w.Children = append(w.Children, newFuzzChild(kind, name, other, fill, w.Words))
+				w.Children = append(w.Children, newFuzzChild(kind, LikeFoo[F](Foo("a")), name, other, fill, w.Words))
 			}
 		}
 	}
@@ -155,15 +167,15 @@ func (k *Kind) Find(objects []Object, name string) Object {
 	return nil
 }
 
-func newFuzzChild(kind *Kind, name string, how ChildCase, fill *Filler, words string) Object {
-	object := kind.Created(kind.New(Foo("a")))
+func newFuzzChild(kind *Kind, foo Object, name string, how ChildCase, fill *Filler, words string) Object {
+	object := kind.Created(kind.New(foo))
 	kind.Fuzz(object, how, fill, words)
 	object.SetName(name)
 	object.SetUID(types.UID("uid-" + name))
 	object.SetResourceVersion("20")
 	object.SetCreationTimestamp(metav1.NewTime(Earlier.Add(-time.Hour)))
 	object.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationUpdate}})
-	object.SetOwnerReferences(pick(how.Owner, owners))
+	object.SetOwnerReferences(ofKind(kind, pick(how.Owner, owners)))
 	if int(how.Owner)%len(owners) == ownerAnotherKind {
 		object.SetOwnerReferences([]metav1.OwnerReference{ownerRef("samplecontroller.k8s.io/v1alpha1", "Bar", ownerName(words), "uid-a", true)})
 	}
@@ -177,6 +189,9 @@ func newFuzzChild(kind *Kind, name string, how ChildCase, fill *Filler, words st
 	// Do not change the objects of the lists.
 	return copyOf(object)
 }
+
+// Subject returns the Foo, or the object of another kind.
+func (w *FuzzWorldOf[F]) Subject() F { return w.Foo }
 
 // ownerName makes an owner's name of words. It may be anything but empty.
 func ownerName(words string) string {
@@ -217,10 +232,11 @@ func addNoise(object Object, fill *Filler) {
 }
 
 // Live returns the objects as the API server has them.
-func (w *FuzzWorld) Live() *FuzzWorld {
-	live := &FuzzWorld{Foo: pick(w.fooCase.Live, fooNews)(w.Foo.DeepCopy())}
+func (w *FuzzWorldOf[F]) Live() *FuzzWorldOf[F] {
+	live := &FuzzWorldOf[F]{Foo: LikeFoo[F](pick(w.fooCase.Live, fooNews)(w.foo.DeepCopy()))}
 	for i, child := range w.Children {
 		if now := pick(w.childCases[i].Live, childNews)(copyOf(child)); now != nil {
+			now.SetOwnerReferences(ofKind(KindOf(child), now.GetOwnerReferences()))
 			live.Children = append(live.Children, now)
 		}
 	}
@@ -228,7 +244,7 @@ func (w *FuzzWorld) Live() *FuzzWorld {
 }
 
 // Seen returns the children in the cache.
-func (w *FuzzWorld) Seen() []Object {
+func (w *FuzzWorldOf[F]) Seen() []Object {
 	var seen []Object
 	for i, child := range w.Children {
 		if w.childCases[i].Unseen%2 == 0 {
@@ -239,7 +255,7 @@ func (w *FuzzWorld) Seen() []Object {
 }
 
 // Stale reports whether the caches are stale.
-func (w *FuzzWorld) Stale() bool {
+func (w *FuzzWorldOf[F]) Stale() bool {
 	stale := int(w.fooCase.Live)%len(fooNews) != 0
 	for _, how := range w.childCases {
 		stale = stale || how.Unseen%2 != 0 || int(how.Live)%len(childNews) != 0
@@ -248,8 +264,8 @@ func (w *FuzzWorld) Stale() bool {
 }
 
 // Refused reports whether the API server refuses any child that the Foo asks for.
-func (w *FuzzWorld) Refused() bool {
-	for _, kind := range Kinds {
+func (w *FuzzWorldOf[F]) Refused() bool {
+	for _, kind := range OwnerOf(w.Foo).Kinds {
 		if kind.Refuses(w.Foo) {
 			return true
 		}
@@ -259,7 +275,7 @@ func (w *FuzzWorld) Refused() bool {
 
 // Refuses reports whether the API server refuses any child of the kind that a Foo asks
 // for.
-func (k *Kind) Refuses(foo *samplev1alpha1.Foo) bool {
+func (k *Kind) Refuses(foo Object) bool {
 	child := k.New(foo)
 	return k.Wanted(foo) && (child.GetName() == "" || k.Invalid(child))
 }

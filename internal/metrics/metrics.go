@@ -21,6 +21,7 @@ package metrics
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -65,18 +66,8 @@ type Metrics struct {
 	writes *metrics.CounterVec
 }
 
-// New makes the metrics, including one with the program's build information.
+// New makes the metrics of the kind Foo, and one with the program's build information.
 func New() *Metrics {
-	registry := metrics.NewKubeRegistry()
-	syncs := metrics.NewHistogramVec(&metrics.HistogramOpts{
-		Subsystem: subsystem,
-		Name:      "sync_duration_seconds",
-		Help: "Duration of the sync of one Foo, writes included, by result: success; retry (an everyday reason, " +
-			"such as a stale cache or a lost race); error (logged); panic (a bug).",
-		// From a sync that only reads the caches to one with several calls that time out.
-		Buckets:        []float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60},
-		StabilityLevel: metrics.ALPHA,
-	}, []string{"result"})
 	writes := metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: subsystem,
 		Name:      "writes_total",
@@ -84,10 +75,36 @@ func New() *Metrics {
 			"Refused writes are in rest_client_requests_total.",
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"verb", "resource"})
+	m := &Metrics{registry: metrics.NewKubeRegistry(), writes: writes}
+	m.registry.MustRegister(writes)
+	m.registry.Registerer().MustRegister(collectors.NewBuildInfoCollector())
+	m.addSyncs(subsystem, "Foo")
+	return m
+}
+
+// ForKind returns the metrics of another kind of the program. Those of its syncs have the
+// kind in their names. All are served together.
+func (m *Metrics) ForKind(kind string) *Metrics {
+	other := &Metrics{registry: m.registry, writes: m.writes}
+	other.addSyncs(subsystem+"_"+strings.ToLower(kind), kind)
+	return other
+}
+
+// addSyncs adds the metrics of the syncs of a kind.
+func (m *Metrics) addSyncs(subsystem, kind string) {
+	syncs := metrics.NewHistogramVec(&metrics.HistogramOpts{
+		Subsystem: subsystem,
+		Name:      "sync_duration_seconds",
+		Help: "Duration of the sync of one " + kind + ", writes included, by result: success; retry (an everyday reason, " +
+			"such as a stale cache or a lost race); error (logged); panic (a bug).",
+		// From a sync that only reads the caches to one with several calls that time out.
+		Buckets:        []float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60},
+		StabilityLevel: metrics.ALPHA,
+	}, []string{"result"})
 	staleSyncs := metrics.NewCounter(&metrics.CounterOpts{
 		Subsystem:      subsystem,
 		Name:           "stale_syncs_total",
-		Help:           "Number of syncs that were deferred because a cache had not seen the controller's last write for that Foo yet.",
+		Help:           "Number of syncs that were deferred because a cache had not seen the controller's last write for that " + kind + " yet.",
 		StabilityLevel: metrics.ALPHA,
 	})
 	panics := metrics.NewCounter(&metrics.CounterOpts{
@@ -96,22 +113,13 @@ func New() *Metrics {
 		Help:           "Number of syncs that panicked and were recovered. Each is a bug. The log has the stack trace.",
 		StabilityLevel: metrics.ALPHA,
 	})
-	registry.MustRegister(syncs, writes, staleSyncs, panics)
-	registry.Registerer().MustRegister(collectors.NewBuildInfoCollector())
-
+	m.registry.MustRegister(syncs, staleSyncs, panics)
 	// Create all series at 0 now, so that the first occurrence of anything is an
 	// increase.
-	m := &Metrics{
-		registry:   registry,
-		syncs:      map[Result]metrics.ObserverMetric{},
-		StaleSyncs: staleSyncs,
-		Panics:     panics,
-		writes:     writes,
-	}
+	m.StaleSyncs, m.Panics, m.syncs = staleSyncs, panics, map[Result]metrics.ObserverMetric{}
 	for _, result := range []Result{Success, Retry, Error, Panic} {
 		m.syncs[result] = syncs.WithLabelValues(string(result))
 	}
-	return m
 }
 
 // CountWritesTo creates the series of the writes to a resource at 0.

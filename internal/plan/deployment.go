@@ -40,6 +40,14 @@ const (
 	labelController = "controller"
 )
 
+// maxSelector is how many characters of a selector the status can hold, according to the
+// CustomResourceDefinition.
+const maxSelector = 4096
+
+// maxSelectorTexts bounds how many labels, expressions and values of a selector the cache
+// keeps, because short ones take more memory than their length.
+const maxSelectorTexts = 64
+
 // Deployment declares the Deployment of a Foo, whose Pods run an image. The Foo owns few of
 // its fields. The rest belongs to others: annotations, sidecars, the strategy, the time of
 // a "kubectl rollout restart", and the replicas if the Foo leaves them out.

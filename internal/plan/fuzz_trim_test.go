@@ -58,6 +58,9 @@ func (r row[T]) trim(t *testing.T, w *footest.FuzzWorld) {
 	}
 }
 
+// mostKept bounds the memory that the cache may take for one object, in bytes.
+const mostKept = 8 << 10
+
 // checkSmall fails if the cache keeps more of an object than the bound for any object.
 func checkSmall(t *testing.T, kept footest.Object) {
 	t.Helper()

@@ -37,14 +37,6 @@ const maxServerWords = 512
 // server bounds neither in an owner reference.
 const maxQuotedName = 253
 
-// maxSelector is how many characters of a selector the status can hold, according to the
-// CustomResourceDefinition.
-const maxSelector = 4096
-
-// maxSelectorTexts bounds how many labels, expressions and values of a selector the cache
-// keeps, because short ones take more memory than their length.
-const maxSelectorTexts = 64
-
 // Outcome is what a Foo's status says of one child, of whatever kind, or of another part
 // of a sync.
 type Outcome struct {

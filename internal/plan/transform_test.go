@@ -34,9 +34,6 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// mostKept bounds the memory that the cache may take for one object, in bytes.
-const mostKept = 8 << 10
-
 // Users who may write Foos or their children must not be able to fill the controller's
 // memory. These objects are as large as the API server accepts, or larger.
 func TestWhatTheCacheKeepsOfAnObjectIsBounded(t *testing.T) {

@@ -67,10 +67,11 @@ func (p *Throttle) Wait(foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus
 // isCountAlone reports whether two statuses differ in nothing but the number of Pods, as
 // when those of a refused child come and go.
 func isCountAlone(before, after samplev1alpha1.FooStatus) bool {
-	if before.Replicas == after.Replicas && before.AvailableReplicas == after.AvailableReplicas {
+	if equality.Semantic.DeepEqual(before, after) {
 		return false
 	}
-	before.Replicas, before.AvailableReplicas = after.Replicas, after.AvailableReplicas
+	clearCounts(&before)
+	clearCounts(&after)
 	return equality.Semantic.DeepEqual(before, after)
 }
 
@@ -83,7 +84,8 @@ func isProgressAlone(before, after samplev1alpha1.FooStatus) bool {
 		return false
 	}
 	before = *before.DeepCopy()
-	before.Replicas, before.AvailableReplicas = after.Replicas, after.AvailableReplicas
+	clearCounts(&before)
+	clearCounts(&after)
 	*meta.FindStatusCondition(before.Conditions, samplev1alpha1.ConditionReady) = *is
 	return equality.Semantic.DeepEqual(before, after)
 }

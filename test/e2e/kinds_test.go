@@ -21,7 +21,6 @@ package e2e
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,24 +34,25 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// TestEachKindOfChildren checks what every kind of children has in common. What is
-// particular to a kind has tests of its own.
+// TestEachKindOfChildren checks what every kind of children has in common, for each kind of
+// owners. What is particular to a kind has tests of its own.
 func TestEachKindOfChildren(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.startController(t)
-	for _, kind := range footest.Kinds {
+	_ = forEachKind(func(kind *footest.Kind) error {
 		t.Run(kind.Kind, func(t *testing.T) {
 			t.Parallel()
 			children := kindIn{ns, kind}
 			checkAll(t, ns, []scenario{
 				{"drift is undone, and what belongs to others stays", children.checkDrift},
-				{"a deleted child is created again, and goes with its Foo", children.checkDeleted},
+				{"a deleted child is created again, and goes with its owner", children.checkDeleted},
 				{"the child of somebody else stays as it is, and is reported", children.checkForeign},
 				{"a child that is handed over is adopted", children.checkHandedOver},
 			})
 		})
-	}
+		return nil
+	})
 }
 
 // kindIn is a kind of children in a namespace.
@@ -65,16 +65,16 @@ func (k kindIn) client() dynamic.ResourceInterface {
 	return k.in.dynamic.Resource(k.Resource).Namespace(k.name)
 }
 
-// asking returns a Foo that asks for a child of the kind.
-func (k kindIn) asking(scenario string) *samplev1alpha1.Foo {
-	foo := newFoo(strings.ToLower(k.Kind.Kind)+"-"+scenario, withReplicas(1))
-	k.Ask(foo)
-	return foo
-}
-
-func (k kindIn) createAsking(t *testing.T, scenario string) *samplev1alpha1.Foo {
-	t.Helper()
-	return k.createFoo(t, k.asking(scenario))
+// forEachKind calls a function for each kind of children, until it returns an error.
+func forEachKind(do func(kind *footest.Kind) error) error {
+	for _, owner := range footest.Owners {
+		for _, kind := range owner.Kinds {
+			if err := do(kind); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // typed returns an object as one of the kind's type.
@@ -93,12 +93,17 @@ func (k kindIn) typed(t *testing.T, object *unstructured.Unstructured) footest.O
 // untyped is the inverse of typed.
 func (k kindIn) untyped(t *testing.T, child footest.Object) *unstructured.Unstructured {
 	t.Helper()
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(child)
+	return untyped(t, child, k.Kind)
+}
+
+func untyped(t *testing.T, typed footest.Object, kind *footest.Kind) *unstructured.Unstructured {
+	t.Helper()
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 	if err != nil {
-		t.Fatalf("Writing a %s: %v", k.Kind, err)
+		t.Fatalf("Writing a %s: %v", kind, err)
 	}
 	object := &unstructured.Unstructured{Object: fields}
-	object.SetGroupVersionKind(k.Resource.GroupVersion().WithKind(k.Kind.Kind))
+	object.SetGroupVersionKind(kind.Resource.GroupVersion().WithKind(kind.Kind))
 	return object
 }
 
@@ -114,10 +119,10 @@ func (k kindIn) await(t *testing.T, want, name string, check func(footest.Object
 }
 
 // isAsAsked returns a check that a Foo controls an object, which is as the Foo asks.
-func (k kindIn) isAsAsked(foo *samplev1alpha1.Foo) func(footest.Object) error {
+func (k kindIn) isAsAsked(foo footest.Object) func(footest.Object) error {
 	return func(child footest.Object) error {
 		if !metav1.IsControlledBy(child, foo) {
-			return fmt.Errorf("its owners are %v, want Foo %s", child.GetOwnerReferences(), foo.Name)
+			return fmt.Errorf("its owners are %v, want %s %s", child.GetOwnerReferences(), k.Owner(), foo.GetName())
 		}
 		if differs := k.Differs(child, foo); differs != "" {
 			return errors.New(differs)
@@ -127,7 +132,7 @@ func (k kindIn) isAsAsked(foo *samplev1alpha1.Foo) func(footest.Object) error {
 }
 
 // hasChild returns an error unless a Foo has a child of the kind, as it asks.
-func (k kindIn) hasChild(t *testing.T, foo *samplev1alpha1.Foo) error {
+func (k kindIn) hasChild(t *testing.T, foo footest.Object) error {
 	t.Helper()
 	child, err := k.client().Get(t.Context(), k.Name(foo), metav1.GetOptions{})
 	if err == nil {
@@ -161,7 +166,7 @@ func (k kindIn) update(t *testing.T, name string, change func(footest.Object)) f
 
 // othersPart returns what a user may write of an object, without the fields that a Foo
 // owns.
-func (k kindIn) othersPart(t *testing.T, child footest.Object, foo *samplev1alpha1.Foo) map[string]any {
+func (k kindIn) othersPart(t *testing.T, child, foo footest.Object) map[string]any {
 	t.Helper()
 	part := child.DeepCopyObject().(footest.Object)
 	if foo != nil {
@@ -176,7 +181,7 @@ func (k kindIn) othersPart(t *testing.T, child footest.Object, foo *samplev1alph
 func (k kindIn) checkDrift(t *testing.T, _ *namespace) {
 	foo := k.createAsking(t, "drifts")
 	child := k.await(t, "the child is created", k.Name(foo), k.isAsAsked(foo))
-	k.awaitReady(t, foo.Name)
+	k.awaitReady(t, foo.GetName())
 	drifted := k.update(t, child.GetName(), func(child footest.Object) {
 		k.Drift(child, foo)
 		k.Edit(child, "kept")
@@ -186,7 +191,7 @@ func (k kindIn) checkDrift(t *testing.T, _ *namespace) {
 	}
 	repaired := k.await(t, "the drift is undone", child.GetName(), k.isAsAsked(foo))
 	footest.ExpectEqual(t, "what belongs to others", k.othersPart(t, drifted, foo), k.othersPart(t, repaired, foo))
-	k.awaitReady(t, foo.Name)
+	k.awaitReady(t, foo.GetName())
 }
 
 func (k kindIn) checkDeleted(t *testing.T, _ *namespace) {
@@ -202,14 +207,14 @@ func (k kindIn) checkDeleted(t *testing.T, _ *namespace) {
 		}
 		return k.isAsAsked(foo)(again)
 	})
-	if err := k.foos().Delete(t.Context(), foo.Name, metav1.DeleteOptions{}); err != nil {
+	if err := k.owners().Delete(t.Context(), foo.GetName(), metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	awaitGone(t, k.client(), child.GetName())
 }
 
 // createForeign creates the object that a Foo is going to ask for, as somebody else.
-func (k kindIn) createForeign(t *testing.T, foo *samplev1alpha1.Foo) footest.Object {
+func (k kindIn) createForeign(t *testing.T, foo footest.Object) footest.Object {
 	t.Helper()
 	foreign := k.ForeignNamed(k.Name(foo))
 	foreign.SetNamespace(k.name)
@@ -223,8 +228,8 @@ func (k kindIn) createForeign(t *testing.T, foo *samplev1alpha1.Foo) footest.Obj
 func (k kindIn) checkForeign(t *testing.T, _ *namespace) {
 	foo := k.asking("taken")
 	foreign := k.createForeign(t, foo)
-	k.createFoo(t, foo)
-	k.awaitReason(t, foo.Name, k.Kind.Kind+"Conflict")
+	k.createOwner(t, foo)
+	k.awaitCondition(t, foo.GetName(), metav1.ConditionFalse, k.Kind.Kind+"Conflict")
 	expect := func(want footest.Object) footest.Object {
 		now := k.await(t, "it is there", foreign.GetName(), func(footest.Object) error { return nil })
 		footest.ExpectEqual(t, "the object of somebody else", k.othersPart(t, want, nil), k.othersPart(t, now, nil))
@@ -242,7 +247,7 @@ func (k kindIn) checkForeign(t *testing.T, _ *namespace) {
 func (k kindIn) checkHandedOver(t *testing.T, _ *namespace) {
 	foo := k.asking("adopts")
 	foreign := k.createForeign(t, foo)
-	foo = k.createFoo(t, foo)
+	foo = k.createOwner(t, foo)
 	k.handOver(t, foo)
 	adopted := k.await(t, "it is adopted", foreign.GetName(), k.isAsAsked(foo))
 	if adopted.GetUID() != foreign.GetUID() {
@@ -250,10 +255,10 @@ func (k kindIn) checkHandedOver(t *testing.T, _ *namespace) {
 	}
 }
 
-// handOver lets a Foo adopt the object that has the name of its child.
-func (k kindIn) handOver(t *testing.T, to *samplev1alpha1.Foo) {
+// handOver lets an owner adopt the object that has the name of its child.
+func (k kindIn) handOver(t *testing.T, to footest.Object) {
 	t.Helper()
 	k.update(t, k.Name(to), func(child footest.Object) {
-		child.SetAnnotations(map[string]string{samplev1alpha1.AnnotationAdoptBy: to.Name})
+		child.SetAnnotations(map[string]string{samplev1alpha1.AnnotationAdoptBy: to.GetName()})
 	})
 }

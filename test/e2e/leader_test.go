@@ -32,6 +32,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/utils/ptr"
+
+	"example.com/sample-controller/internal/footest"
 )
 
 // Messages that the controller logs during leader election.
@@ -215,7 +217,7 @@ func TestALeaderRecreatesADeletedLease(t *testing.T) {
 	t.Parallel()
 	r := newReplicas(t)
 	leader := r.start(t)
-	leader.awaitLog(t, working, 1)
+	leader.awaitLog(t, working, len(footest.Owners))
 	holder := r.holder(t)
 	if err := r.leases().Delete(t.Context(), shippedName, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -223,7 +225,7 @@ func TestALeaderRecreatesADeletedLease(t *testing.T) {
 	if now := r.renewals(t, 1); now != holder {
 		t.Errorf("The holder of the Lease is %q, want %q", now, holder)
 	}
-	if leader.log.Count(working) != 1 {
+	if leader.log.Count(working) != len(footest.Owners) {
 		t.Error("The leader started its workers again")
 	}
 }

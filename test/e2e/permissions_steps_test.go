@@ -29,10 +29,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/util/retry"
 
 	"example.com/sample-controller/internal/footest"
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // trial is a controller with some permissions, and its namespaces.
@@ -116,38 +114,45 @@ var steps = []step{
 	{stepRenewal, nothing, leaseRenewed},
 	{stepCreate, func(t *testing.T, tr *trial) {
 		t.Helper()
-		tr.foos.createFoo(t, asking("web", withReplicas(1)))
+		for _, owner := range footest.Owners {
+			foo := owner.Asking("web", "web", 1)
+			foo.SetNamespace(tr.foos.name)
+			kindIn{tr.foos, owner.Kinds[0]}.createOwner(t, foo)
+		}
 	}, hasChildren},
 	{stepStatus, nothing, func(t *testing.T, tr *trial) error {
 		t.Helper()
-		return isReady(tr.foos.getFoo(t, "web"))
+		return forEachKind(func(kind *footest.Kind) error {
+			ready := footest.ConditionOf(kindIn{tr.foos, kind}.owner(t, "web"))
+			if ready == nil || ready.Status != metav1.ConditionTrue {
+				return fmt.Errorf("the condition of %s web is %v", kind.Owner(), ready)
+			}
+			return nil
+		})
 	}},
 	{stepRepair, func(t *testing.T, tr *trial) {
 		t.Helper()
-		foo := tr.foos.getFoo(t, "web")
-		for _, kind := range footest.Kinds {
-			kindIn{tr.foos, kind}.update(t, kind.Name(foo), func(child footest.Object) { kind.Drift(child, foo) })
-		}
+		_ = forEachKind(func(kind *footest.Kind) error {
+			children := kindIn{tr.foos, kind}
+			foo := children.owner(t, "web")
+			children.update(t, kind.Name(foo), func(child footest.Object) { kind.Drift(child, foo) })
+			return nil
+		})
 	}, hasChildren},
 	{stepAdoption, func(t *testing.T, tr *trial) {
 		t.Helper()
-		for _, kind := range footest.Kinds {
+		_ = forEachKind(func(kind *footest.Kind) error {
 			children := kindIn{tr.foos, kind}
 			children.createForeign(t, children.fostering())
-			children.createFoo(t, children.fostering())
+			children.createOwner(t, children.fostering())
 			children.handOver(t, children.fostering())
-		}
+			return nil
+		})
 	}, hasAdopted},
 	{stepDelete, func(t *testing.T, tr *trial) {
 		t.Helper()
-		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-			foo := tr.foos.getFoo(t, "web")
-			foo.Spec = newFoo("web", withChild("shop"), withReplicas(1)).Spec
-			_, err := tr.foos.foos().Update(t.Context(), foo, metav1.UpdateOptions{})
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
+		for _, owner := range footest.Owners {
+			kindIn{tr.foos, owner.Kinds[0]}.rename(t, "web", "shop")
 		}
 	}, hasNoOtherChildren},
 	{stepRepeatedEvent, conflictTwice, eventCounted},
@@ -188,49 +193,35 @@ func leaseRenewed(t *testing.T, tr *trial) error {
 	return nil
 }
 
-// asking returns a Foo that asks for a child of each kind.
-func asking(name string, options ...func(*samplev1alpha1.Foo)) *samplev1alpha1.Foo {
-	foo := newFoo(name, options...)
-	for _, kind := range footest.Kinds {
-		kind.Ask(foo)
-	}
-	return foo
-}
-
-// hasChildren is an outcome: the Foo web has a child of each kind, as it asks.
+// hasChildren is an outcome: the owner web of each kind has a child of each of its kinds,
+// as it asks.
 func hasChildren(t *testing.T, tr *trial) error {
 	t.Helper()
-	foo := tr.foos.getFoo(t, "web")
-	for _, kind := range footest.Kinds {
-		if err := (kindIn{tr.foos, kind}).hasChild(t, foo); err != nil {
-			return err
-		}
-	}
-	return nil
+	return forEachKind(func(kind *footest.Kind) error {
+		children := kindIn{tr.foos, kind}
+		return children.hasChild(t, children.owner(t, "web"))
+	})
 }
 
-// fostering returns the Foo that adopts an object of the kind.
-func (k kindIn) fostering() *samplev1alpha1.Foo { return k.asking("fosters") }
+// fostering returns the owner that adopts an object of the kind.
+func (k kindIn) fostering() footest.Object { return k.asking("fosters") }
 
 // hasAdopted is an outcome: an object of each kind has been adopted.
 func hasAdopted(t *testing.T, tr *trial) error {
 	t.Helper()
-	for _, kind := range footest.Kinds {
+	return forEachKind(func(kind *footest.Kind) error {
 		children := kindIn{tr.foos, kind}
-		foo := tr.foos.getFoo(t, children.fostering().Name)
-		if err := children.hasChild(t, foo); err != nil {
-			return err
-		}
-	}
-	return nil
+		return children.hasChild(t, children.owner(t, children.fostering().GetName()))
+	})
 }
 
-// hasNoOtherChildren is an outcome: the Foo web has only the children that it asks for.
+// hasNoOtherChildren is an outcome: the owner web of each kind has only the children that
+// it asks for.
 func hasNoOtherChildren(t *testing.T, tr *trial) error {
 	t.Helper()
-	foo := tr.foos.getFoo(t, "web")
-	for _, kind := range footest.Kinds {
+	return forEachKind(func(kind *footest.Kind) error {
 		children := kindIn{tr.foos, kind}
+		foo := children.owner(t, "web")
 		list, err := children.client().List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err
@@ -240,8 +231,8 @@ func hasNoOtherChildren(t *testing.T, tr *trial) error {
 				return fmt.Errorf("it has the %s %s", kind, child.GetName())
 			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // conflictTwice makes a Foo ask for a taken name, for a free one, and for the taken one

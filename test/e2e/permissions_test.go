@@ -37,11 +37,6 @@ import (
 // the controller's account: the first step that fails without it.
 func needs() map[string]string {
 	steps := map[string]string{
-		"sample-controller: list foos":                                stepStart,
-		"sample-controller: watch foos":                               stepStart,
-		"sample-controller: get foos":                                 stepRepair,
-		"sample-controller: update foos/status":                       stepStatus,
-		"sample-controller: update foos/finalizers":                   stepCreate,
 		"sample-controller: create events":                            stepLeaderEvent,
 		"sample-controller: patch events":                             stepRepeatedEvent,
 		"sample-controller-election: create leases":                   stepStart,
@@ -53,13 +48,21 @@ func needs() map[string]string {
 		// Only in the namespaced variant.
 		"sample-controller-election-events: create events": stepLeaderEvent,
 	}
-	for _, kind := range footest.Kinds {
+	for _, owner := range footest.Owners {
+		for right, step := range map[string]string{
+			"list %s": stepStart, "watch %s": stepStart, "get %s": stepRepair, "update %s/status": stepStatus, "update %s/finalizers": stepCreate,
+		} {
+			steps["sample-controller: "+fmt.Sprintf(right, owner.Resource.Resource)] = step
+		}
+	}
+	_ = forEachKind(func(kind *footest.Kind) error {
 		for verb, step := range map[string]string{
 			"list": stepStart, "watch": stepStart, "get": stepRepair, "create": stepCreate, "update": stepRepair, "delete": stepAdoption,
 		} {
 			steps["sample-controller: "+verb+" "+kind.Resource.Resource] = step
 		}
-	}
+		return nil
+	})
 	return steps
 }
 
@@ -268,7 +271,7 @@ func (tr *trial) awaitEither(t *testing.T, s step, other func() bool) bool {
 var (
 	refusal         = regexp.MustCompile(`cannot (\w+) resource "([^"]+)" in API group "([^"]*)"`)
 	adoption        = regexp.MustCompile(`(\w+)\.?([\w.]*) "[^"]+" is forbidden: cannot set an ownerRef on a resource you can't delete`)
-	finalizersWords = "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on"
+	finalizersWords = regexp.MustCompile(`creating (\w+) "[^\n]*cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on`)
 )
 
 // refused returns the requests that the API server refused, each once.
@@ -282,8 +285,13 @@ func (tr *trial) refused() []string {
 		for _, words := range adoption.FindAllStringSubmatch(text, -1) {
 			all = append(all, fmt.Sprintf("delete %s/%s", words[2], words[1]))
 		}
-		if strings.Contains(text, finalizersWords) {
-			all = append(all, "update samplecontroller.k8s.io/foos/finalizers")
+		for _, words := range finalizersWords.FindAllStringSubmatch(text, -1) {
+			_ = forEachKind(func(kind *footest.Kind) error {
+				if kind.Kind == words[1] {
+					all = append(all, "update samplecontroller.k8s.io/"+kind.Owner().Resource.Resource+"/finalizers")
+				}
+				return nil
+			})
 		}
 	}
 	slices.Sort(all)

@@ -38,9 +38,10 @@ func TestWithAStolenTokenNoKindIsWrittenOtherwise(t *testing.T) {
 	t.Parallel()
 	needsNoOtherController(t) // the Foo must not be reconciled
 	ns := newNamespace(t)
-	for _, kind := range footest.Kinds {
+	_ = forEachKind(func(kind *footest.Kind) error {
 		t.Run(kind.Kind, func(t *testing.T) { kindIn{ns, kind}.testThief(t) })
-	}
+		return nil
+	})
 }
 
 func (k kindIn) testThief(t *testing.T) {
@@ -50,7 +51,7 @@ func (k kindIn) testThief(t *testing.T) {
 	}
 	thief := everywhere.Resource(k.Resource).Namespace(k.name)
 	foo := k.createAsking(t, "robbed")
-	foo.Namespace = k.name
+	foo.SetNamespace(k.name)
 	asked := k.New(foo)
 	refused := func(what string, err error) {
 		t.Helper()

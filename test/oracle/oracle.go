@@ -31,13 +31,11 @@ import (
 	"strings"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/internal/footest"
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // History holds the states that watches of Foos and their children delivered. All must
@@ -48,11 +46,11 @@ type History struct {
 	kinds []*footest.Kind
 
 	mu       sync.Mutex
-	foos     map[cache.ObjectName][]state[*samplev1alpha1.Foo]
+	foos     map[childKey][]state[footest.Object]
 	children map[childKey][]state[footest.Object]
 }
 
-// childKey names a child.
+// childKey names an object of a kind.
 type childKey struct {
 	kind *footest.Kind
 	name cache.ObjectName
@@ -71,17 +69,17 @@ func (h *History) Add(object footest.Object, deleted bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	name := cache.MetaObjectToName(object)
-	if foo, ok := object.(*samplev1alpha1.Foo); ok {
+	key := childKey{footest.KindOf(object), name}
+	if footest.IsOwner(object) {
 		if h.foos == nil {
-			h.foos = map[cache.ObjectName][]state[*samplev1alpha1.Foo]{}
+			h.foos = map[childKey][]state[footest.Object]{}
 		}
-		h.foos[name] = append(h.foos[name], state[*samplev1alpha1.Foo]{versionOf(foo), foo, deleted})
+		h.foos[key] = append(h.foos[key], state[footest.Object]{versionOf(object), object, deleted})
 		return
 	}
 	if h.children == nil {
 		h.children = map[childKey][]state[footest.Object]{}
 	}
-	key := childKey{footest.KindOf(object), name}
 	h.children[key] = append(h.children[key], state[footest.Object]{versionOf(object), object, deleted})
 }
 
@@ -116,7 +114,7 @@ func (h *History) lies(upTo uint64) []string {
 }
 
 // liesOf checks the states of the Foos of one name.
-func (h *History) liesOf(states []state[*samplev1alpha1.Foo]) []string {
+func (h *History) liesOf(states []state[footest.Object]) []string {
 	var lies []string
 	var uid types.UID
 	var generation int64
@@ -126,8 +124,8 @@ func (h *History) liesOf(states []state[*samplev1alpha1.Foo]) []string {
 	claimed := false
 	for i, s := range states {
 		foo := s.object
-		if foo.UID != uid || foo.Generation != generation {
-			uid, generation, began, claimed = foo.UID, foo.Generation, s.from, false
+		if foo.GetUID() != uid || foo.GetGeneration() != generation {
+			uid, generation, began, claimed = foo.GetUID(), foo.GetGeneration(), s.from, false
 			if i == 0 && claimsReady(foo) {
 				claimed = true // from before the record
 			}
@@ -143,34 +141,34 @@ func (h *History) liesOf(states []state[*samplev1alpha1.Foo]) []string {
 
 // liesAt returns a sentence for each child that a Foo did not have, ready, at any moment
 // since its generation began.
-func (h *History) liesAt(foo *samplev1alpha1.Foo, began, version uint64) []string {
+func (h *History) liesAt(foo footest.Object, began, version uint64) []string {
 	var lies []string
-	for _, kind := range h.kindsOfFoo() {
+	for _, kind := range h.kindsOf(foo) {
 		if kind.Wanted(foo) && !h.wasReady(kind, foo, began, version) {
-			lies = append(lies, fmt.Sprintf("Foo %s reports Ready for generation %d at version %d, but since that generation began at version %d there was no %s %s as the Foo asks: %s",
-				cache.MetaObjectToName(foo), foo.Generation, version, began, kind, kind.Name(foo), h.describe(kind, foo, began, version)))
+			lies = append(lies, fmt.Sprintf("%s %s reports Ready for generation %d at version %d, but since that generation began at version %d there was no %s %s as the Foo asks: %s",
+				footest.OwnerOf(foo), cache.MetaObjectToName(foo), foo.GetGeneration(), version, began, kind, kind.Name(foo), h.describe(kind, foo, began, version)))
 		}
 	}
 	return lies
 }
 
-func (h *History) kindsOfFoo() []*footest.Kind {
+func (h *History) kindsOf(foo footest.Object) []*footest.Kind {
 	if h.kinds != nil {
 		return h.kinds
 	}
-	return footest.Kinds
+	return footest.OwnerOf(foo).Kinds
 }
 
 // claimsReady reports whether a Foo's status says that its current generation is ready.
-func claimsReady(foo *samplev1alpha1.Foo) bool {
-	ready := meta.FindStatusCondition(foo.Status.Conditions, "Ready")
+func claimsReady(foo footest.Object) bool {
+	ready := footest.ConditionOf(foo)
 	return ready != nil && ready.Status == metav1.ConditionTrue &&
-		(ready.ObservedGeneration >= foo.Generation || foo.Status.ObservedGeneration >= foo.Generation)
+		(ready.ObservedGeneration >= foo.GetGeneration() || footest.ObservedGenerationOf(foo) >= foo.GetGeneration())
 }
 
 // wasReady reports whether a Foo had the child that it asks for, ready, at some moment
 // between two versions.
-func (h *History) wasReady(kind *footest.Kind, foo *samplev1alpha1.Foo, from, until uint64) bool {
+func (h *History) wasReady(kind *footest.Kind, foo footest.Object, from, until uint64) bool {
 	for _, s := range h.between(kind, foo, from, until) {
 		if obstacle(kind, s.object, foo) == "" {
 			return true
@@ -181,8 +179,8 @@ func (h *History) wasReady(kind *footest.Kind, foo *samplev1alpha1.Foo, from, un
 
 // between returns the states of a Foo's child between two versions, including the state
 // at the first.
-func (h *History) between(kind *footest.Kind, foo *samplev1alpha1.Foo, from, until uint64) []state[footest.Object] {
-	all := h.children[childKey{kind, cache.ObjectName{Namespace: foo.Namespace, Name: kind.Name(foo)}}]
+func (h *History) between(kind *footest.Kind, foo footest.Object, from, until uint64) []state[footest.Object] {
+	all := h.children[childKey{kind, cache.ObjectName{Namespace: foo.GetNamespace(), Name: kind.Name(foo)}}]
 	var between []state[footest.Object]
 	for i, s := range all {
 		end := uint64(math.MaxUint64)
@@ -197,12 +195,12 @@ func (h *History) between(kind *footest.Kind, foo *samplev1alpha1.Foo, from, unt
 }
 
 // obstacle says why a Foo is not ready by a child, or "".
-func obstacle(kind *footest.Kind, child footest.Object, foo *samplev1alpha1.Foo) string {
+func obstacle(kind *footest.Kind, child footest.Object, foo footest.Object) string {
 	owner := metav1.GetControllerOf(child)
 	switch {
 	case owner == nil:
 		return "has no controller"
-	case owner.UID != foo.UID:
+	case owner.UID != foo.GetUID():
 		return "is controlled by " + string(owner.UID)
 	}
 	if differs := kind.Differs(child, foo); differs != "" {
@@ -212,8 +210,8 @@ func obstacle(kind *footest.Kind, child footest.Object, foo *samplev1alpha1.Foo)
 }
 
 // describe describes the states of the child that a Foo asks for.
-func (h *History) describe(kind *footest.Kind, foo *samplev1alpha1.Foo, from, until uint64) string {
-	states := []string{"wanted by " + string(foo.UID)}
+func (h *History) describe(kind *footest.Kind, foo footest.Object, from, until uint64) string {
+	states := []string{"wanted by " + string(foo.GetUID())}
 	for _, s := range h.between(kind, foo, from, until) {
 		states = append(states, fmt.Sprintf("at version %d it %s", s.from, obstacle(kind, s.object, foo)))
 	}

@@ -219,7 +219,7 @@ func assemble(t *testing.T, text string, own *rules, of schema.GroupVersionResou
 	all := generated + "\n" + own.introduction() + "apiVersion:" +
 		own.reworded(head+"  variables:\n"+shared, of) + own.variables.String() +
 		"  validations:\n" + own.reworded(kept, of) + own.validations.String() + "---\n" + binding
-	return nameAt.ReplaceAllString(all, "  $1: $2-"+of.Resource)
+	return inWordsOf(ownerOf(of), nameAt.ReplaceAllString(all, "  $1: $2-"+of.Resource))
 }
 
 // areDefined reports whether a text uses only some variables.

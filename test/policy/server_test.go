@@ -179,9 +179,11 @@ func (s *server) judge(t *testing.T, operation admission.Operation, sent, stored
 		of = stored
 	}
 	kind := kindOf(t, of)
-	return s.plugin.Validate(t.Context(), admission.NewAttributesRecord(internal(t, sent), internal(t, stored), kind,
+	owner := ownerOf(resourceOf(kind))
+	sent, stored = ownedBy(owner, sent), ownedBy(owner, stored)
+	return ofFoos(owner, s.plugin.Validate(t.Context(), admission.NewAttributesRecord(internal(t, sent), internal(t, stored), kind,
 		of.GetNamespace(), of.GetName(), resourceOf(kind), "", operation, options, false, s.account),
-		admission.NewObjectInterfacesFromScheme(legacyscheme.Scheme))
+		admission.NewObjectInterfacesFromScheme(legacyscheme.Scheme)))
 }
 
 // internal returns an object with the API server's defaults, as its internal version.

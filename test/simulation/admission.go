@@ -28,7 +28,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"example.com/sample-controller/internal/footest"
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // admission is a webhook or policy for the controllers' writes of children.
@@ -70,7 +69,7 @@ func (c *cluster) admit(sent runtime.Object) (runtime.Object, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	kind := footest.KindOf(sent)
-	if kind == footest.FooKind || !time.Now().Before(c.admission.until) {
+	if kind == c.owner.Kind || !time.Now().Before(c.admission.until) {
 		return sent, nil
 	}
 	if refuse := c.admission.refuse; refuse != nil {
@@ -78,8 +77,8 @@ func (c *cluster) admit(sent runtime.Object) (runtime.Object, error) {
 	}
 	changed := metaOf(sent.DeepCopyObject())
 	if ref := controllerOf(changed); ref != nil {
-		if foo, err := c.api.get(fooID(ref.Name)); err == nil {
-			kind.Drift(changed, foo.(*samplev1alpha1.Foo))
+		if foo, err := c.api.get(c.ownerID(ref.Name)); err == nil {
+			kind.Drift(changed, metaOf(foo))
 		}
 	}
 	return changed, nil
@@ -92,7 +91,8 @@ func (c *cluster) mutatesWrites() bool {
 	return c.admission.refuse == nil && time.Now().Before(c.admission.until)
 }
 
-// touchChildren sets and removes an annotation of each child, which changes its version.
+// touchChildren sets and removes an annotation of each child, which changes its version,
+// and a field of the spec that nobody owns, which changes its generation.
 func (c *cluster) touchChildren() {
 	for _, child := range c.children() {
 		for _, touched := range []bool{true, false} {
@@ -115,6 +115,7 @@ func (c *cluster) touch(id objectID, touched bool) {
 		}
 		metaOf(object).SetAnnotations(annotations)
 		if _, err := c.api.update(object, "", noInspection); err == nil {
+			c.api.raiseGeneration(id)
 			return
 		}
 	}

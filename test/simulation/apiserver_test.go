@@ -51,7 +51,7 @@ func TestAStaleWriteIsRefused(t *testing.T) {
 
 func TestStatusAndSpecAreWrittenSeparately(t *testing.T) {
 	api := newAPIServer()
-	foo := must(api.create(newFoo("a", "web", 1), noInspection))(t).(*samplev1alpha1.Foo)
+	foo := must(api.create(footest.FooOwner.Asking("a", "web", 1), noInspection))(t).(*samplev1alpha1.Foo)
 	three := int32(3)
 	foo.Spec.Replicas = &three
 	foo.Status.Replicas = 3
@@ -68,10 +68,10 @@ func TestStatusAndSpecAreWrittenSeparately(t *testing.T) {
 
 func TestAListShowsTheStateOfItsVersion(t *testing.T) {
 	api := newAPIServer()
-	must(api.create(newFoo("a", "web", 1), noInspection))(t)
+	must(api.create(footest.FooOwner.Asking("a", "web", 1), noInspection))(t)
 	version := api.version()
-	must(api.create(newFoo("b", "web", 1), noInspection))(t)
-	if err := api.delete(fooID("a"), metav1.DeleteOptions{}, noInspection); err != nil {
+	must(api.create(footest.FooOwner.Asking("b", "web", 1), noInspection))(t)
+	if err := api.delete(idIn(footest.FooOwner.Kind, "a"), metav1.DeleteOptions{}, noInspection); err != nil {
 		t.Fatal(err)
 	}
 	for version, want := range map[int][]string{version: {"a"}, api.version(): {"b"}} {
@@ -87,7 +87,7 @@ func TestAListShowsTheStateOfItsVersion(t *testing.T) {
 
 func TestFinalizersDelayADeletion(t *testing.T) {
 	api := newAPIServer()
-	held, id := newFoo("a", "web", 1), fooID("a")
+	held, id := footest.FooOwner.Asking("a", "web", 1), idIn(footest.FooOwner.Kind, "a")
 	held.SetFinalizers([]string{"example.com/first", "example.com/second"})
 	must(api.create(held, noInspection))(t)
 	for range 2 { // the second delete changes nothing
@@ -111,11 +111,11 @@ func TestFinalizersDelayADeletion(t *testing.T) {
 
 func TestAForegroundDeletionWaitsForItsFinalizer(t *testing.T) {
 	api, foreground := newAPIServer(), metav1.DeletePropagationForeground
-	must(api.create(newFoo("a", "web", 1), noInspection))(t)
-	if err := api.delete(fooID("a"), metav1.DeleteOptions{PropagationPolicy: &foreground}, noInspection); err != nil {
+	must(api.create(footest.FooOwner.Asking("a", "web", 1), noInspection))(t)
+	if err := api.delete(idIn(footest.FooOwner.Kind, "a"), metav1.DeleteOptions{PropagationPolicy: &foreground}, noInspection); err != nil {
 		t.Fatal(err)
 	}
-	foo := metaOf(must(api.get(fooID("a")))(t))
+	foo := metaOf(must(api.get(idIn(footest.FooOwner.Kind, "a")))(t))
 	if !slices.Equal(foo.GetFinalizers(), []string{metav1.FinalizerDeleteDependents}) {
 		t.Errorf("the Foo has the finalizers %v", foo.GetFinalizers())
 	}

@@ -54,7 +54,7 @@ func newClients(conn *connection) Clients {
 	}
 	return Clients{
 		Kubernetes: kubeClient{Interface: kubernetes.New(client)},
-		Foos:       fooClient{Interface: clientset.New(client)},
+		Custom:     fooClient{Interface: clientset.New(client)},
 	}
 }
 

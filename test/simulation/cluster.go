@@ -31,6 +31,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/klog/v2"
+
+	"example.com/sample-controller/internal/footest"
 )
 
 const (
@@ -66,6 +68,7 @@ func (p injectionPoint) String() string {
 type cluster struct {
 	test    string // its name
 	api     *apiServer
+	owner   *footest.OwnerRow
 	start   Start
 	ctx     context.Context
 	stop    context.CancelFunc
@@ -89,9 +92,9 @@ type cluster struct {
 	removed map[objectID]string
 }
 
-func newCluster(test string, start Start, inject func(injectionPoint) fault) *cluster {
+func newCluster(test string, owner *footest.OwnerRow, start Start, inject func(injectionPoint) fault) *cluster {
 	c := &cluster{
-		test: test, api: newAPIServer(), start: start, inject: inject, began: time.Now(),
+		test: test, api: newAPIServer(), owner: owner, start: start, inject: inject, began: time.Now(),
 		reached: map[injectionPoint]int{}, removed: map[objectID]string{},
 	}
 	c.ctx, c.stop = context.WithCancel(klog.NewContext(context.Background(), klog.New(nil)))

@@ -26,7 +26,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"example.com/sample-controller/internal/footest"
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // controlPlaneInterval is the time between two writes of the control plane. In a bubble,
@@ -64,7 +63,7 @@ func (p controlPlane) act() bool {
 // children returns the objects of all kinds of children.
 func (c *cluster) children() []footest.Object {
 	var children []footest.Object
-	for _, kind := range footest.Kinds {
+	for _, kind := range c.owner.Kinds {
 		for _, object := range c.api.list(kind.Resource.Resource, c.api.version()) {
 			children = append(children, metaOf(object))
 		}
@@ -80,7 +79,7 @@ func (p controlPlane) collectGarbage() bool {
 		if ref == nil || isTerminating(child) {
 			continue
 		}
-		if foo := p.foo(ref.Name); foo != nil && foo.UID == ref.UID && !inForegroundDeletion(foo) {
+		if foo := p.foo(ref.Name); foo != nil && foo.GetUID() == ref.UID && !inForegroundDeletion(foo) {
 			continue
 		}
 		return p.wrote("garbage collector", "delete", child,
@@ -89,17 +88,17 @@ func (p controlPlane) collectGarbage() bool {
 	return false
 }
 
-func inForegroundDeletion(foo *samplev1alpha1.Foo) bool {
-	return isTerminating(foo) && slices.Contains(foo.Finalizers, metav1.FinalizerDeleteDependents)
+func inForegroundDeletion(foo footest.Object) bool {
+	return isTerminating(foo) && slices.Contains(foo.GetFinalizers(), metav1.FinalizerDeleteDependents)
 }
 
 // finishForegroundDeletion lets a Foo in foreground deletion go when it has no child left.
 func (p controlPlane) finishForegroundDeletion() bool {
-	for _, object := range p.api.list("foos", p.api.version()) {
-		foo := object.(*samplev1alpha1.Foo)
+	for _, object := range p.api.list(p.owner.Resource.Resource, p.api.version()) {
+		foo := metaOf(object)
 		isChild := func(child footest.Object) bool { return metav1.IsControlledBy(child, foo) }
 		if inForegroundDeletion(foo) && !slices.ContainsFunc(p.children(), isChild) {
-			foo.Finalizers = slices.DeleteFunc(foo.Finalizers, func(finalizer string) bool { return finalizer == metav1.FinalizerDeleteDependents })
+			foo.SetFinalizers(slices.DeleteFunc(foo.GetFinalizers(), func(finalizer string) bool { return finalizer == metav1.FinalizerDeleteDependents }))
 			return p.write("garbage collector", foo, "")
 		}
 	}
@@ -116,12 +115,12 @@ func (p controlPlane) advanceStatuses() bool {
 }
 
 // foo returns a Foo, or nil.
-func (p controlPlane) foo(name string) *samplev1alpha1.Foo {
-	object, err := p.api.get(fooID(name))
+func (p controlPlane) foo(name string) footest.Object {
+	object, err := p.api.get(p.ownerID(name))
 	if err != nil {
 		return nil
 	}
-	return object.(*samplev1alpha1.Foo)
+	return metaOf(object)
 }
 
 func (p controlPlane) write(who string, object runtime.Object, subresource string) bool {

@@ -29,6 +29,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 
+	"example.com/sample-controller/internal/footest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -55,7 +56,7 @@ func foreignDeployment(name string) *appsv1.Deployment {
 // the run without faults, and that the fault replaces the call there.
 func TestAFaultIsInjectedOnce(t *testing.T) {
 	w := workload{before: []step{create("a", "web", 1)}}
-	c := w.run(t, once(createOrphan), noFault, func(*cluster) {})
+	c := w.run(t, footest.FooOwner, once(createOrphan), noFault, func(*cluster) {})
 	point := injectionPoint{"create", web.id(), 1}
 	if !slices.Contains(c.points, point) {
 		t.Fatalf("the points %v do not contain %s", c.points, point)
@@ -66,7 +67,7 @@ func TestAFaultIsInjectedOnce(t *testing.T) {
 		}
 		return fault{}
 	}
-	c = w.run(t, once(createOrphan), inject, func(*cluster) {})
+	c = w.run(t, footest.FooOwner, once(createOrphan), inject, func(*cluster) {})
 	if trace := strings.Join(c.trace, "\n"); strings.Count(trace, `meets "500 Internal Server Error"`) != 1 || strings.Contains(trace, "create deployments web 1 -> ok") {
 		t.Errorf("the fault did not replace the call exactly once:\n%s", trace)
 	}

@@ -20,8 +20,8 @@ limitations under the License.
 //
 // A test passes a function that starts the controller with the simulation's clients:
 //
-//	func TestSimulation(t *testing.T)       { simulation.TestController(t, start) }
-//	func TestSimulationRandom(t *testing.T) { simulation.TestRandomSequences(t, start) }
+//	func TestSimulation(t *testing.T)       { simulation.TestController(t, footest.FooOwner, start) }
+//	func TestSimulationRandom(t *testing.T) { simulation.TestRandomSequences(t, footest.FooOwner, start) }
 //
 // TestController runs each workload (a few steps of users) without faults and records the
 // injection points: the controller's calls and the events that it receives. It then runs
@@ -41,8 +41,6 @@ limitations under the License.
 //
 // The kinds of children are the rows of footest.Kinds. To add a kind, add a row: the
 // clientsets serve each resource that has one, and workloads, faults and rules are made
-// for each. To test another controller of Foos, pass another start function. To test a
-// controller of another kind than Foos, replace the files that depend on them: the objects
-// (objects.go), the workloads and their steps (workloads.go, steps.go), the final checks
-// (oracle.go), and the rule for events (recorder.go).
+// for each. To test another controller of Foos, pass another start function. To test the
+// controller of another kind than Foos, pass another footest.OwnerRow.
 package simulation

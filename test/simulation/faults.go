@@ -52,7 +52,8 @@ const (
 )
 
 // faultsAt returns the faults that can happen at an injection point.
-func faultsAt(point injectionPoint) []fault {
+func faultsAt(owner *footest.OwnerRow, point injectionPoint) []fault {
+	callFaults := slices.Concat(staleFaults(owner), callFaults)
 	switch point.verb {
 	case "get":
 		return callFaults
@@ -69,7 +70,7 @@ func faultsAt(point injectionPoint) []fault {
 	panic("no faults for " + point.verb)
 }
 
-var callFaults = append(staleFaults(), []fault{
+var callFaults = []fault{
 	crashBefore,
 	crashAfter("crash after"),
 	tooManyRequests,
@@ -89,12 +90,12 @@ var callFaults = append(staleFaults(), []fault{
 		}
 		return r.commitLate()
 	}},
-}...)
+}
 
 // staleFaults returns the faults in which the cache of one resource is stale.
-func staleFaults() []fault {
+func staleFaults(owner *footest.OwnerRow) []fault {
 	var faults []fault
-	for _, kind := range append([]*footest.Kind{footest.FooKind}, footest.Kinds...) {
+	for _, kind := range append([]*footest.Kind{owner.Kind}, owner.Kinds...) {
 		resource := kind.Resource.Resource
 		faults = append(faults,
 			crashAfter("crash after, begin with old "+resource, beginWithOld(resource)),

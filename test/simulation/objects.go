@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The objects: their names, and the Foos of the tests.
+// The objects and their names.
 
 package simulation
 
@@ -25,7 +25,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"example.com/sample-controller/internal/footest"
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // namespace is the namespace of all objects.
@@ -36,7 +35,8 @@ type objectID struct{ resource, name string }
 
 func (id objectID) String() string { return id.resource + " " + id.name }
 
-func fooID(name string) objectID { return idIn(footest.FooKind, name) }
+// ownerID names an owner.
+func (c *cluster) ownerID(name string) objectID { return idIn(c.owner.Kind, name) }
 
 func idIn(kind *footest.Kind, name string) objectID {
 	return objectID{kind.Resource.Resource, name}
@@ -64,26 +64,10 @@ func metaOf(object runtime.Object) footest.Object {
 func isTerminating(object metav1.Object) bool { return object.GetDeletionTimestamp() != nil }
 
 // controllerOf returns a child's reference to the Foo that controls it, or nil.
-func controllerOf(child metav1.Object) *metav1.OwnerReference {
+func controllerOf(child footest.Object) *metav1.OwnerReference {
 	ref := metav1.GetControllerOf(child)
-	if ref == nil || ref.Kind != "Foo" || ref.APIVersion != "samplecontroller.k8s.io/v1alpha1" {
+	if ref == nil || ref.Kind != footest.KindOf(child).Owner().Kind.Kind || ref.APIVersion != "samplecontroller.k8s.io/v1alpha1" {
 		return nil
 	}
 	return ref
-}
-
-// newFoo returns a Foo that asks for a child of each kind. With 0 replicas it leaves the
-// number to others.
-func newFoo(name, childName string, replicas int32) *samplev1alpha1.Foo {
-	foo := &samplev1alpha1.Foo{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
-	}
-	footest.WithChildName(childName)(foo)
-	if replicas > 0 {
-		foo.Spec.Replicas = &replicas
-	}
-	for _, kind := range footest.Kinds {
-		kind.Ask(foo)
-	}
-	return foo
 }

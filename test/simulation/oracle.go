@@ -25,13 +25,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"example.com/sample-controller/internal/footest"
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/oracle"
 )
 
@@ -45,14 +43,14 @@ const (
 
 // state holds all objects at one time.
 type state struct {
-	Foos     []*samplev1alpha1.Foo
+	Foos     []footest.Object
 	Children []footest.Object
 }
 
 func (c *cluster) state() state {
 	s := state{Children: c.children()}
-	for _, object := range c.api.list("foos", c.api.version()) {
-		s.Foos = append(s.Foos, object.(*samplev1alpha1.Foo))
+	for _, object := range c.api.list(c.owner.Resource.Resource, c.api.version()) {
+		s.Foos = append(s.Foos, metaOf(object))
 	}
 	return s
 }
@@ -67,7 +65,7 @@ func (c *cluster) check(rest time.Duration) state {
 	}
 	for _, child := range s.Children {
 		ref := controllerOf(child)
-		if ref != nil && !slices.ContainsFunc(s.Foos, func(foo *samplev1alpha1.Foo) bool { return foo.UID == ref.UID }) {
+		if ref != nil && !slices.ContainsFunc(s.Foos, func(foo footest.Object) bool { return foo.GetUID() == ref.UID }) {
 			c.violationf("%s belongs to a deleted Foo (%s)", idOf(child), ref.UID)
 		}
 	}
@@ -94,8 +92,8 @@ func (c *cluster) checkEvents(s state) {
 	for _, conn := range c.connections {
 		conn.mu.Lock()
 		for _, foo := range s.Foos {
-			if pending := conn.pendingEvents[foo.UID]; pending > 0 && !conn.dead {
-				c.violationf("%s recorded no event for %d transitions of Foo %s", conn.name, pending, foo.Name)
+			if pending := conn.pendingEvents[foo.GetUID()]; pending > 0 && !conn.dead {
+				c.violationf("%s recorded no event for %d transitions of %s %s", conn.name, pending, c.owner, foo.GetName())
 			}
 		}
 		conn.mu.Unlock()
@@ -103,9 +101,9 @@ func (c *cluster) checkEvents(s state) {
 }
 
 // checkFoo checks one Foo and its children.
-func (c *cluster) checkFoo(s state, foo *samplev1alpha1.Foo) {
+func (c *cluster) checkFoo(s state, foo footest.Object) {
 	conflict := ""
-	for _, kind := range footest.Kinds {
+	for _, kind := range c.owner.Kinds {
 		if !kind.Wanted(foo) || c.checkChildren(s, foo, kind) {
 			continue
 		}
@@ -119,10 +117,10 @@ func (c *cluster) checkFoo(s state, foo *samplev1alpha1.Foo) {
 		return
 	}
 	c.checkStatus(foo, metav1.ConditionTrue, "Available")
-	for _, kind := range footest.Kinds {
+	for _, kind := range c.owner.Kinds {
 		if child := kind.Find(s.Children, kind.Name(foo)); child != nil && kind.Wanted(foo) {
 			if misreported := kind.Misreported(foo, child); misreported != "" {
-				c.violationf("Foo %s %s", foo.Name, misreported)
+				c.violationf("%s %s %s", c.owner, foo.GetName(), misreported)
 			}
 		}
 	}
@@ -130,26 +128,26 @@ func (c *cluster) checkFoo(s state, foo *samplev1alpha1.Foo) {
 
 // checkChildren checks a Foo's children of one kind. It returns false if the name that the
 // Foo asks for is taken.
-func (c *cluster) checkChildren(s state, foo *samplev1alpha1.Foo, kind *footest.Kind) bool {
+func (c *cluster) checkChildren(s state, foo footest.Object, kind *footest.Kind) bool {
 	named := kind.Find(s.Children, kind.Name(foo))
 	var controlled []string
 	for _, child := range s.Children {
-		if ref := controllerOf(child); kind.Is(child) && ref != nil && ref.UID == foo.UID {
+		if ref := controllerOf(child); kind.Is(child) && ref != nil && ref.UID == foo.GetUID() {
 			controlled = append(controlled, child.GetName())
 		}
 	}
 	switch {
 	case named == nil:
-		c.violationf("Foo %s has no %s %s", foo.Name, kind, kind.Name(foo))
+		c.violationf("%s %s has no %s %s", c.owner, foo.GetName(), kind, kind.Name(foo))
 	case !slices.Contains(controlled, named.GetName()):
 		// The Foo keeps its children. There are two if a crash happened between the
 		// creation of the second and the deletion of the first.
-		if metav1.GetControllerOf(named) == nil && named.GetAnnotations()[samplev1alpha1.AnnotationAdoptBy] == foo.Name {
-			c.violationf("Foo %s has not adopted %s %s", foo.Name, kind, named.GetName())
+		if metav1.GetControllerOf(named) == nil && named.GetAnnotations()["samplecontroller.k8s.io/adopt-by"] == foo.GetName() {
+			c.violationf("%s %s has not adopted %s %s", c.owner, foo.GetName(), kind, named.GetName())
 		}
 		return false
 	case len(controlled) > 1:
-		c.violationf("Foo %s has %d %ss: %v", foo.Name, len(controlled), kind, controlled)
+		c.violationf("%s %s has %d %ss: %v", c.owner, foo.GetName(), len(controlled), kind, controlled)
 	default:
 		if differs := kind.Differs(named, foo); differs != "" {
 			c.violationf("%s %s %s", kind, named.GetName(), differs)
@@ -158,17 +156,17 @@ func (c *cluster) checkChildren(s state, foo *samplev1alpha1.Foo, kind *footest.
 	return true
 }
 
-func (c *cluster) checkStatus(foo *samplev1alpha1.Foo, status metav1.ConditionStatus, reason string) {
-	ready := meta.FindStatusCondition(foo.Status.Conditions, "Ready")
+func (c *cluster) checkStatus(foo footest.Object, status metav1.ConditionStatus, reason string) {
+	ready := footest.ConditionOf(foo)
 	if ready == nil {
-		c.violationf("Foo %s has no condition", foo.Name)
+		c.violationf("%s %s has no condition", c.owner, foo.GetName())
 		return
 	}
 	if ready.Status != status || ready.Reason != reason {
-		c.violationf("Foo %s has Ready=%s, %s (%s), want %s, %s", foo.Name, ready.Status, ready.Reason, ready.Message, status, reason)
+		c.violationf("%s %s has Ready=%s, %s (%s), want %s, %s", c.owner, foo.GetName(), ready.Status, ready.Reason, ready.Message, status, reason)
 	}
-	if foo.Status.ObservedGeneration != foo.Generation || ready.ObservedGeneration != foo.Generation {
-		c.violationf("Foo %s has generation %d, but observedGeneration is %d in its status and %d in its condition", foo.Name, foo.Generation, foo.Status.ObservedGeneration, ready.ObservedGeneration)
+	if observed := footest.ObservedGenerationOf(foo); observed != foo.GetGeneration() || ready.ObservedGeneration != foo.GetGeneration() {
+		c.violationf("%s %s has generation %d, but observedGeneration is %d in its status and %d in its condition", c.owner, foo.GetName(), foo.GetGeneration(), observed, ready.ObservedGeneration)
 	}
 }
 
@@ -215,10 +213,11 @@ func (c *cluster) checkAgainst(baseline, s state) {
 func withoutVersions(s state) state {
 	var same state
 	for _, foo := range s.Foos {
-		foo = foo.DeepCopy()
-		foo.ResourceVersion = ""
-		for i := range foo.Status.Conditions {
-			foo.Status.Conditions[i].LastTransitionTime = metav1.Time{}
+		foo = metaOf(foo.DeepCopyObject())
+		foo.SetResourceVersion("")
+		conditions := footest.ConditionsOf(foo)
+		for i := range conditions {
+			conditions[i].LastTransitionTime = metav1.Time{}
 		}
 		same.Foos = append(same.Foos, foo)
 	}

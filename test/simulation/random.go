@@ -56,7 +56,7 @@ type pendingFault struct {
 // TestRandomSequences runs random steps of users under random faults. rapid minimizes a
 // sequence that fails, prints it, and stores it in testdata/rapid of the caller's
 // package, so that the next run repeats it. -rapid.checks sets the number of sequences.
-func TestRandomSequences(t *testing.T, start Start) {
+func TestRandomSequences(t *testing.T, owner *footest.OwnerRow, start Start) {
 	t.Helper()
 	traceErrors(t)
 	if detectorsOn() {
@@ -65,7 +65,7 @@ func TestRandomSequences(t *testing.T, start Start) {
 	rapid.Check(t, func(t *rapid.T) {
 		rapid.SyncTest(t, func(t *rapid.T) {
 			u := &randomUser{}
-			u.cluster = newCluster(t.Name(), start, u.due)
+			u.cluster = newCluster(t.Name(), owner, start, u.due)
 			defer u.end()
 			u.startController()
 			t.Repeat(u.actions())
@@ -139,40 +139,40 @@ func (u *randomUser) pick(t *rapid.T, exists bool, names []string, id func(strin
 }
 
 func (u *randomUser) createFoo(t *rapid.T) {
-	name := u.pick(t, false, randomFoos, fooID)
+	name := u.pick(t, false, randomFoos, u.ownerID)
 	u.step(create(name, rapid.SampledFrom(randomNames).Draw(t, "child"), rapid.Int32Range(0, 3).Draw(t, "replicas")))
 }
 
 func (u *randomUser) scaleFoo(t *rapid.T) {
-	u.step(scale(u.pick(t, true, randomFoos, fooID), rapid.Int32Range(1, 3).Draw(t, "replicas")))
+	u.step(scale(u.pick(t, true, randomFoos, u.ownerID), rapid.Int32Range(1, 3).Draw(t, "replicas")))
 }
 
 func (u *randomUser) rename(t *rapid.T) {
-	u.step(rename(u.pick(t, true, randomFoos, fooID), rapid.SampledFrom(randomNames).Draw(t, "child")))
+	u.step(rename(u.pick(t, true, randomFoos, u.ownerID), rapid.SampledFrom(randomNames).Draw(t, "child")))
 }
 
 func (u *randomUser) deleteFoo(t *rapid.T) {
-	name := u.pick(t, true, randomFoos, fooID)
+	name := u.pick(t, true, randomFoos, u.ownerID)
 	u.step(rapid.SampledFrom([]step{deleteFoo(name), deleteFooInForeground(name)}).Draw(t, "how"))
 }
 
 // recreateFoo deletes and recreates a Foo before the garbage collector acts.
 func (u *randomUser) recreateFoo(t *rapid.T) {
-	name := u.pick(t, true, randomFoos, fooID)
+	name := u.pick(t, true, randomFoos, u.ownerID)
 	u.step(atOnce(deleteFoo(name),
 		create(name, rapid.SampledFrom(randomNames).Draw(t, "child"), rapid.Int32Range(0, 3).Draw(t, "replicas"))))
 }
 
 // pickChild chooses a child that a Foo may ask for, and that exists or does not.
 func (u *randomUser) pickChild(t *rapid.T, exists bool) child {
-	kind := footest.Kinds[0]
-	if len(footest.Kinds) > 1 {
-		kind = rapid.SampledFrom(footest.Kinds).Draw(t, "kind")
+	kind := u.owner.Kinds[0]
+	if len(u.owner.Kinds) > 1 {
+		kind = rapid.SampledFrom(u.owner.Kinds).Draw(t, "kind")
 	}
 	var names []string
 	for _, foo := range randomFoos {
 		for _, name := range randomNames {
-			names = append(names, kind.Name(newFoo(foo, name, 1)))
+			names = append(names, kind.Name(u.owner.Asking(foo, name, 1)))
 		}
 	}
 	slices.Sort(names)
@@ -199,7 +199,7 @@ func (u *randomUser) injectLater(t *rapid.T) {
 	verbs := rapid.SampledFrom([][]string{
 		{"get"}, {"create", "update", "update-status", "delete"}, {"list", "watch"}, {"event-added", "event-modified", "event-deleted"},
 	}).Draw(t, "verbs")
-	faults := slices.DeleteFunc(slices.Clone(faultsAt(injectionPoint{verb: verbs[0]})), func(f fault) bool { return f.name == secondController || f.name == overtaken })
+	faults := slices.DeleteFunc(slices.Clone(faultsAt(u.owner, injectionPoint{verb: verbs[0]})), func(f fault) bool { return f.name == secondController || f.name == overtaken })
 	next := pendingFault{verbs, rapid.IntRange(0, 3).Draw(t, "after"), rapid.SampledFrom(faults).Draw(t, "fault")}
 	u.mu.Lock()
 	defer u.mu.Unlock()

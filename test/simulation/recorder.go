@@ -26,12 +26,11 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/internal/footest"
 )
 
 // recorder is an event recorder that matches events with transitions.
@@ -41,13 +40,13 @@ type recorder struct{ conn *connection }
 func (r recorder) Event(object runtime.Object, _, reason, _ string) {
 	name, uid := metaOf(object).GetName(), metaOf(object).GetUID()
 	c := r.conn
-	c.cluster.tracef("%s: event %s on Foo %s", c.name, reason, name)
+	c.cluster.tracef("%s: event %s on %s %s", c.name, reason, c.cluster.owner, name)
 	c.mu.Lock()
 	c.pendingEvents[uid]--
 	tooMany := c.pendingEvents[uid] < 0
 	c.mu.Unlock()
 	if tooMany && !c.recordsForCrashed(uid) && !c.storedUnanswered(uid, reason) {
-		c.cluster.violationf("%s sent the event %s on Foo %s without a transition", c.name, reason, name)
+		c.cluster.violationf("%s sent the event %s on %s %s without a transition", c.name, reason, c.cluster.owner, name)
 	}
 }
 
@@ -99,20 +98,20 @@ type readiness struct {
 }
 
 func readinessOf(object runtime.Object) (r readiness, ok bool) {
-	foo, isFoo := object.(*samplev1alpha1.Foo)
-	if !isFoo {
+	if !footest.IsOwner(object) {
 		return readiness{}, false
 	}
-	ready := meta.FindStatusCondition(foo.Status.Conditions, "Ready")
+	foo := metaOf(object)
+	ready := footest.ConditionOf(foo)
 	if ready == nil {
 		return readiness{}, false
 	}
-	return readiness{foo.UID, string(ready.Status), ready.Reason, ready.ObservedGeneration, ready.LastTransitionTime.Unix()}, true
+	return readiness{foo.GetUID(), string(ready.Status), ready.Reason, ready.ObservedGeneration, ready.LastTransitionTime.Unix()}, true
 }
 
 // isTransition reports whether a write changes the status or the reason of Ready.
-func isTransition(before, after *samplev1alpha1.Foo) bool {
-	was, is := meta.FindStatusCondition(before.Status.Conditions, "Ready"), meta.FindStatusCondition(after.Status.Conditions, "Ready")
+func isTransition(before, after footest.Object) bool {
+	was, is := footest.ConditionOf(before), footest.ConditionOf(after)
 	if was == nil {
 		was = &metav1.Condition{}
 	}

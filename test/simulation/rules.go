@@ -31,7 +31,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"example.com/sample-controller/internal/footest"
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // inspect returns the inspector of a controller's writes. The API server is locked while
@@ -44,8 +43,8 @@ func (c *connection) inspect(verb string) inspector {
 		}
 		switch id := idOf(cmp.Or(next, stored)); {
 		case verb == "update-status":
-		case id.kind() == footest.FooKind && verb == "update": // inspectLate has checked its fields
-		case id.kind() == footest.FooKind:
+		case id.kind() == c.cluster.owner.Kind && verb == "update": // inspectLate has checked its fields
+		case id.kind() == c.cluster.owner.Kind:
 			c.cluster.violationf("%s sent %s of %s, which belongs to users", c.name, verb, id)
 		case verb == "create":
 			c.inspectCreate(metaOf(next))
@@ -63,8 +62,8 @@ func (c *connection) inspectLate(stored, next runtime.Object) {
 	if stored == nil || next == nil {
 		return
 	}
-	if foo, ok := stored.(*samplev1alpha1.Foo); ok && isTransition(foo, next.(*samplev1alpha1.Foo)) {
-		c.pendingEvents[foo.UID]++
+	if footest.IsOwner(stored) && isTransition(metaOf(stored), metaOf(next)) {
+		c.pendingEvents[metaOf(stored).GetUID()]++
 	}
 	if taken := idOf(next).kind().DescribeTaken(metaOf(stored), metaOf(next), nil); taken != "" {
 		c.cluster.violationf("%s changed fields of others in %s (-before +after):\n%s", c.name, idOf(next), taken)
@@ -90,14 +89,14 @@ func (c *connection) inspectRefused(r *request, err error) {
 func (c *connection) inspectCreate(next footest.Object) {
 	ref := controllerOf(next)
 	if ref == nil {
-		c.cluster.violationf("%s created %s without a controller reference to a Foo", c.name, idOf(next))
+		c.cluster.violationf("%s created %s without a controller reference to a %s", c.name, idOf(next), c.cluster.owner)
 		return
 	}
 	if c.stale {
 		return
 	}
 	if foo := c.liveFoo(ref.Name); foo != nil && c.cluster.removed[idOf(next)] == generationOf(foo) {
-		c.cluster.violationf("%s recreated %s, which a controller had deleted for the same generation of the Foo", c.name, idOf(next))
+		c.cluster.violationf("%s recreated %s, which a controller had deleted for the same generation of the %s", c.name, idOf(next), c.cluster.owner)
 	}
 }
 
@@ -108,46 +107,48 @@ func (c *connection) inspectUpdate(stored, next footest.Object) {
 			c.cluster.violationf("%s changed the owner of %s", c.name, idOf(next))
 		}
 	case metav1.GetControllerOf(stored) == nil && nextRef != nil && c.isLive(nextRef) &&
-		stored.GetAnnotations()[samplev1alpha1.AnnotationAdoptBy] == nextRef.Name:
+		stored.GetAnnotations()["samplecontroller.k8s.io/adopt-by"] == nextRef.Name:
 		// An adoption to which the owner consented.
 	default:
-		c.cluster.violationf("%s wrote to %s, which no live Foo controls (owners: %v)", c.name, idOf(next), stored.GetOwnerReferences())
+		c.cluster.violationf("%s wrote to %s, which no live %s controls (owners: %v)", c.name, idOf(next), c.cluster.owner, stored.GetOwnerReferences())
 	}
 }
 
 func (c *connection) inspectDelete(stored footest.Object) {
 	ref := controllerOf(stored)
 	if ref == nil || !c.isLive(ref) {
-		c.cluster.violationf("%s deleted %s, which no live Foo controls (owners: %v)", c.name, idOf(stored), stored.GetOwnerReferences())
+		c.cluster.violationf("%s deleted %s, which no live %s controls (owners: %v)", c.name, idOf(stored), c.cluster.owner, stored.GetOwnerReferences())
 		return
 	}
 	foo, kind := c.liveFoo(ref.Name), idOf(stored).kind()
 	if kind.Wanted(foo) {
 		name := kind.Name(foo)
 		if name == stored.GetName() {
-			c.cluster.violationf("%s deleted %s, which its Foo asks for", c.name, idOf(stored))
+			c.cluster.violationf("%s deleted %s, which its %s asks for", c.name, idOf(stored), c.cluster.owner)
 		}
 		wanted := c.cluster.api.objects[idIn(kind, name)]
-		if wanted == nil || controllerOf(metaOf(wanted)) == nil || controllerOf(metaOf(wanted)).UID != foo.UID {
-			c.cluster.violationf("%s deleted %s before the Foo controlled %s", c.name, idOf(stored), name)
+		if wanted == nil || controllerOf(metaOf(wanted)) == nil || controllerOf(metaOf(wanted)).UID != foo.GetUID() {
+			c.cluster.violationf("%s deleted %s before the %s controlled %s", c.name, idOf(stored), c.cluster.owner, name)
 		}
 	}
 	c.cluster.removed[idOf(stored)] = generationOf(foo)
 }
 
 // generationOf identifies a Foo and its generation.
-func generationOf(foo *samplev1alpha1.Foo) string {
-	return fmt.Sprintf("%s, generation %d", foo.UID, foo.Generation)
+func generationOf(foo footest.Object) string {
+	return fmt.Sprintf("%s, generation %d", foo.GetUID(), foo.GetGeneration())
 }
 
 // liveFoo returns a Foo, or nil. Only inspectors may call it, because they hold the API
 // server's lock.
-func (c *connection) liveFoo(name string) *samplev1alpha1.Foo {
-	foo, _ := c.cluster.api.objects[fooID(name)].(*samplev1alpha1.Foo)
-	return foo
+func (c *connection) liveFoo(name string) footest.Object {
+	if foo := c.cluster.api.objects[c.cluster.ownerID(name)]; foo != nil {
+		return metaOf(foo)
+	}
+	return nil
 }
 
 func (c *connection) isLive(ref *metav1.OwnerReference) bool {
 	foo := c.liveFoo(ref.Name)
-	return foo != nil && foo.UID == ref.UID
+	return foo != nil && foo.GetUID() == ref.UID
 }

@@ -34,6 +34,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
 
+	"example.com/sample-controller/internal/footest"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
 
@@ -48,10 +49,10 @@ const (
 )
 
 // Clients connect a controller to the simulated API server. They serve the calls of a
-// controller of Foos and its informers; any other call panics.
+// controller and its informers; any other call panics.
 type Clients struct {
 	Kubernetes kubernetes.Interface
-	Foos       clientset.Interface
+	Custom     clientset.Interface
 }
 
 // Start runs a controller until ctx ends, which simulates a crash, and returns when all
@@ -59,27 +60,27 @@ type Clients struct {
 // controller, also concurrently, and must keep no state between calls.
 type Start func(ctx context.Context, clients Clients, recorder record.EventRecorder) error
 
-// TestController runs each workload without faults, then once for each injection point of
+// TestController runs each workload of a kind without faults, then once for each injection point of
 // that run and each fault that can happen there.
-func TestController(t *testing.T, start Start) {
+func TestController(t *testing.T, owner *footest.OwnerRow, start Start) {
 	t.Helper()
 	traceErrors(t)
 	total, every := 0, sampling()
-	for _, workload := range workloads() {
+	for _, workload := range workloads(owner) {
 		t.Run(workload.name, func(t *testing.T) {
-			baseline := workload.runWithoutFaults(t, start)
+			baseline := workload.runWithoutFaults(t, owner, start)
 			if t.Failed() {
 				return // with faults it would fail, too
 			}
 			for _, point := range baseline.points {
-				for _, fault := range faultsAt(point) {
+				for _, fault := range faultsAt(owner, point) {
 					total++
 					if total%every != 0 {
 						continue
 					}
 					t.Run(point.String()+"/"+fault.name, func(t *testing.T) {
 						t.Parallel()
-						workload.runWithFault(t, start, point, fault, baseline)
+						workload.runWithFault(t, owner, start, point, fault, baseline)
 					})
 				}
 			}
@@ -118,10 +119,10 @@ type baseline struct {
 
 func noFault(injectionPoint) fault { return fault{} }
 
-func (l workload) runWithoutFaults(t *testing.T, start Start) baseline {
+func (l workload) runWithoutFaults(t *testing.T, owner *footest.OwnerRow, start Start) baseline {
 	t.Helper()
 	var b baseline
-	c := l.run(t, start, noFault, func(c *cluster) {
+	c := l.run(t, owner, start, noFault, func(c *cluster) {
 		b.state = c.check(recoveryTime)
 		if c.refused > 0 {
 			c.violationf("%d calls were refused although there was no fault", c.refused)
@@ -132,7 +133,7 @@ func (l workload) runWithoutFaults(t *testing.T, start Start) baseline {
 	return b
 }
 
-func (l workload) runWithFault(t *testing.T, start Start, at injectionPoint, f fault, b baseline) {
+func (l workload) runWithFault(t *testing.T, owner *footest.OwnerRow, start Start, at injectionPoint, f fault, b baseline) {
 	t.Helper()
 	injected := false
 	inject := func(point injectionPoint) fault {
@@ -142,7 +143,7 @@ func (l workload) runWithFault(t *testing.T, start Start, at injectionPoint, f f
 		injected = true
 		return f
 	}
-	l.run(t, start, inject, func(c *cluster) {
+	l.run(t, owner, start, inject, func(c *cluster) {
 		c.checkAgainst(b.state, c.check(recoveryTime))
 		if len(c.points) > maxCalls {
 			c.violationf("%d calls and events, with %d in the run without faults", len(c.points), len(b.points))
@@ -154,11 +155,11 @@ func (l workload) runWithFault(t *testing.T, start Start, at injectionPoint, f f
 }
 
 // run runs a workload in a new cluster, and calls check before the cluster ends.
-func (l workload) run(t *testing.T, start Start, inject func(injectionPoint) fault, check func(*cluster)) *cluster {
+func (l workload) run(t *testing.T, owner *footest.OwnerRow, start Start, inject func(injectionPoint) fault, check func(*cluster)) *cluster {
 	t.Helper()
 	var c *cluster
 	synctest.Test(t, func(*testing.T) {
-		c = newCluster(t.Name(), start, inject)
+		c = newCluster(t.Name(), owner, start, inject)
 		defer c.end()
 		for _, s := range l.before {
 			s.do(c)

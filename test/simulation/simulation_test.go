@@ -79,7 +79,7 @@ func checkDetected(t *testing.T, controllers []broken) {
 	for _, tt := range controllers {
 		t.Run(tt.name, func(t *testing.T) {
 			w := workload{before: []step{createForeign(child{footest.Primary, "foreign"}), create("a", "web", 1)}}
-			c := w.run(t, tt.start, noFault, func(c *cluster) { c.check(recoveryTime) })
+			c := w.run(t, footest.FooOwner, tt.start, noFault, func(c *cluster) { c.check(recoveryTime) })
 			if !slices.ContainsFunc(c.violations, func(violation string) bool { return strings.Contains(violation, tt.violation) }) {
 				t.Errorf("no violation contains %q:\n%s", tt.violation, strings.Join(c.violations, "\n"))
 			}
@@ -97,7 +97,7 @@ func once(do act) Start {
 }
 
 func forEachFoo(ctx context.Context, clients Clients, recorder record.EventRecorder, do act) {
-	list, err := clients.Foos.SamplecontrollerV1alpha1().Foos(namespace).List(ctx, metav1.ListOptions{})
+	list, err := clients.Custom.SamplecontrollerV1alpha1().Foos(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil || do == nil {
 		return
 	}
@@ -121,17 +121,17 @@ func readPod(ctx context.Context, clients Clients, _ record.EventRecorder, _ *sa
 }
 
 func patchFoo(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
-	_, err := clients.Foos.SamplecontrollerV1alpha1().Foos(namespace).Patch(ctx, foo.Name, types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
+	_, err := clients.Custom.SamplecontrollerV1alpha1().Foos(namespace).Patch(ctx, foo.Name, types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
 	return err
 }
 
 func deleteItsFoo(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
-	return clients.Foos.SamplecontrollerV1alpha1().Foos(namespace).Delete(ctx, foo.Name, metav1.DeleteOptions{})
+	return clients.Custom.SamplecontrollerV1alpha1().Foos(namespace).Delete(ctx, foo.Name, metav1.DeleteOptions{})
 }
 
 func scaleItsFoo(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
 	foo.Spec.Replicas = new(int32(2))
-	_, err := clients.Foos.SamplecontrollerV1alpha1().Foos(namespace).Update(ctx, foo, metav1.UpdateOptions{})
+	_, err := clients.Custom.SamplecontrollerV1alpha1().Foos(namespace).Update(ctx, foo, metav1.UpdateOptions{})
 	return err
 }
 
@@ -140,7 +140,7 @@ func controllerRef(foo *samplev1alpha1.Foo) metav1.OwnerReference {
 }
 
 func rewrite(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
-	_, err := clients.Foos.SamplecontrollerV1alpha1().Foos(namespace).UpdateStatus(ctx, foo, metav1.UpdateOptions{})
+	_, err := clients.Custom.SamplecontrollerV1alpha1().Foos(namespace).UpdateStatus(ctx, foo, metav1.UpdateOptions{})
 	return err
 }
 

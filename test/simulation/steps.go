@@ -28,7 +28,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"example.com/sample-controller/internal/footest"
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // step is one change that a user makes.
@@ -43,34 +42,33 @@ func (s step) String() string { return s.name }
 // userTimeout is how long a user retries, for example while a child does not exist yet.
 const userTimeout = 30 * time.Second
 
-// create creates a Foo. With 0 replicas it leaves the number to others.
-func create(name, childName string, replicas int32) step {
-	return step{fmt.Sprintf("create Foo %s: child %s, %d replicas", name, childName, replicas), func(c *cluster) {
-		c.create(newFoo(name, childName, replicas))
+// create creates an owner that asks for a child of each kind. With size 0 it leaves to
+// others what it may leave to them.
+func create(name, childName string, size int32) step {
+	return step{fmt.Sprintf("create owner %s: children %s, size %d", name, childName, size), func(c *cluster) {
+		c.create(c.owner.Asking(name, childName, size))
 	}}
 }
 
-func scale(name string, replicas int32) step {
-	return step{fmt.Sprintf("scale Foo %s to %d", name, replicas), func(c *cluster) {
-		c.update(fooID(name), func(object footest.Object) { object.(*samplev1alpha1.Foo).Spec.Replicas = &replicas })
+func scale(name string, size int32) step {
+	return step{fmt.Sprintf("scale owner %s to %d", name, size), func(c *cluster) {
+		c.update(c.ownerID(name), func(object footest.Object) { c.owner.Resize(object, size) })
 	}}
 }
 
 func rename(name, childName string) step {
-	return step{fmt.Sprintf("give the child of Foo %s the name %s", name, childName), func(c *cluster) {
-		c.update(fooID(name), func(object footest.Object) {
-			footest.WithChildName(childName)(object.(*samplev1alpha1.Foo))
-		})
+	return step{fmt.Sprintf("make owner %s ask for children %s", name, childName), func(c *cluster) {
+		c.update(c.ownerID(name), func(object footest.Object) { c.owner.Rename(object, childName) })
 	}}
 }
 
 func deleteFoo(name string) step {
-	return step{"delete Foo " + name, func(c *cluster) { c.delete(fooID(name), metav1.DeletePropagationBackground) }}
+	return step{"delete owner " + name, func(c *cluster) { c.delete(c.ownerID(name), metav1.DeletePropagationBackground) }}
 }
 
 func deleteFooInForeground(name string) step {
-	return step{"delete Foo " + name + " in the foreground", func(c *cluster) {
-		c.delete(fooID(name), metav1.DeletePropagationForeground)
+	return step{"delete owner " + name + " in the foreground", func(c *cluster) {
+		c.delete(c.ownerID(name), metav1.DeletePropagationForeground)
 	}}
 }
 
@@ -114,7 +112,7 @@ func editOptional(k child) step {
 
 // handOver adds the annotation that consents to the adoption of a child by a Foo.
 func handOver(k child, fooName string) step {
-	return step{"hand " + k.String() + " over to Foo " + fooName, func(c *cluster) {
+	return step{"hand " + k.String() + " over to owner " + fooName, func(c *cluster) {
 		c.update(k.id(), func(object footest.Object) {
 			annotations := map[string]string{}
 			maps.Copy(annotations, object.GetAnnotations())

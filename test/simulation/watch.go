@@ -36,9 +36,12 @@ import (
 // latencies hold the age of an event when it arrives. It differs between resources so
 // that events arrive in the same order in each run.
 var latencies = func() map[string]time.Duration {
-	latencies := map[string]time.Duration{footest.FooKind.Resource.Resource: 200 * time.Microsecond}
-	for i, kind := range footest.Kinds {
-		latencies[kind.Resource.Resource] = time.Duration(100+i) * time.Microsecond
+	latencies := map[string]time.Duration{}
+	for _, owner := range footest.Owners {
+		latencies[owner.Resource.Resource] = 200 * time.Microsecond
+		for i, kind := range owner.Kinds {
+			latencies[kind.Resource.Resource] = time.Duration(100+i) * time.Microsecond
+		}
 	}
 	return latencies
 }()

@@ -28,8 +28,10 @@ type workload struct {
 	steps  []step
 }
 
-// workloads returns the workloads about Foos, and those about each kind of children.
-func workloads() []workload {
+// workloads returns the workloads about owners of a kind, and those about each kind of
+// their children.
+func workloads(owner *footest.OwnerRow) []workload {
+	a := idIn(owner.Kind, "a")
 	all := []workload{
 		{name: "scale", steps: []step{
 			create("a", "web", 2), scale("a", 3), scale("a", 1),
@@ -46,22 +48,22 @@ func workloads() []workload {
 		{name: "foreground", steps: []step{
 			create("a", "web", 1), deleteFooInForeground("a"), create("a", "web", 1),
 		}},
-		{name: "two Foos", steps: []step{
+		{name: "two owners", steps: []step{
 			create("a", "web", 1), create("b", "web", 2), deleteFoo("a"),
 		}},
 		{name: "finalizer", steps: []step{
-			create("a", "web", 1), hold(fooID("a")), deleteFoo("a"), release(fooID("a")),
+			create("a", "web", 1), hold(a), deleteFoo("a"), release(a),
 		}},
 	}
-	for _, kind := range footest.Kinds {
-		all = append(all, workloadsOf(kind)...)
+	for _, kind := range owner.Kinds {
+		all = append(all, workloadsOf(owner, kind)...)
 	}
 	return all
 }
 
 // workloadsOf returns the workloads about one kind of children.
-func workloadsOf(kind *footest.Kind) []workload {
-	web, api := kind.Name(newFoo("a", "web", 1)), child{kind, kind.Name(newFoo("a", "api", 1))}
+func workloadsOf(owner *footest.OwnerRow, kind *footest.Kind) []workload {
+	web, api := kind.Name(owner.Asking("a", "web", 1)), child{kind, kind.Name(owner.Asking("a", "api", 1))}
 	child := child{kind, web}
 	of := " " + kind.Resource.Resource
 	all := []workload{

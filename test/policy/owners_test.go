@@ -1,0 +1,91 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Children of other kinds than Foo. The tests are written for Foos. What they send to the
+// API server, what it answers, and the generated policies are translated here.
+
+package policy
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"example.com/sample-controller/internal/footest"
+)
+
+// wordFoo matches the kind Foo in a text.
+var wordFoo = regexp.MustCompile(`\bFoo(s?)\b`)
+
+// ownerOf returns the kind whose objects own those of a resource.
+func ownerOf(resource schema.GroupVersionResource) *footest.OwnerRow {
+	if known := footest.Served(resource.Resource); known != nil {
+		return known.Owner()
+	}
+	return footest.FooOwner // of a row that only a test has
+}
+
+// inWordsOf returns a text about Foos as one about a kind.
+func inWordsOf(owner *footest.OwnerRow, text string) string {
+	if owner == footest.FooOwner {
+		return text
+	}
+	return wordFoo.ReplaceAllString(text, owner.Kind.Kind+"$1")
+}
+
+// ownedBy returns a Foo's child as one of a kind.
+func ownedBy(owner *footest.OwnerRow, child object) object {
+	if child == nil || owner == footest.FooOwner {
+		return child
+	}
+	child = child.DeepCopyObject().(object)
+	refs := child.GetOwnerReferences()
+	for i := range refs {
+		refs[i].Kind = inWordsOf(owner, refs[i].Kind)
+	}
+	child.SetOwnerReferences(refs)
+	return child
+}
+
+// ofFoos returns an answer about a kind as one about Foos.
+func ofFoos(owner *footest.OwnerRow, answer error) error {
+	if answer == nil || owner == footest.FooOwner {
+		return answer
+	}
+	return errors.New(strings.ReplaceAll(answer.Error(), owner.Kind.Kind, footest.FooKind.Kind))
+}
+
+// A refusal is in the words of the kind.
+func TestOtherOwnersAreTranslated(t *testing.T) {
+	other := &footest.OwnerRow{Kind: &footest.Kind{}}
+	other.Kind.Kind = "Bar"
+	child := &metav1.PartialObjectMetadata{}
+	child.SetOwnerReferences([]metav1.OwnerReference{ownerRef("Foo", "foo"), ownerRef("ConfigMap", "other")})
+	refs := ownedBy(other, child).GetOwnerReferences()
+	if refs[0].Kind != "Bar" || refs[1].Kind != "ConfigMap" || child.OwnerReferences[0].Kind != "Foo" {
+		t.Errorf("the owners are %v, of the Foo's child %v", refs, child.OwnerReferences)
+	}
+	if got := inWordsOf(other, "Foos, wasAFoos, a Foo"); got != "Bars, wasAFoos, a Bar" {
+		t.Errorf("the text is %q", got)
+	}
+	if got := ofFoos(other, errors.New("only for a Bar")); got.Error() != "only for a Foo" {
+		t.Errorf("the answer is %q", got)
+	}
+}
