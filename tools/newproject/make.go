@@ -65,6 +65,9 @@ func (m *maker) make(ctx context.Context, last step) (err error) {
 		{"Generating clients and the CustomResourceDefinition", m.generate},
 		{"Tidying the root module", m.tidy},
 	}
+	if m.has("test/policy/go.mod") && m.hasKinds {
+		steps = append(steps, step{"Generating the admission policies", m.makePolicies})
+	}
 	if m.has("tools/chart/main.go") {
 		steps = append(steps, step{"Generating the Helm chart", m.makeChart})
 	}
@@ -110,6 +113,11 @@ func (m *maker) generate(ctx context.Context) error {
 // tidy runs go mod tidy in the root module, whose requirements have changed.
 func (m *maker) tidy(ctx context.Context) error {
 	return m.run(ctx, ".", "go", "mod", "tidy")
+}
+
+// makePolicies generates the admission policies of the children of added kinds.
+func (m *maker) makePolicies(ctx context.Context) error {
+	return m.run(ctx, "test/policy", "go", "test", "-vet=off", "-run=^TestTheGeneratedPoliciesAreUpToDate$", ".", "-update")
 }
 
 // makeChart generates the Helm chart, which contains the new CustomResourceDefinition.

@@ -46,6 +46,9 @@ var examples = []example{
 	{"a kind that begins with the old one, lean", []string{
 		"-lean", "-module=example.org/food.trucks", "-group=food.example.org", "-kind=FoodTruck", "-short=truck",
 	}, true, false},
+	{"a second kind", []string{
+		"-module=github.com/acme/gateway", "-group=net.acme.dev", "-version=v1", "-kind=Backend", "-add-kind=Redirect", "-child=networking.k8s.io/v1/Ingress",
+	}, false, true},
 	{"several words, one of which is the name of a variable", []string{
 		"-module=github.com/acme/cache-controller", "-group=cache.acme.dev", "-version=v2alpha1", "-kind=CacheCluster", "-plural=cacheclusters",
 	}, false, false},

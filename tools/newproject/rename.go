@@ -28,14 +28,27 @@ import (
 	"strings"
 )
 
-// goFile returns a Go file with the new names, formatted. In strings and comments, a name
-// in lower case is the resource; elsewhere it is a variable.
+// goFile returns a Go file with the new names, formatted.
 func (s speller) goFile(name string, source []byte) ([]byte, error) {
+	text := s.spellGo(string(source))
+	if strings.HasPrefix(name, "pkg/apis/") {
+		text = s.markers(text)
+	}
+	formatted, err := format.Source([]byte(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s, with the new names: %w", name, err)
+	}
+	return formatted, nil
+}
+
+// spellGo returns Go code with the new names. In strings and comments, a name in lower
+// case is the resource; elsewhere it is a variable.
+func (s speller) spellGo(source string) string {
 	var scan scanner.Scanner
 	var out strings.Builder
 	set := token.NewFileSet()
-	file := set.AddFile(name, set.Base(), len(source))
-	scan.Init(file, source, nil, scanner.ScanComments)
+	file := set.AddFile("", set.Base(), len(source))
+	scan.Init(file, []byte(source), nil, scanner.ScanComments)
 	end := 0
 	for {
 		pos, kind, literal := scan.Scan()
@@ -46,19 +59,11 @@ func (s speller) goFile(name string, source []byte) ([]byte, error) {
 			continue
 		}
 		begin := file.Offset(pos)
-		out.WriteString(s.spell(string(source[end:begin]), true) + s.text(literal))
+		out.WriteString(s.spell(source[end:begin], true) + s.text(literal))
 		end = begin + len(literal)
 	}
-	out.WriteString(s.spell(string(source[end:]), true))
-	text := out.String()
-	if strings.HasPrefix(name, "pkg/apis/") {
-		text = s.markers(text)
-	}
-	formatted, err := format.Source([]byte(text))
-	if err != nil {
-		return nil, fmt.Errorf("%s, with the new names: %w", name, err)
-	}
-	return formatted, nil
+	out.WriteString(s.spell(source[end:], true))
+	return out.String()
 }
 
 // Markers of the generators that need more than new names.

@@ -35,7 +35,7 @@ import (
 // program.
 var leftOut = []string{
 	"tools/newproject", "tools/docs",
-	"docs/benchmarks*", "docs/faults.md", "docs/tour*", "docs/upgrade.md", "docs/claims/tour_test.go",
+	"docs/benchmarks*", "docs/faults.md", "docs/tour*", "docs/upgrade.md", "docs/second-kind.md", "docs/claims/tour_test.go",
 	"test/bench", "test/faults", "test/thirdparty",
 	"test/e2e/thirdparty_test.go", "test/e2e/contract_upgrade_test.go",
 }
@@ -121,19 +121,29 @@ func readSources(tree []treeFile, lean bool) (*sources, error) {
 }
 
 // plan makes the new project in memory.
-func (src *sources) plan(n names) (*project, error) {
+func (src *sources) plan(n names, kinds ...addedKind) (*project, error) {
 	s, err := src.spellerFor(n)
 	if err != nil {
 		return nil, err
 	}
 	files, err := s.rename(src.kept)
-	return &project{names: n, files: files}, err
+	if err != nil {
+		return nil, err
+	}
+	p := &project{names: n, files: files, hasKinds: len(kinds) > 0}
+	for _, kind := range kinds {
+		if err := src.addKind(p, s, kind); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
 }
 
 // project is the new project before anything is generated.
 type project struct {
 	names
-	files []treeFile
+	files    []treeFile
+	hasKinds bool // beside the first one
 }
 
 // omission is what a new project does not get.
@@ -228,5 +238,7 @@ type request struct {
 	Plural  string `json:"plural,omitempty"`
 	Short   string `json:"short,omitempty"`
 	Lean    bool   `json:"lean,omitempty"`
-	Dir     string `json:"-"`
+	// Kinds are those that were added later.
+	Kinds []addedKind `json:"kinds,omitempty"`
+	Dir   string      `json:"-"`
 }

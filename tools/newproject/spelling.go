@@ -20,6 +20,7 @@ package main
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -33,7 +34,12 @@ type speller struct {
 	// and documents spell them as the code does, except foo and foos, which are resources
 	// there.
 	unexported map[string]bool
+	// first spells the names of packages that all kinds share, in code of an added kind.
+	first *speller
 }
+
+// shared are the ends of the names of such packages in imports: fooinformers.
+var shared = []string{"informers", "listers", "scheme", "fake", "test"}
 
 // place is a match of a pattern, with what surrounds it.
 type place struct {
@@ -113,6 +119,9 @@ func (s speller) kind(at place) string {
 	word, plural, tail := at.groups[0], at.groups[1] != "", at.groups[2]
 	if english.MatchString(at.match) {
 		return at.match
+	}
+	if s.first != nil && slices.Contains(shared, tail) {
+		return s.first.kind(at)
 	}
 	kind, kinds, lower, lowers := s.Kind, s.Kinds, s.singular(), s.Plural
 	if s.suffixed && at.hidden {

@@ -11,5 +11,5 @@ test-new-project: ## Make three projects with other names from this one, and che
 	$(check) new-project env NEW_PROJECTS=quick $(call go-test) -timeout=60m -run='^TestNewProjects$$' ./tools/newproject
 
 .PHONY: test-new-projects
-test-new-projects: ## Make all five projects, and run all checks of two of them (half an hour on 2 cores)
+test-new-projects: ## Make all six projects, and run all checks of three of them (three quarters of an hour on 2 cores)
 	$(check) new-project env NEW_PROJECTS=all $(call go-test) -timeout=60m -run='^TestNewProjects$$' ./tools/newproject

@@ -25,6 +25,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -54,23 +55,31 @@ var errMerge = errors.New("the merge is not complete")
 type updater struct {
 	root, dir string
 	out       io.Writer
-	from      state  // that of the project
-	base      string // the generated state that the project contains
+	from      state      // that of the project
+	kind      *addedKind // to add, or nil
+	base      string     // the generated state that the project contains
 }
 
-// update generates the state of the project as it would be made now, commits it on the
-// branch of generated states, and merges this branch into the one that is checked out.
-func update(ctx context.Context, root, dir string, out io.Writer) error {
-	u := &updater{root: root, out: out}
+// update generates the state of the project as it would be made now, with one kind more
+// if kind is not nil, commits it on the branch of generated states, and merges this branch
+// into the one that is checked out.
+func update(ctx context.Context, root, dir string, kind *addedKind, out io.Writer) error {
+	u := &updater{root: root, kind: kind, out: out}
 	if err := u.check(ctx, dir); err != nil {
 		return refusal{err}
 	}
-	commit := commitOf(ctx, root)
-	if u.from.Commit == commit {
+	commit, to := commitOf(ctx, root), u.from.request
+	switch {
+	case kind != nil:
+		if err := u.checkKind(ctx); err != nil {
+			return refusal{err}
+		}
+		to.Kinds = append(slices.Clip(to.Kinds), *kind)
+	case u.from.Commit == commit:
 		fmt.Fprintf(out, "%s is up to date with %.12s.\n", u.dir, commit)
 		return nil
 	}
-	project, err := planFrom(ctx, root, u.from.request)
+	project, err := planFrom(ctx, root, to)
 	if err != nil {
 		return err
 	}
@@ -203,6 +212,9 @@ func (u *updater) commit(ctx context.Context, m *maker, from string) error {
 		return err
 	}
 	message := fmt.Sprintf("Update to %.12s\n\nThe state that newproject generates from the commit %s.", from, from)
+	if u.kind != nil {
+		message = fmt.Sprintf("Add the kind %s\n\nThe state that newproject generates from the commit %s.", u.kind.Kind, from)
+	}
 	commit, err := m.commitState(ctx, strings.TrimSpace(folder), message, u.base)
 	if err == nil {
 		_, err = git(ctx, u.dir, "update-ref", "refs/heads/"+stateBranch, commit)
@@ -225,7 +237,15 @@ func (u *updater) merge(ctx context.Context) error {
 		fmt.Fprintf(u.out, "Merged the branch %s.%s", stateBranch, afterMerge)
 		return nil
 	}
+	u.takeGenerated(ctx)
 	unmerged, listErr := git(ctx, u.dir, "diff", "--name-only", "--diff-filter=U")
+	if listErr == nil && unmerged == "" {
+		_, err = git(ctx, u.dir, "commit", "--no-edit")
+	}
+	if err == nil {
+		fmt.Fprintf(u.out, "Merged the branch %s.%s", stateBranch, afterMerge)
+		return nil
+	}
 	if listErr != nil || unmerged == "" {
 		return fmt.Errorf("%w: %w", errMerge, err)
 	}
@@ -233,11 +253,29 @@ func (u *updater) merge(ctx context.Context) error {
 	return fmt.Errorf("%w: your changes and those from here conflict in\n%s%s%s", errMerge, unmerged, conflicts, afterMerge)
 }
 
+// takeGenerated resolves the conflicts in generated files: it takes those of the generated
+// state, because they are generated again after the merge. A file that one side has deleted
+// stays a conflict.
+func (u *updater) takeGenerated(ctx context.Context) {
+	unmerged, err := git(ctx, u.dir, "diff", "--name-only", "--diff-filter=U", "-z")
+	if err != nil {
+		return
+	}
+	for name := range strings.SplitSeq(strings.TrimSuffix(unmerged, "\x00"), "\x00") {
+		if !matches(name, slices.Concat(made, []string{"artifacts/crd/Kustomization", "artifacts/chart"})) && filepath.Base(name) != "go.sum" {
+			continue
+		}
+		if _, err := git(ctx, u.dir, "checkout", "--theirs", "--", name); err == nil {
+			_, _ = git(ctx, u.dir, "add", "--", name) // else it stays a conflict
+		}
+	}
+}
+
 // conflicts is printed if there are any.
 const conflicts = `
-Edit these files and git add them; git rm those that you have deleted. Of generated files (pkg/generated,
-zz_generated.*, artifacts/crd, artifacts/chart) and go.sum take either side, as with git checkout --theirs FILE: the
-commands below make them again. Then git commit. git merge --abort ends the merge; newproject -update can begin it again.
+Edit these files and git add them; git rm those that you have deleted. Those of generated files and of go.sum are
+resolved: the commands below make them again. Then git commit. git merge --abort ends the merge; newproject can begin it
+again.
 `
 
 // afterMerge is printed at the end.
