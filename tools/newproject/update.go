@@ -283,6 +283,7 @@ const afterMerge = `
 Generated files were merged like others. Make them again, and test the result:
   hack/update-codegen.sh
   go mod tidy
+  make update-policy     (the policies of the children that you have added)
   make chart             (not in a lean project)
   make test
 `
