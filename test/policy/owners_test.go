@@ -31,8 +31,8 @@ import (
 	"example.com/sample-controller/internal/footest"
 )
 
-// wordFoo matches the kind Foo in a text.
-var wordFoo = regexp.MustCompile(`\bFoo(s?)\b`)
+// wordFoo matches the kind Foo in a text, and its plural.
+var wordFoo = regexp.MustCompile(`\b(Foos|Foo)\b`)
 
 // ownerOf returns the kind whose objects own those of a resource.
 func ownerOf(resource schema.GroupVersionResource) *footest.OwnerRow {
@@ -47,7 +47,22 @@ func inWordsOf(owner *footest.OwnerRow, text string) string {
 	if owner == footest.FooOwner {
 		return text
 	}
-	return wordFoo.ReplaceAllString(text, owner.Kind.Kind+"$1")
+	return wordFoo.ReplaceAllStringFunc(text, func(word string) string {
+		if word == "Foos" {
+			return pluralOf(owner)
+		}
+		return owner.Kind.Kind
+	})
+}
+
+// pluralOf returns the plural of a kind, such as HTTPMice for HTTPMouse.
+func pluralOf(owner *footest.OwnerRow) string {
+	kind, resource := owner.Kind.Kind, owner.Resource.Resource
+	same := 0
+	for same < min(len(kind), len(resource)) && strings.ToLower(kind)[same] == resource[same] {
+		same++
+	}
+	return kind[:same] + resource[same:]
 }
 
 // ownedBy returns a Foo's child as one of a kind.
@@ -75,17 +90,17 @@ func ofFoos(owner *footest.OwnerRow, answer error) error {
 // A refusal is in the words of the kind.
 func TestOtherOwnersAreTranslated(t *testing.T) {
 	other := &footest.OwnerRow{Kind: &footest.Kind{}}
-	other.Kind.Kind = "Bar"
+	other.Kind.Kind, other.Resource.Resource = "HTTPMouse", "httpmice"
 	child := &metav1.PartialObjectMetadata{}
 	child.SetOwnerReferences([]metav1.OwnerReference{ownerRef("Foo", "foo"), ownerRef("ConfigMap", "other")})
 	refs := ownedBy(other, child).GetOwnerReferences()
-	if refs[0].Kind != "Bar" || refs[1].Kind != "ConfigMap" || child.OwnerReferences[0].Kind != "Foo" {
+	if refs[0].Kind != "HTTPMouse" || refs[1].Kind != "ConfigMap" || child.OwnerReferences[0].Kind != "Foo" {
 		t.Errorf("the owners are %v, of the Foo's child %v", refs, child.OwnerReferences)
 	}
-	if got := inWordsOf(other, "Foos, wasAFoos, a Foo"); got != "Bars, wasAFoos, a Bar" {
+	if got := inWordsOf(other, "Foos, wasAFoos, a Foo"); got != "HTTPMice, wasAFoos, a HTTPMouse" {
 		t.Errorf("the text is %q", got)
 	}
-	if got := ofFoos(other, errors.New("only for a Bar")); got.Error() != "only for a Foo" {
+	if got := ofFoos(other, errors.New("only for a HTTPMouse")); got.Error() != "only for a Foo" {
 		t.Errorf("the answer is %q", got)
 	}
 }

@@ -1,3 +1,5 @@
+//go:build !race
+
 /*
 Copyright The Sample Controller Authors.
 
