@@ -37,7 +37,11 @@ func generatedFor() []kind {
 	return []kind{
 		&row[*appsv1.Deployment]{Child: plan.Deployment(shippedImage), plausible: plausibleDeployment, others: shareDeployment},
 		&row[*corev1.Service]{Child: serviceRow()},
-		&row[*corev1.ConfigMap]{Child: configMapRow()},
+		&row[*corev1.ConfigMap]{Child: configMapRow(), updates: []attempt[*corev1.ConfigMap]{
+			{"a file of others", func(config *corev1.ConfigMap) { config.BinaryData = map[string][]byte{"other": {1}} }, "may change only server.name in the binaryData"},
+			{"a file in the way", func(config *corev1.ConfigMap) { config.BinaryData = map[string][]byte{"server.name": {1}} }, "may set the binaryData.server.name"},
+			{"a text of others", func(config *corev1.ConfigMap) { config.Data["other"] = "x" }, "in the data"},
+		}},
 	}
 }
 
@@ -59,7 +63,7 @@ func serviceRow() plan.Child[*corev1.Service] {
 }
 
 // configMapRow owns three keys of a map: one is the same for all Foos, one has the Foo's
-// name in it, and one depends on the spec.
+// name in it, and one depends on the spec. It removes a key from another map.
 func configMapRow() plan.Child[*corev1.ConfigMap] {
 	return plan.Child[*corev1.ConfigMap]{
 		Kind:  "ConfigMap",
@@ -73,6 +77,7 @@ func configMapRow() plan.Child[*corev1.ConfigMap] {
 			config.Data["mode"] = "it's \"plain\"\n"
 			config.Data["server.name"] = "web." + foo.Name + ".example.com"
 			config.Data["deployment"] = foo.Spec.DeploymentName
+			delete(config.BinaryData, "server.name") // a key can't be in both
 		},
 	}
 }

@@ -34,6 +34,8 @@ type part struct {
 	whole, free, loose bool
 	// fields are those of an object or a map that it changes.
 	fields map[string]*part
+	// gone is set if it removes keys of a map, and stays if others stay in the map.
+	gone, stays bool
 	// each is what it changes in any element of a list, and named in those of some names,
 	// which it adds if they are missing.
 	each  *part
@@ -61,10 +63,10 @@ func (p *part) observe(of reflect.Type, before, after, asked any) {
 
 func (p *part) observeFields(of reflect.Type, before, after, asked map[string]any) {
 	for key := range before {
-		// Random content has only random keys. One of them is gone, so all would be.
-		if _, stays := after[key]; !stays && isMap(of) {
-			p.whole = true
-		}
+		_, isAsked := asked[key]
+		_, stays := after[key]
+		p.gone = p.gone || !stays && isMap(of)
+		p.stays = p.stays || stays && !isAsked
 	}
 	for key := range union(before, after) {
 		if reflect.DeepEqual(before[key], after[key]) {
@@ -147,7 +149,8 @@ func (p *part) loosen(asked *pattern) {
 // isWhole reports whether nothing smaller than the value is owned. It is so for a list,
 // too, if it is changed in more than one way.
 func (p *part) isWhole() bool {
-	return p.whole || p.fields == nil && p.each == nil && p.named == nil || p.named != nil && (p.each != nil || p.replaced) || p.each != nil && p.each.isWhole()
+	// If no key of others stays in a map, it is replaced.
+	return p.whole || p.gone && !p.stays || p.fields == nil && p.each == nil && p.named == nil || p.named != nil && (p.each != nil || p.replaced) || p.each != nil && p.each.isWhole()
 }
 
 // names returns the owned fields within a value, such as spec.replicas,

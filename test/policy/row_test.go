@@ -20,6 +20,7 @@ package policy
 
 import (
 	"math/rand/v2"
+	"reflect"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -202,8 +203,10 @@ func (r *row[T]) random(t *testing.T, foo *samplev1alpha1.Foo, seed uint64, nilC
 	child.SetNamespace(wanted.GetNamespace())
 	child.SetOwnerReferences(wanted.GetOwnerReferences())
 	setMetadata(child)
+	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // repeatable
+	shareKeys(reflect.ValueOf(child).Elem(), keysIn(fieldsOf(t, wanted)), random)
 	if r.plausible != nil {
-		r.plausible(child, rand.New(rand.NewPCG(seed, 0))) //nolint:gosec // repeatable
+		r.plausible(child, random)
 	}
 	return stored(t, child)
 }
