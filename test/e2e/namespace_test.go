@@ -54,6 +54,7 @@ func newNamespace(t *testing.T) *namespace {
 		if t.Failed() {
 			ns.showContent(ctx, t)
 		}
+		removeBindings(ctx, t, ns.name)
 		// tidyUp waits until the namespace is gone.
 		if err := cluster.kube.CoreV1().Namespaces().Delete(ctx, ns.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			t.Errorf("Deleting namespace %s: %v", ns.name, err)
@@ -61,6 +62,26 @@ func newNamespace(t *testing.T) *namespace {
 	})
 	ns.witness(t)
 	return ns
+}
+
+// removeBindings removes the bindings of admission policies to accounts of a namespace.
+// Without the account, the API server would look for it at each write of other tests, and
+// refuse those for which that takes too long.
+func removeBindings(ctx context.Context, t *testing.T, namespace string) {
+	t.Helper()
+	bindings := cluster.kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
+	list, err := bindings.List(ctx, metav1.ListOptions{LabelSelector: runLabel + "=" + cluster.run})
+	if err != nil {
+		t.Errorf("Listing bindings: %v", err)
+		return
+	}
+	for _, binding := range list.Items {
+		if ref := binding.Spec.ParamRef; ref != nil && ref.Namespace == namespace {
+			if err := bindings.Delete(ctx, binding.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+				t.Errorf("Deleting the binding %s: %v", binding.Name, err)
+			}
+		}
+	}
 }
 
 func (ns *namespace) foos() typedfoo.FooInterface {
