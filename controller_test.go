@@ -19,18 +19,23 @@ limitations under the License.
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
 	"example.com/sample-controller/internal/consistency"
 	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/queue"
 )
 
@@ -270,4 +275,33 @@ func TestRunFinishesTheSyncUnderWayAndLeavesTheRest(t *testing.T) {
 		<-stopped
 		f.expectWrites(t, createChild, "update foos/status")
 	})
+}
+
+func TestAnUnknownResourceFailsTheTest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, failed := newFixture(t), &recordingT{TB: t}
+		f.api.Serve(failed, &f.kubeClient.Fake, f.kubeClient.Tracker())
+		if _, err := f.kubeClient.CoreV1().Nodes().Get(f.ctx, "n", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("the answer is %v", err)
+		}
+		if want := t.Name() + `: the controller uses the resource "nodes"`; !strings.HasPrefix(failed.message, want) {
+			t.Errorf("the failure is %q, want %q", failed.message, want)
+		}
+	})
+}
+
+func TestSyncResult(t *testing.T) {
+	conflict := apierrors.NewConflict(footest.ChildGR, "web", errors.New("changed"))
+	for want, errs := range map[metrics.Result][]error{
+		metrics.Success: {nil},
+		metrics.Retry:   {consistency.ErrStale, conflict, fmt.Errorf("updating: %w", conflict), context.Canceled},
+		metrics.Error:   {errors.New("refused"), context.DeadlineExceeded, apierrors.NewInternalError(errors.New("etcd"))},
+		metrics.Panic:   {fmt.Errorf("%w: nil map", errPanic)},
+	} {
+		for _, err := range errs {
+			if got := syncResult(err); got != want {
+				t.Errorf("A sync that ends with %v is a %s, want %s", err, got, want)
+			}
+		}
+	}
 }

@@ -23,6 +23,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -278,4 +279,20 @@ func (row syncRow) check(t *testing.T) {
 	footest.ExpectEqual(t, "the status", row.wantStatus, wroteStatus)
 	footest.ExpectEqual(t, "the list of events", row.wantEvents, f.recorded())
 	f.checkCacheUntouched(t)
+}
+
+// Nor may it cause live reads for ever, if there is no status to write any more.
+func TestFooWithTheLiveVersionIsReadLiveOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a", footest.WithAvailable(0)))
+		f.failTimes(1, "update", "foos", apierrors.NewConflict(footest.FoosResource.GroupResource(), "a", nil))
+		defer f.start(2)()
+		advance(0)
+		f.updateChild(t, footest.Deployment("a"))
+		advance(time.Minute)
+		f.expectWrites(t, "update foos/status")
+		if f.staleFoos.Len() > 0 {
+			t.Error("a Foo counts as stale although its version is the API server's")
+		}
+	})
 }

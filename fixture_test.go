@@ -291,3 +291,14 @@ func (f *fixture) drainQueue() {
 		f.queue.Done(key)
 	}
 }
+
+// storeAt is an informer's store at a resourceVersion.
+type storeAt string
+
+func (s storeAt) LastStoreSyncResourceVersion() string { return string(s) }
+
+// neverDone is the DoneChecker of a cache that never syncs.
+type neverDone struct{}
+
+func (neverDone) Name() string          { return "never" }
+func (neverDone) Done() <-chan struct{} { return nil }

@@ -14,7 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Tests of the handlers: which keys events add, and in which order workers get them.
+// Tests of the handlers: which keys events add, and in which order workers get them; and of
+// a standby, whose queue is empty.
 
 package main
 
@@ -26,12 +27,19 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	kubeinformers "k8s.io/client-go/informers"
+	kubefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 
 	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/internal/metrics"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
@@ -237,4 +245,61 @@ func TestAnInformerListsAFooWhoseStatusCantBeRead(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// standBy makes a controller that does not run yet, and runs its informers until ctx
+// ends. The function that it returns waits for their end.
+func standBy(ctx context.Context, t *testing.T, foos ...runtime.Object) (*kubefake.Clientset, *Controller, func()) {
+	t.Helper()
+	kubeClient, fooClient := kubefake.NewClientset(), fakeFooClient(t, foos...)
+	kubeInformers := kubeinformers.NewSharedInformerFactory(kubeClient, 0)
+	fooInformers := fooinformers.NewSharedInformerFactory(fooClient, 0)
+	controller, err := NewController(Config{
+		KubeClient: kubeClient, FooClient: fooClient,
+		KubeInformers: kubeInformers, Foos: fooInformers.Samplecontroller().V1alpha1().Foos(),
+		Recorder: record.NewFakeRecorder(100), Clock: clock.RealClock{}, CallTimeout: time.Minute, Metrics: metrics.New(), Image: footest.DefaultImage,
+	})
+	footest.Must(t, err)
+	kubeInformers.StartWithContext(ctx)
+	fooInformers.StartWithContext(ctx)
+	return kubeClient, controller, func() {
+		kubeInformers.Shutdown()
+		fooInformers.Shutdown()
+	}
+}
+
+// The queue of a standby is empty. The handlers fill it when the standby becomes the
+// leader.
+func TestBeforeItRunsNothingIsQueued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		kubeClient, controller, shutdown := standBy(ctx, t, footest.Foo("a"))
+		advance(time.Hour)
+		if queued := controller.queue.Len(); queued != 0 {
+			t.Errorf("%d Foos are queued", queued)
+		}
+
+		stopped := make(chan error)
+		go func() { stopped <- controller.Run(ctx, context.Background(), 2) }()
+		advance(time.Second)
+		if _, err := kubeClient.Tracker().Get(footest.Primary.Resource, footest.Namespace, "web"); err != nil {
+			t.Errorf("running as the leader: %v", err)
+		}
+		stop()
+		footest.Must(t, <-stopped)
+		shutdown()
+	})
+}
+
+// A stop may come just after the caches have synced. Informers that have stopped accept
+// no handlers. That is no error, and nothing keeps running.
+func TestAStopBeforeTheHandlersIsNoError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		_, controller, shutdown := standBy(ctx, t)
+		advance(time.Second)
+		stop()
+		shutdown()
+		footest.Must(t, controller.Run(ctx, context.Background(), 2))
+	})
 }

@@ -20,12 +20,9 @@ package main
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
@@ -94,19 +91,6 @@ func TestATakenNameOfEachKindIsAConflict(t *testing.T) {
 		f.syncUntilIdle(t)
 		footest.ExpectEqual(t, "the object of somebody else", foreign, f.child(t, kind))
 		footest.ExpectEqual(t, "the reason", kind.Kind+"Conflict", footest.ConditionOf(f.storedFoo(t, "a")).Reason)
-	})
-}
-
-func TestAnUnknownResourceFailsTheTest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f, failed := newFixture(t), &recordingT{TB: t}
-		f.api.Serve(failed, &f.kubeClient.Fake, f.kubeClient.Tracker())
-		if _, err := f.kubeClient.CoreV1().Nodes().Get(f.ctx, "n", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-			t.Errorf("the answer is %v", err)
-		}
-		if want := t.Name() + `: the controller uses the resource "nodes"`; !strings.HasPrefix(failed.message, want) {
-			t.Errorf("the failure is %q, want %q", failed.message, want)
-		}
 	})
 }
 
@@ -240,4 +224,92 @@ func (k *kind[T]) fillCache(children []footest.Object, version string) error {
 		}
 	}
 	return k.indexer.Replace(trimmed, version)
+}
+
+// children is the resource of the children, and these are the writes of them.
+var (
+	children    = footest.Primary.Resource.Resource
+	createChild = "create " + children
+	updateChild = "update " + children
+	deleteChild = "delete " + children
+	// conflict and failed are the reasons for which a user has to do something.
+	conflict = footest.Primary.Kind + "Conflict"
+	failed   = footest.Primary.Kind + "Failed"
+)
+
+func (f *fixture) createFoo(t *testing.T, foo *samplev1alpha1.Foo) {
+	t.Helper()
+	f.api.Stamp(foo)
+	footest.Must(t, f.fooClient.Tracker().Create(footest.FoosResource, foo, footest.Namespace))
+}
+
+func (f *fixture) updateFoo(t *testing.T, foo *samplev1alpha1.Foo) {
+	t.Helper()
+	f.api.Stamp(foo)
+	footest.Must(t, f.fooClient.Tracker().Update(footest.FoosResource, foo, footest.Namespace))
+}
+
+func (f *fixture) deleteFoo(t *testing.T, name string) {
+	t.Helper()
+	footest.Must(t, f.fooClient.Tracker().Delete(footest.FoosResource, footest.Namespace, name))
+}
+
+func (f *fixture) updateChild(t *testing.T, child footest.Object) {
+	t.Helper()
+	f.api.Stamp(child)
+	footest.Must(t, f.kubeClient.Tracker().Update(footest.Primary.Resource, child, footest.Namespace))
+}
+
+func (f *fixture) deleteChild(t *testing.T, name string) {
+	t.Helper()
+	footest.Must(t, f.kubeClient.Tracker().Delete(footest.Primary.Resource, footest.Namespace, name))
+}
+
+// storedChild returns a child from the API server.
+func (f *fixture) storedChild(t *testing.T, name string) footest.Object {
+	t.Helper()
+	object, err := f.kubeClient.Tracker().Get(footest.Primary.Resource, footest.Namespace, name)
+	footest.Must(t, err)
+	return object.(footest.Object)
+}
+
+// storedFoo returns a Foo from the API server.
+func (f *fixture) storedFoo(t *testing.T, name string) *samplev1alpha1.Foo {
+	t.Helper()
+	object, err := f.fooClient.Tracker().Get(footest.FoosResource, footest.Namespace, name)
+	footest.Must(t, err)
+	return object.(*samplev1alpha1.Foo)
+}
+
+func (f *fixture) cachedFoo(t *testing.T, name string) *samplev1alpha1.Foo {
+	t.Helper()
+	foo, err := f.foos.Foos(footest.Namespace).Get(name)
+	footest.Must(t, err)
+	return foo
+}
+
+// drift changes all fields of a child that its Foo owns, as another controller does.
+func (f *fixture) drift(t *testing.T, name string) {
+	t.Helper()
+	drifted := f.storedChild(t, name).DeepCopyObject().(footest.Object)
+	footest.Drifted(drifted)
+	f.updateChild(t, drifted)
+}
+
+// settle does to a child what the cluster's own controllers do, until it is at rest.
+func (f *fixture) settle(t *testing.T, name string) {
+	t.Helper()
+	settled := f.storedChild(t, name).DeepCopyObject().(footest.Object)
+	for footest.Primary.Advance(settled) {
+	}
+	f.updateChild(t, settled)
+}
+
+// afterCreate returns the condition Ready of a Foo whose child has just been created.
+func afterCreate() string {
+	foo := footest.Foo("a")
+	if footest.Primary.Unready(footest.Primary.Created(footest.Primary.New(foo))) != "" {
+		return "False Progressing of 1"
+	}
+	return "True Available of 1"
 }

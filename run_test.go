@@ -14,36 +14,35 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Tests of start, stop and standby, and of calls that hang.
+// Tests of stops, of calls that hang, and of metrics.
 
 package main
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	goruntime "runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	kubefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/record"
-	"k8s.io/utils/clock"
+	clienttesting "k8s.io/client-go/testing"
 
 	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/kubeclient"
 	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/queue"
-	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
 // These tests need calls that can be cancelled, which those of fake clientsets can't: the
@@ -153,59 +152,137 @@ func TestRetryAfterDelaysTheKeyNotTheWorker(t *testing.T) {
 	}
 }
 
-// standBy makes a controller that does not run yet, and runs its informers until ctx
-// ends. The function that it returns waits for their end.
-func standBy(ctx context.Context, t *testing.T, foos ...runtime.Object) (*kubefake.Clientset, *Controller, func()) {
+// scraped returns the lines with values of a scrape.
+func scraped(t *testing.T, from *metrics.Metrics) []string {
 	t.Helper()
-	kubeClient, fooClient := kubefake.NewClientset(), fakeFooClient(t, foos...)
-	kubeInformers := kubeinformers.NewSharedInformerFactory(kubeClient, 0)
-	fooInformers := fooinformers.NewSharedInformerFactory(fooClient, 0)
-	controller, err := NewController(Config{
-		KubeClient: kubeClient, FooClient: fooClient,
-		KubeInformers: kubeInformers, Foos: fooInformers.Samplecontroller().V1alpha1().Foos(),
-		Recorder: record.NewFakeRecorder(100), Clock: clock.RealClock{}, CallTimeout: time.Minute, Metrics: metrics.New(), Image: footest.DefaultImage,
+	answer := httptest.NewRecorder()
+	from.Handler().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
+	if answer.Code != http.StatusOK {
+		t.Fatalf("The scrape was answered with %d: %s", answer.Code, answer.Body)
+	}
+	return slices.DeleteFunc(strings.Split(strings.TrimSpace(answer.Body.String()), "\n"), func(line string) bool {
+		return strings.HasPrefix(line, "#")
 	})
-	footest.Must(t, err)
-	kubeInformers.StartWithContext(ctx)
-	fooInformers.StartWithContext(ctx)
-	return kubeClient, controller, func() {
-		kubeInformers.Shutdown()
-		fooInformers.Shutdown()
+}
+
+// ours returns the lines of this controller's own metrics.
+func ours(lines []string) []string {
+	return slices.DeleteFunc(lines, func(line string) bool {
+		return !strings.HasPrefix(line, "sample_controller_") || strings.Contains(line, "_bucket{")
+	})
+}
+
+// expectMetrics checks that a scrape contains these lines.
+func (f *fixture) expectMetrics(t *testing.T, what string, want ...string) {
+	t.Helper()
+	lines := scraped(t, f.metrics)
+	for _, line := range want {
+		if !slices.Contains(lines, line) {
+			t.Errorf("The metrics of the %s lack\n%s\nand have\n%s", what, line, strings.Join(ours(lines), "\n"))
+		}
 	}
 }
 
-// The queue of a standby is empty. The handlers fill it when the standby becomes the
-// leader.
-func TestBeforeItRunsNothingIsQueued(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, stop := context.WithCancel(t.Context())
-		kubeClient, controller, shutdown := standBy(ctx, t, footest.Foo("a"))
-		advance(time.Hour)
-		if queued := controller.queue.Len(); queued != 0 {
-			t.Errorf("%d Foos are queued", queued)
-		}
+// countOf is the metric that counts a write, such as createChild.
+func countOf(write string, count int) string {
+	verb, resource, _ := strings.Cut(write, " ")
+	return fmt.Sprintf(`sample_controller_writes_total{resource=%q,verb=%q} %d`, resource, verb, count)
+}
 
-		stopped := make(chan error)
-		go func() { stopped <- controller.Run(ctx, context.Background(), 2) }()
+func TestMetricsOfAController(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithChildName("taken")), footest.Child("c", footest.Named("taken")))
+		f.expectMetrics(t, "writes before the first", countOf(createChild, 0))
+		defer f.start(2)()
 		advance(time.Second)
-		if _, err := kubeClient.Tracker().Get(footest.Primary.Resource, footest.Namespace, "web"); err != nil {
-			t.Errorf("running as the leader: %v", err)
-		}
-		stop()
-		footest.Must(t, <-stopped)
-		shutdown()
+		f.expectMetrics(t, "writes",
+			countOf(createChild, 1),
+			countOf(updateChild, 0),
+			countOf(deleteChild, 0),
+			`sample_controller_writes_total{resource="foos/status",verb="update"} 2`)
+
+		f.drift(t, "web")
+		advance(time.Second)
+		f.expectMetrics(t, "writes of a change", countOf(updateChild, 1))
+
+		a := f.cachedFoo(t, "a").DeepCopy()
+		footest.WithChildName("renamed")(a)
+		f.updateFoo(t, a)
+		advance(time.Second)
+		f.expectMetrics(t, "writes of a rename",
+			countOf(createChild, 2),
+			countOf(deleteChild, 1))
 	})
 }
 
-// A stop may come just after the caches have synced. Informers that have stopped accept
-// no handlers. That is no error, and nothing keeps running.
-func TestAStopBeforeTheHandlersIsNoError(t *testing.T) {
+func TestRefusedWritesAreNotCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, stop := context.WithCancel(t.Context())
-		_, controller, shutdown := standBy(ctx, t)
+		f := newFixture(t, footest.Foo("a"))
+		f.refuse("create", children, apierrors.NewForbidden(footest.ChildGR, "web", errors.New("no")))
+		f.refuse("update", "foos", errors.New("no"))
+		defer f.start(1)()
+		advance(0)
+		f.expectMetrics(t, "refused writes",
+			countOf(createChild, 0),
+			`sample_controller_writes_total{resource="foos/status",verb="update"} 0`,
+			`sample_controller_sync_duration_seconds_count{result="error"} 1`,
+			`sample_controller_sync_duration_seconds_count{result="success"} 0`)
+	})
+}
+
+func TestTheTimeOfASyncIsMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, footest.Foo("a"))
+		f.kubeClient.PrependReactor("create", children, func(clienttesting.Action) (bool, runtime.Object, error) {
+			<-time.After(3 * time.Second)
+			return false, nil, nil
+		})
+		defer f.start(1)()
+		advance(4 * time.Second)
+		f.expectMetrics(t, "duration", `sample_controller_sync_duration_seconds_sum{result="success"} 3`)
+	})
+}
+
+// The number of series does not depend on the number of Foos.
+func TestSeriesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, footest.Foo("very-own-name", footest.WithChildName("its-child")), footest.Foo("other"))
+		f.metrics.CountByReady("foos", f.CountByReady)
+		defer f.start(2)()
 		advance(time.Second)
-		stop()
-		shutdown()
-		footest.Must(t, controller.Run(ctx, context.Background(), 2))
+		series := map[string]bool{}
+		for _, line := range scraped(t, f.metrics) {
+			for _, name := range []string{"very-own-name", "its-child", `"` + footest.Namespace + `"`} {
+				if strings.Contains(line, name) {
+					t.Errorf("A series contains the name of an object: %s", line)
+				}
+			}
+			name, _, _ := strings.Cut(line, " ")
+			if strings.HasPrefix(name, "sample_controller_") && !strings.Contains(name, "_bucket{") {
+				series[name] = true
+			}
+		}
+		want := map[string]bool{
+			`sample_controller_foos{ready="False"}`:                                true,
+			`sample_controller_foos{ready="True"}`:                                 true,
+			`sample_controller_foos{ready="Unknown"}`:                              true,
+			`sample_controller_stale_syncs_total`:                                  true,
+			`sample_controller_sync_panics_total`:                                  true,
+			`sample_controller_sync_duration_seconds_count{result="error"}`:        true,
+			`sample_controller_sync_duration_seconds_count{result="panic"}`:        true,
+			`sample_controller_sync_duration_seconds_count{result="retry"}`:        true,
+			`sample_controller_sync_duration_seconds_count{result="success"}`:      true,
+			`sample_controller_sync_duration_seconds_sum{result="error"}`:          true,
+			`sample_controller_sync_duration_seconds_sum{result="panic"}`:          true,
+			`sample_controller_sync_duration_seconds_sum{result="retry"}`:          true,
+			`sample_controller_sync_duration_seconds_sum{result="success"}`:        true,
+			`sample_controller_writes_total{resource="foos/status",verb="update"}`: true,
+		}
+		for _, kind := range footest.Kinds {
+			for _, verb := range []string{"create", "update", "delete"} {
+				want[fmt.Sprintf(`sample_controller_writes_total{resource=%q,verb=%q}`, kind.Resource.Resource, verb)] = true
+			}
+		}
+		footest.ExpectEqual(t, "the set of our series", want, series)
 	})
 }

@@ -53,7 +53,7 @@ var kindTemplates embed.FS
 // patterns, and the folders of the copies.
 var copies = []struct{ from, to string }{
 	{"controller.go", "internal/foo"}, {"children.go", "internal/foo"}, {"handlers.go", "internal/foo"}, {"writes.go", "internal/foo"},
-	{"kinds_test.go", "internal/foo"}, {"fixture_test.go", "internal/foo"}, {"objects_test.go", "internal/foo"}, {"simulation_test.go", "internal/foo"},
+	{"kinds_test.go", "internal/foo"}, {"fixture_test.go", "internal/foo"}, {"simulation_test.go", "internal/foo"},
 	{"fuzz_test.go", "internal/foo"},
 	{"internal/plan/fuzz_*_test.go", "internal/foo/plan"}, {"internal/plan/rows_test.go", "internal/foo/plan"},
 	{"internal/plan/*.go", "internal/foo/plan"},
