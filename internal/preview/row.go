@@ -1,0 +1,152 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// A row of the table of children, without the type of its objects.
+
+package preview
+
+import (
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"example.com/sample-controller/internal/plan"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// Table returns the rows of the controller's table, in order. image is that of the Pods.
+func Table(image string) []Row {
+	return []Row{
+		RowOf(plan.Deployment(image)),
+	}
+}
+
+// Row is a row of the table of children.
+type Row struct {
+	Kind     string
+	Resource schema.GroupVersionResource
+	// Empty returns a new object of the kind.
+	Empty func() Object
+
+	sync func(foo *samplev1alpha1.Foo, world *World, seen plan.Seen, blocked bool) rowSync
+}
+
+// rowSync is a sync of a Foo's children of one kind.
+type rowSync struct {
+	write    *Write
+	obsolete []Write
+	outcome  plan.Outcome
+	blocks   bool
+}
+
+// RowOf returns a row without the type of its objects.
+func RowOf[T plan.Object](child plan.Child[T]) Row {
+	k := kind[T]{&child}
+	return Row{
+		Kind: child.Kind, Resource: child.Resource,
+		Empty: func() Object { return child.Empty() },
+		sync:  k.sync,
+	}
+}
+
+// kind is a row with the type of its objects.
+type kind[T plan.Object] struct{ *plan.Child[T] }
+
+// sync decides by what the caches would keep, and makes updates from the whole object, as
+// the controller does.
+func (k kind[T]) sync(foo *samplev1alpha1.Foo, world *World, seen plan.Seen, blocked bool) rowSync {
+	live, _ := world.named(k.Resource, foo.Namespace, k.Name(foo)).(T)
+	named := k.kept(live)
+	var controlled []T
+	for _, object := range world.controlledBy(k.Resource, foo) {
+		if child, ok := object.(T); ok {
+			controlled = append(controlled, child)
+		}
+	}
+	decided := k.Decide(foo, named, controlled, seen)
+	result := plan.Result[T]{Action: decided.Action, Named: named, Drift: decided.Drift}
+	if !plan.IsNil(named) && plan.IsControlledBy(named, foo) {
+		result.Child, seen[k.Kind] = named, named
+	}
+	var s rowSync
+	if verb, say := verbs[decided.Action]; say && !(blocked && verb.IsWrite()) {
+		s.write = &Write{Verb: verb, Kind: k.Kind, Resource: k.Resource, Name: k.Name(foo), Drift: decided.Drift}
+		if !plan.IsNil(live) {
+			s.write.Before = live
+		}
+		if after := k.after(decided.Action, live, foo, seen); !plan.IsNil(after) {
+			s.write.After = after
+			child := k.stored(live, after)
+			result.Child, result.Drift, seen[k.Kind] = child, "", child
+		}
+	}
+	for _, child := range decided.Obsolete {
+		s.obsolete = append(s.obsolete, Write{Verb: Delete, Kind: k.Kind, Resource: k.Resource, Name: child.GetName(), Before: child})
+	}
+	s.outcome = k.Outcome(foo, result)
+	s.blocks = k.Blocks && !k.IsAsAsked(foo, result)
+	return s
+}
+
+// kept returns what the controller's cache keeps of an object.
+func (k kind[T]) kept(live T) (kept T) {
+	if plan.IsNil(live) {
+		return kept
+	}
+	object, err := k.Transform(live)
+	if err != nil {
+		panic(err) // it returns none for an object of its kind
+	}
+	return object.(T) //nolint:forcetypeassert // an object keeps its type
+}
+
+// after returns the object that the sync sends, or nil.
+func (k kind[T]) after(action plan.Action, live T, foo *samplev1alpha1.Foo, seen plan.Seen) (sent T) {
+	switch action {
+	case plan.ActionCreate:
+		sent = k.Desired(foo, seen)
+	case plan.ActionUpdate, plan.ActionAdopt:
+		sent = k.DesiredUpdate(live, foo, seen)
+	case plan.ActionNone, plan.ActionLeave, plan.ActionWait:
+	}
+	return sent
+}
+
+// stored returns an object as the API server would answer a write: with the generation of
+// its desired state. Without that, the status of the old state would count as that of the
+// new one. For Deployments, the API server counts annotations as desired state.
+func (k kind[T]) stored(before, after T) T {
+	stored := copyOf(after)
+	if plan.IsNil(before) {
+		stored.SetGeneration(1)
+		return stored
+	}
+	sameState := copyOf(before)
+	sameState.SetLabels(after.GetLabels())
+	sameState.SetOwnerReferences(after.GetOwnerReferences())
+	if !equality.Semantic.DeepEqual(sameState, after) {
+		stored.SetGeneration(before.GetGeneration() + 1)
+	}
+	return stored
+}
+
+func copyOf[T plan.Object](object T) T {
+	return object.DeepCopyObject().(T) //nolint:forcetypeassert // a copy has the type of the original
+}
+
+// verbs are those of the actions about which there is something to say.
+var verbs = map[plan.Action]Verb{
+	plan.ActionCreate: Create, plan.ActionUpdate: Update, plan.ActionAdopt: Adopt, plan.ActionLeave: Leave, plan.ActionWait: Wait,
+}

@@ -1,0 +1,68 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package preview
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"example.com/sample-controller/internal/plan"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// World holds the objects of a cluster that syncs read, beside the Foos.
+type World struct {
+	byName       map[schema.GroupVersionResource]map[cache.ObjectName]Object
+	byController map[schema.GroupVersionResource]map[types.UID][]Object
+}
+
+// NewWorld returns a World without objects.
+func NewWorld() *World {
+	return &World{
+		byName:       map[schema.GroupVersionResource]map[cache.ObjectName]Object{},
+		byController: map[schema.GroupVersionResource]map[types.UID][]Object{},
+	}
+}
+
+// Add adds an object of a resource.
+func (w *World) Add(resource schema.GroupVersionResource, object Object) {
+	if w.byName[resource] == nil {
+		w.byName[resource], w.byController[resource] = map[cache.ObjectName]Object{}, map[types.UID][]Object{}
+	}
+	w.byName[resource][cache.MetaObjectToName(object)] = object
+	if controller := metav1.GetControllerOfNoCopy(object); controller != nil {
+		w.byController[resource][controller.UID] = append(w.byController[resource][controller.UID], object)
+	}
+}
+
+// named returns the object of a name, or nil.
+func (w *World) named(resource schema.GroupVersionResource, namespace, name string) Object {
+	return w.byName[resource][cache.ObjectName{Namespace: namespace, Name: name}]
+}
+
+// controlledBy returns the objects that a Foo controls.
+func (w *World) controlledBy(resource schema.GroupVersionResource, foo *samplev1alpha1.Foo) []Object {
+	var controlled []Object
+	for _, object := range w.byController[resource][foo.UID] {
+		if plan.IsControlledBy(object, foo) {
+			controlled = append(controlled, object)
+		}
+	}
+	return controlled
+}
