@@ -1,0 +1,73 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Command kubectl-foo is a kubectl plugin, "kubectl foo", that says what the controller
+// would do before it does it. It decides with internal/plan, as the controller of the same
+// build does, and writes nothing to the cluster.
+//
+// plan.go has the command that reads a cluster, render.go the one that reads files;
+// cluster.go and files.go read, and text.go, objects.go print.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+// Exit codes, as those of kubectl diff: 0 means that there is nothing to do.
+const (
+	exitChanges = 1
+	exitFailure = 2
+)
+
+// errChanges means that a sync would write something.
+var errChanges = errors.New("there are changes")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	err := newCommand(streams).ExecuteContext(ctx)
+	stop()
+	switch {
+	case errors.Is(err, errChanges):
+		os.Exit(exitChanges)
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "error: %v\n", err)
+		os.Exit(exitFailure)
+	}
+}
+
+// newCommand returns the command with its subcommands.
+func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	command := &cobra.Command{
+		Use:           "kubectl-foo",
+		Short:         "See what the controller of Foos would do, before it does it",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl foo"},
+	}
+	config := genericclioptions.NewConfigFlags(true)
+	command.AddCommand(newPlanCommand(config, streams), newRenderCommand(streams))
+	return command
+}

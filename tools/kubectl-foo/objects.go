@@ -1,0 +1,86 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+
+	"example.com/sample-controller/internal/preview"
+	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
+)
+
+// printObject prints an object as a YAML document.
+func printObject(out io.Writer, object preview.Object) error {
+	text, err := yamlOf(object)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "---\n%s", text)
+	return err
+}
+
+// yamlOf returns an object as YAML, with apiVersion and kind, without what only the API
+// server reads, and with a status only if it has one.
+func yamlOf(object preview.Object) (string, error) {
+	fields, err := fieldsOf(object)
+	if err != nil {
+		return "", err
+	}
+	text, err := yaml.Marshal(fields)
+	return string(text), err
+}
+
+func fieldsOf(object preview.Object) (map[string]any, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, err
+	}
+	gvks, _, err := scheme.Scheme.ObjectKinds(object)
+	if err != nil {
+		gvks, _, err = fooscheme.Scheme.ObjectKinds(object)
+	}
+	if err != nil {
+		return nil, err
+	}
+	fields["apiVersion"], fields["kind"] = gvks[0].ToAPIVersionAndKind()
+	if metadata, ok := fields["metadata"].(map[string]any); ok {
+		delete(metadata, "managedFields")
+		dropNull(metadata)
+	}
+	if status, ok := fields["status"].(map[string]any); ok && len(status) == 0 {
+		delete(fields, "status")
+	}
+	dropNull(fields)
+	return fields, nil
+}
+
+// dropNull drops fields that are null, such as the creationTimestamp of a template.
+func dropNull(fields map[string]any) {
+	for name, value := range fields {
+		switch value := value.(type) {
+		case nil:
+			delete(fields, name)
+		case map[string]any:
+			dropNull(value)
+		}
+	}
+}
