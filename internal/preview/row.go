@@ -37,8 +37,9 @@ func Table(image string) []Row {
 type Row struct {
 	Kind     string
 	Resource schema.GroupVersionResource
-	// Empty returns a new object of the kind.
-	Empty func() Object
+	// Empty returns a new object of the kind, and Desired the child that a Foo asks for.
+	Empty   func() Object
+	Desired func(foo *samplev1alpha1.Foo) Object
 
 	sync func(foo *samplev1alpha1.Foo, world *World, seen plan.Seen, blocked bool) rowSync
 }
@@ -56,8 +57,9 @@ func RowOf[T plan.Object](child plan.Child[T]) Row {
 	k := kind[T]{&child}
 	return Row{
 		Kind: child.Kind, Resource: child.Resource,
-		Empty: func() Object { return child.Empty() },
-		sync:  k.sync,
+		Empty:   func() Object { return child.Empty() },
+		Desired: func(foo *samplev1alpha1.Foo) Object { return child.Desired(foo, plan.Seen{}) },
+		sync:    k.sync,
 	}
 }
 
@@ -70,7 +72,7 @@ func (k kind[T]) sync(foo *samplev1alpha1.Foo, world *World, seen plan.Seen, blo
 	live, _ := world.named(k.Resource, foo.Namespace, k.Name(foo)).(T)
 	named := k.kept(live)
 	var controlled []T
-	for _, object := range world.controlledBy(k.Resource, foo) {
+	for _, object := range world.ControlledBy(k.Resource, foo) {
 		if child, ok := object.(T); ok {
 			controlled = append(controlled, child)
 		}

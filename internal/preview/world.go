@@ -56,8 +56,8 @@ func (w *World) named(resource schema.GroupVersionResource, namespace, name stri
 	return w.byName[resource][cache.ObjectName{Namespace: namespace, Name: name}]
 }
 
-// controlledBy returns the objects that a Foo controls.
-func (w *World) controlledBy(resource schema.GroupVersionResource, foo *samplev1alpha1.Foo) []Object {
+// ControlledBy returns the objects of a resource that a Foo controls.
+func (w *World) ControlledBy(resource schema.GroupVersionResource, foo *samplev1alpha1.Foo) []Object {
 	var controlled []Object
 	for _, object := range w.byController[resource][foo.UID] {
 		if plan.IsControlledBy(object, foo) {

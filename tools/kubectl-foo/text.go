@@ -80,7 +80,14 @@ func printSyncs(out io.Writer, format string, syncs []*preview.Sync) error {
 }
 
 func printSync(out io.Writer, sync *preview.Sync) error {
-	fmt.Fprintf(out, "Foo %s/%s\n", sync.Foo.Namespace, sync.Foo.Name)
+	if _, err := fmt.Fprintf(out, "Foo %s/%s\n", sync.Foo.Namespace, sync.Foo.Name); err != nil {
+		return err
+	}
+	return printSteps(out, sync)
+}
+
+// printSteps prints the writes of a sync, and the status.
+func printSteps(out io.Writer, sync *preview.Sync) error {
 	for _, write := range sync.Writes {
 		note := ""
 		if write.Drift != "" && write.Verb != preview.Create {
