@@ -20,6 +20,9 @@ limitations under the License.
 package plan
 
 import (
+	"slices"
+	"strings"
+
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -97,7 +100,8 @@ func (c *Child[T]) DesiredUpdate(live T, foo *samplev1alpha1.Foo, seen Seen) T {
 }
 
 // obsoleteAfter returns the objects to delete after an action. As long as the Foo can't
-// have the child that it asks for, the old one stays in service.
+// have the child that it asks for, the old one stays in service. They are in the order of
+// their names, since a cache has none.
 func (c *Child[T]) obsoleteAfter(act Action, foo *samplev1alpha1.Foo, controlled []T) []T {
 	if act == ActionWait || act == ActionLeave {
 		return nil
@@ -108,6 +112,7 @@ func (c *Child[T]) obsoleteAfter(act Action, foo *samplev1alpha1.Foo, controlled
 			obsolete = append(obsolete, child)
 		}
 	}
+	slices.SortFunc(obsolete, func(a, b T) int { return strings.Compare(a.GetName(), b.GetName()) })
 	return obsolete
 }
 

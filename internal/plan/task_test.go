@@ -53,3 +53,16 @@ func TestTheSameTask(t *testing.T) {
 		})
 	}
 }
+
+// A cache lists objects in any order. If the order made another task, each retry of a
+// refused deletion would count as new, and nothing would back off.
+func TestATaskDoesNotDependOnTheOrderOfTheCache(t *testing.T) {
+	foo, named := footest.Foo("a"), child("a")
+	old, older := child("a", footest.Named("old"), footest.AtGeneration(2), footest.AtVersion("22")), child("a", footest.Named("older"), footest.AtGeneration(3), footest.AtVersion("23"))
+	task := func(controlled ...primary) Task {
+		return shipped.Task(foo, shipped.Decide(foo, named, controlled, Seen{}))
+	}
+	if !task(named, old, older).Same(task(older, named, old)) {
+		t.Error("the same children in another order are another task")
+	}
+}
