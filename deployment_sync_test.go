@@ -32,6 +32,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/internal/preview/previewtest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -267,9 +268,13 @@ func (row syncRow) check(t *testing.T) {
 		verb, resource, _ := strings.Cut(call, " ")
 		f.refuse(verb, resource, err)
 	}
+	announced := previewtest.OfNamed("a", row.world)
 	err := f.syncHandler(f.ctx, cache.ObjectName{Namespace: footest.Namespace, Name: "a"})
 	if !errors.Is(err, row.wantErr) {
 		t.Errorf("sync returned %v, not %v", err, row.wantErr)
+	}
+	if row.refuse == nil {
+		previewtest.Check(t, announced, f.kubeClient.Actions(), f.fooClient.Actions())
 	}
 	verbs, _ := f.writes()
 	footest.ExpectEqual(t, "the list of writes", row.wantWrites, verbs)

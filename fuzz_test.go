@@ -40,6 +40,8 @@ import (
 	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/plan"
+	"example.com/sample-controller/internal/preview"
+	"example.com/sample-controller/internal/preview/previewtest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
@@ -48,7 +50,8 @@ import (
 
 // FuzzSync syncs the Foo "a" with arbitrary objects and caches that may be stale. However
 // stale they are, the sync changes nothing of others, and the second sync after they have
-// caught up (the first, if they were not stale) writes nothing.
+// caught up (the first, if they were not stale) writes nothing. With fresh caches, it
+// writes what its preview announces.
 func FuzzSync(f *testing.F) {
 	footest.AddSeeds(f, slices.Concat(footest.FuzzSeeds, footest.StaleSeeds))
 	f.Fuzz(func(t *testing.T, script, noise []byte, words string) {
@@ -64,7 +67,12 @@ func FuzzSync(f *testing.F) {
 		f.cacheSees(t, []*samplev1alpha1.Foo{w.Foo, bystander}, w.Seen())
 
 		stale := w.Stale()
-		f.pass(t, w.Foo, live.Foo, !stale)
+		var announced *preview.Sync
+		if !stale && !w.Refused() {
+			foos, children := f.stored(t)
+			announced = previewtest.Of(fooNamed(foos, "a"), children)
+		}
+		f.pass(t, w.Foo, live.Foo, !stale, announced)
 		for range 2 {
 			foos, children := f.stored(t)
 			f.cacheSees(t, foos, children)
@@ -74,7 +82,7 @@ func FuzzSync(f *testing.F) {
 			if known == nil {
 				known = w.Foo
 			}
-			if wrote := f.pass(t, known, now, true); len(wrote) > 0 && !stale && !w.Refused() {
+			if wrote := f.pass(t, known, now, true, nil); len(wrote) > 0 && !stale && !w.Refused() {
 				t.Errorf("a sync without a change before it wrote: %v", wrote)
 			}
 			stale = false
@@ -83,13 +91,17 @@ func FuzzSync(f *testing.F) {
 }
 
 // pass syncs once, checks what that changed, and returns what was sent to the API server.
-// known is the Foo in the caches, live the Foo at the API server, or nil.
-func (f *fuzzFixture) pass(t *testing.T, known, live *samplev1alpha1.Foo, fresh bool) []string {
+// known is the Foo in the caches, live the Foo at the API server, or nil. announced is the
+// preview, or nil.
+func (f *fuzzFixture) pass(t *testing.T, known, live *samplev1alpha1.Foo, fresh bool, announced *preview.Sync) []string {
 	t.Helper()
 	foosBefore, before := f.stored(t)
 	err := f.syncHandler(f.ctx, footest.KeyOf(known))
 	foosAfter, after := f.stored(t)
 
+	if announced != nil {
+		previewtest.Check(t, announced, f.kubeCalls.Actions(), f.fooCalls.Actions())
+	}
 	if fresh && err != nil && !failure.IsRefusal(err) {
 		t.Errorf("the sync failed with fresh caches: %v", err)
 	}

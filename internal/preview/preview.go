@@ -29,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"example.com/sample-controller/internal/plan"
+	"example.com/sample-controller/internal/reporting"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -82,6 +83,12 @@ type Sync struct {
 // ChangesStatus reports whether the status differs from the Foo's.
 func (s *Sync) ChangesStatus() bool {
 	return !equality.Semantic.DeepEqual(s.Foo.Status, s.Status)
+}
+
+// StatusMayWait reports whether the status tells of nothing but a rollout's progress, which
+// the controller does not write at once.
+func (s *Sync) StatusMayWait() bool {
+	return s.ChangesStatus() && reporting.MayWait(s.Foo.Status, s.Status, true)
 }
 
 // IsIdle reports whether the sync writes nothing.

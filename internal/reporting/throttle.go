@@ -47,7 +47,7 @@ type Throttle struct {
 // now. After a sync that was not complete, only the number of Pods may wait.
 func (p *Throttle) Wait(foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus, complete bool) time.Duration {
 	key := cache.MetaObjectToName(foo)
-	if (!complete || !isProgressAlone(foo.Status, status)) && !isCountAlone(foo.Status, status) {
+	if !MayWait(foo.Status, status, complete) {
 		p.Delete(key)
 		return 0
 	}
@@ -62,6 +62,12 @@ func (p *Throttle) Wait(foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus
 		return 0
 	}
 	return left
+}
+
+// MayWait reports whether a status may be written later than a sync calculates it, by up to
+// ThrottleInterval.
+func MayWait(before, after samplev1alpha1.FooStatus, complete bool) bool {
+	return complete && isProgressAlone(before, after) || isCountAlone(before, after)
 }
 
 // isCountAlone reports whether two statuses differ in nothing but the number of Pods, as

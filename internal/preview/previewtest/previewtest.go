@@ -1,0 +1,133 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package previewtest compares what a preview announces with what the controller sent.
+package previewtest
+
+import (
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/internal/preview"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// Of returns the preview of the next sync of a Foo beside children of any owner, or nil if
+// there is no Foo.
+func Of(foo *samplev1alpha1.Foo, children []footest.Object) *preview.Sync {
+	if foo == nil {
+		return nil
+	}
+	world := preview.NewWorld()
+	for _, child := range children {
+		world.Add(footest.KindOf(child).Resource, child)
+	}
+	return preview.Of(preview.Table(footest.DefaultImage), foo, world, footest.Now)
+}
+
+// OfNamed does the same for the Foo with a name among objects.
+func OfNamed(name string, objects []runtime.Object) *preview.Sync {
+	var foo *samplev1alpha1.Foo
+	var children []footest.Object
+	for _, object := range objects {
+		switch object := object.(type) {
+		case *samplev1alpha1.Foo:
+			if object.Name == name {
+				foo = object
+			}
+		case footest.Object:
+			children = append(children, object)
+		}
+	}
+	return Of(foo, children)
+}
+
+// request is a write: its verb, resource and name, and the object that it sends.
+type request struct {
+	line string
+	sent runtime.Object
+}
+
+// Check fails unless the writes among the actions of clients are those that were
+// announced, in order and field by field.
+func Check(t *testing.T, announced *preview.Sync, actions ...[]clienttesting.Action) {
+	t.Helper()
+	want, got := requestsOf(announced), writesAmong(slices.Concat(actions...))
+	if wantLines, gotLines := linesOf(want), linesOf(got); !slices.Equal(gotLines, wantLines) {
+		t.Errorf("the sync wrote %q, the preview announced %q", gotLines, wantLines)
+		return
+	}
+	for i := range want {
+		if foo, ok := got[i].sent.(*samplev1alpha1.Foo); ok {
+			footest.ExpectEqual(t, "the status", announced.Status, foo.Status)
+			continue
+		}
+		footest.ExpectEqual(t, want[i].line, want[i].sent, got[i].sent)
+	}
+}
+
+func requestsOf(announced *preview.Sync) []request {
+	var requests []request
+	if announced == nil {
+		return nil
+	}
+	for _, write := range announced.Writes {
+		verb := string(write.Verb)
+		if write.Verb == preview.Adopt {
+			verb = "update"
+		}
+		if write.Verb.IsWrite() {
+			requests = append(requests, request{verb + " " + write.Resource.Resource + " " + write.Name, write.After})
+		}
+	}
+	if announced.ChangesStatus() && !announced.StatusMayWait() {
+		requests = append(requests, request{"update foos " + announced.Foo.Name, announced.Foo})
+	}
+	return requests
+}
+
+func writesAmong(actions []clienttesting.Action) []request {
+	var requests []request
+	for _, action := range actions {
+		line := action.GetVerb() + " " + action.GetResource().Resource + " "
+		switch action := action.(type) {
+		case clienttesting.CreateActionImpl:
+			requests = append(requests, request{line + nameOf(action.Object), action.Object})
+		case clienttesting.UpdateActionImpl:
+			requests = append(requests, request{line + nameOf(action.Object), action.Object})
+		case clienttesting.DeleteActionImpl:
+			requests = append(requests, request{line: line + action.Name})
+		}
+	}
+	return requests
+}
+
+func nameOf(object runtime.Object) string {
+	return object.(metav1.Object).GetName() //nolint:forcetypeassert // all objects of the API have names
+}
+
+func linesOf(requests []request) []string {
+	var lines []string
+	for _, r := range requests {
+		lines = append(lines, r.line)
+	}
+	return lines
+}
