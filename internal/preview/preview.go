@@ -68,7 +68,13 @@ type Write struct {
 	Before, After Object
 	// Drift says in which fields that the Foo owns Before differs from what the Foo asks for.
 	Drift string
+
+	driftOf func(stored Object) string
 }
+
+// DriftOf says in which fields that the Foo owns a stored object differs from what the Foo
+// asks for, as after an admission webhook, or returns "".
+func (w *Write) DriftOf(stored Object) string { return w.driftOf(stored) }
 
 // Sync is what a sync of a Foo would write.
 type Sync struct {

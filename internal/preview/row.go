@@ -19,6 +19,8 @@ limitations under the License.
 package preview
 
 import (
+	"maps"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -84,7 +86,12 @@ func (k kind[T]) sync(foo *samplev1alpha1.Foo, world *World, seen plan.Seen, blo
 	}
 	var s rowSync
 	if verb, say := verbs[decided.Action]; say && !(blocked && verb.IsWrite()) {
+		before := maps.Clone(seen)
 		s.write = &Write{Verb: verb, Kind: k.Kind, Resource: k.Resource, Name: k.Name(foo), Drift: decided.Drift}
+		s.write.driftOf = func(stored Object) string {
+			child, _ := stored.(T)
+			return k.DescribeDrift(k.kept(child), foo, before)
+		}
 		if !plan.IsNil(live) {
 			s.write.Before = live
 		}

@@ -69,25 +69,26 @@ func TestValidate(t *testing.T) {
 		want  []string // parts of what is said
 		valid bool
 	}{
-		"valid":                  {map[string]string{"a.yaml": web}, []string{"-f=a.yaml"}, []string{"1 Foos are valid."}, true},
-		"two documents":          {map[string]string{"a.yaml": web + "---\n" + strings.Replace(web, "name: a", "name: b", 1)}, []string{"-f=a.yaml"}, []string{"2 Foos are valid."}, true},
+		"valid":                  {map[string]string{"a.yaml": web}, []string{"-f=a.yaml"}, []string{"Valid: 1 Foo."}, true},
+		"two documents":          {map[string]string{"a.yaml": web + "---\n" + strings.Replace(web, "name: a", "name: b", 1)}, []string{"-f=a.yaml"}, []string{"Valid: 2 Foos."}, true},
 		"a bound":                {map[string]string{"a.yaml": changed}, []string{"-f=a.yaml"}, []string{"a.yaml:8: spec.replicas: Invalid value: 99"}, false},
 		"a rule":                 {map[string]string{"a.yaml": strings.Replace(web, "web", "Web!", 1)}, []string{"-f=a.yaml"}, []string{"a.yaml:6: spec.deploymentName: Invalid value: \"Web!\": must be a DNS-1123 subdomain"}, false},
 		"a missing field":        {map[string]string{"a.yaml": strings.Replace(web, "  deploymentName: web\n", "", 1)}, []string{"-f=a.yaml"}, []string{"a.yaml:5: spec.deploymentName: Required value"}, false},
 		"a wrong type":           {map[string]string{"a.yaml": strings.Replace(web, "replicas: 2", "replicas: two", 1)}, []string{"-f=a.yaml"}, []string{"a.yaml:7: spec.replicas: Invalid value: \"string\""}, false},
 		"an unknown field":       {map[string]string{"a.yaml": strings.Replace(web, "replicas: 2", "replica: 2", 1)}, []string{"-f=a.yaml"}, []string{`a.yaml:7: unknown field "spec.replica"`}, false},
 		"of metadata":            {map[string]string{"a.yaml": strings.Replace(web, "name: a", "name: a\n  nam: b", 1)}, []string{"-f=a.yaml"}, []string{`a.yaml:5: unknown field "metadata.nam"`}, false},
-		"a duplicate field":      {map[string]string{"a.yaml": web + "  replicas: 3\n"}, []string{"-f=a.yaml"}, []string{"a.yaml:1: ", "replicas"}, false},
+		"a duplicate field":      {map[string]string{"a.yaml": web + "  replicas: 3\n"}, []string{"-f=a.yaml"}, []string{"a.yaml:1: ", "line 8: key \"replicas\" already set"}, false},
 		"in a second document":   {map[string]string{"a.yaml": "# none\n---\n" + web + "---\n" + changed}, []string{"-f=a.yaml"}, []string{"a.yaml:18: spec.replicas"}, false},
 		"no YAML":                {map[string]string{"a.yaml": "spec: ["}, []string{"-f=a.yaml"}, []string{"a.yaml:1: yaml:"}, false},
 		"another kind":           {map[string]string{"a.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"}, []string{"-f=a.yaml"}, []string{`a.yaml:1: this is a Pod of "v1", not a Foo`}, false},
 		"an empty file":          {map[string]string{"a.yaml": "# nothing\n"}, []string{"-f=a.yaml"}, []string{"a.yaml: there is nothing in it"}, false},
 		"no such file":           {nil, []string{"-f=a.yaml"}, []string{"a.yaml: no such file"}, false},
 		"no file":                {nil, nil, []string{"say which file"}, false},
-		"an update":              {map[string]string{"a.yaml": web, "old.yaml": strings.Replace(web, "web", "old", 1)}, []string{"-f=a.yaml", "--old=old.yaml"}, []string{"1 Foos are valid."}, true},
+		"a list":                 {map[string]string{"a.yaml": "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(changed), "\n", "\n  ")}, []string{"-f=a.yaml"}, []string{"a.yaml:11: spec.replicas"}, false},
+		"an update":              {map[string]string{"a.yaml": web, "old.yaml": strings.Replace(web, "web", "old", 1)}, []string{"-f=a.yaml", "--old=old.yaml"}, []string{"Valid: 1 Foo."}, true},
 		"an update to a bad one": {map[string]string{"a.yaml": changed, "old.yaml": web}, []string{"-f=a.yaml", "--old=old.yaml"}, []string{"a.yaml:8: spec.replicas"}, false},
 		// The API server judges only what an update changes.
-		"an update of another field of a bad one": {map[string]string{"a.yaml": changed, "old.yaml": strings.Replace(web, "replicas: 2", "replicas: 99", 1)}, []string{"-f=a.yaml", "--old=old.yaml"}, []string{"1 Foos are valid."}, true},
+		"an update of another field of a bad one": {map[string]string{"a.yaml": changed, "old.yaml": strings.Replace(web, "replicas: 2", "replicas: 99", 1)}, []string{"-f=a.yaml", "--old=old.yaml"}, []string{"Valid: 1 Foo."}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := runWith(t, "", test.files, append([]string{"validate"}, test.args...)...)
@@ -121,13 +122,13 @@ func TestRender(t *testing.T) {
 		t.Errorf("beside a Deployment of somebody else: %v\n%s", got.err, got.out)
 	}
 	for want, args := range map[string][]string{
-		"say which file":                     {"render"},
-		"there are no .yaml":                 {"render", "-f", "-", "--observed", "."},
-		"unknown command \"x\"":              {"render", "x"},
-		"--output=\"xml\": must be one of":   {"plan", "-o", "xml"},
-		"give names, or -f, or -A":           {"plan", "a", "-A"},
-		"unknown command \"foo\" for":        {"foo"},
-		"-:1: this is a Deployment of apps/": {"render", "-f", "-"},
+		"say which file":                   {"render"},
+		"there are no .yaml":               {"render", "-f", "-", "--observed", "."},
+		"unknown command \"x\"":            {"render", "x"},
+		"--output=\"xml\": must be one of": {"plan", "-o", "xml"},
+		"give names, or -f, or -A":         {"plan", "a", "-A"},
+		"unknown command \"foo\" for":      {"foo"},
+		"-:1: this is a Deployment of":     {"render", "-f", "-"},
 	} {
 		in := web
 		if strings.HasPrefix(want, "-:1") {

@@ -15,11 +15,12 @@ limitations under the License.
 */
 
 // Command kubectl-foo is a kubectl plugin, "kubectl foo", that says what the controller
-// would do before it does it. It decides with internal/plan, as the controller of the same
-// build does, and writes nothing to the cluster.
+// would do before it does it, and why a Foo is as it is. It decides with internal/plan, as
+// the controller of the same build does, and writes nothing to the cluster.
 //
-// plan.go has the command that reads a cluster, render.go the one that reads files;
-// cluster.go and files.go read, and text.go, objects.go print.
+// Each command has a file of its own. internal/cluster and internal/manifest read clusters
+// and files, internal/schema judges Foos as the API server does, internal/explain finds
+// out why, and internal/report prints.
 package main
 
 import (
@@ -68,6 +69,6 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl foo"},
 	}
 	config := genericclioptions.NewConfigFlags(true)
-	command.AddCommand(newPlanCommand(config, streams), newWhyCommand(config, streams), newRenderCommand(streams), newValidateCommand(streams))
+	command.AddCommand(newPlanCommand(config, streams), newWhyCommand(config, streams), newTimelineCommand(config, streams), newRenderCommand(streams), newValidateCommand(streams))
 	return command
 }

@@ -30,6 +30,8 @@ import (
 	"example.com/sample-controller/internal/options"
 	"example.com/sample-controller/internal/preview"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
+	"example.com/sample-controller/tools/kubectl-foo/internal/report"
 )
 
 const planHelp = `Print what the controller's next sync of each Foo would write.
@@ -41,7 +43,9 @@ For each Foo with something to do it prints the children to create (+), change (
 difference of each change, those that it leaves to others (!), and the status that the Foo would get. A sync is only the
 first step: once a child has changed, a later sync may write more.
 
-It can't know what an admission webhook or a policy would say to a write.
+What an admission webhook or a policy would say to a write is known only to the API server. --server-dry-run asks it: it
+sends each write as a dry run, which stores nothing. This needs the permission to make these writes, and policies judge
+your account, not the controller's.
 
 Exit code: 0 if there is nothing to do, 1 if there is, 2 after an error.`
 
@@ -54,6 +58,7 @@ type planOptions struct {
 	allNamespaces bool
 	image         string
 	output        string
+	serverDryRun  bool
 }
 
 func newPlanCommand(config *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
@@ -66,14 +71,16 @@ func newPlanCommand(config *genericclioptions.ConfigFlags, streams genericioopti
   kubectl foo plan example-foo       # one
   kubectl foo plan -f new.yaml       # as if the Foos of the file had been applied
   kubectl foo plan -A -o json        # all, for programs`,
-		RunE: func(command *cobra.Command, args []string) error { return o.run(command.Context(), args) },
+		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args) },
+		ValidArgsFunction: completeNames(config),
 	}
 	flags := command.Flags()
 	config.AddFlags(flags)
 	flags.StringSliceVarP(&o.files, "filename", "f", nil, "Files with Foos, or - for standard input: plan as if they had been applied.")
 	flags.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "Plan the Foos of all namespaces.")
 	flags.StringVar(&o.image, "image", options.DefaultImage, "Image of the Pods, as the controller's flag -image.")
-	flags.StringVarP(&o.output, "output", "o", formatText, "Format: text, diff (only the differences), json or yaml.")
+	flags.StringVarP(&o.output, "output", "o", report.FormatText, "Format: text, diff (only the differences), json or yaml.")
+	flags.BoolVar(&o.serverDryRun, "server-dry-run", false, "Also send each write to the API server, as a dry run, and print its answer.")
 	return command
 }
 
@@ -81,35 +88,35 @@ func (o *planOptions) run(ctx context.Context, names []string) error {
 	if len(names) > 0 && (o.allNamespaces || len(o.files) > 0) {
 		return errors.New("give names, or -f, or -A: not several of them")
 	}
-	if err := checkFormat(o.output); err != nil {
+	if err := report.CheckFormat(o.output, report.FormatText, report.FormatDiff, report.FormatJSON, report.FormatYAML); err != nil {
 		return err
 	}
-	asked, err := readFoos(o.files, o.In)
+	c, err := cluster.New(o.config, o.allNamespaces)
 	if err != nil {
 		return err
 	}
-	cluster, err := newCluster(o.config, o.allNamespaces)
-	if err != nil {
-		return err
-	}
-	foos, err := o.foos(ctx, cluster, names, asked)
+	foos, err := o.foos(ctx, c, names)
 	if err != nil {
 		return err
 	}
 	table := preview.Table(o.image)
-	world, err := cluster.world(ctx, table)
+	world, err := c.World(ctx, table)
 	if err != nil {
 		return err
 	}
-	now := metav1.Now()
-	syncs := make([]*preview.Sync, len(foos))
+	now, plans := metav1.Now(), make([]*report.Plan, len(foos))
 	for i, foo := range foos {
-		syncs[i] = preview.Of(table, foo, world, now)
+		plans[i] = &report.Plan{Sync: preview.Of(table, foo, world, now)}
+		if o.serverDryRun {
+			if err := ask(ctx, c, plans[i]); err != nil {
+				return err
+			}
+		}
 	}
-	if err := printSyncs(o.Out, o.output, syncs); err != nil {
+	if err := report.PrintPlans(o.Out, o.output, plans); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(syncs, func(sync *preview.Sync) bool { return !sync.IsIdle() }) {
+	if slices.ContainsFunc(plans, func(plan *report.Plan) bool { return !plan.IsIdle() }) {
 		return errChanges
 	}
 	return nil
@@ -117,13 +124,19 @@ func (o *planOptions) run(ctx context.Context, names []string) error {
 
 // foos returns the Foos to plan: those of the cluster, or those of files as they would be
 // in the cluster.
-func (o *planOptions) foos(ctx context.Context, cluster *cluster, names []string, asked []*samplev1alpha1.Foo) ([]*samplev1alpha1.Foo, error) {
-	stored, err := cluster.foos(ctx)
+func (o *planOptions) foos(ctx context.Context, c *cluster.Cluster, names []string) ([]*samplev1alpha1.Foo, error) {
+	stored, err := c.ListFoos(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if len(o.files) > 0 {
-		return applied(asked, stored, cluster.namespace)
+		foos, err := applied(ctx, o.files, o.In, stored, c.Namespace)
+		for i := range foos {
+			if err == nil && o.serverDryRun {
+				foos[i], err = c.DryRunFoo(ctx, foos[i])
+			}
+		}
+		return foos, err
 	}
 	if len(names) == 0 {
 		return stored, nil
@@ -132,41 +145,40 @@ func (o *planOptions) foos(ctx context.Context, cluster *cluster, names []string
 	for _, name := range names {
 		i := slices.IndexFunc(stored, func(foo *samplev1alpha1.Foo) bool { return foo.Name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("there is no Foo %q in the namespace %q", name, cluster.namespace)
+			return nil, fmt.Errorf("there is no Foo %q in the namespace %q", name, c.Namespace)
 		}
 		named = append(named, stored[i])
 	}
 	return named, nil
 }
 
-// applied returns the Foos of files as the API server would have them after an apply.
-func applied(asked, stored []*samplev1alpha1.Foo, namespace string) ([]*samplev1alpha1.Foo, error) {
-	var foos []*samplev1alpha1.Foo
-	for _, foo := range asked {
-		if foo.Namespace == "" {
-			foo.Namespace = namespace
+// ask adds the API server's answers to a plan.
+func ask(ctx context.Context, c *cluster.Cluster, plan *report.Plan) error {
+	plan.Answers = make([]report.Answer, len(plan.Writes))
+	for i, write := range plan.Writes {
+		if !write.Verb.IsWrite() {
+			continue
 		}
-		if namespace != "" && foo.Namespace != namespace {
-			return nil, fmt.Errorf("the Foo %q is of the namespace %q, not %q: set --namespace or -A", foo.Name, foo.Namespace, namespace)
+		stored, err := c.DryRun(ctx, write)
+		switch {
+		case errors.Is(err, cluster.ErrPermission), ctx.Err() != nil:
+			return err
+		case err != nil:
+			plan.Answers[i].Refused = err.Error()
+		case stored != nil:
+			plan.Answers[i].Differs = write.DriftOf(stored)
 		}
-		foos = append(foos, merged(foo, stored))
 	}
-	return foos, nil
-}
-
-// merged returns a Foo with the spec of a file, and with all else as it is stored.
-func merged(foo *samplev1alpha1.Foo, stored []*samplev1alpha1.Foo) *samplev1alpha1.Foo {
-	i := slices.IndexFunc(stored, func(other *samplev1alpha1.Foo) bool {
-		return other.Name == foo.Name && other.Namespace == foo.Namespace
-	})
-	if i < 0 {
-		foo.Generation, foo.Status = 1, samplev1alpha1.FooStatus{}
-		return foo
+	// The API server has no Foo of a file to whose status it could say anything.
+	if !plan.ChangesStatus() || plan.Foo.ResourceVersion == "" {
+		return nil
 	}
-	result := stored[i].DeepCopy()
-	if !sameSpec(result, foo) {
-		result.Spec = foo.Spec
-		result.Generation++
+	err := c.DryRunStatus(ctx, plan.Foo, plan.Status)
+	if errors.Is(err, cluster.ErrPermission) {
+		return err
 	}
-	return result
+	if err != nil {
+		plan.StatusAnswer.Refused = err.Error()
+	}
+	return nil
 }

@@ -17,20 +17,19 @@ limitations under the License.
 package main
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
-	"path/filepath"
+	"context"
 	"slices"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"sigs.k8s.io/yaml"
 
 	"example.com/sample-controller/internal/options"
 	"example.com/sample-controller/internal/preview"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/tools/kubectl-foo/internal/manifest"
+	"example.com/sample-controller/tools/kubectl-foo/internal/report"
 )
 
 const renderHelp = `Print the children that Foos ask for, and the statuses that they would get, as YAML.
@@ -57,7 +56,7 @@ func newRenderCommand(streams genericiooptions.IOStreams) *cobra.Command {
   kubectl get deployments -o yaml >observed/deployments.yaml
   kubectl foo render -f foo.yaml --observed observed`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return o.run() },
+		RunE: func(command *cobra.Command, _ []string) error { return o.run(command.Context()) },
 	}
 	flags := command.Flags()
 	flags.StringSliceVarP(&o.files, "filename", "f", nil, "Files with Foos, or - for standard input.")
@@ -66,11 +65,8 @@ func newRenderCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	return command
 }
 
-func (o *renderOptions) run() error {
-	if len(o.files) == 0 {
-		return errors.New("say which file: -f FILE, or -f - for standard input")
-	}
-	foos, err := readFoos(o.files, o.In)
+func (o *renderOptions) run(ctx context.Context) error {
+	foos, err := applied(ctx, o.files, o.In, nil, "")
 	if err != nil {
 		return err
 	}
@@ -80,10 +76,6 @@ func (o *renderOptions) run() error {
 		return err
 	}
 	for _, foo := range foos {
-		if foo.Namespace == "" {
-			foo.Namespace = metav1.NamespaceDefault
-		}
-		foo.Generation = max(foo.Generation, 1)
 		if err := o.print(preview.Of(table, foo, world, metav1.Now())); err != nil {
 			return err
 		}
@@ -95,13 +87,13 @@ func (o *renderOptions) run() error {
 func (o *renderOptions) print(sync *preview.Sync) error {
 	for _, write := range sync.Writes {
 		if write.After != nil {
-			if err := printObject(o.Out, write.After); err != nil {
+			if err := report.PrintObject(o.Out, write.After); err != nil {
 				return err
 			}
 		}
 	}
 	foo := &samplev1alpha1.Foo{ObjectMeta: sync.Foo.ObjectMeta, Spec: sync.Foo.Spec, Status: sync.Status}
-	return printObject(o.Out, foo)
+	return report.PrintObject(o.Out, foo)
 }
 
 // world reads the objects of the folder. Those of other kinds than children are skipped: a
@@ -111,71 +103,27 @@ func (o *renderOptions) world(table []preview.Row) (*preview.World, error) {
 	if o.observed == "" {
 		return world, nil
 	}
-	files, err := yamlFiles(o.observed)
+	files, err := manifest.FilesIn(o.observed)
 	if err != nil {
 		return nil, err
 	}
-	documents, err := readDocuments(files, nil)
+	objects, err := manifest.Read(files, nil)
 	if err != nil {
 		return nil, err
 	}
-	for _, d := range documents {
-		if err := addObserved(world, table, d); err != nil {
-			return nil, err
+	for _, object := range objects {
+		i := slices.IndexFunc(table, func(row preview.Row) bool {
+			return row.Resource.GroupVersion().WithKind(row.Kind) == object.GroupVersionKind()
+		})
+		if i < 0 {
+			continue
 		}
+		setNamespace(object.Unstructured)
+		child := table[i].Empty()
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, child); err != nil {
+			return nil, object.Fail("", err)
+		}
+		world.Add(table[i].Resource, child)
 	}
 	return world, nil
-}
-
-// addObserved adds the object of a document, or those of its list.
-func addObserved(world *preview.World, table []preview.Row, d document) error {
-	var head struct {
-		metav1.TypeMeta `json:",inline"`
-
-		Items []map[string]any `json:"items"`
-	}
-	if err := yaml.Unmarshal(d.data, &head); err != nil {
-		return d.fail(err)
-	}
-	if head.Items != nil {
-		for _, item := range head.Items {
-			data, err := yaml.Marshal(item)
-			if err != nil {
-				return d.fail(err)
-			}
-			if err := addObserved(world, table, document{d.file, d.line, data}); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	i := slices.IndexFunc(table, func(row preview.Row) bool {
-		return row.Kind == head.Kind && row.Resource.GroupVersion().String() == head.APIVersion
-	})
-	if i < 0 {
-		return nil
-	}
-	object := table[i].Empty()
-	if err := yaml.Unmarshal(d.data, object); err != nil {
-		return d.fail(err)
-	}
-	if object.GetNamespace() == "" {
-		object.SetNamespace(metav1.NamespaceDefault)
-	}
-	world.Add(table[i].Resource, object)
-	return nil
-}
-
-func yamlFiles(folder string) ([]string, error) {
-	var files []string
-	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.Type().IsRegular() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) {
-			files = append(files, path)
-		}
-		return err
-	})
-	if err == nil && len(files) == 0 {
-		err = fmt.Errorf("%s: there are no .yaml, .yml or .json files in it", folder)
-	}
-	return files, err
 }

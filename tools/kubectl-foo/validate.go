@@ -26,7 +26,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"sigs.k8s.io/yaml"
+
+	"example.com/sample-controller/tools/kubectl-foo/internal/manifest"
+	"example.com/sample-controller/tools/kubectl-foo/internal/schema"
 )
 
 const validateHelp = `Print what the API server would say of the Foos in files.
@@ -63,116 +65,94 @@ func newValidateCommand(streams genericiooptions.IOStreams) *cobra.Command {
 }
 
 func (o *validateOptions) run(ctx context.Context) error {
-	if len(o.files) == 0 {
-		return errors.New("say which file: -f FILE, or -f - for standard input")
-	}
-	documents, err := readDocuments(o.files, o.In)
+	objects, err := manifest.Read(o.files, o.In)
 	if err != nil {
 		return err
 	}
-	stored, err := readStored(o.old, o.In)
+	stored, err := o.stored()
 	if err != nil {
 		return err
 	}
-	v, err := newValidator()
+	v, err := schema.New()
 	if err != nil {
 		return err
 	}
 	invalid := 0
-	for _, d := range documents {
-		for _, problem := range judge(ctx, v, d, stored) {
+	for _, object := range objects {
+		setNamespace(object.Unstructured)
+		if old := stored[keyOf(object.Unstructured)]; old != nil {
+			_, err = v.Update(ctx, object.Unstructured, old)
+		} else {
+			_, err = v.Create(ctx, object.Unstructured)
+		}
+		for _, problem := range problemsIn(object, err) {
 			invalid++
 			fmt.Fprintln(o.ErrOut, problem)
 		}
 	}
 	if invalid > 0 {
-		return fmt.Errorf("%d problems in %d documents", invalid, len(documents))
+		return fmt.Errorf("%s in %s", count(invalid, "problem"), count(len(objects), "object"))
 	}
-	_, err = fmt.Fprintf(o.Out, "%d Foos are valid.\n", len(documents))
+	_, err = fmt.Fprintf(o.Out, "Valid: %s.\n", count(len(objects), "Foo"))
 	return err
 }
 
-// judge returns what the API server would say of a document, with file and line.
-func judge(ctx context.Context, v *validator, d document, stored map[string]*unstructured.Unstructured) []string {
-	object, err := decode(d.data)
-	if err != nil {
-		return []string{d.fail(err).Error()}
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
 	}
-	if old := stored[keyOf(object)]; old != nil {
-		_, err = v.update(ctx, object, old)
-	} else {
-		_, err = v.create(ctx, object)
-	}
-	return d.problems(err)
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// problems returns an error as lines, each with the line of its field.
-func (d document) problems(err error) []string {
-	if err == nil {
-		return nil
-	}
-	var lines []string
-	if unknown := (*unknownFields)(nil); errors.As(err, &unknown) {
-		for _, path := range unknown.paths {
-			lines = append(lines, fmt.Sprintf("%s:%d: unknown field %q", d.file, d.lineOf(path), path))
-		}
-		return lines
-	}
-	status := apierrors.APIStatus(nil)
-	if errors.As(err, &status) && status.Status().Details != nil {
-		for _, cause := range status.Status().Details.Causes {
-			lines = append(lines, fmt.Sprintf("%s:%d: %s: %s", d.file, d.lineOf(cause.Field), cause.Field, cause.Message))
-		}
-	}
-	if len(lines) == 0 {
-		lines = append(lines, d.fail(err).Error())
-	}
-	return lines
-}
-
-// readStored returns the Foos of files by namespace and name. A list counts as its items.
-func readStored(files []string, in interface{ Read([]byte) (int, error) }) (map[string]*unstructured.Unstructured, error) {
+// stored returns the Foos that are stored, by namespace and name.
+func (o *validateOptions) stored() (map[string]*unstructured.Unstructured, error) {
 	stored := map[string]*unstructured.Unstructured{}
-	documents, err := readDocuments(files, in)
+	if len(o.old) == 0 {
+		return stored, nil
+	}
+	objects, err := manifest.Read(o.old, o.In)
 	if err != nil {
 		return nil, err
 	}
-	for _, d := range documents {
-		object, err := decode(d.data)
-		if err != nil {
-			return nil, d.fail(err)
-		}
-		if !object.IsList() {
-			stored[keyOf(object)] = object
-			continue
-		}
-		list, err := object.ToList()
-		if err != nil {
-			return nil, d.fail(err)
-		}
-		for i := range list.Items {
-			stored[keyOf(&list.Items[i])] = &list.Items[i]
-		}
+	for _, object := range objects {
+		setNamespace(object.Unstructured)
+		stored[keyOf(object.Unstructured)] = object.Unstructured
 	}
 	return stored, nil
 }
 
-// decode reads an object. One without a namespace is in "default".
-func decode(data []byte) (*unstructured.Unstructured, error) {
-	text, err := yaml.YAMLToJSONStrict(data)
-	if err != nil {
-		return nil, err
-	}
-	object := &unstructured.Unstructured{}
-	if err := object.UnmarshalJSON(text); err != nil {
-		return nil, err
-	}
-	if !object.IsList() && object.GetNamespace() == "" {
+// setNamespace sets a namespace that is missing.
+func setNamespace(object *unstructured.Unstructured) {
+	if object.GetNamespace() == "" {
 		object.SetNamespace(metav1.NamespaceDefault)
 	}
-	return object, nil
 }
 
 func keyOf(object *unstructured.Unstructured) string {
 	return object.GetNamespace() + "/" + object.GetName()
+}
+
+// problemsIn returns what the API server says of an object, each with the line of its
+// field.
+func problemsIn(object manifest.Object, err error) []error {
+	if err == nil {
+		return nil
+	}
+	var problems []error
+	if unknown := (*schema.UnknownFieldsError)(nil); errors.As(err, &unknown) {
+		for _, path := range unknown.Paths {
+			problems = append(problems, object.Fail(path, fmt.Errorf("unknown field %q", path)))
+		}
+		return problems
+	}
+	status := apierrors.APIStatus(nil)
+	if errors.As(err, &status) && status.Status().Details != nil {
+		for _, cause := range status.Status().Details.Causes {
+			problems = append(problems, object.Fail(cause.Field, fmt.Errorf("%s: %s", cause.Field, cause.Message)))
+		}
+	}
+	if len(problems) == 0 {
+		problems = append(problems, object.Fail("", err))
+	}
+	return problems
 }

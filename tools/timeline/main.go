@@ -30,7 +30,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"example.com/sample-controller/internal/audit"
 	"example.com/sample-controller/tools/internal/timeline"
 )
 
@@ -78,7 +77,7 @@ func run(args []string, stdin io.Reader, stdout, messages io.Writer) error {
 		add = printWrites(stdout, opts.log.Namespace)
 	}
 	for _, path := range opts.logs {
-		if err := read(path, stdin, add, messages); err != nil {
+		if err := timeline.ReadLog(path, stdin, add, messages); err != nil {
 			return err
 		}
 	}
@@ -155,33 +154,4 @@ func parseOptions(args []string, help io.Writer) (*options, error) {
 
 func isHTML(path string) bool {
 	return strings.HasPrefix(filepath.Ext(path), ".htm")
-}
-
-// read calls add with each write of a log.
-func read(path string, stdin io.Reader, add func(audit.Write), messages io.Writer) error {
-	name, source := "standard input", stdin
-	if path != standard {
-		file, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		name, source = path, file
-	}
-	count, err := audit.Read(source, add)
-	switch {
-	case err != nil:
-		return fmt.Errorf("reading %s: %w", name, err)
-	case count.Lines == 0:
-		return fmt.Errorf("%s is empty", name)
-	case count.Good == 0:
-		return fmt.Errorf("%s is not an audit log: none of its lines is an event of audit.k8s.io as JSON", name)
-	}
-	if count.Bad > 0 {
-		fmt.Fprintf(messages, "%s: skipped %d of %d lines, which are not audit events\n", name, count.Bad, count.Lines)
-	}
-	if count.Cut {
-		fmt.Fprintf(messages, "%s: skipped the last line, which is incomplete\n", name)
-	}
-	return nil
 }

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+package explain
 
 import (
 	"bytes"
@@ -25,28 +25,57 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/tools/kubectl-foo/internal/report"
 )
 
-// printOwners says who wrote the fields that the Foo owns, by the managers of fields.
-func (w *why) printOwners() {
-	for _, row := range w.table {
-		for _, child := range w.world.ControlledBy(row.Resource, w.foo) {
-			asked, err := fieldsOf(row.Desired(w.foo))
-			w.errs = append(w.errs, err)
-			lines := w.writers(map[string]any{"spec": asked["spec"], "data": asked["data"]}, child.GetManagedFields())
-			if len(lines) == 0 {
-				continue
+// Owned says who wrote the fields of a child that the Foo owns, by the managers of fields.
+type Owned struct {
+	Kind   string  `json:"kind"`
+	Name   string  `json:"name"`
+	Fields []Field `json:"fields"`
+}
+
+// Field is a field with the manager that wrote it last.
+type Field struct {
+	Path      string `json:"path"`
+	Manager   string `json:"manager"`
+	Operation string `json:"operation"`
+	Age       string `json:"age,omitempty"`
+}
+
+func (s *Subject) owners() ([]Owned, error) {
+	var owners []Owned
+	for _, row := range s.Table {
+		for _, child := range s.World.ControlledBy(row.Resource, s.Foo) {
+			asked, err := report.FieldsOf(row.Desired(s.Foo))
+			if err != nil {
+				return nil, err
 			}
-			w.printf("\nWho wrote what the Foo owns of %s %s:\n", row.Kind, child.GetName())
-			for _, line := range lines {
-				w.printf("  %s\n", line)
+			for _, field := range []string{"apiVersion", "kind", "metadata"} {
+				delete(asked, field)
+			}
+			if fields := s.writers(asked, child.GetManagedFields()); len(fields) > 0 {
+				owners = append(owners, Owned{row.Kind, child.GetName(), fields})
 			}
 		}
 	}
+	return owners, nil
 }
 
-// writers returns a line for each field, with the manager that wrote it last.
-func (w *why) writers(asked map[string]any, entries []metav1.ManagedFieldsEntry) []string {
+func (o *Owned) print(out *report.Printer) {
+	fmt.Fprintf(out, "\nWho wrote what the Foo owns of %s %s:\n", o.Kind, o.Name)
+	for _, field := range o.Fields {
+		ago := ""
+		if field.Age != "" {
+			ago = ", " + field.Age + " ago"
+		}
+		fmt.Fprintf(out, "  %s: %s (%s)%s\n", field.Path, field.Manager, field.Operation, ago)
+	}
+}
+
+// writers returns the fields that managers own, in the order of their paths.
+func (s *Subject) writers(asked map[string]any, entries []metav1.ManagedFieldsEntry) []Field {
 	last := map[string]metav1.ManagedFieldsEntry{}
 	for _, entry := range entries {
 		var owned map[string]any
@@ -59,15 +88,15 @@ func (w *why) writers(asked map[string]any, entries []metav1.ManagedFieldsEntry)
 			}
 		}
 	}
-	var lines []string
+	var fields []Field
 	for _, path := range slices.Sorted(maps.Keys(last)) {
-		entry, ago := last[path], ""
+		entry, age := last[path], ""
 		if entry.Time != nil {
-			ago = ", " + w.age(entry.Time.Time) + " ago"
+			age = s.age(entry.Time.Time)
 		}
-		lines = append(lines, fmt.Sprintf("%s: %s (%s)%s", path, entry.Manager, entry.Operation, ago))
+		fields = append(fields, Field{path, entry.Manager, string(entry.Operation), age})
 	}
-	return lines
+	return fields
 }
 
 // ownedLeaves returns the paths of the leaves of a value that a manager owns.

@@ -14,20 +14,18 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+// Package manifest reads objects from files, and knows in which lines their fields are.
+package manifest
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
-
-	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
-
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"path/filepath"
+	"slices"
 )
 
 // standardInput is the name of a file that means standard input.
@@ -40,47 +38,11 @@ type document struct {
 	data []byte
 }
 
-func (d document) fail(err error) error {
-	return fmt.Errorf("%s:%d: %w", d.file, d.line, err)
-}
-
-// readFoos returns the Foos of files. Documents of other kinds are an error.
-func readFoos(files []string, in io.Reader) ([]*samplev1alpha1.Foo, error) {
-	documents, err := readDocuments(files, in)
-	if err != nil {
-		return nil, err
-	}
-	var foos []*samplev1alpha1.Foo
-	for _, d := range documents {
-		foo, err := decodeFoo(d)
-		if err != nil {
-			return nil, err
-		}
-		foos = append(foos, foo)
-	}
-	return foos, nil
-}
-
-func decodeFoo(d document) (*samplev1alpha1.Foo, error) {
-	var kind metav1.TypeMeta
-	if err := yaml.Unmarshal(d.data, &kind); err != nil {
-		return nil, d.fail(err)
-	}
-	if kind.APIVersion != samplev1alpha1.SchemeGroupVersion.String() || kind.Kind != "Foo" {
-		return nil, d.fail(fmt.Errorf("this is a %s of %s, not a Foo of %s", kind.Kind, kind.APIVersion, samplev1alpha1.SchemeGroupVersion))
-	}
-	foo := &samplev1alpha1.Foo{}
-	if err := yaml.UnmarshalStrict(d.data, foo); err != nil {
-		return nil, d.fail(err)
-	}
-	if foo.Name == "" {
-		return nil, d.fail(errors.New("the Foo has no metadata.name"))
-	}
-	return foo, nil
-}
-
 // readDocuments returns the documents of files that are not empty.
 func readDocuments(files []string, in io.Reader) ([]document, error) {
+	if len(files) == 0 {
+		return nil, errors.New("say which file: -f FILE, or -f - for standard input")
+	}
 	var documents []document
 	for _, file := range files {
 		data, err := readFile(file, in)
@@ -101,6 +63,21 @@ func readFile(file string, in io.Reader) ([]byte, error) {
 		return io.ReadAll(in)
 	}
 	return os.ReadFile(file)
+}
+
+// FilesIn returns the YAML and JSON files of a folder and of those in it.
+func FilesIn(folder string) ([]string, error) {
+	var files []string
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err == nil && len(files) == 0 {
+		err = fmt.Errorf("%s: there are no .yaml, .yml or .json files in it", folder)
+	}
+	return files, err
 }
 
 // split returns the documents of a file with the lines in which they begin, which
@@ -133,8 +110,4 @@ func hasContent(data []byte) bool {
 		}
 	}
 	return false
-}
-
-func sameSpec(a, b *samplev1alpha1.Foo) bool {
-	return equality.Semantic.DeepEqual(a.Spec, b.Spec)
 }

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+package report
 
 import (
 	"fmt"
@@ -28,8 +28,8 @@ import (
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 )
 
-// printObject prints an object as a YAML document.
-func printObject(out io.Writer, object preview.Object) error {
+// PrintObject prints an object as a YAML document.
+func PrintObject(out io.Writer, object preview.Object) error {
 	text, err := yamlOf(object)
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func printObject(out io.Writer, object preview.Object) error {
 // yamlOf returns an object as YAML, with apiVersion and kind, without what only the API
 // server reads, and with a status only if it has one.
 func yamlOf(object preview.Object) (string, error) {
-	fields, err := fieldsOf(object)
+	fields, err := FieldsOf(object)
 	if err != nil {
 		return "", err
 	}
@@ -49,7 +49,9 @@ func yamlOf(object preview.Object) (string, error) {
 	return string(text), err
 }
 
-func fieldsOf(object preview.Object) (map[string]any, error) {
+// FieldsOf returns an object's fields, with apiVersion and kind, and without those that are
+// null or that only API servers read.
+func FieldsOf(object preview.Object) (map[string]any, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		return nil, err

@@ -14,7 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+// Package schema judges Foos as the API server does.
+package schema
 
 import (
 	"context"
@@ -43,9 +44,9 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// validator judges Foos as the API server does, with the libraries that the API server is
+// Validator judges Foos as the API server does, with the libraries that the API server is
 // made of and the CustomResourceDefinition of this build.
-type validator struct {
+type Validator struct {
 	kind     schema.GroupVersionKind
 	schema   *structuralschema.Structural
 	strategy strategy
@@ -57,7 +58,8 @@ type strategy interface {
 	rest.RESTUpdateStrategy
 }
 
-func newValidator() (*validator, error) {
+// New returns a Validator.
+func New() (*Validator, error) {
 	kind := samplev1alpha1.SchemeGroupVersion.WithKind("Foo")
 	definition, err := definitionOf(kind)
 	if err != nil {
@@ -93,7 +95,7 @@ func definitionOf(kind schema.GroupVersionKind) (*apiextensionsv1.CustomResource
 	return nil, fmt.Errorf("this build has no CustomResourceDefinition of %s", kind)
 }
 
-func validatorOf(kind schema.GroupVersionKind, scope apiextensionsv1.ResourceScope, version *apiextensionsv1.CustomResourceDefinitionVersion) (*validator, error) {
+func validatorOf(kind schema.GroupVersionKind, scope apiextensionsv1.ResourceScope, version *apiextensionsv1.CustomResourceDefinitionVersion) (*Validator, error) {
 	internal := &apiextensions.CustomResourceDefinitionVersion{}
 	if err := apiextensionsv1.Convert_v1_CustomResourceDefinitionVersion_To_apiextensions_CustomResourceDefinitionVersion(version, internal, nil); err != nil {
 		return nil, err
@@ -113,7 +115,7 @@ func validatorOf(kind schema.GroupVersionKind, scope apiextensionsv1.ResourceSco
 		status, scale = internal.Subresources.Status, internal.Subresources.Scale
 	}
 	made := customresource.NewStrategy(unstructuredTyper{}, scope == apiextensionsv1.NamespaceScoped, kind, whole, nil, structural, status, scale, version.SelectableFields)
-	return &validator{kind, structural, made}, nil
+	return &Validator{kind, structural, made}, nil
 }
 
 // unstructuredTyper reads the kind of an object from the object.
@@ -125,9 +127,9 @@ func (unstructuredTyper) ObjectKinds(object runtime.Object) ([]schema.GroupVersi
 
 func (unstructuredTyper) Recognizes(schema.GroupVersionKind) bool { return true }
 
-// create returns the object that the API server would store, or the error that it would
+// Create returns the object that the API server would store, or the error that it would
 // answer.
-func (v *validator) create(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (v *Validator) Create(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	object = object.DeepCopy()
 	if err := v.coerce(object); err != nil {
 		return nil, err
@@ -137,8 +139,8 @@ func (v *validator) create(ctx context.Context, object *unstructured.Unstructure
 	return object, rest.BeforeCreate(v.strategy, ctx, object)
 }
 
-// update does the same for an update of a stored object.
-func (v *validator) update(ctx context.Context, object, old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// Update does the same for an update of a stored object.
+func (v *Validator) Update(ctx context.Context, object, old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	object, old = object.DeepCopy(), old.DeepCopy()
 	if err := errors.Join(v.coerce(object), v.coerce(old)); err != nil {
 		return nil, err
@@ -160,7 +162,7 @@ func (v *validator) update(ctx context.Context, object, old *unstructured.Unstru
 // coerce does what the API server does to an object that it has decoded: it refuses
 // unknown fields, as for kubectl, whose default is --validate=strict, and sets the
 // defaults.
-func (v *validator) coerce(object *unstructured.Unstructured) error {
+func (v *Validator) coerce(object *unstructured.Unstructured) error {
 	if got := object.GroupVersionKind(); got != v.kind {
 		return fmt.Errorf("this is a %s of %q, not a %s of %s", got.Kind, got.GroupVersion(), v.kind.Kind, v.kind.GroupVersion())
 	}
@@ -174,7 +176,7 @@ func (v *validator) coerce(object *unstructured.Unstructured) error {
 	paths := pruning.PruneWithOptions(object.Object, v.schema, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 	unknown = append(unknown, paths...)
 	if len(unknown) > 0 {
-		return &unknownFields{unknown}
+		return &UnknownFieldsError{unknown}
 	}
 	defaulting.PruneNonNullableNullsWithoutDefaults(object.Object, v.schema)
 	defaulting.Default(object.Object, v.schema)
@@ -182,12 +184,12 @@ func (v *validator) coerce(object *unstructured.Unstructured) error {
 	return objectmeta.SetObjectMeta(object.Object, metadata)
 }
 
-// unknownFields is the error about fields that the definition does not have.
-type unknownFields struct{ paths []string }
+// UnknownFieldsError is about fields that the definition does not have.
+type UnknownFieldsError struct{ Paths []string }
 
-func (e *unknownFields) Error() string {
+func (e *UnknownFieldsError) Error() string {
 	var quoted []string
-	for _, path := range e.paths {
+	for _, path := range e.Paths {
 		quoted = append(quoted, fmt.Sprintf("unknown field %q", path))
 	}
 	return "strict decoding error: " + strings.Join(quoted, ", ")

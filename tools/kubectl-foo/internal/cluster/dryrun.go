@@ -1,0 +1,157 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"example.com/sample-controller/internal/names"
+	"example.com/sample-controller/internal/preview"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+var foosResource = samplev1alpha1.SchemeGroupVersion.WithResource("foos")
+
+// dryRun makes the API server do all that it does with a write, except to store it.
+var dryRun = []string{metav1.DryRunAll}
+
+// DryRun sends a write as a server-side dry run. It returns the object that the API server
+// would store, or nil after a deletion, or the error that it answers.
+func (c *Cluster) DryRun(ctx context.Context, write preview.Write) (preview.Object, error) {
+	row := preview.Row{Kind: write.Kind, Resource: write.Resource}
+	client, err := c.clientOf(row)
+	if err != nil {
+		return nil, err
+	}
+	request, err := requestOf(client, write)
+	if err != nil {
+		return nil, err
+	}
+	result := request.Resource(write.Resource.Resource).Do(ctx)
+	if err := result.Error(); err != nil {
+		return nil, c.dryRunError(ctx, err, write.Verb, write.Resource, "", namespaceOf(write))
+	}
+	if write.Verb == preview.Delete {
+		return nil, nil //nolint:nilnil // nothing is left
+	}
+	stored, err := scheme.Scheme.New(write.Resource.GroupVersion().WithKind(write.Kind))
+	if err != nil {
+		return nil, err
+	}
+	if err := result.Into(stored); err != nil {
+		return nil, err
+	}
+	return stored.(preview.Object), nil //nolint:forcetypeassert // all kinds of the API are objects
+}
+
+func namespaceOf(write preview.Write) string {
+	if write.After != nil {
+		return write.After.GetNamespace()
+	}
+	return write.Before.GetNamespace()
+}
+
+func requestOf(client *rest.RESTClient, write preview.Write) (*rest.Request, error) {
+	sent := &metav1.UpdateOptions{DryRun: dryRun, FieldManager: names.Controller} // as CreateOptions
+	switch write.Verb {
+	case preview.Create:
+		return client.Post().Namespace(write.After.GetNamespace()).VersionedParams(sent, scheme.ParameterCodec).Body(write.After), nil
+	case preview.Update, preview.Adopt:
+		return client.Put().Namespace(write.After.GetNamespace()).Name(write.Name).VersionedParams(sent, scheme.ParameterCodec).Body(write.After), nil
+	case preview.Delete:
+		uid := write.Before.GetUID()
+		options := &metav1.DeleteOptions{DryRun: dryRun, Preconditions: &metav1.Preconditions{UID: &uid}}
+		return client.Delete().Namespace(write.Before.GetNamespace()).Name(write.Name).Body(options), nil
+	case preview.Leave, preview.Wait:
+	}
+	return nil, fmt.Errorf("%s %s %s is no write", write.Verb, write.Kind, write.Name)
+}
+
+// DryRunStatus does the same with the status of a Foo.
+func (c *Cluster) DryRunStatus(ctx context.Context, foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus) error {
+	foo = foo.DeepCopy()
+	foo.Status = status
+	_, err := c.Foo.SamplecontrollerV1alpha1().Foos(foo.Namespace).UpdateStatus(ctx, foo, metav1.UpdateOptions{DryRun: dryRun, FieldManager: names.Controller})
+	if err != nil {
+		return c.dryRunError(ctx, err, preview.Update, foosResource, "status", foo.Namespace)
+	}
+	return nil
+}
+
+// DryRunFoo does the same with a Foo: it is created if it has no UID. The answer has the
+// fields that the API server sets.
+func (c *Cluster) DryRunFoo(ctx context.Context, foo *samplev1alpha1.Foo) (*samplev1alpha1.Foo, error) {
+	client := c.Foo.SamplecontrollerV1alpha1().Foos(foo.Namespace)
+	var stored *samplev1alpha1.Foo
+	var err error
+	verb := preview.Update
+	if foo.UID == "" {
+		verb = preview.Create
+		stored, err = client.Create(ctx, foo, metav1.CreateOptions{DryRun: dryRun})
+	} else {
+		stored, err = client.Update(ctx, foo, metav1.UpdateOptions{DryRun: dryRun})
+	}
+	if err != nil {
+		return nil, c.dryRunError(ctx, err, verb, foosResource, "", foo.Namespace)
+	}
+	return stored, nil
+}
+
+// PermissionError means that the account lacks the permission for a dry run, so that the
+// API server has not judged the write.
+type PermissionError struct{ error }
+
+// Unwrap returns the API server's error.
+func (e *PermissionError) Unwrap() error { return e.error }
+
+// dryRunError tells a missing permission, which says nothing about the controller's
+// account, from the verdict of an admission policy. Both are 403.
+func (c *Cluster) dryRunError(ctx context.Context, err error, verb preview.Verb, resource schema.GroupVersionResource, subresource, namespace string) error {
+	if !apierrors.IsForbidden(err) {
+		return err
+	}
+	if verb == preview.Adopt {
+		verb = preview.Update
+	}
+	attributes := &authorizationv1.ResourceAttributes{
+		Namespace: namespace, Verb: string(verb), Group: resource.Group, Resource: resource.Resource, Subresource: subresource,
+	}
+	review, reviewErr := c.Kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes},
+	}, metav1.CreateOptions{})
+	if reviewErr != nil || review.Status.Allowed {
+		return err
+	}
+	name := resource.GroupResource().String()
+	if subresource != "" {
+		name = resource.Resource + "/" + subresource + "." + resource.Group
+	}
+	return fmt.Errorf("--server-dry-run needs the permission to %s %s, which this account lacks: %w", verb, name, errors.Join(ErrPermission, err))
+}
+
+// ErrPermission means that the account lacks the permission for a dry run, so that the API
+// server has not judged the write.
+var ErrPermission = errors.New("no permission")

@@ -1,0 +1,56 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package explain
+
+import (
+	"fmt"
+	"strings"
+)
+
+// found returns what a condition or a container says, with advice.
+func found(reason, message, namespace string) Finding {
+	return Finding{reason + ": " + message, adviceAbout(reason+": "+message, namespace)}
+}
+
+// advice is what a user can do about a failure that a text tells of. %s is the namespace.
+var advice = []struct{ text, do string }{
+	{"exceeded quota", "lower spec.replicas, or ask for a larger quota: kubectl describe resourcequota -n %s"},
+	{"failed calling webhook", "the webhook is down or slow; whoever runs it has to repair it, and the controller then goes on by itself: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"},
+	{"denied the request", "a policy or webhook of the cluster refuses this; its owner can say why"},
+	{"ValidatingAdmissionPolicy", "a policy of the cluster refuses this: kubectl get validatingadmissionpolicies"},
+	{"is not controlled by", "choose another name in the spec, or delete or hand over the object of that name"},
+	{"InvalidImageName", "the controller's flag -image names no image"},
+	{"ErrImage", "see whether the image exists and the nodes may pull it; the controller's flag -image names it"},
+	{"ImagePull", "see whether the image exists and the nodes may pull it; the controller's flag -image names it"},
+	{"Unschedulable", "see what the nodes have left: kubectl describe nodes"},
+	{"FailedCreate", "the events of the ReplicaSet say more: kubectl get events -n %s"},
+	{"ProgressDeadlineExceeded", "what its Pods wait for is below, and in: kubectl get events -n %s"},
+}
+
+// adviceAbout returns what a user can do, or "".
+func adviceAbout(text, namespace string) string {
+	for _, a := range advice {
+		if !strings.Contains(text, a.text) {
+			continue
+		}
+		if strings.Contains(a.do, "%s") {
+			return fmt.Sprintf(a.do, namespace)
+		}
+		return a.do
+	}
+	return ""
+}

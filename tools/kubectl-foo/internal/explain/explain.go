@@ -1,0 +1,260 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package explain says why a Foo is as it is, from objects that were read. It reads
+// nothing itself.
+package explain
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"example.com/sample-controller/internal/preview"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
+	"example.com/sample-controller/tools/kubectl-foo/internal/report"
+)
+
+// Subject is a Foo with all that explains it.
+type Subject struct {
+	Foo   *samplev1alpha1.Foo
+	Table []preview.Row
+	World *preview.World
+	Below *cluster.Below
+	// Lease is the controller's, or LeaseErr is why it could not be read. LeaseName is
+	// NAMESPACE/NAME.
+	Lease     *coordinationv1.Lease
+	LeaseErr  error
+	LeaseName string
+	Now       time.Time
+}
+
+// Finding is something to know, and what the reader can do about it, if anything.
+type Finding struct {
+	Text   string `json:"text"`
+	Advice string `json:"advice,omitempty"`
+}
+
+// Explanation is why a Foo is as it is.
+type Explanation struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// State is the condition Ready in words, and Since its age.
+	State    Finding   `json:"state"`
+	Since    string    `json:"since,omitempty"`
+	Findings []Finding `json:"findings,omitempty"` // about the Foo itself
+	// Controller is whether a controller is working.
+	Controller Finding      `json:"controller"`
+	Has        []Node       `json:"has"`
+	Next       *report.Sync `json:"next"`
+	Owners     []Owned      `json:"owners,omitempty"`
+	Events     []Event      `json:"events,omitempty"`
+	// Missing are the permissions that the account lacks.
+	Missing []string `json:"missing,omitempty"`
+
+	plan *report.Plan
+}
+
+// Event is an Event about one of the Foo's objects.
+type Event struct {
+	Age     string `json:"age"`
+	Type    string `json:"type"`
+	Object  string `json:"object"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// Of explains a Foo.
+func Of(s *Subject) (*Explanation, error) {
+	plan := &report.Plan{Sync: preview.Of(s.Table, s.Foo, s.World, metav1.NewTime(s.Now))}
+	next, err := plan.Structured()
+	if err != nil {
+		return nil, err
+	}
+	e := &Explanation{Namespace: s.Foo.Namespace, Name: s.Foo.Name, Controller: s.controller(), Has: s.tree(), Next: next, plan: plan}
+	s.addState(e)
+	if e.Owners, err = s.owners(); err != nil {
+		return nil, err
+	}
+	for _, event := range s.events() {
+		e.Events = append(e.Events, Event{
+			s.age(lastSeen(event)), event.Type, event.InvolvedObject.Kind + " " + event.InvolvedObject.Name, event.Reason, event.Message,
+		})
+	}
+	for _, missing := range s.Below.Missing {
+		e.Missing = append(e.Missing, missing.Error())
+	}
+	return e, nil
+}
+
+// addState adds what the Foo's condition says.
+func (s *Subject) addState(e *Explanation) {
+	condition := meta.FindStatusCondition(s.Foo.Status.Conditions, samplev1alpha1.ConditionReady)
+	if condition == nil {
+		e.State = Finding{Text: "it has no condition Ready: no controller has synced it"}
+	} else {
+		e.State = Finding{report.Ready(s.Foo.Status), ""}
+		if condition.Status != metav1.ConditionTrue {
+			e.State.Advice = adviceAbout(condition.Message, s.Foo.Namespace)
+		}
+		e.Since = s.age(condition.LastTransitionTime.Time)
+		if condition.ObservedGeneration != s.Foo.Generation {
+			e.Findings = append(e.Findings, Finding{Text: fmt.Sprintf(
+				"this is of generation %d, but the spec is of generation %d: the controller has not seen that yet", condition.ObservedGeneration, s.Foo.Generation)})
+		}
+	}
+	if finding := s.deletion("foo", s.Foo); finding != nil {
+		e.Findings = append(e.Findings, *finding)
+	}
+}
+
+// controller says whether a controller is working, by its Lease.
+func (s *Subject) controller() Finding {
+	namespace, _, _ := strings.Cut(s.LeaseName, "/")
+	start := fmt.Sprintf("nothing changes until one runs; see: kubectl get pods -n %s", namespace)
+	switch {
+	case apierrors.IsNotFound(s.LeaseErr):
+		return Finding{"unknown: there is no Lease " + s.LeaseName, "a controller without -leader-elect has none; for another Lease, set --lease-namespace and --lease-name"}
+	case s.LeaseErr != nil:
+		return Finding{fmt.Sprintf("unknown: the Lease %s can't be read: %v", s.LeaseName, s.LeaseErr), ""}
+	case s.Lease.Spec.HolderIdentity == nil || *s.Lease.Spec.HolderIdentity == "":
+		return Finding{"not running: nobody holds the Lease " + s.LeaseName, start}
+	case s.isStale():
+		return Finding{fmt.Sprintf("not running: its Lease %s was last renewed %s ago", s.LeaseName, s.age(s.Lease.Spec.RenewTime.Time)), start}
+	}
+	return Finding{fmt.Sprintf("%s, which renewed its Lease %s ago", *s.Lease.Spec.HolderIdentity, s.age(s.Lease.Spec.RenewTime.Time)), ""}
+}
+
+func (s *Subject) isStale() bool {
+	renewed, valid := s.Lease.Spec.RenewTime, s.Lease.Spec.LeaseDurationSeconds
+	return renewed == nil || valid == nil || s.Now.Sub(renewed.Time) > time.Duration(*valid)*time.Second
+}
+
+// deletion says what holds up the deletion of an object, or returns nil.
+func (s *Subject) deletion(resource string, object metav1.Object) *Finding {
+	deleted := object.GetDeletionTimestamp()
+	if deleted == nil {
+		return nil
+	}
+	found := &Finding{Text: "it has been in deletion for " + s.age(deleted.Time)}
+	if finalizers := object.GetFinalizers(); len(finalizers) > 0 {
+		found.Text += ", and stays until somebody removes the finalizers " + strings.Join(finalizers, ", ")
+		found.Advice = fmt.Sprintf("find out whose they are, and why these do not remove them; to see them: kubectl get %s -n %s %s -o jsonpath='{.metadata.finalizers}'",
+			resource, object.GetNamespace(), object.GetName())
+	}
+	return found
+}
+
+// events returns the Events about the Foo's objects, the newest first.
+func (s *Subject) events() []*corev1.Event {
+	about := map[types.UID]bool{s.Foo.UID: true}
+	for _, row := range s.Table {
+		for _, child := range s.World.ControlledBy(row.Resource, s.Foo) {
+			about[child.GetUID()] = true
+			s.addBelow(about, child.GetUID())
+		}
+	}
+	var events []*corev1.Event
+	for _, event := range s.Below.Events {
+		if about[event.InvolvedObject.UID] {
+			events = append(events, event)
+		}
+	}
+	slices.SortStableFunc(events, func(a, b *corev1.Event) int { return lastSeen(b).Compare(lastSeen(a)) })
+	return events
+}
+
+// lastSeen returns when an Event was last counted.
+func lastSeen(event *corev1.Event) time.Time {
+	switch {
+	case event.Series != nil:
+		return event.Series.LastObservedTime.Time
+	case !event.LastTimestamp.IsZero():
+		return event.LastTimestamp.Time
+	case !event.EventTime.IsZero():
+		return event.EventTime.Time
+	}
+	return event.CreationTimestamp.Time
+}
+
+func (s *Subject) age(since time.Time) string {
+	return duration.HumanDuration(s.Now.Sub(since))
+}
+
+// Print prints an explanation for people. At most maxEvents Events fit on a screen.
+func (e *Explanation) Print(out *report.Printer, maxEvents int) error {
+	fmt.Fprintf(out, "Foo %s/%s\n", e.Namespace, e.Name)
+	since := ""
+	if e.Since != "" {
+		since = ", for " + e.Since
+	}
+	printFinding(out, "  ", Finding{e.State.Text + since, e.State.Advice})
+	for _, finding := range e.Findings {
+		printFinding(out, "  ! ", finding)
+	}
+	printFinding(out, "  Controller: ", e.Controller)
+	fmt.Fprintf(out, "\nWhat it has:\n")
+	if len(e.Has) == 0 {
+		fmt.Fprintf(out, "  nothing\n")
+	}
+	printNodes(out, e.Has, "  ")
+	if e.plan.IsSilent() {
+		fmt.Fprintf(out, "\nThe next sync writes nothing.\n")
+	} else {
+		fmt.Fprintf(out, "\nThe next sync:\n")
+		_ = report.PrintSteps(out, e.plan) // the printer remembers the error
+	}
+	for _, owned := range e.Owners {
+		owned.print(out)
+	}
+	e.printEvents(out, maxEvents)
+	for _, missing := range e.Missing {
+		fmt.Fprintf(out, "\nNot shown: %s\n", missing)
+	}
+	return errors.Join(out.Err())
+}
+
+func (e *Explanation) printEvents(out *report.Printer, most int) {
+	if len(e.Events) == 0 {
+		return
+	}
+	fmt.Fprintf(out, "\nEvents, the newest first:\n")
+	for _, event := range e.Events[:min(len(e.Events), most)] {
+		fmt.Fprintf(out, "  %-5s %-8s %s: %s: %s\n", event.Age, event.Type, event.Object, event.Reason, event.Message)
+	}
+	if more := len(e.Events) - most; more > 0 {
+		fmt.Fprintf(out, "  and %d more\n", more)
+	}
+}
+
+// printFinding prints a finding, and the advice in a line of its own.
+func printFinding(out *report.Printer, indent string, finding Finding) {
+	fmt.Fprintf(out, "%s%s\n", indent, finding.Text)
+	if finding.Advice != "" {
+		fmt.Fprintf(out, "%s-> %s\n", strings.Repeat(" ", len(indent)-len(strings.TrimLeft(indent, " "))+2), finding.Advice)
+	}
+}

@@ -1,0 +1,174 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package report prints what the controller would write.
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"example.com/sample-controller/internal/preview"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// The formats of plans.
+const (
+	FormatText = "text"
+	FormatDiff = "diff"
+	FormatJSON = "json"
+	FormatYAML = "yaml"
+)
+
+// CheckFormat refuses a format that is not one of the allowed.
+func CheckFormat(format string, allowed ...string) error {
+	if !slices.Contains(allowed, format) {
+		return fmt.Errorf("--output=%q: must be one of %s", format, strings.Join(allowed, ", "))
+	}
+	return nil
+}
+
+// Plan is what the next sync of a Foo would write, and what the API server says of it.
+type Plan struct {
+	*preview.Sync
+	// Answers has the API server's answer to each of the writes, if it was asked, and
+	// StatusAnswer the one to the status.
+	Answers      []Answer
+	StatusAnswer Answer
+}
+
+// Answer is what an API server says of a write.
+type Answer struct {
+	// Refused is why the API server refuses the write, or "".
+	Refused string `json:"refused,omitempty"`
+	// Differs says in which of the Foo's fields what it would store differs from what is
+	// sent, as an admission webhook may do, or "".
+	Differs string `json:"differs,omitempty"`
+}
+
+// answer returns the API server's answer to a write.
+func (p *Plan) answer(i int) Answer {
+	if i < len(p.Answers) {
+		return p.Answers[i]
+	}
+	return Answer{}
+}
+
+// IsSilent reports whether there is nothing to say: nothing is written, and no object of
+// somebody else is in the way.
+func (p *Plan) IsSilent() bool {
+	return p.IsIdle() && !slices.ContainsFunc(p.Writes, func(write preview.Write) bool { return write.Verb == preview.Leave })
+}
+
+// Sync is a plan for programs.
+type Sync struct {
+	Namespace string                    `json:"namespace"`
+	Name      string                    `json:"name"`
+	Writes    []Write                   `json:"writes"`
+	Status    *samplev1alpha1.FooStatus `json:"status,omitempty"`
+	// StatusMayWait means that the status is written some seconds later.
+	StatusMayWait bool    `json:"statusMayWait,omitempty"`
+	StatusAnswer  *Answer `json:"statusAnswer,omitempty"`
+}
+
+// Write is a write of a child.
+type Write struct {
+	Verb   preview.Verb   `json:"verb"`
+	Kind   string         `json:"kind"`
+	Name   string         `json:"name"`
+	Drift  string         `json:"drift,omitempty"`
+	Diff   string         `json:"diff,omitempty"`
+	Before map[string]any `json:"before,omitempty"`
+	After  map[string]any `json:"after,omitempty"`
+	Answer *Answer        `json:"answer,omitempty"`
+}
+
+// Structured returns a plan for programs.
+func (p *Plan) Structured() (*Sync, error) {
+	s := &Sync{Namespace: p.Foo.Namespace, Name: p.Foo.Name, Writes: []Write{}}
+	if p.ChangesStatus() {
+		s.Status, s.StatusMayWait, s.StatusAnswer = &p.Status, p.StatusMayWait(), orNil(p.StatusAnswer)
+	}
+	for i, write := range p.Writes {
+		diff, err := Diff(write)
+		if err != nil {
+			return nil, err
+		}
+		w := Write{Verb: write.Verb, Kind: write.Kind, Name: write.Name, Drift: write.Drift, Diff: diff, Answer: orNil(p.answer(i))}
+		if w.Before, err = fieldsOrNil(write.Before); err != nil {
+			return nil, err
+		}
+		if w.After, err = fieldsOrNil(write.After); err != nil {
+			return nil, err
+		}
+		s.Writes = append(s.Writes, w)
+	}
+	return s, nil
+}
+
+func orNil(answer Answer) *Answer {
+	if answer == (Answer{}) {
+		return nil
+	}
+	return &answer
+}
+
+func fieldsOrNil(object preview.Object) (map[string]any, error) {
+	if object == nil {
+		return nil, nil //nolint:nilnil // no object has no fields
+	}
+	return FieldsOf(object)
+}
+
+// PrintPlans prints plans in a format.
+func PrintPlans(out io.Writer, format string, plans []*Plan) error {
+	switch format {
+	case FormatJSON, FormatYAML:
+		report := struct {
+			Foos []*Sync `json:"foos"`
+		}{[]*Sync{}}
+		for _, plan := range plans {
+			s, err := plan.Structured()
+			if err != nil {
+				return err
+			}
+			report.Foos = append(report.Foos, s)
+		}
+		return PrintStructured(out, format, report)
+	case FormatDiff:
+		return printDiffs(NewPrinter(out), plans)
+	}
+	return printText(NewPrinter(out), plans)
+}
+
+// PrintStructured prints a value as JSON or YAML.
+func PrintStructured(out io.Writer, format string, value any) error {
+	data, err := json.MarshalIndent(value, "", "  ")
+	if err == nil && format == FormatYAML {
+		data, err = yaml.JSONToYAML(data)
+	} else {
+		data = append(data, '\n')
+	}
+	if err == nil {
+		_, err = out.Write(data)
+	}
+	return err
+}
