@@ -100,7 +100,7 @@ func (o *planOptions) run(ctx context.Context, names []string) error {
 		return err
 	}
 	table := preview.Table(o.image)
-	world, err := c.World(ctx, table)
+	world, err := c.World(ctx, table, false)
 	if err != nil {
 		return err
 	}

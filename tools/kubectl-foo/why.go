@@ -94,7 +94,7 @@ func why(ctx context.Context, c *cluster.Cluster, name string, controller contro
 	s := &explain.Subject{
 		Foo: foo, Table: preview.Table(controller.image), Now: time.Now(), LeaseName: controller.leaseNamespace + "/" + controller.leaseName,
 	}
-	if s.World, err = c.World(ctx, s.Table); err != nil {
+	if s.World, err = c.World(ctx, s.Table, true); err != nil {
 		return nil, err
 	}
 	if s.Below, err = c.Below(ctx); err != nil {

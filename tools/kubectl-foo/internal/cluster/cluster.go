@@ -91,6 +91,7 @@ func (c *Cluster) ListFoos(ctx context.Context) ([]*samplev1alpha1.Foo, error) {
 	foos := make([]*samplev1alpha1.Foo, len(list.Items))
 	for i := range list.Items {
 		foos[i] = &list.Items[i]
+		foos[i].ManagedFields = nil // a third of the memory
 	}
 	return foos, nil
 }
@@ -109,8 +110,12 @@ func (c *Cluster) GetFoo(ctx context.Context, name string) (*samplev1alpha1.Foo,
 	return foo, nil
 }
 
+// Managers is whether to keep what objects know of the managers of their fields, which is
+// half of their memory.
+type Managers bool
+
 // World reads the children of all rows.
-func (c *Cluster) World(ctx context.Context, table []preview.Row) (*preview.World, error) {
+func (c *Cluster) World(ctx context.Context, table []preview.Row, managers Managers) (*preview.World, error) {
 	world := preview.NewWorld()
 	for _, row := range table {
 		list, err := c.list(ctx, row)
@@ -118,7 +123,11 @@ func (c *Cluster) World(ctx context.Context, table []preview.Row) (*preview.Worl
 			return nil, describe(err, "list", row.Resource.GroupResource().String())
 		}
 		err = meta.EachListItem(list, func(item runtime.Object) error {
-			world.Add(row.Resource, item.(preview.Object)) //nolint:forcetypeassert // the items are of the row's kind
+			child := item.(preview.Object) //nolint:forcetypeassert // the items are of the row's kind
+			if !managers {
+				child.SetManagedFields(nil)
+			}
+			world.Add(row.Resource, child)
 			return nil
 		})
 		if err != nil {

@@ -32,7 +32,6 @@ var advice = []struct{ text, do string }{
 	{"failed calling webhook", "the webhook is down or slow; whoever runs it has to repair it, and the controller then goes on by itself: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"},
 	{"denied the request", "a policy or webhook of the cluster refuses this; its owner can say why"},
 	{"ValidatingAdmissionPolicy", "a policy of the cluster refuses this: kubectl get validatingadmissionpolicies"},
-	{"is not controlled by", "choose another name in the spec, or delete or hand over the object of that name"},
 	{"InvalidImageName", "the controller's flag -image names no image"},
 	{"ErrImage", "see whether the image exists and the nodes may pull it; the controller's flag -image names it"},
 	{"ImagePull", "see whether the image exists and the nodes may pull it; the controller's flag -image names it"},

@@ -17,12 +17,15 @@ limitations under the License.
 package manifest
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
 
@@ -58,6 +61,10 @@ var lineNumbers = regexp.MustCompile(`line (\d+)`)
 
 func decode(d document) (Object, error) {
 	object := Object{&unstructured.Unstructured{}, d, ""}
+	// JSON is sent as it is: a conversion would turn 1.0, which is no integer, into 1.
+	if utilyaml.IsJSONBuffer(d.data) {
+		return object, decodeJSON(object)
+	}
 	text, err := yaml.YAMLToJSONStrict(d.data)
 	if err != nil {
 		// The library counts the lines of the document.
@@ -71,6 +78,18 @@ func decode(d document) (Object, error) {
 		return object, object.Fail("", err)
 	}
 	return object, nil
+}
+
+func decodeJSON(object Object) error {
+	var fields map[string]any
+	problems, err := json.UnmarshalStrict(object.document.data, &fields)
+	if err := errors.Join(append(problems, err)...); err != nil {
+		return object.Fail("", err)
+	}
+	if err := object.UnmarshalJSON(object.document.data); err != nil {
+		return object.Fail("", err)
+	}
+	return nil
 }
 
 func appendItems(objects []Object, object Object) ([]Object, error) {

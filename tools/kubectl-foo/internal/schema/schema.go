@@ -33,6 +33,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apiextensions-apiserver/pkg/registry/customresource"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -47,6 +48,9 @@ import (
 // Validator judges Foos as the API server does, with the libraries that the API server is
 // made of and the CustomResourceDefinition of this build.
 type Validator struct {
+	// Namespace is that of requests. Objects without a namespace get it.
+	Namespace string
+
 	kind     schema.GroupVersionKind
 	schema   *structuralschema.Structural
 	strategy strategy
@@ -115,7 +119,7 @@ func validatorOf(kind schema.GroupVersionKind, scope apiextensionsv1.ResourceSco
 		status, scale = internal.Subresources.Status, internal.Subresources.Scale
 	}
 	made := customresource.NewStrategy(unstructuredTyper{}, scope == apiextensionsv1.NamespaceScoped, kind, whole, nil, structural, status, scale, version.SelectableFields)
-	return &Validator{kind, structural, made}, nil
+	return &Validator{metav1.NamespaceDefault, kind, structural, made}, nil
 }
 
 // unstructuredTyper reads the kind of an object from the object.
@@ -134,8 +138,14 @@ func (v *Validator) Create(ctx context.Context, object *unstructured.Unstructure
 	if err := v.coerce(object); err != nil {
 		return nil, err
 	}
+	if object.GetNamespace() == "" {
+		object.SetNamespace(v.Namespace)
+	}
 	ctx = request.WithNamespace(ctx, object.GetNamespace())
 	rest.FillObjectMetaSystemFields(object)
+	if object.GetGenerateName() != "" && object.GetName() == "" {
+		object.SetName(v.strategy.GenerateName(object.GetGenerateName()))
+	}
 	return object, rest.BeforeCreate(v.strategy, ctx, object)
 }
 
@@ -145,7 +155,16 @@ func (v *Validator) Update(ctx context.Context, object, old *unstructured.Unstru
 	if err := errors.Join(v.coerce(object), v.coerce(old)); err != nil {
 		return nil, err
 	}
+	for _, o := range []*unstructured.Unstructured{object, old} {
+		if o.GetNamespace() == "" {
+			o.SetNamespace(v.Namespace)
+		}
+	}
 	rest.FillObjectMetaSystemFields(old) // unless it has them
+	if uid := object.GetUID(); uid != "" && uid != old.GetUID() {
+		return nil, apierrors.NewConflict(schema.GroupResource{Group: v.kind.Group, Resource: v.kind.Kind}, object.GetName(),
+			fmt.Errorf("the stored object has the UID %s, not %s", old.GetUID(), uid))
+	}
 	// What an apply takes from the stored object.
 	object.SetUID(old.GetUID())
 	object.SetCreationTimestamp(old.GetCreationTimestamp())

@@ -1,0 +1,180 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package test runs kubectl foo against a devcluster.
+package test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"example.com/sample-controller/internal/testcluster"
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+)
+
+// limit is how long a test waits for a state. It is long because machines may be busy.
+const limit = 3 * time.Minute
+
+// env is the cluster of all tests.
+var env environment
+
+// environment is a cluster with the programs under test.
+type environment struct {
+	*testcluster.Cluster
+
+	plugin, controller string
+	config             *rest.Config
+	kube               kubernetes.Interface
+	foo                clientset.Interface
+}
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == measure {
+		os.Exit(runMeasured(os.Args[2], os.Args[3:]))
+	}
+	flag.Parse()
+	klog.SetLogger(logr.Discard())
+	program := os.Getenv("DEVCLUSTER_BIN")
+	if program == "" {
+		fmt.Println("all tests skipped: DEVCLUSTER_BIN is not set; run make test-kubectl-foo")
+		return
+	}
+	code, err := testWith(m, program)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// testWith builds the programs, starts a cluster with the CustomResourceDefinition, and
+// runs the tests.
+func testWith(m *testing.M, devcluster string) (int, error) {
+	folder, err := os.MkdirTemp("", "kubectl-foo-")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(folder)
+	if err := env.build(folder); err != nil {
+		return 1, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	env.Cluster, err = testcluster.StartCluster(ctx, devcluster, filepath.Join(folder, "cluster"), "-audit-bodies=foos.samplecontroller.k8s.io,deployments.apps")
+	if err != nil {
+		return 1, err
+	}
+	code, err := 1, env.prepare(ctx)
+	if err == nil {
+		code = m.Run()
+	}
+	return code, errors.Join(err, env.Stop())
+}
+
+func (e *environment) build(folder string) error {
+	e.plugin, e.controller = filepath.Join(folder, "kubectl-foo"), filepath.Join(folder, "sample-controller")
+	for program, source := range map[string]string{e.plugin: "..", e.controller: "../../.."} {
+		command := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", program, ".")
+		command.Dir, command.Env = source, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+		if out, err := command.CombinedOutput(); err != nil {
+			return fmt.Errorf("building %s: %w\n%s", source, err, out)
+		}
+	}
+	return nil
+}
+
+func (e *environment) prepare(ctx context.Context) error {
+	var err error
+	if e.config, err = testcluster.LoadConfig(e.Kubeconfig); err != nil {
+		return err
+	}
+	e.config.QPS = -1
+	if e.kube, err = kubernetes.NewForConfig(e.config); err != nil {
+		return err
+	}
+	if e.foo, err = clientset.NewForConfig(e.config); err != nil {
+		return err
+	}
+	definitions, err := apiextensionsclient.NewForConfig(e.config)
+	if err != nil {
+		return err
+	}
+	if err := createDefinition(ctx, definitions); err != nil {
+		return err
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: controllerNamespace}}
+	_, err = e.kube.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
+	return err
+}
+
+// result is how a run of the plugin ended.
+type result struct {
+	out, errOut string
+	code        int
+	cpu         time.Duration // that it used
+}
+
+// foo runs the plugin with the administrator's account.
+func foo(t *testing.T, args ...string) result {
+	t.Helper()
+	return run(t, append(args, "--kubeconfig="+env.Kubeconfig)...)
+}
+
+// run runs the plugin without a kubeconfig.
+func run(t *testing.T, args ...string) result {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), env.plugin, args...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+os.DevNull)
+	var out, errOut bytes.Buffer
+	command.Stdout, command.Stderr = &out, &errOut
+	err := command.Run()
+	if failed := (*exec.ExitError)(nil); err != nil && !errors.As(err, &failed) {
+		t.Fatal(err)
+	}
+	state := command.ProcessState
+	return result{out.String(), errOut.String(), state.ExitCode(), state.UserTime() + state.SystemTime()}
+}
+
+// await waits until check returns no error.
+func await(t *testing.T, what string, check func(context.Context) error) {
+	t.Helper()
+	if err := testcluster.Await(t.Context(), limit, what, check); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
