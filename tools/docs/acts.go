@@ -67,10 +67,10 @@ func (r *runner) startCluster(ctx context.Context, nodes int) error {
 			return err
 		}
 	}
-	kubeconfig := filepath.Join(r.sandbox.home, ".kube", "config")
+	kubeconfig, data := filepath.Join(r.sandbox.home, ".kube", "config"), filepath.Join(r.sandbox.home, "devcluster")
 	b := &block{step: step{
 		run:  runOptions{terminal: "cluster", background: true, until: "export KUBECONFIG=", timeout: upTimeout},
-		text: fmt.Sprintf("mkdir -p %q\nexec bin/devcluster up -nodes=%d -kubeconfig=%q\n", filepath.Dir(kubeconfig), nodes, kubeconfig),
+		text: fmt.Sprintf("mkdir -p %q\nexec bin/devcluster up -nodes=%d -data-dir=%q -kubeconfig=%q\n", filepath.Dir(kubeconfig), nodes, data, kubeconfig),
 	}}
 	ctx, cancel := context.WithTimeout(ctx, upTimeout)
 	defer cancel()
@@ -81,6 +81,9 @@ func (r *runner) startCluster(ctx context.Context, nodes int) error {
 	b.job, r.cluster = job, job
 	if err := r.waitUntil(ctx, b); err != nil {
 		return fmt.Errorf("cluster: %w", err)
+	}
+	if err := r.shell.export("AUDIT_LOG", filepath.Join(data, "audit.log")); err != nil {
+		return err
 	}
 	return r.shell.export("KUBECONFIG", kubeconfig)
 }

@@ -229,14 +229,15 @@ func TestCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, out := runDocument(t, box, "'''sh\nexport KUBECONFIG=mine\n'''\n<!-- run: cluster=2 -->\n\n"+
-		"'''console\n$ echo $KUBECONFIG\n~/.kube/config\n'''\n"+
+		"'''console\n$ echo $KUBECONFIG $AUDIT_LOG\n~/.kube/config ~/devcluster/audit.log\n'''\n"+
 		"<!-- run: terminal=2 -->\n'''console\n$ bash -c 'echo $KUBECONFIG'\n~/.kube/config\n'''\n<!-- run: cluster -->\n")
 	if len(r.failed) > 0 {
 		t.Error(out)
 	}
 	started, err := os.ReadFile(filepath.Join(box.copy, "started"))
 	kubeconfig := filepath.Join(box.home, ".kube", "config")
-	want := "up -nodes=2 -kubeconfig=" + kubeconfig + "\nstopped\nup -nodes=1 -kubeconfig=" + kubeconfig + "\nstopped\n"
+	flags := " -data-dir=" + filepath.Join(box.home, "devcluster") + " -kubeconfig=" + kubeconfig
+	want := "up -nodes=2" + flags + "\nstopped\nup -nodes=1" + flags + "\nstopped\n"
 	if err != nil || string(started) != want {
 		t.Errorf("%v, got\n%swant\n%s", err, started, want)
 	}

@@ -29,7 +29,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"github.com/go-logr/logr"
@@ -50,7 +49,6 @@ var errChanges = errors.New("there are changes")
 
 func main() {
 	klog.SetLogger(logr.Discard()) // libraries log what the commands say
-	debug.SetGCPercent(50)         // a tenth of the memory of a plan of 2,000 Foos, for hardly more time
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	err := newCommand(streams).ExecuteContext(ctx)

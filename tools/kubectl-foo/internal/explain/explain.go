@@ -19,7 +19,6 @@ limitations under the License.
 package explain
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -206,39 +205,40 @@ func (s *Subject) age(since time.Time) string {
 }
 
 // Print prints an explanation for people. At most maxEvents Events fit on a screen.
-func (e *Explanation) Print(out *report.Printer, maxEvents int) error {
+func (e *Explanation) Print(printer *report.Printer, maxEvents int) error {
+	out := &screen{printer, map[string]bool{}}
 	fmt.Fprintf(out, "Foo %s/%s\n", e.Namespace, e.Name)
 	since := ""
 	if e.Since != "" {
 		since = ", for " + e.Since
 	}
-	printFinding(out, "  ", Finding{e.State.Text + since, e.State.Advice})
+	out.finding("  ", Finding{e.State.Text + since, e.State.Advice})
 	for _, finding := range e.Findings {
-		printFinding(out, "  ! ", finding)
+		out.finding("  ! ", finding)
 	}
-	printFinding(out, "  Controller: ", e.Controller)
+	out.finding("  Controller: ", e.Controller)
 	fmt.Fprintf(out, "\nWhat it has:\n")
 	if len(e.Has) == 0 {
 		fmt.Fprintf(out, "  nothing\n")
 	}
-	printNodes(out, e.Has, "  ")
+	out.nodes(e.Has, "  ")
 	if e.plan.IsSilent() {
 		fmt.Fprintf(out, "\nThe next sync writes nothing.\n")
 	} else {
 		fmt.Fprintf(out, "\nThe next sync:\n")
-		_ = report.PrintSteps(out, e.plan) // the printer remembers the error
+		_ = report.PrintSteps(printer, e.plan) // the printer remembers the error
 	}
 	for _, owned := range e.Owners {
-		owned.print(out)
+		owned.print(printer)
 	}
 	e.printEvents(out, maxEvents)
 	for _, missing := range e.Missing {
 		fmt.Fprintf(out, "\nNot shown: %s\n", missing)
 	}
-	return errors.Join(out.Err())
+	return printer.Err()
 }
 
-func (e *Explanation) printEvents(out *report.Printer, most int) {
+func (e *Explanation) printEvents(out *screen, most int) {
 	if len(e.Events) == 0 {
 		return
 	}
@@ -251,10 +251,30 @@ func (e *Explanation) printEvents(out *report.Printer, most int) {
 	}
 }
 
-// printFinding prints a finding, and the advice in a line of its own.
-func printFinding(out *report.Printer, indent string, finding Finding) {
-	fmt.Fprintf(out, "%s%s\n", indent, finding.Text)
-	if finding.Advice != "" {
-		fmt.Fprintf(out, "%s-> %s\n", strings.Repeat(" ", len(indent)-len(strings.TrimLeft(indent, " "))+2), finding.Advice)
+// screen prints each advice once.
+type screen struct {
+	*report.Printer
+
+	advised map[string]bool
+}
+
+// finding prints a finding, and new advice in a line of its own.
+func (s *screen) finding(indent string, finding Finding) {
+	fmt.Fprintf(s, "%s%s\n", indent, finding.Text)
+	if finding.Advice == "" || s.advised[finding.Advice] {
+		return
+	}
+	s.advised[finding.Advice] = true
+	margin := len(indent) - len(strings.TrimLeft(indent, " "))
+	fmt.Fprintf(s, "%s-> %s\n", strings.Repeat(" ", margin+2), finding.Advice)
+}
+
+func (s *screen) nodes(nodes []Node, indent string) {
+	for _, n := range nodes {
+		fmt.Fprintf(s, "%s%s %s  %s\n", indent, n.Kind, n.Name, n.State)
+		for _, wait := range n.Waits {
+			s.finding(indent+"  ! ", wait)
+		}
+		s.nodes(n.Below, indent+"  ")
 	}
 }

@@ -30,7 +30,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"example.com/sample-controller/internal/preview"
-	"example.com/sample-controller/tools/kubectl-foo/internal/report"
 )
 
 // Node is an object of the tree below a Foo.
@@ -170,14 +169,4 @@ func podWaits(pod *corev1.Pod) []Finding {
 		}
 	}
 	return waits
-}
-
-func printNodes(out *report.Printer, nodes []Node, indent string) {
-	for _, n := range nodes {
-		fmt.Fprintf(out, "%s%s %s  %s\n", indent, n.Kind, n.Name, n.State)
-		for _, wait := range n.Waits {
-			printFinding(out, indent+"  ! ", wait)
-		}
-		printNodes(out, n.Below, indent+"  ")
-	}
 }
