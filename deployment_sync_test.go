@@ -268,7 +268,7 @@ func (row syncRow) check(t *testing.T) {
 		verb, resource, _ := strings.Cut(call, " ")
 		f.refuse(verb, resource, err)
 	}
-	announced := previewtest.OfNamed("a", row.world)
+	announced := previewtest.OfPrimary("a", row.world)
 	err := f.syncHandler(f.ctx, cache.ObjectName{Namespace: footest.Namespace, Name: "a"})
 	if !errors.Is(err, row.wantErr) {
 		t.Errorf("sync returned %v, not %v", err, row.wantErr)

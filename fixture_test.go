@@ -302,3 +302,12 @@ type neverDone struct{}
 
 func (neverDone) Name() string          { return "never" }
 func (neverDone) Done() <-chan struct{} { return nil }
+
+// afterCreate returns the condition Ready of a Foo whose child has just been created.
+func afterCreate() string {
+	foo := footest.Foo("a")
+	if footest.Primary.Unready(footest.Primary.Created(footest.Primary.New(foo))) != "" {
+		return "False Progressing of 1"
+	}
+	return "True Available of 1"
+}

@@ -27,6 +27,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/internal/preview"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -44,7 +45,10 @@ func describeRow(kind, resource string, blocks bool) string {
 
 func TestTheTableIsThatOfTheTests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var want, got []string
+		var want, got, previewed []string
+		for _, row := range preview.Table(footest.DefaultImage) {
+			previewed = append(previewed, describeRow(row.Kind, row.Resource.String(), row.Blocks))
+		}
 		for _, kind := range newFixture(t).allKinds {
 			want = append(want, kind.(described).describe())
 		}
@@ -52,6 +56,7 @@ func TestTheTableIsThatOfTheTests(t *testing.T) {
 			got = append(got, describeRow(kind.Kind, kind.Resource.String(), kind.Blocks))
 		}
 		footest.ExpectEqual(t, "the list of rows in internal/footest/kinds.go", want, got)
+		footest.ExpectEqual(t, "the list of rows in internal/preview/table.go", want, previewed)
 	})
 }
 
@@ -303,13 +308,4 @@ func (f *fixture) settle(t *testing.T, name string) {
 	for footest.Primary.Advance(settled) {
 	}
 	f.updateChild(t, settled)
-}
-
-// afterCreate returns the condition Ready of a Foo whose child has just been created.
-func afterCreate() string {
-	foo := footest.Foo("a")
-	if footest.Primary.Unready(footest.Primary.Created(footest.Primary.New(foo))) != "" {
-		return "False Progressing of 1"
-	}
-	return "True Available of 1"
 }

@@ -28,17 +28,11 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// Table returns the rows of the controller's table, in order. image is that of the Pods.
-func Table(image string) []Row {
-	return []Row{
-		RowOf(plan.Deployment(image)),
-	}
-}
-
 // Row is a row of the table of children.
 type Row struct {
 	Kind     string
 	Resource schema.GroupVersionResource
+	Blocks   bool
 	// Empty returns a new object of the kind, and Desired the child that a Foo asks for.
 	Empty   func() Object
 	Desired func(foo *samplev1alpha1.Foo) Object
@@ -58,7 +52,7 @@ type rowSync struct {
 func RowOf[T plan.Object](child plan.Child[T]) Row {
 	k := kind[T]{&child}
 	return Row{
-		Kind: child.Kind, Resource: child.Resource,
+		Kind: child.Kind, Resource: child.Resource, Blocks: child.Blocks,
 		Empty:   func() Object { return child.Empty() },
 		Desired: func(foo *samplev1alpha1.Foo) Object { return child.Desired(foo, plan.Seen{}) },
 		sync:    k.sync,
@@ -135,7 +129,7 @@ func (k kind[T]) after(action plan.Action, live T, foo *samplev1alpha1.Foo, seen
 
 // stored returns an object as the API server would answer a write: with the generation of
 // its desired state. Without that, the status of the old state would count as that of the
-// new one. For Deployments, the API server counts annotations as desired state.
+// new one. For some kinds, the API server counts annotations as desired state.
 func (k kind[T]) stored(before, after T) T {
 	stored := copyOf(after)
 	if plan.IsNil(before) {

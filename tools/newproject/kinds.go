@@ -57,6 +57,7 @@ var copies = []struct{ from, to string }{
 	{"fuzz_test.go", "internal/foo"},
 	{"internal/plan/fuzz_*_test.go", "internal/foo/plan"}, {"internal/plan/rows_test.go", "internal/foo/plan"},
 	{"internal/plan/*.go", "internal/foo/plan"},
+	{"internal/preview/*.go", "internal/foo/preview"}, {"internal/preview/previewtest/*.go", "internal/foo/preview/previewtest"},
 	{"internal/reporting/*.go", "internal/foo/reporting"},
 }
 
@@ -203,7 +204,7 @@ var ownerOfWorld = regexp.MustCompile(`\b(w|fuzzed|live)\.Foo\b`)
 // forOwner returns a test file that asks a footest.OwnerRow for the kinds of children.
 func (w *kindWriter) forOwner(text string) string {
 	text = ownerOfWorld.ReplaceAllString(text, "$1.Subject()")
-	text = strings.NewReplacer("*footest.FuzzWorld", "*footest.FuzzWorldOf[*samplev1alpha1.Foo]",
+	text = strings.NewReplacer("preview.Table(footest.DefaultImage)", "preview.Table()", "*footest.FuzzWorld", "*footest.FuzzWorldOf[*samplev1alpha1.Foo]",
 		"footest.NewFuzzWorld(", "footest.NewFuzzWorldOf[*samplev1alpha1.Foo](", "rowOf(shipped)", "rowOf("+w.child.Kind+"())", "footest.FooKind", "footest.FooOwner.Kind", "footest.Kinds", "footest.FooOwner.Kinds", "footest.Primary", "footest.FooOwner.Kinds[0]").Replace(text)
 	return image.ReplaceAllString(text, "")
 }
@@ -211,7 +212,7 @@ func (w *kindWriter) forOwner(text string) string {
 // copied returns a Go file of the first kind as one of the added kind.
 func (w *kindWriter) copied(name string, source []byte) ([]byte, error) {
 	text := string(source)
-	for _, part := range []string{"plan", "reporting"} {
+	for _, part := range []string{"plan", "reporting", "preview", "preview/previewtest"} {
 		text = strings.ReplaceAll(text, sample.Module+"/internal/"+part+"\"", sample.Module+"/internal/foo/"+part+"\"")
 	}
 	var err error
@@ -219,6 +220,13 @@ func (w *kindWriter) copied(name string, source []byte) ([]byte, error) {
 	case "controller.go":
 		text, err = replace(text, "Config.Image", "")
 		text = strings.Replace(text, "\npackage main\n", "\n// Package foo is the controller of Foos. It works as that of the first kind.\npackage main\n", 1)
+	case "table.go": // of internal/preview
+		var table string
+		if table, err = w.fill("preview.go.txt"); err == nil {
+			text, err = replace(text, "Table", table)
+		}
+	case "previewtest.go":
+		text = w.forOwner(text)
 	case "children.go":
 		var table string
 		if table, err = w.fill("table.go.txt"); err == nil {

@@ -47,6 +47,7 @@ var extras = []string{
 	"tools/skew",
 	"tools/image", "hack/image.sh", "docs/releasing.md",
 	"tools/chart", "artifacts/chart",
+	"tools/kubectl-foo", "docs/kubectl-foo.md", "docs/kubectl-foo-ui.png",
 	"docs/claims",
 }
 

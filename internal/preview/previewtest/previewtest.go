@@ -33,18 +33,12 @@ import (
 // Of returns the preview of the next sync of a Foo beside children of any owner, or nil if
 // there is no Foo.
 func Of(foo *samplev1alpha1.Foo, children []footest.Object) *preview.Sync {
-	if foo == nil {
-		return nil
-	}
-	world := preview.NewWorld()
-	for _, child := range children {
-		world.Add(footest.KindOf(child).Resource, child)
-	}
-	return preview.Of(preview.Table(footest.DefaultImage), foo, world, footest.Now)
+	return of(preview.Table(footest.DefaultImage), foo, children)
 }
 
-// OfNamed does the same for the Foo with a name among objects.
-func OfNamed(name string, objects []runtime.Object) *preview.Sync {
+// OfPrimary does the same for the Foo with a name among objects, and for children of the
+// kind footest.Primary alone.
+func OfPrimary(name string, objects []runtime.Object) *preview.Sync {
 	var foo *samplev1alpha1.Foo
 	var children []footest.Object
 	for _, object := range objects {
@@ -57,7 +51,19 @@ func OfNamed(name string, objects []runtime.Object) *preview.Sync {
 			children = append(children, object)
 		}
 	}
-	return Of(foo, children)
+	table := slices.DeleteFunc(preview.Table(footest.DefaultImage), func(row preview.Row) bool { return row.Kind != footest.Primary.Kind })
+	return of(table, foo, children)
+}
+
+func of(table []preview.Row, foo *samplev1alpha1.Foo, children []footest.Object) *preview.Sync {
+	if foo == nil {
+		return nil
+	}
+	world := preview.NewWorld()
+	for _, child := range children {
+		world.Add(footest.KindOf(child).Resource, child)
+	}
+	return preview.Of(table, foo, world, footest.Now)
 }
 
 // request is a write: its verb, resource and name, and the object that it sends.

@@ -1,0 +1,26 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package preview
+
+import "example.com/sample-controller/internal/plan"
+
+// Table returns the rows of the controller's table, in order. image is that of the Pods.
+func Table(image string) []Row {
+	return []Row{
+		RowOf(plan.Deployment(image)),
+	}
+}
