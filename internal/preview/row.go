@@ -79,7 +79,7 @@ func (k kind[T]) sync(foo *samplev1alpha1.Foo, world *World, seen plan.Seen, blo
 		result.Child, seen[k.Kind] = named, named
 	}
 	var s rowSync
-	if verb, say := verbs[decided.Action]; say && !(blocked && verb.IsWrite()) {
+	if verb, say := verbs[decided.Action]; say && (!blocked || !verb.IsWrite()) {
 		before := maps.Clone(seen)
 		s.write = &Write{Verb: verb, Kind: k.Kind, Resource: k.Resource, Name: k.Name(foo), Drift: decided.Drift}
 		s.write.driftOf = func(stored Object) string {

@@ -111,7 +111,7 @@ func (ns namespace) create(t *testing.T, name, deployment string, replicas int32
 	t.Helper()
 	object := &samplev1alpha1.Foo{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       samplev1alpha1.FooSpec{DeploymentName: deployment, Replicas: ptr.To(replicas)},
+		Spec:       samplev1alpha1.FooSpec{DeploymentName: deployment, Replicas: new(replicas)},
 	}
 	_, err := env.foo.SamplecontrollerV1alpha1().Foos(string(ns)).Create(t.Context(), object, metav1.CreateOptions{})
 	must(t, err)
@@ -133,7 +133,7 @@ func deploymentOf(name string) *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: appsv1.DeploymentSpec{
-			Replicas: ptr.To[int32](1),
+			Replicas: new(int32(1)),
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
@@ -154,13 +154,6 @@ func (ns namespace) patchDeployment(t *testing.T, name, patch string) {
 	t.Helper()
 	_, err := env.kube.AppsV1().Deployments(string(ns)).Patch(t.Context(), name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
 	must(t, err)
-}
-
-func (ns namespace) get(t *testing.T, name string) *samplev1alpha1.Foo {
-	t.Helper()
-	object, err := env.foo.SamplecontrollerV1alpha1().Foos(string(ns)).Get(t.Context(), name, metav1.GetOptions{})
-	must(t, err)
-	return object
 }
 
 // awaitReady waits until a Foo is ready.

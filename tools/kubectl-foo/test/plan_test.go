@@ -80,7 +80,7 @@ var worlds = map[string]world{
 		ns.patchDeployment(t, "web", `{"metadata":{"ownerReferences":null}}`)
 	}, []string{"leave Deployment web", "status"}},
 	"deleted": {withFoo, func(t *testing.T, ns namespace) {
-		must(t, env.kube.AppsV1().Deployments(string(ns)).Delete(t.Context(), "web", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}))
+		must(t, env.kube.AppsV1().Deployments(string(ns)).Delete(t.Context(), "web", metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}))
 		awaitGone(t, "the Deployment", func(ctx context.Context) error {
 			_, err := env.kube.AppsV1().Deployments(string(ns)).Get(ctx, "web", metav1.GetOptions{})
 			return err

@@ -25,7 +25,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 )
 
 // trouble is a state of the cluster, and parts of what why says of it.
@@ -119,7 +118,7 @@ func (ns namespace) failToPull(t *testing.T) {
 			}
 			for i := range pod.Status.ContainerStatuses {
 				status := &pod.Status.ContainerStatuses[i]
-				status.Ready, status.Started = false, ptr.To(false)
+				status.Ready, status.Started = false, new(false)
 				status.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "Back-off pulling image \"nginx:latest\""}}
 			}
 			_, err = env.kube.CoreV1().Pods(string(ns)).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
@@ -134,10 +133,10 @@ func breakWebhook(t *testing.T, ns namespace) {
 	webhook := &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "down"},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name: "down.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone),
-			ClientConfig:      admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1/")},
+			Name: "down.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionregistrationv1.SideEffectClassNone),
+			ClientConfig:      admissionregistrationv1.WebhookClientConfig{URL: new("https://127.0.0.1:1/")},
 			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: string(ns)}},
-			FailurePolicy:     ptr.To(admissionregistrationv1.Fail),
+			FailurePolicy:     new(admissionregistrationv1.Fail),
 			Rules: []admissionregistrationv1.RuleWithOperations{{
 				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
 				Rule:       admissionregistrationv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},

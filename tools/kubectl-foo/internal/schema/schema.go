@@ -125,10 +125,12 @@ func validatorOf(kind schema.GroupVersionKind, scope apiextensionsv1.ResourceSco
 // unstructuredTyper reads the kind of an object from the object.
 type unstructuredTyper struct{}
 
+// ObjectKinds implements runtime.ObjectTyper.
 func (unstructuredTyper) ObjectKinds(object runtime.Object) ([]schema.GroupVersionKind, bool, error) {
 	return []schema.GroupVersionKind{object.GetObjectKind().GroupVersionKind()}, false, nil
 }
 
+// Recognizes implements runtime.ObjectTyper.
 func (unstructuredTyper) Recognizes(schema.GroupVersionKind) bool { return true }
 
 // Create returns the object that the API server would store, or the error that it would
