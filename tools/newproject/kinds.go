@@ -208,7 +208,7 @@ func (w *kindWriter) copied(name string, source []byte) ([]byte, error) {
 	case "table.go": // of internal/preview
 		var table string
 		if table, err = w.fill("preview.go.txt"); err == nil {
-			text, err = replace(text, "Table", table)
+			text, err = replace(text, ".Table", table)
 		}
 	case "previewtest.go":
 		text = w.forOwner(text)
