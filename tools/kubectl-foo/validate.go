@@ -91,17 +91,17 @@ func (o *validateOptions) run(ctx context.Context) error {
 		}
 	}
 	if invalid > 0 {
-		return fmt.Errorf("%s in %s", count(invalid, "problem"), count(len(objects), "object"))
+		return fmt.Errorf("%s in %s", count(invalid, "problem", "problems"), count(len(objects), "object", "objects"))
 	}
-	_, err = fmt.Fprintf(o.Out, "Valid: %s.\n", count(len(objects), "Foo"))
+	_, err = fmt.Fprintf(o.Out, "Valid: %s.\n", count(len(objects), "Foo", "Foos"))
 	return err
 }
 
-func count(n int, what string) string {
+func count(n int, one, many string) string {
 	if n == 1 {
-		return "1 " + what
+		return "1 " + one
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // stored returns the Foos that are stored, by namespace and name.
