@@ -86,6 +86,19 @@ func (l *Log) compact(w audit.Write) audit.Write {
 	return w
 }
 
+// Of returns a log with what this one has of a namespace, to draw a selection of it.
+func (l *Log) Of(namespace string, selection Selection) *Log {
+	part := &Log{Namespace: namespace, Object: &selection, You: l.You, left: l.left, elsewhere: l.elsewhere, controllers: l.controllers}
+	for _, w := range l.writes {
+		if w.Namespace == namespace {
+			part.writes = append(part.writes, w)
+		} else {
+			part.elsewhere++
+		}
+	}
+	return part
+}
+
 // acts reports whether an actor is a person, or a program that does not react to other
 // writes.
 func (l *Log) acts(a audit.Actor) bool {
