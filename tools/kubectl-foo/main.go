@@ -72,6 +72,6 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl foo"},
 	}
 	config := genericclioptions.NewConfigFlags(true)
-	command.AddCommand(newPlanCommand(config, streams), newWhyCommand(config, streams), newTimelineCommand(config, streams), newRenderCommand(streams), newValidateCommand(streams))
+	command.AddCommand(newPlanCommand(config, streams), newWhyCommand(config, streams), newTimelineCommand(config, streams), newUICommand(config, streams), newRenderCommand(streams), newValidateCommand(streams))
 	return command
 }

@@ -54,9 +54,9 @@ func (c *Cluster) Below(ctx context.Context) (*Below, error) {
 	for resource, err := range map[string]error{"replicasets.apps": setsErr, "pods": podsErr, "events": eventsErr} {
 		switch {
 		case apierrors.IsForbidden(err):
-			found.Missing = append(found.Missing, describe(err, "list", resource))
+			found.Missing = append(found.Missing, Describe(err, "list", resource))
 		case err != nil:
-			return nil, describe(err, "list", resource)
+			return nil, Describe(err, "list", resource)
 		}
 	}
 	return found, nil
@@ -75,7 +75,7 @@ func (c *Cluster) Lease(ctx context.Context, namespace, name string) (*coordinat
 	lease, err := c.Kube.CoordinationV1().Leases(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsForbidden(err):
-		return nil, describe(err, "get", "leases.coordination.k8s.io")
+		return nil, Describe(err, "get", "leases.coordination.k8s.io")
 	case err != nil:
 		return nil, err
 	case lease.Spec.RenewTime == nil:

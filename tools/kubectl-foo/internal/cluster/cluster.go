@@ -86,7 +86,7 @@ func Of(config *rest.Config, namespace string) (*Cluster, error) {
 func (c *Cluster) ListFoos(ctx context.Context) ([]*samplev1alpha1.Foo, error) {
 	list, err := c.Foo.SamplecontrollerV1alpha1().Foos(c.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, describe(err, "list", samplev1alpha1.SchemeGroupVersion.WithResource("foos").GroupResource().String())
+		return nil, Describe(err, "list", samplev1alpha1.SchemeGroupVersion.WithResource("foos").GroupResource().String())
 	}
 	foos := make([]*samplev1alpha1.Foo, len(list.Items))
 	for i := range list.Items {
@@ -101,11 +101,11 @@ func (c *Cluster) GetFoo(ctx context.Context, name string) (*samplev1alpha1.Foo,
 	foo, err := c.Foo.SamplecontrollerV1alpha1().Foos(c.Namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case isUnknownResource(err):
-		return nil, describe(err, "get", "foos")
+		return nil, Describe(err, "get", "foos")
 	case apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("there is no Foo %q in the namespace %q", name, c.Namespace)
 	case err != nil:
-		return nil, describe(err, "get", "foos")
+		return nil, Describe(err, "get", "foos")
 	}
 	return foo, nil
 }
@@ -120,7 +120,7 @@ func (c *Cluster) World(ctx context.Context, table []preview.Row, managers Manag
 	for _, row := range table {
 		list, err := c.list(ctx, row)
 		if err != nil {
-			return nil, describe(err, "list", row.Resource.GroupResource().String())
+			return nil, Describe(err, "list", row.Resource.GroupResource().String())
 		}
 		err = meta.EachListItem(list, func(item runtime.Object) error {
 			child := item.(preview.Object) //nolint:forcetypeassert // the items are of the row's kind
@@ -159,8 +159,8 @@ func (c *Cluster) clientOf(row preview.Row) (*rest.RESTClient, error) {
 	return rest.RESTClientFor(config)
 }
 
-// describe says what failed, and which permission or definition is missing if one is.
-func describe(err error, verb, resource string) error {
+// Describe says what failed, and which permission or definition is missing if one is.
+func Describe(err error, verb, resource string) error {
 	switch {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("the permission to %s %s is missing: %w", verb, resource, err)

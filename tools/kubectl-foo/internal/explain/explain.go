@@ -94,7 +94,7 @@ func Of(s *Subject) (*Explanation, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Explanation{Namespace: s.Foo.Namespace, Name: s.Foo.Name, Controller: s.controller(), Has: s.tree(), Next: next, plan: plan}
+	e := &Explanation{Namespace: s.Foo.Namespace, Name: s.Foo.Name, Controller: s.Controller(), Has: s.tree(), Next: next, plan: plan}
 	s.addState(e)
 	if e.Owners, err = s.owners(); err != nil {
 		return nil, err
@@ -131,8 +131,8 @@ func (s *Subject) addState(e *Explanation) {
 	}
 }
 
-// controller says whether a controller is working, by its Lease.
-func (s *Subject) controller() Finding {
+// Controller says whether a controller is working, by its Lease.
+func (s *Subject) Controller() Finding {
 	namespace, _, _ := strings.Cut(s.LeaseName, "/")
 	start := fmt.Sprintf("nothing changes until one runs; see: kubectl get pods -n %s", namespace)
 	switch {

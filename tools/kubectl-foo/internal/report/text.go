@@ -135,6 +135,16 @@ func Diff(write preview.Write) (string, error) {
 	return udiff.Unified("live"+name, "planned"+name, before, after), nil
 }
 
+// StatusDiff returns the difference between two statuses, in the unified format.
+func StatusDiff(before, after samplev1alpha1.FooStatus) (string, error) {
+	old, err := yaml.Marshal(before)
+	if err != nil {
+		return "", err
+	}
+	planned, err := yaml.Marshal(after)
+	return udiff.Unified("live/status", "planned/status", string(old), string(planned)), err
+}
+
 // desired returns an object as YAML without its status.
 func desired(object preview.Object) (string, error) {
 	fields, err := FieldsOf(object)

@@ -1,0 +1,174 @@
+'use strict';
+
+// The contents of the tabs, as elements.
+
+// tone returns the class for a condition's status.
+function tone(status) {
+  return {True: 'good', False: 'bad', '': 'none'}[status] || 'warn';
+}
+
+function word(status) {
+  return {True: 'Ready', False: 'Not ready', '': 'No condition'}[status] || 'Unknown';
+}
+
+// advice returns what the user can do. Commands are set as code.
+function advice(text) {
+  if (!text) {
+    return null;
+  }
+  const command = text.indexOf('kubectl ');
+  const parts = command < 0 ? [text] : [text.slice(0, command), element('code', {}, text.slice(command))];
+  return element('p', {class: 'advice'}, parts);
+}
+
+function finding(found, role) {
+  return element('div', {class: 'finding ' + (role || '')}, element('p', {}, found.text), advice(found.advice));
+}
+
+function part(title, ...content) {
+  return element('section', {class: 'part', 'data-key': title}, element('h3', {}, title), content);
+}
+
+function whyPanel(detail) {
+  const why = detail.why;
+  const since = why.since ? `for ${why.since}` : '';
+  return [
+    element('div', {class: 'state ' + tone(detail.status)},
+      element('p', {class: 'words'}, why.state.text, ' ', element('span', {class: 'dim'}, since)),
+      advice(why.state.advice)),
+    (why.findings || []).map((found) => finding(found, 'warn')),
+    part('What it has', element('ul', {class: 'tree'}, element('li', {},
+      node('Foo', why.name, word(detail.status).toLowerCase()),
+      why.has.length ? tree(why.has, new Set([why.state.advice])) : element('p', {class: 'dim'}, 'It has nothing.')))),
+    part('Next sync', nextSync(detail)),
+    why.events ? part('Events, the newest first', events(why.events)) : null,
+    (why.owners || []).map(owned),
+    part('Controller', finding(why.controller)),
+    (why.missing || []).map((text) => finding({text: 'Not shown: ' + text}, 'warn')),
+  ];
+}
+
+// tree returns objects with those below them. Advice that was said above is not repeated.
+function tree(objects, said) {
+  return element('ul', {class: 'tree'}, objects.map((object) => element('li', {'data-key': object.kind + '/' + object.name},
+    node(object.kind, object.name, object.state),
+    (object.waits || []).map((wait) => {
+      const known = said.has(wait.advice);
+      said.add(wait.advice);
+      return finding(known ? {text: wait.text} : wait, 'wait');
+    }),
+    object.below ? tree(object.below, said) : null)));
+}
+
+function node(kind, name, state) {
+  return element('div', {class: 'node'},
+    element('span', {class: 'kind'}, kind), ' ', element('b', {}, name), ' ', element('span', {class: 'dim'}, state));
+}
+
+function nextSync(detail) {
+  const next = detail.why.next;
+  const steps = next.writes.map((write) => element('li', {}, verb(write.verb), ' ', write.kind, ' ', element('b', {}, write.name),
+    write.drift && write.verb !== 'create' ? element('span', {class: 'dim'}, ' ' + write.drift) : null));
+  if (detail.after && detail.after !== detail.before) {
+    steps.push(element('li', {}, verb('status'), ' ', detail.after));
+  } else if (next.status) {
+    steps.push(element('li', {}, verb('status'), ' other fields change'));
+  }
+  return steps.length ? element('ul', {class: 'steps'}, steps) : element('p', {class: 'dim'}, 'It writes nothing.');
+}
+
+function verb(text) {
+  return element('span', {class: 'verb ' + text}, text);
+}
+
+function owned(child) {
+  return part(`Who wrote what it owns of ${child.kind} ${child.name}`, element('div', {class: 'wide'}, element('table', {},
+    element('thead', {}, element('tr', {}, ['Field', 'Manager', 'Operation', 'Age'].map((title) => element('th', {scope: 'col'}, title)))),
+    element('tbody', {}, child.fields.map((field) => element('tr', {},
+      element('td', {}, element('code', {}, field.path)), element('td', {}, field.manager), element('td', {}, field.operation), element('td', {}, field.age)))))));
+}
+
+function events(all) {
+  return element('div', {class: 'wide'}, element('table', {},
+    element('thead', {}, element('tr', {}, ['Age', 'Object', 'Reason', 'Message'].map((title) => element('th', {scope: 'col'}, title)))),
+    element('tbody', {}, all.slice(0, 50).map((event) => element('tr', {class: event.type === 'Warning' ? 'warning' : ''},
+      element('td', {}, event.age), element('td', {}, event.object), element('td', {class: 'reason'}, event.reason), element('td', {}, event.message))))));
+}
+
+function planPanel(detail) {
+  const next = detail.why.next;
+  const steps = next.writes.map((write) => element('article', {class: 'write', 'data-key': write.kind + '/' + write.name},
+    element('h3', {}, verb(write.verb), ' ', write.kind, ' ', write.name),
+    write.drift && write.verb !== 'create' ? element('p', {class: 'dim'}, write.drift) : null,
+    diff(write.diff, `Difference of ${write.kind} ${write.name}`)));
+  if (next.status) {
+    steps.push(element('article', {class: 'write', 'data-key': 'status'},
+      element('h3', {}, verb('status'), next.statusMayWait ? ' within seconds' : ''),
+      element('dl', {class: 'pair'},
+        element('dt', {}, 'Now'), element('dd', {}, detail.before || 'no condition'),
+        element('dt', {}, 'After'), element('dd', {}, detail.after)),
+      diff(detail.diff, 'Difference of the status')));
+  }
+  const text = steps.length
+    ? 'The next sync of the controller, as this build decides. Later syncs may write more.'
+    : 'Nothing to do: the next sync writes nothing.';
+  return [element('p', {class: steps.length ? 'dim' : 'state good'}, text), steps];
+}
+
+// diff returns a difference in the unified format, with its lines in colours.
+function diff(text, label) {
+  if (!text) {
+    return null;
+  }
+  const classes = {'+': 'new', '-': 'old', '@': 'place'};
+  const lines = text.replace(/\n$/, '').split('\n').map((line, i) =>
+    element('span', {class: 'line ' + (i < 2 ? 'file' : classes[line[0]] || '')}, line + '\n'));
+  return element('pre', {class: 'diff', tabindex: '0', role: 'region', 'aria-label': label}, element('code', {}, lines));
+}
+
+function historyPanel(detail) {
+  const {states, source, now} = detail.history;
+  if (!states.length) {
+    return [element('p', {class: 'empty'}, 'No state has been seen yet.')];
+  }
+  return [
+    element('p', {class: 'dim'}, `The condition Ready, ${source}.`),
+    band(states, now),
+    element('ol', {class: 'states', reversed: true}, states.slice().reverse().map((state) => element('li', {class: tone(state.status)},
+      element('p', {}, element('time', {}, state.since), ' ', element('b', {}, word(state.status)), state.reason ? ', ' + state.reason : '', ' ',
+        element('span', {class: 'dim'}, 'for ' + state.lasted)),
+      state.message ? element('p', {class: 'message'}, state.message) : null))),
+  ];
+}
+
+// band draws states one beside the other. Short ones get a least width, to be seen.
+function band(states, now) {
+  const total = 1000, least = Math.min(6, total / states.length);
+  const all = states.reduce((sum, state) => sum + state.seconds, 0) || 1;
+  const widths = states.map((state) => Math.max(least, total * state.seconds / all));
+  const scale = total / widths.reduce((sum, width) => sum + width, 0);
+  let x = 0;
+  const rects = states.map((state, i) => {
+    const width = widths[i] * scale;
+    const rect = element('rect', {x: x.toFixed(2), y: 0, width: Math.max(1, width - 1).toFixed(2), height: 28, class: tone(state.status)},
+      element('title', {}, `${state.since}: ${word(state.status)} ${state.reason}, for ${state.lasted}`));
+    x += width;
+    return rect;
+  });
+  return element('figure', {class: 'band'},
+    element('svg', {viewBox: `0 0 ${total} 28`, preserveAspectRatio: 'none', role: 'img', 'aria-label': 'The states over time; the list below has them as text'}, rects),
+    element('figcaption', {}, element('span', {}, states[0].since), element('span', {}, 'now, ' + now)));
+}
+
+function timelinePanel(detail, address) {
+  const {version, text, problem} = detail.timeline;
+  if (problem) {
+    return [element('p', {class: 'empty'}, problem)];
+  }
+  const source = address('timeline.svg', {namespace: detail.namespace, name: detail.name, version});
+  return [
+    element('p', {}, element('a', {href: source, target: '_blank', rel: 'noreferrer'}, 'The picture alone'), ', whose marks have tooltips'),
+    element('img', {src: source, class: 'timeline', alt: 'A lane for each actor, a mark for each write, and arrows from cause to effect; the text below has the same'}),
+    element('details', {'data-key': 'text'}, element('summary', {}, 'The same as text'), element('pre', {tabindex: '0'}, text)),
+  ];
+}
