@@ -1,0 +1,194 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package ui
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/internal/footest"
+)
+
+// picture is the picture in the documents. To draw it again, where Chromium is installed:
+// go test -run='^TestThePicture$' ./internal/ui -update.
+const picture = "../../../../docs/kubectl-foo-ui.png"
+
+var update = flag.Bool("update", false, "Draw the picture in the documents again.")
+
+func urlOf(f *fixture, name, tab string) string {
+	return f.server.URL() + "#" + footest.Namespace + "/" + name + "/" + tab
+}
+
+// TestTheKeyboardIsEnough selects a Foo and each of its tabs without a mouse.
+func TestTheKeyboardIsEnough(t *testing.T) {
+	f := newFixture(t, team()...).start(t)
+	p := newPage(t, f.server.URL(), 1200, 750)
+	p.awaitText("#count", "of 5 ready")
+	p.awaitText("h2", "docs") // the first that is not ready
+	p.press(kb.Tab)
+	p.awaitFocus(".skip")
+	p.press(kb.Tab)
+	p.awaitFocus("#filter")
+	p.press(kb.Tab)
+	p.awaitFocus("#list button[data-name=docs][aria-current]")
+	p.press(kb.Home, kb.ArrowDown, kb.ArrowDown)
+	p.awaitFocus("#list button[data-name=shop]")
+	p.press(kb.Enter)
+	p.awaitText("h2", "shop")
+	p.awaitText("#panel-why", "exceeded quota")
+	p.await("document.querySelectorAll('#list [tabindex=\"0\"]').length == 1")
+	p.press(kb.Tab)
+	p.awaitFocus("#tab-why[aria-selected=true]")
+	p.press(kb.ArrowRight)
+	p.awaitFocus("#tab-plan[aria-selected=true]")
+	p.awaitText("#panel-plan", "Nothing to do")
+	p.press(kb.ArrowRight)
+	p.awaitText("#panel-history", "since it was started")
+	p.press(kb.End)
+	p.awaitText("#panel-timeline", "--audit FILE")
+	p.press(kb.Tab)
+	p.awaitFocus("#panel-timeline")
+	p.press(kb.Tab, kb.Tab)
+	p.run(chromedp.Focus("#filter"))
+	p.press("w", "i")
+	p.await("document.querySelectorAll('#list button').length == 1")
+	p.press(kb.ArrowDown, kb.Enter)
+	p.awaitText("h2", "wiki")
+	p.awaitText("#panel-timeline", "--audit FILE")
+}
+
+// TestThePageIsLive checks that a change arrives without a reload, and keeps the focus, an
+// opened list, and what the page says when the server is gone.
+func TestThePageIsLive(t *testing.T) {
+	f := newFixture(t, team()...).start(t)
+	p := newPage(t, urlOf(f, "blog", "why"), 1200, 750)
+	p.awaitText("#badge", "Ready, Available")
+	p.run(chromedp.Focus("#list button[data-name=blog]"), chromedp.Evaluate("window.isTheSame = document.activeElement", nil))
+	f.setMessage(t, "blog", metav1.ConditionFalse, "Broken", "<img src=x onerror=document.title=1> it broke")
+	p.awaitText("#badge", "Not ready, Broken")
+	p.awaitText("#list button[data-name=blog]", "Not ready, Broken")
+	p.awaitText("#panel-why", "<img src=x onerror=document.title=1> it broke")
+	p.await("document.querySelector('main img') == null && document.activeElement == window.isTheSame")
+	p.awaitText("#news", "blog: Not ready, Broken")
+	p.awaitText("#panel-why .steps", "status ready: ") // the next sync corrects it
+	footest.Must(t, f.foo.SamplecontrollerV1alpha1().Foos(footest.Namespace).Delete(t.Context(), "blog", metav1.DeleteOptions{}))
+	p.awaitText("#none", "There is no Foo team-a/blog.")
+	p.await("document.querySelectorAll('#list button').length == 4")
+	footest.Must(t, f.stop())
+	p.awaitText("#connection", "disconnected")
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.complaints = slices.DeleteFunc(p.complaints, func(text string) bool {
+		return strings.Contains(text, "ERR_CONNECTION_REFUSED") || strings.Contains(text, "ERR_INCOMPLETE_CHUNKED")
+	})
+}
+
+// TestContrast checks the contrast of all texts to what is behind them, in both colour
+// schemes: at least 4.5, as WCAG 2.2 AA asks.
+func TestContrast(t *testing.T) {
+	f := newFixture(t, team()...)
+	path := auditLog(t)
+	f.start(t, func(o *Options) { o.Audit = path })
+	footest.Must(t, f.kube.Tracker().Delete(footest.Primary.Resource, footest.Namespace, "docs"))
+	p := newPage(t, urlOf(f, "shop", "why"), 1200, 750)
+	for _, scheme := range []string{"light", "dark"} {
+		p.prefer(scheme)
+		for tab, name := range map[string]string{"why": "shop", "plan": "docs", "history": "shop", "timeline": "blog"} {
+			p.run(chromedp.Evaluate(fmt.Sprintf("location.hash = '#%s/%s/%s'", footest.Namespace, name, tab), nil))
+			p.await(fmt.Sprintf("detail && detail.name == %q && document.getElementById('panel-%s').childElementCount > 0", name, tab))
+			p.await("[...document.images].every((image) => image.complete)")
+			var pale []string
+			p.run(chromedp.Evaluate(paleTexts, &pale))
+			if len(pale) > 0 {
+				t.Errorf("%s, %s: %s", scheme, tab, strings.Join(pale, "; "))
+			}
+			p.shoot(scheme + "-" + tab)
+		}
+	}
+	p.run(chromedp.EmulateViewport(400, 800))
+	p.await("document.documentElement.scrollWidth <= 400")
+	p.shoot("narrow")
+}
+
+// auditLog returns the path of a log with the life of the Foo blog.
+func auditLog(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "audit.log")
+	log := event(-time.Minute, "create", "foos", "kubectl", ready("False", "Progressing")) +
+		event(-time.Minute+40*time.Millisecond, "update", "foos/status", "sample-controller", ready("True", "Available"))
+	footest.Must(t, os.WriteFile(path, []byte(log), 0o600))
+	return path
+}
+
+// paleTexts returns the texts with too little contrast.
+const paleTexts = `(() => {
+	const numbers = (colour) => colour.match(/[\d.]+/g).map(Number);
+	const luminance = (rgb) => {
+		const [r, g, b] = rgb.map((c) => c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4);
+		return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+	};
+	const behind = (node) => {
+		for (; node; node = node.parentElement) {
+			const colour = numbers(getComputedStyle(node).backgroundColor);
+			if (colour.length < 4 || colour[3] > 0) return colour.slice(0, 3);
+		}
+		return [255, 255, 255];
+	};
+	const pale = [];
+	for (const node of document.querySelectorAll('body *')) {
+		const text = [...node.childNodes].filter((child) => child.nodeType === 3).map((child) => child.nodeValue.trim()).join('');
+		if (!text || !node.checkVisibility() || node.closest('svg, noscript')) continue;
+		const [a, b] = [luminance(numbers(getComputedStyle(node).color).slice(0, 3)), luminance(behind(node))];
+		const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+		if (contrast < 4.5) pale.push(text.slice(0, 40) + ' ' + contrast.toFixed(2));
+	}
+	return pale;
+})()`
+
+// TestThePicture draws the picture in the documents, if asked, and checks that it is small.
+func TestThePicture(t *testing.T) {
+	if *update {
+		f := newFixture(t, team()...).start(t)
+		p := newPage(t, urlOf(f, "shop", "why"), 1200, 750)
+		p.prefer("light")
+		p.awaitText("#panel-why", "exceeded quota")
+		p.awaitText("#connection", "live")
+		var png []byte
+		p.run(chromedp.CaptureScreenshot(&png))
+		footest.Must(t, os.WriteFile(picture, png, 0o644)) //nolint:gosec // other users may read the picture
+	}
+	info, err := os.Stat(picture)
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skip("there is no picture")
+	}
+	footest.Must(t, err)
+	if info.Size() > 150<<10 {
+		t.Errorf("%s has %d bytes", picture, info.Size())
+	}
+}
