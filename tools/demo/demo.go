@@ -61,10 +61,12 @@ type demo struct {
 	dataDir    string
 
 	controller *testcluster.Program
-	audit      audit.Log
-	narrator   narrator
-	stopwatch  stopwatch
-	client     kubernetes.Interface
+	// page is the process of the page, or nil.
+	page      *testcluster.Process
+	audit     audit.Log
+	narrator  narrator
+	stopwatch stopwatch
+	client    kubernetes.Interface
 	// act is the current act, steps are the changes that must still follow it, and next
 	// are the acts after it.
 	act   act
@@ -89,6 +91,7 @@ func runInCluster(opts *options, dataDir string) error {
 		next:       plan(opts.exit),
 	}
 	err := d.run(ctx)
+	d.stopPage()
 	if d.controller != nil {
 		d.controller.Stop(stopGrace)
 	}
@@ -147,6 +150,7 @@ func (d *demo) begin(forever context.Context, config *rest.Config) error {
 	if err := d.startController(ctx, client); err != nil {
 		return err
 	}
+	d.startPage(ctx)
 	return d.do(ctx)
 }
 

@@ -23,7 +23,8 @@ limitations under the License.
 // It reads the API server's audit log, which contains the bodies of requests and
 // responses. narrate.go sorts the writes, result.go returns the object after a write, and
 // describe.go compares it to the object before. steps.go lists the changes that must
-// follow the commands of acts.go. picture.go draws the audit log.
+// follow the commands of acts.go. picture.go draws the audit log. page.go starts a page
+// that shows Foos live, if the kubectl plugin was built.
 package main
 
 import (

@@ -1,0 +1,86 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Tests of the page.
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestThePagesAddress(t *testing.T) {
+	for name, test := range map[string]struct{ script, address, err string }{
+		"a page":         {"echo http://127.0.0.1:1/?token=x; exec sleep 60", "http://127.0.0.1:1/?token=x", ""},
+		"a failure":      {"echo no CRD >&2; exit 2", "", "printed no address: no CRD"},
+		"nothing":        {"exec sleep 60", "", "printed no address"},
+		"a part of line": {"printf http; exec sleep 60", "", "printed no address"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &demo{options: &options{}, dataDir: t.TempDir(), out: &bytes.Buffer{}}
+			if err := os.Mkdir(filepath.Join(d.dataDir, "logs"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			address, err := d.serve(ctx, exec.Command("/bin/sh", "-c", test.script))
+			if err != nil && !d.page.HasEnded() {
+				t.Error("the program still runs")
+			}
+			d.stopPage()
+			if address != test.address || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+				t.Errorf("got %q, %v", address, err)
+			}
+		})
+	}
+}
+
+func TestADemoThatEndsHasNoPage(t *testing.T) {
+	for name, test := range map[string]struct {
+		built, exit, want bool
+	}{
+		"with the plugin": {true, false, true}, "without it": {false, false, false}, "a demo that ends": {true, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dataDir := t.TempDir()
+			t.Chdir(t.TempDir())
+			for _, folder := range []string{"bin", filepath.Join(dataDir, "logs")} {
+				if err := os.Mkdir(folder, 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if test.built {
+				if err := os.WriteFile(pluginPath, []byte("#!/bin/sh\necho \"http://page/$*\"; exec sleep 60\n"), 0o700); err != nil { //nolint:gosec // a program
+					t.Fatal(err)
+				}
+			}
+			var out bytes.Buffer
+			d := &demo{options: &options{exit: test.exit}, dataDir: dataDir, out: &out, kubeconfig: "/k", narrator: narrator{self: "me"}}
+			d.startPage(t.Context())
+			d.stopPage()
+			if got := strings.Contains(out.String(), "http://page/ui --all-namespaces --kubeconfig /k --audit "); got != test.want || !got && out.Len() > 0 {
+				t.Errorf("it printed %q", out.String())
+			}
+		})
+	}
+}
