@@ -35,7 +35,7 @@ import (
 // program.
 var leftOut = []string{
 	"tools/newproject", "tools/docs",
-	"docs/benchmarks*", "docs/faults.md", "docs/tour*", "docs/upgrade.md", "docs/second-kind.md", "docs/kubectl-foo-ui.png", "docs/claims/tour_test.go",
+	"docs/benchmarks*", "docs/faults.md", "docs/tour*", "docs/upgrade.md", "docs/second-kind.md", "docs/claims/tour_test.go",
 	"test/bench", "test/faults", "test/thirdparty",
 	"test/e2e/thirdparty_test.go", "test/e2e/contract_upgrade_test.go",
 }
