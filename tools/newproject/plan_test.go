@@ -134,7 +134,7 @@ func TestGroupsAndProgramsThatThisProjectUses(t *testing.T) {
 	}
 }
 
-// texts returns the text files of a plan, by path.
+// texts returns the texts of the files of a plan, by path: "" for pictures.
 func texts(t *testing.T, src *sources, n names) map[string]string {
 	t.Helper()
 	p, err := src.plan(n)
@@ -143,6 +143,7 @@ func texts(t *testing.T, src *sources, n names) map[string]string {
 	}
 	all := map[string]string{}
 	for _, file := range p.files {
+		all[file.path] = ""
 		if file.isText() {
 			all[file.path] = string(file.data)
 		}
