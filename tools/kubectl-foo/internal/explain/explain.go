@@ -160,7 +160,16 @@ func (s *Subject) deletion(resource string, object metav1.Object) *Finding {
 		return nil
 	}
 	found := &Finding{Text: "it has been in deletion for " + s.age(deleted.Time)}
-	if finalizers := object.GetFinalizers(); len(finalizers) > 0 {
+	finalizers := slices.Clone(object.GetFinalizers())
+	for _, collector := range []struct{ finalizer, does string }{
+		{metav1.FinalizerDeleteDependents, "deleted what it owns"}, {metav1.FinalizerOrphanDependents, "released what it owns"},
+	} {
+		if i := slices.Index(finalizers, collector.finalizer); i >= 0 {
+			finalizers = slices.Delete(finalizers, i, i+1)
+			found.Text += ", and stays until the garbage collector has " + collector.does
+		}
+	}
+	if len(finalizers) > 0 {
 		found.Text += ", and stays until somebody removes the finalizers " + strings.Join(finalizers, ", ")
 		found.Advice = fmt.Sprintf("find out whose they are, and why these do not remove them; to see them: kubectl get %s -n %s %s -o jsonpath='{.metadata.finalizers}'",
 			resource, object.GetNamespace(), object.GetName())

@@ -1,0 +1,117 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package explain
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/internal/preview"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
+	"example.com/sample-controller/tools/kubectl-foo/internal/report"
+)
+
+// settled returns a Foo that has what it asks for, beside a controller that works.
+func settled(now time.Time) (*Subject, *appsv1.Deployment) {
+	renewed, holder, valid := metav1.NewMicroTime(now.Add(-time.Second)), "one", int32(15)
+	deployment := footest.Deployment("a")
+	world := preview.NewWorld()
+	world.Add(appsv1.SchemeGroupVersion.WithResource("deployments"), deployment)
+	return &Subject{
+		Foo:   footest.Foo("a", footest.WithStatus(footest.Settled("a"))),
+		Table: preview.Table(footest.DefaultImage), World: world, Below: &cluster.Below{}, Now: now, LeaseName: "ns/lease",
+		Lease: &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &renewed, LeaseDurationSeconds: &valid}},
+	}, deployment
+}
+
+func TestPrint(t *testing.T) {
+	now := footest.Now.Time
+	for name, test := range map[string]struct {
+		change func(s *Subject, d *appsv1.Deployment)
+		want   []string
+	}{
+		"settled": {func(*Subject, *appsv1.Deployment) {}, []string{
+			"Foo team-a/a\n  ready: ", "Controller: one, which renewed its Lease 1s ago", "Deployment web  2 of 2 available", "The next sync writes nothing.",
+		}},
+		"an older condition": {func(s *Subject, _ *appsv1.Deployment) { s.Foo.Generation++ }, []string{"! this is of generation 1, but the spec is of generation 2"}},
+		"a stale Lease": {func(s *Subject, _ *appsv1.Deployment) { s.Now = now.Add(time.Minute) }, []string{
+			"not running: its Lease ns/lease was last renewed 61s ago", "-> nothing changes until one runs; see: kubectl get pods -n ns"}},
+		"a Lease that nobody holds": {func(s *Subject, _ *appsv1.Deployment) { s.Lease.Spec.HolderIdentity = new("") }, []string{"not running: nobody holds the Lease ns/lease"}},
+		"no Lease": {func(s *Subject, _ *appsv1.Deployment) {
+			s.LeaseErr = apierrors.NewNotFound(coordinationv1.Resource("leases"), "lease")
+		}, []string{"unknown: there is no Lease ns/lease", "-> a controller without -leader-elect has none"}},
+		"a Lease that can't be read": {func(s *Subject, _ *appsv1.Deployment) { s.LeaseErr = errors.New("no permission") }, []string{"unknown: the Lease ns/lease can't be read: no permission"}},
+		"a deletion in the foreground": {func(s *Subject, _ *appsv1.Deployment) { footest.BeingDeleted(s.Foo) }, []string{
+			"! it has been in deletion for 60m, and stays until the garbage collector has deleted what it owns\n"}},
+		"a deletion that is held up": {func(s *Subject, _ *appsv1.Deployment) {
+			footest.BeingDeleted(s.Foo)
+			s.Foo.Finalizers = append(s.Foo.Finalizers, "example.com/x")
+		}, []string{"has deleted what it owns, and stays until somebody removes the finalizers example.com/x", "-> find out whose they are"}},
+		"writers of fields": {func(_ *Subject, d *appsv1.Deployment) {
+			d.ManagedFields = []metav1.ManagedFieldsEntry{
+				managed("first", metav1.NewTime(now.Add(-time.Hour)), `{"f:spec":{"f:replicas":{},"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"nginx\"}":{".":{},"f:image":{}}}}}}}`),
+				managed("last", metav1.NewTime(now.Add(-time.Minute)), `{"f:spec":{"f:replicas":{},"f:paused":{}}}`),
+			}
+		}, []string{"  spec.replicas: last (Update), 60s ago\n  spec.template.spec.containers[0].image: first (Update), 60m ago\n"}},
+		"an Event of the Foo": {func(s *Subject, _ *appsv1.Deployment) {
+			s.Below.Events = []*corev1.Event{
+				{InvolvedObject: corev1.ObjectReference{Kind: "Foo", Name: "a", UID: s.Foo.UID}, Type: "Warning", Reason: "Why", Message: "because", LastTimestamp: metav1.NewTime(now.Add(-2 * time.Second))},
+				{InvolvedObject: corev1.ObjectReference{Kind: "Foo", Name: "a", UID: "another"}, Message: "of another", LastTimestamp: metav1.NewTime(now)},
+			}
+		}, []string{"Events, the newest first:\n  2s    Warning  Foo a: Why: because\n"}},
+		"a missing permission": {func(s *Subject, _ *appsv1.Deployment) { s.Below.Missing = []error{errors.New("no Pods")} }, []string{"Not shown: no Pods"}},
+		"advice once": {func(s *Subject, d *appsv1.Deployment) {
+			d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "exceeded quota: q"}}
+			s.Foo.Status.Conditions = footest.Ready(metav1.ConditionFalse, samplev1alpha1.ReasonDeploymentFailed, "exceeded quota: q", footest.Now)
+		}, []string{"exceeded quota: q, for 0s\n    -> lower spec.replicas", "! FailedCreate: exceeded quota: q\n\n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, d := settled(now)
+			test.change(s, d)
+			e, err := Of(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out bytes.Buffer
+			if err := e.Print(report.NewPrinter(&out), 10); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(out.String(), want) {
+					t.Errorf("it lacks %q:\n%s", want, out.String())
+				}
+			}
+		})
+	}
+}
+
+func managed(manager string, at metav1.Time, fields string) metav1.ManagedFieldsEntry {
+	owned := &metav1.FieldsV1{}
+	owned.SetRawString(fields)
+	return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, Time: &at, FieldsV1: owned}
+}
