@@ -163,7 +163,13 @@ func (d *demo) startController(ctx context.Context, client kubernetes.Interface)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(d.out, "$ %s -v=2 -kubeconfig=%s\n", controllerPath, quote(kubeconfig))
+	// By its Lease, the page knows that the controller is running.
+	flags := []string{"-v=2", "-leader-elect", "-leader-elect-resource-namespace=" + testcluster.ServiceAccount, "-kubeconfig=" + kubeconfig}
+	typed := []string{"$", controllerPath}
+	for _, flag := range flags {
+		typed = append(typed, quote(flag))
+	}
+	fmt.Fprintln(d.out, strings.Join(typed, " "))
 	if d.verbose {
 		log = ""
 	} else {
@@ -171,7 +177,7 @@ func (d *demo) startController(ctx context.Context, client kubernetes.Interface)
 	}
 	// Without a context: Ctrl-C cancels everything else at once, and the controller
 	// stops last.
-	d.controller, err = testcluster.StartProgram(sampleController, log, exec.Command(controllerPath, "-v=2", "-kubeconfig="+kubeconfig))
+	d.controller, err = testcluster.StartProgram(sampleController, log, exec.Command(controllerPath, flags...))
 	return err
 }
 

@@ -91,7 +91,7 @@ func absolute(path string) string {
 }
 
 // plain has the characters that have no special meaning in a shell.
-const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./"
+const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./="
 
 // quote returns text as one word for a shell.
 func quote(text string) string {
