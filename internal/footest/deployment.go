@@ -29,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -263,10 +264,10 @@ func settledDeployment(foo *samplev1alpha1.Foo, status *samplev1alpha1.FooStatus
 	return fmt.Sprintf(`Deployment %q has 2 of 2 Pods available`, foo.Spec.DeploymentName)
 }
 
-// isRollingOut says why the Deployment controller may still write. Its last write is that
-// of the condition.
+// isRollingOut says why the Deployment controller may still write. Its last writes are that
+// of the condition, and that of the end of the last old Pod.
 func isRollingOut(deployment *appsv1.Deployment) string {
-	if deployment.Status.ObservedGeneration == deployment.Generation {
+	if deployment.Status.ObservedGeneration == deployment.Generation && ptr.Deref(deployment.Status.TerminatingReplicas, 0) == 0 {
 		for _, condition := range deployment.Status.Conditions {
 			if condition.Type == appsv1.DeploymentProgressing && condition.Status == corev1.ConditionTrue && condition.Reason == "NewReplicaSetAvailable" {
 				return ""
