@@ -131,5 +131,5 @@ func (ns *namespace) deleteFoo(t *testing.T, name string, how metav1.DeletionPro
 // ownedBy returns a patch that makes an object the only owner and the controller.
 func ownedBy(group string, name string, uid string) string {
 	return fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":%q,"kind":"Foo","name":%q,"uid":%q,"controller":true}]}}`,
-		group+"/v1alpha1", name, uid)
+		group+"/"+samplev1alpha1.SchemeGroupVersion.Version, name, uid)
 }
