@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -138,7 +139,7 @@ func (c *Cluster) World(ctx context.Context, table []preview.Row, managers Manag
 }
 
 func (c *Cluster) list(ctx context.Context, row preview.Row) (runtime.Object, error) {
-	client, err := c.clientOf(row)
+	client, err := c.clientOf(row.Resource)
 	if err != nil {
 		return nil, err
 	}
@@ -149,9 +150,9 @@ func (c *Cluster) list(ctx context.Context, row preview.Row) (runtime.Object, er
 	return list, client.Get().NamespaceIfScoped(c.Namespace, c.Namespace != "").Resource(row.Resource.Resource).Do(ctx).Into(list)
 }
 
-// clientOf returns a client of a row's kind.
-func (c *Cluster) clientOf(row preview.Row) (*rest.RESTClient, error) {
-	config, version := rest.CopyConfig(c.config), row.Resource.GroupVersion()
+// clientOf returns a client of a resource's group and version.
+func (c *Cluster) clientOf(resource schema.GroupVersionResource) (*rest.RESTClient, error) {
+	config, version := rest.CopyConfig(c.config), resource.GroupVersion()
 	config.GroupVersion, config.APIPath, config.NegotiatedSerializer = &version, "/apis", scheme.Codecs.WithoutConversion()
 	if version.Group == "" {
 		config.APIPath = "/api"

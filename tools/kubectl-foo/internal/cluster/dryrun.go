@@ -41,8 +41,7 @@ var dryRun = []string{metav1.DryRunAll}
 // DryRun sends a write as a server-side dry run. It returns the object that the API server
 // would store, or nil after a deletion, or the error that it answers.
 func (c *Cluster) DryRun(ctx context.Context, write preview.Write) (preview.Object, error) {
-	row := preview.Row{Kind: write.Kind, Resource: write.Resource}
-	client, err := c.clientOf(row)
+	client, err := c.clientOf(write.Resource)
 	if err != nil {
 		return nil, err
 	}
