@@ -56,7 +56,7 @@ func TestBrokenControllersAreDetected(t *testing.T) {
 			return nil
 		}, "the calls do not end: list foos 6 times"},
 		{"uses a resource without a row", once(readPod), `TestBrokenControllersAreDetected/uses_a_resource_without_a_row: the controller uses the resource "pods"`},
-		{"calls what is not simulated", once(patchFoo), "the simulation has no PATCH of /namespaces/team-a/foos/a"},
+		{"calls what is not simulated", once(patchFoo), "the simulation has no patch of foos a"},
 		{"writes the Foo", once(scaleItsFoo), "changed fields of others in foos a"},
 		{"deletes the Foo", once(deleteItsFoo), "sent delete of foos a, which belongs to users"},
 		{"writes without a change", once(rewrite), "sent a write of foos a that changes nothing"},

@@ -16,7 +16,7 @@ limitations under the License.
 
 // The encoding of objects on their way between the clientsets and the API server: an id.
 
-package simulation
+package wire
 
 import (
 	"fmt"
@@ -35,64 +35,75 @@ import (
 // mediaType is the content type of ids.
 const mediaType = "application/vnd.simulation"
 
-// wire holds the objects that are sent, by their ids. It is the negotiator of a REST
+// encoding holds the objects under way, by their ids. It is the negotiator of a REST
 // client, and all of its encoders and decoders.
-type wire struct {
+type encoding struct {
 	mu   sync.Mutex
-	sent []runtime.Object
+	last int
+	sent map[int]runtime.Object
 }
 
-// send keeps an object, and returns its id. Nobody changes the object from then on.
-func (w *wire) send(object runtime.Object) []byte {
+// send keeps an object until it is received, and returns its id. Nobody changes the object
+// from then on.
+func (w *encoding) send(object runtime.Object) []byte {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.sent = append(w.sent, object)
-	return strconv.AppendInt(nil, int64(len(w.sent)-1), 10)
+	if w.sent == nil {
+		w.sent = map[int]runtime.Object{}
+	}
+	w.last++
+	w.sent[w.last] = object
+	return strconv.AppendInt(nil, int64(w.last), 10)
 }
 
-// receive returns the object of an id, for one reader.
-func (w *wire) receive(id []byte) runtime.Object {
+// receive returns the object of an id, which has one reader.
+func (w *encoding) receive(id []byte) runtime.Object {
 	i, err := strconv.Atoi(string(id))
 	if err != nil {
 		panic(err)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.sent[i]
+	object, sent := w.sent[i]
+	if !sent {
+		panic(fmt.Sprintf("the object %d was not sent, or received before", i))
+	}
+	delete(w.sent, i)
+	return object
 }
 
 // Encoder returns the encoder of each media type.
-func (w *wire) Encoder(string, map[string]string) (runtime.Encoder, error) { return w, nil }
+func (w *encoding) Encoder(string, map[string]string) (runtime.Encoder, error) { return w, nil }
 
 // Decoder returns the decoder of each media type.
-func (w *wire) Decoder(string, map[string]string) (runtime.Decoder, error) { return w, nil }
+func (w *encoding) Decoder(string, map[string]string) (runtime.Decoder, error) { return w, nil }
 
 // StreamDecoder returns the decoders for watches.
-func (w *wire) StreamDecoder(string, map[string]string) (runtime.Decoder, runtime.Serializer, runtime.Framer, error) {
+func (w *encoding) StreamDecoder(string, map[string]string) (runtime.Decoder, runtime.Serializer, runtime.Framer, error) {
 	return w, eventDecoder{w}, frames{}, nil
 }
 
 // Encode sends a copy of an object.
-func (w *wire) Encode(object runtime.Object, to io.Writer) error {
+func (w *encoding) Encode(object runtime.Object, to io.Writer) error {
 	_, err := to.Write(w.send(object.DeepCopyObject()))
 	return err
 }
 
 // Identifier is that of the encoder.
-func (w *wire) Identifier() runtime.Identifier { return mediaType }
+func (w *encoding) Identifier() runtime.Identifier { return mediaType }
 
 // Decode receives an object, or the objects of a list.
-func (w *wire) Decode(id []byte, _ *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (w *encoding) Decode(id []byte, _ *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	object := w.receive(id)
-	list, isList := object.(*listed)
+	list, isList := object.(*List)
 	switch {
 	case isList:
 		accessor, err := meta.ListAccessor(into)
 		if err != nil {
 			return nil, nil, err
 		}
-		accessor.SetResourceVersion(versionText(list.version))
-		return into, &schema.GroupVersionKind{}, meta.SetList(into, list.objects)
+		accessor.SetResourceVersion(list.ResourceVersion)
+		return into, &schema.GroupVersionKind{}, meta.SetList(into, list.Items)
 	case into == nil || reflect.TypeOf(into) != reflect.TypeOf(object):
 		return object, &schema.GroupVersionKind{}, nil
 	}
@@ -100,19 +111,19 @@ func (w *wire) Decode(id []byte, _ *schema.GroupVersionKind, into runtime.Object
 	return into, &schema.GroupVersionKind{}, nil
 }
 
-// listed is the answer to a list, whose type depends on the caller.
-type listed struct {
+// List is the answer to a list, whose type depends on the caller.
+type List struct {
 	metav1.TypeMeta
 
-	objects []runtime.Object
-	version int
+	Items           []runtime.Object
+	ResourceVersion string
 }
 
 // DeepCopyObject returns the answer itself, which nobody changes.
-func (l *listed) DeepCopyObject() runtime.Object { return l }
+func (l *List) DeepCopyObject() runtime.Object { return l }
 
 // eventDecoder decodes the events of a watch. Of their objects it decodes only the ids.
-type eventDecoder struct{ *wire }
+type eventDecoder struct{ *encoding }
 
 // Decode decodes a type and an id.
 func (d eventDecoder) Decode(frame []byte, _ *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {

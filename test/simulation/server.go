@@ -1,0 +1,80 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// The API server as the clientsets of a controller see it.
+
+package simulation
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/test/simulation/wire"
+)
+
+// newClients returns clientsets that send their requests through a connection.
+func newClients(conn *connection) Clients {
+	kube, custom := wire.NewClients(server{conn})
+	return Clients{Kubernetes: kube, Custom: custom}
+}
+
+// server serves a connection.
+type server struct{ conn *connection }
+
+// Do answers a request.
+func (s server) Do(r *wire.Request) (runtime.Object, error) {
+	id := objectID{r.Resource, r.Name}
+	if err := s.unknown(r.Resource, r.Name); err != nil {
+		return nil, err
+	}
+	switch {
+	case r.Verb == "create" && r.Subresource == "":
+		return s.conn.create(r.Ctx, r.Object)
+	case r.Verb == "update":
+		return s.conn.update(r.Ctx, r.Object, r.Subresource)
+	case r.Verb == "delete":
+		return nil, s.conn.delete(r.Ctx, id, r.DeleteOptions())
+	case r.Verb == "get" && r.Subresource == "":
+		return s.conn.get(r.Ctx, id)
+	case r.Verb == "list":
+		objects, version, err := s.conn.list(r.Ctx, r.Resource)
+		return &wire.List{Items: objects, ResourceVersion: versionText(version)}, err
+	}
+	s.conn.cluster.violationf("%s: the simulation has no %s of %s", s.conn.cluster.test, r.Verb, id)
+	return nil, apierrors.NewMethodNotSupported(id.groupResource(), r.Verb)
+}
+
+// Watch answers a watch.
+func (s server) Watch(ctx context.Context, resource, resourceVersion string) (watch.Interface, error) {
+	if err := s.unknown(resource, ""); err != nil {
+		return nil, err
+	}
+	return s.conn.watch(ctx, resource, resourceVersion)
+}
+
+// unknown returns an error for a resource that the tests do not know.
+func (s server) unknown(resource, name string) error {
+	if footest.Served(resource) != nil {
+		return nil
+	}
+	s.conn.cluster.violationf("%s", footest.UnknownResource(resource, s.conn.cluster.test))
+	return apierrors.NewNotFound(corev1.Resource(resource), name)
+}

@@ -1,0 +1,204 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package wire has clientsets for an API server in memory. They are client-go's own, for
+// every resource, on an HTTP transport that is the server. What they send and receive are
+// ids of objects, which are passed by reference: most of the time would be spent on JSON
+// otherwise.
+package wire
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+)
+
+// Server answers the requests of the clientsets. An error that is no answer of an API
+// server counts as none: the connection failed.
+type Server interface {
+	// Do answers a request that is not a watch, for a list with a List. It may keep the
+	// objects that it gets, but not change those that it returns.
+	Do(request *Request) (runtime.Object, error)
+	// Watch answers a watch.
+	Watch(ctx context.Context, resource, resourceVersion string) (watch.Interface, error)
+}
+
+// Request is a request as the API server reads it.
+type Request struct {
+	Ctx context.Context
+	// Verb is that of the API: get, list, create, update, patch, delete, or deletecollection.
+	Verb                        string
+	Resource, Name, Subresource string
+	// Object is what is sent, or nil.
+	Object runtime.Object
+
+	query url.Values
+}
+
+// DeleteOptions returns the options of a delete.
+func (r *Request) DeleteOptions() metav1.DeleteOptions {
+	if options, ok := r.Object.(*metav1.DeleteOptions); ok {
+		return *options
+	}
+	return metav1.DeleteOptions{}
+}
+
+// NewClients returns clientsets that send their requests to a server.
+func NewClients(server Server) (kubernetes.Interface, clientset.Interface) {
+	encoding := &encoding{}
+	client, err := rest.NewRESTClient(&url.URL{Scheme: "http", Host: "simulation"}, "", rest.ClientContentConfig{
+		ContentType: mediaType, GroupVersion: corev1.SchemeGroupVersion, Negotiator: encoding,
+	}, nil, &http.Client{Transport: transport{server, encoding}})
+	if err != nil {
+		panic(err)
+	}
+	return kubeClient{Interface: kubernetes.New(client)}, fooClient{Interface: clientset.New(client)}
+}
+
+type kubeClient struct{ kubernetes.Interface }
+
+// IsWatchListSemanticsUnSupported makes informers list first, then watch.
+func (c kubeClient) IsWatchListSemanticsUnSupported() bool { return true }
+
+type fooClient struct{ clientset.Interface }
+
+// IsWatchListSemanticsUnSupported makes informers list first, then watch.
+func (c fooClient) IsWatchListSemanticsUnSupported() bool { return true }
+
+// transport is the way of the clientsets to a server. It has none of the headers that make
+// client-go repeat a call, so that each call reaches the server once.
+type transport struct {
+	server   Server
+	encoding *encoding
+}
+
+// RoundTrip answers a request. A call without an answer returns its error.
+func (t transport) RoundTrip(sent *http.Request) (*http.Response, error) {
+	request, err := t.read(sent)
+	if err != nil {
+		return nil, err
+	}
+	if request.Verb == "watch" {
+		w, err := t.server.Watch(request.Ctx, request.Resource, request.query.Get("resourceVersion"))
+		if err != nil {
+			return t.answer(nil, err)
+		}
+		return t.response(http.StatusOK, &eventReader{encoding: t.encoding, watch: w}), nil
+	}
+	object, err := t.server.Do(request)
+	if err == nil && object == nil {
+		object = &metav1.Status{Status: metav1.StatusSuccess}
+	}
+	return t.answer(object, err)
+}
+
+// answer makes the response to a call, unless it got none.
+func (t transport) answer(object runtime.Object, err error) (*http.Response, error) {
+	if err == nil {
+		return t.response(http.StatusOK, io.NopCloser(bytes.NewReader(t.encoding.send(object)))), nil
+	}
+	var refusal apierrors.APIStatus
+	if !errors.As(err, &refusal) {
+		return nil, err
+	}
+	status := refusal.Status()
+	return t.response(int(status.Code), io.NopCloser(bytes.NewReader(t.encoding.send(&status)))), nil
+}
+
+func (t transport) response(code int, body io.ReadCloser) *http.Response {
+	return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {mediaType}}, Body: body}
+}
+
+// read reads the path of a request, such as /namespaces/team-a/foos/a/status, and its
+// object.
+func (t transport) read(sent *http.Request) (*Request, error) {
+	r := &Request{Ctx: sent.Context(), query: sent.URL.Query()}
+	path := strings.Split(strings.Trim(sent.URL.Path, "/"), "/")
+	if len(path) > 2 && path[0] == "namespaces" {
+		path = path[2:]
+	}
+	path = append(path, "", "")
+	r.Resource, r.Name, r.Subresource = path[0], path[1], path[2]
+	r.Verb = r.verb(sent.Method)
+	if sent.Body == nil {
+		return r, nil
+	}
+	defer sent.Body.Close()
+	body, err := io.ReadAll(sent.Body)
+	if err != nil {
+		return r, fmt.Errorf("reading a request: %w", err)
+	}
+	if sent.Method != http.MethodPatch { // the body of a patch is none of encoding's
+		r.Object = t.encoding.receive(body)
+	}
+	return r, nil
+}
+
+func (r *Request) verb(method string) string {
+	switch {
+	case method == http.MethodPost:
+		return "create"
+	case method == http.MethodPut:
+		return "update"
+	case method == http.MethodPatch:
+		return "patch"
+	case method == http.MethodDelete && r.Name != "":
+		return "delete"
+	case method == http.MethodDelete:
+		return "deletecollection"
+	case r.Name != "":
+		return "get"
+	case r.query.Has("watch"):
+		return "watch"
+	}
+	return "list"
+}
+
+// eventReader is the body of the response to a watch. Each Read returns one event.
+type eventReader struct {
+	encoding *encoding
+	watch    watch.Interface
+}
+
+// Read waits for the next event.
+func (r *eventReader) Read(into []byte) (int, error) {
+	event, open := <-r.watch.ResultChan()
+	if !open {
+		return 0, io.EOF
+	}
+	return copy(into, string(event.Type)+" "+string(r.encoding.send(event.Object))), nil
+}
+
+// Close ends the watch.
+func (r *eventReader) Close() error {
+	r.watch.Stop()
+	return nil
+}
