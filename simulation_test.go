@@ -30,12 +30,30 @@ import (
 	"example.com/sample-controller/internal/metrics"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 	"example.com/sample-controller/test/simulation"
+	"example.com/sample-controller/test/simulation/explore"
 )
 
 func TestSimulation(t *testing.T) { simulation.TestController(t, footest.FooOwner, startSimulated) }
 
 func TestSimulationRandom(t *testing.T) {
 	simulation.TestRandomSequences(t, footest.FooOwner, startSimulated)
+}
+
+func TestExplore(t *testing.T) { explore.Test(t, footest.FooOwner, newExplored) }
+
+// newExplored makes the controller for test/simulation/explore.
+func newExplored(parts explore.Parts) (explore.Subject, error) {
+	controller, err := NewController(Config{
+		KubeClient: parts.Kubernetes, FooClient: parts.Custom,
+		KubeInformers: parts.KubeInformers, Foos: parts.FooInformers.Samplecontroller().V1alpha1().Foos(),
+		Recorder: parts.Recorder, Clock: parts.Clock, CallTimeout: explore.CallTimeout, Metrics: metrics.New(), Image: footest.DefaultImage,
+	})
+	if err != nil {
+		return explore.Subject{}, err
+	}
+	controller.queue.TypedDelayingInterface = parts.Queue
+	_, err = controller.addEventHandlers(context.Background())
+	return explore.Subject{Controller: controller, ProcessNextWorkItem: controller.processNextWorkItem}, err
 }
 
 // startSimulated runs the controller with the clients of a simulation, wired as in

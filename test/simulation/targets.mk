@@ -4,3 +4,17 @@
 test: simulation
 simulation: ## Inject every fault at every call and event, on an API server in memory
 	$(check) simulation go test -vet=off $$GO_TEST_FLAGS -run='^TestSimulation' -rapid.checks=500 .
+
+.PHONY: explore-small
+test-all: explore-small
+explore-small: ## Explore every interleaving of small worlds, and one defect, which must be found
+	$(check) explore-small sh -c 'go test -vet=off $$GO_TEST_FLAGS -count=1 -run="^TestExplore$$" . -args -explore=small && \
+		go test -vet=off $$GO_TEST_FLAGS -count=1 ./test/simulation/explore -args -mutants=consent'
+
+.PHONY: explore
+explore: ## Explore every interleaving of large worlds, for an hour, and all mutants; EXPLORE=name for one world
+	GOGC=200 go test -vet=off -count=1 -timeout=0 -v -run='^TestExplore$$' . -args -explore=$(or $(EXPLORE),large)
+
+.PHONY: explore-mutants
+explore-mutants: ## Explore copies of the controller with a mistake each: half an hour
+	go test -vet=off -count=1 -timeout=0 -v -run='^TestMutants$$' ./test/simulation/explore -args -mutants=.

@@ -1,0 +1,238 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// What users and others do, and the control plane.
+
+package explore
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/internal/footest"
+)
+
+// act is a write of a user or of somebody else.
+type act struct {
+	name string
+	// may reports whether the act makes sense in a state, and do carries it out.
+	may func(x explored) bool
+	do  func(x explored)
+}
+
+// newAct makes an act from its text: the verbs of ownerAct and childAct, and names.
+func (s *scene) newAct(text string) (act, error) {
+	words := append(strings.Fields(text), "", "", "")
+	verb, name, more := words[0], words[1], words[2]
+	if verb == "allow" {
+		return act{text, func(x explored) bool { return x.refusing }, func(x explored) { x.refusing = false }}, nil
+	}
+	if at, known := s.slotNamed(s.kinds[0].Resource.Resource, name); known {
+		if a, ok := s.ownerAct(at, verb, more); ok {
+			a.name = text
+			return a, nil
+		}
+	}
+	for resource, kind := range s.kinds[1:] {
+		at, known := s.slotNamed(kind.Resource.Resource, name)
+		if !known || resource > 0 && more != "" && more != kind.Kind {
+			continue
+		}
+		if a, ok := s.childAct(at, verb, more); ok {
+			a.name = text
+			return a, nil
+		}
+	}
+	return act{}, fmt.Errorf("world %s: the act %q is unknown, or about an object that it has no name for", s.Name, text)
+}
+
+// deletions are the ways to delete an owner.
+var deletions = map[string]metav1.DeletionPropagation{
+	"": metav1.DeletePropagationBackground, "foreground": metav1.DeletePropagationForeground, "orphan": metav1.DeletePropagationOrphan,
+}
+
+// ownerAct returns an act on an owner: "create a web", "rename a api", "scale a", "delete a",
+// "delete a foreground", "delete a orphan".
+func (s *scene) ownerAct(at slot, verb, more string) (act, bool) {
+	exists := func(x explored) bool { return x.store[at] != nil }
+	switch verb {
+	case "create":
+		return act{may: func(x explored) bool { return x.store[at] == nil }, do: func(x explored) {
+			mustDo(x.create(at, s.Owner.Asking(s.names[at].name, more, 1)))
+		}}, true
+	case "rename":
+		return s.change(at, func(foo footest.Object) { s.Owner.Rename(foo, more) }), true
+	case "scale":
+		return s.change(at, func(foo footest.Object) { s.Owner.Resize(foo, 1+int32(foo.GetGeneration()%2)) }), true
+	case "delete":
+		policy, known := deletions[more]
+		return act{may: exists, do: func(x explored) { must(x.delete(at, metav1.DeleteOptions{PropagationPolicy: &policy})) }}, known
+	}
+	return act{}, false
+}
+
+// finalizer is that of somebody else, who may keep a child from being deleted.
+const finalizer = "example.com/held"
+
+// childAct returns an act on a child: "drift web", "edit web", "strip web", "take web",
+// "remove web", "hand web a", "keep web", "release web".
+func (s *scene) childAct(at slot, verb, more string) (act, bool) {
+	kind := s.kindOf(at)
+	switch verb {
+	case "drift":
+		return s.change(at, func(child footest.Object) { kind.Drift(child, nil) }), true
+	case "edit":
+		return s.change(at, func(child footest.Object) { kind.Edit(child, "1") }), true
+	case "strip":
+		return s.change(at, func(child footest.Object) { child.SetOwnerReferences(nil) }), true
+	case "keep":
+		return s.change(at, func(child footest.Object) { child.SetFinalizers([]string{finalizer}) }), true
+	case "release":
+		return s.change(at, func(child footest.Object) { child.SetFinalizers(nil) }), true
+	case "hand":
+		return s.change(at, func(child footest.Object) {
+			annotations := map[string]string{"samplecontroller.k8s.io/adopt-by": more}
+			maps.Copy(annotations, child.GetAnnotations())
+			child.SetAnnotations(annotations)
+		}), true
+	case "take":
+		return act{may: func(x explored) bool { return x.store[at] == nil }, do: func(x explored) {
+			mustDo(x.create(at, kind.ForeignNamed(s.names[at].name)))
+		}}, true
+	case "remove":
+		return act{may: func(x explored) bool { return x.store[at] != nil }, do: func(x explored) { must(x.delete(at, metav1.DeleteOptions{})) }}, true
+	}
+	return act{}, false
+}
+
+// change returns an act that changes an object.
+func (s *scene) change(at slot, change func(footest.Object)) act {
+	return act{
+		may: func(x explored) bool {
+			if x.store[at] == nil {
+				return false
+			}
+			changed := copyOf(x.store[at].Object)
+			change(changed)
+			return fingerprintOf(changed).content != x.store[at].content
+		},
+		do: func(x explored) {
+			changed := copyOf(x.store[at].Object)
+			change(changed)
+			mustDo(x.update(at, changed, ""))
+		},
+	}
+}
+
+func mustDo(_ footest.Object, err error) { must(err) }
+
+// duty is a write that the control plane has to make.
+type duty uint8
+
+const (
+	// collect is the deletion of a child whose owner is gone or in foreground deletion.
+	collect duty = iota
+	// orphan removes the owner from a child.
+	orphan
+	// finish removes the finalizer of an owner without children.
+	finish
+	// advance is a write of a child's status by its own controller.
+	advance
+)
+
+var dutyNames = map[duty]string{collect: "deletes", orphan: "orphans", finish: "lets go of", advance: "reports the status of"}
+
+func (x explored) describeControlPlane(s step) string {
+	return dutyNames[duty(s.b)] + " " + x.describe(slot(s.a))
+}
+
+func (x explored) controlPlaneSteps(all []step) []step {
+	for i, stored := range x.store {
+		if stored == nil {
+			continue
+		}
+		at := slot(i)
+		add := func(d duty) { all = append(all, step{op: opControlPlane, a: uint8(at), b: uint8(d)}) } //nolint:gosec // few
+		if x.names[at].resource == 0 {
+			if x.isDeletedWithChildren(stored.Object) && !slices.ContainsFunc(x.store, func(child *object) bool {
+				return child != nil && metav1.IsControlledBy(child, stored.Object)
+			}) {
+				add(finish)
+			}
+			continue
+		}
+		switch foo := x.ownerOf(stored.Object); {
+		case stored.GetDeletionTimestamp() == nil && metav1.GetControllerOf(stored.Object) != nil && (foo == nil || hasFinalizer(foo, metav1.FinalizerDeleteDependents)):
+			add(collect)
+		case foo != nil && hasFinalizer(foo, metav1.FinalizerOrphanDependents):
+			add(orphan)
+		}
+		if x.kindOf(at).Advance(copyOf(stored.Object)) {
+			add(advance)
+		}
+	}
+	return all
+}
+
+// ownerOf returns the living owner that controls a child, or nil.
+func (x explored) ownerOf(child footest.Object) footest.Object {
+	ref := metav1.GetControllerOf(child)
+	if ref == nil {
+		return nil
+	}
+	for _, at := range x.owners() {
+		if x.store[at] != nil && x.store[at].GetUID() == ref.UID {
+			return x.store[at].Object
+		}
+	}
+	return nil
+}
+
+func hasFinalizer(object footest.Object, name string) bool {
+	return object.GetDeletionTimestamp() != nil && slices.Contains(object.GetFinalizers(), name)
+}
+
+func (x explored) isDeletedWithChildren(foo footest.Object) bool {
+	return hasFinalizer(foo, metav1.FinalizerDeleteDependents) || hasFinalizer(foo, metav1.FinalizerOrphanDependents)
+}
+
+func (x explored) controlPlane(s step) {
+	at := slot(s.a)
+	changed := copyOf(x.store[at].Object)
+	switch duty(s.b) {
+	case collect:
+		must(x.delete(at, metav1.DeleteOptions{}))
+		return
+	case orphan:
+		changed.SetOwnerReferences(nil)
+	case finish:
+		changed.SetFinalizers(nil)
+	case advance:
+		for x.kindOf(at).Advance(changed) {
+			if x.Rollouts == OneWrite {
+				continue
+			}
+			break
+		}
+		mustDo(x.update(at, changed, "status"))
+		return
+	}
+	mustDo(x.update(at, changed, ""))
+}

@@ -1,0 +1,233 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// The encoding of values of any type, by reflection.
+
+package explore
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"sort"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// encoder writes values so that two are equal if and only if their encodings are.
+type encoder struct {
+	out    []byte
+	tokens []token
+	// inMemory is true for what a controller remembers, of which objects are encoded by
+	// what decides over a task alone.
+	inMemory bool
+}
+
+func (e *encoder) fingerprint() *fingerprint {
+	sum := sha256.Sum256(e.out)
+	return &fingerprint{digest(sum[:16]), slices.Clip(e.tokens)}
+}
+
+func (e *encoder) number(n int64) { e.out = binary.AppendVarint(e.out, n) }
+func (e *encoder) bytes(b []byte) { e.number(int64(len(b))); e.out = append(e.out, b...) }
+func (e *encoder) text(s string)  { e.number(int64(len(s))); e.out = append(e.out, s...) }
+func (e *encoder) token(k tokenKind, v int64) {
+	e.out = append(e.out, 'T', byte(k))
+	e.tokens = append(e.tokens, token{k, v})
+}
+
+var (
+	uidType      = reflect.TypeFor[types.UID]()
+	timeType     = reflect.TypeFor[time.Time]()
+	metaTimeType = reflect.TypeFor[metav1.Time]()
+	errorType    = reflect.TypeFor[error]()
+)
+
+// value encodes what a value refers to, too.
+func (e *encoder) value(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Invalid:
+		e.out = append(e.out, 0)
+	case reflect.String:
+		e.string(v)
+	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		e.integer(v)
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		e.number(int64(v.Uint())) //nolint:gosec // equal numbers stay equal
+	case reflect.Float32, reflect.Float64:
+		e.number(int64(math.Float64bits(v.Float()))) //nolint:gosec // equal numbers stay equal
+	case reflect.Slice, reflect.Array:
+		e.number(int64(v.Len()))
+		for i := range v.Len() {
+			e.value(v.Index(i))
+		}
+	case reflect.Map:
+		e.sorted(v)
+	case reflect.Pointer, reflect.Interface:
+		e.pointed(v)
+	case reflect.Struct:
+		e.fields(v)
+	default:
+		panic(fmt.Sprintf("the state of a controller has a %s, which can't be compared", v.Type()))
+	}
+}
+
+// string encodes a text. Versions and UIDs of the explored API server are recognized by
+// their form, wherever they are.
+func (e *encoder) string(v reflect.Value) {
+	text := v.String()
+	switch {
+	case v.Type() == uidType && text != "":
+		n, err := strconv.ParseInt(text[len(uidPrefix):], 10, 64)
+		if err != nil {
+			panic(fmt.Sprintf("%q is no UID of this API server", text))
+		}
+		e.token(uidToken, n)
+	case isVersion(text):
+		e.token(versionToken, parseVersion(text))
+	default:
+		e.text(text)
+	}
+}
+
+func (e *encoder) integer(v reflect.Value) {
+	if v.Kind() == reflect.Bool {
+		e.number(int64(map[bool]int{true: 1}[v.Bool()]))
+		return
+	}
+	if n := v.Int(); n >= epoch.Unix() {
+		e.token(dateToken, n) // seconds since 1970, of a transition
+	} else {
+		e.number(n)
+	}
+}
+
+// sorted encodes a map in the order of its encoded keys.
+func (e *encoder) sorted(v reflect.Value) {
+	type pair struct {
+		key   string
+		value reflect.Value
+	}
+	pairs := make([]pair, 0, v.Len())
+	for _, key := range v.MapKeys() {
+		var k encoder
+		if key.Kind() == reflect.Interface { // a cache, of which there is one for each type
+			k.text(key.Elem().Type().String())
+		} else {
+			k.value(key)
+		}
+		pairs = append(pairs, pair{string(k.out), v.MapIndex(key)})
+	}
+	sort.Slice(pairs, func(i, j int) bool { return pairs[i].key < pairs[j].key })
+	e.number(int64(len(pairs)))
+	for _, p := range pairs {
+		e.text(p.key)
+		e.value(p.value)
+	}
+}
+
+func (e *encoder) pointed(v reflect.Value) {
+	if v.IsNil() {
+		e.out = append(e.out, 0)
+		return
+	}
+	e.out = append(e.out, 1)
+	switch {
+	case v.Type().Implements(errorType):
+		e.failure(v.Interface().(error)) //nolint:forcetypeassert // it was asked
+	case v.Kind() == reflect.Interface:
+		e.text(v.Elem().Type().String())
+		e.value(v.Elem())
+	case e.inMemory && isObject(v):
+		e.task(v.Interface().(metav1.Object)) //nolint:forcetypeassert // it was asked
+	default:
+		e.value(v.Elem())
+	}
+}
+
+// failure encodes an error by its types and its text: what the controller asks of one.
+func (e *encoder) failure(err error) {
+	e.text(err.Error())
+	for err != nil {
+		e.text(reflect.TypeOf(err).String())
+		switch wrapped := err.(type) { //nolint:errorlint // the chain is walked here
+		case interface{ Unwrap() error }:
+			err = wrapped.Unwrap()
+		case interface{ Unwrap() []error }:
+			for _, part := range wrapped.Unwrap() {
+				e.failure(part)
+			}
+			return
+		default:
+			return
+		}
+	}
+}
+
+// task encodes an object that a controller remembers. It remembers objects for one purpose:
+// to see whether a newer one asks for the same (plan.AsksTheSame).
+func (e *encoder) task(object metav1.Object) {
+	e.value(reflect.ValueOf(object.GetUID()))
+	e.number(object.GetGeneration())
+	e.value(reflect.ValueOf(object.GetDeletionTimestamp() != nil))
+	e.value(reflect.ValueOf(object).Elem().FieldByName("Spec"))
+}
+
+func (e *encoder) fields(v reflect.Value) {
+	switch v.Type() {
+	case timeType:
+		if at := v.Interface().(time.Time); at.IsZero() { //nolint:forcetypeassert // it was asked
+			e.out = append(e.out, 0)
+		} else {
+			e.token(sinceToken, at.Sub(epoch).Nanoseconds())
+		}
+		return
+	case metaTimeType:
+		if at := v.Interface().(metav1.Time); at.IsZero() { //nolint:forcetypeassert // it was asked
+			e.out = append(e.out, 0)
+		} else {
+			e.token(dateToken, at.Unix())
+		}
+		return
+	}
+	if !v.CanAddr() {
+		copied := reflect.New(v.Type()).Elem()
+		copied.Set(v)
+		v = copied
+	}
+	for i := range v.NumField() {
+		field := readable(v.Field(i))
+		if name := v.Type().Field(i).Name; name == "until" && field.Type() == timeType {
+			until := field.Interface().(time.Time) //nolint:forcetypeassert // it was asked
+			e.token(deadlineToken, until.Sub(epoch).Nanoseconds())
+			continue
+		}
+		e.value(field)
+	}
+}
+
+var objectTypes = []reflect.Type{reflect.TypeFor[runtime.Object](), reflect.TypeFor[metav1.Object]()}
+
+func isObject(v reflect.Value) bool {
+	return v.Type().Implements(objectTypes[0]) && v.Type().Implements(objectTypes[1])
+}

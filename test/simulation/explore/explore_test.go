@@ -1,0 +1,139 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Tests of the exploration itself, with controllers that each break one rule.
+
+package explore
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"example.com/sample-controller/internal/footest"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// smallest is a world with one Foo.
+var smallest = complete(footest.FooOwner, World{Name: "create", Acts: []string{"create a web"}, Users: 1})[0]
+
+// doing is what a controller under test does for a Foo.
+type doing func(ctx context.Context, parts Parts, foo *samplev1alpha1.Foo) error
+
+// acting returns a controller that acts for each Foo whose event arrives.
+func acting(do doing) New {
+	return func(parts Parts) (Subject, error) {
+		foos := parts.FooInformers.Samplecontroller().V1alpha1().Foos()
+		enqueue := func(object any) {
+			if foo, ok := object.(*samplev1alpha1.Foo); ok {
+				parts.Queue.Add(cache.MetaObjectToName(foo))
+			}
+		}
+		_, err := foos.TypedInformer().AddEventHandlerWithOptions(cache.ResourceEventHandlerFuncs{
+			AddFunc: enqueue, UpdateFunc: func(_, foo any) { enqueue(foo) },
+		}, cache.HandlerOptions{})
+		return Subject{Controller: &struct{}{}, ProcessNextWorkItem: func(ctx context.Context) bool {
+			key, _ := parts.Queue.Get()
+			defer parts.Queue.Done(key)
+			foo, err := foos.Lister().Foos(key.Namespace).Get(key.Name)
+			if err == nil && do != nil && do(ctx, parts, foo.DeepCopy()) != nil {
+				parts.Queue.Add(key)
+			}
+			return true
+		}}, err
+	}
+}
+
+func TestBrokenControllersAreDetected(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		do   doing
+		rule string
+	}{
+		{"does nothing", nil, "at rest: Foo a has no " + footest.Primary.Kind + " web"},
+		{"reports Ready too early", claimReady, "Foo a reports Ready for generation 1, which has not been ready yet"},
+		{"writes the Foo", scaleItsFoo, "update Foo a changes fields of others"},
+		{"deletes the Foo", deleteItsFoo, "delete Foo a is sent, although Foo a belongs to users"},
+		{"writes for ever", rewrite, "the world comes to no rest: calls go on"},
+		{"reads in a resync", read, "at rest: Foo a has no " + footest.Primary.Kind},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			result, err := Run(smallest, acting(tt.do), Bounds{States: 20_000}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if result.Violation == nil || !strings.Contains(result.Violation.Rules[0], tt.rule) {
+				t.Fatalf("got the violation %v, want %q", result.Violation, tt.rule)
+			}
+			steps := result.Violation.GoTest()
+			steps = steps[strings.LastIndex(steps, `, "`)+3 : strings.LastIndex(steps, `"`)]
+			if err := repeat(smallest, acting(tt.do), steps); err == nil {
+				t.Errorf("the sequence breaks no rule when it is repeated: %s", steps)
+			}
+		})
+	}
+}
+
+func TestARepeatedSequenceMustBePossible(t *testing.T) {
+	for steps, want := range map[string]string{
+		"0.0.0.0 5.0.0.0": `step 2, "5.0.0.0", is not possible any more`,
+		"create":          `reading step 1, "create"`,
+	} {
+		if err := repeat(smallest, acting(nil), steps); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got the error %v, want %q", steps, err, want)
+		}
+	}
+}
+
+func TestActsAreRefusedThatNameNothing(t *testing.T) {
+	for _, text := range []string{"paint a", "drift db", "delete a slowly", ""} {
+		w := smallest
+		w.Acts = []string{text}
+		if _, err := Run(w, acting(nil), Bounds{}, nil); err == nil || !strings.Contains(err.Error(), "is unknown") {
+			t.Errorf("the act %q: got the error %v", text, err)
+		}
+	}
+}
+
+func claimReady(ctx context.Context, parts Parts, foo *samplev1alpha1.Foo) error {
+	foo.Status.ObservedGeneration = foo.Generation
+	foo.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Available", ObservedGeneration: foo.Generation}}
+	return rewrite(ctx, parts, foo)
+}
+
+func rewrite(ctx context.Context, parts Parts, foo *samplev1alpha1.Foo) error {
+	foo.Status.Replicas = 1 - foo.Status.Replicas
+	_, err := parts.Custom.SamplecontrollerV1alpha1().Foos(foo.Namespace).UpdateStatus(ctx, foo, metav1.UpdateOptions{})
+	return err
+}
+
+func scaleItsFoo(ctx context.Context, parts Parts, foo *samplev1alpha1.Foo) error {
+	footest.FooOwner.Resize(foo, 7)
+	_, err := parts.Custom.SamplecontrollerV1alpha1().Foos(foo.Namespace).Update(ctx, foo, metav1.UpdateOptions{})
+	return err
+}
+
+func deleteItsFoo(ctx context.Context, parts Parts, foo *samplev1alpha1.Foo) error {
+	return parts.Custom.SamplecontrollerV1alpha1().Foos(foo.Namespace).Delete(ctx, foo.Name, metav1.DeleteOptions{})
+}
+
+func read(ctx context.Context, parts Parts, foo *samplev1alpha1.Foo) error {
+	_, err := parts.Custom.SamplecontrollerV1alpha1().Foos(foo.Namespace).Get(ctx, foo.Name, metav1.GetOptions{})
+	return err
+}

@@ -1,0 +1,224 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// What a controller remembers between syncs: found, saved and restored by reflection, so
+// that the controller needs no code for it.
+
+package explore
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"unsafe"
+
+	"k8s.io/client-go/tools/cache"
+)
+
+// failuresCap bounds how many failures of a key count for its back-off. The controller
+// reads the count for one purpose: how long to wait. Without a bound a key that loses races
+// while an event is late would have a new state with each.
+const failuresCap = 2
+
+// remembered are the maps in which a controller remembers something of each Foo.
+type remembered struct {
+	maps []reflect.Value
+	// references are what the controller itself refers to without owning it, such as a
+	// cache, by type. What another controller remembered refers to those of that one.
+	references map[reflect.Type]reflect.Value
+}
+
+// memo is all that a controller remembers of one Foo. It never changes.
+type memo struct {
+	values []reflect.Value
+	*fingerprint
+}
+
+// modulePath is the path of this module.
+var modulePath = strings.TrimSuffix(reflect.TypeFor[memo]().PkgPath(), "/test/simulation/explore")
+
+var keyType = reflect.TypeFor[cache.ObjectName]()
+
+// findRemembered finds the maps from keys of Foos that can be reached from a controller
+// through the code of this project and the rate limiters.
+func findRemembered(controller any) *remembered {
+	r := &remembered{references: map[reflect.Type]reflect.Value{}}
+	seen := map[unsafe.Pointer]bool{}
+	var find func(v reflect.Value)
+	find = func(v reflect.Value) {
+		switch v.Kind() {
+		case reflect.Map:
+			if v.Type().Key() == keyType {
+				r.maps = append(r.maps, v)
+			}
+		case reflect.Interface:
+			if v.Elem().Kind() == reflect.Pointer { // a struct in an interface never changes
+				r.references[v.Elem().Type()] = v.Elem()
+				find(v.Elem())
+			}
+		case reflect.Slice:
+			for i := range v.Len() {
+				find(readable(v.Index(i)))
+			}
+		case reflect.Pointer:
+			if v.IsNil() || seen[v.UnsafePointer()] || !mayRemember(v.Type().Elem()) {
+				return
+			}
+			seen[v.UnsafePointer()] = true
+			find(v.Elem())
+		case reflect.Struct:
+			for _, field := range v.Fields() {
+				find(readable(field))
+			}
+		default:
+		}
+	}
+	find(reflect.ValueOf(controller))
+	return r
+}
+
+// mayRemember reports whether to look for memory in a type. The queue is not memory: the
+// explorer has one of its own.
+func mayRemember(t reflect.Type) bool {
+	path := t.PkgPath()
+	if strings.HasSuffix(path, "/queue") && t.Name() == "Queue" {
+		return false
+	}
+	return path == "main" || path == modulePath || strings.HasPrefix(path, modulePath+"/internal/") ||
+		path == "k8s.io/client-go/util/workqueue" && strings.Contains(t.Name(), "RateLimiter")
+}
+
+// readable returns a value of a field that is not exported as one that may be read and set.
+func readable(v reflect.Value) reflect.Value {
+	if v.CanInterface() {
+		return v
+	}
+	return reflect.NewAt(v.Type(), unsafe.Pointer(v.UnsafeAddr())).Elem()
+}
+
+// save returns what is remembered of a Foo.
+func (r *remembered) save(key cache.ObjectName) *memo {
+	m, e := &memo{values: make([]reflect.Value, len(r.maps))}, &encoder{inMemory: true}
+	for i, entries := range r.maps {
+		found := entries.MapIndex(reflect.ValueOf(key))
+		if !found.IsValid() {
+			e.out = append(e.out, 0)
+			continue
+		}
+		m.values[i] = r.clone(found)
+		if found.Kind() == reflect.Int { // of a rate limiter
+			m.values[i] = reflect.ValueOf(min(int(found.Int()), failuresCap))
+		}
+		e.out = append(e.out, 1)
+		e.value(m.values[i])
+	}
+	m.fingerprint = e.fingerprint()
+	return m
+}
+
+// restore makes the controller remember of a Foo what it did before.
+func (r *remembered) restore(key cache.ObjectName, m *memo) {
+	for i, entries := range r.maps {
+		switch {
+		case m == nil || !m.values[i].IsValid():
+			if !entries.IsNil() {
+				entries.SetMapIndex(reflect.ValueOf(key), reflect.Value{})
+			}
+		default:
+			if entries.IsNil() {
+				entries.Set(reflect.MakeMap(entries.Type()))
+			}
+			entries.SetMapIndex(reflect.ValueOf(key), r.clone(m.values[i]))
+		}
+	}
+}
+
+// clone returns a copy that shares nothing that this project's code changes. Objects of the
+// API are shared, because nobody changes those of a cache.
+func (r *remembered) clone(v reflect.Value) reflect.Value {
+	if !needsClone(v.Type()) {
+		return v
+	}
+	copied := reflect.New(v.Type()).Elem()
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() || !mayRemember(v.Type().Elem()) {
+			return v
+		}
+		copied.Set(reflect.New(v.Type().Elem()))
+		copied.Elem().Set(r.clone(v.Elem()))
+	case reflect.Map:
+		if v.IsNil() {
+			return v
+		}
+		copied.Set(reflect.MakeMapWithSize(v.Type(), v.Len()))
+		for entries := v.MapRange(); entries.Next(); {
+			copied.SetMapIndex(r.own(entries.Key()), r.clone(entries.Value()))
+		}
+	case reflect.Slice:
+		if v.IsNil() {
+			return v
+		}
+		copied.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
+		for i := range v.Len() {
+			copied.Index(i).Set(r.clone(v.Index(i)))
+		}
+	case reflect.Struct:
+		copied.Set(v)
+		for _, field := range copied.Fields() {
+			if field := readable(field); needsClone(field.Type()) {
+				field.Set(r.clone(field))
+			}
+		}
+	default:
+		panic(fmt.Sprintf("a controller remembers a %s, which can't be copied", v.Type()))
+	}
+	return copied
+}
+
+// own returns the controller's own one of what a key refers to.
+func (r *remembered) own(key reflect.Value) reflect.Value {
+	if key.Kind() != reflect.Interface {
+		return key
+	}
+	own, known := r.references[key.Elem().Type()]
+	if !known {
+		panic(fmt.Sprintf("a controller remembers something of a %s, which it does not refer to", key.Elem().Type()))
+	}
+	return own
+}
+
+// needsClone reports whether a value of a type may hold something that can be changed in
+// place.
+func needsClone(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return mayRemember(t.Elem())
+	case reflect.Map, reflect.Slice:
+		return t.Kind() == reflect.Map || needsClone(t.Elem())
+	case reflect.Struct:
+		if t == timeType {
+			return false
+		}
+		for field := range t.Fields() {
+			if needsClone(field.Type) {
+				return true
+			}
+		}
+	default:
+	}
+	return false
+}

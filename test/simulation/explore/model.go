@@ -1,0 +1,259 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// The state of the explored system: an API server, and controllers with their caches,
+// queues and memories. A state never changes; a step makes another.
+
+package explore
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"example.com/sample-controller/internal/footest"
+)
+
+// epoch is when each exploration begins.
+var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+const (
+	// firstVersion is the resourceVersion of an empty store. All versions have as many
+	// digits.
+	firstVersion = 10_000_000
+	uidPrefix    = "uid-"
+)
+
+func versionText(version int64) string { return strconv.FormatInt(firstVersion+version, 10) }
+
+func isVersion(text string) bool {
+	if len(text) != 8 || text[0] != '1' {
+		return false
+	}
+	for _, digit := range []byte(text) {
+		if digit < '0' || digit > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+func parseVersion(text string) int64 {
+	version, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		panic(fmt.Sprintf("%q is no resourceVersion of this API server", text))
+	}
+	return version - firstVersion
+}
+
+func uidText(n int64) types.UID { return types.UID(fmt.Sprintf("%s%d", uidPrefix, n)) }
+
+// slot is the place of a name in a world: the owners first, then the children of each kind.
+type slot int
+
+// object is a version of an object. It never changes.
+type object struct {
+	footest.Object
+
+	slot slot
+	*fingerprint
+
+	// kept is what a cache keeps of it.
+	once            sync.Once
+	kept            runtime.Object
+	keptFingerprint *fingerprint
+}
+
+func newObject(at slot, stored footest.Object) *object {
+	return &object{Object: stored, slot: at, fingerprint: fingerprintOf(stored)}
+}
+
+// interned holds one object for all that are equal, so that millions of states share them.
+type interned struct {
+	mu     sync.Mutex
+	byText map[string]*object
+}
+
+func (i *interned) intern(o *object) *object {
+	e := &encoder{out: append([]byte{byte(o.slot)}, o.content[:]...)}
+	for _, t := range o.tokens {
+		e.number(t.value)
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if known := i.byText[string(e.out)]; known != nil {
+		return known
+	}
+	i.byText[string(e.out)] = o
+	return o
+}
+
+// cached returns what a cache keeps of an object.
+func (o *object) cached(transform cache.TransformFunc) runtime.Object {
+	o.once.Do(func() {
+		var kept any = o.DeepCopyObject()
+		if transform != nil {
+			transformed, err := transform(kept)
+			if err != nil {
+				panic(fmt.Sprintf("the transform of the informer failed: %v", err))
+			}
+			kept = transformed
+		}
+		o.kept = kept.(runtime.Object) //nolint:forcetypeassert // informers hold objects
+		o.keptFingerprint = fingerprintOf(o.kept)
+	})
+	return o.kept
+}
+
+// event is a change of an object, on its way to the caches.
+type event struct {
+	verb    watch.EventType
+	object  *object
+	version int64
+}
+
+// state is a state of the system. It never changes.
+type state struct {
+	// now is the time since the epoch, in nanoseconds.
+	now int64
+	// version is that of the newest change, and created counts the UIDs.
+	version, created int64
+	store            []*object // by slot
+	// events are those of each resource that a cache has not had yet, and some before them.
+	// base are the objects as they were before them, and baseVersions their versions.
+	events       [][]event
+	base         []*object
+	baseVersions []int64
+	// controllers are those that run, or will be started.
+	controllers []controller
+	// late is a write whose sender has given up, and that may still arrive.
+	late *request
+	// refusing is true while a policy refuses the writes of children.
+	refusing bool
+	// wasReady is true for a Foo that had what its generation asks for, ready, at some
+	// moment of this generation.
+	wasReady []bool
+	// users, faults and crashes are how many may still come.
+	users, faults, crashes int8
+	// violations are the rules that the step to this state broke.
+	violations []string
+	// wrote is true if a controller sent a write or recorded an event in the step to this
+	// state.
+	wrote bool
+}
+
+// controller is a controller between two of its steps.
+type controller struct {
+	down  bool
+	views []view // by resource
+	queue keys
+	// memory and syncs are by the slots of the owners; a sync is nil if none is under way.
+	memory []*memo
+	syncs  []*syncing
+}
+
+// view is what an informer has of a resource.
+type view struct {
+	// position is how many of the state's events it has had, and version the newest.
+	position int
+	version  int64
+	objects  []*object // by slot
+	// told is the change that the event handlers have not heard of yet, or nil.
+	told *notification
+}
+
+// notification is a change of a cache. For an addition before is nil, for a deletion after.
+type notification struct {
+	before, after *object
+	// initial is true for the objects of the first list, and unknown for a deletion that a
+	// list has shown.
+	initial, unknown bool
+}
+
+// keys is a work queue. Its order is not part of it: a world has as many workers as keys,
+// so that each key that waits can come next.
+type keys struct {
+	// dirty are those that wait, or will when their sync ends.
+	dirty uint8
+	// after are the times, in nanoseconds since the epoch, at which keys are added; 0 is
+	// none.
+	after []int64
+}
+
+func (q *keys) has(key slot) bool { return q.dirty&(1<<key) != 0 }
+func (q *keys) add(key slot)      { q.dirty |= 1 << key }
+func (q *keys) take(key slot)     { q.dirty &^= 1 << key }
+
+// syncing is a sync that waits for the answer to a call. It never changes.
+type syncing struct {
+	// began is where the sync began, and answers are what it got since.
+	began   moment
+	answers []answer
+	pending *request
+	// seen identifies what the sync has seen, and so its local variables.
+	seen []*fingerprint
+}
+
+// moment is what of a controller a piece of a sync can read.
+type moment struct {
+	now    int64
+	views  []view
+	memory []*memo
+}
+
+// answer is what a call returned, and when.
+type answer struct {
+	moment
+
+	object runtime.Object
+	err    error
+}
+
+// request is a call of a controller.
+type request struct {
+	verb, subresource string
+	slot              slot
+	sent              runtime.Object
+}
+
+// clone returns a copy whose slices may be changed.
+func (s *state) clone() *state {
+	next := *s
+	next.store, next.events = slices.Clone(s.store), slices.Clone(s.events)
+	next.base, next.baseVersions = slices.Clone(s.base), slices.Clone(s.baseVersions)
+	next.controllers, next.wasReady = slices.Clone(s.controllers), slices.Clone(s.wasReady)
+	next.violations, next.wrote = nil, false
+	return &next
+}
+
+// controller returns a controller of a state that was cloned, for changes.
+func (s *state) controller(i int) *controller {
+	c := &s.controllers[i]
+	c.views, c.memory, c.syncs = slices.Clone(c.views), slices.Clone(c.memory), slices.Clone(c.syncs)
+	c.queue.after = slices.Clone(c.queue.after)
+	return c
+}
+
+func (s *state) breaks(format string, args ...any) {
+	s.violations = append(s.violations, fmt.Sprintf(format, args...))
+}

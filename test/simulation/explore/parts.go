@@ -1,0 +1,115 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// What a controller under test is connected to: the API server, the recorder of events and
+// the work queue.
+
+package explore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+
+	"example.com/sample-controller/test/simulation/wire"
+)
+
+// server is the API server of the controller's clientsets.
+type server struct{ r *runner }
+
+// Do answers a call.
+func (s server) Do(sent *wire.Request) (apiruntime.Object, error) {
+	at, known := s.r.slotNamed(sent.Resource, nameIn(sent))
+	if !known {
+		panic(fmt.Sprintf("the world has no place for %s %s", sent.Resource, nameIn(sent)))
+	}
+	return s.r.call(&request{verb: sent.Verb, subresource: sent.Subresource, slot: at, sent: sent.Object})
+}
+
+// nameIn returns the name of the object that a request is about.
+func nameIn(sent *wire.Request) string {
+	if sent.Name == "" && sent.Object != nil {
+		return metaOf(sent.Object).GetName()
+	}
+	return sent.Name
+}
+
+// Watch is for informers, and these have none.
+func (s server) Watch(context.Context, string, string) (watch.Interface, error) {
+	panic("a controller watches by itself")
+}
+
+// recorder notes events on objects.
+type recorder struct {
+	record.EventRecorder
+
+	r *runner
+}
+
+// Event notes an event.
+func (e recorder) Event(object apiruntime.Object, _, reason, _ string) {
+	if s := e.r.sync; s == nil || s.live {
+		e.r.recorded = append(e.r.recorded, fmt.Sprintf("%s on %s", reason, metaOf(object).GetName()))
+	}
+}
+
+// workQueue is the work queue of an explored controller. It returns the key that the
+// explorer chooses.
+type workQueue struct {
+	*scene
+	keys
+
+	next cache.ObjectName
+	now  func() int64
+}
+
+// Add adds a key.
+func (q *workQueue) Add(key cache.ObjectName) { q.add(q.owner(key)) }
+
+// AddAfter adds a key later.
+func (q *workQueue) AddAfter(key cache.ObjectName, d time.Duration) {
+	if d <= 0 {
+		q.Add(key)
+		return
+	}
+	owner, at := q.owner(key), q.now()+d.Nanoseconds()
+	if q.after[owner] == 0 || at < q.after[owner] {
+		q.after[owner] = at
+	}
+}
+
+// Get returns the key that is synced now.
+func (q *workQueue) Get() (key cache.ObjectName, shutdown bool) { return q.next, false }
+
+// Done is called at the end of a sync: a key that was added meanwhile waits since then.
+func (q *workQueue) Done(cache.ObjectName) {}
+
+// Len returns how many keys wait.
+func (q *workQueue) Len() int { return 0 }
+
+// ShutDown does nothing.
+func (q *workQueue) ShutDown() {}
+
+// ShutDownWithDrain does nothing.
+func (q *workQueue) ShutDownWithDrain() {}
+
+// ShuttingDown returns false.
+func (q *workQueue) ShuttingDown() bool { return false }

@@ -1,0 +1,181 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// The states of rest: the terminal components of the graph of the system's own steps. When
+// users and faults have come to an end, the world ends in one of them, if each step that
+// stays possible is taken sooner or later.
+
+package explore
+
+import "slices"
+
+// graph holds the system's own steps, by the states from which they lead.
+type graph struct {
+	first   []uint32 // by state: the index of its first target; one more at the end
+	targets []uint32
+}
+
+func (s *search) graph() graph {
+	g := graph{first: make([]uint32, len(s.nodes)+1), targets: make([]uint32, len(s.edges))}
+	for _, e := range s.edges {
+		g.first[e.from+1]++
+	}
+	for i := 1; i < len(g.first); i++ {
+		g.first[i] += g.first[i-1]
+	}
+	at := slices.Clone(g.first)
+	for _, e := range s.edges {
+		g.targets[at[e.from]] = e.to
+		at[e.from]++
+	}
+	s.edges = nil
+	return g
+}
+
+func (g graph) from(state uint32) []uint32 { return g.targets[g.first[state]:g.first[state+1]] }
+
+// components returns the number of the strongly connected component of each state (Tarjan's
+// algorithm, without recursion), and how many there are.
+func (g graph) components() (component []uint32, count uint32) { //nolint:gocognit // Tarjan's algorithm is known in one piece
+	const unseen = ^uint32(0)
+	n := uint32(len(g.first) - 1) //nolint:gosec // memory ends before
+	component = make([]uint32, n)
+	index, low := make([]uint32, n), make([]uint32, n)
+	for i := range index {
+		index[i], component[i] = unseen, unseen
+	}
+	type frame struct{ state, next uint32 }
+	var calls []frame
+	var stack []uint32
+	clock := uint32(0)
+	for root := range n {
+		if index[root] != unseen {
+			continue
+		}
+		calls = append(calls, frame{root, 0})
+		for len(calls) > 0 {
+			f := &calls[len(calls)-1]
+			v := f.state
+			if f.next == 0 {
+				index[v], low[v] = clock, clock
+				clock++
+				stack = append(stack, v)
+			}
+			if targets := g.from(v); int(f.next) < len(targets) {
+				to := targets[f.next] &^ noisy
+				f.next++
+				switch {
+				case index[to] == unseen:
+					calls = append(calls, frame{to, 0})
+				case component[to] == unseen:
+					low[v] = min(low[v], index[to])
+				}
+				continue
+			}
+			calls = calls[:len(calls)-1]
+			if len(calls) > 0 {
+				up := calls[len(calls)-1].state
+				low[up] = min(low[up], low[v])
+			}
+			if low[v] == index[v] {
+				for {
+					top := stack[len(stack)-1]
+					stack = stack[:len(stack)-1]
+					component[top] = count
+					if top == v {
+						break
+					}
+				}
+				count++
+			}
+		}
+	}
+	return component, count
+}
+
+// rests are the terminal components.
+type rests struct {
+	graph
+
+	component []uint32 // by state
+	terminal  []bool   // by component
+}
+
+func (s *search) rests() rests {
+	r := rests{graph: s.graph()}
+	component, count := r.components()
+	r.component, r.terminal = component, slices.Repeat([]bool{true}, int(count))
+	for v := range uint32(len(s.nodes)) { //nolint:gosec // memory ends before
+		for _, to := range r.from(v) {
+			if component[to&^noisy] != component[v] {
+				r.terminal[component[v]] = false
+			}
+		}
+	}
+	return r
+}
+
+func (r rests) count() (n int) {
+	for _, terminal := range r.terminal {
+		if terminal {
+			n++
+		}
+	}
+	return n
+}
+
+// checkRests checks the states of rest, and returns how many components of them there are,
+// and a violation with the shortest sequence to it. A state of rest is as it must be, and
+// nothing makes a call in it, nor after a resync.
+func (s *search) checkRests() (count int, broken *Violation) {
+	r := s.rests()
+	// In the order of their numbers, states are in that of their distance.
+	for v := range uint32(len(s.nodes)) { //nolint:gosec // memory ends before
+		if r.terminal[r.component[v]] && slices.ContainsFunc(r.from(v), func(to uint32) bool { return to&noisy != 0 }) {
+			return r.count(), &Violation{Rules: []string{"the world comes to no rest: calls go on"}, path: s.pathTo(v)}
+		}
+	}
+	for v := range uint32(len(s.nodes)) { //nolint:gosec // memory ends before
+		if wrong := s.wrong[v]; wrong != "" && r.terminal[r.component[v]] {
+			return r.count(), &Violation{Rules: []string{"at rest: " + wrong}, path: s.pathTo(v)}
+		}
+	}
+	for _, resync := range s.resyncs {
+		if r.terminal[r.component[resync.from]] && r.causesCall(resync.to) {
+			return r.count(), &Violation{Rules: []string{"a resync at rest causes a call"}, path: append(s.pathTo(resync.from), step{op: opResync})}
+		}
+	}
+	return r.count(), nil
+}
+
+// causesCall reports whether the system makes a call before it is at rest again.
+func (r rests) causesCall(after uint32) bool {
+	seen, next := map[uint32]bool{after: true}, []uint32{after}
+	for len(next) > 0 {
+		v := next[len(next)-1]
+		next = next[:len(next)-1]
+		for _, to := range r.from(v) {
+			if to&noisy != 0 {
+				return true
+			}
+			if !seen[to] {
+				seen[to] = true
+				next = append(next, to)
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,273 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// The search: breadth first, so that the first sequence found to a violation is a shortest
+// one.
+
+package explore
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// node is what is kept of a state: how it was reached.
+type node struct {
+	parent uint32
+	by     step
+}
+
+// search is an exploration under way.
+type search struct {
+	*scene
+
+	bounds  Bounds
+	runners []*runner
+	first   *state
+	known   map[digest]uint32
+	nodes   []node
+	// edges are the system's own steps. The highest bit of a target is set for a step that
+	// makes a call.
+	edges []edge
+	// resyncs are the steps that are resyncs.
+	resyncs []edge
+	steps   int
+	// wrong says of states that may be at rest what is not as it must be.
+	wrong    map[uint32]string
+	broken   *Violation
+	progress func(Progress)
+	began    time.Time
+	reported time.Time
+}
+
+// edge is a step of the system between two states.
+type edge struct{ from, to uint32 }
+
+// noisy marks an edge whose step makes a call.
+const noisy = 1 << 31
+
+// frontierState is a state that has not been expanded yet.
+type frontierState struct {
+	id uint32
+	*state
+}
+
+// Run explores a world.
+func Run(w World, create New, bounds Bounds, progress func(Progress)) (*Result, error) {
+	s, err := newSearch(w, create, bounds)
+	if err != nil {
+		return nil, err
+	}
+	s.progress = progress
+	depth, complete := s.explore()
+	result := &Result{World: w, States: len(s.nodes), Steps: s.steps, Depth: depth, Complete: complete, Violation: s.broken}
+	if result.Violation == nil && complete {
+		result.Rests, result.Violation = s.checkRests()
+	}
+	result.Elapsed = time.Since(s.began)
+	if result.Violation != nil {
+		result.Violation.tell(s)
+	}
+	return result, nil
+}
+
+func newSearch(w World, create New, bounds Bounds) (*search, error) {
+	sc, err := newScene(w)
+	if err != nil {
+		return nil, err
+	}
+	if bounds.Workers == 0 {
+		bounds.Workers = runtime.GOMAXPROCS(0)
+	}
+	s := &search{scene: sc, bounds: bounds, began: time.Now(), reported: time.Now(), known: map[digest]uint32{}, wrong: map[uint32]string{}}
+	for range bounds.Workers {
+		r, err := newRunner(sc, create)
+		if err != nil {
+			return nil, err
+		}
+		s.runners = append(s.runners, r)
+	}
+	s.first, err = s.runners[0].begin()
+	return s, err
+}
+
+// begin returns the state in which an exploration begins: at rest after the acts of the
+// world's start.
+func (r *runner) begin() (*state, error) {
+	x := explored{r.empty(), r.scene}
+	for i := range x.controllers {
+		r.start(x, i, step{op: opStart, controller: uint8(i)}) //nolint:gosec // few
+	}
+	current := x.state
+	for _, text := range r.Start {
+		a, err := r.newAct(text)
+		if err != nil {
+			return nil, err
+		}
+		x := explored{current.clone(), r.scene}
+		if !a.may(x) {
+			return nil, fmt.Errorf("world %s: %q is not possible in its start", r.Name, text)
+		}
+		a.do(x)
+		if current, err = r.rest(x.state); err != nil {
+			return nil, fmt.Errorf("world %s: its start: %w", r.Name, err)
+		}
+	}
+	current.users, current.faults, current.crashes = r.Users, r.Faults, r.Crashes
+	return current, nil
+}
+
+// explore expands states until none is left, or a bound is met.
+func (s *search) explore() (depth int, complete bool) {
+	s.find(explored{s.first, s.scene}.identity(), node{})
+	frontier := []frontierState{{0, s.first}}
+	for ; len(frontier) > 0; depth++ {
+		var next []frontierState
+		for from := 0; from < len(frontier); from += batch {
+			if s.broken != nil || s.beyond() {
+				return depth, false
+			}
+			these := frontier[from:min(from+batch, len(frontier))]
+			for i, taken := range s.expandAll(these) {
+				next = append(next, s.add(these[i], taken)...)
+				these[i].state = nil
+			}
+			s.report(len(frontier)-from+len(next), depth)
+		}
+		frontier = next
+	}
+	return depth - 1, s.broken == nil
+}
+
+// batch is how many states are expanded before what they lead to is added, in their order:
+// an exploration finds the same in each run.
+const batch = 1024
+
+// expansion is what the steps of a state lead to.
+type expansion struct {
+	steps []step
+	// reached are the states after the steps, and identities theirs.
+	reached    []*state
+	identities []digest
+	// wrong says what is not as it must be if this is a state of rest.
+	wrong string
+}
+
+// expandAll takes each step of some states, with all workers.
+func (s *search) expandAll(states []frontierState) []expansion {
+	all := make([]expansion, len(states))
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for _, r := range s.runners {
+		workers.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(states) {
+					return
+				}
+				all[i] = r.expand(states[i].state)
+			}
+		})
+	}
+	workers.Wait()
+	return all
+}
+
+// expand takes each step of a state.
+func (r *runner) expand(from *state) expansion {
+	x := explored{from, r.scene}
+	taken := expansion{steps: x.steps()}
+	for _, by := range taken.steps {
+		reached := r.take(from, by)
+		taken.reached = append(taken.reached, reached)
+		taken.identities = append(taken.identities, explored{reached, r.scene}.identity())
+	}
+	if x.mayBeAtRest(taken.steps) {
+		taken.wrong = strings.Join(x.wrongAtRest(), "; ")
+	}
+	return taken
+}
+
+// add adds what a state leads to, and returns the states that are new.
+func (s *search) add(from frontierState, taken expansion) []frontierState {
+	var found []frontierState
+	for i, by := range taken.steps {
+		reached := taken.reached[i]
+		id, isNew := s.find(taken.identities[i], node{from.id, by})
+		if isNew {
+			found = append(found, frontierState{id, reached})
+		}
+		if len(reached.violations) > 0 && s.broken == nil {
+			s.broken = &Violation{Rules: reached.violations, path: append(s.pathTo(from.id), by)}
+		}
+		if by.op == opResync {
+			s.resyncs = append(s.resyncs, edge{from.id, id})
+		}
+		if by.bySystem() {
+			to := id
+			if reached.wrote {
+				to |= noisy
+			}
+			s.edges = append(s.edges, edge{from.id, to})
+		}
+	}
+	s.steps += len(taken.steps)
+	if taken.wrong != "" {
+		s.wrong[from.id] = taken.wrong
+	}
+	return found
+}
+
+// mayBeAtRest reports whether a state may be one of those in which the system stays: no
+// event is on its way, and the control plane has nothing to do.
+func (x explored) mayBeAtRest(steps []step) bool {
+	for _, s := range steps {
+		switch s.op {
+		case opDeliver, opTell, opControlPlane, opStart:
+			return false
+		default:
+		}
+	}
+	return true
+}
+
+// find returns the number of a state, and whether it is new.
+func (s *search) find(identity digest, n node) (id uint32, isNew bool) {
+	if id, known := s.known[identity]; known {
+		return id, false
+	}
+	id = uint32(len(s.nodes)) //nolint:gosec // memory ends before
+	s.nodes = append(s.nodes, n)
+	s.known[identity] = id
+	return id, true
+}
+
+// pathTo returns the steps to a state.
+func (s *search) pathTo(id uint32) []step {
+	var path []step
+	for id != 0 {
+		path = append(path, s.nodes[id].by)
+		id = s.nodes[id].parent
+	}
+	for i, j := 0, len(path)-1; i < j; i, j = i+1, j-1 {
+		path[i], path[j] = path[j], path[i]
+	}
+	return path
+}

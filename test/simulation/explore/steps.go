@@ -1,0 +1,272 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// The steps: what can happen next in a state, and what the state is then.
+
+package explore
+
+import (
+	"slices"
+)
+
+// op is a kind of step.
+type op uint8
+
+const (
+	// opAct is an act of a user or of somebody else who writes.
+	opAct op = iota
+	// opControlPlane is a write of the garbage collector or of a controller of children.
+	opControlPlane
+	// opDeliver is the arrival of the next event of a resource in a cache, opTell the
+	// handlers' hearing of it if that comes later, and opRelist that of a list in place of
+	// the events.
+	opDeliver
+	opTell
+	opRelist
+	// opSync is the begin of a sync, up to its first call.
+	opSync
+	// opCall is the answer to a call, and what the sync does up to its next call.
+	opCall
+	// opTime is the passing of the time until the next key is added.
+	opTime
+	// opResync is the informer's resync of an owner at rest.
+	opResync
+	// opCrash is the end of a controller, and opStart the start of another in its place.
+	opCrash
+	opStart
+	// opLate is the arrival of a write whose sender has given up.
+	opLate
+)
+
+// step is a step. a and b say which, by its op.
+type step struct {
+	op         op
+	controller uint8
+	a, b       uint8
+}
+
+// bySystem reports whether a step happens by itself, and soon. All others are those of
+// users, or faults, which may never come, or a resync, which is hours away: nobody must
+// have to wait for it.
+func (s step) bySystem() bool {
+	switch s.op {
+	case opAct, opRelist, opCrash, opLate, opResync:
+		return false
+	case opCall:
+		return Outcome(s.b) == Done
+	default:
+		return true
+	}
+}
+
+// Outcome is how a call ends.
+type Outcome uint8
+
+// The outcomes of calls. All but Done are faults.
+const (
+	// Done is that of a call that the API server carries out, if its preconditions hold.
+	Done Outcome = iota
+	// Conflict is a refusal because of a write of somebody else.
+	Conflict
+	// Lost is a call that was carried out, and whose answer is lost.
+	Lost
+	// Late is a call that was given up, and that may be carried out at any time later.
+	Late
+	// Refused is a refusal by a policy, a quota or permissions.
+	Refused
+	// ServerError is an internal error of the API server, which carries nothing out.
+	ServerError
+	// ServerErrorDone is an internal error after the call was carried out.
+	ServerErrorDone
+	// RefusedFromNow is Refused, and so is each write of a child until somebody lifts that.
+	RefusedFromNow
+)
+
+var outcomeNames = map[Outcome]string{
+	Done: "done", Conflict: "conflict", Lost: "done, but the answer is lost", Late: "given up, still under way", Refused: "refused",
+	ServerError: "error 500", ServerErrorDone: "done, but error 500", RefusedFromNow: "refused from now on",
+}
+
+// String returns the name.
+func (o Outcome) String() string { return outcomeNames[o] }
+
+// steps returns what can happen next.
+func (x explored) steps() []step {
+	var all []step
+	all = x.environmentSteps(all)
+	all = x.controlPlaneSteps(all)
+	for i := range x.controllers {
+		all = x.controllerSteps(all, uint8(i)) //nolint:gosec // few
+	}
+	return all
+}
+
+// environmentSteps adds the steps of users.
+func (x explored) environmentSteps(all []step) []step {
+	if x.users > 0 {
+		for i := range x.acts {
+			if x.acts[i].may(x) {
+				all = append(all, step{op: opAct, a: uint8(i)}) //nolint:gosec // few
+			}
+		}
+	}
+	if x.late != nil {
+		all = append(all, step{op: opLate})
+	}
+	return all
+}
+
+func (x explored) controllerSteps(all []step, i uint8) []step {
+	c := &x.controllers[i]
+	if c.down {
+		return x.startSteps(all, i)
+	}
+	for resource := range c.views {
+		all = x.cacheSteps(all, i, uint8(resource)) //nolint:gosec // few
+	}
+	for owner := range x.Owners {
+		at := slot(owner)
+		switch {
+		case c.syncs[at] != nil:
+			all = x.callSteps(all, i, at)
+		case c.queue.has(at):
+			all = append(all, step{op: opSync, controller: i, a: uint8(at)}) //nolint:gosec // few
+		}
+	}
+	if x.atRest(i) {
+		for owner := range x.Owners {
+			if c.views[0].objects[owner] != nil {
+				all = append(all, step{op: opResync, controller: i, a: uint8(owner)}) //nolint:gosec // few
+			}
+		}
+	}
+	if at, ok := x.nextTime(i); ok && x.mayPass(at) {
+		all = append(all, step{op: opTime, controller: i})
+	}
+	if x.crashes > 0 {
+		all = append(all, step{op: opCrash, controller: i})
+	}
+	return all
+}
+
+// atRest reports whether a controller has nothing to do. A resync at other times is like an
+// addition of the key, which the other steps make.
+func (x explored) atRest(i uint8) bool {
+	c := &x.controllers[i]
+	for resource := range c.views {
+		if c.views[resource].position < len(x.events[resource]) || c.views[resource].told != nil {
+			return false
+		}
+	}
+	return c.queue.dirty == 0 && !slices.ContainsFunc(c.syncs, func(s *syncing) bool { return s != nil })
+}
+
+// cacheSteps adds the steps that change a cache.
+func (x explored) cacheSteps(all []step, i, resource uint8) []step {
+	v := &x.controllers[i].views[resource]
+	if v.told != nil {
+		return append(all, step{op: opTell, controller: i, a: resource})
+	}
+	unread := len(x.events[resource]) - v.position
+	if unread > 0 {
+		all = append(all, step{op: opDeliver, controller: i, a: resource})
+	}
+	// A list in place of one event differs from it by a deletion without a last state.
+	if x.Relists && x.faults > 0 && unread > 0 {
+		all = append(all, step{op: opRelist, controller: i, a: resource})
+	}
+	return all
+}
+
+// callSteps adds the outcomes of a call.
+func (x explored) callSteps(all []step, i uint8, at slot) []step {
+	pending := x.controllers[i].syncs[at].pending
+	all = append(all, step{op: opCall, controller: i, a: uint8(at)}) //nolint:gosec // few
+	if x.faults == 0 {
+		return all
+	}
+	for _, outcome := range x.Outcomes {
+		if pending.mayEndAs(outcome, x) {
+			all = append(all, step{op: opCall, controller: i, a: uint8(at), b: uint8(outcome)}) //nolint:gosec // few
+		}
+	}
+	return all
+}
+
+// mayEndAs reports whether an outcome makes a difference. A read that was carried out and
+// one that was not are the same without an answer.
+func (r *request) mayEndAs(outcome Outcome, x explored) bool {
+	switch outcome {
+	case Conflict:
+		return r.verb != "get"
+	case Lost, ServerErrorDone:
+		return r.verb != "get"
+	case Late:
+		return x.late == nil
+	case RefusedFromNow:
+		return !x.refusing && r.isOfChild(x) && r.verb != "get"
+	default:
+		return true
+	}
+}
+
+func (r *request) isOfChild(x explored) bool { return x.names[r.slot].resource > 0 }
+
+// nextTime returns when the next key of a controller is added.
+func (x explored) nextTime(i uint8) (at int64, ok bool) {
+	for _, after := range x.controllers[i].queue.after {
+		if after > 0 && (!ok || after < at) {
+			at, ok = after, true
+		}
+	}
+	return at, ok
+}
+
+// mayPass reports whether the clock can reach a time now: no other key is added before, and
+// a call ends within its deadline.
+func (x explored) mayPass(at int64) bool {
+	for i := range x.controllers {
+		if x.controllers[i].down {
+			continue
+		}
+		if next, ok := x.nextTime(uint8(i)); ok && next < at { //nolint:gosec // few
+			return false
+		}
+		if at-x.now >= CallTimeout.Nanoseconds() && slices.ContainsFunc(x.controllers[i].syncs, func(s *syncing) bool { return s != nil }) {
+			return false
+		}
+	}
+	return true
+}
+
+// startSteps adds the starts of a controller: with each version of each cache.
+func (x explored) startSteps(all []step, i uint8) []step {
+	positions := []uint8{0} // as the digits of a number
+	radix := uint8(1)
+	for resource := range x.kinds {
+		var with []uint8
+		for _, p := range positions {
+			for position := range len(x.events[resource]) + 1 {
+				with = append(with, p+radix*uint8(position)) //nolint:gosec // few
+			}
+		}
+		positions, radix = with, radix*uint8(len(x.events[resource])+1) //nolint:gosec // few
+	}
+	for _, p := range positions {
+		all = append(all, step{op: opStart, controller: i, a: p})
+	}
+	return all
+}

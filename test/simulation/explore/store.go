@@ -1,0 +1,179 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// The API server: how a write changes the store, as in the simulation and in a real one,
+// which conformance_test.go compares.
+
+package explore
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"example.com/sample-controller/internal/footest"
+)
+
+// explored is a state that a step is making, with what the step needs to know.
+type explored struct {
+	*state
+	*scene
+}
+
+// get returns an object, which the caller must not change.
+func (x explored) get(at slot) (footest.Object, error) {
+	stored := x.store[at]
+	if stored == nil {
+		return nil, apierrors.NewNotFound(x.kindOf(at).Resource.GroupResource(), x.names[at].name)
+	}
+	return stored.Object, nil
+}
+
+func copyOf(object runtime.Object) footest.Object { return metaOf(object.DeepCopyObject()) }
+
+func (x explored) create(at slot, sent runtime.Object) (footest.Object, error) {
+	if x.store[at] != nil {
+		return nil, apierrors.NewAlreadyExists(x.kindOf(at).Resource.GroupResource(), x.names[at].name)
+	}
+	created := x.kindOf(at).Created(metaOf(sent))
+	x.created++
+	created.SetUID(uidText(x.created))
+	created.SetNamespace(footest.Namespace)
+	return x.commit(watch.Added, at, created), nil
+}
+
+func (x explored) update(at slot, sent runtime.Object, subresource string) (footest.Object, error) {
+	stored, wants := x.store[at], metaOf(sent)
+	if stored == nil {
+		return nil, apierrors.NewNotFound(x.kindOf(at).Resource.GroupResource(), x.names[at].name)
+	}
+	if wants.GetResourceVersion() != "" && wants.GetResourceVersion() != stored.GetResourceVersion() ||
+		wants.GetUID() != "" && wants.GetUID() != stored.GetUID() {
+		return nil, apierrors.NewConflict(x.kindOf(at).Resource.GroupResource(), x.names[at].name, errors.New("the object has been modified"))
+	}
+	next := x.kindOf(at).Updated(stored.Object, wants, subresource)
+	if x.names[at].resource == 0 {
+		// As JSON stores them.
+		conditions := footest.ConditionsOf(next)
+		for i := range conditions {
+			conditions[i].LastTransitionTime = metav1.Time{Time: conditions[i].LastTransitionTime.Truncate(time.Second)}
+		}
+	}
+	if footest.IsGone(next) {
+		return x.commit(watch.Deleted, at, next), nil
+	}
+	if equality.Semantic.DeepEqual(stored.Object, next) {
+		return next, nil
+	}
+	return x.commit(watch.Modified, at, next), nil
+}
+
+func (x explored) delete(at slot, options metav1.DeleteOptions) error {
+	stored := x.store[at]
+	if stored == nil {
+		return apierrors.NewNotFound(x.kindOf(at).Resource.GroupResource(), x.names[at].name)
+	}
+	if only := options.Preconditions; only != nil {
+		if only.UID != nil && *only.UID != stored.GetUID() || only.ResourceVersion != nil && *only.ResourceVersion != stored.GetResourceVersion() {
+			return apierrors.NewConflict(x.kindOf(at).Resource.GroupResource(), x.names[at].name, errors.New("the precondition does not hold"))
+		}
+	}
+	found := copyOf(stored.Object)
+	if policy := options.PropagationPolicy; policy != nil && *policy == metav1.DeletePropagationOrphan && !slices.Contains(found.GetFinalizers(), metav1.FinalizerOrphanDependents) {
+		found.SetFinalizers(append(found.GetFinalizers(), metav1.FinalizerOrphanDependents))
+	}
+	switch next := x.kindOf(at).Terminating(found, options, metav1.Time{Time: epoch}); {
+	case next == nil:
+		x.commit(watch.Deleted, at, copyOf(stored.Object))
+	case !equality.Semantic.DeepEqual(stored.Object, next):
+		x.commit(watch.Modified, at, next)
+	}
+	return nil
+}
+
+// commit stores an object, and returns it.
+func (x explored) commit(verb watch.EventType, at slot, next footest.Object) footest.Object {
+	x.version++
+	next.SetResourceVersion(versionText(x.version))
+	was, changed := x.store[at], x.objects.intern(newObject(at, next))
+	resource := x.names[at].resource
+	x.events[resource] = append(slices.Clip(x.events[resource]), event{verb, changed, x.version})
+	x.store[at] = changed
+	if verb == watch.Deleted {
+		x.store[at] = nil
+	}
+	x.remember(at, was)
+	return changed.Object
+}
+
+// remember notes which Foos had what they ask for, ready.
+func (x explored) remember(at slot, was *object) {
+	for _, owner := range x.owners() {
+		foo := x.store[owner]
+		if at == owner && (foo == nil || was == nil || was.GetGeneration() != foo.GetGeneration() || was.GetUID() != foo.GetUID()) {
+			x.wasReady[owner] = false
+		}
+		x.wasReady[owner] = x.wasReady[owner] || foo != nil && x.isReady(foo.Object)
+	}
+}
+
+// isReady reports whether a Foo has all that it asks for, ready.
+func (x explored) isReady(foo footest.Object) bool {
+	for _, kind := range x.Owner.Kinds {
+		if !kind.Wanted(foo) {
+			continue
+		}
+		at, known := x.slotNamed(kind.Resource.Resource, kind.Name(foo))
+		if !known || x.store[at] == nil {
+			return false
+		}
+		child := x.store[at].Object
+		if controller := metav1.GetControllerOf(child); controller == nil || controller.UID != foo.GetUID() || kind.Differs(child, foo) != "" || kind.Unready(child) != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// trim forgets the events that no cache needs any more.
+func (x explored) trim() {
+	for resource, events := range x.events {
+		unread := len(events)
+		for i := range x.controllers {
+			unread = min(unread, x.controllers[i].views[resource].position)
+		}
+		if x.crashes > 0 {
+			unread = max(0, unread-x.Behind)
+		}
+		if unread == 0 {
+			continue
+		}
+		for _, forgotten := range events[:unread] {
+			x.base[forgotten.object.slot], x.baseVersions[resource] = forgotten.after(), forgotten.version
+		}
+		x.events[resource] = events[unread:]
+		for i := range x.controllers {
+			c := x.controller(i)
+			c.views[resource].position -= unread
+		}
+	}
+}

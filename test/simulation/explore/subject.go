@@ -1,0 +1,245 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// The controller under test: one that runs, which is put into any of its states before each
+// step, and whose state is read after it.
+
+package explore
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"runtime"
+	"slices"
+	"time"
+
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	kubeinformers "k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
+	"example.com/sample-controller/test/simulation/wire"
+)
+
+// Parts are what a controller under test is to be made of.
+type Parts struct {
+	Kubernetes    kubernetes.Interface
+	Custom        clientset.Interface
+	KubeInformers kubeinformers.SharedInformerFactory
+	FooInformers  fooinformers.SharedInformerFactory
+	Recorder      record.EventRecorder
+	Clock         clock.WithTicker
+	// Queue takes the place of the work queue.
+	Queue workqueue.TypedDelayingInterface[cache.ObjectName]
+}
+
+// Subject is a controller under test, with its event handlers registered.
+type Subject struct {
+	// Controller is where to look for what it remembers.
+	Controller any
+	// ProcessNextWorkItem syncs the key that the queue returns.
+	ProcessNextWorkItem func(ctx context.Context) bool
+}
+
+// New makes a controller.
+type New func(parts Parts) (Subject, error)
+
+// CallTimeout is the deadline of calls that the controller must have.
+const CallTimeout = 2 * time.Second
+
+// runner runs a controller, for one goroutine.
+type runner struct {
+	*scene
+	Subject
+
+	*remembered
+
+	ctx       context.Context
+	clock     *clocktesting.FakeClock
+	informers []*informer
+	queue     *workQueue
+	// sync is the one under way, or nil.
+	sync *syncRun
+	// recorded are the events on objects that the controller recorded in this step.
+	recorded []string
+}
+
+func newRunner(s *scene, create New) (*runner, error) {
+	r := &runner{scene: s, ctx: klog.NewContext(context.Background(), klog.New(nil)), clock: clocktesting.NewFakeClock(epoch)}
+	r.queue = &workQueue{scene: s, now: func() int64 { return r.clock.Since(epoch).Nanoseconds() }}
+	kube, custom := wire.NewClients(server{r})
+	parts := Parts{
+		Kubernetes: kube, Custom: custom,
+		KubeInformers: kubeinformers.NewSharedInformerFactory(kube, 0), FooInformers: fooinformers.NewSharedInformerFactory(custom, 0),
+		Recorder: recorder{r: r}, Clock: r.clock, Queue: r.queue,
+	}
+	for resource := range s.kinds {
+		i, example := newInformer(len(s.names), func(objects ...any) { r.saw(objects) }), s.example(resource)
+		r.informers = append(r.informers, i)
+		// Registered first, it is the one that the factory hands out for the type.
+		parts.KubeInformers.InformerFor(example, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return i })
+		parts.FooInformers.InformerFor(example, func(clientset.Interface, time.Duration) cache.SharedIndexInformer { return i })
+	}
+	subject, err := create(parts)
+	if err != nil {
+		return nil, fmt.Errorf("making the controller: %w", err)
+	}
+	r.Subject, r.remembered = subject, findRemembered(subject.Controller)
+	return r, nil
+}
+
+// example returns an object of a resource.
+func (s *scene) example(resource int) apiruntime.Object {
+	owner := s.Owner.Asking("a", "web", 1)
+	if resource == 0 {
+		return owner
+	}
+	return s.kinds[resource].New(owner)
+}
+
+// load puts the controller into a moment.
+func (r *runner) load(m *moment) {
+	r.clock.SetTime(epoch.Add(time.Duration(m.now)))
+	for i, informer := range r.informers {
+		informer.show(&m.views[i])
+	}
+	for owner, memory := range m.memory {
+		r.restore(r.key(slot(owner)), memory)
+	}
+}
+
+// save returns what the controller remembers.
+func (r *runner) save(before []*memo) []*memo {
+	memory := make([]*memo, len(r.Owners))
+	for owner := range memory {
+		memory[owner] = r.remembered.save(r.key(slot(owner)))
+		if was := before[owner]; was != nil && was.content == memory[owner].content && slices.Equal(was.tokens, memory[owner].tokens) {
+			memory[owner] = was
+		}
+	}
+	return memory
+}
+
+// tell lets the event handlers of a controller hear of a change.
+func (r *runner) tell(x explored, i, resource int, changes ...*notification) {
+	c := x.controller(i)
+	r.load(&moment{x.now, c.views, c.memory})
+	r.queue.keys = c.queue
+	for _, change := range changes {
+		r.informers[resource].tell(change)
+	}
+	c.queue, c.memory = r.queue.keys, r.save(c.memory)
+}
+
+// syncRun is a sync while it runs. It has the answers that it got before, which are given
+// again, and then one more; at the call after that it ends.
+type syncRun struct {
+	*syncing
+
+	// next is the answer that comes next, and segment the objects that were read since the
+	// last one.
+	next    int
+	segment []any
+	seen    []*fingerprint
+	// live is true from the newest answer on.
+	live    bool
+	onLive  func()
+	pending *request
+}
+
+// run runs a sync up to its next call, or to its end. It returns what the sync then is, or
+// nil if it has ended.
+func (r *runner) run(x explored, i int, key slot, s *syncing) {
+	c := x.controller(i)
+	r.sync = &syncRun{syncing: s, seen: slices.Clone(s.seen)}
+	r.queue.next, r.recorded = r.key(key), nil
+	r.queue.keys = keys{after: make([]int64, len(r.Owners))} // for what is repeated
+	r.sync.onLive = func() { r.queue.keys = c.queue }
+	r.load(&s.began)
+	if len(s.answers) == 0 {
+		r.becomesLive()
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.ProcessNextWorkItem(r.ctx)
+	}()
+	<-ended
+	c.queue, c.memory = r.queue.keys, r.save(c.memory)
+	c.syncs[key] = nil
+	if r.sync.pending != nil {
+		r.sync.closeSegment(r)
+		c.syncs[key] = &syncing{began: s.began, answers: s.answers, pending: r.sync.pending, seen: r.sync.seen}
+		x.judgeSent(c.syncs[key])
+	}
+	r.sync = nil
+	if len(r.recorded) > 0 {
+		x.wrote = true
+	}
+}
+
+func (r *runner) becomesLive() {
+	r.sync.live = true
+	r.sync.segment = nil
+	r.sync.onLive()
+}
+
+// saw notes what the controller read of its caches.
+func (r *runner) saw(objects []any) {
+	if r.sync != nil && r.sync.live {
+		r.sync.segment = append(r.sync.segment, objects...)
+	}
+}
+
+// closeSegment adds what was read of the caches to what the sync has seen.
+func (s *syncRun) closeSegment(r *runner) {
+	for _, read := range s.segment {
+		object, ok := read.(apiruntime.Object)
+		if !ok || reflect.ValueOf(read).IsNil() {
+			s.seen = append(s.seen, nil)
+			continue
+		}
+		at, _ := r.slotOf(object)
+		s.seen = append(s.seen, r.informers[r.names[at].resource].has[at].keptFingerprint)
+	}
+}
+
+// call answers a call of the sync under way, or ends it there.
+func (r *runner) call(sent *request) (apiruntime.Object, error) {
+	s := r.sync
+	if s.next == len(s.answers) {
+		s.pending = sent
+		runtime.Goexit()
+	}
+	a := s.answers[s.next]
+	s.next++
+	r.load(&a.moment)
+	if s.next == len(s.answers) {
+		r.becomesLive()
+	}
+	if a.object == nil {
+		return nil, a.err
+	}
+	return a.object.DeepCopyObject(), a.err
+}

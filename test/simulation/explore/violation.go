@@ -1,0 +1,131 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// A violation: the shortest sequence of steps to it, told moment by moment.
+
+package explore
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/internal/footest"
+)
+
+// Violation is a rule that is broken, with a shortest sequence of steps to that.
+type Violation struct {
+	Rules []string
+	// Story tells the steps.
+	Story []string
+
+	world, owner string
+	path         []step
+}
+
+// String tells the story.
+func (v *Violation) String() string {
+	return fmt.Sprintf("%s\n  %s\n\nThe sequence as a test:\n\n%s\n", strings.Join(v.Rules, "\n"), strings.Join(v.Story, "\n  "), v.GoTest())
+}
+
+// tell tells the steps by taking them again.
+func (v *Violation) tell(s *search) {
+	v.world, v.owner = s.Name, s.Owner.Kind.Kind
+	current := s.first
+	v.Story = append(v.Story, "    "+explored{current, s.scene}.summary())
+	for i, by := range v.path {
+		x := explored{current, s.scene}
+		told := x.describeStep(by)
+		current = s.runners[0].take(current, by)
+		v.Story = append(v.Story, fmt.Sprintf("%2d. %s", i+1, told))
+		v.Story = append(v.Story, "    "+explored{current, s.scene}.summary())
+		for _, rule := range current.violations {
+			v.Story = append(v.Story, "    !!! "+rule)
+		}
+	}
+}
+
+// summary describes the objects of a state in a line.
+func (x explored) summary() string {
+	var parts []string
+	for i, stored := range x.store {
+		if stored == nil {
+			continue
+		}
+		text := fmt.Sprintf("%s v%d g%d", x.describe(slot(i)), parseVersion(stored.GetResourceVersion()), stored.GetGeneration())
+		if x.names[i].resource == 0 {
+			text += " asks for " + x.Owner.Kinds[0].Name(stored.Object)
+			if ready := footest.ConditionOf(stored.Object); ready != nil {
+				text += fmt.Sprintf(", says %s %s of g%d", ready.Status, ready.Reason, ready.ObservedGeneration)
+			}
+		} else if ref := metav1.GetControllerOf(stored.Object); ref != nil {
+			text += " of " + ref.Name + " " + string(ref.UID)
+		}
+		if stored.GetDeletionTimestamp() != nil {
+			text += ", being deleted"
+		}
+		parts = append(parts, text)
+	}
+	return fmt.Sprintf("%8s  %s", time.Duration(x.now).Round(time.Millisecond), strings.Join(parts, "; "))
+}
+
+// describeStep says what a step does in a state.
+func (x explored) describeStep(s step) string {
+	who := ""
+	if len(x.controllers) > 1 {
+		who = fmt.Sprintf("controller %d: ", s.controller+1)
+	}
+	switch s.op {
+	case opAct:
+		return "user: " + x.acts[s.a].name
+	case opControlPlane:
+		return "control plane: " + x.describeControlPlane(s)
+	case opDeliver:
+		e := x.events[s.a][x.controllers[s.controller].views[s.a].position]
+		return fmt.Sprintf("%sits cache gets %s %s", who, strings.ToLower(string(e.verb)), x.describe(e.object.slot))
+	case opTell:
+		return fmt.Sprintf("%sits handlers hear of %ss", who, x.kinds[s.a])
+	case opRelist:
+		return fmt.Sprintf("%sits cache lists %ss", who, x.kinds[s.a])
+	case opSync:
+		return fmt.Sprintf("%ssyncs %s", who, x.describe(slot(s.a)))
+	case opCall:
+		pending := x.controllers[s.controller].syncs[s.a].pending
+		return fmt.Sprintf("%s%s -> %s", who, pending.describe(x), Outcome(s.b))
+	case opTime:
+		at, _ := x.nextTime(s.controller)
+		return fmt.Sprintf("%s passes", time.Duration(at-x.now))
+	case opResync:
+		return fmt.Sprintf("%sresync of %s", who, x.describe(slot(s.a)))
+	case opCrash:
+		return who + "crash"
+	case opStart:
+		return fmt.Sprintf("%sstart, with caches of version %v", who, x.startVersions(s))
+	case opLate:
+		return "arrives late: " + x.late.describe(x)
+	}
+	return "?"
+}
+
+func (r *request) describe(x explored) string {
+	what := r.verb
+	if r.subresource != "" {
+		what += "-" + r.subresource
+	}
+	return what + " " + x.describe(r.slot)
+}

@@ -1,0 +1,119 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// The worlds that are explored.
+
+package explore
+
+import "example.com/sample-controller/internal/footest"
+
+var allOutcomes = []Outcome{Conflict, Lost, Late, Refused, ServerError, ServerErrorDone}
+
+var (
+	ofOwner   = []string{"scale a", "rename a api", "rename a web"}
+	deletes   = []string{"delete a", "delete a foreground", "delete a orphan"}
+	ofOthers  = []string{"drift web", "edit web", "strip web", "remove web", "hand web a", "take web"}
+	allOfThem = append(append(append([]string{"create a web"}, ofOwner...), deletes...), ofOthers...)
+)
+
+// Small are the worlds of each test run.
+func Small(owner *footest.OwnerRow) []World {
+	return complete(owner,
+		World{Name: "create", About: "a Foo is created; one call or event meets a fault",
+			Acts: []string{"create a web"}, Users: 1, Faults: 1, Outcomes: allOutcomes, Relists: true},
+		World{Name: "create, crash", About: "a Foo is created; the controller dies once, and starts with caches that may be older than those it had",
+			Acts: []string{"create a web"}, Users: 1, Crashes: 1, Behind: 1},
+		World{Name: "change", About: "any act on a Foo at rest; handlers hear late",
+			Start: []string{"create a web"}, Acts: allOfThem, Users: 1, HandlersLag: true},
+		World{Name: "rename", About: "the Deployment gets another name; one call or event meets a fault",
+			Start: []string{"create a web"}, Acts: []string{"rename a api"}, Users: 1, Faults: 1, Outcomes: []Outcome{Conflict, Lost}, Relists: true},
+		World{Name: "scale", About: "a Foo is scaled; one write fails",
+			Start: []string{"create a web"}, Acts: []string{"scale a"}, Users: 1, Faults: 1, Outcomes: []Outcome{ServerError, Refused}},
+		World{Name: "recreate", About: "a Foo at rest is deleted in any way, and created again",
+			Start: []string{"create a web"}, Acts: append([]string{"create a web"}, deletes...), Users: 2},
+		World{Name: "policy", About: "from some write on, a policy refuses each write of a child, until somebody lifts it",
+			Start: []string{"create a web"}, Acts: []string{"rename a api", "allow"}, Users: 2, Faults: 1, Outcomes: []Outcome{RefusedFromNow}},
+		World{Name: "rival", About: "a second Foo asks for the same Deployment",
+			Owners: []string{"a", "b"}, Start: []string{"create a web"}, Acts: []string{"create b web", "delete a"}, Users: 1},
+		World{Name: "tiny", About: "the name of a Foo's Deployment becomes free",
+			Start: []string{"take web", "create a web"}, Acts: []string{"remove web"}, Users: 1},
+		World{Name: "taken", About: "the name is taken by somebody else, who lets go of it or hands it over",
+			Start: []string{"take web", "create a web"}, Acts: []string{"remove web", "hand web a", "edit web", "drift web", "rename a api"}, Users: 1},
+	)
+}
+
+// Medium are the worlds that show the mutants, the small ones first.
+func Medium(owner *footest.OwnerRow) []World {
+	settled := []string{"create a web"}
+	return append(Small(owner), complete(owner,
+		World{Name: "repair", About: "somebody drifts the Deployment, and edits what is not the Foo's",
+			Start: settled, Acts: []string{"drift web", "edit web"}, Users: 2},
+		World{Name: "held", About: "somebody deletes the Deployment, which a finalizer keeps for some time",
+			Start: []string{"create a web", "keep web"}, Acts: []string{"remove web", "drift web", "release web"}, Users: 2},
+		World{Name: "rival, deletion", About: "a second Foo asks for the same Deployment, and the first is deleted",
+			Owners: []string{"a", "b"}, Start: settled, Acts: []string{"create b web", "delete a"}, Users: 2},
+		World{Name: "rename, any fault", About: "as rename, and the fault is any",
+			Start: settled, Acts: []string{"rename a api"}, Users: 1, Faults: 1, Outcomes: allOutcomes, Relists: true},
+		World{Name: "changes", About: "any two acts of the Foo's user",
+			Start: settled, Acts: ofOwner, Users: 2},
+	)...)
+}
+
+// Large are the worlds of an hour.
+func Large(owner *footest.OwnerRow) []World {
+	settled := []string{"create a web"}
+	return append(Medium(owner), complete(owner,
+		World{Name: "life", About: "two acts of a user on a Foo that does not exist yet",
+			Acts: append(append([]string{"create a web"}, ofOwner...), deletes...), Users: 2},
+		World{Name: "any changes", About: "any two acts on a Foo at rest",
+			Start: settled, Acts: allOfThem, Users: 2},
+		World{Name: "scale, two faults", About: "a Foo is scaled; two calls or events meet a fault",
+			Start: settled, Acts: []string{"scale a"}, Users: 1, Faults: 2, Outcomes: []Outcome{Conflict, Lost, ServerError}, Relists: true},
+		World{Name: "drift, any fault", About: "somebody changes, takes away or hands over the Deployment; one fault",
+			Start: settled, Acts: ofOthers, Users: 1, Faults: 1, Outcomes: allOutcomes, Relists: true},
+		World{Name: "recreate, any fault", About: "as recreate, with one fault",
+			Start: settled, Acts: append([]string{"create a web"}, deletes...), Users: 2, Faults: 1, Outcomes: allOutcomes, Relists: true},
+		World{Name: "change, crash", About: "any act; the controller dies once, and starts with caches that may be older than those it had",
+			Start: settled, Acts: allOfThem, Users: 1, Crashes: 1, Behind: 2},
+		World{Name: "changes, crash", About: "two acts of the Foo's user, and a crash",
+			Start: settled, Acts: ofOwner, Users: 2, Crashes: 1, Behind: 1},
+		World{Name: "change, two controllers", About: "any act; two controllers work at the same time",
+			Start: settled, Acts: allOfThem, Users: 1, Controllers: 2},
+		World{Name: "policy, drift", About: "as policy, while somebody changes the Deployment",
+			Start: settled, Acts: []string{"rename a api", "scale a", "drift web", "remove web", "allow"}, Users: 3, Faults: 1, Outcomes: []Outcome{RefusedFromNow}},
+		World{Name: "taken, twice", About: "as taken, with two acts",
+			Start: []string{"take web", "create a web"}, Acts: []string{"remove web", "hand web a", "edit web", "drift web", "rename a api"}, Users: 2},
+		World{Name: "rivals", About: "two Foos that may ask for the same Deployment",
+			Owners: []string{"a", "b"}, Start: settled, Acts: []string{"create b web", "rename b api", "rename a api", "delete a"}, Users: 2},
+		World{Name: "rollouts", About: "each write of the Deployment controller by itself",
+			Start: settled, Acts: append([]string{"drift web"}, ofOwner...), Users: 1, Faults: 1, Outcomes: []Outcome{Conflict, Lost}, Rollouts: EachWrite},
+		World{Name: "handlers late", About: "two acts; handlers hear late",
+			Start: settled, Acts: append([]string{"delete a", "create a web"}, ofOwner...), Users: 2, HandlersLag: true},
+	)...)
+}
+
+// complete sets what is the same in each world.
+func complete(owner *footest.OwnerRow, worlds ...World) []World {
+	for i := range worlds {
+		w := &worlds[i]
+		w.Owner = owner
+		w.Children = []string{"web", "api"}
+		if w.Owners == nil {
+			w.Owners = []string{"a"}
+		}
+	}
+	return worlds
+}
