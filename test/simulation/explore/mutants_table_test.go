@@ -1,0 +1,111 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// The mutants: copies of the controller with one mistake each.
+
+package explore
+
+// mutant is a mistake: in a file, one text in place of another, which occurs once.
+type mutant struct {
+	name, file, from, to string
+	// missed says why no world shows the mistake; it is empty for one that must be found.
+	missed string
+}
+
+// common are mistakes that published controllers of this kind make.
+var common = []mutant{
+	{name: "the Foos that wait for a name are not told when it is free", file: "handlers.go",
+		from: "keys.Insert(k.foosAskingFor(cache.MetaObjectToName(child))...)", to: "_ = k.foosAskingFor"},
+	{name: "the child of an earlier name stays", file: "writes.go",
+		from: "for _, child := range s.decided.Obsolete {", to: "for _, child := range s.decided.Obsolete[:0] {"},
+	{name: "no status after a failed write", file: "controller.go",
+		from: "if err != nil && queue.NextAttempt(err).Expected {", to: "if err != nil {"},
+	{name: "the status is written in each sync", file: "writes.go",
+		from: "if equality.Semantic.DeepEqual(foo.Status, status) {", to: "if equality.Semantic.DeepEqual(foo.Status, status) && false {"},
+	{name: "drift of the template is not seen", file: "internal/plan/deployment.go",
+		from: "ownedContainer(&deployment.Spec.Template.Spec).Image = image", to: "if deployment.UID == \"\" {\n	ownedContainer(&deployment.Spec.Template.Spec).Image = image\n}"},
+	{name: "the update is made from the cache", file: "writes.go",
+		from: "live, err := s.live(ctx, s.Name(s.foo))\n\tif err != nil {\n\t\treturn err\n\t}\n\tdesired", to: "live, err := s.decided.Named, error(nil)\n\tif err != nil {\n\t\treturn err\n\t}\n\tdesired"},
+}
+
+// mutations are mistakes of one line in plan, handlers, writes and queue.
+var mutations = []mutant{
+	{name: "a Foo with drift counts as one without", file: "internal/plan/decision.go",
+		from: `if decided.Drift != "" {`, to: `if decided.Drift != "" && false {`},
+	{name: "a deleted Foo gets a child", file: "internal/plan/decision.go",
+		from: "case IsTerminating(foo):\n\t\tdecided.Action = ActionWait", to: "case false:\n\t\tdecided.Action = ActionWait"},
+	{name: "a child in deletion is repaired", file: "internal/plan/decision.go",
+		from: "case IsTerminating(named):", to: "case false:"},
+	{name: "an orphan is adopted without consent", file: "internal/plan/ownership.go",
+		from: "object.GetAnnotations()[samplev1alpha1.AnnotationAdoptBy] == foo.Name", to: "foo.Name != \"\""},
+	{name: "the annotation of an adoption stays", file: "internal/plan/ownership.go",
+		from: "delete(annotations, samplev1alpha1.AnnotationAdoptBy)", to: "_ = annotations"},
+	{name: "the owner reference does not block a foreground deletion", file: "internal/plan/ownership.go",
+		from:   "return *metav1.NewControllerRef(foo, samplev1alpha1.SchemeGroupVersion.WithKind(fooKind))",
+		to:     "ref := *metav1.NewControllerRef(foo, samplev1alpha1.SchemeGroupVersion.WithKind(fooKind)); ref.BlockOwnerDeletion = nil; return ref",
+		missed: "the garbage collector of the model deletes the children of a foreground deletion first, whatever they say"},
+	{name: "other names' children are obsolete while the new one is refused", file: "children.go",
+		from: "if !blocked && !failed {", to: "if !blocked {"},
+	{name: "a child is deleted without a look whether its successor is there", file: "writes.go",
+		from: "if !plan.IsControlledBy(wanted, s.foo) || plan.IsTerminating(wanted) {", to: "if false {"},
+	{name: "the Foo is not read before a child is deleted", file: "writes.go",
+		from: "if err := s.controller.recheckFoo(ctx, s.foo); err != nil {\n\t\treturn err\n\t}\n\tctx, cancel := s.controller.withDeadline(ctx)\n\tdefer cancel()\n\terr = s.client().Delete",
+		to:   "ctx, cancel := s.controller.withDeadline(ctx)\n\tdefer cancel()\n\terr = s.client().Delete"},
+	{name: "the Foo is not read before a child is updated", file: "writes.go",
+		from: "if err := s.controller.recheckFoo(ctx, s.foo); err != nil {\n\t\treturn err\n\t}\n\tctx, cancel := s.controller.withDeadline(ctx)\n\tdefer cancel()\n\tupdated",
+		to:   "ctx, cancel := s.controller.withDeadline(ctx)\n\tdefer cancel()\n\tupdated"},
+	{name: "a delete without preconditions", file: "writes.go",
+		from: "Preconditions:     &metav1.Preconditions{UID: new(live.GetUID()), ResourceVersion: new(live.GetResourceVersion())},", to: ""},
+	{name: "a Foo becomes ready by a child that may be older than its spec", file: "writes.go",
+		from: "if s.confirmed.UpToDate(s.foo, cached) || !s.IsReady(cached) {", to: "if true {"},
+	{name: "a write is not remembered until the cache has it", file: "writes.go",
+		from: "s.controller.consistency.WroteAt(s.key(), s.foo.UID, s.indexer, stored.GetResourceVersion())", to: "",
+		missed: "the write that follows is refused, which costs a call and breaks no rule here; test/simulation has the rule"},
+	{name: "a failed sync is not tried again", file: "controller.go",
+		from: "if !next.Again {", to: "if true {"},
+	{name: "the deletion of a child wakes nobody", file: "handlers.go",
+		from: "DeleteFunc: k.deleted,", to: ""},
+	{name: "a change of a child tells only who controls it now", file: "handlers.go",
+		from: "k.enqueueFoosOf(before, after)", to: "k.enqueueFoosOf(after)"},
+	{name: "a change of a Foo in back-off is ignored", file: "handlers.go",
+		from: "case plan.AsksTheSame(before, after) && c.backoff.InBackoff(key):", to: "case c.backoff.InBackoff(key):"},
+	{name: "the back-off of a deleted Foo lasts for the next of its name", file: "handlers.go",
+		from: "// Now, not in the sync: by then there may be another Foo of the name.\n\tc.backoff.Forget(key)", to: ""},
+	{name: "a retry of the same write does not wait", file: "internal/queue/backoff.go",
+		from: "k.syncing = true\n\treturn deferred{k.failures[p].err}", to: "return nil",
+		missed: "writes too early break no rule here; the back-off has tests of its own, and test/faults counts"},
+	{name: "a held key is not added again", file: "internal/queue/backoff.go",
+		from: "r.queue.AddAfter(key, wait)", to: "if !next.Held {\n\t\tr.queue.AddAfter(key, wait)\n\t}"},
+	{name: "a refusal is final", file: "internal/queue/retry.go",
+		from: "return Attempt{Again: true, RefusalBackoff: true, Held: true}", to: "return Attempt{}"},
+	{name: "a conflict is final", file: "internal/queue/retry.go",
+		from: "return Attempt{Again: true, Expected: true}\n\t}", to: "return Attempt{Expected: true}\n\t}"},
+	{name: "a stale cache ends the work on a key", file: "internal/queue/retry.go",
+		from: "return Attempt{Again: true, After: BehindRetry, Expected: true}", to: "return Attempt{Expected: true}"},
+	{name: "the status of an outage claims the old state", file: "internal/plan/ready.go",
+		from: "case result.Failure != nil:\n\t\treturn c.judgeOutage(foo, result.Action, result.Failure)\n", to: ""},
+	{name: "a refusal is not told", file: "internal/plan/ready.go",
+		from: "case failure.IsRefusal(result.Failure):", to: "case false:"},
+	{name: "a conflict of names is not told", file: "internal/plan/ready.go",
+		from: "case result.Action == ActionLeave:", to: "case false:"},
+	{name: "the status names an old generation", file: "internal/plan/status.go",
+		from: "status := samplev1alpha1.FooStatus{ObservedGeneration: foo.Generation,", to: "status := samplev1alpha1.FooStatus{ObservedGeneration: foo.Status.ObservedGeneration,"},
+	{name: "a Deployment counts as rolled out before its controller has seen it", file: "internal/plan/deployment_status.go",
+		from: "if status.ObservedGeneration >= deployment.Generation {", to: "if true {"},
+	{name: "an owner is told by its name", file: "handlers.go",
+		from: "if before.UID != after.UID {", to: "if false {",
+		missed: "what is left of the first Foo of the name costs a wait, and no rule here is about that"},
+}
