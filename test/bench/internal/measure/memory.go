@@ -35,7 +35,7 @@ const (
 	// idleInterval is the interval over which CPU is measured, and idleTimeout bounds the
 	// wait.
 	idleInterval = 2 * time.Second
-	idleTimeout  = 10 * time.Second
+	idleTimeout  = 20 * time.Second
 )
 
 // Holdings measures the memory of programs that start with some numbers of objects, in
