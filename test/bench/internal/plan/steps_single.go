@@ -14,7 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The steps that are run once and not in rounds: latency, memory, fairness, profiles.
+// The steps that are run once and not in rounds: latency, memory, very many Foos,
+// fairness, profiles.
 
 package plan
 
@@ -156,6 +157,33 @@ func (p *Planner) lastHoldings(controllers []program.Program, foreign bool) stri
 		}
 	}
 	return strings.Join(found, ", ")
+}
+
+// large shows when one replica is not enough.
+func (p *Planner) large() []Step {
+	controllers := slices.Concat(p.settledTogether(p.compared(p.Programs.Unlimited))...)
+	if len(controllers) == 0 {
+		return nil
+	}
+	return []Step{{
+		Part:  "large",
+		Title: fmt.Sprintf("a start beside %d settled Foos", p.Sizes.Large),
+		Run: func(ctx context.Context) (string, error) {
+			found, err := p.Bench.Large(ctx, controllers, measure.LargeOptions{Foos: p.Sizes.Large, Rest: p.Sizes.LargeRest, Say: p.Say})
+			if err != nil {
+				return "", err
+			}
+			p.Results.Large = found
+			var each []string
+			for _, contender := range controllers {
+				start := found.Starts[contender.Name]
+				each = append(each, fmt.Sprintf("%s: ready in %.1f s, idle in %.1f s, %.1f s of CPU, %.0f MiB, at rest %.2f s of CPU and %.0f calls in %.0f s",
+					contender.Name, start.ReadySeconds, start.PassSeconds, start.CPUSeconds, start.PeakMiB,
+					start.Rest.CPUMilliseconds/1000, results.Total(start.Rest.Calls), start.Rest.Seconds))
+			}
+			return strings.Join(each, "; "), nil
+		},
+	}}
 }
 
 // fairness includes upstream's controller, to show the effect of a plain queue.
