@@ -29,7 +29,6 @@ import (
 	"example.com/sample-controller/test/bench/internal/devcluster"
 	"example.com/sample-controller/test/bench/internal/fixtures"
 	"example.com/sample-controller/test/bench/internal/machine"
-	"example.com/sample-controller/test/bench/internal/observe"
 	"example.com/sample-controller/test/bench/internal/process"
 	"example.com/sample-controller/test/bench/internal/program"
 	"example.com/sample-controller/test/bench/internal/results"
@@ -46,9 +45,6 @@ const (
 	// also the resolution of the time of that pass.
 	passInterval = time.Second
 )
-
-// errLate is the cause of the end of startLimit.
-var errLate = fmt.Errorf("not within %v", startLimit)
 
 // LargeOptions describe a measurement of very many Foos.
 type LargeOptions struct {
@@ -142,25 +138,14 @@ func (s *session) largeUsage(ctx context.Context, cluster *results.LargeCluster)
 	return err
 }
 
-// largeStart starts a program when all Foos are settled but one, which shows when the caches
-// are full.
+// largeStart starts a program when all Foos are settled but one.
 func (s *session) largeStart(ctx context.Context, p program.Program, foos int, atRest time.Duration) (start results.Start, err error) {
-	probe, err := fixtures.FoosIn(ctx, s.Cluster, func(int) string { return quietNamespace }, foos, 1)
-	if err != nil {
-		return start, err
-	}
-	watch, err := observe.Watch(ctx, s.Cluster, probe, s.whole)
-	if err != nil {
-		return start, err
-	}
-	running, err := s.start(p)
+	running, seconds, err := s.startReady(ctx, p, startLimit)
 	if err != nil {
 		return start, err
 	}
 	defer running.Stop()
-	if start.ReadySeconds, err = ready(ctx, watch, running); err != nil {
-		return start, fmt.Errorf("%s: %w", p.Name, err)
-	}
+	start.ReadySeconds = seconds
 	if start.ReadySeconds > 0 {
 		passed, usage, err := s.pass(ctx, running)
 		if err != nil {
@@ -182,21 +167,6 @@ func (s *session) largeStart(ctx context.Context, p program.Program, foos int, a
 	usage, err := running.Usage()
 	start.Holding = results.Holding{Objects: foos, PeakMiB: float64(usage.Peak) / mebibyte, ResidentMiB: float64(usage.Resident) / mebibyte}
 	return start, err
-}
-
-// ready returns the time from a program's start to the convergence of the only Foo of a
-// watch, or 0 if that takes longer than startLimit.
-func ready(ctx context.Context, watch *observe.Convergence, running *process.Process) (float64, error) {
-	limited, cancel := context.WithTimeoutCause(ctx, startLimit, errLate)
-	defer cancel()
-	times, err := watch.Wait(limited, running.Ended(), nil)
-	switch {
-	case errors.Is(err, errLate):
-		return 0, nil
-	case err != nil:
-		return 0, errors.Join(err, running.Err())
-	}
-	return times[0].Sub(running.Started).Seconds(), nil
 }
 
 // pass waits until a program uses almost no CPU and writes nothing, which is when it has
