@@ -46,13 +46,14 @@ type options struct {
 	profiles          string
 	parts, only       string
 	foos, rounds      int
+	large             int
 	limit             float64
 	ours              string
 	further           []program.Program
 }
 
 func (o *options) addFlags(flags *flag.FlagSet) {
-	flags.BoolVar(&o.quick, "quick", false, "run small measurements, to check that everything works: under 5 minutes")
+	flags.BoolVar(&o.quick, "quick", false, "run small measurements, to check that everything works: 5 to 6 minutes")
 	flags.BoolVar(&o.reportOnly, "report", false, "measure nothing, only write the report from existing results")
 	flags.StringVar(&o.results, "results", "_output/bench/results.json", "`file` for the results, written after each measurement")
 	flags.StringVar(&o.docs, "docs", "_output/bench", "`folder` for benchmarks.md, and for benchmarks/ with its plots and a copy of the results")
@@ -60,6 +61,7 @@ func (o *options) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.only, "only", "", "comma-separated `names` of programs to measure: ours, upstream, upstream-unlimited, controller-runtime, bare, bare-same-writes (default all)")
 	flags.IntVar(&o.foos, "foos", 0, "`number` of waiting Foos (default 2000, with -quick 200)")
 	flags.IntVar(&o.rounds, "rounds", 0, "`number` of rounds (default 5, with -quick 1)")
+	flags.IntVar(&o.large, "large", 0, "`number` of settled Foos in part large (default 100000, with -quick 2000)")
 	flags.Float64Var(&o.limit, "limit", 0, "throughput in Foos per `second` of which the load is a share in part latency (default the measured throughput of the bare loop)")
 	flags.StringVar(&o.ours, "ours", "", "`path` of a controller to measure as ours (default: build it from this tree)")
 	flags.StringVar(&o.profiles, "profiles", "_output/bench/profiles", "`folder` for profiles of our controller, and of the API server at the same time")
@@ -84,6 +86,9 @@ func (o *options) sizes() plan.Sizes {
 	}
 	if o.foos > 0 {
 		sizes.Foos, sizes.SweepFoos, sizes.Peak, sizes.UpstreamFoos = o.foos, min(sizes.SweepFoos, o.foos), min(sizes.Peak, o.foos), min(sizes.UpstreamFoos, o.foos)
+	}
+	if o.large > 0 {
+		sizes.Large = o.large
 	}
 	if o.rounds > 0 {
 		sizes.Rounds, sizes.WholeRounds = o.rounds, min(sizes.WholeRounds, o.rounds)
@@ -139,6 +144,7 @@ func (o *options) measure(ctx context.Context, repository string, found *results
 		Bench:    &measure.Bench{Devcluster: devcluster, Repository: repository},
 		Programs: programs, Sizes: o.sizes(), Results: found,
 		Further: o.further, Only: split(o.only), Limit: o.limit, Profiles: o.profiles,
+		Say: say,
 	}
 	found.Machine, found.Versions = machine.Describe(), machine.Versions(ctx, devcluster, programs.Ours.Path)
 	maps.Copy(found.Versions, programs.Versions)

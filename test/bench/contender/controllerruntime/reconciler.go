@@ -110,8 +110,9 @@ func statusOf(foo *samplev1alpha1.Foo, deployment *appsv1.Deployment) samplev1al
 	status.Selector = metav1.FormatLabelSelector(deployment.Spec.Selector)
 	ready := metav1.Condition{
 		Type: samplev1alpha1.ConditionReady, Status: metav1.ConditionFalse, ObservedGeneration: foo.Generation,
-		Reason:  samplev1alpha1.ReasonProgressing,
-		Message: fmt.Sprintf("%d Pods are available", status.AvailableReplicas),
+		Reason: samplev1alpha1.ReasonProgressing,
+		// The message of settled Foos, so that they need no write.
+		Message: fmt.Sprintf("Deployment %q is rolling out: %d available of 1 wanted Pods", deployment.Name, status.AvailableReplicas),
 	}
 	if deployment.Spec.Replicas != nil && status.AvailableReplicas == *deployment.Spec.Replicas {
 		ready.Status, ready.Reason = metav1.ConditionTrue, samplev1alpha1.ReasonAvailable

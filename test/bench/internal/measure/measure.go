@@ -53,6 +53,8 @@ type Bench struct {
 type session struct {
 	*devcluster.Cluster
 	whole bool
+	// probes is the number of Foos that were created to show when caches are full.
+	probes int
 }
 
 // in starts a cluster, calls do with it, and removes it.

@@ -20,10 +20,12 @@ package measure
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"example.com/sample-controller/test/bench/internal/fixtures"
+	"example.com/sample-controller/test/bench/internal/observe"
 	"example.com/sample-controller/test/bench/internal/process"
 	"example.com/sample-controller/test/bench/internal/program"
 	"example.com/sample-controller/test/bench/internal/results"
@@ -36,7 +38,13 @@ const (
 	// wait.
 	idleInterval = 2 * time.Second
 	idleTimeout  = 10 * time.Second
+	// fullLimit bounds the wait for full caches. Upstream's syncs the Foo that shows it in
+	// its turn.
+	fullLimit = time.Minute
 )
+
+// errLate is the cause of the end of a wait for full caches.
+var errLate = errors.New("the caches are not full within the limit")
 
 // Holdings measures the memory of programs that start with some numbers of objects, in
 // ascending order: foreign Deployments, or else settled Foos with their Deployments. It
@@ -50,7 +58,7 @@ func (b *Bench) Holdings(ctx context.Context, programs []program.Program, sizes 
 			}
 			there = size
 			for _, p := range programs {
-				holding, err := s.holding(ctx, p)
+				holding, err := s.holding(ctx, p, size > 0)
 				if err != nil {
 					return err
 				}
@@ -73,9 +81,16 @@ func (s *session) add(ctx context.Context, first, n int, foreign bool) error {
 	return fixtures.SettledFoos(ctx, s.Cluster, first, n)
 }
 
-// holding starts a program, waits until it is idle, and stops it.
-func (s *session) holding(ctx context.Context, p program.Program) (results.Holding, error) {
-	running, err := s.start(p)
+// holding starts a program, waits until its caches are full and it is idle, and stops it. A
+// program without objects gets no Foo to show the former.
+func (s *session) holding(ctx context.Context, p program.Program, objects bool) (results.Holding, error) {
+	var running *process.Process
+	var err error
+	if objects {
+		running, _, err = s.startReady(ctx, p, fullLimit)
+	} else {
+		running, err = s.start(p)
+	}
 	if err != nil {
 		return results.Holding{}, err
 	}
@@ -85,6 +100,36 @@ func (s *session) holding(ctx context.Context, p program.Program) (results.Holdi
 		return results.Holding{}, err
 	}
 	return results.Holding{PeakMiB: float64(usage.Peak) / mebibyte, ResidentMiB: float64(usage.Resident) / mebibyte}, nil
+}
+
+// startReady starts a program when a Foo waits, and returns when that one has converged,
+// which is when the caches are full, or after a limit. seconds is the time that it took, or 0
+// for longer than the limit.
+func (s *session) startReady(ctx context.Context, p program.Program, limit time.Duration) (running *process.Process, seconds float64, err error) {
+	probe, err := fixtures.FoosIn(ctx, s.Cluster, func(int) string { return quietNamespace }, s.probes, 1)
+	if err != nil {
+		return nil, 0, err
+	}
+	s.probes++
+	watch, err := observe.Watch(ctx, s.Cluster, probe, s.whole)
+	if err != nil {
+		return nil, 0, err
+	}
+	if running, err = s.start(p); err != nil {
+		return nil, 0, err
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, limit, errLate)
+	defer cancel()
+	times, err := watch.Wait(limited, running.Ended(), nil)
+	switch {
+	case errors.Is(err, errLate):
+		return running, 0, nil
+	case err != nil:
+		err = fmt.Errorf("%s: %w", p.Name, errors.Join(err, running.Err()))
+		running.Stop()
+		return nil, 0, err
+	}
+	return running, times[0].Sub(running.Started).Seconds(), nil
 }
 
 // idle waits until a program uses almost no CPU, at most for idleTimeout.

@@ -45,6 +45,10 @@ type Sizes struct {
 	// converge beside as many foreign Deployments.
 	Holdings []int
 	Peak     int
+	// Large Foos are settled when programs start; CPU and calls are then counted for
+	// LargeRest, two periods of the controllers' resync.
+	Large     int
+	LargeRest time.Duration
 	// Backlog Foos wait in one namespace while Singles per second arrive in another.
 	// Before that, they arrive for Idle with no backlog.
 	Backlog int
@@ -62,6 +66,7 @@ func Full() Sizes {
 		Sweep: []int{2, 4, 16, 64}, SweepFoos: 800,
 		Loads: []float64{0.1, 0.5, 0.8}, LoadFor: 8 * time.Second,
 		Holdings: []int{0, 1000, 10000, 50000}, Peak: 10000,
+		Large: 100000, LargeRest: time.Minute,
 		Backlog: 5000, Singles: 10, Idle: 10 * time.Second,
 	}
 }
@@ -76,6 +81,7 @@ func Quick() Sizes {
 		Sweep: []int{16}, SweepFoos: 200, Few: true,
 		Loads: []float64{0.5}, LoadFor: 5 * time.Second,
 		Holdings: []int{0, 1000}, Peak: 500,
+		Large: 2000, LargeRest: 4 * time.Second,
 		Backlog: 500, Singles: 10, Idle: 4 * time.Second,
 	}
 }

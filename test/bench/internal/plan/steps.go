@@ -39,7 +39,7 @@ type Step struct {
 
 // Parts returns the parts that a run can be limited to.
 func Parts() []string {
-	return []string{"throughput", "whole", "sweep", "latency", "memory", "fairness", "profile"}
+	return []string{"throughput", "whole", "sweep", "latency", "memory", "large", "fairness", "profile"}
 }
 
 // The names of the bare loop. It creates a Deployment and writes a status, in as many
@@ -65,11 +65,13 @@ type Planner struct {
 	Limit float64
 	// Profiles is the folder for profiles of our controller.
 	Profiles string
+	// Say reports the progress of a step that takes minutes.
+	Say func(format string, args ...any)
 }
 
 // Steps returns all steps of some parts, or of all parts if none is given.
 func (p *Planner) Steps(parts []string) []Step {
-	all := slices.Concat(p.throughput(), p.whole(), p.sweep(), p.latency(), p.memory(), p.fairness(), p.profile())
+	all := slices.Concat(p.throughput(), p.whole(), p.sweep(), p.latency(), p.memory(), p.large(), p.fairness(), p.profile())
 	return slices.DeleteFunc(all, func(step Step) bool {
 		return len(parts) > 0 && !slices.Contains(parts, step.Part)
 	})

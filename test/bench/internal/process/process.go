@@ -69,14 +69,23 @@ func (p *Process) Usage() (Usage, error) {
 	if err := p.Err(); err != nil {
 		return Usage{}, err
 	}
-	proc, err := procfs.NewProc(p.ID())
+	usage, err := UsageOf(p.ID())
+	if err != nil {
+		return Usage{}, fmt.Errorf("reading CPU and memory of %s: %w", p.Name, err)
+	}
+	return usage, nil
+}
+
+// UsageOf reads the use of CPU and memory of any process.
+func UsageOf(pid int) (Usage, error) {
+	proc, err := procfs.NewProc(pid)
 	if err != nil {
 		return Usage{}, err
 	}
 	stat, errStat := proc.Stat()
 	status, errStatus := proc.NewStatus()
 	if err := errors.Join(errStat, errStatus); err != nil {
-		return Usage{}, fmt.Errorf("reading CPU and memory of %s: %w", p.Name, err)
+		return Usage{}, err
 	}
 	return Usage{
 		CPU:      time.Duration(stat.CPUTime() * float64(time.Second)),

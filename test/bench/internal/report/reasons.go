@@ -48,6 +48,10 @@ func reasonCPU(r *results.Results, other string) string {
 		"[Where it goes](#where-it-goes) has the parts; no part of this controller alone is large.", number(limit.Median), other)
 }
 
+// reasonStart is that of memory with few objects.
+const reasonStart = "Where there are few objects, most of the memory is the program itself and what its libraries allocate at the start: " +
+	"those of the metrics, which upstream's controller lacks, take 2 MiB. Go's garbage collector lets the heap grow to twice what is in use."
+
 func reasonMemory(r *results.Results) string {
 	if len(r.Profile[ours].HeapMiB) == 0 {
 		return "" // unknown without a profile

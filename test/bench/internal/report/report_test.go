@@ -43,7 +43,12 @@ func measured() *results.Results {
 	r.Sweep["bare"] = map[int][]results.Trial{2: {{PerSecond: 390}}, 16: {{PerSecond: 500}}}
 	holdings := []results.Holding{{PeakMiB: 30}, {Objects: 1000, PeakMiB: 40}}
 	r.Memory["ours"] = results.Memory{Foos: holdings, Foreign: holdings, Peak: []results.Trial{{Foos: 10, PeakMiB: 40}}}
-	r.Memory["upstream-unlimited"] = results.Memory{Peak: []results.Trial{{Foos: 10, PeakMiB: 100}}}
+	more := []results.Holding{{PeakMiB: 31}, {Objects: 1000, PeakMiB: 41}}
+	r.Memory["upstream-unlimited"] = results.Memory{Foos: more, Foreign: more, Peak: []results.Trial{{Foos: 10, PeakMiB: 41}}}
+	r.Large = results.Large{Foos: 9000, Starts: map[string]results.Start{
+		"ours":               {ReadySeconds: 1, PassSeconds: 2, CPUSeconds: 3, Holding: results.Holding{PeakMiB: 90}, Rest: results.Rest{Seconds: 60}},
+		"controller-runtime": {Holding: results.Holding{PeakMiB: 91}},
+	}}
 	r.Whole["ours"] = []results.Trial{{PerSecond: 33, HalfSeconds: 7, Calls: map[string]float64{"create deployments": 1, "update foos/status": 2, "create events": 2, "get foos": 9}}}
 	r.Whole["upstream-unlimited"] = []results.Trial{{PerSecond: 30, HalfSeconds: 10}}
 	r.Rest["ours"] = results.Rest{Seconds: 60}
@@ -75,7 +80,10 @@ func TestTargetsMissed(t *testing.T) {
 	r := measured()
 	r.Isolated["ours"] = []results.Trial{{PerSecond: 5, PerSecondEvents: 1, CPUSettled: 3, SettledSeconds: 45}}
 	r.Sweep["ours"] = map[int][]results.Trial{2: {{PerSecond: 374}}}
-	r.Memory["ours"] = results.Memory{Peak: []results.Trial{{PeakMiB: 41}}}
+	r.Memory["ours"] = results.Memory{
+		Foos: r.Memory["ours"].Foos, Foreign: []results.Holding{{PeakMiB: 31}}, Peak: []results.Trial{{PeakMiB: 41}},
+	}
+	r.Large.Starts["ours"] = results.Start{Holding: results.Holding{PeakMiB: 91}}
 	r.Whole["ours"] = []results.Trial{{PerSecond: 32, HalfSeconds: 8, Calls: map[string]float64{"create deployments": 1, "update foos/status": 2.01, "create events": 1, "patch events": 1.01}}}
 	r.Rest["ours"] = results.Rest{Seconds: 60, Calls: map[string]float64{"get foos": 1}}
 	r.Restart["ours"] = results.Restart{Calls: map[string]float64{"patch foos": 1}}
@@ -109,6 +117,19 @@ func TestRatioIsTheMedianOfRounds(t *testing.T) {
 	}
 }
 
+// TestMemoryIsThatOfTheHeaviestSize: one size at which a peer needs no more is enough to
+// miss the target, and the reason names it.
+func TestMemoryIsThatOfTheHeaviestSize(t *testing.T) {
+	r := results.New()
+	r.Memory["ours"] = results.Memory{Foos: []results.Holding{{PeakMiB: 10}, {Objects: 7, PeakMiB: 60}, {Objects: 8, PeakMiB: 50}}}
+	r.Memory["controller-runtime"] = results.Memory{Foos: []results.Holding{{PeakMiB: 20}, {Objects: 7, PeakMiB: 50}, {Objects: 8, PeakMiB: 100}}}
+	r.Memory["ours-before"] = results.Memory{Foos: []results.Holding{{PeakMiB: 5}}} // not a peer
+	target := lightest("", settledWeights(r), "Why.")
+	if want := "7 settled Foos: 60 MiB, and controller-runtime has 50. Why."; target.Got != 1.2 || target.Met() || target.Reason != want {
+		t.Errorf("the target is %+v, want a ratio of 1.2 and the reason %q", target, want)
+	}
+}
+
 func TestNumber(t *testing.T) {
 	for value, want := range map[float64]string{
 		0: "0", 3: "3", 0.4: "0.4", 1234.5: "1234", 12.345: "12.3", 0.0123456: "0.0123", 593: "593", 100: "100", 2.50: "2.5", 99.96: "100",
@@ -130,6 +151,9 @@ func TestWrite(t *testing.T) {
 			page, err := os.ReadFile(filepath.Join(folder, "benchmarks.md"))
 			if err != nil {
 				t.Fatal(err)
+			}
+			if row := "| ours | 1 | 2 | 3 | 90 |"; strings.Contains(string(page), row) != (r.Large.Foos > 0) {
+				t.Errorf("the page has %q: %t", row, r.Large.Foos == 0)
 			}
 			for line := range strings.Lines(string(page)) {
 				_, rest, isPlot := strings.Cut(line, "](benchmarks/")

@@ -33,6 +33,8 @@ type Target struct {
 	// one.
 	AtLeast    bool
 	Bound, Got float64
+	// Below is true if less is better, and the bound itself is not enough.
+	Below bool
 	// Measured is false if the run lacks a measurement that the figure needs.
 	Measured bool
 	// Range is the range of the figure over the rounds, if there are rounds.
@@ -46,7 +48,7 @@ func (t Target) Met() bool {
 	if t.AtLeast {
 		return t.Measured && t.Got >= t.Bound
 	}
-	return t.Measured && t.Got <= t.Bound
+	return t.Measured && (t.Got < t.Bound || t.Got == t.Bound && !t.Below)
 }
 
 const ours = "ours"
@@ -73,8 +75,9 @@ func Targets(r *results.Results) []Target {
 		ratio("best throughput in a sweep / best of the bare loop", true, 0.75, best(r, ours), best(r, "bare")),
 		cpu(fmt.Sprintf("CPU per Foo to %.0f s after convergence / upstream without limiter", settledSeconds(r)), 0.40, "upstream-unlimited").because(reasonCPU(r, "upstream-unlimited")),
 		cpu("CPU per Foo, the same / controller-runtime", 0.60, "controller-runtime").because(reasonCPU(r, "controller-runtime")),
-		paired(fmt.Sprintf("peak memory, %d Foos beside as many foreign Deployments / upstream without limiter", peakFoos(r)), false, 0.40,
-			r.Memory[ours].Peak, r.Memory["upstream-unlimited"].Peak, peakMiB).because(reasonMemory(r)),
+		lightest("peak memory / each other controller, at each number of settled Foos", settledWeights(r), reasonStart),
+		lightest("peak memory / each other controller, at each number of foreign Deployments", foreignWeights(r), reasonStart),
+		lightest(fmt.Sprintf("peak memory, %d Foos beside as many foreign Deployments / upstream without limiter", peakFoos(r)), peakWeights(r), reasonMemory(r)),
 		paired("throughput with the whole control plane / upstream without limiter", true, 1.1,
 			r.Whole[ours], r.Whole["upstream-unlimited"], perSecond).because(reasonWhole(r, "upstream-unlimited")),
 		paired("time until half of the Foos are available, whole control plane / upstream without limiter", false, 0.7,
@@ -168,8 +171,11 @@ func targetsTable(targets []Target) string {
 	rows := make([][]string, 0, len(targets))
 	for _, target := range targets {
 		sign, got, verdict := "≤", "", "not measured"
-		if target.AtLeast {
+		switch {
+		case target.AtLeast:
 			sign = "≥"
+		case target.Below:
+			sign = "<"
 		}
 		if target.Measured {
 			got, verdict = number(target.Got), "**missed**"

@@ -52,6 +52,7 @@ type Results struct {
 	Restart  map[string]Restart
 	Latency  map[string][]Load
 	Memory   map[string]Memory
+	Large    Large `json:",omitzero"`
 	Fairness map[string]Fairness
 	Profile  map[string]Profile
 }
@@ -140,6 +141,47 @@ type Memory struct {
 type Holding struct {
 	Objects              int
 	PeakMiB, ResidentMiB float64
+}
+
+// Large is what very many settled Foos cost, by program, and the API server and etcd.
+type Large struct {
+	Foos    int
+	Cluster LargeCluster
+	Starts  map[string]Start
+}
+
+// LargeCluster is what the API server and etcd need for the Foos and their Deployments.
+type LargeCluster struct {
+	APIServer, Etcd Component
+	// FileMiB is the size of etcd's file, and QuotaMiB that at which etcd stops accepting
+	// writes.
+	FileMiB, QuotaMiB float64
+	// Foos and Deployments are the lists that a controller starts with.
+	Foos, Deployments List
+}
+
+// Component is the resident memory of a component without any Foo and with all, and its
+// maximum while programs started.
+type Component struct {
+	EmptyMiB, FullMiB, PeakMiB float64
+}
+
+// List is a list of all objects of a resource.
+type List struct {
+	MiB, Seconds float64
+}
+
+// Start is the start of a program when all Foos but one are settled.
+type Start struct {
+	// ReadySeconds is the time until that one has converged, which is when the caches are
+	// full, and PassSeconds that until the program is idle, which is when each Foo has been
+	// synced once. Each is 0 if it took too long.
+	ReadySeconds, PassSeconds float64
+	// CPUSeconds is the CPU time until each Foo has been synced once.
+	CPUSeconds float64
+	// Rest is what follows.
+	Rest Rest
+	Holding
 }
 
 // Fairness is how long single Foos of one namespace take, while the program has nothing
@@ -251,6 +293,7 @@ func (r *Results) Forget(parts []string) {
 		"sweep":      func() { clear(r.Sweep) },
 		"latency":    func() { clear(r.Latency) },
 		"memory":     func() { clear(r.Memory) },
+		"large":      func() { r.Large = Large{} },
 		"fairness":   func() { clear(r.Fairness) },
 		"profile":    func() { clear(r.Profile) },
 	}

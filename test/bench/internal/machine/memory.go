@@ -1,0 +1,73 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// A guard against a machine without memory, on which the kernel kills any process.
+
+package machine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/procfs"
+)
+
+const (
+	// reserve is the memory, in KiB, that a measurement must leave to all others.
+	reserve = 1 << 20
+	// memoryInterval is how often the memory is read.
+	memoryInterval = time.Second
+)
+
+// WhileMemoryLasts returns a context that is cancelled, with a cause, when the machine has
+// almost no memory left. Call stop in the end.
+func WhileMemoryLasts(ctx context.Context) (guarded context.Context, stop func()) {
+	return whileMemoryLasts(ctx, available, memoryInterval)
+}
+
+func whileMemoryLasts(ctx context.Context, available func() (kib uint64, known bool), interval time.Duration) (guarded context.Context, stop func()) {
+	guarded, cancel := context.WithCancelCause(ctx)
+	go func() {
+		ticker := time.NewTicker(interval)
+		defer ticker.Stop()
+		for {
+			if kib, known := available(); known && kib < reserve {
+				cancel(fmt.Errorf("the machine has only %d MiB of memory left, and %d are left to others: measure fewer Foos, with -large", kib>>10, reserve>>10))
+				return
+			}
+			select {
+			case <-ticker.C:
+			case <-guarded.Done():
+				return
+			}
+		}
+	}()
+	return guarded, func() { cancel(nil) }
+}
+
+// available returns the memory that programs can still get, if it is known.
+func available() (kib uint64, known bool) {
+	fs, err := procfs.NewDefaultFS()
+	if err != nil {
+		return 0, false
+	}
+	memory, err := fs.Meminfo()
+	if err != nil || memory.MemAvailable == nil {
+		return 0, false
+	}
+	return *memory.MemAvailable, true
+}
