@@ -15,7 +15,7 @@ limitations under the License.
 */
 
 // Package explore runs a controller of Foos in every order in which a small world can go
-// on, and checks each state. docs/verification.md says what that shows.
+// on, and checks each state. It is bounded model checking of the code itself.
 //
 // A test passes a function that makes the controller of the parts that it gets:
 //
