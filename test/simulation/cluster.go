@@ -81,7 +81,7 @@ type cluster struct {
 
 	mu          sync.Mutex
 	connections []*connection
-	admission   admission
+	admissions  []admission
 	trace       []string
 	violations  []string
 	points      []injectionPoint

@@ -230,7 +230,9 @@ func (c *connection) hold(resource string, d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stale = true
-	c.heldUntil[resource] = time.Now().Add(d)
+	if until := time.Now().Add(d); until.After(c.heldUntil[resource]) {
+		c.heldUntil[resource] = until
+	}
 }
 
 // held returns how much longer a resource's watches are held.
