@@ -19,11 +19,16 @@ limitations under the License.
 package simulation
 
 import (
+	"context"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
 
 	"example.com/sample-controller/internal/footest"
 )
@@ -53,4 +58,41 @@ func TestAdmissionsAreInForceTogether(t *testing.T) {
 			advance(time.Second)
 		}
 	})
+}
+
+// A watch that is resumed after the one that dropped an event has later events only.
+func TestADroppedEventIsListedAlthoughItsWatchEnds(t *testing.T) {
+	var expired time.Duration
+	rewatch := func(ctx context.Context, clients Clients, _ record.EventRecorder) error {
+		foos, began := clients.Custom.SamplecontrollerV1alpha1().Foos(namespace), time.Now()
+		list, err := foos.List(ctx, metav1.ListOptions{})
+		for ctx.Err() == nil && err == nil && expired == 0 {
+			watch, err := foos.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+			if err != nil {
+				break
+			}
+			for event := range watch.ResultChan() {
+				if _, isError := event.Object.(*metav1.Status); isError {
+					expired = time.Since(began)
+				} else {
+					list.ResourceVersion = metaOf(event.Object).GetResourceVersion()
+				}
+			}
+		}
+		<-ctx.Done()
+		return nil
+	}
+	inject := func(point injectionPoint) fault {
+		name := map[int]string{1: "dropped until a relist", 2: "watch ends after it"}[point.n]
+		i := slices.IndexFunc(eventFaults, func(f fault) bool { return f.name == name && strings.HasPrefix(point.verb, eventVerb) })
+		if i < 0 {
+			return fault{}
+		}
+		return eventFaults[i]
+	}
+	w := workload{steps: []step{atOnce(create("a", "web", 1), scale("a", 2), scale("a", 3))}}
+	w.run(t, footest.FooOwner, rewatch, inject, func(*cluster) { advance(recoveryTime) })
+	if expired < longDelay || expired > longDelay+settleTime+time.Second {
+		t.Errorf("the watch ended with 410 Gone after %s", expired)
+	}
 }
