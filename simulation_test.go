@@ -46,7 +46,7 @@ func newExplored(parts explore.Parts) (explore.Subject, error) {
 	controller, err := NewController(Config{
 		KubeClient: parts.Kubernetes, FooClient: parts.Custom,
 		KubeInformers: parts.KubeInformers, Foos: parts.FooInformers.Samplecontroller().V1alpha1().Foos(),
-		Recorder: parts.Recorder, Clock: parts.Clock, CallTimeout: explore.CallTimeout, Metrics: metrics.New(), Image: footest.DefaultImage,
+		Recorder: parts.Recorder, Clock: parts.Clock, CallTimeout: explore.CallTimeout, Metrics: simulatedMetrics, Image: footest.DefaultImage,
 	})
 	if err != nil {
 		return explore.Subject{}, err
@@ -55,6 +55,10 @@ func newExplored(parts explore.Parts) (explore.Subject, error) {
 	_, err = controller.addEventHandlers(context.Background())
 	return explore.Subject{Controller: controller, ProcessNextWorkItem: controller.processNextWorkItem}, err
 }
+
+// simulatedMetrics are shared by all controllers, because component-base keeps each registry
+// for ever: those of 100,000 runs take gigabytes.
+var simulatedMetrics = metrics.New()
 
 // startSimulated runs the controller with the clients of a simulation, wired as in
 // main.go.
@@ -70,7 +74,7 @@ func startSimulated(ctx context.Context, clients simulation.Clients, recorder re
 	controller, err := NewController(Config{
 		KubeClient: clients.Kubernetes, FooClient: clients.Custom,
 		KubeInformers: kubeInformers, Foos: fooInformers.Samplecontroller().V1alpha1().Foos(),
-		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: simulation.CallTimeout, Metrics: metrics.New(), Image: footest.DefaultImage,
+		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: simulation.CallTimeout, Metrics: simulatedMetrics, Image: footest.DefaultImage,
 	})
 	if err != nil {
 		return err

@@ -59,7 +59,10 @@ type Backoff[T Task[T]] struct {
 	limiter workqueue.TypedRateLimiter[cache.ObjectName]
 	// refusals is the limiter of refused writes.
 	refusals workqueue.TypedRateLimiter[cache.ObjectName]
-	clock    clock.PassiveClock
+	// races is the limiter of lost races. They are no failures: while a cache lags, a key
+	// loses one with each event, and must not wait for minutes after that.
+	races workqueue.TypedRateLimiter[cache.ObjectName]
+	clock clock.PassiveClock
 
 	mu   sync.Mutex
 	keys map[cache.ObjectName]*keyBackoff[T]
@@ -98,6 +101,7 @@ func NewBackoff[T Task[T]](queue workqueue.TypedDelayingInterface[cache.ObjectNa
 		queue:    queue,
 		limiter:  workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, LastRetry),
 		refusals: workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](RefusedRetry, LastRetry),
+		races:    workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, LastRace),
 		clock:    clock,
 		keys:     map[cache.ObjectName]*keyBackoff[T]{},
 	}
@@ -193,6 +197,8 @@ func (r *Backoff[T]) delay(key cache.ObjectName, next Attempt) time.Duration {
 		return r.refusals.When(key)
 	case next.After > 0:
 		return next.After
+	case next.Expected:
+		return r.races.When(key)
 	}
 	return r.limiter.When(key)
 }
@@ -216,4 +222,5 @@ func (r *Backoff[T]) Forget(key cache.ObjectName) {
 	r.mu.Unlock()
 	r.limiter.Forget(key)
 	r.refusals.Forget(key)
+	r.races.Forget(key)
 }

@@ -214,6 +214,29 @@ func TestAFailedStatusHoldsUpTheStatusAlone(t *testing.T) {
 	}
 }
 
+// While a cache lags, each event leads to one more conflict.
+func TestAfterManyLostRacesAKeyDoesNotWaitForMinutes(t *testing.T) {
+	r, _ := newTestRetries(t)
+	conflict, outage := apierrors.NewConflict(things, "a", errors.New("modified")), errors.New("connection refused")
+	if first, second := r.Requeue(testKey, conflict), r.Requeue(testKey, conflict); first != firstRetry || second != 2*firstRetry {
+		t.Errorf("after lost races the key waits %v, then %v", first, second)
+	}
+	for range 15 {
+		r.Requeue(testKey, conflict)
+	}
+	if wait := r.Requeue(testKey, conflict); wait != LastRace {
+		t.Errorf("after 18 lost races the key waits %v", wait)
+	}
+	r.Fail(testKey, PartStatus, "status", outage)
+	if wait := r.Requeue(testKey, outage); wait != firstRetry {
+		t.Errorf("after its first failure the key waits %v", wait)
+	}
+	r.Forget(testKey)
+	if wait := r.Requeue(testKey, conflict); wait != firstRetry {
+		t.Errorf("after a success the key waits %v", wait)
+	}
+}
+
 // newTestRetries returns retries whose clock stands still.
 func newTestRetries(t *testing.T) (*Backoff[task], *clocktesting.FakeClock) {
 	t.Helper()

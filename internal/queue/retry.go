@@ -35,6 +35,9 @@ const (
 	firstRetry = 5 * time.Millisecond
 	// LastRetry bounds it.
 	LastRetry = 5 * time.Minute
+	// LastRace bounds the back-off of lost races. Usually an event comes first; but if it
+	// came before the answer, nothing else triggers a sync.
+	LastRace = 10 * time.Second
 	// RefusedRetry is how long a refused write first waits for a change of the quota, the
 	// policy or the permissions, unless the Foo or its child changes before. It
 	// doubles each time, up to LastRetry. Some refusals pass by themselves: for half a

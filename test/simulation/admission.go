@@ -22,6 +22,7 @@ package simulation
 import (
 	"errors"
 	"maps"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,6 +37,8 @@ type admission struct {
 	// refuse returns the error for a write. If it is nil, the owned fields are changed.
 	refuse func() error
 }
+
+func (a admission) inForce() bool { return time.Now().Before(a.until) }
 
 // admissionFaults last until after the change of the next step.
 var admissionFaults = []fault{
@@ -55,7 +58,7 @@ func admittedBy(name string, a admission) fault {
 		a := a
 		a.until = time.Now().Add(longDelay)
 		c.mu.Lock()
-		c.admission = a
+		c.admissions = append(c.admissions, a)
 		c.mu.Unlock()
 		// The end of a policy causes no event. A user touches the children, so that the
 		// controller notices.
@@ -69,11 +72,21 @@ func (c *cluster) admit(sent runtime.Object) (runtime.Object, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	kind := footest.KindOf(sent)
-	if kind == c.owner.Kind || !time.Now().Before(c.admission.until) {
+	if kind == c.owner.Kind {
 		return sent, nil
 	}
-	if refuse := c.admission.refuse; refuse != nil {
-		return nil, refuse()
+	mutates := false
+	for _, a := range c.admissions {
+		switch {
+		case !a.inForce():
+		case a.refuse != nil:
+			return nil, a.refuse()
+		default:
+			mutates = true
+		}
+	}
+	if !mutates {
+		return sent, nil
 	}
 	changed := metaOf(sent.DeepCopyObject())
 	if ref := controllerOf(changed); ref != nil {
@@ -88,7 +101,7 @@ func (c *cluster) admit(sent runtime.Object) (runtime.Object, error) {
 func (c *cluster) mutatesWrites() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.admission.refuse == nil && time.Now().Before(c.admission.until)
+	return slices.ContainsFunc(c.admissions, func(a admission) bool { return a.refuse == nil && a.inForce() })
 }
 
 // touchChildren sets and removes an annotation of each child, which changes its version,

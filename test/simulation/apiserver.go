@@ -91,6 +91,18 @@ func (a *apiServer) version() int {
 	return len(a.history)
 }
 
+// latest returns the version and the time of the last change of a resource, or 0.
+func (a *apiServer) latest(resource string) (version int, at time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i, change := range slices.Backward(a.history) {
+		if change.id.resource == resource {
+			return i + 1, change.at
+		}
+	}
+	return 0, time.Time{}
+}
+
 func (a *apiServer) get(id objectID) (runtime.Object, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -40,10 +40,11 @@ const (
 	// reaction to a step ends within it.
 	settleTime = 5 * time.Second
 	// longDelay is longer than CallTimeout, and lasts until after the change of the next
-	// step.
-	longDelay = 7 * time.Second
+	// step. No sum of the controller's own times equals it or shortDelay: what happens at
+	// one time happens in any order.
+	longDelay = 7300 * time.Millisecond
 	// shortDelay is longer than retries take, but shorter than settleTime.
-	shortDelay = time.Second
+	shortDelay = 1100 * time.Millisecond
 	// restartTime is the time between a crash and the next start.
 	restartTime = 500 * time.Millisecond
 )
@@ -81,12 +82,17 @@ type cluster struct {
 
 	mu          sync.Mutex
 	connections []*connection
-	admission   admission
+	admissions  []admission
 	trace       []string
 	violations  []string
 	points      []injectionPoint
 	reached     map[injectionPoint]int
 	refused     int
+	// disputed counts the points about the status of owners that were reached during a
+	// dispute.
+	disputed int
+	// lastFault is when the last fault was injected.
+	lastFault time.Time
 	// removed holds, for each child that a controller deleted, the Foo's UID and generation
 	// at that time.
 	removed map[objectID]string
@@ -111,11 +117,15 @@ func (c *cluster) end() {
 // startController starts a controller that remembers nothing. The functions of prepare
 // change its connection first, for example to begin with a stale list.
 func (c *cluster) startController(prepare ...func(*connection)) {
-	conn := &connection{cluster: c, heldUntil: map[string]time.Time{}, listedAsOf: map[string]int{}, pendingEvents: map[types.UID]int{}, own: map[objectID]ownWrite{}}
+	conn := &connection{
+		cluster: c, heldUntil: map[string]time.Time{}, listedAsOf: map[string]int{}, views: map[string]view{},
+		pendingEvents: map[types.UID]int{}, transitions: map[types.UID]readiness{}, overtaken: map[types.UID]int{}, own: map[objectID]ownWrite{},
+	}
 	conn.ctx, conn.cancel = context.WithCancel(context.WithValue(c.ctx, connectionKey{}, conn))
 	c.mu.Lock()
 	c.connections = append(c.connections, conn)
 	conn.name = fmt.Sprintf("controller %d", len(c.connections))
+	conn.lag = time.Duration(len(c.connections)-1) * lagStep
 	c.mu.Unlock()
 	for _, change := range prepare {
 		change(conn)
@@ -150,13 +160,21 @@ func (c *cluster) crash(conn *connection, prepare ...func(*connection)) {
 
 // reach counts an injection point, and returns it and the fault to inject.
 func (c *cluster) reach(verb string, id objectID) (injectionPoint, fault) {
+	disputed := c.isDisputed()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	point := injectionPoint{verb: verb, id: id}
 	c.reached[point]++
 	point.n = c.reached[point]
 	c.points = append(c.points, point)
-	return point, c.inject(point)
+	if disputed && c.isAboutStatus(point) {
+		c.disputed++
+	}
+	f := c.inject(point)
+	if f.name != "" {
+		c.lastFault = time.Now()
+	}
+	return point, f
 }
 
 // do carries out a user's step and lets the cluster settle.

@@ -38,6 +38,8 @@ var errCrashed = fmt.Errorf("the controller has crashed: %w", context.Canceled)
 type connection struct {
 	cluster *cluster
 	name    string
+	// lag is by how much its events are later than those of the first controller.
+	lag time.Duration
 	// ctx ends with the controller.
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -48,6 +50,8 @@ type connection struct {
 	heldUntil map[string]time.Time
 	// listedAsOf is the version at which the first list of a resource is answered.
 	listedAsOf map[string]int
+	// views holds what the controller has been shown of each resource.
+	views map[string]view
 	// stale is true if the cache is or was stale because of a fault. Then the controller
 	// may recreate an object that it deleted, or repeat a write.
 	stale bool
@@ -56,6 +60,11 @@ type connection struct {
 	// pendingEvents counts, for each Foo, the transitions of Ready that have no event
 	// yet.
 	pendingEvents map[types.UID]int
+	// transitions holds the last transition of each Foo that this controller stored.
+	transitions map[types.UID]readiness
+	// overtaken counts, for each Foo, the transitions whose answer was lost, and which
+	// another controller had overwritten when this one learned that.
+	overtaken map[types.UID]int
 	// own holds the last write of each object for which the controller got an answer.
 	own map[objectID]ownWrite
 	// unanswered holds the conditions Ready of status writes that may or may not have
@@ -207,6 +216,7 @@ func (c *connection) list(ctx context.Context, resource string) (objects []runti
 			delete(c.listedAsOf, resource)
 		}
 		objects = c.cluster.api.list(resource, version)
+		c.views[resource] = view{version: version}
 		return nil, nil
 	})
 	return objects, version, err
@@ -221,6 +231,7 @@ func (c *connection) watch(ctx context.Context, resource, resourceVersion string
 	if err != nil {
 		return nil, err
 	}
+	c.expireWhenDue(w) // the watch before it may have dropped an event, and ended since
 	go w.pump()
 	return w, nil
 }
@@ -230,7 +241,9 @@ func (c *connection) hold(resource string, d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stale = true
-	c.heldUntil[resource] = time.Now().Add(d)
+	if until := time.Now().Add(d); until.After(c.heldUntil[resource]) {
+		c.heldUntil[resource] = until
+	}
 }
 
 // held returns how much longer a resource's watches are held.

@@ -85,7 +85,7 @@ var callFaults = []fault{
 	}},
 	{name: overtaken, call: func(r *request) (runtime.Object, error) {
 		r.conn.cluster.startController()
-		if !r.pause(CallTimeout / 2) {
+		if !r.pause(shortDelay) {
 			return nil, r.ctx.Err()
 		}
 		return r.commitLate()
@@ -146,10 +146,7 @@ var eventFaults = []fault{
 		return false
 	}},
 	{name: "dropped until a relist", event: func(d *delivery) bool {
-		d.conn.mu.Lock()
-		d.conn.stale, d.conn.lossy = true, true
-		d.conn.mu.Unlock()
-		time.AfterFunc(longDelay, d.expire)
+		d.conn.dropped(d.apiWatch)
 		return true
 	}},
 	{name: "delivered twice", event: func(d *delivery) bool {

@@ -126,9 +126,13 @@ func (c *connection) noteUnanswered(sent runtime.Object, err error) {
 	if !ok || err == nil || errors.As(err, &answer) && answer.Status().Code < http.StatusInternalServerError {
 		return
 	}
+	now, getErr := c.cluster.api.get(idOf(sent))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.unanswered = append(c.unanswered, ready)
+	if current, _ := readinessOf(now); getErr == nil && c.transitions[ready.uid] == ready && current != ready {
+		c.overtaken[ready.uid]++
+	}
 }
 
 // storedUnanswered reports whether a status that this controller wrote without getting an

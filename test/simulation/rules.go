@@ -63,7 +63,9 @@ func (c *connection) inspectLate(stored, next runtime.Object) {
 		return
 	}
 	if footest.IsOwner(stored) && isTransition(metaOf(stored), metaOf(next)) {
-		c.pendingEvents[metaOf(stored).GetUID()]++
+		ready, _ := readinessOf(next)
+		c.pendingEvents[ready.uid]++
+		c.transitions[ready.uid] = ready
 	}
 	if taken := idOf(next).kind().DescribeTaken(metaOf(stored), metaOf(next), nil); taken != "" {
 		c.cluster.violationf("%s changed fields of others in %s (-before +after):\n%s", c.name, idOf(next), taken)

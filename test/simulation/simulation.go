@@ -61,34 +61,41 @@ type Clients struct {
 type Start func(ctx context.Context, clients Clients, recorder record.EventRecorder) error
 
 // TestController runs each workload of a kind without faults, then once for each injection point of
-// that run and each fault that can happen there.
+// that run and each fault that can happen there, and then with a second fault, at points
+// that the run with the first reached after it.
 func TestController(t *testing.T, owner *footest.OwnerRow, start Start) {
 	t.Helper()
 	traceErrors(t)
 	total, every := 0, sampling()
+	pairs := newPairs(t)
 	for _, workload := range workloads(owner) {
 		t.Run(workload.name, func(t *testing.T) {
-			baseline := workload.runWithoutFaults(t, owner, start)
+			c, baseline := workload.runWithoutFaults(t, owner, start)
+			c.report(t)
 			if t.Failed() {
 				return // with faults it would fail, too
 			}
-			for _, point := range baseline.points {
-				for _, fault := range faultsAt(owner, point) {
-					total++
-					if total%every != 0 {
-						continue
-					}
-					t.Run(point.String()+"/"+fault.name, func(t *testing.T) {
-						t.Parallel()
-						workload.runWithFault(t, owner, start, point, fault, baseline)
-					})
+			sample := pairs.sampleOf(workload, baseline, owner, start)
+			for _, first := range injectionsAt(owner, baseline.points) {
+				total++
+				if total%every != 0 {
+					continue
 				}
+				t.Run(first.String(), func(t *testing.T) {
+					t.Parallel()
+					c := workload.runWithFaults(t, owner, start, baseline, first)
+					c.report(t)
+					if !t.Failed() {
+						sample.runAfter(t, first, c.points)
+					}
+				})
 			}
 		})
 	}
 	// Print to stdout, which "go test" without a package name shows even if the test
 	// passes.
 	fmt.Printf("simulation: %d cases of workload, injection point and fault; 1 of %d was run\n", total, every)
+	pairs.report(t)
 }
 
 // sampling returns n if one case in n is to be run. It is 1, or 100 with a detector of
@@ -119,7 +126,7 @@ type baseline struct {
 
 func noFault(injectionPoint) fault { return fault{} }
 
-func (l workload) runWithoutFaults(t *testing.T, owner *footest.OwnerRow, start Start) baseline {
+func (l workload) runWithoutFaults(t *testing.T, owner *footest.OwnerRow, start Start) (*cluster, baseline) {
 	t.Helper()
 	var b baseline
 	c := l.run(t, owner, start, noFault, func(c *cluster) {
@@ -129,29 +136,29 @@ func (l workload) runWithoutFaults(t *testing.T, owner *footest.OwnerRow, start 
 		}
 	})
 	b.points = c.points
-	c.report(t)
-	return b
+	return c, b
 }
 
-func (l workload) runWithFault(t *testing.T, owner *footest.OwnerRow, start Start, at injectionPoint, f fault, b baseline) {
+// runWithFaults runs a workload with a fault, or with several in their order. The first must
+// be reached, because the run equals the one without faults until then.
+func (l workload) runWithFaults(t *testing.T, owner *footest.OwnerRow, start Start, b baseline, injections ...injection) *cluster {
 	t.Helper()
-	injected := false
 	inject := func(point injectionPoint) fault {
-		if point != at {
+		i := slices.IndexFunc(injections, func(i injection) bool { return i.point == point })
+		if i < 0 {
 			return fault{}
 		}
-		injected = true
-		return f
+		return injections[i].fault
 	}
-	l.run(t, owner, start, inject, func(c *cluster) {
+	return l.run(t, owner, start, inject, func(c *cluster) {
 		c.checkAgainst(b.state, c.check(recoveryTime))
-		if len(c.points) > maxCalls {
-			c.violationf("%d calls and events, with %d in the run without faults", len(c.points), len(b.points))
+		if calls := len(c.points) - c.disputed; calls > maxCalls {
+			c.violationf("%d calls and events, with %d in the run without faults", calls, len(b.points))
 		}
-		if !injected {
-			c.violationf("%s was never reached: the run differs from the one without faults", at)
+		if first := injections[0].point; !slices.Contains(c.points, first) {
+			c.violationf("%s was never reached: the run differs from the one without faults", first)
 		}
-	}).report(t)
+	})
 }
 
 // run runs a workload in a new cluster, and calls check before the cluster ends.

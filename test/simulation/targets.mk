@@ -2,17 +2,17 @@
 
 .PHONY: simulation
 test: simulation
-simulation: ## Inject every fault at every call and event, on an API server in memory
-	$(check) simulation go test -vet=off $$GO_TEST_FLAGS -run='^TestSimulation' -rapid.checks=500 .
+simulation: ## Inject every fault at every call and event, and pairs of faults, on an API server in memory
+	$(check) simulation env GOGC=400 go test -vet=off -timeout=20m $$GO_TEST_FLAGS -run='^TestSimulation' -rapid.checks=500 -simulation.pairs=300 .
 
 .PHONY: explore-small
 test-all: explore-small
 explore-small: ## Explore every interleaving of small worlds, and one defect, which must be found
-	$(check) explore-small sh -c 'go test -vet=off $$GO_TEST_FLAGS -count=1 -run="^TestExplore$$" . -args -explore=small && \
+	$(check) explore-small sh -c 'go test -vet=off $$GO_TEST_FLAGS -count=1 -timeout=20m -run="^TestExplore$$" . -args -explore=small && \
 		go test -vet=off $$GO_TEST_FLAGS -count=1 ./test/simulation/explore -args -mutants=consent'
 
 .PHONY: explore
-explore: ## Explore every interleaving of large worlds, for an hour, and all mutants; EXPLORE=name for one world
+explore: ## Explore every interleaving of large worlds, for an hour; EXPLORE=name for one world
 	GOGC=200 go test -vet=off -count=1 -timeout=0 -v -run='^TestExplore$$' . -args -explore=$(or $(EXPLORE),large)
 
 .PHONY: explore-mutants

@@ -98,6 +98,7 @@ func (w *apiWatch) pump() {
 				return
 			}
 		}
+		w.conn.saw(w.resource, w.version)
 		select {
 		case <-more:
 		case <-w.expired:
@@ -111,7 +112,7 @@ func (w *apiWatch) pump() {
 
 // deliver returns false if the watch has ended.
 func (w *apiWatch) deliver(c change) bool {
-	if !w.wait(func() time.Duration { return time.Until(c.at.Add(latencies[w.resource])) }) || !w.waitWhileHeld() {
+	if !w.wait(func() time.Duration { return time.Until(c.at.Add(w.conn.latency(w.resource))) }) || !w.waitWhileHeld() {
 		return false
 	}
 	// Deliver a copy, because the reader may change it.

@@ -33,6 +33,9 @@ type workload struct {
 func workloads(owner *footest.OwnerRow) []workload {
 	a := idIn(owner.Kind, "a")
 	all := []workload{
+		{name: "create", steps: []step{
+			create("a", "web", 1),
+		}},
 		{name: "scale", steps: []step{
 			create("a", "web", 2), scale("a", 3), scale("a", 1),
 		}},
