@@ -45,7 +45,7 @@ func TestExplore(t *testing.T) { explore.Test(t, footest.FooOwner, newExplored) 
 func newExplored(parts explore.Parts) (explore.Subject, error) {
 	controller, err := NewController(Config{
 		KubeClient: parts.Kubernetes, FooClient: parts.Custom,
-		KubeInformers: parts.KubeInformers, Foos: parts.FooInformers.Samplecontroller().V1alpha1().Foos(),
+		KubeInformers: parts.KubeInformers, Foos: parts.CustomInformers.Samplecontroller().V1alpha1().Foos(),
 		Recorder: parts.Recorder, Clock: parts.Clock, CallTimeout: explore.CallTimeout, Metrics: simulatedMetrics, Image: footest.DefaultImage,
 	})
 	if err != nil {

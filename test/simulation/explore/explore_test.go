@@ -39,7 +39,7 @@ type doing func(ctx context.Context, parts Parts, foo *samplev1alpha1.Foo) error
 // acting returns a controller that acts for each Foo whose event arrives.
 func acting(do doing) New {
 	return func(parts Parts) (Subject, error) {
-		foos := parts.FooInformers.Samplecontroller().V1alpha1().Foos()
+		foos := parts.CustomInformers.Samplecontroller().V1alpha1().Foos()
 		enqueue := func(object any) {
 			if foo, ok := object.(*samplev1alpha1.Foo); ok {
 				parts.Queue.Add(cache.MetaObjectToName(foo))

@@ -44,12 +44,12 @@ import (
 
 // Parts are what a controller under test is to be made of.
 type Parts struct {
-	Kubernetes    kubernetes.Interface
-	Custom        clientset.Interface
-	KubeInformers kubeinformers.SharedInformerFactory
-	FooInformers  fooinformers.SharedInformerFactory
-	Recorder      record.EventRecorder
-	Clock         clock.WithTicker
+	Kubernetes      kubernetes.Interface
+	Custom          clientset.Interface
+	KubeInformers   kubeinformers.SharedInformerFactory
+	CustomInformers fooinformers.SharedInformerFactory
+	Recorder        record.EventRecorder
+	Clock           clock.WithTicker
 	// Queue takes the place of the work queue.
 	Queue workqueue.TypedDelayingInterface[cache.ObjectName]
 }
@@ -91,7 +91,7 @@ func newRunner(s *scene, create New) (*runner, error) {
 	kube, custom := wire.NewClients(server{r})
 	parts := Parts{
 		Kubernetes: kube, Custom: custom,
-		KubeInformers: kubeinformers.NewSharedInformerFactory(kube, 0), FooInformers: fooinformers.NewSharedInformerFactory(custom, 0),
+		KubeInformers: kubeinformers.NewSharedInformerFactory(kube, 0), CustomInformers: fooinformers.NewSharedInformerFactory(custom, 0),
 		Recorder: recorder{r: r}, Clock: r.clock, Queue: r.queue,
 	}
 	for resource := range s.kinds {
@@ -99,7 +99,7 @@ func newRunner(s *scene, create New) (*runner, error) {
 		r.informers = append(r.informers, i)
 		// Registered first, it is the one that the factory hands out for the type.
 		parts.KubeInformers.InformerFor(example, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return i })
-		parts.FooInformers.InformerFor(example, func(clientset.Interface, time.Duration) cache.SharedIndexInformer { return i })
+		parts.CustomInformers.InformerFor(example, func(clientset.Interface, time.Duration) cache.SharedIndexInformer { return i })
 	}
 	subject, err := create(parts)
 	if err != nil {
