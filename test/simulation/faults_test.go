@@ -80,7 +80,7 @@ func TestADroppedEventIsListedAlthoughItsWatchEnds(t *testing.T) {
 			}
 		}
 		<-ctx.Done()
-		return nil
+		return nil //nolint:nilerr // the test looks at what has expired
 	}
 	inject := func(point injectionPoint) fault {
 		name := map[int]string{1: "dropped until a relist", 2: "watch ends after it"}[point.n]
