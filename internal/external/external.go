@@ -134,7 +134,7 @@ func (r *Runner[T]) State(object T) (State, error) {
 	return Pending, nil
 }
 
-// Forget drops what is known of an object that is gone.
+// Forget drops what is known of an object that is gone, or whose step another controller took.
 func (r *Runner[T]) Forget(key cache.ObjectName) {
 	if r == nil {
 		return
