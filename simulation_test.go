@@ -41,6 +41,8 @@ func TestSimulationRandom(t *testing.T) {
 
 func TestExplore(t *testing.T) { explore.Test(t, footest.FooOwner, newExplored) }
 
+func TestExploreConformance(t *testing.T) { explore.TestConformance(t, footest.FooOwner, newExplored) }
+
 // newExplored makes the controller for test/simulation/explore.
 func newExplored(parts explore.Parts) (explore.Subject, error) {
 	controller, err := NewController(Config{

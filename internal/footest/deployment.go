@@ -43,6 +43,7 @@ var deploymentRow = &Row[*appsv1.Deployment]{
 	New:      newDeployment,
 	Foreign:  foreignDeployment,
 	Default:  defaultDeployment,
+	Derive:   derivePullPolicies,
 	Invalid: func(deployment *appsv1.Deployment) bool {
 		return deployment.Spec.Replicas != nil && *deployment.Spec.Replicas < 0
 	},
@@ -86,22 +87,6 @@ func foreignDeployment() *appsv1.Deployment {
 	return deployment.DeepCopy() // one map for each of the labels
 }
 
-func defaultDeployment(deployment *appsv1.Deployment) {
-	spec := &deployment.Spec
-	if spec.Replicas == nil {
-		spec.Replicas = new(int32(1))
-	}
-	if spec.RevisionHistoryLimit == nil {
-		spec.RevisionHistoryLimit = new(int32(10))
-	}
-	if spec.Strategy.Type == "" {
-		spec.Strategy.Type = appsv1.RollingUpdateDeploymentStrategyType
-	}
-	for i := range spec.Template.Spec.Containers {
-		spec.Template.Spec.Containers[i].TerminationMessagePath = "/dev/termination-log"
-	}
-}
-
 // clearOwnedOfDeployment removes the container that a Foo owns, too, if nobody else has
 // put anything into it.
 func clearOwnedOfDeployment(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) {
@@ -116,11 +101,10 @@ func clearOwnedOfDeployment(deployment *appsv1.Deployment, foo *samplev1alpha1.F
 		return
 	}
 	container.Image = ""
-	others := *container
-	if others.TerminationMessagePath == "/dev/termination-log" {
-		others.TerminationMessagePath = "" // a default
-	}
-	if equality.Semantic.DeepEqual(others, corev1.Container{Name: "nginx"}) {
+	added := corev1.Container{Name: "nginx"}
+	stored := added
+	defaultContainer(&stored)
+	if equality.Semantic.DeepEqual(*container, added) || equality.Semantic.DeepEqual(*container, stored) {
 		pod.Containers = slices.DeleteFunc(pod.Containers, func(c corev1.Container) bool { return c.Name == "nginx" })
 	}
 }

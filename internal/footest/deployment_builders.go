@@ -43,19 +43,13 @@ func Deployment(owner string, options ...ChildOption) *appsv1.Deployment {
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "nginx", "controller": owner}},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "nginx", "controller": owner}},
-				Spec: corev1.PodSpec{
-					Containers: []corev1.Container{{
-						Name: "nginx", Image: "nginx:latest",
-						ImagePullPolicy: corev1.PullAlways, TerminationMessagePath: "/dev/termination-log",
-					}},
-					RestartPolicy: corev1.RestartPolicyAlways,
-				},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "nginx", Image: "nginx:latest"}}},
 			},
-			Strategy:             appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType},
-			RevisionHistoryLimit: new(int32(10)),
 		},
 		Status: appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: 2, AvailableReplicas: 2},
 	}
+	defaultDeployment(object)
+	derivePullPolicies(object)
 	for _, option := range options {
 		option(object)
 	}
@@ -98,7 +92,7 @@ func Created(owner string) *appsv1.Deployment {
 	object := Deployment(owner)
 	object.UID, object.ResourceVersion, object.Generation = "", "", 0
 	object.Status = appsv1.DeploymentStatus{}
-	object.Spec.Strategy, object.Spec.RevisionHistoryLimit = appsv1.DeploymentStrategy{}, nil
+	object.Spec.Strategy, object.Spec.RevisionHistoryLimit, object.Spec.ProgressDeadlineSeconds = appsv1.DeploymentStrategy{}, nil, nil
 	object.Spec.Template.Spec = corev1.PodSpec{Containers: []corev1.Container{{Name: "nginx", Image: "nginx:latest"}}}
 	return object
 }

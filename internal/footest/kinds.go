@@ -75,6 +75,10 @@ type RowOf[F, T Object] struct {
 	// object. They may be nil.
 	Default func(object T)
 	Invalid func(object T) bool
+	// Derive sets what the API server sets by the value of an owned field. The servers of
+	// the tests don't: it would stay when the owned field is repaired, so that worlds would
+	// differ that are otherwise the same. It may be nil.
+	Derive func(object T)
 	// Generation reports whether a write raises the generation. It is nil if the API
 	// server counts none for the kind.
 	Generation func(before, after T) bool
@@ -133,6 +137,7 @@ func (r *RowOf[F, T]) kind() *Kind {
 		Name:        func(foo Object) string { return r.Name(owner[F](foo)) },
 		New:         func(foo Object) Object { return ownedBy(foo, r.New(owner[F](foo)), r.Name(owner[F](foo))) },
 		Default:     untyped(r.Default),
+		Derive:      untyped(r.Derive),
 		Invalid:     untypedResult(r.Invalid),
 		ClearOwned:  func(object, foo Object) { r.ClearOwned(as[T](object), owner[F](foo)) },
 		Differs:     func(object, foo Object) string { return r.Differs(as[T](object), owner[F](foo)) },

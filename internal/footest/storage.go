@@ -27,6 +27,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -108,6 +109,7 @@ func (k *Kind) Updated(stored, sent Object, subresource string) Object {
 	next.SetResourceVersion(stored.GetResourceVersion())
 	next.SetCreationTimestamp(stored.GetCreationTimestamp())
 	next.SetDeletionTimestamp(stored.GetDeletionTimestamp())
+	next.SetDeletionGracePeriodSeconds(stored.GetDeletionGracePeriodSeconds())
 	next.SetGeneration(stored.GetGeneration())
 	if k.Generation != nil && k.Generation(stored, next) {
 		next.SetGeneration(stored.GetGeneration() + 1)
@@ -119,13 +121,13 @@ func (k *Kind) Updated(stored, sent Object, subresource string) Object {
 // delete removes it.
 func (k *Kind) Terminating(stored Object, options metav1.DeleteOptions, now metav1.Time) Object {
 	next := copyOf(stored)
-	if options.PropagationPolicy != nil && *options.PropagationPolicy == metav1.DeletePropagationForeground &&
-		!slices.Contains(next.GetFinalizers(), metav1.FinalizerDeleteDependents) {
-		next.SetFinalizers(append(next.GetFinalizers(), metav1.FinalizerDeleteDependents))
+	if options.PropagationPolicy != nil {
+		next.SetFinalizers(finalizersWith(*options.PropagationPolicy, next.GetFinalizers()))
 	}
 	if len(next.GetFinalizers()) == 0 {
 		return nil
 	}
+	next.SetDeletionGracePeriodSeconds(new(int64(0)))
 	if next.GetDeletionTimestamp() == nil {
 		next.SetDeletionTimestamp(&now)
 		if k.Generation != nil {
@@ -133,6 +135,24 @@ func (k *Kind) Terminating(stored Object, options metav1.DeleteOptions, now meta
 		}
 	}
 	return next
+}
+
+// finalizersWith returns the finalizers of an object after a delete with a policy: that of
+// the newest delete counts.
+func finalizersWith(policy metav1.DeletionPropagation, finalizers []string) []string {
+	collectors := map[metav1.DeletionPropagation]string{
+		metav1.DeletePropagationForeground: metav1.FinalizerDeleteDependents, metav1.DeletePropagationOrphan: metav1.FinalizerOrphanDependents,
+	}
+	wanted := slices.DeleteFunc(slices.Clone(finalizers), func(finalizer string) bool {
+		return finalizer == metav1.FinalizerDeleteDependents || finalizer == metav1.FinalizerOrphanDependents
+	})
+	if finalizer, ok := collectors[policy]; ok {
+		wanted = append(wanted, finalizer)
+	}
+	if sets.New(wanted...).Equal(sets.New(finalizers...)) {
+		return finalizers // in their order
+	}
+	return wanted
 }
 
 // IsGone reports whether an update has removed the last finalizer of an object that is

@@ -169,7 +169,9 @@ func (a *apiServer) update(sent runtime.Object, subresource string, inspect insp
 	next := id.kind().Updated(found, wants, subresource)
 	inspect(stored, next)
 	if footest.IsGone(next) {
-		return a.commit(watch.Deleted, id, next), nil
+		// The object is deleted as it was: the update is not stored, but answered.
+		a.commit(watch.Deleted, id, stored.DeepCopyObject())
+		return next, nil
 	}
 	if equality.Semantic.DeepEqual(stored, next) {
 		return next, nil // a write that changes nothing does not change the version

@@ -75,7 +75,7 @@ func (s *scene) ownerAct(at slot, verb, more string) (act, bool) {
 	switch verb {
 	case "create":
 		return act{may: func(x explored) bool { return x.store[at] == nil }, do: func(x explored) {
-			mustDo(x.create(at, s.Owner.Asking(s.names[at].name, more, 1)))
+			x.write(&request{verb: "create", slot: at, sent: s.Owner.Asking(s.names[at].name, more, 1)})
 		}}, true
 	case "rename":
 		return s.change(at, func(foo footest.Object) { s.Owner.Rename(foo, more) }), true
@@ -83,7 +83,9 @@ func (s *scene) ownerAct(at slot, verb, more string) (act, bool) {
 		return s.change(at, func(foo footest.Object) { s.Owner.Resize(foo, 1+int32(foo.GetGeneration()%2)) }), true
 	case "delete":
 		policy, known := deletions[more]
-		return act{may: exists, do: func(x explored) { must(x.delete(at, metav1.DeleteOptions{PropagationPolicy: &policy})) }}, known
+		return act{may: exists, do: func(x explored) {
+			x.write(&request{verb: "delete", slot: at, sent: &metav1.DeleteOptions{PropagationPolicy: &policy}})
+		}}, known
 	}
 	return act{}, false
 }
@@ -114,10 +116,10 @@ func (s *scene) childAct(at slot, verb, more string) (act, bool) {
 		}), true
 	case "take":
 		return act{may: func(x explored) bool { return x.store[at] == nil }, do: func(x explored) {
-			mustDo(x.create(at, kind.ForeignNamed(s.names[at].name)))
+			x.write(&request{verb: "create", slot: at, sent: kind.ForeignNamed(s.names[at].name)})
 		}}, true
 	case "remove":
-		return act{may: func(x explored) bool { return x.store[at] != nil }, do: func(x explored) { must(x.delete(at, metav1.DeleteOptions{})) }}, true
+		return act{may: func(x explored) bool { return x.store[at] != nil }, do: func(x explored) { x.write(&request{verb: "delete", slot: at, sent: &metav1.DeleteOptions{}}) }}, true
 	}
 	return act{}, false
 }
@@ -136,12 +138,17 @@ func (s *scene) change(at slot, change func(footest.Object)) act {
 		do: func(x explored) {
 			changed := copyOf(x.store[at].Object)
 			change(changed)
-			mustDo(x.update(at, changed, ""))
+			x.write(&request{verb: "update", slot: at, sent: changed})
 		},
 	}
 }
 
-func mustDo(_ footest.Object, err error) { must(err) }
+// write carries out a write that the API server must accept.
+func (x explored) write(sent *request) {
+	if _, err := x.serve(sent); err != nil {
+		panic(fmt.Sprintf("%s: %v", sent.describe(x), err))
+	}
+}
 
 // duty is a write that the control plane has to make.
 type duty uint8
@@ -218,7 +225,7 @@ func (x explored) controlPlane(s step) {
 	changed := copyOf(x.store[at].Object)
 	switch duty(s.b) {
 	case collect:
-		must(x.delete(at, metav1.DeleteOptions{}))
+		x.write(&request{verb: "delete", slot: at, sent: &metav1.DeleteOptions{}})
 		return
 	case orphan:
 		changed.SetOwnerReferences(nil)
@@ -231,8 +238,8 @@ func (x explored) controlPlane(s step) {
 			}
 			break
 		}
-		mustDo(x.update(at, changed, "status"))
+		x.write(&request{verb: "update", subresource: "status", slot: at, sent: changed})
 		return
 	}
-	mustDo(x.update(at, changed, ""))
+	x.write(&request{verb: "update", slot: at, sent: changed})
 }

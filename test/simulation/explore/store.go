@@ -28,6 +28,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"example.com/sample-controller/internal/footest"
@@ -37,6 +38,28 @@ import (
 type explored struct {
 	*state
 	*scene
+}
+
+// serve answers a request. Everything that reaches the API server comes this way.
+func (x explored) serve(sent *request) (returned footest.Object, err error) {
+	before := x.version
+	switch sent.verb {
+	case "get":
+		returned, err = x.get(sent.slot)
+	case "create":
+		returned, err = x.create(sent.slot, sent.sent)
+	case "update":
+		returned, err = x.update(sent.slot, sent.sent, sent.subresource)
+	case "delete":
+		options, _ := sent.sent.(*metav1.DeleteOptions)
+		err = x.delete(sent.slot, *options)
+	default:
+		panic("the explored API server has no " + sent.verb)
+	}
+	if x.served != nil {
+		x.served(x, sent, before, returned, err)
+	}
+	return returned, err
 }
 
 // get returns an object, which the caller must not change.
@@ -79,7 +102,9 @@ func (x explored) update(at slot, sent runtime.Object, subresource string) (foot
 		}
 	}
 	if footest.IsGone(next) {
-		return x.commit(watch.Deleted, at, next), nil
+		// The object is deleted as it was: the update is not stored, but answered.
+		x.commit(watch.Deleted, at, copyOf(stored.Object))
+		return next, nil
 	}
 	if equality.Semantic.DeepEqual(stored.Object, next) {
 		return next, nil
@@ -94,14 +119,12 @@ func (x explored) delete(at slot, options metav1.DeleteOptions) error {
 	}
 	if only := options.Preconditions; only != nil {
 		if only.UID != nil && *only.UID != stored.GetUID() || only.ResourceVersion != nil && *only.ResourceVersion != stored.GetResourceVersion() {
-			return apierrors.NewConflict(x.kindOf(at).Resource.GroupResource(), x.names[at].name, errors.New("the precondition does not hold"))
+			// The server names the kind where all other answers name the resource.
+			kind := schema.GroupResource{Group: x.kindOf(at).Resource.Group, Resource: x.kindOf(at).Kind}
+			return apierrors.NewConflict(kind, x.names[at].name, errors.New("the precondition does not hold"))
 		}
 	}
-	found := copyOf(stored.Object)
-	if policy := options.PropagationPolicy; policy != nil && *policy == metav1.DeletePropagationOrphan && !slices.Contains(found.GetFinalizers(), metav1.FinalizerOrphanDependents) {
-		found.SetFinalizers(append(found.GetFinalizers(), metav1.FinalizerOrphanDependents))
-	}
-	switch next := x.kindOf(at).Terminating(found, options, metav1.Time{Time: epoch}); {
+	switch next := x.kindOf(at).Terminating(stored.Object, options, metav1.Time{Time: epoch}); {
 	case next == nil:
 		x.commit(watch.Deleted, at, copyOf(stored.Object))
 	case !equality.Semantic.DeepEqual(stored.Object, next):

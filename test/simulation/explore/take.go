@@ -25,7 +25,6 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"example.com/sample-controller/internal/footest"
@@ -265,24 +264,9 @@ func (x explored) answer(sent *request, outcome Outcome) (runtime.Object, error)
 
 // carryOut does what a call asks of the API server, and checks that it may.
 func (x explored) carryOut(sent *request) (runtime.Object, error) {
-	if sent.verb == "get" {
-		return orNil(x.get(sent.slot))
-	}
 	before := x.store[sent.slot]
-	var returned footest.Object
-	var err error
-	switch sent.verb {
-	case "create":
-		returned, err = x.create(sent.slot, sent.sent)
-	case "update":
-		returned, err = x.update(sent.slot, sent.sent, sent.subresource)
-	case "delete":
-		options, _ := sent.sent.(*metav1.DeleteOptions)
-		err = x.delete(sent.slot, *options)
-	default:
-		panic("the explored API server has no " + sent.verb)
-	}
-	if err == nil {
+	returned, err := x.serve(sent)
+	if err == nil && sent.verb != "get" {
 		x.judgeStored(sent, before)
 	}
 	return orNil(returned, err)

@@ -76,6 +76,9 @@ type scene struct {
 	// kinds are those of the owner and of its children; the resources have the same order.
 	kinds []*footest.Kind
 	names []slotName // by slot
+	// served is called after each request that the API server has answered, unless it is
+	// nil; before is the version before it.
+	served func(x explored, sent *request, before int64, returned footest.Object, err error)
 
 	objects *interned
 }

@@ -1,0 +1,177 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// The comparison can fail: in place of a real API server it gets the model, with a defect.
+
+package explore
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"example.com/sample-controller/internal/footest"
+)
+
+// modelServer is a model in the role of the real API server.
+type modelServer struct {
+	explored
+
+	watches map[*footest.Kind]*watch.RaceFreeFakeWatcher
+	defect  serverDefect
+}
+
+// serverDefect is what is wrong with a server: before changes what is sent, and after what it did.
+type serverDefect struct {
+	before func(sent *request)
+	after  func(s *modelServer, sent *request, before int64)
+}
+
+func newModelServer(s *scene, d serverDefect) *modelServer {
+	server := &modelServer{explored: explored{s.empty(), s}, watches: map[*footest.Kind]*watch.RaceFreeFakeWatcher{}, defect: d}
+	server.version, server.created = 500, 50 // not those of the other model
+	for _, kind := range s.kinds {
+		server.watches[kind] = watch.NewRaceFreeFake()
+	}
+	return server
+}
+
+func (s *modelServer) watch(_ context.Context, kind *footest.Kind) (watch.Interface, error) {
+	return s.watches[kind], nil
+}
+
+func (s *modelServer) do(_ context.Context, kind *footest.Kind, name string, sent *request) (footest.Object, error) {
+	if name == lastName {
+		created := metaOf(sent.sent)
+		s.watches[kind].Add(created)
+		return created, nil
+	}
+	at, _ := s.slotNamed(kind.Resource.Resource, name)
+	sent.slot = at
+	before := s.version
+	if s.defect.before != nil {
+		s.defect.before(sent)
+	}
+	returned, err := s.serve(sent)
+	if s.defect.after != nil {
+		s.defect.after(s, sent, before)
+	}
+	for _, e := range s.events[s.names[at].resource] {
+		if e.version > before {
+			s.watches[kind].Action(e.verb, copyOf(e.object.Object))
+		}
+	}
+	return returned, err
+}
+
+// serverDefects are those that the comparison must find, each with a part of what it must say.
+var serverDefects = map[string]struct {
+	serverDefect
+
+	says string
+}{
+	"none": {},
+	"a delete does not raise the generation": {serverDefect{after: func(s *modelServer, sent *request, before int64) {
+		if stored := s.store[sent.slot]; sent.verb == "delete" && stored != nil && s.version > before {
+			stored.SetGeneration(stored.GetGeneration() - 1)
+		}
+	}}, "the event MODIFIED of Foo a differs"},
+	"the preconditions of a delete are ignored": {serverDefect{before: func(sent *request) {
+		if options, ok := sent.sent.(*metav1.DeleteOptions); ok {
+			options.Preconditions = nil
+		}
+	}}, "the answer of the model is 409 Conflict about Foo.samplecontroller.k8s.io a, and that of the server ok"},
+	"the version in an update is ignored": {serverDefect{before: func(sent *request) {
+		if sent.verb == "update" {
+			metaOf(sent.sent).SetResourceVersion("")
+		}
+	}}, "the answer of the model is 409 Conflict about foos.samplecontroller.k8s.io a, and that of the server ok"},
+	"an update without a change makes a version": {serverDefect{after: func(s *modelServer, sent *request, before int64) {
+		if stored := s.store[sent.slot]; sent.verb == "update" && stored != nil && s.version == before {
+			s.commit(watch.Modified, sent.slot, copyOf(stored.Object))
+		}
+	}}, `-  "resourceVersion": "10000001"`},
+	"an event is lost": {serverDefect{after: func(s *modelServer, _ *request, before int64) {
+		if s.version > before {
+			s.events[0] = nil
+		}
+	}}, "the server does not send the event ADDED of Foo a"},
+	"an update of the status changes the spec": {serverDefect{before: func(sent *request) {
+		if sent.verb == "update" {
+			sent.subresource = ""
+		}
+	}}, "the object in the answer differs"},
+}
+
+func TestTheComparisonFindsDefects(t *testing.T) {
+	path := usersPath(t)
+	for name, test := range serverDefects {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				difference, err := usersScene(t).replayOn(t.Context(), newModelServer(usersScene(t), test.serverDefect), footest.Namespace, path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if test.says == "" && difference != "" || !strings.Contains(difference, test.says) {
+					t.Errorf("the difference found is\n%s\nwant one that says: %s", difference, test.says)
+				}
+			})
+		})
+	}
+}
+
+func usersScene(t *testing.T) *scene {
+	t.Helper()
+	s, err := newScene(complete(footest.FooOwner, World{Name: "users"})[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// usersPath is a path of users without a controller: a Foo is created, written without a
+// change, changed, written and deleted from an old version, and deleted in the foreground.
+func usersPath(t *testing.T) (path []exchange) {
+	t.Helper()
+	s := usersScene(t)
+	x := explored{s.empty(), s}
+	s.served = func(x explored, sent *request, before int64, returned footest.Object, err error) {
+		path = append(path, x.exchange(sent, before, returned, err))
+	}
+	defer func() { s.served = nil }()
+	send := func(sent *request) { _, _ = x.serve(sent) }
+	send(&request{verb: "create", sent: s.Owner.Asking("a", "web", 1)})
+	first := copyOf(x.store[0].Object)
+	send(&request{verb: "update", sent: first})
+	changed := copyOf(first)
+	s.Owner.Resize(changed, 2)
+	send(&request{verb: "update", subresource: "status", sent: changed})
+	send(&request{verb: "update", sent: changed})
+	send(&request{verb: "update", sent: first})
+	send(&request{verb: "delete", sent: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: new(first.GetResourceVersion())}}})
+	send(&request{verb: "delete", sent: &metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)}})
+	gone := copyOf(x.store[0].Object)
+	gone.SetFinalizers(nil)
+	send(&request{verb: "update", sent: gone})
+	if x.store[0] != nil || len(path) != 8 {
+		t.Fatalf("the path has %d requests, and leaves %v", len(path), x.store[0])
+	}
+	return path
+}
