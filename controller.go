@@ -209,6 +209,7 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	defer c.queue.Done(key)
 	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "foo", klog.KRef(key.Namespace, key.Name)))
 	start := c.clock.Now()
+	c.backoff.Begin(key)
 	err := c.syncAndRecover(ctx, key)
 	c.metrics.Synced(syncResult(err), c.clock.Since(start))
 	c.handleErr(ctx, key, err)
@@ -290,6 +291,7 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 	if err != nil {
 		return fmt.Errorf("reading the Foo from the cache: %w", err)
 	}
+	c.recordMissedTransition(foo)
 	if c.staleFoos.Has(foo) {
 		if err := c.recheckFoo(ctx, foo); err != nil {
 			return err

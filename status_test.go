@@ -22,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -202,6 +203,43 @@ func TestATransitionWhoseAnswerIsLostHasItsEvent(t *testing.T) {
 				footest.ExpectEqual(t, "the list of events", []string{"Normal Available " + footest.ReadyOf(footest.Settled("a")).Message}, f.recorded())
 			})
 		})
+	}
+}
+
+// Another controller may replace the status before a sync gets as far as its own.
+func TestATransitionWhoseAnswerIsLostHasItsEventAfterALostRace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, footest.Foo("a"), footest.Child("a"))
+		f.fooClient.PrependReactor("update", "foos", once(func(action clienttesting.Action) error {
+			_, err := f.api.Update(f.fooClient.Tracker(), action.(clienttesting.UpdateAction))
+			footest.Must(t, err)
+			f.drift(t, "web")
+			advance(time.Millisecond) // the next sync sees both
+			return errors.New("read: connection reset by peer")
+		}))
+		f.kubeClient.PrependReactor("update", children, once(func(clienttesting.Action) error {
+			foo := f.storedFoo(t, "a").DeepCopy()
+			foo.Status.Conditions[0].Reason = "OfAnother"
+			f.updateFoo(t, foo)
+			return apierrors.NewConflict(footest.ChildGR, "web", errors.New("modified"))
+		}))
+		defer f.start(2)()
+		advance(time.Hour)
+		if events := f.recorded(); len(events) < 2 || !strings.HasPrefix(events[0], "Normal Available ") || !strings.HasPrefix(events[1], "Normal Progressing ") {
+			t.Errorf("the Events are %q", events)
+		}
+	})
+}
+
+// once returns a reaction to the first call.
+func once(answer func(clienttesting.Action) error) clienttesting.ReactionFunc {
+	done := false
+	return func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if done {
+			return false, nil, nil
+		}
+		done = true
+		return true, nil, answer(action)
 	}
 }
 

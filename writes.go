@@ -199,9 +199,6 @@ func (s *kindSync[T]) client() childClient[T] { return s.clientIn(s.foo.Namespac
 // the Pods of a rollout may wait.
 func (c *Controller) updateStatus(ctx context.Context, foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus, complete bool) error {
 	key, task := cache.MetaObjectToName(foo), plan.StatusTask(foo)
-	if missed := c.transitions.Missed(foo); missed != nil {
-		c.recordTransition(foo, missed)
-	}
 	if equality.Semantic.DeepEqual(foo.Status, status) {
 		c.statusThrottle.Delete(key)
 		c.backoff.Succeed(key, queue.PartStatus)
@@ -256,6 +253,14 @@ func (c *Controller) sendStatus(ctx context.Context, foo *samplev1alpha1.Foo, st
 		klog.FromContext(ctx).Error(err, "The API server does not store statuses as they are sent")
 	}
 	return nil
+}
+
+// recordMissedTransition records the Event of a status write whose answer was lost, if the
+// cache shows it. A status of another controller may soon take its place.
+func (c *Controller) recordMissedTransition(foo *samplev1alpha1.Foo) {
+	if missed := c.transitions.Missed(foo); missed != nil {
+		c.recordTransition(foo, missed)
+	}
 }
 
 func (c *Controller) recordTransition(foo *samplev1alpha1.Foo, ready *metav1.Condition) {

@@ -71,9 +71,9 @@ type Backoff[T Task[T]] struct {
 // keyBackoff is the back-off of one key.
 type keyBackoff[T Task[T]] struct {
 	failures map[Part]failedPart[T]
-	// syncing is true from when a part of a sync has failed until the key is queued
-	// again.
-	syncing bool
+	// syncing is true from the start of a sync to its end, and failed from when a part of
+	// it has failed.
+	syncing, failed bool
 }
 
 // failedPart is a part of a sync that failed. It is not tried again before its time
@@ -135,7 +135,7 @@ func (r *Backoff[T]) failLocked(key cache.ObjectName, p Part, of T, err error) {
 		}
 	}
 	k.failures[p] = failedPart[T]{next, of, err, until}
-	k.syncing = true
+	k.failed = true
 }
 
 // Deferred returns the error of a task that failed if its back-off is not over, else nil.
@@ -146,7 +146,7 @@ func (r *Backoff[T]) Deferred(key cache.ObjectName, p Part, of T) error {
 	if k == nil || !r.clock.Now().Before(k.failures[p].until) || !k.failures[p].task.Same(of) {
 		return nil
 	}
-	k.syncing = true
+	k.failed = true
 	return deferred{k.failures[p].err}
 }
 
@@ -165,10 +165,10 @@ func (r *Backoff[T]) Requeue(key cache.ObjectName, err error) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k, next := r.of(key), NextAttempt(err)
-	if next.Held && !k.syncing {
+	if next.Held && !k.failed {
 		r.failLocked(key, partSync, *new(T), err)
 	}
-	k.syncing = false
+	k.syncing, k.failed = false, false
 	wait, failing := k.earliest(r.clock.Now())
 	if !next.Held {
 		if delay := r.delay(key, next); !failing || delay < wait {
@@ -203,7 +203,18 @@ func (r *Backoff[T]) delay(key cache.ObjectName, next Attempt) time.Duration {
 	return r.limiter.When(key)
 }
 
-// InBackoff reports whether the next attempt of a key is still to come.
+// Begin records that a sync begins.
+func (r *Backoff[T]) Begin(key cache.ObjectName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if k := r.keys[key]; k != nil {
+		k.syncing = true
+	}
+}
+
+// InBackoff reports whether the next sync of a key is still to come, so that it will see
+// what has changed by now. A sync under way may have read the cache before, and it is the
+// last one unless a part of it fails.
 func (r *Backoff[T]) InBackoff(key cache.ObjectName) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -212,7 +223,7 @@ func (r *Backoff[T]) InBackoff(key cache.ObjectName) bool {
 		return false
 	}
 	_, failing := k.earliest(r.clock.Now())
-	return failing || k.syncing
+	return k.failed || failing && !k.syncing
 }
 
 // Forget ends the series of failures of a key.
