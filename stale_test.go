@@ -258,6 +258,31 @@ func TestStaleFooIsReadLiveBeforeFurtherWrites(t *testing.T) {
 	})
 }
 
+// A change of a Foo in its back-off waits for the next sync. While one is under way that
+// has read the Foo before, there may be none.
+func TestAChangeDuringASyncIsSyncedAlthoughTheFooIsInItsBackOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Child("a"))
+		f.staleFoos.Observe(f.cachedFoo(t, "a"), apierrors.NewConflict(footest.FoosResource.GroupResource(), "a", nil))
+		f.failTimes(1, "get", "foos", apierrors.NewForbidden(footest.FoosResource.GroupResource(), "a", nil))
+		f.queue.Add(footest.KeyOf(footest.Foo("a")))
+		f.processNextWorkItem(f.ctx)
+		f.fooClient.PrependReactor("get", "foos", func(clienttesting.Action) (bool, runtime.Object, error) {
+			changed := f.storedFoo(t, "a").DeepCopy()
+			changed.Status.Conditions[0].Reason = "OfAnother"
+			f.updateFoo(t, changed)
+			advance(time.Millisecond)
+			return false, nil, nil
+		})
+		f.queue.Add(footest.KeyOf(footest.Foo("a")))
+		f.processNextWorkItem(f.ctx)
+		f.expectWrites(t)
+		if f.queue.Len() == 0 {
+			t.Error("the change was not queued")
+		}
+	})
+}
+
 // A conflict for no reason must not stop the controller.
 func TestFooThatIsConfirmedLiveIsReconciled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
