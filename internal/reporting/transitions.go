@@ -33,7 +33,8 @@ import (
 // Transitions remembers the last change of a Foo's readiness that was sent, until the
 // cache shows whether it was stored. The answer to a status write can be lost. If the
 // write was stored nevertheless, its Event is recorded then. Each transition has one
-// Event, unless the controller dies between the two.
+// Event, unless the controller dies between the two, or another one replaces the status
+// before a sync has seen it.
 type Transitions struct {
 	keyed.Map[transition]
 }
