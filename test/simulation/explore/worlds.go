@@ -67,6 +67,8 @@ func Medium(owner *footest.OwnerRow) []World {
 			Owners: []string{"a", "b"}, Start: settled, Acts: []string{"create b web", "delete a"}, Users: 2},
 		World{Name: "rename, any fault", About: "as rename, and the fault is any",
 			Start: settled, Acts: []string{"rename a api"}, Users: 1, Faults: 1, Outcomes: allOutcomes, Relists: true},
+		World{Name: "drift, any fault", About: "somebody changes, takes away or hands over the Deployment; one fault",
+			Start: settled, Acts: ofOthers, Users: 1, Faults: 1, Outcomes: allOutcomes, Relists: true},
 		World{Name: "changes", About: "any two acts of the Foo's user",
 			Start: settled, Acts: ofOwner, Users: 2},
 	)...)
@@ -82,8 +84,6 @@ func Large(owner *footest.OwnerRow) []World {
 			Start: settled, Acts: allOfThem, Users: 2},
 		World{Name: "scale, two faults", About: "a Foo is scaled; two calls or events meet a fault",
 			Start: settled, Acts: []string{"scale a"}, Users: 1, Faults: 2, Outcomes: []Outcome{Conflict, Lost, ServerError}, Relists: true},
-		World{Name: "drift, any fault", About: "somebody changes, takes away or hands over the Deployment; one fault",
-			Start: settled, Acts: ofOthers, Users: 1, Faults: 1, Outcomes: allOutcomes, Relists: true},
 		World{Name: "recreate, any fault", About: "as recreate, with one fault",
 			Start: settled, Acts: append([]string{"create a web"}, deletes...), Users: 2, Faults: 1, Outcomes: allOutcomes, Relists: true},
 		World{Name: "change, crash", About: "any act; the controller dies once, and starts with caches that may be older than those it had",
