@@ -74,7 +74,7 @@ func Medium(owner *footest.OwnerRow) []World {
 	)...)
 }
 
-// Large are the worlds of an hour.
+// Large are the worlds of half an hour.
 func Large(owner *footest.OwnerRow) []World {
 	settled := []string{"create a web"}
 	return append(Medium(owner), complete(owner,
@@ -98,8 +98,6 @@ func Large(owner *footest.OwnerRow) []World {
 			Start: settled, Acts: ofOwner, Users: 1, Faults: 1, Outcomes: []Outcome{Conflict, Lost}, HandlersLag: true},
 		World{Name: "create, two controllers", About: "a Foo is created; two controllers work at the same time",
 			Acts: []string{"create a web"}, Users: 1, Controllers: 2},
-		World{Name: "scale, two controllers", About: "a Foo is scaled; two controllers work at the same time",
-			Start: settled, Acts: []string{"scale a"}, Users: 1, Controllers: 2},
 	)...)
 }
 
