@@ -14,12 +14,14 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Tests of docs/tour.md: its links to code, and its patches.
+// Tests of docs/tour.md: its links to code, and its patches; and that every patch applies.
 
 package claims
 
 import (
+	"fmt"
 	"maps"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -35,8 +37,11 @@ var codeLink = regexp.MustCompile("\\[`([A-Za-z]+)`\\]\\((\\.\\./|https://github
 // clientGoLink matches a link to a file of client-go.
 var clientGoLink = regexp.MustCompile(`https://github\.com/kubernetes/client-go/blob/(v[0-9.]+)/`)
 
-// diffBlock matches a patch that the tour shows.
+// diffBlock matches a patch that a document shows.
 var diffBlock = regexp.MustCompile("(?s)\n```diff\n(.*?\n)```\n")
+
+// patchedFile matches the name of a file that a patch changes.
+var patchedFile = regexp.MustCompile(`(?m)^--- a/(\S+)$`)
 
 func TestLinkedNamesInTourAreInTheirFiles(t *testing.T) {
 	links := codeLink.FindAllStringSubmatch(read(t, "docs", "tour.md"), -1)
@@ -84,6 +89,55 @@ func TestTourShowsItsPatches(t *testing.T) {
 	for _, patch := range slices.Sorted(maps.Keys(shown)) {
 		t.Errorf("docs/tour.md shows a patch that no file in docs/tour contains:\n%s", patch)
 	}
+}
+
+// TestPatchesApply tells of an outdated patch at once: the tests that build from one take
+// minutes. It leaves out those that are applied, and those of files that a reader creates.
+func TestPatchesApply(t *testing.T) {
+	patches := map[string]string{}
+	for _, pattern := range []string{"docs/tour/*.patch", "test/faults/testdata/defects/*.patch"} {
+		files, err := filepath.Glob(filepath.Join(moduleRoot, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			name, err := filepath.Rel(moduleRoot, file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			patches[name] = read(t, name)
+		}
+	}
+	for _, document := range []string{"second-child.md", "finalizer.md"} {
+		for i, block := range diffBlock.FindAllStringSubmatch(read(t, "docs", document), -1) {
+			patches[fmt.Sprintf("docs/%s, patch %d", document, i+1)] = block[1]
+		}
+	}
+	for name, patch := range patches {
+		t.Run(name, func(t *testing.T) {
+			for _, file := range patchedFile.FindAllStringSubmatch(patch, -1) {
+				if _, err := os.Stat(filepath.Join(moduleRoot, file[1])); err != nil {
+					t.Skipf("%s is not here", file[1])
+				}
+			}
+			if checkPatch(t, patch, "--reverse") == nil {
+				t.Skip("This patch is applied")
+			}
+			if err := checkPatch(t, patch); err != nil {
+				t.Errorf("%s no longer applies, create it again: %v", name, err)
+			}
+		})
+	}
+}
+
+func checkPatch(t *testing.T, patch string, args ...string) error {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "git", append([]string{"apply", "--check"}, args...)...)
+	command.Dir, command.Stdin = moduleRoot, strings.NewReader(patch)
+	if out, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	return nil
 }
 
 // module is the version of a Go module and the folder of its files.
