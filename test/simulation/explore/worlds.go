@@ -71,6 +71,8 @@ func Medium(owner *footest.OwnerRow) []World {
 			Start: settled, Acts: ofOthers, Users: 1, Faults: 1, Outcomes: allOutcomes, Relists: true},
 		World{Name: "changes", About: "any two acts of the Foo's user",
 			Start: settled, Acts: ofOwner, Users: 2},
+		World{Name: "rename, new one lost", About: "the Deployment gets another name, and somebody takes away the new one; one call fails",
+			Start: settled, Acts: []string{"rename a api", "strip api"}, Users: 2, Faults: 1, Outcomes: []Outcome{ServerError}},
 	)...)
 }
 
