@@ -26,6 +26,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/internal/consistency"
@@ -110,7 +111,7 @@ func (c *Controller) syncChildren(ctx context.Context, foo *samplev1alpha1.Foo) 
 type childClient[T plan.Object] interface {
 	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
 	Create(ctx context.Context, child T, options metav1.CreateOptions) (T, error)
-	Update(ctx context.Context, child T, options metav1.UpdateOptions) (T, error)
+	Patch(ctx context.Context, name string, kind types.PatchType, patch []byte, options metav1.PatchOptions, subresources ...string) (T, error)
 	Delete(ctx context.Context, name string, options metav1.DeleteOptions) error
 }
 

@@ -116,7 +116,7 @@ func TestRefusalWhoseStatusLostARaceIsReportedAtOnceAndNotRepeated(t *testing.T)
 func TestConflictIsRetriedAtOnceAndResolved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Child("a", footest.Drifted))
-		f.failTimes(1, "update", children, apierrors.NewConflict(footest.ChildGR, "web", errors.New("modified")))
+		f.failTimes(1, "patch", children, apierrors.NewConflict(footest.ChildGR, "web", errors.New("modified")))
 		defer f.start(2)()
 		advance(time.Second)
 		f.expectChildWrites(t, updateChild, updateChild)

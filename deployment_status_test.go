@@ -26,8 +26,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
-	clienttesting "k8s.io/client-go/testing"
 
 	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/queue"
@@ -171,7 +169,7 @@ func TestARefusedWriteIsNotRepeatedWithEachStatusOfTheDeployment(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a", footest.WithImage("nginx:1")))
-				calls, refused := f.countCalls("update", children, refusal)
+				calls, refused := f.countCalls("patch", children, refusal)
 				defer f.start(2)()
 				f.flap(t, 61) // refused after 0, 10 and 30 s, or every 10 s
 				if n := calls.Load(); n > 7 {
@@ -216,11 +214,12 @@ func TestARefusedStatusIsNotRepeatedWithEachStatusOfTheDeployment(t *testing.T) 
 func TestADeploymentStoredOtherwiseIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a"))
-		f.kubeClient.PrependReactor("update", children, func(action clienttesting.Action) (bool, runtime.Object, error) {
-			two := int32(2)
-			action.(clienttesting.UpdateAction).GetObject().(*appsv1.Deployment).Spec.Replicas = &two
-			return false, nil, nil
-		})
+		f.api.Admit = func(_ string, sent footest.Object) error {
+			if deployment, ok := sent.(*appsv1.Deployment); ok {
+				deployment.Spec.Replicas = new(int32(2))
+			}
+			return nil
+		}
 		defer f.start(2)()
 		f.scale(t, "a", 5)
 		advance(time.Minute)
@@ -240,12 +239,12 @@ func TestADeploymentStoredOtherwiseIsReported(t *testing.T) {
 
 // mirrorImages adds an admission webhook that replaces all images by those of a mirror.
 func (f *fixture) mirrorImages() {
-	f.kubeClient.PrependReactor("*", children, func(action clienttesting.Action) (bool, runtime.Object, error) {
-		if write, ok := action.(clienttesting.CreateAction); ok { // an UpdateAction has the same methods
-			write.GetObject().(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Image = "mirror.example.com/nginx:latest"
+	f.api.Admit = func(_ string, sent footest.Object) error {
+		if deployment, ok := sent.(*appsv1.Deployment); ok {
+			deployment.Spec.Template.Spec.Containers[0].Image = "mirror.example.com/nginx:latest"
 		}
-		return false, nil, nil
-	})
+		return nil
+	}
 }
 
 func TestAWebhookThatChangesTheImageIsNotFought(t *testing.T) {

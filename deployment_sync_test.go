@@ -274,7 +274,7 @@ func (row syncRow) check(t *testing.T) {
 		t.Errorf("sync returned %v, not %v", err, row.wantErr)
 	}
 	if row.refuse == nil {
-		previewtest.Check(t, announced, f.kubeClient.Actions(), f.fooClient.Actions())
+		previewtest.Check(t, announced, &f.api, f.kubeClient.Actions(), f.fooClient.Actions())
 	}
 	verbs, _ := f.writes()
 	footest.ExpectEqual(t, "the list of writes", row.wantWrites, verbs)

@@ -183,6 +183,8 @@ func (f *fixture) writes() (verbs []string, objects []runtime.Object) {
 		switch action := action.(type) {
 		case clienttesting.CreateAction: // an UpdateAction has the same methods
 			object = action.GetObject()
+		case clienttesting.PatchAction:
+			object = f.api.SentBy(action)
 		case clienttesting.DeleteAction:
 		default:
 			continue

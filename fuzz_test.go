@@ -27,7 +27,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	kubeinformers "k8s.io/client-go/informers"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -100,7 +99,7 @@ func (f *fuzzFixture) pass(t *testing.T, known, live *samplev1alpha1.Foo, fresh 
 	foosAfter, after := f.stored(t)
 
 	if announced != nil {
-		previewtest.Check(t, announced, f.kubeCalls.Actions(), f.fooCalls.Actions())
+		previewtest.Check(t, announced, &f.api, f.kubeCalls.Actions(), f.fooCalls.Actions())
 	}
 	if fresh && err != nil && !failure.IsRefusal(err) {
 		t.Errorf("the sync failed with fresh caches: %v", err)
@@ -281,17 +280,12 @@ func (f *fuzzFixture) takeWrites() []string {
 
 // refuseBadSpecs makes the API server refuse invalid specs, as a real one does.
 func (f *fuzzFixture) refuseBadSpecs() {
-	f.kubeCalls.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		write, ok := action.(clienttesting.CreateAction) // an UpdateAction has the same methods
-		if !ok {
-			return false, nil, nil
-		}
-		sent := write.GetObject().(footest.Object)
+	f.api.Admit = func(_ string, sent footest.Object) error {
 		if kind := footest.KindOf(sent); sent.GetName() == "" || kind.Invalid(sent) {
-			return true, nil, apierrors.NewInvalid(kind.Resource.GroupVersion().WithKind(kind.Kind).GroupKind(), sent.GetName(), nil)
+			return apierrors.NewInvalid(kind.Resource.GroupVersion().WithKind(kind.Kind).GroupKind(), sent.GetName(), nil)
 		}
-		return false, nil, nil
-	})
+		return nil
+	}
 }
 
 // store adds the objects of a FuzzWorld to the API server.

@@ -82,7 +82,7 @@ func TestDriftOfEachKindIsRepaired(t *testing.T) {
 		repaired := f.child(t, kind)
 		footest.CheckWanted(t, repaired, foo)
 		footest.CheckOthersKept(t, drifted, repaired, foo)
-		if verbs, _ := f.writes(); !slices.Contains(verbs, "update "+kind.Resource.Resource) {
+		if verbs, _ := f.writes(); !slices.Contains(verbs, "patch "+kind.Resource.Resource) {
 			t.Errorf("the writes are %v", verbs)
 		}
 	})
@@ -235,7 +235,7 @@ func (k *kind[T]) fillCache(children []footest.Object, version string) error {
 var (
 	children    = footest.Primary.Resource.Resource
 	createChild = "create " + children
-	updateChild = "update " + children
+	updateChild = "patch " + children
 	deleteChild = "delete " + children
 	// conflict and failed are the reasons for which a user has to do something.
 	conflict = footest.Primary.Kind + "Conflict"

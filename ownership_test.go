@@ -129,12 +129,13 @@ func TestRenameThereAndBackEndsWithTheFirst(t *testing.T) {
 func TestAnAdoptionThatIsUndoneIsNotRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("a"), footest.Child("a", footest.WithoutOwner, footest.WithAdoptBy("a")))
-		f.kubeClient.PrependReactor("update", children, func(action clienttesting.Action) (bool, runtime.Object, error) {
-			sent := action.(clienttesting.UpdateAction).GetObject().(footest.Object)
-			footest.WithoutOwner(sent)
-			footest.WithAdoptBy("a")(sent)
-			return false, nil, nil
-		})
+		f.api.Admit = func(_ string, sent footest.Object) error {
+			if footest.Primary.Is(sent) {
+				footest.WithoutOwner(sent)
+				footest.WithAdoptBy("a")(sent)
+			}
+			return nil
+		}
 		defer f.start(2)()
 		for range 5 {
 			f.resync(t, "a")

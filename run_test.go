@@ -183,9 +183,10 @@ func (f *fixture) expectMetrics(t *testing.T, what string, want ...string) {
 	}
 }
 
-// countOf is the metric that counts a write, such as createChild.
+// countOf is the metric that counts a write, such as createChild. A patch counts as an
+// update.
 func countOf(write string, count int) string {
-	verb, resource, _ := strings.Cut(write, " ")
+	verb, resource, _ := strings.Cut(strings.Replace(write, "patch ", "update ", 1), " ")
 	return fmt.Sprintf(`sample_controller_writes_total{resource=%q,verb=%q} %d`, resource, verb, count)
 }
 

@@ -217,7 +217,7 @@ func TestATransitionWhoseAnswerIsLostHasItsEventAfterALostRace(t *testing.T) {
 			advance(time.Millisecond) // the next sync sees both
 			return errors.New("read: connection reset by peer")
 		}))
-		f.kubeClient.PrependReactor("update", children, once(func(clienttesting.Action) error {
+		f.kubeClient.PrependReactor("patch", children, once(func(clienttesting.Action) error {
 			foo := f.storedFoo(t, "a").DeepCopy()
 			foo.Status.Conditions[0].Reason = "OfAnother"
 			f.updateFoo(t, foo)

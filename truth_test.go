@@ -74,7 +74,7 @@ func TestAScaleThatCannotBeWrittenIsNotReady(t *testing.T) {
 		"the server shuts down": apierrors.NewServiceUnavailable("shutting down"),
 		"no etcd":               apierrors.NewServerTimeout(footest.ChildGR, "update", 1),
 	} {
-		for _, call := range [][2]string{{"update", children}, {"get", "foos"}} {
+		for _, call := range [][2]string{{"patch", children}, {"get", "foos"}} {
 			t.Run(name+" at "+strings.Join(call[:], " "), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Child("a"))
@@ -82,7 +82,7 @@ func TestAScaleThatCannotBeWrittenIsNotReady(t *testing.T) {
 					reaction := func(clienttesting.Action) (bool, runtime.Object, error) { return !healed.Load(), nil, fail }
 					f.kubeClient.PrependReactor(call[0], call[1], reaction)
 					f.fooClient.PrependReactor(call[0], call[1], reaction)
-					if call[0] == "update" {
+					if call[0] == "patch" {
 						defer f.start(2)()
 					} else {
 						defer f.start(1)()

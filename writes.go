@@ -16,8 +16,8 @@ limitations under the License.
 
 // The writes. Each has a precondition that the API server checks, so that a write that
 // was decided on a stale cache, arrives late, or comes from a second controller does no
-// harm: a create fails if the name is taken, an update carries the resourceVersion that it
-// was made from, a delete names UID and resourceVersion.
+// harm: a create fails if the name is taken, an update and a delete name the UID and the
+// resourceVersion that they were decided on.
 
 package main
 
@@ -62,7 +62,8 @@ func (s *kindSync[T]) create(ctx context.Context) error {
 // repair updates a Foo's child, or makes the Foo the controller of one that may be
 // adopted. The cache holds only what decisions read, so the update is made from a live
 // read, and its resourceVersion protects newer writes of others. Reading the Foo live
-// protects a newer spec that the cache has not seen.
+// protects a newer spec that the cache has not seen. Only what changes is sent: an update
+// of the whole object would drop the fields that this client does not know.
 func (s *kindSync[T]) repair(ctx context.Context) error {
 	live, err := s.live(ctx, s.Name(s.foo))
 	if err != nil {
@@ -75,9 +76,13 @@ func (s *kindSync[T]) repair(ctx context.Context) error {
 	if err := s.controller.recheckFoo(ctx, s.foo); err != nil {
 		return err
 	}
+	patchType, patch, err := s.Patch(live, desired)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := s.controller.withDeadline(ctx)
 	defer cancel()
-	updated, err := s.client().Update(ctx, desired, metav1.UpdateOptions{FieldManager: names.Controller})
+	updated, err := s.client().Patch(ctx, live.GetName(), patchType, patch, metav1.PatchOptions{FieldManager: names.Controller})
 	if err != nil {
 		return &plan.WriteError{Doing: "updating", Done: "updated", Kind: s.Kind, Name: desired.GetName(), Err: err}
 	}

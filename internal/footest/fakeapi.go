@@ -39,14 +39,22 @@ import (
 // checks its preconditions. Without versions, the protection against stale caches could
 // not be tested.
 type FakeAPI struct {
+	// Admit may change or refuse an object that is created or updated, as an admission
+	// webhook. It may be nil.
+	Admit func(operation string, sent Object) error
+
 	mu      sync.Mutex
 	version atomic.Int64
+	patched sync.Map // the objects that patches asked for, by patch
+
+	trackers []clienttesting.ObjectTracker
 }
 
 // Serve puts the API in front of a clientset's object tracker. A resource of which the
 // tests know nothing fails the test.
 func (a *FakeAPI) Serve(t testing.TB, fake *clienttesting.Fake, tracker clienttesting.ObjectTracker) {
 	t.Helper()
+	a.trackers = append(a.trackers, tracker)
 	fake.PrependReactor("create", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if action.GetResource().Resource == "events" {
 			return false, nil, nil
@@ -56,6 +64,13 @@ func (a *FakeAPI) Serve(t testing.TB, fake *clienttesting.Fake, tracker clientte
 	})
 	fake.PrependReactor("update", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		object, err := a.Update(tracker, action.(clienttesting.UpdateAction))
+		return true, object, err
+	})
+	fake.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if action.GetResource().Resource == "events" {
+			return false, nil, nil
+		}
+		object, err := a.patch(tracker, action.(clienttesting.PatchActionImpl))
 		return true, object, err
 	})
 	fake.PrependReactor("delete", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -74,7 +89,11 @@ func (a *FakeAPI) Serve(t testing.TB, fake *clienttesting.Fake, tracker clientte
 func (a *FakeAPI) create(tracker clienttesting.ObjectTracker, action clienttesting.CreateAction) (runtime.Object, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	object := Served(action.GetResource().Resource).Created(action.GetObject().(Object))
+	sent := copyOf(action.GetObject().(Object))
+	if err := a.admit("create", sent); err != nil {
+		return nil, err
+	}
+	object := Served(action.GetResource().Resource).Created(sent)
 	a.Stamp(object)
 	object.SetUID(types.UID("uid-created-" + object.GetResourceVersion()))
 	if err := tracker.Create(action.GetResource(), object, action.GetNamespace()); err != nil {
@@ -87,13 +106,60 @@ func (a *FakeAPI) create(tracker clienttesting.ObjectTracker, action clienttesti
 func (a *FakeAPI) Update(tracker clienttesting.ObjectTracker, action clienttesting.UpdateAction) (runtime.Object, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	sent, resource := action.GetObject().(Object), action.GetResource()
+	sent := action.GetObject().(Object)
 	stored, err := a.stored(tracker, action, sent.GetName())
 	if err != nil {
 		return nil, err
 	}
-	if sent.GetResourceVersion() != "" && sent.GetResourceVersion() != stored.GetResourceVersion() {
+	return a.store(tracker, action, stored, sent)
+}
+
+// patch carries out a patch as the update that it amounts to.
+func (a *FakeAPI) patch(tracker clienttesting.ObjectTracker, action clienttesting.PatchActionImpl) (runtime.Object, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	stored, err := a.stored(tracker, action, action.Name)
+	if err != nil {
+		return nil, err
+	}
+	sent, err := Patched(stored, action.PatchType, action.Patch)
+	if err != nil {
+		return nil, err
+	}
+	a.patched.Store(patchKey(action), copyOf(sent))
+	return a.store(tracker, action, stored, sent)
+}
+
+// SentBy returns the object that a patch asked to store, or nil if there was none to
+// change. A patch that a reactor answered before the API is applied to what is stored now.
+func (a *FakeAPI) SentBy(action clienttesting.PatchAction) runtime.Object {
+	if sent, known := a.patched.Load(patchKey(action)); known {
+		return sent.(runtime.Object)
+	}
+	for _, tracker := range a.trackers {
+		if stored, err := tracker.Get(action.GetResource(), action.GetNamespace(), action.GetName()); err == nil {
+			if sent, err := Patched(stored.(Object), action.GetPatchType(), action.GetPatch()); err == nil {
+				return sent
+			}
+		}
+	}
+	return nil
+}
+
+func patchKey(action clienttesting.PatchAction) string {
+	return action.GetResource().Resource + " " + action.GetName() + " " + string(action.GetPatch())
+}
+
+// store carries out an update of a stored object.
+func (a *FakeAPI) store(tracker clienttesting.ObjectTracker, action clienttesting.Action, stored, sent Object) (runtime.Object, error) {
+	resource := action.GetResource()
+	if sent.GetResourceVersion() != "" && sent.GetResourceVersion() != stored.GetResourceVersion() ||
+		sent.GetUID() != "" && sent.GetUID() != stored.GetUID() {
 		return nil, apierrors.NewConflict(resource.GroupResource(), sent.GetName(), errors.New("the object has been modified"))
+	}
+	sent = copyOf(sent)
+	if err := a.admit("update", sent); err != nil {
+		return nil, err
 	}
 	next := Served(resource.Resource).Updated(stored, sent, action.GetSubresource())
 	switch {
@@ -104,6 +170,13 @@ func (a *FakeAPI) Update(tracker clienttesting.ObjectTracker, action clienttesti
 	}
 	a.Stamp(next)
 	return next.DeepCopyObject(), tracker.Update(resource, next, action.GetNamespace())
+}
+
+func (a *FakeAPI) admit(operation string, sent Object) error {
+	if a.Admit == nil {
+		return nil
+	}
+	return a.Admit(operation, sent)
 }
 
 func (a *FakeAPI) delete(tracker clienttesting.ObjectTracker, action clienttesting.DeleteActionImpl) error {

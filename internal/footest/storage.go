@@ -19,15 +19,18 @@ limitations under the License.
 package footest
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -115,6 +118,30 @@ func (k *Kind) Updated(stored, sent Object, subresource string) Object {
 		next.SetGeneration(stored.GetGeneration() + 1)
 	}
 	return next
+}
+
+// Patched returns the object that a patch asks to store in place of the stored one: an
+// update with the UID and the resourceVersion of the patch. Without a stored object, it has
+// what is in the patch.
+func Patched(stored Object, kind types.PatchType, patch []byte) (Object, error) {
+	before, err := json.Marshal(stored)
+	if err != nil {
+		return nil, err
+	}
+	var after []byte
+	switch kind {
+	case types.StrategicMergePatchType:
+		after, err = strategicpatch.StrategicMergePatch(before, patch, stored)
+	case types.MergePatchType:
+		after, err = jsonpatch.MergePatch(before, patch)
+	default:
+		err = fmt.Errorf("the fake API servers know no %s", kind)
+	}
+	if err != nil {
+		return nil, err
+	}
+	patched := reflect.New(reflect.TypeOf(stored).Elem()).Interface().(Object)
+	return patched, json.Unmarshal(after, patched)
 }
 
 // Terminating returns an object as the API server stores it after a delete, or nil if the

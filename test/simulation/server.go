@@ -50,6 +50,12 @@ func (s server) Do(r *wire.Request) (runtime.Object, error) {
 		return s.conn.create(r.Ctx, r.Object)
 	case r.Verb == "update":
 		return s.conn.update(r.Ctx, r.Object, r.Subresource)
+	case r.Verb == "patch":
+		sent, err := s.patched(id, r)
+		if err != nil {
+			return nil, err
+		}
+		return s.conn.update(r.Ctx, sent, r.Subresource)
 	case r.Verb == "delete":
 		return nil, s.conn.delete(r.Ctx, id, r.DeleteOptions())
 	case r.Verb == "get" && r.Subresource == "":
@@ -60,6 +66,16 @@ func (s server) Do(r *wire.Request) (runtime.Object, error) {
 	}
 	s.conn.cluster.violationf("%s: the simulation has no %s of %s", s.conn.cluster.test, r.Verb, id)
 	return nil, apierrors.NewMethodNotSupported(id.groupResource(), r.Verb)
+}
+
+// patched returns the update that a patch amounts to. Its UID and resourceVersion keep it
+// from being carried out on another object than the one that it was made from.
+func (s server) patched(id objectID, r *wire.Request) (runtime.Object, error) {
+	stored, err := s.conn.cluster.api.get(id)
+	if err != nil {
+		return nil, err
+	}
+	return footest.Patched(metaOf(stored), r.PatchType, r.Patch)
 }
 
 // Watch answers a watch.

@@ -27,7 +27,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 
 	"example.com/sample-controller/internal/footest"
@@ -56,7 +55,7 @@ func TestBrokenControllersAreDetected(t *testing.T) {
 			return nil
 		}, "the calls do not end: list foos 6 times"},
 		{"uses a resource without a row", once(readPod), `TestBrokenControllersAreDetected/uses_a_resource_without_a_row: the controller uses the resource "pods"`},
-		{"calls what is not simulated", once(patchFoo), "the simulation has no patch of foos a"},
+		{"calls what is not simulated", once(deleteFoos), "the simulation has no deletecollection of foos "},
 		{"writes the Foo", once(scaleItsFoo), "changed fields of others in foos a"},
 		{"deletes the Foo", once(deleteItsFoo), "sent delete of foos a, which belongs to users"},
 		{"writes without a change", once(rewrite), "sent a write of foos a that changes nothing"},
@@ -120,9 +119,8 @@ func readPod(ctx context.Context, clients Clients, _ record.EventRecorder, _ *sa
 	return err
 }
 
-func patchFoo(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
-	_, err := clients.Custom.SamplecontrollerV1alpha1().Foos(namespace).Patch(ctx, foo.Name, types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
-	return err
+func deleteFoos(ctx context.Context, clients Clients, _ record.EventRecorder, _ *samplev1alpha1.Foo) error {
+	return clients.Custom.SamplecontrollerV1alpha1().Foos(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 }
 
 func deleteItsFoo(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {

@@ -72,11 +72,11 @@ type request struct {
 	sent runtime.Object
 }
 
-// Check fails unless the writes among the actions of clients are those that were
-// announced, in order and field by field.
-func Check(t *testing.T, announced *preview.Sync, actions ...[]clienttesting.Action) {
+// Check fails unless the writes among the actions of clients of an API are those that were
+// announced, in order and field by field. A patch counts as the update that it amounts to.
+func Check(t *testing.T, announced *preview.Sync, api *footest.FakeAPI, actions ...[]clienttesting.Action) {
 	t.Helper()
-	want, got := requestsOf(announced), writesAmong(slices.Concat(actions...))
+	want, got := requestsOf(announced), writesAmong(api, slices.Concat(actions...))
 	if wantLines, gotLines := linesOf(want), linesOf(got); !slices.Equal(gotLines, wantLines) {
 		t.Errorf("the sync wrote %q, the preview announced %q", gotLines, wantLines)
 		return
@@ -110,7 +110,7 @@ func requestsOf(announced *preview.Sync) []request {
 	return requests
 }
 
-func writesAmong(actions []clienttesting.Action) []request {
+func writesAmong(api *footest.FakeAPI, actions []clienttesting.Action) []request {
 	var requests []request
 	for _, action := range actions {
 		line := action.GetVerb() + " " + action.GetResource().Resource + " "
@@ -119,6 +119,8 @@ func writesAmong(actions []clienttesting.Action) []request {
 			requests = append(requests, request{line + nameOf(action.Object), action.Object})
 		case clienttesting.UpdateActionImpl:
 			requests = append(requests, request{line + nameOf(action.Object), action.Object})
+		case clienttesting.PatchActionImpl:
+			requests = append(requests, request{"update " + action.GetResource().Resource + " " + action.Name, api.SentBy(action)})
 		case clienttesting.DeleteActionImpl:
 			requests = append(requests, request{line: line + action.Name})
 		}

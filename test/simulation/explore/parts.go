@@ -22,6 +22,7 @@ package explore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
@@ -29,6 +30,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
+	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/test/simulation/wire"
 )
 
@@ -41,7 +43,27 @@ func (s server) Do(sent *wire.Request) (apiruntime.Object, error) {
 	if !known {
 		panic(fmt.Sprintf("the world has no place for %s %s", sent.Resource, nameIn(sent)))
 	}
+	if sent.Verb == "patch" {
+		return s.r.call(&request{verb: "update", subresource: sent.Subresource, slot: at, sent: s.patched(sent)})
+	}
 	return s.r.call(&request{verb: sent.Verb, subresource: sent.Subresource, slot: at, sent: sent.Object})
+}
+
+// patched returns the update that a patch amounts to. A controller makes it from what it
+// read in the same sync, and the UID and the resourceVersion in it say so.
+func (s server) patched(sent *wire.Request) apiruntime.Object {
+	kind := footest.Served(sent.Resource)
+	for _, a := range slices.Backward(s.r.sync.answers[:s.r.sync.next]) {
+		if a.object == nil || !kind.Is(a.object) || metaOf(a.object).GetName() != sent.Name {
+			continue
+		}
+		patched, err := footest.Patched(metaOf(a.object), sent.PatchType, sent.Patch)
+		if err != nil {
+			panic(err)
+		}
+		return patched
+	}
+	panic(fmt.Sprintf("%s %s is patched, and was not read before", sent.Resource, sent.Name))
 }
 
 // nameIn returns the name of the object that a request is about.

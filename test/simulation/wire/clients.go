@@ -34,6 +34,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -57,8 +58,10 @@ type Request struct {
 	// Verb is that of the API: get, list, create, update, patch, delete, or deletecollection.
 	Verb                        string
 	Resource, Name, Subresource string
-	// Object is what is sent, or nil.
-	Object runtime.Object
+	// Object is what is sent, or nil. Of a patch it is nil: PatchType and Patch are sent.
+	Object    runtime.Object
+	PatchType types.PatchType
+	Patch     []byte
 
 	query url.Values
 }
@@ -156,9 +159,11 @@ func (t transport) read(sent *http.Request) (*Request, error) {
 	if err != nil {
 		return r, fmt.Errorf("reading a request: %w", err)
 	}
-	if sent.Method != http.MethodPatch { // the body of a patch is none of encoding's
-		r.Object = t.encoding.receive(body)
+	if sent.Method == http.MethodPatch { // its body is none of encoding's
+		r.PatchType, r.Patch = types.PatchType(sent.Header.Get("Content-Type")), body
+		return r, nil
 	}
+	r.Object = t.encoding.receive(body)
 	return r, nil
 }
 

@@ -1,0 +1,77 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Updates as patches.
+
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// Patch returns the patch that turns a live child into the desired one. It names the live
+// child's UID and resourceVersion: if anybody has written in between, the API server
+// answers Conflict.
+//
+// Fields that this client does not know are in neither object, so they stay as they are.
+// The patch is a strategic one, which merges lists by key. The API server takes that for
+// its own kinds only; for a kind that a CustomResourceDefinition declares, Patch returns a
+// JSON merge patch, which replaces a list that changes as a whole.
+func (c *Child[T]) Patch(live, desired T) (types.PatchType, []byte, error) {
+	before, err := json.Marshal(live)
+	if err != nil {
+		return "", nil, fmt.Errorf("encoding %s %q as it is: %w", c.Kind, live.GetName(), err)
+	}
+	after, err := json.Marshal(desired)
+	if err != nil {
+		return "", nil, fmt.Errorf("encoding %s %q as the Foo asks: %w", c.Kind, live.GetName(), err)
+	}
+	patchType, patch := types.StrategicMergePatchType, []byte(nil)
+	if scheme.Scheme.IsGroupRegistered(c.Resource.Group) {
+		patch, err = strategicpatch.CreateTwoWayMergePatch(before, after, c.Empty())
+	} else {
+		patchType = types.MergePatchType
+		patch, err = jsonmergepatch.CreateThreeWayJSONMergePatch(before, after, before)
+	}
+	if err == nil {
+		patch, err = withPreconditions(patch, live.GetUID(), live.GetResourceVersion())
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("comparing %s %q with what the Foo asks for: %w", c.Kind, live.GetName(), err)
+	}
+	return patchType, patch, nil
+}
+
+// withPreconditions adds to a patch which object, in which version, it is for.
+func withPreconditions(patch []byte, uid types.UID, resourceVersion string) ([]byte, error) {
+	var fields map[string]any
+	if err := json.Unmarshal(patch, &fields); err != nil {
+		return nil, err
+	}
+	metadata, _ := fields["metadata"].(map[string]any)
+	if metadata == nil {
+		metadata = map[string]any{}
+		fields["metadata"] = metadata
+	}
+	metadata["uid"], metadata["resourceVersion"] = uid, resourceVersion
+	return json.Marshal(fields)
+}
