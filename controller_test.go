@@ -192,6 +192,7 @@ func TestFooInATerminatingNamespaceIsLeftAlone(t *testing.T) {
 func TestPanicInOneSyncDoesNotStopTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithChildName("other")))
+		f.panics = true
 		var panicked atomic.Bool
 		f.kubeClient.PrependReactor("create", children, func(action clienttesting.Action) (bool, runtime.Object, error) {
 			if action.(clienttesting.CreateAction).GetObject().(footest.Object).GetName() == "web" && panicked.CompareAndSwap(false, true) {

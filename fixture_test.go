@@ -29,6 +29,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	kubeinformers "k8s.io/client-go/informers"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -59,6 +60,8 @@ type fixture struct {
 	events     chan string
 	// handlersSynced are done when the handlers have got all objects of the first list.
 	handlersSynced []cache.DoneChecker
+	// panics is true in a test whose syncs may panic.
+	panics bool
 	// cached holds each object of the caches with a copy from before the test.
 	cached map[runtime.Object]runtime.Object
 }
@@ -142,6 +145,9 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 		kubeInformers.Shutdown()
 		fooInformers.Shutdown()
 		controller.queue.ShutDown()
+		if !f.panics {
+			f.expectMetrics(t, "end of the test", "sample_controller_sync_panics_total 0")
+		}
 	})
 	if !cache.WaitFor(ctx, "", f.handlersSynced...) {
 		t.Fatal("the caches have not synced")
@@ -151,6 +157,10 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 	}
 	return f
 }
+
+// init makes the fake watches hold as many events as the largest test writes without
+// waiting: they panic when they are full.
+func init() { watch.DefaultChanSize = 20_000 }
 
 // refuse makes the API server answer each call of a verb on a resource with an error. A
 // subresource counts as its resource.
