@@ -201,7 +201,7 @@ check_policy() {
 
 # The tests of hack/update-codegen.sh and hack/verify-codegen.sh.
 check_codegen() {
-  (cd hack/codegen && go_test -count=1 .)
+  (cd hack/codegen && go_test -count=1 ./...)
 }
 
 check_verify-codegen() {
