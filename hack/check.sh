@@ -55,8 +55,30 @@ in_modules() {
 
 # go_test FLAGS PACKAGES... runs go test with the user's flags, and without go vet, which
 # is a separate check.
+#
+# The go command repeats a cached result while the files that the test opened are
+# unchanged, but it checks only files of the test's module. Tests of the other modules read
+# manifests, documents and sources of the tree. Their cached results count only for the
+# same tree.
 go_test() {
-  go test -vet=off ${go_test_flags[@]+"${go_test_flags[@]}"} "$@"
+  local tree=()
+  if [[ "$(pwd -P)" != "${root}" ]]; then
+    tree=("$(for_this_tree)") || return
+  fi
+  go test -vet=off ${tree[@]+"${tree[@]}"} ${go_test_flags[@]+"${go_test_flags[@]}"} "$@"
+}
+
+# for_this_tree prints a flag of go test that limits cached results to the tree as it is:
+# the name of a test that does not exist, with a hash of all files that are no build
+# output. Every package has such a key without help of its tests, unlike an environment
+# variable, which counts only if the test reads it. A -skip of the user's still works: the
+# last one applies, and both are part of the key.
+for_this_tree() {
+  local hash
+  hash=$(cd "${root}" &&
+    find . \( -path ./.git -o -path ./bin -o -path ./_output -o -path ./.golangci-cache \) -prune -o \
+      -type f -exec cksum {} + | LC_ALL=C sort | git hash-object --stdin) || return
+  echo "-skip=^tree-${hash}\$"
 }
 
 # Hand-written Go code is formatted by gofmt -s.
@@ -101,25 +123,41 @@ check_unit() {
   KUBE_CACHE_MUTATION_DETECTOR=true in_modules unit_tests "${race}"
 }
 
-# unit_tests RACE tests a module's packages, except those that have their own check.
+# unit_tests RACE tests a module's packages, except those that have their own check. The go
+# command does not see which files a test's child processes read, such as those of git.
+# Therefore packages that start processes are separate.
 unit_tests() {
-  local race=$1 packages package list=()
-  packages=$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...) || return
-  while IFS= read -r package; do
+  local race=$1 packages package imports list=() starters=() tree failed=0
+  packages=$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Imports}} {{.TestImports}} {{.XTestImports}}{{end}}' ./...) || return
+  while read -r package imports; do
     case "${package}" in
-      */test/oracle | */test/simulation) list+=("${package}") ;; # libraries of tests, which need no cluster themselves
-      '' | */test/* | */devcluster/test | */hack/codegen | */tools/*/test) ;;
-      */tools/kubectl-foo | */tools/kubectl-foo/*) ;; # make test-kubectl-foo, without compiling the API server's code for the race detector
+      */test/oracle | */test/simulation) ;; # libraries of tests, which need no cluster themselves
+      '' | */test/* | */devcluster/test | */hack/codegen | */tools/*/test) continue ;;
+      */tools/kubectl-foo | */tools/kubectl-foo/*) continue ;; # make test-kubectl-foo, without compiling the API server's code for the race detector
+    esac
+    case "${imports}" in
+      *[[\ ]os/exec[]\ ]*) starters+=("${package}") ;;
       *) list+=("${package}") ;;
     esac
   done <<<"${packages}"
-  if [[ ${#list[@]} -eq 0 ]]; then
-    return
+  if [[ ${#list[@]} -ne 0 ]]; then
+    unit_test "${race}" "${list[@]}" || failed=1
   fi
+  if [[ ${#starters[@]} -ne 0 ]]; then
+    tree=$(for_this_tree) || return
+    unit_test "${race}" "${tree}" "${starters[@]}" || failed=1
+  fi
+  return "${failed}"
+}
+
+# unit_test RACE FLAGS PACKAGES... runs go_test with the race detector if RACE is not empty.
+unit_test() {
+  local race=$1
+  shift
   if [[ -n "${race}" ]]; then
-    CGO_ENABLED=1 go_test -race "${list[@]}"
+    CGO_ENABLED=1 go_test "${race}" "$@"
   else
-    go_test "${list[@]}"
+    go_test "$@"
   fi
 }
 
@@ -163,7 +201,7 @@ check_policy() {
 
 # The tests of hack/update-codegen.sh and hack/verify-codegen.sh.
 check_codegen() {
-  (cd hack/codegen && go_test -count=1 .)
+  (cd hack/codegen && go_test -count=1 ./...)
 }
 
 check_verify-codegen() {

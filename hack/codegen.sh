@@ -7,6 +7,7 @@
 # - It generates into a copy of the sources. A generator's error leaves the tree
 #   unchanged, and verifying never touches the tree.
 # - The copy has its own GOBIN and TMPDIR, so nothing is installed.
+# - Versions of one kind must have the same schema, because there is no conversion.
 # - A missing marker is an error. kube_codegen.sh generates code only for the markers that
 #   it finds, and succeeds if it finds none.
 # - It also generates the CustomResourceDefinitions, their list for kustomize, and the
@@ -108,7 +109,7 @@ codegen::copy_sources() {
   cp "${root}/go.mod" "${root}/go.sum" "${copy}/"
   cp -R "${root}/pkg/apis" "${copy}/pkg/"
   cp -R "${root}/hack/models-schema" "${root}/hack/boilerplate.go.txt" "${copy}/hack/"
-  cp "${root}/hack/codegen/go.mod" "${root}/hack/codegen/go.sum" "${copy}/hack/codegen/"
+  cp -R "${root}/hack/codegen/go.mod" "${root}/hack/codegen/go.sum" "${root}/hack/codegen/versions" "${copy}/hack/codegen/"
   find "${copy}/pkg/apis" -name 'zz_generated.*.go' -delete
 }
 
@@ -171,6 +172,13 @@ codegen::has_crd() {
   return 1
 }
 
+# codegen::check_versions fails if versions of one kind have different schemas. Whoever adds
+# conversion removes this.
+codegen::check_versions() {
+  (cd hack/codegen && go run ./versions ../../artifacts/crd) ||
+    codegen::fail "hack/codegen/versions refused the CustomResourceDefinitions, see above"
+}
+
 # codegen::write_kustomization lists the CustomResourceDefinitions for kustomize.
 codegen::write_kustomization() {
   mkdir -p artifacts/crd # codegen::check_made reports it if there are none
@@ -225,6 +233,7 @@ codegen::generate() {
   echo "Generating CustomResourceDefinitions"
   go tool -modfile=hack/codegen/go.mod controller-gen crd 'paths=./pkg/apis/...' output:crd:artifacts:config=artifacts/crd ||
     codegen::fail "controller-gen ended with status $?"
+  codegen::check_versions
   codegen::write_kustomization
 
   kube::codegen::gen_helpers "${options[@]}" "${lint[@]}" pkg/apis

@@ -173,3 +173,25 @@ func TestUpdateFailsLoudly(t *testing.T) {
 		})
 	}
 }
+
+// TestUpdateRefusesVersionsThatDiffer renames a field in a second version. The API server
+// would drop it without a word, because there is no conversion.
+func TestUpdateRefusesVersionsThatDiffer(t *testing.T) {
+	c := newCheckout(t)
+	c.addVersion("v1alpha1", "v1beta1")
+	c.replace(strings.Replace(typesFile, "v1alpha1", "v1beta1", 1), `json:"replicas,omitempty"`, `json:"size,omitempty"`)
+	before := c.snapshot()
+	for _, script := range []string{"hack/update-codegen.sh", "hack/verify-codegen.sh"} {
+		out, code := c.run(script)
+		if code == 0 {
+			t.Errorf("%s: exit code 0, want an error", script)
+		}
+		c.wantLines(out,
+			"samplecontroller.k8s.io_foos.yaml: the schemas of v1alpha1 and v1beta1 of foos.samplecontroller.k8s.io differ:",
+			"  spec.replicas: only in v1alpha1",
+			"  spec.size: only in v1beta1",
+			"The API server does not convert between versions of this kind. It drops a field that the other",
+		)
+		c.wantSame(before)
+	}
+}
