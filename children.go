@@ -22,6 +22,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,6 +47,10 @@ func (c *Controller) table(config Config) []childKind {
 			}),
 	}
 }
+
+// stalledAfter is how long a child has to be refused until the Foo is stalled. Some refusals
+// pass by themselves: see queue.RefusedRetry.
+const stalledAfter = 30 * time.Second
 
 // Reads returns the resources that the informers read.
 func (c *Controller) Reads() []schema.GroupVersionResource {
@@ -126,11 +131,15 @@ type kind[T plan.Object] struct {
 	// What is remembered between the syncs of a Foo.
 	confirmed          consistency.ConfirmedChildren
 	admissionMutations consistency.AdmissionMutations
+	repairs            consistency.Repairs
 }
 
 func newKind[T plan.Object](c *Controller, row plan.Child[T], informer cache.TypedSharedIndexInformer[T], clientIn func(namespace string) childClient[T]) *kind[T] {
 	c.metrics.CountWritesTo(row.Resource.Resource, "create", "update", "delete")
-	return &kind[T]{Child: &row, controller: c, informer: informer, indexer: informer.GetTypedIndexer(), clientIn: clientIn}
+	return &kind[T]{
+		Child: &row, controller: c, informer: informer, indexer: informer.GetTypedIndexer(), clientIn: clientIn,
+		repairs: consistency.Repairs{Clock: c.clock},
+	}
 }
 
 func (k *kind[T]) resource() schema.GroupVersionResource { return k.Resource }
@@ -138,6 +147,7 @@ func (k *kind[T]) resource() schema.GroupVersionResource { return k.Resource }
 func (k *kind[T]) forget(foo cache.ObjectName) {
 	k.confirmed.Delete(foo)
 	k.admissionMutations.Delete(foo)
+	k.repairs.Delete(foo)
 }
 
 // sync reads the caches and decides.
@@ -182,7 +192,11 @@ type kindSync[T plan.Object] struct {
 	// it differs from what the Foo asks for.
 	child T
 	drift string
-	err   error
+	// recurs is true if an update would be stored with that drift again, and fight is what
+	// somebody changes back each time.
+	recurs bool
+	fight  *plan.Fight
+	err    error
 }
 
 // has records the Foo's child as it was last read or written.
@@ -196,7 +210,12 @@ func (s *kindSync[T]) outcome() (plan.Outcome, error) {
 }
 
 func (s *kindSync[T]) result() plan.Result[T] {
-	return plan.Result[T]{Action: s.decided.Action, Named: s.decided.Named, Child: s.child, Drift: s.drift, Failure: s.err}
+	return plan.Result[T]{
+		Action: s.decided.Action, Named: s.decided.Named, Child: s.child, Drift: s.drift, Failure: s.err,
+		Refused: s.controller.backoff.RefusedFor(s.key(), s.part()) >= stalledAfter,
+		Recurs:  s.recurs, Fight: s.fight, InService: s.decided.InService,
+		Stale: s.err != nil && queue.NextAttempt(s.err).Expected,
+	}
 }
 
 func (s *kindSync[T]) blocks() bool {
@@ -220,16 +239,15 @@ func (s *kindSync[T]) deleteObsolete(ctx context.Context) {
 	}
 }
 
-// finish records how the writes of a kind ended.
+// finish records how the writes of a kind ended, before the status is written, so that the
+// status's event does not wake the key.
 func (s *kindSync[T]) finish(err error) {
 	s.err = err
-	switch {
-	case err == nil:
+	if err == nil {
 		s.controller.backoff.Succeed(s.key(), s.part())
-	case !queue.NextAttempt(err).Expected:
-		// Before the status is written, so that its event does not wake the key.
-		s.controller.backoff.Fail(s.key(), s.part(), s.task, err)
+		return
 	}
+	s.err = s.controller.backoff.Fail(s.key(), s.part(), s.task, err)
 }
 
 func (s *kindSync[T]) key() cache.ObjectName { return cache.MetaObjectToName(s.foo) }
@@ -240,13 +258,40 @@ func (s *kindSync[T]) writeDecided(ctx context.Context) error {
 	case plan.ActionCreate:
 		return s.create(ctx)
 	case plan.ActionUpdate, plan.ActionAdopt:
-		if !s.admissionMutations.WouldRecur(s.foo, s.decided.Named, s.decided.Drift) {
-			return s.repair(ctx)
+		if s.admissionMutations.WouldRecur(s.foo, s.decided.Named, s.decided.Drift) {
+			s.child, s.drift, s.recurs = s.decided.Named, s.decided.Drift, true // also one whose adoption was undone
+			return nil
 		}
-		s.child, s.drift = s.decided.Named, s.decided.Drift // also one whose adoption was undone
+		if wait := s.repairs.Wait(s.foo, s.decided.Named); wait > 0 {
+			s.fights(wait)
+			return nil
+		}
+		return s.repair(ctx)
 	case plan.ActionNone:
+		s.fights(0)
 		return s.confirm(ctx)
 	case plan.ActionWait, plan.ActionLeave:
 	}
 	return nil
+}
+
+// fights records a fight about the child, if there is one, and syncs the Foo again: after
+// wait, or when the last repair has lasted.
+func (s *kindSync[T]) fights(wait time.Duration) {
+	if plan.IsNil(s.decided.Named) {
+		return
+	}
+	by, drift, left, fights := s.repairs.Fight(s.foo, s.decided.Named)
+	if !fights {
+		return
+	}
+	if wait == 0 {
+		wait = left
+	}
+	if wait <= 0 { // the opponent has given in
+		s.repairs.Delete(s.key())
+		return
+	}
+	s.fight = &plan.Fight{By: by, Drift: drift}
+	s.controller.queue.AddAfter(s.key(), wait)
 }

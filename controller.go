@@ -190,6 +190,7 @@ func (c *Controller) runWorkers(ctx, held context.Context, workers int, handlers
 		return
 	}
 	logger.Info("Starting workers", "count", workers)
+	c.queue.SetWorkers(workers)
 	for range workers {
 		wg.Go(func() {
 			for ctx.Err() == nil && c.processNextWorkItem(syncCtx) {
@@ -211,6 +212,9 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	start := c.clock.Now()
 	c.backoff.Begin(key)
 	err := c.syncAndRecover(ctx, key)
+	if errors.Is(err, consistency.ErrStale) || errors.Is(err, consistency.ErrBehind) {
+		c.metrics.StaleSyncs.Inc()
+	}
 	c.metrics.Synced(syncResult(err), c.clock.Since(start))
 	c.handleErr(ctx, key, err)
 	return true
@@ -244,8 +248,8 @@ func (c *Controller) CountByReady() map[metav1.ConditionStatus]int {
 	return plan.CountByReady(foos)
 }
 
-// HasWaiting reports whether Foos wait for a worker.
-func (c *Controller) HasWaiting() bool { return c.queue.Len() > 0 }
+// HasWaiting reports whether Foos of a namespace wait for a worker.
+func (c *Controller) HasWaiting(namespace string) bool { return c.queue.HasWaiting(namespace) }
 
 // errPanic is a panic in a sync, as an error.
 var errPanic = errors.New("panic")
@@ -280,7 +284,6 @@ func syncResult(err error) metrics.Result {
 // refused a child. It may be called at any time and any number of times.
 func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
 	if err := c.consistency.EnsureReady(key); err != nil {
-		c.metrics.StaleSyncs.Inc()
 		return err
 	}
 	foo, err := c.foos.Foos(key.Namespace).Get(key.Name)
@@ -299,11 +302,9 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 	}
 	outcomes, err := c.syncChildren(ctx, foo)
 	if err != nil && queue.NextAttempt(err).Expected {
-		return err // a lost race says nothing about the Foo, and the next sync is near
+		return err // a stale cache says nothing about the Foo, and the next sync is near
 	}
 	status := plan.CalculateStatus(foo, outcomes, metav1.NewTime(c.clock.Now()))
-	// NextAttempt judges the first error that it finds: while the status can't be
-	// written, nobody learns of the other.
 	return errors.Join(c.updateStatus(ctx, foo, status, err == nil), err)
 }
 

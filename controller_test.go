@@ -108,7 +108,7 @@ func TestRefusalWhoseStatusLostARaceIsReportedAtOnceAndNotRepeated(t *testing.T)
 		f.refuse("create", children, apierrors.NewForbidden(footest.ChildGR, "web", errors.New("exceeded quota")))
 		f.failTimes(1, "update", "foos", apierrors.NewConflict(footest.FoosResource.GroupResource(), "a", errors.New("modified")))
 		defer f.start(2)()
-		advance(time.Second)
+		advance(queue.RefusedRetry / 2)
 		f.expectWrites(t, createChild, "update foos/status", "update foos/status")
 	})
 }
@@ -233,7 +233,7 @@ func TestOlderSpecNeverOverwritesANewer(t *testing.T) {
 			return true, footest.Foo("a", footest.WithReplicas(9), footest.WithGeneration(2)), nil
 		})
 		err := f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a")))
-		if !errors.Is(err, consistency.ErrStale) {
+		if !errors.Is(err, consistency.ErrBehind) {
 			t.Errorf("the sync ended with %v", err)
 		}
 		f.expectWrites(t)
@@ -295,7 +295,7 @@ func TestSyncResult(t *testing.T) {
 	conflict := apierrors.NewConflict(footest.ChildGR, "web", errors.New("changed"))
 	for want, errs := range map[metrics.Result][]error{
 		metrics.Success: {nil},
-		metrics.Retry:   {consistency.ErrStale, conflict, fmt.Errorf("updating: %w", conflict), context.Canceled},
+		metrics.Retry:   {consistency.ErrBehind, conflict, fmt.Errorf("updating: %w", conflict), context.Canceled},
 		metrics.Error:   {errors.New("refused"), context.DeadlineExceeded, apierrors.NewInternalError(errors.New("etcd"))},
 		metrics.Panic:   {fmt.Errorf("%w: nil map", errPanic)},
 	} {

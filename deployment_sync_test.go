@@ -129,7 +129,7 @@ func TestSync(t *testing.T) {
 			wantWrites: []string{"update foos/status"},
 			wantStatus: &samplev1alpha1.FooStatus{
 				ObservedGeneration: 1,
-				Conditions:         footest.Ready(metav1.ConditionFalse, "DeploymentConflict", footest.ConflictWithB, footest.Now),
+				Conditions:         footest.Stalled(footest.Ready(metav1.ConditionFalse, "DeploymentConflict", footest.ConflictWithB, footest.Now)),
 			},
 			wantEvents: []string{"Warning DeploymentConflict " + footest.ConflictWithB},
 		},
@@ -137,7 +137,7 @@ func TestSync(t *testing.T) {
 			world: []runtime.Object{
 				footest.Foo("a", footest.WithStatus(samplev1alpha1.FooStatus{
 					ObservedGeneration: 1,
-					Conditions:         footest.Ready(metav1.ConditionFalse, "DeploymentConflict", footest.ConflictWithNobody, footest.Earlier),
+					Conditions:         footest.Stalled(footest.Ready(metav1.ConditionFalse, "DeploymentConflict", footest.ConflictWithNobody, footest.Earlier)),
 				})),
 				footest.Deployment("a", footest.WithoutOwner),
 			},
@@ -209,8 +209,18 @@ func TestSync(t *testing.T) {
 			wantDeployment: footest.Created("a"),
 			wantErr:        namespaceGoing,
 		},
-		"a renamed Foo gets the new Deployment, then loses the old": {
+		"a renamed Foo gets the new Deployment, and keeps the old one in service": {
 			world:          []runtime.Object{footest.Foo("a"), footest.Deployment("a", footest.Named("old"))},
+			wantWrites:     []string{createChild, "update foos/status"},
+			wantDeployment: footest.Created("a"),
+			wantStatus: &samplev1alpha1.FooStatus{
+				ObservedGeneration: 1, Selector: "app=nginx,controller=a",
+				Conditions: footest.Ready(metav1.ConditionFalse, "Progressing", `Deployment "web" is rolling out: 0 available of 2 wanted Pods; Deployment "old" stays in service until then`, footest.Now),
+			},
+			wantEvents: []string{`Normal Progressing Deployment "web" is rolling out: 0 available of 2 wanted Pods; Deployment "old" stays in service until then`},
+		},
+		"a renamed Foo loses at once an old Deployment that serves nobody": {
+			world:          []runtime.Object{footest.Foo("a"), footest.Deployment("a", footest.Named("old"), footest.WithAvailable(0))},
 			wantWrites:     []string{createChild, deleteChild, "update foos/status"},
 			wantDeployment: footest.Created("a"),
 			wantStatus: &samplev1alpha1.FooStatus{
@@ -227,7 +237,7 @@ func TestSync(t *testing.T) {
 			world:      []runtime.Object{footest.Foo("a"), footest.Deployment("b"), footest.Deployment("a", footest.Named("old"))},
 			wantWrites: []string{"update foos/status"},
 			wantStatus: &samplev1alpha1.FooStatus{
-				ObservedGeneration: 1, Conditions: footest.Ready(metav1.ConditionFalse, "DeploymentConflict", footest.ConflictWithB, footest.Now),
+				ObservedGeneration: 1, Conditions: footest.Stalled(footest.Ready(metav1.ConditionFalse, "DeploymentConflict", footest.ConflictWithB, footest.Now)),
 			},
 			wantEvents: []string{"Warning DeploymentConflict " + footest.ConflictWithB},
 		},
@@ -237,9 +247,9 @@ func TestSync(t *testing.T) {
 			wantWrites:     []string{createChild, "update foos/status"},
 			wantDeployment: footest.Created("a"),
 			wantStatus: &samplev1alpha1.FooStatus{
-				ObservedGeneration: 1, Conditions: footest.Ready(metav1.ConditionFalse, "Progressing", `Deployment "web" could not be created yet: etcd is down`, footest.Now),
+				ObservedGeneration: 1, Conditions: footest.Ready(metav1.ConditionFalse, "Progressing", `Deployment "web" could not be created yet: etcd is down; Deployment "old" stays in service until then`, footest.Now),
 			},
-			wantEvents: []string{`Normal Progressing Deployment "web" could not be created yet: etcd is down`},
+			wantEvents: []string{`Normal Progressing Deployment "web" could not be created yet: etcd is down; Deployment "old" stays in service until then`},
 			wantErr:    serverDown,
 		},
 		"a Deployment that asks for adoption is adopted, and keeps what others set in it": {

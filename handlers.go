@@ -152,6 +152,10 @@ func (k *kind[T]) updated(before, after T) {
 	if before.GetResourceVersion() == after.GetResourceVersion() {
 		return // a resync: nothing has changed
 	}
+	if plan.HasSameHolder(before, after) {
+		k.enqueueHolder(after)
+		return
+	}
 	// Both states, because a Foo may have lost the child.
 	k.enqueueFoosOf(before, after)
 }
@@ -175,6 +179,9 @@ func (k *kind[T]) enqueueFoosOf(states ...T) {
 		if ref := plan.ControllingFoo(child); ref != nil {
 			keys.Insert(cache.ObjectName{Namespace: child.GetNamespace(), Name: ref.Name})
 		}
+		if foo := child.GetAnnotations()[samplev1alpha1.AnnotationAdoptBy]; foo != "" {
+			keys.Insert(cache.ObjectName{Namespace: child.GetNamespace(), Name: foo})
+		}
 		keys.Insert(k.foosAskingFor(cache.MetaObjectToName(child))...)
 	}
 	for key := range keys {
@@ -182,11 +189,27 @@ func (k *kind[T]) enqueueFoosOf(states ...T) {
 	}
 }
 
-// foosAskingFor returns the keys of the Foos that ask for a child of this name.
+// enqueueHolder adds the Foo that controls a child.
+func (k *kind[T]) enqueueHolder(child T) {
+	if ref := plan.ControllingFoo(child); ref != nil {
+		k.controller.queue.Add(cache.ObjectName{Namespace: child.GetNamespace(), Name: ref.Name})
+	}
+}
+
+// maxAsking is how many of the Foos that ask for one name hear of a change at once. One of
+// them can have it. The others hear of it with the next resync: any number of Foos may ask
+// for a name, and each of its changes would queue them all.
+const maxAsking = 16
+
+// foosAskingFor returns the keys of Foos that ask for a child of this name, maxAsking at
+// most.
 func (k *kind[T]) foosAskingFor(child cache.ObjectName) []cache.ObjectName {
 	var keys []cache.ObjectName
 	for _, foo := range lookUp(k.controller.fooIndexer, k.Resource.String(), k.controller.buckets.Of(child.String())) {
-		if k.Name(foo) == child.Name && k.IsWanted(foo) && foo.Namespace == child.Namespace {
+		if len(keys) == maxAsking {
+			break
+		}
+		if k.Name(foo) == child.Name && k.IsWanted(foo) && foo.Namespace == child.Namespace && !plan.IsTerminating(foo) {
 			keys = append(keys, cache.MetaObjectToName(foo))
 		}
 	}

@@ -152,7 +152,7 @@ type controller interface {
 	Reads() []schema.GroupVersionResource
 	// Run works until ctx is done, or held, which ends with the Lease.
 	Run(ctx, held context.Context, workers int) error
-	HasWaiting() bool
+	HasWaiting(namespace string) bool
 	CountByReady() map[metav1.ConditionStatus]int
 }
 
@@ -192,7 +192,9 @@ func startInformers(ctx context.Context, opts *options.Options, clients *kubecli
 	if err != nil {
 		return nil, nil, err
 	}
-	recorder.DeferWhile(func() bool { return slices.ContainsFunc(controllers, controller.HasWaiting) })
+	recorder.DeferWhile(func(namespace string) bool {
+		return slices.ContainsFunc(controllers, func(c controller) bool { return c.HasWaiting(namespace) })
+	})
 	stop = func() {
 		kubeInformers.Shutdown()
 		fooInformers.Shutdown()

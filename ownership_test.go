@@ -45,7 +45,7 @@ func TestAdoptionIsCheckedLive(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Child("a", footest.WithoutOwner, footest.WithAdoptBy("a")))
 				f.answerGets(live)
-				if err := f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a"))); !errors.Is(err, consistency.ErrStale) {
+				if err := f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a"))); !errors.Is(err, consistency.ErrBehind) {
 					t.Errorf("the sync ended with %v", err)
 				}
 				if wrote, _ := f.written(t); wrote != nil {

@@ -78,7 +78,7 @@ func TestBackOffIsNotInherited(t *testing.T) {
 				advance(59 * time.Minute)
 				calls.Store(0)
 				replace(t, f)
-				advance(time.Second)
+				advance(queue.RefusedRetry / 2)
 				if n := calls.Load(); n != 1 {
 					t.Errorf("the Foo was tried %d times at once", n)
 				}

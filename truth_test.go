@@ -146,7 +146,7 @@ func TestTheSameGenerationWithAnotherSpecIsDetected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("a", footest.WithReplicas(2), footest.WithStatus(footest.Settled("a"))), footest.Child("a", footest.Drifted))
 		f.answerGets(footest.Foo("a", footest.WithReplicas(9)))
-		if err := f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a"))); !errors.Is(err, consistency.ErrStale) {
+		if err := f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a"))); !errors.Is(err, consistency.ErrBehind) {
 			t.Errorf("the sync ended with %v", err)
 		}
 		f.expectWrites(t)

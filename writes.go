@@ -48,15 +48,32 @@ func (s *kindSync[T]) create(ctx context.Context) error {
 			return err
 		}
 	}
+	earlier, err := s.earlier(ctx)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := s.controller.withDeadline(ctx)
 	defer cancel()
-	desired := s.Desired(s.foo, s.seen)
+	desired := s.DesiredAfter(s.foo, earlier, s.seen)
 	created, err := s.client().Create(ctx, desired, metav1.CreateOptions{FieldManager: names.Controller})
 	if err != nil {
 		return &plan.WriteError{Doing: "creating", Done: "created", Kind: s.Kind, Name: desired.GetName(), Err: err}
 	}
-	s.wrote(ctx, "create", "Created", created)
-	return nil
+	return s.wrote(ctx, "create", "Created", created)
+}
+
+// earlier returns the child in whose place one is created, or nil. What others have set in
+// it goes into the new one, so it is read live.
+func (s *kindSync[T]) earlier(ctx context.Context) (earlier T, err error) {
+	earlier = s.decided.Earlier()
+	if !s.Inherits(s.foo) || plan.IsNil(earlier) {
+		return earlier, nil
+	}
+	live, err := s.live(ctx, earlier.GetName())
+	if apierrors.IsNotFound(err) {
+		return *new(T), nil
+	}
+	return live, err
 }
 
 // repair updates a Foo's child, or makes the Foo the controller of one that may be
@@ -71,7 +88,7 @@ func (s *kindSync[T]) repair(ctx context.Context) error {
 	}
 	desired := s.DesiredUpdate(live, s.foo, s.seen)
 	if plan.IsNil(desired) {
-		return consistency.ErrStale
+		return consistency.ErrBehind
 	}
 	if err := s.controller.recheckFoo(ctx, s.foo); err != nil {
 		return err
@@ -86,22 +103,34 @@ func (s *kindSync[T]) repair(ctx context.Context) error {
 	if err != nil {
 		return &plan.WriteError{Doing: "updating", Done: "updated", Kind: s.Kind, Name: desired.GetName(), Err: err}
 	}
-	s.wrote(ctx, "update", "Updated", updated)
+	if err := s.wrote(ctx, "update", "Updated", updated); err != nil {
+		return err
+	}
+	s.repairs.Observe(s.foo, updated, plan.ChangedBy(live, patch), s.decided.Drift)
+	s.fights(0)
+	s.recurs = s.drift != ""
+	s.admissionMutations.Observe(s.foo, s.child, s.drift)
+	if s.recurs {
+		klog.FromContext(ctx).Info("The API server stored the "+s.Kind+" otherwise than the Foo asks for, as an admission webhook may do: it stays so until one of them is changed",
+			s.LogKey(), klog.KObj(updated), "differs", s.drift)
+	}
 	return nil
 }
 
-// wrote remembers a child as the API server stored it for a Foo.
-func (s *kindSync[T]) wrote(ctx context.Context, verb, did string, stored T) {
+// wrote remembers a child as the API server stored it for a Foo, in what the cache will
+// have of it.
+func (s *kindSync[T]) wrote(ctx context.Context, verb, did string, stored T) error {
+	kept, err := s.Transform(stored)
+	if err != nil {
+		return err
+	}
 	s.controller.metrics.Wrote(verb, s.Resource.Resource)
 	s.controller.consistency.WroteAt(s.key(), s.foo.UID, s.indexer, stored.GetResourceVersion())
 	s.confirmed.Observe(s.foo, stored)
-	logger := klog.LoggerWithValues(klog.FromContext(ctx), s.LogKey(), klog.KObj(stored))
-	logger.V(2).Info(did + " " + s.Kind)
-	s.has(stored, s.DescribeDrift(stored, s.foo, s.seen))
-	s.admissionMutations.Observe(s.foo, stored, s.drift)
-	if s.drift != "" {
-		logger.Info("The API server stored the "+s.Kind+" otherwise than the Foo asks for, as an admission webhook may do: it stays so until one of them is changed", "differs", s.drift)
-	}
+	klog.FromContext(ctx).V(2).Info(did+" "+s.Kind, s.LogKey(), klog.KObj(stored))
+	child := kept.(T) //nolint:forcetypeassert // a child stays of its type
+	s.has(child, s.DescribeDrift(child, s.foo, s.seen))
+	return nil
 }
 
 // confirm makes sure that the status describes a child that is newer than the Foo's spec:
@@ -125,28 +154,39 @@ func (s *kindSync[T]) confirm(ctx context.Context) error {
 		return err
 	}
 	if plan.IsTerminating(live) || s.DescribeDrift(live, s.foo, s.seen) != "" {
-		return consistency.ErrStale
+		return consistency.ErrBehind
 	}
 	s.confirmed.Observe(s.foo, live)
 	s.has(live, "")
 	return nil
 }
 
+// maxDeletions is how many children of a kind a sync deletes. A Foo may control any number:
+// whoever creates them names their owner. The rest have to wait for their turn, like the
+// Foos of others.
+const maxDeletions = 10
+
 // deleteAllObsolete deletes the children of a kind that a Foo does not ask for any more,
 // as after a rename. Deleting can't be undone, so everything that it rests on is read live:
 // that the Foo has the child it asks for, each child to delete, and last the Foo.
 func (s *kindSync[T]) deleteAllObsolete(ctx context.Context) error {
+	var successor T
 	if s.IsWanted(s.foo) {
 		wanted, err := s.live(ctx, s.Name(s.foo))
 		if err != nil {
 			return err
 		}
 		if !plan.IsControlledBy(wanted, s.foo) || plan.IsTerminating(wanted) {
-			return consistency.ErrStale
+			return consistency.ErrBehind
 		}
+		successor = wanted
 	}
-	for _, child := range s.decided.Obsolete {
-		if err := s.deleteIfObsolete(ctx, child.GetName()); err != nil {
+	for i, child := range s.decided.Obsolete {
+		if i == maxDeletions {
+			s.controller.queue.Add(s.key())
+			return nil
+		}
+		if err := s.deleteIfObsolete(ctx, child.GetName(), successor); err != nil {
 			return err
 		}
 	}
@@ -156,7 +196,7 @@ func (s *kindSync[T]) deleteAllObsolete(ctx context.Context) error {
 // deleteIfObsolete reads a child live and deletes it if its Foo has no use for it. It
 // reads the Foo after the child: if the Foo asks for the name again, a child created since
 // then has another UID than the delete names.
-func (s *kindSync[T]) deleteIfObsolete(ctx context.Context, name string) error {
+func (s *kindSync[T]) deleteIfObsolete(ctx context.Context, name string, successor T) error {
 	live, err := s.live(ctx, name)
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -164,7 +204,7 @@ func (s *kindSync[T]) deleteIfObsolete(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if !s.IsObsolete(live, s.foo) {
+	if !s.MayDelete(live, successor, s.foo, s.seen) {
 		return nil
 	}
 	if err := s.controller.recheckFoo(ctx, s.foo); err != nil {
@@ -219,14 +259,11 @@ func (c *Controller) updateStatus(ctx context.Context, foo *samplev1alpha1.Foo, 
 		c.queue.AddAfter(key, wait)
 		return nil
 	}
-	err := c.sendStatus(ctx, foo, status)
-	switch {
-	case err == nil:
-		c.backoff.Succeed(key, queue.PartStatus)
-	case !queue.NextAttempt(err).Expected:
-		c.backoff.Fail(key, queue.PartStatus, task, err)
+	if err := c.sendStatus(ctx, foo, status); err != nil {
+		return c.backoff.Fail(key, queue.PartStatus, task, err)
 	}
-	return err
+	c.backoff.Succeed(key, queue.PartStatus)
+	return nil
 }
 
 func (c *Controller) sendStatus(ctx context.Context, foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus) error {
@@ -235,7 +272,7 @@ func (c *Controller) sendStatus(ctx context.Context, foo *samplev1alpha1.Foo, st
 	callCtx, cancel := c.withDeadline(ctx)
 	defer cancel()
 	updated, err := c.foosIn(foo.Namespace).UpdateStatus(callCtx, desired, metav1.UpdateOptions{FieldManager: names.Controller})
-	if apierrors.IsNotFound(err) {
+	if failure.IsNotFound(err, foosResource) {
 		if live, liveErr := c.liveFoo(ctx, foo); liveErr == nil && live.UID == foo.UID {
 			return fmt.Errorf("updating the Foo's status: %w", c.crdMismatch.NoSubresource())
 		}
@@ -278,10 +315,11 @@ func (c *Controller) recordTransition(foo *samplev1alpha1.Foo, ready *metav1.Con
 func (c *Controller) recheckFoo(ctx context.Context, foo *samplev1alpha1.Foo) error {
 	live, err := c.liveFoo(ctx, foo)
 	if err != nil {
+		c.staleFoos.Observe(foo, err)
 		return err
 	}
 	if !plan.AsksTheSame(foo, live) {
-		return consistency.ErrStale
+		return consistency.ErrBehind
 	}
 	if live.ResourceVersion == foo.ResourceVersion {
 		c.staleFoos.Delete(cache.MetaObjectToName(foo))

@@ -19,10 +19,10 @@ limitations under the License.
 package consistency
 
 import (
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"example.com/sample-controller/internal/failure"
 	"example.com/sample-controller/internal/keyed"
 )
 
@@ -42,7 +42,7 @@ func (o *StaleOwners) Observe(owner metav1.Object, err error) {
 	switch {
 	case err == nil:
 		o.Delete(cache.MetaObjectToName(owner))
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+	case failure.IsLostRace(err):
 		o.Set(cache.MetaObjectToName(owner), owner.GetResourceVersion())
 	}
 }

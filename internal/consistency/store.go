@@ -30,8 +30,12 @@ import (
 )
 
 // ErrStale ends a sync that would have acted on a cache which has not seen the
-// controller's own last write.
-var ErrStale = errors.New("the cache has not seen the controller's last write yet")
+// controller's own last write. ErrBehind ends one whose live read contradicts the cache:
+// somebody else has written.
+var (
+	ErrStale  = errors.New("the cache has not seen the controller's last write yet")
+	ErrBehind = errors.New("the cache does not show the newest state yet")
+)
 
 // LastSyncRVGetter is what the Store needs of an informer's store. Every cache.Store has
 // it.

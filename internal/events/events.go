@@ -28,6 +28,7 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"sync"
 	"time"
 
@@ -66,7 +67,7 @@ type Recorder struct {
 	mu      sync.Mutex
 	kept    int // the number of Events in all lanes
 	dropped int
-	urgent  func() bool
+	urgent  func(namespace string) bool
 	// flushing means that no work is more urgent any longer, and that the writers stop
 	// when no Event is left.
 	flushing bool
@@ -128,8 +129,8 @@ func Start(ctx context.Context, sink record.EventSink, scheme *runtime.Scheme, s
 	}
 }
 
-// DeferWhile defers Events while urgent returns true.
-func (r *Recorder) DeferWhile(urgent func() bool) {
+// DeferWhile defers the Events of a namespace while urgent returns true for it.
+func (r *Recorder) DeferWhile(urgent func(namespace string) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.urgent = urgent
@@ -220,14 +221,39 @@ func (r *Recorder) next(l *lane) (next *waiting, deferred, ended bool) {
 		}
 		return nil, false, r.flushing
 	}
-	next = l.waiting[0]
-	if r.urgent != nil && !r.flushing && time.Since(next.at) < maxDeferral && r.urgent() {
+	at := r.firstNotDeferred(l)
+	if at < 0 {
 		return nil, true, false
 	}
-	l.waiting[0] = nil
-	l.waiting = l.waiting[1:]
+	next = l.waiting[at]
+	if at == 0 { // the usual case, at no cost
+		l.waiting[0] = nil
+		l.waiting = l.waiting[1:]
+	} else {
+		l.waiting = slices.Delete(l.waiting, at, at+1)
+	}
 	r.kept--
 	return next, false, false
+}
+
+// firstNotDeferred returns the index of the first Event of a lane that no urgent work of
+// its namespace defers, or -1.
+func (r *Recorder) firstNotDeferred(l *lane) int {
+	if r.urgent == nil || r.flushing {
+		return 0
+	}
+	busy := map[string]bool{}
+	return slices.IndexFunc(l.waiting, func(w *waiting) bool {
+		if time.Since(w.at) >= maxDeferral {
+			return true
+		}
+		urgent, asked := busy[w.object.Namespace]
+		if !asked {
+			urgent = r.urgent(w.object.Namespace)
+			busy[w.object.Namespace] = urgent
+		}
+		return !urgent
+	})
 }
 
 // event makes the Event, with the time at which it was recorded.

@@ -171,7 +171,7 @@ func TestUrgentWorkDefersEvents(t *testing.T) {
 				urgent.Store(true)
 				s := &sink{}
 				recorder, flush := start(t, s)
-				recorder.DeferWhile(urgent.Load)
+				recorder.DeferWhile(func(string) bool { return urgent.Load() })
 				recorder.Event(pod("a"), corev1.EventTypeNormal, "Done", "")
 				synctest.Wait()
 				urgent.Store(row.urgent)
@@ -190,7 +190,7 @@ func TestFlushDoesNotWaitForUrgentWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sink{}
 		recorder, flush := start(t, s)
-		recorder.DeferWhile(func() bool { return true })
+		recorder.DeferWhile(func(string) bool { return true })
 		recorder.Event(pod("a"), corev1.EventTypeNormal, "Done", "")
 		began := time.Now()
 		flush(time.Minute)
@@ -204,7 +204,7 @@ func TestAnEventHasItsObjectReasonTimeAndSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, at := &sink{}, time.Now()
 		recorder, flush := start(t, s)
-		recorder.DeferWhile(func() bool { return time.Since(at) < time.Second })
+		recorder.DeferWhile(func(string) bool { return time.Since(at) < time.Second })
 		recorder.Event(pod("a"), corev1.EventTypeWarning, "Broken", "into pieces")
 		time.Sleep(time.Minute) //nolint:forbidigo // in a bubble this moves the clock forward
 		flush(time.Minute)
@@ -280,7 +280,7 @@ func TestNothingIsPolledAtRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0
 		recorder, flush := start(t, &sink{})
-		recorder.DeferWhile(func() bool { looks++; return looks < 3 })
+		recorder.DeferWhile(func(string) bool { looks++; return looks < 3 })
 		recorder.Event(pod("a"), corev1.EventTypeNormal, "Done", "")
 		time.Sleep(time.Hour) //nolint:forbidigo // in a bubble this moves the clock forward
 		synctest.Wait()

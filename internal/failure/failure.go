@@ -26,6 +26,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // ErrCRDMismatch says that statuses can't be stored, because the installed
@@ -33,14 +34,46 @@ import (
 var ErrCRDMismatch = errors.New("the CustomResourceDefinition does not fit this program: " +
 	"install the one that belongs to it with 'kubectl apply -f artifacts/crd'")
 
-// IsRefusal reports whether the API server would refuse the same request again, because
-// it is invalid, too large, or forbidden by permissions, a quota or a policy.
-func IsRefusal(err error) bool {
-	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+// IsLostRace reports whether a call was decided on a state that somebody has changed since.
+// The reason says so. The code alone does not: an admission webhook chooses that of its
+// denial, such as 409 for a host name in use or 404 for a missing reference.
+func IsLostRace(err error) bool {
+	switch apierrors.ReasonForError(err) {
+	case metav1.StatusReasonConflict, metav1.StatusReasonAlreadyExists, metav1.StatusReasonNotFound:
+		return true
+	}
+	return false
+}
+
+// IsNotFound reports whether the API server itself says that an object of a resource, or its
+// subresource, does not exist. A webhook that answers with this reason tells of something
+// else.
+func IsNotFound(err error, resource string) bool {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) || apierrors.ReasonForError(err) != metav1.StatusReasonNotFound {
 		return false
 	}
-	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) ||
-		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsMethodNotSupported(err)
+	details := answer.Status().Details
+	return details != nil && details.Kind == resource
+}
+
+// IsRefusal reports whether the API server would refuse the same request again: because it
+// is invalid or too large, because of permissions or a quota, or because a policy or a
+// webhook denies it, with whatever code of 4xx.
+func IsRefusal(err error) bool {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) || IsLostRace(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return false
+	}
+	status := answer.Status()
+	switch status.Reason {
+	case metav1.StatusReasonTooManyRequests, metav1.StatusReasonTimeout, metav1.StatusReasonServerTimeout:
+		return false
+	case metav1.StatusReasonUnauthorized:
+		// Credentials that have expired, or the denial of a policy, which names the object.
+		return status.Details != nil && !apierrors.IsUnexpectedServerError(err)
+	}
+	return status.Code >= http.StatusBadRequest && status.Code < http.StatusInternalServerError
 }
 
 // MayBeDone reports whether a write that failed may have been stored: its answer was

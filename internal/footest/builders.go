@@ -112,6 +112,13 @@ func Ready(status metav1.ConditionStatus, reason, message string, since metav1.T
 	}}
 }
 
+// Stalled returns the condition Ready with a condition Stalled for the same reason.
+func Stalled(ready []metav1.Condition) []metav1.Condition {
+	stalled := ready[0]
+	stalled.Type, stalled.Status = "Stalled", metav1.ConditionTrue
+	return append(ready, stalled)
+}
+
 // OfGeneration returns conditions with another generation.
 func OfGeneration(generation int64, conditions []metav1.Condition) []metav1.Condition {
 	for i := range conditions {

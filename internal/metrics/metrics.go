@@ -54,7 +54,7 @@ const maxScrapes = 5
 // Metrics holds the metrics of the controller's own work. A label has a few fixed values,
 // never the name of an object.
 type Metrics struct {
-	// StaleSyncs counts syncs deferred because a cache had not seen our last write.
+	// StaleSyncs counts syncs deferred because a cache was stale.
 	StaleSyncs metrics.CounterMetric
 	// Panics counts syncs that panicked and were recovered.
 	Panics metrics.CounterMetric
@@ -104,7 +104,7 @@ func (m *Metrics) addSyncs(subsystem, kind string) {
 	staleSyncs := metrics.NewCounter(&metrics.CounterOpts{
 		Subsystem:      subsystem,
 		Name:           "stale_syncs_total",
-		Help:           "Number of syncs that were deferred because a cache had not seen the controller's last write for that " + kind + " yet.",
+		Help:           "Number of syncs of one " + kind + " that were deferred because a cache did not show the newest state yet.",
 		StabilityLevel: metrics.ALPHA,
 	})
 	panics := metrics.NewCounter(&metrics.CounterOpts{

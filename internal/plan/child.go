@@ -69,6 +69,12 @@ type Child[T Object] struct {
 	Keep func(kept, found T)
 	// Judge says whether a child that is as the Foo asks is ready. nil means that it is.
 	Judge func(child T) Verdict
+	// Serves reports whether a child of an earlier name does work that would be missing
+	// before its successor is ready. nil means that none does.
+	Serves func(child T) bool
+	// Inherit returns the function that copies into a new child what an earlier one has and
+	// the Foo leaves to others, such as an autoscaler's number. Both may be nil.
+	Inherit func(foo *samplev1alpha1.Foo) func(child, earlier T)
 	// Report adds to a Foo's status what the child reports. It may be nil.
 	Report func(status *samplev1alpha1.FooStatus, child T)
 	// Blocks is true if the later rows have to wait until this child is as the Foo asks.
@@ -107,13 +113,25 @@ func (c *Child[T]) IsWanted(foo *samplev1alpha1.Foo) bool { return c.Wanted == n
 
 // Desired returns a child to create for a Foo.
 func (c *Child[T]) Desired(foo *samplev1alpha1.Foo, seen Seen) T {
+	return c.DesiredAfter(foo, *new(T), seen)
+}
+
+// DesiredAfter returns a child to create for a Foo in place of an earlier one, if there is
+// one.
+func (c *Child[T]) DesiredAfter(foo *samplev1alpha1.Foo, earlier T, seen Seen) T {
 	child := c.New(foo)
+	if c.Inherits(foo) && !IsNil(earlier) {
+		c.Inherit(foo)(child, earlier)
+	}
 	child.SetName(c.Name(foo))
 	child.SetNamespace(foo.Namespace)
 	child.SetOwnerReferences([]metav1.OwnerReference{newControllerRef(foo)})
 	c.SetOwned(child, foo, seen)
 	return child
 }
+
+// Inherits reports whether a new child of a Foo depends on what an earlier one has.
+func (c *Child[T]) Inherits(foo *samplev1alpha1.Foo) bool { return c.Inherit != nil && c.Inherit(foo) != nil }
 
 // withOwnedFields returns a copy of a child whose owned fields are as the Foo asks.
 // Everything else is as found, the resourceVersion included, so that the API server

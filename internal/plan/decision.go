@@ -54,9 +54,19 @@ type Decision[T Object] struct {
 	// Drift says in which fields that the Foo owns Named differs from what the Foo asks
 	// for. It is "" if there is nothing to compare.
 	Drift string
-	// Obsolete are the objects that the Foo controls and does not ask for, as after a
-	// change of their name. They are deleted once what it asks for exists.
+	// Obsolete are the objects to delete that the Foo controls and does not ask for, as after
+	// a change of their name. They are deleted once what it asks for exists.
 	Obsolete []T
+	// InService are those that stay until what the Foo asks for is ready.
+	InService []T
+}
+
+// Earlier returns the object in whose place one is created, or nil.
+func (d *Decision[T]) Earlier() (earlier T) {
+	for _, child := range slices.Concat(d.InService, d.Obsolete) {
+		return child
+	}
+	return earlier
 }
 
 // Decide decides what a Foo needs of a kind. named is the object of the name that it asks
@@ -82,7 +92,9 @@ func (c *Child[T]) Decide(foo *samplev1alpha1.Foo, named T, controlled []T, seen
 			decided.Action = ActionUpdate
 		}
 	}
-	decided.Obsolete = c.obsoleteAfter(decided.Action, foo, controlled)
+	if decided.Action != ActionWait && decided.Action != ActionLeave {
+		decided.Obsolete, decided.InService = c.obsolete(foo, named, controlled, seen)
+	}
 	return decided
 }
 
@@ -99,21 +111,35 @@ func (c *Child[T]) DesiredUpdate(live T, foo *samplev1alpha1.Foo, seen Seen) T {
 	}
 }
 
-// obsoleteAfter returns the objects to delete after an action. As long as the Foo can't
-// have the child that it asks for, the old one stays in service. They are in the order of
-// their names, since a cache has none.
-func (c *Child[T]) obsoleteAfter(act Action, foo *samplev1alpha1.Foo, controlled []T) []T {
-	if act == ActionWait || act == ActionLeave {
-		return nil
-	}
-	var obsolete []T
+// obsolete returns the objects that a Foo does not ask for any more: those to delete, and
+// those that stay in service for now. They are in the order of their names, since a cache
+// has none.
+func (c *Child[T]) obsolete(foo *samplev1alpha1.Foo, named T, controlled []T, seen Seen) (remove, inService []T) {
 	for _, child := range controlled {
-		if c.IsObsolete(child, foo) {
-			obsolete = append(obsolete, child)
+		switch {
+		case !c.IsObsolete(child, foo):
+		case c.MayDelete(child, named, foo, seen):
+			remove = append(remove, child)
+		default:
+			inService = append(inService, child)
 		}
 	}
-	slices.SortFunc(obsolete, func(a, b T) int { return strings.Compare(a.GetName(), b.GetName()) })
-	return obsolete
+	byName := func(a, b T) int { return strings.Compare(a.GetName(), b.GetName()) }
+	slices.SortFunc(remove, byName)
+	slices.SortFunc(inService, byName)
+	return remove, inService
+}
+
+// MayDelete reports whether a child that its Foo does not ask for may be deleted: nobody
+// would miss its work, or its successor has taken that over.
+func (c *Child[T]) MayDelete(child, successor T, foo *samplev1alpha1.Foo, seen Seen) bool {
+	switch {
+	case !c.IsObsolete(child, foo):
+		return false
+	case !c.IsWanted(foo), c.Serves == nil, !c.Serves(child):
+		return true
+	}
+	return !IsNil(successor) && !IsTerminating(successor) && c.DescribeDrift(successor, foo, seen) == "" && c.IsReady(successor)
 }
 
 // IsObsolete reports whether a Foo controls a child that it does not ask for. One that is

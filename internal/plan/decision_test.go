@@ -66,9 +66,7 @@ func TestDecideOnChildrenOfEarlierNames(t *testing.T) {
 		old   primary
 		goes  bool
 	}{
-		"deleted once the wanted one is created":                {footest.Foo("a"), nil, old, true},
-		"deleted if the wanted one exists":                      {footest.Foo("a"), child("a"), old, true},
-		"deleted if the wanted one drifted":                     {footest.Foo("a"), child("a", footest.Drifted), old, true},
+		"deleted once the wanted one is ready":                  {footest.Foo("a"), child("a"), old, true},
 		"kept while the wanted name is taken":                   {footest.Foo("a"), child("b"), old, false},
 		"kept while the wanted one is being deleted":            {footest.Foo("a"), child("a", footest.Terminating), old, false},
 		"kept while the Foo is being deleted":                   {footest.Foo("a", footest.BeingDeleted), nil, old, false},

@@ -20,6 +20,8 @@ limitations under the License.
 package plan
 
 import (
+	"strings"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,6 +40,13 @@ const containerName = "nginx"
 const (
 	labelApp        = "app"
 	labelController = "controller"
+)
+
+// minReplicas and maxReplicas bound what a Foo may ask for, according to the
+// CustomResourceDefinition, and what the admission policy accepts of a new Deployment.
+const (
+	minReplicas = 1
+	maxReplicas = 10
 )
 
 // maxSelector is how many characters of a selector the status can hold, according to the
@@ -66,10 +75,12 @@ func Deployment(image string) Child[*appsv1.Deployment] {
 				deployment.Spec.Replicas = new(*foo.Spec.Replicas)
 			}
 			setPodLabels(deployment, foo)
-			ownedContainer(&deployment.Spec.Template.Spec).Image = image
+			setImage(ownedContainer(&deployment.Spec.Template.Spec), image)
 		},
+		Inherit: inheritReplicas,
 		Keep:   keepDeployment(image),
 		Judge:  judgeRollout,
+		Serves: func(deployment *appsv1.Deployment) bool { return deployment.Status.AvailableReplicas > 0 },
 		Report: reportDeployment,
 	}
 }
@@ -135,6 +146,40 @@ func isForbidden(selector *metav1.LabelSelector, key, value string) bool {
 	}
 	parsed, err := metav1.LabelSelectorAsSelector(&about)
 	return err == nil && !parsed.Matches(labels.Set{key: value})
+}
+
+// inheritReplicas begins with the number of an earlier Deployment if the Foo leaves it to
+// others.
+func inheritReplicas(foo *samplev1alpha1.Foo) func(deployment, earlier *appsv1.Deployment) {
+	if foo.Spec.Replicas != nil {
+		return nil
+	}
+	return func(deployment, earlier *appsv1.Deployment) {
+		if earlier.Spec.Replicas != nil {
+			deployment.Spec.Replicas = new(min(max(*earlier.Spec.Replicas, minReplicas), maxReplicas))
+		}
+	}
+}
+
+// setImage sets a container's image, and the pull policy with it if that was the API
+// server's default for the old image: the one for the tag latest is Always.
+func setImage(container *corev1.Container, image string) {
+	if container.Image != image && container.ImagePullPolicy == defaultPullPolicy(container.Image) {
+		container.ImagePullPolicy = defaultPullPolicy(image)
+	}
+	container.Image = image
+}
+
+// defaultPullPolicy returns what the API server sets for an image
+// (SetDefaults_Container in k8s.io/kubernetes/pkg/apis/core/v1).
+func defaultPullPolicy(image string) corev1.PullPolicy {
+	name, _, digested := strings.Cut(image, "@")
+	repository := name[strings.LastIndex(name, "/")+1:]
+	_, tag, tagged := strings.Cut(repository, ":")
+	if tag == "latest" || !tagged && !digested {
+		return corev1.PullAlways
+	}
+	return corev1.PullIfNotPresent
 }
 
 func isOwnedContainer(container corev1.Container) bool { return container.Name == containerName }

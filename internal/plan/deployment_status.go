@@ -19,6 +19,7 @@ limitations under the License.
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 
@@ -97,7 +98,7 @@ func keptContainers(containers, wanted []corev1.Container) []corev1.Container {
 func keptConditions(conditions []appsv1.DeploymentCondition) []appsv1.DeploymentCondition {
 	var kept []appsv1.DeploymentCondition
 	for _, condition := range conditions {
-		if failure := rolloutFailure([]appsv1.DeploymentCondition{condition}); failure != "" {
+		if failure, _ := rolloutFailure([]appsv1.DeploymentCondition{condition}); failure != "" {
 			kept = append(kept, appsv1.DeploymentCondition{
 				Type: condition.Type, Status: condition.Status, Message: truncate(condition.Message, maxServerWords),
 			})
@@ -120,15 +121,17 @@ func judgeRollout(deployment *appsv1.Deployment) Verdict {
 	desired := ptr.Deref(deployment.Spec.Replicas, 1)
 	status := &deployment.Status
 	if status.ObservedGeneration >= deployment.Generation {
-		if failure := rolloutFailure(status.Conditions); failure != "" {
-			return notReady(samplev1alpha1.ReasonDeploymentFailed, "Deployment %q %s", deployment.Name, failure)
+		if failure, final := rolloutFailure(status.Conditions); failure != "" {
+			verdict := notReady(samplev1alpha1.ReasonDeploymentFailed, "Deployment %q %s", deployment.Name, failure)
+			verdict.Stalled = final
+			return verdict
 		}
 		if status.UpdatedReplicas == desired && status.Replicas == desired && status.AvailableReplicas == desired {
-			return Verdict{metav1.ConditionTrue, samplev1alpha1.ReasonAvailable,
-				fmt.Sprintf("Deployment %q has %d of %d Pods available", deployment.Name, desired, desired)}
+			return Verdict{Status: metav1.ConditionTrue, Reason: samplev1alpha1.ReasonAvailable,
+				Message: fmt.Sprintf("Deployment %q has %d of %d Pods available", deployment.Name, desired, desired)}
 		}
 		if isHeldBack(deployment) {
-			return notReady(samplev1alpha1.ReasonProgressing,
+			return stalled(samplev1alpha1.ReasonProgressing,
 				"Deployment %q is paused and has something to roll out: let it with 'kubectl rollout resume -n %s deployment %s'",
 				deployment.Name, deployment.Namespace, deployment.Name)
 		}
@@ -146,17 +149,20 @@ func isHeldBack(deployment *appsv1.Deployment) bool {
 
 // rolloutFailure returns why a Deployment does not roll out, in the words of its
 // controller: its Pods or its ReplicaSet can't be created, or there was no progress for
-// progressDeadlineSeconds. It returns "" if there is no such reason.
-func rolloutFailure(conditions []appsv1.DeploymentCondition) string {
+// progressDeadlineSeconds. It returns "" if there is no such reason. final is true for the
+// latter. Pods that can't be created may be tomorrow's, or, in a new namespace, the next
+// second's.
+func rolloutFailure(conditions []appsv1.DeploymentCondition) (failure string, final bool) {
 	for _, condition := range conditions {
 		switch {
 		case condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue:
-			return "cannot create its Pods: " + truncate(condition.Message, maxServerWords)
+			failure = "cannot create its Pods: " + truncate(condition.Message, maxServerWords)
 		case condition.Type == appsv1.DeploymentProgressing && condition.Status == corev1.ConditionFalse:
-			return "does not roll out: " + truncate(condition.Message, maxServerWords)
+			final = true
+			failure = cmp.Or(failure, "does not roll out: "+truncate(condition.Message, maxServerWords))
 		}
 	}
-	return ""
+	return failure, final
 }
 
 // selectorText returns a label selector in the form that a list request takes. It returns

@@ -19,6 +19,7 @@ limitations under the License.
 package plan
 
 import (
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -104,4 +105,69 @@ func withSelected(key, value string) footest.ChildOption {
 		deployment.Spec.Selector.MatchLabels[key] = value
 		deployment.Spec.Template.Labels[key] = value
 	})
+}
+
+// A rename is no outage: the Deployment of the earlier name serves until the new one does.
+func TestAnEarlierDeploymentStaysInService(t *testing.T) {
+	old, notYet := footest.Deployment("a", footest.Named("old")), withCounts(2, 2, 1)
+	for name, row := range map[string]struct {
+		named, old *appsv1.Deployment
+		stays      bool
+	}{
+		"there is no other yet":      {nil, old, true},
+		"the other is not ready":     {footest.Deployment("a", notYet), old, true},
+		"the other has drifted":      {footest.Deployment("a", footest.Drifted), old, true},
+		"the other is ready":         {footest.Deployment("a"), old, false},
+		"it has some Pods available": {nil, footest.Deployment("a", footest.Named("old"), notYet), true},
+		"it has no Pods available":   {nil, footest.Deployment("a", footest.Named("old"), withCounts(2, 2, 0)), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			decided := shipped.Decide(footest.Foo("a"), row.named, []*appsv1.Deployment{row.old}, nil)
+			if stays, goes := len(decided.InService) == 1, len(decided.Obsolete) == 1; stays != row.stays || goes == row.stays {
+				t.Errorf("stays = %v, is deleted = %v", stays, goes)
+			}
+		})
+	}
+}
+
+func TestANewDeploymentBeginsWithTheNumberOfTheEarlier(t *testing.T) {
+	for name, row := range map[string]struct {
+		foo           *samplev1alpha1.Foo
+		earlier, want int32
+	}{
+		"the Foo leaves the number to others":    {footest.Foo("a", footest.WithoutReplicas), 8, 8},
+		"the Foo sets it":                        {footest.Foo("a"), 8, 2},
+		"more than a Foo may ask for":            {footest.Foo("a", footest.WithoutReplicas), 20, 10},
+		"none, which nobody could tell from off": {footest.Foo("a", footest.WithoutReplicas), 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			earlier := footest.Deployment("a", footest.Named("old"), footest.ScaledTo(row.earlier))
+			if got := shipped.DesiredAfter(row.foo, earlier, nil).Spec.Replicas; got == nil || *got != row.want {
+				t.Errorf("it begins with %v, not %d", got, row.want)
+			}
+		})
+	}
+}
+
+func TestThePullPolicyFollowsTheImage(t *testing.T) {
+	for name, row := range map[string]struct {
+		image        string
+		policy, want corev1.PullPolicy
+	}{
+		"from a tag to latest":                {"nginx:1", corev1.PullIfNotPresent, corev1.PullAlways},
+		"from a digest to latest":             {"example.com:5000/nginx@sha256:" + strings.Repeat("0", 64), corev1.PullIfNotPresent, corev1.PullAlways},
+		"from no tag":                         {"example.com:5000/nginx", corev1.PullAlways, corev1.PullAlways},
+		"a policy that somebody chose":        {"nginx:1", corev1.PullNever, corev1.PullNever},
+		"a policy that is not the default":    {"nginx:1", corev1.PullAlways, corev1.PullAlways},
+		"nothing changes if the image is the": {footest.DefaultImage, corev1.PullIfNotPresent, corev1.PullIfNotPresent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			drifted := footest.Deployment("a", footest.WithImage(row.image))
+			drifted.Spec.Template.Spec.Containers[0].ImagePullPolicy = row.policy
+			shipped.SetOwned(drifted, footest.Foo("a"), nil)
+			if got := drifted.Spec.Template.Spec.Containers[0].ImagePullPolicy; got != row.want {
+				t.Errorf("the policy becomes %s, not %s", got, row.want)
+			}
+		})
+	}
 }

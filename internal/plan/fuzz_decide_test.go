@@ -152,6 +152,11 @@ func checkDecision[T Object](t *testing.T, w world[T], decided Decision[T]) {
 	if w.foo.DeletionTimestamp != nil && (decided.writes() || len(decided.Obsolete) > 0) {
 		t.Errorf("a Foo that is being deleted causes writes: %s, and %d deletions", decided.Action, len(decided.Obsolete))
 	}
+	for _, object := range decided.InService {
+		if named != none && w.kind.Unready(named) == "" && w.kind.Differs(named, w.foo) == "" && footest.BelongsTo(named, w.foo) {
+			t.Errorf("%s %s stays in service although its successor is ready", w.Kind, object.GetName())
+		}
+	}
 	for _, object := range decided.Obsolete {
 		wanted := w.IsWanted(w.foo)
 		if !footest.BelongsTo(object, w.foo) || wanted && object.GetName() == w.kind.Name(w.foo) || object.GetDeletionTimestamp() != nil {
@@ -223,12 +228,13 @@ func checkSettles[T Object](t *testing.T, w world[T], decided Decision[T], statu
 		}
 	}
 	again := after.decide()
-	if again.writes() || len(again.Obsolete) > 0 {
+	// What the write has made may be ready at once.
+	if again.writes() || len(again.Obsolete) > 0 && !slices.Equal(again.Obsolete, decided.InService) {
 		t.Errorf("after %s the next decision is %s, and %d deletions", decided.Action, again.Action, len(again.Obsolete))
 	}
 	for _, object := range after.controlled() {
 		if has := result.Child; has != none && has.GetDeletionTimestamp() == nil && after.foo.DeletionTimestamp == nil &&
-			object != has && object.GetDeletionTimestamp() == nil {
+			object != has && object.GetDeletionTimestamp() == nil && !slices.Contains(decided.InService, object) {
 			t.Errorf("%s %s is left over", w.Kind, object.GetName())
 		}
 	}

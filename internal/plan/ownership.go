@@ -55,6 +55,14 @@ func IsControlledBy(object metav1.Object, foo *samplev1alpha1.Foo) bool {
 	return ref != nil && ref.UID == foo.UID && object.GetNamespace() == foo.Namespace
 }
 
+// HasSameHolder reports whether two states of an object give the same answer to whoever
+// waits for its name: who controls it, whether it goes, and whom it may be handed over to.
+func HasSameHolder(before, after metav1.Object) bool {
+	return before.GetUID() == after.GetUID() && IsTerminating(before) == IsTerminating(after) &&
+		equality.Semantic.DeepEqual(metav1.GetControllerOfNoCopy(before), metav1.GetControllerOfNoCopy(after)) &&
+		before.GetAnnotations()[samplev1alpha1.AnnotationAdoptBy] == after.GetAnnotations()[samplev1alpha1.AnnotationAdoptBy]
+}
+
 // mayAdopt reports whether a Foo may become the controller of an object: the object has
 // no controller, is not being deleted, and its annotation names the Foo. Without the
 // annotation an orphan stays an orphan, because somebody may have orphaned it on purpose.

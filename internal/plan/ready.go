@@ -36,6 +36,8 @@ type Verdict struct {
 	Status  metav1.ConditionStatus
 	Reason  string
 	Message string
+	// Stalled is true if nothing will happen before somebody else does something.
+	Stalled bool
 }
 
 // These end the reasons for which a user has to do something, which begin with the kind of
@@ -64,7 +66,7 @@ func firstObstacle(foo *samplev1alpha1.Foo, outcomes []Outcome) Verdict {
 	if IsTerminating(foo) {
 		return terminating
 	}
-	return Verdict{metav1.ConditionTrue, samplev1alpha1.ReasonAvailable, cmp.Or(strings.Join(messages, "; "), "All that the Foo asks for is there")}
+	return Verdict{Status: metav1.ConditionTrue, Reason: samplev1alpha1.ReasonAvailable, Message: cmp.Or(strings.Join(messages, "; "), "All that the Foo asks for is there")}
 }
 
 // judge returns whether a Foo can be ready by a child after a sync. The first obstacle
@@ -75,20 +77,29 @@ func (c *Child[T]) judge(foo *samplev1alpha1.Foo, result Result[T]) Verdict {
 	switch {
 	case IsTerminating(foo):
 		return terminating
+	case result.Stale:
+		return Verdict{Status: metav1.ConditionTrue}
 	case result.Action == ActionLeave:
 		return c.judgeConflict(foo, result.Named)
 	case result.Action == ActionWait:
 		return notReady(samplev1alpha1.ReasonTerminating, "%s %q is being deleted; it is created again once it is gone", c.Kind, name)
 	case failure.IsRefusal(result.Failure):
-		return notReady(c.Kind+failed, "The API server refused: %s", truncate(result.Failure.Error(), maxServerWords))
+		refused := notReady(c.Kind+failed, "The API server refused: %s", truncate(result.Failure.Error(), maxServerWords))
+		refused.Stalled = result.Refused || wasStalled(foo, refused.Reason)
+		return refused
 	case result.Failure != nil:
 		return c.judgeOutage(foo, result.Action, result.Failure)
 	case !c.IsWanted(foo):
 		return Verdict{Status: metav1.ConditionTrue}
 	case IsNil(result.Child):
 		return notReady(samplev1alpha1.ReasonProgressing, "%s %q is being created", c.Kind, name)
+	case result.Fight != nil:
+		return stalled(c.Kind+failed, "%s %q is changed back after each repair, last by %q: %s. Stop whoever does it, or make the Foo ask for the same",
+			c.Kind, name, truncate(cmp.Or(result.Fight.By, "an unknown manager"), maxQuotedName), truncate(result.Fight.Drift, maxServerWords))
 	case result.Drift != "":
-		return notReady(c.Kind+failed, "The API server stored %s %q otherwise than asked: %s", c.Kind, name, truncate(result.Drift, maxServerWords))
+		otherwise := notReady(c.Kind+failed, "The API server stored %s %q otherwise than asked: %s", c.Kind, name, truncate(result.Drift, maxServerWords))
+		otherwise.Stalled = result.Recurs
+		return otherwise
 	case c.Judge == nil:
 		return Verdict{Status: metav1.ConditionTrue}
 	}
@@ -107,7 +118,7 @@ func (c *Child[T]) IsReady(child T) bool {
 func (c *Child[T]) judgeOutage(foo *samplev1alpha1.Foo, act Action, err error) Verdict {
 	ready := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionReady)
 	if ready != nil && ready.Reason == c.Kind+failed && ready.Status == metav1.ConditionFalse && ready.ObservedGeneration == foo.Generation {
-		return Verdict{ready.Status, ready.Reason, ready.Message}
+		return Verdict{ready.Status, ready.Reason, ready.Message, wasStalled(foo, ready.Reason)}
 	}
 	name, done := c.Name(foo), participles[act]
 	if write := (*WriteError)(nil); errors.As(err, &write) {
@@ -129,16 +140,23 @@ func (c *Child[T]) judgeConflict(foo *samplev1alpha1.Foo, taken metav1.Object) V
 		otherName = []string{"choose another " + c.NamedBy}
 	}
 	if owner := metav1.GetControllerOfNoCopy(taken); owner != nil {
-		return notReady(c.Kind+conflict, "%s %q belongs to %s %q: %s",
+		return stalled(c.Kind+conflict, "%s %q belongs to %s %q: %s",
 			c.Kind, taken.GetName(), truncate(owner.Kind, maxQuotedName), truncate(owner.Name, maxQuotedName),
 			strings.Join(append(otherName, "delete the owner"), ", or "))
 	}
 	handOver := fmt.Sprintf("or hand it over with 'kubectl annotate -n %s %s %s %s=%s'",
 		taken.GetNamespace(), strings.ToLower(c.Kind), taken.GetName(), samplev1alpha1.AnnotationAdoptBy, foo.Name)
-	return notReady(c.Kind+conflict, "%s %q exists and has no controller: %s",
+	return stalled(c.Kind+conflict, "%s %q exists and has no controller: %s",
 		c.Kind, taken.GetName(), strings.Join(append(otherName, "delete the "+c.Kind, handOver), ", "))
 }
 
 func notReady(reason, format string, args ...any) Verdict {
-	return Verdict{metav1.ConditionFalse, reason, fmt.Sprintf(format, args...)}
+	return Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// stalled is like notReady, for what only somebody else can end.
+func stalled(reason, format string, args ...any) Verdict {
+	verdict := notReady(reason, format, args...)
+	verdict.Stalled = true
+	return verdict
 }

@@ -19,6 +19,7 @@ limitations under the License.
 package plan
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -59,11 +60,32 @@ type Result[T Object] struct {
 	// Failure is the error because of which the sync did not do all that it had decided:
 	// the API server refused a write, or did not answer. It is nil if the sync did.
 	Failure error
+	// Refused is true if the API server has refused the write for so long that it is not
+	// going to pass by itself, and Recurs if an update was stored with that Drift.
+	Refused, Recurs bool
+	// Fight is what somebody changes back each time, or nil.
+	Fight *Fight
+	// InService are the children of earlier names that stay until Child is ready.
+	InService []T
+	// Stale is true if the sync has seen that its caches are stale, so that it knows nothing
+	// of the child. The other children decide.
+	Stale bool
+}
+
+// Fight is a drift that comes back after each repair.
+type Fight struct {
+	// By is the field manager that last changed the fields, or "" if that is unknown.
+	By string
+	// Drift says in which fields the child differed from what the Foo asks for.
+	Drift string
 }
 
 // Outcome returns what a Foo's status says of a child after a sync.
 func (c *Child[T]) Outcome(foo *samplev1alpha1.Foo, result Result[T]) Outcome {
 	outcome := Outcome{Ready: c.judge(foo, result)}
+	if len(result.InService) > 0 && outcome.Ready.Status == metav1.ConditionFalse {
+		outcome.Ready.Message += fmt.Sprintf("; %s %q stays in service until then", c.Kind, truncate(result.InService[0].GetName(), maxQuotedName))
+	}
 	if c.Report != nil && !IsNil(result.Child) && IsControlledBy(result.Child, foo) {
 		outcome.Report = func(status *samplev1alpha1.FooStatus) { c.Report(status, result.Child) }
 	}
@@ -83,6 +105,7 @@ func CalculateStatus(foo *samplev1alpha1.Foo, outcomes []Outcome, now metav1.Tim
 		Reason:             ready.Reason,
 		Message:            ready.Message,
 	})
+	setStalled(foo, &status, ready, now)
 	for _, outcome := range outcomes { // after Ready, which stays the first of the conditions
 		if outcome.Report != nil {
 			outcome.Report(&status)
@@ -95,6 +118,26 @@ func CalculateStatus(foo *samplev1alpha1.Foo, outcomes []Outcome, now metav1.Tim
 		}
 	}
 	return status
+}
+
+// setStalled sets the condition Stalled if nothing will happen without somebody else. Tools
+// that wait for a Foo go by it: for them, a Foo without it may become ready yet.
+func setStalled(foo *samplev1alpha1.Foo, status *samplev1alpha1.FooStatus, ready Verdict, now metav1.Time) {
+	if !ready.Stalled {
+		meta.RemoveStatusCondition(&status.Conditions, samplev1alpha1.ConditionStalled)
+		return
+	}
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: samplev1alpha1.ConditionStalled, Status: metav1.ConditionTrue, ObservedGeneration: foo.Generation,
+		LastTransitionTime: now, Reason: ready.Reason, Message: ready.Message,
+	})
+}
+
+// wasStalled reports whether a Foo's status says that its newest spec is stalled for a
+// reason.
+func wasStalled(foo *samplev1alpha1.Foo, reason string) bool {
+	stalled := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionStalled)
+	return stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason == reason && stalled.ObservedGeneration == foo.Generation
 }
 
 // SaysReady reports whether a Foo's status says that it is ready for its newest spec.
@@ -135,9 +178,12 @@ func ReadyChanged(before, after samplev1alpha1.FooStatus) *metav1.Condition {
 	return is
 }
 
-// truncate cuts a text to at most limit bytes, at the boundary of a character.
+// truncate cuts a text to at most limit bytes, at the boundary of a character. It replaces
+// what is not UTF-8, as in the answer of a proxy: the API server would store it otherwise
+// than it was sent.
 func truncate(text string, limit int) string {
 	const mark = "..."
+	text = strings.ToValidUTF8(text, string(utf8.RuneError))
 	if len(text) <= limit {
 		return text
 	}

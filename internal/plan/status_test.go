@@ -35,7 +35,7 @@ func TestTheFirstObstacleSaysWhatHoldsUpADeletion(t *testing.T) {
 	foo, deployment := footest.Foo("a", footest.BeingDeleted), Outcome{Ready: terminating}
 	for reason, outcomes := range map[string][]Outcome{
 		"Terminating":     nil,
-		"TakingBackFails": {{Ready: Verdict{metav1.ConditionFalse, "TakingBackFails", "503"}}, deployment},
+		"TakingBackFails": {{Ready: Verdict{Status: metav1.ConditionFalse, Reason: "TakingBackFails", Message: "503"}}, deployment},
 	} {
 		footest.ExpectEqual(t, "reason", reason, footest.ReadyOf(CalculateStatus(foo, outcomes, footest.Now)).Reason)
 	}
@@ -56,7 +56,7 @@ func TestCalculateStatusKeepsWhatItDoesNotOwn(t *testing.T) {
 	before := footest.Settled("a")
 	before.Conditions = append(before.Conditions, others)
 	source := footest.Foo("a", footest.WithStatus(before))
-	status := statusAfter(source, result{ActionLeave, child("b"), nil, "", nil}, footest.Now)
+	status := statusAfter(source, result{Action: ActionLeave, Named: child("b")}, footest.Now)
 
 	footest.ExpectEqual(t, "another's condition", others, status.Conditions[1])
 	if status.Selector != "" || status.Replicas != 0 || status.AvailableReplicas != 0 {
@@ -71,9 +71,9 @@ func TestLastTransitionTimeMovesWithTheConditionsStatusOnly(t *testing.T) {
 		result result
 		want   metav1.Time
 	}{
-		"still ready":                   {footest.Foo("a", footest.WithStatus(footest.Settled("a"))), result{ActionNone, nil, child("a"), "", nil}, footest.Earlier},
-		"no longer ready":               {footest.Foo("a", footest.WithStatus(footest.Settled("a"))), result{ActionLeave, child("b"), nil, "", nil}, footest.Now},
-		"a new generation, still ready": {footest.Foo("a", footest.WithGeneration(2), footest.WithStatus(footest.Settled("a"))), result{ActionNone, nil, child("a"), "", nil}, footest.Earlier},
+		"still ready":                   {footest.Foo("a", footest.WithStatus(footest.Settled("a"))), result{Action: ActionNone, Child: child("a")}, footest.Earlier},
+		"no longer ready":               {footest.Foo("a", footest.WithStatus(footest.Settled("a"))), result{Action: ActionLeave, Named: child("b")}, footest.Now},
+		"a new generation, still ready": {footest.Foo("a", footest.WithGeneration(2), footest.WithStatus(footest.Settled("a"))), result{Action: ActionNone, Child: child("a")}, footest.Earlier},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := statusAfter(row.foo, row.result, footest.Now)
@@ -94,7 +94,7 @@ func TestReadySaysSomethingWhenNoChildDoes(t *testing.T) {
 }
 
 func TestLongServerMessagesAreTruncated(t *testing.T) {
-	ready := verdictAfter(footest.Foo("a"), result{ActionCreate, nil, nil, "", apierrors.NewBadRequest(strings.Repeat("x", 100_000))})
+	ready := verdictAfter(footest.Foo("a"), result{Action: ActionCreate, Failure: apierrors.NewBadRequest(strings.Repeat("x", 100_000))})
 	if len(ready.Message) > 1000 {
 		t.Errorf("a condition's message has %d bytes", len(ready.Message))
 	}

@@ -89,12 +89,13 @@ func (k kind[T]) sync(foo *samplev1alpha1.Foo, world *World, seen plan.Seen, blo
 		if !plan.IsNil(live) {
 			s.write.Before = live
 		}
-		if after := k.after(decided.Action, live, foo, seen); !plan.IsNil(after) {
+		if after := k.after(decided, live, foo, seen); !plan.IsNil(after) {
 			s.write.After = after
 			child := k.stored(live, after)
 			result.Child, result.Drift, seen[k.Kind] = child, "", child
 		}
 	}
+	result.InService = decided.InService
 	for _, child := range decided.Obsolete {
 		s.obsolete = append(s.obsolete, Write{Verb: Delete, Kind: k.Kind, Resource: k.Resource, Name: child.GetName(), Before: child})
 	}
@@ -116,10 +117,10 @@ func (k kind[T]) kept(live T) (kept T) {
 }
 
 // after returns the object that the sync sends, or nil.
-func (k kind[T]) after(action plan.Action, live T, foo *samplev1alpha1.Foo, seen plan.Seen) (sent T) {
-	switch action {
+func (k kind[T]) after(decided plan.Decision[T], live T, foo *samplev1alpha1.Foo, seen plan.Seen) (sent T) {
+	switch decided.Action {
 	case plan.ActionCreate:
-		sent = k.Desired(foo, seen)
+		sent = k.DesiredAfter(foo, decided.Earlier(), seen)
 	case plan.ActionUpdate, plan.ActionAdopt:
 		sent = k.DesiredUpdate(live, foo, seen)
 	case plan.ActionNone, plan.ActionLeave, plan.ActionWait:

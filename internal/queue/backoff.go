@@ -19,6 +19,7 @@ limitations under the License.
 package queue
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -26,6 +27,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+
+	"example.com/sample-controller/internal/consistency"
+	"example.com/sample-controller/internal/failure"
 )
 
 // Part is a part of a sync that can fail and that is deferred by itself: the kind of the
@@ -54,14 +58,11 @@ type Task[T any] interface {
 
 // Backoff delays the keys whose sync failed. It remembers what failed, so that neither a
 // periodic resync nor an irrelevant change repeats that early.
+//
+// Each part of a sync has its own series of failures: with one for the key, parts that fail
+// together would count each other's.
 type Backoff[T Task[T]] struct {
-	queue   workqueue.TypedDelayingInterface[cache.ObjectName]
-	limiter workqueue.TypedRateLimiter[cache.ObjectName]
-	// refusals is the limiter of refused writes.
-	refusals workqueue.TypedRateLimiter[cache.ObjectName]
-	// races is the limiter of lost races. They are no failures: while a cache lags, a key
-	// loses one with each event, and must not wait for minutes after that.
-	races workqueue.TypedRateLimiter[cache.ObjectName]
+	queue workqueue.TypedDelayingInterface[cache.ObjectName]
 	clock clock.PassiveClock
 
 	mu   sync.Mutex
@@ -71,18 +72,25 @@ type Backoff[T Task[T]] struct {
 // keyBackoff is the back-off of one key.
 type keyBackoff[T Task[T]] struct {
 	failures map[Part]failedPart[T]
-	// syncing is true from the start of a sync to its end, and failed from when a part of
-	// it has failed.
-	syncing, failed bool
+	// syncing is true from the start of a sync to its end, failed from when a part of it has
+	// failed, and held from when a part of it waits for its time.
+	syncing, failed, held bool
 }
 
-// failedPart is a part of a sync that failed. It is not tried again before its time
-// unless its task changes.
+// count is a number of failures in a row.
+type count int
+
+// failedPart is a part of a sync that failed. One that is held is not tried again before
+// its time unless its task changes.
 type failedPart[T Task[T]] struct {
 	Attempt
 	task  T
 	err   error
 	until time.Time
+	// races, refusals and outages count the failures of the series, and refused is when the
+	// first of the refusals was.
+	races, refusals, outages count
+	refused                  time.Time
 }
 
 // IsDeferred reports whether a sync failed only by writes that were not sent because of
@@ -97,14 +105,7 @@ func IsDeferred(err error) bool {
 
 // NewBackoff returns a Backoff that adds keys to a queue.
 func NewBackoff[T Task[T]](queue workqueue.TypedDelayingInterface[cache.ObjectName], clock clock.PassiveClock) *Backoff[T] {
-	return &Backoff[T]{
-		queue:    queue,
-		limiter:  workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, LastRetry),
-		refusals: workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](RefusedRetry, LastRetry),
-		races:    workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, LastRace),
-		clock:    clock,
-		keys:     map[cache.ObjectName]*keyBackoff[T]{},
-	}
+	return &Backoff[T]{queue: queue, clock: clock, keys: map[cache.ObjectName]*keyBackoff[T]{}}
 }
 
 // of returns the back-off of a key. It makes one if there is none.
@@ -115,27 +116,66 @@ func (r *Backoff[T]) of(key cache.ObjectName) *keyBackoff[T] {
 	return r.keys[key]
 }
 
-// Fail records that a part of a sync failed. A part that was tried early, because its
-// task changed, and failed as before keeps its time. The key is in back-off until the
-// sync ends and Requeue is called.
-func (r *Backoff[T]) Fail(key cache.ObjectName, p Part, of T, err error) {
+// Fail records that a part of a sync failed, and returns its error. That of a lost race is
+// another one once the series has become an outage. A part that was tried early, because
+// its task changed or an event came, and failed as before keeps its time. The key is in
+// back-off until the sync ends and Requeue is called.
+func (r *Backoff[T]) Fail(key cache.ObjectName, p Part, of T, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.failLocked(key, p, of, err)
+	return r.failLocked(key, p, of, err)
 }
 
-func (r *Backoff[T]) failLocked(key cache.ObjectName, p Part, of T, err error) {
-	k, now, next := r.of(key), r.clock.Now(), NextAttempt(err)
-	before := k.failures[p]
-	stands, until := now.Before(before.until), before.until
-	if !stands || before.Attempt != next {
-		until = now.Add(r.delay(key, next))
-		if stands && before.until.Before(until) {
-			until = before.until
+func (r *Backoff[T]) failLocked(key cache.ObjectName, p Part, of T, err error) error {
+	k, now := r.of(key), r.clock.Now()
+	f := k.failures[p]
+	if failure.IsLostRace(err) && delay(firstRetry, f.races) >= LastRace {
+		err = lostRaces{err}
+	}
+	next, before := NextAttempt(err), f
+	if !next.Again {
+		return err
+	}
+	f.Attempt, f.task, f.err = next, *new(T), nil
+	if next.Held {
+		f.task, f.err = of, err
+	}
+	if !now.Before(before.until) || before.Attempt != next {
+		f.until = now.Add(f.count(err, now))
+		if now.Before(before.until) && before.until.Before(f.until) {
+			f.until = before.until
 		}
 	}
-	k.failures[p] = failedPart[T]{next, of, err, until}
-	k.failed = true
+	k.failures[p] = f
+	k.failed, k.held = true, k.held || next.Held
+	return err
+}
+
+// count counts a failure, and returns the time until the next attempt.
+func (f *failedPart[T]) count(err error, now time.Time) time.Duration {
+	switch {
+	case f.RefusalBackoff:
+		if f.refusals++; f.refusals == 1 {
+			f.refused = now
+		}
+		return delay(RefusedRetry, f.refusals)
+	case failure.IsLostRace(err), errors.Is(err, consistency.ErrBehind): // that may stay so
+		f.races++
+		return max(f.After, delay(firstRetry, f.races))
+	case f.After > 0:
+		return f.After
+	}
+	f.outages++
+	return delay(firstRetry, f.outages)
+}
+
+// delay returns the time to wait after a number of failures: first, doubled each time.
+func delay(first time.Duration, failures count) time.Duration {
+	wait := first
+	for i := count(1); i < failures && wait < LastRetry; i++ {
+		wait *= 2
+	}
+	return min(wait, LastRetry)
 }
 
 // Deferred returns the error of a task that failed if its back-off is not over, else nil.
@@ -143,11 +183,25 @@ func (r *Backoff[T]) Deferred(key cache.ObjectName, p Part, of T) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k := r.keys[key]
-	if k == nil || !r.clock.Now().Before(k.failures[p].until) || !k.failures[p].task.Same(of) {
+	if k == nil {
 		return nil
 	}
-	k.failed = true
-	return deferred{k.failures[p].err}
+	f := k.failures[p]
+	if !f.Held || !r.clock.Now().Before(f.until) || !f.task.Same(of) {
+		return nil
+	}
+	k.failed, k.held = true, true
+	return deferred{f.err}
+}
+
+// RefusedFor returns for how long a part has been refused, or 0.
+func (r *Backoff[T]) RefusedFor(key cache.ObjectName, p Part) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if k := r.keys[key]; k != nil && k.failures[p].refusals > 0 {
+		return r.clock.Since(k.failures[p].refused)
+	}
+	return 0
 }
 
 // Succeed ends the series of failures of a part.
@@ -164,43 +218,27 @@ func (r *Backoff[T]) Succeed(key cache.ObjectName, p Part) {
 func (r *Backoff[T]) Requeue(key cache.ObjectName, err error) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	k, next := r.of(key), NextAttempt(err)
-	if next.Held && !k.failed {
-		r.failLocked(key, partSync, *new(T), err)
+	k := r.of(key)
+	if k.failed {
+		delete(k.failures, partSync)
+	} else {
+		_ = r.failLocked(key, partSync, *new(T), err)
 	}
-	k.syncing, k.failed = false, false
-	wait, failing := k.earliest(r.clock.Now())
-	if !next.Held {
-		if delay := r.delay(key, next); !failing || delay < wait {
-			wait = delay
-		}
-	}
+	k.syncing, k.failed, k.held = false, false, false
+	wait, _ := k.earliest(r.clock.Now(), false)
 	r.queue.AddAfter(key, wait)
 	return wait
 }
 
 // earliest returns the time until the first failed part may be tried again, and whether
-// there is one that may not be tried yet.
-func (k *keyBackoff[T]) earliest(now time.Time) (wait time.Duration, failing bool) {
+// there is one that may not be tried yet; if it asks for held ones, only of these.
+func (k *keyBackoff[T]) earliest(now time.Time, held bool) (wait time.Duration, failing bool) {
 	for _, f := range k.failures {
-		if left := f.until.Sub(now); left > 0 && (!failing || left < wait) {
+		if left := f.until.Sub(now); left > 0 && (f.Held || !held) && (!failing || left < wait) {
 			wait, failing = left, true
 		}
 	}
 	return wait, failing
-}
-
-// delay returns how long a key waits after one more failure.
-func (r *Backoff[T]) delay(key cache.ObjectName, next Attempt) time.Duration {
-	switch {
-	case next.RefusalBackoff:
-		return r.refusals.When(key)
-	case next.After > 0:
-		return next.After
-	case next.Expected:
-		return r.races.When(key)
-	}
-	return r.limiter.When(key)
 }
 
 // Begin records that a sync begins.
@@ -222,16 +260,13 @@ func (r *Backoff[T]) InBackoff(key cache.ObjectName) bool {
 	if k == nil {
 		return false
 	}
-	_, failing := k.earliest(r.clock.Now())
-	return k.failed || failing && !k.syncing
+	_, failing := k.earliest(r.clock.Now(), true)
+	return k.held || failing && !k.syncing
 }
 
 // Forget ends the series of failures of a key.
 func (r *Backoff[T]) Forget(key cache.ObjectName) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	delete(r.keys, key)
-	r.mu.Unlock()
-	r.limiter.Forget(key)
-	r.refusals.Forget(key)
-	r.races.Forget(key)
 }

@@ -26,6 +26,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/cache"
@@ -46,8 +47,6 @@ func TestNextAttempt(t *testing.T) {
 	backOff := Attempt{Again: true, Held: true}
 	quietBackOff := Attempt{Again: true, Expected: true}
 	slowly := Attempt{Again: true, RefusalBackoff: true, Held: true}
-	forbidden := apierrors.NewForbidden(things, "web", errors.New("exceeded quota"))
-	conflict := apierrors.NewConflict(things, "web", errors.New("modified"))
 
 	for name, row := range map[string]struct {
 		err  error
@@ -71,7 +70,14 @@ func TestNextAttempt(t *testing.T) {
 		"too many requests, no time given":  {apierrors.NewTooManyRequests("slow down", 0), backOff},
 		"too many requests, retry tomorrow": {apierrors.NewTooManyRequests("slow down", 86_400), Attempt{Again: true, After: 5 * time.Minute, Held: true}},
 		"the definition does not fit":       {failure.ErrCRDMismatch, Attempt{Again: true, After: 5 * time.Minute, Held: true}},
-		"refused, and the status lost a race: the status comes first": {errors.Join(conflict, forbidden), quietBackOff},
+		"refused, and the status lost a race: the refusal counts": {errors.Join(conflict, forbidden), slowly},
+		"a webhook's denial with the code 409":                    {denial(409, ""), slowly},
+		"a webhook's denial with the code 404":                    {denial(404, ""), slowly},
+		"a webhook's denial with the code 418":                    {denial(418, ""), slowly},
+		"a webhook's denial with a reason of its own":             {denial(409, "HostTaken"), slowly},
+		"a webhook's error":                                       {denial(500, ""), backOff},
+		"credentials that have expired":                           {apierrors.NewUnauthorized("Unauthorized"), backOff},
+		"a policy with the reason Unauthorized":                   {unauthorizedByPolicy, slowly},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, err := range []error{row.err, wrapped(row.err)} {
@@ -85,7 +91,7 @@ func TestNextAttempt(t *testing.T) {
 
 // The delays of a key whose sync keeps failing.
 func TestBackOff(t *testing.T) {
-	outage, forbidden := errors.New("connection refused"), apierrors.NewForbidden(things, "web", errors.New("exceeded quota"))
+	outage := errors.New("connection refused")
 	r, clock := newTestRetries(t)
 	// planAfterThat plans the next attempt when the last one is due.
 	var last time.Duration
@@ -103,9 +109,9 @@ func TestBackOff(t *testing.T) {
 		t.Errorf("after a success the delay is %v", again)
 	}
 
-	for _, want := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, LastRetry, LastRetry} {
-		if delay := planAfterThat(forbidden); delay != want {
-			t.Errorf("a refused key waits %v, not %v", delay, want)
+	for _, want := range []time.Duration{1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300} {
+		if delay := planAfterThat(forbidden); delay != want*time.Second {
+			t.Errorf("a refused key waits %v, not %v", delay, want*time.Second)
 		}
 	}
 	r.Forget(testKey)
@@ -132,7 +138,6 @@ func (t task) Same(other task) bool { return t != "" && t == other }
 // write, unless the objects that it was made from have changed. If that attempt fails as
 // well, it must not lengthen the back-off.
 func TestAFailedTaskWaitsForItsTime(t *testing.T) {
-	forbidden := apierrors.NewForbidden(things, "web", errors.New("exceeded quota"))
 	for name, row := range map[string]struct {
 		again task
 		waits bool
@@ -144,17 +149,17 @@ func TestAFailedTaskWaitsForItsTime(t *testing.T) {
 			r, clock := newTestRetries(t)
 			r.Fail(testKey, partWrite, "update", forbidden)
 			r.Requeue(testKey, forbidden)
-			clock.Step(4 * time.Second)
+			clock.Step(400 * time.Millisecond)
 			if err := r.Deferred(testKey, partWrite, row.again); (err != nil) != row.waits {
 				t.Fatalf("the deferred error is %v", err)
 			}
 			if !row.waits {
 				r.Fail(testKey, partWrite, row.again, forbidden)
 			}
-			if wait := r.Requeue(testKey, forbidden); wait != 6*time.Second {
-				t.Errorf("a key with 6 s left waits %v", wait)
+			if wait := r.Requeue(testKey, forbidden); wait != 600*time.Millisecond {
+				t.Errorf("a key with 0.6 s left waits %v", wait)
 			}
-			clock.Step(6*time.Second - 1)
+			clock.Step(600*time.Millisecond - 1)
 			if !r.InBackoff(testKey) {
 				t.Error("the key is not in back-off until then")
 			}
@@ -163,7 +168,7 @@ func TestAFailedTaskWaitsForItsTime(t *testing.T) {
 				t.Error("the key is in back-off after that")
 			}
 			r.Fail(testKey, partWrite, row.again, forbidden)
-			if further := r.Requeue(testKey, forbidden); further != 20*time.Second {
+			if further := r.Requeue(testKey, forbidden); further != 2*time.Second {
 				t.Errorf("after that the key waits %v", further)
 			}
 		})
@@ -173,21 +178,20 @@ func TestAFailedTaskWaitsForItsTime(t *testing.T) {
 // A failure of another kind, after a change woke the key, does not defer the planned
 // attempt.
 func TestTheEarlierOfTwoPlansStands(t *testing.T) {
-	forbidden := apierrors.NewForbidden(things, "web", errors.New("exceeded quota"))
 	of := task("create")
 	for name, row := range map[string]struct {
 		err  error
 		wait time.Duration
 	}{
 		"with a shorter delay": {errors.New("connection refused"), firstRetry},
-		"with a longer delay":  {apierrors.NewTooManyRequests("", 60), 6 * time.Second},
+		"with a longer delay":  {apierrors.NewTooManyRequests("", 60), 600 * time.Millisecond},
 		"a lost race":          {apierrors.NewConflict(things, "web", errors.New("modified")), firstRetry},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, clock := newTestRetries(t)
 			r.Fail(testKey, partWrite, of, forbidden)
 			r.Requeue(testKey, forbidden)
-			clock.Step(4 * time.Second)
+			clock.Step(400 * time.Millisecond)
 			if NextAttempt(row.err).Held {
 				r.Fail(testKey, partWrite, of, row.err)
 			}
@@ -201,7 +205,6 @@ func TestTheEarlierOfTwoPlansStands(t *testing.T) {
 // The status and the child have separate back-offs.
 func TestAFailedStatusHoldsUpTheStatusAlone(t *testing.T) {
 	r, _ := newTestRetries(t)
-	forbidden := apierrors.NewForbidden(things, "web", errors.New("exceeded quota"))
 	work, status := task("create"), task("status")
 	r.Fail(testKey, PartStatus, status, forbidden)
 	r.Fail(testKey, partWrite, work, errors.New("connection refused"))
@@ -214,27 +217,101 @@ func TestAFailedStatusHoldsUpTheStatusAlone(t *testing.T) {
 	}
 }
 
-// While a cache lags, each event leads to one more conflict.
-func TestAfterManyLostRacesAKeyDoesNotWaitForMinutes(t *testing.T) {
+// While a cache lags, each event leads to one more lost race. Those do not count: only an
+// attempt at its planned time does.
+func TestLostRacesThatEventsCauseAreNoOutage(t *testing.T) {
 	r, _ := newTestRetries(t)
-	conflict, outage := apierrors.NewConflict(things, "a", errors.New("modified")), errors.New("connection refused")
-	if first, second := r.Requeue(testKey, conflict), r.Requeue(testKey, conflict); first != firstRetry || second != 2*firstRetry {
-		t.Errorf("after lost races the key waits %v, then %v", first, second)
+	for range 100 {
+		if err := r.Fail(testKey, partWrite, "create", conflict); !NextAttempt(err).Expected {
+			t.Fatalf("a lost race is judged as %v", err)
+		}
+		if wait := r.Requeue(testKey, conflict); wait != firstRetry {
+			t.Fatalf("the key waits %v", wait)
+		}
 	}
-	for range 15 {
-		r.Requeue(testKey, conflict)
+}
+
+// A webhook may answer with the reason of a lost race, for ever.
+func TestManyLostRacesInARowAreAnOutage(t *testing.T) {
+	r, clock := newTestRetries(t)
+	var told, tries int
+	for began := clock.Now(); clock.Since(began) < time.Hour; tries++ {
+		err := r.Fail(testKey, partWrite, "create", conflict)
+		if !NextAttempt(err).Expected {
+			told++
+		}
+		if lasted := clock.Since(began); told > 0 != (lasted > LastRace) && (lasted < LastRace/2 || lasted > 3*LastRace) {
+			t.Fatalf("after %v the race is judged as %+v", lasted, NextAttempt(err))
+		}
+		clock.Step(r.Requeue(testKey, err))
 	}
-	if wait := r.Requeue(testKey, conflict); wait != LastRace {
-		t.Errorf("after 18 lost races the key waits %v", wait)
+	if tries > 30 {
+		t.Errorf("%d tries in an hour", tries)
 	}
-	r.Fail(testKey, PartStatus, "status", outage)
-	if wait := r.Requeue(testKey, outage); wait != firstRetry {
-		t.Errorf("after its first failure the key waits %v", wait)
+	r.Succeed(testKey, partWrite)
+	if err := r.Fail(testKey, partWrite, "create", conflict); !NextAttempt(err).Expected {
+		t.Errorf("after a success a lost race is judged as %v", err)
 	}
-	r.Forget(testKey)
-	if wait := r.Requeue(testKey, conflict); wait != firstRetry {
-		t.Errorf("after a success the key waits %v", wait)
+}
+
+// Five children fail together for as long as a webhook is down. Each is tried again as if
+// it were alone.
+func TestPartsThatFailTogetherBackOffAlone(t *testing.T) {
+	r, clock := newTestRetries(t)
+	down := denial(500, "")
+	parts := []Part{"a", "b", "c", "d", "e"}
+	for began := clock.Now(); clock.Since(began) < 30*time.Second; {
+		for _, part := range parts {
+			if r.Deferred(testKey, part, "create") == nil {
+				_ = r.Fail(testKey, part, "create", down)
+			}
+		}
+		clock.Step(r.Requeue(testKey, down))
 	}
+	left, alone := time.Duration(0), firstRetry
+	for range 20 {
+		left += alone
+		if left >= 30*time.Second {
+			break
+		}
+		alone *= 2
+	}
+	_ = r.Fail(testKey, "a", "create", down)
+	if wait := r.Requeue(testKey, down); wait > 2*alone {
+		t.Errorf("after an outage of 30 s a key with five children waits %v, one with a child %v", wait, 2*alone)
+	}
+}
+
+func TestRefusedFor(t *testing.T) {
+	r, clock := newTestRetries(t)
+	_ = r.Fail(testKey, partWrite, "create", forbidden)
+	clock.Step(time.Minute)
+	_ = r.Fail(testKey, partWrite, "create", denial(500, "")) // in between
+	clock.Step(time.Minute)
+	_ = r.Fail(testKey, partWrite, "create", forbidden)
+	if lasted := r.RefusedFor(testKey, partWrite); lasted != 2*time.Minute {
+		t.Errorf("the refusal has lasted %v", lasted)
+	}
+	r.Succeed(testKey, partWrite)
+	if lasted := r.RefusedFor(testKey, partWrite); lasted != 0 {
+		t.Errorf("after a success it has lasted %v", lasted)
+	}
+}
+
+var (
+	conflict  = apierrors.NewConflict(things, "web", errors.New("modified"))
+	forbidden = apierrors.NewForbidden(things, "web", errors.New("exceeded quota"))
+	// unauthorizedByPolicy is how a ValidatingAdmissionPolicy with that reason denies.
+	unauthorizedByPolicy = &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: 401, Reason: metav1.StatusReasonUnauthorized, Details: &metav1.StatusDetails{Kind: "things", Name: "web"},
+	}}
+)
+
+// denial is what an admission webhook answers with a code of its own.
+func denial(code int32, reason metav1.StatusReason) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: `admission webhook "x" denied the request: no`,
+	}}
 }
 
 // newTestRetries returns retries whose clock stands still.

@@ -19,11 +19,14 @@ limitations under the License.
 package queue
 
 import (
+	"container/heap"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 )
 
 // inARow is how many keys of high priority may be served before one of low
@@ -34,7 +37,8 @@ const inARow = 8
 //
 // client-go's own storage is first come, first served (kubernetes/kubernetes#25744
 // asks for something else). Here namespaces take turns, so that one with thousands
-// of waiting objects does not delay the single object of another. A controller that
+// of waiting objects does not delay the single object of another, and those that take
+// longer have fewer of them. A controller that
 // starts or resyncs queues all its objects, most of which need nothing: these keys
 // have low priority. They are served when no other key waits, and after every
 // inARow others.
@@ -49,13 +53,15 @@ type fairQueue struct {
 	// processing counts, for each key, the Pops that no Done has followed yet.
 	processing map[cache.ObjectName]int
 	served     int
+	shares     *shares
 }
 
 var _ workqueue.Queue[cache.ObjectName] = &fairQueue{}
 
-func newFairQueue() *fairQueue {
+func newFairQueue(clock clock.PassiveClock) *fairQueue {
+	shares := newShares(clock)
 	return &fairQueue{
-		high: newRoundRobin(), low: newRoundRobin(), waiting: sets.New[cache.ObjectName](),
+		shares: shares, high: newRoundRobin(shares), low: newRoundRobin(shares), waiting: sets.New[cache.ObjectName](),
 		announced: sets.New[cache.ObjectName](), processing: map[cache.ObjectName]int{},
 	}
 }
@@ -76,14 +82,51 @@ func (q *fairQueue) setLowPriority(key cache.ObjectName) {
 // Done ends the processing of a key that was popped. Call it after the work queue's
 // Done: if it came first, a key that is added in between could get low priority
 // although it changed. By then another worker may have popped the key again, so
-// Done counts.
-func (q *fairQueue) Done(key cache.ObjectName) {
+// Done counts. It returns the parked keys that may begin.
+func (q *fairQueue) Done(key cache.ObjectName) []cache.ObjectName {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.processed(key)
+	freed := q.shares.end(key)
+	if q.high.size+q.waiting.Len() == 0 {
+		q.shares.forget()
+	}
+	return freed
+}
+
+func (q *fairQueue) processed(key cache.ObjectName) {
 	q.processing[key]--
 	if q.processing[key] <= 0 {
 		delete(q.processing, key)
 	}
+}
+
+// begin reports whether a key that was popped may be processed now. Otherwise Done of
+// another key returns it later, and unpark has to follow when it has been added again.
+func (q *fairQueue) begin(key cache.ObjectName) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.shares.begin(key)
+}
+
+func (q *fairQueue) unpark(key cache.ObjectName) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.processed(key)
+}
+
+func (q *fairQueue) setWorkers(count int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.shares.workers = count
+}
+
+// hasWaiting reports whether keys of a namespace wait. For a moment it may count keys that
+// have moved from low to high.
+func (q *fairQueue) hasWaiting(namespace string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.high.byNamespace[namespace] != nil || q.low.byNamespace[namespace] != nil
 }
 
 // Push adds a key that does not wait yet.
@@ -150,22 +193,24 @@ func (q *fairQueue) next() cache.ObjectName {
 func (q *fairQueue) take(key cache.ObjectName) {
 	q.waiting.Delete(key)
 	if q.waiting.Len() == 0 {
-		q.low = newRoundRobin() // what is left in it has moved to high
+		q.low = newRoundRobin(q.shares) // what is left in it has moved to high
 	}
 }
 
 // roundRobin holds keys and serves their namespaces in turn, the keys of each
 // namespace in the order in which they came.
 type roundRobin struct {
+	shares *shares
 	// byNamespace has no namespace without keys.
 	byNamespace map[string]workqueue.Queue[cache.ObjectName]
-	// turns are the namespaces in the order in which they are served next.
-	turns workqueue.Queue[string]
+	// turns has a turn of each namespace.
+	turns turns
+	count uint64
 	size  int
 }
 
-func newRoundRobin() *roundRobin {
-	return &roundRobin{byNamespace: map[string]workqueue.Queue[cache.ObjectName]{}, turns: workqueue.DefaultQueue[string]()}
+func newRoundRobin(shares *shares) *roundRobin {
+	return &roundRobin{shares: shares, byNamespace: map[string]workqueue.Queue[cache.ObjectName]{}}
 }
 
 func (r *roundRobin) push(key cache.ObjectName) {
@@ -173,21 +218,70 @@ func (r *roundRobin) push(key cache.ObjectName) {
 	if keys == nil {
 		keys = workqueue.DefaultQueue[cache.ObjectName]()
 		r.byNamespace[key.Namespace] = keys
-		r.turns.Push(key.Namespace)
+		r.addTurn(key.Namespace)
 	}
 	keys.Push(key)
 	r.size++
 }
 
+func (r *roundRobin) addTurn(namespace string) {
+	r.count++
+	heap.Push(&r.turns, turn{namespace, r.shares.start(namespace), r.count})
+}
+
 func (r *roundRobin) pop() cache.ObjectName {
-	namespace := r.turns.Pop()
+	namespace := r.nextTurn()
 	keys := r.byNamespace[namespace]
 	key := keys.Pop()
 	if keys.Len() > 0 {
-		r.turns.Push(namespace)
+		r.addTurn(namespace)
 	} else {
 		delete(r.byNamespace, namespace)
 	}
 	r.size--
 	return key
+}
+
+// nextTurn removes the earliest turn. A turn that was added while a sync of its namespace
+// was under way may have become a later one.
+func (r *roundRobin) nextTurn() string {
+	for {
+		next := heap.Pop(&r.turns).(turn) //nolint:forcetypeassert // it holds turns
+		if start := r.shares.start(next.namespace); next.start < start {
+			next.start = start
+			if len(r.turns) > 0 && r.turns[0].start < start {
+				heap.Push(&r.turns, next)
+				continue
+			}
+		}
+		r.shares.now = next.start
+		return next.namespace
+	}
+}
+
+// turn is the next turn of a namespace: when it begins, and as how manieth it was added.
+type turn struct {
+	namespace string
+	start     time.Duration
+	number    uint64
+}
+
+// turns is a heap of turns, the earliest first.
+type turns []turn
+
+func (t turns) Len() int      { return len(t) }
+func (t turns) Swap(i, j int) { t[i], t[j] = t[j], t[i] }
+
+func (t turns) Less(i, j int) bool {
+	return t[i].start < t[j].start || t[i].start == t[j].start && t[i].number < t[j].number
+}
+
+// Push adds a turn at the end, for package heap.
+func (t *turns) Push(added any) { *t = append(*t, added.(turn)) } //nolint:forcetypeassert // it holds turns
+
+// Pop removes the turn at the end, for package heap.
+func (t *turns) Pop() any {
+	last := (*t)[len(*t)-1]
+	*t = (*t)[:len(*t)-1]
+	return last
 }

@@ -23,15 +23,20 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	clocktesting "k8s.io/utils/clock/testing"
 )
+
+// still is a clock that stands still.
+var still = clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 
 // order adds keys, each "namespace/name", to a work queue and returns them in the order
 // in which a worker gets them.
 func order(keys ...string) []string {
-	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[cache.ObjectName]{Queue: newFairQueue()})
+	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[cache.ObjectName]{Queue: newFairQueue(still)})
 	for _, key := range keys {
 		namespace, name, _ := strings.Cut(key, "/")
 		queue.Add(cache.ObjectName{Namespace: namespace, Name: name})
@@ -64,7 +69,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 }
 
 func TestANamespaceThatComesLateIsServedNext(t *testing.T) {
-	q := newFairQueue()
+	q := newFairQueue(still)
 	for i := range 5000 {
 		q.Push(cache.ObjectName{Namespace: "many", Name: fmt.Sprint(i)})
 	}
@@ -94,7 +99,7 @@ func drained(q *fairQueue) []string {
 }
 
 func TestLowPriorityIsServedLast(t *testing.T) {
-	q := newFairQueue()
+	q := newFairQueue(still)
 	for _, waits := range []string{"a/old-1", "a/old-2", "b/old"} {
 		q.setLowPriority(key(waits))
 		q.Push(key(waits))
@@ -109,7 +114,7 @@ func TestLowPriorityIsServedLast(t *testing.T) {
 }
 
 func TestLowPriorityDoesNotWaitForEver(t *testing.T) {
-	q := newFairQueue()
+	q := newFairQueue(still)
 	for _, waits := range []string{"a/1", "a/2"} {
 		q.setLowPriority(key(waits))
 		q.Push(key(waits))
@@ -124,7 +129,7 @@ func TestLowPriorityDoesNotWaitForEver(t *testing.T) {
 }
 
 func TestAChangeRaisesThePriority(t *testing.T) {
-	q := newFairQueue()
+	q := newFairQueue(still)
 	for _, waits := range []string{"a/1", "a/2", "a/3"} {
 		q.setLowPriority(key(waits))
 		q.Push(key(waits))
@@ -141,7 +146,7 @@ func TestAChangeRaisesThePriority(t *testing.T) {
 }
 
 func TestAResyncDoesNotLowerThePriority(t *testing.T) {
-	q := newFairQueue()
+	q := newFairQueue(still)
 	q.Push(key("a/1"))
 	q.setLowPriority(key("a/1"))
 	q.Touch(key("a/1"))
@@ -153,7 +158,7 @@ func TestAResyncDoesNotLowerThePriority(t *testing.T) {
 }
 
 func TestNothingIsKeptOfDeletedKeys(t *testing.T) {
-	q := newFairQueue()
+	q := newFairQueue(still)
 	for i := range 100 {
 		waits := cache.ObjectName{Namespace: fmt.Sprint(i), Name: "a"}
 		q.setLowPriority(waits)

@@ -33,7 +33,7 @@ type work struct {
 }
 
 func newWork() *work {
-	storage := newFairQueue()
+	storage := newFairQueue(still)
 	return &work{storage, workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[cache.ObjectName]{Queue: storage})}
 }
 

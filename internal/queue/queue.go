@@ -34,7 +34,7 @@ type Queue struct {
 
 // New makes a queue. Its metrics bear the name.
 func New(name string, clock clock.WithTicker) *Queue {
-	fair := newFairQueue()
+	fair := newFairQueue(clock)
 	ready := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[cache.ObjectName]{Name: name, Clock: clock, Queue: fair})
 	return &Queue{
 		TypedDelayingInterface: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[cache.ObjectName]{
@@ -51,8 +51,28 @@ func (q *Queue) AddLowPriority(key cache.ObjectName) {
 	q.Add(key)
 }
 
+// SetWorkers says how many workers there are.
+func (q *Queue) SetWorkers(count int) { q.fair.setWorkers(count) }
+
+// HasWaiting reports whether keys of a namespace wait for a worker.
+func (q *Queue) HasWaiting(namespace string) bool { return q.fair.hasWaiting(namespace) }
+
+// Get waits for the next key.
+func (q *Queue) Get() (key cache.ObjectName, shutdown bool) {
+	for {
+		key, shutdown = q.TypedDelayingInterface.Get()
+		if shutdown || q.fair.begin(key) {
+			return key, shutdown
+		}
+	}
+}
+
 // Done ends the processing of a key that Get returned.
 func (q *Queue) Done(key cache.ObjectName) {
 	q.TypedDelayingInterface.Done(key)
-	q.fair.Done(key)
+	for _, parked := range q.fair.Done(key) {
+		q.Add(parked)
+		q.TypedDelayingInterface.Done(parked)
+		q.fair.unpark(parked)
+	}
 }

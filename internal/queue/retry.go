@@ -21,6 +21,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,19 +32,19 @@ import (
 )
 
 const (
-	// firstRetry is where the exponential back-off of a key begins.
+	// firstRetry is where the exponential back-off of a failure begins.
 	firstRetry = 5 * time.Millisecond
 	// LastRetry bounds it.
 	LastRetry = 5 * time.Minute
-	// LastRace bounds the back-off of lost races. Usually an event comes first; but if it
-	// came before the answer, nothing else triggers a sync.
-	LastRace = 10 * time.Second
+	// LastRace is the delay from which on lost races count as an outage: nobody loses that
+	// many in a row by chance. An admission webhook may answer with their reasons, too.
+	LastRace = time.Second
 	// RefusedRetry is how long a refused write first waits for a change of the quota, the
 	// policy or the permissions, unless the Foo or its child changes before. It
 	// doubles each time, up to LastRetry. Some refusals pass by themselves: for half a
 	// minute after a definition is installed, the API server may not let its objects own
 	// others.
-	RefusedRetry = 10 * time.Second
+	RefusedRetry = time.Second
 	// BehindRetry is when a sync is tried again that found the cache stale, if the event
 	// that it waits for does not trigger one before.
 	BehindRetry = time.Second
@@ -53,7 +54,7 @@ const (
 type Attempt struct {
 	// Again is false if only a change of the objects can help.
 	Again bool
-	// After is the time until then; 0 means the exponential back-off of the key.
+	// After is the time until then; 0 means the exponential back-off.
 	After time.Duration
 	// RefusalBackoff is true if the API server would refuse the same again: the back-off
 	// begins with RefusedRetry.
@@ -66,12 +67,29 @@ type Attempt struct {
 	Expected bool
 }
 
-// NextAttempt returns what becomes of a key whose sync ended with err.
+// lostRaces is the error of the last of many lost races in a row.
+type lostRaces struct{ error }
+
+// Unwrap returns the error of the last race.
+func (l lostRaces) Unwrap() error { return l.error }
+
+// NextAttempt returns what becomes of a key whose sync ended with err. Of several errors,
+// the first that is not expected decides.
 func NextAttempt(err error) Attempt {
+	var all interface{ Unwrap() []error }
+	if errors.As(err, &all) {
+		var attempts []Attempt
+		for _, err := range all.Unwrap() {
+			attempts = append(attempts, NextAttempt(err))
+		}
+		return attempts[max(0, slices.IndexFunc(attempts, func(a Attempt) bool { return !a.Expected }))]
+	}
 	switch {
 	case err == nil:
 		return Attempt{}
-	case errors.Is(err, consistency.ErrStale):
+	case errors.As(err, new(lostRaces)):
+		return Attempt{Again: true, Held: true}
+	case errors.Is(err, consistency.ErrStale), errors.Is(err, consistency.ErrBehind):
 		return Attempt{Again: true, After: BehindRetry, Expected: true}
 	case errors.Is(err, context.Canceled):
 		// The controller is stopping.
@@ -83,7 +101,7 @@ func NextAttempt(err error) Attempt {
 		return Attempt{Again: true, After: LastRetry, Held: true}
 	case failure.IsRefusal(err):
 		return Attempt{Again: true, RefusalBackoff: true, Held: true}
-	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
+	case failure.IsLostRace(err):
 		// The cache was behind another's write; its event is on the way.
 		return Attempt{Again: true, Expected: true}
 	}

@@ -35,6 +35,11 @@ import (
 // be most of what a new Foo costs the API server.
 const ThrottleInterval = 5 * time.Second
 
+// MessageInterval is how long a status may wait that differs only in a message, such as who
+// has the name that a Foo waits for. Many Foos may wait for one name, and each change of
+// who has it would be a write for each.
+const MessageInterval = 30 * time.Second
+
 // Throttle delays statuses that report nothing but the progress of a rollout. What
 // somebody may be waiting for is written at once.
 type Throttle struct {
@@ -47,7 +52,8 @@ type Throttle struct {
 // now. After a sync that was not complete, only the number of Pods may wait.
 func (p *Throttle) Wait(foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus, complete bool) time.Duration {
 	key := cache.MetaObjectToName(foo)
-	if !MayWait(foo.Status, status, complete) {
+	interval := intervalOf(foo.Status, status, complete)
+	if interval == 0 {
 		p.Delete(key)
 		return 0
 	}
@@ -56,7 +62,7 @@ func (p *Throttle) Wait(foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus
 		since = p.Clock.Now()
 		p.Set(key, since)
 	}
-	left := ThrottleInterval - p.Clock.Since(since)
+	left := interval - p.Clock.Since(since)
 	if left <= 0 {
 		p.Delete(key)
 		return 0
@@ -64,10 +70,32 @@ func (p *Throttle) Wait(foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus
 	return left
 }
 
-// MayWait reports whether a status may be written later than a sync calculates it, by up to
-// ThrottleInterval.
+// MayWait reports whether a status may be written later than a sync calculates it.
 func MayWait(before, after samplev1alpha1.FooStatus, complete bool) bool {
-	return complete && isProgressAlone(before, after) || isCountAlone(before, after)
+	return intervalOf(before, after, complete) > 0
+}
+
+// intervalOf returns how long a status may wait.
+func intervalOf(before, after samplev1alpha1.FooStatus, complete bool) time.Duration {
+	switch {
+	case complete && isProgressAlone(before, after), isCountAlone(before, after):
+		return ThrottleInterval
+	case isMessageAlone(before, after):
+		return MessageInterval
+	}
+	return 0
+}
+
+// isMessageAlone reports whether two statuses differ in nothing but messages.
+func isMessageAlone(before, after samplev1alpha1.FooStatus) bool {
+	before, after = *before.DeepCopy(), *after.DeepCopy()
+	for _, status := range []*samplev1alpha1.FooStatus{&before, &after} {
+		clearCounts(status)
+		for i := range status.Conditions {
+			status.Conditions[i].Message = ""
+		}
+	}
+	return equality.Semantic.DeepEqual(before, after)
 }
 
 // isCountAlone reports whether two statuses differ in nothing but the number of Pods, as

@@ -119,9 +119,6 @@ func (r *remembered) save(key cache.ObjectName) *memo {
 			continue
 		}
 		m.values[i] = r.clone(found)
-		if found.Kind() == reflect.Int { // of a rate limiter
-			m.values[i] = reflect.ValueOf(min(int(found.Int()), failuresCap))
-		}
 		e.out = append(e.out, 1)
 		e.value(m.values[i])
 	}
@@ -154,6 +151,8 @@ func (r *remembered) clone(v reflect.Value) reflect.Value {
 	}
 	copied := reflect.New(v.Type()).Elem()
 	switch v.Kind() {
+	case reflect.Int:
+		copied.SetInt(min(v.Int(), failuresCap))
 	case reflect.Pointer:
 		if v.IsNil() || !mayRemember(v.Type().Elem()) {
 			return v
@@ -205,6 +204,8 @@ func (r *remembered) own(key reflect.Value) reflect.Value {
 // place.
 func needsClone(t reflect.Type) bool {
 	switch t.Kind() {
+	case reflect.Int:
+		return t.Name() == "count" && strings.HasSuffix(t.PkgPath(), "/queue")
 	case reflect.Pointer:
 		return mayRemember(t.Elem())
 	case reflect.Map, reflect.Slice:

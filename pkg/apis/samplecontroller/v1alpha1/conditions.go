@@ -22,6 +22,12 @@ package v1alpha1
 // Foo asks for and all its Pods are available.
 const ConditionReady = "Ready"
 
+// ConditionStalled is the type of the condition that is True if the Foo is not ready and
+// will not become so before somebody else does something: its user, an administrator, or
+// whoever writes to its Deployment. Its reason and message are those of Ready. It is absent
+// otherwise.
+const ConditionStalled = "Stalled"
+
 // Reasons of the condition Ready. The Event that reports a transition of the condition
 // has the same reason.
 const (

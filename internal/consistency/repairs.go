@@ -1,0 +1,114 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Repairs that somebody undoes each time.
+
+package consistency
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"example.com/sample-controller/internal/keyed"
+)
+
+const (
+	// freeRepairs is how many repairs in a row are made at once. One more is a fight.
+	freeRepairs = 3
+	// firstPause is the time between that and the next repair. It doubles each time, up to
+	// lastPause.
+	firstPause = time.Second
+	lastPause  = 5 * time.Minute
+	// quiet is how long a repair has to last to end the series.
+	quiet = time.Minute
+)
+
+// Repairs remembers, for each Foo, how often in a row its child was repaired and changed
+// back. An opponent, such as a second installation with another image, would otherwise set
+// the pace: two writes and a rollout for each of its own.
+type Repairs struct {
+	Clock clock.PassiveClock
+	keyed.Map[repairs]
+}
+
+// repairs is a series of repairs of one child for one spec of the Foo.
+type repairs struct {
+	foo, child types.UID
+	generation int64
+	count      int
+	// last is when the last repair was made, and undone when it was seen to be undone; zero
+	// if it has not been.
+	last, undone time.Time
+	by, drift    string
+}
+
+func (r *Repairs) of(foo, child metav1.Object) (repairs, bool) {
+	series, known := r.Get(cache.MetaObjectToName(foo))
+	known = known && series.foo == foo.GetUID() && series.child == child.GetUID() && series.generation == foo.GetGeneration()
+	return series, known
+}
+
+// Observe records a repair: who had made it necessary, and in what.
+func (r *Repairs) Observe(foo, child metav1.Object, by, drift string) {
+	series, known := r.of(foo, child)
+	if !known {
+		series = repairs{foo: foo.GetUID(), child: child.GetUID(), generation: foo.GetGeneration()}
+	}
+	series.count, series.last, series.undone, series.by, series.drift = series.count+1, r.Clock.Now(), time.Time{}, by, drift
+	r.Set(cache.MetaObjectToName(foo), series)
+}
+
+// Wait returns how long the next repair of a child that has drifted has to wait.
+func (r *Repairs) Wait(foo, child metav1.Object) time.Duration {
+	series, known := r.of(foo, child)
+	if !known {
+		return 0
+	}
+	if series.undone.IsZero() {
+		if series.undone = r.Clock.Now(); series.undone.Sub(series.last) >= quiet {
+			r.Delete(cache.MetaObjectToName(foo))
+			return 0
+		}
+		r.Set(cache.MetaObjectToName(foo), series)
+	}
+	if series.count < freeRepairs {
+		return 0
+	}
+	pause := firstPause
+	for i := freeRepairs; i < series.count && pause < lastPause; i++ {
+		pause *= 2
+	}
+	return max(0, series.last.Add(min(pause, lastPause)).Sub(r.Clock.Now()))
+}
+
+// Fight reports whether somebody changes a child back after each repair, and if so, who,
+// what, and how long the last repair still has to last to end the fight.
+func (r *Repairs) Fight(foo, child metav1.Object) (by, drift string, left time.Duration, fights bool) {
+	series, known := r.of(foo, child)
+	if !known {
+		return "", "", 0, false
+	}
+	left = quiet - r.Clock.Since(series.last)
+	if series.undone.IsZero() && left <= 0 {
+		r.Delete(cache.MetaObjectToName(foo))
+		return "", "", 0, false
+	}
+	return series.by, series.drift, left, series.count > freeRepairs || series.count == freeRepairs && !series.undone.IsZero()
+}

@@ -1,0 +1,118 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// The workers' time that each namespace has had.
+
+package queue
+
+import (
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+)
+
+// slowSync is how long a sync takes at least in a namespace that counts as slow, as one
+// does whose webhook times out.
+const slowSync = time.Second
+
+// shares accounts the workers' time to namespaces. A turn begins at a point of a virtual
+// time, which passes for a namespace only while it is served, and the namespace whose next
+// turn is the earliest is served (start-time fair queuing, Goyal et al. 1996). Turns that
+// take no time make that a round robin.
+//
+// A slow namespace may not have the last idle worker: a sync of another one would have to
+// wait for its calls.
+type shares struct {
+	clock   clock.PassiveClock
+	workers int
+	now     time.Duration // the virtual time
+	// next is when the next turn of a namespace begins, if that is later than now.
+	next map[string]time.Duration
+	// began is when the syncs under way began.
+	began map[cache.ObjectName]time.Time
+	// running counts them by namespace, and parked are the keys of slow namespaces that a
+	// worker had taken.
+	running map[string]int
+	parked  map[string][]cache.ObjectName
+	slow    map[string]bool
+}
+
+func newShares(clock clock.PassiveClock) *shares {
+	return &shares{
+		clock: clock, next: map[string]time.Duration{}, began: map[cache.ObjectName]time.Time{},
+		running: map[string]int{}, parked: map[string][]cache.ObjectName{}, slow: map[string]bool{},
+	}
+}
+
+// start returns when the next turn of a namespace begins.
+func (s *shares) start(namespace string) time.Duration { return max(s.now, s.next[namespace]) }
+
+// begin accounts the begin of a sync, unless its namespace has all workers that it may
+// have: then the key is parked, and begin returns false.
+func (s *shares) begin(key cache.ObjectName) bool {
+	if s.running[key.Namespace] > 0 && s.running[key.Namespace] >= s.workers-1 && s.isSlow(key.Namespace) {
+		s.parked[key.Namespace] = append(s.parked[key.Namespace], key)
+		return false
+	}
+	s.running[key.Namespace]++
+	s.began[key] = s.clock.Now()
+	return true
+}
+
+// isSlow reports whether the last sync of a namespace was slow, or one under way is.
+func (s *shares) isSlow(namespace string) bool {
+	for key, began := range s.began {
+		if key.Namespace == namespace && s.clock.Since(began) >= slowSync {
+			return true
+		}
+	}
+	return s.slow[namespace]
+}
+
+// end accounts the end of a sync, and returns the parked keys that may begin.
+func (s *shares) end(key cache.ObjectName) []cache.ObjectName {
+	began, known := s.began[key]
+	if !known {
+		return nil
+	}
+	took, namespace := s.clock.Since(began), key.Namespace
+	delete(s.began, key)
+	s.next[namespace] = s.start(namespace) + took
+	delete(s.slow, namespace)
+	if took >= slowSync {
+		s.slow[namespace] = true
+	}
+	if s.running[namespace]--; s.running[namespace] == 0 {
+		delete(s.running, namespace)
+	}
+	freed := s.parked[namespace]
+	if s.slow[namespace] && len(freed) > 1 {
+		s.parked[namespace] = freed[1:]
+		return freed[:1]
+	}
+	delete(s.parked, namespace)
+	return freed
+}
+
+// forget drops what is known of namespaces that nobody waits in.
+func (s *shares) forget() {
+	if len(s.began) == 0 && len(s.parked) == 0 {
+		s.now = 0
+		clear(s.next)
+		clear(s.slow)
+	}
+}
