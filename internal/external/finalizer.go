@@ -20,27 +20,29 @@ package external
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Client is what SetFinalizer calls of the client of a kind, in one namespace.
 type Client[T metav1.Object] interface {
 	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
-	Update(ctx context.Context, object T, options metav1.UpdateOptions) (T, error)
+	Patch(ctx context.Context, name string, format types.PatchType, patch []byte, options metav1.PatchOptions, subresources ...string) (T, error)
 }
 
 // SetFinalizer adds a finalizer to an object, or removes it, and returns the object as the
 // API server has it then. The finalizers of others stay.
 //
-// The cache may hold only a part of the object, so the update is made from a live read. It
+// The cache may hold only a part of the object, so the patch is made from a live read. It
 // is a conflict if that is another object of the name, or if its deletion has begun since
-// the object was cached; or if somebody writes between the read and the update.
-func SetFinalizer[T metav1.Object](ctx context.Context, client Client[T], cached T, finalizer string, hold bool, options metav1.UpdateOptions) (T, error) {
+// the object was cached; or if somebody writes between the read and the patch.
+func SetFinalizer[T metav1.Object](ctx context.Context, client Client[T], cached T, finalizer string, hold bool, options metav1.PatchOptions) (T, error) {
 	live, err := client.Get(ctx, cached.GetName(), metav1.GetOptions{})
 	if err != nil {
 		return live, err
@@ -55,6 +57,22 @@ func SetFinalizer[T metav1.Object](ctx context.Context, client Client[T], cached
 	if hold {
 		finalizers = append(finalizers, finalizer)
 	}
-	live.SetFinalizers(finalizers)
-	return client.Update(ctx, live, options)
+	patch, err := finalizersPatch(live, finalizers)
+	if err != nil {
+		return live, err
+	}
+	return client.Patch(ctx, live.GetName(), types.MergePatchType, patch, options)
+}
+
+// finalizersPatch returns the merge patch that replaces the finalizers of an object.
+//
+// An update would send the whole object, without the fields that this program's types
+// lack: it would delete those of a newer CustomResourceDefinition that a user has set. A
+// merge patch replaces the list of finalizers as a whole, so it is valid only for the
+// version from which the list was computed: otherwise it could remove a finalizer that
+// somebody has just added. Custom resources have no strategic merge patch.
+func finalizersPatch(live metav1.Object, finalizers []string) ([]byte, error) {
+	return json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion(), "finalizers": finalizers,
+	}})
 }
