@@ -131,7 +131,9 @@ func (c *Child[T]) DesiredAfter(foo *samplev1alpha1.Foo, earlier T, seen Seen) T
 }
 
 // Inherits reports whether a new child of a Foo depends on what an earlier one has.
-func (c *Child[T]) Inherits(foo *samplev1alpha1.Foo) bool { return c.Inherit != nil && c.Inherit(foo) != nil }
+func (c *Child[T]) Inherits(foo *samplev1alpha1.Foo) bool {
+	return c.Inherit != nil && c.Inherit(foo) != nil
+}
 
 // withOwnedFields returns a copy of a child whose owned fields are as the Foo asks.
 // Everything else is as found, the resourceVersion included, so that the API server

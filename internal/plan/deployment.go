@@ -78,10 +78,10 @@ func Deployment(image string) Child[*appsv1.Deployment] {
 			setImage(ownedContainer(&deployment.Spec.Template.Spec), image)
 		},
 		Inherit: inheritReplicas,
-		Keep:   keepDeployment(image),
-		Judge:  judgeRollout,
-		Serves: func(deployment *appsv1.Deployment) bool { return deployment.Status.AvailableReplicas > 0 },
-		Report: reportDeployment,
+		Keep:    keepDeployment(image),
+		Judge:   judgeRollout,
+		Serves:  func(deployment *appsv1.Deployment) bool { return deployment.Status.AvailableReplicas > 0 },
+		Report:  reportDeployment,
 	}
 }
 
