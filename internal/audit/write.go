@@ -39,8 +39,8 @@ type Write struct {
 	// Name is empty if the server generated the name and the log has no bodies, and for
 	// requests that concern many objects.
 	Name string
-	// Replaces is the resourceVersion that an update had as its precondition; empty if it
-	// had none.
+	// Replaces is the resourceVersion that an update or a patch had as its precondition;
+	// empty if it had none, and for a patch if the log has no bodies.
 	Replaces string
 	// User is the authenticated or impersonated user; Agent is the user agent.
 	User, Agent string
@@ -164,6 +164,9 @@ func writeOf(e event, query url.Values) Write {
 		Done:        e.StageTimestamp,
 		Request:     objectOf(e.RequestObject),
 		Response:    objectOf(e.ResponseObject),
+	}
+	if w.Verb == "patch" && w.Request != nil {
+		keep(&w.Replaces, w.Request.Metadata.ResourceVersion)
 	}
 	w.Body = bodyOf(w)
 	if e.ImpersonatedUser != nil {

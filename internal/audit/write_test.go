@@ -89,6 +89,12 @@ func TestParse(t *testing.T) {
 			},
 			Body: &Body{Kind: "Pod", Name: "web-1-x", GenerateName: "web-1-", UID: "8", Owners: []Owner{{"ReplicaSet", "web-1", "7"}}},
 		}}},
+		"a patch that scales, with the version that it replaces": {`{"stage":"ResponseComplete","requestURI":"/a","verb":"patch","objectRef":{"resource":"deployments","name":"web"},` +
+			`"requestObject":{"metadata":{"resourceVersion":"7","uid":"8"},"spec":{"replicas":3}},"stageTimestamp":"2026-11-21T11:23:15.5Z"}`, []Write{{
+			Verb: "patch", Resource: "deployments", Name: "web", Replaces: "7", Received: half, Done: half,
+			Request: &Object{Metadata: metav1.ObjectMeta{ResourceVersion: "7", UID: "8"}, Spec: map[string]any{"replicas": 3.0}},
+			Body:    &Body{UID: "8", Note: "replicas 3"},
+		}}},
 		"a conflict": {eventLine(`"responseStatus":{"code":409,"reason":"Conflict"}`), with(func(w *Write) { w.Code, w.Reason = 409, "Conflict" })},
 		"an impersonated user": {eventLine(`"user":{"username":"a"},"impersonatedUser":{"username":"b"},"responseStatus":{"code":200}`),
 			with(func(w *Write) { w.User, w.Code = "b", 200 })},

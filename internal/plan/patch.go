@@ -20,7 +20,9 @@ package plan
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
@@ -47,7 +49,7 @@ func (c *Child[T]) Patch(live, desired T) (types.PatchType, []byte, error) {
 	}
 	patchType, patch := types.StrategicMergePatchType, []byte(nil)
 	if scheme.Scheme.IsGroupRegistered(c.Resource.Group) {
-		patch, err = strategicpatch.CreateTwoWayMergePatch(before, after, c.Empty())
+		patch, err = strategicPatch(before, after, c.Empty())
 	} else {
 		patchType = types.MergePatchType
 		patch, err = jsonmergepatch.CreateThreeWayJSONMergePatch(before, after, before)
@@ -59,6 +61,38 @@ func (c *Child[T]) Patch(live, desired T) (types.PatchType, []byte, error) {
 		return "", nil, fmt.Errorf("comparing %s %q with what the Foo asks for: %w", c.Kind, live.GetName(), err)
 	}
 	return patchType, patch, nil
+}
+
+// strategicPatch returns the strategic merge patch between two objects. It compares without
+// the lists that stay as they are: comparing fails at each list in which an element lacks
+// the key to merge by, and the API server stores some, such as imagePullSecrets: [{}].
+func strategicPatch(before, after []byte, schema any) ([]byte, error) {
+	var was, becomes map[string]any
+	if err := errors.Join(json.Unmarshal(before, &was), json.Unmarshal(after, &becomes)); err != nil {
+		return nil, err
+	}
+	dropCommonLists(was, becomes)
+	patch, err := strategicpatch.CreateTwoWayMergeMapPatch(was, becomes, schema)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(patch)
+}
+
+func dropCommonLists(was, becomes map[string]any) {
+	for name, value := range was {
+		switch value := value.(type) {
+		case map[string]any:
+			if other, ok := becomes[name].(map[string]any); ok {
+				dropCommonLists(value, other)
+			}
+		case []any:
+			if reflect.DeepEqual(value, becomes[name]) {
+				delete(was, name)
+				delete(becomes, name)
+			}
+		}
+	}
 }
 
 // withPreconditions adds to a patch which object, in which version, it is for.

@@ -27,6 +27,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/internal/reporting"
@@ -70,11 +71,15 @@ type Write struct {
 	Drift string
 
 	driftOf func(stored Object) string
+	patch   func() (types.PatchType, []byte, error)
 }
 
 // DriftOf says in which fields that the Foo owns a stored object differs from what the Foo
 // asks for, as after an admission webhook, or returns "".
 func (w *Write) DriftOf(stored Object) string { return w.driftOf(stored) }
+
+// Patch returns the patch that the sync sends to update or adopt the child.
+func (w *Write) Patch() (types.PatchType, []byte, error) { return w.patch() }
 
 // Sync is what a sync of a Foo would write.
 type Sync struct {

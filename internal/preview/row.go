@@ -23,6 +23,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/sample-controller/internal/plan"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -91,6 +92,7 @@ func (k kind[T]) sync(foo *samplev1alpha1.Foo, world *World, seen plan.Seen, blo
 		}
 		if after := k.after(decided, live, foo, seen); !plan.IsNil(after) {
 			s.write.After = after
+			s.write.patch = func() (types.PatchType, []byte, error) { return k.Patch(live, after) }
 			child := k.stored(live, after)
 			result.Child, result.Drift, seen[k.Kind] = child, "", child
 		}

@@ -20,17 +20,18 @@ limitations under the License.
 package e2e
 
 import (
+	"encoding/json"
 	"maps"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/client-go/kubernetes"
 	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
-	"k8s.io/client-go/util/retry"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -149,23 +150,38 @@ func (ns *namespace) addContainer(t *testing.T, deployment, name string) {
 	patchAs(t, ns.deployments(), deployment, "application/json-patch+json", patch)
 }
 
-// tryUpdates sends updates of a Deployment as dry runs.
+// tryUpdates sends changes of a Deployment as dry runs.
 func (ns *namespace) tryUpdates(t *testing.T, name string, writes []write) {
 	t.Helper()
 	client := ns.asController(t)
 	for _, w := range writes {
 		t.Run(w.what, func(t *testing.T) {
-			// The Deployment controller may write at any time.
-			often := wait.Backoff{Duration: 10 * time.Millisecond, Steps: 100}
-			err := retry.RetryOnConflict(often, func() error {
-				deployment := ns.getDeployment(t, name)
-				w.change(deployment)
-				_, err := client.Update(t.Context(), deployment, metav1.UpdateOptions{DryRun: dryRun})
-				return err
-			})
+			deployment := ns.getDeployment(t, name)
+			patch := patchOf(t, deployment, w.change)
+			_, err := client.Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{DryRun: dryRun})
 			isJudged(t, err, w.refusal)
 		})
 	}
+}
+
+// patchOf returns the JSON merge patch that changes an object. The controller's account may
+// send patches of any type, and no updates.
+func patchOf[T runtime.Object](t *testing.T, object T, change func(T)) []byte {
+	t.Helper()
+	before, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(object)
+	after, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch(before, after, before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return patch
 }
 
 // TestThePolicyLetsTheControllerFixOwnedFields checks that the policy accepts the undoing

@@ -22,10 +22,12 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/retry"
@@ -148,7 +150,8 @@ func (k kindIn) hasChild(t *testing.T, foo footest.Object) error {
 func (k kindIn) update(t *testing.T, name string, change func(footest.Object)) footest.Object {
 	t.Helper()
 	var updated *unstructured.Unstructured
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	often := wait.Backoff{Duration: 10 * time.Millisecond, Steps: 100} // others may write at any time
+	err := retry.RetryOnConflict(often, func() error {
 		object, err := k.client().Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -57,7 +57,7 @@ func needs() map[string]string {
 	}
 	_ = forEachKind(func(kind *footest.Kind) error {
 		for verb, step := range map[string]string{
-			"list": stepStart, "watch": stepStart, "get": stepRepair, "create": stepCreate, "update": stepRepair, "delete": stepAdoption,
+			"list": stepStart, "watch": stepStart, "get": stepRepair, "create": stepCreate, "patch": stepRepair, "delete": stepAdoption,
 		} {
 			steps["sample-controller: "+verb+" "+kind.Resource.Resource] = step
 		}

@@ -25,8 +25,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/util/retry"
 
 	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/testcluster"
@@ -78,20 +78,16 @@ func (k kindIn) testThief(t *testing.T) {
 		t.Fatalf("A new one as the Foo asks: %v", err)
 	}
 	k.update(t, asked.GetName(), func(child footest.Object) { k.Drift(child, foo) })
-	update := func(change func(child footest.Object)) error {
-		return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-			object, err := k.client().Get(t.Context(), asked.GetName(), metav1.GetOptions{})
-			if err != nil {
-				return err
-			}
-			child := k.typed(t, object)
-			change(child)
-			_, err = thief.Update(t.Context(), k.untyped(t, child), metav1.UpdateOptions{DryRun: dryRun})
+	patch := func(change func(child footest.Object)) error {
+		object, err := k.client().Get(t.Context(), asked.GetName(), metav1.GetOptions{})
+		if err != nil {
 			return err
-		})
+		}
+		_, err = thief.Patch(t.Context(), asked.GetName(), types.MergePatchType, patchOf(t, k.typed(t, object), change), metav1.PatchOptions{DryRun: dryRun})
+		return err
 	}
-	refused("others' fields", update(func(child footest.Object) { k.Edit(child, "stolen") }))
-	refused("the owner", update(ownerless))
+	refused("others' fields", patch(func(child footest.Object) { k.Edit(child, "stolen") }))
+	refused("the owner", patch(ownerless))
 	orphan, background := metav1.DeletePropagationOrphan, metav1.DeletePropagationBackground
 	refused("a delete that leaves what it owns", thief.Delete(t.Context(), asked.GetName(), metav1.DeleteOptions{DryRun: dryRun, PropagationPolicy: &orphan}))
 	foreign := k.createForeign(t, k.asking("foreign"))

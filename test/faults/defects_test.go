@@ -46,7 +46,7 @@ func TestTheHarnessCanFail(t *testing.T) {
 		// reason is a part of the error that the row must return.
 		reason string
 	}{
-		{"no-resource-version", "D1", rivalWriters, "annotation somebody=mine, which somebody else put on Deployment a, is gone"},
+		{"no-resource-version", "D1", deploymentTakenAway, "Deployment a, which belongs to others, has been changed"},
 		{"no-uid-check", "B3", deletedOwner, "Deployment a, which belongs to others, has been changed"},
 		{"no-rename-cleanup", "C1", workloadCase("rename"), "it asks for Deployment two and controls [one two]"},
 		{"lease-released-early", "E2", leaderStopped, "the Lease was released while a write was under way"},
@@ -71,6 +71,11 @@ func TestTheHarnessCanFail(t *testing.T) {
 			t.Logf("Row %s fails as expected: %v", defect.row, err)
 		})
 	}
+}
+
+// deploymentTakenAway takes a Deployment away from its Foo while a write to it is under way.
+func deploymentTakenAway(writeCounts) []trialCase {
+	return []trialCase{{"", duringUpdate(takeAway)}}
 }
 
 // scaleAnswered500 scales a Foo and answers 500 to the write to its Deployment.

@@ -27,7 +27,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -56,13 +55,7 @@ func adoptedOnce(writeCounts) []trialCase {
 		}}
 	}
 	return []trialCase{
-		adopted("the owner is taken away", func(ctx context.Context, tr *trial) error {
-			d, err := tr.deployments().Patch(ctx, "a", types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`), metav1.PatchOptions{FieldManager: "somebody"})
-			if err == nil {
-				tr.protect(d)
-			}
-			return err
-		}),
+		adopted("the owner is taken away", takeAway),
 		adopted("an orphan, and a Foo of the same name", func(ctx context.Context, tr *trial) error {
 			return errors.Join(tr.orphan(ctx), tr.createFoo(ctx, "a", "a", 1))
 		}),

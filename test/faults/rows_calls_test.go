@@ -32,35 +32,23 @@ import (
 	"example.com/sample-controller/test/faults/proxy"
 )
 
+func isCreate(call proxy.Call) bool {
+	return call.Method == http.MethodPost && call.Resource == "deployments" && call.Succeeded()
+}
+
+func isUpdate(call proxy.Call) bool { return isUpdateAttempt(&call) && call.Succeeded() }
+
+// isUpdateAttempt reports whether a request changes a Deployment: this controller sends a
+// patch, and upstream's the whole object.
+func isUpdateAttempt(call *proxy.Call) bool {
+	return (call.Method == http.MethodPatch || call.Method == http.MethodPut) && call.Resource == "deployments"
+}
+
 // rivalWriters are D1: another client writes to the same Deployment.
 func rivalWriters(writeCounts) []trialCase {
 	return []trialCase{
-		{"while the write is under way", func(ctx context.Context, tr *trial) error {
-			r, err := tr.startExempt()
-			if err != nil {
-				return err
-			}
-			if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.settled(ctx)); err != nil {
-				return err
-			}
-			var once sync.Once
-			annotated := make(chan error, 1)
-			defer r.proxy.Use(func(call *proxy.Call) proxy.Fault {
-				if call.Method == http.MethodPut && call.Resource == "deployments" {
-					once.Do(func() { annotated <- tr.annotate(ctx, "a", "mine") })
-				}
-				return nil
-			})()
-			if err := tr.scaleFoo(ctx, "a", 3); err != nil {
-				return err
-			}
-			select {
-			case err = <-annotated:
-			case <-ctx.Done():
-				err = ctx.Err()
-			}
-			return errors.Join(err, tr.stableAndQuiet(ctx))
-		}},
+		{"while the write is under way", duringUpdate(func(ctx context.Context, tr *trial) error { return tr.annotate(ctx, "a", "mine") })},
+		{"takes the owner away while the write is under way", duringUpdate(takeAway)},
 		{"unseen by the cache", func(ctx context.Context, tr *trial) error {
 			r, err := tr.startExempt()
 			if err != nil {
@@ -75,7 +63,7 @@ func rivalWriters(writeCounts) []trialCase {
 				return err
 			}
 			err = tr.awaitCall(ctx, r, func(call proxy.Call) bool {
-				return call.Method == http.MethodPut && call.Resource == "deployments" && call.Code != 0
+				return isUpdateAttempt(&call) && call.Code != 0
 			})
 			release()
 			return errors.Join(err, tr.stableAndQuiet(ctx))
@@ -97,6 +85,36 @@ func rivalWriters(writeCounts) []trialCase {
 			tr.protectAnnotation("a", "storm", "99")
 			return errors.Join(errors.Join(errs...), tr.stableAndQuiet(ctx))
 		}},
+	}
+}
+
+// duringUpdate acts while a write to Foo a's Deployment is under way.
+func duringUpdate(act func(context.Context, *trial) error) func(context.Context, *trial) error {
+	return func(ctx context.Context, tr *trial) error {
+		r, err := tr.startExempt()
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.settled(ctx)); err != nil {
+			return err
+		}
+		var once sync.Once
+		acted := make(chan error, 1)
+		defer r.proxy.Use(func(call *proxy.Call) proxy.Fault {
+			if isUpdateAttempt(call) {
+				once.Do(func() { acted <- act(ctx, tr) })
+			}
+			return nil
+		})()
+		if err := tr.scaleFoo(ctx, "a", 3); err != nil {
+			return err
+		}
+		select {
+		case err = <-acted:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		return errors.Join(err, tr.stableAndQuiet(ctx))
 	}
 }
 

@@ -23,7 +23,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -117,7 +116,7 @@ func duringScale(newFault func(context.Context, *trial, *controlPlane) proxy.Fau
 		}
 		fault, scaled := newFault(ctx, tr, p), make(chan struct{})
 		r.proxy.Use(once(func(call *proxy.Call) proxy.Fault {
-			if call.Method != http.MethodPut || call.Resource != "deployments" {
+			if !isUpdateAttempt(call) {
 				return nil
 			}
 			return func(x *proxy.Exchange) {

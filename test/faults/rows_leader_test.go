@@ -22,7 +22,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"sync"
 	"syscall"
@@ -153,7 +152,7 @@ func leaderKilled(writeCounts) []trialCase {
 // holdScale scales Foo a and holds the leader's write to its Deployment.
 func (tr *trial) holdScale(ctx context.Context, leader *replica, release <-chan struct{}) error {
 	leader.proxy.Use(once(func(call *proxy.Call) proxy.Fault {
-		if call.Method == http.MethodPut && call.Resource == "deployments" {
+		if isUpdateAttempt(call) {
 			return proxy.Hold(release)
 		}
 		return nil

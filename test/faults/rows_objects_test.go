@@ -25,6 +25,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func deleteNow() metav1.DeleteOptions {
@@ -174,16 +175,20 @@ func ownerRemoved(writeCounts) []trialCase {
 			return err
 		}
 		if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.settled(ctx),
-			tr.patchDeployment(ctx, "a", `{"metadata":{"ownerReferences":null}}`)); err != nil {
+			takeAway(ctx, tr)); err != nil {
 			return err
 		}
-		d, err := tr.deployments().Get(ctx, "a", metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		tr.protect(d)
 		return errors.Join(tr.scaleFoo(ctx, "a", 2), tr.stableAndQuiet(ctx))
 	}}}
+}
+
+// takeAway makes Deployment a one that no Foo controls, and protects it.
+func takeAway(ctx context.Context, tr *trial) error {
+	orphan, err := tr.deployments().Patch(ctx, "a", types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`), metav1.PatchOptions{FieldManager: "somebody"})
+	if err == nil {
+		tr.protect(orphan)
+	}
+	return err
 }
 
 // terminatingDeployment is C9: the Deployment is being deleted and still exists.

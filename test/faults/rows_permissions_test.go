@@ -71,7 +71,7 @@ func lostPermissions(writes writeCounts) []trialCase {
 	var cases []trialCase
 	for _, permission := range []string{
 		"list foos", "watch foos", "get foos", "update foos/status", "update foos/finalizers",
-		"list deployments", "watch deployments", "get deployments", "create deployments", "update deployments", "delete deployments",
+		"list deployments", "watch deployments", "get deployments", "create deployments", "patch deployments", "delete deployments",
 		"create events",
 	} {
 		cases = append(cases, trialCase{permission, func(ctx context.Context, tr *trial) error {

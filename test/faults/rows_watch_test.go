@@ -95,14 +95,6 @@ func staleDeployments(writeCounts) []trialCase {
 	}}}
 }
 
-func isCreate(call proxy.Call) bool {
-	return call.Method == http.MethodPost && call.Resource == "deployments" && call.Succeeded()
-}
-
-func isUpdate(call proxy.Call) bool {
-	return call.Method == http.MethodPut && call.Resource == "deployments" && call.Succeeded()
-}
-
 // awaitCall waits until a controller has made a matching request.
 func (tr *trial) awaitCall(ctx context.Context, r *replica, is func(proxy.Call) bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, tr.timeout, errTimeout)

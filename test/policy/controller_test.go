@@ -24,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"example.com/sample-controller/internal/footest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -48,7 +49,7 @@ func (r *row[T]) testRepairs(t *testing.T, s *server) {
 	r.testUpdates(t, s, func(T) {})
 }
 
-// testUpdates changes children with random content, and sends the updates that the
+// testUpdates changes children with random content, and sends the patches that the
 // controller then wants to make.
 func (r *row[T]) testUpdates(t *testing.T, s *server, change func(T)) {
 	t.Helper()
@@ -63,7 +64,7 @@ func (r *row[T]) testUpdates(t *testing.T, s *server, change func(T)) {
 				continue
 			}
 			updates++
-			if err := s.update(t, child, update); err != nil {
+			if err := s.patch(t, child, r.patched(t, child, update)); err != nil {
 				t.Fatalf("for the Foo %s, after %s: %v", foo.Name, r.DescribeDrift(child, foo, r.seenBy(foo)), err)
 			}
 		}
@@ -71,6 +72,16 @@ func (r *row[T]) testUpdates(t *testing.T, s *server, change func(T)) {
 	if updates == 0 {
 		t.Error("no child with random content had drifted")
 	}
+}
+
+// patched returns what the API server makes of the patch that is sent for an update.
+func (r *row[T]) patched(t *testing.T, child, update T) T {
+	t.Helper()
+	patchType, patch, err := r.Patch(child, update)
+	must(t, err)
+	patched, err := footest.Patched(child, patchType, patch)
+	must(t, err)
+	return patched.(T)
 }
 
 // TestTheControllerAdoptsWhatAsksForIt takes children with random content.

@@ -91,7 +91,7 @@ func TestTheControllerCreatesDeploymentsWithAnyImage(t *testing.T) {
 			}
 			without := deployments.own(t, newFoo("foo"))
 			podOf(without).Containers = podOf(without).Containers[1:]
-			if err := s.update(t, without, row.DesiredUpdate(without, newFoo("foo"), nil)); err != nil {
+			if err := s.patch(t, without, deployments.patched(t, without, row.DesiredUpdate(without, newFoo("foo"), nil))); err != nil {
 				t.Errorf("add the container: %v", err)
 			}
 			for _, other := range []corev1.PullPolicy{corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever} {

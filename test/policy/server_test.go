@@ -166,6 +166,13 @@ func (s *server) update(t *testing.T, stored, sent object) error {
 	return s.judge(t, admission.Update, sent, stored, &metav1.UpdateOptions{})
 }
 
+// patch judges an object that a patch has made of the stored one: to admission it is an
+// update with other options.
+func (s *server) patch(t *testing.T, stored, patched object) error {
+	t.Helper()
+	return s.judge(t, admission.Update, patched, stored, &metav1.PatchOptions{})
+}
+
 func (s *server) delete(t *testing.T, stored object, propagation metav1.DeletionPropagation) error {
 	t.Helper()
 	return s.judge(t, admission.Delete, nil, stored, &metav1.DeleteOptions{PropagationPolicy: &propagation})

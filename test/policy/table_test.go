@@ -132,7 +132,7 @@ func TestThePolicyCoversWhatTheControllerMayWrite(t *testing.T) {
 // change an owner.
 func TestTheRoleHasTheRightsForEachKind(t *testing.T) {
 	for _, known := range children() {
-		verbs := []string{"get", "list", "watch", "create", "update", "delete"}
+		verbs := []string{"get", "list", "watch", "create", "patch", "delete"}
 		missing := sets.New(verbs...)
 		for _, shipped := range shipped(t) {
 			role, ok := shipped.(*rbacv1.ClusterRole)
@@ -146,7 +146,7 @@ func TestTheRoleHasTheRightsForEachKind(t *testing.T) {
 			}
 		}
 		if len(missing) > 0 {
-			t.Errorf("the controller may not %s its %s: add this rule to %s/controller.yaml\n- apiGroups: [%q]\n  resources: [%[2]s]\n  verbs: [%s]",
+			t.Errorf("the controller may not %s its %s: add this rule to %s/controller.yaml\n- apiGroups: [%q]\n  resources: [%[2]s]\n  verbs: [%[5]s]",
 				strings.Join(sets.List(missing), ", "), known.Resource.Resource, permissions, known.Resource.Group, strings.Join(verbs, ", "))
 		}
 	}

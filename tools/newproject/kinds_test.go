@@ -67,7 +67,7 @@ func TestAnAddedKindIsPlanned(t *testing.T) {
 		"pkg/apis/acme/v1/redirect_types.go":           {"path=redirects,categories=all", "IngressName string `json:\"ingressName\"`"},
 		"pkg/apis/acme/v1/httpmouse_types.go":          {"path=httpmice,", "a ConfigMap"},
 		"pkg/apis/acme/v1/redirect_decode.go":          {"func (s *RedirectStatus) UnmarshalJSON("},
-		"artifacts/deploy/permissions/controller.yaml": {"resources: [redirects/status]", "resources: [ingresses]", "apiGroups: [\"\"]\n  resources: [configmaps]"},
+		"artifacts/deploy/permissions/controller.yaml": {"resources: [redirects/status]", "resources: [ingresses]\n  verbs: [get, list, watch, create, patch, delete]", "apiGroups: [\"\"]\n  resources: [configmaps]"},
 		"artifacts/deploy/permissions/users.yaml":      {"resources: [redirects]\n  verbs: [create, update, patch, delete, deletecollection]"},
 		"artifacts/examples/example-redirect.yaml":     {"kind: Redirect", "ingressName: example-redirect"},
 		"test/policy/redirect_test.go":                 {"ofRedirect(redirectplan.Ingress())", "apis/networking/install"},

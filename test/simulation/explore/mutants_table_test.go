@@ -38,7 +38,9 @@ var common = []mutant{
 	{name: "drift of the template is not seen", file: "internal/plan/deployment.go",
 		from: "ownedContainer(&deployment.Spec.Template.Spec).Image = image", to: "if deployment.UID == \"\" {\n	ownedContainer(&deployment.Spec.Template.Spec).Image = image\n}"},
 	{name: "the update is made from the cache", file: "writes.go",
-		from: "live, err := s.live(ctx, s.Name(s.foo))\n\tif err != nil {\n\t\treturn err\n\t}\n\tdesired", to: "live, err := s.decided.Named, error(nil)\n\tif err != nil {\n\t\treturn err\n\t}\n\tdesired"},
+		from:   "live, err := s.live(ctx, s.Name(s.foo))\n\tif err != nil {\n\t\treturn err\n\t}\n\tdesired",
+		to:     "live, err := s.decided.Named, error(nil)\n\tif err != nil {\n\t\treturn err\n\t}\n\tdesired",
+		missed: "a patch holds only what differs and names the version in the cache, so that others' fields stay and a stale one is refused; TestSync and TestSimulation find what the cache lacks of an adoption"},
 }
 
 // mutations are mistakes of one line in plan, handlers, writes and queue.
@@ -67,8 +69,8 @@ var mutations = []mutant{
 		from: "if err := s.controller.recheckFoo(ctx, s.foo); err != nil {\n\t\treturn err\n\t}\n\tctx, cancel := s.controller.withDeadline(ctx)\n\tdefer cancel()\n\terr = s.client().Delete",
 		to:   "ctx, cancel := s.controller.withDeadline(ctx)\n\tdefer cancel()\n\terr = s.client().Delete"},
 	{name: "the Foo is not read before a child is updated", file: "writes.go",
-		from:   "if err := s.controller.recheckFoo(ctx, s.foo); err != nil {\n\t\treturn err\n\t}\n\tctx, cancel := s.controller.withDeadline(ctx)\n\tdefer cancel()\n\tupdated",
-		to:     "ctx, cancel := s.controller.withDeadline(ctx)\n\tdefer cancel()\n\tupdated",
+		from:   "if err := s.controller.recheckFoo(ctx, s.foo); err != nil {\n\t\treturn err\n\t}\n\tpatchType",
+		to:     "patchType",
 		missed: "it writes what the Foo asked for until now, and the next sync sets that right; no rule forbids it, because a Foo may also change right after it was read; TestOlderSpecNeverOverwritesANewer finds it"},
 	{name: "a delete without preconditions", file: "writes.go",
 		from: "Preconditions:     &metav1.Preconditions{UID: new(live.GetUID()), ResourceVersion: new(live.GetResourceVersion())},", to: ""},

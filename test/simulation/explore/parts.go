@@ -21,10 +21,13 @@ package explore
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
@@ -49,8 +52,9 @@ func (s server) Do(sent *wire.Request) (apiruntime.Object, error) {
 	return s.r.call(&request{verb: sent.Verb, subresource: sent.Subresource, slot: at, sent: sent.Object})
 }
 
-// patched returns the update that a patch amounts to. A controller makes it from what it
-// read in the same sync, and the UID and the resourceVersion in it say so.
+// patched returns the update that a patch amounts to, with the preconditions of the patch. A
+// controller makes it from what it read in the same sync, and the UID and the
+// resourceVersion in it say so.
 func (s server) patched(sent *wire.Request) apiruntime.Object {
 	kind := footest.Served(sent.Resource)
 	for _, a := range slices.Backward(s.r.sync.answers[:s.r.sync.next]) {
@@ -58,9 +62,12 @@ func (s server) patched(sent *wire.Request) apiruntime.Object {
 			continue
 		}
 		patched, err := footest.Patched(metaOf(a.object), sent.PatchType, sent.Patch)
-		if err != nil {
+		var asks metav1.PartialObjectMetadata
+		if err := errors.Join(err, json.Unmarshal(sent.Patch, &asks)); err != nil {
 			panic(err)
 		}
+		patched.SetUID(asks.UID)
+		patched.SetResourceVersion(asks.ResourceVersion)
 		return patched
 	}
 	panic(fmt.Sprintf("%s %s is patched, and was not read before", sent.Resource, sent.Name))

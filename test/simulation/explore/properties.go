@@ -40,6 +40,8 @@ func (x explored) judgeSent(s *syncing) {
 		if ref := metav1.GetControllerOf(metaOf(sent.sent)); ref == nil || !x.Owner.IsOwned(ref) {
 			x.breaks("%s is sent without a reference to the owner", sent.describe(x))
 		}
+	case sent.verb == "update" && (metaOf(sent.sent).GetUID() == "" || metaOf(sent.sent).GetResourceVersion() == ""):
+		x.breaks("%s is sent without preconditions", sent.describe(x))
 	case sent.verb == "update":
 		if x.ownerOf(metaOf(sent.sent)) == nil {
 			x.breaks("%s is sent, although its owner is gone", sent.describe(x))

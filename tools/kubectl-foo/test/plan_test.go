@@ -214,8 +214,8 @@ func (p *announced) lines() []string {
 	for _, write := range p.Writes {
 		switch write.Verb {
 		case "leave", "wait":
-		case "adopt":
-			lines = append(lines, "update deployments "+write.Name)
+		case "update", "adopt":
+			lines = append(lines, "patch deployments "+write.Name)
 		default:
 			lines = append(lines, write.Verb+" deployments "+write.Name)
 		}
@@ -246,24 +246,27 @@ func linesOf(writes []audit.Write) []string {
 	return lines
 }
 
-// checkSent compares a planned Deployment with the one that was sent. The API server logs
-// a body with the defaults of what it lacks.
+// checkSent compares a planned Deployment with the one that was sent, which the log has with
+// defaults, or with what a patch made.
 func checkSent(t *testing.T, planned *appsv1.Deployment, write audit.Write) {
 	t.Helper()
 	probe := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{GenerateName: "as-planned-"}, Spec: planned.Spec}
 	stored, err := env.kube.AppsV1().Deployments(write.Namespace).Create(t.Context(), probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	must(t, err)
-	planned.Spec = stored.Spec
-	sent := write.Request
-	if sent == nil {
-		t.Fatalf("the log has no body of %s %s", write.Verb, write.Name)
+	if write.Request == nil || write.Response == nil {
+		t.Fatalf("the log has no bodies of %s %s", write.Verb, write.Name)
+	}
+	sent := write.Response // what a patch made
+	if write.Verb != "patch" {
+		sent = write.Request
 	}
 	for what, values := range map[string][2]any{
-		"spec":             {asJSON(t, planned.Spec), asJSON(t, sent.Spec)},
+		"spec":             {asJSON(t, stored.Spec), asJSON(t, sent.Spec)},
 		"labels":           {planned.Labels, sent.Metadata.Labels},
 		"annotations":      {planned.Annotations, sent.Metadata.Annotations},
 		"owner references": {planned.OwnerReferences, sent.Metadata.OwnerReferences},
-		"resourceVersion":  {planned.ResourceVersion, sent.Metadata.ResourceVersion},
+		"resourceVersion":  {planned.ResourceVersion, write.Request.Metadata.ResourceVersion},
+		"UID":              {planned.UID, write.Request.Metadata.UID},
 		"finalizers":       {planned.Finalizers, sent.Metadata.Finalizers},
 	} {
 		if !equality.Semantic.DeepEqual(values[0], values[1]) {

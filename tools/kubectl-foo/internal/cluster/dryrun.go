@@ -51,7 +51,7 @@ func (c *Cluster) DryRun(ctx context.Context, write preview.Write) (preview.Obje
 	}
 	result := request.Resource(write.Resource.Resource).Do(ctx)
 	if err := result.Error(); err != nil {
-		return nil, c.dryRunError(ctx, err, write.Verb, write.Resource, "", namespaceOf(write))
+		return nil, c.dryRunError(ctx, err, verbOf[write.Verb], write.Resource, "", namespaceOf(write))
 	}
 	if write.Verb == preview.Delete {
 		return nil, nil //nolint:nilnil // nothing is left
@@ -73,13 +73,20 @@ func namespaceOf(write preview.Write) string {
 	return write.Before.GetNamespace()
 }
 
+// verbOf are the API's verbs for the writes.
+var verbOf = map[preview.Verb]string{preview.Create: "create", preview.Update: "patch", preview.Adopt: "patch", preview.Delete: "delete"}
+
 func requestOf(client *rest.RESTClient, write preview.Write) (*rest.Request, error) {
-	sent := &metav1.UpdateOptions{DryRun: dryRun, FieldManager: names.Controller} // as CreateOptions
+	sent := &metav1.CreateOptions{DryRun: dryRun, FieldManager: names.Controller} // as PatchOptions
 	switch write.Verb {
 	case preview.Create:
 		return client.Post().Namespace(write.After.GetNamespace()).VersionedParams(sent, scheme.ParameterCodec).Body(write.After), nil
 	case preview.Update, preview.Adopt:
-		return client.Put().Namespace(write.After.GetNamespace()).Name(write.Name).VersionedParams(sent, scheme.ParameterCodec).Body(write.After), nil
+		patchType, patch, err := write.Patch()
+		if err != nil {
+			return nil, err
+		}
+		return client.Patch(patchType).Namespace(write.After.GetNamespace()).Name(write.Name).VersionedParams(sent, scheme.ParameterCodec).Body(patch), nil
 	case preview.Delete:
 		uid := write.Before.GetUID()
 		options := &metav1.DeleteOptions{DryRun: dryRun, Preconditions: &metav1.Preconditions{UID: &uid}}
@@ -95,7 +102,7 @@ func (c *Cluster) DryRunStatus(ctx context.Context, foo *samplev1alpha1.Foo, sta
 	foo.Status = status
 	_, err := c.Foo.SamplecontrollerV1alpha1().Foos(foo.Namespace).UpdateStatus(ctx, foo, metav1.UpdateOptions{DryRun: dryRun, FieldManager: names.Controller})
 	if err != nil {
-		return c.dryRunError(ctx, err, preview.Update, foosResource, "status", foo.Namespace)
+		return c.dryRunError(ctx, err, "update", foosResource, "status", foo.Namespace)
 	}
 	return nil
 }
@@ -106,9 +113,9 @@ func (c *Cluster) DryRunFoo(ctx context.Context, foo *samplev1alpha1.Foo) (*samp
 	client := c.Foo.SamplecontrollerV1alpha1().Foos(foo.Namespace)
 	var stored *samplev1alpha1.Foo
 	var err error
-	verb := preview.Update
+	verb := "update"
 	if foo.UID == "" {
-		verb = preview.Create
+		verb = "create"
 		stored, err = client.Create(ctx, foo, metav1.CreateOptions{DryRun: dryRun})
 	} else {
 		stored, err = client.Update(ctx, foo, metav1.UpdateOptions{DryRun: dryRun})
@@ -128,15 +135,12 @@ func (e *PermissionError) Unwrap() error { return e.error }
 
 // dryRunError tells a missing permission, which says nothing about the controller's
 // account, from the verdict of an admission policy. Both are 403.
-func (c *Cluster) dryRunError(ctx context.Context, err error, verb preview.Verb, resource schema.GroupVersionResource, subresource, namespace string) error {
+func (c *Cluster) dryRunError(ctx context.Context, err error, verb string, resource schema.GroupVersionResource, subresource, namespace string) error {
 	if !apierrors.IsForbidden(err) {
 		return err
 	}
-	if verb == preview.Adopt {
-		verb = preview.Update
-	}
 	attributes := &authorizationv1.ResourceAttributes{
-		Namespace: namespace, Verb: string(verb), Group: resource.Group, Resource: resource.Resource, Subresource: subresource,
+		Namespace: namespace, Verb: verb, Group: resource.Group, Resource: resource.Resource, Subresource: subresource,
 	}
 	review, reviewErr := c.Kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes},
