@@ -111,6 +111,7 @@ func (k *Kind) Updated(stored, sent Object, subresource string) Object {
 		if status := statusOf(next); status.IsValid() {
 			status.Set(statusOf(copyOf(sent)))
 		}
+		k.Default(next)
 		return next
 	}
 	if status := statusOf(next); status.IsValid() {
