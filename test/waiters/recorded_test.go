@@ -37,7 +37,8 @@ type recorded struct {
 
 // TestNoToolBelievesAFooBeforeItIsCarriedOut judges the statuses that the simulation of
 // faults records, or those in the folder RECORDED_STATUSES, if that is set: each other test
-// with the oracle writes there, too.
+// with the oracle writes there, too. It refuses those that an end-to-end test writes by
+// itself, and those whose conditions a CustomResourceDefinition of such a test prunes.
 func TestNoToolBelievesAFooBeforeItIsCarriedOut(t *testing.T) {
 	folder := os.Getenv("RECORDED_STATUSES")
 	if folder == "" {
