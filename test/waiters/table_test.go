@@ -19,6 +19,7 @@ limitations under the License.
 package waiters
 
 import (
+	"maps"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -56,9 +57,7 @@ func condition(kind, status, reason string, generation int64) mapping {
 func byDefault(t *testing.T, more mapping) mapping {
 	t.Helper()
 	status := mapping{"conditions": definitionOf(t).Spec.Versions[0].Schema.OpenAPIV3Schema.Properties.Status.Properties.Conditions.Default}
-	for key, value := range more {
-		status[key] = value
-	}
+	maps.Copy(status, more)
 	return status
 }
 
