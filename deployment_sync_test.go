@@ -57,7 +57,7 @@ func TestSync(t *testing.T) {
 
 	for name, row := range map[string]syncRow{
 		"a Foo without a Deployment gets one": {
-			world:          []runtime.Object{footest.Foo("a")},
+			world:          []runtime.Object{footest.Foo("a", footest.Pending)},
 			wantWrites:     []string{createChild, "update foos/status"},
 			wantDeployment: footest.Created("a"),
 			wantStatus: &samplev1alpha1.FooStatus{
@@ -84,7 +84,7 @@ func TestSync(t *testing.T) {
 			world: []runtime.Object{footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Deployment("a")},
 		},
 		"a Deployment that another release made is taken over without a write to it": {
-			world:      []runtime.Object{footest.Foo("a", footest.WithStatus(samplev1alpha1.FooStatus{AvailableReplicas: 2})), footest.Deployment("a")},
+			world:      []runtime.Object{footest.Foo("a", footest.WithStatus(samplev1alpha1.FooStatus{AvailableReplicas: 2}), footest.Pending), footest.Deployment("a")},
 			wantWrites: []string{"update foos/status"},
 			wantStatus: &samplev1alpha1.FooStatus{
 				ObservedGeneration: 1, Replicas: 2, AvailableReplicas: 2, Selector: "app=nginx,controller=a",

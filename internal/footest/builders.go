@@ -97,6 +97,9 @@ func WithStatus(status samplev1alpha1.FooStatus) FooOption {
 	return func(foo *samplev1alpha1.Foo) { foo.Status = status }
 }
 
+// Pending gives a Foo the status that the API server sets by default.
+func Pending(foo *samplev1alpha1.Foo) { defaultConditions(foo) }
+
 // Settled returns the status of a Foo named owner whose child "web" is at rest.
 func Settled(owner string) samplev1alpha1.FooStatus {
 	status := samplev1alpha1.FooStatus{ObservedGeneration: 1}

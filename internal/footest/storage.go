@@ -39,12 +39,24 @@ import (
 var FooKind = (&Row[*samplev1alpha1.Foo]{
 	Resource: FoosResource,
 	Kind:     "Foo",
+	Default:  defaultConditions[*samplev1alpha1.Foo],
 	Generation: func(before, after *samplev1alpha1.Foo) bool {
 		return !equality.Semantic.DeepEqual(before.Spec, after.Spec)
 	},
 	// Foos belong to users: the controller owns none of their fields.
 	ClearOwned: func(*samplev1alpha1.Foo, *samplev1alpha1.Foo) {},
 }).kind()
+
+// defaultConditions gives an owner the condition that its CustomResourceDefinition defaults
+// to.
+func defaultConditions[F Object](foo F) {
+	if conditions := statusOf(foo).FieldByName("Conditions"); conditions.Len() == 0 {
+		conditions.Set(reflect.ValueOf([]metav1.Condition{{
+			Type: "Ready", Status: metav1.ConditionUnknown, Reason: "Pending", Message: "Waiting for the controller",
+			LastTransitionTime: metav1.Unix(0, 0),
+		}}))
+	}
+}
 
 // Served returns the kind of a resource, or nil if no fake API server has it.
 func Served(resource string) *Kind {
@@ -102,6 +114,7 @@ func (k *Kind) Updated(stored, sent Object, subresource string) Object {
 		if status := statusOf(next); status.IsValid() {
 			status.Set(statusOf(copyOf(sent)))
 		}
+		k.Default(next)
 		return next
 	}
 	if status := statusOf(next); status.IsValid() {

@@ -103,10 +103,14 @@ func TestLongServerMessagesAreTruncated(t *testing.T) {
 func TestCountByReady(t *testing.T) {
 	var foos []*samplev1alpha1.Foo
 	for name, status := range map[string]metav1.ConditionStatus{
-		"new": "", "a": "True", "b": "True", "c": "False", "d": "Unknown", "e": "made up", "changed": "True",
+		"new": "", "a": "True", "b": "True", "c": "False", "d": "Unknown", "e": "made up", "changed": "True", "pending": "default",
 	} {
 		foo := footest.Foo(name)
-		if status != "" {
+		switch status {
+		case "":
+		case "default":
+			footest.Pending(foo)
+		default:
 			foo.Status.Conditions = []metav1.Condition{{Type: "Other", Status: "True"}, {Type: samplev1alpha1.ConditionReady, Status: status, ObservedGeneration: 1}}
 		}
 		if name == "changed" {
@@ -114,6 +118,6 @@ func TestCountByReady(t *testing.T) {
 		}
 		foos = append(foos, foo)
 	}
-	want := map[metav1.ConditionStatus]int{metav1.ConditionTrue: 2, metav1.ConditionFalse: 1, metav1.ConditionUnknown: 4}
+	want := map[metav1.ConditionStatus]int{metav1.ConditionTrue: 2, metav1.ConditionFalse: 1, metav1.ConditionUnknown: 5}
 	footest.ExpectEqual(t, "the counts", want, CountByReady(foos))
 }

@@ -25,6 +25,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/restmapper"
 
@@ -43,6 +44,36 @@ func TestKubectlGetShowsFoos(t *testing.T) {
 		{"in the category all", checkCategory},
 		{"as kubectl prints them", checkKubectlGet},
 	})
+}
+
+// TestAFooThatNoControllerHasSyncedIsPending also has the status of a Foo that upstream's
+// controller left behind: it has no conditions.
+func TestAFooThatNoControllerHasSyncedIsPending(t *testing.T) {
+	t.Parallel()
+	needsOurCRD(t)
+	needsNoOtherController(t)
+	ns := newNamespace(t)
+	ns.createFoo(t, newFoo("new", withReplicas(2)))
+	ns.createFoo(t, newFoo("left", withReplicas(2)))
+	if _, err := ns.foos().Patch(t.Context(), "left", types.MergePatchType, []byte(`{"status":{"availableReplicas":2,"conditions":null}}`), metav1.PatchOptions{}, "status"); err != nil {
+		t.Fatal(err)
+	}
+	for name, available := range map[string]any{"new": nil, "left": 2.0} {
+		got := row(t, tableOf(t, ns, name))
+		if got["Available"] != available || got["Ready"] != "Unknown" || got["Reason"] != samplev1alpha1.ReasonPending {
+			t.Errorf("%s is shown as %v, want Unknown, Pending, and %v available", name, got, available)
+		}
+	}
+	if ready := readyOf(ns.getFoo(t, "new")); ready.Message != "Waiting for the controller" || !ready.LastTransitionTime.Equal(new(metav1.Unix(0, 0))) {
+		t.Errorf("The condition is %+v", ready)
+	}
+	ns.startController(t)
+	for _, name := range []string{"new", "left"} {
+		ns.awaitReady(t, name)
+		if since := readyOf(ns.getFoo(t, name)).LastTransitionTime; since.Unix() == 0 {
+			t.Errorf("%s is ready since %v", name, since)
+		}
+	}
 }
 
 // row returns the cells of a table with one row, by the names of the columns.

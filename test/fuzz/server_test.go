@@ -92,9 +92,10 @@ func (s *server) accept(tb testing.TB, request []byte) (*unstructured.Unstructur
 	return object, s.validate(tb, object)
 }
 
-// coerce drops unknown fields, and checks the types of the metadata.
+// coerce sets defaults, drops unknown fields, and checks the types of the metadata.
 func (s *server) coerce(object *unstructured.Unstructured) error {
 	apiVersion, kind := object.GetAPIVersion(), object.GetKind()
+	defaulting.Default(object.Object, s.schema)
 	metadata, found, err := objectmeta.GetObjectMeta(object.Object, false)
 	if err != nil {
 		return err

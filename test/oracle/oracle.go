@@ -26,6 +26,7 @@ package oracle
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"strconv"
 	"strings"
@@ -104,52 +105,87 @@ func (h *History) lies(upTo uint64) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var lies []string
-	for _, states := range h.foos {
-		for len(states) > 0 && states[len(states)-1].from > upTo {
-			states = states[:len(states)-1]
-		}
+	for states := range h.ofFoos(upTo) {
 		lies = append(lies, h.liesOf(states)...)
 	}
 	return lies
 }
 
+// ofFoos yields the states of the Foos of each name up to a version.
+func (h *History) ofFoos(upTo uint64) iter.Seq[[]state[footest.Object]] {
+	return func(yield func([]state[footest.Object]) bool) {
+		for _, states := range h.foos {
+			for len(states) > 0 && states[len(states)-1].from > upTo {
+				states = states[:len(states)-1]
+			}
+			if !yield(states) {
+				return
+			}
+		}
+	}
+}
+
+// withBegin yields the states of the Foos of one name, and at which version the generation
+// of each began.
+func withBegin(states []state[footest.Object]) iter.Seq2[state[footest.Object], uint64] {
+	return func(yield func(state[footest.Object], uint64) bool) {
+		var uid types.UID
+		var generation int64
+		var began uint64
+		for _, s := range states {
+			if s.object.GetUID() != uid || s.object.GetGeneration() != generation {
+				uid, generation, began = s.object.GetUID(), s.object.GetGeneration(), s.from
+			}
+			if !yield(s, began) {
+				return
+			}
+		}
+	}
+}
+
 // liesOf checks the states of the Foos of one name.
 func (h *History) liesOf(states []state[footest.Object]) []string {
 	var lies []string
-	var uid types.UID
-	var generation int64
-	// The version at which the generation began, and whether the Foo has reported this
-	// generation as ready already.
-	var began uint64
-	claimed := false
-	for i, s := range states {
-		foo := s.object
-		if foo.GetUID() != uid || foo.GetGeneration() != generation {
-			uid, generation, began, claimed = foo.GetUID(), foo.GetGeneration(), s.from, false
-			if i == 0 && claimsReady(foo) {
-				claimed = true // from before the record
-			}
+	claimed := uint64(0) // when the last generation began that the Foo has reported as ready
+	for s, began := range withBegin(states) {
+		if s.deleted || !claimsReady(s.object) {
+			continue
 		}
-		claims := claimsReady(foo) && !s.deleted
-		if claims && !claimed {
-			lies = append(lies, h.liesAt(foo, began, s.from)...)
+		if claimed != began && !isOlderThanRecord(states, began) {
+			lies = append(lies, h.liesAt(s.object, began, s.from)...)
 		}
-		claimed = claimed || claims
+		claimed = began
 	}
 	return lies
+}
+
+// isOlderThanRecord reports whether a Foo reported a generation as ready before the record
+// began.
+func isOlderThanRecord(states []state[footest.Object], began uint64) bool {
+	return began == states[0].from && claimsReady(states[0].object)
 }
 
 // liesAt returns a sentence for each child that a Foo did not have, ready, at any moment
 // since its generation began.
 func (h *History) liesAt(foo footest.Object, began, version uint64) []string {
 	var lies []string
-	for _, kind := range h.kindsOf(foo) {
-		if kind.Wanted(foo) && !h.wasReady(kind, foo, began, version) {
-			lies = append(lies, fmt.Sprintf("%s %s reports Ready for generation %d at version %d, but since that generation began at version %d there was no %s %s as the Foo asks: %s",
-				footest.OwnerOf(foo), cache.MetaObjectToName(foo), foo.GetGeneration(), version, began, kind, kind.Name(foo), h.describe(kind, foo, began, version)))
-		}
+	for _, kind := range h.unmet(foo, began, version) {
+		lies = append(lies, fmt.Sprintf("%s %s reports Ready for generation %d at version %d, but since that generation began at version %d there was no %s %s as the Foo asks: %s",
+			footest.OwnerOf(foo), cache.MetaObjectToName(foo), foo.GetGeneration(), version, began, kind, kind.Name(foo), h.describe(kind, foo, began, version)))
 	}
 	return lies
+}
+
+// unmet returns the kinds of the children that a Foo asks for and did not have, ready, at
+// any moment between two versions.
+func (h *History) unmet(foo footest.Object, from, until uint64) []*footest.Kind {
+	var unmet []*footest.Kind
+	for _, kind := range h.kindsOf(foo) {
+		if kind.Wanted(foo) && !h.wasReady(kind, foo, from, until) {
+			unmet = append(unmet, kind)
+		}
+	}
+	return unmet
 }
 
 func (h *History) kindsOf(foo footest.Object) []*footest.Kind {

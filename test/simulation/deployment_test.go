@@ -35,7 +35,7 @@ import (
 
 func TestBrokenWritesOfDeploymentsAreDetected(t *testing.T) {
 	checkDetected(t, []broken{
-		{"reports nothing", once(createOther), "Foo a has no condition"},
+		{"reports nothing", once(createOther), "Foo a has Ready=Unknown, Pending"},
 		{"creates the wrong number of replicas", once(createOther), "Deployment web has 3 replicas, Foo a asks for 1"},
 		{"creates the wrong labels", once(createOtherLabels), "Deployment web has Pods with the label controller=b, want a"},
 		{"creates the wrong container", once(createOtherImage), "Deployment web has no container nginx of nginx:latest"},

@@ -94,6 +94,9 @@ func (c *cluster) checkReadiness() {
 	for _, lie := range history.Lies() {
 		c.violationf("%s", lie)
 	}
+	if err := history.KeepStatuses(); err != nil {
+		c.violationf("%v", err)
+	}
 }
 
 // checkEvents checks that each transition has an event, unless its controller crashed, or

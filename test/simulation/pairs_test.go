@@ -35,7 +35,7 @@ import (
 
 func TestAPairOfFaultsRevealsWhatOneFaultDoesNot(t *testing.T) {
 	for _, tt := range []broken{
-		{"gives up after two refusals", onceListed(tryTwice), "Foo a has no condition"},
+		{"gives up after two refusals", onceListed(tryTwice), "Foo a has Ready=Unknown, Pending"},
 		{"deletes the Foo if a read fails after a restart", onceListed(deleteWhatItCannotRead), "sent delete of foos a, which belongs to users"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func tryTwice(ctx context.Context, clients Clients, recorder record.EventRecorde
 }
 
 func deleteWhatItCannotRead(ctx context.Context, clients Clients, recorder record.EventRecorder, foo *samplev1alpha1.Foo) error {
-	if len(foo.Status.Conditions) == 0 {
+	if foo.Status.ObservedGeneration == 0 {
 		return claimReadyInTime(ctx, clients, recorder, foo)
 	}
 	if _, err := clients.Custom.SamplecontrollerV1alpha1().Foos(namespace).Get(ctx, foo.Name, metav1.GetOptions{}); err != nil {

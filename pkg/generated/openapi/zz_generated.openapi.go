@@ -270,7 +270,7 @@ func schema_pkg_apis_samplecontroller_v1alpha1_FooStatus(ref common.ReferenceCal
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Conditions describe the state of the Foo. The condition Ready exists once the controller has synced the Foo; its reasons are the Reason constants of this package.\n\nA condition's lastTransitionTime is a time in the format of RFC 3339 that Go can parse, such as 2026-11-21T12:00:00Z, from 0001-01-01T00:00:01Z to 9999-12-31T23:59:59Z. Other values are refused, because Go clients could not read them.",
+							Description: "Conditions describe the state of the Foo. The API server defaults them to the condition Ready, Unknown for the reason Pending, so that tools do not take a Foo that no controller has synced for one at rest. Reasons of Ready are the Reason constants of this package.\n\nA condition's lastTransitionTime is a time in the format of RFC 3339 that Go can parse, such as 2026-11-21T12:00:00Z, from 0001-01-01T00:00:01Z to 9999-12-31T23:59:59Z. Other values are refused, because Go clients could not read them.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

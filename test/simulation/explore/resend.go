@@ -66,14 +66,23 @@ func (x explored) resend(random *rand.Rand, path []exchange) *request {
 	default:
 		return &request{verb: "get", slot: was.slot}
 	}
+	if newest := x.store[was.slot]; newest != nil && x.isPending(was.slot, newest.Object) {
+		return &request{verb: "get", slot: was.slot}
+	}
 	return sent
 }
 
-// ofStatus makes an update one of the status. An owner whose status is empty is only read:
-// the API server tells an empty status from none, which Go types can't, and no controller
-// writes one.
+// isPending reports whether an owner has the status that the API server sets by default.
+// Such an owner is only read: the default is stored with the first write, even with one that
+// changes nothing, and the model does not know what is stored. No controller sends such a
+// write.
+func (x explored) isPending(at slot, object footest.Object) bool {
+	return x.names[at].resource == 0 && footest.ConditionOf(object).Reason == "Pending"
+}
+
+// ofStatus makes an update one of the status.
 func (x explored) ofStatus(sent *request) *request {
-	if x.names[sent.slot].resource == 0 && footest.ConditionOf(metaOf(sent.sent)) == nil {
+	if x.isPending(sent.slot, metaOf(sent.sent)) {
 		return &request{verb: "get", slot: sent.slot}
 	}
 	sent.subresource = "status"

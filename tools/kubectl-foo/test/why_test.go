@@ -99,7 +99,7 @@ func TestWhy(t *testing.T) {
 	t.Run("a Foo that no controller has seen", func(t *testing.T) {
 		ns := newNamespace(t, "why-unseen")
 		withFoo(t, ns)
-		awaitText(t, func() result { return foo(t, "why", "a", "-n", string(ns)) }, "it has no condition Ready: no controller has synced it", "+ create Deployment web")
+		awaitText(t, func() result { return foo(t, "why", "a", "-n", string(ns)) }, "no controller has synced it", "+ create Deployment web")
 	})
 }
 

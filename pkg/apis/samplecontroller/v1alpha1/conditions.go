@@ -31,6 +31,9 @@ const ConditionStalled = "Stalled"
 // Reasons of the condition Ready. The Event that reports a transition of the condition
 // has the same reason.
 const (
+	// ReasonPending (Unknown): no controller has synced the Foo. The API server sets it by
+	// default; the controller never does, so there is no Event.
+	ReasonPending = "Pending"
 	// ReasonAvailable (True): the Deployment has rolled out the Foo's spec and all its
 	// Pods are available.
 	ReasonAvailable = "Available"

@@ -59,6 +59,7 @@ type Foo struct {
 	// Status is the state that the controller last observed. Only the controller writes
 	// it, through the status subresource.
 	// +optional
+	// +kubebuilder:default={}
 	Status FooStatus `json:"status"`
 }
 
@@ -114,9 +115,10 @@ type FooStatus struct {
 	// +kubebuilder:validation:MaxLength=4096
 	Selector string `json:"selector,omitempty"`
 
-	// Conditions describe the state of the Foo. The condition Ready exists once the
-	// controller has synced the Foo; its reasons are the Reason constants of this
-	// package.
+	// Conditions describe the state of the Foo. The API server defaults them to the
+	// condition Ready, Unknown for the reason Pending, so that tools do not take a Foo that
+	// no controller has synced for one at rest. Reasons of Ready are the Reason constants
+	// of this package.
 	//
 	// A condition's lastTransitionTime is a time in the format of RFC 3339 that Go can
 	// parse, such as 2026-11-21T12:00:00Z, from 0001-01-01T00:00:01Z to
@@ -124,6 +126,7 @@ type FooStatus struct {
 	// them.
 	// +optional
 	// +kubebuilder:validation:items:XValidation:rule="self.lastTransitionTime >= timestamp('0001-01-01T00:00:01Z') && self.lastTransitionTime <= timestamp('9999-12-31T23:59:59Z')",fieldPath=".lastTransitionTime",message="must be a time like 2026-11-21T12:00:00Z, from 0001-01-01T00:00:01Z to 9999-12-31T23:59:59Z"
+	// +kubebuilder:default={{type: "Ready", status: "Unknown", reason: "Pending", message: "Waiting for the controller", lastTransitionTime: "1970-01-01T00:00:00Z"}}
 	// +listType=map
 	// +listMapKey=type
 	// +patchStrategy=merge

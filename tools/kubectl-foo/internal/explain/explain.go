@@ -113,8 +113,8 @@ func Of(s *Subject) (*Explanation, error) {
 // addState adds what the Foo's condition says.
 func (s *Subject) addState(e *Explanation) {
 	condition := meta.FindStatusCondition(s.Foo.Status.Conditions, samplev1alpha1.ConditionReady)
-	if condition == nil {
-		e.State = Finding{Text: "it has no condition Ready: no controller has synced it"}
+	if condition == nil || condition.Reason == samplev1alpha1.ReasonPending {
+		e.State = Finding{Text: "no controller has synced it"}
 	} else {
 		e.State = Finding{report.Ready(s.Foo.Status), ""}
 		if condition.Status != metav1.ConditionTrue {

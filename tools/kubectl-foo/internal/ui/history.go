@@ -103,6 +103,9 @@ func (h *history) see(foo *samplev1alpha1.Foo, wasThere bool) {
 		if wasThere {
 			seen.since = condition.LastTransitionTime.Time
 		}
+		if created := foo.CreationTimestamp.Time; seen.since.Before(created) {
+			seen.since = created // the default condition is of 1970
+		}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -42,9 +42,10 @@ type FooStatusApplyConfiguration struct {
 	// scale subresource. It is not set if it would have more than 4096 characters, as the
 	// selector of an adopted Deployment may.
 	Selector *string `json:"selector,omitempty"`
-	// Conditions describe the state of the Foo. The condition Ready exists once the
-	// controller has synced the Foo; its reasons are the Reason constants of this
-	// package.
+	// Conditions describe the state of the Foo. The API server defaults them to the
+	// condition Ready, Unknown for the reason Pending, so that tools do not take a Foo that
+	// no controller has synced for one at rest. Reasons of Ready are the Reason constants
+	// of this package.
 	//
 	// A condition's lastTransitionTime is a time in the format of RFC 3339 that Go can
 	// parse, such as 2026-11-21T12:00:00Z, from 0001-01-01T00:00:01Z to
