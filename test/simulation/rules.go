@@ -131,6 +131,8 @@ func (c *connection) inspectDelete(stored footest.Object) {
 		wanted := c.cluster.api.objects[idIn(kind, name)]
 		if wanted == nil || controllerOf(metaOf(wanted)) == nil || controllerOf(metaOf(wanted)).UID != foo.GetUID() {
 			c.cluster.violationf("%s deleted %s before the %s controlled %s", c.name, idOf(stored), c.cluster.owner, name)
+		} else if lacks := cmp.Or(kind.Differs(metaOf(wanted), foo), kind.Unready(metaOf(wanted))); kind.Serves(stored) && lacks != "" {
+			c.cluster.violationf("%s deleted %s, which served, although %s %s", c.name, idOf(stored), name, lacks)
 		}
 	}
 	c.cluster.removed[idOf(stored)] = generationOf(foo)

@@ -77,15 +77,22 @@ func (x explored) judgeDelete(s *syncing) {
 	if successor == child.GetName() {
 		x.breaks("%s is sent, although %s %s asks for it", sent.describe(x), x.Owner, foo.GetName())
 	}
-	if !slices.ContainsFunc(s.answers, func(a answer) bool {
-		if a.object == nil {
-			return false
-		}
-		seen, ok := a.object.(footest.Object)
-		return ok && kind.Is(a.object) && seen.GetName() == successor && metav1.IsControlledBy(seen, foo)
-	}) {
+	switch seen := s.lastSeen(kind, successor); {
+	case seen == nil || !metav1.IsControlledBy(seen, foo):
 		x.breaks("%s is sent, although this sync has not seen that %s %s has %s", sent.describe(x), x.Owner, foo.GetName(), successor)
+	case kind.Serves(child.Object) && cmp.Or(kind.Differs(seen, foo), kind.Unready(seen)) != "":
+		x.breaks("%s is sent while it serves, although %s, as this sync has seen it, %s", sent.describe(x), successor, cmp.Or(kind.Differs(seen, foo), kind.Unready(seen)))
 	}
+}
+
+// lastSeen returns an object as the last answer about it in a sync has it, or nil.
+func (s *syncing) lastSeen(kind *footest.Kind, name string) footest.Object {
+	for _, a := range slices.Backward(s.answers) {
+		if seen, ok := a.object.(footest.Object); ok && kind.Is(a.object) && seen.GetName() == name {
+			return seen
+		}
+	}
+	return nil
 }
 
 // judgeStored checks a write when it is stored.
