@@ -22,6 +22,9 @@ import "example.com/sample-controller/internal/footest"
 
 var allOutcomes = []Outcome{Conflict, Lost, Late, Refused, ServerError, ServerErrorDone}
 
+// denials are those of a webhook.
+var denials = []Outcome{Denied409, Denied404, Denied418}
+
 var (
 	ofOwner   = []string{"scale a", "rename a api", "rename a web"}
 	deletes   = []string{"delete a", "delete a foreground", "delete a orphan"}
@@ -52,6 +55,18 @@ func Small(owner *footest.OwnerRow) []World {
 			Start: []string{"take web", "create a web"}, Acts: []string{"remove web"}, Users: 1},
 		World{Name: "taken", About: "the name is taken by somebody else, who lets go of it or hands it over",
 			Start: []string{"take web", "create a web"}, Acts: []string{"remove web", "hand web a", "edit web", "drift web", "rename a api"}, Users: 1},
+		World{Name: "denied", About: "from some write on, a webhook denies each write of a child with a code of its own, until somebody lifts it",
+			Start: []string{"create a web"}, Acts: []string{"rename a api", "drift web", "allow"}, Users: 2, Faults: 1, Outcomes: denials},
+		World{Name: "mutated", About: "a webhook changes the Deployments that are created",
+			Acts: []string{"create a web"}, Users: 1, Faults: 1, Outcomes: []Outcome{Mutated}},
+		World{Name: "fight", About: "somebody changes the Deployment back after each repair",
+			Start: []string{"create a web"}, Acts: []string{"drift web"}, Users: 6},
+		World{Name: "in service", About: "the Deployment gets another name, one Pod after the other becomes available; somebody drifts the new one",
+			Start: []string{"create a web", "scale a"}, Acts: []string{"rename a api", "drift api"}, Users: 2, Rollouts: EachWrite},
+		World{Name: "stuck", About: "the Deployment gets another name, and the new one never becomes ready",
+			Start: []string{"create a web"}, Acts: []string{"rename a api", "rename a web", "remove web"}, Users: 2, Stuck: []string{"api"}},
+		World{Name: "open", About: "the Foo leaves the number of Pods to others, who change it; the Deployment gets another name",
+			Start: []string{"create a web"}, Acts: []string{"rename a api", "tune web"}, Users: 2, Open: true},
 	)
 }
 
@@ -108,7 +123,9 @@ func complete(owner *footest.OwnerRow, worlds ...World) []World {
 	for i := range worlds {
 		w := &worlds[i]
 		w.Owner = owner
-		w.Children = []string{"web", "api"}
+		if w.Children == nil {
+			w.Children = []string{"web", "api"}
+		}
 		if w.Owners == nil {
 			w.Owners = []string{"a"}
 		}
