@@ -93,13 +93,17 @@ func (s *scene) ownerAct(at slot, verb, more string) (act, bool) {
 // finalizer is that of somebody else, who may keep a child from being deleted.
 const finalizer = "example.com/held"
 
-// childAct returns an act on a child: "drift web", "edit web", "tune web", "strip web",
-// "take web", "remove web", "hand web a", "keep web", "release web".
+// childAct returns an act on a child: "drift web", "undo web", which is a drift while nothing
+// else is under way, "edit web", "tune web", "strip web", "take web", "remove web",
+// "hand web a", "keep web", "release web".
 func (s *scene) childAct(at slot, verb, more string) (act, bool) {
 	kind := s.kindOf(at)
 	switch verb {
 	case "drift":
 		return s.change(at, func(child footest.Object) { kind.Drift(child, nil) }), true
+	case "undo":
+		drift := s.change(at, func(child footest.Object) { kind.Drift(child, nil) })
+		return act{may: func(x explored) bool { return x.isQuiet() && drift.may(x) }, do: drift.do}, true
 	case "edit":
 		return s.change(at, func(child footest.Object) { kind.Edit(child, "1") }), true
 	case "tune":

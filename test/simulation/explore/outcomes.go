@@ -59,7 +59,7 @@ func (x explored) answer(sent *request, outcome Outcome) (runtime.Object, error)
 		return x.carryOut(x.mutated(sent))
 	default:
 	}
-	if x.refusing != Done && sent.verb != "get" && sent.isOfChild(x) {
+	if x.refuses(sent) {
 		return nil, x.refusal(sent, x.refusing)
 	}
 	returned, err := x.carryOut(sent)
@@ -67,6 +67,11 @@ func (x explored) answer(sent *request, outcome Outcome) (runtime.Object, error)
 		x.countRepair(sent.slot)
 	}
 	return returned, err
+}
+
+// refuses reports whether a call is refused now.
+func (x explored) refuses(sent *request) bool {
+	return x.refusing != Done && sent.verb != "get" && sent.isOfChild(x)
 }
 
 // codes are those of denials.

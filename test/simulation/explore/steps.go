@@ -184,6 +184,16 @@ func (x explored) atRest(i uint8) bool {
 	return c.queue.dirty == 0 && !slices.ContainsFunc(c.syncs, func(s *syncing) bool { return s != nil })
 }
 
+// isQuiet reports whether nothing is under way but the waiting for a time.
+func (x explored) isQuiet() bool {
+	for i := range x.controllers {
+		if !x.atRest(uint8(i)) { //nolint:gosec // few
+			return false
+		}
+	}
+	return len(x.controlPlaneSteps(nil)) == 0
+}
+
 // cacheSteps adds the steps that change a cache.
 func (x explored) cacheSteps(all []step, i, resource uint8) []step {
 	v := &x.controllers[i].views[resource]
