@@ -48,10 +48,21 @@ func TestMutants(t *testing.T) {
 		t.Fatal(err)
 	}
 	chosen := regexp.MustCompile(*only)
-	for _, m := range slices.Concat(defects, common, mutations) {
+	for _, m := range slices.Concat(defects, common, mutations, guards) {
 		if chosen.MatchString(m.name) {
 			t.Run(m.name, func(t *testing.T) { check(t, root, m) })
 		}
+	}
+}
+
+// TestMutantsApply fails for a mutant whose text has changed.
+func TestMutantsApply(t *testing.T) {
+	root, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range slices.Concat(common, mutations, guards) {
+		t.Run(m.name, func(t *testing.T) { replaced(t, root, m) })
 	}
 }
 
