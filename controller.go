@@ -55,8 +55,10 @@ const (
 	fooStatus    = "foos/status"
 )
 
-// drainTimeout bounds how long a stop waits for the syncs under way.
-const drainTimeout = 20 * time.Second
+// drainTimeout bounds how long a stop waits for the syncs under way. With the bounds of what
+// follows it, the release of the Lease and the last Events, it is less than the Pod's grace
+// period.
+const drainTimeout = 15 * time.Second
 
 // Controller makes the children of each Foo, keeps the fields that the Foo owns as the
 // Foo asks, and reports in the Foo's status how it stands.

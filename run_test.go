@@ -25,6 +25,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	goruntime "runtime"
 	"slices"
 	"strings"
@@ -33,16 +34,20 @@ import (
 	"testing/synctest"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/yaml"
 
+	"example.com/sample-controller/internal/election"
 	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/kubeclient"
 	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/queue"
+	"example.com/sample-controller/internal/serving"
 )
 
 // These tests need calls that can be cancelled, which those of fake clientsets can't: the
@@ -100,6 +105,18 @@ func TestALostLeaseCancelsTheCallUnderWay(t *testing.T) {
 	lose()
 	<-server.cut
 	<-stopped
+}
+
+// A process that is killed at the end of its grace period keeps the Lease, and loses Events.
+func TestAStopTakesLessThanTheGracePeriod(t *testing.T) {
+	data, err := os.ReadFile("artifacts/deploy/workload/deployment.yaml")
+	footest.Must(t, err)
+	var manifest appsv1.Deployment
+	footest.Must(t, yaml.Unmarshal(data, &manifest))
+	grace := time.Duration(*manifest.Spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second
+	if all := drainTimeout + election.ReleaseTimeout + flushTimeout + serving.ShutdownTimeout; all >= grace {
+		t.Errorf("a stop may take %v of %v", all, grace)
+	}
 }
 
 func TestStopDoesNotInterruptAWrite(t *testing.T) {

@@ -216,7 +216,7 @@ func (s *kindSync[T]) deleteIfObsolete(ctx context.Context, name string, success
 		Preconditions:     &metav1.Preconditions{UID: new(live.GetUID()), ResourceVersion: new(live.GetResourceVersion())},
 		PropagationPolicy: new(metav1.DeletePropagationBackground),
 	})
-	if failure.IsNotFound(err, s.Resource.Resource) { // not a webhook's word
+	if failure.IsNotFound(err, s.Resource.Resource) {
 		return nil
 	}
 	if err != nil {

@@ -144,11 +144,14 @@ func (c *Config) newElector(ctx context.Context, lock resourcelock.Interface, le
 	return elector, err
 }
 
+// ReleaseTimeout bounds how long Run takes to give the Lease back.
+const ReleaseTimeout = 5 * time.Second
+
 // release gives the Lease back if it is still ours, so that no other replica has to wait
 // until it expires.
 func (c *Config) release(ctx context.Context, lock resourcelock.Interface) {
 	logger := klog.FromContext(ctx)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.RenewDeadline)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(ReleaseTimeout, c.RenewDeadline))
 	defer cancel()
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		record, _, err := lock.Get(ctx)

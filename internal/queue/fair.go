@@ -82,37 +82,34 @@ func (q *fairQueue) setLowPriority(key cache.ObjectName) {
 // Done ends the processing of a key that was popped. Call it after the work queue's
 // Done: if it came first, a key that is added in between could get low priority
 // although it changed. By then another worker may have popped the key again, so
-// Done counts. It returns the parked keys that may begin.
-func (q *fairQueue) Done(key cache.ObjectName) []cache.ObjectName {
+// Done counts.
+func (q *fairQueue) Done(key cache.ObjectName) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.processed(key)
-	freed := q.shares.end(key)
-	if q.high.size+q.waiting.Len() == 0 {
-		q.shares.forget()
-	}
-	return freed
-}
-
-func (q *fairQueue) processed(key cache.ObjectName) {
 	q.processing[key]--
 	if q.processing[key] <= 0 {
 		delete(q.processing, key)
 	}
 }
 
-// begin reports whether a key that was popped may be processed now. Otherwise Done of
-// another key returns it later, and unpark has to follow when it has been added again.
+// begin reports whether a key that was popped may be processed now. If not, end of another
+// key returns it later, and it has to be added again and to be done.
 func (q *fairQueue) begin(key cache.ObjectName) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.shares.begin(key)
 }
 
-func (q *fairQueue) unpark(key cache.ObjectName) {
+// end accounts the end of the processing of a key, and returns the parked keys that may
+// begin.
+func (q *fairQueue) end(key cache.ObjectName) []cache.ObjectName {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.processed(key)
+	freed := q.shares.end(key)
+	if q.high.size+q.waiting.Len() == 0 {
+		q.shares.forget()
+	}
+	return freed
 }
 
 func (q *fairQueue) setWorkers(count int) {

@@ -69,10 +69,12 @@ func (q *Queue) Get() (key cache.ObjectName, shutdown bool) {
 
 // Done ends the processing of a key that Get returned.
 func (q *Queue) Done(key cache.ObjectName) {
+	freed := q.fair.end(key) // before another worker may have the key
 	q.TypedDelayingInterface.Done(key)
-	for _, parked := range q.fair.Done(key) {
+	q.fair.Done(key)
+	for _, parked := range freed {
 		q.Add(parked)
 		q.TypedDelayingInterface.Done(parked)
-		q.fair.unpark(parked)
+		q.fair.Done(parked)
 	}
 }

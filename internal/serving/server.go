@@ -50,8 +50,8 @@ const (
 	idleTimeout = 2 * time.Minute
 	// maxHeaderBytes is enough for any bearer token.
 	maxHeaderBytes = 16 << 10
-	// shutdownTimeout bounds how long a stop waits for responses under way.
-	shutdownTimeout = 2 * time.Second
+	// ShutdownTimeout bounds how long a stop waits for responses under way.
+	ShutdownTimeout = 2 * time.Second
 )
 
 // Server is an HTTP server that listens at its address.
@@ -124,7 +124,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	go func() {
 		defer close(finished)
 		<-serving.Done()
-		timeout, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+		timeout, cancel := context.WithTimeout(context.WithoutCancel(ctx), ShutdownTimeout)
 		defer cancel()
 		if s.http.Shutdown(timeout) != nil {
 			s.http.Close()

@@ -191,7 +191,7 @@ func TestAStopWaitsForABoundedTime(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Errorf("The server ended with %v", err)
 	}
-	if took := time.Since(start); took > 10*shutdownTimeout {
+	if took := time.Since(start); took > 10*ShutdownTimeout {
 		t.Errorf("The stop took %v", took)
 	}
 }

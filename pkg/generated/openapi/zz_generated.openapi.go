@@ -210,7 +210,7 @@ func schema_pkg_apis_samplecontroller_v1alpha1_FooSpec(ref common.ReferenceCallb
 					},
 					"replicas": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Replicas is the number of Pods that the Deployment runs, from 1 to 10. If it is not set, the Deployment starts with 1 and the controller never changes the number, so that an autoscaler can own it.",
+							Description: "Replicas is the number of Pods that the Deployment runs, from 1 to 10. If it is not set, the Deployment starts with 1, or with the number of the Deployment that it replaces, and the controller never changes it, so that an autoscaler of the Deployment can own it. An autoscaler of the Foo needs it to be set.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},

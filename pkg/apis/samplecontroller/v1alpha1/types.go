@@ -75,8 +75,9 @@ type FooSpec struct {
 	DeploymentName string `json:"deploymentName"`
 
 	// Replicas is the number of Pods that the Deployment runs, from 1 to 10. If it is not
-	// set, the Deployment starts with 1 and the controller never changes the number, so
-	// that an autoscaler can own it.
+	// set, the Deployment starts with 1, or with the number of the Deployment that it
+	// replaces, and the controller never changes it, so that an autoscaler of the Deployment
+	// can own it. An autoscaler of the Foo needs it to be set.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10

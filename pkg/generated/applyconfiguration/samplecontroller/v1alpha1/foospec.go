@@ -29,8 +29,9 @@ type FooSpecApplyConfiguration struct {
 	// not change it.
 	DeploymentName *string `json:"deploymentName,omitempty"`
 	// Replicas is the number of Pods that the Deployment runs, from 1 to 10. If it is not
-	// set, the Deployment starts with 1 and the controller never changes the number, so
-	// that an autoscaler can own it.
+	// set, the Deployment starts with 1, or with the number of the Deployment that it
+	// replaces, and the controller never changes it, so that an autoscaler of the Deployment
+	// can own it. An autoscaler of the Foo needs it to be set.
 	Replicas *int32 `json:"replicas,omitempty"`
 }
 
