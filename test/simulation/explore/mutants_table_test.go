@@ -23,6 +23,9 @@ type mutant struct {
 	name, file, from, to string
 	// missed says why no world shows the mistake; it is empty for one that must be found.
 	missed string
+	// world is part of the names of the worlds that are explored. It is empty for those of
+	// middle size, in their order.
+	world string
 }
 
 // common are mistakes that published controllers of this kind make.
@@ -125,31 +128,31 @@ var mutations = []mutant{
 
 // guards are mistakes in what protects from denials, fights and outages of a rename.
 var guards = []mutant{
-	{name: "a child that serves is deleted at once", file: "internal/plan/decision.go",
+	{name: "a child that serves is deleted at once", world: "in service", file: "internal/plan/decision.go",
 		from: "case !c.IsWanted(foo), c.Serves == nil, !c.Serves(child):", to: "default:"},
-	{name: "a child is deleted by what the cache has of its successor", file: "writes.go",
+	{name: "a child is deleted by what the cache has of its successor", world: "in service, drift", file: "writes.go",
 		from: "if !s.MayDelete(live, successor, s.foo, s.seen) {", to: "if !s.MayDelete(live, s.decided.Named, s.foo, s.seen) {"},
-	{name: "a successor counts as ready while it differs", file: "internal/plan/decision.go",
+	{name: "a successor counts as ready while it differs", world: "in service, drift", file: "internal/plan/decision.go",
 		from: "!IsTerminating(successor) && c.DescribeDrift(successor, foo, seen) == \"\" && c.IsReady(successor)", to: "!IsTerminating(successor) && c.IsReady(successor)"},
-	{name: "a child stays in service for ever", file: "internal/plan/decision.go",
+	{name: "a child stays in service for ever", world: "in service", file: "internal/plan/decision.go",
 		from: "case !c.IsWanted(foo), c.Serves == nil, !c.Serves(child):\n\t\treturn true\n\t}\n\treturn !IsNil(successor) &&",
 		to:   "case !c.IsWanted(foo), c.Serves == nil, !c.Serves(child):\n\t\treturn true\n\t}\n\treturn false && !IsNil(successor) &&"},
-	{name: "a new child begins with a number of the cache", file: "writes.go",
+	{name: "a new child begins with a number of the cache", world: "open", file: "writes.go",
 		from: "if !s.Inherits(s.foo) || plan.IsNil(earlier) {", to: "if true {"},
-	{name: "a bare 409 or 404 is a lost race", file: "internal/failure/failure.go",
+	{name: "a bare 409 or 404 is a lost race", world: "denied", file: "internal/failure/failure.go",
 		from: "switch apierrors.ReasonForError(err) {\n\tcase metav1.StatusReasonConflict,", to: "if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {\n\t\treturn true\n\t}\n\tswitch apierrors.ReasonForError(err) {\n\tcase metav1.StatusReasonConflict,"},
-	{name: "a webhook's 404 means that a child is gone", file: "writes.go",
+	{name: "a webhook's 404 means that a child is gone", world: "denied", file: "writes.go",
 		from: "if failure.IsNotFound(err, s.Resource.Resource) {", to: "if apierrors.IsNotFound(err) {"},
-	{name: "a code that nobody knows is an outage", file: "internal/failure/failure.go",
+	{name: "a code that nobody knows is an outage", world: "denied", file: "internal/failure/failure.go",
 		from: "return status.Code >= http.StatusBadRequest && status.Code < http.StatusInternalServerError", to: "return status.Code >= http.StatusBadRequest && status.Code < http.StatusTeapot"},
-	{name: "a refusal that lasts is never final", file: "children.go",
+	{name: "a refusal that lasts is never final", world: "denied", file: "children.go",
 		from: ">= stalledAfter,", to: ">= 1000*stalledAfter,"},
-	{name: "repairs are not damped", file: "internal/consistency/repairs.go",
+	{name: "repairs are not damped", world: "fight", file: "internal/consistency/repairs.go",
 		from: "if series.count < freeRepairs {", to: "if true {"},
-	{name: "a fight is not told", file: "internal/plan/ready.go",
+	{name: "a fight is not told", world: "fight", file: "internal/plan/ready.go",
 		from: "case result.Fight != nil:", to: "case false:"},
-	{name: "a fight never ends", file: "children.go",
+	{name: "a fight never ends", world: "fight", file: "children.go",
 		from: "if wait <= 0 { // the opponent has given in", to: "if wait <= -1000*time.Hour {"},
-	{name: "a mutation of a creation counts as one of updates", file: "writes.go",
+	{name: "a mutation of a creation counts as one of updates", world: "mutated", file: "writes.go",
 		from: "s.has(child, s.DescribeDrift(child, s.foo, s.seen))\n\treturn nil", to: "s.has(child, s.DescribeDrift(child, s.foo, s.seen))\n\ts.admissionMutations.Observe(s.foo, child, s.drift)\n\treturn nil"},
 }
