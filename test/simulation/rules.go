@@ -83,7 +83,8 @@ func (c *connection) inspectRefused(r *request, err error) {
 	if getErr != nil || metaOf(stored).GetUID() != own.uid {
 		return
 	}
-	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) && metaOf(stored).GetResourceVersion() == own.version {
+	reason := apierrors.ReasonForError(err) // a webhook may deny with the code alone
+	if reason == metav1.StatusReasonAlreadyExists || reason == metav1.StatusReasonConflict && metaOf(stored).GetResourceVersion() == own.version {
 		c.cluster.violationf("%s sent %s of %s although its own write %s ago was not in its cache yet", c.name, r.verb, r.id, time.Since(own.at))
 	}
 }
