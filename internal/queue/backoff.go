@@ -75,6 +75,8 @@ type keyBackoff[T Task[T]] struct {
 	// syncing is true from the start of a sync to its end, failed from when a part of it has
 	// failed, and held from when a part of it waits for its time.
 	syncing, failed, held bool
+	// until is when the first part that failed in the sync under way may be tried again.
+	until time.Time
 }
 
 // count is a number of failures in a row.
@@ -147,6 +149,9 @@ func (r *Backoff[T]) failLocked(key cache.ObjectName, p Part, of T, err error) e
 		}
 	}
 	k.failures[p] = f
+	if !k.failed || f.until.Before(k.until) {
+		k.until = f.until
+	}
 	k.failed, k.held = true, k.held || next.Held
 	return err
 }
@@ -224,8 +229,14 @@ func (r *Backoff[T]) Requeue(key cache.ObjectName, err error) time.Duration {
 	} else {
 		_ = r.failLocked(key, partSync, *new(T), err)
 	}
-	k.syncing, k.failed, k.held = false, false, false
-	wait, _ := k.earliest(r.clock.Now(), false)
+	now := r.clock.Now()
+	wait, waits := k.earliest(now, false)
+	// The time of a part may be over by now, if the sync took that long. That of a part which
+	// this sync did not come to is no reason to begin another.
+	if due := k.until.Sub(now); !k.until.IsZero() && (!waits || due < wait) {
+		wait = max(0, due)
+	}
+	k.syncing, k.failed, k.held, k.until = false, false, false, time.Time{}
 	r.queue.AddAfter(key, wait)
 	return wait
 }
