@@ -20,6 +20,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -158,9 +159,12 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 	return f
 }
 
-// init makes the fake watches hold as many events as the largest test writes without
+// TestMain makes the fake watches hold as many events as the largest test writes without
 // waiting: they panic when they are full.
-func init() { watch.DefaultChanSize = 20_000 }
+func TestMain(m *testing.M) {
+	watch.DefaultChanSize = 20_000
+	os.Exit(m.Run())
+}
 
 // refuse makes the API server answer each call of a verb on a resource with an error. A
 // subresource counts as its resource.

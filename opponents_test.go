@@ -153,7 +153,7 @@ func (f *fixture) undo(t *testing.T) (stop func()) {
 	// The fake clientset keeps no managedFields.
 	f.kubeClient.PrependReactor("get", children, func(clienttesting.Action) (bool, runtime.Object, error) {
 		live := f.storedChild(t, "web").DeepCopyObject().(footest.Object)
-		live.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "scaler", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec": {"f:replicas": {}}}`)}}})
+		live.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "scaler", FieldsV1: metav1.NewFieldsV1(`{"f:spec": {"f:replicas": {}}}`)}})
 		return true, live, nil
 	})
 	return func() { fights = false }

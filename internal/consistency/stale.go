@@ -19,10 +19,10 @@ limitations under the License.
 package consistency
 
 import (
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"example.com/sample-controller/internal/failure"
 	"example.com/sample-controller/internal/keyed"
 )
 
@@ -42,9 +42,16 @@ func (o *StaleOwners) Observe(owner metav1.Object, err error) {
 	switch {
 	case err == nil:
 		o.Delete(cache.MetaObjectToName(owner))
-	case failure.IsLostRace(err):
+	case saysStale(err):
 		o.Set(cache.MetaObjectToName(owner), owner.GetResourceVersion())
 	}
+}
+
+// saysStale reports whether the API server's reason is that the owner is gone or newer. A
+// webhook's code 404 or 409 says nothing of the owner.
+func saysStale(err error) bool {
+	reason := apierrors.ReasonForError(err)
+	return reason == metav1.StatusReasonNotFound || reason == metav1.StatusReasonConflict
 }
 
 // Has reports whether a cached owner is known to be stale.

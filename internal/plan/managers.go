@@ -35,7 +35,7 @@ func ChangedBy(live metav1.Object, patch []byte) string {
 	var last metav1.ManagedFieldsEntry
 	for _, entry := range live.GetManagedFields() {
 		var fields map[string]any
-		if entry.Subresource == "status" || entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.Raw, &fields) != nil {
+		if entry.Subresource == "status" || entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
 			continue
 		}
 		if anyOwned(fields, changes) && !entry.Time.Before(last.Time) {

@@ -35,7 +35,7 @@ func TestChangedBy(t *testing.T) {
 	)
 	entry := func(manager, subresource, fields string, minute int) metav1.ManagedFieldsEntry {
 		at := metav1.Date(2026, 11, 24, 12, minute, 0, 0, time.UTC)
-		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, Time: &at, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, Time: &at, FieldsV1: metav1.NewFieldsV1(fields)}
 	}
 	for name, row := range map[string]struct {
 		fields []metav1.ManagedFieldsEntry
@@ -47,7 +47,7 @@ func TestChangedBy(t *testing.T) {
 		"another container":          {[]metav1.ManagedFieldsEntry{entry("a", "", sidecar, 1)}, ""},
 		"a status":                   {[]metav1.ManagedFieldsEntry{entry("a", "status", replicas, 1)}, ""},
 		"what nobody can read":       {[]metav1.ManagedFieldsEntry{entry("a", "", "{", 1), {Manager: "b"}}, ""},
-		"without a time":             {[]metav1.ManagedFieldsEntry{{Manager: "a", FieldsV1: &metav1.FieldsV1{Raw: []byte(image)}}}, "a"},
+		"without a time":             {[]metav1.ManagedFieldsEntry{{Manager: "a", FieldsV1: metav1.NewFieldsV1(image)}}, "a"},
 		"nobody":                     {nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -109,9 +109,9 @@ func TestBackOff(t *testing.T) {
 		t.Errorf("after a success the delay is %v", again)
 	}
 
-	for _, want := range []time.Duration{1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300} {
-		if delay := planAfterThat(forbidden); delay != want*time.Second {
-			t.Errorf("a refused key waits %v, not %v", delay, want*time.Second)
+	for i, want := range []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300} {
+		if delay := planAfterThat(forbidden).Seconds(); delay != want {
+			t.Errorf("after %d refusals a key waits %v s, not %v s", i+1, delay, want)
 		}
 	}
 	r.Forget(testKey)
@@ -147,14 +147,14 @@ func TestAFailedTaskWaitsForItsTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, clock := newTestRetries(t)
-			r.Fail(testKey, partWrite, "update", forbidden)
+			_ = r.Fail(testKey, partWrite, "update", forbidden)
 			r.Requeue(testKey, forbidden)
 			clock.Step(400 * time.Millisecond)
 			if err := r.Deferred(testKey, partWrite, row.again); (err != nil) != row.waits {
 				t.Fatalf("the deferred error is %v", err)
 			}
 			if !row.waits {
-				r.Fail(testKey, partWrite, row.again, forbidden)
+				_ = r.Fail(testKey, partWrite, row.again, forbidden)
 			}
 			if wait := r.Requeue(testKey, forbidden); wait != 600*time.Millisecond {
 				t.Errorf("a key with 0.6 s left waits %v", wait)
@@ -167,7 +167,7 @@ func TestAFailedTaskWaitsForItsTime(t *testing.T) {
 			if r.InBackoff(testKey) || r.Deferred(testKey, partWrite, row.again) != nil {
 				t.Error("the key is in back-off after that")
 			}
-			r.Fail(testKey, partWrite, row.again, forbidden)
+			_ = r.Fail(testKey, partWrite, row.again, forbidden)
 			if further := r.Requeue(testKey, forbidden); further != 2*time.Second {
 				t.Errorf("after that the key waits %v", further)
 			}
@@ -189,11 +189,11 @@ func TestTheEarlierOfTwoPlansStands(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, clock := newTestRetries(t)
-			r.Fail(testKey, partWrite, of, forbidden)
+			_ = r.Fail(testKey, partWrite, of, forbidden)
 			r.Requeue(testKey, forbidden)
 			clock.Step(400 * time.Millisecond)
 			if NextAttempt(row.err).Held {
-				r.Fail(testKey, partWrite, of, row.err)
+				_ = r.Fail(testKey, partWrite, of, row.err)
 			}
 			if wait := r.Requeue(testKey, row.err); wait != row.wait {
 				t.Errorf("the key waits %v, not %v", wait, row.wait)
@@ -206,8 +206,8 @@ func TestTheEarlierOfTwoPlansStands(t *testing.T) {
 func TestAFailedStatusHoldsUpTheStatusAlone(t *testing.T) {
 	r, _ := newTestRetries(t)
 	work, status := task("create"), task("status")
-	r.Fail(testKey, PartStatus, status, forbidden)
-	r.Fail(testKey, partWrite, work, errors.New("connection refused"))
+	_ = r.Fail(testKey, PartStatus, status, forbidden)
+	_ = r.Fail(testKey, partWrite, work, errors.New("connection refused"))
 	if wait := r.Requeue(testKey, errors.Join(forbidden, errors.New("connection refused"))); wait != firstRetry {
 		t.Errorf("the child waits %v", wait)
 	}

@@ -56,14 +56,14 @@ func (tr *trial) deny(ctx context.Context, deployment string, operation admissio
 	return err
 }
 
-// mutate creates an admission policy that replaces a value in each Deployment that is
-// created or updated. value is in CEL.
-func (tr *trial) mutate(ctx context.Context, path, value string) error {
+// mutate creates an admission policy that replaces a value in each Deployment at some
+// operations. value is in CEL.
+func (tr *trial) mutate(ctx context.Context, path, value string, operations ...admissionregistrationv1.OperationType) error {
 	name, client := metav1.ObjectMeta{Name: tr.ns}, tr.cluster.kube.AdmissionregistrationV1()
 	_, err := client.MutatingAdmissionPolicies().Create(ctx, &admissionregistrationv1.MutatingAdmissionPolicy{
 		ObjectMeta: name,
 		Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
-			MatchConstraints: tr.deploymentsHere(admissionregistrationv1.Create, admissionregistrationv1.Update),
+			MatchConstraints: tr.deploymentsHere(operations...),
 			Mutations: []admissionregistrationv1.Mutation{{
 				PatchType: admissionregistrationv1.PatchTypeJSONPatch,
 				JSONPatch: &admissionregistrationv1.JSONPatch{Expression: fmt.Sprintf(`[JSONPatch{op: "replace", path: %q, value: %s}]`, path, value)},

@@ -194,9 +194,19 @@ func flapping(writeCounts) []trialCase {
 	}}}
 }
 
-// flap changes a condition in a Deployment's status again and again, each time after the
-// controller has received the last change.
+// flap changes a condition in a Deployment's status again and again.
 func (tr *trial) flap(ctx context.Context, r *replica, deployment string) error {
+	return tr.changeEach(ctx, r, deployment, statusChanges, func(i int) error {
+		status := []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse}[i%2]
+		patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"faults.example.com/Flap","status":%q,"reason":"Flap","message":"%d"}]}}`, status, i)
+		_, err := tr.deployments().Patch(ctx, deployment, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "somebody"}, "status")
+		return err
+	})
+}
+
+// changeEach changes a Deployment a number of times, each time after the controller has
+// received the last change.
+func (tr *trial) changeEach(ctx context.Context, r *replica, deployment string, times int, change func(i int) error) error {
 	var delivered atomic.Int32
 	r.proxy.EditEvents(func(event proxy.Event) int {
 		if event.Resource == "deployments" && event.Name == deployment {
@@ -205,15 +215,12 @@ func (tr *trial) flap(ctx context.Context, r *replica, deployment string) error 
 		return 1
 	})
 	defer r.proxy.EditEvents(nil)
-	for i := range statusChanges {
+	for i := range times {
 		before := delivered.Load()
-		status := []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse}[i%2]
-		patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"faults.example.com/Flap","status":%q,"reason":"Flap","message":"%d"}]}}`, status, i)
-		_, err := tr.deployments().Patch(ctx, deployment, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "somebody"}, "status")
-		if err != nil {
+		if err := change(i); err != nil {
 			return err
 		}
-		err = tr.await(ctx, "the controller receives the change", func(context.Context) error {
+		err := tr.await(ctx, "the controller receives the change", func(context.Context) error {
 			if delivered.Load() == before {
 				return errors.New("it has not")
 			}

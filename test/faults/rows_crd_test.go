@@ -27,7 +27,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
+	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/internal/testcluster"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -63,6 +66,60 @@ func (tr *trial) recreateCRD(ctx context.Context, p *controlPlane, r *replica) e
 		return err
 	})
 	return errors.Join(err, p.install(ctx))
+}
+
+// fooAt is when the Foo of a fresh installation is created, from the start of the API
+// server on. The server reads the kinds 30 s after its start, which is neither at once nor
+// as late as a long back-off would have it.
+const fooAt = 15 * time.Second
+
+// freshInstallation is C12: a Foo is created right after its CRD. The admission plugin
+// OwnerReferencesPermissionEnforcement refuses owners of a kind that it does not know yet.
+// Creates that are not stored measure for how long.
+func freshInstallation(ctx context.Context, tr *trial, p *controlPlane) error {
+	err := tr.withoutRecording(ctx, func() error {
+		err := p.kubectl(ctx, "delete", "crd", "foos.samplecontroller.k8s.io", "--wait=true", "--timeout=60s")
+		p.kill(apiServer)
+		if err := errors.Join(err, p.start(ctx, apiServer)); err != nil {
+			return err
+		}
+		up := time.Now()
+		// The plugin reads the kinds when it needs them first: without the Foo.
+		account, err := kubernetes.NewForConfig(tr.cluster.exempt)
+		if err != nil {
+			return err
+		}
+		_, err = account.AppsV1().Deployments(tr.ns).Create(ctx, footest.UnstoredDeployment("probe"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if !apierrors.IsForbidden(err) {
+			return errors.Join(errors.New("the API server knows the kind of a CRD that is deleted"), err)
+		}
+		err = p.install(ctx)
+		pause(ctx, time.Until(up.Add(fooAt)))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	r, err := tr.start()
+	if err != nil {
+		return err
+	}
+	if err := tr.createFoo(ctx, "a", "a", 1); err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := testcluster.AwaitFoosAsOwners(ctx, tr.cluster.exempt, tr.ns, footest.Primary.Resource, footest.Unstored("probe")); err != nil {
+		return err
+	}
+	allowed := time.Since(began)
+	if err := errors.Join(tr.awaitCall(ctx, r, isCreate), tr.stableAndQuiet(ctx)); err != nil {
+		return err
+	}
+	took := r.callThat(isCreate).Began.Sub(began)
+	if took > 2*allowed+time.Second {
+		return fmt.Errorf("the Deployment was created after %v, and the API server had allowed it after %v", took, allowed)
+	}
+	return nil
 }
 
 // withoutValidation removes the validation rules of spec.deploymentName from the CRD.

@@ -14,7 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Row G3: an admission policy changes each Deployment that is written.
+// Rows G3 and G14: an admission policy changes each Deployment that is written, or only
+// when it is created.
 
 package faults
 
@@ -24,6 +25,7 @@ import (
 	"fmt"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 )
 
@@ -49,14 +51,19 @@ func changeDeployment(ctx context.Context, tr *trial) error {
 	return tr.patchDeployment(ctx, "a", `{"spec":{"replicas":1}}`)
 }
 
-// mutatedByPolicy is G3, and D12: a policy changes each Deployment that is written. The
-// condition says so, and the controller does not write again at a resync.
-func mutatedByPolicy(writeCounts) []trialCase {
-	capping := mutation{
+// capping leaves two replicas.
+func capping() mutation {
+	return mutation{
 		path: "/spec/replicas", value: "2", capped: 2, start: (*trial).start,
 		inForce: func(d *appsv1.Deployment) bool { return *d.Spec.Replicas == 2 },
 		differs: func(replicas int32) string { return fmt.Sprintf("spec.replicas is 2, not %d", replicas) },
 	}
+}
+
+// mutatedByPolicy is G3, and D12: a policy changes each Deployment that is written. The
+// condition says so, and the controller does not write again at a resync.
+func mutatedByPolicy(writeCounts) []trialCase {
+	capping := capping()
 	const mirrored = "mirror.example.com/nginx:latest"
 	// The shipped policy forbids this image to the account that it applies to.
 	mirror := mutation{
@@ -82,7 +89,7 @@ func (o *mutation) run(ctx context.Context, tr *trial) error {
 		return err
 	}
 	defer tr.withdraw(ctx) //nolint:errcheck // runs after a failure, and the test reports that one
-	if err := errors.Join(tr.mutate(ctx, o.path, o.value), o.awaitInForce(ctx, tr, true)); err != nil {
+	if err := errors.Join(tr.mutate(ctx, o.path, o.value, admissionregistrationv1.Create, admissionregistrationv1.Update), o.awaitInForce(ctx, tr, true)); err != nil {
 		return err
 	}
 	tr.mutated["a"] = o.capped
@@ -116,4 +123,32 @@ func (o *mutation) awaitInForce(ctx context.Context, tr *trial, inForce bool) er
 	probe := newDeployment("probe", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(3)) })
 	return tr.awaitAdmission(ctx, fmt.Sprintf("the policy is in force: %v", inForce), probe,
 		func(d *appsv1.Deployment, err error) bool { return err == nil && o.inForce(d) == inForce })
+}
+
+// mutatedOnCreate is G14: a policy changes a Deployment only when it is created. That
+// says nothing about updates, so one of them repairs it.
+func mutatedOnCreate(writeCounts) []trialCase {
+	return []trialCase{{"the replicas", func(ctx context.Context, tr *trial) error {
+		o := capping()
+		if _, err := tr.start(); err != nil {
+			return err
+		}
+		defer tr.withdraw(ctx) //nolint:errcheck // runs after a failure, and the test reports that one
+		if err := errors.Join(tr.mutate(ctx, o.path, o.value, admissionregistrationv1.Create), o.awaitInForce(ctx, tr, true)); err != nil {
+			return err
+		}
+		if err := errors.Join(tr.createFoo(ctx, "a", "a", 5), tr.stableAndQuiet(ctx)); err != nil {
+			return err
+		}
+		updates := 0
+		for _, call := range tr.calls() {
+			if isUpdate(call) {
+				updates++
+			}
+		}
+		if updates != 1 {
+			return fmt.Errorf("it repaired the Deployment by %d updates", updates)
+		}
+		return nil
+	}}}
 }

@@ -23,6 +23,8 @@ const (
 	noElection   = "has no leader election"
 	noAdoption   = "has no adoption"
 	noConditions = "has no conditions"
+	noImage      = "has no flag for the image"
+	noCleanup    = "deletes no Deployments of former names"
 )
 
 // scenarios are the rows that need no control plane of their own.
@@ -74,6 +76,7 @@ func ownershipScenarios() []scenario {
 		{row: "C13", title: "the owner is a Foo of another API group", quick: 1, cases: otherGroup},
 		{row: "C14", title: "what other writers put on the Deployment stays", quick: 1, cases: foreignFieldsKept,
 			why: "the Update sends a new object, made from the Foo alone"},
+		{row: "C16", title: "a Foo is renamed: the old Deployment stays in service until the new one is ready, and the new one begins with its number", quick: 1, cases: renamed},
 	}
 }
 
@@ -107,6 +110,7 @@ func leaderScenarios() []scenario {
 func loadScenarios() []scenario {
 	return []scenario{
 		{row: "F5", title: "a hundred Foos at once, and a crash", quick: 0, cases: manyFoos},
+		{row: "F6", title: "hundreds of Foos ask for one Deployment: its changes, and changes of its owner, do not write to all of them", quick: 0, cases: oneName},
 		{row: "F7", title: "Events can't be written", quick: 1, cases: withoutEvents},
 		{row: "rest", title: "at rest nothing is written, not even at a resync", quick: 1, cases: atRest,
 			why: "each resync, every 30 s, writes a status and an Event for each Foo"},
@@ -130,5 +134,10 @@ func reportingScenarios() []scenario {
 		{row: "G7", title: "an adopted Deployment has a very long selector", quick: 1, cases: longSelector, oursOnly: noAdoption},
 		{row: "G8", title: "a Deployment that was handed over once is taken away: it is not adopted again", quick: 2, cases: adoptedOnce, oursOnly: noAdoption},
 		{row: "G9", title: "an outage and a refusal in turn: each is reported once", quick: 1, cases: outageAndRefusal},
+		{row: "G12", title: "a webhook denies a write with the code 409 or 404, or the reason Conflict: the Foo reports it within seconds, and the write is not repeated all the time", quick: 2, cases: denied},
+		{row: "G13", title: "somebody changes the Deployment back after each repair: few repairs, one Warning, and the Foo says who it is", quick: 0, cases: changedBack,
+			why: "each event of the Deployment adds the Foo's key to the queue at once"},
+		{row: "G13", title: "two controllers with different images have one Foo", quick: 0, cases: twoImages, oursOnly: noImage},
+		{row: "G14", title: "an admission policy changes a Deployment only when it is created: one update repairs it", quick: 1, cases: mutatedOnCreate},
 	}
 }

@@ -46,7 +46,10 @@ type trial struct {
 	subject *subject
 	cluster *testCluster
 	ns      string
-	folder  string
+	// everywhere is true if the controllers work in all namespaces, and not only in ns. It
+	// needs a control plane of its own.
+	everywhere bool
+	folder     string
 	// timeout bounds each wait.
 	timeout time.Duration
 	// replicas are the controllers, each behind a proxy of its own.
@@ -132,7 +135,10 @@ func (tr *trial) startAs(account *rest.Config, flags ...string) (*replica, error
 // prepare prepares a controller without starting it.
 func (tr *trial) prepare(account *rest.Config, flags ...string) (*replica, error) {
 	confine, args := tr.ns, tr.subject.flags
-	if tr.subject.namespaced {
+	switch {
+	case tr.everywhere:
+		confine = ""
+	case tr.subject.namespaced:
 		confine, args = "", append(slices.Clip(args), "-namespace="+tr.ns)
 	}
 	p, err := proxy.New(account, confine)

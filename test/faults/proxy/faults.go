@@ -119,6 +119,15 @@ func Conflict(x *Exchange) {
 	x.Answer(http.StatusConflict, metav1.StatusReasonConflict, "the object has been modified; please apply your changes to the latest version", 0)
 }
 
+// DenialText is the message of Denied.
+const DenialText = `admission webhook "faults.example.com" denied the request: not today`
+
+// Denied answers with a code and no reason, as for an admission webhook that denies a
+// request with a code of its own.
+func Denied(code int) Fault {
+	return func(x *Exchange) { x.Answer(code, "", DenialText, 0) }
+}
+
 // TooMany answers 429 with a Retry-After of one second.
 func TooMany(x *Exchange) {
 	x.Answer(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests", 1)
