@@ -89,8 +89,8 @@ type failedPart[T Task[T]] struct {
 	task  T
 	err   error
 	until time.Time
-	// races, refusals and outages count the failures of the series, and refused is when the
-	// first of the refusals was.
+	// races, refusals and outages count the failures of the series, and refused is when its
+	// task was refused first.
 	races, refusals, outages count
 	refused                  time.Time
 }
@@ -135,6 +135,9 @@ func (r *Backoff[T]) failLocked(key cache.ObjectName, p Part, of T, err error) e
 		err = lostRaces{err}
 	}
 	next, before := NextAttempt(err), f
+	if next.RefusalBackoff && (f.refusals == 0 || !f.task.Same(of)) {
+		f.refused = now
+	}
 	if !next.Again {
 		return err
 	}
@@ -143,7 +146,7 @@ func (r *Backoff[T]) failLocked(key cache.ObjectName, p Part, of T, err error) e
 		f.task, f.err = of, err
 	}
 	if !now.Before(before.until) || before.Attempt != next {
-		f.until = now.Add(f.count(err, now))
+		f.until = now.Add(f.count(err))
 		if now.Before(before.until) && before.until.Before(f.until) {
 			f.until = before.until
 		}
@@ -157,12 +160,10 @@ func (r *Backoff[T]) failLocked(key cache.ObjectName, p Part, of T, err error) e
 }
 
 // count counts a failure, and returns the time until the next attempt.
-func (f *failedPart[T]) count(err error, now time.Time) time.Duration {
+func (f *failedPart[T]) count(err error) time.Duration {
 	switch {
 	case f.RefusalBackoff:
-		if f.refusals++; f.refusals == 1 {
-			f.refused = now
-		}
+		f.refusals++
 		return delay(RefusedRetry, f.refusals)
 	case failure.IsLostRace(err), errors.Is(err, consistency.ErrBehind): // that may stay so
 		f.races++
@@ -199,7 +200,7 @@ func (r *Backoff[T]) Deferred(key cache.ObjectName, p Part, of T) error {
 	return deferred{f.err}
 }
 
-// RefusedFor returns for how long a part has been refused, or 0.
+// RefusedFor returns for how long a part has been refused with the same task, or 0.
 func (r *Backoff[T]) RefusedFor(key cache.ObjectName, p Part) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -310,6 +310,10 @@ func TestRefusedFor(t *testing.T) {
 	if lasted := r.RefusedFor(testKey, partWrite); lasted != 2*time.Minute {
 		t.Errorf("the refusal has lasted %v", lasted)
 	}
+	_ = r.Fail(testKey, partWrite, "update", forbidden)
+	if lasted := r.RefusedFor(testKey, partWrite); lasted != 0 {
+		t.Errorf("the refusal of another task has lasted %v", lasted)
+	}
 	r.Succeed(testKey, partWrite)
 	if lasted := r.RefusedFor(testKey, partWrite); lasted != 0 {
 		t.Errorf("after a success it has lasted %v", lasted)
