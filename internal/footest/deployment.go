@@ -59,6 +59,8 @@ var deploymentRow = &Row[*appsv1.Deployment]{
 	Fuzz:         fuzzDeployment,
 	Advance:      advanceRollout,
 	Unready:      notRolledOut,
+	Serves:       func(deployment *appsv1.Deployment) bool { return deployment.Status.AvailableReplicas > 0 },
+	NotInherited: replicasNotInherited,
 	Seeds:        deploymentSeeds,
 	Misreported:  misreportedDeployment,
 	Busy:         isRollingOut,
@@ -232,6 +234,15 @@ func notRolledOut(deployment *appsv1.Deployment) string {
 	}
 	return fmt.Sprintf("has generation %d (%d observed), and of %d Pods %d, %d updated, %d available",
 		deployment.Generation, status.ObservedGeneration, size, status.Replicas, status.UpdatedReplicas, status.AvailableReplicas)
+}
+
+// replicasNotInherited compares numbers that a Foo may ask for.
+func replicasNotInherited(deployment, earlier *appsv1.Deployment, foo *samplev1alpha1.Foo) string {
+	has, had := sizeText(deployment.Spec.Replicas), sizeText(earlier.Spec.Replicas)
+	if foo.Spec.Replicas != nil || has == had {
+		return ""
+	}
+	return fmt.Sprintf("begins with %s replicas, Deployment %s has %s", has, earlier.Name, had)
 }
 
 func misreportedDeployment(foo *samplev1alpha1.Foo, deployment *appsv1.Deployment) string {

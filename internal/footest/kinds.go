@@ -101,6 +101,12 @@ type RowOf[F, T Object] struct {
 	// Unready says why a Foo can't be ready yet by an object that is as it asks, or "". It
 	// is nil if each will do.
 	Unready func(object T) string
+	// Serves reports whether an object does work that would be missing without it, so that
+	// it stays until one of another name is ready. It is nil if none does.
+	Serves func(object T) bool
+	// NotInherited says what of an earlier object a new one should have, because a Foo leaves
+	// it to others, and has not, or "". It is nil if there is nothing of the kind.
+	NotInherited func(object, earlier T, foo F) string
 	// Fuzz makes an object of the fuzz targets, which is as the Foo "a" asks, one of the
 	// cases. By default it has drifted, was edited, or has arbitrary fields.
 	Fuzz func(object T, c ChildCase, fill *Filler, words string)
@@ -146,10 +152,17 @@ func (r *RowOf[F, T]) kind() *Kind {
 		Fuzz:        r.fuzz,
 		Advance:     untypedResult(r.Advance),
 		Unready:     untypedResult(r.Unready),
+		Serves:      untypedResult(r.Serves),
 		Seeds:       r.Seeds,
 		Misreported: r.misreported,
 		Busy:        untypedResult(r.Busy),
 		Settled:     r.Settled,
+	}
+	k.NotInherited = func(object, earlier, foo Object) (text string) {
+		if r.NotInherited != nil {
+			text = r.NotInherited(as[T](object), as[T](earlier), owner[F](foo))
+		}
+		return text
 	}
 	if r.Foreign != nil {
 		k.Foreign = func() Object { return r.Foreign() }

@@ -22,10 +22,12 @@ package simulation
 import (
 	"errors"
 	"maps"
+	"net/http"
 	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"example.com/sample-controller/internal/footest"
@@ -48,7 +50,18 @@ var admissionFaults = []fault{
 	admittedBy("429 with Retry-After from here", admission{refuse: func() error {
 		return apierrors.NewTooManyRequests("too many requests, please try again later", 3)
 	}}),
+	admittedBy("webhook denies with 409 from here", admission{refuse: denial(http.StatusConflict)}),
+	admittedBy("webhook denies with 404 from here", admission{refuse: denial(http.StatusNotFound)}),
 	admittedBy("owned fields changed from here", admission{}),
+}
+
+// denial returns the denial of a webhook with a code of its own: it has no reason.
+func denial(code int32) func() error {
+	return func() error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: code, Message: `admission webhook "deny.example.com" denied the request`,
+		}}
+	}
 }
 
 // admittedBy returns the fault that puts an admission in force, from this call on.

@@ -83,7 +83,8 @@ func (c *connection) inspectRefused(r *request, err error) {
 	if getErr != nil || metaOf(stored).GetUID() != own.uid {
 		return
 	}
-	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) && metaOf(stored).GetResourceVersion() == own.version {
+	reason := apierrors.ReasonForError(err) // a webhook may deny with the code alone
+	if reason == metav1.StatusReasonAlreadyExists || reason == metav1.StatusReasonConflict && metaOf(stored).GetResourceVersion() == own.version {
 		c.cluster.violationf("%s sent %s of %s although its own write %s ago was not in its cache yet", c.name, r.verb, r.id, time.Since(own.at))
 	}
 }
@@ -131,6 +132,8 @@ func (c *connection) inspectDelete(stored footest.Object) {
 		wanted := c.cluster.api.objects[idIn(kind, name)]
 		if wanted == nil || controllerOf(metaOf(wanted)) == nil || controllerOf(metaOf(wanted)).UID != foo.GetUID() {
 			c.cluster.violationf("%s deleted %s before the %s controlled %s", c.name, idOf(stored), c.cluster.owner, name)
+		} else if lacks := cmp.Or(kind.Differs(metaOf(wanted), foo), kind.Unready(metaOf(wanted))); kind.Serves(stored) && lacks != "" {
+			c.cluster.violationf("%s deleted %s, which served, although %s %s", c.name, idOf(stored), name, lacks)
 		}
 	}
 	c.cluster.removed[idOf(stored)] = generationOf(foo)

@@ -42,7 +42,7 @@ func (s *scene) newAct(text string) (act, error) {
 	words := append(strings.Fields(text), "", "", "")
 	verb, name, more := words[0], words[1], words[2]
 	if verb == "allow" {
-		return act{text, func(x explored) bool { return x.refusing }, func(x explored) { x.refusing = false }}, nil
+		return act{text, func(x explored) bool { return x.refusing != Done }, func(x explored) { x.refusing = Done }}, nil
 	}
 	if at, known := s.slotNamed(s.kinds[0].Resource.Resource, name); known {
 		if a, ok := s.ownerAct(at, verb, more); ok {
@@ -75,7 +75,7 @@ func (s *scene) ownerAct(at slot, verb, more string) (act, bool) {
 	switch verb {
 	case "create":
 		return act{may: func(x explored) bool { return x.store[at] == nil }, do: func(x explored) {
-			x.write(&request{verb: "create", slot: at, sent: s.Owner.Asking(s.names[at].name, more, 1)})
+			x.write(&request{verb: "create", slot: at, sent: s.Owner.Asking(s.names[at].name, more, map[bool]int32{false: 1}[s.Open])})
 		}}, true
 	case "rename":
 		return s.change(at, func(foo footest.Object) { s.Owner.Rename(foo, more) }), true
@@ -93,15 +93,24 @@ func (s *scene) ownerAct(at slot, verb, more string) (act, bool) {
 // finalizer is that of somebody else, who may keep a child from being deleted.
 const finalizer = "example.com/held"
 
-// childAct returns an act on a child: "drift web", "edit web", "strip web", "take web",
-// "remove web", "hand web a", "keep web", "release web".
+// childAct returns an act on a child: "drift web", "undo web", which is a drift while nothing
+// else is under way, "edit web", "tune web", "strip web", "take web", "remove web",
+// "hand web a", "keep web", "release web".
 func (s *scene) childAct(at slot, verb, more string) (act, bool) {
 	kind := s.kindOf(at)
 	switch verb {
 	case "drift":
 		return s.change(at, func(child footest.Object) { kind.Drift(child, nil) }), true
+	case "undo":
+		drift := s.change(at, func(child footest.Object) { kind.Drift(child, nil) })
+		return act{may: func(x explored) bool { return x.isQuiet() && drift.may(x) }, do: drift.do}, true
 	case "edit":
 		return s.change(at, func(child footest.Object) { kind.Edit(child, "1") }), true
+	case "tune":
+		if kind.EditOptional == nil {
+			return act{}, false
+		}
+		return s.change(at, kind.EditOptional), true
 	case "strip":
 		return s.change(at, func(child footest.Object) { child.SetOwnerReferences(nil) }), true
 	case "keep":
@@ -191,7 +200,7 @@ func (x explored) controlPlaneSteps(all []step) []step {
 		case foo != nil && hasFinalizer(foo, metav1.FinalizerOrphanDependents):
 			add(orphan)
 		}
-		if x.kindOf(at).Advance(copyOf(stored.Object)) {
+		if !slices.Contains(x.Stuck, stored.GetName()) && x.kindOf(at).Advance(copyOf(stored.Object)) {
 			add(advance)
 		}
 	}

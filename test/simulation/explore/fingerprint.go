@@ -59,9 +59,24 @@ type fingerprint struct {
 	tokens  []token
 }
 
-// longAgo is how far the controller looks back: its longest interval is that between two
-// statuses of a rollout. Times before that are the same to it.
-const longAgo = 6 * time.Second
+// lookBacks are how far the controller looks back: 5 s to the last status of a rollout, 30 s
+// to the first refusal and to the last message, a minute to the last repair. A time counts to
+// the second within the first of them, and then by those that have passed: what waits for
+// the others has a deadline in the queue, or a count of failures. So a sync that is repeated
+// each second, while an event is late, does not make a new state each time.
+var lookBacks = []time.Duration{6 * time.Second, 30 * time.Second, time.Minute}
+
+// age encodes how long ago something was.
+func (e *encoder) age(since, now int64) {
+	ago := time.Duration(now - since)
+	for _, bound := range slices.Backward(lookBacks) {
+		if ago >= bound {
+			ago = bound
+			break
+		}
+	}
+	e.number(int64(ago / time.Second))
+}
 
 // isRelative reports whether a token counts by its distance from the present.
 func (t token) isRelative() bool { return t.kind == deadlineToken || t.kind == sinceToken }
@@ -79,7 +94,7 @@ func (f *fingerprint) at(now int64) *fingerprint {
 		case deadlineToken:
 			e.deadline(t.value, now)
 		case sinceToken:
-			e.number(max(t.value-now, -int64(longAgo)) / int64(time.Second))
+			e.age(t.value, now)
 		default:
 			e.tokens = append(e.tokens, t)
 		}

@@ -25,11 +25,16 @@ import "crypto/sha256"
 func (x explored) identity() digest {
 	e := &encoder{out: make([]byte, 0, 1024), tokens: make([]token, 0, 64)}
 	e.number(int64(x.users)<<16 | int64(x.faults)<<8 | int64(x.crashes))
-	e.flag(x.refusing)
+	e.number(int64(x.refusing))
 	for i, object := range x.store {
 		e.print(object.stored())
 		if i < len(x.wasReady) {
 			e.flag(x.wasReady[i])
+		}
+		series := x.repairs[i]
+		e.number(int64(series.count))
+		if series.count > 0 {
+			e.age(series.last, x.now)
 		}
 	}
 	first := x.oldestNeeded()

@@ -28,10 +28,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// failuresCap bounds how many failures of a key count for its back-off. The controller
-// reads the count for one purpose: how long to wait. Without a bound a key that loses races
-// while an event is late would have a new state with each.
-const failuresCap = 2
+// failuresCaps bound how many failures of a key count for its back-off, by the fields that
+// count them. The controller reads a count for one purpose: how long to wait. Without a
+// bound a key that loses races while an event is late would have a new state with each. After
+// five refusals the back-off is longer than it takes until a Foo is stalled.
+var failuresCaps = map[string]int64{"races": 2, "outages": 2, "refusals": 6}
 
 // remembered are the maps in which a controller remembers something of each Foo.
 type remembered struct {
@@ -151,8 +152,6 @@ func (r *remembered) clone(v reflect.Value) reflect.Value {
 	}
 	copied := reflect.New(v.Type()).Elem()
 	switch v.Kind() {
-	case reflect.Int:
-		copied.SetInt(min(v.Int(), failuresCap))
 	case reflect.Pointer:
 		if v.IsNil() || !mayRemember(v.Type().Elem()) {
 			return v
@@ -177,8 +176,11 @@ func (r *remembered) clone(v reflect.Value) reflect.Value {
 		}
 	case reflect.Struct:
 		copied.Set(v)
-		for _, field := range copied.Fields() {
-			if field := readable(field); needsClone(field.Type()) {
+		for declared, field := range copied.Fields() {
+			switch field := readable(field); {
+			case isCount(field.Type()):
+				field.SetInt(min(field.Int(), failuresCaps[declared.Name]))
+			case needsClone(field.Type()):
 				field.Set(r.clone(field))
 			}
 		}
@@ -205,7 +207,7 @@ func (r *remembered) own(key reflect.Value) reflect.Value {
 func needsClone(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Int:
-		return t.Name() == "count" && strings.HasSuffix(t.PkgPath(), "/queue")
+		return isCount(t)
 	case reflect.Pointer:
 		return mayRemember(t.Elem())
 	case reflect.Map, reflect.Slice:
@@ -222,4 +224,9 @@ func needsClone(t reflect.Type) bool {
 	default:
 	}
 	return false
+}
+
+// isCount reports whether a type is that of a number of failures.
+func isCount(t reflect.Type) bool {
+	return t.Name() == "count" && strings.HasSuffix(t.PkgPath(), "/queue")
 }

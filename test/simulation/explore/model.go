@@ -148,11 +148,13 @@ type state struct {
 	controllers []controller
 	// late is a write whose sender has given up, and that may still arrive.
 	late *request
-	// refusing is true while a policy refuses the writes of children.
-	refusing bool
+	// refusing says how a policy or a webhook refuses the writes of children, or is Done.
+	refusing Outcome
 	// wasReady is true for a Foo that had what its generation asks for, ready, at some
 	// moment of this generation.
 	wasReady []bool
+	// repairs are those of each child in a row, by slot.
+	repairs []repairs
 	// users, faults and crashes are how many may still come.
 	users, faults, crashes int8
 	// violations are the rules that the step to this state broke.
@@ -242,6 +244,7 @@ func (s *state) clone() *state {
 	next.store, next.events = slices.Clone(s.store), slices.Clone(s.events)
 	next.base, next.baseVersions = slices.Clone(s.base), slices.Clone(s.baseVersions)
 	next.controllers, next.wasReady = slices.Clone(s.controllers), slices.Clone(s.wasReady)
+	next.repairs = slices.Clone(s.repairs)
 	next.violations, next.wrote = nil, false
 	return &next
 }

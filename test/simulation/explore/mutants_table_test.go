@@ -23,6 +23,9 @@ type mutant struct {
 	name, file, from, to string
 	// missed says why no world shows the mistake; it is empty for one that must be found.
 	missed string
+	// world is part of the names of the worlds that are explored. It is empty for those of
+	// middle size, in their order.
+	world string
 }
 
 // common are mistakes that published controllers of this kind make.
@@ -30,13 +33,13 @@ var common = []mutant{
 	{name: "the Foos that wait for a name are not told when it is free", file: "handlers.go",
 		from: "keys.Insert(k.foosAskingFor(cache.MetaObjectToName(child))...)", to: "_ = k.foosAskingFor"},
 	{name: "the child of an earlier name stays", file: "writes.go",
-		from: "for _, child := range s.decided.Obsolete {", to: "for _, child := range s.decided.Obsolete[:0] {"},
+		from: "for i, child := range s.decided.Obsolete {", to: "for i, child := range s.decided.Obsolete[:0] {"},
 	{name: "no status after a failed write", file: "controller.go",
 		from: "if err != nil && queue.NextAttempt(err).Expected {", to: "if err != nil {"},
 	{name: "the status is written in each sync", file: "writes.go",
 		from: "if equality.Semantic.DeepEqual(foo.Status, status) {", to: "if equality.Semantic.DeepEqual(foo.Status, status) && false {"},
 	{name: "drift of the template is not seen", file: "internal/plan/deployment.go",
-		from: "ownedContainer(&deployment.Spec.Template.Spec).Image = image", to: "if deployment.UID == \"\" {\n	ownedContainer(&deployment.Spec.Template.Spec).Image = image\n}"},
+		from: "setImage(ownedContainer(&deployment.Spec.Template.Spec), image)", to: "if deployment.UID == \"\" {\n	setImage(ownedContainer(&deployment.Spec.Template.Spec), image)\n}"},
 	{name: "the update is made from the cache", file: "writes.go",
 		from:   "live, err := s.live(ctx, s.Name(s.foo))\n\tif err != nil {\n\t\treturn err\n\t}\n\tdesired",
 		to:     "live, err := s.decided.Named, error(nil)\n\tif err != nil {\n\t\treturn err\n\t}\n\tdesired",
@@ -93,12 +96,13 @@ var mutations = []mutant{
 		from: "// Now, not in the sync: by then there may be another Foo of the name.\n\tc.backoff.Forget(key)", to: "",
 		missed: "the next Foo waits for its end, and no rule here is about time; TestBackOffIsNotInherited finds it"},
 	{name: "a retry of the same write does not wait", file: "internal/queue/backoff.go",
-		from: "k.failed = true\n\treturn deferred{k.failures[p].err}", to: "return nil",
+		from: "k.failed, k.held = true, true\n\treturn deferred{f.err}", to: "return nil",
 		missed: "writes too early break no rule here; TestARefusedWriteIsNotRepeatedWithEachStatusOfTheDeployment finds it"},
 	{name: "a change that comes during a sync in back-off is dropped", file: "internal/queue/backoff.go",
-		from: "return k.failed || failing && !k.syncing", to: "return k.failed || failing"},
+		from: "return k.held || failing && !k.syncing", to: "return k.held || failing"},
 	{name: "a held key is not added again", file: "internal/queue/backoff.go",
-		from: "r.queue.AddAfter(key, wait)", to: "if !next.Held {\n\t\tr.queue.AddAfter(key, wait)\n\t}"},
+		from: "k.syncing, k.failed, k.held = false, false, false\n\twait, _ := k.earliest(r.clock.Now(), false)\n\tr.queue.AddAfter(key, wait)",
+		to:   "held := k.held\n\tk.syncing, k.failed, k.held = false, false, false\n\twait, _ := k.earliest(r.clock.Now(), false)\n\tif !held {\n\t\tr.queue.AddAfter(key, wait)\n\t}"},
 	{name: "a refusal is final", file: "internal/queue/retry.go",
 		from: "return Attempt{Again: true, RefusalBackoff: true, Held: true}", to: "return Attempt{}"},
 	{name: "a conflict is final", file: "internal/queue/retry.go",
@@ -120,4 +124,35 @@ var mutations = []mutant{
 	{name: "an owner is told by its name", file: "handlers.go",
 		from: "if before.UID != after.UID {", to: "if false {",
 		missed: "what is left of the first Foo of the name costs a wait, and no rule here is about time; TestWritesOfADeletedFooDelayNothing finds it"},
+}
+
+// guards are mistakes in what protects from denials, fights and outages of a rename.
+var guards = []mutant{
+	{name: "a child that serves is deleted at once", world: "in service", file: "internal/plan/decision.go",
+		from: "case !c.IsWanted(foo), c.Serves == nil, !c.Serves(child):", to: "default:"},
+	{name: "a child is deleted by what the cache has of its successor", world: "in service, drift", file: "writes.go",
+		from: "if !s.MayDelete(live, successor, s.foo, s.seen) {", to: "if !s.MayDelete(live, s.decided.Named, s.foo, s.seen) {"},
+	{name: "a successor counts as ready while it differs", world: "in service, drift", file: "internal/plan/decision.go",
+		from: "!IsTerminating(successor) && c.DescribeDrift(successor, foo, seen) == \"\" && c.IsReady(successor)", to: "!IsTerminating(successor) && c.IsReady(successor)"},
+	{name: "a child stays in service for ever", world: "in service", file: "internal/plan/decision.go",
+		from: "case !c.IsWanted(foo), c.Serves == nil, !c.Serves(child):\n\t\treturn true\n\t}\n\treturn !IsNil(successor) &&",
+		to:   "case !c.IsWanted(foo), c.Serves == nil, !c.Serves(child):\n\t\treturn true\n\t}\n\treturn false && !IsNil(successor) &&"},
+	{name: "a new child begins with a number of the cache", world: "open", file: "writes.go",
+		from: "if !s.Inherits(s.foo) || plan.IsNil(earlier) {", to: "if true {"},
+	{name: "a bare 409 or 404 is a lost race", world: "denied", file: "internal/failure/failure.go",
+		from: "switch apierrors.ReasonForError(err) {\n\tcase metav1.StatusReasonConflict,", to: "if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {\n\t\treturn true\n\t}\n\tswitch apierrors.ReasonForError(err) {\n\tcase metav1.StatusReasonConflict,"},
+	{name: "a webhook's 404 means that a child is gone", world: "denied", file: "writes.go",
+		from: "if failure.IsNotFound(err, s.Resource.Resource) {", to: "if apierrors.IsNotFound(err) {"},
+	{name: "a code that nobody knows is an outage", world: "denied", file: "internal/failure/failure.go",
+		from: "return status.Code >= http.StatusBadRequest && status.Code < http.StatusInternalServerError", to: "return status.Code >= http.StatusBadRequest && status.Code < http.StatusTeapot"},
+	{name: "a refusal that lasts is never final", world: "denied", file: "children.go",
+		from: ">= stalledAfter,", to: ">= 1000*stalledAfter,"},
+	{name: "repairs are not damped", world: "fight", file: "internal/consistency/repairs.go",
+		from: "if series.count < freeRepairs {", to: "if true {"},
+	{name: "a fight is not told", world: "fight", file: "internal/plan/ready.go",
+		from: "case result.Fight != nil:", to: "case false:"},
+	{name: "a fight never ends", world: "fight", file: "children.go",
+		from: "if wait <= 0 { // the opponent has given in", to: "if wait <= -1000*time.Hour {"},
+	{name: "a mutation of a creation counts as one of updates", world: "mutated", file: "writes.go",
+		from: "s.has(child, s.DescribeDrift(child, s.foo, s.seen))\n\treturn nil", to: "s.has(child, s.DescribeDrift(child, s.foo, s.seen))\n\ts.admissionMutations.Observe(s.foo, child, s.drift)\n\treturn nil"},
 }

@@ -19,6 +19,7 @@ limitations under the License.
 package explore
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -48,10 +49,21 @@ func TestMutants(t *testing.T) {
 		t.Fatal(err)
 	}
 	chosen := regexp.MustCompile(*only)
-	for _, m := range slices.Concat(defects, common, mutations) {
+	for _, m := range slices.Concat(defects, common, mutations, guards) {
 		if chosen.MatchString(m.name) {
 			t.Run(m.name, func(t *testing.T) { check(t, root, m) })
 		}
+	}
+}
+
+// TestMutantsApply fails for a mutant whose text has changed.
+func TestMutantsApply(t *testing.T) {
+	root, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range slices.Concat(common, mutations, guards) {
+		t.Run(m.name, func(t *testing.T) { replaced(t, root, m) })
 	}
 }
 
@@ -62,7 +74,7 @@ func check(t *testing.T, root string, m mutant) {
 	if m.file == "" {
 		overlay = patched
 	}
-	output := exploreMutant(t, root, overlay(t, root, m))
+	output := exploreMutant(t, root, cmp.Or(m.world, "medium"), overlay(t, root, m))
 	rule, steps := firstViolation(output)
 	switch {
 	case rule == "" && m.missed == "":
@@ -99,9 +111,9 @@ func firstViolation(output string) (rule, steps string) {
 	return output[found[2]:found[3]], all[len(all)-1][1]
 }
 
-// exploreMutant explores the small worlds with some files replaced, up to the first
+// exploreMutant explores worlds with some files replaced, up to the first
 // violation.
-func exploreMutant(t *testing.T, root string, overlay map[string]string) string {
+func exploreMutant(t *testing.T, root, worlds string, overlay map[string]string) string {
 	t.Helper()
 	directory := t.TempDir()
 	replace, err := json.Marshal(map[string]any{"Replace": overlay})
@@ -117,7 +129,7 @@ func exploreMutant(t *testing.T, root string, overlay map[string]string) string 
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the mutant: %v\n%s", err, output)
 	}
-	run := exec.CommandContext(t.Context(), program, "-test.run=^TestExplore$", "-test.failfast", "-explore=medium", "-explore.minutes=2", "-explore.gigabytes=3") //nolint:gosec // built above
+	run := exec.CommandContext(t.Context(), program, "-test.run=^TestExplore$", "-test.failfast", "-explore="+worlds, "-explore.minutes=2", "-explore.gigabytes=3") //nolint:gosec // built above
 	run.Dir = root
 	output, err := run.CombinedOutput()
 	if failed := (*exec.ExitError)(nil); err != nil && !errors.As(err, &failed) {

@@ -22,6 +22,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -40,6 +41,7 @@ func (x explored) judgeSent(s *syncing) {
 		if ref := metav1.GetControllerOf(metaOf(sent.sent)); ref == nil || !x.Owner.IsOwned(ref) {
 			x.breaks("%s is sent without a reference to the owner", sent.describe(x))
 		}
+		x.judgeInherited(sent)
 	case sent.verb == "update" && (metaOf(sent.sent).GetUID() == "" || metaOf(sent.sent).GetResourceVersion() == ""):
 		x.breaks("%s is sent without preconditions", sent.describe(x))
 	case sent.verb == "update":
@@ -48,6 +50,29 @@ func (x explored) judgeSent(s *syncing) {
 		}
 	case sent.verb == "delete":
 		x.judgeDelete(s)
+	}
+}
+
+// judgeInherited checks that a child which is created in the place of earlier ones begins as
+// one of them is, in what its owner leaves to others.
+func (x explored) judgeInherited(sent *request) {
+	kind, child, lacks := x.kindOf(sent.slot), metaOf(sent.sent), ""
+	for i, earlier := range x.store {
+		if earlier == nil || x.kindOf(slot(i)) != kind || earlier.GetDeletionTimestamp() != nil {
+			continue
+		}
+		foo := x.ownerOf(earlier.Object)
+		if foo == nil || !metav1.IsControlledBy(child, foo) {
+			continue
+		}
+		text := kind.NotInherited(child, earlier.Object, foo)
+		if text == "" {
+			return
+		}
+		lacks = cmp.Or(lacks, text)
+	}
+	if lacks != "" {
+		x.breaks("%s is sent, which %s", sent.describe(x), lacks)
 	}
 }
 
@@ -77,15 +102,22 @@ func (x explored) judgeDelete(s *syncing) {
 	if successor == child.GetName() {
 		x.breaks("%s is sent, although %s %s asks for it", sent.describe(x), x.Owner, foo.GetName())
 	}
-	if !slices.ContainsFunc(s.answers, func(a answer) bool {
-		if a.object == nil {
-			return false
-		}
-		seen, ok := a.object.(footest.Object)
-		return ok && kind.Is(a.object) && seen.GetName() == successor && metav1.IsControlledBy(seen, foo)
-	}) {
+	switch seen := s.lastSeen(kind, successor); {
+	case seen == nil || !metav1.IsControlledBy(seen, foo):
 		x.breaks("%s is sent, although this sync has not seen that %s %s has %s", sent.describe(x), x.Owner, foo.GetName(), successor)
+	case kind.Serves(child.Object) && cmp.Or(kind.Differs(seen, foo), kind.Unready(seen)) != "":
+		x.breaks("%s is sent while it serves, although %s, as this sync has seen it, %s", sent.describe(x), successor, cmp.Or(kind.Differs(seen, foo), kind.Unready(seen)))
 	}
+}
+
+// lastSeen returns an object as the last answer about it in a sync has it, or nil.
+func (s *syncing) lastSeen(kind *footest.Kind, name string) footest.Object {
+	for _, a := range slices.Backward(s.answers) {
+		if seen, ok := a.object.(footest.Object); ok && kind.Is(a.object) && seen.GetName() == name {
+			return seen
+		}
+	}
+	return nil
 }
 
 // judgeStored checks a write when it is stored.
@@ -179,17 +211,28 @@ func (x explored) wrongWith(foo footest.Object) string {
 		return fmt.Sprintf("has Ready=%s, %s (%s), want %s, %s", ready.Status, ready.Reason, ready.Message, status, reason)
 	case ready.ObservedGeneration != foo.GetGeneration() || footest.ObservedGenerationOf(foo) != foo.GetGeneration():
 		return fmt.Sprintf("has generation %d, but reports on %d", foo.GetGeneration(), footest.ObservedGenerationOf(foo))
+	case isStalled(foo) != isFinal(reason):
+		return fmt.Sprintf("has Ready=%s, %s (%s), and Stalled is %t", ready.Status, ready.Reason, ready.Message, isStalled(foo))
 	}
 	return misreported
+}
+
+// isFinal reports whether a reason at rest is one that only somebody else can end.
+func isFinal(reason string) bool {
+	return strings.HasSuffix(reason, "Conflict") || strings.HasSuffix(reason, "Failed")
 }
 
 // wrongChild returns the reason that an owner's status must give for a child that is not as
 // asked, or what is wrong if there is no reason for it.
 func (x explored) wrongChild(kind *footest.Kind, foo footest.Object) (reason, wrong string) {
-	named, owned := x.childNamed(kind, foo), 0
+	named, owned, serving := x.childNamed(kind, foo), 0, 0
 	for i, child := range x.store {
-		if child != nil && x.kindOf(slot(i)) == kind && metav1.IsControlledBy(child, foo) {
-			owned++
+		if child == nil || x.kindOf(slot(i)) != kind || !metav1.IsControlledBy(child, foo) {
+			continue
+		}
+		owned++
+		if child.GetName() != kind.Name(foo) && kind.Serves(child.Object) {
+			serving++
 		}
 	}
 	switch {
@@ -198,9 +241,11 @@ func (x explored) wrongChild(kind *footest.Kind, foo footest.Object) (reason, wr
 		return kind.Kind + "Conflict", ""
 	case named != nil && named.GetDeletionTimestamp() != nil:
 		return "Terminating", ""
+	case named != nil && metav1.IsControlledBy(named, foo) && kind.Differs(named, foo) == "" && kind.Unready(named) != "" && owned == 1+serving:
+		return "Progressing", ""
 	case named != nil && metav1.IsControlledBy(named, foo) && kind.Differs(named, foo) == "" && owned == 1:
 		return "", ""
-	case x.refusing:
+	case x.refusing != Done:
 		return kind.Kind + "Failed", ""
 	case named == nil:
 		return "", fmt.Sprintf("has no %s %s", kind, kind.Name(foo))

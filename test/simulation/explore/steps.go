@@ -93,11 +93,21 @@ const (
 	ServerErrorDone
 	// RefusedFromNow is Refused, and so is each write of a child until somebody lifts that.
 	RefusedFromNow
+	// Denied409, Denied404 and Denied418 are like RefusedFromNow, by an admission webhook: it
+	// chooses the code, and gives no reason.
+	Denied409
+	Denied404
+	Denied418
+	// Mutated is the creation of a child that an admission webhook changes. It leaves updates
+	// alone.
+	Mutated
 )
 
 var outcomeNames = map[Outcome]string{
 	Done: "done", Conflict: "conflict", Lost: "done, but the answer is lost", Late: "given up, still under way", Refused: "refused",
 	ServerError: "error 500", ServerErrorDone: "done, but error 500", RefusedFromNow: "refused from now on",
+	Denied409: "denied with 409 from now on", Denied404: "denied with 404 from now on", Denied418: "denied with 418 from now on",
+	Mutated: "done, otherwise than sent",
 }
 
 // String returns the name.
@@ -174,6 +184,16 @@ func (x explored) atRest(i uint8) bool {
 	return c.queue.dirty == 0 && !slices.ContainsFunc(c.syncs, func(s *syncing) bool { return s != nil })
 }
 
+// isQuiet reports whether nothing is under way but the waiting for a time.
+func (x explored) isQuiet() bool {
+	for i := range x.controllers {
+		if !x.atRest(uint8(i)) { //nolint:gosec // few
+			return false
+		}
+	}
+	return len(x.controlPlaneSteps(nil)) == 0
+}
+
 // cacheSteps adds the steps that change a cache.
 func (x explored) cacheSteps(all []step, i, resource uint8) []step {
 	v := &x.controllers[i].views[resource]
@@ -216,8 +236,10 @@ func (r *request) mayEndAs(outcome Outcome, x explored) bool {
 		return r.verb != "get"
 	case Late:
 		return x.late == nil
-	case RefusedFromNow:
-		return !x.refusing && r.isOfChild(x) && r.verb != "get"
+	case RefusedFromNow, Denied409, Denied404, Denied418:
+		return x.refusing == Done && r.isOfChild(x) && r.verb != "get"
+	case Mutated:
+		return r.isOfChild(x) && r.verb == "create"
 	default:
 		return true
 	}

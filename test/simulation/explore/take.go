@@ -19,12 +19,8 @@ limitations under the License.
 package explore
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"example.com/sample-controller/internal/footest"
@@ -58,6 +54,7 @@ func (r *runner) take(from *state, s step) *state {
 	case opCall:
 		r.answerCall(x, i, slot(s.a), Outcome(s.b))
 	case opTime:
+		x.judgePause(i)
 		x.passTime(i)
 	case opResync:
 		object := x.controllers[i].views[0].objects[s.a]
@@ -67,6 +64,7 @@ func (r *runner) take(from *state, s step) *state {
 		x.controllers[i] = r.newController()
 		x.controllers[i].down = true
 		x.keepForStart(from, i)
+		clear(x.repairs) // nobody remembers them
 	case opStart:
 		r.start(x, i, s)
 	case opLate:
@@ -74,6 +72,7 @@ func (r *runner) take(from *state, s step) *state {
 		x.late = nil
 		_, _ = x.carryOut(sent)
 	}
+	x.forgetRepairs()
 	x.trim()
 	return x.state
 }
@@ -210,7 +209,7 @@ func (r *runner) answerCall(x explored, i int, key slot, outcome Outcome) {
 	if outcome != Done {
 		x.faults--
 	}
-	x.wrote = !x.refusing
+	x.wrote = x.refusing == Done
 	returned, err := x.answer(s.pending, outcome)
 	c := &x.controllers[i]
 	got := answer{moment: moment{x.now, c.views, c.memory}, err: err}
@@ -224,42 +223,6 @@ func (r *runner) answerCall(x explored, i int, key slot, outcome Outcome) {
 		seen = append(seen, fingerprintOf(returned))
 	}
 	r.run(x, i, key, &syncing{began: s.began, answers: append(slices.Clip(s.answers), got), seen: seen})
-}
-
-var errNoAnswer = fmt.Errorf("the connection was lost: %w", context.DeadlineExceeded)
-
-// answer carries out a call, unless its outcome prevents that, and returns its answer.
-func (x explored) answer(sent *request, outcome Outcome) (runtime.Object, error) {
-	resource, name := x.kindOf(sent.slot).Resource.GroupResource(), x.names[sent.slot].name
-	refused := apierrors.NewForbidden(resource, name, errors.New("a policy is against it"))
-	internal := apierrors.NewInternalError(errors.New("etcd has no leader"))
-	switch outcome {
-	case Conflict:
-		return nil, apierrors.NewConflict(resource, name, errors.New("the object has been modified"))
-	case Lost:
-		_, _ = x.carryOut(sent)
-		return nil, errNoAnswer
-	case Late:
-		if sent.verb != "get" {
-			x.late = sent
-		}
-		return nil, errNoAnswer
-	case Refused:
-		return nil, refused
-	case RefusedFromNow:
-		x.refusing = true
-		return nil, refused
-	case ServerError:
-		return nil, internal
-	case ServerErrorDone:
-		_, _ = x.carryOut(sent)
-		return nil, internal
-	default:
-		if x.refusing && sent.verb != "get" && sent.isOfChild(x) {
-			return nil, refused
-		}
-		return x.carryOut(sent)
-	}
 }
 
 // carryOut does what a call asks of the API server, and checks that it may.

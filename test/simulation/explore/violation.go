@@ -106,7 +106,11 @@ func (x explored) describeStep(s step) string {
 		return fmt.Sprintf("%ssyncs %s", who, x.describe(slot(s.a)))
 	case opCall:
 		pending := x.controllers[s.controller].syncs[s.a].pending
-		return fmt.Sprintf("%s%s -> %s", who, pending.describe(x), Outcome(s.b))
+		outcome := Outcome(s.b)
+		if outcome == Done && x.refuses(pending) {
+			outcome = x.refusing
+		}
+		return fmt.Sprintf("%s%s -> %s", who, pending.describe(x), outcome)
 	case opTime:
 		at, _ := x.nextTime(s.controller)
 		return fmt.Sprintf("%s passes", time.Duration(at-x.now))

@@ -53,6 +53,11 @@ type World struct {
 	Behind int
 	// Rollouts says how the controllers of children report.
 	Rollouts Rollouts
+	// Stuck are the names of children whose own controllers never report that they are ready,
+	// as with an image that can't be pulled.
+	Stuck []string
+	// Open is true if owners leave to others what they may leave to them.
+	Open bool
 	// HandlersLag is true if a sync may come between a change of a cache and the event
 	// handler that hears of it.
 	HandlersLag bool
@@ -163,7 +168,7 @@ func (s *scene) owner(key cache.ObjectName) slot { return slot(slices.Index(s.Ow
 func (s *scene) empty() *state {
 	first := &state{
 		store: make([]*object, len(s.names)), events: make([][]event, len(s.kinds)), wasReady: make([]bool, len(s.Owners)),
-		base: make([]*object, len(s.names)), baseVersions: make([]int64, len(s.kinds)),
+		base: make([]*object, len(s.names)), baseVersions: make([]int64, len(s.kinds)), repairs: make([]repairs, len(s.names)),
 	}
 	for range s.Controllers {
 		first.controllers = append(first.controllers, s.newController())

@@ -22,6 +22,9 @@ import "example.com/sample-controller/internal/footest"
 
 var allOutcomes = []Outcome{Conflict, Lost, Late, Refused, ServerError, ServerErrorDone}
 
+// denials are those of a webhook.
+var denials = []Outcome{Denied409, Denied404, Denied418}
+
 var (
 	ofOwner   = []string{"scale a", "rename a api", "rename a web"}
 	deletes   = []string{"delete a", "delete a foreground", "delete a orphan"}
@@ -52,6 +55,16 @@ func Small(owner *footest.OwnerRow) []World {
 			Start: []string{"take web", "create a web"}, Acts: []string{"remove web"}, Users: 1},
 		World{Name: "taken", About: "the name is taken by somebody else, who lets go of it or hands it over",
 			Start: []string{"take web", "create a web"}, Acts: []string{"remove web", "hand web a", "edit web", "drift web", "rename a api"}, Users: 1},
+		World{Name: "denied", About: "from some write on, a webhook denies each write of a child with a code of its own",
+			Start: []string{"create a web"}, Acts: []string{"rename a api", "drift web"}, Users: 1, Faults: 1, Outcomes: denials},
+		World{Name: "mutated", About: "a webhook changes the Deployments that are created",
+			Acts: []string{"create a web"}, Users: 1, Faults: 1, Outcomes: []Outcome{Mutated}},
+		World{Name: "fight", About: "somebody changes the Deployment back after each repair",
+			Start: []string{"create a web"}, Acts: []string{"undo web"}, Users: 4},
+		World{Name: "in service", About: "the Deployment gets another name, one Pod after the other becomes available",
+			Start: []string{"create a web", "scale a"}, Acts: []string{"rename a api"}, Users: 1, Rollouts: EachWrite},
+		World{Name: "stuck", About: "the Deployment gets another name, and the new one never becomes ready",
+			Start: []string{"create a web"}, Acts: []string{"rename a api", "rename a web", "remove web"}, Users: 2, Stuck: []string{"api"}},
 	)
 }
 
@@ -73,6 +86,12 @@ func Medium(owner *footest.OwnerRow) []World {
 			Start: settled, Acts: ofOwner, Users: 2},
 		World{Name: "rename, new one lost", About: "the Deployment gets another name, and somebody takes away the new one; one call fails",
 			Start: settled, Acts: []string{"rename a api", "strip api"}, Users: 2, Faults: 1, Outcomes: []Outcome{ServerError}},
+		World{Name: "open", About: "the Foo leaves the number of Pods to others, who change it; the Deployment gets another name",
+			Start: []string{"create a web"}, Acts: []string{"rename a api", "tune web"}, Users: 2, Open: true},
+		World{Name: "in service, drift", About: "as in service, and somebody drifts the new Deployment",
+			Start: settled, Acts: []string{"rename a api", "drift api"}, Users: 2, Rollouts: EachWrite},
+		World{Name: "in service, third name", About: "as in service, with a third name meanwhile",
+			Start: settled, Acts: []string{"rename a api", "rename a db"}, Users: 2, Children: []string{"web", "api", "db"}},
 	)...)
 }
 
@@ -100,6 +119,18 @@ func Large(owner *footest.OwnerRow) []World {
 			Start: settled, Acts: ofOwner, Users: 1, Faults: 1, Outcomes: []Outcome{Conflict, Lost}, HandlersLag: true},
 		World{Name: "create, two controllers", About: "a Foo is created; two controllers work at the same time",
 			Acts: []string{"create a web"}, Users: 1, Controllers: 2},
+		World{Name: "in service, crash", About: "as in service, and the controller dies once",
+			Start: []string{"create a web", "scale a"}, Acts: []string{"rename a api"}, Users: 1, Crashes: 1, Behind: 1, Rollouts: EachWrite},
+		World{Name: "in service, deletion", About: "as in service, and the Foo is deleted meanwhile",
+			Start: settled, Acts: append([]string{"rename a api"}, deletes...), Users: 2, Rollouts: EachWrite},
+		World{Name: "in service, refusal", About: "as in service, and a policy or a webhook refuses each write from some on, until somebody lifts that",
+			Start: settled, Acts: []string{"rename a api", "allow"}, Users: 2, Faults: 1, Outcomes: []Outcome{RefusedFromNow, Denied404}, Rollouts: EachWrite},
+		World{Name: "denied, lifted", About: "as denied, until somebody lifts it",
+			Start: settled, Acts: []string{"drift web", "scale a", "allow"}, Users: 2, Faults: 1, Outcomes: []Outcome{Denied409}},
+		World{Name: "stuck, crash", About: "as stuck, and the controller dies once",
+			Start: settled, Acts: []string{"rename a api", "rename a web"}, Users: 2, Crashes: 1, Stuck: []string{"api"}},
+		World{Name: "long fight", About: "as fight, twice as long",
+			Start: settled, Acts: []string{"undo web"}, Users: 8},
 	)...)
 }
 
@@ -108,7 +139,9 @@ func complete(owner *footest.OwnerRow, worlds ...World) []World {
 	for i := range worlds {
 		w := &worlds[i]
 		w.Owner = owner
-		w.Children = []string{"web", "api"}
+		if w.Children == nil {
+			w.Children = []string{"web", "api"}
+		}
 		if w.Owners == nil {
 			w.Owners = []string{"a"}
 		}
