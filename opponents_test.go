@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -141,10 +142,11 @@ func TestAMutationOfTheCreationAloneIsRepaired(t *testing.T) {
 // The function that it returns makes them stop.
 func (f *fixture) undo(t *testing.T) (stop func()) {
 	t.Helper()
-	fights := true
+	var fights atomic.Bool
+	fights.Store(true)
 	f.kubeClient.PrependReactor("patch", children, func(clienttesting.Action) (bool, runtime.Object, error) {
 		time.AfterFunc(10*time.Millisecond, func() {
-			if fights {
+			if fights.Load() {
 				f.drift(t, "web")
 			}
 		})
@@ -156,7 +158,7 @@ func (f *fixture) undo(t *testing.T) (stop func()) {
 		live.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "scaler", FieldsV1: metav1.NewFieldsV1(`{"f:spec": {"f:replicas": {}}}`)}})
 		return true, live, nil
 	})
-	return func() { fights = false }
+	return func() { fights.Store(false) }
 }
 
 func TestAFightIsDampedAndTold(t *testing.T) {

@@ -21,6 +21,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,20 +45,20 @@ func (f *fixture) asks(t *testing.T, name string) (waited func() time.Duration) 
 	foo := footest.Foo(name, footest.WithChildName(name))
 	foo.Namespace = otherTenant
 	f.api.Stamp(foo)
-	var served time.Time
+	var served atomic.Pointer[time.Time]
 	f.kubeClient.PrependReactor("create", children, func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if action.GetNamespace() == otherTenant && action.(clienttesting.CreateAction).GetObject().(footest.Object).GetName() == name {
-			served = time.Now()
+			served.Store(new(time.Now()))
 		}
 		return false, nil, nil
 	})
 	asked := time.Now()
 	footest.Must(t, f.fooClient.Tracker().Create(footest.FoosResource, foo, otherTenant))
 	return func() time.Duration {
-		if served.IsZero() {
-			return time.Hour
+		if at := served.Load(); at != nil {
+			return at.Sub(asked)
 		}
-		return served.Sub(asked)
+		return time.Hour
 	}
 }
 

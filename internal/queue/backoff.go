@@ -75,6 +75,8 @@ type keyBackoff[T Task[T]] struct {
 	// syncing is true from the start of a sync to its end, failed from when a part of it has
 	// failed, and held from when a part of it waits for its time.
 	syncing, failed, held bool
+	// until is when the first part that failed in the sync under way may be tried again.
+	until time.Time
 }
 
 // count is a number of failures in a row.
@@ -87,8 +89,8 @@ type failedPart[T Task[T]] struct {
 	task  T
 	err   error
 	until time.Time
-	// races, refusals and outages count the failures of the series, and refused is when the
-	// first of the refusals was.
+	// races, refusals and outages count the failures of the series, and refused is when its
+	// task was refused first.
 	races, refusals, outages count
 	refused                  time.Time
 }
@@ -133,6 +135,9 @@ func (r *Backoff[T]) failLocked(key cache.ObjectName, p Part, of T, err error) e
 		err = lostRaces{err}
 	}
 	next, before := NextAttempt(err), f
+	if next.RefusalBackoff && (f.refusals == 0 || !f.task.Same(of)) {
+		f.refused = now
+	}
 	if !next.Again {
 		return err
 	}
@@ -141,23 +146,24 @@ func (r *Backoff[T]) failLocked(key cache.ObjectName, p Part, of T, err error) e
 		f.task, f.err = of, err
 	}
 	if !now.Before(before.until) || before.Attempt != next {
-		f.until = now.Add(f.count(err, now))
+		f.until = now.Add(f.count(err))
 		if now.Before(before.until) && before.until.Before(f.until) {
 			f.until = before.until
 		}
 	}
 	k.failures[p] = f
+	if !k.failed || f.until.Before(k.until) {
+		k.until = f.until
+	}
 	k.failed, k.held = true, k.held || next.Held
 	return err
 }
 
 // count counts a failure, and returns the time until the next attempt.
-func (f *failedPart[T]) count(err error, now time.Time) time.Duration {
+func (f *failedPart[T]) count(err error) time.Duration {
 	switch {
 	case f.RefusalBackoff:
-		if f.refusals++; f.refusals == 1 {
-			f.refused = now
-		}
+		f.refusals++
 		return delay(RefusedRetry, f.refusals)
 	case failure.IsLostRace(err), errors.Is(err, consistency.ErrBehind): // that may stay so
 		f.races++
@@ -194,7 +200,7 @@ func (r *Backoff[T]) Deferred(key cache.ObjectName, p Part, of T) error {
 	return deferred{f.err}
 }
 
-// RefusedFor returns for how long a part has been refused, or 0.
+// RefusedFor returns for how long a part has been refused with the same task, or 0.
 func (r *Backoff[T]) RefusedFor(key cache.ObjectName, p Part) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -224,8 +230,14 @@ func (r *Backoff[T]) Requeue(key cache.ObjectName, err error) time.Duration {
 	} else {
 		_ = r.failLocked(key, partSync, *new(T), err)
 	}
-	k.syncing, k.failed, k.held = false, false, false
-	wait, _ := k.earliest(r.clock.Now(), false)
+	now := r.clock.Now()
+	wait, waits := k.earliest(now, false)
+	// The time of a part may be over by now, if the sync took that long. That of a part which
+	// this sync did not come to is no reason to begin another.
+	if due := k.until.Sub(now); !k.until.IsZero() && (!waits || due < wait) {
+		wait = max(0, due)
+	}
+	k.syncing, k.failed, k.held, k.until = false, false, false, time.Time{}
 	r.queue.AddAfter(key, wait)
 	return wait
 }

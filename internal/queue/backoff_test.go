@@ -282,6 +282,24 @@ func TestPartsThatFailTogetherBackOffAlone(t *testing.T) {
 	}
 }
 
+// A sync may take longer than the first delays.
+func TestAPartThatIsDueIsNotForgottenForAnother(t *testing.T) {
+	r, clock := newTestRetries(t)
+	_ = r.Fail(testKey, "slow", "create", apierrors.NewTooManyRequests("", 60))
+	_ = r.Fail(testKey, "quick", "create", conflict)
+	clock.Step(time.Second)
+	if wait := r.Requeue(testKey, conflict); wait != 0 {
+		t.Errorf("the key waits %v", wait)
+	}
+	// The next sync does not come to the quick part.
+	if err := r.Deferred(testKey, "slow", "create"); err == nil {
+		t.Error("the other part is not deferred")
+	}
+	if wait := r.Requeue(testKey, conflict); wait != 59*time.Second {
+		t.Errorf("then the key waits %v", wait)
+	}
+}
+
 func TestRefusedFor(t *testing.T) {
 	r, clock := newTestRetries(t)
 	_ = r.Fail(testKey, partWrite, "create", forbidden)
@@ -291,6 +309,10 @@ func TestRefusedFor(t *testing.T) {
 	_ = r.Fail(testKey, partWrite, "create", forbidden)
 	if lasted := r.RefusedFor(testKey, partWrite); lasted != 2*time.Minute {
 		t.Errorf("the refusal has lasted %v", lasted)
+	}
+	_ = r.Fail(testKey, partWrite, "update", forbidden)
+	if lasted := r.RefusedFor(testKey, partWrite); lasted != 0 {
+		t.Errorf("the refusal of another task has lasted %v", lasted)
 	}
 	r.Succeed(testKey, partWrite)
 	if lasted := r.RefusedFor(testKey, partWrite); lasted != 0 {

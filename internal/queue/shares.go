@@ -19,15 +19,21 @@ limitations under the License.
 package queue
 
 import (
+	"maps"
 	"time"
 
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 )
 
-// slowSync is how long a sync takes at least in a namespace that counts as slow, as one
-// does whose webhook times out.
-const slowSync = time.Second
+const (
+	// slowSync is how long a sync takes at least in a namespace that counts as slow, as one
+	// does whose webhook times out.
+	slowSync = time.Second
+	// slowFor is for how long a namespace counts as slow after that. Quick syncs do not end
+	// it: most make no call.
+	slowFor = time.Minute
+)
 
 // shares accounts the workers' time to namespaces. A turn begins at a point of a virtual
 // time, which passes for a namespace only while it is served, and the namespace whose next
@@ -48,13 +54,14 @@ type shares struct {
 	// worker had taken.
 	running map[string]int
 	parked  map[string][]cache.ObjectName
-	slow    map[string]bool
+	// slowUntil is until when a namespace counts as slow.
+	slowUntil map[string]time.Time
 }
 
 func newShares(clock clock.PassiveClock) *shares {
 	return &shares{
 		clock: clock, next: map[string]time.Duration{}, began: map[cache.ObjectName]time.Time{},
-		running: map[string]int{}, parked: map[string][]cache.ObjectName{}, slow: map[string]bool{},
+		running: map[string]int{}, parked: map[string][]cache.ObjectName{}, slowUntil: map[string]time.Time{},
 	}
 }
 
@@ -73,14 +80,14 @@ func (s *shares) begin(key cache.ObjectName) bool {
 	return true
 }
 
-// isSlow reports whether the last sync of a namespace was slow, or one under way is.
+// isSlow reports whether a sync of a namespace was slow lately, or one under way is.
 func (s *shares) isSlow(namespace string) bool {
 	for key, began := range s.began {
 		if key.Namespace == namespace && s.clock.Since(began) >= slowSync {
 			return true
 		}
 	}
-	return s.slow[namespace]
+	return s.clock.Now().Before(s.slowUntil[namespace])
 }
 
 // end accounts the end of a sync, and returns the parked keys that may begin.
@@ -92,15 +99,14 @@ func (s *shares) end(key cache.ObjectName) []cache.ObjectName {
 	took, namespace := s.clock.Since(began), key.Namespace
 	delete(s.began, key)
 	s.next[namespace] = s.start(namespace) + took
-	delete(s.slow, namespace)
 	if took >= slowSync {
-		s.slow[namespace] = true
+		s.slowUntil[namespace] = s.clock.Now().Add(slowFor)
 	}
 	if s.running[namespace]--; s.running[namespace] == 0 {
 		delete(s.running, namespace)
 	}
 	freed := s.parked[namespace]
-	if s.slow[namespace] && len(freed) > 1 {
+	if s.isSlow(namespace) && len(freed) > 1 {
 		s.parked[namespace] = freed[1:]
 		return freed[:1]
 	}
@@ -113,6 +119,6 @@ func (s *shares) forget() {
 	if len(s.began) == 0 && len(s.parked) == 0 {
 		s.now = 0
 		clear(s.next)
-		clear(s.slow)
+		maps.DeleteFunc(s.slowUntil, func(_ string, until time.Time) bool { return !s.clock.Now().Before(until) })
 	}
 }

@@ -129,7 +129,7 @@ func TestASlowNamespaceDelaysOthersByOneSyncAtMost(t *testing.T) {
 	}
 }
 
-// Once its syncs are quick again, it has all workers again.
+// Once its syncs have been quick for a while, it has all workers again.
 func TestANamespaceThatIsQuickAgainHasAllWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := share(t, 2, map[string]time.Duration{"a": 10 * time.Second})
@@ -138,12 +138,38 @@ func TestANamespaceThatIsQuickAgainHasAllWorkers(t *testing.T) {
 		s.mu.Lock()
 		s.takes["a"] = 100 * time.Millisecond
 		s.mu.Unlock()
-		pass(10 * time.Second)
+		pass(10*time.Second + slowFor)
 		s.add("a", 20)
 		began := time.Now()
 		pass(time.Minute)
 		if last, _ := s.last("a"); last.Sub(began) > 1100*time.Millisecond {
 			t.Errorf("20 syncs of 100 ms took two workers %v", last.Sub(began))
+		}
+	})
+}
+
+// Syncs without a call do not make a namespace quick: the second of two slow ones would
+// take the last worker again.
+func TestAQuickSyncDoesNotHideASlowNamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := share(t, 2, map[string]time.Duration{"a": 10 * time.Second, "b": time.Millisecond})
+		s.add("a", 1)
+		pass(11 * time.Second)
+		s.mu.Lock()
+		s.takes["a"] = time.Millisecond
+		s.mu.Unlock()
+		s.add("a", 1)
+		pass(time.Second)
+		s.mu.Lock()
+		s.takes["a"] = 10 * time.Second
+		s.mu.Unlock()
+		s.add("a", 2)
+		pass(time.Millisecond)
+		asked := time.Now()
+		s.add("b", 1)
+		pass(time.Minute)
+		if last, _ := s.last("b"); last.Sub(asked) > time.Second {
+			t.Errorf("a sync of the other namespace took %v", last.Sub(asked))
 		}
 	})
 }

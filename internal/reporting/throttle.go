@@ -88,6 +88,9 @@ func intervalOf(before, after samplev1alpha1.FooStatus, complete bool) time.Dura
 
 // isMessageAlone reports whether two statuses differ in nothing but messages.
 func isMessageAlone(before, after samplev1alpha1.FooStatus) bool {
+	if equality.Semantic.DeepEqual(before, after) {
+		return false
+	}
 	before, after = *before.DeepCopy(), *after.DeepCopy()
 	for _, status := range []*samplev1alpha1.FooStatus{&before, &after} {
 		clearCounts(status)
