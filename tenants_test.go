@@ -21,7 +21,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,28 +35,38 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// otherTenant is the namespace of the Foos that wait.
-const otherTenant = "team-b"
+// otherTenant has the Foos that wait, in a namespace of their own.
+type otherTenant struct {
+	*fixture
 
-// asks creates a Foo of the other tenant, and returns how long its child took; call that
-// after it is there.
-func (f *fixture) asks(t *testing.T, name string) (waited func() time.Duration) {
-	t.Helper()
-	foo := footest.Foo(name, footest.WithChildName(name))
-	foo.Namespace = otherTenant
-	f.api.Stamp(foo)
-	var served atomic.Pointer[time.Time]
+	served sync.Map // when the child of a Foo was created, by its name
+}
+
+const teamB = "team-b"
+
+// newOtherTenant watches what the other tenant gets. Call it before the workers start.
+func newOtherTenant(f *fixture) *otherTenant {
+	tenant := &otherTenant{fixture: f}
 	f.kubeClient.PrependReactor("create", children, func(action clienttesting.Action) (bool, runtime.Object, error) {
-		if action.GetNamespace() == otherTenant && action.(clienttesting.CreateAction).GetObject().(footest.Object).GetName() == name {
-			served.Store(new(time.Now()))
+		if action.GetNamespace() == teamB {
+			tenant.served.Store(action.(clienttesting.CreateAction).GetObject().(footest.Object).GetName(), time.Now())
 		}
 		return false, nil, nil
 	})
+	return tenant
+}
+
+// asks creates a Foo, and returns a function that says how long its child took.
+func (o *otherTenant) asks(t *testing.T, name string) (waited func() time.Duration) {
+	t.Helper()
+	foo := footest.Foo(name, footest.WithChildName(name))
+	foo.Namespace = teamB
+	o.api.Stamp(foo)
 	asked := time.Now()
-	footest.Must(t, f.fooClient.Tracker().Create(footest.FoosResource, foo, otherTenant))
+	footest.Must(t, o.fooClient.Tracker().Create(footest.FoosResource, foo, teamB))
 	return func() time.Duration {
-		if at := served.Load(); at != nil {
-			return at.Sub(asked)
+		if at, served := o.served.Load(name); served {
+			return at.(time.Time).Sub(asked)
 		}
 		return time.Hour
 	}
@@ -72,10 +82,11 @@ func TestObsoleteChildrenDoNotDelayAnotherNamespace(t *testing.T) {
 			world = append(world, footest.Child("a", footest.Named(fmt.Sprintf("old-%d", i))))
 		}
 		f := newFixture(t, world...)
+		tenant := newOtherTenant(f)
 		f.callsTake("get", 5*time.Millisecond)
 		defer f.start(1)()
 		advance(time.Millisecond)
-		waited := f.asks(t, "b")
+		waited := tenant.asks(t, "b")
 		advance(time.Minute)
 		if took := waited(); took > 100*time.Millisecond {
 			t.Errorf("the other tenant waited for %v", took)
@@ -109,11 +120,12 @@ func TestCallsThatHangDoNotDelayAnotherNamespace(t *testing.T) {
 		f := newFixture(t, world...)
 		f.refuseIn(footest.Namespace, apierrors.NewInternalError(errors.New("failed calling webhook: context deadline exceeded")))
 		f.callsTake("create", 10*time.Second)
+		tenant := newOtherTenant(f)
 		defer f.start(1)()
 		advance(5 * time.Minute)
 		var waits []func() time.Duration
 		for i := range 5 {
-			waits = append(waits, f.asks(t, fmt.Sprintf("b%d", i)))
+			waits = append(waits, tenant.asks(t, fmt.Sprintf("b%d", i)))
 		}
 		advance(10 * time.Minute)
 		for _, waited := range waits {
