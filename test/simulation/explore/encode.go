@@ -219,6 +219,9 @@ func (e *encoder) fields(v reflect.Value) {
 		field := readable(v.Field(i))
 		if name := v.Type().Field(i).Name; name == "until" && field.Type() == timeType {
 			until := field.Interface().(time.Time) //nolint:forcetypeassert // it was asked
+			if until.Before(epoch) {
+				until = epoch // none is one that has passed: the difference to year 1 is no number
+			}
 			e.token(deadlineToken, until.Sub(epoch).Nanoseconds())
 			continue
 		}

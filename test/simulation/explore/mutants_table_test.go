@@ -102,7 +102,7 @@ var mutations = []mutant{
 		from: "return k.held || failing && !k.syncing", to: "return k.held || failing"},
 	{name: "a held key is not added again", file: "internal/queue/backoff.go",
 		from: "k.syncing, k.failed, k.held, k.until = false, false, false, time.Time{}\n\tr.queue.AddAfter(key, wait)",
-		to: "held := k.held\n\tk.syncing, k.failed, k.held, k.until = false, false, false, time.Time{}\n\tif !held {\n\t\tr.queue.AddAfter(key, wait)\n\t}"},
+		to:   "held := k.held\n\tk.syncing, k.failed, k.held, k.until = false, false, false, time.Time{}\n\tif !held {\n\t\tr.queue.AddAfter(key, wait)\n\t}"},
 	{name: "a refusal is final", file: "internal/queue/retry.go",
 		from: "return Attempt{Again: true, RefusalBackoff: true, Held: true}", to: "return Attempt{}"},
 	{name: "a conflict is final", file: "internal/queue/retry.go",
