@@ -226,7 +226,7 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 // error calls for.
 func (c *Controller) handleErr(ctx context.Context, key cache.ObjectName, err error) {
 	next := queue.NextAttempt(err)
-	if !next.Again {
+	if !next.Again || ctx.Err() != nil { // a stop, or the loss of the Lease, has cut the calls off
 		c.backoff.Forget(key)
 		return
 	}

@@ -75,9 +75,10 @@ func TestARefusedChildIsReportedAndNotHammered(t *testing.T) {
 		t.Errorf("The message %q does not quote the API server", message)
 	}
 	awaitEvent(t, ns, "refused", corev1.EventTypeWarning, reasonFailed)
-	p.awaitResyncs(t, 5)
-	if got := sent.count(http.MethodPost, "/"+childResource); got > 2 {
-		t.Errorf("The controller tried to create the child %d times in 5 resyncs, want at most 2", got)
+	p.awaitResyncs(t, 15)
+	// After 0, 1, 3, 7 and 15 s.
+	if got := sent.count(http.MethodPost, "/"+childResource); got > 5 {
+		t.Errorf("The controller tried to create the child %d times in 15 resyncs, want at most 5", got)
 	}
 	if got := ns.eventCount(t, "refused", reasonFailed); got != 1 {
 		t.Errorf("%d events, want 1", got)

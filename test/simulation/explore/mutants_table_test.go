@@ -83,7 +83,7 @@ var mutations = []mutant{
 		from: "s.controller.consistency.WroteAt(s.key(), s.foo.UID, s.indexer, stored.GetResourceVersion())", to: "",
 		missed: "the write that follows is refused, which costs a call and breaks no rule here; TestSimulation has the rule, and finds it"},
 	{name: "a failed sync is not tried again", file: "controller.go",
-		from: "if !next.Again {", to: "if true {"},
+		from: "if !next.Again || ctx.Err() != nil {", to: "if true {"},
 	{name: "the deletion of a child wakes nobody", file: "handlers.go",
 		from: "DeleteFunc: k.deleted,", to: ""},
 	{name: "a change of a child tells only who controls it now", file: "handlers.go",
