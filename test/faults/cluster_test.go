@@ -39,9 +39,9 @@ import (
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
 
-// The shipped account, and another with the same roles. The shipped admission policy
-// applies to the first only: it restricts this controller to the writes that it is known
-// to make.
+// The shipped account, and another with the same roles, which may also do what only
+// upstream's controller does. The shipped admission policy applies to the first only: it
+// restricts this controller to the writes that it is known to make.
 const (
 	shippedName   = "sample-controller"
 	shippedRoles  = "sample-controller"
@@ -115,20 +115,31 @@ func (c *testCluster) kubectl(ctx context.Context, args ...string) error {
 	return err
 }
 
+// upstreamRules allow what upstream's controller does and ours does not: it updates
+// Deployments, where ours sends patches.
+func upstreamRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{APIGroups: []string{appsv1.GroupName}, Resources: []string{"deployments"}, Verbs: []string{"update"}}}
+}
+
 func (c *testCluster) createExemptAccount(ctx context.Context) error {
-	_, err := c.kube.CoreV1().ServiceAccounts(shippedName).Create(ctx, &corev1.ServiceAccount{
-		ObjectMeta: metav1.ObjectMeta{Name: exemptAccount},
-	}, metav1.CreateOptions{})
+	name, rbac := metav1.ObjectMeta{Name: exemptAccount}, c.kube.RbacV1()
+	_, err := c.kube.CoreV1().ServiceAccounts(shippedName).Create(ctx, &corev1.ServiceAccount{ObjectMeta: name}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	_, err = c.kube.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: exemptAccount},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: shippedRoles},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: shippedName, Name: exemptAccount}},
-	}, metav1.CreateOptions{})
+	_, err = rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: name, Rules: upstreamRules()}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
+	}
+	for _, role := range []string{shippedRoles, exemptAccount} {
+		_, err := rbac.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: exemptAccount + "-" + role},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: shippedName, Name: exemptAccount}},
+		}, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
 	}
 	return nil
 }

@@ -114,7 +114,11 @@ func (tr *trial) startWithRole(ctx context.Context) (*rbacv1.Role, *replica, err
 	if _, err := tr.cluster.kube.CoreV1().ServiceAccounts(tr.ns).Create(ctx, &corev1.ServiceAccount{ObjectMeta: name}, metav1.CreateOptions{}); err != nil {
 		return nil, nil, err
 	}
-	role, err := rbac.Roles(tr.ns).Create(ctx, &rbacv1.Role{ObjectMeta: name, Rules: shipped.Rules}, metav1.CreateOptions{})
+	rules := shipped.Rules
+	if tr.subject == run.upstream {
+		rules = append(rules, upstreamRules()...)
+	}
+	role, err := rbac.Roles(tr.ns).Create(ctx, &rbacv1.Role{ObjectMeta: name, Rules: rules}, metav1.CreateOptions{})
 	if err != nil {
 		return nil, nil, err
 	}
