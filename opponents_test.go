@@ -176,7 +176,7 @@ func TestAFightIsDampedAndTold(t *testing.T) {
 			t.Errorf("the condition is %+v", ready)
 		}
 		stop()
-		advance(7 * time.Minute) // the longest pause, and a quiet minute
+		advance(16 * time.Minute) // the longest pause, and twice that
 		footest.CheckWanted(t, f.storedChild(t, "web"), footest.Foo("a"))
 		f.settle(t, "web")
 		advance(time.Minute)

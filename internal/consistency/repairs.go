@@ -36,7 +36,8 @@ const (
 	// lastPause.
 	firstPause = time.Second
 	lastPause  = 5 * time.Minute
-	// quiet is how long a repair has to last to end the series.
+	// quiet is how long a repair has to last to end the series, at least: it is longer than
+	// the pause of an opponent who is damped, too.
 	quiet = time.Minute
 )
 
@@ -82,7 +83,7 @@ func (r *Repairs) Wait(foo, child metav1.Object) time.Duration {
 		return 0
 	}
 	if series.undone.IsZero() {
-		if series.undone = r.Clock.Now(); series.undone.Sub(series.last) >= quiet {
+		if series.undone = r.Clock.Now(); series.undone.Sub(series.last) >= series.lasting() {
 			r.Delete(cache.MetaObjectToName(foo))
 			return 0
 		}
@@ -91,12 +92,20 @@ func (r *Repairs) Wait(foo, child metav1.Object) time.Duration {
 	if series.count < freeRepairs {
 		return 0
 	}
+	return max(0, series.last.Add(series.pause()).Sub(r.Clock.Now()))
+}
+
+// pause returns the time between the last repair and the next.
+func (s *repairs) pause() time.Duration {
 	pause := firstPause
-	for i := freeRepairs; i < series.count && pause < lastPause; i++ {
+	for i := freeRepairs; i < s.count && pause < lastPause; i++ {
 		pause *= 2
 	}
-	return max(0, series.last.Add(min(pause, lastPause)).Sub(r.Clock.Now()))
+	return min(pause, lastPause)
 }
+
+// lasting returns how long the last repair has to last to end the series.
+func (s *repairs) lasting() time.Duration { return max(quiet, 2*s.pause()) }
 
 // Fight reports whether somebody changes a child back after each repair, and if so, who,
 // what, and how long the last repair still has to last to end the fight.
@@ -105,7 +114,7 @@ func (r *Repairs) Fight(foo, child metav1.Object) (by, drift string, left time.D
 	if !known {
 		return "", "", 0, false
 	}
-	left = quiet - r.Clock.Since(series.last)
+	left = series.lasting() - r.Clock.Since(series.last)
 	if series.undone.IsZero() && left <= 0 {
 		r.Delete(cache.MetaObjectToName(foo))
 		return "", "", 0, false

@@ -1,0 +1,47 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Tests of repairs that somebody undoes.
+
+package consistency
+
+import (
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"example.com/sample-controller/internal/footest"
+)
+
+// Two installations with different images undo each other's repairs, and both are damped.
+// Neither may take the other's pause for the end of the fight.
+func TestTwoWhoAreDampedDoNotBeginAgain(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	foo, child := footest.Foo("a"), footest.Child("a")
+	both, count := []*Repairs{{Clock: clock}, {Clock: clock}}, 0
+	for ; clock.Since(time.Unix(0, 0)) < 3*time.Hour; count++ {
+		repairer := both[count%2]
+		for wait := repairer.Wait(foo, child); wait > 0; wait = repairer.Wait(foo, child) {
+			clock.SetTime(clock.Now().Add(wait))
+		}
+		repairer.Observe(foo, child, "the other", "image")
+		clock.SetTime(clock.Now().Add(10 * time.Millisecond))
+	}
+	if count > 100 {
+		t.Errorf("%d repairs in three hours", count)
+	}
+}
