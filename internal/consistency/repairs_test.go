@@ -37,6 +37,11 @@ func TestTwoWhoAreDampedDoNotBeginAgain(t *testing.T) {
 		repairer := both[count%2]
 		for wait := repairer.Wait(foo, child); wait > 0; wait = repairer.Wait(foo, child) {
 			clock.SetTime(clock.Now().Add(wait))
+			for _, r := range both {
+				if _, _, _, fights := r.Fight(foo, child); !fights && count > 2*freeRepairs+1 {
+					t.Fatalf("after %d repairs, in a pause of %v, one of them believes that the fight is over", count, wait)
+				}
+			}
 		}
 		repairer.Observe(foo, child, "the other", "image")
 		clock.SetTime(clock.Now().Add(10 * time.Millisecond))
