@@ -106,9 +106,10 @@ func (s *kindSync[T]) repair(ctx context.Context) error {
 	if err := s.wrote(ctx, "update", "Updated", updated); err != nil {
 		return err
 	}
-	s.repairs.Observe(s.foo, updated, plan.ChangedBy(live, patch), s.decided.Drift)
-	s.fights(0)
-	s.recurs = s.drift != ""
+	if s.recurs = s.drift != ""; !s.recurs { // what admission changes on the way, nobody has undone
+		s.repairs.Observe(s.foo, updated, plan.ChangedBy(live, patch), s.decided.Drift)
+		s.fights(0)
+	}
 	s.admissionMutations.Observe(s.foo, s.child, s.drift)
 	if s.recurs {
 		klog.FromContext(ctx).Info("The API server stored the "+s.Kind+" otherwise than the Foo asks for, as an admission webhook may do: it stays so until one of them is changed",
