@@ -20,6 +20,8 @@ package main
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -147,7 +149,11 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 		fooInformers.Shutdown()
 		controller.queue.ShutDown()
 		if !f.panics {
-			f.expectMetrics(t, "end of the test", "sample_controller_sync_panics_total 0")
+			for _, line := range scraped(t, controller.metrics) {
+				if strings.Contains(line, "_sync_panics_total ") && !strings.HasSuffix(line, " 0") {
+					t.Errorf("A sync panicked: %s", line)
+				}
+			}
 		}
 	})
 	if !cache.WaitFor(ctx, "", f.handlersSynced...) {
@@ -157,6 +163,19 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 		f.cached[object.(runtime.Object)] = object.(runtime.Object).DeepCopyObject()
 	}
 	return f
+}
+
+// scraped returns the lines with values of a scrape.
+func scraped(t *testing.T, from *metrics.Metrics) []string {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	from.Handler().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
+	if answer.Code != http.StatusOK {
+		t.Fatalf("The scrape was answered with %d: %s", answer.Code, answer.Body)
+	}
+	return slices.DeleteFunc(strings.Split(strings.TrimSpace(answer.Body.String()), "\n"), func(line string) bool {
+		return strings.HasPrefix(line, "#")
+	})
 }
 
 // TestMain makes the fake watches hold as many events as the largest test writes without

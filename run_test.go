@@ -45,7 +45,6 @@ import (
 	"example.com/sample-controller/internal/election"
 	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/kubeclient"
-	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/queue"
 	"example.com/sample-controller/internal/serving"
 )
@@ -167,19 +166,6 @@ func TestRetryAfterDelaysTheKeyNotTheWorker(t *testing.T) {
 			t.Errorf("the Foo's message is %q", message)
 		}
 	}
-}
-
-// scraped returns the lines with values of a scrape.
-func scraped(t *testing.T, from *metrics.Metrics) []string {
-	t.Helper()
-	answer := httptest.NewRecorder()
-	from.Handler().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
-	if answer.Code != http.StatusOK {
-		t.Fatalf("The scrape was answered with %d: %s", answer.Code, answer.Body)
-	}
-	return slices.DeleteFunc(strings.Split(strings.TrimSpace(answer.Body.String()), "\n"), func(line string) bool {
-		return strings.HasPrefix(line, "#")
-	})
 }
 
 // ours returns the lines of this controller's own metrics.

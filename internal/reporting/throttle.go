@@ -19,6 +19,7 @@ limitations under the License.
 package reporting
 
 import (
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -35,9 +36,9 @@ import (
 // be most of what a new Foo costs the API server.
 const ThrottleInterval = 5 * time.Second
 
-// MessageInterval is how long a status may wait that differs only in a message, such as who
-// has the name that a Foo waits for. Many Foos may wait for one name, and each change of
-// who has it would be a write for each.
+// MessageInterval is how long a status may wait that differs only in who has the name that a
+// Foo waits for. Many Foos may wait for one name, and each change of who has it would be a
+// write for each.
 const MessageInterval = 30 * time.Second
 
 // Throttle delays statuses that report nothing but the progress of a rollout. What
@@ -80,15 +81,16 @@ func intervalOf(before, after samplev1alpha1.FooStatus, complete bool) time.Dura
 	switch {
 	case complete && isProgressAlone(before, after), isCountAlone(before, after):
 		return ThrottleInterval
-	case isMessageAlone(before, after):
+	case isHolderAlone(before, after):
 		return MessageInterval
 	}
 	return 0
 }
 
-// isMessageAlone reports whether two statuses differ in nothing but messages.
-func isMessageAlone(before, after samplev1alpha1.FooStatus) bool {
-	if equality.Semantic.DeepEqual(before, after) {
+// isHolderAlone reports whether two statuses differ in nothing but the words of a conflict.
+func isHolderAlone(before, after samplev1alpha1.FooStatus) bool {
+	is := meta.FindStatusCondition(after.Conditions, samplev1alpha1.ConditionReady)
+	if is == nil || !strings.HasSuffix(is.Reason, "Conflict") || equality.Semantic.DeepEqual(before, after) {
 		return false
 	}
 	before, after = *before.DeepCopy(), *after.DeepCopy()

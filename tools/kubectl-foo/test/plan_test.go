@@ -60,7 +60,7 @@ var worlds = map[string]world{
 		ns.patchDeployment(t, "web", `{"spec":{"paused":true,"template":{"metadata":{"annotations":{"of":"others"}}}}}`)
 	}, []string{"status"}},
 	"renamed": {withFoo, func(t *testing.T, ns namespace) { ns.patchFoo(t, "a", `{"spec":{"deploymentName":"new"}}`) },
-		[]string{"create Deployment new", "delete Deployment web", "status"}},
+		[]string{"create Deployment new", "status"}},
 	"renamed-to-a-taken-name": {withFoo, func(t *testing.T, ns namespace) {
 		ns.createDeployment(t, "taken", nil)
 		ns.patchFoo(t, "a", `{"spec":{"deploymentName":"taken"}}`)
