@@ -37,7 +37,7 @@ var leftOut = []string{
 	"tools/newproject", "tools/docs",
 	"docs/benchmarks*", "docs/faults.md", "docs/tour*", "docs/upgrade.md", "docs/second-kind.md", "docs/claims/tour_test.go",
 	"docs/verification.md", "docs/state-graph.svg",
-	"test/bench", "test/faults", "test/thirdparty",
+	"test/bench", "test/faults", "test/thirdparty", "test/simulation/explore/mutants_apply_test.go",
 	"test/e2e/thirdparty_test.go", "test/e2e/contract_upgrade_test.go",
 }
 

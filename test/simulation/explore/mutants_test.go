@@ -56,17 +56,6 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// TestMutantsApply fails for a mutant whose text has changed.
-func TestMutantsApply(t *testing.T) {
-	root, err := filepath.Abs("../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range slices.Concat(common, mutations, guards) {
-		t.Run(m.name, func(t *testing.T) { replaced(t, root, m) })
-	}
-}
-
 // check explores a mutant, and fails if that is not found which must be.
 func check(t *testing.T, root string, m mutant) {
 	t.Helper()
