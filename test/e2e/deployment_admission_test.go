@@ -35,7 +35,7 @@ const (
 
 // fewDeploymentWrites is the number of writes of a Deployment that one change of a Foo
 // may take, including conflicts with the Deployment controller.
-const fewDeploymentWrites = 4
+const fewDeploymentWrites = 6
 
 func isCapped(d *appsv1.Deployment) bool { return *d.Spec.Replicas == 2 }
 
