@@ -171,7 +171,7 @@ const maxDeletions = 10
 // as after a rename. Deleting can't be undone, so everything that it rests on is read live:
 // that the Foo has the child it asks for, each child to delete, and last the Foo.
 func (s *kindSync[T]) deleteAllObsolete(ctx context.Context) error {
-	var successor T
+	taken := false
 	if s.IsWanted(s.foo) {
 		wanted, err := s.live(ctx, s.Name(s.foo))
 		if err != nil {
@@ -180,14 +180,14 @@ func (s *kindSync[T]) deleteAllObsolete(ctx context.Context) error {
 		if !plan.IsControlledBy(wanted, s.foo) || plan.IsTerminating(wanted) {
 			return consistency.ErrBehind
 		}
-		successor = wanted
+		taken = s.HasTakenOver(wanted, s.foo, s.seen)
 	}
 	for i, child := range s.decided.Obsolete {
 		if i == maxDeletions {
 			s.controller.queue.Add(s.key())
 			return nil
 		}
-		if err := s.deleteIfObsolete(ctx, child.GetName(), successor); err != nil {
+		if err := s.deleteIfObsolete(ctx, child.GetName(), taken); err != nil {
 			return err
 		}
 	}
@@ -197,7 +197,7 @@ func (s *kindSync[T]) deleteAllObsolete(ctx context.Context) error {
 // deleteIfObsolete reads a child live and deletes it if its Foo has no use for it. It
 // reads the Foo after the child: if the Foo asks for the name again, a child created since
 // then has another UID than the delete names.
-func (s *kindSync[T]) deleteIfObsolete(ctx context.Context, name string, successor T) error {
+func (s *kindSync[T]) deleteIfObsolete(ctx context.Context, name string, taken bool) error {
 	live, err := s.live(ctx, name)
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -205,7 +205,7 @@ func (s *kindSync[T]) deleteIfObsolete(ctx context.Context, name string, success
 	if err != nil {
 		return err
 	}
-	if !s.MayDelete(live, successor, s.foo, s.seen) {
+	if !s.MayDelete(live, s.foo, taken) {
 		return nil
 	}
 	if err := s.controller.recheckFoo(ctx, s.foo); err != nil {

@@ -93,7 +93,7 @@ func (c *Child[T]) Decide(foo *samplev1alpha1.Foo, named T, controlled []T, seen
 		}
 	}
 	if decided.Action != ActionWait && decided.Action != ActionLeave {
-		decided.Obsolete, decided.InService = c.obsolete(foo, named, controlled, seen)
+		decided.Obsolete, decided.InService = c.obsolete(foo, controlled, c.hasTakenOver(decided.Action, named))
 	}
 	return decided
 }
@@ -114,11 +114,11 @@ func (c *Child[T]) DesiredUpdate(live T, foo *samplev1alpha1.Foo, seen Seen) T {
 // obsolete returns the objects that a Foo does not ask for any more: those to delete, and
 // those that stay in service for now. They are in the order of their names, since a cache
 // has none.
-func (c *Child[T]) obsolete(foo *samplev1alpha1.Foo, named T, controlled []T, seen Seen) (remove, inService []T) {
+func (c *Child[T]) obsolete(foo *samplev1alpha1.Foo, controlled []T, taken bool) (remove, inService []T) {
 	for _, child := range controlled {
 		switch {
 		case !c.IsObsolete(child, foo):
-		case c.MayDelete(child, named, foo, seen):
+		case c.MayDelete(child, foo, taken):
 			remove = append(remove, child)
 		default:
 			inService = append(inService, child)
@@ -130,16 +130,26 @@ func (c *Child[T]) obsolete(foo *samplev1alpha1.Foo, named T, controlled []T, se
 	return remove, inService
 }
 
+// HasTakenOver reports whether the child that a Foo asks for is there, as it asks, and ready.
+func (c *Child[T]) HasTakenOver(successor T, foo *samplev1alpha1.Foo, seen Seen) bool {
+	return c.hasTakenOver(c.Decide(foo, successor, nil, seen).Action, successor)
+}
+
+// hasTakenOver is HasTakenOver for a child about which the action is decided.
+func (c *Child[T]) hasTakenOver(act Action, successor T) bool {
+	return act == ActionNone && !IsNil(successor) && c.IsReady(successor)
+}
+
 // MayDelete reports whether a child that its Foo does not ask for may be deleted: nobody
 // would miss its work, or its successor has taken that over.
-func (c *Child[T]) MayDelete(child, successor T, foo *samplev1alpha1.Foo, seen Seen) bool {
+func (c *Child[T]) MayDelete(child T, foo *samplev1alpha1.Foo, taken bool) bool {
 	switch {
 	case !c.IsObsolete(child, foo):
 		return false
 	case !c.IsWanted(foo), c.Serves == nil, !c.Serves(child):
 		return true
 	}
-	return !IsNil(successor) && !IsTerminating(successor) && c.DescribeDrift(successor, foo, seen) == "" && c.IsReady(successor)
+	return taken
 }
 
 // IsObsolete reports whether a Foo controls a child that it does not ask for. One that is
