@@ -204,6 +204,9 @@ func TestAFewRepairsAreMadeAtOnce(t *testing.T) {
 		f.drift(t, "web") // another series
 		advance(time.Second)
 		footest.CheckWanted(t, f.storedChild(t, "web"), footest.Foo("a"))
+		if stalled := f.stalled(t, "a"); stalled != nil {
+			t.Errorf("a fourth repair after a quiet minute is a fight: %+v", stalled)
+		}
 	})
 }
 

@@ -163,8 +163,8 @@ func (s *kindSync[T]) confirm(ctx context.Context) error {
 }
 
 // maxDeletions is how many children of a kind a sync deletes. A Foo may control any number:
-// whoever creates them names their owner. The rest have to wait for their turn, like the
-// Foos of others.
+// whoever creates them names their owner. The events of these deletions queue the Foo for
+// the rest, behind the Foos of others.
 const maxDeletions = 10
 
 // deleteAllObsolete deletes the children of a kind that a Foo does not ask for any more,
@@ -182,11 +182,7 @@ func (s *kindSync[T]) deleteAllObsolete(ctx context.Context) error {
 		}
 		taken = s.HasTakenOver(wanted, s.foo, s.seen)
 	}
-	for i, child := range s.decided.Obsolete {
-		if i == maxDeletions {
-			s.controller.queue.Add(s.key())
-			return nil
-		}
+	for _, child := range s.decided.Obsolete[:min(len(s.decided.Obsolete), maxDeletions)] {
 		if err := s.deleteIfObsolete(ctx, child.GetName(), taken); err != nil {
 			return err
 		}

@@ -33,7 +33,7 @@ var common = []mutant{
 	{name: "the Foos that wait for a name are not told when it is free", file: "handlers.go",
 		from: "keys.Insert(k.foosAskingFor(cache.MetaObjectToName(child))...)", to: "_ = k.foosAskingFor"},
 	{name: "the child of an earlier name stays", file: "writes.go",
-		from: "for i, child := range s.decided.Obsolete {", to: "for i, child := range s.decided.Obsolete[:0] {"},
+		from: "s.decided.Obsolete[:min(len(s.decided.Obsolete), maxDeletions)]", to: "s.decided.Obsolete[:0]"},
 	{name: "no status after a failed write", file: "controller.go",
 		from: "if err != nil && queue.NextAttempt(err).Expected {", to: "if err != nil {"},
 	{name: "the status is written in each sync", file: "writes.go",
