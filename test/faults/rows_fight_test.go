@@ -123,3 +123,32 @@ func (tr *trial) checkStalled(ctx context.Context, foo, manager string) error {
 	return errors.Join(tr.checkReady(found, metav1.ConditionFalse, samplev1alpha1.ReasonDeploymentFailed),
 		tr.checkMessage(ctx, foo, fmt.Sprintf("is changed back after each repair, last by %q", manager)))
 }
+
+// twoImages is G13: two controllers with different images have the same Foo. Each takes
+// the other for somebody who undoes its repairs.
+func twoImages(writeCounts) []trialCase {
+	return []trialCase{{"for a while", func(ctx context.Context, tr *trial) error {
+		r, err := tr.startExempt()
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.settled(ctx)); err != nil {
+			return err
+		}
+		since := time.Now()
+		other, err := tr.startExempt("-image=nginx:other")
+		if err != nil {
+			return err
+		}
+		pause(ctx, fightTime)
+		if err := errors.Join(r.checkFight(since), other.checkFight(since), tr.checkStalled(ctx, "a", "sample-controller")); err != nil {
+			return err
+		}
+		if writes := r.proxy.Writes() + other.proxy.Writes(); writes > 6*maxRepairs {
+			return fmt.Errorf("two controllers made %d writes for one Foo", writes)
+		}
+		other.process.close()
+		tr.timeout = 2 * waitTimeout // the next repair has to last a minute
+		return tr.stableAndQuiet(ctx)
+	}}}
+}

@@ -23,6 +23,7 @@ const (
 	noElection   = "has no leader election"
 	noAdoption   = "has no adoption"
 	noConditions = "has no conditions"
+	noImage      = "has no flag for the image"
 	noCleanup    = "deletes no Deployments of former names"
 )
 
@@ -136,6 +137,7 @@ func reportingScenarios() []scenario {
 		{row: "G12", title: "a webhook denies a write with the code 409 or 404, or the reason Conflict: the Foo reports it within seconds, and the write is not repeated all the time", quick: 2, cases: denied},
 		{row: "G13", title: "somebody changes the Deployment back after each repair: few repairs, one Warning, and the Foo says who it is", quick: 0, cases: changedBack,
 			why: "each event of the Deployment adds the Foo's key to the queue at once"},
+		{row: "G13", title: "two controllers with different images have one Foo", quick: 0, cases: twoImages, oursOnly: noImage},
 		{row: "G14", title: "an admission policy changes a Deployment only when it is created: one update repairs it", quick: 1, cases: mutatedOnCreate},
 	}
 }
