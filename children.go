@@ -281,7 +281,7 @@ func (s *kindSync[T]) fights(wait time.Duration) {
 	if plan.IsNil(s.decided.Named) {
 		return
 	}
-	by, drift, left, fights := s.repairs.Fight(s.foo, s.decided.Named)
+	by, drift, left, fights := s.repairs.Fight(s.foo, s.decided.Named, s.WasStalled(s.foo))
 	if !fights {
 		return
 	}

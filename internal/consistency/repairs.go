@@ -108,8 +108,10 @@ func (s *repairs) pause() time.Duration {
 func (s *repairs) lasting() time.Duration { return max(quiet, 2*s.pause()) }
 
 // Fight reports whether somebody changes a child back after each repair, and if so, who,
-// what, and how long the last repair still has to last to end the fight.
-func (r *Repairs) Fight(foo, child metav1.Object) (by, drift string, left time.Duration, fights bool) {
+// what, and how long the last repair still has to last to end the fight. told is whether the
+// Foo's status says so already: the opponent may be another controller of the same Foos, and
+// two that do not agree would replace each other's status as fast as the API server answers.
+func (r *Repairs) Fight(foo, child metav1.Object, told bool) (by, drift string, left time.Duration, fights bool) {
 	series, known := r.of(foo, child)
 	if !known {
 		return "", "", 0, false
@@ -119,5 +121,6 @@ func (r *Repairs) Fight(foo, child metav1.Object) (by, drift string, left time.D
 		r.Delete(cache.MetaObjectToName(foo))
 		return "", "", 0, false
 	}
-	return series.by, series.drift, left, series.count > freeRepairs || series.count == freeRepairs && !series.undone.IsZero()
+	fights = series.count > freeRepairs || series.count == freeRepairs && !series.undone.IsZero() || series.count > 1 && told
+	return series.by, series.drift, left, fights
 }

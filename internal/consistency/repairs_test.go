@@ -27,6 +27,21 @@ import (
 	"example.com/sample-controller/internal/footest"
 )
 
+// Of two controllers that fight, the one whose repair stands must not call the Foo ready while
+// the other says that they fight.
+func TestAFightThatIsToldIsOneAfterTwoRepairs(t *testing.T) {
+	foo, child := footest.Foo("a"), footest.Child("a")
+	r := &Repairs{Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))}
+	for repairs, want := range []map[bool]bool{{false: false, true: false}, {false: false, true: false}, {false: false, true: true}} {
+		for told, want := range want {
+			if _, _, _, fights := r.Fight(foo, child, told); fights != want {
+				t.Errorf("after %d repairs, told %v: fights %v", repairs, told, fights)
+			}
+		}
+		r.Observe(foo, child, "the other", "image")
+	}
+}
+
 // Two installations with different images undo each other's repairs, and both are damped.
 // Neither may take the other's pause for the end of the fight.
 func TestTwoWhoAreDampedDoNotBeginAgain(t *testing.T) {
@@ -38,7 +53,7 @@ func TestTwoWhoAreDampedDoNotBeginAgain(t *testing.T) {
 		for wait := repairer.Wait(foo, child); wait > 0; wait = repairer.Wait(foo, child) {
 			clock.SetTime(clock.Now().Add(wait))
 			for _, r := range both {
-				if _, _, _, fights := r.Fight(foo, child); !fights && count > 2*freeRepairs+1 {
+				if _, _, _, fights := r.Fight(foo, child, false); !fights && count > 2*freeRepairs+1 {
 					t.Fatalf("after %d repairs, in a pause of %v, one of them believes that the fight is over", count, wait)
 				}
 			}

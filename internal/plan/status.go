@@ -140,6 +140,10 @@ func wasStalled(foo *samplev1alpha1.Foo, reason string) bool {
 	return stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason == reason && stalled.ObservedGeneration == foo.Generation
 }
 
+// WasStalled reports whether a Foo's status says that its newest spec is stalled by this
+// child, which is refused, stored otherwise, or changed back after each repair.
+func (c *Child[T]) WasStalled(foo *samplev1alpha1.Foo) bool { return wasStalled(foo, c.Kind+failed) }
+
 // SaysReady reports whether a Foo's status says that it is ready for its newest spec.
 func SaysReady(foo *samplev1alpha1.Foo) bool {
 	ready := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionReady)

@@ -19,7 +19,6 @@ limitations under the License.
 package reporting
 
 import (
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -36,9 +35,9 @@ import (
 // be most of what a new Foo costs the API server.
 const ThrottleInterval = 5 * time.Second
 
-// MessageInterval is how long a status may wait that differs only in who has the name that a
-// Foo waits for. Many Foos may wait for one name, and each change of who has it would be a
-// write for each.
+// MessageInterval is how long a status of a stalled Foo may wait that differs only in its
+// words. Many Foos may wait for one name, and each change of who has it would be a write for
+// each. Two controllers that fight about a Deployment each say what the other changes.
 const MessageInterval = 30 * time.Second
 
 // Throttle delays statuses that report nothing but the progress of a rollout. What
@@ -81,16 +80,16 @@ func intervalOf(before, after samplev1alpha1.FooStatus, complete bool) time.Dura
 	switch {
 	case complete && isProgressAlone(before, after), isCountAlone(before, after):
 		return ThrottleInterval
-	case isHolderAlone(before, after):
+	case isMessageAlone(before, after):
 		return MessageInterval
 	}
 	return 0
 }
 
-// isHolderAlone reports whether two statuses differ in nothing but the words of a conflict.
-func isHolderAlone(before, after samplev1alpha1.FooStatus) bool {
-	is := meta.FindStatusCondition(after.Conditions, samplev1alpha1.ConditionReady)
-	if is == nil || !strings.HasSuffix(is.Reason, "Conflict") || equality.Semantic.DeepEqual(before, after) {
+// isMessageAlone reports whether the statuses of a Foo that was stalled, and is, differ in
+// nothing but words.
+func isMessageAlone(before, after samplev1alpha1.FooStatus) bool {
+	if !meta.IsStatusConditionTrue(after.Conditions, samplev1alpha1.ConditionStalled) || equality.Semantic.DeepEqual(before, after) {
 		return false
 	}
 	before, after = *before.DeepCopy(), *after.DeepCopy()

@@ -87,6 +87,33 @@ func TestIsCountAlone(t *testing.T) {
 	}
 }
 
+// Two controllers that fight about a child would replace each other's words without end.
+func TestTheWordsOfAStalledFooMayWait(t *testing.T) {
+	status := func(stalled metav1.ConditionStatus, reason, message string) samplev1alpha1.FooStatus {
+		status := footest.RefusedStatus()
+		status.Conditions[0].Reason, status.Conditions[0].Message = reason, message
+		status.Conditions = append(status.Conditions, metav1.Condition{Type: samplev1alpha1.ConditionStalled, Status: stalled, Reason: reason, Message: message})
+		return status
+	}
+	before := status(metav1.ConditionTrue, "ChildFailed", "replicas is 2, not 3")
+	for name, row := range map[string]struct {
+		after samplev1alpha1.FooStatus
+		want  time.Duration
+	}{
+		"other words":    {status(metav1.ConditionTrue, "ChildFailed", "replicas is 3, not 2"), MessageInterval},
+		"another reason": {status(metav1.ConditionTrue, "ChildConflict", "replicas is 3, not 2"), 0},
+		"no more":        {footest.RefusedStatus(), 0},
+		"not yet":        {status(metav1.ConditionFalse, "ChildFailed", "replicas is 3, not 2"), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &Throttle{Clock: clocktesting.NewFakeClock(time.Now())}
+			if wait := p.Wait(footest.Foo("a", footest.WithStatus(before)), row.after, true); wait != row.want {
+				t.Errorf("the status waits %v, not %v", wait, row.want)
+			}
+		})
+	}
+}
+
 func TestEachProgressWaitsTheWholeTime(t *testing.T) {
 	for name, ends := range map[string]func(p *Throttle, clock *clocktesting.FakeClock, old *samplev1alpha1.Foo){
 		"since the last was written": func(p *Throttle, clock *clocktesting.FakeClock, old *samplev1alpha1.Foo) {
