@@ -19,6 +19,7 @@ limitations under the License.
 package e2e
 
 import (
+	"fmt"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -32,7 +33,7 @@ import (
 // TestAnOverlayNamesTheMirrorInOnePlace checks that one line of an overlay sets the image
 // for both the program and the policy, so that the policy accepts this image and no
 // other. Existing Deployments follow. The writes of the old leader are refused until a
-// new leader has the Lease.
+// new leader has the Lease, unless the overlay also allows the earlier image.
 func TestAnOverlayNamesTheMirrorInOnePlace(t *testing.T) {
 	t.Parallel()
 	s := newSite(newBareCluster(t))
@@ -53,6 +54,12 @@ func TestAnOverlayNamesTheMirrorInOnePlace(t *testing.T) {
 	defer s.startAsInstalled(t)()
 	ns.awaitImage(t, "new", mirror)
 	ns.awaitImage(t, "old", mirror)
+
+	const newest = "registry.example.com/mirror/nginx:1.30"
+	allowEarlier := fmt.Sprintf("patches: [{target: {kind: ServiceAccount, name: %s}, patch: '{apiVersion: v1, kind: ServiceAccount, metadata: {name: any, annotations: {samplecontroller.k8s.io/earlier-image: \"%s\"}}}'}]\n", shippedName, mirror)
+	s.applyOverlay(t, writeOverlay(t, deployFolder, "commonAnnotations: {"+imageAnnotation+": '"+newest+"'}\n"+allowEarlier+another)).runsOnly(t, newest, "nginx:latest")
+	ns.createFoo(t, newFoo("during"))
+	ns.awaitImage(t, "during", mirror)
 }
 
 // runsOnly waits until the policy accepts a Foo's Deployment with an image and refuses

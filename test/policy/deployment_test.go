@@ -106,3 +106,23 @@ func TestTheControllerCreatesDeploymentsWithAnyImage(t *testing.T) {
 		})
 	}
 }
+
+// While an upgrade changes the image, the leader of before and the one of after may both
+// write, and so may that of before after a rollback.
+func TestTheEarlierImageMayBeWrittenToo(t *testing.T) {
+	installed := shipped(t)
+	for _, o := range installed {
+		if account, ok := o.(*corev1.ServiceAccount); ok {
+			account.Annotations["samplecontroller.k8s.io/earlier-image"] = "nginx:1.28"
+		}
+	}
+	s, running := newServerWith(t, "nginx:1.29", installed), deployments.own(t, newFoo("foo"))
+	for image, want := range map[string]bool{"nginx:1.28": true, "nginx:1.29": true, "nginx:1.27": false, shippedImage: false} {
+		row := plan.Deployment(image)
+		created := s.create(t, row.Desired(newFoo("foo"), nil))
+		changed := s.patch(t, running, deployments.patched(t, running, row.DesiredUpdate(running, newFoo("foo"), nil)))
+		if (created == nil) != want || (changed == nil) != want {
+			t.Errorf("%s: create: %v, update: %v", image, created, changed)
+		}
+	}
+}
