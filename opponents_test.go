@@ -187,6 +187,23 @@ func TestAFightIsDampedAndTold(t *testing.T) {
 	})
 }
 
+// What a spec is carried out by is no repair, until its status is stored. If none can be, all
+// that follow are repairs.
+func TestAFightIsDampedAlthoughNoStatusIsStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, footest.Foo("a", footest.WithGeneration(2), footest.WithStatus(footest.Settled("a"))), footest.Child("a", footest.Drifted))
+		f.undo(t)
+		f.fooClient.PrependReactor("update", "foos", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, denial(http.StatusForbidden, metav1.StatusReasonForbidden)
+		})
+		defer f.start(2)()
+		advance(time.Minute)
+		if updates := countWrites(f, updateChild); updates > 12 {
+			t.Errorf("a minute of a fight led to %d updates", updates)
+		}
+	})
+}
+
 // Three changes by hand within a minute are not a fight.
 func TestAFewRepairsAreMadeAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

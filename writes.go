@@ -106,7 +106,7 @@ func (s *kindSync[T]) repair(ctx context.Context) error {
 	if err := s.wrote(ctx, "update", "Updated", updated); err != nil {
 		return err
 	}
-	if s.recurs = s.drift != ""; !s.recurs { // what admission changes on the way, nobody has undone
+	if s.recurs = s.drift != ""; !s.recurs && s.isRepair() { // what admission changes on the way, nobody has undone
 		s.repairs.Observe(s.foo, updated, plan.ChangedBy(live, patch), s.decided.Drift)
 		s.fights(0)
 	}
@@ -116,6 +116,13 @@ func (s *kindSync[T]) repair(ctx context.Context) error {
 			s.LogKey(), klog.KObj(updated), "differs", s.drift)
 	}
 	return nil
+}
+
+// isRepair reports whether an update makes good what somebody has changed, and does not carry
+// out a new spec: the status has reported this spec before, or can't be written.
+func (s *kindSync[T]) isRepair() bool {
+	return s.controller.crdMismatch.LastSent(s.foo).ObservedGeneration == s.foo.Generation ||
+		s.controller.backoff.IsFailing(s.key(), queue.PartStatus)
 }
 
 // wrote remembers a child as the API server stored it for a Foo, in what the cache will

@@ -54,10 +54,10 @@ type repairs struct {
 	foo, child types.UID
 	generation int64
 	count      int
-	// last is when the last repair was made, and undone when it was seen to be undone; zero
-	// if it has not been.
-	last, undone time.Time
-	by, drift    string
+	// last is when the last repair was made, and undone whether it was seen to be undone.
+	last      time.Time
+	undone    bool
+	by, drift string
 }
 
 func (r *Repairs) of(foo, child metav1.Object) (repairs, bool) {
@@ -72,7 +72,7 @@ func (r *Repairs) Observe(foo, child metav1.Object, by, drift string) {
 	if !known {
 		series = repairs{foo: foo.GetUID(), child: child.GetUID(), generation: foo.GetGeneration()}
 	}
-	series.count, series.last, series.undone, series.by, series.drift = series.count+1, r.Clock.Now(), time.Time{}, by, drift
+	series.count, series.last, series.undone, series.by, series.drift = series.count+1, r.Clock.Now(), false, by, drift
 	r.Set(cache.MetaObjectToName(foo), series)
 }
 
@@ -82,11 +82,12 @@ func (r *Repairs) Wait(foo, child metav1.Object) time.Duration {
 	if !known {
 		return 0
 	}
-	if series.undone.IsZero() {
-		if series.undone = r.Clock.Now(); series.undone.Sub(series.last) >= series.lasting() {
+	if !series.undone {
+		if r.Clock.Since(series.last) >= series.lasting() {
 			r.Delete(cache.MetaObjectToName(foo))
 			return 0
 		}
+		series.undone = true
 		r.Set(cache.MetaObjectToName(foo), series)
 	}
 	if series.count < freeRepairs {
@@ -117,10 +118,10 @@ func (r *Repairs) Fight(foo, child metav1.Object, told bool) (by, drift string, 
 		return "", "", 0, false
 	}
 	left = series.lasting() - r.Clock.Since(series.last)
-	if series.undone.IsZero() && left <= 0 {
+	if !series.undone && left <= 0 {
 		r.Delete(cache.MetaObjectToName(foo))
 		return "", "", 0, false
 	}
-	fights = series.count > freeRepairs || series.count == freeRepairs && !series.undone.IsZero() || series.count > 1 && told
+	fights = series.count > freeRepairs || series.count == freeRepairs && series.undone || series.count > 1 && told
 	return series.by, series.drift, left, fights
 }

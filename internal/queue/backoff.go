@@ -210,6 +210,14 @@ func (r *Backoff[T]) RefusedFor(key cache.ObjectName, p Part) time.Duration {
 	return 0
 }
 
+// IsFailing reports whether the last attempt of a part failed.
+func (r *Backoff[T]) IsFailing(key cache.ObjectName, p Part) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := r.keys[key]
+	return k != nil && k.failures[p].Again
+}
+
 // Succeed ends the series of failures of a part.
 func (r *Backoff[T]) Succeed(key cache.ObjectName, p Part) {
 	r.mu.Lock()

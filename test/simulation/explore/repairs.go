@@ -37,7 +37,8 @@ const (
 	quietTime = time.Minute
 )
 
-// repairs are a series of updates of a child for one spec of its owner.
+// repairs are a series of updates of a child for one spec of its owner, which its status has
+// reported before: the first update carries out a new spec.
 type repairs struct {
 	owner, child types.UID
 	generation   int64
@@ -69,7 +70,7 @@ func (r repairs) continues(none repairs, now int64) bool {
 func (x explored) countRepair(at slot) {
 	before := x.repairs[at]
 	next, foo := x.seriesOf(at)
-	if foo == nil {
+	if foo == nil || footest.ObservedGenerationOf(foo) != foo.GetGeneration() {
 		return
 	}
 	if before.continues(next, x.now) {
