@@ -25,8 +25,12 @@ export FUZZ_TIME ?= 5000x
 # The minor version of Kubernetes that the cluster of the end-to-end tests emulates, such
 # as 1.35. By default it emulates none.
 export EMULATED_VERSION ?=
-# The name of the image, with the registry unless it is Docker's.
+# The name of the image, with the registry unless it is Docker's. It may end with a tag that
+# others chose, so that neither make nor the shell may take it for code: recipes take it from
+# the environment.
 IMAGE ?= sample-controller:latest
+override IMAGE := $(value IMAGE)
+export IMAGE
 
 # How often make flakes repeats the unit tests and the end-to-end tests.
 FLAKES ?= 20 10
@@ -49,7 +53,7 @@ build: bin/sample-controller ## Build bin/sample-controller and bin/devcluster
 
 .PHONY: install-yaml
 install-yaml: ## Write the manifests of the installation to _output/install.yaml (IMAGE=registry/name:tag or @digest)
-	@hack/install-yaml.sh "$(IMAGE)" _output/install.yaml
+	@hack/install-yaml.sh "$$IMAGE" _output/install.yaml
 
 .PHONY: clean
 clean: ## Remove build output

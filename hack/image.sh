@@ -20,8 +20,9 @@
 #   hack/image.sh [-push [-force]] NAME PLATFORMS FOLDER
 #   hack/image.sh -verify NAME@DIGEST
 #
-# PLATFORMS is separated by commas, such as linux/amd64,linux/arm64; if it is empty, the
-# platform is Linux on this machine's architecture. FOLDER gets sample-controller.tar and,
+# PLATFORMS is separated by commas, such as linux/amd64,linux/arm64. If it is empty, the
+# platform is Linux on this machine's architecture; with -push, both of these are, because
+# the nodes of a cluster may be of either. FOLDER gets sample-controller.tar and,
 # for each platform, sample-controller_OS_ARCHITECTURE.cdx.json. With -push the image is
 # also pushed to the registry in NAME. Without -force, the push is refused if the tree has
 # uncommitted changes, or if NAME already has another image.
@@ -59,7 +60,13 @@ if [[ $# -ne 3 ]]; then
   exit 2
 fi
 readonly image="$1"
-platforms="${2:-linux/$(go env GOHOSTARCH)}"
+platforms="$2"
+if [[ -z "${platforms}" ]]; then
+  platforms="linux/$(go env GOHOSTARCH)"
+  if [[ ${#push[@]} -gt 0 ]]; then
+    platforms=linux/amd64,linux/arm64
+  fi
+fi
 mkdir -p "$3"
 folder="$(cd "$3" && pwd)"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

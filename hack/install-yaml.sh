@@ -28,6 +28,11 @@ if [[ $# -ne 2 ]]; then
   exit 2
 fi
 image="$1"
+# It is written into YAML as it is.
+if [[ ! "${image}" =~ ^[A-Za-z0-9._:/@+-]+$ ]]; then
+  printf '%s: %q is no name of an image\n' "$0" "${image}" >&2
+  exit 2
+fi
 mkdir -p "$(dirname "$2")"
 output="$(cd "$(dirname "$2")" && pwd)/$(basename "$2")"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -102,7 +102,7 @@ func AtGeneration(generation int64) ChildOption {
 // ConflictWithB and ConflictWithNobody are the messages of a Foo named "a" whose name for
 // the child is taken.
 var (
-	ConflictWithB = fmt.Sprintf(`%s "web" belongs to Foo "b": choose another %s, or delete the owner`, Primary.Kind, Primary.NamedBy)
+	ConflictWithB = fmt.Sprintf(`%s "web" belongs to "Foo" "b": choose another %s, or delete the owner`, Primary.Kind, Primary.NamedBy)
 
 	ConflictWithNobody = fmt.Sprintf(`%[1]s "web" exists and has no controller: choose another %[2]s, delete the %[1]s, `+
 		`or hand it over with 'kubectl annotate -n team-a %[3]s web samplecontroller.k8s.io/adopt-by=a'`,

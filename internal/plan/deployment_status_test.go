@@ -254,7 +254,11 @@ func TestConflictOfAChildWhoseNameIsFixed(t *testing.T) {
 	row := shipped
 	row.NamedBy = ""
 	for want, taken := range map[string]*appsv1.Deployment{
-		`Deployment "web" belongs to Foo "b": delete the owner`: footest.Deployment("b"),
+		`Deployment "web" belongs to "Foo" "b": delete the owner`: footest.Deployment("b"),
+		// The API server accepts any kind and name of an owner.
+		`Deployment "web" belongs to "\x1b\r\n\u009b" "\u202e": delete the owner`: footest.Deployment("b", footest.Changed(func(deployment *appsv1.Deployment) {
+			deployment.OwnerReferences[0].Kind, deployment.OwnerReferences[0].Name = "\x1b\r\n\u009b", "\u202e"
+		})),
 		`Deployment "web" exists and has no controller: delete the Deployment, or hand it over with ` +
 			`'kubectl annotate -n team-a deployment web samplecontroller.k8s.io/adopt-by=a'`: footest.Deployment("a", footest.WithoutOwner),
 	} {

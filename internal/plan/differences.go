@@ -111,6 +111,9 @@ func join(path, name string) string {
 }
 
 func quote(value any) string {
+	if text, ok := value.(string); ok {
+		return truncate(strconv.Quote(text), maxQuotedName)
+	}
 	text, err := json.Marshal(value)
 	if err != nil {
 		return fmt.Sprint(value)

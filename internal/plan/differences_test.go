@@ -45,6 +45,7 @@ func TestDescribeDifferences(t *testing.T) {
 	}{
 		"none":                     {env("A", "1"), env("A", "1"), ""},
 		"an element by its name":   {env("A", "1", "B", "2"), env("B", "2", "A", "3"), `spec.containers[nginx].env[A].value is "1", not "3"`},
+		"a value for a terminal":   {env("A", "\x1b\r\n\u009b\u202e"), env("A", "1"), `spec.containers[nginx].env[A].value is "\x1b\r\n\u009b\u202e", not "1"`},
 		"an element too few":       {env("A", "1"), env("A", "1", "B", "2"), `spec.containers[nginx].env[B] is missing`},
 		"all elements too few":     {env(), env("B", "2"), `spec.containers[nginx].env[B] is missing`},
 		"two elements of one name": {env("A", "1", "A", "2"), env("A", "1", "A", "3"), `spec.containers[nginx].env[1].value is "2", not "3"`},

@@ -140,7 +140,7 @@ func (c *Child[T]) judgeConflict(foo *samplev1alpha1.Foo, taken metav1.Object) V
 		otherName = []string{"choose another " + c.NamedBy}
 	}
 	if owner := metav1.GetControllerOfNoCopy(taken); owner != nil {
-		return stalled(c.Kind+conflict, "%s %q belongs to %s %q: %s",
+		return stalled(c.Kind+conflict, "%s %q belongs to %q %q: %s",
 			c.Kind, taken.GetName(), truncate(owner.Kind, maxQuotedName), truncate(owner.Name, maxQuotedName),
 			strings.Join(append(otherName, "delete the owner"), ", or "))
 	}

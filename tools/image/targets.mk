@@ -1,21 +1,23 @@
 ##@ Image
 
-# The image's platforms; the default is Linux on this machine's architecture.
+# The image's platforms; hack/image.sh has the defaults.
 IMAGE_PLATFORMS ?=
+override IMAGE_PLATFORMS := $(value IMAGE_PLATFORMS)
+export IMAGE_PLATFORMS
 # make push-image FORCE=1 skips the checks. FORCE in the environment has no effect.
 force = $(and $(filter command,$(origin FORCE)),$(filter 1,$(FORCE)),-force)
 
 .PHONY: image
 image: ## Make a container image in _output/image, without Docker (IMAGE=name:tag IMAGE_PLATFORMS=linux/amd64,linux/arm64)
-	@hack/image.sh "$(IMAGE)" "$(IMAGE_PLATFORMS)" _output/image
+	@hack/image.sh "$$IMAGE" "$$IMAGE_PLATFORMS" _output/image
 
 .PHONY: push-image
-push-image: ## Make the image and push it, with its bill of materials, to the registry in IMAGE (FORCE=1: replace the tag, allow a changed tree)
-	@hack/image.sh -push $(force) "$(IMAGE)" "$(IMAGE_PLATFORMS)" _output/image
+push-image: ## Make the image and push it, with its bill of materials, to the registry in IMAGE, for linux/amd64 and linux/arm64 (FORCE=1: replace the tag, allow a changed tree)
+	@hack/image.sh -push $(force) "$$IMAGE" "$$IMAGE_PLATFORMS" _output/image
 
 .PHONY: verify-image
 verify-image: ## Rebuild an image from its commit and compare the two (IMAGE=name@sha256:digest)
-	@hack/image.sh -verify "$(IMAGE)"
+	@hack/image.sh -verify "$$IMAGE"
 
 .PHONY: test-image
 test-all: test-image

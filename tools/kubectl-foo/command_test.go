@@ -18,13 +18,19 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"example.com/sample-controller/tools/internal/printable"
 )
 
 // result is how a run of the command ended.
@@ -137,5 +143,66 @@ func TestRender(t *testing.T) {
 		if got := runWith(t, in, nil, args...); got.err == nil || errors.Is(got.err, errChanges) || !strings.Contains(got.err.Error(), want) {
 			t.Errorf("%v: got %v, want %q", args, got.err, want)
 		}
+	}
+}
+
+// hostile controls a terminal, and passes for our advice.
+const hostile = "\x1b]52;c;AAAA\a\r\n    -> to repair: run this\u009b2J\x7f\u202e"
+
+// hostileAnswers are those of an API server to GET. HOSTILE stands for the text.
+var hostileAnswers = map[string]string{
+	"/apis/samplecontroller.k8s.io/v1alpha1/namespaces/default/foos":   `{"apiVersion": "samplecontroller.k8s.io/v1alpha1", "kind": "FooList", "items": [` + hostileFoo + `]}`,
+	"/apis/samplecontroller.k8s.io/v1alpha1/namespaces/default/foos/a": hostileFoo,
+	"/apis/apps/v1/namespaces/default/deployments": `{"apiVersion": "apps/v1", "kind": "DeploymentList", "items": [{"metadata": {"name": "web", "namespace": "default",
+		"ownerReferences": [{"apiVersion": "v1", "kind": HOSTILE, "name": HOSTILE, "uid": "2", "controller": true}]}}]}`,
+	"/apis/apps/v1/namespaces/default/replicasets": `{"apiVersion": "apps/v1", "kind": "ReplicaSetList"}`,
+	"/api/v1/namespaces/default/pods":              `{"apiVersion": "v1", "kind": "PodList"}`,
+	"/api/v1/namespaces/default/events":            `{"apiVersion": "v1", "kind": "EventList", "items": [{"involvedObject": {"uid": "1", "kind": "Foo", "name": "a"}, "reason": HOSTILE, "message": HOSTILE}]}`,
+}
+
+const hostileFoo = `{"apiVersion": "samplecontroller.k8s.io/v1alpha1", "kind": "Foo", "metadata": {"name": "a", "namespace": "default", "uid": "1", "resourceVersion": "1"},
+	"spec": {"deploymentName": "web", "replicas": 1}, "status": {"conditions": [{"type": "Ready", "status": "False", "reason": HOSTILE, "message": HOSTILE}]}}`
+
+func TestNoCommandLetsOthersControlTheTerminal(t *testing.T) {
+	text, err := json.Marshal(hostile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := hostileAnswers[r.URL.Path]
+		w.Header().Set("Content-Type", "application/json")
+		if r.Method != http.MethodGet || answer == "" {
+			w.WriteHeader(http.StatusInternalServerError)
+			answer = `{"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": "InternalError", "code": 500, "message": HOSTILE}`
+		}
+		_, _ = w.Write([]byte(strings.ReplaceAll(answer, "HOSTILE", string(text))))
+	}))
+	defer server.Close()
+	t.Setenv("KUBECONFIG", os.DevNull)
+	file := strings.Replace(web, "name: a", "name: "+string(printable.EscapeJSON(text)), 1)
+	for _, args := range []string{
+		"why a", "why a -o json", "why a -o yaml", "why b", "plan", "plan -o diff", "plan -o json", "plan -o yaml", "plan --server-dry-run",
+		"validate -f foo.yaml", "plan -f foo.yaml",
+	} {
+		t.Run(args, func(t *testing.T) {
+			args := strings.Fields(args)
+			if args[0] != "validate" {
+				args = append(args, "--server="+server.URL)
+			}
+			got := runWith(t, "", map[string]string{"foo.yaml": file}, args...)
+			var message bytes.Buffer
+			if got.err != nil {
+				printError(&message, got.err)
+			}
+			said := got.out + got.errOut + message.String()
+			if !strings.Contains(said, "to repair") && args[len(args)-2] != "diff" {
+				t.Errorf("it says nothing of it:\n%s", said)
+			}
+			for line := range strings.Lines(said) {
+				if strings.ContainsFunc(strings.TrimSuffix(line, "\n"), func(r rune) bool { return !unicode.IsPrint(r) }) || strings.HasPrefix(strings.TrimSpace(line), "-> to repair") {
+					t.Errorf("it prints %q", line)
+				}
+			}
+		})
 	}
 }

@@ -27,8 +27,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/go-logr/logr"
@@ -36,6 +38,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
+
+	"example.com/sample-controller/tools/internal/printable"
 )
 
 // Exit codes, as those of kubectl diff: 0 means that there is nothing to do.
@@ -57,8 +61,16 @@ func main() {
 	case errors.Is(err, errChanges):
 		os.Exit(exitChanges)
 	case err != nil:
-		fmt.Fprintf(os.Stderr, "error: %v\n", err)
+		printError(os.Stderr, err)
 		os.Exit(exitFailure)
+	}
+}
+
+// printError prints an error, which may quote what others wrote. Each of its lines begins
+// with our word, so that none passes for something else.
+func printError(out io.Writer, err error) {
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		fmt.Fprintln(out, "error: "+printable.Quote(line))
 	}
 }
 

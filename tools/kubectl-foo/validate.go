@@ -27,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"example.com/sample-controller/tools/internal/printable"
 	"example.com/sample-controller/tools/kubectl-foo/internal/manifest"
 	"example.com/sample-controller/tools/kubectl-foo/internal/schema"
 )
@@ -87,7 +88,7 @@ func (o *validateOptions) run(ctx context.Context) error {
 		}
 		for _, problem := range problemsIn(object, err) {
 			invalid++
-			fmt.Fprintln(o.ErrOut, problem)
+			fmt.Fprintln(o.ErrOut, printable.Quote(problem.Error()))
 		}
 	}
 	if invalid > 0 {

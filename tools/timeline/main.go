@@ -30,6 +30,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"example.com/sample-controller/tools/internal/printable"
 	"example.com/sample-controller/tools/internal/timeline"
 )
 
@@ -55,7 +56,7 @@ type usageError struct{ error }
 
 func main() {
 	if err := run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintf(os.Stderr, "timeline: %v\n", err)
+		fmt.Fprintf(os.Stderr, "timeline: %s\n", printable.Quote(err.Error())) // it may quote the log
 		if errors.As(err, new(usageError)) {
 			os.Exit(exitUsage)
 		}

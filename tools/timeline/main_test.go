@@ -37,6 +37,10 @@ const (
 		`"userAgent":"kube-controller-manager/v1.37.0","objectRef":{"resource":"deployments","subresource":"status","namespace":"other","name":"web"},` +
 		`"responseStatus":{"code":409},"stageTimestamp":"2026-11-21T11:23:15.6Z"}` + "\n"
 
+	hostile = `{"stage":"ResponseComplete","requestURI":"/a","verb":"update","userAgent":"\u001b]52;c;AAAA\u0007\n\u009b\u202e/1",` +
+		`"objectRef":{"resource":"foos","name":"\r\u001b[2J"},"responseStatus":{"code":403},"stageTimestamp":"2026-11-21T11:23:15.5Z"}` + "\n"
+	hostileLine = `11:23:15.500  \x1b]52;c;AAAA\a\n\u009b\u202e            update  403  foos                 \r\x1b[2J` + "\n"
+
 	statusLine = "11:23:15.600  deployment-controller      update  409  deployments/status   web\n"
 )
 
@@ -66,6 +70,7 @@ func TestRun(t *testing.T) {
 		"two files":                 {[]string{"-audit=" + log, "-audit=" + write("2.log", createFoo), "-o=" + output + ".svg"}, "", "<svg ", output + ".svg: 2 writes in 1 panel\n", ""},
 		"a selection":               {[]string{"-audit=-", "-o=-", "-object=foo/web", "-namespace=default", "-you=alice"}, createFoo, "<svg ", "", ""},
 		"as text":                   {[]string{"-audit=-", "-text"}, createFoo + renewLease + updateStatus, fooLine + statusLine, "", ""},
+		"text for a terminal":       {[]string{"-audit=-", "-text"}, hostile, hostileLine, "", ""},
 		"text of a namespace":       {[]string{"-audit=-", "-text", "-namespace=default"}, createFoo + updateStatus, fooLine, "", ""},
 		"text of an object":         {[]string{"-audit=-", "-text", "-object=foo/web"}, createFoo, "", "", "-object: must not be given with -text"},
 		"a log that was cut":        {[]string{"-audit=-", "-o=-"}, createFoo[20:] + createFoo + createFoo[:99], "<svg ", "standard input: skipped 1 of 3 lines, which are not audit events\nstandard input: skipped the last line, which is incomplete\n", ""},

@@ -24,6 +24,7 @@ import (
 	"strings"
 
 	"example.com/sample-controller/internal/audit"
+	"example.com/sample-controller/tools/internal/printable"
 )
 
 // printWrites returns a function that prints a write as a line if it is in the namespace;
@@ -53,8 +54,9 @@ func line(w audit.Write) string {
 	if w.Subresource != "" {
 		what += "/" + w.Subresource
 	}
-	return strings.TrimSpace(fmt.Sprintf("%s  %-26s %-7s %d  %-20s %s",
-		w.Done.Format("15:04:05.000"), who(w), w.Verb, w.Code, what, w.Name))
+	// Whoever sends a request chooses its user agent and names, even if it is refused.
+	return strings.TrimSpace(printable.Quote(fmt.Sprintf("%s  %-26s %-7s %d  %-20s %s",
+		w.Done.Format("15:04:05.000"), who(w), w.Verb, w.Code, what, w.Name)))
 }
 
 // who returns the controller, or the program if the controller has no identity of its

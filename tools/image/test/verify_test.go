@@ -46,7 +46,7 @@ func TestVerifyImage(t *testing.T) {
 	repository := strings.TrimPrefix(server.URL, "http://") + "/team/controller"
 	c := newClone(t)
 	commit := strings.TrimSpace(c.bash("git rev-parse HEAD"))
-	c.bash(`make push-image IMAGE="$1:v1"`, repository)
+	c.bash(`make push-image IMAGE="$1:v1" IMAGE_PLATFORMS="linux/$(go env GOHOSTARCH)"`, repository)
 	tag, err := name.NewTag(repository + ":v1")
 	must(t, err)
 	image, err := remote.Image(tag)
@@ -87,7 +87,7 @@ func TestVerifyImage(t *testing.T) {
 	})
 	t.Run("a changed tree is not pushed over the image, even with FORCE in the environment", func(t *testing.T) {
 		c.bash("git checkout --quiet --force v1.9.9 && touch new")
-		_, stderr, err := c.try(`FORCE=1 make push-image IMAGE="$1:v1"`, repository)
+		_, stderr, err := c.try(`FORCE=1 make push-image IMAGE="$1:v1" IMAGE_PLATFORMS="linux/$(go env GOHOSTARCH)"`, repository)
 		if err == nil || !strings.Contains(stderr, "the tree has changes that are not in commit "+commit) || !strings.Contains(stderr, "the tag is taken by "+digest.String()) {
 			t.Errorf("make push-image prints (%v)\n%s", err, stderr)
 		}

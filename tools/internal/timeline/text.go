@@ -22,6 +22,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"example.com/sample-controller/tools/internal/printable"
 )
 
 // Font sizes in the picture's units. A picture that is 800 pixels wide shows text at 0.89
@@ -95,24 +97,16 @@ func shorten(text string, width, size float64, measure func(string, float64) flo
 // the names of users are unlimited.
 const longest = 300
 
-// clean makes text of a log safe to display: valid, on one line, and without characters
-// that change how others are displayed.
+// clean makes text of a log safe to display, and not too long.
 func clean(text string) string {
-	var b strings.Builder
-	for i, r := range strings.ToValidUTF8(text, string(utf8.RuneError)) {
-		switch {
-		case i > longest:
-			b.WriteString(ellipsis)
-			return b.String()
-		case unicode.IsSpace(r):
-			b.WriteByte(' ')
-		case !unicode.IsPrint(r):
-			b.WriteRune(utf8.RuneError)
-		default:
-			b.WriteRune(r)
-		}
+	if len(text) <= longest {
+		return printable.Quote(text)
 	}
-	return b.String()
+	cut := longest
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return printable.Quote(text[:cut]) + ellipsis
 }
 
 // wrapped breaks text into lines of at most the given width, unless a word is wider.

@@ -216,7 +216,7 @@ func (s *Subject) age(since time.Time) string {
 // Print prints an explanation for people. At most maxEvents Events fit on a screen.
 func (e *Explanation) Print(printer *report.Printer, maxEvents int) error {
 	out := &screen{printer, map[string]bool{}}
-	fmt.Fprintf(out, "Foo %s/%s\n", e.Namespace, e.Name)
+	out.Printf("Foo %s/%s\n", e.Namespace, e.Name)
 	since := ""
 	if e.Since != "" {
 		since = ", for " + e.Since
@@ -226,15 +226,15 @@ func (e *Explanation) Print(printer *report.Printer, maxEvents int) error {
 		out.finding("  ! ", finding)
 	}
 	out.finding("  Controller: ", e.Controller)
-	fmt.Fprintf(out, "\nWhat it has:\n")
+	out.Printf("\nWhat it has:\n")
 	if len(e.Has) == 0 {
-		fmt.Fprintf(out, "  nothing\n")
+		out.Printf("  nothing\n")
 	}
 	out.nodes(e.Has, "  ")
 	if e.plan.IsSilent() {
-		fmt.Fprintf(out, "\nThe next sync writes nothing.\n")
+		out.Printf("\nThe next sync writes nothing.\n")
 	} else {
-		fmt.Fprintf(out, "\nThe next sync:\n")
+		out.Printf("\nThe next sync:\n")
 		_ = report.PrintSteps(printer, e.plan) // the printer remembers the error
 	}
 	for _, owned := range e.Owners {
@@ -242,7 +242,7 @@ func (e *Explanation) Print(printer *report.Printer, maxEvents int) error {
 	}
 	e.printEvents(out, maxEvents)
 	for _, missing := range e.Missing {
-		fmt.Fprintf(out, "\nNot shown: %s\n", missing)
+		out.Printf("\nNot shown: %s\n", missing)
 	}
 	return printer.Err()
 }
@@ -251,12 +251,12 @@ func (e *Explanation) printEvents(out *screen, most int) {
 	if len(e.Events) == 0 {
 		return
 	}
-	fmt.Fprintf(out, "\nEvents, the newest first:\n")
+	out.Printf("\nEvents, the newest first:\n")
 	for _, event := range e.Events[:min(len(e.Events), most)] {
-		fmt.Fprintf(out, "  %-5s %-8s %s: %s: %s\n", event.Age, event.Type, event.Object, event.Reason, event.Message)
+		out.Printf("  %-5s %-8s %s: %s: %s\n", event.Age, event.Type, event.Object, event.Reason, event.Message)
 	}
 	if more := len(e.Events) - most; more > 0 {
-		fmt.Fprintf(out, "  and %d more\n", more)
+		out.Printf("  and %d more\n", more)
 	}
 }
 
@@ -269,18 +269,18 @@ type screen struct {
 
 // finding prints a finding, and new advice in a line of its own.
 func (s *screen) finding(indent string, finding Finding) {
-	fmt.Fprintf(s, "%s%s\n", indent, finding.Text)
+	s.Printf("%s%s\n", indent, finding.Text)
 	if finding.Advice == "" || s.advised[finding.Advice] {
 		return
 	}
 	s.advised[finding.Advice] = true
 	margin := len(indent) - len(strings.TrimLeft(indent, " "))
-	fmt.Fprintf(s, "%s-> %s\n", strings.Repeat(" ", margin+2), finding.Advice)
+	s.Printf("%s-> %s\n", strings.Repeat(" ", margin+2), finding.Advice)
 }
 
 func (s *screen) nodes(nodes []Node, indent string) {
 	for _, n := range nodes {
-		fmt.Fprintf(s, "%s%s %s  %s\n", indent, n.Kind, n.Name, n.State)
+		s.Printf("%s%s %s  %s\n", indent, n.Kind, n.Name, n.State)
 		for _, wait := range n.Waits {
 			s.finding(indent+"  ! ", wait)
 		}

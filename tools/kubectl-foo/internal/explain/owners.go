@@ -64,13 +64,13 @@ func (s *Subject) owners() ([]Owned, error) {
 }
 
 func (o *Owned) print(out *report.Printer) {
-	fmt.Fprintf(out, "\nWho wrote what the Foo owns of %s %s:\n", o.Kind, o.Name)
+	out.Printf("\nWho wrote what the Foo owns of %s %s:\n", o.Kind, o.Name)
 	for _, field := range o.Fields {
 		ago := ""
 		if field.Age != "" {
 			ago = ", " + field.Age + " ago"
 		}
-		fmt.Fprintf(out, "  %s: %s (%s)%s\n", field.Path, field.Manager, field.Operation, ago)
+		out.Printf("  %s: %s (%s)%s\n", field.Path, field.Manager, field.Operation, ago)
 	}
 }
 

@@ -17,8 +17,11 @@ limitations under the License.
 package report
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -26,6 +29,7 @@ import (
 
 	"example.com/sample-controller/internal/preview"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
+	"example.com/sample-controller/tools/internal/printable"
 )
 
 // PrintObject prints an object as a YAML document.
@@ -45,8 +49,41 @@ func yamlOf(object preview.Object) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, err := yaml.Marshal(fields)
+	text, err := marshal(fields)
 	return string(text), err
+}
+
+// marshal returns a value as YAML. YAML leaves some characters as they are that are not safe
+// to print, such as those that reverse text. JSON need not, and is YAML, too.
+func marshal(value any) ([]byte, error) {
+	data, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	// The library refuses control characters, which its own encoder of JSON does not escape.
+	data = printable.EscapeJSON(data)
+	text, err := yaml.JSONToYAML(data)
+	if bytes.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
+		return append(data, '\n'), err
+	}
+	return text, err
+}
+
+// quoted quotes the strings of a value, so that each takes one line.
+func quoted(value any) any {
+	switch value := value.(type) {
+	case string:
+		return printable.Quote(value)
+	case map[string]any:
+		for name, field := range value {
+			value[name] = quoted(field)
+		}
+	case []any:
+		for i, element := range value {
+			value[i] = quoted(element)
+		}
+	}
+	return value
 }
 
 // FieldsOf returns an object's fields, with apiVersion and kind, and without those that are

@@ -24,10 +24,9 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"example.com/sample-controller/internal/preview"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/tools/internal/printable"
 )
 
 // The formats of plans.
@@ -162,10 +161,9 @@ func PrintPlans(out io.Writer, format string, plans []*Plan) error {
 // PrintStructured prints a value as JSON or YAML.
 func PrintStructured(out io.Writer, format string, value any) error {
 	data, err := json.MarshalIndent(value, "", "  ")
+	data = append(printable.EscapeJSON(data), '\n')
 	if err == nil && format == FormatYAML {
-		data, err = yaml.JSONToYAML(data)
-	} else {
-		data = append(data, '\n')
+		data, err = marshal(value)
 	}
 	if err == nil {
 		_, err = out.Write(data)

@@ -23,6 +23,8 @@ import (
 	"strings"
 
 	"golang.org/x/term"
+
+	"example.com/sample-controller/tools/internal/printable"
 )
 
 // The colours of the lines of differences (ECMA-48).
@@ -50,24 +52,31 @@ func NewPrinter(out io.Writer) *Printer {
 // Err returns the first error.
 func (p *Printer) Err() error { return p.err }
 
-// Write implements io.Writer.
-func (p *Printer) Write(data []byte) (int, error) {
-	if p.err != nil {
-		return 0, p.err
+// Printf prints a text. Much of what its arguments say was written by others, who must be
+// able neither to control the terminal nor to begin a line. So it quotes their characters
+// that can't be printed, and a Printer has no other way to print.
+func (p *Printer) Printf(format string, args ...any) {
+	for i, arg := range args {
+		if _, isNumber := arg.(int); !isNumber {
+			args[i] = printable.Quote(fmt.Sprint(arg))
+		}
 	}
-	n, err := p.out.Write(data)
-	p.err = err
-	return n, err
+	p.print(fmt.Sprintf(format, args...))
+}
+
+func (p *Printer) print(text string) {
+	if p.err == nil {
+		_, p.err = io.WriteString(p.out, text)
+	}
 }
 
 // printDiff prints a difference with its lines indented.
 func (p *Printer) printDiff(indent, diff string) {
 	for line := range strings.Lines(diff) {
-		colour := map[byte]string{'+': green, '-': red}[line[0]]
-		if !p.colours || colour == "" {
-			fmt.Fprint(p, indent, line)
-			continue
+		text, colour := printable.Quote(strings.TrimSuffix(line, "\n")), map[byte]string{'+': green, '-': red}[line[0]]
+		if p.colours && colour != "" {
+			text = colour + text + reset
 		}
-		fmt.Fprint(p, indent, colour, strings.TrimSuffix(line, "\n"), reset, "\n")
+		p.print(indent + text + "\n")
 	}
 }

@@ -38,12 +38,12 @@ func printText(out *Printer, plans []*Plan) error {
 		if plan.IsSilent() {
 			continue
 		}
-		fmt.Fprintf(out, "Foo %s/%s\n", plan.Foo.Namespace, plan.Foo.Name)
+		out.Printf("Foo %s/%s\n", plan.Foo.Namespace, plan.Foo.Name)
 		if err := PrintSteps(out, plan); err != nil {
 			return err
 		}
 	}
-	fmt.Fprintln(out, summary(plans))
+	out.Printf("%s\n", summary(plans))
 	return out.err
 }
 
@@ -54,7 +54,7 @@ func PrintSteps(out *Printer, plan *Plan) error {
 		if write.Drift != "" && write.Verb != preview.Create {
 			note = ": " + write.Drift
 		}
-		fmt.Fprintf(out, "  %s %s %s %s%s\n", marks[write.Verb], write.Verb, write.Kind, write.Name, note)
+		out.Printf("  %s %s %s %s%s\n", marks[write.Verb], write.Verb, write.Kind, write.Name, note)
 		diff, err := Diff(write)
 		if err != nil {
 			return err
@@ -69,12 +69,12 @@ func PrintSteps(out *Printer, plan *Plan) error {
 	}
 	switch {
 	case before != after:
-		fmt.Fprintf(out, "  status: %s%s\n", after, later)
+		out.Printf("  status: %s%s\n", after, later)
 		if before != "" {
-			fmt.Fprintf(out, "     was: %s\n", before)
+			out.Printf("     was: %s\n", before)
 		}
 	case plan.ChangesStatus():
-		fmt.Fprintf(out, "  status: %s (other fields change)%s\n", after, later)
+		out.Printf("  status: %s (other fields change)%s\n", after, later)
 	}
 	printAnswer(out, plan.StatusAnswer)
 	return out.err
@@ -82,10 +82,10 @@ func PrintSteps(out *Printer, plan *Plan) error {
 
 func printAnswer(out *Printer, answer Answer) {
 	if answer.Refused != "" {
-		fmt.Fprintf(out, "      the API server would refuse this: %s\n", answer.Refused)
+		out.Printf("      the API server would refuse this: %s\n", answer.Refused)
 	}
 	if answer.Differs != "" {
-		fmt.Fprintf(out, "      the API server would store something else: %s\n", answer.Differs)
+		out.Printf("      the API server would store something else: %s\n", answer.Differs)
 	}
 }
 
@@ -137,22 +137,23 @@ func Diff(write preview.Write) (string, error) {
 
 // StatusDiff returns the difference between two statuses, in the unified format.
 func StatusDiff(before, after samplev1alpha1.FooStatus) (string, error) {
-	old, err := yaml.Marshal(before)
+	old, err := marshal(before)
 	if err != nil {
 		return "", err
 	}
-	planned, err := yaml.Marshal(after)
+	planned, err := marshal(after)
 	return udiff.Unified("live/status", "planned/status", string(old), string(planned)), err
 }
 
-// desired returns an object as YAML without its status.
+// desired returns an object as YAML without its status. In a difference, the second line of
+// a text could pass for a line of ours.
 func desired(object preview.Object) (string, error) {
 	fields, err := FieldsOf(object)
 	if err != nil {
 		return "", err
 	}
 	delete(fields, "status")
-	text, err := yaml.Marshal(fields)
+	text, err := yaml.Marshal(quoted(fields))
 	return string(text), err
 }
 
