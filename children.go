@@ -31,6 +31,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/internal/consistency"
+	"example.com/sample-controller/internal/failure"
 	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/internal/queue"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -247,6 +248,7 @@ func (s *kindSync[T]) finish(err error) {
 		s.controller.backoff.Succeed(s.key(), s.part())
 		return
 	}
+	s.controller.metrics.Refused(failure.CauseOf(err))
 	s.err = s.controller.backoff.Fail(s.key(), s.part(), s.task, err)
 }
 
