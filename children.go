@@ -137,6 +137,7 @@ type kind[T plan.Object] struct {
 
 func newKind[T plan.Object](c *Controller, row plan.Child[T], informer cache.TypedSharedIndexInformer[T], clientIn func(namespace string) childClient[T]) *kind[T] {
 	c.metrics.CountWritesTo(row.Resource.Resource, "create", "update", "delete")
+	c.metrics.CountRefusalsBy(failure.Causes...)
 	return &kind[T]{
 		Child: &row, controller: c, informer: informer, indexer: informer.GetTypedIndexer(), clientIn: clientIn,
 		repairs: consistency.Repairs{Clock: c.clock},

@@ -39,7 +39,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"example.com/sample-controller/internal/consistency"
-	"example.com/sample-controller/internal/failure"
 	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/internal/queue"
@@ -141,7 +140,6 @@ func NewController(config Config) (*Controller, error) {
 		metrics:        config.Metrics,
 	}
 	c.metrics.CountWritesTo(fooStatus, "update")
-	c.metrics.CountRefusalsBy(failure.Causes...)
 	c.children = c.table(config)
 	if err := c.prepareInformers(); err != nil {
 		return nil, fmt.Errorf("preparing the informers: %w", err)
