@@ -101,24 +101,16 @@ func TestRefusalsAreToldApart(t *testing.T) {
 	create := metav1.CreateOptions{DryRun: dryRun}
 	plain := foosDeployment()
 	plain.OwnerReferences = nil
-	for want, call := range map[string]func() error{
-		failure.Quota:  func() error { _, err := deployments.Create(t.Context(), foosDeployment(), create); return err },
-		failure.Policy: func() error { _, err := deployments.Create(t.Context(), plain, create); return err },
-		failure.Permission: func() error {
-			_, unnamed := secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, create)
-			_, named := secrets.Patch(t.Context(), "a", types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
-			if cause := failure.CauseOf(unnamed); cause != failure.Permission {
-				t.Errorf("A create without permission was refused by %q: %v", cause, unnamed)
-			}
-			return named
-		},
-		failure.Other: func() error {
-			_, err := ns.deployments().Create(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, create)
-			return err
-		},
+	_, quota := deployments.Create(t.Context(), foosDeployment(), create)
+	_, policy := deployments.Create(t.Context(), plain, create)
+	_, mayNotCreate := secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, create)
+	_, mayNotPatch := secrets.Patch(t.Context(), "a", types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
+	_, invalid := ns.deployments().Create(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, create)
+	for err, want := range map[error]string{
+		quota: failure.Quota, policy: failure.Policy, mayNotCreate: failure.Permission, mayNotPatch: failure.Permission, invalid: failure.Other,
 	} {
-		if err := call(); failure.CauseOf(err) != want {
-			t.Errorf("Refused by %q, want %q: %v", failure.CauseOf(err), want, err)
+		if got := failure.CauseOf(err); got != want {
+			t.Errorf("Refused by %q, want %q: %v", got, want, err)
 		}
 	}
 }
