@@ -31,6 +31,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/internal/consistency"
+	"example.com/sample-controller/internal/failure"
 	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/internal/queue"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -136,6 +137,7 @@ type kind[T plan.Object] struct {
 
 func newKind[T plan.Object](c *Controller, row plan.Child[T], informer cache.TypedSharedIndexInformer[T], clientIn func(namespace string) childClient[T]) *kind[T] {
 	c.metrics.CountWritesTo(row.Resource.Resource, "create", "update", "delete")
+	c.metrics.CountRefusalsBy(failure.Causes...)
 	return &kind[T]{
 		Child: &row, controller: c, informer: informer, indexer: informer.GetTypedIndexer(), clientIn: clientIn,
 		repairs: consistency.Repairs{Clock: c.clock},
@@ -247,6 +249,7 @@ func (s *kindSync[T]) finish(err error) {
 		s.controller.backoff.Succeed(s.key(), s.part())
 		return
 	}
+	s.controller.metrics.Refused(failure.CauseOf(err))
 	s.err = s.controller.backoff.Fail(s.key(), s.part(), s.task, err)
 }
 

@@ -43,6 +43,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"example.com/sample-controller/internal/election"
+	"example.com/sample-controller/internal/failure"
 	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/kubeclient"
 	"example.com/sample-controller/internal/queue"
@@ -219,16 +220,19 @@ func TestMetricsOfAController(t *testing.T) {
 	})
 }
 
-func TestRefusedWritesAreNotCounted(t *testing.T) {
+func TestRefusedWritesAreCountedByCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("a"))
-		f.refuse("create", children, apierrors.NewForbidden(footest.ChildGR, "web", errors.New("no")))
-		f.refuse("update", "foos", errors.New("no"))
+		f.refuse("create", children, apierrors.NewForbidden(footest.ChildGR, "web", errors.New("exceeded quota: q")))
+		f.refuse("update", "foos", apierrors.NewUnauthorized("no"))
 		defer f.start(1)()
 		advance(0)
 		f.expectMetrics(t, "refused writes",
 			countOf(createChild, 0),
 			`sample_controller_writes_total{resource="foos/status",verb="update"} 0`,
+			`sample_controller_refusals_total{cause="quota"} 1`,
+			`sample_controller_refusals_total{cause="permission"} 1`,
+			`sample_controller_refusals_total{cause="policy"} 0`,
 			`sample_controller_sync_duration_seconds_count{result="error"} 1`,
 			`sample_controller_sync_duration_seconds_count{result="success"} 0`)
 	})
@@ -286,6 +290,9 @@ func TestSeriesAreBounded(t *testing.T) {
 			for _, verb := range []string{"create", "update", "delete"} {
 				want[fmt.Sprintf(`sample_controller_writes_total{resource=%q,verb=%q}`, kind.Resource.Resource, verb)] = true
 			}
+		}
+		for _, cause := range failure.Causes {
+			want[fmt.Sprintf(`sample_controller_refusals_total{cause=%q}`, cause)] = true
 		}
 		footest.ExpectEqual(t, "the set of our series", want, series)
 	})

@@ -282,6 +282,7 @@ func (c *Controller) sendStatus(ctx context.Context, foo *samplev1alpha1.Foo, st
 		}
 	}
 	c.staleFoos.Observe(foo, err)
+	c.metrics.Refused(failure.CauseOf(err))
 	transition := plan.ReadyChanged(c.crdMismatch.LastSent(foo), status)
 	if err != nil {
 		if transition != nil && failure.MayBeDone(err) {

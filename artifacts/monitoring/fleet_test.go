@@ -47,8 +47,8 @@ func TestAlertsKeepClustersApart(t *testing.T) {
 				if rule.Alert == "SampleControllerDown" && found[0] == "on (job)" {
 					continue
 				}
-				if !strings.HasPrefix(found[1], "cluster, job, namespace") {
-					t.Errorf("%s does not keep cluster and namespace: %s", rule.Alert, found[0])
+				if !strings.HasPrefix(found[1], "cluster, job, namespace, service") {
+					t.Errorf("%s does not keep cluster, namespace and Service: %s", rule.Alert, found[0])
 				}
 			}
 		}
@@ -81,6 +81,15 @@ func TestDashboardSelectsTheChosenClusters(t *testing.T) {
 	}
 	if !slices.Equal(names, []string{"datasource", "cluster", "namespace"}) {
 		t.Errorf("The variables are %v", names)
+	}
+}
+
+// TestTheExpressionForUnseenClustersIsTested keeps the manual and fleet.test.yaml together.
+func TestTheExpressionForUnseenClustersIsTested(t *testing.T) {
+	_, after, found := strings.Cut(readText(t, filepath.Join("..", "..", "docs", "operations.md")), "```promql\n")
+	documented, _, _ := strings.Cut(after, "\n")
+	if !found || !strings.Contains(readText(t, "fleet.test.yaml"), "expr: "+documented+"\n") {
+		t.Errorf("fleet.test.yaml does not test the expression of docs/operations.md: %q", documented)
 	}
 }
 
@@ -141,6 +150,7 @@ func TestUpdateSetsClusterLabelAndRunbooks(t *testing.T) {
 	// With the new label, the alerts fire as before.
 	tool := promtool(t)
 	fleet := strings.NewReplacer(`cluster="`, `k8s_cluster="`, "cluster: ", "k8s_cluster: ", "(alertname, cluster,", "(alertname, k8s_cluster,",
+		"on (cluster,", "on (k8s_cluster,",
 		published, "https://wiki.example.org/run?page=books").Replace(readText(t, "fleet.test.yaml"))
 	file := filepath.Join(folder, "fleet.test.yaml")
 	if err := os.WriteFile(file, []byte(fleet), 0o600); err != nil {

@@ -64,6 +64,8 @@ type Metrics struct {
 	syncs map[Result]metrics.ObserverMetric
 	// writes counts writes that the API server accepted.
 	writes *metrics.CounterVec
+	// refusals counts calls that the API server refused.
+	refusals *metrics.CounterVec
 }
 
 // New makes the metrics of the kind Foo, and one with the program's build information.
@@ -72,11 +74,18 @@ func New() *Metrics {
 		Subsystem: subsystem,
 		Name:      "writes_total",
 		Help: "Number of writes that the API server accepted, by verb and resource. There are none while nothing changes. " +
-			"Refused writes are in rest_client_requests_total.",
+			"Refused writes are in refusals_total.",
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"verb", "resource"})
-	m := &Metrics{registry: metrics.NewKubeRegistry(), writes: writes}
-	m.registry.MustRegister(writes)
+	refusals := metrics.NewCounterVec(&metrics.CounterOpts{
+		Subsystem: subsystem,
+		Name:      "refusals_total",
+		Help: "Number of calls of syncs that the API server refused, by cause: permission (of the controller's account); quota; " +
+			"policy (for admission); webhook; other. Lost races and failures of the API server do not count.",
+		StabilityLevel: metrics.ALPHA,
+	}, []string{"cause"})
+	m := &Metrics{registry: metrics.NewKubeRegistry(), writes: writes, refusals: refusals}
+	m.registry.MustRegister(writes, refusals)
 	m.registry.Registerer().MustRegister(collectors.NewBuildInfoCollector())
 	m.addSyncs(subsystem, "Foo")
 	return m
@@ -85,7 +94,7 @@ func New() *Metrics {
 // ForKind returns the metrics of another kind of the program. Those of its syncs have the
 // kind in their names. All are served together.
 func (m *Metrics) ForKind(kind string) *Metrics {
-	other := &Metrics{registry: m.registry, writes: m.writes}
+	other := &Metrics{registry: m.registry, writes: m.writes, refusals: m.refusals}
 	other.addSyncs(subsystem+"_"+strings.ToLower(kind), kind)
 	return other
 }
@@ -131,6 +140,21 @@ func (m *Metrics) CountWritesTo(resource string, verbs ...string) {
 
 // Wrote counts a write that the API server accepted.
 func (m *Metrics) Wrote(verb, resource string) { m.writes.WithLabelValues(verb, resource).Inc() }
+
+// CountRefusalsBy creates the series of the refusals for a cause at 0.
+func (m *Metrics) CountRefusalsBy(causes ...string) {
+	for _, cause := range causes {
+		m.refusals.WithLabelValues(cause)
+	}
+}
+
+// Refused counts a call that failed, unless the cause is "", which means that it was not
+// refused.
+func (m *Metrics) Refused(cause string) {
+	if cause != "" {
+		m.refusals.WithLabelValues(cause).Inc()
+	}
+}
 
 // Synced records the result and the duration of a sync.
 func (m *Metrics) Synced(result Result, took time.Duration) {

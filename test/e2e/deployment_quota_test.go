@@ -26,14 +26,17 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"example.com/sample-controller/internal/failure"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -81,6 +84,34 @@ func TestQuotasThatLimitPods(t *testing.T) {
 			}
 			ns.hasWorkloads(t, row.deployments, row.refusal == "")
 		})
+	}
+}
+
+// TestRefusalsAreToldApart checks with a real API server what the metric of refusals, and
+// with it the page for a lost permission, rests on.
+func TestRefusalsAreToldApart(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	ns.setQuotas(t, corev1.ResourceList{"count/deployments.apps": resource.MustParse("0")})
+	controller, err := kubernetes.NewForConfig(ns.in.account.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployments, secrets := controller.AppsV1().Deployments(ns.name), controller.CoreV1().Secrets(ns.name)
+	create := metav1.CreateOptions{DryRun: dryRun}
+	plain := foosDeployment()
+	plain.OwnerReferences = nil
+	_, quota := deployments.Create(t.Context(), foosDeployment(), create)
+	_, policy := deployments.Create(t.Context(), plain, create)
+	_, mayNotCreate := secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, create)
+	_, mayNotPatch := secrets.Patch(t.Context(), "a", types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
+	_, invalid := ns.deployments().Create(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, create)
+	for err, want := range map[error]string{
+		quota: failure.Quota, policy: failure.Policy, mayNotCreate: failure.Permission, mayNotPatch: failure.Permission, invalid: failure.Other,
+	} {
+		if got := failure.CauseOf(err); got != want {
+			t.Errorf("Refused by %q, want %q: %v", got, want, err)
+		}
 	}
 }
 

@@ -34,7 +34,7 @@ import (
 // promised are the metrics that the documents and alerts use.
 var promised = []string{
 	"sample_controller_sync_duration_seconds_bucket", "sample_controller_sync_duration_seconds_sum", "sample_controller_sync_duration_seconds_count",
-	"sample_controller_writes_total", "sample_controller_stale_syncs_total", "sample_controller_sync_panics_total", "sample_controller_foos",
+	"sample_controller_writes_total", "sample_controller_refusals_total", "sample_controller_stale_syncs_total", "sample_controller_sync_panics_total", "sample_controller_foos",
 	"workqueue_depth", "workqueue_adds_total", "workqueue_retries_total", "workqueue_queue_duration_seconds_bucket",
 	"workqueue_work_duration_seconds_bucket", "workqueue_longest_running_processor_seconds", "workqueue_unfinished_work_seconds",
 	"rest_client_requests_total", "rest_client_request_duration_seconds_bucket", "rest_client_rate_limiter_duration_seconds_bucket",

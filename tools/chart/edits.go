@@ -22,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -79,8 +80,26 @@ var (
 	argumentsEdit = &edit{strict: true, apply: func(t *template, parent *yaml.Node, key, name string) {
 		t.addLines(children(parent, key)[0], "{{- range .Values."+name+" }}\n- {{ . | quote }}\n{{- end }}")
 	}}
+	// The address before the anchor.
+	runbooksEdit = &edit{strict: true, read: func(node *yaml.Node) (any, error) {
+		address, _, _ := strings.Cut(node.Value, "#")
+		return address, nil
+	}, apply: func(t *template, parent *yaml.Node, key, name string) {
+		node := children(parent, key)[0]
+		_, anchor, _ := strings.Cut(node.Value, "#")
+		t.set(node, `printf "%s#`+anchor+`" .Values.`+name+` | quote`)
+	}}
+	// The label within expressions. hack/update-monitoring.sh replaces it in the same places.
+	clusterEdit = &edit{strict: true, apply: func(t *template, parent *yaml.Node, key, name string) {
+		node := children(parent, key)[0]
+		node.Value = clusterLabel.ReplaceAllString(node.Value, "${1}"+t.inline("{{ .Values."+name+" }}")+"${2}")
+	}}
 	whenEdit = &edit{strict: true, when: true}
 )
+
+// clusterLabel matches the label in "by (cluster, job)", {cluster=~"..."},
+// label_values(up, cluster), {{cluster}} and $labels.cluster, but not Grafana's $cluster.
+var clusterLabel = regexp.MustCompile(`([(]|, |[{]|[.])cluster([,)]|=~|[}]| )`)
 
 func applyBlock(t *template, parent *yaml.Node, key, name string) {
 	remove(parent, key)

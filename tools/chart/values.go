@@ -95,4 +95,8 @@ var values = []value{
 	{"monitoring.prometheusRule", onOff, "alerts for the Prometheus Operator; enable them in one release of a cluster", "PrometheusRule", "", whenEdit, false},
 	{"monitoring.dashboard", onOff, "dashboard for Grafana's sidecar", "ConfigMap", "", whenEdit, false},
 	{"monitoring.labels", ourLabels, "further labels of ServiceMonitor and PrometheusRule, by which a Prometheus selects them", "ServiceMonitor|PrometheusRule", "metadata labels", entriesEdit, mapping{}},
+	{"monitoring.tlsConfig", anObject, "how Prometheus verifies the certificate of the metrics; with a `ca`, set `insecureSkipVerify` to null", "ServiceMonitor", "spec endpoints * tlsConfig", blockEdit, nil},
+	{"monitoring.runbooks", `"type": "string", "pattern": "^https?://[^\\s#]+$"`, "address of your copy of docs/operations.md, to which the alerts link", "PrometheusRule", "spec groups * rules * annotations runbook_url", runbooksEdit, nil},
+	{"monitoring.clusterLabel", `"type": "string", "pattern": "^[a-zA-Z_][a-zA-Z0-9_]*$"`, "label by which a central Prometheus distinguishes clusters, in alerts and dashboard",
+		"PrometheusRule|ConfigMap", "spec groups * rules * expr|spec groups * rules * annotations summary|data " + program + ".json", clusterEdit, "cluster"},
 }

@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -75,6 +76,29 @@ patches:
 				}
 			}
 		})
+	}
+}
+
+// TestMonitoringValuesEqualTheScript compares the chart's label and runbooks with those of
+// hack/update-monitoring.sh.
+func TestMonitoringValuesEqualTheScript(t *testing.T) {
+	made := filepath.Join(t.TempDir(), "made")
+	script := exec.CommandContext(t.Context(), filepath.Join(root, "hack", "update-monitoring.sh"), made)
+	script.Env = append(os.Environ(), "CLUSTER_LABEL=k8s_cluster", "RUNBOOKS=https://wiki.example.org/run?page=books")
+	if output, err := script.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	want := kustomize(t, made)
+	got := template(t, program, program, `monitoring: {serviceMonitor: true, prometheusRule: true, dashboard: true, clusterLabel: k8s_cluster, runbooks: "https://wiki.example.org/run?page=books",
+  tlsConfig: {insecureSkipVerify: null, serverName: metrics.example.com}}`)
+	for id, part := range map[string]string{"PrometheusRule sample-controller": "spec", "ConfigMap sample-controller-dashboard": "data"} {
+		for _, difference := range differences("", at(got[id], part), at(want[id], part)) {
+			t.Errorf("%s%s", id, difference)
+		}
+	}
+	endpoint := at(got["ServiceMonitor sample-controller"], "spec", "endpoints").([]any)[0]
+	if tls := at(endpoint, "tlsConfig"); !reflect.DeepEqual(tls, mapping{"serverName": "metrics.example.com"}) {
+		t.Errorf("The tlsConfig is %v", tls)
 	}
 }
 

@@ -69,6 +69,8 @@ func TestInvalidValuesAreRefused(t *testing.T) {
 		"fullnameOverride: a.b":                       "at '/fullnameOverride'",
 		"crds: {install: 'no'}":                       "at '/crds/install': got string, want boolean",
 		"networkPolicy: {egress: []}":                 "at '/networkPolicy/egress': minItems",
+		"monitoring: {clusterLabel: k8s-cluster}":     "at '/monitoring/clusterLabel'",
+		"monitoring: {runbooks: docs/operations.md}":  "at '/monitoring/runbooks'",
 		"monitoring: {serviceMonitor: {enabled: on}}": "at '/monitoring/serviceMonitor': got object, want boolean",
 	} {
 		t.Run(values, func(t *testing.T) {
