@@ -36,6 +36,7 @@ var references = []struct{ in, path, kind string }{
 	{"RoleBinding", "subjects * name", ""},
 	{"ClusterRoleBinding", "subjects * name", ""},
 	{"Role", "rules * resourceNames *", "Lease"},
+	{"Deployment", container + "args 5", "Lease"},
 	{"Deployment", "spec template spec serviceAccountName", "ServiceAccount"},
 	{"Secret", "metadata annotations kubernetes.io/service-account.name", "ServiceAccount"},
 	{"ServiceMonitor", "spec endpoints * authorization credentials name", "Secret"},
