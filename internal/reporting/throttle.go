@@ -37,7 +37,7 @@ const ThrottleInterval = 5 * time.Second
 
 // MessageInterval is how long a status of a stalled Foo may wait that differs only in its
 // words. Many Foos may wait for one name, and each change of who has it would be a write for
-// each. Two controllers that fight about a Deployment each say what the other changes.
+// each. Two controllers that fight about a child each say what the other changes.
 const MessageInterval = 30 * time.Second
 
 // Throttle delays statuses that report nothing but the progress of a rollout. What
