@@ -33,6 +33,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"example.com/sample-controller/internal/testcluster"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -65,6 +66,7 @@ func TestAMismatchedCRDIsReportedAndNotFought(t *testing.T) {
 		own.checkMismatch(t, `[{"op":"remove","path":"`+ofVersion+`/subresources/status"}]`, isMissing, "status subresource")
 	})
 	t.Run("a CRD that accepted statuses which Go can't read", own.checkUnreadable)
+	t.Run("a CRD that accepted long names", own.checkLongName)
 }
 
 // checkMismatch checks that with a CRD that does not store the status, the controller
@@ -128,6 +130,31 @@ func (c *testCluster) checkUnreadable(t *testing.T) {
 	mergePatch(t, ns.foos(), "time", `{"spec":{"replicas":2}}`)
 	ns.awaitReplicas(t, "time", 2)
 	beside.createReadyFoo(t, newFoo("later", withReplicas(1)))
+}
+
+// checkLongName checks that a Foo whose name an older CRD accepted, and no Pod label can
+// hold, reports this and can be deleted in the foreground, which takes updates of the Foo.
+func (c *testCluster) checkLongName(t *testing.T) {
+	ns, name := c.newNamespace(t), strings.Repeat("a", 64)
+	defer c.restoreCRD(t)
+	c.patchCRD(t, `[{"op":"remove","path":"`+ofVersion+`/schema/openAPIV3Schema/x-kubernetes-validations"}]`)
+	awaitCreation := func(name string, opts metav1.CreateOptions, accept func(error) bool) {
+		err := testcluster.AwaitAnswer(t.Context(), c.patience(), "the CRD is in force", func(ctx context.Context) error {
+			_, err := ns.foos().Create(ctx, newFoo(name), opts)
+			return err
+		}, accept)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	awaitCreation(name, metav1.CreateOptions{}, testcluster.Succeeded)
+	c.restoreCRD(t)
+	awaitCreation(name+"b", metav1.CreateOptions{DryRun: dryRun}, apierrors.IsInvalid)
+
+	startController(t, "-kubeconfig="+c.account.kubeconfig)
+	ns.awaitReason(t, name, samplev1alpha1.ReasonDeploymentFailed)
+	ns.deleteFoo(t, name, metav1.DeletePropagationForeground)
+	awaitGone(t, ns.foos(), name)
 }
 
 // patchCRD applies a JSON patch to the CRD.

@@ -113,10 +113,11 @@ func writeOverlay(t *testing.T, base, text string) string {
 // thief is somebody who stole the token of an installation's account.
 type thief struct {
 	admin kubernetes.Interface
-	// namespace is a namespace in which the account may write children.
-	namespace string
-	client    kubernetes.Interface
-	children  dynamic.NamespaceableResourceInterface
+	// home is the namespace of the account. namespace is one in which it may write
+	// children.
+	home, namespace string
+	client          kubernetes.Interface
+	children        dynamic.NamespaceableResourceInterface
 	// flow is the UID of the flow schema that applied to the last request.
 	flow atomic.Value
 }
@@ -133,6 +134,7 @@ func (s *site) applyOverlay(t *testing.T, folder string) *thief {
 	for _, object := range objects {
 		switch {
 		case object.GetKind() == "ServiceAccount":
+			th.home = object.GetNamespace()
 			config, err = testcluster.ConfigOf(t.Context(), s.config, object.GetNamespace(), object.GetName())
 		case object.GetKind() == "Role" && writesChildren(object):
 			th.namespace = object.GetNamespace()
@@ -213,14 +215,20 @@ func (th *thief) hasAFlowForTheLease(t *testing.T) {
 		ours[string(schemas.Items[i].UID)] = true
 	}
 	readLease := func() error {
-		_, err := th.client.CoordinationV1().Leases("any").Get(t.Context(), shippedName, metav1.GetOptions{})
+		_, err := th.client.CoordinationV1().Leases(th.home).Get(t.Context(), shippedName, metav1.GetOptions{})
 		return err
 	}
 	th.await(t, "our flow schema applies to a request for a Lease", readLease, func(error) bool { return ours[th.flow.Load()] })
-	// Other requests keep their flow schema.
-	_, _ = th.children.Namespace(th.namespace).Get(t.Context(), "any", metav1.GetOptions{})
-	if ours[th.flow.Load()] {
-		t.Error("The flow schema for the Lease applies to a request for a child")
+	// Other requests keep their flow schema, although the thief may flood them.
+	leases := th.client.CoordinationV1()
+	for what, request := range map[string]func(){
+		"a child":           func() { _, _ = th.children.Namespace(th.namespace).Get(t.Context(), "any", metav1.GetOptions{}) },
+		"a Lease elsewhere": func() { _, _ = leases.Leases("kube-system").Get(t.Context(), shippedName, metav1.GetOptions{}) },
+		"all Leases":        func() { _, _ = leases.Leases(th.home).List(t.Context(), metav1.ListOptions{}) },
+	} {
+		if request(); ours[th.flow.Load()] {
+			t.Errorf("The flow schema for the Lease applies to a request for %s", what)
+		}
 	}
 }
 

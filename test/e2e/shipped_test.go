@@ -158,7 +158,8 @@ func move(objects []*unstructured.Unstructured, places map[string]string, run st
 	return errors.Join(errs...)
 }
 
-// moveFlowSchema makes a flow schema apply to the account in another namespace.
+// moveFlowSchema makes a flow schema apply to the account and the Lease in another
+// namespace.
 func moveFlowSchema(object *unstructured.Unstructured, namespace string) error {
 	var schema flowcontrolv1.FlowSchema
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &schema); err != nil {
@@ -167,6 +168,9 @@ func moveFlowSchema(object *unstructured.Unstructured, namespace string) error {
 	for i := range schema.Spec.Rules {
 		for j := range schema.Spec.Rules[i].Subjects {
 			schema.Spec.Rules[i].Subjects[j].ServiceAccount.Namespace = namespace
+		}
+		for j := range schema.Spec.Rules[i].ResourceRules {
+			schema.Spec.Rules[i].ResourceRules[j].Namespaces = []string{namespace}
 		}
 	}
 	var err error

@@ -134,11 +134,6 @@ func (c *chart) template(o *object) (string, error) {
 	for i := range values {
 		values[i].apply(t, o)
 	}
-	if o.kind == "Deployment" {
-		if err := t.nameLease(o); err != nil {
-			return "", err
-		}
-	}
 	if err := t.rename(o, c.watched); err != nil {
 		return "", err
 	}
@@ -154,17 +149,6 @@ func (c *chart) template(o *object) (string, error) {
 		add(annotations, "helm.sh/resource-policy", scalar("keep"))
 	}
 	return t.text()
-}
-
-// nameLease gives each release in a namespace its own Lease.
-func (t *template) nameLease(o *object) error {
-	args := find(o.node, "spec template spec containers 0 args")[0]
-	if !slices.ContainsFunc(args.Content, func(arg *yaml.Node) bool { return arg.Value == "-leader-elect" }) {
-		return fmt.Errorf("the container has no flag -leader-elect")
-	}
-	t.addLines(args, `{{- if ne (`+fullName+`) "`+program+`" }}`+"\n"+
-		`- -leader-elect-resource-name={{ `+fullName+` }}`+"\n{{- end }}")
-	return nil
 }
 
 // label adds Helm's labels to an object, and the release's label wherever the program's

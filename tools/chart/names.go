@@ -36,6 +36,7 @@ var references = []struct{ in, path, kind string }{
 	{"RoleBinding", "subjects * name", ""},
 	{"ClusterRoleBinding", "subjects * name", ""},
 	{"Role", "rules * resourceNames *", "Lease"},
+	{"Deployment", container + "args 5", "Lease"},
 	{"Deployment", "spec template spec serviceAccountName", "ServiceAccount"},
 	{"Secret", "metadata annotations kubernetes.io/service-account.name", "ServiceAccount"},
 	{"ServiceMonitor", "spec endpoints * authorization credentials name", "Secret"},
@@ -125,7 +126,7 @@ func (t *template) place(o *object, watched string) error {
 	var err error
 	walk(o.node, o.kind, func(path string, node *yaml.Node) {
 		switch {
-		case !strings.HasSuffix(path, " namespace") || node.Kind != yaml.ScalarNode:
+		case node.Kind != yaml.ScalarNode || !strings.HasSuffix(path, " namespace") && !strings.HasSuffix(path, " resourceRules * namespaces *"):
 		case node.Value == program:
 			t.set(node, ".Release.Namespace | quote")
 		case node.Value == watched:

@@ -98,6 +98,13 @@ func (w *kindWriter) editFiles() error {
 	if err := w.edit("artifacts/deploy/permissions/controller.yaml", insertBefore("# patch: a repeated Event", w.text(rules))); err != nil {
 		return err
 	}
+	rows, err := w.fill("manual.md.txt")
+	if err != nil {
+		return err
+	}
+	if err := w.edit("docs/operations.md", insertBefore("| `create`, `patch` | `events` |", w.text(rows))); err != nil {
+		return err
+	}
 	return w.edit("artifacts/deploy/permissions/users.yaml", func(text string) (string, error) {
 		for verbs, resources := range map[string]string{"[get]": "foos, foos/status", "[list, watch]": "foos", "[create, update, patch, delete, deletecollection]": "foos"} {
 			rule := fmt.Sprintf("- apiGroups: [%s]\n  resources: [%s]\n  verbs: %s\n", w.Group, w.text(resources), verbs)

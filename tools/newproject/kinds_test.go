@@ -72,6 +72,7 @@ func TestAnAddedKindIsPlanned(t *testing.T) {
 		"artifacts/examples/example-redirect.yaml":     {"kind: Redirect", "ingressName: example-redirect"},
 		"test/policy/redirect_test.go":                 {"ofRedirect(redirectplan.Ingress())", "apis/networking/install"},
 		"docs/layout.md":                               {"internal/redirect/"},
+		"docs/operations.md":                           {"| `update` | `redirects/status` |", "| `create`, `patch`, `delete` | `ingresses` |", "| `update` | `httpmice/finalizers` |"},
 	} {
 		for _, text := range want {
 			if !strings.Contains(all[file], text) {

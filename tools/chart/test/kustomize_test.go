@@ -139,38 +139,11 @@ func unlikeKustomize(t *testing.T, objects map[string]mapping, release string) {
 		}[object["kind"].(string)] {
 			take(id, at(object, strings.Fields(path)...), "app.kubernetes.io/instance", release)
 		}
-		switch object["kind"] {
-		case "CustomResourceDefinition":
+		if object["kind"] == "CustomResourceDefinition" {
 			take(id, at(object, "metadata", "annotations"), "helm.sh/resource-policy", "keep")
 			delete(at(object, "metadata").(mapping), "labels")
-		case "Deployment", "Role":
-			ownLease(t, id, object, release)
 		}
 	}
-}
-
-// ownLease restores the Lease's default name, because kustomize does not rename the
-// Lease.
-func ownLease(t *testing.T, id string, object mapping, release string) {
-	t.Helper()
-	if rules, ok := object["rules"].([]any); ok {
-		for _, rule := range rules {
-			if names, ok := at(rule, "resourceNames").([]any); ok && names[0] == release {
-				names[0] = program
-			}
-		}
-		return
-	}
-	if release == program {
-		return
-	}
-	flag := "-leader-elect-resource-name=" + release
-	c := at(object, "spec", "template", "spec", "containers").([]any)[0].(mapping)
-	args := c["args"].([]any)
-	if last := args[len(args)-1]; last != flag {
-		t.Errorf("%s has the last argument %v, not %s", id, last, flag)
-	}
-	c["args"] = args[:len(args)-1]
 }
 
 // unlikeHelm removes from kustomize's objects what the chart does not contain: the
@@ -186,12 +159,31 @@ func unlikeHelm(objects map[string]mapping, namespace string) {
 		case kind == "CustomResourceDefinition":
 			delete(at(object, "metadata", "annotations").(mapping), "helm.sh/resource-policy")
 		}
+		unlabel(object, namespace)
 		// kustomize does not change expressions; the chart sets the account's name in
 		// them.
 		conditions, _ := at(object, "spec", "matchConditions").([]any)
 		for _, condition := range conditions {
 			c := condition.(mapping)
 			c["expression"] = strings.ReplaceAll(c["expression"].(string), ":"+program+"'", ":"+namespace+"'")
+		}
+	}
+}
+
+// unlabel restores the label of the Pods in a value. kustomize tells installations apart by
+// it, the chart by the release's label.
+func unlabel(value any, name string) {
+	switch value := value.(type) {
+	case mapping:
+		if value["app.kubernetes.io/name"] == name {
+			value["app.kubernetes.io/name"] = program
+		}
+		for _, inner := range value {
+			unlabel(inner, name)
+		}
+	case []any:
+		for _, inner := range value {
+			unlabel(inner, name)
 		}
 	}
 }

@@ -39,7 +39,7 @@ import (
 // +kubebuilder:metadata:annotations="kustomize.toolkit.fluxcd.io/prune=disabled"
 // +kubebuilder:metadata:annotations="argocd.argoproj.io/sync-options=Prune=false,Delete=false"
 // +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name must be no more than 63 characters: it becomes the value of a Pod label"
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.metadata.name.size() <= 63",optionalOldSelf=true,message="metadata.name must be no more than 63 characters: it becomes the value of a Pod label"
 
 // Foo asks for a Deployment of nginx in its namespace. The controller creates the
 // Deployment with a controller reference to the Foo, keeps the fields that the Foo owns
