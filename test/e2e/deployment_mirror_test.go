@@ -56,7 +56,7 @@ func TestAnOverlayNamesTheMirrorInOnePlace(t *testing.T) {
 	ns.awaitImage(t, "old", mirror)
 
 	const newest = "registry.example.com/mirror/nginx:1.30"
-	allowEarlier := fmt.Sprintf("patches: [{target: {kind: ServiceAccount, name: %s}, patch: '{apiVersion: v1, kind: ServiceAccount, metadata: {name: any, annotations: {samplecontroller.k8s.io/earlier-image: \"%s\"}}}'}]\n", shippedName, mirror)
+	allowEarlier := fmt.Sprintf("patches: [{target: {kind: ServiceAccount, name: %s}, patch: '{apiVersion: v1, kind: ServiceAccount, metadata: {name: any, annotations: {samplecontroller.k8s.io/earlier-image: %q}}}'}]\n", shippedName, mirror)
 	s.applyOverlay(t, writeOverlay(t, deployFolder, "commonAnnotations: {"+imageAnnotation+": '"+newest+"'}\n"+allowEarlier+another)).runsOnly(t, newest, "nginx:latest")
 	ns.createFoo(t, newFoo("during"))
 	ns.awaitImage(t, "during", mirror)
