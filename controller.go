@@ -235,7 +235,11 @@ func (c *Controller) handleErr(ctx context.Context, key cache.ObjectName, err er
 		klog.FromContext(ctx).V(4).Info("Syncing again", "after", delay, "reason", err)
 		return
 	}
-	klog.FromContext(ctx).Error(err, "Sync failed", "retryAfter", delay)
+	// The kind of failure, not its text, which may differ each time.
+	cause := fmt.Sprint(syncResult(err), apierrors.ReasonForError(err))
+	if logger := klog.FromContext(ctx); c.backoff.Reports(key, cause) || logger.V(2).Enabled() {
+		logger.Error(err, "Sync failed", "retryAfter", delay)
+	}
 }
 
 // Resource is that of the Foos, such as "foos".

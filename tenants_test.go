@@ -21,6 +21,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -30,6 +31,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 
 	"example.com/sample-controller/internal/footest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -240,6 +243,35 @@ func TestAFooThatOnlyTheCacheHasIsReadSeldom(t *testing.T) {
 		}
 		if reads > 30 {
 			t.Errorf("it was read %d times in an hour", reads)
+		}
+	})
+}
+
+// The failures of a tenant's Foos must not fill the log. Before, 10,000 Foos that a quota
+// refuses logged 33 lines a second.
+func TestAFailureThatRepeatsIsLoggedOnceAnHour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, footest.Foo("a"))
+		logger := ktesting.NewLogger(ktesting.NopTL{}, ktesting.NewConfig(ktesting.Verbosity(0), ktesting.BufferLogs(true)))
+		f.ctx = klog.NewContext(f.ctx, logger)
+		log := logger.GetSink().(ktesting.Underlier).GetBuffer()
+		quota := apierrors.NewForbidden(footest.ChildGR, "a", errors.New("exceeded quota"))
+		f.refuse("create", children, quota)
+		defer f.start(1)()
+		for _, step := range []struct {
+			answer error
+			later  time.Duration
+			lines  int
+		}{
+			{quota, 50 * time.Minute, 1},
+			{apierrors.NewInternalError(errors.New("boom")), 6 * time.Minute, 2}, // another cause
+			{quota, time.Hour, 3},
+		} {
+			f.refuse("create", children, step.answer)
+			advance(step.later)
+			if lines := strings.Count(log.String(), "Sync failed"); lines != step.lines {
+				t.Errorf("%d lines after %v more of %v, not %d:\n%s", lines, step.later, step.answer, step.lines, log)
+			}
 		}
 	})
 }

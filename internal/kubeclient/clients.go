@@ -18,9 +18,9 @@ limitations under the License.
 // purpose, and waits at start until the informers can list and watch: until the
 // CustomResourceDefinition is installed and the permissions are granted.
 //
-// Two transports do what client-go leaves to its callers: rewatch.go detects that etcd
-// was restored from a backup, and retryafter.go passes a Retry-After on to the work
-// queue.
+// Three transports do what client-go leaves to its callers: rewatch.go detects that etcd
+// was restored from a backup, wholelist.go bounds the memory for a first list, and
+// retryafter.go passes a Retry-After on to the work queue.
 package kubeclient
 
 import (
@@ -85,12 +85,13 @@ func withProtobuf(config *rest.Config) *rest.Config {
 	return config
 }
 
-// forInformers makes watches survive a restore of etcd from a backup. It turns
-// compression off, as kube-controller-manager does, because within a cluster compressing
+// forInformers makes watches survive a restore of etcd from a backup, and first lists
+// take little memory. It turns compression off, as kube-controller-manager does, because within a cluster compressing
 // a list takes longer than sending it.
 func forInformers(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(guardWatches)
+	config.Wrap(keepStreaming)
 	config.DisableCompression = true
 	return config
 }

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// The flags of the log, klog's among them, and its two formats.
+// The flags of the log, two of klog's among them, and its two formats.
 
 package options
 
@@ -40,15 +40,15 @@ const (
 //
 // The library of Kubernetes' components writes JSON, so that tools which read the
 // components' logs can read this one. It adds 0.85 MiB to the program, 3 %, including
-// cobra, which the library's feature gates import. klog itself still writes text, because
-// only klog supports the flags for log files.
+// cobra, which the library's feature gates import. klog itself still writes text.
 type Logging struct {
 	format string
 }
 
-// visibleKlogFlags are the klog flags that -help lists, with their usage.
-var visibleKlogFlags = map[string]string{
-	"v":       "Log verbosity: 0 for start and stop, 2 to add each write, 4 to add details.",
+// klogUsage has the usage of klog's flags that this program has: those that Kubernetes'
+// components still have. With the others, klog would write files.
+var klogUsage = map[string]string{
+	"v":       "Log verbosity: 0 for start and stop, 2 to add each write, 4 to add details. From 8 on, the log has the bodies of requests, and the tokens of those who scrape the metrics.",
 	"vmodule": "Log verbosity by source file, as PATTERN=N,... Only with -logging-format=text.",
 }
 
@@ -56,44 +56,22 @@ func (o *Logging) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.format, "logging-format", formatText,
 		"Format of the log on standard error: text, or json with one object per line.")
 	for _, f := range klogFlags() {
-		usage := f.Usage
-		if own := visibleKlogFlags[f.Name]; own != "" {
-			usage = own
-		}
-		flags.Var(f.Value, f.Name, usage)
+		flags.Var(f.Value, f.Name, klogUsage[f.Name])
 	}
 }
 
-// klogFlags returns klog's flags. Kubernetes' components have removed all but -v and
-// -vmodule. This program still accepts the others, as other programs with plain klog
-// flags do, so that existing command lines keep working. -help does not list them.
+// klogFlags returns klog's flags -v and -vmodule.
 func klogFlags() []*flag.Flag {
 	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(flags)
 	var all []*flag.Flag
-	flags.VisitAll(func(f *flag.Flag) { all = append(all, f) })
+	for name := range klogUsage {
+		all = append(all, flags.Lookup(name))
+	}
 	return all
 }
 
-// visibleFlags returns the flags that -help lists.
-func visibleFlags(flags *flag.FlagSet) *flag.FlagSet {
-	visible := flag.NewFlagSet(flags.Name(), flag.ContinueOnError)
-	hidden := map[string]bool{}
-	for _, f := range klogFlags() {
-		hidden[f.Name] = visibleKlogFlags[f.Name] == ""
-	}
-	flags.VisitAll(func(f *flag.Flag) {
-		if !hidden[f.Name] {
-			visible.Var(f.Value, f.Name, f.Usage)
-			visible.Lookup(f.Name).DefValue = f.DefValue
-		}
-	})
-	return visible
-}
-
-// problems describes each flag with an invalid value. JSON has one stream and one level,
-// so a flag that would choose another is refused: otherwise somebody would look for a log
-// file that is never written.
+// problems describes each flag with an invalid value. JSON has one level for all files.
 func (o *Logging) problems(flags *flag.FlagSet) []string {
 	switch o.format {
 	case formatText:
@@ -102,14 +80,10 @@ func (o *Logging) problems(flags *flag.FlagSet) []string {
 	default:
 		return []string{fmt.Sprintf("-logging-format=%q: must be %s or %s", o.format, formatText, formatJSON)}
 	}
-	var problems []string
-	for _, f := range klogFlags() {
-		given := flags.Lookup(f.Name)
-		if value := given.Value.String(); f.Name != "v" && value != given.DefValue {
-			problems = append(problems, fmt.Sprintf("-%s=%s: has no effect with -logging-format=%s", f.Name, value, o.format))
-		}
+	if value := flags.Lookup("vmodule").Value.String(); value != "" {
+		return []string{fmt.Sprintf("-vmodule=%s: has no effect with -logging-format=%s", value, o.format)}
 	}
-	return problems
+	return nil
 }
 
 // Apply sets the format of everything that logs by klog, slog or the package log. Call it

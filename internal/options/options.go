@@ -75,9 +75,8 @@ func Parse(args []string, answer io.Writer) (*Options, error) {
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprintf(answer, "%s reconciles the Foos of a cluster: it makes a Deployment for each.\n\nUsage: %s [flags]\n\n", names.Controller, names.Controller)
-		visible := visibleFlags(flags)
-		visible.SetOutput(answer)
-		visible.PrintDefaults()
+		flags.SetOutput(answer)
+		flags.PrintDefaults()
 		return nil, ErrAnswered
 	case err != nil:
 		return &opts, fmt.Errorf("%w (see -help)", err)

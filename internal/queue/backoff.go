@@ -77,6 +77,8 @@ type keyBackoff[T Task[T]] struct {
 	syncing, failed, held bool
 	// until is when the first part that failed in the sync under way may be tried again.
 	until time.Time
+	// reported holds when each cause of failures was reported.
+	reported map[string]time.Time
 }
 
 // count is a number of failures in a row.
@@ -282,6 +284,26 @@ func (r *Backoff[T]) InBackoff(key cache.ObjectName) bool {
 	}
 	_, failing := k.earliest(r.clock.Now(), true)
 	return k.held || failing && !k.syncing
+}
+
+// reportAgain is after how long a failure that repeats is reported again.
+const reportAgain = time.Hour
+
+// Reports reports whether to report that a sync failed by a cause: not if that has been
+// done in this series and within reportAgain. Many Foos that a quota refuses, for example,
+// would fill the log.
+func (r *Backoff[T]) Reports(key cache.ObjectName, cause string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k, now := r.of(key), r.clock.Now()
+	if at, known := k.reported[cause]; known && now.Sub(at) < reportAgain {
+		return false
+	}
+	if k.reported == nil {
+		k.reported = map[string]time.Time{}
+	}
+	k.reported[cause] = now
+	return true
 }
 
 // Forget ends the series of failures of a key.

@@ -22,6 +22,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"net"
 	"net/http"
@@ -126,6 +127,9 @@ func TestTLSAndHTTPVersions(t *testing.T) {
 		}
 		if got.tls.Version != version || got.proto != "HTTP/1.1" {
 			t.Errorf("Got %s by %s, want HTTP/1.1 by %s", got.proto, tls.VersionName(got.tls.Version), tls.VersionName(version))
+		}
+		if key := got.tls.PeerCertificates[0].PublicKeyAlgorithm; key != x509.ECDSA {
+			t.Errorf("The key is of %s, which makes handshakes slow", key)
 		}
 	}
 	if _, err := fetch(t.Context(), url, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}); err == nil || !strings.Contains(err.Error(), "protocol version") {

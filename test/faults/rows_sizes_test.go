@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Rows D14 and G7: objects as large, and names as long, as the API server accepts.
+// Rows D14, D15 and G7: objects as large, and names as long, as the API server accepts.
 
 package faults
 
@@ -23,9 +23,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+
+	"example.com/sample-controller/test/faults/proxy"
 )
 
 // maxAnnotations is how many annotations of 1 KiB an object may have: 256 KiB in total.
@@ -69,6 +72,52 @@ func fullObjects(writeCounts) []trialCase {
 			return nil
 		}})
 		return errors.Join(tr.settled(ctx), tr.scaleFoo(ctx, "a", 3), tr.stableAndQuiet(ctx))
+	}}}
+}
+
+const (
+	// largeFoos is a number of Foos of 256 KiB, 50 MiB in all.
+	largeFoos = 200
+	// largestPeak is less than a controller takes, in KiB, that has them in memory all at
+	// once, and more than one that trims each as it arrives.
+	largestPeak = 120 << 10
+)
+
+// interruptedStream is D15: after a restart, the streams that fill the caches fail at
+// first, and the Foos are large.
+func interruptedStream(writeCounts) []trialCase {
+	return []trialCase{{"unavailable", func(ctx context.Context, tr *trial) error {
+		r, err := tr.startExempt()
+		if err := errors.Join(err, tr.createFoo(ctx, "a", "a", 1), tr.settled(ctx)); err != nil {
+			return err
+		}
+		r.process.kill()
+		annotations := annotating(bigAnnotations(maxAnnotations))
+		for i := range largeFoos {
+			name := fmt.Sprintf("large-%d", i)
+			if err := errors.Join(tr.createFoo(ctx, name, "a", 1), tr.patchFoo(ctx, name, annotations)); err != nil {
+				return err
+			}
+		}
+		r.proxy.Use(times(2, func(call *proxy.Call) proxy.Fault {
+			if call.Resource == "foos" && strings.Contains(call.Path, "sendInitialEvents") {
+				return proxy.Unavailable
+			}
+			return nil
+		}))
+		if err := errors.Join(r.process.start(), tr.stableAndQuiet(ctx)); err != nil {
+			return err
+		}
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.process.current().ID()))
+		_, peak, _ := strings.Cut(string(status), "VmHWM:")
+		var kib int
+		if _, scanErr := fmt.Sscan(peak, &kib); err != nil || scanErr != nil {
+			return errors.Join(err, scanErr)
+		}
+		if kib > largestPeak {
+			return fmt.Errorf("it took %d MiB of memory for %d Foos of 256 KiB, as if it had had all of them at once", kib>>10, largeFoos)
+		}
+		return nil
 	}}}
 }
 

@@ -93,6 +93,8 @@ func serverScenarios() []scenario {
 		{row: "D11", title: "a quota is exhausted, and raised", quick: 0, cases: exhaustedQuota},
 		{row: "D12", title: "an admission policy refuses a Deployment with a long message, and is deleted", quick: 0, cases: refusedByPolicy},
 		{row: "D14", title: "other writers have filled a Foo and its Deployment with annotations", quick: 1, cases: fullObjects, why: "as C14"},
+		{row: "D15", title: "the first streams of all Foos are answered with 503, and the Foos are large: they are never in memory all at once", quick: 0, cases: interruptedStream,
+			why: "it lists all objects when their stream fails, and its cache keeps them whole"},
 	}
 }
 
