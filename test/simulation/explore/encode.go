@@ -216,8 +216,11 @@ func (e *encoder) fields(v reflect.Value) {
 		v = copied
 	}
 	for i := range v.NumField() {
-		field := readable(v.Field(i))
-		if name := v.Type().Field(i).Name; name == "until" && field.Type() == timeType {
+		field, name := readable(v.Field(i)), v.Type().Field(i).Name
+		if name == "reported" { // when a failure was logged decides nothing but what is logged
+			continue
+		}
+		if name == "until" && field.Type() == timeType {
 			until := field.Interface().(time.Time) //nolint:forcetypeassert // it was asked
 			if until.Before(epoch) {
 				until = epoch // none is one that has passed: the difference to year 1 is no number
