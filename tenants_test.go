@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -256,10 +257,14 @@ func TestAFailureThatRepeatsIsLoggedOnceAnHour(t *testing.T) {
 		f.ctx = klog.NewContext(f.ctx, logger)
 		log := logger.GetSink().(ktesting.Underlier).GetBuffer()
 		quota := apierrors.NewForbidden(footest.ChildGR, "a", errors.New("exceeded quota"))
-		f.refuse("create", children, quota)
+		var answer atomic.Value
+		answer.Store(quota)
+		f.kubeClient.PrependReactor("create", children, func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, answer.Load().(error)
+		})
 		defer f.start(1)()
 		for _, step := range []struct {
-			answer error
+			answer *apierrors.StatusError
 			later  time.Duration
 			lines  int
 		}{
@@ -267,7 +272,7 @@ func TestAFailureThatRepeatsIsLoggedOnceAnHour(t *testing.T) {
 			{apierrors.NewInternalError(errors.New("boom")), 6 * time.Minute, 2}, // another cause
 			{quota, time.Hour, 3},
 		} {
-			f.refuse("create", children, step.answer)
+			answer.Store(step.answer)
 			advance(step.later)
 			if lines := strings.Count(log.String(), "Sync failed"); lines != step.lines {
 				t.Errorf("%d lines after %v more of %v, not %d:\n%s", lines, step.later, step.answer, step.lines, log)
