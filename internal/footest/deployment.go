@@ -228,6 +228,11 @@ func notRolledOut(deployment *appsv1.Deployment) string {
 	if deployment.Spec.Replicas != nil {
 		size = *deployment.Spec.Replicas
 	}
+	for _, condition := range status.Conditions {
+		if condition.Type == appsv1.DeploymentProgressing && condition.Status == corev1.ConditionFalse {
+			return "has not progressed: " + condition.Message
+		}
+	}
 	if status.ObservedGeneration >= deployment.Generation &&
 		status.Replicas == size && status.UpdatedReplicas == size && status.AvailableReplicas == size {
 		return ""
