@@ -38,8 +38,8 @@ const (
 		`"responseStatus":{"code":409},"stageTimestamp":"2026-11-21T11:23:15.6Z"}` + "\n"
 
 	hostile = `{"stage":"ResponseComplete","requestURI":"/a","verb":"update","userAgent":"\u001b]52;c;AAAA\u0007\n\u009b\u202e/1",` +
-		`"objectRef":{"resource":"foos","name":"\r\u001b[2J"},"responseStatus":{"code":403},"stageTimestamp":"2026-11-21T11:23:15.5Z"}` + "\n"
-	hostileLine = `11:23:15.500  \x1b]52;c;AAAA\a\n\u009b\u202e            update  403  foos                 \r\x1b[2J` + "\n"
+		`"objectRef":{"resource":"secrets","name":"\r\u001b[2J"},"responseStatus":{"code":403},"stageTimestamp":"2026-11-21T11:23:15.5Z"}` + "\n"
+	hostileLine = `11:23:15.500  \x1b]52;c;AAAA\a\n\u009b\u202e            update  403  secrets              \r\x1b[2J` + "\n"
 
 	statusLine = "11:23:15.600  deployment-controller      update  409  deployments/status   web\n"
 )
