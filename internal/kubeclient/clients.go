@@ -86,8 +86,8 @@ func withProtobuf(config *rest.Config) *rest.Config {
 }
 
 // forInformers makes watches survive a restore of etcd from a backup, and first lists
-// take little memory. It turns compression off, as kube-controller-manager does, because within a cluster compressing
-// a list takes longer than sending it.
+// take little memory. It turns compression off, as kube-controller-manager does, because
+// within a cluster compressing a list takes longer than sending it.
 func forInformers(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(guardWatches)

@@ -85,7 +85,7 @@ func (c *Child[T]) judge(foo *samplev1alpha1.Foo, result Result[T]) Verdict {
 		return notReady(samplev1alpha1.ReasonTerminating, "%s %q is being deleted; it is created again once it is gone", c.Kind, name)
 	case failure.IsRefusal(result.Failure):
 		refused := notReady(c.Kind+failed, "The API server refused: %s", truncate(result.Failure.Error(), maxServerWords))
-		refused.Stalled = result.Refused || wasStalled(foo, refused.Reason)
+		refused.Stalled = result.Refused || c.WasStalled(foo)
 		return refused
 	case result.Failure != nil:
 		return c.judgeOutage(foo, result.Action, result.Failure)
@@ -118,7 +118,7 @@ func (c *Child[T]) IsReady(child T) bool {
 func (c *Child[T]) judgeOutage(foo *samplev1alpha1.Foo, act Action, err error) Verdict {
 	ready := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionReady)
 	if ready != nil && ready.Reason == c.Kind+failed && ready.Status == metav1.ConditionFalse && ready.ObservedGeneration == foo.Generation {
-		return Verdict{ready.Status, ready.Reason, ready.Message, wasStalled(foo, ready.Reason)}
+		return Verdict{ready.Status, ready.Reason, ready.Message, c.WasStalled(foo)}
 	}
 	name, done := c.Name(foo), participles[act]
 	if write := (*WriteError)(nil); errors.As(err, &write) {

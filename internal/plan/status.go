@@ -133,16 +133,12 @@ func setStalled(foo *samplev1alpha1.Foo, status *samplev1alpha1.FooStatus, ready
 	})
 }
 
-// wasStalled reports whether a Foo's status says that its newest spec is stalled for a
-// reason.
-func wasStalled(foo *samplev1alpha1.Foo, reason string) bool {
-	stalled := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionStalled)
-	return stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason == reason && stalled.ObservedGeneration == foo.Generation
-}
-
 // WasStalled reports whether a Foo's status says that its newest spec is stalled by this
 // child, which is refused, stored otherwise, or changed back after each repair.
-func (c *Child[T]) WasStalled(foo *samplev1alpha1.Foo) bool { return wasStalled(foo, c.Kind+failed) }
+func (c *Child[T]) WasStalled(foo *samplev1alpha1.Foo) bool {
+	was := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionStalled)
+	return was != nil && was.Status == metav1.ConditionTrue && was.Reason == c.Kind+failed && was.ObservedGeneration == foo.Generation
+}
 
 // SaysReady reports whether a Foo's status says that it is ready for its newest spec.
 func SaysReady(foo *samplev1alpha1.Foo) bool {
