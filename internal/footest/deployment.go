@@ -229,8 +229,11 @@ func notRolledOut(deployment *appsv1.Deployment) string {
 		size = *deployment.Spec.Replicas
 	}
 	for _, condition := range status.Conditions {
-		if condition.Type == appsv1.DeploymentProgressing && condition.Status == corev1.ConditionFalse {
+		switch {
+		case condition.Type == appsv1.DeploymentProgressing && condition.Status == corev1.ConditionFalse:
 			return "has not progressed: " + condition.Message
+		case condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue:
+			return "has Pods that could not be created: " + condition.Message
 		}
 	}
 	if status.ObservedGeneration >= deployment.Generation &&
