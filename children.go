@@ -213,7 +213,7 @@ func (s *kindSync[T]) outcome() (plan.Outcome, error) {
 
 func (s *kindSync[T]) result() plan.Result[T] {
 	return plan.Result[T]{
-		Action: s.decided.Action, Named: s.decided.Named, Child: s.child, Drift: s.drift, Failure: s.err,
+		Action: s.decided.Action, Pending: s.decided.Pending, Named: s.decided.Named, Child: s.child, Drift: s.drift, Failure: s.err,
 		Refused: s.controller.backoff.RefusedFor(s.key(), s.part()) >= stalledAfter,
 		Recurs:  s.recurs, Fight: s.fight, InService: s.decided.InService,
 		Stale: s.err != nil && queue.NextAttempt(s.err).Expected,
@@ -273,7 +273,7 @@ func (s *kindSync[T]) writeDecided(ctx context.Context) error {
 	case plan.ActionNone:
 		s.fights(0)
 		return s.confirm(ctx)
-	case plan.ActionWait, plan.ActionLeave:
+	case plan.ActionWait, plan.ActionLeave, plan.ActionSuspend:
 	}
 	return nil
 }

@@ -215,6 +215,13 @@ func schema_pkg_apis_samplecontroller_v1alpha1_FooSpec(ref common.ReferenceCallb
 							Format:      "int32",
 						},
 					},
+					"suspend": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Suspend, if true, stops all writes for the Foo except those of its status: its Deployment is not created, changed, adopted or deleted until Suspend is false or not set. What it runs goes on. Deleting the Foo deletes the Deployment all the same.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 				},
 				Required: []string{"deploymentName"},
 			},

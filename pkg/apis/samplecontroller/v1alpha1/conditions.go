@@ -28,6 +28,10 @@ const ConditionReady = "Ready"
 // otherwise.
 const ConditionStalled = "Stalled"
 
+// ConditionSuspended is the type of the condition that is True while spec.suspend is. Its
+// reason is its type. It is absent otherwise.
+const ConditionSuspended = "Suspended"
+
 // Reasons of the condition Ready. The Event that reports a transition of the condition
 // has the same reason.
 const (
@@ -47,6 +51,8 @@ const (
 	// store it as it was written, or the Deployment reports that it can't create its Pods
 	// or does not progress.
 	ReasonDeploymentFailed = "DeploymentFailed"
+	// ReasonSuspended (False): something is to be done for the Foo, and spec.suspend is true.
+	ReasonSuspended = "Suspended"
 	// ReasonTerminating (False): the Foo or its Deployment is being deleted.
 	ReasonTerminating = "Terminating"
 )

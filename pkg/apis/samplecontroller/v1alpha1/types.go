@@ -82,6 +82,12 @@ type FooSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10
 	Replicas *int32 `json:"replicas,omitempty"`
+
+	// Suspend, if true, stops all writes for the Foo except those of its status: its
+	// Deployment is not created, changed, adopted or deleted until Suspend is false or not
+	// set. What it runs goes on. Deleting the Foo deletes the Deployment all the same.
+	// +optional
+	Suspend *bool `json:"suspend,omitempty"`
 }
 
 // FooStatus is the observed state of a Foo.

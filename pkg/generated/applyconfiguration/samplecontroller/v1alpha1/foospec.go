@@ -33,6 +33,10 @@ type FooSpecApplyConfiguration struct {
 	// replaces, and the controller never changes it, so that an autoscaler of the Deployment
 	// can own it. An autoscaler of the Foo needs it to be set.
 	Replicas *int32 `json:"replicas,omitempty"`
+	// Suspend, if true, stops all writes for the Foo except those of its status: its
+	// Deployment is not created, changed, adopted or deleted until Suspend is false or not
+	// set. What it runs goes on. Deleting the Foo deletes the Deployment all the same.
+	Suspend *bool `json:"suspend,omitempty"`
 }
 
 // FooSpecApplyConfiguration constructs a declarative configuration of the FooSpec type for use with
@@ -54,5 +58,13 @@ func (b *FooSpecApplyConfiguration) WithDeploymentName(value string) *FooSpecApp
 // If called multiple times, the Replicas field is set to the value of the last call.
 func (b *FooSpecApplyConfiguration) WithReplicas(value int32) *FooSpecApplyConfiguration {
 	b.Replicas = &value
+	return b
+}
+
+// WithSuspend sets the Suspend field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Suspend field is set to the value of the last call.
+func (b *FooSpecApplyConfiguration) WithSuspend(value bool) *FooSpecApplyConfiguration {
+	b.Suspend = &value
 	return b
 }
