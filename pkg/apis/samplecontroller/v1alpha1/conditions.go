@@ -51,10 +51,10 @@ const (
 	// store it as it was written, or the Deployment reports that it can't create its Pods
 	// or does not progress.
 	ReasonDeploymentFailed = "DeploymentFailed"
-	// ReasonSuspended (False): something is to be done for the Foo, and spec.suspend is true.
-	ReasonSuspended = "Suspended"
 	// ReasonTerminating (False): the Foo or its Deployment is being deleted.
 	ReasonTerminating = "Terminating"
+	// ReasonSuspended (False): something is to be done for the Foo, and spec.suspend is true.
+	ReasonSuspended = "Suspended"
 )
 
 // AnnotationAdoptBy names, on a Deployment without a controller, the Foo in the same

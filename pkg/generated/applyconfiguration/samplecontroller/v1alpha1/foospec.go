@@ -28,15 +28,15 @@ type FooSpecApplyConfiguration struct {
 	// Deployment of this name exists that this Foo does not control, the controller does
 	// not change it.
 	DeploymentName *string `json:"deploymentName,omitempty"`
+	// Suspend, if true, stops all writes for the Foo except those of its status: its
+	// Deployment is not created, changed, adopted or deleted until Suspend is false or not
+	// set. What it runs goes on. Deleting the Foo deletes the Deployment all the same.
+	Suspend *bool `json:"suspend,omitempty"`
 	// Replicas is the number of Pods that the Deployment runs, from 1 to 10. If it is not
 	// set, the Deployment starts with 1, or with the number of the Deployment that it
 	// replaces, and the controller never changes it, so that an autoscaler of the Deployment
 	// can own it. An autoscaler of the Foo needs it to be set.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Suspend, if true, stops all writes for the Foo except those of its status: its
-	// Deployment is not created, changed, adopted or deleted until Suspend is false or not
-	// set. What it runs goes on. Deleting the Foo deletes the Deployment all the same.
-	Suspend *bool `json:"suspend,omitempty"`
 }
 
 // FooSpecApplyConfiguration constructs a declarative configuration of the FooSpec type for use with
@@ -53,18 +53,18 @@ func (b *FooSpecApplyConfiguration) WithDeploymentName(value string) *FooSpecApp
 	return b
 }
 
-// WithReplicas sets the Replicas field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Replicas field is set to the value of the last call.
-func (b *FooSpecApplyConfiguration) WithReplicas(value int32) *FooSpecApplyConfiguration {
-	b.Replicas = &value
-	return b
-}
-
 // WithSuspend sets the Suspend field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Suspend field is set to the value of the last call.
 func (b *FooSpecApplyConfiguration) WithSuspend(value bool) *FooSpecApplyConfiguration {
 	b.Suspend = &value
+	return b
+}
+
+// WithReplicas sets the Replicas field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Replicas field is set to the value of the last call.
+func (b *FooSpecApplyConfiguration) WithReplicas(value int32) *FooSpecApplyConfiguration {
+	b.Replicas = &value
 	return b
 }
