@@ -128,6 +128,11 @@ func (c *Child[T]) DesiredUpdate(live T, foo *samplev1alpha1.Foo, seen Seen) T {
 	}
 }
 
+// IsRestarting reports whether an update to what a Foo asks for interrupts what its child runs.
+func (c *Child[T]) IsRestarting(child T, foo *samplev1alpha1.Foo, seen Seen) bool {
+	return c.Restarts != nil && c.Restarts(child, c.withOwnedFields(child, foo, seen))
+}
+
 // obsolete returns the objects that a Foo does not ask for any more: those to delete, and
 // those that stay in service for now. They are in the order of their names, since a cache
 // has none.

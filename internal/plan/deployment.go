@@ -25,6 +25,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -84,7 +85,10 @@ func Deployment(image string) Child[*appsv1.Deployment] {
 		Keep:    keepDeployment(image),
 		Judge:   judgeRollout,
 		Serves:  func(deployment *appsv1.Deployment) bool { return deployment.Status.AvailableReplicas > 0 },
-		Report:  reportDeployment,
+		Restarts: func(before, after *appsv1.Deployment) bool {
+			return before.Status.Replicas > 0 && !equality.Semantic.DeepEqual(before.Spec.Template, after.Spec.Template)
+		},
+		Report: reportDeployment,
 	}
 }
 

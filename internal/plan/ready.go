@@ -95,6 +95,9 @@ func (c *Child[T]) judge(foo *samplev1alpha1.Foo, result Result[T]) Verdict {
 		return Verdict{Status: metav1.ConditionTrue}
 	case IsNil(result.Child):
 		return notReady(samplev1alpha1.ReasonProgressing, "%s %q is being created", c.Kind, name)
+	case result.Paced:
+		return notReady(samplev1alpha1.ReasonProgressing, "%s %q is updated once fewer Foos roll out (-max-rollouts): %s",
+			c.Kind, name, truncate(result.Drift, maxServerWords))
 	case result.Fight != nil:
 		return stalled(c.Kind+failed, "%s %q is changed back after each repair, last by %q: %s. Stop whoever does it, or make the Foo ask for the same",
 			c.Kind, name, truncate(cmp.Or(result.Fight.By, "an unknown manager"), maxQuotedName), truncate(result.Fight.Drift, maxServerWords))

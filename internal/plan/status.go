@@ -67,6 +67,8 @@ type Result[T Object] struct {
 	Refused, Recurs bool
 	// Fight is what somebody changes back each time, or nil.
 	Fight *Fight
+	// Paced is true if the update waits until fewer Foos roll out.
+	Paced bool
 	// InService are the children of earlier names that stay until Child is ready.
 	InService []T
 	// Stale is true if the sync has seen that its caches are stale, so that it knows nothing
