@@ -11,7 +11,7 @@
 #
 # For Go's FIPS 140-3 module in the program: --build-arg GOFIPS140=v1.0.0
 
-FROM --platform=$BUILDPLATFORM golang:1.26.8 AS build
+FROM --platform=$BUILDPLATFORM golang:1.26.11 AS build
 WORKDIR /src
 ARG TARGETOS TARGETARCH
 ARG GOFIPS140=off

@@ -150,6 +150,7 @@ func (k *kind[T]) forget(foo cache.ObjectName) {
 	k.confirmed.Delete(foo)
 	k.admissionMutations.Delete(foo)
 	k.repairs.Delete(foo)
+	k.controller.rollouts.End(foo)
 }
 
 // sync reads the caches and decides.
@@ -194,9 +195,10 @@ type kindSync[T plan.Object] struct {
 	// it differs from what the Foo asks for.
 	child T
 	drift string
-	// recurs is true if an update would be stored with that drift again, and fight is what
-	// somebody changes back each time.
+	// recurs is true if an update would be stored with that drift again, paced if it waits
+	// until fewer Foos roll out, and fight is what somebody changes back each time.
 	recurs bool
+	paced  bool
 	fight  *plan.Fight
 	err    error
 }
@@ -208,14 +210,19 @@ func (s *kindSync[T]) has(child T, drift string) {
 }
 
 func (s *kindSync[T]) outcome() (plan.Outcome, error) {
-	return s.Outcome(s.foo, s.result()), s.err
+	result := s.result()
+	outcome := s.Outcome(s.foo, result)
+	if s.Restarts != nil && !result.Stale && (outcome.Ready.Status == metav1.ConditionTrue || outcome.Ready.Stalled) {
+		s.controller.rollouts.End(s.key())
+	}
+	return outcome, s.err
 }
 
 func (s *kindSync[T]) result() plan.Result[T] {
 	return plan.Result[T]{
-		Action: s.decided.Action, Named: s.decided.Named, Child: s.child, Drift: s.drift, Failure: s.err,
+		Action: s.decided.Action, Pending: s.decided.Pending, Named: s.decided.Named, Child: s.child, Drift: s.drift, Failure: s.err,
 		Refused: s.controller.backoff.RefusedFor(s.key(), s.part()) >= stalledAfter,
-		Recurs:  s.recurs, Fight: s.fight, InService: s.decided.InService,
+		Recurs:  s.recurs, Fight: s.fight, Paced: s.paced, InService: s.decided.InService,
 		Stale: s.err != nil && queue.NextAttempt(s.err).Expected,
 	}
 }
@@ -269,13 +276,29 @@ func (s *kindSync[T]) writeDecided(ctx context.Context) error {
 			s.fights(wait)
 			return nil
 		}
+		if s.paced = s.waitsToRestart(); s.paced {
+			return nil
+		}
 		return s.repair(ctx)
 	case plan.ActionNone:
 		s.fights(0)
 		return s.confirm(ctx)
-	case plan.ActionWait, plan.ActionLeave:
+	case plan.ActionWait, plan.ActionLeave, plan.ActionSuspend:
 	}
 	return nil
+}
+
+// waitsToRestart reports whether an update waits until fewer Foos roll out, and then syncs the
+// Foo again. What the Foo's user has asked for does not wait.
+func (s *kindSync[T]) waitsToRestart() bool {
+	if s.decided.Action != plan.ActionUpdate || !s.isRepair() || !s.IsRestarting(s.decided.Named, s.foo, s.seen) {
+		return false
+	}
+	wait := s.controller.rollouts.Begin(s.key())
+	if wait > 0 {
+		s.controller.queue.AddAfter(s.key(), wait)
+	}
+	return wait > 0
 }
 
 // fights records a fight about the child, if there is one, and syncs the Foo again: after

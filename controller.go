@@ -81,6 +81,8 @@ type Controller struct {
 
 	queue   *queue.Queue
 	backoff *queue.Backoff[plan.Task]
+	// rollouts bounds how many Foos restart their Pods at a time.
+	rollouts *queue.Rollouts
 
 	// What is remembered between the syncs of a Foo.
 	consistency    *consistency.Store
@@ -112,6 +114,9 @@ type Config struct {
 	// CallTimeout bounds each call to the API server.
 	CallTimeout time.Duration
 	Metrics     *metrics.Metrics
+	// MaxRollouts is how many Foos at a time restart their Pods because of another Image. 0
+	// means any number.
+	MaxRollouts int
 	// Image is that of the container nginx.
 	Image string
 }
@@ -132,6 +137,7 @@ func NewController(config Config) (*Controller, error) {
 		consistency:    consistency.NewStore(config.Clock, config.CallTimeout),
 		staleFoos:      &consistency.StaleOwners{},
 		statusThrottle: &reporting.Throttle{Clock: config.Clock},
+		rollouts:       &queue.Rollouts{Clock: config.Clock, Limit: config.MaxRollouts},
 		crdMismatch:    &reporting.CRDMismatch{Clock: config.Clock},
 		transitions:    &reporting.Transitions{},
 		recorder:       config.Recorder,

@@ -164,7 +164,7 @@ func newControllers(opts *options.Options, clients *kubeclient.Clients, kubeInfo
 	api := fooInformers.Samplecontroller().V1alpha1()
 	foos, err := NewController(Config{
 		Name: names.Controller, KubeClient: clients.Kube, FooClient: clients.Foos, KubeInformers: kubeInformers, Foos: api.Foos(),
-		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: opts.RequestTimeout, Metrics: own, Image: opts.Image,
+		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: opts.RequestTimeout, Metrics: own, MaxRollouts: opts.MaxRollouts, Image: opts.Image,
 	})
 	if err != nil {
 		return nil, err

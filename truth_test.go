@@ -29,6 +29,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
@@ -210,4 +211,41 @@ func TestAChildWrittenForAGenerationNeedsNoLiveRead(t *testing.T) {
 			t.Error("a Foo at rest is still remembered")
 		}
 	})
+}
+
+// A suspended Foo's child is left as it is, whatever happens to it, and what is held back is
+// made good at the end.
+func TestASuspendedFooWritesItsStatusAlone(t *testing.T) {
+	for what, world := range map[string][]runtime.Object{
+		"creation": nil,
+		"repair":   {footest.Child("a", footest.Drifted)},
+		"deletion": {footest.Child("a"), footest.Child("a", footest.Named("old"))},
+		"adoption": {footest.Child("a", footest.WithoutOwner, footest.WithAdoptBy("a"))},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t, append(world, footest.Foo("a", footest.Suspended))...)
+				defer f.start(2)()
+				advance(time.Hour)
+				f.expectChildWrites(t)
+				status := f.cachedFoo(t, "a").Status
+				f.expectReady(t, "a", "False Suspended of 1")
+				if !meta.IsStatusConditionTrue(status.Conditions, "Suspended") || !meta.IsStatusConditionTrue(status.Conditions, "Stalled") {
+					t.Errorf("the status does not say that the Foo is suspended: %+v", status.Conditions)
+				}
+
+				f.updateFoo(t, footest.Foo("a", footest.WithGeneration(2), footest.WithStatus(status)))
+				advance(time.Minute)
+				f.settle(t, "web")
+				advance(time.Minute)
+				f.expectReady(t, "a", "True Available of 2")
+				if left := f.primary.cachedObjects(); len(left) != 1 {
+					t.Errorf("the children left are %v", left)
+				}
+				if conditions := f.cachedFoo(t, "a").Status.Conditions; len(conditions) != 1 {
+					t.Errorf("the conditions left are %+v", conditions)
+				}
+			})
+		})
+	}
 }

@@ -24,6 +24,9 @@ end
 if status.observedGeneration ~= generation or ready.observedGeneration ~= generation then
   return progressing("Waiting for the controller to see the newest spec")
 end
+if conditions.Suspended ~= nil and conditions.Suspended.status == "True" then
+  return {status = "Suspended", message = ready.message}
+end
 if ready.status == "True" then
   return {status = "Healthy", message = ready.message}
 end

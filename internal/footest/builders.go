@@ -70,6 +70,9 @@ func WithReplicas(replicas int32) FooOption {
 // WithoutReplicas makes a Foo not set the number of Pods.
 func WithoutReplicas(foo *samplev1alpha1.Foo) { foo.Spec.Replicas = nil }
 
+// Suspended makes a Foo's suspension hold back all writes but those of its status.
+func Suspended(foo *samplev1alpha1.Foo) { foo.Spec.Suspend = new(true) }
+
 // WithChildName sets the name of the child of the kind Primary that a Foo asks for.
 func WithChildName(name string) FooOption {
 	return func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName = name }

@@ -40,7 +40,9 @@ var (
 	// existed.
 	wantedNames = []string{"web", "old", longName, ""}
 	wantedSizes = []func(*samplev1alpha1.Foo){WithReplicas(2), WithoutReplicas, WithReplicas(10), WithReplicas(0), WithReplicas(-1)}
-	deletings   = []bool{false, true}
+	// Whether an object is being deleted, and for a Foo, whether it is suspended.
+	deletings   = []bool{false, true, false}
+	suspending  = []bool{false, false, true}
 	fooStatuses = []func() samplev1alpha1.FooStatus{noStatus, settledStatus, conflictStatus, olderStatus}
 	repeats     = []int{1, 40, 40_000}
 	adoptions   = []string{"", "a", "b"}

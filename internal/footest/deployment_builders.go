@@ -93,8 +93,30 @@ func Created(owner string) *appsv1.Deployment {
 	object.UID, object.ResourceVersion, object.Generation = "", "", 0
 	object.Status = appsv1.DeploymentStatus{}
 	object.Spec.Strategy, object.Spec.RevisionHistoryLimit, object.Spec.ProgressDeadlineSeconds = appsv1.DeploymentStrategy{}, nil, nil
-	object.Spec.Template.Spec = corev1.PodSpec{Containers: []corev1.Container{{Name: "nginx", Image: "nginx:latest"}}}
-	return object
+	object.Spec.Template.Spec = restrictedPod
+	return as[*appsv1.Deployment](copyOf(object))
+}
+
+// restrictedPod is a Pod that a namespace with the Pod Security Standard restricted accepts
+// (https://kubernetes.io/docs/concepts/security/pod-security-standards/), without a token.
+var restrictedPod = corev1.PodSpec{
+	AutomountServiceAccountToken: new(false),
+	SecurityContext: &corev1.PodSecurityContext{
+		RunAsNonRoot: new(true), RunAsUser: new(int64(101)), SeccompProfile: &corev1.SeccompProfile{Type: "RuntimeDefault"},
+		Sysctls: []corev1.Sysctl{{Name: "net.ipv4.ip_unprivileged_port_start", Value: "0"}},
+	},
+	Volumes: []corev1.Volume{emptyDir("cache"), emptyDir("run")},
+	Containers: []corev1.Container{{
+		Name: "nginx", Image: "nginx:latest",
+		VolumeMounts: []corev1.VolumeMount{{Name: "cache", MountPath: "/var/cache/nginx"}, {Name: "run", MountPath: "/run"}},
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		},
+	}},
+}
+
+func emptyDir(name string) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
 }
 
 // UnstoredDeployment is Unstored for Deployments.

@@ -69,6 +69,17 @@ func newFoo(name, deploymentName string, replicas int32) *samplev1alpha1.Foo {
 	return foo
 }
 
+// Suspend sets whether an owner is suspended.
+func Suspend(foo Object, suspended bool) {
+	reflect.ValueOf(specOf(foo)).Elem().FieldByName("Suspend").Set(reflect.ValueOf(&suspended))
+}
+
+// IsSuspended reports whether nothing may be written for an owner but its status.
+func IsSuspended(foo Object) bool {
+	suspended := as[*bool](reflect.ValueOf(specOf(foo)).Elem().FieldByName("Suspend").Interface())
+	return suspended != nil && *suspended
+}
+
 // specOf returns a pointer to the spec of an owner.
 func specOf(foo Object) any {
 	return reflect.ValueOf(foo).Elem().FieldByName("Spec").Addr().Interface()

@@ -52,6 +52,7 @@ var FuzzSeeds = append([]FuzzSeed{
 	{name: "renamed onto another's", Script: script(fooCase{}, ChildCase{Name: 1}, ChildCase{Owner: ownerOtherFoo})},
 	{name: "renamed onto one that is handed over", Script: script(fooCase{}, ChildCase{Name: 1}, ChildCase{Owner: ownerNobody, AdoptBy: 1})},
 	{name: "the Foo is being deleted", Script: script(fooCase{Deleting: 1}, ChildCase{Content: contentDrifted})},
+	{name: "the Foo is suspended", Script: script(fooCase{Deleting: 2}, ChildCase{Content: contentDrifted})},
 	{name: "the child is being deleted", Script: script(fooCase{}, ChildCase{Deleting: 1, Content: contentDrifted})},
 	{name: "a spec from before the rules, long words", Script: script(fooCase{Name: 3, Replicas: 4, Words: 2}), Words: "\u00e4\u00f6\u00fc"},
 }, seedsOfKinds()...)

@@ -133,6 +133,9 @@ func NewFuzzWorldOf[F Object](t *testing.T, text, noise []byte, words string) *F
 	if pick(how.Deleting, deletings) {
 		BeingDeleted(w.foo)
 	}
+	if pick(how.Deleting, suspending) {
+		Suspended(w.foo)
+	}
 	w.Foo = LikeFoo[F](w.foo)
 	fill := newFiller(noise)
 	for _, kind := range OwnerOf(w.Foo).Kinds {

@@ -41,6 +41,8 @@ const DefaultImage = "nginx:latest"
 type Options struct {
 	// Namespace is the namespace whose Foos are reconciled. Empty means all namespaces.
 	Namespace string
+	// MaxRollouts is how many Foos at a time restart their Pods unasked.
+	MaxRollouts int
 	// Image is the image of the container nginx in the Deployments of all Foos.
 	Image string
 	// Workers is the number of Foos that are synced concurrently.
@@ -91,6 +93,8 @@ func Parse(args []string, answer io.Writer) (*Options, error) {
 func (o *Options) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.Namespace, "namespace", metav1.NamespaceAll,
 		"Namespace whose Foos to reconcile. If not set: all namespaces.")
+	flags.IntVar(&o.MaxRollouts, "max-rollouts", 10,
+		"Number of Foos at a time whose Pods are restarted because of another -image, or to repair what somebody has changed; of a namespace half of it. 0 means any number. What a Foo's spec asks for does not wait.")
 	flags.StringVar(&o.Image, "image", DefaultImage,
 		"Image of the container nginx in the Deployments of all Foos, for example from a mirror. Changing it rolls out all of them. The admission policy must allow it.")
 	flags.IntVar(&o.Workers, "workers", 2,
@@ -119,6 +123,9 @@ func (o *Options) validate(flags *flag.FlagSet) error {
 	}
 	if o.Image == "" {
 		refuse("-image=%q: must be the name of an image", o.Image)
+	}
+	if o.MaxRollouts < 0 {
+		refuse("-max-rollouts=%d: must be 0 (any number), or more", o.MaxRollouts)
 	}
 	if o.Workers < 1 {
 		refuse("-workers=%d: must be 1 or more", o.Workers)

@@ -34,7 +34,7 @@ func TestParse(t *testing.T) {
 	opts, err := Parse([]string{"-kubeconfig=/k", "--master=https://m", "-namespace=n", "-image=mirror/nginx:1", "-workers=3", "-resync=0",
 		"-kube-api-qps=50", "-kube-api-burst=60", "-request-timeout=5s", "-v=2"}, nil)
 	must(t, err)
-	want := Options{Cluster: Cluster{kubeconfig: "/k", master: "https://m", qps: 50, burst: 60}, Namespace: "n", Image: "mirror/nginx:1", Workers: 3, Resync: 0, RequestTimeout: 5 * time.Second, Election: defaultElection, Logging: Logging{format: "text"}}
+	want := Options{Cluster: Cluster{kubeconfig: "/k", master: "https://m", qps: 50, burst: 60}, Namespace: "n", Image: "mirror/nginx:1", MaxRollouts: 10, Workers: 3, Resync: 0, RequestTimeout: 5 * time.Second, Election: defaultElection, Logging: Logging{format: "text"}}
 	if *opts != want {
 		t.Errorf("parsed %+v, not %+v", *opts, want)
 	}
@@ -43,7 +43,7 @@ func TestParse(t *testing.T) {
 func TestDefaultOptions(t *testing.T) {
 	opts, err := Parse(nil, nil)
 	must(t, err)
-	want := Options{Cluster: Cluster{qps: -1, burst: 100}, Image: "nginx:latest", Workers: 2, Resync: 30 * time.Second, RequestTimeout: 30 * time.Second, Election: defaultElection, Logging: Logging{format: "text"}}
+	want := Options{Cluster: Cluster{qps: -1, burst: 100}, Image: "nginx:latest", MaxRollouts: 10, Workers: 2, Resync: 30 * time.Second, RequestTimeout: 30 * time.Second, Election: defaultElection, Logging: Logging{format: "text"}}
 	if *opts != want {
 		t.Errorf("the defaults are %+v, not %+v", *opts, want)
 	}

@@ -75,6 +75,9 @@ type Child[T Object] struct {
 	// Inherit returns the function that copies into a new child what an earlier one has and
 	// the Foo leaves to others, such as an autoscaler's number. Both may be nil.
 	Inherit func(foo *samplev1alpha1.Foo) func(child, earlier T)
+	// Restarts reports whether an update interrupts what the child runs. nil means that none
+	// does.
+	Restarts func(before, after T) bool
 	// Report adds to a Foo's status what the child reports. It may be nil.
 	Report func(status *samplev1alpha1.FooStatus, child T)
 	// Blocks is true if the later rows have to wait until this child is as the Foo asks.

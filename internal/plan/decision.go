@@ -23,6 +23,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/utils/ptr"
+
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -44,6 +46,8 @@ const (
 	// ActionWait means that the Foo or its child is being deleted, and a write would work
 	// against that.
 	ActionWait Action = "wait"
+	// ActionSuspend means that a write would be due, and that the Foo is suspended.
+	ActionSuspend Action = "suspend"
 )
 
 // Decision is what a sync is going to do about a child.
@@ -59,6 +63,8 @@ type Decision[T Object] struct {
 	Obsolete []T
 	// InService are those that stay until what the Foo asks for is ready.
 	InService []T
+	// Pending is the action that is due once the Foo is not suspended any more.
+	Pending Action
 }
 
 // Earlier returns the object in whose place one is created, or nil.
@@ -95,8 +101,19 @@ func (c *Child[T]) Decide(foo *samplev1alpha1.Foo, named T, controlled []T, seen
 	if decided.Action != ActionWait && decided.Action != ActionLeave {
 		decided.Obsolete, decided.InService = c.obsolete(foo, controlled, c.hasTakenOver(decided.Action, named))
 	}
+	if IsSuspended(foo) && decided.needsWrites() {
+		decided.Action, decided.Pending, decided.Obsolete = ActionSuspend, decided.Action, nil
+	}
 	return decided
 }
+
+// needsWrites reports whether a decision is carried out by writes.
+func (d *Decision[T]) needsWrites() bool {
+	return d.Action == ActionCreate || d.Action == ActionUpdate || d.Action == ActionAdopt || len(d.Obsolete) > 0
+}
+
+// IsSuspended reports whether nothing may be written for a Foo but its status.
+func IsSuspended(foo *samplev1alpha1.Foo) bool { return ptr.Deref(foo.Spec.Suspend, false) }
 
 // DesiredUpdate returns the object that an update should store in place of the live one,
 // or nil if the live one needs no update, so that the cache was stale.
@@ -109,6 +126,11 @@ func (c *Child[T]) DesiredUpdate(live T, foo *samplev1alpha1.Foo, seen Seen) T {
 	default:
 		return *new(T)
 	}
+}
+
+// IsRestarting reports whether an update to what a Foo asks for interrupts what its child runs.
+func (c *Child[T]) IsRestarting(child T, foo *samplev1alpha1.Foo, seen Seen) bool {
+	return c.Restarts != nil && c.Restarts(child, c.withOwnedFields(child, foo, seen))
 }
 
 // obsolete returns the objects that a Foo does not ask for any more: those to delete, and

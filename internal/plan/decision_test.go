@@ -48,6 +48,12 @@ func TestDecide(t *testing.T) {
 		"drifted, and the Foo is being deleted":       {footest.Foo("a", footest.BeingDeleted), child("a", footest.Drifted), ActionWait},
 		"another Foo's, and the Foo is being deleted": {footest.Foo("a", footest.BeingDeleted), child("b"), ActionWait},
 		"to be adopted, and the Foo is being deleted": {footest.Foo("a", footest.BeingDeleted), child("a", adoptable...), ActionWait},
+		"no child, suspended":                         {footest.Foo("a", footest.Suspended), nil, ActionSuspend},
+		"as wanted, suspended":                        {footest.Foo("a", footest.Suspended), child("a"), ActionNone},
+		"drifted, suspended":                          {footest.Foo("a", footest.Suspended), child("a", footest.Drifted), ActionSuspend},
+		"another Foo's, suspended":                    {footest.Foo("a", footest.Suspended), child("b"), ActionLeave},
+		"to be adopted, suspended":                    {footest.Foo("a", footest.Suspended), child("a", adoptable...), ActionSuspend},
+		"being deleted, suspended":                    {footest.Foo("a", footest.Suspended, footest.BeingDeleted), nil, ActionWait},
 	} {
 		t.Run(name, func(t *testing.T) {
 			decided := shipped.Decide(row.foo, row.named, nil, nil)
@@ -73,6 +79,7 @@ func TestDecideOnChildrenOfEarlierNames(t *testing.T) {
 		"ignored if it is being deleted already":                {footest.Foo("a"), nil, child("a", footest.Named("old"), footest.Terminating), false},
 		"ignored if a deleted Foo of the same name controls it": {footest.Foo("a", footest.WithFooUID("uid-new")), nil, old, false},
 		"ignored if the Foo asks for it now":                    {footest.Foo("a"), child("a"), child("a"), false},
+		"kept while the Foo is suspended":                       {footest.Foo("a", footest.Suspended), child("a"), old, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			decided := shipped.Decide(row.foo, row.named, []primary{row.old}, nil)

@@ -20,10 +20,12 @@ limitations under the License.
 package plan
 
 import (
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -68,7 +70,9 @@ func Deployment(image string) Child[*appsv1.Deployment] {
 		Name:     func(foo *samplev1alpha1.Foo) string { return foo.Spec.DeploymentName },
 		Empty:    func() *appsv1.Deployment { return &appsv1.Deployment{} },
 		New: func(foo *samplev1alpha1.Foo) *appsv1.Deployment {
-			return &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: podLabels(foo)}}}
+			return &appsv1.Deployment{Spec: appsv1.DeploymentSpec{
+				Selector: &metav1.LabelSelector{MatchLabels: podLabels(foo)}, Template: corev1.PodTemplateSpec{Spec: newPod()},
+			}}
 		},
 		SetOwned: func(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo, _ Seen) {
 			if foo.Spec.Replicas != nil {
@@ -81,7 +85,10 @@ func Deployment(image string) Child[*appsv1.Deployment] {
 		Keep:    keepDeployment(image),
 		Judge:   judgeRollout,
 		Serves:  func(deployment *appsv1.Deployment) bool { return deployment.Status.AvailableReplicas > 0 },
-		Report:  reportDeployment,
+		Restarts: func(before, after *appsv1.Deployment) bool {
+			return before.Status.Replicas > 0 && !equality.Semantic.DeepEqual(before.Spec.Template, after.Spec.Template)
+		},
+		Report: reportDeployment,
 	}
 }
 
@@ -182,6 +189,51 @@ func defaultPullPolicy(image string) corev1.PullPolicy {
 	return corev1.PullIfNotPresent
 }
 
+// writableFolders are those that nginx writes to. They belong to root in its image, so a Pod
+// without root gets a volume for each, by its name.
+var writableFolders = []corev1.VolumeMount{{Name: "cache", MountPath: "/var/cache/nginx"}, {Name: "run", MountPath: "/run"}}
+
+// newPod returns the settings that a new Deployment's Pods have and the Foo does not own:
+// they run nginx without root, in namespaces that enforce the Pod Security Standard
+// restricted, too, and have no token. Nobody is the worse for changing them, and adding
+// them to a Deployment that has Pods, such as one of upstream's controller, would restart
+// those.
+func newPod() corev1.PodSpec {
+	pod := corev1.PodSpec{
+		AutomountServiceAccountToken: new(false),
+		SecurityContext: &corev1.PodSecurityContext{
+			RunAsNonRoot: new(true), RunAsUser: new(int64(101)), // the user nginx of the image
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			// The image's configuration listens on port 80.
+			Sysctls: []corev1.Sysctl{{Name: "net.ipv4.ip_unprivileged_port_start", Value: "0"}},
+		},
+		Containers: []corev1.Container{newContainer()},
+	}
+	for _, folder := range writableFolders {
+		pod.Volumes = append(pod.Volumes, corev1.Volume{Name: folder.Name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+	}
+	return pod
+}
+
+func newContainer() corev1.Container {
+	return corev1.Container{
+		Name: containerName, VolumeMounts: slices.Clone(writableFolders),
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		},
+	}
+}
+
+// isLikeNew reports whether a Pod still has the volumes of a new one.
+func isLikeNew(pod *corev1.PodSpec) bool {
+	for _, folder := range writableFolders {
+		if !slices.ContainsFunc(pod.Volumes, func(volume corev1.Volume) bool { return volume.Name == folder.Name }) {
+			return false
+		}
+	}
+	return true
+}
+
 func isOwnedContainer(container corev1.Container) bool { return container.Name == containerName }
 
 // ownedContainer returns the container that a Foo owns. It adds it if it is missing.
@@ -191,6 +243,10 @@ func ownedContainer(pod *corev1.PodSpec) *corev1.Container {
 			return &pod.Containers[i]
 		}
 	}
-	pod.Containers = append(pod.Containers, corev1.Container{Name: containerName})
+	added := corev1.Container{Name: containerName}
+	if isLikeNew(pod) {
+		added = newContainer()
+	}
+	pod.Containers = append(pod.Containers, added)
 	return &pod.Containers[len(pod.Containers)-1]
 }

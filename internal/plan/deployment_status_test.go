@@ -60,7 +60,20 @@ func TestJudge(t *testing.T) {
 			footest.Foo("a", footest.WithoutReplicas), result{Action: ActionNone, Child: footest.Deployment("a", footest.ScaledTo(0), withCounts(0, 0, 0))},
 			Verdict{Status: metav1.ConditionTrue, Reason: "Available", Message: `Deployment "web" has 0 of 0 Pods available`},
 		},
-		"some Pods available": {footest.Foo("a"), result{Action: ActionNone, Child: footest.Deployment("a", withCounts(2, 2, 1))}, rollingOut("1 available of 2 wanted Pods")},
+		"suspended before its creation": {
+			footest.Foo("a", footest.Suspended), result{Action: ActionSuspend, Pending: ActionCreate},
+			Verdict{Status: metav1.ConditionFalse, Reason: "Suspended", Message: `spec.suspend is true, so Deployment "web" is not created`, Stalled: true},
+		},
+		"suspended and drifted": {
+			footest.Foo("a", footest.Suspended), result{Action: ActionSuspend, Pending: ActionUpdate, Child: footest.Deployment("a", footest.ScaledTo(5))},
+			Verdict{Status: metav1.ConditionFalse, Reason: "Suspended", Message: `spec.suspend is true, so Deployment "web" is not updated: spec.replicas is 5, not 2`, Stalled: true},
+		},
+		"suspended after a rename": {
+			footest.Foo("a", footest.Suspended), result{Action: ActionSuspend, Pending: ActionNone, Child: footest.Deployment("a")},
+			Verdict{Status: metav1.ConditionFalse, Reason: "Suspended", Message: `spec.suspend is true, so each Deployment of an earlier name stays`, Stalled: true},
+		},
+		"suspended, and nothing to do": {footest.Foo("a", footest.Suspended), result{Action: ActionNone, Child: footest.Deployment("a")}, available},
+		"some Pods available":          {footest.Foo("a"), result{Action: ActionNone, Child: footest.Deployment("a", withCounts(2, 2, 1))}, rollingOut("1 available of 2 wanted Pods")},
 		"Pods of an old template remain": {
 			footest.Foo("a"), result{Action: ActionNone, Child: footest.Deployment("a", withCounts(3, 2, 3))}, rollingOut("3 available of 2 wanted Pods"),
 		},

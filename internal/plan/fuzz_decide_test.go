@@ -119,7 +119,7 @@ func (r row[T]) decide(t *testing.T, fuzzed *footest.FuzzWorld) {
 	checkSettles(t, w, decided, status)
 }
 
-func (d Decision[T]) writes() bool {
+func (d *Decision[T]) writes() bool {
 	return d.Action == ActionCreate || d.Action == ActionUpdate || d.Action == ActionAdopt
 }
 
@@ -151,6 +151,9 @@ func checkDecision[T Object](t *testing.T, w world[T], decided Decision[T]) {
 	}
 	if w.foo.DeletionTimestamp != nil && (decided.writes() || len(decided.Obsolete) > 0) {
 		t.Errorf("a Foo that is being deleted causes writes: %s, and %d deletions", decided.Action, len(decided.Obsolete))
+	}
+	if IsSuspended(w.foo) && decided.needsWrites() {
+		t.Errorf("a suspended Foo causes writes: %s, and %d deletions", decided.Action, len(decided.Obsolete))
 	}
 	for _, object := range decided.InService {
 		if named != none && w.kind.Unready(named) == "" && w.kind.Differs(named, w.foo) == "" && footest.BelongsTo(named, w.foo) {
@@ -189,7 +192,7 @@ func checkUpdate[T Object](t *testing.T, w world[T]) {
 // refuses the writes for a Foo with an invalid spec, and its message contains the words.
 func (w world[T]) outcomeOf(decided Decision[T]) Result[T] {
 	var none T
-	result := Result[T]{Action: decided.Action, Named: decided.Named}
+	result := Result[T]{Action: decided.Action, Pending: decided.Pending, Named: decided.Named}
 	if decided.Named != none && IsControlledBy(decided.Named, w.foo) {
 		result.Child = decided.Named
 	}
@@ -233,7 +236,7 @@ func checkSettles[T Object](t *testing.T, w world[T], decided Decision[T], statu
 		t.Errorf("after %s the next decision is %s, and %d deletions", decided.Action, again.Action, len(again.Obsolete))
 	}
 	for _, object := range after.controlled() {
-		if has := result.Child; has != none && has.GetDeletionTimestamp() == nil && after.foo.DeletionTimestamp == nil &&
+		if has := result.Child; has != none && has.GetDeletionTimestamp() == nil && after.foo.DeletionTimestamp == nil && !IsSuspended(after.foo) &&
 			object != has && object.GetDeletionTimestamp() == nil && !slices.Contains(decided.InService, object) {
 			t.Errorf("%s %s is left over", w.Kind, object.GetName())
 		}
@@ -246,7 +249,7 @@ func checkSettles[T Object](t *testing.T, w world[T], decided Decision[T], statu
 func TestFuzzSeedsReachEveryDecisionAndReason(t *testing.T) {
 	missing := map[string]bool{
 		"none": true, "create": true, "update": true, "adopt": true, "leave": true, "wait": true, "obsolete": true,
-		"Available": true, "Progressing": true, footest.Primary.Kind + "Conflict": true, footest.Primary.Kind + "Failed": true, "Terminating": true,
+		"suspend": true, "Available": true, "Progressing": true, "Suspended": true, footest.Primary.Kind + "Conflict": true, footest.Primary.Kind + "Failed": true, "Terminating": true,
 	}
 	if child := footest.Primary.New(footest.Foo("a")); footest.Primary.Unready(child) == "" {
 		delete(missing, "Progressing") // a child is ready when it is stored

@@ -81,6 +81,8 @@ func (c *Child[T]) judge(foo *samplev1alpha1.Foo, result Result[T]) Verdict {
 		return Verdict{Status: metav1.ConditionTrue}
 	case result.Action == ActionLeave:
 		return c.judgeConflict(foo, result.Named)
+	case result.Action == ActionSuspend:
+		return c.judgeSuspended(foo, result)
 	case result.Action == ActionWait:
 		return notReady(samplev1alpha1.ReasonTerminating, "%s %q is being deleted; it is created again once it is gone", c.Kind, name)
 	case failure.IsRefusal(result.Failure):
@@ -93,6 +95,9 @@ func (c *Child[T]) judge(foo *samplev1alpha1.Foo, result Result[T]) Verdict {
 		return Verdict{Status: metav1.ConditionTrue}
 	case IsNil(result.Child):
 		return notReady(samplev1alpha1.ReasonProgressing, "%s %q is being created", c.Kind, name)
+	case result.Paced:
+		return notReady(samplev1alpha1.ReasonProgressing, "%s %q is updated once fewer Foos roll out (-max-rollouts): %s",
+			c.Kind, name, truncate(result.Drift, maxServerWords))
 	case result.Fight != nil:
 		return stalled(c.Kind+failed, "%s %q is changed back after each repair, last by %q: %s. Stop whoever does it, or make the Foo ask for the same",
 			c.Kind, name, truncate(cmp.Or(result.Fight.By, "an unknown manager"), maxQuotedName), truncate(result.Fight.Drift, maxServerWords))
@@ -131,6 +136,18 @@ func (c *Child[T]) judgeOutage(foo *samplev1alpha1.Foo, act Action, err error) V
 // participles name what a sync was going to do to a child when a live read failed.
 var participles = map[Action]string{
 	ActionCreate: "created", ActionUpdate: "updated", ActionAdopt: "adopted", ActionNone: "checked",
+}
+
+// judgeSuspended says what a Foo's suspension holds back.
+func (c *Child[T]) judgeSuspended(foo *samplev1alpha1.Foo, result Result[T]) Verdict {
+	what := fmt.Sprintf("%s %q is not %s", c.Kind, truncate(c.Name(foo), maxQuotedName), participles[result.Pending])
+	switch {
+	case result.Pending == ActionNone:
+		what = fmt.Sprintf("each %s of an earlier name stays", c.Kind)
+	case result.Drift != "":
+		what += ": " + truncate(result.Drift, maxServerWords)
+	}
+	return stalled(samplev1alpha1.ReasonSuspended, "spec.suspend is true, so %s", what)
 }
 
 // judgeConflict says who has the object that a Foo asks for.

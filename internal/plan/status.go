@@ -50,6 +50,8 @@ type Outcome struct {
 type Result[T Object] struct {
 	// Action is what was decided.
 	Action Action
+	// Pending is the action that the Foo's suspension holds back.
+	Pending Action
 	// Named is the object of the name that the Foo asks for as it was found, whoever
 	// controls it, or nil.
 	Named T
@@ -65,6 +67,8 @@ type Result[T Object] struct {
 	Refused, Recurs bool
 	// Fight is what somebody changes back each time, or nil.
 	Fight *Fight
+	// Paced is true if the update waits until fewer Foos roll out.
+	Paced bool
 	// InService are the children of earlier names that stay until Child is ready.
 	InService []T
 	// Stale is true if the sync has seen that its caches are stale, so that it knows nothing
@@ -105,7 +109,8 @@ func CalculateStatus(foo *samplev1alpha1.Foo, outcomes []Outcome, now metav1.Tim
 		Reason:             ready.Reason,
 		Message:            ready.Message,
 	})
-	setStalled(foo, &status, ready, now)
+	setCondition(foo, &status, samplev1alpha1.ConditionStalled, ready.Stalled, ready.Reason, ready.Message, now)
+	setCondition(foo, &status, samplev1alpha1.ConditionSuspended, IsSuspended(foo), samplev1alpha1.ReasonSuspended, "spec.suspend is true", now)
 	for _, outcome := range outcomes { // after Ready, which stays the first of the conditions
 		if outcome.Report != nil {
 			outcome.Report(&status)
@@ -120,16 +125,16 @@ func CalculateStatus(foo *samplev1alpha1.Foo, outcomes []Outcome, now metav1.Tim
 	return status
 }
 
-// setStalled sets the condition Stalled if nothing will happen without somebody else. Tools
-// that wait for a Foo go by it: for them, a Foo without it may become ready yet.
-func setStalled(foo *samplev1alpha1.Foo, status *samplev1alpha1.FooStatus, ready Verdict, now metav1.Time) {
-	if !ready.Stalled {
-		meta.RemoveStatusCondition(&status.Conditions, samplev1alpha1.ConditionStalled)
+// setCondition sets a condition that is True or absent. Tools that wait for a Foo go by
+// Stalled: for them, a Foo without it may become ready yet.
+func setCondition(foo *samplev1alpha1.Foo, status *samplev1alpha1.FooStatus, kind string, holds bool, reason, message string, now metav1.Time) {
+	if !holds {
+		meta.RemoveStatusCondition(&status.Conditions, kind)
 		return
 	}
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type: samplev1alpha1.ConditionStalled, Status: metav1.ConditionTrue, ObservedGeneration: foo.Generation,
-		LastTransitionTime: now, Reason: ready.Reason, Message: ready.Message,
+		Type: kind, Status: metav1.ConditionTrue, ObservedGeneration: foo.Generation,
+		LastTransitionTime: now, Reason: reason, Message: message,
 	})
 }
 

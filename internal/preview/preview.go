@@ -39,18 +39,20 @@ type Verb string
 
 // The verbs of writes. An adoption is an update that makes the Foo the controller of an
 // object, and Leave is a write that the controller does not make, because the object of the
-// name belongs to somebody else.
+// name belongs to somebody else, and Suspend one that it does not make while the Foo is
+// suspended.
 const (
-	Create Verb = "create"
-	Update Verb = "update"
-	Adopt  Verb = "adopt"
-	Delete Verb = "delete"
-	Leave  Verb = "leave"
-	Wait   Verb = "wait"
+	Create  Verb = "create"
+	Update  Verb = "update"
+	Adopt   Verb = "adopt"
+	Delete  Verb = "delete"
+	Leave   Verb = "leave"
+	Wait    Verb = "wait"
+	Suspend Verb = "suspend"
 )
 
 // IsWrite reports whether the API server gets a request.
-func (v Verb) IsWrite() bool { return v != Leave && v != Wait }
+func (v Verb) IsWrite() bool { return v != Leave && v != Wait && v != Suspend }
 
 // Object is an object of the Kubernetes API.
 type Object interface {

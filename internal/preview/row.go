@@ -75,7 +75,7 @@ func (k kind[T]) sync(foo *samplev1alpha1.Foo, world *World, seen plan.Seen, blo
 		}
 	}
 	decided := k.Decide(foo, named, controlled, seen)
-	result := plan.Result[T]{Action: decided.Action, Named: named, Drift: decided.Drift}
+	result := plan.Result[T]{Action: decided.Action, Pending: decided.Pending, Named: named, Drift: decided.Drift}
 	if !plan.IsNil(named) && plan.IsControlledBy(named, foo) {
 		result.Child, seen[k.Kind] = named, named
 	}
@@ -125,7 +125,7 @@ func (k kind[T]) after(decided plan.Decision[T], live T, foo *samplev1alpha1.Foo
 		sent = k.DesiredAfter(foo, decided.Earlier(), seen)
 	case plan.ActionUpdate, plan.ActionAdopt:
 		sent = k.DesiredUpdate(live, foo, seen)
-	case plan.ActionNone, plan.ActionLeave, plan.ActionWait:
+	case plan.ActionNone, plan.ActionLeave, plan.ActionWait, plan.ActionSuspend:
 	}
 	return sent
 }
@@ -154,5 +154,5 @@ func copyOf[T plan.Object](object T) T {
 
 // verbs are those of the actions about which there is something to say.
 var verbs = map[plan.Action]Verb{
-	plan.ActionCreate: Create, plan.ActionUpdate: Update, plan.ActionAdopt: Adopt, plan.ActionLeave: Leave, plan.ActionWait: Wait,
+	plan.ActionCreate: Create, plan.ActionUpdate: Update, plan.ActionAdopt: Adopt, plan.ActionLeave: Leave, plan.ActionWait: Wait, plan.ActionSuspend: Suspend,
 }

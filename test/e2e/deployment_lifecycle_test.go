@@ -27,6 +27,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -43,6 +44,35 @@ func TestAFoosDeploymentRunsItsPods(t *testing.T) {
 		{"a Deployment created by hand is adopted with its own selector", checkAdoptionByHand},
 		{"an autoscaler's replicas stay, however often they change", checkAutoscaled},
 	})
+}
+
+func TestPodsRunInARestrictedNamespace(t *testing.T) {
+	t.Parallel()
+	needsNoOtherController(t)
+	ns := newNamespace(t)
+	label := []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`)
+	if _, err := cluster.kube.CoreV1().Namespaces().Patch(t.Context(), ns.name, types.MergePatchType, label, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	ns.startController(t)
+	ns.createReadyFoo(t, newFoo("restricted", withReplicas(1)))
+	pod := awaitPod(t, ns, "restricted")
+	if len(pod.Spec.Containers[0].VolumeMounts) != 2 {
+		t.Errorf("The Pod mounts %v, want two empty volumes and no token", pod.Spec.Containers[0].VolumeMounts)
+	}
+}
+
+// awaitPod returns the one Pod of a Foo when it is ready.
+func awaitPod(t *testing.T, ns *namespace, foo string) (pod *corev1.Pod) {
+	t.Helper()
+	awaitList(t, "a Pod is ready", ns.pods(), podsOf(foo), func(pods *corev1.PodList) error {
+		if len(pods.Items) != 1 {
+			return fmt.Errorf("%d Pods, want 1", len(pods.Items))
+		}
+		pod = &pods.Items[0]
+		return podReady(pod)
+	})
+	return pod
 }
 
 func checkPodsOfACreatedFoo(t *testing.T, ns *namespace) {

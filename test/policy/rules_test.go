@@ -103,12 +103,13 @@ func (r *rules) elements(owned *part, path []string, now, before string) {
 		inner := owned.named[name]
 		is := func(element string) string { return element + ".?name.orValue('') == " + quote(name) }
 		made := fmt.Sprintf("%s.filter(a, %s)", asked, is("a"))
-		// One is required: nobody may remove it, or add another one of the name.
+		// One is required: nobody may remove it, or add another one of the name. One that is
+		// added may lack what a child of its own gives it.
 		r.validation(inner.list(at+"["+name+"]"), "request.operation != 'UPDATE' ||\n      ("+
 			now+".exists_one(e, "+is("e")+") &&\n       "+
 			now+".filter(e, "+is("e")+").all(e,\n         "+before+".exists(b, "+is("b")+")\n"+
 			"         ? "+before+".exists(b, "+is("b")+" &&\n         "+same(inner, "e", "b", made+"[?0]")+")\n"+
-			"         : e in "+made+"))",
+			"         : "+made+".exists(a, e.all(k, k in a && e[k] == a[k]))))",
 			"may change the "+name+" in the "+at+" of "+r.aKind+" only as a Foo asks for it")
 	}
 }

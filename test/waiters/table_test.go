@@ -81,6 +81,8 @@ func TestVerdicts(t *testing.T) {
 		"a quota refuses it":                             {fooWith(1, reported(1, "False", "DeploymentFailed", "Stalled")), status.FailedStatus, health{"Degraded", "because of DeploymentFailed"}},
 		"the name is taken":                              {fooWith(1, reported(1, "False", "DeploymentConflict", "Stalled")), status.FailedStatus, health{"Degraded", "because of DeploymentConflict"}},
 		"a paused rollout":                               {fooWith(1, reported(1, "False", "Progressing", "Stalled")), status.FailedStatus, health{"Degraded", "because of Progressing"}},
+		"suspended, with something to do":                {fooWith(1, reported(1, "False", "Suspended", "Stalled", "Suspended")), status.FailedStatus, health{"Suspended", "because of Suspended"}},
+		"suspended and ready":                            {fooWith(1, reported(1, "True", "Available", "Suspended")), status.CurrentStatus, health{"Suspended", "because of Available"}},
 		"ready, with a condition of others":              {fooWith(1, reported(1, "True", "Available", "Audited")), status.CurrentStatus, health{"Healthy", "because of Available"}},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -208,6 +208,13 @@ func schema_pkg_apis_samplecontroller_v1alpha1_FooSpec(ref common.ReferenceCallb
 							Format:      "",
 						},
 					},
+					"suspend": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Suspend, if true, stops all writes for the Foo except those of its status: its Deployment is not created, changed, adopted or deleted until Suspend is false or not set. What it runs goes on. Deleting the Foo deletes the Deployment all the same.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 					"replicas": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Replicas is the number of Pods that the Deployment runs, from 1 to 10. If it is not set, the Deployment starts with 1, or with the number of the Deployment that it replaces, and the controller never changes it, so that an autoscaler of the Deployment can own it. An autoscaler of the Foo needs it to be set.",

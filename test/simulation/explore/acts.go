@@ -68,8 +68,8 @@ var deletions = map[string]metav1.DeletionPropagation{
 	"": metav1.DeletePropagationBackground, "foreground": metav1.DeletePropagationForeground, "orphan": metav1.DeletePropagationOrphan,
 }
 
-// ownerAct returns an act on an owner: "create a web", "rename a api", "scale a", "delete a",
-// "delete a foreground", "delete a orphan".
+// ownerAct returns an act on an owner: "create a web", "rename a api", "scale a", "suspend a",
+// "resume a", "delete a", "delete a foreground", "delete a orphan".
 func (s *scene) ownerAct(at slot, verb, more string) (act, bool) {
 	exists := func(x explored) bool { return x.store[at] != nil }
 	switch verb {
@@ -81,6 +81,8 @@ func (s *scene) ownerAct(at slot, verb, more string) (act, bool) {
 		return s.change(at, func(foo footest.Object) { s.Owner.Rename(foo, more) }), true
 	case "scale":
 		return s.change(at, func(foo footest.Object) { s.Owner.Resize(foo, 1+int32(foo.GetGeneration()%2)) }), true
+	case "suspend", "resume":
+		return s.change(at, func(foo footest.Object) { footest.Suspend(foo, verb == "suspend") }), true
 	case "delete":
 		policy, known := deletions[more]
 		return act{may: exists, do: func(x explored) {

@@ -45,8 +45,11 @@ func (x explored) judgeSent(s *syncing) {
 	case sent.verb == "update" && (metaOf(sent.sent).GetUID() == "" || metaOf(sent.sent).GetResourceVersion() == ""):
 		x.breaks("%s is sent without preconditions", sent.describe(x))
 	case sent.verb == "update":
-		if x.ownerOf(metaOf(sent.sent)) == nil {
+		switch owner := x.ownerOf(metaOf(sent.sent)); {
+		case owner == nil:
 			x.breaks("%s is sent, although its owner is gone", sent.describe(x))
+		case footest.IsSuspended(owner):
+			x.breaks("%s is sent, although its owner is suspended", sent.describe(x))
 		}
 	case sent.verb == "delete":
 		x.judgeDelete(s)
@@ -93,6 +96,9 @@ func (x explored) judgeDelete(s *syncing) {
 	if foo == nil {
 		x.breaks("%s is sent, although no living owner controls it", sent.describe(x))
 		return
+	}
+	if footest.IsSuspended(foo) {
+		x.breaks("%s is sent, although its owner is suspended", sent.describe(x))
 	}
 	kind := x.kindOf(sent.slot)
 	if !kind.Wanted(foo) {
@@ -219,7 +225,7 @@ func (x explored) wrongWith(foo footest.Object) string {
 
 // isFinal reports whether a reason at rest is one that only somebody else can end.
 func isFinal(reason string) bool {
-	return strings.HasSuffix(reason, "Conflict") || strings.HasSuffix(reason, "Failed")
+	return strings.HasSuffix(reason, "Conflict") || strings.HasSuffix(reason, "Failed") || reason == "Suspended"
 }
 
 // wrongChild returns the reason that an owner's status must give for a child that is not as
@@ -245,6 +251,8 @@ func (x explored) wrongChild(kind *footest.Kind, foo footest.Object) (reason, wr
 		return "Progressing", ""
 	case named != nil && metav1.IsControlledBy(named, foo) && kind.Differs(named, foo) == "" && owned == 1:
 		return "", ""
+	case footest.IsSuspended(foo):
+		return "Suspended", ""
 	case x.refusing != Done:
 		return kind.Kind + "Failed", ""
 	case named == nil:

@@ -28,6 +28,10 @@ const ConditionReady = "Ready"
 // otherwise.
 const ConditionStalled = "Stalled"
 
+// ConditionSuspended is the type of the condition that is True while spec.suspend is. Its
+// reason is its type. It is absent otherwise.
+const ConditionSuspended = "Suspended"
+
 // Reasons of the condition Ready. The Event that reports a transition of the condition
 // has the same reason.
 const (
@@ -49,6 +53,8 @@ const (
 	ReasonDeploymentFailed = "DeploymentFailed"
 	// ReasonTerminating (False): the Foo or its Deployment is being deleted.
 	ReasonTerminating = "Terminating"
+	// ReasonSuspended (False): something is to be done for the Foo, and spec.suspend is true.
+	ReasonSuspended = "Suspended"
 )
 
 // AnnotationAdoptBy names, on a Deployment without a controller, the Foo in the same

@@ -74,6 +74,12 @@ type FooSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="must be a DNS-1123 subdomain: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit (for example 'web-1')"
 	DeploymentName string `json:"deploymentName"`
 
+	// Suspend, if true, stops all writes for the Foo except those of its status: its
+	// Deployment is not created, changed, adopted or deleted until Suspend is false or not
+	// set. What it runs goes on. Deleting the Foo deletes the Deployment all the same.
+	// +optional
+	Suspend *bool `json:"suspend,omitempty"`
+
 	// Replicas is the number of Pods that the Deployment runs, from 1 to 10. If it is not
 	// set, the Deployment starts with 1, or with the number of the Deployment that it
 	// replaces, and the controller never changes it, so that an autoscaler of the Deployment

@@ -69,6 +69,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: replicas
       type:
         scalar: numeric
+    - name: suspend
+      type:
+        scalar: boolean
 - name: com.example.sample-controller.pkg.apis.samplecontroller.v1alpha1.FooStatus
   map:
     fields:

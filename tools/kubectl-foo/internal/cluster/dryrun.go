@@ -91,7 +91,7 @@ func requestOf(client *rest.RESTClient, write preview.Write) (*rest.Request, err
 		uid := write.Before.GetUID()
 		options := &metav1.DeleteOptions{DryRun: dryRun, Preconditions: &metav1.Preconditions{UID: &uid}}
 		return client.Delete().Namespace(write.Before.GetNamespace()).Name(write.Name).Body(options), nil
-	case preview.Leave, preview.Wait:
+	case preview.Leave, preview.Wait, preview.Suspend:
 	}
 	return nil, fmt.Errorf("%s %s %s is no write", write.Verb, write.Kind, write.Name)
 }

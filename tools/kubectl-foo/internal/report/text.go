@@ -30,7 +30,7 @@ import (
 
 // marks are what the lines of writes begin with.
 var marks = map[preview.Verb]string{
-	preview.Create: "+", preview.Update: "~", preview.Adopt: ">", preview.Delete: "-", preview.Leave: "!", preview.Wait: ".",
+	preview.Create: "+", preview.Update: "~", preview.Adopt: ">", preview.Delete: "-", preview.Leave: "!", preview.Wait: ".", preview.Suspend: ".",
 }
 
 func printText(out *Printer, plans []*Plan) error {

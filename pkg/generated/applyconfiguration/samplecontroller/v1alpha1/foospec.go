@@ -28,6 +28,10 @@ type FooSpecApplyConfiguration struct {
 	// Deployment of this name exists that this Foo does not control, the controller does
 	// not change it.
 	DeploymentName *string `json:"deploymentName,omitempty"`
+	// Suspend, if true, stops all writes for the Foo except those of its status: its
+	// Deployment is not created, changed, adopted or deleted until Suspend is false or not
+	// set. What it runs goes on. Deleting the Foo deletes the Deployment all the same.
+	Suspend *bool `json:"suspend,omitempty"`
 	// Replicas is the number of Pods that the Deployment runs, from 1 to 10. If it is not
 	// set, the Deployment starts with 1, or with the number of the Deployment that it
 	// replaces, and the controller never changes it, so that an autoscaler of the Deployment
@@ -46,6 +50,14 @@ func FooSpec() *FooSpecApplyConfiguration {
 // If called multiple times, the DeploymentName field is set to the value of the last call.
 func (b *FooSpecApplyConfiguration) WithDeploymentName(value string) *FooSpecApplyConfiguration {
 	b.DeploymentName = &value
+	return b
+}
+
+// WithSuspend sets the Suspend field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Suspend field is set to the value of the last call.
+func (b *FooSpecApplyConfiguration) WithSuspend(value bool) *FooSpecApplyConfiguration {
+	b.Suspend = &value
 	return b
 }
 

@@ -1,0 +1,84 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// How many Foos at a time may restart their Pods.
+
+package queue
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+)
+
+// rolloutTimeout is how long a rollout counts. One whose Pods never become available would
+// otherwise stop all others.
+const rolloutTimeout = 10 * time.Minute
+
+// Rollouts bounds how many Foos at a time restart their Pods because of something that no
+// user of theirs has asked for, such as another -image. A namespace has at most half of
+// them, so that one whose Pods do not start does not stop the others.
+type Rollouts struct {
+	Clock clock.PassiveClock
+	// Limit is how many Foos roll out at a time. 0 means any number.
+	Limit int
+
+	mu    sync.Mutex
+	begun map[cache.ObjectName]time.Time
+	// waiting are those to which Begin has said no since they last rolled out.
+	waiting map[cache.ObjectName]bool
+}
+
+// Begin returns 0 if a Foo may roll out now, and otherwise after how long to ask again: those
+// that wait ask a hundred times a second together, at most once a second each.
+func (r *Rollouts) Begin(foo cache.ObjectName) time.Duration {
+	if r.Limit <= 0 {
+		return 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.begun == nil {
+		r.begun, r.waiting = map[cache.ObjectName]time.Time{}, map[cache.ObjectName]bool{}
+	}
+	inNamespace := 0
+	for other, since := range r.begun {
+		switch {
+		case r.Clock.Since(since) >= rolloutTimeout:
+			delete(r.begun, other)
+		case other == foo:
+			return 0
+		case other.Namespace == foo.Namespace:
+			inNamespace++
+		}
+	}
+	if len(r.begun) >= r.Limit || inNamespace >= max(1, r.Limit/2) {
+		r.waiting[foo] = true
+		return max(time.Second, time.Duration(len(r.waiting))*(time.Second/100))
+	}
+	delete(r.waiting, foo)
+	r.begun[foo] = r.Clock.Now()
+	return 0
+}
+
+// End records that a Foo does not roll out, or not any more.
+func (r *Rollouts) End(foo cache.ObjectName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.begun, foo)
+	delete(r.waiting, foo)
+}

@@ -1,0 +1,54 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package queue
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+func TestRolloutsOfOneNamespaceLeaveRoomForOthers(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	r := &Rollouts{Clock: clock, Limit: 10}
+	begun := map[string]int{}
+	for i := range 1000 {
+		for _, namespace := range []string{"a", "b", "c"}[:1+min(2, i/100)] {
+			if foo := (cache.ObjectName{Namespace: namespace, Name: fmt.Sprint(i)}); r.Begin(foo) == 0 {
+				begun[namespace]++
+			}
+		}
+	}
+	if begun["a"] != 5 || begun["b"] != 5 || begun["c"] != 0 {
+		t.Errorf("begun by namespace: %v", begun)
+	}
+	c := cache.ObjectName{Namespace: "c", Name: "first"}
+	if wait := r.Begin(c); wait < 10*time.Second || wait > time.Minute {
+		t.Errorf("with 2,700 that wait, one asks again after %v", wait)
+	}
+	r.End(cache.ObjectName{Namespace: "a", Name: "0"})
+	if wait := r.Begin(c); wait != 0 {
+		t.Errorf("a free place is not given: %v", wait)
+	}
+	clock.Step(rolloutTimeout)
+	if wait := r.Begin(cache.ObjectName{Namespace: "c", Name: "second"}); wait != 0 {
+		t.Errorf("rollouts count for ever: %v", wait)
+	}
+}

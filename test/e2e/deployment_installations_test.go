@@ -1,0 +1,153 @@
+/*
+Copyright The Sample Controller Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+// Two installations in one namespace, each for the Foos of a namespace of its own.
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/internal/testcluster"
+)
+
+// installation is one of several in the namespace of the shipped one.
+type installation struct {
+	*site
+
+	// prefix begins its names, and folder is its overlay.
+	prefix, folder string
+	foos           *namespace
+}
+
+// newInstallation copies the manifests, as docs/operations.md says, and names a namespace to
+// watch in the copy.
+func (s *site) newInstallation(t *testing.T, prefix string) *installation {
+	t.Helper()
+	watched := prefix + "foos"
+	s.kubectl(t, "create", "namespace", watched)
+	root := t.TempDir()
+	for _, folder := range []string{"deploy", "crd"} {
+		if err := os.CopyFS(filepath.Join(root, folder), os.DirFS(filepath.Join(moduleRoot, "artifacts", folder))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writeFile(t, filepath.Join(root, "deploy", "namespaced"), "watched.yaml", fmt.Sprintf(
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: watched, annotations: {config.kubernetes.io/local-config: 'true'}}, data: {namespace: %s}}\n", watched))
+	i := &installation{site: s, prefix: prefix, folder: filepath.Join(root, "deploy", "namespaced"), foos: &namespace{watched, s.testCluster}}
+	i.apply(t, "")
+	return i
+}
+
+// apply applies the overlay with more settings.
+func (i *installation) apply(t *testing.T, more string) {
+	t.Helper()
+	i.applyOverlay(t, writeOverlay(t, i.folder, "namePrefix: "+i.prefix+"\nimages: [{name: sample-controller, newTag: v1}]\n"+more))
+}
+
+// start starts the program with the account and the arguments of the installed Deployment.
+func (i *installation) start(t *testing.T) (stop func()) {
+	t.Helper()
+	name := i.prefix + shippedName
+	deployment, err := i.kube.AppsV1().Deployments(shippedNamespace).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := filepath.Join(t.TempDir(), "controller.kubeconfig")
+	if err := testcluster.WriteTokenKubeconfig(t.Context(), i.kube, i.kubeconfig, kubeconfig, shippedNamespace, name); err != nil {
+		t.Fatal(err)
+	}
+	p := startController(t, append([]string{"-kubeconfig=" + kubeconfig}, argsOnThisMachine(deployment)...)...)
+	return func() { p.stop(t) }
+}
+
+func (i *installation) settings(image, earlier string) string {
+	return fmt.Sprintf("commonAnnotations: {%s: '%s'}\n", imageAnnotation, image) +
+		fmt.Sprintf("patches: [{target: {kind: ServiceAccount, name: %s}, patch: '{apiVersion: v1, kind: ServiceAccount, metadata: {name: any, annotations: {samplecontroller.k8s.io/earlier-image: %q}}}'}]\n",
+			i.prefix+shippedName, earlier)
+}
+
+// TestTwoInstallationsInOneNamespace stops one of two, drains a node of both, and upgrades one
+// to another image and back. The other one works all the time, no write is refused, and the
+// drain ends.
+func TestTwoInstallationsInOneNamespace(t *testing.T) {
+	t.Parallel()
+	s := newSite(newOwnCluster(t, "-nodes=2"))
+	a, b := s.newInstallation(t, "a-"), s.newInstallation(t, "b-")
+
+	patience := "--timeout=" + cluster.patience().String()
+	for _, i := range []*installation{a, b} {
+		s.kubectl(t, "wait", "-n="+shippedNamespace, "deployment/"+i.prefix+shippedName, "--for=jsonpath={.status.readyReplicas}=2", patience)
+	}
+	nodes, err := s.kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := nodes.Items[0].Name
+	if _, stderr := s.try(t, "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", patience); stderr != "" {
+		t.Logf("kubectl drain: %s", stderr)
+	}
+	if left := s.kubectl(t, "get", "pods", "-n="+shippedNamespace, "--field-selector=spec.nodeName="+node, "-o=name"); left != "" {
+		t.Errorf("the drain has left %s", left)
+	}
+	s.kubectl(t, "uncordon", node)
+
+	stopA := a.start(t)
+	defer b.start(t)()
+	for _, i := range []*installation{a, b} {
+		i.foos.createReadyFoo(t, newFoo("first"))
+	}
+	stopA()
+	b.foos.createReadyFoo(t, newFoo("while-the-other-is-stopped"))
+
+	const mirror = "registry.example.com/mirror/nginx:1.29"
+	a.apply(t, a.settings(mirror, "nginx:latest"))
+	stopA = a.start(t)
+	a.foos.awaitImage(t, "first", mirror)
+	a.foos.createReadyFoo(t, newFoo("upgraded"))
+	stopA()
+
+	// The program of before, as after a rollback, while the account has both images.
+	a.apply(t, a.settings("nginx:latest", mirror))
+	defer a.start(t)()
+	a.foos.awaitImage(t, "upgraded", "nginx:latest")
+	for _, i := range []*installation{a, b} {
+		i.foos.awaitReady(t, "first")
+		list, err := i.foos.foos().List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for j := range list.Items {
+			i.foos.neverRefused(t, list.Items[j].Name)
+		}
+	}
+}
+
+// neverRefused checks that no Event of a Foo says that the API server refused a write.
+func (ns *namespace) neverRefused(t *testing.T, name string) {
+	t.Helper()
+	events, err := ns.events().List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + name + ",type=Warning"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range events.Items {
+		t.Errorf("Foo %s was refused: %s", name, events.Items[i].Message)
+	}
+}
