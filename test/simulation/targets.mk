@@ -18,7 +18,7 @@ explore-conformance: bin/devcluster ## Replay random paths of the exploration on
 		-run='^TestExploreConformance$$' . -args -explore.paths=$(or $(PATHS),60)
 
 .PHONY: explore
-explore: ## Explore every interleaving of large worlds, for half an hour; EXPLORE=name for one world
+explore: ## Explore every interleaving of large worlds, for an hour or two; EXPLORE=name for one world
 	GOGC=200 go test -vet=off -count=1 -timeout=0 -v -run='^TestExplore$$' . -args -explore=$(or $(EXPLORE),large)
 
 .PHONY: explore-mutants

@@ -99,7 +99,7 @@ func Medium(owner *footest.OwnerRow) []World {
 	)...)
 }
 
-// Large are the worlds of half an hour.
+// Large are the worlds of an hour or two.
 func Large(owner *footest.OwnerRow) []World {
 	settled := []string{"create a web"}
 	return append(Medium(owner), complete(owner,
