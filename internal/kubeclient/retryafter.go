@@ -22,6 +22,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"math"
 	"mime"
 	"net/http"
 	"strconv"
@@ -88,6 +89,6 @@ func statusOf(request *http.Request, code int, body []byte, seconds int) *metav1
 	if status.Details == nil {
 		status.Details = &metav1.StatusDetails{}
 	}
-	status.Details.RetryAfterSeconds = int32(seconds)
+	status.Details.RetryAfterSeconds = int32(min(max(seconds, 0), math.MaxInt32))
 	return &status
 }

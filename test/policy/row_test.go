@@ -187,7 +187,7 @@ func (r *row[T]) own(t *testing.T, foo *samplev1alpha1.Foo) T {
 // chance of nil of 0, all fields are set.
 func (r *row[T]) random(t *testing.T, foo *samplev1alpha1.Foo, seed uint64, nilChance float64) T {
 	t.Helper()
-	fill := randfill.NewWithSeed(int64(seed)).NilChance(nilChance).NumElements(1, 1).Funcs( //nolint:gosec // a seed
+	fill := randfill.NewWithSeed(int64(seed)).NilChance(nilChance).NumElements(1, 1).Funcs(
 		fillQuantity,
 		func(m *metav1.ObjectMeta, _ randfill.Continue) {
 			*m = metav1.ObjectMeta{
@@ -203,7 +203,7 @@ func (r *row[T]) random(t *testing.T, foo *samplev1alpha1.Foo, seed uint64, nilC
 	child.SetNamespace(wanted.GetNamespace())
 	child.SetOwnerReferences(wanted.GetOwnerReferences())
 	setMetadata(child)
-	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // repeatable
+	random := rand.New(rand.NewPCG(seed, 0))
 	shareKeys(reflect.ValueOf(child).Elem(), keysIn(fieldsOf(t, wanted)), random)
 	if r.plausible != nil {
 		r.plausible(child, random)

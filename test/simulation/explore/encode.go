@@ -73,9 +73,9 @@ func (e *encoder) value(v reflect.Value) {
 	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		e.integer(v)
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		e.number(int64(v.Uint())) //nolint:gosec // equal numbers stay equal
+		e.number(int64(v.Uint()))
 	case reflect.Float32, reflect.Float64:
-		e.number(int64(math.Float64bits(v.Float()))) //nolint:gosec // equal numbers stay equal
+		e.number(int64(math.Float64bits(v.Float())))
 	case reflect.Slice, reflect.Array:
 		e.number(int64(v.Len()))
 		for i := range v.Len() {

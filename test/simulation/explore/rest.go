@@ -51,7 +51,7 @@ func (g graph) from(state uint32) []uint32 { return g.targets[g.first[state]:g.f
 // algorithm, without recursion), and how many there are.
 func (g graph) components() (component []uint32, count uint32) { //nolint:gocognit // Tarjan's algorithm is known in one piece
 	const unseen = ^uint32(0)
-	n := uint32(len(g.first) - 1) //nolint:gosec // memory ends before
+	n := uint32(len(g.first) - 1)
 	component = make([]uint32, n)
 	index, low := make([]uint32, n), make([]uint32, n)
 	for i := range index {
@@ -118,7 +118,7 @@ func (s *search) rests() rests {
 	r := rests{graph: s.graph()}
 	component, count := r.components()
 	r.component, r.terminal = component, slices.Repeat([]bool{true}, int(count))
-	for v := range uint32(len(s.nodes)) { //nolint:gosec // memory ends before
+	for v := range uint32(len(s.nodes)) {
 		for _, to := range r.from(v) {
 			if component[to&^noisy] != component[v] {
 				r.terminal[component[v]] = false
@@ -143,12 +143,12 @@ func (r rests) count() (n int) {
 func (s *search) checkRests() (count int, broken *Violation) {
 	r := s.rests()
 	// In the order of their numbers, states are in that of their distance.
-	for v := range uint32(len(s.nodes)) { //nolint:gosec // memory ends before
+	for v := range uint32(len(s.nodes)) {
 		if r.terminal[r.component[v]] && slices.ContainsFunc(r.from(v), func(to uint32) bool { return to&noisy != 0 }) {
 			return r.count(), &Violation{Rules: []string{"the world comes to no rest: calls go on"}, path: s.pathTo(v)}
 		}
 	}
-	for v := range uint32(len(s.nodes)) { //nolint:gosec // memory ends before
+	for v := range uint32(len(s.nodes)) {
 		if wrong := s.wrong[v]; wrong != "" && r.terminal[r.component[v]] {
 			return r.count(), &Violation{Rules: []string{"at rest: " + wrong}, path: s.pathTo(v)}
 		}

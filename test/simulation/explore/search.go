@@ -113,7 +113,7 @@ func newSearch(w World, create New, bounds Bounds) (*search, error) {
 func (r *runner) begin() (*state, error) {
 	x := explored{r.empty(), r.scene}
 	for i := range x.controllers {
-		r.start(x, i, step{op: opStart, controller: uint8(i)}) //nolint:gosec // few
+		r.start(x, i, step{op: opStart, controller: uint8(i)})
 	}
 	current := x.state
 	for _, text := range r.Start {
@@ -253,7 +253,7 @@ func (s *search) find(identity digest, n node) (id uint32, isNew bool) {
 	if id, known := s.known[identity]; known {
 		return id, false
 	}
-	id = uint32(len(s.nodes)) //nolint:gosec // memory ends before
+	id = uint32(len(s.nodes))
 	s.nodes = append(s.nodes, n)
 	s.known[identity] = id
 	return id, true

@@ -39,7 +39,7 @@ func (p *Picture) WriteHTML(w io.Writer) error {
 		Picture template.HTML
 		Writes  []entry
 		More    int
-	}{p.title, template.HTML(picture.String()), p.entries, p.writes - len(p.entries)}) //nolint:gosec // WriteSVG escapes all text
+	}{p.title, template.HTML(picture.String()), p.entries, p.writes - len(p.entries)})
 }
 
 const page = `<!DOCTYPE html>
