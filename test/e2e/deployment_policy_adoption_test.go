@@ -56,7 +56,7 @@ func TestWithAStolenTokenAnAdoptionRemovesOnlyTheConsent(t *testing.T) {
 	ns.settledDeployment(t, "others")
 	adopt := func(d *appsv1.Deployment) {
 		d.OwnerReferences = append(d.OwnerReferences, foosDeployment().OwnerReferences...)
-		podOf(d).Containers = append(podOf(d).Containers, foosDeployment().Spec.Template.Spec.Containers...)
+		podOf(d).Containers = append(podOf(d).Containers, addedContainer())
 	}
 	annotate := func(key, value string) func(*appsv1.Deployment) {
 		return func(d *appsv1.Deployment) { d.Annotations[key] = value }
@@ -103,7 +103,7 @@ func TestWithAStolenTokenAnAdoptionKeepsTheOtherOwners(t *testing.T) {
 			}
 			owners = append(owners, controller)
 			d.OwnerReferences = owners
-			podOf(d).Containers = append(podOf(d).Containers, foosDeployment().Spec.Template.Spec.Containers...)
+			podOf(d).Containers = append(podOf(d).Containers, addedContainer())
 		}
 	}
 	const foos, configMaps, bars = 0, 1, 2

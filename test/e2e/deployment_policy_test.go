@@ -218,7 +218,7 @@ func TestWithAStolenTokenOthersDeploymentsCannotBeChanged(t *testing.T) {
 	ns.settledDeployment(t, "others")
 	take := func(d *appsv1.Deployment) {
 		d.OwnerReferences = append(d.OwnerReferences, foosDeployment().OwnerReferences...)
-		podOf(d).Containers = append(podOf(d).Containers, foosDeployment().Spec.Template.Spec.Containers...)
+		podOf(d).Containers = append(podOf(d).Containers, addedContainer())
 	}
 	takeAnd := func(more func(*appsv1.Deployment)) func(*appsv1.Deployment) {
 		return func(d *appsv1.Deployment) {

@@ -106,7 +106,9 @@ var podWrites = []write{
 	{"a Secret", addVolume, ""},
 	{"an init container", func(d *appsv1.Deployment) { podOf(d).InitContainers = []corev1.Container{anotherContainer()} }, ""},
 	{"an account", func(d *appsv1.Deployment) { podOf(d).ServiceAccountName = "admin" }, ""},
-	{"the node's network", func(d *appsv1.Deployment) { podOf(d).HostNetwork = true }, ""},
+	{"the node's network", func(d *appsv1.Deployment) {
+		podOf(d).HostNetwork, podOf(d).SecurityContext.Sysctls = true, nil // valid only without each other
+	}, ""},
 }
 
 // refusedWith returns a copy of writes, with a message for those that have none.
