@@ -2,6 +2,8 @@ module example.com/sample-controller
 
 go 1.26.0
 
+toolchain go1.26.11
+
 require (
 	github.com/prometheus/client_golang v1.25.0
 	github.com/prometheus/common v0.72.1

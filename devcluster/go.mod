@@ -2,6 +2,8 @@ module example.com/sample-controller/devcluster
 
 go 1.26.0
 
+toolchain go1.26.11
+
 require (
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.1.0

@@ -2,6 +2,8 @@ module example.com/sample-controller/hack/codegen
 
 go 1.26.0
 
+toolchain go1.26.11
+
 tool sigs.k8s.io/controller-tools/cmd/controller-gen
 
 require (

@@ -4,6 +4,8 @@ module example.com/sample-controller/test/bench
 
 go 1.26.0
 
+toolchain go1.26.11
+
 replace example.com/sample-controller => ../..
 
 require (

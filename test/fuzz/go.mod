@@ -4,6 +4,8 @@ module example.com/sample-controller/test/fuzz
 
 go 1.26.0
 
+toolchain go1.26.11
+
 require example.com/sample-controller v0.0.0-00010101000000-000000000000
 
 require (

@@ -6,6 +6,8 @@ module example.com/sample-controller/test/policy
 
 go 1.26.0
 
+toolchain go1.26.11
+
 require (
 	example.com/sample-controller v0.0.0-00010101000000-000000000000
 	k8s.io/api v0.37.2

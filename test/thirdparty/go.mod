@@ -4,6 +4,8 @@ module example.com/sample-controller/test/thirdparty
 
 go 1.26.0
 
+toolchain go1.26.11
+
 require (
 	k8s.io/apimachinery v0.36.4
 	k8s.io/client-go v0.36.4

@@ -4,6 +4,8 @@ module example.com/sample-controller/test/waiters
 
 go 1.26.0
 
+toolchain go1.26.11
+
 require (
 	github.com/yuin/gopher-lua v1.1.2
 	k8s.io/apimachinery v0.37.2

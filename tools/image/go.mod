@@ -2,6 +2,8 @@ module example.com/sample-controller/tools/image
 
 go 1.26.0
 
+toolchain go1.26.11
+
 require (
 	github.com/CycloneDX/cyclonedx-go v0.12.0
 	github.com/google/go-containerregistry v0.22.1
