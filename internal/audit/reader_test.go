@@ -117,7 +117,7 @@ func TestReadDoesNotRetainLines(t *testing.T) {
 	if err != nil || count.Good != cap(writes) || len(writes) != cap(writes) {
 		t.Fatalf("got %+v, %v", count, err)
 	}
-	if grown, whole := int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(len(line)*cap(writes)); grown > whole/10 {
+	if grown, whole := int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(len(line)*cap(writes)); grown > whole/10 { //nolint:gosec // bytes of memory
 		t.Errorf("%d bytes are retained of a log of %d", grown, whole)
 	}
 	runtime.KeepAlive(writes)

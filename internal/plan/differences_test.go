@@ -35,7 +35,7 @@ func TestDescribeDifferences(t *testing.T) {
 	env := func(values ...string) *corev1.Container {
 		container := &corev1.Container{Name: "nginx"}
 		for i := 0; i < len(values); i += 2 {
-			container.Env = append(container.Env, corev1.EnvVar{Name: values[i], Value: values[i+1]})
+			container.Env = append(container.Env, corev1.EnvVar{Name: values[i], Value: values[i+1]}) //nolint:gosec // pairs
 		}
 		return container
 	}

@@ -117,7 +117,7 @@ func heap() int {
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&stats)
-	return int(stats.HeapAlloc)
+	return int(stats.HeapAlloc) //nolint:gosec // bytes of memory
 }
 
 func TestTheCacheKeepsWhatDecisionsReadOfOthersObjects(t *testing.T) {

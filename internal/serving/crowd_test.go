@@ -160,7 +160,7 @@ func TestACrowdOfConnectionsHarmsNobody(t *testing.T) {
 
 			opened := len(connections)
 			connections = closeGone(connections)
-			added, took := runtime.NumGoroutine()-goroutines, int64(memory())-int64(before)
+			added, took := runtime.NumGoroutine()-goroutines, int64(memory())-int64(before) //nolint:gosec // bytes of memory
 			t.Logf("Of %d connections %d are open, with %d goroutines and %d KiB", opened, len(connections), added, took>>10)
 			// Allow for a few that are being closed.
 			if len(connections) > maxConnections+10 {

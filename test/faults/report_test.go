@@ -159,7 +159,7 @@ func (r *report) write(path, kubernetes string) error {
 	if err := layout.Execute(&text, shown); err != nil {
 		return err
 	}
-	return os.WriteFile(path, []byte(text.String()), 0o644) //nolint:gosec // a page of the documentation
+	return os.WriteFile(path, []byte(text.String()), 0o644)
 }
 
 // rank returns a sort key: rows without a fault first, then by letter, number and title.

@@ -66,7 +66,7 @@ func TestTheGeneratedPoliciesAreUpToDate(t *testing.T) {
 		wanted.Insert(filepath.Clean(file))
 		text := k.policy(t)
 		if *update {
-			must(t, os.WriteFile(file, []byte(text), 0o644)) //nolint:gosec // as the others
+			must(t, os.WriteFile(file, []byte(text), 0o644))
 			addToList(t, filepath.Base(file))
 			continue
 		}
@@ -99,7 +99,7 @@ func addToList(t *testing.T, file string) {
 	must(t, err)
 	first := "- " + filepath.Base(byHand) + "\n"
 	if line := "- " + file + "\n"; !strings.Contains(string(text), line) {
-		must(t, os.WriteFile(list, []byte(strings.Replace(string(text), first, first+line, 1)), 0o644)) //nolint:gosec // as the others
+		must(t, os.WriteFile(list, []byte(strings.Replace(string(text), first, first+line, 1)), 0o644))
 	}
 }
 

@@ -203,7 +203,7 @@ func (r *row[T]) random(t *testing.T, foo *samplev1alpha1.Foo, seed uint64, nilC
 	child.SetNamespace(wanted.GetNamespace())
 	child.SetOwnerReferences(wanted.GetOwnerReferences())
 	setMetadata(child)
-	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // repeatable
+	random := rand.New(rand.NewPCG(seed, 0))
 	shareKeys(reflect.ValueOf(child).Elem(), keysIn(fieldsOf(t, wanted)), random)
 	if r.plausible != nil {
 		r.plausible(child, random)

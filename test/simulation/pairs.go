@@ -128,7 +128,7 @@ func (s *sample) of(first injection, seconds []injection) []injection {
 	hash := fnv.New32a()
 	fmt.Fprintf(hash, "%s/%s", s.name, first)
 	var chosen []injection
-	for i := int(hash.Sum32() % uint32(s.every)); i < len(seconds); i += s.every {
+	for i := int(hash.Sum32() % uint32(s.every)); i < len(seconds); i += s.every { //nolint:gosec // s.every is positive, and far below
 		chosen = append(chosen, seconds[i])
 	}
 	return chosen

@@ -70,7 +70,7 @@ func TestADemoThatEndsHasNoPage(t *testing.T) {
 				}
 			}
 			if test.built {
-				if err := os.WriteFile(pluginPath, []byte("#!/bin/sh\necho \"http://page/$*\"; exec sleep 60\n"), 0o700); err != nil { //nolint:gosec // a program
+				if err := os.WriteFile(pluginPath, []byte("#!/bin/sh\necho \"http://page/$*\"; exec sleep 60\n"), 0o700); err != nil {
 					t.Fatal(err)
 				}
 			}

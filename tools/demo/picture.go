@@ -37,10 +37,10 @@ func (d *demo) draw() error {
 	if err != nil {
 		return fmt.Errorf("drawing %s: %w", d.picture, err)
 	}
-	if err := os.MkdirAll(filepath.Dir(d.picture), 0o755); err != nil { //nolint:gosec // other users may read the picture
+	if err := os.MkdirAll(filepath.Dir(d.picture), 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(d.picture, document, 0o644); err != nil { //nolint:gosec // other users may read the picture
+	if err := os.WriteFile(d.picture, document, 0o644); err != nil {
 		return err
 	}
 	fmt.Fprintf(d.out, "\nThe same as a picture, for a browser: %s\n", quote(d.picture))

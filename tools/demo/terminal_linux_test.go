@@ -87,7 +87,7 @@ func newTerminal(t *testing.T) *os.File {
 	go func() { _, _ = io.Copy(io.Discard, screen) }()
 	var number, locked uint32
 	for request, argument := range map[uintptr]*uint32{syscall.TIOCGPTN: &number, syscall.TIOCSPTLCK: &locked} {
-		if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, screen.Fd(), request, uintptr(unsafe.Pointer(argument))); errno != 0 {
+		if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, screen.Fd(), request, uintptr(unsafe.Pointer(argument))); errno != 0 { //nolint:gosec // as ioctl(2) asks
 			t.Fatal(errno)
 		}
 	}

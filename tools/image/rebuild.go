@@ -164,6 +164,14 @@ func readArchive(archive, folder string) (*artifact, error) {
 		return nil, err
 	}
 	defer file.Close()
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
 	for unpack := tar.NewReader(file); ; {
 		header, err := unpack.Next()
 		if errors.Is(err, io.EOF) {
@@ -176,8 +184,7 @@ func readArchive(archive, folder string) (*artifact, error) {
 		if err != nil {
 			return nil, err
 		}
-		path := filepath.Join(folder, header.Name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, content, 0o600)); err != nil {
+		if err := errors.Join(root.MkdirAll(filepath.Dir(header.Name), 0o755), root.WriteFile(header.Name, content, 0o600)); err != nil {
 			return nil, err
 		}
 	}

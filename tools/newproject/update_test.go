@@ -64,7 +64,7 @@ func (f *fixture) write(dir, name, text string) {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		f.Fatal(err)
 	}
-	if err := os.WriteFile(name, []byte(text), 0o755); err != nil { //nolint:gosec // one is a script
+	if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
 		f.Fatal(err)
 	}
 }

@@ -106,7 +106,7 @@ func draw(opts *options, stdout, messages io.Writer) error {
 		_, err := stdout.Write(document.Bytes())
 		return err
 	}
-	if err := os.WriteFile(opts.output, document.Bytes(), 0o644); err != nil { //nolint:gosec // other users may read the picture
+	if err := os.WriteFile(opts.output, document.Bytes(), 0o644); err != nil {
 		return err
 	}
 	fmt.Fprintf(messages, "%s: %s\n", opts.output, picture.Size())

@@ -141,7 +141,7 @@ func (x *Exchange) Reply() {
 	maps.Copy(x.writer.Header(), x.answer.header)
 	x.writer.Header().Del("Content-Length")
 	x.writer.WriteHeader(x.answer.code)
-	_, _ = x.writer.Write(x.answer.body)
+	_, _ = x.writer.Write(x.answer.body) //nolint:gosec // a proxy passes on what it got
 }
 
 // Cut closes the connection without an answer.
@@ -167,10 +167,10 @@ func (x *Exchange) Later(begin <-chan struct{}) {
 func (x *Exchange) Answer(code int, reason metav1.StatusReason, message string, retryAfter int) {
 	status := metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
-		Status:   metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message,
+		Status:   metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message, //nolint:gosec // as a test says
 	}
 	if retryAfter > 0 {
-		status.Details = &metav1.StatusDetails{RetryAfterSeconds: int32(retryAfter)}
+		status.Details = &metav1.StatusDetails{RetryAfterSeconds: int32(retryAfter)} //nolint:gosec // as a test says
 	}
 	body, err := json.Marshal(status)
 	if err != nil {

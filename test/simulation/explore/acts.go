@@ -185,7 +185,7 @@ func (x explored) controlPlaneSteps(all []step) []step {
 			continue
 		}
 		at := slot(i)
-		add := func(d duty) { all = append(all, step{op: opControlPlane, a: uint8(at), b: uint8(d)}) } //nolint:gosec // few
+		add := func(d duty) { all = append(all, step{op: opControlPlane, a: uint8(at), b: uint8(d)}) } //nolint:gosec // the store has a few slots
 		if x.names[at].resource == 0 {
 			if x.isDeletedWithChildren(stored.Object) && !slices.ContainsFunc(x.store, func(child *object) bool {
 				return child != nil && metav1.IsControlledBy(child, stored.Object)

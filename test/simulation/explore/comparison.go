@@ -141,7 +141,7 @@ func (c *comparison) takePath() (n int, ok bool) {
 
 // replay makes a path, and replays it in a namespace of its own.
 func (c *comparison) replay(ctx context.Context, r *runner, n int) error {
-	path, err := r.walk(rand.New(rand.NewPCG(c.Seed, uint64(n))), c.Steps) //nolint:gosec // repeatable
+	path, err := r.walk(rand.New(rand.NewPCG(c.Seed, uint64(n))), c.Steps) //nolint:gosec // n counts paths
 	if err != nil {
 		return err
 	}

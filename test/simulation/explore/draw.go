@@ -98,7 +98,7 @@ func (p *picture) explore() {
 		frontier = next
 	}
 	rest := s.rests()
-	for v := range uint32(len(s.nodes)) { //nolint:gosec // few
+	for v := range uint32(len(s.nodes)) { //nolint:gosec // a picture has hundreds of states
 		p.resting = append(p.resting, rest.terminal[rest.component[v]])
 	}
 }
@@ -108,7 +108,7 @@ func (p *picture) place() {
 	p.row = make([]float64, len(p.column))
 	columns := make([][]uint32, slices.Max(p.column)+1)
 	for id, c := range p.column {
-		columns[c] = append(columns[c], uint32(id)) //nolint:gosec // few
+		columns[c] = append(columns[c], uint32(id))
 	}
 	for range 4 {
 		for _, states := range columns {
@@ -181,9 +181,9 @@ func (p *picture) svg() string {
 	}
 	out.WriteString("<g stroke=\"#37474f\" fill=\"white\">\n")
 	for id := range p.column {
-		x, y := p.at(uint32(id)) //nolint:gosec // few
+		x, y := p.at(uint32(id))
 		if p.resting[id] {
-			fmt.Fprintf(&out, "<circle cx=\"%d\" cy=\"%d\" r=\"4\" fill=\"#2e7d32\"><title>%s</title></circle>\n", x, y, html.EscapeString(p.titles[uint32(id)])) //nolint:gosec // few
+			fmt.Fprintf(&out, "<circle cx=\"%d\" cy=\"%d\" r=\"4\" fill=\"#2e7d32\"><title>%s</title></circle>\n", x, y, html.EscapeString(p.titles[uint32(id)]))
 		} else {
 			fmt.Fprintf(&out, "<circle cx=\"%d\" cy=\"%d\" r=\"4\"/>\n", x, y)
 		}

@@ -107,7 +107,7 @@ func readable(v reflect.Value) reflect.Value {
 	if v.CanInterface() {
 		return v
 	}
-	return reflect.NewAt(v.Type(), unsafe.Pointer(v.UnsafeAddr())).Elem()
+	return reflect.NewAt(v.Type(), unsafe.Pointer(v.UnsafeAddr())).Elem() //nolint:gosec // there is no other way, and v is addressable
 }
 
 // save returns what is remembered of a Foo.

@@ -95,7 +95,7 @@ type interned struct {
 }
 
 func (i *interned) intern(o *object) *object {
-	e := &encoder{out: append([]byte{byte(o.slot)}, o.content[:]...)}
+	e := &encoder{out: append([]byte{byte(o.slot)}, o.content[:]...)} //nolint:gosec // the store has a few slots
 	for _, t := range o.tokens {
 		e.number(t.value)
 	}

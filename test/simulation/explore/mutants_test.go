@@ -113,12 +113,12 @@ func exploreMutant(t *testing.T, root, worlds string, overlay map[string]string)
 	if err := os.WriteFile(list, replace, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-overlay="+list, "-o", program, ".") //nolint:gosec // the test's own files
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-overlay="+list, "-o", program, ".")
 	build.Dir = root
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the mutant: %v\n%s", err, output)
 	}
-	run := exec.CommandContext(t.Context(), program, "-test.run=^TestExplore$", "-test.failfast", "-explore="+worlds, "-explore.minutes=2", "-explore.gigabytes=3") //nolint:gosec // built above
+	run := exec.CommandContext(t.Context(), program, "-test.run=^TestExplore$", "-test.failfast", "-explore="+worlds, "-explore.minutes=2", "-explore.gigabytes=3")
 	run.Dir = root
 	output, err := run.CombinedOutput()
 	if failed := (*exec.ExitError)(nil); err != nil && !errors.As(err, &failed) {
@@ -165,7 +165,7 @@ func patched(t *testing.T, root string, m mutant) map[string]string {
 		}
 		overlay[filepath.Join(root, file[1])] = mutated
 	}
-	apply := exec.CommandContext(t.Context(), "git", "apply", patch) //nolint:gosec // the project's own patch
+	apply := exec.CommandContext(t.Context(), "git", "apply", patch)
 	apply.Dir = directory
 	if output, err := apply.CombinedOutput(); err != nil {
 		t.Fatalf("applying %s: %v\n%s", m.name, err, output)

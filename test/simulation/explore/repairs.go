@@ -98,8 +98,9 @@ func (x explored) forgetRepairs() {
 // judgePause checks, before a controller waits for a second or more, that each owner says so
 // whose child somebody changes back after each repair.
 func (x explored) judgePause(i int) {
-	until, _ := x.nextTime(uint8(i))                                   //nolint:gosec // few
-	if !x.atRest(uint8(i)) || until-x.now < firstPause.Nanoseconds() { //nolint:gosec // few
+	number := uint8(i) //nolint:gosec // one of two or three controllers
+	until, _ := x.nextTime(number)
+	if !x.atRest(number) || until-x.now < firstPause.Nanoseconds() {
 		return
 	}
 	for at, series := range x.repairs {

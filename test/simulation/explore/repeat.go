@@ -80,7 +80,7 @@ func repeat(w World, create New, steps string) error {
 		return err
 	}
 	for owner := range r.Owners {
-		resync := step{op: opResync, a: uint8(owner)} //nolint:gosec // few
+		resync := step{op: opResync, a: uint8(owner)}
 		if !(explored{current, s.scene}).isPossible(resync) {
 			continue
 		}

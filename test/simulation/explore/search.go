@@ -113,7 +113,7 @@ func newSearch(w World, create New, bounds Bounds) (*search, error) {
 func (r *runner) begin() (*state, error) {
 	x := explored{r.empty(), r.scene}
 	for i := range x.controllers {
-		r.start(x, i, step{op: opStart, controller: uint8(i)}) //nolint:gosec // few
+		r.start(x, i, step{op: opStart, controller: uint8(i)})
 	}
 	current := x.state
 	for _, text := range r.Start {

@@ -19,6 +19,7 @@ limitations under the License.
 package explore
 
 import (
+	"math"
 	"slices"
 )
 
@@ -119,7 +120,7 @@ func (x explored) steps() []step {
 	all = x.environmentSteps(all)
 	all = x.controlPlaneSteps(all)
 	for i := range x.controllers {
-		all = x.controllerSteps(all, uint8(i)) //nolint:gosec // few
+		all = x.controllerSteps(all, uint8(i))
 	}
 	return all
 }
@@ -129,7 +130,7 @@ func (x explored) environmentSteps(all []step) []step {
 	if x.users > 0 {
 		for i := range x.acts {
 			if x.acts[i].may(x) {
-				all = append(all, step{op: opAct, a: uint8(i)}) //nolint:gosec // few
+				all = append(all, step{op: opAct, a: uint8(i)})
 			}
 		}
 	}
@@ -145,7 +146,7 @@ func (x explored) controllerSteps(all []step, i uint8) []step {
 		return x.startSteps(all, i)
 	}
 	for resource := range c.views {
-		all = x.cacheSteps(all, i, uint8(resource)) //nolint:gosec // few
+		all = x.cacheSteps(all, i, uint8(resource))
 	}
 	for owner := range x.Owners {
 		at := slot(owner)
@@ -153,13 +154,13 @@ func (x explored) controllerSteps(all []step, i uint8) []step {
 		case c.syncs[at] != nil:
 			all = x.callSteps(all, i, at)
 		case c.queue.has(at):
-			all = append(all, step{op: opSync, controller: i, a: uint8(at)}) //nolint:gosec // few
+			all = append(all, step{op: opSync, controller: i, a: uint8(at)}) //nolint:gosec // the store has a few slots
 		}
 	}
 	if x.atRest(i) {
 		for owner := range x.Owners {
 			if c.views[0].objects[owner] != nil {
-				all = append(all, step{op: opResync, controller: i, a: uint8(owner)}) //nolint:gosec // few
+				all = append(all, step{op: opResync, controller: i, a: uint8(owner)})
 			}
 		}
 	}
@@ -187,7 +188,7 @@ func (x explored) atRest(i uint8) bool {
 // isQuiet reports whether nothing is under way but the waiting for a time.
 func (x explored) isQuiet() bool {
 	for i := range x.controllers {
-		if !x.atRest(uint8(i)) { //nolint:gosec // few
+		if !x.atRest(uint8(i)) {
 			return false
 		}
 	}
@@ -214,13 +215,13 @@ func (x explored) cacheSteps(all []step, i, resource uint8) []step {
 // callSteps adds the outcomes of a call.
 func (x explored) callSteps(all []step, i uint8, at slot) []step {
 	pending := x.controllers[i].syncs[at].pending
-	all = append(all, step{op: opCall, controller: i, a: uint8(at)}) //nolint:gosec // few
+	all = append(all, step{op: opCall, controller: i, a: uint8(at)}) //nolint:gosec // the store has a few slots
 	if x.faults == 0 {
 		return all
 	}
 	for _, outcome := range x.Outcomes {
 		if pending.mayEndAs(outcome, x) {
-			all = append(all, step{op: opCall, controller: i, a: uint8(at), b: uint8(outcome)}) //nolint:gosec // few
+			all = append(all, step{op: opCall, controller: i, a: uint8(at), b: uint8(outcome)}) //nolint:gosec // the store has a few slots
 		}
 	}
 	return all
@@ -264,7 +265,7 @@ func (x explored) mayPass(at int64) bool {
 		if x.controllers[i].down {
 			continue
 		}
-		if next, ok := x.nextTime(uint8(i)); ok && next < at { //nolint:gosec // few
+		if next, ok := x.nextTime(uint8(i)); ok && next < at {
 			return false
 		}
 		if at-x.now >= CallTimeout.Nanoseconds() && slices.ContainsFunc(x.controllers[i].syncs, func(s *syncing) bool { return s != nil }) {
@@ -282,10 +283,13 @@ func (x explored) startSteps(all []step, i uint8) []step {
 		var with []uint8
 		for _, p := range positions {
 			for position := range len(x.events[resource]) + 1 {
-				with = append(with, p+radix*uint8(position)) //nolint:gosec // few
+				with = append(with, p+radix*uint8(position))
 			}
 		}
-		positions, radix = with, radix*uint8(len(x.events[resource])+1) //nolint:gosec // few
+		if len(with) > 1+math.MaxUint8 {
+			panic("a step has no room for the versions that a controller may start with")
+		}
+		positions, radix = with, radix*uint8(len(x.events[resource])+1) //nolint:gosec // checked above
 	}
 	for _, p := range positions {
 		all = append(all, step{op: opStart, controller: i, a: p})

@@ -190,7 +190,7 @@ func (x explored) keepForStart(from *state, i int) {
 
 // passTime moves the clock to when the next key is added, and adds it.
 func (x explored) passTime(i int) {
-	at, _ := x.nextTime(uint8(i)) //nolint:gosec // few
+	at, _ := x.nextTime(uint8(i)) //nolint:gosec // one of two or three controllers
 	x.now = max(x.now, at)
 	for j := range x.controllers {
 		c := x.controller(j)

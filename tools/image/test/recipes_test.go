@@ -46,7 +46,7 @@ func newRecipes(t *testing.T) *clone {
 			must(t, err)
 		}
 		must(t, os.MkdirAll(filepath.Join(c.folder, filepath.Dir(path)), 0o755))
-		must(t, os.WriteFile(filepath.Join(c.folder, path), text, 0o755)) //nolint:gosec // a script
+		must(t, os.WriteFile(filepath.Join(c.folder, path), text, 0o755))
 	}
 	return c
 }

@@ -181,7 +181,7 @@ func TestThePicture(t *testing.T) {
 		p.awaitText("#connection", "live")
 		var png []byte
 		p.run(chromedp.CaptureScreenshot(&png))
-		footest.Must(t, os.WriteFile(picture, png, 0o644)) //nolint:gosec // other users may read the picture
+		footest.Must(t, os.WriteFile(picture, png, 0o644))
 	}
 	info, err := os.Stat(picture)
 	if errors.Is(err, fs.ErrNotExist) {
