@@ -21,8 +21,8 @@ package kubeclient
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
-	"math"
 	"mime"
 	"net/http"
 	"strconv"
@@ -55,9 +55,9 @@ func (t retryAfterTransport) RoundTrip(request *http.Request) (*http.Response, e
 		return response, err
 	}
 	// Like client-go, ignore a date.
-	seconds, err := strconv.Atoi(response.Header.Get(retryAfter))
-	if err != nil {
-		return response, nil //nolint:nilerr // client-go does not wait without seconds
+	seconds, err := strconv.ParseInt(response.Header.Get(retryAfter), 10, 32)
+	if err != nil && !errors.Is(err, strconv.ErrRange) { // then it is the largest number
+		return response, nil // client-go does not wait without seconds
 	}
 	response.Header.Del(retryAfter)
 	if mediaType, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); mediaType == runtime.ContentTypeProtobuf {
@@ -68,7 +68,7 @@ func (t retryAfterTransport) RoundTrip(request *http.Request) (*http.Response, e
 	if err != nil {
 		return nil, err
 	}
-	body, err = json.Marshal(statusOf(request, response.StatusCode, body, seconds))
+	body, err = json.Marshal(statusOf(request, response.StatusCode, body, int32(seconds)))
 	if err != nil {
 		return nil, err
 	}
@@ -79,16 +79,16 @@ func (t retryAfterTransport) RoundTrip(request *http.Request) (*http.Response, e
 
 // statusOf returns the Status in a response's body, with the seconds added. Priority and
 // Fairness and proxies answer with plain text: it makes a Status of that.
-func statusOf(request *http.Request, code int, body []byte, seconds int) *metav1.Status {
+func statusOf(request *http.Request, code int, body []byte, seconds int32) *metav1.Status {
 	var status metav1.Status
 	if json.Unmarshal(body, &status) != nil || status.Kind != "Status" {
-		made := apierrors.NewGenericServerResponse(code, request.Method, schema.GroupResource{}, "", string(bytes.TrimSpace(body)), seconds, true)
+		made := apierrors.NewGenericServerResponse(code, request.Method, schema.GroupResource{}, "", string(bytes.TrimSpace(body)), int(seconds), true)
 		made.ErrStatus.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
 		return &made.ErrStatus
 	}
 	if status.Details == nil {
 		status.Details = &metav1.StatusDetails{}
 	}
-	status.Details.RetryAfterSeconds = int32(min(max(seconds, 0), math.MaxInt32))
+	status.Details.RetryAfterSeconds = seconds
 	return &status
 }

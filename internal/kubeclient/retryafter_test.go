@@ -20,6 +20,7 @@ package kubeclient
 
 import (
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -56,6 +57,8 @@ func TestACallFailsAtOnceWithTheTimeToWait(t *testing.T) {
 		"a proxy's page":                       {503, "7", "text/html", "<html>down</html>", "unable to handle the request", 7},
 		"a proxy's JSON":                       {503, "7", "application/json", `{"error":"down"}`, "unable to handle the request", 7},
 		"nothing at all":                       {503, "7", "", "", "", 7},
+		"more seconds than a Status can say":   {503, "4294967303", "text/html", "<html>down</html>", "unable to handle the request", math.MaxInt32},
+		"the same, beside a Status":            {429, "4294967303", "application/json", statusWithout, "too many", math.MaxInt32},
 		"no time":                              {500, "", "application/json", strings.ReplaceAll(statusWithout, "429", "500"), "too many", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
