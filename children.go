@@ -150,7 +150,6 @@ func (k *kind[T]) forget(foo cache.ObjectName) {
 	k.confirmed.Delete(foo)
 	k.admissionMutations.Delete(foo)
 	k.repairs.Delete(foo)
-	k.controller.rollouts.End(foo)
 }
 
 // sync reads the caches and decides.
@@ -210,12 +209,7 @@ func (s *kindSync[T]) has(child T, drift string) {
 }
 
 func (s *kindSync[T]) outcome() (plan.Outcome, error) {
-	result := s.result()
-	outcome := s.Outcome(s.foo, result)
-	if s.Restarts != nil && !result.Stale && (outcome.Ready.Status == metav1.ConditionTrue || outcome.Ready.Stalled) {
-		s.controller.rollouts.End(s.key())
-	}
-	return outcome, s.err
+	return s.Outcome(s.foo, s.result()), s.err
 }
 
 func (s *kindSync[T]) result() plan.Result[T] {

@@ -317,6 +317,9 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 		return err // a stale cache says nothing about the Foo, and the next sync is near
 	}
 	status := plan.CalculateStatus(foo, outcomes, metav1.NewTime(c.clock.Now()))
+	if plan.IsAtRest(status) {
+		c.rollouts.End(key)
+	}
 	return errors.Join(c.updateStatus(ctx, foo, status, err == nil), err)
 }
 
@@ -327,6 +330,7 @@ func (c *Controller) forget(key cache.ObjectName) {
 	c.statusThrottle.Delete(key)
 	c.crdMismatch.Delete(key)
 	c.transitions.Delete(key)
+	c.rollouts.End(key)
 	for _, kind := range c.children {
 		kind.forget(key)
 	}

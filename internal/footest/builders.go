@@ -71,7 +71,7 @@ func WithReplicas(replicas int32) FooOption {
 func WithoutReplicas(foo *samplev1alpha1.Foo) { foo.Spec.Replicas = nil }
 
 // Suspended makes a Foo's suspension hold back all writes but those of its status.
-func Suspended(foo *samplev1alpha1.Foo) { foo.Spec.Suspend = new(true) }
+func Suspended(foo *samplev1alpha1.Foo) { Suspend(foo, true) }
 
 // WithChildName sets the name of the child of the kind Primary that a Foo asks for.
 func WithChildName(name string) FooOption {

@@ -171,3 +171,19 @@ func TestThePullPolicyFollowsTheImage(t *testing.T) {
 		})
 	}
 }
+
+// A container that is put back has the settings of a new one where its Pods can run it, so
+// that a namespace which enforces the profile restricted accepts them.
+func TestAContainerThatIsPutBack(t *testing.T) {
+	removed := func(deployment *appsv1.Deployment) *appsv1.Deployment {
+		deployment.UID, deployment.ResourceVersion = "uid-web", "1"
+		deployment.Spec.Template.Spec.Containers = []corev1.Container{{Name: "proxy", Image: "envoy:1"}}
+		return deployment
+	}
+	want := footest.Created("a").Spec.Template.Spec.Containers[0]
+	got := shipped.DesiredUpdate(removed(footest.Created("a")), footest.Foo("a"), nil).Spec.Template.Spec.Containers[1]
+	footest.ExpectEqual(t, "the container of a Deployment like a new one", want, got)
+	want.VolumeMounts, want.SecurityContext = nil, nil
+	got = shipped.DesiredUpdate(removed(footest.Deployment("a")), footest.Foo("a"), nil).Spec.Template.Spec.Containers[1]
+	footest.ExpectEqual(t, "the container of upstream's Deployment", want, got)
+}

@@ -109,8 +109,10 @@ func CalculateStatus(foo *samplev1alpha1.Foo, outcomes []Outcome, now metav1.Tim
 		Reason:             ready.Reason,
 		Message:            ready.Message,
 	})
-	setCondition(foo, &status, samplev1alpha1.ConditionStalled, ready.Stalled, ready.Reason, ready.Message, now)
-	setCondition(foo, &status, samplev1alpha1.ConditionSuspended, IsSuspended(foo), samplev1alpha1.ReasonSuspended, "spec.suspend is true", now)
+	setWhile(ready.Stalled, &status, metav1.Condition{Type: samplev1alpha1.ConditionStalled, LastTransitionTime: now, Reason: ready.Reason, Message: ready.Message})
+	setWhile(IsSuspended(foo), &status, metav1.Condition{
+		Type: samplev1alpha1.ConditionSuspended, LastTransitionTime: now, Reason: samplev1alpha1.ReasonSuspended, Message: "spec.suspend is true",
+	})
 	for _, outcome := range outcomes { // after Ready, which stays the first of the conditions
 		if outcome.Report != nil {
 			outcome.Report(&status)
@@ -125,17 +127,21 @@ func CalculateStatus(foo *samplev1alpha1.Foo, outcomes []Outcome, now metav1.Tim
 	return status
 }
 
-// setCondition sets a condition that is True or absent. Tools that wait for a Foo go by
-// Stalled: for them, a Foo without it may become ready yet.
-func setCondition(foo *samplev1alpha1.Foo, status *samplev1alpha1.FooStatus, kind string, holds bool, reason, message string, now metav1.Time) {
+// setWhile sets a condition that is True while something holds, and absent otherwise.
+func setWhile(holds bool, status *samplev1alpha1.FooStatus, condition metav1.Condition) {
 	if !holds {
-		meta.RemoveStatusCondition(&status.Conditions, kind)
+		meta.RemoveStatusCondition(&status.Conditions, condition.Type)
 		return
 	}
-	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type: kind, Status: metav1.ConditionTrue, ObservedGeneration: foo.Generation,
-		LastTransitionTime: now, Reason: reason, Message: message,
-	})
+	condition.Status, condition.ObservedGeneration = metav1.ConditionTrue, status.ObservedGeneration
+	meta.SetStatusCondition(&status.Conditions, condition)
+}
+
+// IsAtRest reports whether a status says that its Foo is ready, or that it will not become so
+// before somebody else does something: tools that wait for a Foo go by Stalled, too.
+func IsAtRest(status samplev1alpha1.FooStatus) bool {
+	return meta.IsStatusConditionTrue(status.Conditions, samplev1alpha1.ConditionReady) ||
+		meta.IsStatusConditionTrue(status.Conditions, samplev1alpha1.ConditionStalled)
 }
 
 // WasStalled reports whether a Foo's status says that its newest spec is stalled by this

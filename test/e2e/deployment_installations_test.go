@@ -13,6 +13,7 @@ WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 See the License for the specific language governing permissions and
 limitations under the License.
 */
+
 // Two installations in one namespace, each for the Foos of a namespace of its own.
 
 package e2e
@@ -24,8 +25,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"example.com/sample-controller/internal/testcluster"
 )
 
 // installation is one of several in the namespace of the shipped one.
@@ -62,26 +61,9 @@ func (i *installation) apply(t *testing.T, more string) {
 	i.applyOverlay(t, writeOverlay(t, i.folder, "namePrefix: "+i.prefix+"\nimages: [{name: sample-controller, newTag: v1}]\n"+more))
 }
 
-// start starts the program with the account and the arguments of the installed Deployment.
 func (i *installation) start(t *testing.T) (stop func()) {
 	t.Helper()
-	name := i.prefix + shippedName
-	deployment, err := i.kube.AppsV1().Deployments(shippedNamespace).Get(t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	kubeconfig := filepath.Join(t.TempDir(), "controller.kubeconfig")
-	if err := testcluster.WriteTokenKubeconfig(t.Context(), i.kube, i.kubeconfig, kubeconfig, shippedNamespace, name); err != nil {
-		t.Fatal(err)
-	}
-	p := startController(t, append([]string{"-kubeconfig=" + kubeconfig}, argsOnThisMachine(deployment)...)...)
-	return func() { p.stop(t) }
-}
-
-func (i *installation) settings(image, earlier string) string {
-	return fmt.Sprintf("commonAnnotations: {%s: '%s'}\n", imageAnnotation, image) +
-		fmt.Sprintf("patches: [{target: {kind: ServiceAccount, name: %s}, patch: '{apiVersion: v1, kind: ServiceAccount, metadata: {name: any, annotations: {samplecontroller.k8s.io/earlier-image: %q}}}'}]\n",
-			i.prefix+shippedName, earlier)
+	return i.startInstalled(t, i.prefix+shippedName)
 }
 
 // TestTwoInstallationsInOneNamespace stops one of two, drains a node of both, and upgrades one
@@ -118,16 +100,18 @@ func TestTwoInstallationsInOneNamespace(t *testing.T) {
 	b.foos.createReadyFoo(t, newFoo("while-the-other-is-stopped"))
 
 	const mirror = "registry.example.com/mirror/nginx:1.29"
-	a.apply(t, a.settings(mirror, "nginx:latest"))
+	stopA = a.start(t)
+	a.apply(t, setsImage(mirror)+allowsEarlier("nginx:latest"))
+	a.foos.createReadyFoo(t, newFoo("during-the-upgrade"))
+	stopA()
 	stopA = a.start(t)
 	a.foos.awaitImage(t, "first", mirror)
-	a.foos.createReadyFoo(t, newFoo("upgraded"))
-	stopA()
 
-	// The program of before, as after a rollback, while the account has both images.
-	a.apply(t, a.settings("nginx:latest", mirror))
+	a.apply(t, setsImage("nginx:latest")+allowsEarlier(mirror))
+	a.foos.createReadyFoo(t, newFoo("during-the-rollback"))
+	stopA()
 	defer a.start(t)()
-	a.foos.awaitImage(t, "upgraded", "nginx:latest")
+	a.foos.awaitImage(t, "during-the-rollback", "nginx:latest")
 	for _, i := range []*installation{a, b} {
 		i.foos.awaitReady(t, "first")
 		list, err := i.foos.foos().List(t.Context(), metav1.ListOptions{})

@@ -19,7 +19,6 @@ limitations under the License.
 package e2e
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -56,23 +55,10 @@ func TestPodsRunInARestrictedNamespace(t *testing.T) {
 	}
 	ns.startController(t)
 	ns.createReadyFoo(t, newFoo("restricted", withReplicas(1)))
-	pod := awaitPod(t, ns, "restricted")
+	pod := ns.awaitPods(t, podsOf("restricted"), 1)[0]
 	if len(pod.Spec.Containers[0].VolumeMounts) != 2 {
 		t.Errorf("The Pod mounts %v, want two empty volumes and no token", pod.Spec.Containers[0].VolumeMounts)
 	}
-}
-
-// awaitPod returns the one Pod of a Foo when it is ready.
-func awaitPod(t *testing.T, ns *namespace, foo string) (pod *corev1.Pod) {
-	t.Helper()
-	awaitList(t, "a Pod is ready", ns.pods(), podsOf(foo), func(pods *corev1.PodList) error {
-		if len(pods.Items) != 1 {
-			return fmt.Errorf("%d Pods, want 1", len(pods.Items))
-		}
-		pod = &pods.Items[0]
-		return podReady(pod)
-	})
-	return pod
 }
 
 func checkPodsOfACreatedFoo(t *testing.T, ns *namespace) {
@@ -87,12 +73,7 @@ func checkPodsOfACreatedFoo(t *testing.T, ns *namespace) {
 	if got := deployment.Spec.Template.Spec.Containers; len(got) != 1 || got[0].Name != "nginx" || got[0].Image != "nginx:latest" {
 		t.Errorf("Its containers are %v, want one nginx", got)
 	}
-	awaitList(t, "two Pods are ready", ns.pods(), podsOf("with-pods"), func(pods *corev1.PodList) error {
-		if len(pods.Items) != 2 {
-			return fmt.Errorf("%d Pods, want 2", len(pods.Items))
-		}
-		return errors.Join(podReady(&pods.Items[0]), podReady(&pods.Items[1]))
-	})
+	ns.awaitPods(t, podsOf("with-pods"), 2)
 	ns.awaitReplicas(t, "with-pods", 2)
 }
 

@@ -20,6 +20,7 @@ package e2e
 
 import (
 	"fmt"
+	"path/filepath"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -42,22 +43,21 @@ func TestAnOverlayNamesTheMirrorInOnePlace(t *testing.T) {
 	ns := s.inDefault()
 
 	s.applyOverlay(t, writeOverlay(t, deployFolder, another)).runsOnly(t, "nginx:latest", mirror)
-	stopOld := s.startAsInstalled(t)
+	stopOld := s.startInstalled(t, shippedName)
 	ns.createFoo(t, newFoo("old"))
 	ns.awaitImage(t, "old", "nginx:latest")
 
-	s.applyOverlay(t, writeOverlay(t, deployFolder, "commonAnnotations: {"+imageAnnotation+": '"+mirror+"'}\n"+another)).runsOnly(t, mirror, "nginx:latest")
+	s.applyOverlay(t, writeOverlay(t, deployFolder, setsImage(mirror)+another)).runsOnly(t, mirror, "nginx:latest")
 	ns.createFoo(t, newFoo("new"))
 	ns.awaitMessage(t, "new", samplev1alpha1.ReasonDeploymentFailed, "The API server refused: ", "only with the image "+mirror)
 	stopOld()
 
-	defer s.startAsInstalled(t)()
+	defer s.startInstalled(t, shippedName)()
 	ns.awaitImage(t, "new", mirror)
 	ns.awaitImage(t, "old", mirror)
 
 	const newest = "registry.example.com/mirror/nginx:1.30"
-	allowEarlier := fmt.Sprintf("patches: [{target: {kind: ServiceAccount, name: %s}, patch: '{apiVersion: v1, kind: ServiceAccount, metadata: {name: any, annotations: {samplecontroller.k8s.io/earlier-image: %q}}}'}]\n", shippedName, mirror)
-	s.applyOverlay(t, writeOverlay(t, deployFolder, "commonAnnotations: {"+imageAnnotation+": '"+newest+"'}\n"+allowEarlier+another)).runsOnly(t, newest, "nginx:latest")
+	s.applyOverlay(t, writeOverlay(t, deployFolder, setsImage(newest)+allowsEarlier(mirror)+another)).runsOnly(t, newest, "nginx:latest")
 	ns.createFoo(t, newFoo("during"))
 	ns.awaitImage(t, "during", mirror)
 }
@@ -70,19 +70,29 @@ func (th *thief) runsOnly(t *testing.T, image, other string) {
 	th.await(t, "another image is refused by the policy", th.creation(t, footest.WithImage(other)), testcluster.IsDeniedByPolicy)
 }
 
-// startAsInstalled starts the program with the arguments and the account of the installed
-// Deployment.
-func (s *site) startAsInstalled(t *testing.T) (stop func()) {
+// setsImage is what an overlay says to run an image, and allowsEarlier to allow the one of
+// before, too.
+func setsImage(image string) string {
+	return fmt.Sprintf("commonAnnotations: {%s: '%s'}\n", imageAnnotation, image)
+}
+
+func allowsEarlier(image string) string {
+	return fmt.Sprintf("patches: [{target: {kind: ServiceAccount, name: %s}, patch: '{apiVersion: v1, kind: ServiceAccount, metadata: {name: any, annotations: {samplecontroller.k8s.io/earlier-image: %q}}}'}]\n", shippedName, image)
+}
+
+// startInstalled starts the program with the arguments and the account of an installed
+// Deployment, which have one name.
+func (s *site) startInstalled(t *testing.T, name string) (stop func()) {
 	t.Helper()
-	deployment, err := s.kube.AppsV1().Deployments(shippedNamespace).Get(t.Context(), shippedName, metav1.GetOptions{})
+	deployment, err := s.kube.AppsV1().Deployments(shippedNamespace).Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	installed, err := useAccount(t.Context(), s.kube, s.kubeconfig, shippedNamespace, t.TempDir())
-	if err != nil {
+	kubeconfig := filepath.Join(t.TempDir(), "controller.kubeconfig")
+	if err := testcluster.WriteTokenKubeconfig(t.Context(), s.kube, s.kubeconfig, kubeconfig, shippedNamespace, name); err != nil {
 		t.Fatal(err)
 	}
-	p := startController(t, append([]string{"-kubeconfig=" + installed.kubeconfig}, argsOnThisMachine(deployment)...)...)
+	p := startController(t, append([]string{"-kubeconfig=" + kubeconfig}, argsOnThisMachine(deployment)...)...)
 	return func() { p.stop(t) }
 }
 

@@ -45,7 +45,13 @@ func TestTheClusterBehavesLikeKubernetes(t *testing.T) {
 // to nodes and ready.
 func (ns *namespace) awaitReadyPods(t *testing.T, workload string, want int) []corev1.Pod {
 	t.Helper()
-	list := awaitList(t, fmt.Sprintf("%d Pods of %s are ready", want, workload), ns.pods(), ofWorkload(workload),
+	return ns.awaitPods(t, ofWorkload(workload), want)
+}
+
+// awaitPods does the same for Pods of a selection.
+func (ns *namespace) awaitPods(t *testing.T, of metav1.ListOptions, want int) []corev1.Pod {
+	t.Helper()
+	list := awaitList(t, fmt.Sprintf("%d Pods of %s are ready", want, of.LabelSelector), ns.pods(), of,
 		func(pods *corev1.PodList) error {
 			if len(pods.Items) != want {
 				return fmt.Errorf("%d Pods, want %d", len(pods.Items), want)
