@@ -75,9 +75,9 @@ func (k kind[T]) sync(foo *samplev1alpha1.Foo, world *World, seen plan.Seen, blo
 		}
 	}
 	decided := k.Decide(foo, named, controlled, seen)
-	result := plan.Result[T]{Action: decided.Action, Pending: decided.Pending, Named: named, Drift: decided.Drift}
+	result := plan.Result[T]{Action: decided.Action, Pending: decided.Pending, Named: named}
 	if !plan.IsNil(named) && plan.IsControlledBy(named, foo) {
-		result.Child, seen[k.Kind] = named, named
+		result.Child, result.Drift, seen[k.Kind] = named, decided.Drift, named
 	}
 	var s rowSync
 	if verb, say := verbs[decided.Action]; say && (!blocked || !verb.IsWrite()) {

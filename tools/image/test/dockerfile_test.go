@@ -123,7 +123,7 @@ func wantSameByDocker(t *testing.T, stages []stage, image v1.Image) {
 func wantBuiltByScript(t *testing.T, c *clone, build stage) {
 	t.Helper()
 	release := regexp.MustCompile(`(?m)^toolchain go(\S+)$`).FindSubmatch(c.read("go.mod"))
-	if release == nil || build.base != "golang:"+string(release[1]) {
+	if len(release) != 2 || build.base != "golang:"+string(release[1]) {
 		t.Errorf("the Dockerfile builds with %s, go.mod with the toolchain %s", build.base, release)
 	}
 	built := slices.ContainsFunc(build.instructions, func(found instruction) bool {
