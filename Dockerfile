@@ -19,14 +19,15 @@ ARG GOFIPS140=off
 RUN --mount=type=bind,target=/src \
     --mount=type=cache,target=/go/pkg/mod \
     --mount=type=cache,target=/root/.cache/go-build \
-    GOOS="${TARGETOS}" GOARCH="${TARGETARCH}" GOFIPS140="${GOFIPS140}" hack/build.sh -stamp . . /out/sample-controller
+    export GOOS="${TARGETOS}" GOARCH="${TARGETARCH}" GOFIPS140="${GOFIPS140}" && \
+    hack/build.sh -stamp . . /out/sample-controller && hack/licenses.sh . /out/licenses
 
 FROM scratch
 LABEL org.opencontainers.image.title="sample-controller" \
       org.opencontainers.image.description="Kubernetes controller for Foos" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.source="https://example.com/sample-controller"
-COPY --from=build /out/sample-controller /
+COPY --from=build /out /
 # By number: the kubelet can't tell from a name that it isn't root.
 USER 65532:65532
 WORKDIR /

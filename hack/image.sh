@@ -31,7 +31,8 @@
 # names, and lists the differences between the two.
 #
 # The same commit gives the same image, bit for bit, in any folder and for any user, if
-# the Go release is the same and the clone has the same tags.
+# the Go release is the same and the clone has the same tags. Beside the program, the image
+# has the license texts of what the program links: see hack/licenses.sh.
 
 set -o errexit -o nounset -o pipefail
 
@@ -87,6 +88,7 @@ for platform in "${list[@]}"; do
   fi
   program="${folder}/${BASH_REMATCH[1]}_${BASH_REMATCH[2]}/sample-controller"
   GOOS="${BASH_REMATCH[1]}" GOARCH="${BASH_REMATCH[2]}" hack/build.sh -stamp . . "${program}"
+  GOOS="${BASH_REMATCH[1]}" GOARCH="${BASH_REMATCH[2]}" hack/licenses.sh . "$(dirname "${program}")/licenses"
   programs+=("${program}")
 done
 rm -f "${folder}"/sample-controller_*.cdx.json

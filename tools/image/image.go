@@ -83,7 +83,7 @@ func timestamp(p *program) time.Time {
 	return time.Unix(0, 0).UTC()
 }
 
-// newPlatformImage makes an image with the program as its only file. It has no CA
+// newPlatformImage makes an image with the program and its license texts. It has no CA
 // certificates, because the API server's comes with the service account or the
 // kubeconfig, and no users, shell or temporary folder.
 func newPlatformImage(p *program) (*platformImage, error) {
@@ -110,7 +110,7 @@ func newPlatformImage(p *program) (*platformImage, error) {
 	}
 	image, err = mutate.Append(image, mutate.Addendum{
 		Layer:   layer,
-		History: v1.History{Created: created, CreatedBy: "COPY " + programName + " /", Comment: "the program, and nothing else"},
+		History: v1.History{Created: created, CreatedBy: "COPY " + programName + " " + licensesFolder + " /", Comment: "the program, and the license texts of what it links"},
 	})
 	if err != nil {
 		return nil, err
@@ -118,22 +118,28 @@ func newPlatformImage(p *program) (*platformImage, error) {
 	return &platformImage{Image: mutate.Annotations(image, labels(p)).(v1.Image), program: p}, nil
 }
 
-// layerOf returns a layer with the program. It sets owner, mode and times itself, so that
+// layerOf returns a layer with the program and its license texts. It sets owner, mode and times itself, so that
 // they do not depend on the file system.
 func layerOf(p *program) (v1.Layer, error) {
 	var files bytes.Buffer
 	archive := tar.NewWriter(&files)
-	if err := archive.WriteHeader(&tar.Header{
-		Name:    programName,
-		Size:    int64(len(p.content)),
-		Mode:    0o755,
-		ModTime: timestamp(p),
-		Format:  tar.FormatUSTAR,
-	}); err != nil {
-		return nil, err
-	}
-	if _, err := archive.Write(p.content); err != nil {
-		return nil, err
+	for i, file := range append([]namedFile{{programName, p.content}}, p.licenses...) {
+		mode := int64(0o644)
+		if i == 0 {
+			mode = 0o755
+		}
+		if err := archive.WriteHeader(&tar.Header{
+			Name:    file.path,
+			Size:    int64(len(file.content)),
+			Mode:    mode,
+			ModTime: timestamp(p),
+			Format:  tar.FormatUSTAR,
+		}); err != nil {
+			return nil, err
+		}
+		if _, err := archive.Write(file.content); err != nil {
+			return nil, err
+		}
 	}
 	if err := archive.Close(); err != nil {
 		return nil, err

@@ -23,7 +23,9 @@ import (
 	"debug/buildinfo"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"time"
 
@@ -35,9 +37,19 @@ type program struct {
 	content  []byte
 	info     *debug.BuildInfo
 	platform v1.Platform
+	licenses []namedFile // the texts that hack/licenses.sh has collected
 }
 
-// readProgram reads the file at path.
+// namedFile is a file of the image.
+type namedFile struct {
+	path    string // relative to the image's root
+	content []byte
+}
+
+// licensesFolder is beside the program, and at the top of the image.
+const licensesFolder = "licenses"
+
+// readProgram reads the file at path, and the license texts beside it.
 func readProgram(path string) (*program, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -50,7 +62,24 @@ func readProgram(path string) (*program, error) {
 	if err := p.check(); err != nil {
 		return nil, fmt.Errorf("%s %w", path, err)
 	}
+	if p.licenses, err = readLicenses(os.DirFS(filepath.Dir(path))); err != nil {
+		return nil, fmt.Errorf("reading the license texts of %s: %w", path, err)
+	}
 	return p, nil
+}
+
+// readLicenses reads the license texts, in the order of their paths.
+func readLicenses(from fs.FS) ([]namedFile, error) {
+	var texts []namedFile
+	err := fs.WalkDir(from, licensesFolder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := fs.ReadFile(from, path)
+		texts = append(texts, namedFile{path, content})
+		return err
+	})
+	return texts, err
 }
 
 // newProgram reads the build information that the go command has written into an

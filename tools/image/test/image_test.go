@@ -65,8 +65,8 @@ func TestImage(t *testing.T) {
 			t.Errorf("the digest is %s, then %s", digest, again)
 		}
 	})
-	t.Run("contains only the program", func(t *testing.T) {
-		wantOnlyTheProgram(t, image)
+	t.Run("contains the program and its licenses", func(t *testing.T) {
+		wantProgramAndLicenses(t, first, image)
 	})
 	t.Run("config", func(t *testing.T) {
 		wantConfig(t, image, commit)
@@ -95,23 +95,45 @@ func documentFile() string {
 	return "sample-controller_linux_" + runtime.GOARCH + ".cdx.json"
 }
 
-// wantOnlyTheProgram fails the test unless the program is the image's only file.
-func wantOnlyTheProgram(t *testing.T, image v1.Image) {
+// wantProgramAndLicenses fails the test unless the image's files are the program, and the
+// license texts of this project, of Go, and of each module that the go command lists for the
+// program.
+func wantProgramAndLicenses(t *testing.T, c *clone, image v1.Image) {
 	t.Helper()
 	all := files(t, image)
-	if len(all) != 1 {
-		t.Fatalf("the image has %d files, want 1", len(all))
+	for i, file := range all {
+		mode, isText := int64(0o644), strings.HasPrefix(file.Name, "licenses/") && len(file.content) > 0
+		if i == 0 {
+			mode, isText = 0o755, "/"+file.Name == programFile
+		}
+		if !isText || file.Mode != mode || file.Uid != 0 || file.Gid != 0 || file.Uname != "" {
+			t.Errorf("%s: mode %o, owner %d:%d %q, %d bytes", file.Name, file.Mode, file.Uid, file.Gid, file.Uname, len(file.content))
+		}
+		if modified := file.ModTime.UTC().Format(time.RFC3339); modified != commitTime {
+			t.Errorf("the time of %s is %s, want the commit's", file.Name, modified)
+		}
 	}
-	file := all[0]
-	if path := "/" + strings.TrimPrefix(file.Name, "/"); path != programFile {
-		t.Errorf("its file is %s", path)
+	for _, part := range append(c.modules(), strings.TrimSpace(c.bash("go list -m")), "go@"+runtime.Version()) {
+		if !slices.ContainsFunc(all, func(file file) bool { return strings.HasPrefix(file.Name, "licenses/"+part+"/LICENSE") }) {
+			t.Errorf("the image has no license text of %s", part)
+		}
 	}
-	if file.Mode != 0o755 || file.Uid != 0 || file.Gid != 0 || file.Uname != "" {
-		t.Errorf("the user of the container could change it: mode %o, owner %d:%d %q", file.Mode, file.Uid, file.Gid, file.Uname)
+}
+
+// modules returns what the go command lists for the program, as MODULE@VERSION.
+func (c *clone) modules() []string {
+	c.Helper()
+	listed := c.bash(`go version -m "_output/image/linux_$1/sample-controller"`, runtime.GOARCH)
+	var all []string
+	for line := range strings.Lines(listed) {
+		if fields := strings.Fields(line); fields[0] == "dep" {
+			all = append(all, fields[1]+"@"+fields[2])
+		}
 	}
-	if modified := file.ModTime.UTC().Format(time.RFC3339); modified != commitTime {
-		t.Errorf("its time is %s, want the commit's", modified)
+	if len(all) < 10 {
+		c.Errorf("only %d modules in the program: %s", len(all), listed)
 	}
+	return all
 }
 
 // wantConfig checks the image's platform, user, entry point and labels.
@@ -161,20 +183,12 @@ func wantDocument(t *testing.T, c *clone) {
 	must(t, cyclonedx.NewBOMDecoder(bytes.NewReader(c.read("_output/image/"+documentFile())), cyclonedx.BOMFileFormatJSON).Decode(&bom))
 	var found []string
 	for _, component := range *bom.Components {
-		found = append(found, component.Name+" "+component.Version)
+		found = append(found, component.Name+"@"+component.Version)
 	}
-	listed := c.bash(`go version -m "_output/image/linux_$1/sample-controller"`, runtime.GOARCH)
-	modules := 0
-	for line := range strings.Lines(listed) {
-		if fields := strings.Fields(line); fields[0] == "dep" {
-			modules++
-			if !slices.Contains(found, fields[1]+" "+fields[2]) {
-				t.Errorf("%s %s is not listed", fields[1], fields[2])
-			}
+	for _, module := range c.modules() {
+		if !slices.Contains(found, module) {
+			t.Errorf("%s is not listed", module)
 		}
-	}
-	if modules < 10 {
-		t.Errorf("only %d modules in the program: %s", modules, listed)
 	}
 }
 

@@ -26,7 +26,7 @@ import (
 	"testing"
 )
 
-// printer stands for hack/build.sh. The programs that it makes print their arguments.
+// printer stands for hack/build.sh and hack/licenses.sh. The programs that it makes print their arguments.
 const printer = `#!/usr/bin/env bash
 mkdir -p "$(dirname "${!#}")"
 printf '#!/usr/bin/env bash\nprintf "%%s\\n" "$@"\n' >"${!#}"
@@ -38,9 +38,9 @@ func newRecipes(t *testing.T) *clone {
 	t.Helper()
 	c := &clone{T: t, folder: t.TempDir()}
 	root := filepath.Join("..", "..", "..")
-	for _, path := range []string{"Makefile", "tools/image/targets.mk", "hack/image.sh", "hack/install-yaml.sh", "hack/build.sh", "bin/devcluster"} {
+	for _, path := range []string{"Makefile", "tools/image/targets.mk", "hack/image.sh", "hack/install-yaml.sh", "hack/build.sh", "hack/licenses.sh", "bin/devcluster"} {
 		text := []byte(printer)
-		if filepath.Base(path) != "build.sh" && filepath.Base(path) != "devcluster" {
+		if !slices.Contains([]string{"hack/build.sh", "hack/licenses.sh", "bin/devcluster"}, path) {
 			var err error
 			text, err = os.ReadFile(filepath.Join(root, path))
 			must(t, err)

@@ -121,7 +121,8 @@ func wantRefused(t *testing.T, c *clone, image v1.Image, tag name.Tag, reasons .
 // another entry point.
 func tampered(t *testing.T, image v1.Image) v1.Image {
 	t.Helper()
-	program := files(t, image)[0]
+	all := files(t, image)
+	program := all[0]
 	at := bytes.Index(program.content, []byte(inProgram))
 	if at < 0 {
 		t.Fatalf("the program does not contain %q", inProgram)
@@ -134,7 +135,7 @@ func tampered(t *testing.T, image v1.Image) v1.Image {
 	config.Config.Entrypoint = []string{"/etc/sh", programFile}
 	other, err := mutate.ConfigFile(emptyLike(t, image), config)
 	must(t, err)
-	other, err = mutate.AppendLayers(other, layerOf(t, program), layerOf(t, file{tar.Header{Name: "etc/sh", Mode: 0o755, Size: 4}, []byte("evil")}))
+	other, err = mutate.AppendLayers(other, layerOf(t, all...), layerOf(t, file{tar.Header{Name: "etc/sh", Mode: 0o755, Size: 4}, []byte("evil")}))
 	must(t, err)
 	return other
 }
@@ -162,14 +163,16 @@ func emptyLike(t *testing.T, image v1.Image) v1.Image {
 	return mutate.Annotations(like, manifest.Annotations).(v1.Image)
 }
 
-// layerOf returns a layer with a file.
-func layerOf(t *testing.T, file file) v1.Layer {
+// layerOf returns a layer with files.
+func layerOf(t *testing.T, files ...file) v1.Layer {
 	t.Helper()
 	var content bytes.Buffer
 	archive := tar.NewWriter(&content)
-	must(t, archive.WriteHeader(&file.Header))
-	_, err := archive.Write(file.content)
-	must(t, err)
+	for _, file := range files {
+		must(t, archive.WriteHeader(&file.Header))
+		_, err := archive.Write(file.content)
+		must(t, err)
+	}
 	must(t, archive.Close())
 	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content.Bytes())), nil },
 		tarball.WithMediaType(types.OCILayer))
