@@ -77,6 +77,12 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # GOFIPS140=v1.0.0.
 export GOWORK=off GOAMD64=v1 GOARM64=v8.0 GOPPC64=power8 GORISCV64=rva20u64 GOFIPS140="${GOFIPS140:-off}"
 unset GOEXPERIMENT
+# What "go env -w" has written counts where it says how modules and Go itself are had, and
+# where they are kept.
+for setting in GOPROXY GOSUMDB GOPRIVATE GONOPROXY GONOSUMDB GOINSECURE GOVCS GOAUTH GOTOOLCHAIN GOMODCACHE GOCACHE; do
+  export "${setting}=$(go env "${setting}")"
+done
+export GOENV=off
 
 build_tool
 programs=()

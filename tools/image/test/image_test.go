@@ -53,7 +53,7 @@ func TestImage(t *testing.T) {
 
 	t.Run("same image from another clone and environment", func(t *testing.T) {
 		second := first.clone("another clone & more")
-		second.bash(`umask 077; export GOFLAGS=-tags=other GOAMD64=v3 TZ=Asia/Kolkata; unset LANG; make image`)
+		second.bash(`umask 077; export GOFLAGS=-tags=other GOAMD64=v3 TZ=Asia/Kolkata GOENV="$1"; unset LANG; go env -w GOEXPERIMENT=fieldtrack; make image`, filepath.Join(t.TempDir(), "env"))
 		for _, path := range []string{archiveFile, "_output/image/" + documentFile()} {
 			if !bytes.Equal(first.read(path), second.read(path)) {
 				t.Errorf("%s differs", path)
