@@ -10,8 +10,13 @@
 #   --label org.opencontainers.image.revision="$(git rev-parse HEAD)"
 #
 # For Go's FIPS 140-3 module in the program: --build-arg GOFIPS140=v1.0.0
+#
+# A tag can move. "docker buildx imagetools inspect golang:1.26.11" prints the digest that it has now, and this pins it:
+# --build-arg GO_IMAGE=golang:1.26.11@sha256:...
 
-FROM --platform=$BUILDPLATFORM golang:1.26.11 AS build
+# The release is that of the line toolchain in go.mod.
+ARG GO_IMAGE=golang:1.26.11
+FROM --platform=$BUILDPLATFORM $GO_IMAGE AS build
 WORKDIR /src
 ARG TARGETOS TARGETARCH
 ARG GOFIPS140=off

@@ -91,14 +91,19 @@ check_fmt() {
   fi
 }
 
-# go.mod and go.sum are as go mod tidy leaves them.
+# go.mod and go.sum are as go mod tidy leaves them, and all modules name the same Go.
 check_tidy() {
-  local module failed=0
+  local module release failed=0
+  release=$(grep -E '^(go|toolchain) ' go.mod)
   while IFS= read -r -d '' module; do
     (cd "$(dirname "${module}")" && go mod tidy -diff) || failed=1
+    if [[ "$(grep -E '^(go|toolchain) ' "${module}")" != "${release}" ]]; then
+      echo "${module}: the lines go and toolchain must be those of ./go.mod: ${release//$'\n'/, }"
+      failed=1
+    fi
   done < <(files -name go.mod)
   if [[ "${failed}" -ne 0 ]]; then
-    echo "run go mod tidy in the modules above"
+    echo "run go mod tidy in the modules above, and go mod edit -toolchain=..."
   fi
   return "${failed}"
 }

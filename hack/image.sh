@@ -25,7 +25,8 @@
 # the nodes of a cluster may be of either. FOLDER gets sample-controller.tar and,
 # for each platform, sample-controller_OS_ARCHITECTURE.cdx.json. With -push the image is
 # also pushed to the registry in NAME. Without -force, the push is refused if the tree has
-# uncommitted changes, or if NAME already has another image.
+# uncommitted changes, if Go is older than go.mod's toolchain, or if NAME already has
+# another image.
 #
 # With -verify the script rebuilds an image of a registry from the commit that the image
 # names, and lists the differences between the two.
@@ -98,4 +99,4 @@ for platform in "${list[@]}"; do
   programs+=("${program}")
 done
 rm -f "${folder}"/sample-controller_*.cdx.json
-bin/image ${push[@]+"${push[@]}"} -image="${image}" -folder="${folder}" "${programs[@]}"
+bin/image ${push[@]+"${push[@]}"} -release="$(sed -n 's/^toolchain //p' go.mod)" -image="${image}" -folder="${folder}" "${programs[@]}"

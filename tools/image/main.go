@@ -44,6 +44,7 @@ import (
 type options struct {
 	image    string
 	folder   string
+	release  string
 	push     bool
 	force    bool
 	verify   bool
@@ -54,6 +55,7 @@ func main() {
 	var opts options
 	flag.StringVar(&opts.image, "image", "", "Name of the image, such as registry.example.com/team/sample-controller:v1.2.3.")
 	flag.StringVar(&opts.folder, "folder", "", "Folder to write to.")
+	flag.StringVar(&opts.release, "release", "", "Go release, such as go1.26.0. Without -force, programs of an older one are not pushed.")
 	flag.BoolVar(&opts.push, "push", false, "Push the image to the registry in its name, with the bills of materials as its referrers.")
 	flag.BoolVar(&opts.force, "force", false, "Push even if the tree had uncommitted changes, and even if the tag belongs to another image.")
 	flag.BoolVar(&opts.verify, "verify", false, "Verify -image, which must contain a digest: build the commit that the image names, and compare the result with the image. The working directory must be in a clone that has the commit.")
@@ -89,6 +91,9 @@ func run(ctx context.Context, opts options) error {
 		return err
 	}
 	if opts.push {
+		if err := checkRelease(images[0].program, opts.release); err != nil && !opts.force {
+			return err
+		}
 		if err := push(ctx, tag, images, whole, opts.force); err != nil {
 			return fmt.Errorf("pushing %s: %w", tag.Name(), err)
 		}

@@ -22,7 +22,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"go/version"
 	"net/http"
+	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -78,6 +80,16 @@ func checkCommit(p *program) error {
 		return fmt.Errorf("the tree has changes that are not in commit %s, so nobody could verify the image: commit them, see git status, or push it nevertheless with FORCE=1 (-force)", p.revision())
 	}
 	return nil
+}
+
+// checkRelease refuses a program of an older Go release than the one that go.mod names,
+// because it lacks fixes of the standard library, which is a part of it.
+func checkRelease(p *program, named string) error {
+	release, _, _ := strings.Cut(p.info.GoVersion, " ")
+	if named == "" || version.Compare(release, named) >= 0 {
+		return nil
+	}
+	return fmt.Errorf("the program was built with %s, which lacks fixes of %s, the release in go.mod: repeat with GOTOOLCHAIN=%[2]s in the environment, or push it nevertheless with FORCE=1 (-force)", release, named)
 }
 
 // checkTag returns an error if the tag belongs to another image. Somebody else may still

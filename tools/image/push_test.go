@@ -150,6 +150,16 @@ func TestPushRefusals(t *testing.T) {
 	}
 }
 
+func TestPushNeedsTheReleaseOfGoMod(t *testing.T) {
+	p := programFor("amd64") // of go1.26.0
+	for named, refused := range map[string]bool{"": false, "go1.25.9": false, "go1.26.0": false, "go1.26.1": true, "go1.26.10": true} {
+		err := checkRelease(p, named)
+		if refused != (err != nil) || err != nil && !strings.Contains(err.Error(), "GOTOOLCHAIN="+named+" ") {
+			t.Errorf("%s: the error is %v", named, err)
+		}
+	}
+}
+
 // wantTag fails the test unless the tag belongs to the image.
 func wantTag(t *testing.T, tag name.Tag, image v1.Image) {
 	t.Helper()

@@ -41,11 +41,11 @@ type stage struct {
 }
 
 // stages parses the Dockerfile. It does not support heredocs, ONBUILD and variables
-// outside RUN, which this Dockerfile does not use.
+// outside RUN, which this Dockerfile does not use, except for GO_IMAGE.
 func (c *clone) stages() []stage {
 	c.Helper()
 	var stages []stage
-	whole := ""
+	whole, goImage := "", ""
 	for line := range strings.Lines(string(c.read("Dockerfile"))) {
 		line = strings.TrimSpace(line)
 		if line == "" || line[0] == '#' {
@@ -61,7 +61,9 @@ func (c *clone) stages() []stage {
 		switch {
 		case name == "FROM":
 			words := slices.DeleteFunc(strings.Fields(rest), func(word string) bool { return strings.HasPrefix(word, "--") })
-			stages = append(stages, stage{base: words[0]})
+			stages = append(stages, stage{base: strings.Replace(words[0], "$GO_IMAGE", goImage, 1)})
+		case len(stages) == 0 && strings.HasPrefix(rest, "GO_IMAGE="):
+			goImage = strings.TrimPrefix(rest, "GO_IMAGE=")
 		case len(stages) == 0:
 			c.Fatalf("the Dockerfile has %s before the first FROM", name)
 		default:

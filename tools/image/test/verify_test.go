@@ -45,6 +45,12 @@ func TestVerifyImage(t *testing.T) {
 	defer server.Close()
 	repository := strings.TrimPrefix(server.URL, "http://") + "/team/controller"
 	c := newClone(t)
+	// Whoever tests may have an older Go than a release needs.
+	_, stderr, err := c.try(`export GOTOOLCHAIN=local; go mod edit -toolchain=go1.9999 && git commit --quiet --all --message=newer && make push-image IMAGE="$1:v1" IMAGE_PLATFORMS="linux/$(go env GOHOSTARCH)"`, repository)
+	if err == nil || !strings.Contains(stderr, "lacks fixes of go1.9999") {
+		t.Errorf("a push of a program of an older Go: %v\n%s", err, stderr)
+	}
+	c.bash(`GOTOOLCHAIN=local go mod edit -toolchain=none && git commit --quiet --all --message="any release"`)
 	commit := strings.TrimSpace(c.bash("git rev-parse HEAD"))
 	c.bash(`make push-image IMAGE="$1:v1" IMAGE_PLATFORMS="linux/$(go env GOHOSTARCH)"`, repository)
 	tag, err := name.NewTag(repository + ":v1")
