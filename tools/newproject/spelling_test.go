@@ -1,18 +1,4 @@
-/*
-Copyright The Sample Controller Authors.
-
-Licensed under the Apache License, Version 2.0 (the "License");
-you may not use this file except in compliance with the License.
-You may obtain a copy of the License at
-
-    http://www.apache.org/licenses/LICENSE-2.0
-
-Unless required by applicable law or agreed to in writing, software
-distributed under the License is distributed on an "AS IS" BASIS,
-WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
-See the License for the specific language governing permissions and
-limitations under the License.
-*/
+// SPDX-License-Identifier: Apache-2.0
 
 // Tests of names and files in their new spelling.
 
@@ -78,9 +64,8 @@ func TestOtherSpellings(t *testing.T) {
 
 func TestText(t *testing.T) {
 	for text, want := range map[string]string{
-		"A Foo's Deployment, and Foos' Pods":       "A HTTPRoute's Deployment, and HTTPRoutes' Pods",
-		"another Foo; a Food; data Foo":            "another HTTPRoute; a Food; data HTTPRoute",
-		"Copyright The Sample Controller Authors.": "Copyright The Edge Routes Authors.",
+		"A Foo's Deployment, and Foos' Pods":                               "A HTTPRoute's Deployment, and HTTPRoutes' Pods",
+		"another Foo; a Food; data Foo":                                    "another HTTPRoute; a Food; data HTTPRoute",
 		"ADOPT-BY=FOO":                                                     "ADOPT-BY=HTTPROUTE",
 		"kubectl get foos example-foo, or fo":                              "kubectl get httproutes example-httproute, or hr",
 		"foos.samplecontroller.k8s.io":                                     "httproutes.my-team.acme.dev",
