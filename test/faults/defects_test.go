@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the tests: a copy of the controller with a known defect must fail the row that
-// covers it.
+// Tests of the tests: a mutant of the controller must fail the row that covers its mistake.
 
 package faults
 
 import (
 	"context"
 	"errors"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/sample-controller/test/mutants"
 )
 
 // defectTimeout bounds each wait for a state that the defect may keep from ever coming.
@@ -22,26 +21,31 @@ import (
 // the defect.
 const defectTimeout = 40 * time.Second
 
-// TestTheHarnessCanFail applies a defect to a copy of the controller and expects a row to
-// fail, for the reason that the defect gives.
+// TestTheHarnessCanFail runs a row with a mutant, and expects it to fail for the reason that
+// the mistake gives.
 func TestTheHarnessCanFail(t *testing.T) {
 	for _, defect := range []struct {
-		patch string
+		mutant string
 		row   string
 		cases func(writeCounts) []trialCase
 		// reason is a part of the error that the row must return.
 		reason string
 	}{
-		{"no-resource-version", "D1", deploymentTakenAway, "Deployment a, which belongs to others, has been changed"},
-		{"no-uid-check", "B3", deletedOwner, "Deployment a, which belongs to others, has been changed"},
-		{"no-rename-cleanup", "C1", workloadCase("rename"), "it asks for Deployment two and controls [one two]"},
-		{"lease-released-early", "E2", leaderStopped, "the Lease was released while a write was under way"},
-		{"status-each-pass", "rest", atRest, "nothing happens, and it writes"},
-		{"failed-write-counts", "D2", scaleAnswered500, "reports Ready for generation 2"},
+		{"an update without a precondition", "D1", deploymentTakenAway, "Deployment a, which belongs to others, has been changed"},
+		{"an owner is known by its name, not its UID", "B3", deletedOwner, "Deployment a, which belongs to others, has been changed"},
+		{"children of earlier names are never obsolete", "C1", workloadCase("rename"), "it asks for Deployment two and controls [one two]"},
+		{"the Lease is released while a write is under way", "E2", leaderStopped, "the Lease was released while a write was under way"},
+		{"the status is written in each sync", "rest", atRest, "nothing happens, and it writes"},
+		{"a failed write counts as done", "D2", scaleAnswered500, "reports Ready for generation 2"},
 	} {
-		t.Run(defect.patch, func(t *testing.T) {
+		t.Run(defect.mutant, func(t *testing.T) {
 			t.Parallel()
-			broken, err := buildOurs(t.Context(), patched(t, defect.patch), filepath.Join(t.TempDir(), "controller"))
+			folder := t.TempDir()
+			overlay, err := mutants.Named(defect.mutant).Overlay(moduleRoot, folder)
+			if err != nil {
+				t.Fatal(err)
+			}
+			broken, err := buildOurs(t.Context(), filepath.Join(folder, "controller"), "-overlay="+overlay)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -84,41 +88,4 @@ func workloadCase(name string) func(writeCounts) []trialCase {
 		}
 		return nil
 	}
-}
-
-// patched copies the controller's sources from the working tree, applies a patch to the
-// copy, and returns its folder.
-func patched(t *testing.T, patch string) string {
-	t.Helper()
-	folder := t.TempDir()
-	files, err := filepath.Glob(filepath.Join(moduleRoot, "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range append(files, filepath.Join(moduleRoot, "go.mod"), filepath.Join(moduleRoot, "go.sum")) {
-		content, err := os.ReadFile(file)
-		if err == nil {
-			err = os.WriteFile(filepath.Join(folder, filepath.Base(file)), content, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, sub := range []string{"internal", "pkg"} {
-		if err := os.CopyFS(filepath.Join(folder, sub), os.DirFS(filepath.Join(moduleRoot, sub))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	path, err := filepath.Abs(filepath.Join("testdata/defects", patch+".patch"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	apply := exec.CommandContext(t.Context(), "git", "apply", path)
-	apply.Dir = folder
-	// If the folder is inside a repository, git would apply the patch to that repository.
-	apply.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(folder))
-	if out, err := apply.CombinedOutput(); err != nil {
-		t.Fatalf("The patch %s no longer applies, create it again: %v\n%s", patch, err, out)
-	}
-	return folder
 }

@@ -87,7 +87,7 @@ func runTests(m *testing.M) (code int, err error) {
 	if run.cluster, err = prepare(ctx, os.Getenv("KUBECONFIG")); err != nil {
 		return 1, err
 	}
-	if run.ours, err = buildOurs(ctx, moduleRoot, filepath.Join(run.folder, "ours")); err != nil {
+	if run.ours, err = buildOurs(ctx, filepath.Join(run.folder, "ours")); err != nil {
 		return 1, err
 	}
 	output := os.Getenv("FAULTS_REPORT")

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -36,8 +37,8 @@ const moduleRoot = "../.."
 
 // buildOurs builds the controller from a copy of this repository's root module. It runs
 // without resyncs, so that they repair nothing.
-func buildOurs(ctx context.Context, source, output string) (*subject, error) {
-	if err := goBuild(ctx, source, output, "."); err != nil {
+func buildOurs(ctx context.Context, output string, flags ...string) (*subject, error) {
+	if err := goBuild(ctx, moduleRoot, output, ".", flags...); err != nil {
 		return nil, err
 	}
 	return &subject{
@@ -63,8 +64,8 @@ func buildUpstream(ctx context.Context, folder string) (*subject, error) {
 	return &subject{name: "upstream", path: output, version: strings.TrimSpace(string(version)), resyncs: true}, nil
 }
 
-func goBuild(ctx context.Context, folder, output, pkg string) error {
-	build := exec.CommandContext(ctx, "go", "build", "-o", output, pkg)
+func goBuild(ctx context.Context, folder, output, pkg string, flags ...string) error {
+	build := exec.CommandContext(ctx, "go", slices.Concat([]string{"build"}, flags, []string{"-o", output, pkg})...)
 	build.Dir = folder
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false", "GOWORK=off")
 	if out, err := build.CombinedOutput(); err != nil {

@@ -1,29 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Whether the exploration can fail: it must find each mutant.
+// Whether the exploration can fail: it must find each mutant of the sync.
 
 package explore
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
+
+	"example.com/sample-controller/test/mutants"
 )
 
 var only = flag.String("mutants", "", "explore the copies of the controller with a mistake whose name matches; each takes up to minutes")
 
-// defects are those of test/faults, as patches.
-var defects = []mutant{
-	{name: "no-resource-version"}, {name: "no-uid-check"}, {name: "no-rename-cleanup"}, {name: "status-each-pass"}, {name: "failed-write-counts"},
+// missed says of mutants why no world shows them. All others must be found.
+var missed = map[string]string{
+	"the update is made from the cache":
+		"a patch holds only what differs and names the version in the cache, so that others' fields stay and a stale one is refused; TestSync and TestSimulation find what the cache lacks of an adoption",
+	"a deleted Foo gets a child":
+		"it creates one for each that the garbage collector deletes, so that a world has no end: a bound ends it, which fails the test and names no rule",
+	"the owner reference does not block a foreground deletion":
+		"the garbage collector of the model deletes the children of a foreground deletion first, whatever they say; TestSync finds it",
+	"the Foo is not read before a child is updated":
+		"it writes what the Foo asked for until now, and the next sync sets that right; no rule forbids it, because a Foo may also change right after it was read; TestOlderSpecNeverOverwritesANewer finds it",
+	"a write is not remembered until the cache has it":
+		"the write that follows is refused, which costs a call and breaks no rule here; TestSimulation has the rule, and finds it",
+	"a change of a child tells only who controls it now":
+		"a Foo that loses the child it asks for is told by the name, and one that loses another has nothing to do; TestAResyncOfChildrenQueuesNothing finds it",
+	"a change of a Foo in back-off is ignored":
+		"the change waits for the end of the back-off, and no rule here is about time; TestResyncDoesNotRunAheadOfABackOff finds it",
+	"the back-off of a deleted Foo lasts for the next of its name":
+		"the next Foo waits for its end, and no rule here is about time; TestBackOffIsNotInherited finds it",
+	"a retry of the same write does not wait":
+		"writes too early break no rule here; TestARefusedWriteIsNotRepeatedWithEachStatusOfTheDeployment finds it",
+	"a stale cache ends the work on a key":
+		"the event that the cache lacks adds the key, too; TestNextAttempt finds it",
+	"the status of an outage claims the old state":
+		"the result of a failed write has no child, so that the Foo says that it is being created, and no rule here is about the words; TestAScaleThatCannotBeWrittenIsNotReady finds it",
+	"an owner is told by its name":
+		"what is left of the first Foo of the name costs a wait, and no rule here is about time; TestWritesOfADeletedFooDelayNothing finds it",
+}
+
+// shownIn has a part of the names of the worlds that show a mutant. The others are looked
+// for in those of middle size, in their order.
+var shownIn = map[string]string{
+	"a child that serves is deleted at once": "in service",
+	"a child is deleted by what the cache has of its successor": "in service, drift",
+	"a successor counts as ready while it differs": "in service, drift",
+	"a child stays in service for ever": "in service",
+	"a new child begins with a number of the cache": "open",
+	"a bare 409 or 404 is a lost race": "denied",
+	"a webhook's 404 means that a child is gone": "denied",
+	"a code that nobody knows is an outage": "denied",
+	"a refusal that lasts is never final": "denied",
+	"repairs are not damped": "fight",
+	"a fight is not told": "fight",
+	"a fight never ends": "fight",
+	"a mutation of a creation counts as one of updates": "mutated",
 }
 
 func TestMutants(t *testing.T) {
@@ -35,31 +75,27 @@ func TestMutants(t *testing.T) {
 		t.Fatal(err)
 	}
 	chosen := regexp.MustCompile(*only)
-	for _, m := range slices.Concat(defects, common, mutations, guards) {
-		if chosen.MatchString(m.name) {
-			t.Run(m.name, func(t *testing.T) { check(t, root, m) })
+	for _, m := range mutants.Sync {
+		if chosen.MatchString(m.Name) {
+			t.Run(m.Name, func(t *testing.T) { check(t, root, m) })
 		}
 	}
 }
 
 // check explores a mutant, and fails if that is not found which must be.
-func check(t *testing.T, root string, m mutant) {
+func check(t *testing.T, root string, m mutants.Mutant) {
 	t.Helper()
-	overlay := replaced
-	if m.file == "" {
-		overlay = patched
-	}
-	output := exploreMutant(t, root, cmp.Or(m.world, "medium"), overlay(t, root, m))
+	output := exploreMutant(t, root, cmp.Or(shownIn[m.Name], "medium"), m)
 	rule, steps := firstViolation(output)
 	switch {
-	case rule == "" && m.missed == "":
+	case rule == "" && missed[m.Name] == "":
 		t.Errorf("not found:\n%s", output)
 	case rule == "":
-		fmt.Printf("mutant: | %s | not found: %s |\n", m.name, m.missed)
-	case m.missed != "":
+		fmt.Printf("mutant: | %s | not found: %s |\n", m.Name, missed[m.Name])
+	case missed[m.Name] != "":
 		t.Errorf("found, although it is listed as one that is not: %s", rule)
 	default:
-		fmt.Printf("mutant: | %s | %s steps: %s |\n", m.name, steps, rule)
+		fmt.Printf("mutant: | %s | %s steps: %s |\n", m.Name, steps, rule)
 	}
 }
 
@@ -86,19 +122,15 @@ func firstViolation(output string) (rule, steps string) {
 	return output[found[2]:found[3]], all[len(all)-1][1]
 }
 
-// exploreMutant explores worlds with some files replaced, up to the first
-// violation.
-func exploreMutant(t *testing.T, root, worlds string, overlay map[string]string) string {
+// exploreMutant explores worlds with a mutant, up to the first violation.
+func exploreMutant(t *testing.T, root, worlds string, m mutants.Mutant) string {
 	t.Helper()
 	directory := t.TempDir()
-	replace, err := json.Marshal(map[string]any{"Replace": overlay})
+	list, err := m.Overlay(root, directory)
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, program := filepath.Join(directory, "overlay.json"), filepath.Join(directory, "explore.test")
-	if err := os.WriteFile(list, replace, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	program := filepath.Join(directory, "explore.test")
 	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-overlay="+list, "-o", program, ".")
 	build.Dir = root
 	if output, err := build.CombinedOutput(); err != nil {
@@ -111,50 +143,4 @@ func exploreMutant(t *testing.T, root, worlds string, overlay map[string]string)
 		t.Fatalf("exploring the mutant: %v", err)
 	}
 	return string(output)
-}
-
-// replaced returns the file of a mutant, as an overlay.
-func replaced(t *testing.T, root string, m mutant) map[string]string {
-	t.Helper()
-	original := filepath.Join(root, m.file)
-	source, err := os.ReadFile(original)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := strings.Count(string(source), m.from); n != 1 {
-		t.Fatalf("%s has the text of the mutant %d times, want once:\n%s", m.file, n, m.from)
-	}
-	mutated := filepath.Join(t.TempDir(), filepath.Base(m.file))
-	if err := os.WriteFile(mutated, []byte(strings.Replace(string(source), m.from, m.to, 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return map[string]string{original: mutated}
-}
-
-// patched returns the files of a patch of test/faults, as an overlay.
-func patched(t *testing.T, root string, m mutant) map[string]string {
-	t.Helper()
-	patch := filepath.Join(root, "test/faults/testdata/defects", m.name+".patch")
-	text, err := os.ReadFile(patch)
-	if err != nil {
-		t.Fatal(err)
-	}
-	directory, overlay := t.TempDir(), map[string]string{}
-	for _, file := range regexp.MustCompile(`(?m)^\+\+\+ b/(.*)$`).FindAllStringSubmatch(string(text), -1) {
-		source, err := os.ReadFile(filepath.Join(root, file[1]))
-		if err != nil {
-			t.Fatal(err)
-		}
-		mutated := filepath.Join(directory, file[1])
-		if err := errors.Join(os.MkdirAll(filepath.Dir(mutated), 0o700), os.WriteFile(mutated, source, 0o600)); err != nil {
-			t.Fatal(err)
-		}
-		overlay[filepath.Join(root, file[1])] = mutated
-	}
-	apply := exec.CommandContext(t.Context(), "git", "apply", patch)
-	apply.Dir = directory
-	if output, err := apply.CombinedOutput(); err != nil {
-		t.Fatalf("applying %s: %v\n%s", m.name, err, output)
-	}
-	return overlay
 }

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+// Command record runs test suites on each mutant, in a git worktree of HEAD, and appends to
+// a file which suite notices which mutant, after how long, and by which test. What the file
+// has already is not run again, so that a recording of many hours can be interrupted.
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/csv"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"example.com/sample-controller/test/mutants"
+)
+
+// limit bounds a suite. What hangs has been noticed.
+const limit = 15 * time.Minute
+
+func main() {
+	chosen := flag.String("mutants", ".", "regular expression for the mutants to try")
+	suites := flag.String("suites", "test-unit test-policy simulation explore-small test-faults test-e2e", "targets of make to run on each")
+	file := flag.String("results", "test/mutants/results.csv", "file to append to")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := record(ctx, *chosen, strings.Fields(*suites), *file); err != nil && ctx.Err() == nil {
+		fmt.Fprintf(os.Stderr, "record: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func record(ctx context.Context, chosen string, suites []string, file string) (err error) {
+	pattern, err := regexp.Compile(chosen)
+	if err != nil {
+		return err
+	}
+	known, err := read(file)
+	if err != nil {
+		return err
+	}
+	tree, remove, err := worktree(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	tried := slices.DeleteFunc(mutants.All(), func(m mutants.Mutant) bool { return !pattern.MatchString(m.Name) || m.IsOfDeletedFolder(tree) })
+	for i, m := range tried {
+		for _, suite := range suites {
+			if _, done := known[outcome{mutant: m.Name, suite: suite}]; done {
+				continue
+			}
+			found, err := try(ctx, tree, m, suite)
+			if err != nil {
+				return err
+			}
+			fmt.Printf("%d of %d: %s: %s %s\n", i+1, len(tried), m.Name, suite, found)
+			if err := found.append(file); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// worktree makes a git worktree of HEAD, and returns its folder.
+func worktree(ctx context.Context) (tree string, remove func() error, err error) {
+	folder, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		return "", nil, err
+	}
+	tree = filepath.Join(folder, "tree")
+	if err := git(ctx, "worktree", "add", "--detach", tree); err != nil {
+		return "", nil, errors.Join(err, os.RemoveAll(folder))
+	}
+	return tree, func() error {
+		return errors.Join(git(context.WithoutCancel(ctx), "worktree", "remove", "--force", tree), os.RemoveAll(folder))
+	}, nil
+}
+
+func git(ctx context.Context, args ...string) error {
+	if output, err := exec.CommandContext(ctx, "git", args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("git %s: %w\n%s", strings.Join(args, " "), err, output)
+	}
+	return nil
+}
+
+// outcome says whether a suite noticed a mutant. Those of two runs are equal without the
+// fields after the suite.
+type outcome struct {
+	mutant, suite string
+	noticed       bool
+	by            string
+	took          time.Duration
+}
+
+func (o outcome) String() string {
+	if !o.noticed {
+		return fmt.Sprintf("did not notice it in %s", o.took)
+	}
+	return fmt.Sprintf("noticed it after %s: %s", o.took, o.by)
+}
+
+// failed is how a line of a suite begins that says that something failed, and what.
+var failed = regexp.MustCompile(`^\s*(?:--- FAIL: (\S+)|FAIL\s+(\S+)|(panic: .*)|==> (\S+): FAILED)`)
+
+// try runs a suite with a mutant, up to the first failure.
+func try(ctx context.Context, tree string, m mutants.Mutant, suite string) (outcome, error) {
+	text, err := m.Source(tree)
+	if err != nil {
+		return outcome{}, err
+	}
+	path := filepath.Join(tree, m.File)
+	original, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, text, 0o600)
+	}
+	if err != nil {
+		return outcome{}, err
+	}
+	defer func() { _ = os.WriteFile(path, original, 0o600) }() // the next mutant of the file would not apply
+
+	bounded, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	began := time.Now()
+	output, wait, err := start(bounded, tree, suite)
+	if err != nil {
+		return outcome{}, err
+	}
+	by, all := "", strings.Builder{}
+	for lines := bufio.NewScanner(output); by == "" && lines.Scan(); {
+		fmt.Fprintln(&all, lines.Text())
+		if found := failed.FindStringSubmatch(lines.Text()); found != nil {
+			by = cmp.Or(found[1:]...)
+		}
+		if strings.Contains(lines.Text(), "[build failed]") {
+			return outcome{}, fmt.Errorf("the mutant %q can't be built:\n%s", m.Name, all.String())
+		}
+	}
+	cancel() // what follows does not change that
+	err = wait()
+	if bounded.Err() != nil && ctx.Err() == nil && by == "" && time.Since(began) >= limit {
+		by = "it hangs"
+	}
+	return outcome{m.Name, suite, by != "" || err != nil && !errors.Is(err, context.Canceled), by, time.Since(began).Round(time.Second)}, ctx.Err()
+}
+
+// start starts a suite with its children in a process group, which ends with ctx.
+func start(ctx context.Context, tree, suite string) (output io.Reader, wait func() error, err error) {
+	command := exec.CommandContext(ctx, "make", suite, "FAULTS_SEED=1")
+	command.Dir = tree
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
+	command.WaitDelay = 20 * time.Second
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	command.Stdout, command.Stderr = write, write
+	err = command.Start()
+	write.Close()
+	return read, func() error {
+		defer read.Close()
+		go func() { _, _ = io.Copy(io.Discard, read) }()
+		return command.Wait()
+	}, err
+}
+
+func (o outcome) append(file string) error {
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	w := csv.NewWriter(f)
+	err = w.Write([]string{o.mutant, o.suite, strconv.FormatBool(o.noticed), o.took.String(), o.by})
+	w.Flush()
+	return errors.Join(err, w.Error())
+}
+
+// read returns what a file of results has already.
+func read(file string) (map[outcome]bool, error) {
+	f, err := os.Open(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	known := map[outcome]bool{}
+	for _, row := range rows {
+		known[outcome{mutant: row[0], suite: row[1]}] = true
+	}
+	return known, err
+}
