@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The bounds on a server's connections, and which clients keep theirs.
+// The bound on a server's connections, and which clients keep theirs.
 
 package serving
 
@@ -9,138 +9,70 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
 )
 
-const (
-	// maxConnections bounds the memory that all clients together can take: 2 MiB if they
-	// send nothing, 12 MiB if each sends as many headers as allowed. A scraper needs one
-	// connection.
-	maxConnections = 50
-	// reservedConnections is the number of connections from a known address that are
-	// trusted from the start.
-	reservedConnections = 4
-	// The rate at which a client may connect. Each connection can cost a TLS handshake,
-	// about 1 ms.
-	connectionsPerSecond = 20
-	connectionsAtOnce    = 100
-)
+// maxConnections bounds the memory that all clients together can take: 12 MiB if each sends
+// as many headers as allowed. A scraper needs one connection.
+const maxConnections = 50
 
 // boundedListener bounds the number of open connections. Anybody can connect, and if the
 // listener refused connections above the limit, one client could lock out all others.
-// Instead, a new connection displaces the oldest one of the client that has the most. So
-// a client displaces only its own connections. If there are more clients than
-// connections, the oldest are displaced, and a client that sends its request at once is
-// answered before that happens.
-//
-// A trusted connection is displaced only if all are trusted. A connection is trusted once
-// the gate let a request on it through. So are the first few connections from an address
-// from which such a request came lately, so that a scraper can reconnect during a flood.
+// Instead, a new connection displaces the oldest one on which no request was allowed: a
+// client that sends its request at once is answered before that happens. If a request was
+// allowed on all of them, the oldest goes.
 type boundedListener struct {
 	net.Listener
-	rates *shares
-	known recent
 
 	mu   sync.Mutex
 	open []*connection // oldest first
-}
-
-func newBoundedListener(listener net.Listener) *boundedListener {
-	return &boundedListener{Listener: listener, rates: newShares(connectionsPerSecond, connectionsAtOnce), known: newRecent()}
 }
 
 // connection is a connection that a boundedListener accepted.
 type connection struct {
 	net.Conn
 	listener *boundedListener
-	origin   origin
 	trusted  bool // guarded by listener.mu
 }
 
-// Accept returns the next connection that is admitted, and closes those that are not.
+// Accept returns the next connection, and closes one if there are too many.
 func (l *boundedListener) Accept() (net.Conn, error) {
-	for {
-		accepted, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		c := &connection{Conn: accepted, listener: l, origin: originOf(accepted.RemoteAddr().String())}
-		if l.mayConnect(c.origin) && l.admit(c) {
-			return c, nil
-		}
-		c.Close()
+	accepted, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
 	}
-}
-
-// mayConnect reports whether a client is within its rate. A known address has its own
-// rate, which other addresses in its network can't use up.
-func (l *boundedListener) mayConnect(from origin) bool {
-	if l.known.has(from.address) {
-		return l.rates.take(from.address)
-	}
-	return l.rates.take(from.network)
-}
-
-// admit adds a connection, closes the one that it displaces, if any, and reports whether
-// the new one stays open.
-func (l *boundedListener) admit(c *connection) bool {
-	displaced := l.add(c)
-	if displaced != nil {
+	c := &connection{Conn: accepted, listener: l}
+	if displaced := l.add(c); displaced != nil {
 		displaced.Close()
 	}
-	return displaced != c
+	return c, nil
 }
 
-// add adds a connection and returns the one to close, if there are too many.
-func (l *boundedListener) add(c *connection) *connection {
+// add adds a connection, and returns the one that it displaces, or nil.
+func (l *boundedListener) add(c *connection) (displaced *connection) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.known.has(c.origin.address) {
-		reserved := 0
-		for _, other := range l.open {
-			if other.trusted && other.origin.address == c.origin.address {
-				reserved++
-			}
-		}
-		c.trusted = reserved < reservedConnections
+	if len(l.open) >= maxConnections {
+		oldest := slices.IndexFunc(l.open, func(other *connection) bool { return !other.trusted })
+		displaced = l.open[max(0, oldest)]
 	}
 	l.open = append(l.open, c)
-	if len(l.open) <= maxConnections {
-		return nil
-	}
-	return l.mostDispensable()
+	return displaced
 }
 
-// mostDispensable returns the oldest connection of the client that has the most. It
-// considers trusted connections only if there are no others.
-func (l *boundedListener) mostDispensable() *connection {
-	candidates := slices.DeleteFunc(slices.Clone(l.open), func(c *connection) bool { return c.trusted })
-	if len(candidates) == 0 {
-		candidates = l.open
-	}
-	has := map[netip.Prefix]int{}
-	for _, c := range candidates {
-		has[c.origin.network]++
-	}
-	return slices.MaxFunc(candidates, func(a, b *connection) int { return has[a.origin.network] - has[b.origin.network] })
-}
-
-// Close closes a connection and removes it from those of its listener.
+// Close implements net.Conn.
 func (c *connection) Close() error {
 	l := c.listener
 	l.mu.Lock()
-	if i := slices.Index(l.open, c); i >= 0 {
-		l.open = slices.Delete(l.open, i, i+1)
-	}
+	l.open = slices.DeleteFunc(l.open, func(other *connection) bool { return other == c })
 	l.mu.Unlock()
 	return c.Conn.Close()
 }
 
-// CloseWrite closes the sending side, so that the client can read the response before the
-// connection is closed. net/http calls it if the client may still be sending.
+// CloseWrite lets net/http end a connection so that the client can still read the last
+// response: the operating system discards what was not read yet when Close is called.
 func (c *connection) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -148,11 +80,9 @@ func (c *connection) CloseWrite() error {
 	return nil
 }
 
-// connectionKey is the key of the connection in a request's context.
 type connectionKey struct{}
 
-// withConnection adds a connection to the context of its requests. It is an
-// http.Server.ConnContext.
+// withConnection is an http.Server's ConnContext: it lets trust find the connection.
 func withConnection(ctx context.Context, c net.Conn) context.Context {
 	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn()
@@ -160,8 +90,8 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, c)
 }
 
-// closeUnlessTrusted closes a connection after its first response, unless the handler
-// trusts the client. So a stranger can't keep a connection open.
+// closeUnlessTrusted closes a connection after its first response, unless trust is called
+// for the request.
 func closeUnlessTrusted(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close")
@@ -169,18 +99,14 @@ func closeUnlessTrusted(handler http.Handler) http.Handler {
 	})
 }
 
-// trust marks a request's connection as trusted and its address as known. The client
-// keeps the connection and gets more time to read the response.
+// trust keeps a connection for further requests, gives the answer time, and makes the
+// connection the last to be displaced.
 func trust(w http.ResponseWriter, r *http.Request) {
 	w.Header().Del("Connection")
-	// The error means that there is no connection, as in a test.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(trustedWriteTimeout))
-	c, ok := r.Context().Value(connectionKey{}).(*connection)
-	if !ok {
-		return
+	if c, ok := r.Context().Value(connectionKey{}).(*connection); ok {
+		c.listener.mu.Lock()
+		defer c.listener.mu.Unlock()
+		c.trusted = true
 	}
-	c.listener.known.add(c.origin.address)
-	c.listener.mu.Lock()
-	defer c.listener.mu.Unlock()
-	c.trusted = true
 }

@@ -12,7 +12,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -70,14 +69,16 @@ func (n *network) dial(from string) client {
 	return c
 }
 
-// dialAll opens a connection from each of these addresses.
-func (n *network) dialAll(from ...string) []client {
-	var clients []client
-	for _, address := range from {
-		clients = append(clients, n.dial(address))
+// dialAll opens connections, each from another address.
+func (n *network) dialAll(count int) []client {
+	clients := make([]client, count)
+	for i := range clients {
+		clients[i] = n.dial(addressOf(i))
 	}
 	return clients
 }
+
+func addressOf(i int) string { return fmt.Sprintf("10.0.%d.%d", i/250, 1+i%250) }
 
 // isOpen reports whether a connection is open: the server has not closed it.
 func (c client) isOpen() bool {
@@ -133,10 +134,6 @@ func request(t *testing.T, client net.Conn, path, token string) int {
 		t.Errorf("Reading the response's body: %v", err)
 	}
 	return response.StatusCode
-}
-
-func repeat(address string, times int) []string {
-	return strings.Fields(strings.Repeat(address+" ", times))
 }
 
 // discard reads whatever the server sends, as a kernel buffers a short response.

@@ -67,7 +67,7 @@ func Listen(address string, handler http.Handler, secure *tls.Config) (*Server, 
 }
 
 func newServer(listener net.Listener, handler http.Handler, secure *tls.Config) *Server {
-	listener = newBoundedListener(listener)
+	listener = &boundedListener{Listener: listener}
 	if secure != nil {
 		listener = tls.NewListener(listener, secure)
 	}
