@@ -5,17 +5,16 @@
 package footest
 
 import (
-	"errors"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
 )
 
@@ -79,13 +78,12 @@ func (a *FakeAPI) create(tracker clienttesting.ObjectTracker, action clienttesti
 	if err := a.admit("create", sent); err != nil {
 		return nil, err
 	}
-	object := Served(action.GetResource().Resource).Created(sent)
-	a.Stamp(object)
-	object.SetUID(types.UID("uid-created-" + object.GetResourceVersion()))
-	if err := tracker.Create(action.GetResource(), object, action.GetNamespace()); err != nil {
+	change, err := Served(action.GetResource().Resource).Create(a.stored(tracker, action, sent.GetName()), sent)
+	if err != nil {
 		return nil, err
 	}
-	return object.DeepCopyObject(), nil
+	change.Object.SetUID(types.UID("uid-created-" + versionText(a.version.Load()+1)))
+	return a.commit(tracker, action, change)
 }
 
 // Update carries out an update that was sent to a clientset.
@@ -93,27 +91,23 @@ func (a *FakeAPI) Update(tracker clienttesting.ObjectTracker, action clienttesti
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	sent := action.GetObject().(Object)
-	stored, err := a.stored(tracker, action, sent.GetName())
-	if err != nil {
-		return nil, err
-	}
-	return a.store(tracker, action, stored, sent)
+	return a.update(tracker, action, a.stored(tracker, action, sent.GetName()), sent)
 }
 
 // patch carries out a patch as the update that it amounts to.
 func (a *FakeAPI) patch(tracker clienttesting.ObjectTracker, action clienttesting.PatchActionImpl) (runtime.Object, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	stored, err := a.stored(tracker, action, action.Name)
-	if err != nil {
-		return nil, err
+	stored := a.stored(tracker, action, action.Name)
+	if stored == nil {
+		return nil, apierrors.NewNotFound(action.GetResource().GroupResource(), action.Name)
 	}
 	sent, err := Patched(stored, action.PatchType, action.Patch)
 	if err != nil {
 		return nil, err
 	}
 	a.patched.Store(patchKey(action), copyOf(sent))
-	return a.store(tracker, action, stored, sent)
+	return a.update(tracker, action, stored, sent)
 }
 
 // SentBy returns the object that a patch asked to store, or nil if there was none to
@@ -136,26 +130,16 @@ func patchKey(action clienttesting.PatchAction) string {
 	return action.GetResource().Resource + " " + action.GetName() + " " + string(action.GetPatch())
 }
 
-// store carries out an update of a stored object.
-func (a *FakeAPI) store(tracker clienttesting.ObjectTracker, action clienttesting.Action, stored, sent Object) (runtime.Object, error) {
-	resource := action.GetResource()
-	if sent.GetResourceVersion() != "" && sent.GetResourceVersion() != stored.GetResourceVersion() ||
-		sent.GetUID() != "" && sent.GetUID() != stored.GetUID() {
-		return nil, apierrors.NewConflict(resource.GroupResource(), sent.GetName(), errors.New("the object has been modified"))
-	}
+func (a *FakeAPI) update(tracker clienttesting.ObjectTracker, action clienttesting.Action, stored, sent Object) (runtime.Object, error) {
 	sent = copyOf(sent)
 	if err := a.admit("update", sent); err != nil {
 		return nil, err
 	}
-	next := Served(resource.Resource).Updated(stored, sent, action.GetSubresource())
-	switch {
-	case IsGone(next):
-		return next, tracker.Delete(resource, action.GetNamespace(), next.GetName())
-	case equality.Semantic.DeepEqual(stored, next):
-		return next, nil // a write that changes nothing does not change the version
+	change, err := Served(action.GetResource().Resource).Update(stored, sent, action.GetSubresource())
+	if err != nil {
+		return nil, err
 	}
-	a.Stamp(next)
-	return next.DeepCopyObject(), tracker.Update(resource, next, action.GetNamespace())
+	return a.commit(tracker, action, change)
 }
 
 func (a *FakeAPI) admit(operation string, sent Object) error {
@@ -168,33 +152,41 @@ func (a *FakeAPI) admit(operation string, sent Object) error {
 func (a *FakeAPI) delete(tracker clienttesting.ObjectTracker, action clienttesting.DeleteActionImpl) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	resource := action.GetResource()
-	stored, err := a.stored(tracker, action, action.Name)
-	if err != nil {
-		return err
+	stored := a.stored(tracker, action, action.Name)
+	change, err := Served(action.GetResource().Resource).Delete(stored, action.Name, action.DeleteOptions, metav1.Now())
+	if err == nil {
+		_, err = a.commit(tracker, action, change)
 	}
-	if wanted := action.DeleteOptions.Preconditions; wanted != nil {
-		if wanted.UID != nil && *wanted.UID != stored.GetUID() || wanted.ResourceVersion != nil && *wanted.ResourceVersion != stored.GetResourceVersion() {
-			return apierrors.NewConflict(resource.GroupResource(), action.Name, errors.New("the precondition does not hold"))
-		}
-	}
-	next := Served(resource.Resource).Terminating(stored, action.DeleteOptions, metav1.Now())
-	switch {
-	case next == nil:
-		return tracker.Delete(resource, action.GetNamespace(), action.Name)
-	case equality.Semantic.DeepEqual(stored, next):
-		return nil
-	}
-	a.Stamp(next)
-	return tracker.Update(resource, next, action.GetNamespace())
+	return err
 }
 
-func (a *FakeAPI) stored(tracker clienttesting.ObjectTracker, action clienttesting.Action, name string) (Object, error) {
-	stored, err := tracker.Get(action.GetResource(), action.GetNamespace(), name)
-	if err != nil {
+// commit stores a change, and returns the answer.
+func (a *FakeAPI) commit(tracker clienttesting.ObjectTracker, action clienttesting.Action, change Change) (answer runtime.Object, err error) {
+	resource, namespace := action.GetResource(), action.GetNamespace()
+	if change.Event != "" {
+		a.Stamp(change.Object)
+	}
+	switch change.Event {
+	case watch.Added:
+		err = tracker.Create(resource, change.Object, namespace)
+	case watch.Modified:
+		err = tracker.Update(resource, change.Object, namespace)
+	case watch.Deleted:
+		err = tracker.Delete(resource, namespace, change.Object.GetName())
+	}
+	if err != nil || change.Answer == nil {
 		return nil, err
 	}
-	return stored.(Object), nil
+	return change.Answer.DeepCopyObject(), nil
+}
+
+// stored returns an object, or nil.
+func (a *FakeAPI) stored(tracker clienttesting.ObjectTracker, action clienttesting.Action, name string) Object {
+	stored, err := tracker.Get(action.GetResource(), action.GetNamespace(), name)
+	if err != nil {
+		return nil
+	}
+	return stored.(Object)
 }
 
 // Stamp gives an object the next resourceVersion. The versions start above those of the

@@ -6,17 +6,22 @@ package footest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/watch"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -69,6 +74,67 @@ func KindOf(object runtime.Object) *Kind {
 	panic(fmt.Sprintf("the tests know no kind of %T", object))
 }
 
+// Change is what a write does to a stored object.
+type Change struct {
+	// Event is the one that watches get, or "" if nothing changes.
+	Event watch.EventType
+	// Object is that of the event. Who stores it sets its resourceVersion, and the UID of
+	// one that is created. It is also the answer, unless that differs.
+	Object, Answer Object
+}
+
+// Create, Update and Delete are the API server of all tests in memory, as functions of what
+// is stored, or nil, and what is sent. The exploration compares them with a real one.
+func (k *Kind) Create(stored, sent Object) (Change, error) {
+	if stored != nil {
+		return Change{}, apierrors.NewAlreadyExists(k.Resource.GroupResource(), sent.GetName())
+	}
+	created := k.Created(sent)
+	return Change{watch.Added, created, created}, nil
+}
+
+// Update replaces a stored object by the one that is sent, or its status.
+func (k *Kind) Update(stored, sent Object, subresource string) (Change, error) {
+	if stored == nil {
+		return Change{}, apierrors.NewNotFound(k.Resource.GroupResource(), sent.GetName())
+	}
+	if sent.GetResourceVersion() != "" && sent.GetResourceVersion() != stored.GetResourceVersion() ||
+		sent.GetUID() != "" && sent.GetUID() != stored.GetUID() {
+		return Change{}, apierrors.NewConflict(k.Resource.GroupResource(), sent.GetName(), errors.New("the object has been modified"))
+	}
+	next := k.Updated(stored, sent, subresource)
+	switch {
+	case next.GetDeletionTimestamp() != nil && len(next.GetFinalizers()) == 0:
+		// The object is deleted as it was: the update is not stored, but answered.
+		return Change{watch.Deleted, copyOf(stored), next}, nil
+	case equality.Semantic.DeepEqual(stored, next):
+		return Change{Answer: next}, nil // a write that changes nothing does not change the version
+	}
+	return Change{watch.Modified, next, next}, nil
+}
+
+// Delete deletes a stored object, or marks it as being deleted.
+func (k *Kind) Delete(stored Object, name string, options metav1.DeleteOptions, now metav1.Time) (Change, error) {
+	if stored == nil {
+		return Change{}, apierrors.NewNotFound(k.Resource.GroupResource(), name)
+	}
+	if only := options.Preconditions; only != nil {
+		if only.UID != nil && *only.UID != stored.GetUID() || only.ResourceVersion != nil && *only.ResourceVersion != stored.GetResourceVersion() {
+			// The server names the kind where all other answers name the resource.
+			kind := schema.GroupResource{Group: k.Resource.Group, Resource: k.Kind}
+			return Change{}, apierrors.NewConflict(kind, name, errors.New("the precondition does not hold"))
+		}
+	}
+	next := k.terminating(stored, options, now)
+	switch {
+	case next == nil:
+		return Change{Event: watch.Deleted, Object: copyOf(stored)}, nil
+	case equality.Semantic.DeepEqual(stored, next):
+		return Change{}, nil
+	}
+	return Change{Event: watch.Modified, Object: next}, nil
+}
+
 // Created returns an object as the API server stores one that is created. The caller sets
 // its UID and resourceVersion.
 func (k *Kind) Created(sent Object) Object {
@@ -99,6 +165,7 @@ func (k *Kind) Updated(stored, sent Object, subresource string) Object {
 		next = copyOf(stored)
 		if status := statusOf(next); status.IsValid() {
 			status.Set(statusOf(copyOf(sent)))
+			truncateTimes(status)
 		}
 		k.Default(next)
 		return next
@@ -117,6 +184,17 @@ func (k *Kind) Updated(stored, sent Object, subresource string) Object {
 		next.SetGeneration(stored.GetGeneration() + 1)
 	}
 	return next
+}
+
+// truncateTimes gives conditions the times that JSON can hold.
+func truncateTimes(status reflect.Value) {
+	if field := status.FieldByName("Conditions"); field.IsValid() {
+		if conditions, ok := field.Interface().([]metav1.Condition); ok {
+			for i := range conditions {
+				conditions[i].LastTransitionTime.Time = conditions[i].LastTransitionTime.Truncate(time.Second)
+			}
+		}
+	}
 }
 
 // Patched returns the object that a patch asks to store in place of the stored one: an
@@ -143,9 +221,9 @@ func Patched(stored Object, kind types.PatchType, patch []byte) (Object, error) 
 	return patched, json.Unmarshal(after, patched)
 }
 
-// Terminating returns an object as the API server stores it after a delete, or nil if the
+// terminating returns an object as the API server stores it after a delete, or nil if the
 // delete removes it.
-func (k *Kind) Terminating(stored Object, options metav1.DeleteOptions, now metav1.Time) Object {
+func (k *Kind) terminating(stored Object, options metav1.DeleteOptions, now metav1.Time) Object {
 	next := copyOf(stored)
 	if options.PropagationPolicy != nil {
 		next.SetFinalizers(finalizersWith(*options.PropagationPolicy, next.GetFinalizers()))
@@ -179,12 +257,6 @@ func finalizersWith(policy metav1.DeletionPropagation, finalizers []string) []st
 		return finalizers // in their order
 	}
 	return wanted
-}
-
-// IsGone reports whether an update has removed the last finalizer of an object that is
-// being deleted, so that the API server deletes it.
-func IsGone(next Object) bool {
-	return next.GetDeletionTimestamp() != nil && len(next.GetFinalizers()) == 0
 }
 
 // ClearObservedGeneration clears the generation that an object's status is about.

@@ -6,7 +6,6 @@
 package simulation
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -14,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -123,69 +121,53 @@ func (a *apiServer) list(resource string, version int) []runtime.Object {
 	return list
 }
 
+// stored returns an object, or nil. The caller holds mu.
+func (a *apiServer) stored(id objectID) footest.Object {
+	if stored, ok := a.objects[id]; ok {
+		return metaOf(stored)
+	}
+	return nil
+}
+
 func (a *apiServer) create(sent runtime.Object, inspect inspector) (runtime.Object, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	id := idOf(sent)
-	if _, exists := a.objects[id]; exists {
-		return nil, apierrors.NewAlreadyExists(id.groupResource(), id.name)
+	change, err := id.kind().Create(a.stored(id), metaOf(sent))
+	if err != nil {
+		return nil, err
 	}
 	inspect(nil, sent)
-	accessor := id.kind().Created(metaOf(sent))
 	a.created[id]++
 	// The UID is the same in each run, whatever else differs.
-	accessor.SetUID(types.UID(fmt.Sprintf("%s %s #%d", id.resource, id.name, a.created[id])))
-	accessor.SetNamespace(namespace)
-	return a.commit(watch.Added, id, accessor), nil
+	change.Object.SetUID(types.UID(fmt.Sprintf("%s %s #%d", id.resource, id.name, a.created[id])))
+	change.Object.SetNamespace(namespace)
+	return a.commit(id, change), nil
 }
 
 func (a *apiServer) update(sent runtime.Object, subresource string, inspect inspector) (runtime.Object, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	id, wants := idOf(sent), metaOf(sent)
-	stored, ok := a.objects[id]
-	if !ok {
-		return nil, apierrors.NewNotFound(id.groupResource(), id.name)
+	id := idOf(sent)
+	stored := a.stored(id)
+	change, err := id.kind().Update(stored, metaOf(sent), subresource)
+	if err != nil {
+		return nil, err
 	}
-	found := metaOf(stored)
-	if wants.GetResourceVersion() != "" && wants.GetResourceVersion() != found.GetResourceVersion() ||
-		wants.GetUID() != "" && wants.GetUID() != found.GetUID() {
-		return nil, apierrors.NewConflict(id.groupResource(), id.name, errors.New("the object has been modified"))
-	}
-	next := id.kind().Updated(found, wants, subresource)
-	inspect(stored, next)
-	if footest.IsGone(next) {
-		// The object is deleted as it was: the update is not stored, but answered.
-		a.commit(watch.Deleted, id, stored.DeepCopyObject())
-		return next, nil
-	}
-	if equality.Semantic.DeepEqual(stored, next) {
-		return next, nil // a write that changes nothing does not change the version
-	}
-	return a.commit(watch.Modified, id, next), nil
+	inspect(stored, change.Answer)
+	return a.commit(id, change), nil
 }
 
 func (a *apiServer) delete(id objectID, options metav1.DeleteOptions, inspect inspector) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	stored, ok := a.objects[id]
-	if !ok {
-		return apierrors.NewNotFound(id.groupResource(), id.name)
+	stored := a.stored(id)
+	change, err := id.kind().Delete(stored, id.name, options, metav1.Now())
+	if err == nil {
+		inspect(stored, nil)
+		a.commit(id, change)
 	}
-	found := metaOf(stored)
-	if only := options.Preconditions; only != nil {
-		if only.UID != nil && *only.UID != found.GetUID() || only.ResourceVersion != nil && *only.ResourceVersion != found.GetResourceVersion() {
-			return apierrors.NewConflict(id.groupResource(), id.name, errors.New("the precondition does not hold"))
-		}
-	}
-	inspect(stored, nil)
-	switch next := id.kind().Terminating(found, options, metav1.Now()); {
-	case next == nil:
-		a.commit(watch.Deleted, id, stored.DeepCopyObject())
-	case !equality.Semantic.DeepEqual(stored, next):
-		a.commit(watch.Modified, id, next)
-	}
-	return nil
+	return err
 }
 
 // raiseGeneration does what an edit of the spec does that is taken back at once.
@@ -198,20 +180,26 @@ func (a *apiServer) raiseGeneration(id objectID) {
 	}
 	next := metaOf(stored.DeepCopyObject())
 	next.SetGeneration(next.GetGeneration() + 2)
-	a.commit(watch.Modified, id, next)
+	a.commit(id, footest.Change{Event: watch.Modified, Object: next})
 }
 
-// commit appends a change to the history, and returns a copy of the object.
-func (a *apiServer) commit(kind watch.EventType, id objectID, object runtime.Object) runtime.Object {
-	metaOf(object).SetResourceVersion(versionText(len(a.history) + 1))
-	a.history = append(a.history, change{kind, id, object, time.Now()})
-	a.objects[id] = object
-	if kind == watch.Deleted {
+// commit appends a change to the history, and returns the answer.
+func (a *apiServer) commit(id objectID, done footest.Change) runtime.Object {
+	if done.Event == "" {
+		return done.Answer
+	}
+	done.Object.SetResourceVersion(versionText(len(a.history) + 1))
+	a.history = append(a.history, change{done.Event, id, done.Object, time.Now()})
+	a.objects[id] = done.Object
+	if done.Event == watch.Deleted {
 		delete(a.objects, id)
 	}
 	close(a.changed)
 	a.changed = make(chan struct{})
-	return object.DeepCopyObject()
+	if done.Answer == nil {
+		return nil
+	}
+	return done.Answer.DeepCopyObject()
 }
 
 // versionText returns the resourceVersion of an index in the history.

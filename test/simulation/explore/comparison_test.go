@@ -91,7 +91,7 @@ var serverDefects = map[string]struct {
 	}}, "the answer of the model is 409 Conflict about foos.samplecontroller.k8s.io a, and that of the server ok"},
 	"an update without a change makes a version": {serverDefect{after: func(s *modelServer, sent *request, before int64) {
 		if stored := s.store[sent.slot]; sent.verb == "update" && stored != nil && s.version == before {
-			s.commit(watch.Modified, sent.slot, copyOf(stored.Object))
+			s.commit(sent.slot, footest.Change{Event: watch.Modified, Object: copyOf(stored.Object)})
 		}
 	}}, `-  "resourceVersion": "10000001"`},
 	"an event is lost": {serverDefect{after: func(s *modelServer, _ *request, before int64) {

@@ -6,15 +6,11 @@
 package explore
 
 import (
-	"errors"
 	"slices"
-	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"example.com/sample-controller/internal/footest"
@@ -59,79 +55,60 @@ func (x explored) get(at slot) (footest.Object, error) {
 
 func copyOf(object runtime.Object) footest.Object { return metaOf(object.DeepCopyObject()) }
 
-func (x explored) create(at slot, sent runtime.Object) (footest.Object, error) {
-	if x.store[at] != nil {
-		return nil, apierrors.NewAlreadyExists(x.kindOf(at).Resource.GroupResource(), x.names[at].name)
-	}
-	created := x.kindOf(at).Created(metaOf(sent))
-	x.created++
-	created.SetUID(uidText(x.created))
-	created.SetNamespace(footest.Namespace)
-	return x.commit(watch.Added, at, created), nil
-}
-
-func (x explored) update(at slot, sent runtime.Object, subresource string) (footest.Object, error) {
-	stored, wants := x.store[at], metaOf(sent)
-	if stored == nil {
-		return nil, apierrors.NewNotFound(x.kindOf(at).Resource.GroupResource(), x.names[at].name)
-	}
-	if wants.GetResourceVersion() != "" && wants.GetResourceVersion() != stored.GetResourceVersion() ||
-		wants.GetUID() != "" && wants.GetUID() != stored.GetUID() {
-		return nil, apierrors.NewConflict(x.kindOf(at).Resource.GroupResource(), x.names[at].name, errors.New("the object has been modified"))
-	}
-	next := x.kindOf(at).Updated(stored.Object, wants, subresource)
-	if x.names[at].resource == 0 {
-		// As JSON stores them.
-		conditions := footest.ConditionsOf(next)
-		for i := range conditions {
-			conditions[i].LastTransitionTime = metav1.Time{Time: conditions[i].LastTransitionTime.Truncate(time.Second)}
-		}
-	}
-	if footest.IsGone(next) {
-		// The object is deleted as it was: the update is not stored, but answered.
-		x.commit(watch.Deleted, at, copyOf(stored.Object))
-		return next, nil
-	}
-	if equality.Semantic.DeepEqual(stored.Object, next) {
-		return next, nil
-	}
-	return x.commit(watch.Modified, at, next), nil
-}
-
-func (x explored) delete(at slot, options metav1.DeleteOptions) error {
-	stored := x.store[at]
-	if stored == nil {
-		return apierrors.NewNotFound(x.kindOf(at).Resource.GroupResource(), x.names[at].name)
-	}
-	if only := options.Preconditions; only != nil {
-		if only.UID != nil && *only.UID != stored.GetUID() || only.ResourceVersion != nil && *only.ResourceVersion != stored.GetResourceVersion() {
-			// The server names the kind where all other answers name the resource.
-			kind := schema.GroupResource{Group: x.kindOf(at).Resource.Group, Resource: x.kindOf(at).Kind}
-			return apierrors.NewConflict(kind, x.names[at].name, errors.New("the precondition does not hold"))
-		}
-	}
-	switch next := x.kindOf(at).Terminating(stored.Object, options, metav1.Time{Time: epoch}); {
-	case next == nil:
-		x.commit(watch.Deleted, at, copyOf(stored.Object))
-	case !equality.Semantic.DeepEqual(stored.Object, next):
-		x.commit(watch.Modified, at, next)
+// stored returns an object, or nil.
+func (x explored) stored(at slot) footest.Object {
+	if stored := x.store[at]; stored != nil {
+		return stored.Object
 	}
 	return nil
 }
 
-// commit stores an object, and returns it.
-func (x explored) commit(verb watch.EventType, at slot, next footest.Object) footest.Object {
+func (x explored) create(at slot, sent runtime.Object) (footest.Object, error) {
+	change, err := x.kindOf(at).Create(x.stored(at), metaOf(sent))
+	if err != nil {
+		return nil, err
+	}
+	x.created++
+	change.Object.SetUID(uidText(x.created))
+	change.Object.SetNamespace(footest.Namespace)
+	return x.commit(at, change), nil
+}
+
+func (x explored) update(at slot, sent runtime.Object, subresource string) (footest.Object, error) {
+	change, err := x.kindOf(at).Update(x.stored(at), metaOf(sent), subresource)
+	if err != nil {
+		return nil, err
+	}
+	return x.commit(at, change), nil
+}
+
+func (x explored) delete(at slot, options metav1.DeleteOptions) error {
+	change, err := x.kindOf(at).Delete(x.stored(at), x.names[at].name, options, metav1.Time{Time: epoch})
+	if err == nil {
+		x.commit(at, change)
+	}
+	return err
+}
+
+// commit stores a change, and returns the answer.
+func (x explored) commit(at slot, change footest.Change) footest.Object {
+	if change.Event == "" {
+		return change.Answer
+	}
 	x.version++
-	next.SetResourceVersion(versionText(x.version))
-	was, changed := x.store[at], x.objects.intern(newObject(at, next))
+	change.Object.SetResourceVersion(versionText(x.version))
+	was, changed := x.store[at], x.objects.intern(newObject(at, change.Object))
 	resource := x.names[at].resource
-	x.events[resource] = append(slices.Clip(x.events[resource]), event{verb, changed, x.version})
+	x.events[resource] = append(slices.Clip(x.events[resource]), event{change.Event, changed, x.version})
 	x.store[at] = changed
-	if verb == watch.Deleted {
+	if change.Event == watch.Deleted {
 		x.store[at] = nil
 	}
 	x.remember(at, was)
-	return changed.Object
+	if change.Answer == change.Object {
+		return changed.Object
+	}
+	return change.Answer
 }
 
 // remember notes which Foos had what they ask for, ready.
