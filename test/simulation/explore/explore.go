@@ -79,6 +79,9 @@ func chosen(owner *footest.OwnerRow) []World {
 	}
 	var worlds []World
 	for _, w := range Large(owner) {
+		if w.Name == *size {
+			return []World{w}
+		}
 		if strings.Contains(w.Name, *size) {
 			worlds = append(worlds, w)
 		}
