@@ -96,7 +96,8 @@ func TestAMutatedImageIsRefusedByTheShippedPolicy(t *testing.T) {
 	ns.mirrorImages(t)
 	before := sent.writes("deployments")
 	ns.kubectl(t, "scale", "foo/scaled", "--replicas=3")
-	ns.awaitMessage(t, "scaled", samplev1alpha1.ReasonDeploymentFailed, "The API server refused: ", onlyNginx)
+	ns.awaitMessage(t, "scaled", samplev1alpha1.ReasonDeploymentFailed, "The API server refused: ",
+		"only with the image nginx:latest in the container nginx")
 	ns.expectFewWrites(t, p, sent, before, "scaled")
 }
 

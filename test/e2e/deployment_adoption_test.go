@@ -181,3 +181,8 @@ func TestAnOwnerWithALongNameIsAConflict(t *testing.T) {
 		})
 	}
 }
+
+// reference returns a reference to a Foo that is not the controller, as JSON.
+func reference(foo *samplev1alpha1.Foo) string {
+	return fmt.Sprintf(`{"apiVersion":%q,"kind":"Foo","name":%q,"uid":%q}`, samplev1alpha1.SchemeGroupVersion, foo.Name, foo.UID)
+}

@@ -74,3 +74,13 @@ func (ns *namespace) settledDeployment(t *testing.T, name string) *appsv1.Deploy
 	ns.awaitSettledOne(t, name)
 	return ns.getDeployment(t, name)
 }
+
+// nginxOf returns the container that a Foo owns.
+func nginxOf(d *appsv1.Deployment) *corev1.Container {
+	for i := range d.Spec.Template.Spec.Containers {
+		if c := &d.Spec.Template.Spec.Containers[i]; c.Name == "nginx" {
+			return c
+		}
+	}
+	return &corev1.Container{}
+}

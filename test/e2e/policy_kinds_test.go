@@ -6,12 +6,15 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/client-go/dynamic"
 
 	"example.com/sample-controller/internal/footest"
@@ -78,4 +81,24 @@ func (k kindIn) testThief(t *testing.T) {
 	refused("a delete that leaves what it owns", thief.Delete(t.Context(), asked.GetName(), metav1.DeleteOptions{DryRun: dryRun, PropagationPolicy: &orphan}))
 	foreign := k.createForeign(t, k.asking("foreign"))
 	refused("a delete of what belongs to others", thief.Delete(t.Context(), foreign.GetName(), metav1.DeleteOptions{DryRun: dryRun, PropagationPolicy: &background}))
+}
+
+// patchOf returns the JSON merge patch that changes an object. The controller's account may
+// send patches of any type, and no updates.
+func patchOf[T runtime.Object](t *testing.T, object T, change func(T)) []byte {
+	t.Helper()
+	before, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(object)
+	after, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch(before, after, before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return patch
 }

@@ -23,6 +23,7 @@ var deployments = declare(row[*appsv1.Deployment]{
 	plausible: plausibleDeployment,
 	others:    shareDeployment,
 	creates: slices.Concat(podWrites(onlyPlainPods), containerWrites, []attempt[*appsv1.Deployment]{
+		{"as an older release and upstream's controller make it", withoutSettings, ""},
 		{"10 Pods", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(10)) }, ""},
 		{"11 Pods", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(11)) }, onlyTenPods},
 		{"no Pods", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(0)) }, onlyTenPods},
@@ -111,4 +112,10 @@ func TestTheEarlierImageMayBeWrittenToo(t *testing.T) {
 			t.Errorf("%s: create: %v, update: %v", image, created, changed)
 		}
 	}
+}
+
+// withoutSettings takes away the settings of new Pods.
+func withoutSettings(d *appsv1.Deployment) {
+	nginx := corev1.Container{Name: "nginx", Image: nginxOf(d).Image}
+	d.Spec.Template.Spec = corev1.PodSpec{Containers: []corev1.Container{nginx}}
 }
