@@ -41,32 +41,11 @@ in_modules() {
   return "${failed}"
 }
 
-# go_test FLAGS PACKAGES... runs go test with the user's flags, and without go vet, which
-# is a separate check.
-#
-# The go command repeats a cached result while the files that the test opened are
-# unchanged, but it checks only files of the test's module. Tests of the other modules read
-# manifests, documents and sources of the tree. Their cached results count only for the
-# same tree.
+# go_test FLAGS PACKAGES... runs go test with the user's flags, without go vet, which is a
+# separate check, and without cached results: the go command does not see that a test reads
+# files of another module, or starts a program that reads some.
 go_test() {
-  local tree=()
-  if [[ "$(pwd -P)" != "${root}" ]]; then
-    tree=("$(for_this_tree)") || return
-  fi
-  go test -vet=off ${tree[@]+"${tree[@]}"} ${go_test_flags[@]+"${go_test_flags[@]}"} "$@"
-}
-
-# for_this_tree prints a flag of go test that limits cached results to the tree as it is:
-# the name of a test that does not exist, with a hash of all files that are no build
-# output. Every package has such a key without help of its tests, unlike an environment
-# variable, which counts only if the test reads it. A -skip of the user's still works: the
-# last one applies, and both are part of the key.
-for_this_tree() {
-  local hash
-  hash=$(cd "${root}" &&
-    find . \( -path ./.git -o -path ./bin -o -path ./_output -o -path ./.golangci-cache \) -prune -o \
-      -type f -exec cksum {} + | LC_ALL=C sort | git hash-object --stdin) || return
-  echo "-skip=^tree-${hash}\$"
+  go test -vet=off -count=1 ${go_test_flags[@]+"${go_test_flags[@]}"} "$@"
 }
 
 # Hand-written Go code is formatted by gofmt -s.
@@ -116,41 +95,25 @@ check_unit() {
   KUBE_CACHE_MUTATION_DETECTOR=true in_modules unit_tests "${race}"
 }
 
-# unit_tests RACE tests a module's packages, except those that have their own check. The go
-# command does not see which files a test's child processes read, such as those of git.
-# Therefore packages that start processes are separate.
+# unit_tests RACE tests a module's packages, except those that have their own check.
 unit_tests() {
-  local race=$1 packages package imports list=() starters=() tree failed=0
-  packages=$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Imports}} {{.TestImports}} {{.XTestImports}}{{end}}' ./...) || return
-  while read -r package imports; do
+  local race=$1 packages package list=()
+  packages=$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...) || return
+  while read -r package; do
     case "${package}" in
-      */test/oracle | */test/simulation) ;; # libraries of tests, which need no cluster themselves
+      */test/oracle | */test/simulation | */test/mutants) ;; # they need no cluster themselves
       '' | */test/* | */devcluster/test | */hack/codegen | */tools/*/test) continue ;;
       */tools/kubectl-foo | */tools/kubectl-foo/*) continue ;; # make test-kubectl-foo, without compiling the API server's code for the race detector
     esac
-    case "${imports}" in
-      *[[\ ]os/exec[]\ ]*) starters+=("${package}") ;;
-      *) list+=("${package}") ;;
-    esac
+    list+=("${package}")
   done <<<"${packages}"
-  if [[ ${#list[@]} -ne 0 ]]; then
-    unit_test "${race}" "${list[@]}" || failed=1
+  if [[ ${#list[@]} -eq 0 ]]; then
+    return
   fi
-  if [[ ${#starters[@]} -ne 0 ]]; then
-    tree=$(for_this_tree) || return
-    unit_test "${race}" "${tree}" "${starters[@]}" || failed=1
-  fi
-  return "${failed}"
-}
-
-# unit_test RACE FLAGS PACKAGES... runs go_test with the race detector if RACE is not empty.
-unit_test() {
-  local race=$1
-  shift
   if [[ -n "${race}" ]]; then
-    CGO_ENABLED=1 go_test "${race}" "$@"
+    CGO_ENABLED=1 go_test "${race}" "${list[@]}"
   else
-    go_test "$@"
+    go_test "${list[@]}"
   fi
 }
 
@@ -160,7 +123,7 @@ check_fuzz() {
   local failed=0
   fuzz_package . example.com/sample-controller/... || failed=1
   fuzz_package internal/plan example.com/sample-controller/... || failed=1
-  (cd test/fuzz && go_test -count=1 .) || failed=1
+  (cd test/fuzz && go_test .) || failed=1
   fuzz_package test/fuzz k8s.io/apiextensions-apiserver/... || failed=1
   return "${failed}"
 }
@@ -206,7 +169,7 @@ check_vulnerabilities() {
 
 # The tests of hack/update-codegen.sh and hack/verify-codegen.sh.
 check_codegen() {
-  (cd hack/codegen && go_test -count=1 ./...)
+  (cd hack/codegen && go_test ./...)
 }
 
 check_verify-codegen() {
