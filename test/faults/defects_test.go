@@ -26,8 +26,8 @@ const defectTimeout = 40 * time.Second
 func TestTheHarnessCanFail(t *testing.T) {
 	for _, defect := range []struct {
 		mutant string
-		row   string
-		cases func(writeCounts) []trialCase
+		row    string
+		cases  func(writeCounts) []trialCase
 		// reason is a part of the error that the row must return.
 		reason string
 	}{
