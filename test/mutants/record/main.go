@@ -154,12 +154,13 @@ func try(ctx context.Context, tree string, m mutants.Mutant, suite string) (outc
 			return outcome{}, fmt.Errorf("the mutant %q can't be built:\n%s", m.Name, all.String())
 		}
 	}
-	cancel() // what follows does not change that
-	err = wait()
-	if bounded.Err() != nil && ctx.Err() == nil && by == "" && time.Since(began) >= limit {
-		by = "it hangs"
+	if by != "" {
+		cancel() // what follows does not change that
 	}
-	return outcome{m.Name, suite, by != "" || err != nil && !errors.Is(err, context.Canceled), by, time.Since(began).Round(time.Second)}, ctx.Err()
+	if err = wait(); by == "" && ctx.Err() == nil && err != nil {
+		by = err.Error() // it hangs, or could not say what failed
+	}
+	return outcome{m.Name, suite, by != "", by, time.Since(began).Round(time.Second)}, ctx.Err()
 }
 
 // start starts a suite with its children in a process group, which ends with ctx.
