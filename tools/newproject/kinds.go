@@ -236,12 +236,12 @@ func (w *kindWriter) fillTemplates() error {
 	return nil
 }
 
-// license returns the comment at the top of each Go file.
+// license returns the line at the top of each Go file.
 func (src *sources) license() string {
 	for _, file := range src.kept {
 		if file.path == "controller.go" {
-			license, _, _ := strings.Cut(string(file.data), "*/\n")
-			return license + "*/\n\n"
+			license, _, _ := strings.Cut(string(file.data), "\n")
+			return license + "\n\n"
 		}
 	}
 	return ""

@@ -23,13 +23,13 @@ var leftOut = []string{
 	"tools/newproject", "tools/docs",
 	"docs/benchmarks*", "docs/faults.md", "docs/tour*", "docs/upgrade.md", "docs/second-kind.md", "docs/claims/tour_test.go",
 	"docs/verification.md", "docs/state-graph.svg",
-	"test/bench", "test/faults", "test/thirdparty", "test/simulation/explore/mutants_apply_test.go",
+	"test/bench", "test/faults", "test/thirdparty", "test/mutants/mutants_test.go",
 	"test/e2e/thirdparty_test.go", "test/e2e/contract_upgrade_test.go",
 }
 
 // extras are what a lean project does not get either.
 var extras = []string{
-	"test/simulation", "simulation_test.go",
+	"test/simulation", "test/mutants", "simulation_test.go",
 	"tools/demo", "tools/timeline", "tools/internal", "docs/timeline.svg",
 	"tools/skew",
 	"tools/image", "hack/image.sh", "docs/releasing.md",

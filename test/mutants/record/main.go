@@ -37,7 +37,7 @@ const limit = 15 * time.Minute
 func main() {
 	chosen := flag.String("mutants", ".", "regular expression for the mutants to try")
 	suites := flag.String("suites", "test-unit test-policy simulation explore-small test-faults test-e2e", "targets of make to run on each")
-	file := flag.String("results", "test/mutants/results.csv", "file to append to")
+	file := flag.String("results", "_output/mutants.csv", "file to append to")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -185,6 +185,9 @@ func start(ctx context.Context, tree, suite string) (output io.Reader, wait func
 }
 
 func (o outcome) append(file string) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
