@@ -31,7 +31,7 @@ var leftOut = []string{
 var extras = []string{
 	"test/simulation", "test/mutants", "simulation_test.go",
 	"tools/demo", "tools/timeline", "tools/internal", "docs/timeline.svg",
-	"tools/skew",
+	"hack/skew.sh", "hack/targets.mk",
 	"tools/image", "hack/image.sh", "docs/releasing.md",
 	"tools/chart", "artifacts/chart",
 	"tools/kubectl-foo", "docs/kubectl-foo.md", "docs/kubectl-foo-ui.png",

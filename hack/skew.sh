@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+
+# SPDX-License-Identifier: Apache-2.0
+
+# Runs the end-to-end tests on each Kubernetes version that devcluster can emulate, one
+# after the other, and writes the results as a table into README.md, between two comments.
+# It continues after a failure, and exits with 1. The tests' output is in _output/skew.
+
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+readonly begin='<!-- skew: make skew writes this table -->' end='<!-- skew: end -->'
+if ! grep -qxF -- "${begin}" README.md || ! grep -qxF -- "${end}" README.md; then
+  echo "README.md has no place for the table: ${begin} and ${end}" >&2
+  exit 1
+fi
+versions=$(bin/devcluster version)
+kubernetes=$(awk '$1 == "Kubernetes" { print $2 }' <<<"${versions}")
+
+# count RESULT LOG prints how many tests ended with the result, and which, for a table.
+count() {
+  local names
+  names=$(sed -nE "s/^ *--- $1: ([^ ]+).*/\1/p" "$2")
+  if [[ -z "${names}" ]]; then
+    echo 0
+  else
+    echo "$(wc -l <<<"${names}"): $(paste -sd';' <<<"${names//|/\\|}" | sed 's/;/; /g')"
+  fi
+}
+
+mkdir -p _output/skew
+table=_output/skew/table.md failed=0
+printf '%s\n' "${begin}" '| Kubernetes | passed | failed | skipped | run with, on |' '|---|---|---|---|---|' >"${table}"
+read -ra minors <<<"$(awk '$1 == "Emulates" { $1 = ""; print }' <<<"${versions}")"
+for minor in "${minors[@]}"; do
+  log=_output/skew/${minor}.log
+  echo "${minor}: the output goes to ${log}"
+  passed=1
+  EMULATED_VERSION=${minor} GO_TEST_FLAGS=-v E2E_KUBECONFIG='' hack/check.sh e2e >"${log}" 2>&1 || passed=0
+  passes=$(count PASS "${log}" | cut -d: -f1) failures=$(count FAIL "${log}")
+  if [[ "${passed}" == 0 && "${failures}" == 0 || "${passes}" == 0 ]]; then
+    passed=0 failures="1: the run itself" # it was not built, ended early, or ran no test
+  fi
+  if [[ "${passed}" == 0 ]]; then
+    failed=1
+  fi
+  row="| ${minor} | ${passes} | ${failures} | $(count SKIP "${log}") | ${kubernetes}, $(date -u +%F) |"
+  echo "${row}" | tee -a "${table}"
+done
+echo "${end}" >>"${table}"
+awk -v begin="${begin}" -v end="${end}" -v table="${table}" '
+  $0 == begin { while ((getline line < table) > 0) print line; inside = 1 }
+  !inside { print }
+  $0 == end { inside = 0 }' README.md >_output/skew/README.md
+cat _output/skew/README.md >README.md
+exit "${failed}"
