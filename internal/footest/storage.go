@@ -83,8 +83,9 @@ type Change struct {
 	Object, Answer Object
 }
 
-// Create, Update and Delete are the API server of all tests in memory, as functions of what
-// is stored, or nil, and what is sent. The exploration compares them with a real one.
+// Create creates an object. With Update and Delete, it is the API server of all tests in
+// memory, as functions of what is stored, or nil, and what is sent. The exploration
+// compares them with a real one.
 func (k *Kind) Create(stored, sent Object) (Change, error) {
 	if stored != nil {
 		return Change{}, apierrors.NewAlreadyExists(k.Resource.GroupResource(), sent.GetName())
@@ -188,12 +189,13 @@ func (k *Kind) Updated(stored, sent Object, subresource string) Object {
 
 // truncateTimes gives conditions the times that JSON can hold.
 func truncateTimes(status reflect.Value) {
-	if field := status.FieldByName("Conditions"); field.IsValid() {
-		if conditions, ok := field.Interface().([]metav1.Condition); ok {
-			for i := range conditions {
-				conditions[i].LastTransitionTime.Time = conditions[i].LastTransitionTime.Truncate(time.Second)
-			}
-		}
+	field := status.FieldByName("Conditions")
+	if !field.IsValid() {
+		return
+	}
+	conditions, _ := reflect.TypeAssert[[]metav1.Condition](field)
+	for i := range conditions {
+		conditions[i].LastTransitionTime.Time = conditions[i].LastTransitionTime.Truncate(time.Second)
 	}
 }
 

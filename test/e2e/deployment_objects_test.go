@@ -57,11 +57,6 @@ func asksFor(deployment *appsv1.Deployment, want int32) error {
 // foosDeployment returns the Deployment that the controller creates for a Foo called foo.
 func foosDeployment() *appsv1.Deployment { return footest.UnstoredDeployment("foo") }
 
-// addedContainer is what the controller adds to a Deployment that somebody else made.
-func addedContainer() corev1.Container {
-	return corev1.Container{Name: "nginx", Image: foosDeployment().Spec.Template.Spec.Containers[0].Image}
-}
-
 func (ns *namespace) getDeployment(t *testing.T, name string) *appsv1.Deployment {
 	t.Helper()
 	return get(t, ns.deployments(), name)

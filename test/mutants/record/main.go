@@ -40,8 +40,9 @@ func main() {
 	file := flag.String("results", "_output/mutants.csv", "file to append to")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := record(ctx, *chosen, strings.Fields(*suites), *file); err != nil && ctx.Err() == nil {
+	err := record(ctx, *chosen, strings.Fields(*suites), *file)
+	stop()
+	if err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintf(os.Stderr, "record: %v\n", err)
 		os.Exit(1)
 	}
