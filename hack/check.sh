@@ -126,7 +126,7 @@ unit_tests() {
     case "${package}" in
       */test/oracle | */test/simulation) ;; # libraries of tests, which need no cluster themselves
       '' | */test/* | */devcluster/test | */hack/codegen | */tools/*/test) continue ;;
-      */tools/kubectl-foo | */tools/kubectl-foo/*) continue ;; # make test-kubectl-foo, without compiling the API server's code for the race detector
+      */tools/kubectl-foo | */tools/kubectl-foo/*) continue ;; # make test-kubectl-foo
     esac
     case "${imports}" in
       *[[\ ]os/exec[]\ ]*) starters+=("${package}") ;;
