@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"unicode"
@@ -30,9 +29,6 @@ func runWith(t *testing.T, in string, files map[string]string, args ...string) r
 	t.Helper()
 	t.Chdir(t.TempDir())
 	for name, text := range files {
-		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-			t.Fatal(err)
-		}
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -53,82 +49,35 @@ spec:
   replicas: 2
 `
 
-func TestValidate(t *testing.T) {
-	changed := strings.NewReplacer("replicas: 2", "replicas: 99", "name: a\n", "name: a\n  labels: {x: z}\n").Replace(web)
-	for name, test := range map[string]struct {
-		files map[string]string
-		args  []string
-		want  []string // parts of what is said
-		valid bool
-	}{
-		"valid":                  {map[string]string{"a.yaml": web}, []string{"-f=a.yaml"}, []string{"Valid: 1 Foo."}, true},
-		"two documents":          {map[string]string{"a.yaml": web + "---\n" + strings.Replace(web, "name: a", "name: b", 1)}, []string{"-f=a.yaml"}, []string{"Valid: 2 Foos."}, true},
-		"a bound":                {map[string]string{"a.yaml": changed}, []string{"-f=a.yaml"}, []string{"a.yaml:8: spec.replicas: Invalid value: 99"}, false},
-		"a rule":                 {map[string]string{"a.yaml": strings.Replace(web, "web", "Web!", 1)}, []string{"-f=a.yaml"}, []string{"a.yaml:6: spec.deploymentName: Invalid value: \"Web!\": must be a DNS-1123 subdomain"}, false},
-		"a missing field":        {map[string]string{"a.yaml": strings.Replace(web, "  deploymentName: web\n", "", 1)}, []string{"-f=a.yaml"}, []string{"a.yaml:5: spec.deploymentName: Required value"}, false},
-		"a wrong type":           {map[string]string{"a.yaml": strings.Replace(web, "replicas: 2", "replicas: two", 1)}, []string{"-f=a.yaml"}, []string{"a.yaml:7: spec.replicas: Invalid value: \"string\""}, false},
-		"an unknown field":       {map[string]string{"a.yaml": strings.Replace(web, "replicas: 2", "replica: 2", 1)}, []string{"-f=a.yaml"}, []string{`a.yaml:7: unknown field "spec.replica"`}, false},
-		"of metadata":            {map[string]string{"a.yaml": strings.Replace(web, "name: a", "name: a\n  nam: b", 1)}, []string{"-f=a.yaml"}, []string{`a.yaml:5: unknown field "metadata.nam"`}, false},
-		"a duplicate field":      {map[string]string{"a.yaml": web + "  replicas: 3\n"}, []string{"-f=a.yaml"}, []string{"a.yaml:1: ", "line 8: key \"replicas\" already set"}, false},
-		"in a second document":   {map[string]string{"a.yaml": "# none\n---\n" + web + "---\n" + changed}, []string{"-f=a.yaml"}, []string{"a.yaml:18: spec.replicas"}, false},
-		"no YAML":                {map[string]string{"a.yaml": "spec: ["}, []string{"-f=a.yaml"}, []string{"a.yaml:1: yaml:"}, false},
-		"another kind":           {map[string]string{"a.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"}, []string{"-f=a.yaml"}, []string{`a.yaml:1: this is a Pod of "v1", not a Foo`}, false},
-		"an empty file":          {map[string]string{"a.yaml": "# nothing\n"}, []string{"-f=a.yaml"}, []string{"a.yaml: there is nothing in it"}, false},
-		"no such file":           {nil, []string{"-f=a.yaml"}, []string{"a.yaml: no such file"}, false},
-		"no file":                {nil, nil, []string{"say which file"}, false},
-		"a list":                 {map[string]string{"a.yaml": "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(changed), "\n", "\n  ")}, []string{"-f=a.yaml"}, []string{"a.yaml:11: spec.replicas"}, false},
-		"an update":              {map[string]string{"a.yaml": web, "old.yaml": strings.Replace(web, "web", "old", 1)}, []string{"-f=a.yaml", "--old=old.yaml"}, []string{"Valid: 1 Foo."}, true},
-		"an update to a bad one": {map[string]string{"a.yaml": changed, "old.yaml": web}, []string{"-f=a.yaml", "--old=old.yaml"}, []string{"a.yaml:8: spec.replicas"}, false},
-		// The API server judges only what an update changes.
-		"an update of another field of a bad one": {map[string]string{"a.yaml": changed, "old.yaml": strings.Replace(web, "replicas: 2", "replicas: 99", 1)}, []string{"-f=a.yaml", "--old=old.yaml"}, []string{"Valid: 1 Foo."}, true},
+// TestRefusals checks what plan says of flags and files that it does not take.
+func TestRefusals(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(strings.ReplaceAll(hostileAnswers[r.URL.Path], "HOSTILE", `"x"`)))
+	}))
+	defer server.Close()
+	t.Setenv("KUBECONFIG", os.DevNull)
+	for name, test := range map[string]struct{ args, in, want string }{
+		"a format":                {"plan -o xml", "", `--output="xml": must be one of`},
+		"names and -A":            {"plan a -A", "", "give names, or -f, or -A"},
+		"a command":               {"foo", "", `unknown command "foo" for`},
+		"an unknown name":         {"plan b", "", `there is no Foo "b" in the namespace "default"`},
+		"no such file":            {"plan -f none.yaml", "", `the path "none.yaml" does not exist`},
+		"another kind":            {"plan -f -", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n", `standard input: this is a Pod of "v1", not a Foo`},
+		"an unknown field":        {"plan -f -", strings.Replace(web, "replicas", "replica", 1), `unknown field "spec.replica"`},
+		"no name":                 {"plan -f -", strings.Replace(web, "name: a", "labels: {}", 1), "the Foo has no metadata.name"},
+		"of another namespace":    {"plan -f -", strings.Replace(web, "name: a", "name: a\n  namespace: b", 1), `is of the namespace "b", not "default"`},
+		"a list with a wrong one": {"plan -f -", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: a}}\n", "this is a Pod"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := runWith(t, "", test.files, append([]string{"validate"}, test.args...)...)
-			said := got.out + got.errOut
-			if got.err != nil {
-				said += got.err.Error()
+			args := append(strings.Fields(test.args), "--server="+server.URL)
+			if test.args == "foo" {
+				args = args[:1]
 			}
-			for _, want := range test.want {
-				if !strings.Contains(said, want) {
-					t.Errorf("it says\n%s\nwithout %q", said, want)
-				}
-			}
-			if (got.err == nil) != test.valid {
-				t.Errorf("the error is %v", got.err)
+			if got := runWith(t, test.in, nil, args...); got.err == nil || errors.Is(got.err, errChanges) || !strings.Contains(got.err.Error(), test.want) {
+				t.Errorf("got %v, want %q", got.err, test.want)
 			}
 		})
-	}
-}
-
-// TestRender checks the children, and that what is there counts.
-func TestRender(t *testing.T) {
-	got := runWith(t, web, nil, "render", "-f", "-")
-	for _, want := range []string{"kind: Deployment", "name: web", "replicas: 2", "kind: Foo", "reason: Progressing"} {
-		if got.err != nil || !strings.Contains(got.out, want) {
-			t.Errorf("%v\n%s\nlacks %q", got.err, got.out, want)
-		}
-	}
-	taken := "apiVersion: v1\nkind: List\nitems:\n- apiVersion: apps/v1\n  kind: Deployment\n  metadata: {name: web, namespace: default}\n- apiVersion: v1\n  kind: Pod\n  metadata: {name: other}\n"
-	got = runWith(t, web, map[string]string{"observed/all.yaml": taken}, "render", "-f", "-", "--observed", "observed")
-	if got.err != nil || strings.Contains(got.out, "kind: Deployment") || !strings.Contains(got.out, "reason: DeploymentConflict") {
-		t.Errorf("beside a Deployment of somebody else: %v\n%s", got.err, got.out)
-	}
-	for want, args := range map[string][]string{
-		"say which file":                   {"render"},
-		"there are no .yaml":               {"render", "-f", "-", "--observed", "."},
-		"unknown command \"x\"":            {"render", "x"},
-		"--output=\"xml\": must be one of": {"plan", "-o", "xml"},
-		"give names, or -f, or -A":         {"plan", "a", "-A"},
-		"unknown command \"foo\" for":      {"foo"},
-		"-:1: this is a Deployment of":     {"render", "-f", "-"},
-	} {
-		in := web
-		if strings.HasPrefix(want, "-:1") {
-			in = "apiVersion: apps/v1\nkind: Deployment\n"
-		}
-		if got := runWith(t, in, nil, args...); got.err == nil || errors.Is(got.err, errChanges) || !strings.Contains(got.err.Error(), want) {
-			t.Errorf("%v: got %v, want %q", args, got.err, want)
-		}
 	}
 }
 
@@ -168,13 +117,10 @@ func TestNoCommandLetsOthersControlTheTerminal(t *testing.T) {
 	file := strings.Replace(web, "name: a", "name: "+string(printable.EscapeJSON(text)), 1)
 	for _, args := range []string{
 		"why a", "why a -o json", "why a -o yaml", "why b", "plan", "plan -o diff", "plan -o json", "plan -o yaml", "plan --server-dry-run",
-		"validate -f foo.yaml", "plan -f foo.yaml",
+		"plan -f foo.yaml",
 	} {
 		t.Run(args, func(t *testing.T) {
-			args := strings.Fields(args)
-			if args[0] != "validate" {
-				args = append(args, "--server="+server.URL)
-			}
+			args := append(strings.Fields(args), "--server="+server.URL)
 			got := runWith(t, "", map[string]string{"foo.yaml": file}, args...)
 			var message bytes.Buffer
 			if got.err != nil {

@@ -3,90 +3,87 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/resource"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
-	"example.com/sample-controller/tools/kubectl-foo/internal/manifest"
-	"example.com/sample-controller/tools/kubectl-foo/internal/schema"
 )
 
-// applied returns the Foos of files as the API server would have them after an apply, with
-// the defaults of the CustomResourceDefinition. Foos that the API server would refuse are
-// an error. Those without a namespace get the given one.
-func applied(ctx context.Context, files []string, in io.Reader, stored []*samplev1alpha1.Foo, namespace string) ([]*samplev1alpha1.Foo, error) {
-	objects, err := manifest.Read(files, in)
-	if err != nil {
-		return nil, err
-	}
-	v, err := schema.New()
-	if err != nil {
-		return nil, err
+// applied returns the Foos of the files as an apply would make them, if the API server
+// takes them. Those without a namespace get the cluster's.
+func (o *planOptions) applied(stored []*samplev1alpha1.Foo, namespace string) ([]*samplev1alpha1.Foo, error) {
+	builder := resource.NewBuilder(o.config).Unstructured().Local().Flatten()
+	for _, file := range o.files {
+		if file == "-" {
+			builder.Stream(o.In, "standard input")
+		} else {
+			builder.FilenameParam(false, &resource.FilenameOptions{Filenames: []string{file}})
+		}
 	}
 	var foos []*samplev1alpha1.Foo
-	for _, object := range objects {
-		foo, err := appliedOne(ctx, v, object, stored, namespace)
+	err := builder.Do().Visit(func(info *resource.Info, err error) error {
 		if err != nil {
-			return nil, err
+			return err
 		}
-		foos = append(foos, foo)
-	}
-	return foos, nil
+		foo, err := fooOf(info.Object, namespace)
+		if err != nil {
+			return fmt.Errorf("%s: %w", info.Source, err)
+		}
+		foos = append(foos, appliedTo(find(stored, foo.Namespace, foo.Name), foo))
+		return nil
+	})
+	return foos, err
 }
 
-func appliedOne(ctx context.Context, v *schema.Validator, object manifest.Object, stored []*samplev1alpha1.Foo, namespace string) (*samplev1alpha1.Foo, error) {
-	switch {
-	case object.GetNamespace() == "" && namespace == "":
-		object.SetNamespace(metav1.NamespaceDefault)
-	case object.GetNamespace() == "":
-		object.SetNamespace(namespace)
-	case namespace != "" && object.GetNamespace() != namespace:
-		return nil, object.Fail("metadata.namespace", fmt.Errorf("%q is of the namespace %q, not %q: set --namespace or -A", object.GetName(), object.GetNamespace(), namespace))
+// fooOf returns an object of a file as a Foo. Unknown fields are an error.
+func fooOf(object runtime.Object, namespace string) (*samplev1alpha1.Foo, error) {
+	want := samplev1alpha1.SchemeGroupVersion.WithKind("Foo")
+	if got := object.GetObjectKind().GroupVersionKind(); got != want {
+		return nil, fmt.Errorf("this is a %s of %q, not a %s of %s", got.Kind, got.GroupVersion(), want.Kind, want.GroupVersion())
 	}
-	old := find(stored, object.GetNamespace(), object.GetName())
-	judged, err := judge(ctx, v, object.Unstructured, old)
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
-		return nil, errors.Join(problemsIn(object, err)...)
+		return nil, err
 	}
 	foo := &samplev1alpha1.Foo{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(judged.Object, foo); err != nil {
-		return nil, object.Fail("", err)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(fields, foo, true); err != nil {
+		return nil, err
 	}
-	if old == nil {
+	switch {
+	case foo.Name == "":
+		return nil, fmt.Errorf("the %s has no metadata.name", want.Kind)
+	case foo.Namespace == "" && namespace == "":
+		foo.Namespace = metav1.NamespaceDefault
+	case foo.Namespace == "":
+		foo.Namespace = namespace
+	case namespace != "" && foo.Namespace != namespace:
+		return nil, fmt.Errorf("%q is of the namespace %q, not %q: set --namespace or -A", foo.Name, foo.Namespace, namespace)
+	}
+	return foo, nil
+}
+
+// appliedTo returns a stored Foo, or nil, after an apply of another.
+func appliedTo(stored, foo *samplev1alpha1.Foo) *samplev1alpha1.Foo {
+	if stored == nil {
 		foo.UID, foo.Generation, foo.Status = "", 1, samplev1alpha1.FooStatus{}
-		return foo, nil
+		return foo
 	}
-	after := old.DeepCopy()
+	after := stored.DeepCopy()
 	if !equality.Semantic.DeepEqual(after.Spec, foo.Spec) {
 		after.Spec = foo.Spec
 		after.Generation++
 	}
-	return after, nil
+	return after
 }
 
-func judge(ctx context.Context, v *schema.Validator, object *unstructured.Unstructured, old *samplev1alpha1.Foo) (*unstructured.Unstructured, error) {
-	if old == nil {
-		return v.Create(ctx, object)
-	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(old)
-	if err != nil {
-		return nil, err
-	}
-	before := &unstructured.Unstructured{Object: fields}
-	before.SetGroupVersionKind(samplev1alpha1.SchemeGroupVersion.WithKind("Foo"))
-	return v.Update(ctx, object, before)
-}
-
+// find returns the Foo of a namespace and name, or nil.
 func find(foos []*samplev1alpha1.Foo, namespace, name string) *samplev1alpha1.Foo {
 	for _, foo := range foos {
 		if foo.Namespace == namespace && foo.Name == name {

@@ -4,9 +4,8 @@
 // would do before it does it, and why a Foo is as it is. It decides with internal/plan, as
 // the controller of the same build does, and writes nothing to the cluster.
 //
-// Each command has a file of its own. internal/cluster and internal/manifest read clusters
-// and files, internal/schema judges Foos as the API server does, internal/explain finds
-// out why, and internal/report prints.
+// Each command has a file of its own. internal/cluster reads clusters, internal/explain
+// finds out why, internal/report prints, and internal/ui serves the page.
 package main
 
 import (
@@ -70,6 +69,6 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl foo"},
 	}
 	config := genericclioptions.NewConfigFlags(true)
-	command.AddCommand(newPlanCommand(config, streams), newWhyCommand(config, streams), newTimelineCommand(config, streams), newUICommand(config, streams), newRenderCommand(streams), newValidateCommand(streams))
+	command.AddCommand(newPlanCommand(config, streams), newWhyCommand(config, streams), newTimelineCommand(config, streams), newUICommand(config, streams))
 	return command
 }

@@ -30,8 +30,8 @@ difference of each change, those that it leaves to others (!), and the status th
 first step: once a child has changed, a later sync may write more.
 
 What an admission webhook or a policy would say to a write is known only to the API server. --server-dry-run asks it: it
-sends each write as a dry run, which stores nothing. This needs the permission to make these writes, and policies judge
-your account, not the controller's.
+sends each write as a dry run, which stores nothing, and with -f also the Foos of the files. This needs the permission to
+make these writes, and policies judge your account, not the controller's.
 
 Exit code: 0 if there is nothing to do, 1 if there is, 2 after an error.`
 
@@ -116,7 +116,7 @@ func (o *planOptions) foos(ctx context.Context, c *cluster.Cluster, names []stri
 		return nil, err
 	}
 	if len(o.files) > 0 {
-		foos, err := applied(ctx, o.files, o.In, stored, c.Namespace)
+		foos, err := o.applied(stored, c.Namespace)
 		for i := range foos {
 			if err == nil && o.serverDryRun {
 				foos[i], err = c.DryRunFoo(ctx, foos[i])
@@ -129,11 +129,11 @@ func (o *planOptions) foos(ctx context.Context, c *cluster.Cluster, names []stri
 	}
 	var named []*samplev1alpha1.Foo
 	for _, name := range names {
-		i := slices.IndexFunc(stored, func(foo *samplev1alpha1.Foo) bool { return foo.Name == name })
-		if i < 0 {
+		foo := find(stored, c.Namespace, name)
+		if foo == nil {
 			return nil, fmt.Errorf("there is no Foo %q in the namespace %q", name, c.Namespace)
 		}
-		named = append(named, stored[i])
+		named = append(named, foo)
 	}
 	return named, nil
 }

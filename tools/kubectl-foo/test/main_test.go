@@ -44,9 +44,6 @@ type environment struct {
 }
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == measure {
-		os.Exit(runMeasured(os.Args[2], os.Args[3:]))
-	}
 	flag.Parse()
 	klog.SetLogger(logr.Discard())
 	program := os.Getenv("DEVCLUSTER_BIN")
@@ -126,7 +123,6 @@ func (e *environment) prepare(ctx context.Context) error {
 type result struct {
 	out, errOut string
 	code        int
-	cpu         time.Duration // that it used
 }
 
 // foo runs the plugin with the administrator's account.
@@ -146,8 +142,7 @@ func run(t *testing.T, args ...string) result {
 	if failed := (*exec.ExitError)(nil); err != nil && !errors.As(err, &failed) {
 		t.Fatal(err)
 	}
-	state := command.ProcessState
-	return result{out.String(), errOut.String(), state.ExitCode(), state.UserTime() + state.SystemTime()}
+	return result{out.String(), errOut.String(), command.ProcessState.ExitCode()}
 }
 
 // await waits until check returns no error.

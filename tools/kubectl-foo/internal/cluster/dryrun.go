@@ -112,13 +112,6 @@ func (c *Cluster) DryRunFoo(ctx context.Context, foo *samplev1alpha1.Foo) (*samp
 	return stored, nil
 }
 
-// PermissionError means that the account lacks the permission for a dry run, so that the
-// API server has not judged the write.
-type PermissionError struct{ error }
-
-// Unwrap returns the API server's error.
-func (e *PermissionError) Unwrap() error { return e.error }
-
 // dryRunError tells a missing permission, which says nothing about the controller's
 // account, from the verdict of an admission policy. Both are 403.
 func (c *Cluster) dryRunError(ctx context.Context, err error, verb string, resource schema.GroupVersionResource, subresource, namespace string) error {

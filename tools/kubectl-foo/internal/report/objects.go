@@ -5,8 +5,6 @@ package report
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
-	"io"
 	"unicode"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,27 +15,6 @@ import (
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	"example.com/sample-controller/tools/internal/printable"
 )
-
-// PrintObject prints an object as a YAML document.
-func PrintObject(out io.Writer, object preview.Object) error {
-	text, err := yamlOf(object)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(out, "---\n%s", text)
-	return err
-}
-
-// yamlOf returns an object as YAML, with apiVersion and kind, without what only the API
-// server reads, and with a status only if it has one.
-func yamlOf(object preview.Object) (string, error) {
-	fields, err := FieldsOf(object)
-	if err != nil {
-		return "", err
-	}
-	text, err := marshal(fields)
-	return string(text), err
-}
 
 // marshal returns a value as YAML. YAML leaves some characters as they are that are not safe
 // to print, such as those that reverse text. JSON need not, and is YAML, too.
