@@ -8,6 +8,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
@@ -122,4 +123,23 @@ func deleteItsFoo(ctx context.Context, parts Parts, foo *samplev1alpha1.Foo) err
 func read(ctx context.Context, parts Parts, foo *samplev1alpha1.Foo) error {
 	_, err := parts.Custom.SamplecontrollerV1alpha1().Foos(foo.Namespace).Get(ctx, foo.Name, metav1.GetOptions{})
 	return err
+}
+
+// TestAgesCountShortlyBeforeABound fails if a wait for a bound looks like the same wait a
+// second later: the state would seem to be one of rest.
+func TestAgesCountShortlyBeforeABound(t *testing.T) {
+	ago := func(seconds int64) string {
+		e := &encoder{}
+		e.age(0, seconds*1e9)
+		return string(e.out)
+	}
+	for _, bound := range lookBacks {
+		last := int64(bound / time.Second)
+		if ago(last-2) == ago(last-1) || ago(last-1) == ago(last) {
+			t.Errorf("the last seconds before %s are the same", bound)
+		}
+	}
+	if ago(40) != ago(50) {
+		t.Error("a time between two bounds counts to the second")
+	}
 }

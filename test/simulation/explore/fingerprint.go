@@ -47,10 +47,15 @@ type fingerprint struct {
 
 // lookBacks are how far the controller looks back: 5 s to the last status of a rollout, 30 s
 // to the first refusal and to the last message, a minute to the last repair. A time counts to
-// the second within the first of them, and then by those that have passed: what waits for
-// the others has a deadline in the queue, or a count of failures. So a sync that is repeated
-// each second, while an event is late, does not make a new state each time.
+// the second within the first of them and shortly before each, and otherwise by those that
+// have passed: what waits for the others has a deadline in the queue, or a count of failures.
+// So a sync that is repeated each second, while an event is late, does not make a new state
+// each time. Shortly before a bound it has to: the retry may be what the queue holds, so that
+// a state that waits for the bound would look like the one a second later.
 var lookBacks = []time.Duration{6 * time.Second, 30 * time.Second, time.Minute}
+
+// nearBound is several times as long as the retry while a cache is behind.
+const nearBound = 6 * time.Second
 
 // age encodes how long ago something was.
 func (e *encoder) age(since, now int64) {
@@ -58,6 +63,9 @@ func (e *encoder) age(since, now int64) {
 	for _, bound := range slices.Backward(lookBacks) {
 		if ago >= bound {
 			ago = bound
+			break
+		}
+		if ago >= bound-nearBound {
 			break
 		}
 	}
