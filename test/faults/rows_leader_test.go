@@ -146,7 +146,8 @@ func (tr *trial) holdScale(ctx context.Context, leader *replica, release <-chan 
 	if err := tr.scaleFoo(ctx, "a", 3); err != nil {
 		return err
 	}
-	return tr.awaitCall(ctx, leader, func(call proxy.Call) bool { return call.Fault != "" })
+	// Another call may have a fault, too: the watch of the Lease that a standby ends when it leads.
+	return tr.awaitCall(ctx, leader, func(call proxy.Call) bool { return isUpdateAttempt(&call) && call.Fault != "" })
 }
 
 // leaderStopped is E2: after SIGTERM during a write, the leader keeps the Lease until the
