@@ -17,7 +17,7 @@
 # another image.
 #
 # With -verify the script rebuilds an image of a registry from the commit that the image
-# names, and lists the differences between the two.
+# names, and lists the digests that differ.
 #
 # The same commit gives the same image, bit for bit, in any folder and for any user, if
 # the Go release is the same and the clone has the same tags. Beside the program, the image

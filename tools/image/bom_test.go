@@ -63,13 +63,3 @@ func TestBOMWithoutGit(t *testing.T) {
 		t.Errorf("its time is %s", bom.Metadata.Timestamp)
 	}
 }
-
-func TestBOMIsReproducible(t *testing.T) {
-	first, err := bomOf(programFor("amd64"))
-	must(t, err)
-	second, err := bomOf(programFor("amd64"))
-	must(t, err)
-	if !bytes.Equal(first, second) {
-		t.Errorf("%s\nthen\n%s", first, second)
-	}
-}

@@ -54,20 +54,6 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-func TestSameProgramMakesSameImage(t *testing.T) {
-	digest := func(architecture string) v1.Hash {
-		hash, err := newImages(t, architecture)[0].Digest()
-		must(t, err)
-		return hash
-	}
-	if first, second := digest("amd64"), digest("amd64"); first != second {
-		t.Errorf("%s, then %s", first, second)
-	}
-	if digest("amd64") == digest("arm64") {
-		t.Error("two programs make the same image")
-	}
-}
-
 func TestSeveralPlatformsMakeAnIndex(t *testing.T) {
 	images := newImages(t, "amd64", "arm64")
 	index, ok := combine(images).(v1.ImageIndex)

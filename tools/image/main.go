@@ -9,7 +9,7 @@
 // programs and calls this command.
 //
 // With -verify it rebuilds an image of a registry from the commit that the image names,
-// and compares the two.
+// and reports which digests differ.
 package main
 
 import (

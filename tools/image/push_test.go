@@ -15,72 +15,49 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
 func TestPush(t *testing.T) {
-	for name, row := range map[string]struct {
-		architectures []string
-		referrers     bool // whether the registry has the API for referrers
-	}{
-		"one platform":                      {[]string{"amd64"}, true},
-		"two platforms":                     {[]string{"amd64", "arm64"}, true},
-		"a registry without referrers":      {[]string{"amd64"}, false},
-		"two, a registry without referrers": {[]string{"amd64", "arm64"}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0)), registry.WithReferrersSupport(row.referrers)))
-			defer server.Close()
-			t.Setenv("DOCKER_CONFIG", t.TempDir()) // without credentials
-			tag := newTag(t, strings.TrimPrefix(server.URL, "http://")+"/team/controller:v1")
-			images := newImages(t, row.architectures...)
-			whole := combine(images)
-
-			must(t, push(t.Context(), tag, images, whole, false))
-
-			want, err := whole.Digest()
-			must(t, err)
-			head, err := remote.Head(tag)
-			must(t, err)
-			if head.Digest != want {
-				t.Errorf("%s is %s, want %s", tag, head.Digest, want)
-			}
-			for _, image := range images {
-				digest, err := image.Digest()
-				must(t, err)
-				index, err := remote.Referrers(tag.Digest(digest.String()))
-				must(t, err)
-				wantReferrer(t, index, image, func(digest v1.Hash) (v1.Image, error) {
-					return remote.Image(tag.Digest(digest.String()))
-				})
-			}
-		})
+	tag := newRegistry(t, registry.WithReferrersSupport(true)).Tag("v1")
+	images := newImages(t, "amd64", "arm64")
+	must(t, push(t.Context(), tag, images, combine(images), false))
+	wantTag(t, tag, combine(images))
+	for _, image := range images {
+		wantReferrer(t, tag.Repository, image)
 	}
 }
 
-// wantReferrer fails the test unless index has exactly one referrer: the bill of
-// materials of the image's program.
-func wantReferrer(t *testing.T, index v1.ImageIndex, image *platformImage, get func(v1.Hash) (v1.Image, error)) {
+// newRegistry starts a registry, and returns the name of a repository in it.
+func newRegistry(t *testing.T, options ...registry.Option) name.Repository {
 	t.Helper()
+	server := httptest.NewServer(registry.New(append(options, registry.Logger(log.New(io.Discard, "", 0)))...))
+	t.Cleanup(server.Close)
+	t.Setenv("DOCKER_CONFIG", t.TempDir()) // without credentials
+	return newTag(t, strings.TrimPrefix(server.URL, "http://")+"/team/controller").Repository
+}
+
+// wantReferrer fails the test unless the image has exactly one referrer: the bill of
+// materials of its program.
+func wantReferrer(t *testing.T, repository name.Repository, image *platformImage) {
+	t.Helper()
+	digest, err := image.Digest()
+	must(t, err)
+	index, err := remote.Referrers(repository.Digest(digest.String()))
+	must(t, err)
 	manifest, err := index.IndexManifest()
 	must(t, err)
 	if len(manifest.Manifests) != 1 {
 		t.Fatalf("the referrers are %+v", manifest.Manifests)
 	}
-	found, err := get(manifest.Manifests[0].Digest)
+	found, err := remote.Image(repository.Digest(manifest.Manifests[0].Digest.String()))
 	must(t, err)
 	foundManifest, err := found.Manifest()
 	must(t, err)
-	if foundManifest.ArtifactType != bomType {
-		t.Errorf("the referrer is %s", foundManifest.ArtifactType)
+	if foundManifest.ArtifactType != bomType || foundManifest.Subject == nil || foundManifest.Subject.Digest != digest {
+		t.Errorf("the referrer is a %s of %+v", foundManifest.ArtifactType, foundManifest.Subject)
 	}
-	subject, err := image.Digest()
-	must(t, err)
-	if foundManifest.Subject == nil || foundManifest.Subject.Digest != subject {
-		t.Errorf("the subject is %+v, want %s", foundManifest.Subject, subject)
-	}
-	if title := foundManifest.Layers[0].Annotations["org.opencontainers.image.title"]; title != bomFile(image.program) {
+	if title := foundManifest.Layers[0].Annotations[labelPrefix+"title"]; title != bomFile(image.program) {
 		t.Errorf("the document is called %q", title)
 	}
 	layers, err := found.Layers()
@@ -108,16 +85,13 @@ func TestPushRefusals(t *testing.T) {
 		"no commit at all": {withoutGit(programFor("amd64")), "v2", "the build found no git commit"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
-			defer server.Close()
-			t.Setenv("DOCKER_CONFIG", t.TempDir())
-			repository := strings.TrimPrefix(server.URL, "http://") + "/team/controller:"
+			repository := newRegistry(t)
 			first := newImages(t, "amd64")
-			must(t, push(t.Context(), newTag(t, repository+"v1"), first, combine(first), false))
+			must(t, push(t.Context(), repository.Tag("v1"), first, combine(first), false))
 			image, err := newPlatformImage(row.program)
 			must(t, err)
 			images := []*platformImage{image}
-			tag := newTag(t, repository+row.tag)
+			tag := repository.Tag(row.tag)
 
 			err = push(t.Context(), tag, images, combine(images), false)
 
@@ -128,7 +102,7 @@ func TestPushRefusals(t *testing.T) {
 				if !strings.Contains(err.Error(), row.want) || !strings.Contains(err.Error(), "FORCE=1") {
 					t.Errorf("the error is %v", err)
 				}
-				wantTag(t, newTag(t, repository+"v1"), first[0])
+				wantTag(t, repository.Tag("v1"), first[0])
 			}
 			must(t, push(t.Context(), tag, images, combine(images), true))
 			wantTag(t, tag, image)
@@ -147,7 +121,7 @@ func TestPushNeedsTheReleaseOfGoMod(t *testing.T) {
 }
 
 // wantTag fails the test unless the tag belongs to the image.
-func wantTag(t *testing.T, tag name.Tag, image v1.Image) {
+func wantTag(t *testing.T, tag name.Tag, image described) {
 	t.Helper()
 	want, err := image.Digest()
 	must(t, err)
@@ -169,17 +143,6 @@ func TestPushIfTheTagCannotBeChecked(t *testing.T) {
 	images := newImages(t, "amd64")
 	err := push(t.Context(), newTag(t, strings.TrimPrefix(server.URL, "http://")+"/controller"), images, combine(images), false)
 	if err == nil || !strings.Contains(err.Error(), "checking whether the tag is taken") || !strings.Contains(err.Error(), "FORCE=1") {
-		t.Errorf("the error is %v", err)
-	}
-}
-
-func TestPushErrorNamesTheRegistry(t *testing.T) {
-	server := httptest.NewServer(nil)
-	host := strings.TrimPrefix(server.URL, "http://")
-	server.Close()
-	images := newImages(t, "amd64")
-	err := push(t.Context(), newTag(t, host+"/controller"), images, combine(images), false)
-	if err == nil || !strings.Contains(err.Error(), host) {
 		t.Errorf("the error is %v", err)
 	}
 }

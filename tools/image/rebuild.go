@@ -5,13 +5,10 @@
 package main
 
 import (
-	"archive/tar"
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,7 +17,6 @@ import (
 	"syscall"
 	"time"
 
-	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
@@ -29,7 +25,7 @@ var pseudoVersion = regexp.MustCompile(`[.-][0-9]{14}-[0-9a-f]{12}$`)
 
 // rebuild makes the claimed image in a folder. It clones the repository of the working
 // directory, and uses the scripts of the claimed commit.
-func rebuild(ctx context.Context, folder string, claimed claims) (*artifact, error) {
+func rebuild(ctx context.Context, folder string, claimed claims) (described, error) {
 	// The project may be in a subfolder of its repository.
 	prefix, err := output(ctx, ".", "git", "rev-parse", "--show-prefix")
 	if err != nil {
@@ -60,7 +56,7 @@ func rebuild(ctx context.Context, folder string, claimed claims) (*artifact, err
 	if err := build.Run(); err != nil {
 		return nil, fmt.Errorf("building commit %s: %w", claimed.revision, err)
 	}
-	return readArchive(filepath.Join(folder, "image", programName+".tar"), filepath.Join(folder, "layout"))
+	return readArchive(ctx, filepath.Join(folder, "image", programName+".tar"), filepath.Join(folder, "layout"))
 }
 
 // checkVersion returns an error if the claimed version is not a tag at the claimed
@@ -143,29 +139,13 @@ func output(ctx context.Context, folder, program string, arguments ...string) (s
 	return strings.TrimRight(stdout.String(), "\n"), nil
 }
 
-// readArchive unpacks an archive into a folder, and reads the image.
-func readArchive(archive, folder string) (*artifact, error) {
-	file, err := os.Open(archive)
-	if err != nil {
+// readArchive unpacks an archive into a folder, and reads the image or the index.
+func readArchive(ctx context.Context, archive, folder string) (described, error) {
+	if err := os.Mkdir(folder, 0o755); err != nil {
 		return nil, err
 	}
-	defer file.Close()
-	for unpack := tar.NewReader(file); ; {
-		header, err := unpack.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		content, err := io.ReadAll(unpack)
-		if err != nil {
-			return nil, err
-		}
-		path := filepath.Join(folder, header.Name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, content, 0o600)); err != nil {
-			return nil, err
-		}
+	if _, err := output(ctx, folder, "tar", "-xf", archive); err != nil {
+		return nil, err
 	}
 	index, err := layout.ImageIndexFromPath(folder)
 	if err != nil {
@@ -175,18 +155,12 @@ func readArchive(archive, folder string) (*artifact, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(manifest.Manifests) != 1 {
+		return nil, fmt.Errorf("%s has %d images, not one", archive, len(manifest.Manifests))
+	}
 	about := manifest.Manifests[0]
-	return artifactOf(about.MediaType, inLayout{index, about.Digest})
+	if about.MediaType.IsIndex() {
+		return index.ImageIndex(about.Digest)
+	}
+	return index.Image(about.Digest)
 }
-
-// inLayout is an image or an index in a layout.
-type inLayout struct {
-	index  v1.ImageIndex
-	digest v1.Hash
-}
-
-// Image implements fetched.
-func (l inLayout) Image() (v1.Image, error) { return l.index.Image(l.digest) }
-
-// ImageIndex implements fetched.
-func (l inLayout) ImageIndex() (v1.ImageIndex, error) { return l.index.ImageIndex(l.digest) }

@@ -16,7 +16,7 @@ push-image: ## Make the image and push it, with its bill of materials, to the re
 	@hack/image.sh -push $(force) "$$IMAGE" "$$IMAGE_PLATFORMS" _output/image
 
 .PHONY: verify-image
-verify-image: ## Rebuild an image from its commit and compare the two (IMAGE=name@sha256:digest)
+verify-image: ## Rebuild an image from its commit and compare the digests (IMAGE=name@sha256:digest)
 	@hack/image.sh -verify "$$IMAGE"
 
 .PHONY: test-image

@@ -29,21 +29,17 @@ type claims struct {
 }
 
 // verify builds the commit that an image in a registry names. If the result is another
-// image, it returns an error that lists the differences.
+// image, it returns an error that lists the digests that differ.
 func verify(ctx context.Context, out io.Writer, image string) error {
 	reference, err := name.NewDigest(image)
 	if err != nil {
 		return fmt.Errorf("-image=%s: must be NAME@sha256:DIGEST, because a tag can be moved to another image (%w)", image, err)
 	}
-	descriptor, err := remote.Get(reference, registryOptions(ctx)...)
+	published, err := fetch(ctx, reference)
 	if err != nil {
 		return fmt.Errorf("fetching %s: %w", reference, err)
 	}
-	published, err := artifactOf(descriptor.MediaType, descriptor)
-	if err != nil {
-		return fmt.Errorf("fetching %s: %w", reference, err)
-	}
-	claimed, err := published.claims()
+	claimed, err := claimsOf(published)
 	if err != nil {
 		return fmt.Errorf("%s %w", reference, err)
 	}
@@ -58,15 +54,31 @@ func verify(ctx context.Context, out io.Writer, image string) error {
 	if err != nil {
 		return err
 	}
-	if rebuilt.digest == published.digest {
-		fmt.Fprintf(out, "Verified: the commit makes %s, too.\n", rebuilt.digest)
-		return nil
-	}
-	found, err := differences(published, rebuilt)
+	digest, err := rebuilt.Digest()
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%s is not what commit %s makes, which is %s:\n  %s", reference, claimed.revision, rebuilt.digest, strings.Join(found, "\n  "))
+	if digest.String() == reference.DigestStr() {
+		fmt.Fprintf(out, "Verified: the commit makes %s, too.\n", digest)
+		return nil
+	}
+	differing, err := differences(published, rebuilt)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%s is not what commit %s makes, which is %s:\n  %s", reference, claimed.revision, digest, strings.Join(differing, "\n  "))
+}
+
+// fetch returns an image or an index in a registry.
+func fetch(ctx context.Context, reference name.Digest) (described, error) {
+	descriptor, err := remote.Get(reference, registryOptions(ctx)...)
+	if err != nil {
+		return nil, err
+	}
+	if descriptor.MediaType.IsIndex() {
+		return descriptor.ImageIndex()
+	}
+	return descriptor.Image()
 }
 
 var (
@@ -76,18 +88,22 @@ var (
 	linuxPlatform = regexp.MustCompile(`^linux/[a-z0-9]+$`)
 )
 
-// claims returns what the image says about its build: commit and version from its labels,
-// the rest from its program, which must name the same commit. The caller puts the image
-// before the error's text.
-func (a *artifact) claims() (claims, error) {
-	if len(a.images) == 0 {
+// claimsOf returns what an image or an index says about its build: commit and version from
+// its labels, the rest from its program, which must name the same commit. The caller puts
+// the image before the error's text.
+func claimsOf(whole described) (claims, error) {
+	images, err := imagesIn(whole)
+	if err != nil {
+		return claims{}, fmt.Errorf("is unreadable: %w", err)
+	}
+	if len(images) == 0 {
 		return claims{}, errors.New("has no image")
 	}
-	file, err := a.images[0].ConfigFile()
+	file, err := images[0].ConfigFile()
 	if err != nil {
 		return claims{}, fmt.Errorf("has an unreadable config: %w", err)
 	}
-	c := claims{revision: file.Config.Labels[labelPrefix+"revision"], version: file.Config.Labels[labelPrefix+"version"], platforms: a.platforms}
+	c := claims{revision: file.Config.Labels[labelPrefix+"revision"], version: file.Config.Labels[labelPrefix+"version"]}
 	switch {
 	case c.revision == "":
 		return c, errors.New("does not name its commit: it has no label " + labelPrefix + "revision, so it was not built by make image in a git clone")
@@ -98,12 +114,13 @@ func (a *artifact) claims() (claims, error) {
 	case strings.HasSuffix(c.version, "+dirty"):
 		return c, fmt.Errorf("is version %s, built from a tree with uncommitted changes: nobody can rebuild it", c.version)
 	}
-	for _, platform := range c.platforms {
-		if !linuxPlatform.MatchString(platform) {
-			return c, fmt.Errorf("is for the platform %q, which make image does not support", platform)
+	for _, image := range images {
+		if !linuxPlatform.MatchString(image.platform) {
+			return c, fmt.Errorf("is for the platform %q, which make image does not support", image.platform)
 		}
+		c.platforms = append(c.platforms, image.platform)
 	}
-	content, err := programIn(a.images[0])
+	content, err := programIn(images[0])
 	if err != nil {
 		return c, err
 	}
@@ -111,15 +128,20 @@ func (a *artifact) claims() (claims, error) {
 	if err != nil {
 		return c, fmt.Errorf("has a %s that the go command did not build: %w", programName, err)
 	}
+	return c, c.fromProgram(p)
+}
+
+// fromProgram reads the claims of an image's program.
+func (c *claims) fromProgram(p *program) error {
 	c.release, _, _ = strings.Cut(p.info.GoVersion, " ")
 	c.fips140 = p.setting("GOFIPS140")
 	switch {
 	case p.modified():
-		return c, fmt.Errorf("has a program built from a tree with changes that are not in commit %s: nobody can rebuild it", c.revision)
+		return fmt.Errorf("has a program built from a tree with changes that are not in commit %s: nobody can rebuild it", c.revision)
 	case p.revision() != c.revision:
-		return c, fmt.Errorf("contradicts itself: its label names commit %s, but its program %q", c.revision, p.revision())
+		return fmt.Errorf("contradicts itself: its label names commit %s, but its program %q", c.revision, p.revision())
 	case !plainWord.MatchString(c.release) || c.fips140 != "" && !plainWord.MatchString(c.fips140):
-		return c, fmt.Errorf("has a program with an invalid Go release %q or GOFIPS140=%q", c.release, c.fips140)
+		return fmt.Errorf("has a program with an invalid Go release %q or GOFIPS140=%q", c.release, c.fips140)
 	}
-	return c, nil
+	return nil
 }

@@ -5,18 +5,17 @@
 package main
 
 import (
-	"archive/tar"
-	"compress/gzip"
 	"io"
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
-	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
 func TestImagesWithoutADigestAreNotVerified(t *testing.T) {
@@ -27,39 +26,75 @@ func TestImagesWithoutADigestAreNotVerified(t *testing.T) {
 	}
 }
 
-func TestImagesWithInvalidClaimsAreNotVerified(t *testing.T) {
-	// The test's own program: the go command has built it, but not in a clone.
+// own returns a program whose file is that of this test, which the go command has built,
+// but not in a clone; the image's labels come from the rest, with another setting.
+func own(t *testing.T, key, value string) *program {
+	t.Helper()
 	path, err := os.Executable()
 	must(t, err)
-	content, err := os.ReadFile(path)
+	p := programFor("amd64")
+	p.content, err = os.ReadFile(path)
 	must(t, err)
-	config, err := newImages(t, "amd64")[0].ConfigFile()
-	must(t, err)
-	config = config.DeepCopy()
-	config.RootFS.DiffIDs, config.History = nil, nil
-	bare, err := mutate.ConfigFile(empty.Image, config)
-	must(t, err)
-	built := layered(t, bare, newLayer(t, tar.Header{Name: programName, Mode: 0o755}, string(content), gzip.NoCompression))
-	labelled := func(name, value string) v1.Image {
-		return configured(t, built, func(config *v1.Config) { config.Labels[labelPrefix+name] = value })
+	for i, setting := range p.info.Settings {
+		if setting.Key == key {
+			p.info.Settings[i].Value = value
+		}
 	}
-	withoutCommit, err := newPlatformImage(withoutGit(programFor("amd64")))
-	must(t, err)
+	if key == "version" {
+		p.info.Main.Version = value
+	}
+	return p
+}
+
+func TestImagesWithInvalidClaimsAreNotVerified(t *testing.T) {
 	for name, row := range map[string]struct {
-		image v1.Image
-		want  string
+		program *program
+		want    string
 	}{
-		"no commit":                     {withoutCommit, "does not name its commit"},
-		"a branch instead of a commit":  {labelled("revision", "main"), `revision="main", which is not a commit`},
-		"an option for git":             {labelled("version", "--upload-pack=x"), `version="--upload-pack=x", which is not a version`},
-		"a changed tree":                {labelled("version", "v1.2.3+dirty"), "built from a tree with uncommitted changes"},
-		"another commit in the program": {built, "its label names commit " + commit + `, but its program ""`},
-		"no program":                    {newImages(t, "amd64")[0], "that the go command did not build"},
-		"another system":                {newImages(t, "amd64;x")[0], `is for the platform "linux/amd64;x"`},
+		"no commit":                     {withoutGit(programFor("amd64")), "does not name its commit"},
+		"a branch instead of a commit":  {own(t, "vcs.revision", "main"), `revision="main", which is not a commit`},
+		"an option for git":             {own(t, "version", "--upload-pack=x"), `version="--upload-pack=x", which is not a version`},
+		"a changed tree":                {own(t, "version", "v1.2.3+dirty"), "built from a tree with uncommitted changes"},
+		"another commit in the program": {own(t, "", ""), "its label names commit " + commit + `, but its program ""`},
+		"no program":                    {programFor("amd64"), "that the go command did not build"},
+		"another system":                {programFor("amd64;x"), `is for the platform "linux/amd64;x"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := newArtifact(t, row.image).claims(); err == nil || !strings.Contains(err.Error(), row.want) {
+			image, err := newPlatformImage(row.program)
+			must(t, err)
+			if _, err := claimsOf(image); err == nil || !strings.Contains(err.Error(), row.want) {
 				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+}
+
+func TestDifferences(t *testing.T) {
+	two := newImages(t, "amd64", "arm64")
+	other := programFor("amd64")
+	other.content = []byte("another program")
+	changed, err := newPlatformImage(other)
+	must(t, err)
+	more, err := mutate.AppendLayers(two[0].Image, static.NewLayer(nil, types.OCILayer))
+	must(t, err)
+	for name, row := range map[string]struct {
+		published, rebuilt described
+		want               []string // the beginnings of the lines
+	}{
+		"another program": {combine([]*platformImage{changed, two[1]}), combine(two), []string{
+			"index is sha256:", "linux/amd64: image is sha256:", "linux/amd64: config is sha256:", "linux/amd64: layer 1 is sha256:"}},
+		"an additional layer": {more, two[0].Image, []string{
+			"linux/amd64: image is sha256:", "linux/amd64: config is sha256:", "linux/amd64: layer 2 is sha256:"}},
+		"a missing layer": {two[0].Image, more, []string{
+			"linux/amd64: image is sha256:", "linux/amd64: config is sha256:", "linux/amd64: layer 2 is missing, the commit makes sha256:"}},
+		"a missing platform": {combine(two[:1]), combine(two), []string{
+			"index is missing, the commit makes sha256:", "linux/arm64: image is missing", "linux/arm64: config is missing", "linux/arm64: layer 1 is missing"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lines, err := differences(row.published, row.rebuilt)
+			must(t, err)
+			if !slices.EqualFunc(lines, row.want, strings.HasPrefix) {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(row.want, "\n"))
 			}
 		})
 	}

@@ -105,12 +105,8 @@ func (c *clone) read(path string) []byte {
 // image reads the image that make has made, as an OCI layout.
 func (c *clone) image() v1.Image {
 	c.Helper()
-	folder := filepath.Join(c.TempDir(), "layout")
-	for _, file := range untar(c.T, bytes.NewReader(c.read(archiveFile))) {
-		path := filepath.Join(folder, file.Name)
-		must(c.T, os.MkdirAll(filepath.Dir(path), 0o755))
-		must(c.T, os.WriteFile(path, file.content, 0o600))
-	}
+	folder := c.TempDir()
+	c.bash(`tar -xf "$1" -C "$2"`, archiveFile, folder)
 	index, err := layout.ImageIndexFromPath(folder)
 	must(c.T, err)
 	manifest, err := index.IndexManifest()
@@ -120,31 +116,25 @@ func (c *clone) image() v1.Image {
 	return image
 }
 
-// files returns the files in all layers of the image.
-func files(t *testing.T, image v1.Image) []file {
-	t.Helper()
-	layers, err := image.Layers()
-	must(t, err)
-	var all []file
-	for _, layer := range layers {
-		content, err := layer.Uncompressed()
-		must(t, err)
-		all = append(all, untar(t, content)...)
-		must(t, content.Close())
-	}
-	return all
-}
-
-// file is a file in a tar archive.
+// file is a file in a layer.
 type file struct {
 	tar.Header
 	content []byte
 }
 
-func untar(t *testing.T, from io.Reader) []file {
+// files returns the files of the image's only layer.
+func files(t *testing.T, image v1.Image) []file {
 	t.Helper()
+	layers, err := image.Layers()
+	must(t, err)
+	if len(layers) != 1 {
+		t.Fatalf("%d layers", len(layers))
+	}
+	unpacked, err := layers[0].Uncompressed()
+	must(t, err)
+	defer unpacked.Close()
 	var all []file
-	for archive := tar.NewReader(from); ; {
+	for archive := tar.NewReader(unpacked); ; {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
 			return all

@@ -15,84 +15,49 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// instruction is an instruction of the Dockerfile, such as COPY, with its arguments.
-type instruction struct {
-	name, rest string
-}
-
-// stage is the part of the Dockerfile from one FROM to the next.
-type stage struct {
-	base         string
-	instructions []instruction
-}
-
-// stages parses the Dockerfile. It does not support heredocs, ONBUILD and variables
-// outside RUN, which this Dockerfile does not use, except for GO_IMAGE.
-func (c *clone) stages() []stage {
-	c.Helper()
-	var stages []stage
-	whole, goImage := "", ""
-	for line := range strings.Lines(string(c.read("Dockerfile"))) {
-		line = strings.TrimSpace(line)
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		before, goesOn := strings.CutSuffix(line, `\`)
-		whole += before
-		if goesOn {
-			continue
-		}
-		name, rest, _ := strings.Cut(whole, " ")
-		whole = ""
-		switch {
-		case name == "FROM":
-			words := slices.DeleteFunc(strings.Fields(rest), func(word string) bool { return strings.HasPrefix(word, "--") })
-			stages = append(stages, stage{base: strings.Replace(words[0], "$GO_IMAGE", goImage, 1)})
-		case len(stages) == 0 && strings.HasPrefix(rest, "GO_IMAGE="):
-			goImage = strings.TrimPrefix(rest, "GO_IMAGE=")
-		case len(stages) == 0:
-			c.Fatalf("the Dockerfile has %s before the first FROM", name)
-		default:
-			last := &stages[len(stages)-1]
-			last.instructions = append(last.instructions, instruction{name, strings.Join(strings.Fields(rest), " ")})
-		}
-	}
-	return stages
-}
-
 // label matches a label in a LABEL instruction.
 var label = regexp.MustCompile(`([^ =]+)="([^"]*)"`)
+
+// dockerfile returns the instructions of the Dockerfile, one per line, without comments
+// and unnecessary blanks. It does not support heredocs.
+func (c *clone) dockerfile() []string {
+	c.Helper()
+	text := regexp.MustCompile(`(?m)^#.*\n`).ReplaceAllString(string(c.read("Dockerfile")), "")
+	var lines []string
+	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
+		if line = strings.Join(strings.Fields(line), " "); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
 
 // wantSameByDocker fails the test unless the Dockerfile's last stage is like the image:
 // from scratch, with what the script builds, and with the same config except for the labels
 // that depend on the commit.
-func wantSameByDocker(t *testing.T, stages []stage, image v1.Image) {
+func wantSameByDocker(t *testing.T, lines []string, image v1.Image) {
 	t.Helper()
-	last := stages[len(stages)-1]
-	if last.base != "scratch" {
-		t.Errorf("the Dockerfile's image is based on %s", last.base)
+	from := slices.Index(lines, "FROM scratch")
+	if from < 0 {
+		t.Fatalf("no stage of the Dockerfile is from scratch: %q", lines)
 	}
 	got := v1.Config{Labels: map[string]string{}}
-	for _, found := range last.instructions {
-		switch found.name {
-		case "LABEL":
-			for _, match := range label.FindAllStringSubmatch(found.rest, -1) {
+	for _, line := range lines[from+1:] {
+		switch name, rest, _ := strings.Cut(line, " "); {
+		case name == "LABEL":
+			for _, match := range label.FindAllStringSubmatch(rest, -1) {
 				got.Labels[match[1]] = match[2]
 			}
-		case "USER":
-			got.User = found.rest
-		case "WORKDIR":
-			got.WorkingDir = found.rest
-		case "ENTRYPOINT":
-			if err := json.Unmarshal([]byte(found.rest), &got.Entrypoint); err != nil {
-				t.Errorf("the entry point %s needs a shell, which the image lacks: %v", found.rest, err)
+		case name == "USER":
+			got.User = rest
+		case name == "WORKDIR":
+			got.WorkingDir = rest
+		case name == "ENTRYPOINT":
+			if err := json.Unmarshal([]byte(rest), &got.Entrypoint); err != nil {
+				t.Errorf("the entry point %s needs a shell, which the image lacks: %v", rest, err)
 			}
-		case "COPY":
-			if found.rest != "--from=build /out /" {
-				t.Errorf("the Dockerfile copies %s", found.rest)
-			}
-		default:
-			t.Errorf("the Dockerfile has %s, which make image does not support", found.name)
+		case line != "COPY --from=build /out /":
+			t.Errorf("the Dockerfile has %s, which make image does not support", line)
 		}
 	}
 	file, err := image.ConfigFile()
@@ -108,17 +73,18 @@ func wantSameByDocker(t *testing.T, stages []stage, image v1.Image) {
 
 // wantBuiltByScript fails the test unless the Dockerfile builds with the same scripts as
 // make, and with the Go release of go.mod's toolchain line.
-func wantBuiltByScript(t *testing.T, c *clone, build stage) {
+func wantBuiltByScript(t *testing.T, c *clone, lines []string) {
 	t.Helper()
 	release := regexp.MustCompile(`(?m)^toolchain go(\S+)$`).FindSubmatch(c.read("go.mod"))
-	if len(release) != 2 || build.base != "golang:"+string(release[1]) {
-		t.Errorf("the Dockerfile builds with %s, go.mod with the toolchain %s", build.base, release)
+	if len(release) != 2 || !slices.Contains(lines, "ARG GO_IMAGE=golang:"+string(release[1])) ||
+		!slices.Contains(lines, "FROM --platform=$BUILDPLATFORM $GO_IMAGE AS build") {
+		t.Errorf("the Dockerfile does not build with go.mod's toolchain %s: %q", release, lines)
 	}
-	built := slices.ContainsFunc(build.instructions, func(found instruction) bool {
-		return found.name == "RUN" && strings.HasSuffix(found.rest, " hack/build.sh -stamp . . /out"+programFile+" && hack/licenses.sh . /out/licenses")
+	built := slices.ContainsFunc(lines, func(line string) bool {
+		return strings.HasPrefix(line, "RUN ") && strings.HasSuffix(line, " hack/build.sh -stamp . . /out"+programFile+" && hack/licenses.sh . /out/licenses")
 	})
 	if !built {
-		t.Errorf("the Dockerfile builds differently from make: %+v", build.instructions)
+		t.Errorf("the Dockerfile builds differently from make: %q", lines)
 	}
 }
 

@@ -66,9 +66,9 @@ func TestImage(t *testing.T) {
 		}
 	})
 	t.Run("the Dockerfile makes the same image", func(t *testing.T) {
-		stages := first.stages()
-		wantSameByDocker(t, stages, image)
-		wantBuiltByScript(t, first, stages[0])
+		lines := first.dockerfile()
+		wantSameByDocker(t, lines, image)
+		wantBuiltByScript(t, first, lines)
 		wantWholeContext(t, first)
 	})
 	t.Run("bill of materials", func(t *testing.T) {
