@@ -15,15 +15,16 @@ import (
 // upTimeout is how long a cluster may take to start.
 const upTimeout = 3 * time.Minute
 
-// act interrupts a background block and starts a cluster, as far as a asks for it.
-func (r *runner) act(ctx context.Context, a actOptions) error {
-	if a.interrupt {
-		if err := r.interrupt(a.victim); err != nil {
+// before interrupts a background block and starts a cluster, as far as the options ask
+// for it.
+func (r *runner) before(ctx context.Context, options beforeOptions) error {
+	if options.interrupt {
+		if err := r.interrupt(options.victim); err != nil {
 			return err
 		}
 	}
-	if a.nodes > 0 {
-		return r.startCluster(ctx, a.nodes)
+	if options.cluster {
+		return r.startCluster(ctx)
 	}
 	return nil
 }
@@ -47,7 +48,7 @@ func (r *runner) interrupt(id string) error {
 
 // startCluster starts a cluster for the rest of the document. It stops the cluster that
 // the document has, if any.
-func (r *runner) startCluster(ctx context.Context, nodes int) error {
+func (r *runner) startCluster(ctx context.Context) error {
 	if r.cluster != nil {
 		if err := r.cluster.interrupt(); err != nil {
 			return err
@@ -56,7 +57,7 @@ func (r *runner) startCluster(ctx context.Context, nodes int) error {
 	kubeconfig, data := filepath.Join(r.sandbox.home, ".kube", "config"), filepath.Join(r.sandbox.home, "devcluster")
 	b := &block{step: step{
 		run:  runOptions{terminal: "cluster", background: true, until: "export KUBECONFIG=", timeout: upTimeout},
-		text: fmt.Sprintf("mkdir -p %q\nexec bin/devcluster up -nodes=%d -data-dir=%q -kubeconfig=%q\n", filepath.Dir(kubeconfig), nodes, data, kubeconfig),
+		text: fmt.Sprintf("mkdir -p %q\nexec bin/devcluster up -data-dir=%q -kubeconfig=%q\n", filepath.Dir(kubeconfig), data, kubeconfig),
 	}}
 	ctx, cancel := context.WithTimeout(ctx, upTimeout)
 	defer cancel()

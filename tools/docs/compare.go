@@ -43,82 +43,34 @@ type wanted struct {
 	text string
 }
 
-// wantedLines returns the lines of a block that are not empty.
+// wantedLines returns the lines of a block, except empty ones and those that stand for any
+// others.
 func wantedLines(text string, first int) []wanted {
 	var lines []wanted
 	for i, line := range strings.Split(text, "\n") {
-		if squeeze(line) != "" {
+		if squeezed := squeeze(line); squeezed != "" && squeezed != anything {
 			lines = append(lines, wanted{first + i, line})
 		}
 	}
 	return lines
 }
 
-// compare returns the first wanted line that was not printed in its place; and if no
-// other lines may be printed, the first line that should not have been printed. Both are
-// nil if the output is correct.
-func compare(printed string, want []wanted, options printOptions) (missing *wanted, surplus *string) {
-	lines := printedLines(printed, options)
-	if options.anyOrder {
-		return compareUnordered(lines, want, options)
-	}
-	at := 0
-	gap := !options.exactly // other lines may come here
+// compare returns the first wanted line that was not printed in its place, or nil if the
+// output is correct.
+func compare(printed string, want []wanted, anyOrder bool) *wanted {
+	lines := strings.Split(printed, "\n")
 	for i := range want {
-		if squeeze(want[i].text) == anything {
-			gap = true
-			continue
-		}
-		found := at
-		for found < len(lines) && !matches(options.strip(want[i].text), lines[found]) {
-			found++
-		}
+		found := slices.IndexFunc(lines, func(line string) bool { return matches(want[i].text, line) })
 		switch {
-		case found == len(lines):
-			return &want[i], nil
-		case found > at && !gap:
-			return &want[i], &lines[at]
-		}
-		at = found + 1
-		gap = !options.exactly
-	}
-	if at < len(lines) && !gap {
-		return nil, &lines[at]
-	}
-	return nil, nil
-}
-
-// compareUnordered is like compare, but accepts the lines in any order.
-func compareUnordered(lines []string, want []wanted, options printOptions) (missing *wanted, surplus *string) {
-	for i := range want {
-		found := slices.IndexFunc(lines, func(line string) bool { return matches(options.strip(want[i].text), line) })
-		if found < 0 {
-			return &want[i], nil
-		}
-		lines = slices.Delete(lines, found, found+1)
-	}
-	if options.exactly && len(lines) > 0 {
-		return nil, &lines[0]
-	}
-	return nil, nil
-}
-
-func printedLines(printed string, options printOptions) []string {
-	var lines []string
-	for line := range strings.SplitSeq(printed, "\n") {
-		if line = options.strip(line); squeeze(line) != "" {
-			lines = append(lines, line)
+		case found < 0:
+			return &want[i]
+		case anyOrder:
+			lines = slices.Delete(lines, found, found+1)
+		default:
+			lines = lines[found+1:]
 		}
 	}
-	return lines
-}
-
-// strip removes from a line what the options ignore.
-func (o printOptions) strip(line string) string {
-	if o.ignore == nil {
-		return line
-	}
-	return o.ignore.ReplaceAllString(line, "")
+	return nil
 }
 
 // squeeze replaces white space by single spaces, and removes it at both ends.

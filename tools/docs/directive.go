@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -16,34 +15,30 @@ import (
 // defaultTimeout limits a block without the option timeout.
 const defaultTimeout = 2 * time.Minute
 
-// anyFailure stands for any exit code except 0.
-const anyFailure = -1
-
 // runOptions say how to run a block.
 type runOptions struct {
 	terminal   string // which shell session; the first is called 1
 	background bool
 	until      string // for a background block: the text in its output that shows that it is up
 	id         string
-	exit       int // the expected exit code, or anyFailure
+	fails      bool // whether it must fail
 	timeout    time.Duration
 	skip       string // why it is not run
+	before     beforeOptions
+}
+
+// beforeOptions say what to do before a block, or where a comment stands alone.
+type beforeOptions struct {
+	interrupt bool
+	victim    string // id of the background block to interrupt, if it is not the last one
+	cluster   bool
 }
 
 // printOptions say how to compare what a block printed.
 type printOptions struct {
 	of       string // id of the block, if it is not the last one
-	exactly  bool   // no other lines
 	anyOrder bool
 	within   time.Duration
-	ignore   *regexp.Regexp
-}
-
-// actOptions say what to do at the place of a comment.
-type actOptions struct {
-	interrupt bool
-	victim    string // id of the background block to interrupt, if it is not the last one
-	nodes     int    // 0: no cluster
 }
 
 // option is KEY, KEY=VALUE or KEY="VALUE".
@@ -84,7 +79,7 @@ func parseOptions(s string) ([]option, error) {
 }
 
 // applyRun applies an option of a run comment.
-func applyRun(o option, run *runOptions, prints *printOptions, act *actOptions) error {
+func applyRun(o option, run *runOptions, prints *printOptions) error {
 	var err error
 	switch o.key {
 	case "terminal":
@@ -96,9 +91,7 @@ func applyRun(o option, run *runOptions, prints *printOptions, act *actOptions) 
 	case "id":
 		run.id = o.value
 	case "fails":
-		run.exit = anyFailure
-	case "exit":
-		run.exit, err = strconv.Atoi(o.value)
+		run.fails = true
 	case "timeout":
 		run.timeout, err = time.ParseDuration(o.value)
 	case "skip":
@@ -106,12 +99,9 @@ func applyRun(o option, run *runOptions, prints *printOptions, act *actOptions) 
 			err = errors.New("say why: skip=\"reason\"")
 		}
 	case "cluster":
-		act.nodes = 1
-		if o.value != "" {
-			act.nodes, err = strconv.Atoi(o.value)
-		}
+		run.before.cluster = true
 	case "interrupt":
-		act.interrupt, act.victim = true, o.value
+		run.before.interrupt, run.before.victim = true, o.value
 	default:
 		return applyPrints(o, prints)
 	}
@@ -124,14 +114,10 @@ func applyPrints(o option, prints *printOptions) error {
 	switch o.key {
 	case "of":
 		prints.of = o.value
-	case "exactly":
-		prints.exactly = true
 	case "unordered":
 		prints.anyOrder = true
 	case "within":
 		prints.within, err = time.ParseDuration(o.value)
-	case "ignore":
-		prints.ignore, err = regexp.Compile(o.value)
 	default:
 		err = fmt.Errorf("unknown option %s", o.key)
 	}
@@ -143,7 +129,7 @@ func (run runOptions) check() error {
 	switch {
 	case run.until != "" && !run.background:
 		return errors.New("until= is for background blocks")
-	case run.background && run.exit != 0:
+	case run.background && run.fails:
 		return errors.New("a background block has no exit code to check")
 	}
 	return nil

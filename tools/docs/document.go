@@ -19,7 +19,7 @@ const (
 	stepExpect                 // compare text with what a block printed
 	stepFile                   // write text to path
 	stepPatch                  // apply text
-	stepAct                    // do what act says
+	stepBefore                 // only do what run.before says
 )
 
 // step is one thing that a document says to do.
@@ -30,7 +30,6 @@ type step struct {
 	text   string
 	run    runOptions
 	prints printOptions
-	act    actOptions
 	path   string
 	hidden bool // readers do not see the block
 }
@@ -96,7 +95,7 @@ func (r *reader) comment(p piece) {
 		return
 	case wordRun:
 		// A comment with only cluster or interrupt needs no block.
-		s := step{kind: stepAct, line: p.line, run: newRun()}
+		s := step{kind: stepBefore, line: p.line, text: rest, run: newRun()}
 		options, err := parseOptions(rest)
 		if err != nil || !slices.ContainsFunc(options, func(o option) bool { return o.key != "cluster" && o.key != "interrupt" }) {
 			if err == nil {
@@ -118,7 +117,7 @@ func newRun() runOptions { return runOptions{terminal: "1", timeout: defaultTime
 func (s *step) apply(options []option) error {
 	var errs []error
 	for _, o := range options {
-		if err := applyRun(o, &s.run, &s.prints, &s.act); err != nil {
+		if err := applyRun(o, &s.run, &s.prints); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", o.key, err))
 		}
 	}
@@ -222,35 +221,58 @@ func (s *step) dialogue() ([]step, error) {
 		next := *s
 		next.first = s.first + i
 		next.line = next.first
-		next.run.exit = 0
+		next.run.fails = false
+		if len(steps) > 0 {
+			next.run.before = beforeOptions{}
+		}
 		command, isCommand := strings.CutPrefix(line, "$ ")
 		more, goesOn := strings.CutPrefix(line, "> ")
 		last := len(steps) - 1
 		switch {
 		case isCommand:
 			next.kind, next.text = stepRun, command+"\n"
-			next.act = actOptions{}
-			if len(steps) == 0 {
-				next.act = s.act
-			}
 			steps = append(steps, next)
 		case len(steps) == 0:
 			return nil, errors.New("a console block must start with a command: $ COMMAND")
 		case goesOn && steps[last].kind == stepRun:
 			steps[last].text += more + "\n"
 		case steps[last].kind == stepRun:
-			next.kind, next.text, next.act = stepExpect, line+"\n", actOptions{}
+			next.kind, next.text = stepExpect, line+"\n"
 			steps = append(steps, next)
 		default:
 			steps[last].text += line + "\n"
 		}
 	}
-	// fails and exit= apply to the last command.
+	// fails applies to the last command.
 	for i := len(steps) - 1; i >= 0; i-- {
 		if steps[i].kind == stepRun {
-			steps[i].run.exit = s.run.exit
+			steps[i].run.fails = s.run.fails
 			break
 		}
 	}
 	return steps, nil
+}
+
+// titleLength is the number of characters of a command in its title.
+const titleLength = 90
+
+// title describes a step in one line.
+func (s step) title() string {
+	lines := strings.Split(strings.TrimSpace(s.text), "\n")
+	first := lines[0]
+	if runes := []rune(first); len(runes) > titleLength {
+		first = string(runes[:titleLength]) + "..."
+	} else if len(lines) > 1 {
+		first += " ..."
+	}
+	switch s.kind {
+	case stepExpect:
+		return "prints " + squeeze(first)
+	case stepFile:
+		return "file " + s.path
+	case stepPatch:
+		return "patch"
+	default:
+		return first
+	}
 }

@@ -16,7 +16,7 @@ func fences(text string) string { return strings.ReplaceAll(text, "'''", "```") 
 
 // describe describes a step in one line.
 func describe(s step) string {
-	kind := map[stepKind]string{stepRun: "run", stepExpect: "expect", stepFile: "file", stepPatch: "patch", stepAct: "act"}[s.kind]
+	kind := map[stepKind]string{stepRun: "run", stepExpect: "expect", stepFile: "file", stepPatch: "patch", stepBefore: "before"}[s.kind]
 	text := fmt.Sprintf("%d %s", s.line, kind)
 	if s.kind == stepRun && s.run.terminal != "1" {
 		text += " in " + s.run.terminal
@@ -24,14 +24,14 @@ func describe(s step) string {
 	if s.run.background {
 		text += " until " + s.run.until
 	}
-	if s.run.exit != 0 {
-		text += fmt.Sprintf(" exit %d", s.run.exit)
+	if s.run.fails {
+		text += " fails"
 	}
 	if s.run.skip != "" {
 		text += " skip " + s.run.skip
 	}
-	if s.act != (actOptions{}) {
-		text += fmt.Sprintf(" %+v", s.act)
+	if s.run.before != (beforeOptions{}) {
+		text += fmt.Sprintf(" %+v", s.run.before)
 	}
 	return text + fmt.Sprintf(" %q", s.text)
 }
@@ -44,8 +44,8 @@ func TestParseDocument(t *testing.T) {
 		"a block of commands":                   {"Do\n\n'''sh\nmake\n'''\n", []string{`3 run "make\n"`}},
 		"prose, and languages that are not run": {"A `b`.\n\n'''go\nx\n'''\n\n'''text\ny\n'''\n\n'''yaml\nz\n'''\n", nil},
 		"options": {
-			"<!-- run: terminal=2 exit=3 timeout=5m -->\n'''sh\nfalse\n'''\n",
-			[]string{`2 run in 2 exit 3 "false\n"`},
+			"<!-- run: terminal=2 fails timeout=5m -->\n'''sh\nfalse\n'''\n",
+			[]string{`2 run in 2 fails "false\n"`},
 		},
 		"an option with spaces, and an empty line after the comment": {
 			"<!-- run: background until=\"is up\" -->\n\n'''sh\nserve\n'''\n",
@@ -53,7 +53,7 @@ func TestParseDocument(t *testing.T) {
 		},
 		"skip": {"<!-- run: skip=\"no Docker\" -->\n'''sh\ndocker\n'''\n", []string{`2 run skip no Docker "docker\n"`}},
 		"what is printed": {
-			"'''sh\nls\n'''\n\n<!-- prints -->\n'''text\na\n'''\n<!-- prints: exactly -->\n'''\nb\n'''\n",
+			"'''sh\nls\n'''\n\n<!-- prints -->\n'''text\na\n'''\n<!-- prints: unordered -->\n'''\nb\n'''\n",
 			[]string{`1 run "ls\n"`, `6 expect "a\n"`, `10 expect "b\n"`},
 		},
 		"a file and a patch": {
@@ -61,11 +61,11 @@ func TestParseDocument(t *testing.T) {
 			[]string{`2 file "a: b\n"`, `6 patch "+c\n"`},
 		},
 		"actions alone, and before a block": {
-			"<!-- run: cluster=2 -->\n\nText.\n\n<!-- run: interrupt=a -->\n<!-- run: cluster id=b -->\n'''sh\nx\n'''\n",
+			"<!-- run: cluster -->\n\nText.\n\n<!-- run: interrupt=a -->\n<!-- run: cluster id=b -->\n'''sh\nx\n'''\n",
 			[]string{
-				`1 act {interrupt:false victim: nodes:2} ""`,
-				`5 act {interrupt:true victim:a nodes:0} ""`,
-				`7 run {interrupt:false victim: nodes:1} "x\n"`,
+				`1 before {interrupt:false victim: cluster:true} " cluster"`,
+				`5 before {interrupt:true victim:a cluster:false} " interrupt=a"`,
+				`7 run {interrupt:false victim: cluster:true} "x\n"`,
 			},
 		},
 		"hidden commands": {"Text.\n\n<!-- hidden:\nkubectl get --raw=/\n-->\n", []string{`3 run "kubectl get --raw=/"`}},
@@ -73,8 +73,8 @@ func TestParseDocument(t *testing.T) {
 		"a console": {
 			"<!-- run: fails cluster -->\n'''console\n$ one\n$ two \\\n> --three\nfour\n\nfive\n$ six\nseven\n'''\n",
 			[]string{
-				`3 run {interrupt:false victim: nodes:1} "one\n"`, `4 run "two \\\n--three\n"`, `6 expect "four\n\nfive\n"`,
-				`9 run exit -1 "six\n"`, `10 expect "seven\n"`,
+				`3 run {interrupt:false victim: cluster:true} "one\n"`, `4 run "two \\\n--three\n"`, `6 expect "four\n\nfive\n"`,
+				`9 run fails "six\n"`, `10 expect "seven\n"`,
 			},
 		},
 		"a block in a list":  {"- a\n\n  '''sh\n  b\n  '''\n", []string{`3 run "b\n"`}},
@@ -130,14 +130,14 @@ func TestMistakesInDocuments(t *testing.T) {
 }
 
 func TestDefaultsOfABlock(t *testing.T) {
-	steps, err := parseDocument([]byte(fences("'''sh\na\n'''\n\n<!-- prints: within=30s unordered exactly of=x -->\n'''text\nb\n'''\n")))
+	steps, err := parseDocument([]byte(fences("'''sh\na\n'''\n\n<!-- prints: within=30s unordered of=x -->\n'''text\nb\n'''\n")))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := (runOptions{terminal: "1", timeout: 2 * time.Minute}); steps[0].run != want {
 		t.Errorf("run: %+v, want %+v", steps[0].run, want)
 	}
-	if want := (printOptions{of: "x", exactly: true, anyOrder: true, within: 30 * time.Second}); steps[1].prints != want {
+	if want := (printOptions{of: "x", anyOrder: true, within: 30 * time.Second}); steps[1].prints != want {
 		t.Errorf("prints: %+v, want %+v", steps[1].prints, want)
 	}
 }

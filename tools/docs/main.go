@@ -20,18 +20,11 @@ import (
 	"syscall"
 )
 
-// Exit codes.
-const (
-	exitFailure = 1
-	exitUsage   = 2
-)
-
 // options are the command's flags.
 type options struct {
 	root string
 	only string
 	keep bool
-	list bool
 	v    bool
 }
 
@@ -40,12 +33,11 @@ func main() {
 	flag.StringVar(&opts.root, "root", ".", "Root of the tree.")
 	flag.StringVar(&opts.only, "only", "", "Comma-separated documents to run, such as docs/tour.md. If empty: all.")
 	flag.BoolVar(&opts.keep, "keep", false, "Keep the copies of the tree, and print their paths.")
-	flag.BoolVar(&opts.list, "list", false, "List the blocks without running them.")
 	flag.BoolVar(&opts.v, "v", false, "Print the output of each block.")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "docs: unexpected argument %q: this command takes flags only\n", flag.Arg(0))
-		os.Exit(exitUsage)
+		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends it at once
@@ -55,6 +47,6 @@ func main() {
 		if !errors.Is(err, errReported) {
 			fmt.Fprintf(os.Stderr, "docs: %v\n", err)
 		}
-		os.Exit(exitFailure)
+		os.Exit(1)
 	}
 }

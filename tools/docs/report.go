@@ -52,9 +52,6 @@ func runAll(ctx context.Context, opts options, out io.Writer) error {
 	}
 	r := &report{out: out, verbose: opts.v}
 	start := time.Now()
-	if opts.list {
-		return r.list(root, documents)
-	}
 	if err := r.documents(ctx, root, documents, opts); err != nil {
 		return err
 	}
@@ -87,6 +84,9 @@ func chooseDocuments(root, only string) ([]string, error) {
 	}
 	return chosen, nil
 }
+
+// notSources are the folders that git ignores, and git's own.
+var notSources = []string{".git", "bin", "_output"}
 
 // findDocuments returns every Markdown file of the tree, except those in testdata and in
 // the folders of build output.
@@ -193,7 +193,7 @@ func (r *report) steps(ctx context.Context, run *runner, steps []step) error {
 			return nil
 		case skipped != "":
 			r.skip(title, s, skipped)
-		case s.kind == stepAct || s.kind == stepFile:
+		case s.kind == stepBefore || s.kind == stepFile:
 			r.say("    done: %s (%.2fs)\n", title, took)
 		default:
 			r.pass(title, took)
@@ -243,22 +243,4 @@ func (r *report) skip(title string, s step, why string) {
 		defer r.mu.Unlock()
 		r.skipped = append(r.skipped, fmt.Sprintf("%s  %s (%s)", title, s.title(), why))
 	}
-}
-
-// list prints the steps without running them.
-func (r *report) list(root string, documents []string) error {
-	for _, name := range documents {
-		steps, err := r.parse(root, name)
-		if err != nil {
-			return err
-		}
-		for _, s := range steps {
-			why := ""
-			if s.run.skip != "" {
-				why = " (not run: " + s.run.skip + ")"
-			}
-			r.say("%s:%d  %s%s\n", name, s.line, s.title(), why)
-		}
-	}
-	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -131,14 +130,9 @@ func (box *sandbox) environment(ctx context.Context, root string) ([]string, err
 }
 
 // cloneTree clones the repository in root, and copies uncommitted changes into the clone.
-// If git sees no repository, as in an unpacked archive or in a clone that belongs to
-// another user, it copies the files.
 func cloneTree(ctx context.Context, root, clone string) error {
-	if _, err := output(ctx, root, "git", "rev-parse", "HEAD:./README.md"); err != nil {
-		return copyTree(root, clone)
-	}
 	if _, err := output(ctx, root, "git", "clone", "--quiet", "--no-hardlinks", ".", clone); err != nil {
-		return err
+		return fmt.Errorf("the documents run in a clone of the tree, so it must be a git repository of yours with a commit: %w", err)
 	}
 	changed, err := output(ctx, root, "git", "diff", "--name-only", "--no-renames", "-z", "HEAD")
 	if err != nil {
@@ -174,27 +168,6 @@ func commitAll(ctx context.Context, clone string) error {
 	}
 	_, err := output(ctx, clone, "git", "-c", "user.name=docs", "-c", "user.email=docs@localhost", "commit", "--quiet", "--message=Uncommitted changes")
 	return err
-}
-
-// notSources are the folders that git ignores, and git's own.
-var notSources = []string{".git", "bin", "_output"}
-
-func copyTree(root, to string) error {
-	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(root, path)
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && slices.Contains(notSources, name):
-			return filepath.SkipDir
-		case !entry.Type().IsRegular():
-			return nil
-		}
-		return copyFile(path, filepath.Join(to, name))
-	})
 }
 
 func copyFile(from, to string) error {

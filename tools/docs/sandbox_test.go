@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// newTree makes a folder with some files. One of them is a built program.
+// newTree makes a repository with some files. One of them is a built program.
 func newTree(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -24,6 +24,9 @@ func newTree(t *testing.T) string {
 	if err := os.Chmod(filepath.Join(root, "bin/devcluster"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	git(t, root, "init", "--quiet")
+	git(t, root, "add", ".")
+	git(t, root, "commit", "--quiet", "-m", "a")
 	return root
 }
 
@@ -78,9 +81,6 @@ func wantFiles(t *testing.T, root string, want map[string]string) {
 
 func TestCopyContainsUncommittedChanges(t *testing.T) {
 	root := newTree(t)
-	git(t, root, "init", "--quiet")
-	git(t, root, "add", ".")
-	git(t, root, "commit", "--quiet", "-m", "a")
 	write(t, root, "README.md", "new\n")
 	write(t, root, "docs/added.md", "b\n")
 	if err := os.Remove(filepath.Join(root, "gone.md")); err != nil {
@@ -96,12 +96,6 @@ func TestCopyContainsUncommittedChanges(t *testing.T) {
 		t.Error(out)
 	}
 	wantFiles(t, root, map[string]string{"README.md": "new\n"})
-}
-
-func TestCopyWithoutGit(t *testing.T) {
-	root := newTree(t)
-	box := enter(t, root)
-	wantFiles(t, box.copy, map[string]string{"README.md": "old\n", "gone.md": "a\n", "_output/log": ""})
 }
 
 func TestCallersVariablesAreNotPassedOn(t *testing.T) {

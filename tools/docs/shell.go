@@ -5,7 +5,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -171,17 +170,6 @@ func (s *shell) export(name, value string) error {
 	return err
 }
 
-// wait waits until the job has ended or ctx is done, and reports whether the job has
-// ended.
-func (j *job) wait(ctx context.Context) bool {
-	select {
-	case <-j.done:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // ended reports whether the job has ended.
 func (j *job) ended() bool {
 	select {
@@ -192,13 +180,8 @@ func (j *job) ended() bool {
 	}
 }
 
-// exitCode returns the exit code of a job that has ended, as a shell reports it.
-func (j *job) exitCode() int {
-	if status, ok := j.command.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return 128 + int(status.Signal())
-	}
-	return j.command.ProcessState.ExitCode()
-}
+// exitCode returns the exit code of a job that has ended, or -1 if a signal ended it.
+func (j *job) exitCode() int { return j.command.ProcessState.ExitCode() }
 
 // output returns what the job has printed so far.
 func (j *job) output() string {
