@@ -156,15 +156,15 @@ func TestAddKindRefuses(t *testing.T) {
 // TestGeneratedConflictsAreResolved merges a generated file that the user has changed, too.
 func TestGeneratedConflictsAreResolved(t *testing.T) {
 	f := newFixture(t)
-	f.write(f.source, "artifacts/chart/file.txt", "old\n")
+	f.write(f.source, "artifacts/chart/files/file.txt", "old\n")
 	f.commit(f.source)
 	f.mustRun("-update", "-dir="+f.project)
-	f.write(f.source, "artifacts/chart/file.txt", "from here\n")
+	f.write(f.source, "artifacts/chart/files/file.txt", "from here\n")
 	f.commit(f.source)
-	f.write(f.project, "artifacts/chart/file.txt", "by hand\n")
+	f.write(f.project, "artifacts/chart/files/file.txt", "by hand\n")
 	f.commit(f.project)
 	f.mustRun("-update", "-dir="+f.project)
-	if got, err := os.ReadFile(filepath.Join(f.project, "artifacts/chart/file.txt")); string(got) != "from here\n" {
+	if got, err := os.ReadFile(filepath.Join(f.project, "artifacts/chart/files/file.txt")); string(got) != "from here\n" {
 		t.Errorf("the generated file is %q, %v", got, err)
 	}
 }

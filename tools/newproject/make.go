@@ -54,8 +54,8 @@ func (m *maker) make(ctx context.Context, last step) (err error) {
 	if m.has("test/policy/go.mod") && m.hasKinds {
 		steps = append(steps, step{"Generating the admission policies", m.makePolicies})
 	}
-	if m.has("tools/chart/main.go") {
-		steps = append(steps, step{"Generating the Helm chart", m.makeChart})
+	if m.has("hack/update-chart.sh") {
+		steps = append(steps, step{"Copying manifests into the Helm chart", m.updateChart})
 	}
 	steps = append(steps, step{"Compiling the project and its tests", m.compile}, step{"Searching for remains of the old names", m.checkTraces}, last)
 	for _, step := range steps {
@@ -106,9 +106,10 @@ func (m *maker) makePolicies(ctx context.Context) error {
 	return m.run(ctx, "test/policy", "go", "test", "-vet=off", "-run=^TestTheGeneratedPoliciesAreUpToDate$", ".", "-update")
 }
 
-// makeChart generates the Helm chart, which contains the new CustomResourceDefinition.
-func (m *maker) makeChart(ctx context.Context) error {
-	return m.run(ctx, "tools/chart", "go", "run", ".")
+// updateChart copies into the Helm chart what was generated: CustomResourceDefinitions and
+// policies.
+func (m *maker) updateChart(ctx context.Context) error {
+	return m.run(ctx, ".", "hack/update-chart.sh")
 }
 
 // compile compiles the modules that import the generated code, with their tests.

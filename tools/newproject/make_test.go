@@ -22,8 +22,7 @@ func small(script string, more ...treeFile) *project {
 		{"main.go", []byte("package main\n\nfunc main() {}\n"), 0o644},
 		{"test/fuzz/go.mod", []byte("module " + widget.Module + "/test/fuzz\n\ngo 1.26.0\n"), 0o644},
 		{"test/fuzz/doc.go", []byte("package fuzz\n"), 0o644},
-		{"tools/chart/go.mod", []byte("module " + widget.Module + "/tools/chart\n\ngo 1.26.0\n"), 0o644},
-		{"tools/chart/main.go", []byte("package main\n\nfunc main() {}\n"), 0o644},
+		{"hack/update-chart.sh", []byte("#!/usr/bin/env bash\n"), 0o755},
 		{"hack/update-codegen.sh", []byte("#!/usr/bin/env bash\n" + script + "\n"), 0o755},
 	}, more...)}
 }
@@ -70,7 +69,7 @@ func TestMake(t *testing.T) {
 				t.Fatal(err)
 			}
 			m.sayNext()
-			if got, want := list(t, dir), []string{".git", "generated", "go.mod", "hack", "main.go", "test", "tools"}; !slices.Equal(got, want) {
+			if got, want := list(t, dir), []string{".git", "generated", "go.mod", "hack", "main.go", "test"}; !slices.Equal(got, want) {
 				t.Errorf("the project has %v, want %v", got, want)
 			}
 			if got := list(t, base); len(got) != 1 {

@@ -89,7 +89,7 @@ func checksOf(a example, all bool) [][]string {
 // the race detector, so that most imported packages are in the build cache.
 const goTests = `export GOFLAGS="-trimpath -buildvcs=false" CGO_ENABLED=0 GOWORK=off
 go test -vet=off ./... || exit
-for module in test/fuzz test/policy test/waiters tools/image tools/chart; do
+for module in test/fuzz test/policy test/waiters tools/image test/chart; do
 	[[ ! -d "${module}" ]] || (cd "${module}" && go test -vet=off .) || exit
 done`
 

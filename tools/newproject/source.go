@@ -33,7 +33,7 @@ var extras = []string{
 	"tools/demo", "tools/timeline", "tools/internal", "docs/timeline.svg",
 	"hack/skew.sh", "hack/targets.mk",
 	"tools/image", "hack/image.sh", "docs/releasing.md",
-	"tools/chart", "artifacts/chart",
+	"test/chart", "artifacts/chart", "hack/update-chart.sh",
 	"tools/kubectl-foo", "docs/kubectl-foo.md", "docs/kubectl-foo-ui.png",
 	"docs/claims",
 }

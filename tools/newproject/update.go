@@ -248,7 +248,7 @@ func (u *updater) takeGenerated(ctx context.Context) {
 		return
 	}
 	for name := range strings.SplitSeq(strings.TrimSuffix(unmerged, "\x00"), "\x00") {
-		if !matches(name, slices.Concat(made, []string{"artifacts/crd/Kustomization", "artifacts/chart"})) && filepath.Base(name) != "go.sum" {
+		if !matches(name, slices.Concat(made, []string{"artifacts/crd/Kustomization", "artifacts/chart/files"})) && filepath.Base(name) != "go.sum" {
 			continue
 		}
 		if _, err := git(ctx, u.dir, "checkout", "--theirs", "--", name); err == nil {
