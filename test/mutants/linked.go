@@ -13,7 +13,7 @@ var Linked = []Mutant{
 	{Name: "a child that was confirmed once is confirmed for each spec", File: "internal/consistency/confirmed.go",
 		From: "known.generation != foo.GetGeneration() || ", To: ""},
 	{Name: "a mutation that was seen once stops all updates", File: "internal/consistency/admission.go",
-		From: "return ok && known == mutationOf(foo, child, differs)", To: "return ok"},
+		From: "return ok && known == mutationOf", To: "return ok || known == mutationOf"},
 	{Name: "a Foo that was stale once is stale for ever", File: "internal/consistency/stale.go",
 		From: "return known && version == owner.GetResourceVersion()", To: "return known"},
 	{Name: "the pauses of a fight do not grow", File: "internal/consistency/repairs.go",

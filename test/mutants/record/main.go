@@ -68,17 +68,21 @@ func record(ctx context.Context, chosen string, suites []string, file string) (e
 			if _, done := known[outcome{mutant: m.Name, suite: suite}]; done {
 				continue
 			}
-			found, err := try(ctx, tree, m, suite)
-			if err != nil {
-				return err
+			found, tryErr := try(ctx, tree, m, suite)
+			if tryErr != nil {
+				err = errors.Join(err, tryErr)
+				break
 			}
 			fmt.Printf("%d of %d: %s: %s %s\n", i+1, len(tried), m.Name, suite, found)
 			if err := found.append(file); err != nil {
 				return err
 			}
 		}
+		if ctx.Err() != nil {
+			break
+		}
 	}
-	return nil
+	return err
 }
 
 // worktree makes a git worktree of HEAD, and returns its folder.
@@ -90,6 +94,10 @@ func worktree(ctx context.Context) (tree string, remove func() error, err error)
 	tree = filepath.Join(folder, "tree")
 	if err := git(ctx, "worktree", "add", "--detach", tree); err != nil {
 		return "", nil, errors.Join(err, os.RemoveAll(folder))
+	}
+	// It would notice each mutant, because a mutant can't be applied twice.
+	if err := os.Remove(filepath.Join(tree, "test", "mutants", "mutants_test.go")); err != nil {
+		return "", nil, err
 	}
 	return tree, func() error {
 		return errors.Join(git(context.WithoutCancel(ctx), "worktree", "remove", "--force", tree), os.RemoveAll(folder))
