@@ -4,9 +4,11 @@
 package claims
 
 import (
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -24,6 +26,9 @@ var placed = regexp.MustCompile("(root package|internal/[a-z]+|pkg/apis|test/[a-
 
 // endToEnd matches the list of end-to-end tests of a case.
 var endToEnd = regexp.MustCompile("e2e [^;|)]*")
+
+// faultRow matches a row of docs/faults.md, as the contract names it.
+var faultRow = regexp.MustCompile(`faults ([A-G][0-9]+)((?:, [A-G][0-9]+)*)`)
 
 // row matches a row of the contract's tables of cases.
 var row = regexp.MustCompile(`(?m)^\| ([BC][0-9]+) \|.*$`)
@@ -83,8 +88,25 @@ func TestEachCaseOfTheContractHasATest(t *testing.T) {
 		t.Fatal("found no cases in the contract")
 	}
 	for _, match := range rows {
-		if !testName.MatchString(match[0]) {
+		if !testName.MatchString(match[0]) && !faultRow.MatchString(match[0]) {
 			t.Errorf("docs/contract.md names no test for case %s", match[1])
+		}
+	}
+}
+
+func TestRowsOfFaultsExist(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(moduleRoot, "docs", "faults.md"))
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skip("this project has no matrix of faults")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, match := range faultRow.FindAllStringSubmatch(read(t, "docs", "contract.md"), -1) {
+		for name := range strings.SplitSeq(match[1]+match[2], ", ") {
+			if !strings.Contains(string(page), "\n| "+name+" | ") {
+				t.Errorf("docs/contract.md names row %s of the faults, which docs/faults.md does not have", name)
+			}
 		}
 	}
 }

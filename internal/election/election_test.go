@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -75,6 +76,26 @@ func TestOneLeadsAndTheOthersStandBy(t *testing.T) {
 		// A leader renews at once, too. Then there are 60 retry periods.
 		if writes, b, c := a.writes.Load(), b.reads.Load(), c.reads.Load(); writes < 60 || writes > 62 || b > 62 || c > 60 {
 			t.Errorf("in 2 minutes there were %d writes of the leader, and %d and %d reads of standbys", writes, b, c)
+		}
+	})
+}
+
+func TestAHundredLeadersLeaveNothingBehind(t *testing.T) {
+	run(t, "", func(t *testing.T, s *server) {
+		compete(t, s, "leader", drains(0))
+		standby := compete(t, s, "standby", drains(0))
+		s.seize("first")
+		advance(5 * time.Second) // the leader has ended
+		before := runtime.NumGoroutine()
+		for i := range 100 {
+			s.seize(fmt.Sprint("leader-", i))
+			advance(time.Second)
+		}
+		if open := slices.DeleteFunc(slices.Clone(s.watchers), (*watch.RaceFreeFakeWatcher).IsStopped); len(open) > 1 {
+			t.Errorf("%d watches are open, want one", len(open))
+		}
+		if after := runtime.NumGoroutine(); after > before || standby.terms.Load() > 0 {
+			t.Errorf("%d goroutines run, and %d did before", after, before)
 		}
 	})
 }

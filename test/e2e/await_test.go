@@ -141,12 +141,6 @@ func show(object runtime.Object) string {
 	return string(text)
 }
 
-// nextEvent waits for the next event of a watch.
-func nextEvent(t *testing.T, watcher watch.Interface) watch.Event {
-	t.Helper()
-	return receive(t, watcher.ResultChan())
-}
-
 // receive waits for the next value of a channel, or its end.
 func receive[T any](t *testing.T, channel <-chan T) T {
 	t.Helper()

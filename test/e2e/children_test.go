@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
@@ -27,11 +26,8 @@ type (
 var (
 	childResource = footest.Primary.Resource.Resource
 	childGR       = footest.Primary.Resource.GroupResource().String()
-	// countOfChildren is their number in a quota.
-	countOfChildren = corev1.ResourceName("count/" + childGR)
 	// reasonConflict and reasonFailed are the reasons for which a user has to do something.
 	reasonConflict = footest.Primary.Kind + "Conflict"
-	reasonFailed   = footest.Primary.Kind + "Failed"
 )
 
 // dryRun makes the API server judge a write without storing it.
@@ -63,25 +59,6 @@ func (ns *namespace) createForeignChild(t *testing.T, name string) *child {
 		t.Fatalf("Creating %s %s: %v", footest.Primary, name, err)
 	}
 	return created
-}
-
-// createOrphan creates a Foo, and leaves of it only the child.
-func (ns *namespace) createOrphan(t *testing.T, name string) *child {
-	t.Helper()
-	ns.createReadyFoo(t, newFoo(name))
-	ns.awaitSettledOne(t, name)
-	ns.deleteFoo(t, name, metav1.DeletePropagationOrphan)
-	awaitGone(t, ns.foos(), name)
-	return ns.awaitSettledOne(t, name)
-}
-
-// deleteChildInBackground deletes a child and leaves what it owns to the garbage collector.
-func deleteChildInBackground(t *testing.T, ns *namespace, name string) {
-	t.Helper()
-	background := metav1.DeletePropagationBackground
-	if err := ns.children().Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // isControlled returns an error unless the Foo is the object's controller.

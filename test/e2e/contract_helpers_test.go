@@ -1,70 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Helpers of the tests of the contract: recorded requests, finalizers, and waits.
+// Helpers of the tests of the contract: what Foos report, and what they ask for.
 
 package e2e
 
 import (
+	"errors"
 	"fmt"
-	"net/http"
 	"strings"
-	"sync"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/sample-controller/internal/footest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
-
-// hold is a finalizer that keeps a deleted object until the test removes it.
-const hold = "e2e.samplecontroller.k8s.io/hold"
-
-const (
-	heldPatch     = `{"metadata":{"finalizers":["` + hold + `"]}}`
-	releasedPatch = `{"metadata":{"finalizers":null}}`
-)
-
-// requests records the requests of one controller.
-type requests struct {
-	mu   sync.Mutex
-	seen []string
-}
-
-// startRecorded runs the controller on the namespace and records its requests.
-func (ns *namespace) startRecorded(t *testing.T, environment []string, flags ...string) (*process, *requests) {
-	t.Helper()
-	sent := &requests{}
-	gate := newGateFor(t, ns.in.account, func(r *http.Request) bool {
-		sent.mu.Lock()
-		defer sent.mu.Unlock()
-		sent.seen = append(sent.seen, r.Method+" "+r.URL.RequestURI())
-		return false
-	})
-	flags = append([]string{"-kubeconfig=" + gate.kubeconfig, "-namespace=" + ns.name}, flags...)
-	return startControllerIn(t, environment, flags...), sent
-}
-
-// count returns the number of requests with a method and a text in their URL.
-func (r *requests) count(method, text string) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	count := 0
-	for _, request := range r.seen {
-		if strings.HasPrefix(request, method+" ") && strings.Contains(request, text) {
-			count++
-		}
-	}
-	return count
-}
-
-// writes returns the number of requests that write objects of a resource.
-func (r *requests) writes(resource string) int {
-	count := 0
-	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
-		count += r.count(method, "/"+resource)
-	}
-	return count
-}
 
 // awaitResyncs waits for a number of resyncs. The controller needs -resync=1s -v=4.
 func (p *process) awaitResyncs(t *testing.T, times int) {
@@ -80,6 +32,20 @@ func (ns *namespace) awaitConflict(t *testing.T, name string) *samplev1alpha1.Fo
 	return awaitOne(t, "Foo "+name+" reports the conflict", ns.foos(), name, isConflicted)
 }
 
+// isConflicted returns an error unless a Foo reports that its child's name is taken.
+func isConflicted(foo *samplev1alpha1.Foo) error {
+	if err := hasReady(foo, metav1.ConditionFalse, reasonConflict); err != nil {
+		return err
+	}
+	if message := readyOf(foo).Message; !strings.Contains(message, footest.Primary.Name(foo)) {
+		return errors.New("the message does not name the child: " + message)
+	}
+	if foo.Status.AvailableReplicas != 0 {
+		return errors.New("the status counts the Pods of a child that the Foo does not control")
+	}
+	return nil
+}
+
 // awaitReason waits until a Foo reports Ready=False with a reason.
 func (ns *namespace) awaitReason(t *testing.T, name, reason string) *samplev1alpha1.Foo {
 	t.Helper()
@@ -88,22 +54,35 @@ func (ns *namespace) awaitReason(t *testing.T, name, reason string) *samplev1alp
 	})
 }
 
-// awaitOnly waits until a Foo controls the child of a name and no other.
-func (ns *namespace) awaitOnly(t *testing.T, foo *samplev1alpha1.Foo, name string) {
+// awaitMessage waits until a Foo reports Ready=False for its newest spec, with a reason
+// and a message that begins with one text and contains another.
+func (ns *namespace) awaitMessage(t *testing.T, name, reason, begins, has string) *samplev1alpha1.Foo {
 	t.Helper()
-	want := fmt.Sprintf("Foo %s controls the child %s and no other", foo.Name, name)
-	awaitList(t, want, ns.children(), metav1.ListOptions{}, func(list *childList) error {
-		var has []string
-		for i := range list.Items {
-			if metav1.IsControlledBy(&list.Items[i], foo) {
-				has = append(has, list.Items[i].GetName())
-			}
+	want := fmt.Sprintf("Foo %s reports %q", name, begins+"…"+has)
+	return awaitOne(t, want, ns.foos(), name, func(foo *samplev1alpha1.Foo) error {
+		if message := readyOf(foo).Message; !strings.HasPrefix(message, begins) || !strings.Contains(message, has) {
+			return fmt.Errorf("the message is %q", message)
 		}
-		if len(has) != 1 || has[0] != name {
-			return fmt.Errorf("it controls %v", has)
-		}
-		return nil
+		return hasReady(foo, metav1.ConditionFalse, reason)
 	})
+}
+
+// commandIn returns the arguments of the kubectl command that a message quotes.
+func commandIn(t *testing.T, message string) []string {
+	t.Helper()
+	_, rest, _ := strings.Cut(message, "'kubectl ")
+	command, _, found := strings.Cut(rest, "'")
+	if !found {
+		t.Fatalf("There is no kubectl command in %q", message)
+	}
+	return strings.Fields(command)
+}
+
+// rename makes a Foo ask for a child of another name.
+func (ns *namespace) rename(t *testing.T, foo, child string) {
+	t.Helper()
+	field := strings.TrimPrefix(footest.Primary.NamedBy, "spec.")
+	mergePatch(t, ns.foos(), foo, `{"spec":{"`+field+`":"`+child+`"}}`)
 }
 
 // deleteFoo deletes a Foo with a propagation policy.
@@ -114,8 +93,29 @@ func (ns *namespace) deleteFoo(t *testing.T, name string, how metav1.DeletionPro
 	}
 }
 
-// ownedBy returns a patch that makes an object the only owner and the controller.
-func ownedBy(group string, name string, uid string) string {
-	return fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":%q,"kind":"Foo","name":%q,"uid":%q,"controller":true}]}}`,
-		group+"/"+samplev1alpha1.SchemeGroupVersion.Version, name, uid)
+// setQuota limits a resource of the namespace and waits until the quota is in force.
+func (ns *namespace) setQuota(t *testing.T, name corev1.ResourceName, limit string) {
+	t.Helper()
+	ns.setQuotas(t, corev1.ResourceList{name: resource.MustParse(limit)})
+}
+
+// setQuotas is setQuota for several resources.
+func (ns *namespace) setQuotas(t *testing.T, hard corev1.ResourceList) {
+	t.Helper()
+	quotas := cluster.kube.CoreV1().ResourceQuotas(ns.name)
+	_, err := quotas.Create(t.Context(), &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "limit"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: hard},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitOne(t, "the quota is in force", quotas, "limit", func(quota *corev1.ResourceQuota) error {
+		for name := range hard {
+			if _, counted := quota.Status.Used[name]; !counted {
+				return errNone
+			}
+		}
+		return nil
+	})
 }

@@ -147,24 +147,6 @@ func TestADeploymentThatCannotCreatePodsIsReported(t *testing.T) {
 	ns.awaitReady(t, "barren")
 }
 
-// TestAPausedDeploymentIsReported pauses a Deployment. The Deployment controller then
-// only scales it.
-func TestAPausedDeploymentIsReported(t *testing.T) {
-	t.Parallel()
-	needsNoOtherController(t)
-	ns := newNamespace(t)
-	ns.startController(t, "-resync=0")
-	ns.createReadyFoo(t, newFoo("paused", withReplicas(2)))
-	ns.kubectl(t, "rollout", "pause", "deployment/paused")
-	ns.kubectl(t, "scale", "foo/paused", "--replicas=3")
-	ns.awaitReplicas(t, "paused", 3)
-
-	ns.kubectl(t, "set", "env", "deployment/paused", "A=B")
-	foo := ns.awaitMessage(t, "paused", samplev1alpha1.ReasonProgressing, `Deployment "paused" is paused`, "kubectl rollout resume")
-	ns.kubectl(t, commandIn(t, readyOf(foo).Message)...)
-	ns.awaitReady(t, "paused")
-}
-
 // podsOf selects a Foo's Pods.
 func podsOf(foo string) metav1.ListOptions {
 	return metav1.ListOptions{LabelSelector: "app=nginx,controller=" + foo}

@@ -33,16 +33,6 @@ func (ns *namespace) createDeployment(t *testing.T, name string, replicas int32)
 	return created
 }
 
-// containerNamed returns the container of a name, or an empty container.
-func containerNamed(deployment *appsv1.Deployment, name string) corev1.Container {
-	for _, container := range deployment.Spec.Template.Spec.Containers {
-		if container.Name == name {
-			return container
-		}
-	}
-	return corev1.Container{}
-}
-
 func (ns *namespace) deployments() typedappsv1.DeploymentInterface {
 	return ns.in.kube.AppsV1().Deployments(ns.name)
 }

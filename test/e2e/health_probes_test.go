@@ -88,3 +88,18 @@ func TestAControllerThatStopsIsNotReady(t *testing.T) {
 		t.Errorf("The exit code is %d, want 0", code)
 	}
 }
+
+// stopping is the message that the controller logs after a signal.
+const stopping = "Stopping: waiting for the syncs under way"
+
+// startHeldUp starts a controller, with more flags, whose first write is held by a gate.
+func startHeldUp(t *testing.T, ns *namespace, flags ...string) (*process, *gate) {
+	t.Helper()
+	gate := newGate(t, func(r *http.Request) bool {
+		return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/"+childResource)
+	})
+	p := startController(t, append([]string{"-kubeconfig=" + gate.kubeconfig, "-namespace=" + ns.name}, flags...)...)
+	ns.createFoo(t, newFoo("slow"))
+	receive(t, gate.arrived)
+	return p, gate
+}

@@ -18,9 +18,7 @@ func TestAFooHasAChildAsLongAsItExists(t *testing.T) {
 	ns.startController(t)
 	checkAll(t, ns, []scenario{
 		{"a created Foo gets a child", checkCreated},
-		{"a deleted Foo's child is garbage collected", checkDeleted},
 		{"a Foo deleted and created again gets a child of its own", checkRecreated},
-		{"a deleted child is created again", checkChildDeleted},
 		{"example-foo.yaml works as it is", checkExample},
 	})
 }
@@ -29,13 +27,6 @@ func checkCreated(t *testing.T, ns *namespace) {
 	foo := ns.createFoo(t, newFoo("created", withReplicas(2)))
 	awaitOne(t, "the child is created", ns.children(), "created", ns.isChildOf(t, foo))
 	ns.awaitReplicas(t, "created", 2)
-}
-
-func checkDeleted(t *testing.T, ns *namespace) {
-	ns.createReadyFoo(t, newFoo("deleted"))
-	ns.deleteFoo(t, "deleted", metav1.DeletePropagationBackground)
-	awaitGone(t, ns.foos(), "deleted")
-	awaitGone(t, ns.children(), "deleted")
 }
 
 func checkRecreated(t *testing.T, ns *namespace) {
@@ -54,22 +45,6 @@ func checkRecreated(t *testing.T, ns *namespace) {
 		return isControlled(d, second)
 	})
 	ns.awaitReady(t, "again")
-}
-
-func checkChildDeleted(t *testing.T, ns *namespace) {
-	foo := ns.createReadyFoo(t, newFoo("restored", withReplicas(2)))
-	first := ns.getChild(t, "restored")
-	if err := ns.children().Delete(t.Context(), "restored", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-
-	awaitOne(t, "there is another child", ns.children(), "restored", func(d *child) error {
-		if d.GetUID() == first.GetUID() {
-			return errors.New("it is still the first one")
-		}
-		return isControlled(d, foo)
-	})
-	ns.awaitReplicas(t, "restored", 2)
 }
 
 func checkExample(t *testing.T, ns *namespace) {

@@ -236,10 +236,16 @@ func conflictTwice(t *testing.T, tr *trial) {
 
 func eventCounted(t *testing.T, tr *trial) error {
 	t.Helper()
-	if got := tr.foos.eventCount(t, "restless", reasonConflict); got != 2 {
-		return fmt.Errorf("the event was recorded %d times, want 2", got)
+	events, err := tr.foos.events().List(t.Context(), eventsOf("restless"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	return nil
+	for i := range events.Items {
+		if event := &events.Items[i]; event.Reason == reasonConflict && event.Count == 2 {
+			return nil
+		}
+	}
+	return fmt.Errorf("the event was not counted twice: %v", events.Items)
 }
 
 // metricsAddress matches the address of the metrics in a controller's log.

@@ -14,16 +14,19 @@ import (
 	"example.com/sample-controller/internal/footest"
 )
 
-func TestARestartWritesNothingToSettledObjects(t *testing.T) {
+// TestSettledFoosCostNoWrites checks some resyncs, and a restart.
+func TestSettledFoosCostNoWrites(t *testing.T) {
 	t.Parallel()
 	needsNoOtherController(t)
 	ns := newNamespace(t)
-	killed := ns.startController(t)
+	killed := ns.startController(t, "-resync=1s", "-v=4")
 	for i := range 3 {
 		ns.createReadyFoo(t, newFoo(fmt.Sprintf("settled-%d", i), withReplicas(1)))
 	}
 	ns.awaitSettled(t)
 	before := ns.versions(t)
+	killed.awaitResyncs(t, 3)
+	expectVersions(t, before, ns.versions(t))
 	killed.kill(t)
 
 	second := ns.startController(t)
@@ -31,27 +34,6 @@ func TestARestartWritesNothingToSettledObjects(t *testing.T) {
 	// A stop waits for the syncs under way, so that no write follows.
 	second.stop(t)
 	expectVersions(t, before, ns.versions(t))
-}
-
-func TestAControllerCatchesUpAfterARestart(t *testing.T) {
-	t.Parallel()
-	needsNoOtherController(t)
-	ns := newNamespace(t)
-	first := ns.startController(t)
-	for _, name := range []string{"scaled", "drifted", "orphaned"} {
-		ns.createReadyFoo(t, newFoo(name, withReplicas(1)))
-	}
-	first.kill(t)
-	mergePatch(t, ns.foos(), "scaled", `{"spec":{"replicas":3}}`)
-	ns.primary().update(t, "drifted", footest.Drifted)
-	deleteChildInBackground(t, ns, "orphaned")
-	ns.createFoo(t, newFoo("new", withReplicas(2)))
-
-	ns.startController(t)
-	ns.awaitReplicas(t, "scaled", 3)
-	ns.awaitReplicas(t, "drifted", 1)
-	ns.awaitReplicas(t, "orphaned", 1)
-	ns.awaitReplicas(t, "new", 2)
 }
 
 // versions returns the resourceVersion of each Foo and child by

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -44,7 +43,6 @@ func (c *testCluster) removeNamespaces(ctx context.Context) error {
 			if ns.DeletionTimestamp != nil {
 				continue
 			}
-			errs = append(errs, c.releaseHeld(ctx, ns.Name))
 			if err := client.Delete(ctx, ns.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 				errs = append(errs, fmt.Errorf("deleting it: %w", err))
 			}
@@ -71,28 +69,6 @@ func (c *testCluster) removeClusterScoped(ctx context.Context) error {
 		c.kube.FlowcontrolV1().FlowSchemas().DeleteCollection(ctx, now, ours),
 		rbac.ClusterRoleBindings().DeleteCollection(ctx, now, ours),
 		rbac.ClusterRoles().DeleteCollection(ctx, now, ours))
-}
-
-// releaseHeld removes the tests' finalizer from the objects of a namespace.
-func (c *testCluster) releaseHeld(ctx context.Context, name string) error {
-	ns := &namespace{name: name, in: c}
-	foos, err1 := ns.foos().List(ctx, metav1.ListOptions{})
-	children, err2 := ns.children().List(ctx, metav1.ListOptions{})
-	if err := errors.Join(err1, err2); err != nil {
-		return err
-	}
-	var errs []error
-	for i := range foos.Items {
-		if slices.Contains(foos.Items[i].Finalizers, hold) {
-			errs = append(errs, releaseNow(ctx, ns.foos(), foos.Items[i].Name))
-		}
-	}
-	for i := range children.Items {
-		if slices.Contains(children.Items[i].GetFinalizers(), hold) {
-			errs = append(errs, releaseNow(ctx, ns.children(), children.Items[i].GetName()))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 func (c *testCluster) removeCRD(ctx context.Context, name string) error {

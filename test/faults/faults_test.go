@@ -112,6 +112,14 @@ func (sc *scenario) skipFor(t *testing.T, s *subject) {
 	}
 }
 
+// skipUnlessQuick skips a test that only FAULTS=all runs.
+func (sc *scenario) skipUnlessQuick(t *testing.T) {
+	t.Helper()
+	if !run.all && sc.quick == 0 {
+		t.Skip("only with FAULTS=all")
+	}
+}
+
 // try runs a scenario's cases, or with FAULTS=quick a selection of them.
 func (sc *scenario) try(t *testing.T, s *subject, writes writeCounts) {
 	sc.skipFor(t, s)
@@ -120,9 +128,7 @@ func (sc *scenario) try(t *testing.T, s *subject, writes writeCounts) {
 		run.report.skip(sc, s, failsWithoutFault)
 		t.Skip(failsWithoutFault)
 	}
-	if !run.all && sc.quick == 0 {
-		t.Skip("only with FAULTS=all")
-	}
+	sc.skipUnlessQuick(t)
 	if !run.all && len(cases) > sc.quick {
 		// The same selection for the same seed, whatever else is run.
 		random := rand.New(rand.NewPCG(run.seed, uint64(len(sc.title))))

@@ -23,6 +23,7 @@ const stopTime = 40 * time.Second
 type process struct {
 	path  string
 	args  []string
+	env   []string // in addition to the test's
 	log   testcluster.Log
 	mu    sync.Mutex
 	run   *testcluster.Process
@@ -39,7 +40,7 @@ func (p *process) start() error {
 		return errEnded
 	}
 	command := exec.Command(p.path, p.args...)
-	command.Env = append(os.Environ(), "KUBE_CACHE_MUTATION_DETECTOR=true")
+	command.Env = append(append(os.Environ(), "KUBE_CACHE_MUTATION_DETECTOR=true"), p.env...)
 	command.Stdout, command.Stderr = &p.log, &p.log
 	run, err := testcluster.StartProcess(command)
 	if err == nil {

@@ -46,11 +46,11 @@ func controlPlaneScenarios() []controlPlaneScenario {
 		})},
 		{store, "frozen during a write", frozenEtcd},
 		{scenario{row: "B4", title: "a Foo is deleted and created again while no garbage collector runs"}, "controller manager killed", withoutGarbageCollector},
-		{scenario{row: "B8", title: "a connection and its watches go dead without notice"}, "silent", deadConnection},
-		{scenario{row: "C12", title: "the CRD is deleted and created again"}, "while running", recreatedCRD},
+		{scenario{row: "B8", quick: 1, title: "a connection and its watches go dead without notice"}, "silent", deadConnection},
+		{scenario{row: "C12", quick: 1, title: "the CRD is deleted and created again"}, "while running", recreatedCRD},
 		{scenario{row: "F1", title: "a Foo with an invalid Deployment name was stored before the CRD had its validation rules"}, "beside a valid one", storedBeforeValidation},
-		{scenario{row: "G6", title: "the CRD prunes the conditions"}, "no conditions", withoutConditions().run},
-		{scenario{row: "G6", title: "the CRD has no status subresource", why: "the 404 is treated like any other error, and retried"}, "no subresource", withoutStatusSubresource().run},
+		{scenario{row: "G6", quick: 1, title: "the CRD prunes the conditions"}, "no conditions", withoutConditions().run},
+		{scenario{row: "G6", quick: 1, title: "the CRD has no status subresource", why: "the 404 is treated like any other error, and retried"}, "no subresource", withoutStatusSubresource().run},
 		{scenario{row: "D7", title: "etcd is restored from a backup, so resourceVersions go back",
 			why: "the informers continue their watches at versions that the store has not reached, and get no events until it has"}, "restored", restoredEtcd},
 		{scenario{row: "C12", title: "the first Foo right after the CRD is installed: its Deployment is created about as soon as the API server allows"}, "fresh installation", freshInstallation},
@@ -62,9 +62,6 @@ func controlPlaneScenarios() []controlPlaneScenario {
 
 // TestControlPlane runs the rows that break the control plane, one after the other.
 func TestControlPlane(t *testing.T) {
-	if !run.all {
-		t.Skip("only with FAULTS=all")
-	}
 	for _, s := range []*subject{run.ours, run.upstream} {
 		if s == nil {
 			continue
@@ -75,6 +72,7 @@ func TestControlPlane(t *testing.T) {
 			for _, sc := range controlPlaneScenarios() {
 				t.Run(sc.row+"/"+sc.name, func(t *testing.T) {
 					sc.skipFor(t, s)
+					sc.skipUnlessQuick(t)
 					if err := p.awaitReady(t.Context()); err != nil {
 						t.Fatal(err) // left behind by the scenario before
 					}
@@ -247,6 +245,8 @@ func deadConnection(ctx context.Context, tr *trial, p *controlPlane) error {
 	if err != nil {
 		return err
 	}
+	// By default, client-go takes 45 s to notice.
+	r.process.env = []string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS=2", "HTTP2_PING_TIMEOUT_SECONDS=2"}
 	if err := errors.Join(r.process.start(), tr.createFoo(ctx, "a", "a", 1), tr.settled(ctx)); err != nil {
 		return err
 	}
