@@ -29,11 +29,9 @@ import (
 type options struct {
 	quick, reportOnly bool
 	results, docs     string
-	profiles          string
 	parts, only       string
 	foos, rounds      int
 	large             int
-	limit             float64
 	ours              string
 	further           []program.Program
 }
@@ -48,9 +46,7 @@ func (o *options) addFlags(flags *flag.FlagSet) {
 	flags.IntVar(&o.foos, "foos", 0, "`number` of waiting Foos (default 2000, with -quick 200)")
 	flags.IntVar(&o.rounds, "rounds", 0, "`number` of rounds (default 5, with -quick 1)")
 	flags.IntVar(&o.large, "large", 0, "`number` of settled Foos in part large (default 100000, with -quick 2000)")
-	flags.Float64Var(&o.limit, "limit", 0, "throughput in Foos per `second` of which the load is a share in part latency (default the measured throughput of the bare loop)")
 	flags.StringVar(&o.ours, "ours", "", "`path` of a controller to measure as ours (default: build it from this tree)")
-	flags.StringVar(&o.profiles, "profiles", "_output/bench/profiles", "`folder` for profiles of our controller, and of the API server at the same time")
 	flags.Func("also", "`name=path` of an additional program to measure, which must take -kubeconfig; may be repeated", func(value string) error {
 		name, path, ok := strings.Cut(value, "=")
 		if !ok || name == "" {
@@ -71,7 +67,7 @@ func (o *options) sizes() plan.Sizes {
 		sizes = plan.Quick()
 	}
 	if o.foos > 0 {
-		sizes.Foos, sizes.SweepFoos, sizes.Peak, sizes.UpstreamFoos = o.foos, min(sizes.SweepFoos, o.foos), min(sizes.Peak, o.foos), min(sizes.UpstreamFoos, o.foos)
+		sizes.Foos, sizes.Peak, sizes.UpstreamFoos = o.foos, min(sizes.Peak, o.foos), min(sizes.UpstreamFoos, o.foos)
 	}
 	if o.large > 0 {
 		sizes.Large = o.large
@@ -129,8 +125,7 @@ func (o *options) measure(ctx context.Context, repository string, found *results
 	planner := &plan.Planner{
 		Bench:    &measure.Bench{Devcluster: devcluster, Repository: repository},
 		Programs: programs, Sizes: o.sizes(), Results: found,
-		Further: o.further, Only: split(o.only), Limit: o.limit, Profiles: o.profiles,
-		Say: say,
+		Further: o.further, Only: split(o.only), Say: say,
 	}
 	found.Machine, found.Versions = machine.Describe(), machine.Versions(ctx, devcluster, programs.Ours.Path)
 	maps.Copy(found.Versions, programs.Versions)

@@ -28,11 +28,11 @@ func TestFailedStepDoesNotStopTheOthers(t *testing.T) {
 		}}
 	}
 	o := &options{results: filepath.Join(t.TempDir(), "results.json")}
-	err := o.runSteps(t.Context(), []plan.Step{step("throughput", nil), step("fairness", errors.New("too slow")), step("profile", nil)}, results.New())
-	if err == nil || !strings.Contains(err.Error(), "step fairness: too slow") || !strings.Contains(err.Error(), "-part=fairness") {
+	err := o.runSteps(t.Context(), []plan.Step{step("throughput", nil), step("whole", errors.New("too slow")), step("memory", nil)}, results.New())
+	if err == nil || !strings.Contains(err.Error(), "step whole: too slow") || !strings.Contains(err.Error(), "-part=whole") {
 		t.Errorf("the error is %v", err)
 	}
-	if want := []string{"throughput", "fairness", "profile"}; !slices.Equal(made, want) {
+	if want := []string{"throughput", "whole", "memory"}; !slices.Equal(made, want) {
 		t.Errorf("steps %v have run, want %v", made, want)
 	}
 	if _, err := results.Read(o.results); err != nil {
@@ -47,7 +47,7 @@ func TestInterruptStopsTheRun(t *testing.T) {
 	cause := errors.New("interrupted")
 	steps := []plan.Step{
 		{Part: "throughput", Run: func(context.Context) (string, error) { interrupt(cause); return "", nil }},
-		{Part: "profile", Run: func(context.Context) (string, error) { t.Error("the run continued"); return "", nil }},
+		{Part: "memory", Run: func(context.Context) (string, error) { t.Error("the run continued"); return "", nil }},
 	}
 	o := &options{results: filepath.Join(t.TempDir(), "results.json")}
 	if err := o.runSteps(ctx, steps, results.New()); !errors.Is(err, cause) {

@@ -6,7 +6,6 @@ package measure
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"example.com/sample-controller/internal/audit"
 	"example.com/sample-controller/test/bench/internal/devcluster"
 	"example.com/sample-controller/test/bench/internal/fixtures"
-	"example.com/sample-controller/test/bench/internal/machine"
 	"example.com/sample-controller/test/bench/internal/process"
 	"example.com/sample-controller/test/bench/internal/program"
 	"example.com/sample-controller/test/bench/internal/results"
@@ -44,11 +42,8 @@ type LargeOptions struct {
 }
 
 // Large measures programs that start beside very many settled Foos, one after the other, and
-// the API server and etcd that hold the Foos. It gives up before the machine runs out of
-// memory.
+// the API server and etcd that hold the Foos.
 func (b *Bench) Large(ctx context.Context, programs []program.Program, options LargeOptions) (found results.Large, err error) {
-	ctx, stop := machine.WhileMemoryLasts(ctx)
-	defer stop()
 	found = results.Large{Foos: options.Foos, Starts: map[string]results.Start{}}
 	err = b.in(ctx, false, func(s *session) error {
 		if err := s.fill(ctx, options, &found.Cluster); err != nil {
@@ -66,7 +61,7 @@ func (b *Bench) Large(ctx context.Context, programs []program.Program, options L
 		return s.largeUsage(ctx, &found.Cluster)
 	})
 	if err != nil {
-		return found, fmt.Errorf("%d settled Foos: %w", options.Foos, errors.Join(err, context.Cause(ctx)))
+		return found, fmt.Errorf("%d settled Foos: %w", options.Foos, err)
 	}
 	return found, nil
 }

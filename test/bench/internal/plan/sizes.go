@@ -19,14 +19,8 @@ type Sizes struct {
 	Rest, Restart time.Duration
 	// WholeFoos wait in each of WholeRounds trials with all components.
 	WholeFoos, WholeRounds int
-	// Sweep lists the numbers of goroutines, each with SweepFoos waiting.
-	Sweep     []int
-	SweepFoos int
 	// Few leaves out, except for throughput, all contenders that no target needs.
 	Few bool
-	// Loads are the shares of the limit at which Foos arrive, each for LoadFor.
-	Loads   []float64
-	LoadFor time.Duration
 	// Holdings lists the numbers of objects at which memory is measured. Peak Foos
 	// converge beside as many foreign Deployments.
 	Holdings []int
@@ -35,11 +29,6 @@ type Sizes struct {
 	// LargeRest, two periods of the controllers' resync.
 	Large     int
 	LargeRest time.Duration
-	// Backlog Foos wait in one namespace while Singles per second arrive in another.
-	// Before that, they arrive for Idle with no backlog.
-	Backlog int
-	Singles float64
-	Idle    time.Duration
 }
 
 // Full returns the sizes for docs/benchmarks.md.
@@ -49,11 +38,8 @@ func Full() Sizes {
 		Rounds: 5, SettledRounds: 1, Settle: 45 * time.Second,
 		Rest: time.Minute, Restart: 5 * time.Second,
 		WholeFoos: 300, WholeRounds: 5,
-		Sweep: []int{2, 4, 16, 64}, SweepFoos: 800,
-		Loads: []float64{0.1, 0.5, 0.8}, LoadFor: 8 * time.Second,
 		Holdings: []int{0, 1000, 10000, 50000}, Peak: 10000,
 		Large: 100000, LargeRest: time.Minute,
-		Backlog: 5000, Singles: 10, Idle: 10 * time.Second,
 	}
 }
 
@@ -63,11 +49,8 @@ func Quick() Sizes {
 		Foos: 200, UpstreamFoos: 15,
 		Rounds: 1, SettledRounds: 1, Settle: 4 * time.Second,
 		Rest: 4 * time.Second, Restart: 2 * time.Second,
-		WholeFoos: 50, WholeRounds: 1,
-		Sweep: []int{16}, SweepFoos: 200, Few: true,
-		Loads: []float64{0.5}, LoadFor: 5 * time.Second,
+		WholeFoos: 50, WholeRounds: 1, Few: true,
 		Holdings: []int{0, 1000}, Peak: 500,
 		Large: 2000, LargeRest: 4 * time.Second,
-		Backlog: 500, Singles: 10, Idle: 4 * time.Second,
 	}
 }

@@ -8,12 +8,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"example.com/sample-controller/test/bench/internal/measure"
 	"example.com/sample-controller/test/bench/internal/program"
 	"example.com/sample-controller/test/bench/internal/results"
-	"example.com/sample-controller/test/bench/internal/stats"
 )
 
 // Step is one measurement. It adds to the results and returns a summary.
@@ -25,7 +23,7 @@ type Step struct {
 
 // Parts returns the parts that a run can be limited to.
 func Parts() []string {
-	return []string{"throughput", "whole", "sweep", "latency", "memory", "large", "fairness", "profile"}
+	return []string{"throughput", "whole", "memory", "large"}
 }
 
 // The names of the bare loop. It creates a Deployment and writes a status, in as many
@@ -46,18 +44,13 @@ type Planner struct {
 	Further []program.Program
 	// Only holds the names of the programs to measure; empty means all.
 	Only []string
-	// Limit is the throughput of the bare loop, in Foos per second; 0 means the measured
-	// one.
-	Limit float64
-	// Profiles is the folder for profiles of our controller.
-	Profiles string
 	// Say reports the progress of a step that takes minutes.
 	Say func(format string, args ...any)
 }
 
 // Steps returns all steps of some parts, or of all parts if none is given.
 func (p *Planner) Steps(parts []string) []Step {
-	all := slices.Concat(p.throughput(), p.whole(), p.sweep(), p.latency(), p.memory(), p.large(), p.fairness(), p.profile())
+	all := slices.Concat(p.throughput(), p.whole(), p.memory(), p.large())
 	return slices.DeleteFunc(all, func(step Step) bool {
 		return len(parts) > 0 && !slices.Contains(parts, step.Part)
 	})
@@ -132,30 +125,6 @@ func (p *Planner) whole() (steps []Step) {
 	return steps
 }
 
-// sweep varies the number of goroutines of the bare loop, and of our workers.
-func (p *Planner) sweep() (steps []Step) {
-	for _, goroutines := range p.Sizes.Sweep {
-		n := strconv.Itoa(goroutines)
-		for _, contender := range p.chosen(p.Programs.Bare.With(Bare, "-goroutines="+n), p.Programs.Ours.With(p.Programs.Ours.Name, "-workers="+n)) {
-			into := map[string][]results.Trial{}
-			trial := p.trial(contender, measure.TrialOptions{Foos: p.Sizes.SweepFoos}, into)
-			steps = append(steps, Step{
-				Part:  "sweep",
-				Title: fmt.Sprintf("%d waiting Foos, %d at a time: %s", p.Sizes.SweepFoos, goroutines, contender.Name),
-				Run: func(ctx context.Context) (string, error) {
-					found, err := trial(ctx)
-					if p.Results.Sweep[contender.Name] == nil {
-						p.Results.Sweep[contender.Name] = map[int][]results.Trial{}
-					}
-					p.Results.Sweep[contender.Name][goroutines] = into[contender.Name]
-					return found, err
-				},
-			})
-		}
-	}
-	return steps
-}
-
 // trial returns the function of a step that adds a trial to some results.
 func (p *Planner) trial(contender program.Program, options measure.TrialOptions, into map[string][]results.Trial) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
@@ -177,19 +146,4 @@ func (p *Planner) trial(contender program.Program, options measure.TrialOptions,
 		}
 		return found, nil
 	}
-}
-
-// limit returns the throughput of the bare loop.
-func (p *Planner) limit() (float64, error) {
-	if p.Limit > 0 {
-		return p.Limit, nil
-	}
-	var values []float64
-	for _, trial := range p.Results.Isolated[Bare] {
-		values = append(values, trial.PerSecond)
-	}
-	if len(values) == 0 {
-		return 0, fmt.Errorf("the throughput of the bare loop is unknown: measure throughput with %s first, or set -limit", Bare)
-	}
-	return stats.Of(values...).Median, nil
 }

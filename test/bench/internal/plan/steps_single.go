@@ -16,38 +16,6 @@ import (
 	"example.com/sample-controller/test/bench/internal/results"
 )
 
-// latency measures the client without a controller first, to compare the others with.
-func (p *Planner) latency() (steps []Step) {
-	bare := p.Programs.Bare.With(Bare)
-	for _, contender := range p.chosen(append([]program.Program{bare}, p.compared()...)...) {
-		who := &contender
-		if contender.Name == Bare {
-			who = nil
-		}
-		steps = append(steps, Step{
-			Part:  "latency",
-			Title: "Foos that arrive at a constant rate: " + contender.Name,
-			Run: func(ctx context.Context) (string, error) {
-				limit, err := p.limit()
-				if err != nil {
-					return "", err
-				}
-				loads, err := p.Bench.Latency(ctx, who, limit, p.Sizes.Loads, p.Sizes.LoadFor)
-				if err != nil {
-					return "", err
-				}
-				p.Results.Latency[contender.Name] = loads
-				var found []string
-				for _, load := range loads {
-					found = append(found, fmt.Sprintf("at %.0f/s created p50 %.1f ms, p99 %.1f ms", load.PerSecond, load.Created.P50, load.Created.P99))
-				}
-				return strings.Join(found, "; "), nil
-			},
-		})
-	}
-	return steps
-}
-
 func (p *Planner) memory() (steps []Step) {
 	controllers := p.compared(p.Programs.Unlimited)
 	if len(controllers) == 0 {
@@ -170,52 +138,4 @@ func (p *Planner) large() []Step {
 			return strings.Join(each, "; "), nil
 		},
 	}}
-}
-
-// fairness includes upstream's controller, to show the effect of a plain queue.
-func (p *Planner) fairness() (steps []Step) {
-	contenders := p.oursAnd(p.Programs.Unlimited)
-	if p.Sizes.Few {
-		contenders = p.oursAnd()
-	}
-	for _, contender := range contenders {
-		steps = append(steps, Step{
-			Part:  "fairness",
-			Title: fmt.Sprintf("single Foos while %d wait in another namespace: %s", p.Sizes.Backlog, contender.Name),
-			Run: func(ctx context.Context) (string, error) {
-				fairness, err := p.Bench.Fairness(ctx, contender, p.Sizes.Backlog, p.Sizes.Singles, p.Sizes.Idle)
-				if err != nil {
-					return "", err
-				}
-				p.Results.Fairness[contender.Name] = fairness
-				return fmt.Sprintf("p99 idle %.1f ms, busy %.1f ms", fairness.Idle.P99, fairness.Busy.P99), nil
-			},
-		})
-	}
-	return steps
-}
-
-// profile shows what our controller uses CPU and memory for, which explains a missed
-// target.
-func (p *Planner) profile() (steps []Step) {
-	// As many Foos as in the measurement of peak memory, but only as many of them waiting
-	// as a CPU profile needs.
-	waiting := p.Sizes.Peak / 4
-	settled := p.Sizes.Peak - waiting
-	for _, contender := range p.chosen(p.Programs.Ours) {
-		steps = append(steps, Step{
-			Part: "profile",
-			Title: fmt.Sprintf("profiles of %s with %d waiting Foos beside %d settled ones and %d foreign Deployments",
-				contender.Name, waiting, settled, p.Sizes.Peak),
-			Run: func(ctx context.Context) (string, error) {
-				found, err := p.Bench.Profile(ctx, contender, p.Profiles, settled, waiting, p.Sizes.Peak)
-				if err != nil {
-					return "", err
-				}
-				p.Results.Profile[contender.Name] = found
-				return "written to " + p.Profiles, nil
-			},
-		})
-	}
-	return steps
 }

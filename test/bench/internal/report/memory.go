@@ -6,7 +6,6 @@ package report
 
 import (
 	"fmt"
-	"strings"
 
 	"example.com/sample-controller/test/bench/internal/results"
 )
@@ -65,17 +64,10 @@ func peakWeights(r *results.Results) (all []weight) {
 
 // lightest returns the target to need less memory than each peer at each size. Its figure is
 // the highest of the ratios.
-func lightest(figure string, all []weight, reason string) Target {
+func lightest(figure string, all []weight) Target {
 	t := Target{Figure: figure, Bound: 1, Below: true, Measured: len(all) > 0}
-	var heavier []string
 	for _, w := range all {
 		t.Got = max(t.Got, w.mine/w.that)
-		if w.mine >= w.that {
-			heavier = append(heavier, fmt.Sprintf("%s: %s MiB, and %s has %s", w.size, number(w.mine), w.peer, number(w.that)))
-		}
-	}
-	if len(heavier) > 0 {
-		t.Reason = strings.TrimSpace(strings.Join(heavier, "; ") + ". " + reason)
 	}
 	return t
 }

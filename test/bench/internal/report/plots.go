@@ -26,7 +26,6 @@ import (
 const (
 	width     = 18 * vg.Centimeter
 	barHeight = 0.9 * vg.Centimeter
-	chart     = 9 * vg.Centimeter
 	barWidth  = 0.28 * vg.Centimeter
 	margin    = 0.8 * vg.Centimeter
 
@@ -47,7 +46,7 @@ type drawing struct {
 // writePlots draws the plots that have figures, and removes the files of the others.
 func writePlots(r *results.Results, folder string) error {
 	var errs []error
-	for _, d := range []drawing{throughputPlot(r), cpuPlot(r), sweepPlot(r), latencyPlot(r), memoryPlot(r, false), memoryPlot(r, true)} {
+	for _, d := range []drawing{throughputPlot(r), cpuPlot(r)} {
 		path := filepath.Join(folder, d.file)
 		if d.plot == nil || d.err != nil {
 			_ = os.Remove(path) // it may not exist

@@ -57,18 +57,12 @@ func render(r *results.Results) ([]byte, error) {
 		"whole":       func() string { return trialsTable(r.Whole) },
 		"wholeTimes":  func() string { return arrivalsTable(r.Whole) },
 		"wholeCalls":  func() string { return callsTable(r.Whole) },
-		"sweep":       func() string { return sweepTable(r) },
-		"latency":     func() string { return latencyTable(r) },
 		"memory":      func() string { return memoryTable(r) },
 		"peak":        func() string { return trialsTable(peaks(r)) },
 		"large":       func() string { return largeTable(r) },
 		"components":  func() string { return componentsTable(r) },
 		"number":      number,
 		"restSeconds": func() float64 { return r.Large.Starts[ours].Rest.Seconds },
-		"fairness":    func() string { return fairnessTable(r) },
-		"missed":      func() string { return missedList(Targets(r)) },
-		"cpuShares":   func(p results.Profile) string { return sharesTable("CPU", "%", p.CPUPercent) },
-		"heapShares":  func(p results.Profile) string { return sharesTable("memory in use", "MiB", p.HeapMiB) },
 	}).Parse(page)
 	if err != nil {
 		return nil, err

@@ -11,7 +11,6 @@ import (
 	"strconv"
 
 	"example.com/sample-controller/test/bench/internal/results"
-	"example.com/sample-controller/test/bench/internal/stats"
 )
 
 func trialsTable(of map[string][]results.Trial) string {
@@ -94,53 +93,6 @@ func quietTable(r *results.Results) string {
 	}, rows)
 }
 
-func sweepTable(r *results.Results) string {
-	var rows [][]string
-	names := contenders(r.Sweep)
-	numbers := map[int]bool{}
-	for _, name := range names {
-		for n := range r.Sweep[name] {
-			numbers[n] = true
-		}
-	}
-	for _, n := range slices.Sorted(maps.Keys(numbers)) {
-		cells := []string{strconv.Itoa(n)}
-		for _, name := range names {
-			cells = append(cells, ranged(spread(r.Sweep[name][n], perSecond)))
-		}
-		rows = append(rows, cells)
-	}
-	head := []string{"concurrency"}
-	for _, name := range names {
-		head = append(head, name+", Foos/s")
-	}
-	return table(head, rows)
-}
-
-func latencyTable(r *results.Results) string {
-	var rows [][]string
-	for _, name := range contenders(r.Latency) {
-		for _, load := range r.Latency[name] {
-			missing := ""
-			if load.Missing > 0 {
-				missing = fmt.Sprintf("%d of %d", load.Missing, load.Foos)
-			}
-			rows = append(rows, []string{
-				name, fmt.Sprintf("%.0f %%", load.Share*100), number(load.PerSecond), strconv.Itoa(load.Foos),
-				threeTimes(load.Created), threeTimes(load.Status), missing, number(load.LateMilliseconds),
-			})
-		}
-	}
-	return table([]string{"", "load", "Foos/s", "Foos", "ms to creation: p50, p99, max", "ms to status: p50, p99, max", "without status", "longest delay of a create, ms"}, rows)
-}
-
-func threeTimes(l stats.Latency) string {
-	if l.N == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%s, %s, %s", number(l.P50), number(l.P99), number(l.Max))
-}
-
 func memoryTable(r *results.Results) string {
 	var rows [][]string
 	for _, name := range contenders(r.Memory) {
@@ -160,28 +112,4 @@ func memoryTable(r *results.Results) string {
 		}
 	}
 	return table([]string{"", "objects", "peak MiB", "MiB at rest", "KiB of peak per object"}, rows)
-}
-
-// sharesTable shows what CPU or memory is used for.
-func sharesTable(of, unit string, shares []results.Share) string {
-	var rows [][]string
-	for _, share := range shares {
-		rows = append(rows, []string{share.What, number(share.Amount)})
-	}
-	return table([]string{of, unit}, rows)
-}
-
-func fairnessTable(r *results.Results) string {
-	var rows [][]string
-	for _, name := range contenders(r.Fairness) {
-		fairness := r.Fairness[name]
-		times := ""
-		if fairness.Idle.P99 > 0 {
-			times = number(fairness.Busy.P99 / fairness.Idle.P99)
-		}
-		rows = append(rows, []string{
-			name, strconv.Itoa(fairness.Backlog), strconv.Itoa(fairness.Busy.N), threeTimes(fairness.Idle), threeTimes(fairness.Busy), times,
-		})
-	}
-	return table([]string{"", "waiting Foos in the other namespace", "single Foos", "ms when idle: p50, p99, max", "ms with a backlog: p50, p99, max", "ratio of p99"}, rows)
 }

@@ -25,8 +25,6 @@ type Target struct {
 	Measured bool
 	// Range is the range of the figure over the rounds, if there are rounds.
 	Range stats.Spread
-	// Reason explains why the target is missed, if that is known.
-	Reason string
 }
 
 // Met reports whether the figure was reached.
@@ -50,30 +48,26 @@ func Targets(r *results.Results) []Target {
 	whole := settled(r.Whole[ours])
 	rest, rested := r.Rest[ours]
 	restart, restarted := r.Restart[ours]
-	fairness := r.Fairness[ours]
 	return []Target{
 		throughput("throughput / bare loop with the same writes and watches", 0.95, "bare-same-writes"),
-		paired("throughput including events / bare loop with the same writes and watches", true, 0.95, r.Isolated[ours], r.Isolated["bare-same-writes"], perSecondEvents).because(reasonEvents(r)),
+		paired("throughput including events / bare loop with the same writes and watches", true, 0.95, r.Isolated[ours], r.Isolated["bare-same-writes"], perSecondEvents),
 		throughput("throughput / bare loop, no watch, no event", 0.80, "bare"),
-		throughput("throughput / upstream without limiter", 1.15, "upstream-unlimited").because(reasonThroughput(r, "upstream-unlimited")),
-		throughput("throughput / controller-runtime", 1.65, "controller-runtime").because(reasonThroughput(r, "controller-runtime")),
-		throughput("throughput / upstream as shipped", 50, "upstream").because(reasonBesideLimiter(r)),
-		ratio("best throughput in a sweep / best of the bare loop", true, 0.75, best(r, ours), best(r, "bare")),
-		cpu(fmt.Sprintf("CPU per Foo to %.0f s after convergence / upstream without limiter", settledSeconds(r)), 0.40, "upstream-unlimited").because(reasonCPU(r, "upstream-unlimited")),
-		cpu("CPU per Foo, the same / controller-runtime", 0.60, "controller-runtime").because(reasonCPU(r, "controller-runtime")),
-		lightest("peak memory / each other controller, at each number of settled Foos", settledWeights(r), reasonStart),
-		lightest("peak memory / each other controller, at each number of foreign Deployments", foreignWeights(r), reasonStart),
-		lightest(fmt.Sprintf("peak memory, %d Foos beside as many foreign Deployments / upstream without limiter", peakFoos(r)), peakWeights(r), reasonMemory(r)),
+		throughput("throughput / upstream without limiter", 1.15, "upstream-unlimited"),
+		throughput("throughput / controller-runtime", 1.65, "controller-runtime"),
+		throughput("throughput / upstream as shipped", 50, "upstream"),
+		cpu(fmt.Sprintf("CPU per Foo to %.0f s after convergence / upstream without limiter", settledSeconds(r)), 0.40, "upstream-unlimited"),
+		cpu("CPU per Foo, the same / controller-runtime", 0.60, "controller-runtime"),
+		lightest("peak memory / each other controller, at each number of settled Foos", settledWeights(r)),
+		lightest("peak memory / each other controller, at each number of foreign Deployments", foreignWeights(r)),
+		lightest(fmt.Sprintf("peak memory, %d Foos beside as many foreign Deployments / upstream without limiter", peakFoos(r)), peakWeights(r)),
 		paired("throughput with the whole control plane / upstream without limiter", true, 1.1,
-			r.Whole[ours], r.Whole["upstream-unlimited"], perSecond).because(reasonWhole(r, "upstream-unlimited")),
+			r.Whole[ours], r.Whole["upstream-unlimited"], perSecond),
 		paired("time until half of the Foos are available, whole control plane / upstream without limiter", false, 0.7,
 			r.Whole[ours], r.Whole["upstream-unlimited"], halfSeconds),
 		counted("writes per new Foo without events, whole control plane", 3, spread(whole, writesButEvents).Median, len(whole) > 0),
 		counted("events per new Foo, whole control plane", 2, spread(whole, events).Median, len(whole) > 0),
 		counted(fmt.Sprintf("calls over %.0f s at rest", rest.Seconds), 0, results.Total(rest.Calls), rested),
 		counted("writes after a restart with all Foos settled", 0, results.Writes(restart.Calls), restarted),
-		ratio("p99 from Foo acknowledged to Deployment created, 50 % load / without a controller", false, 2, half(r, ours).Created.P99, half(r, "bare").Created.P99).because(reasonLatency(r)),
-		ratio(fmt.Sprintf("p99 of a single Foo while %d of another namespace wait / when idle", fairness.Backlog), false, 3, fairness.Busy.P99, fairness.Idle.P99).because(reasonFairness(r)),
 	}
 }
 
@@ -96,48 +90,14 @@ func roundRatios(a, b []results.Trial, of func(results.Trial) float64) stats.Spr
 	return stats.Of(ratios...)
 }
 
-// because returns the target with a reason.
-func (t Target) because(reason string) Target {
-	t.Reason = reason
-	return t
-}
-
 // counted returns a target for a number of which less is better.
 func counted(figure string, bound, got float64, measured bool) Target {
 	return Target{Figure: figure, Bound: bound, Got: got, Measured: measured}
 }
 
-// ratio returns a target whose figure is a/b. It is not measured if one of them is not.
-func ratio(figure string, atLeast bool, bound, a, b float64) Target {
-	t := Target{Figure: figure, AtLeast: atLeast, Bound: bound, Measured: a > 0 && b > 0}
-	if t.Measured {
-		t.Got = a / b
-	}
-	return t
-}
-
 func events(t results.Trial) float64 { return results.WritesOf(t.Calls, "events") }
 
 func writesButEvents(t results.Trial) float64 { return results.Writes(t.Calls) - events(t) }
-
-// best returns the highest throughput of a sweep.
-func best(r *results.Results, name string) float64 {
-	highest := 0.0
-	for _, trials := range r.Sweep[name] {
-		highest = max(highest, spread(trials, perSecond).Median)
-	}
-	return highest
-}
-
-// half returns the measurement at half the load.
-func half(r *results.Results, name string) results.Load {
-	for _, load := range r.Latency[name] {
-		if load.Share == 0.5 {
-			return load
-		}
-	}
-	return results.Load{}
-}
 
 func settledSeconds(r *results.Results) float64 {
 	for _, trial := range settled(r.Isolated[ours]) {
@@ -175,15 +135,4 @@ func targetsTable(targets []Target) string {
 		rows = append(rows, []string{target.Figure, fmt.Sprintf("%s %s", sign, number(target.Bound)), got, verdict})
 	}
 	return strings.ReplaceAll(table([]string{"figure", "target", "measured", ""}, rows), "≤ 0 |", "0 |")
-}
-
-// missedList lists the reasons of the missed targets.
-func missedList(targets []Target) string {
-	var lines []string
-	for _, target := range targets {
-		if target.Measured && !target.Met() && target.Reason != "" {
-			lines = append(lines, fmt.Sprintf("- **%s**: %s", target.Figure, target.Reason))
-		}
-	}
-	return strings.Join(lines, "\n")
 }

@@ -14,8 +14,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"example.com/sample-controller/test/bench/internal/stats"
 )
 
 // Results are the results of one run. The keys of the maps are names of contenders.
@@ -32,15 +30,10 @@ type Results struct {
 	// and with kube-controller-manager, scheduler and KWOK.
 	Isolated map[string][]Trial
 	Whole    map[string][]Trial
-	// Sweep is like Isolated, by contender and number of goroutines.
-	Sweep    map[string]map[int][]Trial
 	Rest     map[string]Rest
 	Restart  map[string]Restart
-	Latency  map[string][]Load
 	Memory   map[string]Memory
 	Large    Large `json:",omitzero"`
-	Fairness map[string]Fairness
-	Profile  map[string]Profile
 }
 
 // Machine describes the machine.
@@ -99,21 +92,6 @@ type Restart struct {
 	Calls map[string]float64
 }
 
-// Load is the result of a program, or of a client without a controller, while Foos
-// arrive.
-type Load struct {
-	// Share is the share of the bare loop's limit, and PerSecond the rate of arrivals.
-	Share, PerSecond float64
-	Foos             int
-	// Created and Status are the times from the acknowledgement of a Foo to the creation
-	// of its Deployment and to its first status.
-	Created, Status stats.Latency
-	// Missing is how many Foos had no status when the measurement ended.
-	Missing int
-	// LateMilliseconds is the longest delay of a create. It should be close to zero.
-	LateMilliseconds float64
-}
-
 // Memory is the memory of a program.
 type Memory struct {
 	// Foos is with settled Foos and their Deployments, Foreign with Deployments unrelated
@@ -170,36 +148,13 @@ type Start struct {
 	Holding
 }
 
-// Fairness is how long single Foos of one namespace take, while the program has nothing
-// else to do, and while the Foos of another namespace wait.
-type Fairness struct {
-	Backlog    int
-	PerSecond  float64
-	Idle, Busy stats.Latency
-}
-
-// Profile is what a program uses CPU and memory for while Foos converge beside Foreign
-// Deployments: CPU in the first Seconds, memory at the end.
-type Profile struct {
-	Settled, Waiting, Foreign int
-	Seconds                   float64
-	CPUPercent, HeapMiB       []Share
-}
-
-// Share is the amount for one use of CPU or memory.
-type Share struct {
-	What   string
-	Amount float64
-}
-
 // New returns empty results.
 func New() *Results {
 	return &Results{
 		Versions: map[string]string{},
-		Isolated: map[string][]Trial{}, Whole: map[string][]Trial{}, Sweep: map[string]map[int][]Trial{},
+		Isolated: map[string][]Trial{}, Whole: map[string][]Trial{},
 		Rest: map[string]Rest{}, Restart: map[string]Restart{},
-		Latency: map[string][]Load{}, Memory: map[string]Memory{}, Fairness: map[string]Fairness{},
-		Profile: map[string]Profile{},
+		Memory: map[string]Memory{},
 	}
 }
 
@@ -276,12 +231,8 @@ func (r *Results) Forget(parts []string) {
 	all := map[string]func(){
 		"throughput": func() { clear(r.Isolated); clear(r.Rest); clear(r.Restart) },
 		"whole":      func() { clear(r.Whole) },
-		"sweep":      func() { clear(r.Sweep) },
-		"latency":    func() { clear(r.Latency) },
 		"memory":     func() { clear(r.Memory) },
 		"large":      func() { r.Large = Large{} },
-		"fairness":   func() { clear(r.Fairness) },
-		"profile":    func() { clear(r.Profile) },
 	}
 	for part, forget := range all {
 		if len(parts) == 0 || slices.Contains(parts, part) {

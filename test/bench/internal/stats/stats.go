@@ -4,9 +4,7 @@
 package stats
 
 import (
-	"math"
 	"slices"
-	"time"
 )
 
 // Spread summarizes a repeated measurement.
@@ -32,25 +30,3 @@ func median(sorted []float64) float64 {
 	}
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
-
-// Latency summarizes how long something took, in milliseconds.
-type Latency struct {
-	P50, P99, Max float64
-	N             int
-}
-
-// LatencyOf summarizes durations. A percentile is the smallest duration that is not
-// exceeded by that share of them.
-func LatencyOf(durations []time.Duration) Latency {
-	if len(durations) == 0 {
-		return Latency{}
-	}
-	sorted := slices.Sorted(slices.Values(durations))
-	rank := func(share float64) float64 {
-		return Milliseconds(sorted[max(0, int(math.Ceil(share*float64(len(sorted))))-1)])
-	}
-	return Latency{P50: rank(0.50), P99: rank(0.99), Max: rank(1), N: len(sorted)}
-}
-
-// Milliseconds returns a duration as a number of milliseconds.
-func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -6,7 +6,6 @@ package stats
 
 import (
 	"testing"
-	"time"
 )
 
 func TestOf(t *testing.T) {
@@ -24,29 +23,6 @@ func TestOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := Of(test.values...); got != test.want {
 				t.Errorf("Of(%v) = %+v, want %+v", test.values, got, test.want)
-			}
-		})
-	}
-}
-
-func TestLatencyOf(t *testing.T) {
-	hundred := make([]time.Duration, 100)
-	for i := range hundred {
-		hundred[i] = time.Duration(100-i) * time.Millisecond
-	}
-	for name, test := range map[string]struct {
-		durations []time.Duration
-		want      Latency
-	}{
-		"nothing":            {nil, Latency{}},
-		"one":                {hundred[:1], Latency{P50: 100, P99: 100, Max: 100, N: 1}},
-		"a hundred":          {hundred, Latency{P50: 50, P99: 99, Max: 100, N: 100}},
-		"less than a tenth":  {[]time.Duration{250 * time.Microsecond}, Latency{P50: 0.25, P99: 0.25, Max: 0.25, N: 1}},
-		"one among the many": {append([]time.Duration{time.Second}, hundred...), Latency{P50: 51, P99: 100, Max: 1000, N: 101}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := LatencyOf(test.durations); got != test.want {
-				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})
 	}
