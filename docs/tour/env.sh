@@ -18,7 +18,7 @@ if ! command -v kubectl >/dev/null; then
 fi
 
 # audit [NAMESPACE] shows the writes that the API server has answered: time, user, request, status code.
-audit() { (cd "${tour_root}" && go run ./tools/timeline -text -audit=_output/tour/audit.log -namespace="${1:-}"); }
+audit() { (cd "${tour_root}" && go run ./tools/audit -namespace="${1:-}" _output/tour/audit.log); }
 
 # metrics PATTERN... shows the lines of the controller's metrics that begin with one of the patterns. Reading them needs
 # a token and a permission, so this uses the service account "reader".

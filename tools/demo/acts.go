@@ -12,35 +12,32 @@ import (
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 )
 
-// actPeriod is how often the demo checks whether the next act is due. It is longer than
-// pause, so that each act restarts the clock.
-const actPeriod = 500 * time.Millisecond
-
 // act is something that the demo does as a user would.
 type act struct {
-	// command has the arguments of kubectl.
-	command []string
-	steps   []step
-	// took describes the time from the first to the last step.
+	// command has the arguments of kubectl, and until those of kubectl wait, which returns
+	// at the end of the act.
+	command, until []string
+	// took describes the time that the act takes.
 	took string
 	// collects makes the demo wait until the garbage collector watches Foos.
 	collects bool
 }
 
-// plan lists the acts of a demo: only the first, unless the demo ends by itself.
-func plan(exit bool) []act {
+// actsOf returns the acts of a demo: only the first, unless the demo ends by itself.
+func actsOf(exit bool) []act {
 	acts := []act{
 		{
-			command: []string{"apply", "-f", examplePath}, steps: firstSteps(),
+			command: []string{"apply", "-f", examplePath}, until: []string{"foo/" + exampleFoo, "--for=condition=Ready"},
 			took: "From the Foo to a Ready Pod, and back to the Foo's status",
 		}, {
-			command: []string{"scale", "foo", exampleFoo, "--replicas=3"}, steps: scaleSteps(),
+			command: []string{"scale", "foo", exampleFoo, "--replicas=3"}, until: []string{"foo/" + exampleFoo, "--for=jsonpath={.status.availableReplicas}=3"},
 			took: "From the scaled Foo to 3 Ready Pods, and back to the Foo's status",
 		}, {
-			command: []string{"delete", "foo", exampleFoo}, steps: deleteSteps(), collects: true,
+			command: []string{"delete", "foo", exampleFoo}, until: []string{"pod", "--selector=controller=" + exampleFoo, "--for=delete"}, collects: true,
 			took: "From the Foo's deletion to the removal of its last Pod",
 		},
 	}
@@ -50,57 +47,52 @@ func plan(exit bool) []act {
 	return acts[:1]
 }
 
-// do carries out the next act.
-func (d *demo) do(ctx context.Context) error {
-	d.act, d.next = d.next[0], d.next[1:]
-	d.steps = d.act.steps
-	return d.kubectl(ctx, d.act.command...)
-}
-
-// doWhenReady carries out the next act unless it must wait, and reports whether it did.
-func (d *demo) doWhenReady(forever context.Context) (bool, error) {
-	ctx, cancel := context.WithTimeoutCause(forever, d.timeout, fmt.Errorf("not done within %v (-timeout)", d.timeout))
+// perform carries out an act, and prints what follows until its end.
+func (d *demo) perform(forever context.Context, a act) error {
+	ctx, cancel := d.limited(forever)
 	defer cancel()
-	if d.next[0].collects {
-		watched, err := collectorWatches(ctx, d.client)
-		if err != nil {
-			return false, err
-		}
-		if !watched && !d.waiting {
-			fmt.Fprintln(d.out, "\nWaiting until the garbage collector knows Foos: it looks for new kinds every 30 s.")
-		}
-		if d.waiting = !watched; d.waiting {
-			return false, nil
+	fmt.Fprintln(d.out)
+	if a.collects {
+		if err := d.awaitCollector(ctx); err != nil {
+			return err
 		}
 	}
-	fmt.Fprintln(d.out)
-	return true, d.do(ctx)
+	if err := d.kubectl(ctx, a.command...); err != nil {
+		return err
+	}
+	reached := make(chan error, 1)
+	go func() {
+		reached <- d.quietly(ctx, append([]string{"wait", "--timeout=" + d.timeout.String()}, a.until...)...)
+	}()
+	if err := d.follow(ctx, reached); err != nil {
+		return err
+	}
+	fmt.Fprintf(d.out, "\n%s\n", d.paint(green, a.took+": "+d.lasted+" ms."))
+	return nil
 }
 
-// finish prints how long an act took from its first step to its last. After the last act
-// it also prints what to try next. It returns true at the end of the demo.
-func (d *demo) finish() (ended bool, err error) {
-	took := d.stopwatch.last.Sub(d.stopwatch.start).Milliseconds()
-	fmt.Fprintf(d.out, "\n%s\n", d.style.paint(green, fmt.Sprintf("%s: %d ms.", d.act.took, took)))
-	if len(d.next) > 0 {
-		return false, nil
+// awaitCollector waits until the garbage collector watches Foos. It discovers new kinds
+// every 30 s. If a Foo is deleted before that, it deletes the dependents only much later.
+func (d *demo) awaitCollector(ctx context.Context) error {
+	said := false
+	err := wait.PollUntilContextCancel(ctx, 500*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		watched, err := collectorWatches(ctx, d.client)
+		if err == nil && !watched && !said {
+			fmt.Fprintln(d.out, "Waiting until the garbage collector knows Foos: it looks for new kinds every 30 s.")
+			said = true
+		}
+		return watched, err
+	})
+	if ctx.Err() != nil {
+		return fmt.Errorf("waiting for the garbage collector's watch of Foos: %w", context.Cause(ctx))
 	}
-	if err := d.draw(); err != nil {
-		return true, err
-	}
-	if !d.exit {
-		d.suggest()
-	}
-	return d.exit, nil
+	return err
 }
 
 // ownWatches is the number of watches of Foos without the garbage collector's: only the
 // controller watches them.
 const ownWatches = 1
 
-// collectorWatches reports whether the garbage collector watches Foos. It discovers new
-// kinds periodically. If a Foo is deleted before that, it deletes the dependents only
-// much later.
 func collectorWatches(ctx context.Context, client kubernetes.Interface) (bool, error) {
 	metrics, err := client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {

@@ -17,64 +17,55 @@ import (
 	"syscall"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"example.com/sample-controller/internal/audit"
 	"example.com/sample-controller/internal/testcluster"
+	"example.com/sample-controller/tools/internal/timeline"
 )
 
-const (
-	// readPeriod is how often the demo reads the audit log.
-	readPeriod = 50 * time.Millisecond
-	// stopGrace is the time that the controller has to stop by itself.
-	stopGrace = 5 * time.Second
-)
+// stopGrace is the time that the controller has to stop by itself.
+const stopGrace = 5 * time.Second
 
 // sources describes the columns.
 const sources = `All of this is from the API server's audit log: the ms since your last change, who sent
-the request, and what it changed.`
+the request, and what it wrote.`
 
 // demo is one run in a cluster.
 type demo struct {
 	*options
 
-	out   io.Writer
-	style style
+	out io.Writer
+	// colour is true if out is a terminal that shows colours.
+	colour bool
 	// kubeconfig and dataDir are the cluster's.
 	kubeconfig string
 	dataDir    string
 
 	controller *testcluster.Program
 	// page is the process of the page, or nil.
-	page      *testcluster.Process
-	audit     audit.Log
-	narrator  narrator
-	stopwatch stopwatch
-	client    kubernetes.Interface
-	// act is the current act, steps are the changes that must still follow it, and next
-	// are the acts after it.
-	act   act
-	steps []step
-	next  []act
-	// waiting is true after the demo has printed what the next act waits for.
-	waiting bool
+	page   *testcluster.Process
+	audit  audit.Log
+	log    timeline.Log
+	client kubernetes.Interface
+	printed
 }
 
 // runInCluster runs the demo in a cluster that devcluster has started for it, until a
-// signal or, with -exit, the last step.
+// signal or, with -exit, the end of the last act.
 func runInCluster(opts *options, dataDir string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	d := &demo{
 		options:    opts,
 		out:        os.Stdout,
-		style:      styleOf(os.Stdout, os.Getenv),
+		colour:     showsColour(os.Stdout),
 		kubeconfig: os.Getenv(clientcmd.RecommendedConfigPathEnvVar),
 		dataDir:    dataDir,
 		audit:      audit.Log{Path: filepath.Join(dataDir, "audit.log")},
-		next:       plan(opts.exit),
 	}
 	err := d.run(ctx)
 	d.stopPage()
@@ -87,7 +78,7 @@ func runInCluster(opts *options, dataDir string) error {
 	if d.exit {
 		return errors.New("stopped before the last step")
 	}
-	if d.act.command != nil {
+	if d.count > 0 {
 		if err := d.draw(); err != nil {
 			fmt.Fprintf(d.out, "\nNo picture: %v\n", err)
 		}
@@ -97,55 +88,66 @@ func runInCluster(opts *options, dataDir string) error {
 }
 
 func (d *demo) run(ctx context.Context) error {
+	if err := d.begin(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(d.out, "\n%s\n", sources)
+	for _, a := range actsOf(d.exit) {
+		if err := d.perform(ctx, a); err != nil {
+			return err
+		}
+	}
+	if err := d.draw(); err != nil || d.exit {
+		return err
+	}
+	d.suggest()
+	return d.follow(ctx, nil)
+}
+
+// begin prepares the cluster and starts the controller.
+func (d *demo) begin(forever context.Context) error {
+	ctx, cancel := d.limited(forever)
+	defer cancel()
 	config, err := testcluster.LoadConfig(d.kubeconfig)
 	if err != nil {
 		return err
 	}
-	if err := d.begin(ctx, config); err != nil {
+	if d.client, err = kubernetes.NewForConfig(config); err != nil {
 		return err
 	}
-	fmt.Fprintf(d.out, "\n%s\n\n%s\n", sources, d.style.header())
-	return d.follow(ctx)
-}
-
-// begin prepares the cluster, starts the controller, and makes the first change.
-func (d *demo) begin(forever context.Context, config *rest.Config) error {
-	ctx, cancel := context.WithTimeoutCause(forever, d.timeout, fmt.Errorf("not done within %v (-timeout)", d.timeout))
-	defer cancel()
-	client, err := kubernetes.NewForConfig(config)
+	review, err := d.client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
-		return err
+		return fmt.Errorf("asking the cluster who we are: %w", err)
 	}
-	d.client = client
-	if d.narrator.self, err = whoAmI(ctx, client); err != nil {
-		return err
-	}
-	if d.narrator.resources, err = narratedResources(); err != nil {
-		return err
-	}
+	d.log.You = review.Status.UserInfo.Username
 	fmt.Fprintln(d.out)
-	if err := d.kubectl(ctx, "apply", "-f", crdPath); err != nil {
-		return err
+	for _, args := range [][]string{
+		{"apply", "-f", crdPath},
+		{"apply", "-k", permissionsPath},
+		{"wait", "--for=condition=Established", "-f", crdPath},
+	} {
+		if err := d.kubectl(ctx, args...); err != nil {
+			return err
+		}
 	}
-	if err := d.kubectl(ctx, "apply", "-k", permissionsPath); err != nil {
-		return err
-	}
-	if err := d.kubectl(ctx, "wait", "--for=condition=Established", "-f", crdPath); err != nil {
-		return err
-	}
-	if err := d.startController(ctx, client); err != nil {
+	if err := d.startController(ctx); err != nil {
 		return err
 	}
 	d.startPage(ctx)
-	return d.do(ctx)
+	return nil
+}
+
+// limited returns a context with the timeout of a step.
+func (d *demo) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, d.timeout, fmt.Errorf("not done within %v (-timeout)", d.timeout))
 }
 
 // startController starts the controller as its own service account.
-func (d *demo) startController(ctx context.Context, client kubernetes.Interface) error {
+func (d *demo) startController(ctx context.Context) error {
 	// devcluster created both folders, and removes them with the cluster.
 	kubeconfig := filepath.Join(d.dataDir, "config", sampleController+".kubeconfig")
 	log := filepath.Join(d.dataDir, "logs", sampleController+".log")
-	err := testcluster.WriteTokenKubeconfig(ctx, client, d.kubeconfig, kubeconfig, testcluster.ServiceAccount, testcluster.ServiceAccount)
+	err := testcluster.WriteTokenKubeconfig(ctx, d.client, d.kubeconfig, kubeconfig, testcluster.ServiceAccount, testcluster.ServiceAccount)
 	if err != nil {
 		return err
 	}
@@ -170,11 +172,38 @@ func (d *demo) startController(ctx context.Context, client kubernetes.Interface)
 // kubectl prints a command as a user would type it, and runs it. It shows kubectl's
 // output only if the command fails.
 func (d *demo) kubectl(ctx context.Context, args ...string) error {
-	typed := "kubectl " + strings.Join(args, " ")
-	fmt.Fprintln(d.out, "$ "+typed)
+	fmt.Fprintln(d.out, "$ kubectl "+strings.Join(args, " "))
+	return d.quietly(ctx, args...)
+}
+
+// quietly is kubectl without the command.
+func (d *demo) quietly(ctx context.Context, args ...string) error {
 	_, err := testcluster.Kubectl(ctx, devclusterPath, d.kubeconfig, args...)
 	if ctx.Err() != nil {
-		return fmt.Errorf("%s: %w", typed, context.Cause(ctx))
+		return fmt.Errorf("kubectl %s: %w", strings.Join(args, " "), context.Cause(ctx))
 	}
 	return err
+}
+
+// draw draws the writes of Foos in the audit log so far, and prints where the picture is.
+func (d *demo) draw() error {
+	if d.picture == "" {
+		return nil
+	}
+	picture, err := d.log.Picture()
+	if err != nil {
+		return fmt.Errorf("drawing %s: %w", d.picture, err)
+	}
+	if err := os.MkdirAll(filepath.Dir(d.picture), 0o755); err != nil {
+		return err
+	}
+	file, err := os.Create(d.picture)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(picture.WriteSVG(file), file.Close()); err != nil {
+		return err
+	}
+	fmt.Fprintf(d.out, "\nThe same as a picture, for a browser: %s\n", quote(d.picture))
+	return nil
 }

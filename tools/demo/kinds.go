@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Which writes the demo prints: those of Foos, of what the controller may create for
-// them, and of what comes from that.
+// Of which objects the audit log has the bodies: Foos, what the controller may create for
+// them, and what comes from that.
 
 package main
 
@@ -16,15 +16,12 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
-
-	"example.com/sample-controller/internal/audit"
 )
 
 // rolePath is the file with the controller's ClusterRole.
 var rolePath = filepath.Join(permissionsPath, "controller.yaml")
 
-// narratedResources returns the resources whose writes are printed, such as
-// "deployments.apps". The audit log contains the bodies of their writes.
+// narratedResources returns these resources, such as "deployments.apps".
 func narratedResources() ([]string, error) {
 	file, err := os.Open(rolePath)
 	if err != nil {
@@ -69,14 +66,4 @@ func resourcesOf(rule rbacv1.PolicyRule) []string {
 		}
 	}
 	return resources
-}
-
-// isNarrated reports whether a write may be of interest. A new object that nobody owns
-// is, only if somebody at the terminal made it: each namespace has a ConfigMap with the
-// cluster's certificate authority, for example.
-func (n *narrator) isNarrated(w audit.Write) bool {
-	if !w.OK() || !slices.Contains(n.resources, strings.TrimSuffix(w.Resource+"."+w.Group, ".")) {
-		return false
-	}
-	return !creates(w) || actorOf(w, n.self) == you || w.Body == nil || len(w.Body.Owners) > 0
 }

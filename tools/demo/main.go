@@ -7,10 +7,7 @@
 // runs it in the root of the checkout.
 //
 // It reads the API server's audit log, which contains the bodies of requests and
-// responses. narrate.go sorts the writes, result.go returns the object after a write, and
-// describe.go compares it to the object before. steps.go lists the changes that must
-// follow the commands of acts.go. picture.go draws the audit log. page.go starts a page
-// that shows Foos live, if the kubectl plugin was built.
+// responses, and prints the entries that tools/internal/timeline makes of them.
 package main
 
 import (

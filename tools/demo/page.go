@@ -31,12 +31,12 @@ func (d *demo) startPage(ctx context.Context) {
 		fmt.Fprintf(d.out, "No page: %v\n", err)
 		return
 	}
-	fmt.Fprintf(d.out, "\n%s\n  %s\n\n", d.style.paint(green, "To see it live in a browser, why and with which writes, open:"), address)
+	fmt.Fprintf(d.out, "\n%s\n  %s\n\n", d.paint(green, "To see it live in a browser, why and with which writes, open:"), address)
 }
 
 // pageFlags are those of the plugin.
 func (d *demo) pageFlags() []string {
-	return []string{"ui", "--all-namespaces", "--kubeconfig", d.kubeconfig, "--audit", d.audit.Path, "--you", d.narrator.self}
+	return []string{"ui", "--all-namespaces", "--kubeconfig", d.kubeconfig, "--audit", d.audit.Path, "--you", d.log.You}
 }
 
 // serve starts a program that prints the address of a page, and returns the address.

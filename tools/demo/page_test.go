@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/sample-controller/tools/internal/timeline"
 )
 
 func TestThePagesAddress(t *testing.T) {
@@ -61,7 +63,7 @@ func TestADemoThatEndsHasNoPage(t *testing.T) {
 				}
 			}
 			var out bytes.Buffer
-			d := &demo{options: &options{exit: test.exit}, dataDir: dataDir, out: &out, kubeconfig: "/k", narrator: narrator{self: "me"}}
+			d := &demo{options: &options{exit: test.exit}, dataDir: dataDir, out: &out, kubeconfig: "/k", log: timeline.Log{You: "me"}}
 			d.startPage(t.Context())
 			d.stopPage()
 			if got := strings.Contains(out.String(), "http://page/ui --all-namespaces --kubeconfig /k --audit "); got != test.want || !got && out.Len() > 0 {

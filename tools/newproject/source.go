@@ -30,7 +30,7 @@ var leftOut = []string{
 // extras are what a lean project does not get either.
 var extras = []string{
 	"test/simulation", "test/mutants", "simulation_test.go",
-	"tools/demo", "tools/timeline", "tools/internal", "docs/timeline.svg",
+	"tools/demo", "tools/audit", "tools/internal", "docs/timeline.svg",
 	"hack/skew.sh", "hack/targets.mk",
 	"tools/image", "hack/image.sh", "docs/releasing.md",
 	"test/chart", "artifacts/chart", "hack/update-chart.sh",

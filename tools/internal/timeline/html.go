@@ -23,7 +23,7 @@ func (p *Picture) WriteHTML(w io.Writer) error {
 	return parsed.Execute(w, struct {
 		Title   string
 		Picture template.HTML
-		Writes  []entry
+		Writes  []Entry
 		More    int
 	}{p.title, template.HTML(picture.String()), p.entries, p.writes - len(p.entries)})
 }

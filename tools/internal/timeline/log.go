@@ -120,6 +120,15 @@ func (l *Log) Picture() (*Picture, error) {
 	return compose(titleOf(chosen, selection), chosen, panels, notes), nil
 }
 
+// Entries returns the writes that Picture draws, as text. If there are none, it returns nil.
+func (l *Log) Entries() []Entry {
+	picture, err := l.Picture()
+	if err != nil {
+		return nil
+	}
+	return picture.entries
+}
+
 // titleOf returns the title of the picture.
 func titleOf(steps []step, selection Selection) string {
 	objects := map[key]string{}

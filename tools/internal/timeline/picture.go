@@ -4,7 +4,10 @@
 
 package timeline
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Picture holds the elements to draw. Its units are chosen so that it fits a width of 800
 // pixels.
@@ -20,7 +23,7 @@ type Picture struct {
 	marks         []mark
 	labels        []label
 	// entries are the writes of the table; of a large log, only the first.
-	entries []entry
+	entries []Entry
 }
 
 // rect is the background of a panel.
@@ -75,8 +78,12 @@ type label struct {
 // run is text in one style.
 type run struct{ text, class string }
 
-// entry is a row of the table.
-type entry struct{ Panel, Milliseconds, Actor, Verb, Object, Result, Cause string }
+// Entry is a write as text. Panel is the number of the act that it belongs to, and
+// Milliseconds the time since that began.
+type Entry struct {
+	At                                                      time.Time
+	Panel, Milliseconds, Actor, Verb, Object, Result, Cause string
+}
 
 // Size describes the number of writes and panels.
 func (p *Picture) Size() string {

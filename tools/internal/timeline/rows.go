@@ -157,9 +157,10 @@ func (c *composer) table(n int, p panel) {
 	}
 }
 
-func (c *composer) entry(n int, p panel, i int) entry {
+func (c *composer) entry(n int, p panel, i int) Entry {
 	s := c.steps[i]
-	e := entry{
+	e := Entry{
+		At:    s.at,
 		Panel: fmt.Sprint(n + 1), Milliseconds: fmt.Sprint(s.at.Sub(p.start).Milliseconds()),
 		Actor: c.lanes.names[c.lanes.index[s.actor]], Verb: clean(s.Verb), Object: clean(c.objectOf(s)),
 		Result: clean(outcome(s)),

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Test of what is printed.
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/sample-controller/internal/audit"
+	"example.com/sample-controller/tools/internal/timeline"
+)
+
+// createFooLine is a line of the audit log, shortened by what is not read.
+const createFooLine = `{"stage":"ResponseComplete","requestURI":"/apis/samplecontroller.k8s.io/v1alpha1/namespaces/default/foos",` +
+	`"verb":"create","user":{"username":"devcluster-admin"},"userAgent":"kubectl/v1","objectRef":{"resource":"foos","namespace":"default","name":"example-foo"},` +
+	`"responseStatus":{"code":201},"stageTimestamp":"2026-11-21T11:23:15.506749Z"}` + "\n"
+
+// TestEachWriteIsPrintedOnce: only when the log has settled, and not again.
+func TestEachWriteIsPrintedOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	if err := os.WriteFile(path, []byte(createFooLine), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	d := &demo{options: &options{picture: filepath.Join(t.TempDir(), "new", "x.svg")}, out: &out,
+		audit: audit.Log{Path: path}, log: timeline.Log{You: "devcluster-admin"}}
+	now := time.Now()
+	for _, after := range []time.Duration{0, settleTime / 2, settleTime, 2 * settleTime} {
+		settled, err := d.tell(now.Add(after))
+		if err != nil || settled != (after >= settleTime) {
+			t.Errorf("after %v the log has settled: %v, %v", after, settled, err)
+		}
+		if printed := strings.Count(out.String(), "     0 you                    create  Foo example-foo\n"); (printed == 1) != settled {
+			t.Errorf("after %v it has printed %q", after, out.String())
+		}
+	}
+	if err := d.draw(); err != nil || !strings.Contains(out.String(), "x.svg") {
+		t.Errorf("the picture: %v, %q", err, out.String())
+	}
+}
