@@ -21,8 +21,6 @@ type act struct {
 	// command has the arguments of kubectl, and until those of kubectl wait, which returns
 	// at the end of the act.
 	command, until []string
-	// took describes the time that the act takes.
-	took string
 	// collects makes the demo wait until the garbage collector watches Foos.
 	collects bool
 }
@@ -31,14 +29,15 @@ type act struct {
 func actsOf(exit bool) []act {
 	acts := []act{
 		{
-			command: []string{"apply", "-f", examplePath}, until: []string{"foo/" + exampleFoo, "--for=condition=Ready"},
-			took: "From the Foo to a Ready Pod, and back to the Foo's status",
+			command: []string{"apply", "-f", examplePath},
+			until:   []string{"foo/" + exampleFoo, "--for=condition=Ready"},
 		}, {
-			command: []string{"scale", "foo", exampleFoo, "--replicas=3"}, until: []string{"foo/" + exampleFoo, "--for=jsonpath={.status.availableReplicas}=3"},
-			took: "From the scaled Foo to 3 Ready Pods, and back to the Foo's status",
+			command: []string{"scale", "foo", exampleFoo, "--replicas=3"},
+			until:   []string{"foo/" + exampleFoo, "--for=jsonpath={.status.availableReplicas}=3"},
 		}, {
-			command: []string{"delete", "foo", exampleFoo}, until: []string{"pod", "--selector=controller=" + exampleFoo, "--for=delete"}, collects: true,
-			took: "From the Foo's deletion to the removal of its last Pod",
+			command:  []string{"delete", "foo", exampleFoo},
+			until:    []string{"pod", "--selector=controller=" + exampleFoo, "--for=delete"},
+			collects: true,
 		},
 	}
 	if exit {
@@ -49,14 +48,14 @@ func actsOf(exit bool) []act {
 
 // perform carries out an act, and prints what follows until its end.
 func (d *demo) perform(forever context.Context, a act) error {
-	ctx, cancel := d.limited(forever)
-	defer cancel()
 	fmt.Fprintln(d.out)
 	if a.collects {
-		if err := d.awaitCollector(ctx); err != nil {
+		if err := d.awaitCollector(forever); err != nil {
 			return err
 		}
 	}
+	ctx, cancel := d.limited(forever)
+	defer cancel()
 	if err := d.kubectl(ctx, a.command...); err != nil {
 		return err
 	}
@@ -67,13 +66,15 @@ func (d *demo) perform(forever context.Context, a act) error {
 	if err := d.follow(ctx, reached); err != nil {
 		return err
 	}
-	fmt.Fprintf(d.out, "\n%s\n", d.paint(green, a.took+": "+d.lasted+" ms."))
+	fmt.Fprintf(d.out, "\n%s\n", d.paint(green, "The last write came "+d.lasted+" ms after yours."))
 	return nil
 }
 
 // awaitCollector waits until the garbage collector watches Foos. It discovers new kinds
 // every 30 s. If a Foo is deleted before that, it deletes the dependents only much later.
-func (d *demo) awaitCollector(ctx context.Context) error {
+func (d *demo) awaitCollector(forever context.Context) error {
+	ctx, cancel := d.limited(forever)
+	defer cancel()
 	said := false
 	err := wait.PollUntilContextCancel(ctx, 500*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		watched, err := collectorWatches(ctx, d.client)

@@ -78,7 +78,7 @@ func runInCluster(opts *options, dataDir string) error {
 	if d.exit {
 		return errors.New("stopped before the last step")
 	}
-	if d.count > 0 {
+	if len(d.entries) > 0 {
 		if err := d.draw(); err != nil {
 			fmt.Fprintf(d.out, "\nNo picture: %v\n", err)
 		}

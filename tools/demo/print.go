@@ -25,9 +25,9 @@ const (
 
 // printed says what has been printed, and what waits for that.
 type printed struct {
-	// count is the number of writes in the log, and latest when it grew.
-	count  int
-	latest time.Time
+	// entries are the writes in the log, and latest is when another came.
+	entries []timeline.Entry
+	latest  time.Time
 	// until is the time of the last printed write, panel the act that it belongs to, and
 	// lasted the ms since that act began.
 	until         time.Time
@@ -70,15 +70,18 @@ func (d *demo) tell(now time.Time) (settled bool, err error) {
 	for _, write := range writes {
 		d.log.Add(write)
 	}
-	entries := d.log.Entries()
-	if len(entries) != d.count {
-		d.count, d.latest = len(entries), now
+	if len(writes) > 0 {
+		before := len(d.entries)
+		if d.entries = d.log.Entries(); len(d.entries) != before {
+			d.latest = now
+		}
 	}
 	if now.Sub(d.latest) < settleTime {
 		return false, nil
 	}
-	for _, e := range entries {
-		if e.At.After(d.until) {
+	since := d.until // several writes may have the same time
+	for _, e := range d.entries {
+		if e.At.After(since) {
 			d.print(e)
 		}
 	}
@@ -89,7 +92,10 @@ func (d *demo) print(e timeline.Entry) {
 	if e.Panel != d.panel {
 		fmt.Fprintf(d.out, "\n%s\n", d.paint(dim, fmt.Sprintf("%6s %-21s  %-7s %s", "ms", "who", "", "what")))
 	}
-	d.until, d.panel, d.lasted = e.At, e.Panel, e.Milliseconds
+	d.panel, d.lasted = e.Panel, e.Milliseconds
+	if e.At.After(d.until) { // the last write of an act may come after the first of the next
+		d.until = e.At
+	}
 	// What a success wrote says more than its code.
 	_, note, found := strings.Cut(e.Result, ", ")
 	if !found && strings.HasPrefix(e.Result, "20") {

@@ -18,13 +18,17 @@ import (
 
 // createFooLine is a line of the audit log, shortened by what is not read.
 const createFooLine = `{"stage":"ResponseComplete","requestURI":"/apis/samplecontroller.k8s.io/v1alpha1/namespaces/default/foos",` +
-	`"verb":"create","user":{"username":"devcluster-admin"},"userAgent":"kubectl/v1","objectRef":{"resource":"foos","namespace":"default","name":"example-foo"},` +
+	`"verb":"create","user":{"username":"devcluster-admin"},"userAgent":"kubectl/v1","objectRef":{"resource":"foos","namespace":"default","name":"example-foo","apiGroup":"samplecontroller.k8s.io"},` +
 	`"responseStatus":{"code":201},"stageTimestamp":"2026-11-21T11:23:15.506749Z"}` + "\n"
+
+// createDeploymentLine is a write that the API server answered at the same time.
+var createDeploymentLine = strings.NewReplacer("devcluster-admin", "system:serviceaccount:a:sample-controller", "kubectl/v1", "sample-controller/v1",
+	"samplecontroller.k8s.io/v1alpha1", "apps/v1", "samplecontroller.k8s.io", "apps", "foos", "deployments").Replace(createFooLine)
 
 // TestEachWriteIsPrintedOnce: only when the log has settled, and not again.
 func TestEachWriteIsPrintedOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
-	if err := os.WriteFile(path, []byte(createFooLine), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(createFooLine+createDeploymentLine), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
@@ -36,8 +40,10 @@ func TestEachWriteIsPrintedOnce(t *testing.T) {
 		if err != nil || settled != (after >= settleTime) {
 			t.Errorf("after %v the log has settled: %v, %v", after, settled, err)
 		}
-		if printed := strings.Count(out.String(), "     0 you                    create  Foo example-foo\n"); (printed == 1) != settled {
-			t.Errorf("after %v it has printed %q", after, out.String())
+		for _, write := range []string{"     0 you                    create  Foo example-foo\n", "     0 sample-controller      create  Deployment example-foo\n"} {
+			if printed := strings.Count(out.String(), write); (printed == 1) != settled {
+				t.Errorf("after %v it has printed %q", after, out.String())
+			}
 		}
 	}
 	if err := d.draw(); err != nil || !strings.Contains(out.String(), "x.svg") {

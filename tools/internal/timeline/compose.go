@@ -33,13 +33,15 @@ type composer struct {
 	all, lanes lanes
 	// textX is where the column with verbs and objects begins.
 	textX float64
+	// most is the greatest number of entries.
+	most int
 	// scattered is true if the panel's objects are in several namespaces.
 	scattered bool
 }
 
 // compose makes a picture of panels.
-func compose(title string, steps []step, panels []panel, notes []string) *Picture {
-	c := composer{Picture: &Picture{panels: len(panels)}, steps: steps, all: lanesOf(steps, panels, lanesLeft)}
+func compose(title string, steps []step, panels []panel, notes []string, entries int) *Picture {
+	c := composer{Picture: &Picture{panels: len(panels)}, steps: steps, most: entries, all: lanesOf(steps, panels, lanesLeft)}
 	c.actors = c.all.names
 	c.textX = c.all.right() + textGap
 	c.width = max(pictureWidth, c.textX+textLeast+margin)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -95,7 +96,10 @@ func (l *Log) acts(a audit.Actor) bool {
 var errNoWrites = errors.New("no write to draw")
 
 // Picture draws the log.
-func (l *Log) Picture() (*Picture, error) {
+func (l *Log) Picture() (*Picture, error) { return l.draw(maxEntries) }
+
+// draw draws the log, with at most so many writes as text.
+func (l *Log) draw(entries int) (*Picture, error) {
 	steps := stepsOf(l.writes, l.acts)
 	giveNames(steps)
 	kin := kinOf(steps)
@@ -117,12 +121,12 @@ func (l *Log) Picture() (*Picture, error) {
 		notes = append(notes, fmt.Sprintf("The log has %d acts, of which the last %d are drawn.", len(panels), maxPanels))
 		panels = panels[more:]
 	}
-	return compose(titleOf(chosen, selection), chosen, panels, notes), nil
+	return compose(titleOf(chosen, selection), chosen, panels, notes, entries), nil
 }
 
-// Entries returns the writes that Picture draws, as text. If there are none, it returns nil.
+// Entries returns all writes that Picture draws, as text. If there are none, it returns nil.
 func (l *Log) Entries() []Entry {
-	picture, err := l.Picture()
+	picture, err := l.draw(math.MaxInt)
 	if err != nil {
 		return nil
 	}

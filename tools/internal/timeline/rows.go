@@ -146,13 +146,13 @@ func (c *composer) tip(p panel, r row) string {
 	return clean(text)
 }
 
-// maxEntries is the greatest number of writes in the table.
+// maxEntries is the greatest number of writes in the table of a picture.
 const maxEntries = 2000
 
 // table adds a panel's writes to the entries.
 func (c *composer) table(n int, p panel) {
 	c.writes += len(p.steps)
-	for _, i := range p.steps[:min(len(p.steps), max(0, maxEntries-len(c.entries)))] {
+	for _, i := range p.steps[:min(len(p.steps), max(0, c.most-len(c.entries)))] {
 		c.entries = append(c.entries, c.entry(n, p, i))
 	}
 }
