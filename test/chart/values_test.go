@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -237,9 +238,25 @@ func TestReleasesShareNoObject(t *testing.T) {
 	}
 }
 
+// TestTheOldestKubernetesIsThatOfTheManual: the chart refuses older ones.
+func TestTheOldestKubernetesIsThatOfTheManual(t *testing.T) {
+	manual, err := os.ReadFile(root + "/docs/operations.md")
+	must(t, err)
+	oldest := regexp.MustCompile(`needs Kubernetes (1\.\d+) or newer`).FindSubmatch(manual)
+	if oldest == nil || loadChart(t).Metadata.KubeVersion != ">="+string(oldest[1])+".0-0" {
+		t.Errorf("The chart needs %s, and docs/operations.md says %q", loadChart(t).Metadata.KubeVersion, oldest)
+	}
+}
+
 func TestNotes(t *testing.T) {
 	release, err := tryTemplate(t, "one", "team", "watchNamespace: red")
 	must(t, err)
+	labels := at(kustomize(t, root+"/artifacts/deploy")["Namespace sample-controller"], "metadata", "labels").(mapping)
+	for key, value := range labels {
+		if label := fmt.Sprint(key, "=", value); strings.HasPrefix(key, "pod-security.") && !strings.Contains(release.Info.Notes, label) {
+			t.Errorf("The notes lack %s, which the namespace of the installation has:\n%s", label, release.Info.Notes)
+		}
+	}
 	for _, want := range []string{"one-sample-controller reconciles the Foos of the namespace red.", "kubectl label namespace team pod-security.kubernetes.io/"} {
 		if !strings.Contains(release.Info.Notes, want) {
 			t.Errorf("The notes lack %q:\n%s", want, release.Info.Notes)

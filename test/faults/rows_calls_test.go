@@ -197,54 +197,58 @@ func frozen(writeCounts) []trialCase {
 	}}}
 }
 
-// stopped is A4: the controller is asked to stop during a write.
+// stopped is A4: the controller is asked to stop during a write, once or twice.
 func stopped(writeCounts) []trialCase {
-	return []trialCase{{"a create under way", func(ctx context.Context, tr *trial) error {
-		r, open, err := tr.startHeldUp(ctx)
-		if err != nil {
-			return err
-		}
-		defer open()
-		r.process.signal(syscall.SIGTERM)
-		pause(ctx, quiet/3)
-		open()
-		if code := r.process.exitCode(); code != 0 {
-			return fmt.Errorf("after SIGTERM it exited with code %d", code)
-		}
-		if !slices.ContainsFunc(r.proxy.Calls(), isCreate) {
-			return errors.New("after SIGTERM it dropped the write that was under way")
-		}
-		return errors.Join(r.process.start(), tr.stableAndQuiet(ctx))
-	}}, {"a second signal", func(ctx context.Context, tr *trial) error {
-		r, open, err := tr.startHeldUp(ctx)
-		if err != nil {
-			return err
-		}
-		defer open()
-		r.process.signal(syscall.SIGINT)
-		pause(ctx, quiet/3)
-		r.process.signal(syscall.SIGINT)
-		if code := r.process.exitCode(); code != 1 {
-			return fmt.Errorf("after the second SIGINT it exited with code %d", code)
-		}
-		open()
-		return errors.Join(r.process.start(), tr.stableAndQuiet(ctx))
-	}}}
+	return []trialCase{
+		heldUp("a create under way", func(ctx context.Context, r *replica, open func()) error {
+			r.process.signal(syscall.SIGTERM)
+			pause(ctx, quiet/3)
+			open()
+			if code := r.process.exitCode(); code != 0 {
+				return fmt.Errorf("after SIGTERM it exited with code %d", code)
+			}
+			if !slices.ContainsFunc(r.proxy.Calls(), isCreate) {
+				return errors.New("after SIGTERM it dropped the write that was under way")
+			}
+			return nil
+		}),
+		heldUp("a second signal", func(ctx context.Context, r *replica, _ func()) error {
+			r.process.signal(syscall.SIGINT)
+			pause(ctx, quiet/3)
+			r.process.signal(syscall.SIGINT)
+			if code := r.process.exitCode(); code != 1 {
+				return fmt.Errorf("after the second SIGINT it exited with code %d", code)
+			}
+			return nil
+		}),
+	}
 }
 
-// startHeldUp starts a controller whose first create of a Deployment is held until open is
-// called, and creates a Foo.
-func (tr *trial) startHeldUp(ctx context.Context) (r *replica, open func(), err error) {
-	if r, err = tr.start(); err != nil {
-		return nil, nil, err
-	}
-	release := make(chan struct{})
-	r.proxy.Use(once(func(call *proxy.Call) proxy.Fault {
-		if call.Method == http.MethodPost && call.Resource == "deployments" {
-			return proxy.Hold(release)
+// heldUp is a case in which a controller ends while its first create of a Deployment is
+// held, until open is called or the controller has ended. Then it is started again.
+func heldUp(name string, end func(ctx context.Context, r *replica, open func()) error) trialCase {
+	return trialCase{name, func(ctx context.Context, tr *trial) error {
+		r, err := tr.start()
+		if err != nil {
+			return err
 		}
-		return nil
-	}))
-	err = errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.awaitCall(ctx, r, func(call proxy.Call) bool { return call.Fault != "" }))
-	return r, sync.OnceFunc(func() { close(release) }), err
+		release := make(chan struct{})
+		open := sync.OnceFunc(func() { close(release) })
+		defer open()
+		r.proxy.Use(once(func(call *proxy.Call) proxy.Fault {
+			if call.Method == http.MethodPost && call.Resource == "deployments" {
+				return proxy.Hold(release)
+			}
+			return nil
+		}))
+		held := func(call proxy.Call) bool { return call.Fault != "" }
+		if err := errors.Join(tr.createFoo(ctx, "a", "a", 1), tr.awaitCall(ctx, r, held)); err != nil {
+			return err
+		}
+		if err := end(ctx, r, open); err != nil {
+			return err
+		}
+		open()
+		return errors.Join(r.process.start(), tr.stableAndQuiet(ctx))
+	}}
 }
