@@ -143,3 +143,23 @@ func TestAgesCountShortlyBeforeABound(t *testing.T) {
 		t.Error("a time between two bounds counts to the second")
 	}
 }
+
+// TestPausesCount fails if a wait for the next repair looks like the same wait a second later.
+func TestPausesCount(t *testing.T) {
+	s, err := newSearch(smallest, acting(nil), Bounds{Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := func(seconds int64) digest {
+		waiting := s.first.clone()
+		waiting.now = seconds * 1e9
+		waiting.repairs[len(waiting.repairs)-1] = repairs{count: 6}
+		return explored{waiting, s.scene}.identity()
+	}
+	if after(6) == after(7) {
+		t.Error("the states 6 and 7 seconds after the sixth repair are the same: the next one is due after 8")
+	}
+	if after(9) != after(10) {
+		t.Error("the states after the pause differ")
+	}
+}

@@ -52,6 +52,20 @@ func (r repairs) continues(none repairs, now int64) bool {
 	return r.owner == none.owner && r.child == none.child && r.generation == none.generation && now-r.last < quietTime.Nanoseconds()
 }
 
+// pause is how long the controller has to wait after the last repair before the next.
+func (r repairs) pause() time.Duration {
+	if r.count < repairsAtOnce {
+		return 0
+	}
+	return firstPause << (r.count - repairsAtOnce)
+}
+
+// wait is what is left of the pause. A state that waits for its end differs from the one a
+// second later, even if the key is in the queue for another reason.
+func (r repairs) wait(now int64) time.Duration {
+	return max(0, r.pause()-time.Duration(now-r.last))
+}
+
 // countRepair counts an update that a controller made, and checks that it has paused.
 func (x explored) countRepair(at slot) {
 	before := x.repairs[at]
@@ -62,11 +76,9 @@ func (x explored) countRepair(at slot) {
 	if before.continues(next, x.now) {
 		next.count = before.count
 	}
-	if next.count >= repairsAtOnce {
-		pause, paused := firstPause<<(next.count-repairsAtOnce), time.Duration(x.now-before.last)
-		if paused < pause {
-			x.breaks("%s is updated for the %dth time in a row, %s after the last: it has to wait for %s", x.describe(at), next.count+1, paused, pause)
-		}
+	next.last = before.last
+	if next.wait(x.now) > 0 {
+		x.breaks("%s is updated for the %dth time in a row, %s after the last: it has to wait for %s", x.describe(at), next.count+1, time.Duration(x.now-before.last), next.pause())
 	}
 	next.count, next.last = next.count+1, x.now
 	x.repairs[at] = next
