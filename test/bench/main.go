@@ -8,7 +8,7 @@
 //	bench -report                 only write the report, from existing results
 //
 // The results are written to a file after each measurement. At the end, a report with
-// plots is made of them.
+// a plot is made of them.
 package main
 
 import (
@@ -16,9 +16,18 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
+	"time"
+
+	"example.com/sample-controller/test/bench/internal/measure"
+	"example.com/sample-controller/test/bench/internal/report"
+	"example.com/sample-controller/test/bench/internal/results"
 )
 
 func main() {
@@ -31,14 +40,132 @@ func main() {
 	}
 }
 
+// options holds the command's flags.
+type options struct {
+	quick, reportOnly bool
+	results, docs     string
+	parts, only, ours string
+}
+
 func run(ctx context.Context, args []string) error {
+	var o options
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	var opts options
-	opts.addFlags(flags)
+	flags.BoolVar(&o.quick, "quick", false, "run small measurements, to check that everything works: 5 to 6 minutes")
+	flags.BoolVar(&o.reportOnly, "report", false, "measure nothing, only write the report from existing results")
+	flags.StringVar(&o.results, "results", "_output/bench/results.json", "`file` for the results, written after each measurement")
+	flags.StringVar(&o.docs, "docs", "_output/bench", "`folder` for benchmarks.md, and for benchmarks/ with its plot and a copy of the results")
+	flags.StringVar(&o.parts, "part", "", "comma-separated `parts` to measure, of "+strings.Join(results.Parts, ", ")+"; existing results of other parts are kept (default all)")
+	flags.StringVar(&o.only, "only", "", "comma-separated `names` of contenders to measure, of "+strings.Join(report.Contenders, ", ")+" (default all)")
+	flags.StringVar(&o.ours, "ours", "", "`path` of a controller to measure as ours (default: build it from this tree)")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return nil // flags has printed the help
 	} else if err != nil {
 		return err
 	}
-	return opts.run(ctx)
+	return o.run(ctx)
+}
+
+func (o *options) run(ctx context.Context) error {
+	parts := split(o.parts)
+	if err := errors.Join(known("-part", parts, results.Parts), known("-only", split(o.only), report.Contenders)); err != nil {
+		return err
+	}
+	found := results.New()
+	if len(parts) > 0 || o.reportOnly {
+		var err error
+		if found, err = results.Read(o.results); err != nil {
+			return err
+		}
+	}
+	if !o.reportOnly {
+		if err := o.measure(ctx, found, parts); err != nil {
+			return err
+		}
+	}
+	if err := report.Write(found, o.docs); err != nil {
+		return err
+	}
+	say("report written to %s", filepath.Join(o.docs, "benchmarks.md"))
+	return nil
+}
+
+// measure makes all measurements, and writes the results after each.
+func (o *options) measure(ctx context.Context, found *results.Results, parts []string) error {
+	repository, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	devcluster := filepath.Join(repository, "bin/devcluster")
+	if _, err := os.Stat(devcluster); err != nil {
+		return fmt.Errorf("%w: run make bench in the root of the repository", err)
+	}
+	folder, err := os.MkdirTemp("", "foo-bench-programs-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	say("building the contenders")
+	programs, err := measure.Build(ctx, repository, folder, o.ours)
+	if err != nil {
+		return err
+	}
+	p := &planner{
+		bench: &measure.Bench{Devcluster: devcluster, Repository: repository}, programs: programs,
+		sizes: full, found: found, only: split(o.only),
+	}
+	if o.quick {
+		p.sizes = quick
+	}
+	steps := p.steps(parts)
+	if len(steps) == 0 {
+		return errors.New("-part and -only select no measurement")
+	}
+	found.Machine, found.Versions = measure.DescribeMachine(), measure.Versions(ctx, devcluster, programs.Ours.Path)
+	maps.Copy(found.Versions, programs.Versions)
+	found.Quick = o.quick
+	found.Forget(parts)
+	return o.runSteps(ctx, steps, found)
+}
+
+// runSteps makes measurements one after the other. It continues after one that fails.
+func (o *options) runSteps(ctx context.Context, steps []step, found *results.Results) error {
+	began, before := time.Now(), found.Minutes
+	found.Began = began.UTC().Truncate(time.Second)
+	var failed []error
+	for i, step := range steps {
+		say("[%d/%d, %v] %s", i+1, len(steps), time.Since(began).Round(time.Second), step.title)
+		summary, err := step.run(ctx)
+		if ctx.Err() != nil {
+			return errors.Join(err, context.Cause(ctx))
+		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w; repeat it with -part=%s", step.title, err, step.part))
+			summary = "FAILED: " + err.Error()
+		}
+		say("    %s", summary)
+		found.Minutes = before + time.Since(began).Minutes()
+		if err := found.Write(o.results); err != nil {
+			return err
+		}
+	}
+	say("%d measurements in %v, results in %s", len(steps)-len(failed), time.Since(began).Round(time.Second), o.results)
+	return errors.Join(failed...)
+}
+
+func say(format string, args ...any) {
+	fmt.Printf(format+"\n", args...)
+}
+
+func split(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
+}
+
+// known returns an error if a flag has an unknown value.
+func known(flag string, values, all []string) error {
+	for _, value := range values {
+		if !slices.Contains(all, value) {
+			return fmt.Errorf("%s=%s: unknown; there are %s", flag, value, strings.Join(all, ", "))
+		}
+	}
+	return nil
 }

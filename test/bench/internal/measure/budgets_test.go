@@ -6,12 +6,9 @@ package measure
 
 import (
 	"context"
-	"crypto/tls"
-	"io"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,15 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"example.com/sample-controller/internal/audit"
-	"example.com/sample-controller/test/bench/internal/calls"
-	"example.com/sample-controller/test/bench/internal/fixtures"
-	"example.com/sample-controller/test/bench/internal/process"
-	"example.com/sample-controller/test/bench/internal/program"
+	"example.com/sample-controller/test/bench/internal/cluster"
 	"example.com/sample-controller/test/bench/internal/results"
 )
 
 const (
-	budgetFoos = 60
+	budgetFoos, budgetSettled = 60, 20
 	// restTime is how long there must be no request. It spans several resyncs, and is
 	// longer than the controller may postpone a status.
 	restTime   = 8 * time.Second
@@ -38,10 +32,9 @@ const (
 // budgets measures one controller.
 type budgets struct {
 	*session
-	subject program.Program
-	metrics string
-	running *process.Process
-	counter *calls.Counter
+	subject Program
+	running *process
+	counter *cluster.Counter
 }
 
 // TestBudgets counts the controller's requests to an API server that nobody else uses.
@@ -50,20 +43,18 @@ func TestBudgets(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testLimits)
 	defer cancel()
 	bench, ours := underTest(ctx, t)
-	address := freeAddress(t)
 	err := bench.in(ctx, false, func(s *session) error {
-		b := &budgets{session: s, metrics: address}
-		b.subject = ours.With("ours", resync, "-metrics-bind-address="+address)
+		b := &budgets{session: s, subject: ours.With("ours", resync)}
 		var err error
-		if b.counter, err = s.counter(ctx); err != nil {
+		if b.counter, err = s.Count(ctx); err != nil {
 			return err
 		}
 		defer func() {
 			if b.running != nil {
-				b.running.Stop()
+				b.running.stop()
 			}
 		}()
-		_ = t.Run("new Foos", b.newFoos) && t.Run("rest", b.rest) && t.Run("no limiter", b.noLimiter) && t.Run("restart", b.restart)
+		_ = t.Run("new Foos", b.newFoos) && t.Run("rest", b.rest) && t.Run("restart", b.restart)
 		return nil
 	})
 	if err != nil {
@@ -72,7 +63,7 @@ func TestBudgets(t *testing.T) {
 }
 
 // underTest builds the controller.
-func underTest(ctx context.Context, t *testing.T) (*Bench, program.Program) {
+func underTest(ctx context.Context, t *testing.T) (*Bench, Program) {
 	t.Helper()
 	devcluster := os.Getenv("DEVCLUSTER_BIN")
 	if devcluster == "" {
@@ -83,21 +74,21 @@ func underTest(ctx context.Context, t *testing.T) (*Bench, program.Program) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "ours")
-	if err := program.BuildOurs(ctx, repository, path); err != nil {
+	if err := BuildOurs(ctx, repository, path); err != nil {
 		t.Fatal(err)
 	}
-	return &Bench{Devcluster: devcluster, Repository: repository}, program.Ours(path)
+	return &Bench{Devcluster: devcluster, Repository: repository}, Ours(path)
 }
 
 // newFoos checks that for each new Foo one Deployment is created, one status is written
 // and at most one Event, and nothing else.
 func (b *budgets) newFoos(t *testing.T) {
 	ctx := t.Context()
-	foos, err := fixtures.Foos(ctx, b.Cluster, 0, budgetFoos)
+	foos, err := waitingFoos(ctx, b.Cluster, budgetFoos)
 	if err != nil {
 		t.Fatal(err)
 	}
-	running, _, err := b.converge(ctx, b.subject, foos)
+	running, _, err := b.converge(ctx, b.subject, foos...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +132,7 @@ func (b *budgets) untilQuiet(t *testing.T) []audit.Write {
 func writesByFoo(writes []audit.Write) map[string]map[string]int {
 	by := map[string]map[string]int{}
 	for i := range budgetFoos {
-		by[fixtures.Name(i)] = map[string]int{}
+		by[nameOf(i)] = map[string]int{}
 	}
 	for _, write := range writes {
 		foo, _, _ := strings.Cut(write.Name, ".")
@@ -159,7 +150,7 @@ func (b *budgets) rest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := resting.end(t.Context(), b.running, restTime)
+	found, err := resting.end(t.Context(), restTime)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,28 +159,14 @@ func (b *budgets) rest(t *testing.T) {
 	}
 }
 
-// noLimiter checks that no request waited in the client's rate limiter.
-func (b *budgets) noLimiter(t *testing.T) {
-	text := b.scrape(t)
-	requests, err := calls.Family(text, "rest_client_requests_total")
-	if err != nil || len(requests.GetMetric()) == 0 {
-		t.Fatalf("the controller's metrics have no rest_client_requests_total (%v)", err)
-	}
-	waits, err := calls.Family(text, "rest_client_rate_limiter_duration_seconds")
-	if err != nil {
+// restart checks that a restart writes nothing if all Foos have converged, or were created
+// as settled for the measurements of memory.
+func (b *budgets) restart(t *testing.T) {
+	b.running.stop()
+	if err := settledFoos(t.Context(), b.Cluster, budgetFoos, budgetSettled); err != nil {
 		t.Fatal(err)
 	}
-	for _, wait := range waits.GetMetric() {
-		if seconds := wait.GetHistogram().GetSampleSum(); seconds > 0 {
-			t.Errorf("requests waited %.6f s in the client's rate limiter: %v, want 0", seconds, wait.GetLabel())
-		}
-	}
-}
-
-// restart checks that a restart writes nothing if all Foos have converged.
-func (b *budgets) restart(t *testing.T) {
-	b.running.Stop()
-	found, err := b.session.restart(t.Context(), b.subject, b.counter, TrialOptions{Foos: budgetFoos, Restart: restTime})
+	found, err := b.session.restart(t.Context(), b.subject, b.counter, TrialOptions{Foos: budgetFoos + budgetSettled, Restart: restTime})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,34 +175,28 @@ func (b *budgets) restart(t *testing.T) {
 	}
 }
 
-func (b *budgets) scrape(t *testing.T) []byte {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+b.metrics+"/metrics", http.NoBody)
+// TestLarge measures the controller beside a few Foos: it becomes ready and idle, makes no
+// request at rest, and each part of the cluster is found.
+func TestLarge(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), testLimits)
+	defer cancel()
+	bench, ours := underTest(ctx, t)
+	found, err := bench.Large(ctx, []Program{ours}, LargeOptions{Foos: 200, Rest: 2 * time.Second, Say: t.Logf})
 	if err != nil {
 		t.Fatal(err)
 	}
-	request.Header.Set("Authorization", "Bearer "+b.Contender.BearerToken)
-	// The certificate is self-signed and new at each start.
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
-	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
+	start := found.Starts[ours.Name]
+	if start.ReadySeconds == 0 || start.PassSeconds < start.ReadySeconds || start.CPUSeconds == 0 || start.PeakMiB == 0 {
+		t.Errorf("the start is incomplete: %+v", start)
 	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		t.Fatalf("the controller's metrics: %s %v\n%s", response.Status, err, text)
+	if len(start.Rest.Calls) > 0 {
+		t.Errorf("requests at rest: %v", start.Rest.Calls)
 	}
-	return text
-}
-
-// freeAddress returns an address that no process listens on.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	c := found.Cluster
+	if slices.Contains([]float64{
+		c.APIServer.EmptyMiB, c.APIServer.FullMiB, c.APIServer.PeakMiB, c.Etcd.EmptyMiB, c.Etcd.FullMiB, c.Etcd.PeakMiB,
+		c.FileMiB, c.Foos.MiB, c.Deployments.MiB,
+	}, 0) {
+		t.Errorf("the cluster's figures are incomplete: %+v", c)
 	}
-	defer listener.Close()
-	return listener.Addr().String()
 }

@@ -8,16 +8,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
+	"os"
+	"os/exec"
 	"time"
 
+	"github.com/prometheus/procfs"
+
+	"example.com/sample-controller/internal/testcluster"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
-	"example.com/sample-controller/test/bench/internal/calls"
-	"example.com/sample-controller/test/bench/internal/devcluster"
-	"example.com/sample-controller/test/bench/internal/fixtures"
-	"example.com/sample-controller/test/bench/internal/observe"
-	"example.com/sample-controller/test/bench/internal/process"
-	"example.com/sample-controller/test/bench/internal/program"
+	"example.com/sample-controller/test/bench/internal/cluster"
 )
 
 const (
@@ -26,6 +25,8 @@ const (
 	quietNamespace = "bench-quiet"
 	// convergeTimeout bounds each wait for Foos to converge.
 	convergeTimeout = 10 * time.Minute
+	// stopGrace is how long a program may take to end after SIGTERM.
+	stopGrace = 10 * time.Second
 )
 
 // Bench holds what all measurements need.
@@ -37,85 +38,114 @@ type Bench struct {
 
 // session is a cluster for one measurement.
 type session struct {
-	*devcluster.Cluster
-	whole bool
+	*cluster.Cluster
 	// probes is the number of Foos that were created to show when caches are full.
 	probes int
 }
 
 // in starts a cluster, calls do with it, and removes it.
 func (b *Bench) in(ctx context.Context, whole bool, do func(*session) error) error {
-	cluster, err := devcluster.Start(ctx, devcluster.Options{
-		Program: b.Devcluster, Repository: b.Repository, Whole: whole,
-		Namespaces: append(fixtures.Namespaces(), quietNamespace),
+	c, err := cluster.Start(ctx, cluster.Options{
+		Program: b.Devcluster, Repository: b.Repository, Whole: whole, Namespaces: append(namespaces(), quietNamespace),
 	})
 	if err != nil {
 		return err
 	}
-	err = do(&session{Cluster: cluster, whole: whole})
+	err = do(&session{Cluster: c})
 	if err != nil && ctx.Err() == nil {
-		err = errors.Join(err, cluster.Running())
+		err = errors.Join(err, c.Running())
 	}
-	return errors.Join(err, cluster.Stop())
+	return errors.Join(err, c.Stop())
+}
+
+// process is a running program.
+type process struct {
+	*testcluster.Program
+	started time.Time
 }
 
 // start starts a program in the session's cluster.
-func (s *session) start(p program.Program) (*process.Process, error) {
-	return process.Start(p.Name, s.LogOf(p.Name), p.Path, p.Env, append([]string{"-kubeconfig", s.ContenderKubeconfig}, p.Args...)...)
+func (s *session) start(p Program) (*process, error) {
+	// Without a context, because stop sends SIGTERM first.
+	command := exec.Command(p.Path, append([]string{"-kubeconfig", s.ContenderKubeconfig}, p.Args...)...)
+	command.Env = append(os.Environ(), p.Env...)
+	began := time.Now()
+	program, err := testcluster.StartProgram(p.Name, s.LogOf(p.Name), command)
+	if err != nil {
+		return nil, err
+	}
+	return &process{Program: program, started: began}, nil
 }
 
-func (s *session) counter(ctx context.Context) (*calls.Counter, error) {
-	return calls.NewCounter(ctx, s.Kube, s.AuditLog(), devcluster.User)
-}
-
-// converge starts a program and waits until Foos have converged. The program keeps
-// running unless there is an error. The times are since its start.
-func (s *session) converge(ctx context.Context, p program.Program, foos []*samplev1alpha1.Foo) (running *process.Process, times []time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(ctx, convergeTimeout)
-	defer cancel()
-	watch, err := observe.Watch(ctx, s.Cluster, foos, s.whole)
-	if err != nil {
-		return nil, nil, err
-	}
-	running, err = s.start(p)
-	if err != nil {
-		return nil, nil, err
-	}
-	seen, err := watch.Wait(ctx, running.Ended(), nil)
-	if err != nil {
-		err = errors.Join(err, running.Err())
-		running.Stop()
-		return nil, nil, fmt.Errorf("%s: %w", p.Name, err)
-	}
-	for _, at := range seen {
-		times = append(times, at.Sub(running.Started))
-	}
-	return running, times, nil
-}
+// stop stops the program with SIGTERM, then with SIGKILL.
+func (p *process) stop() { p.Stop(stopGrace) }
 
 // pause waits for some time, unless ctx or the program ends.
-func pause(ctx context.Context, d time.Duration, running *process.Process) error {
+func (p *process) pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return nil
-	case <-running.Ended():
-		return running.Err()
+	case <-p.Ended():
+		return p.Err()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// perFoo divides counts by a number of Foos.
-func perFoo(counts map[string]float64, foos int) map[string]float64 {
-	shares := maps.Clone(counts)
-	for kind := range shares {
-		shares[kind] /= float64(foos)
-	}
-	return shares
+// usage is the use of CPU and memory since the start of a process.
+type usage struct {
+	// cpu is the time in user and system mode, in steps of 10 ms.
+	cpu time.Duration
+	// peak and resident are MiB of resident memory: the maximum so far, and now.
+	peak, resident float64
 }
 
-func perFooMilliseconds(d time.Duration, foos int) float64 {
-	return d.Seconds() * 1000 / float64(foos)
+func (p *process) usage() (usage, error) {
+	if err := p.Err(); err != nil {
+		return usage{}, err
+	}
+	return usageOf(p.ID())
+}
+
+func usageOf(pid int) (usage, error) {
+	proc, err := procfs.NewProc(pid)
+	if err != nil {
+		return usage{}, err
+	}
+	stat, errStat := proc.Stat()
+	status, errStatus := proc.NewStatus()
+	if err := errors.Join(errStat, errStatus); err != nil {
+		return usage{}, fmt.Errorf("reading CPU and memory of process %d: %w", pid, err)
+	}
+	return usage{
+		cpu:      time.Duration(stat.CPUTime() * float64(time.Second)),
+		peak:     float64(status.VmHWM) / mebibyte,
+		resident: float64(status.VmRSS) / mebibyte,
+	}, nil
+}
+
+// converge starts a program and waits until Foos have converged. The program keeps
+// running unless there is an error. The times are since its start.
+func (s *session) converge(ctx context.Context, p Program, foos ...*samplev1alpha1.Foo) (running *process, times []time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, convergeTimeout)
+	defer cancel()
+	watch, err := s.Watch(ctx, foos...)
+	if err != nil {
+		return nil, nil, err
+	}
+	if running, err = s.start(p); err != nil {
+		return nil, nil, err
+	}
+	seen, err := watch.Wait(ctx, running.Ended())
+	if err != nil {
+		err = fmt.Errorf("%s: %w", p.Name, errors.Join(err, running.Err()))
+		running.stop()
+		return nil, nil, err
+	}
+	for _, at := range seen {
+		times = append(times, at.Sub(running.started))
+	}
+	return running, times, nil
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Memory: how much a program holds with some numbers of objects.
+// Memory: how much a program holds with some numbers of objects, and what very many settled
+// Foos cost a program, the API server and etcd.
 
 package measure
 
@@ -8,25 +9,32 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
-	"example.com/sample-controller/test/bench/internal/fixtures"
-	"example.com/sample-controller/test/bench/internal/observe"
-	"example.com/sample-controller/test/bench/internal/process"
-	"example.com/sample-controller/test/bench/internal/program"
+	"github.com/prometheus/procfs"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/client-go/rest"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/bench/internal/cluster"
 	"example.com/sample-controller/test/bench/internal/results"
 )
 
 const (
-	// idleShare is the share of a core below which a program counts as idle.
-	idleShare = 0.05
-	// idleInterval is the interval over which CPU is measured, and idleTimeout bounds the
-	// wait.
-	idleInterval = 2 * time.Second
-	idleTimeout  = 10 * time.Second
-	// fullLimit bounds the wait for full caches. Upstream's syncs the Foo that shows it in
-	// its turn.
-	fullLimit = time.Minute
+	// idleShare is the share of a core below which a program counts as idle, and
+	// idleInterval the time over which CPU is measured for that.
+	idleShare    = 0.05
+	idleInterval = time.Second
+	// holdingStart and holdingIdle bound the waits for full caches and for an idle program.
+	// Upstream's syncs the Foo that shows full caches in its turn.
+	holdingStart, holdingIdle = time.Minute, 10 * time.Second
+	// largeStart and largeIdle are the same with very many Foos. Upstream's is busy for longer.
+	largeStart, largeIdle = 2 * time.Minute, 2 * time.Minute
+	// largeStep is how many Foos are created between two reports of progress.
+	largeStep = 10000
+	// storageSize is the API server's metric of the size of etcd's file, in bytes.
+	storageSize = "apiserver_storage_size_bytes"
 )
 
 // errLate is the cause of the end of a wait for full caches.
@@ -35,69 +43,57 @@ var errLate = errors.New("the caches are not full within the limit")
 // Holdings measures the memory of programs that start with some numbers of objects, in
 // ascending order: foreign Deployments, or else settled Foos with their Deployments. It
 // calls report for each measurement.
-func (b *Bench) Holdings(ctx context.Context, programs []program.Program, sizes []int, foreign bool, report func(name string, holding results.Holding)) error {
-	err := b.in(ctx, false, func(s *session) error {
+func (b *Bench) Holdings(ctx context.Context, programs []Program, sizes []int, foreign bool, report func(name string, holding results.Holding)) error {
+	create := settledFoos
+	if foreign {
+		create = foreignDeployments
+	}
+	return b.in(ctx, false, func(s *session) error {
 		there := 0
 		for _, size := range sizes {
-			if err := s.add(ctx, there, size-there, foreign); err != nil {
+			if err := create(ctx, s.Cluster, there, size-there); err != nil {
 				return err
 			}
 			there = size
 			for _, p := range programs {
-				holding, err := s.holding(ctx, p, size > 0)
+				holding, err := s.holding(ctx, p, size)
 				if err != nil {
 					return err
 				}
-				holding.Objects = size
 				report(p.Name, holding)
 			}
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("memory: %w", err)
-	}
-	return nil
-}
-
-func (s *session) add(ctx context.Context, first, n int, foreign bool) error {
-	if foreign {
-		return fixtures.ForeignDeployments(ctx, s.Cluster, first, n)
-	}
-	return fixtures.SettledFoos(ctx, s.Cluster, first, n)
 }
 
 // holding starts a program, waits until its caches are full and it is idle, and stops it. A
 // program without objects gets no Foo to show the former.
-func (s *session) holding(ctx context.Context, p program.Program, objects bool) (results.Holding, error) {
-	var running *process.Process
-	var err error
-	if objects {
-		running, _, err = s.startReady(ctx, p, fullLimit)
+func (s *session) holding(ctx context.Context, p Program, objects int) (holding results.Holding, err error) {
+	var running *process
+	if objects > 0 {
+		running, _, err = s.startReady(ctx, p, holdingStart)
 	} else {
 		running, err = s.start(p)
 	}
 	if err != nil {
-		return results.Holding{}, err
+		return holding, err
 	}
-	defer running.Stop()
-	usage, err := idle(ctx, running)
-	if err != nil {
-		return results.Holding{}, err
-	}
-	return results.Holding{PeakMiB: float64(usage.Peak) / mebibyte, ResidentMiB: float64(usage.Resident) / mebibyte}, nil
+	defer running.stop()
+	_, used, err := running.idle(ctx, holdingIdle)
+	return results.Holding{Objects: objects, PeakMiB: used.peak, ResidentMiB: used.resident}, err
 }
 
 // startReady starts a program when a Foo waits, and returns when that one has converged,
 // which is when the caches are full, or after a limit. seconds is the time that it took, or 0
 // for longer than the limit.
-func (s *session) startReady(ctx context.Context, p program.Program, limit time.Duration) (running *process.Process, seconds float64, err error) {
-	probe, err := fixtures.FoosIn(ctx, s.Cluster, func(int) string { return quietNamespace }, s.probes, 1)
+func (s *session) startReady(ctx context.Context, p Program, limit time.Duration) (running *process, seconds float64, err error) {
+	probe, err := createFoo(ctx, s.Cluster, quietNamespace, s.probes)
 	if err != nil {
 		return nil, 0, err
 	}
 	s.probes++
-	watch, err := observe.Watch(ctx, s.Cluster, probe, s.whole)
+	watch, err := s.Watch(ctx, probe)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -106,32 +102,169 @@ func (s *session) startReady(ctx context.Context, p program.Program, limit time.
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, limit, errLate)
 	defer cancel()
-	times, err := watch.Wait(limited, running.Ended(), nil)
+	times, err := watch.Wait(limited, running.Ended())
 	switch {
 	case errors.Is(err, errLate):
 		return running, 0, nil
 	case err != nil:
 		err = fmt.Errorf("%s: %w", p.Name, errors.Join(err, running.Err()))
-		running.Stop()
+		running.stop()
 		return nil, 0, err
 	}
-	return running, times[0].Sub(running.Started).Seconds(), nil
+	return running, times[0].Sub(running.started).Seconds(), nil
 }
 
-// idle waits until a program uses almost no CPU, at most for idleTimeout.
-func idle(ctx context.Context, running *process.Process) (process.Usage, error) {
-	var before process.Usage
-	for end := time.Now().Add(idleTimeout); ; {
-		if err := pause(ctx, idleInterval, running); err != nil {
-			return before, err
+// idle waits until a program uses almost no CPU. It returns the time since when that is so,
+// or the zero time after a limit.
+func (p *process) idle(ctx context.Context, limit time.Duration) (since time.Time, used usage, err error) {
+	for end := time.Now().Add(limit); time.Now().Before(end); {
+		before, began := used.cpu, time.Now()
+		if err := p.pause(ctx, idleInterval); err != nil {
+			return since, used, err
 		}
-		now, err := running.Usage()
-		if err != nil {
-			return now, err
+		if used, err = p.usage(); err != nil {
+			return since, used, err
 		}
-		if used := now.CPU - before.CPU; float64(used) < idleShare*float64(idleInterval) || time.Now().After(end) {
-			return now, nil
+		if float64(used.cpu-before) < idleShare*float64(idleInterval) {
+			return began, used, nil
 		}
-		before = now
 	}
+	return since, used, nil
+}
+
+// LargeOptions describe a measurement of very many Foos.
+type LargeOptions struct {
+	// Foos are settled when a program starts.
+	Foos int
+	// Rest is how long CPU and calls are counted when the program is idle: a multiple of the
+	// period of the resync.
+	Rest time.Duration
+	// Say reports progress.
+	Say func(format string, args ...any)
+}
+
+// Large measures programs that start beside very many settled Foos, one after the other, and
+// the API server and etcd that hold the Foos.
+func (b *Bench) Large(ctx context.Context, programs []Program, options LargeOptions) (found results.Large, err error) {
+	found = results.Large{Foos: options.Foos, Starts: map[string]results.Start{}}
+	err = b.in(ctx, false, func(s *session) error {
+		if err := s.fill(ctx, options, &found.Cluster); err != nil {
+			return err
+		}
+		for _, p := range programs {
+			options.Say("    %s starts beside %d settled Foos", p.Name, options.Foos)
+			start, err := s.largeStart(ctx, p, options)
+			if err != nil {
+				return err
+			}
+			found.Starts[p.Name] = start
+		}
+		return s.components(&found.Cluster, func(of *results.Component, used usage) { of.PeakMiB = used.peak })
+	})
+	return found, err
+}
+
+// fill creates the settled Foos, and measures what they cost the API server and etcd.
+func (s *session) fill(ctx context.Context, options LargeOptions, held *results.LargeCluster) error {
+	if err := s.components(held, func(of *results.Component, used usage) { of.EmptyMiB = used.resident }); err != nil {
+		return err
+	}
+	began := time.Now()
+	for there := 0; there < options.Foos; {
+		n := min(largeStep, options.Foos-there)
+		if err := settledFoos(ctx, s.Cluster, there, n); err != nil {
+			return err
+		}
+		there += n
+		options.Say("    %d of %d settled Foos after %v", there, options.Foos, time.Since(began).Round(time.Second))
+	}
+	if err := s.components(held, func(of *results.Component, used usage) { of.FullMiB = used.resident }); err != nil {
+		return err
+	}
+	metrics, err := s.Metrics(ctx)
+	if err != nil {
+		return err
+	}
+	size, err := cluster.Family(metrics, storageSize)
+	if err != nil || len(size.GetMetric()) == 0 {
+		return fmt.Errorf("the API server has no metric %s (%w)", storageSize, err)
+	}
+	held.FileMiB = size.GetMetric()[0].GetGauge().GetValue() / mebibyte
+	var errFoos, errDeployments error
+	held.Foos, errFoos = list(ctx, s.Foos.SamplecontrollerV1alpha1().RESTClient(), samplev1alpha1.Resource("foos").Resource)
+	held.Deployments, errDeployments = list(ctx, s.Kube.AppsV1().RESTClient(), appsv1.Resource("deployments").Resource)
+	return errors.Join(errFoos, errDeployments)
+}
+
+// list lists all objects of a resource from the API server's cache, as an informer does.
+func list(ctx context.Context, client rest.Interface, resource string) (found results.List, err error) {
+	began := time.Now()
+	stream, err := client.Get().Resource(resource).Param("resourceVersion", "0").Stream(ctx)
+	if err != nil {
+		return found, fmt.Errorf("listing all %s: %w", resource, err)
+	}
+	defer stream.Close()
+	length, err := io.Copy(io.Discard, stream)
+	if err != nil {
+		return found, fmt.Errorf("reading the list of all %s: %w", resource, err)
+	}
+	return results.List{MiB: float64(length) / mebibyte, Seconds: time.Since(began).Seconds()}, nil
+}
+
+// components reads the memory of the API server and of etcd. They are children of
+// devcluster, and their first argument is their name.
+func (s *session) components(held *results.LargeCluster, set func(of *results.Component, used usage)) error {
+	all, err := procfs.AllProcs()
+	if err != nil {
+		return err
+	}
+	components := map[string]*results.Component{"kube-apiserver": &held.APIServer, "etcd": &held.Etcd}
+	for _, proc := range all {
+		stat, errStat := proc.Stat()
+		command, errCommand := proc.CmdLine()
+		if errors.Join(errStat, errCommand) != nil || stat.PPID != s.ID() || len(command) < 2 {
+			continue // it has ended since, or is another's
+		}
+		if of := components[command[1]]; of != nil {
+			used, err := usageOf(proc.PID)
+			if err != nil {
+				return err
+			}
+			set(of, used)
+			delete(components, command[1])
+		}
+	}
+	if len(components) > 0 {
+		return fmt.Errorf("devcluster, process %d, has no child for the API server or etcd: see its logs", s.ID())
+	}
+	return nil
+}
+
+// largeStart starts a program when all Foos are settled but one.
+func (s *session) largeStart(ctx context.Context, p Program, options LargeOptions) (start results.Start, err error) {
+	running, seconds, err := s.startReady(ctx, p, largeStart)
+	if err != nil {
+		return start, err
+	}
+	defer running.stop()
+	start.ReadySeconds = seconds
+	if seconds > 0 {
+		idle, used, err := running.idle(ctx, largeIdle)
+		if err != nil {
+			return start, err
+		}
+		if !idle.IsZero() {
+			start.PassSeconds, start.CPUSeconds = idle.Sub(running.started).Seconds(), used.cpu.Seconds()
+		}
+	}
+	resting, err := s.beginRest(ctx, running)
+	if err != nil {
+		return start, err
+	}
+	if start.Rest, err = resting.end(ctx, options.Rest); err != nil {
+		return start, err
+	}
+	used, err := running.usage()
+	start.Holding = results.Holding{Objects: options.Foos, PeakMiB: used.peak, ResidentMiB: used.resident}
+	return start, err
 }

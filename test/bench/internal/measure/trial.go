@@ -6,18 +6,14 @@ package measure
 
 import (
 	"context"
-	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"example.com/sample-controller/internal/audit"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
-	"example.com/sample-controller/test/bench/internal/calls"
-	"example.com/sample-controller/test/bench/internal/devcluster"
-	"example.com/sample-controller/test/bench/internal/fixtures"
-	"example.com/sample-controller/test/bench/internal/process"
-	"example.com/sample-controller/test/bench/internal/program"
+	"example.com/sample-controller/test/bench/internal/cluster"
 	"example.com/sample-controller/test/bench/internal/results"
 )
 
@@ -37,10 +33,9 @@ type TrialOptions struct {
 	Whole bool
 	// Settle is how long after convergence CPU and calls are still counted.
 	Settle time.Duration
-	// Rest is how long calls are counted after the writes have ended; 0 skips this.
-	Rest time.Duration
-	// Restart is how long calls are counted after a restart; 0 skips the restart.
-	Restart time.Duration
+	// Rest is how long calls are counted after the writes have ended, and Restart how long
+	// after a restart that follows; without Rest, both are skipped.
+	Rest, Restart time.Duration
 }
 
 // Outcome is the result of a Trial. Rest and Restart are nil if they were skipped.
@@ -51,26 +46,23 @@ type Outcome struct {
 }
 
 // Trial starts a program while Foos wait, and measures how it makes them converge.
-func (b *Bench) Trial(ctx context.Context, p program.Program, options TrialOptions) (outcome Outcome, err error) {
+func (b *Bench) Trial(ctx context.Context, p Program, options TrialOptions) (outcome Outcome, err error) {
 	err = b.in(ctx, options.Whole, func(s *session) error {
-		if err := fixtures.ForeignDeployments(ctx, s.Cluster, 0, options.Foreign); err != nil {
+		if err := foreignDeployments(ctx, s.Cluster, 0, options.Foreign); err != nil {
 			return err
 		}
-		foos, err := fixtures.WaitingFoos(ctx, s.Cluster, fixtures.Namespace, 0, options.Foos)
+		foos, err := waitingFoos(ctx, s.Cluster, options.Foos)
 		if err != nil {
 			return err
 		}
 		outcome, err = s.trial(ctx, p, options, foos)
 		return err
 	})
-	if err != nil {
-		return Outcome{}, fmt.Errorf("%s: %w", p.Name, err)
-	}
-	return outcome, nil
+	return outcome, err
 }
 
-func (s *session) trial(ctx context.Context, p program.Program, options TrialOptions, foos []*samplev1alpha1.Foo) (outcome Outcome, err error) {
-	counter, err := s.counter(ctx)
+func (s *session) trial(ctx context.Context, p Program, options TrialOptions, foos []*samplev1alpha1.Foo) (outcome Outcome, err error) {
+	counter, err := s.Count(ctx)
 	if err != nil {
 		return outcome, err
 	}
@@ -78,12 +70,12 @@ func (s *session) trial(ctx context.Context, p program.Program, options TrialOpt
 	if err != nil {
 		return outcome, err
 	}
-	running, times, err := s.converge(ctx, p, foos)
+	running, times, err := s.converge(ctx, p, foos...)
 	if err != nil {
 		return outcome, err
 	}
-	defer running.Stop()
-	converged, err := running.Usage()
+	defer running.stop()
+	converged, err := running.usage()
 	if err != nil {
 		return outcome, err
 	}
@@ -91,16 +83,14 @@ func (s *session) trial(ctx context.Context, p program.Program, options TrialOpt
 	if err := awaitQuiet(ctx, running, log, options.enough(foos)); err != nil {
 		return outcome, err
 	}
-	var resting *rest
-	if options.Rest > 0 {
-		if resting, err = s.beginRest(ctx, running); err != nil {
-			return outcome, err
-		}
-	}
-	if err := pause(ctx, options.Settle-time.Since(settling), running); err != nil {
+	resting, err := s.beginRest(ctx, running)
+	if err != nil {
 		return outcome, err
 	}
-	settled, err := running.Usage()
+	if err := running.pause(ctx, options.Settle-time.Since(settling)); err != nil {
+		return outcome, err
+	}
+	settled, err := running.usage()
 	if err != nil {
 		return outcome, err
 	}
@@ -108,38 +98,45 @@ func (s *session) trial(ctx context.Context, p program.Program, options TrialOpt
 	if err != nil {
 		return outcome, err
 	}
-	outcome.Trial = options.result(running.Started, times, counts, foos)
-	outcome.Trial.CPUConverged = perFooMilliseconds(converged.CPU, options.Foos)
-	outcome.Trial.CPUSettled = perFooMilliseconds(settled.CPU, options.Foos)
-	outcome.Trial.PeakMiB = float64(settled.Peak) / mebibyte
-	if resting != nil {
-		if outcome.Rest, err = resting.end(ctx, running, options.Rest); err != nil {
-			return outcome, err
-		}
+	outcome.Trial = options.result(running.started, times, counts, foos)
+	outcome.Trial.CPUConverged = perFoo(converged.cpu, options.Foos)
+	outcome.Trial.CPUSettled = perFoo(settled.cpu, options.Foos)
+	outcome.Trial.PeakMiB = settled.peak
+	if options.Rest == 0 {
+		return outcome, nil
 	}
-	if options.Restart > 0 {
-		running.Stop()
-		if outcome.Restart, err = s.restart(ctx, p, counter, options); err != nil {
-			return outcome, err
-		}
+	rest, err := resting.end(ctx, options.Rest)
+	if err != nil {
+		return outcome, err
 	}
-	return outcome, nil
+	running.stop()
+	restart, err := s.restart(ctx, p, counter, options)
+	outcome.Rest, outcome.Restart = &rest, &restart
+	return outcome, err
 }
 
+// perFoo returns a share of CPU time in milliseconds.
+func perFoo(cpu time.Duration, foos int) float64 { return cpu.Seconds() * 1000 / float64(foos) }
+
 // result returns what the times of convergence and the calls say about a trial.
-func (o TrialOptions) result(started time.Time, times []time.Duration, counts calls.Counts, foos []*samplev1alpha1.Foo) results.Trial {
+func (o TrialOptions) result(started time.Time, times []time.Duration, counts cluster.Counts, foos []*samplev1alpha1.Foo) results.Trial {
+	n := float64(o.Foos)
 	first, half, last := times[0], times[(len(times)-1)/2], times[len(times)-1]
-	lastEvent := lastFirstEvent(counts.Writes, foos)
-	return results.Trial{
+	trial := results.Trial{
 		Foos: o.Foos, Foreign: o.Foreign,
 		Seconds: last.Seconds(), FirstSeconds: first.Seconds(), HalfSeconds: half.Seconds(),
-		PerSecond:       float64(o.Foos) / last.Seconds(),
-		PerSecondEvents: perSecondOrNever(o.Foos, max(last, lastEvent.Sub(started)), lastEvent),
-		SettledSeconds:  max(o.Settle, quietTime).Seconds(),
-		Calls:           perFoo(counts.ByKind, o.Foos),
-		Refused:         float64(counts.Refused) / float64(o.Foos),
-		OthersWrites:    float64(len(counts.OtherWrites)) / float64(o.Foos),
+		PerSecond:      n / last.Seconds(),
+		SettledSeconds: max(o.Settle, quietTime).Seconds(),
+		Calls:          counts.ByKind,
+		Refused:        float64(counts.Refused) / n,
 	}
+	for kind := range trial.Calls {
+		trial.Calls[kind] /= n
+	}
+	if events := lastFirstEvent(counts.Writes, foos); !events.IsZero() {
+		trial.PerSecondEvents = n / max(last, events.Sub(started)).Seconds()
+	}
+	return trial
 }
 
 // enough returns the condition that ends the wait for the writes after convergence. If
@@ -155,10 +152,10 @@ func (o TrialOptions) enough(foos []*samplev1alpha1.Foo) func(writes []audit.Wri
 // awaitQuiet waits until a program stops writing, or until enough returns true for all
 // that it has written since the log was opened. Some programs never stop, so the wait is
 // bounded.
-func awaitQuiet(ctx context.Context, running *process.Process, log *audit.Log, enough func(writes []audit.Write) bool) error {
+func awaitQuiet(ctx context.Context, running *process, log *audit.Log, enough func(writes []audit.Write) bool) error {
 	var all []audit.Write
 	for until := time.Now().Add(quietTimeout); time.Now().Before(until); {
-		if err := pause(ctx, quietTime, running); err != nil {
+		if err := running.pause(ctx, quietTime); err != nil {
 			return err
 		}
 		writes, err := log.Next()
@@ -166,7 +163,7 @@ func awaitQuiet(ctx context.Context, running *process.Process, log *audit.Log, e
 			return err
 		}
 		all = append(all, writes...)
-		more := slices.ContainsFunc(writes, func(write audit.Write) bool { return write.User == devcluster.User })
+		more := slices.ContainsFunc(writes, func(write audit.Write) bool { return write.User == cluster.User })
 		if !more || enough(all) {
 			return nil
 		}
@@ -174,79 +171,73 @@ func awaitQuiet(ctx context.Context, running *process.Process, log *audit.Log, e
 	return nil
 }
 
-// rest is a time in which no object changes. It may overlap with that of
+// atRest is a time in which no object changes. It may overlap with that of
 // TrialOptions.Settle.
-type rest struct {
-	counter *calls.Counter
+type atRest struct {
+	running *process
+	counter *cluster.Counter
 	began   time.Time
-	before  process.Usage
+	before  usage
 }
 
-func (s *session) beginRest(ctx context.Context, running *process.Process) (*rest, error) {
-	before, err := running.Usage()
+func (s *session) beginRest(ctx context.Context, running *process) (*atRest, error) {
+	before, err := running.usage()
 	if err != nil {
 		return nil, err
 	}
-	counter, err := s.counter(ctx)
+	counter, err := s.Count(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &rest{counter: counter, began: time.Now(), before: before}, nil
+	return &atRest{running: running, counter: counter, began: time.Now(), before: before}, nil
 }
 
 // end returns the requests of a program since the rest began, after it has lasted long
 // enough.
-func (r *rest) end(ctx context.Context, running *process.Process, duration time.Duration) (*results.Rest, error) {
-	if err := pause(ctx, duration-time.Since(r.began), running); err != nil {
-		return nil, err
+func (r *atRest) end(ctx context.Context, duration time.Duration) (found results.Rest, err error) {
+	if err := r.running.pause(ctx, duration-time.Since(r.began)); err != nil {
+		return found, err
 	}
-	after, err := running.Usage()
+	after, err := r.running.usage()
 	if err != nil {
-		return nil, err
+		return found, err
 	}
 	counts, err := r.counter.Next(ctx)
 	if err != nil {
-		return nil, err
+		return found, err
 	}
-	return &results.Rest{
-		Seconds: duration.Seconds(), Calls: counts.ByKind,
-		CPUMilliseconds: (after.CPU - r.before.CPU).Seconds() * 1000,
-	}, nil
+	return results.Rest{Seconds: duration.Seconds(), Calls: counts.ByKind, CPUMilliseconds: perFoo(after.cpu-r.before.cpu, 1)}, nil
 }
 
 // restart starts a program again when all Foos but one have converged. That one shows
 // when the program is ready.
-func (s *session) restart(ctx context.Context, p program.Program, counter *calls.Counter, options TrialOptions) (*results.Restart, error) {
-	if _, err := counter.Next(ctx); err != nil {
-		return nil, err
-	}
-	probe, err := fixtures.FoosIn(ctx, s.Cluster, func(int) string { return quietNamespace }, 0, 1)
+func (s *session) restart(ctx context.Context, p Program, counter *cluster.Counter, options TrialOptions) (found results.Restart, err error) {
+	probe, err := createFoo(ctx, s.Cluster, quietNamespace, 0)
 	if err != nil {
-		return nil, err
+		return found, err
+	}
+	if _, err := counter.Next(ctx); err != nil {
+		return found, err
 	}
 	running, times, err := s.converge(ctx, p, probe)
 	if err != nil {
-		return nil, err
+		return found, err
 	}
-	defer running.Stop()
-	if err := pause(ctx, options.Restart, running); err != nil {
-		return nil, err
+	defer running.stop()
+	if err := running.pause(ctx, options.Restart); err != nil {
+		return found, err
 	}
 	counts, err := counter.Next(ctx)
 	if err != nil {
-		return nil, err
+		return found, err
 	}
 	for _, write := range counts.Writes {
 		if write.Namespace == quietNamespace {
 			counts.ByKind[write.Verb+" "+write.Path()]--
 		}
 	}
-	for kind, n := range counts.ByKind {
-		if n == 0 {
-			delete(counts.ByKind, kind)
-		}
-	}
-	return &results.Restart{Foos: options.Foos, ReadySeconds: times[0].Seconds(), Seconds: options.Restart.Seconds(), Calls: counts.ByKind}, nil
+	maps.DeleteFunc(counts.ByKind, func(_ string, n float64) bool { return n == 0 })
+	return results.Restart{Foos: options.Foos, ReadySeconds: times[0].Seconds(), Seconds: options.Restart.Seconds(), Calls: counts.ByKind}, nil
 }
 
 // lastFirstEvent returns when the last of the Foos got its first Event, or the zero time
@@ -270,12 +261,4 @@ func lastFirstEvent(writes []audit.Write, foos []*samplev1alpha1.Foo) (last time
 		}
 	}
 	return last
-}
-
-// perSecondOrNever returns a rate, or 0 for an event that did not happen.
-func perSecondOrNever(foos int, took time.Duration, happened time.Time) float64 {
-	if happened.IsZero() {
-		return 0
-	}
-	return float64(foos) / took.Seconds()
 }

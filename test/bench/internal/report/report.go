@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report writes the results of the benchmark as a page with plots.
+// Package report writes the results of the benchmark as a page with a plot.
 package report
 
 import (
@@ -22,43 +22,39 @@ import (
 //go:embed benchmarks.md.tmpl
 var page string
 
-const (
-	fileName = "benchmarks.md"
-	// assets is the folder of plots and results beside the page.
-	assets = "benchmarks"
-)
-
-// Write writes the page, its plots and a copy of the results into a folder.
+// Write writes benchmarks.md into a folder, and into benchmarks/ in it the plot and a copy of
+// the results.
 func Write(r *results.Results, folder string) error {
-	plots := filepath.Join(folder, assets)
-	if err := os.MkdirAll(plots, 0o755); err != nil {
+	assets := filepath.Join(folder, "benchmarks")
+	if err := os.MkdirAll(assets, 0o755); err != nil {
 		return err
 	}
 	text, err := render(r)
 	if err != nil {
 		return fmt.Errorf("writing the report: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, fileName), text, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, "benchmarks.md"), text, 0o644); err != nil {
 		return err
 	}
-	if err := writePlots(r, plots); err != nil {
-		return fmt.Errorf("drawing plots: %w", err)
+	if len(r.Isolated) > 0 {
+		if err := plotThroughput(r, filepath.Join(assets, "throughput.svg")); err != nil {
+			return fmt.Errorf("drawing throughput: %w", err)
+		}
 	}
-	return r.Write(filepath.Join(plots, "results.json"))
+	return r.Write(filepath.Join(assets, "results.json"))
 }
 
 func render(r *results.Results) ([]byte, error) {
-	tmpl, err := template.New(fileName).Funcs(template.FuncMap{
+	tmpl, err := template.New("page").Funcs(template.FuncMap{
 		"versions":    func() string { return versions(r) },
-		"targets":     func() string { return targetsTable(Targets(r)) },
+		"targets":     func() string { return targetsTable(targets(r)) },
 		"throughput":  func() string { return trialsTable(r.Isolated) },
 		"calls":       func() string { return callsTable(r.Isolated) },
 		"quiet":       func() string { return quietTable(r) },
 		"whole":       func() string { return trialsTable(r.Whole) },
-		"wholeTimes":  func() string { return arrivalsTable(r.Whole) },
-		"wholeCalls":  func() string { return callsTable(r.Whole) },
+		"arrivals":    func() string { return arrivalsTable(r.Whole) },
 		"memory":      func() string { return memoryTable(r) },
-		"peak":        func() string { return trialsTable(peaks(r)) },
+		"peak":        func() string { return trialsTable(r.Memory.Peak) },
 		"large":       func() string { return largeTable(r) },
 		"components":  func() string { return componentsTable(r) },
 		"number":      number,
@@ -68,40 +64,37 @@ func render(r *results.Results) ([]byte, error) {
 		return nil, err
 	}
 	var text bytes.Buffer
-	if err := tmpl.Execute(&text, r); err != nil {
-		return nil, err
-	}
-	return text.Bytes(), nil
+	err = tmpl.Execute(&text, r)
+	return text.Bytes(), err
 }
 
-// order is the order of contenders; others follow.
-var order = []string{"ours", "upstream-unlimited", "controller-runtime", "upstream", "bare-same-writes", "bare"}
+const (
+	ours      = "ours"
+	unlimited = "upstream-unlimited"
+	onRuntime = "controller-runtime"
+	bareSame  = "bare-same-writes"
+)
+
+// Contenders are the names of all contenders, in the order of the tables.
+var Contenders = []string{ours, unlimited, onRuntime, "upstream", bareSame, "bare"}
 
 // contenders returns the names that have results, in order.
 func contenders[V any](of map[string]V) []string {
-	names := slices.Sorted(maps.Keys(of))
-	rank := func(name string) int {
-		if i := slices.Index(order, name); i >= 0 {
-			return i
-		}
-		return len(order)
-	}
-	slices.SortStableFunc(names, func(a, b string) int { return rank(a) - rank(b) })
-	return names
+	return slices.DeleteFunc(slices.Clone(Contenders), func(name string) bool {
+		_, found := of[name]
+		return !found
+	})
 }
 
 // table returns a Markdown table whose first column is text and whose others are numbers.
 func table(head []string, rows [][]string) string {
-	var b strings.Builder
-	line := func(cells []string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
-	line(head)
 	rule := slices.Repeat([]string{"---:"}, len(head))
 	rule[0] = "---"
-	line(rule)
-	for _, row := range rows {
-		line(row)
+	var lines []string
+	for _, cells := range slices.Concat([][]string{head, rule}, rows) {
+		lines = append(lines, "| "+strings.Join(cells, " | ")+" |")
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return strings.Join(lines, "\n")
 }
 
 func versions(r *results.Results) string {
@@ -110,15 +103,4 @@ func versions(r *results.Results) string {
 		list = append(list, name+" "+r.Versions[name])
 	}
 	return strings.Join(list, "; ")
-}
-
-// peaks returns the trials beside foreign Deployments.
-func peaks(r *results.Results) map[string][]results.Trial {
-	of := map[string][]results.Trial{}
-	for name, memory := range r.Memory {
-		if len(memory.Peak) > 0 {
-			of[name] = memory.Peak
-		}
-	}
-	return of
 }

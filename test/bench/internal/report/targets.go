@@ -9,130 +9,129 @@ import (
 	"strings"
 
 	"example.com/sample-controller/test/bench/internal/results"
-	"example.com/sample-controller/test/bench/internal/stats"
 )
 
-// Target is a figure to reach.
-type Target struct {
-	Figure string
-	// AtLeast is true if more is better. Bound is the figure to reach, Got the measured
-	// one.
-	AtLeast    bool
-	Bound, Got float64
-	// Below is true if less is better, and the bound itself is not enough.
-	Below bool
-	// Measured is false if the run lacks a measurement that the figure needs.
-	Measured bool
-	// Range is the range of the figure over the rounds, if there are rounds.
-	Range stats.Spread
+// target is a figure to reach.
+type target struct {
+	figure string
+	// sign is what the figure has to be, compared with the bound: ≥, ≤ or <.
+	sign  string
+	bound float64
+	// got is the measured figure, the median if there are rounds. It has no measurement
+	// if the run lacks one that the figure needs.
+	got spread
 }
 
-// Met reports whether the figure was reached.
-func (t Target) Met() bool {
-	if t.AtLeast {
-		return t.Measured && t.Got >= t.Bound
-	}
-	return t.Measured && (t.Got < t.Bound || t.Got == t.Bound && !t.Below)
-}
-
-const ours = "ours"
-
-// Targets returns all targets, with the figures of a run.
-func Targets(r *results.Results) []Target {
-	throughput := func(figure string, bound float64, other string) Target {
-		return paired(figure, true, bound, r.Isolated[ours], r.Isolated[other], perSecond)
-	}
-	cpu := func(figure string, bound float64, other string) Target {
-		return paired(figure, false, bound, settled(r.Isolated[ours]), settled(r.Isolated[other]), cpuSettled)
-	}
-	whole := settled(r.Whole[ours])
-	rest, rested := r.Rest[ours]
-	restart, restarted := r.Restart[ours]
-	return []Target{
-		throughput("throughput / bare loop with the same writes and watches", 0.95, "bare-same-writes"),
-		paired("throughput including events / bare loop with the same writes and watches", true, 0.95, r.Isolated[ours], r.Isolated["bare-same-writes"], perSecondEvents),
-		throughput("throughput / bare loop, no watch, no event", 0.80, "bare"),
-		throughput("throughput / upstream without limiter", 1.15, "upstream-unlimited"),
-		throughput("throughput / controller-runtime", 1.65, "controller-runtime"),
-		throughput("throughput / upstream as shipped", 50, "upstream"),
-		cpu(fmt.Sprintf("CPU per Foo to %.0f s after convergence / upstream without limiter", settledSeconds(r)), 0.40, "upstream-unlimited"),
-		cpu("CPU per Foo, the same / controller-runtime", 0.60, "controller-runtime"),
-		lightest("peak memory / each other controller, at each number of settled Foos", settledWeights(r)),
-		lightest("peak memory / each other controller, at each number of foreign Deployments", foreignWeights(r)),
-		lightest(fmt.Sprintf("peak memory, %d Foos beside as many foreign Deployments / upstream without limiter", peakFoos(r)), peakWeights(r)),
-		paired("throughput with the whole control plane / upstream without limiter", true, 1.1,
-			r.Whole[ours], r.Whole["upstream-unlimited"], perSecond),
-		paired("time until half of the Foos are available, whole control plane / upstream without limiter", false, 0.7,
-			r.Whole[ours], r.Whole["upstream-unlimited"], halfSeconds),
-		counted("writes per new Foo without events, whole control plane", 3, spread(whole, writesButEvents).Median, len(whole) > 0),
-		counted("events per new Foo, whole control plane", 2, spread(whole, events).Median, len(whole) > 0),
-		counted(fmt.Sprintf("calls over %.0f s at rest", rest.Seconds), 0, results.Total(rest.Calls), rested),
-		counted("writes after a restart with all Foos settled", 0, results.Writes(restart.Calls), restarted),
+// met reports whether the figure was reached.
+func (t target) met() bool {
+	switch got := t.got.median; {
+	case t.got.n == 0:
+		return false
+	case t.sign == "≥":
+		return got >= t.bound
+	case t.sign == "<":
+		return got < t.bound
+	default:
+		return got <= t.bound
 	}
 }
 
-// paired returns a target whose figure is the median of the ratios of the rounds.
-func paired(figure string, atLeast bool, bound float64, a, b []results.Trial, of func(results.Trial) float64) Target {
-	ratios := roundRatios(a, b, of)
-	return Target{Figure: figure, AtLeast: atLeast, Bound: bound, Got: ratios.Median, Measured: ratios.N > 0, Range: ratios}
-}
-
-// roundRatios returns the ratio of two contenders in each round. The trials of a round
-// run within minutes of each other, whereas a shared machine may be half as fast in the
-// next round.
-func roundRatios(a, b []results.Trial, of func(results.Trial) float64) stats.Spread {
-	var ratios []float64
-	for round := range min(len(a), len(b)) {
-		if of(a[round]) > 0 && of(b[round]) > 0 {
-			ratios = append(ratios, of(a[round])/of(b[round]))
-		}
+// targets returns all targets, with the figures of a run.
+func targets(r *results.Results) []target {
+	throughput := func(of string, bound float64, other string) target {
+		return target{"throughput / " + of, "≥", bound, ratios(r.Isolated[ours], r.Isolated[other], perSecond)}
 	}
-	return stats.Of(ratios...)
-}
-
-// counted returns a target for a number of which less is better.
-func counted(figure string, bound, got float64, measured bool) Target {
-	return Target{Figure: figure, Bound: bound, Got: got, Measured: measured}
+	cpu := func(of string, bound float64, other string) target {
+		name := fmt.Sprintf("CPU per Foo to %.0f s after convergence / %s", settledSeconds(r.Isolated), of)
+		return target{name, "≤", bound, ratios(settled(r.Isolated[ours]), settled(r.Isolated[other]), cpuSettled)}
+	}
+	whole, wholePeer := r.Whole[ours], r.Whole[unlimited]
+	foos := r.Memory.Peak[ours]
+	list := []target{
+		throughput("bare loop with the same writes and watches", 0.95, bareSame),
+		{"throughput including events / bare loop with the same writes and watches", "≥", 0.95,
+			ratios(r.Isolated[ours], r.Isolated[bareSame], perSecondEvents)},
+		throughput("bare loop, no watch, no event", 0.80, "bare"),
+		throughput("upstream without limiter", 1.15, unlimited),
+		throughput("controller-runtime", 1.65, onRuntime),
+		throughput("upstream as shipped", 50, "upstream"),
+		cpu("upstream without limiter", 0.40, unlimited),
+		cpu("controller-runtime", 0.60, onRuntime),
+		{"peak memory / each other controller, at each number of settled Foos", "<", 1, heaviest(r.Memory.Foos, r.Large.Starts)},
+		{"peak memory / each other controller, at each number of foreign Deployments", "<", 1, heaviest(r.Memory.Foreign, nil)},
+		{"peak memory while Foos converge beside as many foreign Deployments / upstream without limiter", "<", 1,
+			ratios(foos, r.Memory.Peak[unlimited], peakMiB)},
+		{"throughput with the whole control plane / upstream without limiter", "≥", 1.1, ratios(whole, wholePeer, perSecond)},
+		{"time until half of the Foos are available, whole control plane / upstream without limiter", "≤", 0.7,
+			ratios(whole, wholePeer, halfSeconds)},
+		{"writes per new Foo without events, whole control plane", "≤", 3, median(whole, func(t results.Trial) float64 { return writes(t) - events(t) })},
+		{"events per new Foo, whole control plane", "≤", 2, median(whole, events)},
+	}
+	if rest, measured := r.Rest[ours]; measured {
+		list = append(list,
+			target{fmt.Sprintf("calls over %.0f s at rest", rest.Seconds), "≤", 0, summarize(results.Total(rest.Calls))},
+			target{"writes after a restart with all Foos settled", "≤", 0, summarize(results.Writes(r.Restart[ours].Calls))})
+	}
+	return list
 }
 
 func events(t results.Trial) float64 { return results.WritesOf(t.Calls, "events") }
 
-func writesButEvents(t results.Trial) float64 { return results.Writes(t.Calls) - events(t) }
-
-func settledSeconds(r *results.Results) float64 {
-	for _, trial := range settled(r.Isolated[ours]) {
-		return trial.SettledSeconds
-	}
-	return 0
-}
-
-func peakFoos(r *results.Results) int {
-	for _, trial := range r.Memory[ours].Peak {
-		return trial.Foos
-	}
-	return 0
-}
-
-func targetsTable(targets []Target) string {
-	rows := make([][]string, 0, len(targets))
-	for _, target := range targets {
-		sign, got, verdict := "≤", "", "not measured"
-		switch {
-		case target.AtLeast:
-			sign = "≥"
-		case target.Below:
-			sign = "<"
+// ratios summarizes the ratio of two contenders in each round. The trials of a round run
+// within minutes of each other, whereas a shared machine may be half as fast in the next
+// round.
+func ratios(a, b []results.Trial, of figure) spread {
+	var found []float64
+	for round := range min(len(a), len(b)) {
+		if of(a[round]) > 0 && of(b[round]) > 0 {
+			found = append(found, of(a[round])/of(b[round]))
 		}
-		if target.Measured {
-			got, verdict = number(target.Got), "**missed**"
-			if target.Range.N > 1 {
-				got = ranged(target.Range)
+	}
+	return summarize(found...)
+}
+
+// median summarizes trials as if the median were the only measurement.
+func median(trials []results.Trial, of figure) spread {
+	if len(trials) == 0 {
+		return spread{}
+	}
+	return summarize(spreadOf(trials, of).median)
+}
+
+// heaviest returns the highest ratio of our peak memory to that of another controller, of all
+// numbers of objects.
+func heaviest(holdings map[string][]results.Holding, starts map[string]results.Start) spread {
+	var found []float64
+	for _, peer := range []string{unlimited, onRuntime} {
+		for _, mine := range holdings[ours] {
+			for _, that := range holdings[peer] {
+				if that.Objects == mine.Objects {
+					found = append(found, mine.PeakMiB/that.PeakMiB)
+				}
 			}
 		}
-		if target.Met() {
+		mine, measured := starts[ours]
+		if that, both := starts[peer]; measured && both {
+			found = append(found, mine.PeakMiB/that.PeakMiB)
+		}
+	}
+	if len(found) == 0 {
+		return spread{}
+	}
+	return summarize(summarize(found...).max)
+}
+
+func targetsTable(all []target) string {
+	rows := make([][]string, 0, len(all))
+	for _, t := range all {
+		verdict := "**missed**"
+		switch {
+		case t.got.n == 0:
+			verdict = "not measured"
+		case t.met():
 			verdict = "met"
 		}
-		rows = append(rows, []string{target.Figure, fmt.Sprintf("%s %s", sign, number(target.Bound)), got, verdict})
+		rows = append(rows, []string{t.figure, t.sign + " " + number(t.bound), t.got.String(), verdict})
 	}
 	return strings.ReplaceAll(table([]string{"figure", "target", "measured", ""}, rows), "≤ 0 |", "0 |")
 }

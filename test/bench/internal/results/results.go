@@ -16,6 +16,9 @@ import (
 	"time"
 )
 
+// Parts are the parts that a run can be limited to.
+var Parts = []string{"throughput", "whole", "memory", "large"}
+
 // Results are the results of one run. The keys of the maps are names of contenders.
 type Results struct {
 	Began    time.Time
@@ -32,7 +35,7 @@ type Results struct {
 	Whole    map[string][]Trial
 	Rest     map[string]Rest
 	Restart  map[string]Restart
-	Memory   map[string]Memory
+	Memory   Memory
 	Large    Large `json:",omitzero"`
 }
 
@@ -66,9 +69,6 @@ type Trial struct {
 	// writes among them that the API server refused.
 	Calls   map[string]float64
 	Refused float64
-	// OthersWrites counts the writes of all others per Foo until then, refused ones
-	// included.
-	OthersWrites float64
 }
 
 // Rest is the result of a program with nothing to do.
@@ -92,13 +92,13 @@ type Restart struct {
 	Calls map[string]float64
 }
 
-// Memory is the memory of a program.
+// Memory is the memory of the programs.
 type Memory struct {
 	// Foos is with settled Foos and their Deployments, Foreign with Deployments unrelated
 	// to any Foo.
-	Foos, Foreign []Holding
+	Foos, Foreign map[string][]Holding
 	// Peak is with Foos that converge beside foreign Deployments.
-	Peak []Trial
+	Peak map[string][]Trial
 }
 
 // Holding is the memory of a program that has started with a number of objects.
@@ -117,9 +117,8 @@ type Large struct {
 // LargeCluster is what the API server and etcd need for the Foos and their Deployments.
 type LargeCluster struct {
 	APIServer, Etcd Component
-	// FileMiB is the size of etcd's file, and QuotaMiB that at which etcd stops accepting
-	// writes.
-	FileMiB, QuotaMiB float64
+	// FileMiB is the size of etcd's file.
+	FileMiB float64
 	// Foos and Deployments are the lists that a controller starts with.
 	Foos, Deployments List
 }
@@ -154,7 +153,7 @@ func New() *Results {
 		Versions: map[string]string{},
 		Isolated: map[string][]Trial{}, Whole: map[string][]Trial{},
 		Rest: map[string]Rest{}, Restart: map[string]Restart{},
-		Memory: map[string]Memory{},
+		Memory: Memory{Foos: map[string][]Holding{}, Foreign: map[string][]Holding{}, Peak: map[string][]Trial{}},
 	}
 }
 
@@ -231,7 +230,7 @@ func (r *Results) Forget(parts []string) {
 	all := map[string]func(){
 		"throughput": func() { clear(r.Isolated); clear(r.Rest); clear(r.Restart) },
 		"whole":      func() { clear(r.Whole) },
-		"memory":     func() { clear(r.Memory) },
+		"memory":     func() { clear(r.Memory.Foos); clear(r.Memory.Foreign); clear(r.Memory.Peak) },
 		"large":      func() { r.Large = Large{} },
 	}
 	for part, forget := range all {

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/sample-controller/test/bench/internal/plan"
 	"example.com/sample-controller/test/bench/internal/results"
 )
 
@@ -21,14 +20,16 @@ import (
 // the error names the failed step and how to repeat it.
 func TestFailedStepDoesNotStopTheOthers(t *testing.T) {
 	var made []string
-	step := func(part string, err error) plan.Step {
-		return plan.Step{Part: part, Title: "step " + part, Run: func(context.Context) (string, error) {
+	of := func(part string, err error) step {
+		return step{part: part, title: "step " + part, run: func(context.Context) (string, error) {
 			made = append(made, part)
 			return "measured", err
 		}}
 	}
 	o := &options{results: filepath.Join(t.TempDir(), "results.json")}
-	err := o.runSteps(t.Context(), []plan.Step{step("throughput", nil), step("whole", errors.New("too slow")), step("memory", nil)}, results.New())
+	err := o.runSteps(t.Context(), []step{
+		of("throughput", nil), of("whole", errors.New("too slow")), of("memory", nil),
+	}, results.New())
 	if err == nil || !strings.Contains(err.Error(), "step whole: too slow") || !strings.Contains(err.Error(), "-part=whole") {
 		t.Errorf("the error is %v", err)
 	}
@@ -45,9 +46,9 @@ func TestFailedStepDoesNotStopTheOthers(t *testing.T) {
 func TestInterruptStopsTheRun(t *testing.T) {
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	cause := errors.New("interrupted")
-	steps := []plan.Step{
-		{Part: "throughput", Run: func(context.Context) (string, error) { interrupt(cause); return "", nil }},
-		{Part: "memory", Run: func(context.Context) (string, error) { t.Error("the run continued"); return "", nil }},
+	steps := []step{
+		{part: "throughput", run: func(context.Context) (string, error) { interrupt(cause); return "", nil }},
+		{part: "memory", run: func(context.Context) (string, error) { t.Error("the run continued"); return "", nil }},
 	}
 	o := &options{results: filepath.Join(t.TempDir(), "results.json")}
 	if err := o.runSteps(ctx, steps, results.New()); !errors.Is(err, cause) {

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package program builds the programs to measure.
-package program
+// The programs to measure, and how they are built.
+
+package measure
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-
-	"example.com/sample-controller/test/bench/contender/upstream"
 )
 
 // Program is a controller, or the bare loop: it takes -kubeconfig and runs until it is
@@ -53,49 +51,33 @@ const (
 	runtimeModule  = "sigs.k8s.io/controller-runtime"
 )
 
-// Build builds all programs in folder, which serves as a cache for the next run, and
-// copies them to copies, so that a later build does not affect this run. repository is
-// the root of this repository. ours, if not empty, is the path of a controller that is
-// already built. Build reports its progress by say.
-func Build(ctx context.Context, repository, folder, copies, ours string, say func(format string, args ...any)) (*Set, error) {
+// Build builds all programs in folder. repository is the root of this repository. ours, if
+// not empty, is the path of a controller that is already built.
+func Build(ctx context.Context, repository, folder, ours string) (*Set, error) {
 	bench, thirdParty := filepath.Join(repository, "test/bench"), filepath.Join(repository, "test/thirdparty")
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return nil, err
-	}
-	path := func(name string) string { return filepath.Join(folder, name) }
 	set := &Set{Versions: map[string]string{}}
-	for _, module := range []struct{ folder, path string }{{thirdParty, upstreamModule}, {bench, runtimeModule}} {
-		version, err := goList(ctx, module.folder, module.path, "{{.Version}}")
+	for module, in := range map[string]string{upstreamModule: thirdParty, runtimeModule: bench} {
+		version, err := goList(ctx, in, module, "{{.Version}}")
 		if err != nil {
 			return nil, err
 		}
-		set.Versions[module.path] = version
+		set.Versions[module] = version
 	}
-	say("building our controller, upstream's with and without its limiter, the one on controller-runtime, and the bare loop")
+	program := func(name string) Program { return Program{Name: name, Path: filepath.Join(folder, name)} }
+	set.Ours = Ours(ours)
 	if ours == "" {
-		if err := BuildOurs(ctx, repository, path("ours")); err != nil {
+		set.Ours = Ours(filepath.Join(folder, "ours"))
+		if err := BuildOurs(ctx, repository, set.Ours.Path); err != nil {
 			return nil, err
 		}
-		ours = filepath.Join(copies, "ours")
 	}
-	err := errors.Join(
-		goBuild(ctx, thirdParty, path("upstream"), upstreamModule),
-		buildUnlimited(ctx, thirdParty, path("unlimited")),
-		goBuild(ctx, bench, path("controllerruntime"), "./contender/controllerruntime"),
-		goBuild(ctx, bench, path("bare"), "./contender/bare"))
-	if err != nil {
-		return nil, err
-	}
-	if err := os.CopyFS(copies, os.DirFS(folder)); err != nil {
-		return nil, err
-	}
-	clusterWithCopies := func(name string) string { return filepath.Join(copies, name) }
-	set.Ours = Ours(ours)
-	set.Upstream = Program{Name: "upstream", Path: clusterWithCopies("upstream")}
-	set.Unlimited = Program{Name: "upstream-unlimited", Path: clusterWithCopies("unlimited")}
-	set.ControllerRuntime = Program{Name: "controller-runtime", Path: clusterWithCopies("controllerruntime")}
-	set.Bare = Program{Name: "bare", Path: clusterWithCopies("bare")}
-	return set, nil
+	set.Upstream, set.Unlimited = program("upstream"), program("upstream-unlimited")
+	set.ControllerRuntime, set.Bare = program("controller-runtime"), program("bare")
+	return set, errors.Join(
+		goBuild(ctx, thirdParty, set.Upstream.Path, upstreamModule),
+		buildUnlimited(ctx, repository, thirdParty, set.Unlimited.Path),
+		goBuild(ctx, bench, set.ControllerRuntime.Path, "./contender/controllerruntime"),
+		goBuild(ctx, bench, set.Bare.Path, "./contender/bare"))
 }
 
 // BuildOurs builds the controller of this repository.
@@ -105,7 +87,7 @@ func BuildOurs(ctx context.Context, repository, output string) error {
 
 // buildUnlimited builds upstream's module with our main.go. It builds a copy, because the
 // module cache is read-only, and go build -overlay rejects files in it.
-func buildUnlimited(ctx context.Context, thirdParty, output string) error {
+func buildUnlimited(ctx context.Context, repository, thirdParty, output string) error {
 	source, err := goList(ctx, thirdParty, upstreamModule, "{{.Dir}}")
 	if err != nil {
 		return err
@@ -115,35 +97,17 @@ func buildUnlimited(ctx context.Context, thirdParty, output string) error {
 		return err
 	}
 	defer os.RemoveAll(scratch)
-	if err := copySource(scratch, source); err != nil {
-		return fmt.Errorf("copying %s: %w", source, err)
+	if err := run(ctx, scratch, "cp", "-R", source+"/.", "."); err != nil {
+		return err
 	}
-	if err := os.WriteFile(filepath.Join(scratch, "main.go"), upstream.Main, 0o644); err != nil {
+	if err := run(ctx, scratch, "chmod", "-R", "u+w", "."); err != nil {
+		return err
+	}
+	unlimited := filepath.Join(repository, "test/bench/contender/upstream-main.go.txt")
+	if err := run(ctx, scratch, "cp", unlimited, "main.go"); err != nil {
 		return err
 	}
 	return goBuild(ctx, scratch, output, ".")
-}
-
-// copySource copies a module. Unlike those in the module cache, the copies are writable.
-func copySource(to, from string) error {
-	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		relative, err := filepath.Rel(from, path)
-		if err != nil {
-			return err
-		}
-		target := filepath.Join(to, relative)
-		if entry.IsDir() {
-			return os.MkdirAll(target, 0o755)
-		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(target, content, 0o644)
-	})
 }
 
 func goList(ctx context.Context, folder, module, format string) (string, error) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machine describes the machine and the versions of a measurement.
-package machine
+// The machine and the versions of a measurement.
+
+package measure
 
 import (
 	"bytes"
@@ -17,8 +18,8 @@ import (
 	"example.com/sample-controller/test/bench/internal/results"
 )
 
-// Describe describes this machine. It leaves empty what it can't read.
-func Describe() results.Machine {
+// DescribeMachine describes this machine. It leaves empty what it can't read.
+func DescribeMachine() results.Machine {
 	m := results.Machine{Cores: runtime.NumCPU(), OS: runtime.GOOS + "/" + runtime.GOARCH}
 	fs, err := procfs.NewDefaultFS()
 	if err != nil {

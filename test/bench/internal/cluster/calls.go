@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Flows: FlowSchemas that make the API server count an account's reads by verb and
-// resource.
+// A program's requests as the API server sees them: writes in its audit log, reads in the
+// metrics of API Priority and Fairness. FlowSchemas make it count the account's reads by
+// verb and resource.
 
-package calls
+package cluster
 
 import (
 	"bytes"
@@ -18,7 +19,8 @@ import (
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes"
+
+	"example.com/sample-controller/internal/audit"
 )
 
 const (
@@ -41,26 +43,88 @@ var (
 	readResources = map[string]string{"foos": "samplecontroller.k8s.io", "deployments": "apps", "events": "*"}
 )
 
-// CountFlows makes the server count an account's requests by verb and resource, and
-// returns when it does.
-func CountFlows(ctx context.Context, client kubernetes.Interface, namespace, account string) error {
-	subject := flowcontrolv1.Subject{
-		Kind:           flowcontrolv1.SubjectKindServiceAccount,
-		ServiceAccount: &flowcontrolv1.ServiceAccountSubject{Namespace: namespace, Name: account},
+// Counter counts the requests of one account.
+type Counter struct {
+	cluster *Cluster
+	log     *audit.Log
+	// since holds the reads that have been counted before.
+	since map[string]float64
+}
+
+// Counts holds the requests between two readings.
+type Counts struct {
+	// ByKind counts requests by "verb resource". Requests that are neither reads of a
+	// known kind nor writes are "other requests".
+	ByKind map[string]float64
+	// Refused counts the writes that the server refused, such as conflicts.
+	Refused int
+	// Writes are all writes of the account, including refused ones.
+	Writes []audit.Write
+}
+
+// Count counts the requests of the measured program from now on.
+func (c *Cluster) Count(ctx context.Context) (*Counter, error) {
+	log, err := audit.OpenAtEnd(c.AuditLog())
+	if err != nil {
+		return nil, err
 	}
-	schemas := []*flowcontrolv1.FlowSchema{flowSchema(otherFlow, 600, subject, "*", "*", "*")}
+	since, err := c.flows(ctx)
+	return &Counter{cluster: c, log: log, since: since}, err
+}
+
+// Next returns the requests since the last call, or since Count.
+func (c *Counter) Next(ctx context.Context) (Counts, error) {
+	flows, err := c.cluster.flows(ctx)
+	if err != nil {
+		return Counts{}, err
+	}
+	all, err := c.log.Next()
+	if err != nil {
+		return Counts{}, err
+	}
+	counts := Counts{ByKind: map[string]float64{}}
+	for kind, n := range flows {
+		if n -= c.since[kind]; n > 0 {
+			counts.ByKind[kind] = n
+		}
+	}
+	c.since = flows
+	// The log has each write, which the flows count as "other".
+	others := counts.ByKind["other"]
+	delete(counts.ByKind, "other")
+	for _, write := range all {
+		if write.User != User {
+			continue
+		}
+		counts.Writes = append(counts.Writes, write)
+		counts.ByKind[write.Verb+" "+write.Path()]++
+		others--
+		if !write.OK() {
+			counts.Refused++
+		}
+	}
+	if others > 0 {
+		counts.ByKind["other requests"] = others
+	}
+	return counts, nil
+}
+
+// countFlows makes the server count the account's requests by verb and resource, and
+// returns when it does.
+func (c *Cluster) countFlows(ctx context.Context) error {
+	schemas := []*flowcontrolv1.FlowSchema{flowSchema(otherFlow, 600, "*", "*", "*")}
 	for _, verb := range readVerbs {
 		for resource, group := range readResources {
-			schemas = append(schemas, flowSchema(flowPrefix+verb+"."+resource, 500, subject, verb, group, resource))
+			schemas = append(schemas, flowSchema(flowPrefix+verb+"."+resource, 500, verb, group, resource))
 		}
 	}
 	for _, schema := range schemas {
-		if _, err := client.FlowcontrolV1().FlowSchemas().Create(ctx, schema, metav1.CreateOptions{}); err != nil {
+		if _, err := c.Kube.FlowcontrolV1().FlowSchemas().Create(ctx, schema, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("creating FlowSchema %s: %w", schema.Name, err)
 		}
 	}
 	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, flowTimeout, true, func(ctx context.Context) (bool, error) {
-		list, err := client.FlowcontrolV1().FlowSchemas().List(ctx, metav1.ListOptions{})
+		list, err := c.Kube.FlowcontrolV1().FlowSchemas().List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, err
 		}
@@ -74,9 +138,12 @@ func CountFlows(ctx context.Context, client kubernetes.Interface, namespace, acc
 	})
 }
 
-func flowSchema(name string, precedence int32, subject flowcontrolv1.Subject, verb, group, resource string) *flowcontrolv1.FlowSchema {
+func flowSchema(name string, precedence int32, verb, group, resource string) *flowcontrolv1.FlowSchema {
 	rules := flowcontrolv1.PolicyRulesWithSubjects{
-		Subjects: []flowcontrolv1.Subject{subject},
+		Subjects: []flowcontrolv1.Subject{{
+			Kind:           flowcontrolv1.SubjectKindServiceAccount,
+			ServiceAccount: &flowcontrolv1.ServiceAccountSubject{Namespace: accountNamespace, Name: accountName},
+		}},
 		ResourceRules: []flowcontrolv1.ResourcePolicyRule{{
 			Verbs: []string{verb}, APIGroups: []string{group}, Resources: []string{resource},
 			ClusterScope: true, Namespaces: []string{flowcontrolv1.NamespaceEvery},
@@ -96,12 +163,21 @@ func flowSchema(name string, precedence int32, subject flowcontrolv1.Subject, ve
 	}
 }
 
-// Flows returns the number of the account's requests so far by "verb resource", with all
-// others as "other".
-func Flows(ctx context.Context, client kubernetes.Interface) (map[string]float64, error) {
-	text, err := client.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+// Metrics returns the metrics of the API server, as text.
+func (c *Cluster) Metrics(ctx context.Context) ([]byte, error) {
+	text, err := c.Kube.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("reading the API server's metrics: %w", err)
+	}
+	return text, nil
+}
+
+// flows returns the number of the account's requests so far by "verb resource", with all
+// others as "other".
+func (c *Cluster) flows(ctx context.Context) (map[string]float64, error) {
+	text, err := c.Metrics(ctx)
+	if err != nil {
+		return nil, err
 	}
 	return parseFlows(text)
 }

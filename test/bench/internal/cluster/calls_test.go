@@ -2,7 +2,7 @@
 
 // Test of the parser for the metrics.
 
-package calls
+package cluster
 
 import (
 	"maps"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package observe watches until Foos have converged. It does not depend on the program
-// that makes them converge.
+// Convergence: watches until Foos have converged, whatever program makes them.
 //
 // Without kube-controller-manager a Foo has converged when it controls, by UID, a
 // Deployment with the name that it asks for, and its status has been written, which
@@ -10,7 +9,8 @@
 //
 // With kube-controller-manager a Foo has converged when its status reports that its Pods
 // are available.
-package observe
+
+package cluster
 
 import (
 	"context"
@@ -27,7 +27,6 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
-	"example.com/sample-controller/test/bench/internal/devcluster"
 )
 
 // Convergence waits for Foos to converge.
@@ -46,9 +45,8 @@ type sign struct {
 	err  error
 }
 
-// Watch starts to watch for the convergence of Foos that have been created. whole selects
-// the definition of convergence, see the package comment.
-func Watch(ctx context.Context, cluster *devcluster.Cluster, foos []*samplev1alpha1.Foo, whole bool) (*Convergence, error) {
+// Watch starts to watch for the convergence of Foos that have been created.
+func (cluster *Cluster) Watch(ctx context.Context, foos ...*samplev1alpha1.Foo) (*Convergence, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &Convergence{signs: make(chan sign, 1024), stop: cancel, foos: map[types.UID]*samplev1alpha1.Foo{}}
 	since := ""
@@ -62,7 +60,7 @@ func Watch(ctx context.Context, cluster *devcluster.Cluster, foos []*samplev1alp
 		{cluster.Metadata.Resource(appsv1.SchemeGroupVersion.WithResource("deployments")).Watch, c.hasDeployment},
 		{cluster.Metadata.Resource(fooResource).Watch, hasStatus},
 	}
-	if whole {
+	if cluster.options.Whole {
 		sources = []source{{cluster.Foos.SamplecontrollerV1alpha1().Foos(metav1.NamespaceAll).Watch, isAvailable}}
 	}
 	c.needed = len(sources)
@@ -111,10 +109,9 @@ func (c *Convergence) read(ctx context.Context, watcher watch.Interface, kind in
 	send(sign{err: errors.New("watching for convergence: the watch ended")})
 }
 
-// Wait returns when all Foos have converged, with the times in ascending order. It calls
-// seen, which may be nil, for each. It returns an error when ctx or the measured program
-// ends.
-func (c *Convergence) Wait(ctx context.Context, ended <-chan struct{}, seen func(*samplev1alpha1.Foo)) ([]time.Time, error) {
+// Wait returns when all Foos have converged, with the times in ascending order. It returns
+// an error when ctx or the measured program ends.
+func (c *Convergence) Wait(ctx context.Context, ended <-chan struct{}) ([]time.Time, error) {
 	defer c.stop()
 	signs := map[types.UID]int{}
 	var times []time.Time
@@ -124,14 +121,11 @@ func (c *Convergence) Wait(ctx context.Context, ended <-chan struct{}, seen func
 			if s.err != nil {
 				return times, s.err
 			}
-			foo, ours := c.foos[s.foo]
+			_, ours := c.foos[s.foo]
 			before := signs[s.foo]
 			signs[s.foo] |= 1 << s.kind
 			if all := 1<<c.needed - 1; ours && before != all && signs[s.foo] == all {
 				times = append(times, s.at)
-				if seen != nil {
-					seen(foo)
-				}
 			}
 		case <-ended:
 			return times, errors.New("the program ended before all Foos had converged")

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cluster starts a control plane for one measurement, counts the calls of the
+// measured program, and sees when Foos have converged.
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"example.com/sample-controller/internal/testcluster"
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+)
+
+const (
+	startTimeout = 2 * time.Minute
+
+	// The account of the measured program lets the API server tell its requests from all
+	// others, and gives them the priority of any workload.
+	accountNamespace = "contender"
+	accountName      = "contender"
+	// User is the account's user name.
+	User = "system:serviceaccount:" + accountNamespace + ":" + accountName
+
+	fooCRD = "customresourcedefinition/foos.samplecontroller.k8s.io"
+	// oldConditions are the conditions that the API server writes, with an old transition
+	// time.
+	oldConditions = `{"status":{"conditions":[
+{"type":"NamesAccepted","status":"True","reason":"NoConflicts","message":"no conflicts found","lastTransitionTime":"2000-01-01T00:00:00Z"},
+{"type":"Established","status":"True","reason":"InitialNamesAccepted","message":"the initial names have been accepted","lastTransitionTime":"2000-01-01T00:00:00Z"}]}}`
+)
+
+// Options describe the cluster to start.
+type Options struct {
+	// Program is the path of the devcluster binary, Repository that of this repository.
+	Program, Repository string
+	// Whole also starts kube-controller-manager, kube-scheduler and KWOK.
+	Whole bool
+	// Namespaces are created.
+	Namespaces []string
+}
+
+// Cluster is a running control plane.
+type Cluster struct {
+	// Kube, Foos and Metadata are the benchmark's own clients, with the administrator's
+	// permissions and without rate limits.
+	Kube     kubernetes.Interface
+	Foos     clientset.Interface
+	Metadata metadata.Interface
+	// ContenderKubeconfig is the path of the measured account's kubeconfig.
+	ContenderKubeconfig string
+
+	*testcluster.Cluster
+	options Options
+	dir     string
+}
+
+// Start starts a cluster with the CRD of Foo and the account of the measured program.
+func Start(ctx context.Context, options Options) (*Cluster, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	dir, err := os.MkdirTemp("", "foo-bench-")
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{options: options, dir: dir}
+	if err := c.start(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("starting a cluster in %s: %w", dir, err), c.Stop())
+	}
+	return c, nil
+}
+
+func (c *Cluster) start(ctx context.Context) (err error) {
+	var flags []string
+	if !c.options.Whole {
+		flags = append(flags, testcluster.ControlPlaneOnly)
+	}
+	if c.Cluster, err = testcluster.StartCluster(ctx, c.options.Program, c.path("data"), flags...); err != nil {
+		return err
+	}
+	config, err := testcluster.LoadConfig(c.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	config.UserAgent = "foo-bench"
+	protobuf := rest.CopyConfig(config)
+	protobuf.ContentType = runtime.ContentTypeProtobuf
+	protobuf.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	var errs [3]error
+	c.Kube, errs[0] = kubernetes.NewForConfig(protobuf)
+	c.Foos, errs[1] = clientset.NewForConfig(config)
+	c.Metadata, errs[2] = metadata.NewForConfig(metadata.ConfigFor(config))
+	if err := errors.Join(errs[:]...); err != nil {
+		return err
+	}
+	return errors.Join(c.installFoo(ctx), c.createNamespaces(ctx), c.createAccount(ctx), c.countFlows(ctx))
+}
+
+// installFoo installs the CustomResourceDefinition and waits until it is served. The API
+// server delays each creation of a Foo while the CRD has been established for less than a
+// few seconds, so its conditions get an older transition time.
+func (c *Cluster) installFoo(ctx context.Context) error {
+	for _, args := range [][]string{
+		{"apply", "-k", filepath.Join(c.options.Repository, "artifacts/crd")},
+		{"wait", "--for=condition=Established", "--timeout=30s", fooCRD},
+		{"patch", fooCRD, "--subresource=status", "--type=merge", "--patch", oldConditions},
+	} {
+		if _, err := testcluster.Kubectl(ctx, c.options.Program, c.Kubeconfig, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) createNamespaces(ctx context.Context) error {
+	for _, name := range append([]string{accountNamespace}, c.options.Namespaces...) {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if _, err := c.Kube.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("creating namespace %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// createAccount creates the service account, with all permissions, and its kubeconfig.
+func (c *Cluster) createAccount(ctx context.Context) error {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: accountName}}
+	_, errAccount := c.Kube.CoreV1().ServiceAccounts(accountNamespace).Create(ctx, account, metav1.CreateOptions{})
+	_, errBinding := c.Kube.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: accountName},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: accountNamespace, Name: accountName}},
+	}, metav1.CreateOptions{})
+	if err := errors.Join(errAccount, errBinding); err != nil {
+		return fmt.Errorf("creating the account of the measured program: %w", err)
+	}
+	c.ContenderKubeconfig = c.path("contender.kubeconfig")
+	return testcluster.WriteTokenKubeconfig(ctx, c.Kube, c.Kubeconfig, c.ContenderKubeconfig, accountNamespace, accountName)
+}
+
+// Stop stops the cluster and removes its data.
+func (c *Cluster) Stop() error {
+	if c.Cluster != nil {
+		_ = c.Cluster.Stop() // Running reports whether it ended by itself.
+	}
+	return os.RemoveAll(c.dir)
+}
+
+// Running returns an error if the cluster has ended by itself.
+func (c *Cluster) Running() error {
+	if c.HasEnded() {
+		return errors.New("the cluster ended by itself: see the logs of devcluster")
+	}
+	return nil
+}
+
+// LogOf returns the path of the file for the output of a program.
+func (c *Cluster) LogOf(program string) string { return c.path(program + ".log") }
+
+func (c *Cluster) path(name string) string { return filepath.Join(c.dir, name) }
