@@ -196,9 +196,10 @@ func (p *planner) large() []step {
 		run: func(ctx context.Context) (summary string, err error) {
 			p.found.Large, err = p.bench.Large(ctx, controllers, measure.LargeOptions{Foos: p.sizes.large, Rest: p.sizes.largeRest, Say: say})
 			var each []string
-			for name, start := range p.found.Large.Starts {
+			for _, contender := range controllers {
+				start := p.found.Large.Starts[contender.Name]
 				each = append(each, fmt.Sprintf("%s: ready in %.1f s, idle in %.1f s, %.1f s of CPU, %.0f MiB, at rest %.2f s of CPU and %.0f calls in %.0f s",
-					name, start.ReadySeconds, start.PassSeconds, start.CPUSeconds, start.PeakMiB,
+					contender.Name, start.ReadySeconds, start.PassSeconds, start.CPUSeconds, start.PeakMiB,
 					start.Rest.CPUMilliseconds/1000, results.Total(start.Rest.Calls), start.Rest.Seconds))
 			}
 			return strings.Join(each, "; "), err

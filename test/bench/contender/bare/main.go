@@ -4,7 +4,7 @@
 // creates the Deployment and writes the status, and does nothing else: it has no cache,
 // no queue and compares nothing.
 //
-//	bare -kubeconfig=FILE [-goroutines=N] [-events] [-watch]
+//	bare -kubeconfig=FILE [-events] [-watch]
 //
 // After that it waits for a signal, so that its CPU and memory can be read.
 package main
@@ -16,12 +16,33 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	"example.com/sample-controller/test/bench/internal/objects"
 )
+
+// goroutines is the number of Foos that are written at the same time, like that of a
+// controller's workers.
+const goroutines = 2
+
+type options struct {
+	kubeconfig string
+	events     bool
+	watch      bool
+}
 
 func main() {
 	var opts options
 	flag.StringVar(&opts.kubeconfig, "kubeconfig", "", "path of a kubeconfig")
-	flag.IntVar(&opts.goroutines, "goroutines", 2, "number of Foos to write at the same time")
 	flag.BoolVar(&opts.events, "events", false, "write one Event for each Foo")
 	flag.BoolVar(&opts.watch, "watch", false, "watch Foos and Deployments, and decode and discard the events")
 	flag.Parse()
@@ -33,4 +54,96 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bare:", err)
 		os.Exit(1)
 	}
+}
+
+// loop holds what the goroutines share.
+type loop struct {
+	kube   kubernetes.Interface
+	foos   clientset.Interface
+	events bool
+}
+
+func run(ctx context.Context, opts options) error {
+	config, err := clientcmd.BuildConfigFromFlags("", opts.kubeconfig)
+	if err != nil {
+		return err
+	}
+	config.QPS = -1
+	l := &loop{events: opts.events}
+	if l.foos, err = clientset.NewForConfig(config); err != nil {
+		return err
+	}
+	if l.kube, err = kubernetes.NewForConfig(withProtobuf(config)); err != nil {
+		return err
+	}
+	waiting, err := l.foos.SamplecontrollerV1alpha1().Foos(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	if opts.watch {
+		if err := l.watch(ctx, waiting.ResourceVersion); err != nil {
+			return err
+		}
+	}
+	todo := make(chan *samplev1alpha1.Foo, len(waiting.Items))
+	for i := range waiting.Items {
+		todo <- &waiting.Items[i]
+	}
+	close(todo)
+	workers, working := errgroup.WithContext(ctx)
+	for range goroutines {
+		workers.Go(func() error {
+			for foo := range todo {
+				if err := l.settle(working, foo); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := workers.Wait(); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+func withProtobuf(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	return config
+}
+
+// settle makes the writes for one Foo, one after the other.
+func (l *loop) settle(ctx context.Context, foo *samplev1alpha1.Foo) error {
+	if err := objects.Settle(ctx, l.kube, l.foos, foo); err != nil {
+		return err
+	}
+	if !l.events {
+		return nil
+	}
+	if _, err := l.kube.CoreV1().Events(foo.Namespace).Create(ctx, objects.Event(foo), metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("writing an Event: %w", err)
+	}
+	return nil
+}
+
+// watch opens the two watches that a controller has, and discards their events.
+func (l *loop) watch(ctx context.Context, since string) error {
+	foos, err := l.foos.SamplecontrollerV1alpha1().Foos(metav1.NamespaceAll).Watch(ctx, metav1.ListOptions{ResourceVersion: since})
+	if err != nil {
+		return err
+	}
+	deployments, err := l.kube.AppsV1().Deployments(metav1.NamespaceAll).Watch(ctx, metav1.ListOptions{ResourceVersion: since})
+	if err != nil {
+		return err
+	}
+	for _, w := range []watch.Interface{foos, deployments} {
+		go func() {
+			for range w.ResultChan() {
+			}
+		}()
+	}
+	return nil
 }

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
@@ -163,32 +162,24 @@ func flowSchema(name string, precedence int32, verb, group, resource string) *fl
 	}
 }
 
-// Metrics returns the metrics of the API server, as text.
-func (c *Cluster) Metrics(ctx context.Context) ([]byte, error) {
-	text, err := c.Kube.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("reading the API server's metrics: %w", err)
-	}
-	return text, nil
-}
-
 // flows returns the number of the account's requests so far by "verb resource", with all
 // others as "other".
 func (c *Cluster) flows(ctx context.Context) (map[string]float64, error) {
-	text, err := c.Metrics(ctx)
+	text, err := c.Kube.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading the API server's metrics: %w", err)
 	}
 	return parseFlows(text)
 }
 
 func parseFlows(text []byte) (map[string]float64, error) {
-	family, err := Family(text, dispatched)
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("parsing metrics: %w", err)
 	}
 	flows := map[string]float64{}
-	for _, metric := range family.GetMetric() {
+	for _, metric := range families[dispatched].GetMetric() {
 		for _, label := range metric.GetLabel() {
 			if kind, ours := strings.CutPrefix(label.GetValue(), flowPrefix); label.GetName() == "flow_schema" && ours {
 				flows[strings.Replace(kind, ".", " ", 1)] += metric.GetCounter().GetValue()
@@ -196,15 +187,4 @@ func parseFlows(text []byte) (map[string]float64, error) {
 		}
 	}
 	return flows, nil
-}
-
-// Family returns the metrics of one name from the text that a server serves, or nil if
-// there are none.
-func Family(text []byte, name string) (*dto.MetricFamily, error) {
-	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
-	if err != nil {
-		return nil, fmt.Errorf("parsing metrics: %w", err)
-	}
-	return families[name], nil
 }

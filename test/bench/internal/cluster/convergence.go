@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -157,12 +158,7 @@ func hasStatus(object runtime.Object) (types.UID, bool) {
 	if !ok {
 		return "", false
 	}
-	for i := range foo.ManagedFields {
-		if foo.ManagedFields[i].Subresource == "status" {
-			return foo.UID, true
-		}
-	}
-	return "", false
+	return foo.UID, slices.ContainsFunc(foo.ManagedFields, func(written metav1.ManagedFieldsEntry) bool { return written.Subresource == "status" })
 }
 
 // isAvailable reports whether a Foo's status says that its Pods are available.

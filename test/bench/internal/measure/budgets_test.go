@@ -8,7 +8,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -175,8 +174,8 @@ func (b *budgets) restart(t *testing.T) {
 	}
 }
 
-// TestLarge measures the controller beside a few Foos: it becomes ready and idle, makes no
-// request at rest, and each part of the cluster is found.
+// TestLarge measures the controller beside a few settled Foos: it becomes ready and idle, and
+// makes no request at rest.
 func TestLarge(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testLimits)
 	defer cancel()
@@ -191,12 +190,5 @@ func TestLarge(t *testing.T) {
 	}
 	if len(start.Rest.Calls) > 0 {
 		t.Errorf("requests at rest: %v", start.Rest.Calls)
-	}
-	c := found.Cluster
-	if slices.Contains([]float64{
-		c.APIServer.EmptyMiB, c.APIServer.FullMiB, c.APIServer.PeakMiB, c.Etcd.EmptyMiB, c.Etcd.FullMiB, c.Etcd.PeakMiB,
-		c.FileMiB, c.Foos.MiB, c.Deployments.MiB,
-	}, 0) {
-		t.Errorf("the cluster's figures are incomplete: %+v", c)
 	}
 }

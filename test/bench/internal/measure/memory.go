@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Memory: how much a program holds with some numbers of objects, and what very many settled
-// Foos cost a program, the API server and etcd.
+// Foos cost it.
 
 package measure
 
@@ -9,15 +9,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
-	"github.com/prometheus/procfs"
-	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/client-go/rest"
-
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
-	"example.com/sample-controller/test/bench/internal/cluster"
 	"example.com/sample-controller/test/bench/internal/results"
 )
 
@@ -33,8 +26,6 @@ const (
 	largeStart, largeIdle = 2 * time.Minute, 2 * time.Minute
 	// largeStep is how many Foos are created between two reports of progress.
 	largeStep = 10000
-	// storageSize is the API server's metric of the size of etcd's file, in bytes.
-	storageSize = "apiserver_storage_size_bytes"
 )
 
 // errLate is the cause of the end of a wait for full caches.
@@ -143,13 +134,15 @@ type LargeOptions struct {
 	Say func(format string, args ...any)
 }
 
-// Large measures programs that start beside very many settled Foos, one after the other, and
-// the API server and etcd that hold the Foos.
-func (b *Bench) Large(ctx context.Context, programs []Program, options LargeOptions) (found results.Large, err error) {
-	found = results.Large{Foos: options.Foos, Starts: map[string]results.Start{}}
-	err = b.in(ctx, false, func(s *session) error {
-		if err := s.fill(ctx, options, &found.Cluster); err != nil {
-			return err
+// Large measures programs that start beside very many settled Foos, one after the other.
+func (b *Bench) Large(ctx context.Context, programs []Program, options LargeOptions) (results.Large, error) {
+	found := results.Large{Foos: options.Foos, Starts: map[string]results.Start{}}
+	return found, b.in(ctx, false, func(s *session) error {
+		for there := 0; there < options.Foos; there += largeStep {
+			options.Say("    %d of %d settled Foos", there, options.Foos)
+			if err := settledFoos(ctx, s.Cluster, there, min(largeStep, options.Foos-there)); err != nil {
+				return err
+			}
 		}
 		for _, p := range programs {
 			options.Say("    %s starts beside %d settled Foos", p.Name, options.Foos)
@@ -159,85 +152,8 @@ func (b *Bench) Large(ctx context.Context, programs []Program, options LargeOpti
 			}
 			found.Starts[p.Name] = start
 		}
-		return s.components(&found.Cluster, func(of *results.Component, used usage) { of.PeakMiB = used.peak })
+		return nil
 	})
-	return found, err
-}
-
-// fill creates the settled Foos, and measures what they cost the API server and etcd.
-func (s *session) fill(ctx context.Context, options LargeOptions, held *results.LargeCluster) error {
-	if err := s.components(held, func(of *results.Component, used usage) { of.EmptyMiB = used.resident }); err != nil {
-		return err
-	}
-	began := time.Now()
-	for there := 0; there < options.Foos; {
-		n := min(largeStep, options.Foos-there)
-		if err := settledFoos(ctx, s.Cluster, there, n); err != nil {
-			return err
-		}
-		there += n
-		options.Say("    %d of %d settled Foos after %v", there, options.Foos, time.Since(began).Round(time.Second))
-	}
-	if err := s.components(held, func(of *results.Component, used usage) { of.FullMiB = used.resident }); err != nil {
-		return err
-	}
-	metrics, err := s.Metrics(ctx)
-	if err != nil {
-		return err
-	}
-	size, err := cluster.Family(metrics, storageSize)
-	if err != nil || len(size.GetMetric()) == 0 {
-		return fmt.Errorf("the API server has no metric %s (%w)", storageSize, err)
-	}
-	held.FileMiB = size.GetMetric()[0].GetGauge().GetValue() / mebibyte
-	var errFoos, errDeployments error
-	held.Foos, errFoos = list(ctx, s.Foos.SamplecontrollerV1alpha1().RESTClient(), samplev1alpha1.Resource("foos").Resource)
-	held.Deployments, errDeployments = list(ctx, s.Kube.AppsV1().RESTClient(), appsv1.Resource("deployments").Resource)
-	return errors.Join(errFoos, errDeployments)
-}
-
-// list lists all objects of a resource from the API server's cache, as an informer does.
-func list(ctx context.Context, client rest.Interface, resource string) (found results.List, err error) {
-	began := time.Now()
-	stream, err := client.Get().Resource(resource).Param("resourceVersion", "0").Stream(ctx)
-	if err != nil {
-		return found, fmt.Errorf("listing all %s: %w", resource, err)
-	}
-	defer stream.Close()
-	length, err := io.Copy(io.Discard, stream)
-	if err != nil {
-		return found, fmt.Errorf("reading the list of all %s: %w", resource, err)
-	}
-	return results.List{MiB: float64(length) / mebibyte, Seconds: time.Since(began).Seconds()}, nil
-}
-
-// components reads the memory of the API server and of etcd. They are children of
-// devcluster, and their first argument is their name.
-func (s *session) components(held *results.LargeCluster, set func(of *results.Component, used usage)) error {
-	all, err := procfs.AllProcs()
-	if err != nil {
-		return err
-	}
-	components := map[string]*results.Component{"kube-apiserver": &held.APIServer, "etcd": &held.Etcd}
-	for _, proc := range all {
-		stat, errStat := proc.Stat()
-		command, errCommand := proc.CmdLine()
-		if errors.Join(errStat, errCommand) != nil || stat.PPID != s.ID() || len(command) < 2 {
-			continue // it has ended since, or is another's
-		}
-		if of := components[command[1]]; of != nil {
-			used, err := usageOf(proc.PID)
-			if err != nil {
-				return err
-			}
-			set(of, used)
-			delete(components, command[1])
-		}
-	}
-	if len(components) > 0 {
-		return fmt.Errorf("devcluster, process %d, has no child for the API server or etcd: see its logs", s.ID())
-	}
-	return nil
 }
 
 // largeStart starts a program when all Foos are settled but one.

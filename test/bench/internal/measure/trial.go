@@ -123,7 +123,7 @@ func (o TrialOptions) result(started time.Time, times []time.Duration, counts cl
 	n := float64(o.Foos)
 	first, half, last := times[0], times[(len(times)-1)/2], times[len(times)-1]
 	trial := results.Trial{
-		Foos: o.Foos, Foreign: o.Foreign,
+		Foos:    o.Foos,
 		Seconds: last.Seconds(), FirstSeconds: first.Seconds(), HalfSeconds: half.Seconds(),
 		PerSecond:      n / last.Seconds(),
 		SettledSeconds: max(o.Settle, quietTime).Seconds(),

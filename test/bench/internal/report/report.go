@@ -56,8 +56,6 @@ func render(r *results.Results) ([]byte, error) {
 		"memory":      func() string { return memoryTable(r) },
 		"peak":        func() string { return trialsTable(r.Memory.Peak) },
 		"large":       func() string { return largeTable(r) },
-		"components":  func() string { return componentsTable(r) },
-		"number":      number,
 		"restSeconds": func() float64 { return r.Large.Starts[ours].Rest.Seconds },
 	}).Parse(page)
 	if err != nil {

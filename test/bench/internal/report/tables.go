@@ -227,13 +227,3 @@ func largeTable(r *results.Results) string {
 		fmt.Sprintf("s of CPU in the next %.0f s", r.Large.Starts[ours].Rest.Seconds), "calls in that time",
 	}, rows)
 }
-
-// componentsTable shows what very many Foos cost the API server and etcd.
-func componentsTable(r *results.Results) string {
-	row := func(name string, c results.Component) []string {
-		return []string{name, number(c.EmptyMiB), number(c.FullMiB), number(c.PeakMiB)}
-	}
-	return table([]string{"MiB of", "without Foos", fmt.Sprintf("with %d settled Foos", r.Large.Foos), "peak"}, [][]string{
-		row("API server", r.Large.Cluster.APIServer), row("etcd", r.Large.Cluster.Etcd),
-	})
-}

@@ -75,7 +75,7 @@ func targets(r *results.Results) []target {
 	return list
 }
 
-func events(t results.Trial) float64 { return results.WritesOf(t.Calls, "events") }
+func events(t results.Trial) float64 { return t.Calls["create events"] + t.Calls["patch events"] }
 
 // ratios summarizes the ratio of two contenders in each round. The trials of a round run
 // within minutes of each other, whereas a shared machine may be half as fast in the next

@@ -49,8 +49,7 @@ type Machine struct {
 
 // Trial is the result of one program that makes waiting Foos converge.
 type Trial struct {
-	Foos    int
-	Foreign int `json:",omitempty"`
+	Foos int
 	// Seconds is the time from the program's start to the convergence of the last Foo,
 	// FirstSeconds to that of the first, and HalfSeconds until half of them converged.
 	Seconds, FirstSeconds, HalfSeconds float64
@@ -107,31 +106,10 @@ type Holding struct {
 	PeakMiB, ResidentMiB float64
 }
 
-// Large is what very many settled Foos cost, by program, and the API server and etcd.
+// Large is what very many settled Foos cost, by program.
 type Large struct {
-	Foos    int
-	Cluster LargeCluster
-	Starts  map[string]Start
-}
-
-// LargeCluster is what the API server and etcd need for the Foos and their Deployments.
-type LargeCluster struct {
-	APIServer, Etcd Component
-	// FileMiB is the size of etcd's file.
-	FileMiB float64
-	// Foos and Deployments are the lists that a controller starts with.
-	Foos, Deployments List
-}
-
-// Component is the resident memory of a component without any Foo and with all, and its
-// maximum while programs started.
-type Component struct {
-	EmptyMiB, FullMiB, PeakMiB float64
-}
-
-// List is a list of all objects of a resource.
-type List struct {
-	MiB, Seconds float64
+	Foos   int
+	Starts map[string]Start
 }
 
 // Start is the start of a program when all Foos but one are settled.
@@ -189,36 +167,18 @@ func (r *Results) Write(path string) error {
 }
 
 // Total returns the number of calls.
-func Total(calls map[string]float64) float64 {
-	total := 0.0
-	for _, n := range calls {
-		total += n
-	}
-	return total
-}
+func Total(calls map[string]float64) float64 { return total(calls, "") }
 
 // Writes returns the number of calls that are writes.
 func Writes(calls map[string]float64) float64 {
-	return total(calls, func(verb, _ string) bool { return isWrite(verb) })
+	return total(calls, "create ") + total(calls, "update ") + total(calls, "patch ") + total(calls, "delete ") + total(calls, "deletecollection ")
 }
 
-// WritesOf returns the number of writes to one resource, such as "foos/status".
-func WritesOf(calls map[string]float64, resource string) float64 {
-	return total(calls, func(verb, of string) bool { return isWrite(verb) && of == resource })
-}
-
-func isWrite(verb string) bool {
-	switch verb {
-	case "create", "update", "patch", "delete", "deletecollection":
-		return true
-	}
-	return false
-}
-
-func total(calls map[string]float64, counted func(verb, resource string) bool) float64 {
+// total returns the number of calls whose kinds begin with some text.
+func total(calls map[string]float64, prefix string) float64 {
 	sum := 0.0
 	for kind, n := range calls {
-		if verb, resource, _ := strings.Cut(kind, " "); counted(verb, resource) {
+		if strings.HasPrefix(kind, prefix) {
 			sum += n
 		}
 	}
