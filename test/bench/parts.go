@@ -29,12 +29,13 @@ type sizes struct {
 	wholeFoos int
 	// holdings lists the numbers of objects at which memory is measured. peak Foos
 	// converge beside as many foreign Deployments.
-	holdings []int
-	peak     int
+	holdings     []int
+	holdingLimit time.Duration
+	peak         int
 	// large Foos are settled when programs start; CPU and calls are then counted for
 	// largeRest, two periods of the controllers' resync.
-	large     int
-	largeRest time.Duration
+	large                 int
+	largeLimit, largeRest time.Duration
 }
 
 var (
@@ -42,14 +43,14 @@ var (
 	full = sizes{
 		foos: 2000, upstreamFoos: 60, rounds: 5,
 		settle: 45 * time.Second, rest: time.Minute, restart: 5 * time.Second,
-		wholeFoos: 300, holdings: []int{0, 1000, 10000, 50000}, peak: 10000,
-		large: 100000, largeRest: time.Minute,
+		wholeFoos: 300, holdings: []int{0, 1000, 10000, 50000}, holdingLimit: time.Minute, peak: 10000,
+		large: 100000, largeLimit: 2 * time.Minute, largeRest: time.Minute,
 	}
 	quick = sizes{
 		foos: 200, upstreamFoos: 15, rounds: 1,
 		settle: 4 * time.Second, rest: 4 * time.Second, restart: 2 * time.Second,
-		wholeFoos: 50, holdings: []int{0, 1000}, peak: 500,
-		large: 2000, largeRest: 4 * time.Second,
+		wholeFoos: 50, holdings: []int{0, 1000}, holdingLimit: 10 * time.Second, peak: 500,
+		large: 2000, largeLimit: 20 * time.Second, largeRest: 4 * time.Second,
 	}
 )
 
@@ -150,11 +151,11 @@ func (p *planner) trial(contender measure.Program, options measure.TrialOptions,
 	}
 }
 
-func (p *planner) memory() (steps []step) {
-	steps = slices.Concat(
-		p.holdings("settled Foos", false, p.found.Memory.Foos, p.chosen(p.programs.Ours, p.programs.ControllerRuntime)),
-		p.holdings("settled Foos", false, p.found.Memory.Foos, p.chosen(p.programs.Unlimited)),
-		p.holdings("foreign Deployments", true, p.found.Memory.Foreign, p.controllers()))
+func (p *planner) memory() []step {
+	steps := slices.Concat(
+		p.holdings(false, p.found.Memory.Foos, p.chosen(p.programs.Ours, p.programs.ControllerRuntime)),
+		p.holdings(false, p.found.Memory.Foos, p.chosen(p.programs.Unlimited)),
+		p.holdings(true, p.found.Memory.Foreign, p.controllers()))
 	for _, contender := range p.chosen(p.programs.Ours, p.programs.Unlimited) {
 		steps = append(steps, step{
 			part:  "memory",
@@ -166,43 +167,41 @@ func (p *planner) memory() (steps []step) {
 }
 
 // holdings measures memory beside some kind of objects.
-func (p *planner) holdings(kind string, foreign bool, into map[string][]results.Holding, controllers []measure.Program) []step {
-	if len(controllers) == 0 {
-		return nil
+func (p *planner) holdings(foreign bool, into map[string][]results.Holding, controllers []measure.Program) []step {
+	kind := "settled Foos"
+	if foreign {
+		kind = "foreign Deployments"
 	}
-	return []step{{
-		part:  "memory",
-		title: fmt.Sprintf("memory beside %v %s", p.sizes.holdings, kind),
-		run: func(ctx context.Context) (string, error) {
-			var summary []string
-			err := p.bench.Holdings(ctx, controllers, p.sizes.holdings, foreign, func(name string, holding results.Holding) {
-				into[name] = append(into[name], holding)
-				summary = append(summary, fmt.Sprintf("%s beside %d %.0f MiB", name, holding.Objects, holding.PeakMiB))
-			})
-			return strings.Join(summary, ", "), err
-		},
-	}}
+	options := measure.StartOptions{Sizes: p.sizes.holdings, Foreign: foreign, Limit: p.sizes.holdingLimit}
+	return p.starts("memory", kind, options, controllers, func(name string, start results.Start) {
+		into[name] = append(into[name], start.Holding)
+	})
 }
 
 // large shows when one replica is not enough.
 func (p *planner) large() []step {
-	controllers := p.controllers()
+	options := measure.StartOptions{Sizes: []int{p.sizes.large}, Limit: p.sizes.largeLimit, Rest: p.sizes.largeRest}
+	return p.starts("large", "settled Foos", options, p.controllers(), func(name string, start results.Start) {
+		p.found.Large.Foos = p.sizes.large
+		p.found.Large.Starts[name] = start
+	})
+}
+
+// starts returns the step of a part that starts controllers beside objects.
+func (p *planner) starts(part, kind string, options measure.StartOptions, controllers []measure.Program, add func(string, results.Start)) []step {
 	if len(controllers) == 0 {
 		return nil
 	}
 	return []step{{
-		part:  "large",
-		title: fmt.Sprintf("a start beside %d settled Foos", p.sizes.large),
-		run: func(ctx context.Context) (summary string, err error) {
-			p.found.Large, err = p.bench.Large(ctx, controllers, measure.LargeOptions{Foos: p.sizes.large, Rest: p.sizes.largeRest, Say: say})
-			var each []string
-			for _, contender := range controllers {
-				start := p.found.Large.Starts[contender.Name]
-				each = append(each, fmt.Sprintf("%s: ready in %.1f s, idle in %.1f s, %.1f s of CPU, %.0f MiB, at rest %.2f s of CPU and %.0f calls in %.0f s",
-					contender.Name, start.ReadySeconds, start.PassSeconds, start.CPUSeconds, start.PeakMiB,
-					start.Rest.CPUMilliseconds/1000, results.Total(start.Rest.Calls), start.Rest.Seconds))
-			}
-			return strings.Join(each, "; "), err
+		part:  part,
+		title: fmt.Sprintf("starts beside %v %s", options.Sizes, kind),
+		run: func(ctx context.Context) (string, error) {
+			var summary []string
+			err := p.bench.Starts(ctx, controllers, options, func(name string, start results.Start) {
+				add(name, start)
+				summary = append(summary, fmt.Sprintf("%s beside %d: ready in %.1f s, %.0f MiB", name, start.Objects, start.ReadySeconds, start.PeakMiB))
+			})
+			return strings.Join(summary, "; "), err
 		},
 	}}
 }

@@ -174,17 +174,18 @@ func (b *budgets) restart(t *testing.T) {
 	}
 }
 
-// TestLarge measures the controller beside a few settled Foos: it becomes ready and idle, and
+// TestStarts measures the controller beside a few settled Foos: it becomes ready and idle, and
 // makes no request at rest.
-func TestLarge(t *testing.T) {
+func TestStarts(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testLimits)
 	defer cancel()
 	bench, ours := underTest(ctx, t)
-	found, err := bench.Large(ctx, []Program{ours}, LargeOptions{Foos: 200, Rest: 2 * time.Second, Say: t.Logf})
+	var start results.Start
+	options := StartOptions{Sizes: []int{200}, Limit: time.Minute, Rest: 2 * time.Second}
+	err := bench.Starts(ctx, []Program{ours}, options, func(_ string, found results.Start) { start = found })
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := found.Starts[ours.Name]
 	if start.ReadySeconds == 0 || start.PassSeconds < start.ReadySeconds || start.CPUSeconds == 0 || start.PeakMiB == 0 {
 		t.Errorf("the start is incomplete: %+v", start)
 	}

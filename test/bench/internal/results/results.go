@@ -36,7 +36,7 @@ type Results struct {
 	Rest     map[string]Rest
 	Restart  map[string]Restart
 	Memory   Memory
-	Large    Large `json:",omitzero"`
+	Large    Large
 }
 
 // Machine describes the machine.
@@ -132,6 +132,7 @@ func New() *Results {
 		Isolated: map[string][]Trial{}, Whole: map[string][]Trial{},
 		Rest: map[string]Rest{}, Restart: map[string]Restart{},
 		Memory: Memory{Foos: map[string][]Holding{}, Foreign: map[string][]Holding{}, Peak: map[string][]Trial{}},
+		Large:  Large{Starts: map[string]Start{}},
 	}
 }
 
@@ -191,7 +192,7 @@ func (r *Results) Forget(parts []string) {
 		"throughput": func() { clear(r.Isolated); clear(r.Rest); clear(r.Restart) },
 		"whole":      func() { clear(r.Whole) },
 		"memory":     func() { clear(r.Memory.Foos); clear(r.Memory.Foreign); clear(r.Memory.Peak) },
-		"large":      func() { r.Large = Large{} },
+		"large":      func() { r.Large.Foos = 0; clear(r.Large.Starts) },
 	}
 	for part, forget := range all {
 		if len(parts) == 0 || slices.Contains(parts, part) {
