@@ -145,7 +145,7 @@ func (p *planner) trial(contender measure.Program, options measure.TrialOptions,
 		if outcome.Rest != nil {
 			p.found.Rest[contender.Name], p.found.Restart[contender.Name] = *outcome.Rest, *outcome.Restart
 			summary += fmt.Sprintf("; at rest %.0f calls in %.0f s; restarted: ready in %.2f s, %.0f writes",
-				results.Total(outcome.Rest.Calls), outcome.Rest.Seconds, outcome.Restart.ReadySeconds, results.Writes(outcome.Restart.Calls))
+				outcome.Rest.Calls.Total(), outcome.Rest.Seconds, outcome.Restart.ReadySeconds, outcome.Restart.Calls.Writes())
 		}
 		return summary, nil
 	}

@@ -169,7 +169,7 @@ func (b *budgets) restart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if results.Writes(found.Calls) > 0 {
+	if found.Calls.Writes() > 0 {
 		t.Errorf("requests after a restart: %v, want no writes", found.Calls)
 	}
 }

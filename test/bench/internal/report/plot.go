@@ -35,15 +35,15 @@ const (
 // plotThroughput draws the Foos per second of each contender into a file: horizontal bars,
 // the first contender on top, with lines from minimum to maximum.
 func plotThroughput(r *results.Results, path string) error {
-	names := contenders(r.Isolated)
-	slices.Reverse(names)
+	contenders := names(r.Isolated)
+	slices.Reverse(contenders)
 	var labels []string
 	var medians plotter.Values
 	var ranges whiskers
-	for _, name := range names {
+	for _, name := range contenders {
 		labels = append(labels, name+"   ") // a viewer's font may be wider than ours
 		s := spreadOf(r.Isolated[name], perSecond)
-		medians, ranges = append(medians, s.median), append(ranges, s)
+		medians, ranges = append(medians, s.Median), append(ranges, s)
 	}
 	chart, err := plotter.NewBarChart(medians, barWidth)
 	if err != nil {
@@ -58,7 +58,7 @@ func plotThroughput(r *results.Results, path string) error {
 	p.NominalY(labels...)
 	p.Add(chart, lines)
 	p.X.Min, p.X.Max = 0, p.X.Max*1.05
-	return write(p, barHeight*vg.Length(len(names))+3*vg.Centimeter, path)
+	return write(p, barHeight*vg.Length(len(contenders))+3*vg.Centimeter, path)
 }
 
 func write(p *plot.Plot, height vg.Length, path string) error {
@@ -106,9 +106,9 @@ type whiskers []spread
 func (w whiskers) Len() int { return len(w) }
 
 // XY returns the end of a bar.
-func (w whiskers) XY(i int) (x, y float64) { return w[i].median, float64(i) }
+func (w whiskers) XY(i int) (x, y float64) { return w[i].Median, float64(i) }
 
 // XError returns the distances of minimum and maximum from there.
 func (w whiskers) XError(i int) (low, high float64) {
-	return w[i].median - w[i].min, w[i].max - w[i].median
+	return w[i].Median - w[i].min, w[i].max - w[i].Median
 }

@@ -7,11 +7,10 @@ import (
 	"bytes"
 	_ "embed"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
-	"strings"
 	"text/template"
 
 	"example.com/sample-controller/test/bench/internal/results"
@@ -46,17 +45,8 @@ func Write(r *results.Results, folder string) error {
 
 func render(r *results.Results) ([]byte, error) {
 	tmpl, err := template.New("page").Funcs(template.FuncMap{
-		"versions":    func() string { return versions(r) },
-		"targets":     func() string { return targetsTable(targets(r)) },
-		"throughput":  func() string { return trialsTable(r.Isolated) },
-		"calls":       func() string { return callsTable(r.Isolated) },
-		"quiet":       func() string { return quietTable(r) },
-		"whole":       func() string { return trialsTable(r.Whole) },
-		"arrivals":    func() string { return arrivalsTable(r.Whole) },
-		"memory":      func() string { return memoryTable(r) },
-		"peak":        func() string { return trialsTable(r.Memory.Peak) },
-		"large":       func() string { return largeTable(r) },
-		"restSeconds": func() float64 { return r.Large.Starts[ours].Rest.Seconds },
+		"names": names, "targets": targets, "rows": rows, "kinds": kinds, "settledSeconds": longestSettled,
+		"number": number, "count": count, "seconds": seconds, "perObject": perObject,
 	}).Parse(page)
 	if err != nil {
 		return nil, err
@@ -76,29 +66,9 @@ const (
 // Contenders are the names of all contenders, in the order of the tables.
 var Contenders = []string{ours, unlimited, onRuntime, "upstream", bareSame, "bare"}
 
-// contenders returns the names that have results, in order.
-func contenders[V any](of map[string]V) []string {
+// names returns those of the contenders that a map has, in order.
+func names(of any) []string {
 	return slices.DeleteFunc(slices.Clone(Contenders), func(name string) bool {
-		_, found := of[name]
-		return !found
+		return !reflect.ValueOf(of).MapIndex(reflect.ValueOf(name)).IsValid()
 	})
-}
-
-// table returns a Markdown table whose first column is text and whose others are numbers.
-func table(head []string, rows [][]string) string {
-	rule := slices.Repeat([]string{"---:"}, len(head))
-	rule[0] = "---"
-	var lines []string
-	for _, cells := range slices.Concat([][]string{head, rule}, rows) {
-		lines = append(lines, "| "+strings.Join(cells, " | ")+" |")
-	}
-	return strings.Join(lines, "\n")
-}
-
-func versions(r *results.Results) string {
-	var list []string
-	for _, name := range slices.Sorted(maps.Keys(r.Versions)) {
-		list = append(list, name+" "+r.Versions[name])
-	}
-	return strings.Join(list, "; ")
 }

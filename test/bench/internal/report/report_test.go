@@ -45,12 +45,12 @@ func measured() *results.Results {
 func TestTargets(t *testing.T) {
 	for _, target := range targets(measured()) {
 		if !target.met() {
-			t.Errorf("%s: %v with a target of %v: not met", target.figure, target.got, target.bound)
+			t.Errorf("%s: %v with a target of %v: not met", target.Figure, target.Got, target.Bound())
 		}
 	}
 	for _, target := range targets(results.New()) {
-		if target.got.n > 0 || target.met() {
-			t.Errorf("%s: met or measured without a measurement", target.figure)
+		if target.Got.n > 0 || target.met() {
+			t.Errorf("%s: met or measured without a measurement", target.Figure)
 		}
 	}
 	r := measured()
@@ -64,8 +64,8 @@ func TestTargets(t *testing.T) {
 	r.Rest[ours] = results.Rest{Seconds: 60, Calls: map[string]float64{"get foos": 1}}
 	r.Restart[ours] = results.Restart{Calls: map[string]float64{"patch foos": 1}}
 	for _, target := range targets(r) {
-		if target.got.n == 0 || target.met() {
-			t.Errorf("%s: %v with a target of %v: not missed", target.figure, target.got, target.bound)
+		if target.Got.n == 0 || target.met() {
+			t.Errorf("%s: %v with a target of %v: not missed", target.Figure, target.Got, target.Bound())
 		}
 	}
 }

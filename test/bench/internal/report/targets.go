@@ -6,26 +6,44 @@ package report
 
 import (
 	"fmt"
-	"strings"
 
 	"example.com/sample-controller/test/bench/internal/results"
 )
 
 // target is a figure to reach.
 type target struct {
-	figure string
+	Figure string
 	// sign is what the figure has to be, compared with the bound: ≥, ≤ or <.
 	sign  string
 	bound float64
 	// got is the measured figure, the median if there are rounds. It has no measurement
 	// if the run lacks one that the figure needs.
-	got spread
+	Got spread
+}
+
+// Bound formats what to reach.
+func (t target) Bound() string {
+	if t.sign == "≤" && t.bound == 0 {
+		return "0"
+	}
+	return t.sign + " " + number(t.bound)
+}
+
+// Verdict says whether the figure was reached.
+func (t target) Verdict() string {
+	switch {
+	case t.Got.n == 0:
+		return "not measured"
+	case t.met():
+		return "met"
+	}
+	return "**missed**"
 }
 
 // met reports whether the figure was reached.
 func (t target) met() bool {
-	switch got := t.got.median; {
-	case t.got.n == 0:
+	switch got := t.Got.Median; {
+	case t.Got.n == 0:
 		return false
 	case t.sign == "≥":
 		return got >= t.bound
@@ -42,7 +60,7 @@ func targets(r *results.Results) []target {
 		return target{"throughput / " + of, "≥", bound, ratios(r.Isolated[ours], r.Isolated[other], perSecond)}
 	}
 	cpu := func(of string, bound float64, other string) target {
-		name := fmt.Sprintf("CPU per Foo to %.0f s after convergence / %s", settledSeconds(r.Isolated), of)
+		name := fmt.Sprintf("CPU per Foo to %.0f s after convergence / %s", longestSettled(r.Isolated), of)
 		return target{name, "≤", bound, ratios(settled(r.Isolated[ours]), settled(r.Isolated[other]), cpuSettled)}
 	}
 	whole, wholePeer := r.Whole[ours], r.Whole[unlimited]
@@ -69,8 +87,8 @@ func targets(r *results.Results) []target {
 	}
 	if rest, measured := r.Rest[ours]; measured {
 		list = append(list,
-			target{fmt.Sprintf("calls over %.0f s at rest", rest.Seconds), "≤", 0, summarize(results.Total(rest.Calls))},
-			target{"writes after a restart with all Foos settled", "≤", 0, summarize(results.Writes(r.Restart[ours].Calls))})
+			target{fmt.Sprintf("calls over %.0f s at rest", rest.Seconds), "≤", 0, summarize(rest.Calls.Total())},
+			target{"writes after a restart with all Foos settled", "≤", 0, summarize(r.Restart[ours].Calls.Writes())})
 	}
 	return list
 }
@@ -95,7 +113,7 @@ func median(trials []results.Trial, of figure) spread {
 	if len(trials) == 0 {
 		return spread{}
 	}
-	return summarize(spreadOf(trials, of).median)
+	return summarize(spreadOf(trials, of).Median)
 }
 
 // heaviest returns the highest ratio of our peak memory to that of another controller, of all
@@ -119,19 +137,4 @@ func heaviest(holdings map[string][]results.Holding, starts map[string]results.S
 		return spread{}
 	}
 	return summarize(summarize(found...).max)
-}
-
-func targetsTable(all []target) string {
-	rows := make([][]string, 0, len(all))
-	for _, t := range all {
-		verdict := "**missed**"
-		switch {
-		case t.got.n == 0:
-			verdict = "not measured"
-		case t.met():
-			verdict = "met"
-		}
-		rows = append(rows, []string{t.figure, t.sign + " " + number(t.bound), t.got.String(), verdict})
-	}
-	return strings.ReplaceAll(table([]string{"figure", "target", "measured", ""}, rows), "≤ 0 |", "0 |")
 }

@@ -39,6 +39,9 @@ type Results struct {
 	Large    Large
 }
 
+// Calls counts requests by "verb resource".
+type Calls map[string]float64
+
 // Machine describes the machine.
 type Machine struct {
 	CPU       string
@@ -64,20 +67,23 @@ type Trial struct {
 	CPUConverged, CPUSettled, SettledSeconds float64
 	// PeakMiB is the maximum of resident memory.
 	PeakMiB float64
-	// Calls counts requests per Foo by "verb resource" until then. Refused counts the
-	// writes among them that the API server refused.
-	Calls   map[string]float64
+	// Calls counts requests per Foo until then. Refused counts the writes among them that
+	// the API server refused.
+	Calls   Calls
 	Refused float64
 }
 
 // Rest is the result of a program with nothing to do.
 type Rest struct {
 	Seconds float64
-	// Calls counts requests in that time by "verb resource".
-	Calls map[string]float64
+	// Calls counts requests in that time.
+	Calls Calls
 	// CPUMilliseconds is the CPU time used.
 	CPUMilliseconds float64
 }
+
+// CPUSeconds is the CPU time used.
+func (r Rest) CPUSeconds() float64 { return r.CPUMilliseconds / 1000 }
 
 // Restart is the result of a program that starts when all Foos have converged.
 type Restart struct {
@@ -88,7 +94,7 @@ type Restart struct {
 	// Seconds is how long calls were counted.
 	Seconds float64
 	// Calls counts the requests for all other Foos.
-	Calls map[string]float64
+	Calls Calls
 }
 
 // Memory is the memory of the programs.
@@ -168,17 +174,17 @@ func (r *Results) Write(path string) error {
 }
 
 // Total returns the number of calls.
-func Total(calls map[string]float64) float64 { return total(calls, "") }
+func (c Calls) Total() float64 { return c.total("") }
 
 // Writes returns the number of calls that are writes.
-func Writes(calls map[string]float64) float64 {
-	return total(calls, "create ") + total(calls, "update ") + total(calls, "patch ") + total(calls, "delete ") + total(calls, "deletecollection ")
+func (c Calls) Writes() float64 {
+	return c.total("create ") + c.total("update ") + c.total("patch ") + c.total("delete ") + c.total("deletecollection ")
 }
 
 // total returns the number of calls whose kinds begin with some text.
-func total(calls map[string]float64, prefix string) float64 {
+func (c Calls) total(prefix string) float64 {
 	sum := 0.0
-	for kind, n := range calls {
+	for kind, n := range c {
 		if strings.HasPrefix(kind, prefix) {
 			sum += n
 		}
