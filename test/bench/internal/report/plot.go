@@ -8,7 +8,6 @@ import (
 	"bytes"
 	"os"
 	"slices"
-	"strconv"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -82,21 +81,9 @@ func newPlot(title, x string) *plot.Plot {
 		style.Label.TextStyle.Font.Variant = "Sans"
 		style.Tick.Label.Font.Variant = "Sans"
 	}
-	p.X.Tick.Marker = plot.TickerFunc(ticks)
 	p.Title.TextStyle.Font.Variant = "Sans"
 	p.Title.Padding = 0.3 * vg.Centimeter
 	return p
-}
-
-// ticks returns the library's ticks, with no more digits than needed.
-func ticks(low, high float64) []plot.Tick {
-	marks := plot.DefaultTicks{}.Ticks(low, high)
-	for i, mark := range marks {
-		if mark.Label != "" {
-			marks[i].Label = strconv.FormatFloat(mark.Value, 'f', -1, 64)
-		}
-	}
-	return marks
 }
 
 // whiskers are the ranges of bars.
