@@ -80,7 +80,7 @@ func (s *session) trial(ctx context.Context, p Program, options TrialOptions, fo
 		return outcome, err
 	}
 	settling := time.Now()
-	if err := awaitQuiet(ctx, running, log, options.enough(foos)); err != nil {
+	if err := options.awaitQuiet(ctx, running, log, foos); err != nil {
 		return outcome, err
 	}
 	resting, err := s.beginRest(ctx, running)
@@ -139,20 +139,10 @@ func (o TrialOptions) result(started time.Time, times []time.Duration, counts cl
 	return trial
 }
 
-// enough returns the condition that ends the wait for the writes after convergence. If
-// more is measured later, or a Foo has more than one Event, the wait ends only when the
-// writes do; otherwise it ends when each Foo has an Event.
-func (o TrialOptions) enough(foos []*samplev1alpha1.Foo) func(writes []audit.Write) bool {
-	if o.Settle > 0 || o.Whole {
-		return func([]audit.Write) bool { return false }
-	}
-	return func(writes []audit.Write) bool { return !lastFirstEvent(writes, foos).IsZero() }
-}
-
-// awaitQuiet waits until a program stops writing, or until enough returns true for all
-// that it has written since the log was opened. Some programs never stop, so the wait is
-// bounded.
-func awaitQuiet(ctx context.Context, running *process, log *audit.Log, enough func(writes []audit.Write) bool) error {
+// awaitQuiet waits until a program stops writing. If nothing more is measured later, and a
+// Foo has only one Event, it waits at most until each Foo has that. Some programs never
+// stop, so the wait is bounded.
+func (o TrialOptions) awaitQuiet(ctx context.Context, running *process, log *audit.Log, foos []*samplev1alpha1.Foo) error {
 	var all []audit.Write
 	for until := time.Now().Add(quietTimeout); time.Now().Before(until); {
 		if err := running.pause(ctx, quietTime); err != nil {
@@ -163,8 +153,8 @@ func awaitQuiet(ctx context.Context, running *process, log *audit.Log, enough fu
 			return err
 		}
 		all = append(all, writes...)
-		more := slices.ContainsFunc(writes, func(write audit.Write) bool { return write.User == cluster.User })
-		if !more || enough(all) {
+		quiet := !slices.ContainsFunc(writes, func(write audit.Write) bool { return write.User == cluster.User })
+		if quiet || o.Settle == 0 && !o.Whole && !lastFirstEvent(all, foos).IsZero() {
 			return nil
 		}
 	}
