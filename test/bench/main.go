@@ -52,10 +52,13 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.BoolVar(&o.quick, "quick", false, "run small measurements, to check that everything works: 5 to 6 minutes")
 	flags.BoolVar(&o.reportOnly, "report", false, "measure nothing, only write the report from existing results")
-	flags.StringVar(&o.results, "results", "_output/bench/results.json", "`file` for the results, written after each measurement")
-	flags.StringVar(&o.docs, "docs", "_output/bench", "`folder` for benchmarks.md, and for benchmarks/ with its plot and a copy of the results")
-	flags.StringVar(&o.parts, "part", "", "comma-separated `parts` to measure, of "+strings.Join(results.Parts, ", ")+"; existing results of other parts are kept (default all)")
-	flags.StringVar(&o.only, "only", "", "comma-separated `names` of contenders to measure, of "+strings.Join(report.Contenders, ", ")+" (default all)")
+	flags.StringVar(&o.results, "results", "_output/bench/results.json",
+		"`file` for the results, written after each measurement")
+	flags.StringVar(&o.docs, "docs", "_output/bench", "`folder` for benchmarks.md and benchmarks/, its plot and a copy of the results")
+	flags.StringVar(&o.parts, "part", "",
+		"comma-separated `parts` to measure, of "+strings.Join(results.Parts, ", ")+"; other parts keep their results (default all)")
+	flags.StringVar(&o.only, "only", "",
+		"comma-separated `names` of contenders to measure, of "+strings.Join(report.Contenders, ", ")+" (default all)")
 	flags.StringVar(&o.ours, "ours", "", "`path` of a controller to measure as ours (default: build it from this tree)")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return nil // flags has printed the help
@@ -67,12 +70,12 @@ func run(ctx context.Context, args []string) error {
 
 func (o *options) run(ctx context.Context) error {
 	parts := split(o.parts)
-	if err := errors.Join(known("-part", parts, results.Parts), known("-only", split(o.only), report.Contenders)); err != nil {
+	err := errors.Join(known("-part", parts, results.Parts), known("-only", split(o.only), report.Contenders))
+	if err != nil {
 		return err
 	}
 	found := results.New()
 	if len(parts) > 0 || o.reportOnly {
-		var err error
 		if found, err = results.Read(o.results); err != nil {
 			return err
 		}

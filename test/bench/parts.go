@@ -122,9 +122,10 @@ func (p *planner) whole() (steps []step) {
 	for round := range p.sizes.rounds {
 		for _, contender := range p.controllers() {
 			steps = append(steps, step{
-				part:  "whole",
-				title: fmt.Sprintf("%d Foos until their Pods are available, round %d of %d: %s", p.sizes.wholeFoos, round+1, p.sizes.rounds, contender.Name),
-				run:   p.trial(contender, measure.TrialOptions{Foos: p.sizes.wholeFoos, Whole: true}, p.found.Whole),
+				part: "whole",
+				title: fmt.Sprintf("%d Foos until their Pods are available, round %d of %d: %s",
+					p.sizes.wholeFoos, round+1, p.sizes.rounds, contender.Name),
+				run: p.trial(contender, measure.TrialOptions{Foos: p.sizes.wholeFoos, Whole: true}, p.found.Whole),
 			})
 		}
 	}
@@ -132,7 +133,9 @@ func (p *planner) whole() (steps []step) {
 }
 
 // trial returns the function of a step that adds a trial to some results.
-func (p *planner) trial(contender measure.Program, options measure.TrialOptions, into map[string][]results.Trial) func(context.Context) (string, error) {
+func (p *planner) trial(
+	contender measure.Program, options measure.TrialOptions, into map[string][]results.Trial,
+) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		outcome, err := p.bench.Trial(ctx, contender, options)
 		if err != nil {
@@ -188,7 +191,9 @@ func (p *planner) large() []step {
 }
 
 // starts returns the step of a part that starts controllers beside objects.
-func (p *planner) starts(part, kind string, options measure.StartOptions, controllers []measure.Program, add func(string, results.Start)) []step {
+func (p *planner) starts(
+	part, kind string, options measure.StartOptions, controllers []measure.Program, add func(string, results.Start),
+) []step {
 	if len(controllers) == 0 {
 		return nil
 	}
@@ -199,7 +204,8 @@ func (p *planner) starts(part, kind string, options measure.StartOptions, contro
 			var summary []string
 			err := p.bench.Starts(ctx, controllers, options, func(name string, start results.Start) {
 				add(name, start)
-				summary = append(summary, fmt.Sprintf("%s beside %d: ready in %.1f s, %.0f MiB", name, start.Objects, start.ReadySeconds, start.PeakMiB))
+				summary = append(summary, fmt.Sprintf("%s beside %d: ready in %.1f s, %.0f MiB",
+					name, start.Objects, start.ReadySeconds, start.PeakMiB))
 			})
 			return strings.Join(summary, "; "), err
 		},

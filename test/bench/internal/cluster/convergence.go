@@ -158,7 +158,9 @@ func hasStatus(object runtime.Object) (types.UID, bool) {
 	if !ok {
 		return "", false
 	}
-	return foo.UID, slices.ContainsFunc(foo.ManagedFields, func(written metav1.ManagedFieldsEntry) bool { return written.Subresource == "status" })
+	return foo.UID, slices.ContainsFunc(foo.ManagedFields, func(written metav1.ManagedFieldsEntry) bool {
+		return written.Subresource == "status"
+	})
 }
 
 // isAvailable reports whether a Foo's status says that its Pods are available.

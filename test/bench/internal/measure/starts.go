@@ -38,7 +38,9 @@ type StartOptions struct {
 
 // Starts measures programs that start beside objects, one after the other. It calls report
 // for each start.
-func (b *Bench) Starts(ctx context.Context, programs []Program, options StartOptions, report func(name string, start results.Start)) error {
+func (b *Bench) Starts(
+	ctx context.Context, programs []Program, options StartOptions, report func(name string, start results.Start),
+) error {
 	create := settledFoos
 	if options.Foreign {
 		create = foreignDeployments
@@ -64,7 +66,9 @@ func (b *Bench) Starts(ctx context.Context, programs []Program, options StartOpt
 
 // measureStart starts a program, waits until its caches are full and it is idle, and stops
 // it.
-func (s *session) measureStart(ctx context.Context, p Program, objects int, options StartOptions) (start results.Start, err error) {
+func (s *session) measureStart(
+	ctx context.Context, p Program, objects int, options StartOptions,
+) (start results.Start, err error) {
 	running, ready, err := s.startReady(ctx, p, objects, options.Limit)
 	if err != nil {
 		return start, err
@@ -97,7 +101,9 @@ func (s *session) measureStart(ctx context.Context, p Program, objects int, opti
 // startReady starts a program when a Foo waits, and returns when that one has converged,
 // which is when the caches are full, or after a limit. seconds is the time that it took, or 0
 // for longer than the limit. A program without objects gets no such Foo, and is started only.
-func (s *session) startReady(ctx context.Context, p Program, objects int, limit time.Duration) (running *process, seconds float64, err error) {
+func (s *session) startReady(
+	ctx context.Context, p Program, objects int, limit time.Duration,
+) (running *process, seconds float64, err error) {
 	if objects == 0 {
 		running, err = s.start(p)
 		return running, 0, err

@@ -61,7 +61,9 @@ func (b *Bench) Trial(ctx context.Context, p Program, options TrialOptions) (out
 	return outcome, err
 }
 
-func (s *session) trial(ctx context.Context, p Program, options TrialOptions, foos []*samplev1alpha1.Foo) (outcome Outcome, err error) {
+func (s *session) trial(
+	ctx context.Context, p Program, options TrialOptions, foos []*samplev1alpha1.Foo,
+) (outcome Outcome, err error) {
 	counter, err := s.Count(ctx)
 	if err != nil {
 		return outcome, err
@@ -119,7 +121,9 @@ func (s *session) trial(ctx context.Context, p Program, options TrialOptions, fo
 func perFoo(cpu time.Duration, foos int) float64 { return cpu.Seconds() * 1000 / float64(foos) }
 
 // result returns what the times of convergence and the calls say about a trial.
-func (o TrialOptions) result(started time.Time, times []time.Duration, counts cluster.Counts, foos []*samplev1alpha1.Foo) results.Trial {
+func (o TrialOptions) result(
+	started time.Time, times []time.Duration, counts cluster.Counts, foos []*samplev1alpha1.Foo,
+) results.Trial {
 	n := float64(o.Foos)
 	first, half, last := times[0], times[(len(times)-1)/2], times[len(times)-1]
 	trial := results.Trial{
@@ -196,12 +200,15 @@ func (r *atRest) end(ctx context.Context, duration time.Duration) (found results
 	if err != nil {
 		return found, err
 	}
-	return results.Rest{Seconds: duration.Seconds(), Calls: counts.ByKind, CPUMilliseconds: perFoo(after.cpu-r.before.cpu, 1)}, nil
+	cpu := (after.cpu - r.before.cpu).Seconds() * 1000
+	return results.Rest{Seconds: duration.Seconds(), Calls: counts.ByKind, CPUMilliseconds: cpu}, nil
 }
 
 // restart starts a program again when all Foos but one have converged. That one shows
 // when the program is ready.
-func (s *session) restart(ctx context.Context, p Program, counter *cluster.Counter, options TrialOptions) (found results.Restart, err error) {
+func (s *session) restart(
+	ctx context.Context, p Program, counter *cluster.Counter, options TrialOptions,
+) (found results.Restart, err error) {
 	probe, err := createFoo(ctx, s.Cluster, quietNamespace, 0)
 	if err != nil {
 		return found, err
@@ -227,7 +234,9 @@ func (s *session) restart(ctx context.Context, p Program, counter *cluster.Count
 		}
 	}
 	maps.DeleteFunc(counts.ByKind, func(_ string, n float64) bool { return n == 0 })
-	return results.Restart{Foos: options.Foos, ReadySeconds: times[0].Seconds(), Seconds: options.Restart.Seconds(), Calls: counts.ByKind}, nil
+	return results.Restart{
+		Foos: options.Foos, ReadySeconds: times[0].Seconds(), Seconds: options.Restart.Seconds(), Calls: counts.ByKind,
+	}, nil
 }
 
 // lastFirstEvent returns when the last of the Foos got its first Event, or the zero time

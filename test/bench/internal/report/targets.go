@@ -82,7 +82,8 @@ func targets(r *results.Results) []target {
 		{"throughput with the whole control plane / upstream without limiter", "≥", 1.1, ratios(whole, wholePeer, perSecond)},
 		{"time until half of the Foos are available, whole control plane / upstream without limiter", "≤", 0.7,
 			ratios(whole, wholePeer, halfSeconds)},
-		{"writes per new Foo without events, whole control plane", "≤", 3, median(whole, func(t results.Trial) float64 { return writes(t) - events(t) })},
+		{"writes per new Foo without events, whole control plane", "≤", 3,
+			median(whole, func(t results.Trial) float64 { return writes(t) - events(t) })},
 		{"events per new Foo, whole control plane", "≤", 2, median(whole, events)},
 	}
 	if rest, measured := r.Rest[ours]; measured {
