@@ -20,9 +20,9 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"example.com/sample-controller/internal/consistency"
-	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/queue"
+	"example.com/sample-controller/test/footest"
 )
 
 // These tests run the whole controller, queue and workers included, each in a

@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/queue"
 	"example.com/sample-controller/internal/reporting"
+	"example.com/sample-controller/test/footest"
 )
 
 // deployment returns a Deployment from the API server.

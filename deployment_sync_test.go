@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
-	"example.com/sample-controller/internal/footest"
-	"example.com/sample-controller/internal/preview/previewtest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/tools/preview/previewtest"
 )
 
 // syncRow is one sync of the Foo "a": the objects before it, and everything that it does.

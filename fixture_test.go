@@ -28,11 +28,11 @@ import (
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/utils/clock"
 
-	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/metrics"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
+	"example.com/sample-controller/test/footest"
 )
 
 // fixture is a Controller on fake clientsets. Running informers fill its caches, as in

@@ -22,15 +22,15 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"example.com/sample-controller/internal/failure"
-	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/plan"
-	"example.com/sample-controller/internal/preview"
-	"example.com/sample-controller/internal/preview/previewtest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
+	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/tools/preview"
+	"example.com/sample-controller/tools/preview/previewtest"
 )
 
 // FuzzSync syncs the Foo "a" with arbitrary objects and caches that may be stale. However

@@ -24,11 +24,11 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
-	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/metrics"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
+	"example.com/sample-controller/test/footest"
 )
 
 func TestAResyncOfChildrenQueuesNothing(t *testing.T) {

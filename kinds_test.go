@@ -12,12 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
-	"example.com/sample-controller/internal/footest"
-	"example.com/sample-controller/internal/preview"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/tools/preview"
 )
 
-// described says what a row must have in common with its row in internal/footest.
+// described says what a row must have in common with its row in test/footest.
 type described interface{ describe() string }
 
 func (k *kind[T]) describe() string { return describeRow(k.Kind, k.Resource.String(), k.Blocks) }
@@ -41,8 +41,8 @@ func TestTheTableIsThatOfTheTests(t *testing.T) {
 		for _, kind := range footest.Kinds {
 			got = append(got, describeRow(kind.Kind, kind.Resource.String(), kind.Blocks))
 		}
-		footest.ExpectEqual(t, "the list of rows in internal/footest/kinds.go", want, got)
-		footest.ExpectEqual(t, "the list of rows in internal/preview/table.go", want, previewed)
+		footest.ExpectEqual(t, "the list of rows in test/footest/kinds.go", want, got)
+		footest.ExpectEqual(t, "the list of rows in tools/preview/table.go", want, previewed)
 	})
 }
 

@@ -16,9 +16,9 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"example.com/sample-controller/internal/consistency"
-	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/plan"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/footest"
 )
 
 func TestAdoptionIsCheckedLive(t *testing.T) {

@@ -30,10 +30,10 @@ import (
 
 	"example.com/sample-controller/internal/election"
 	"example.com/sample-controller/internal/failure"
-	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/kubeclient"
 	"example.com/sample-controller/internal/queue"
 	"example.com/sample-controller/internal/serving"
+	"example.com/sample-controller/test/footest"
 )
 
 // These tests need calls that can be cancelled, which those of fake clientsets can't: the

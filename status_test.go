@@ -20,10 +20,10 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"example.com/sample-controller/internal/failure"
-	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/internal/queue"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/footest"
 )
 
 // countCalls counts the calls of a verb on a resource, and refuses them while refused is

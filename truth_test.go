@@ -21,7 +21,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"example.com/sample-controller/internal/consistency"
-	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/test/footest"
 )
 
 // scale sets a Foo's number of replicas, as a user does.

@@ -134,9 +134,24 @@ func TestLinkedNamesInLayoutAreInTheirFiles(t *testing.T) {
 	}
 }
 
+// TestInternalIsWhatTheControllerLinks fails if internal/ has a package for tests or tools.
+func TestInternalIsWhatTheControllerLinks(t *testing.T) {
+	linked := goList(t, "-deps", ".")
+	for path := range strings.FieldsSeq(goList(t, "./internal/...")) {
+		if part, _, _ := strings.Cut(strings.TrimPrefix(path, modulePath(t)+"/internal/"), "/"); !isOfAKind(part) && !slices.Contains(strings.Fields(linked), path) {
+			t.Errorf("the controller does not link %s: it belongs into test/ or tools/", path)
+		}
+	}
+}
+
 func modulePath(t *testing.T) string {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), "go", "list", "-m")
+	return goList(t, "-m")
+}
+
+func goList(t *testing.T, args ...string) string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...)
 	command.Dir = moduleRoot
 	command.Env = append(os.Environ(), "GOWORK=off")
 	out, err := command.Output()

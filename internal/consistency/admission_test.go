@@ -7,7 +7,7 @@ package consistency
 import (
 	"testing"
 
-	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/test/footest"
 )
 
 func TestAMutationIsRememberedForOneFooAndChild(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
-	"example.com/sample-controller/internal/footest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/footest"
 )
 
 // rows are the rows of the table, in its order. The fuzz targets run for each.

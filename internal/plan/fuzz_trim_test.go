@@ -7,8 +7,8 @@ package plan
 import (
 	"testing"
 
-	"example.com/sample-controller/internal/footest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/footest"
 )
 
 // FuzzTrimForCache decides on complete objects and on what the caches keep of them. The

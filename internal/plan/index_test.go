@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"testing"
 
-	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/test/footest"
 )
 
 // Names that share a bucket in one process must not share one in the next. Otherwise

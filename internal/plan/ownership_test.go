@@ -7,7 +7,7 @@ package plan
 import (
 	"testing"
 
-	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/test/footest"
 )
 
 func TestIsControlledBy(t *testing.T) {

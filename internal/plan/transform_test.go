@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/randfill"
 
-	"example.com/sample-controller/internal/footest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/footest"
 )
 
 // Users who may write Foos or their children must not be able to fill the controller's

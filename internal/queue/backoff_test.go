@@ -21,7 +21,7 @@ import (
 
 	"example.com/sample-controller/internal/consistency"
 	"example.com/sample-controller/internal/failure"
-	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/test/footest"
 )
 
 var (

@@ -18,8 +18,8 @@ import (
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 
 	"example.com/sample-controller/internal/plan"
-	"example.com/sample-controller/internal/testcluster"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/testcluster"
 )
 
 // TestReleaseLifecycle installs, upgrades, rolls back and uninstalls a release. Foos and

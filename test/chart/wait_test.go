@@ -17,7 +17,7 @@ import (
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/kube"
 
-	"example.com/sample-controller/internal/testcluster"
+	"example.com/sample-controller/test/testcluster"
 )
 
 // TestHelmWaitsForAFoo installs releases that are nothing but a Foo.

@@ -12,9 +12,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"example.com/sample-controller/internal/footest"
-	"example.com/sample-controller/internal/testcluster"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/test/testcluster"
 )
 
 // TestAnOverlayNamesTheMirrorInOnePlace checks that one line of an overlay sets the image

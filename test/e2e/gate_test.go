@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"example.com/sample-controller/internal/testcluster"
+	"example.com/sample-controller/test/testcluster"
 )
 
 // gate is a proxy in front of the API server that holds some requests.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/test/footest"
 )
 
 // logEntry is a line of the JSON log.

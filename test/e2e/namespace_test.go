@@ -16,8 +16,8 @@ import (
 	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"example.com/sample-controller/internal/footest"
 	typedfoo "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/footest"
 )
 
 // runLabel is the label of all namespaces and cluster-scoped objects of a run.

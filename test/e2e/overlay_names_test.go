@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"example.com/sample-controller/internal/footest"
-	"example.com/sample-controller/internal/testcluster"
+	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/test/testcluster"
 )
 
 // overlays are kustomizations as users write them. They give the account another name,

@@ -10,7 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"example.com/sample-controller/internal/testcluster"
+	"example.com/sample-controller/test/testcluster"
 )
 
 // newOwnCluster starts a cluster that lasts until the test ends, for a test that changes

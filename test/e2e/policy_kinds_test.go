@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The admission policies of all kinds of children, from the rows of internal/footest.
+// The admission policies of all kinds of children, from the rows of test/footest.
 
 package e2e
 
@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/client-go/dynamic"
 
-	"example.com/sample-controller/internal/footest"
-	"example.com/sample-controller/internal/testcluster"
+	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/test/testcluster"
 )
 
 // TestWithAStolenTokenNoKindIsWrittenOtherwise tries with a child of each kind what no Foo

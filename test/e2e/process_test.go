@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/sample-controller/internal/testcluster"
+	"example.com/sample-controller/test/testcluster"
 )
 
 // stopTime bounds the time to stop a program. A controller gives the syncs under way 20

@@ -20,9 +20,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"example.com/sample-controller/internal/footest"
-	"example.com/sample-controller/internal/testcluster"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/test/testcluster"
 )
 
 // The shipped account, and another with the same roles, which may also do what only

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"example.com/sample-controller/internal/testcluster"
+	"example.com/sample-controller/test/testcluster"
 )
 
 // stopTime bounds how long a controller may take to stop. Ours gives syncs under way 20

@@ -20,8 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"example.com/sample-controller/internal/testcluster"
 	"example.com/sample-controller/test/faults/proxy"
+	"example.com/sample-controller/test/testcluster"
 )
 
 // controlPlaneScenario is a scenario that needs a control plane of its own.

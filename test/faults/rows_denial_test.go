@@ -12,9 +12,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"example.com/sample-controller/internal/testcluster"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/faults/proxy"
+	"example.com/sample-controller/test/testcluster"
 )
 
 // soon bounds how long a Foo may take to report what somebody has to know. A denial that

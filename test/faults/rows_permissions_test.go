@@ -19,8 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"example.com/sample-controller/internal/testcluster"
 	"example.com/sample-controller/test/faults/proxy"
+	"example.com/sample-controller/test/testcluster"
 )
 
 // rotatedToken is D9: the token in a file is replaced, and the old one becomes invalid.

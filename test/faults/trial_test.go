@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"example.com/sample-controller/internal/testcluster"
 	"example.com/sample-controller/test/faults/proxy"
+	"example.com/sample-controller/test/testcluster"
 
 	typedfoo "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
 )

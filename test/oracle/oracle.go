@@ -6,7 +6,7 @@
 // The rule: if a Foo reports Ready=True with observedGeneration G, then for each kind of
 // children there was a moment since G began at which it controlled a child with the name
 // and the owned fields that G asks for, and the child was ready (if it is a workload: rolled
-// out and available). What that means for a kind, its row in internal/footest says. None
+// out and available). What that means for a kind, its row in test/footest says. None
 // of it uses the controller's code.
 package oracle
 
@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
-	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/test/footest"
 )
 
 // History holds the states that watches of Foos and their children delivered. All must

@@ -14,7 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/test/footest"
 )
 
 // statusFolder is the environment variable with the folder for the recorded statuses.

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/test/footest"
 )
 
 func TestOnlyTwoControllersOfWhichOneIsBehindAreInADispute(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/oracle"
 )
 

@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/test/footest"
 )
 
 // shortWorkload is how many times as many pairs as are to be run a workload may have, so

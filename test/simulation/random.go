@@ -14,7 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/test/footest"
 )
 
 // The names that a random user chooses from. They are few, so that Foos conflict.

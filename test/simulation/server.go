@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/simulation/wire"
 )
 

@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
 
-	"example.com/sample-controller/internal/footest"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	"example.com/sample-controller/test/footest"
 )
 
 // The periods that a controller under test must use.

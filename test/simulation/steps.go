@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/test/footest"
 )
 
 // step is one change that a user makes.

@@ -4,7 +4,7 @@
 
 package simulation
 
-import "example.com/sample-controller/internal/footest"
+import "example.com/sample-controller/test/footest"
 
 // workload holds the steps of users in one run.
 type workload struct {

@@ -13,7 +13,7 @@ import (
 	"os"
 	"strings"
 
-	"example.com/sample-controller/internal/audit"
+	"example.com/sample-controller/test/audit"
 	"example.com/sample-controller/tools/internal/printable"
 	"example.com/sample-controller/tools/internal/timeline"
 )

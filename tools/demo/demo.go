@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"example.com/sample-controller/internal/audit"
-	"example.com/sample-controller/internal/testcluster"
+	"example.com/sample-controller/test/audit"
+	"example.com/sample-controller/test/testcluster"
 	"example.com/sample-controller/tools/internal/timeline"
 )
 

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/sample-controller/internal/testcluster"
+	"example.com/sample-controller/test/testcluster"
 )
 
 // pluginPath is the kubectl plugin. It is optional: without it, the demo has no page.

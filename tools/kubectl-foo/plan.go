@@ -14,10 +14,10 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"example.com/sample-controller/internal/options"
-	"example.com/sample-controller/internal/preview"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
 	"example.com/sample-controller/tools/kubectl-foo/internal/report"
+	"example.com/sample-controller/tools/preview"
 )
 
 const planHelp = `Print what the controller's next sync of each Foo would write.

@@ -13,9 +13,9 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"example.com/sample-controller/internal/preview"
 	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
 	"example.com/sample-controller/tools/kubectl-foo/internal/ui"
+	"example.com/sample-controller/tools/preview"
 )
 
 const uiHelp = `Serve a page on this machine that shows Foos live: why each is as it is, what the controller would write, its condition

@@ -12,10 +12,10 @@ import (
 
 	"example.com/sample-controller/internal/names"
 	"example.com/sample-controller/internal/options"
-	"example.com/sample-controller/internal/preview"
 	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
 	"example.com/sample-controller/tools/kubectl-foo/internal/explain"
 	"example.com/sample-controller/tools/kubectl-foo/internal/report"
+	"example.com/sample-controller/tools/preview"
 )
 
 const whyHelp = `Print why a Foo is as it is: its condition, the controller's Lease, the objects that it has and what each of them waits

@@ -43,7 +43,7 @@ func (u *updater) checkKind(ctx context.Context) error {
 	}
 	n := u.kind.names(deriveNames(u.from.request))
 	first := speller{names: deriveNames(u.from.request)}
-	for _, path := range []string{"internal/" + n.singular(), first.text("internal/footest/") + n.singular() + ".go"} {
+	for _, path := range []string{"internal/" + n.singular(), first.text("test/footest/") + n.singular() + ".go"} {
 		if found, err := git(ctx, u.dir, "ls-files", path); err != nil || found != "" {
 			return errors.Join(err, fmt.Errorf("-add-kind=%s: needs %s, which the project has already: choose another kind, or add a word", u.kind.Kind, path))
 		}

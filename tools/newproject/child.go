@@ -41,7 +41,7 @@ type childType struct {
 // ownedCode is code about the fields that a Foo owns of a child, with the sample's names.
 type ownedCode struct {
 	Set, Keep             []string // of the row in internal/plan
-	New                   string   // of the row in internal/footest
+	New                   string   // of the row in test/footest
 	Clear, Differs, Drift []string
 }
 

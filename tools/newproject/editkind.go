@@ -64,7 +64,7 @@ func (w *kindWriter) editFiles() error {
 	if err := w.edit("main.go", w.editMain); err != nil {
 		return err
 	}
-	if err := w.edit(w.first.text("internal/footest/owners.go"), func(text string) (string, error) {
+	if err := w.edit(w.first.text("test/footest/owners.go"), func(text string) (string, error) {
 		at := listOfOwners.FindStringIndex(text)
 		if at == nil {
 			return "", errors.New("there is no list of owners")
@@ -74,7 +74,7 @@ func (w *kindWriter) editFiles() error {
 		return err
 	}
 	folder := fmt.Sprintf("%-23s", "internal/"+w.singular()+"/") + "the controller of " + w.Kinds + ", which works as that of " + w.first.Kinds + ", with a plan of its own\n"
-	if err := w.edit("docs/layout.md", insertBefore(w.first.text("internal/footest/ "), folder)); err != nil {
+	if err := w.edit("docs/layout.md", insertBefore("\npkg/apis/ ", folder)); err != nil {
 		return err
 	}
 	rules, err := w.fill("rules.yaml.txt")

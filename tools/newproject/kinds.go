@@ -42,7 +42,7 @@ var copies = []struct{ from, to string }{
 	{"fuzz_test.go", "internal/foo"},
 	{"internal/plan/fuzz_*_test.go", "internal/foo/plan"}, {"internal/plan/rows_test.go", "internal/foo/plan"},
 	{"internal/plan/*.go", "internal/foo/plan"},
-	{"internal/preview/*.go", "internal/foo/preview"}, {"internal/preview/previewtest/*.go", "internal/foo/preview/previewtest"},
+	{"tools/preview/*.go", "internal/foo/preview"}, {"tools/preview/previewtest/*.go", "internal/foo/preview/previewtest"},
 	{"internal/reporting/*.go", "internal/foo/reporting"},
 }
 
@@ -54,7 +54,7 @@ var templates = map[string]string{
 	"types.go.txt":     "pkg/apis/samplecontroller/v1alpha1/foo_types.go",
 	"child.go.txt":     "internal/foo/plan/<<.File>>.go",
 	"counts.go.txt":    "internal/foo/reporting/counts.go",
-	"harness.go.txt":   "internal/footest/foo.go",
+	"harness.go.txt":   "test/footest/foo.go",
 	"policy.go.txt":    "test/policy/foo_test.go",
 	"example.yaml.txt": "artifacts/examples/example-foo.yaml",
 }
@@ -183,15 +183,16 @@ func (w *kindWriter) copyFiles() error {
 // copied returns a Go file of the first kind as one of the added kind.
 func (w *kindWriter) copied(name string, source []byte) ([]byte, error) {
 	text := string(source)
-	for _, part := range []string{"plan", "reporting", "preview", "preview/previewtest"} {
-		text = strings.ReplaceAll(text, sample.Module+"/internal/"+part+"\"", sample.Module+"/internal/foo/"+part+"\"")
+	for _, part := range []string{"internal/plan", "internal/reporting", "tools/preview", "tools/preview/previewtest"} {
+		_, inside, _ := strings.Cut(part, "/")
+		text = strings.ReplaceAll(text, sample.Module+"/"+part+"\"", sample.Module+"/internal/foo/"+inside+"\"")
 	}
 	var err error
 	switch path.Base(name) {
 	case "controller.go":
 		text, err = replace(text, "Config.Image", "")
 		text = strings.Replace(text, "\npackage main\n", "\n// Package foo is the controller of Foos. It works as that of the first kind.\npackage main\n", 1)
-	case "table.go": // of internal/preview
+	case "table.go": // of tools/preview
 		var table string
 		if table, err = w.fill("preview.go.txt"); err == nil {
 			text, err = replace(text, ".Table", table)

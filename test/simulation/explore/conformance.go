@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"example.com/sample-controller/internal/footest"
-	"example.com/sample-controller/internal/testcluster"
+	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/test/testcluster"
 )
 
 var (

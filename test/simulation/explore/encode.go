@@ -201,6 +201,9 @@ func (e *encoder) fields(v reflect.Value) {
 		copied.Set(v)
 		v = copied
 	}
+	if count, last := v.FieldByName("count"), v.FieldByName("last"); count.IsValid() && last.IsValid() {
+		e.pause(count.Int(), readable(last).Interface().(time.Time)) //nolint:forcetypeassert // of a series of repairs
+	}
 	for i := range v.NumField() {
 		field, name := readable(v.Field(i)), v.Type().Field(i).Name
 		if name == "reported" { // when a failure was logged decides nothing but what is logged
@@ -215,6 +218,15 @@ func (e *encoder) fields(v reflect.Value) {
 			continue
 		}
 		e.value(field)
+	}
+}
+
+// pause encodes until when a series of repairs has to wait for the next. The wait counts to the
+// second, even if the key is in the queue for another reason, so that a state which waits does
+// not look like the one in which the wait ends.
+func (e *encoder) pause(count int64, last time.Time) {
+	if pause := pauseAfter(count); pause > 0 {
+		e.token(deadlineToken, last.Add(pause).Sub(epoch).Nanoseconds())
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/test/footest"
 )
 
 var (

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"example.com/sample-controller/internal/footest"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/footest"
 )
 
 // smallest is a world with one Foo.
@@ -146,20 +146,17 @@ func TestAgesCountShortlyBeforeABound(t *testing.T) {
 
 // TestPausesCount fails if a wait for the next repair looks like the same wait a second later.
 func TestPausesCount(t *testing.T) {
-	s, err := newSearch(smallest, acting(nil), Bounds{Workers: 1})
-	if err != nil {
-		t.Fatal(err)
+	type repairs struct {
+		count int
+		last  time.Time
 	}
-	after := func(seconds int64) digest {
-		waiting := s.first.clone()
-		waiting.now = seconds * 1e9
-		waiting.repairs[len(waiting.repairs)-1] = repairs{count: 6}
-		return explored{waiting, s.scene}.identity()
-	}
-	if after(6) == after(7) {
-		t.Error("the states 6 and 7 seconds after the sixth repair are the same: the next one is due after 8")
-	}
-	if after(9) != after(10) {
-		t.Error("the states after the pause differ")
+	series := fingerprintOf(repairs{6, epoch})
+	for _, tt := range []struct {
+		before, after int64
+		same          bool
+	}{{6, 7, false}, {7, 8, false}, {9, 10, true}} {
+		if same := series.at(tt.before*1e9).content == series.at(tt.after*1e9).content; same != tt.same {
+			t.Errorf("%d and %d s after the sixth repair are the same: %t; the next one is due after 8 s", tt.before, tt.after, same)
+		}
 	}
 }

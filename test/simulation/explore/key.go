@@ -4,10 +4,7 @@
 
 package explore
 
-import (
-	"crypto/sha256"
-	"time"
-)
+import "crypto/sha256"
 
 // identity returns what makes a state the same as another one: equal content, with
 // versions, UIDs and dates in the same order.
@@ -24,7 +21,6 @@ func (x explored) identity() digest {
 		e.number(int64(series.count))
 		if series.count > 0 {
 			e.age(series.last, x.now)
-			e.number(int64((series.wait(x.now) + time.Second - 1) / time.Second))
 		}
 	}
 	first := x.oldestNeeded()

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
-	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/simulation/wire"
 )
 

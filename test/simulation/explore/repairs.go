@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/test/footest"
 )
 
 const (
@@ -52,18 +52,12 @@ func (r repairs) continues(none repairs, now int64) bool {
 	return r.owner == none.owner && r.child == none.child && r.generation == none.generation && now-r.last < quietTime.Nanoseconds()
 }
 
-// pause is how long the controller has to wait after the last repair before the next.
-func (r repairs) pause() time.Duration {
-	if r.count < repairsAtOnce {
+// pauseAfter is how long a controller has to wait after a number of repairs before the next.
+func pauseAfter(count int64) time.Duration {
+	if count < repairsAtOnce {
 		return 0
 	}
-	return firstPause << (r.count - repairsAtOnce)
-}
-
-// wait is what is left of the pause. A state that waits for its end differs from the one a
-// second later, even if the key is in the queue for another reason.
-func (r repairs) wait(now int64) time.Duration {
-	return max(0, r.pause()-time.Duration(now-r.last))
+	return firstPause << (count - repairsAtOnce)
 }
 
 // countRepair counts an update that a controller made, and checks that it has paused.
@@ -76,9 +70,8 @@ func (x explored) countRepair(at slot) {
 	if before.continues(next, x.now) {
 		next.count = before.count
 	}
-	next.last = before.last
-	if next.wait(x.now) > 0 {
-		x.breaks("%s is updated for the %dth time in a row, %s after the last: it has to wait for %s", x.describe(at), next.count+1, time.Duration(x.now-before.last), next.pause())
+	if pause, paused := pauseAfter(int64(next.count)), time.Duration(x.now-before.last); paused < pause {
+		x.breaks("%s is updated for the %dth time in a row, %s after the last: it has to wait for %s", x.describe(at), next.count+1, paused, pause)
 	}
 	next.count, next.last = next.count+1, x.now
 	x.repairs[at] = next

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/test/footest"
 )
 
 // patience is how many steps of the system a repeated sequence may need to come to rest.

@@ -10,7 +10,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/test/footest"
 )
 
 // exchange is a request that has reached the API server, with what it did.

@@ -4,7 +4,7 @@
 
 package explore
 
-import "example.com/sample-controller/internal/footest"
+import "example.com/sample-controller/test/footest"
 
 var allOutcomes = []Outcome{Conflict, Lost, Late, Refused, ServerError, ServerErrorDone}
 

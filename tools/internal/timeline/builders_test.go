@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/sample-controller/internal/audit"
+	"example.com/sample-controller/test/audit"
 )
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/sample-controller/internal/audit"
+	"example.com/sample-controller/test/audit"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"example.com/sample-controller/internal/audit"
+	"example.com/sample-controller/test/audit"
 )
 
 // causesIn returns the index of each step's cause. It adds 100 if the cause is guessed.

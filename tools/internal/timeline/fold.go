@@ -7,7 +7,7 @@ package timeline
 import (
 	"time"
 
-	"example.com/sample-controller/internal/audit"
+	"example.com/sample-controller/test/audit"
 )
 
 // maxRows is the number of rows of a panel above which similar writes share a row.

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"slices"
 
-	"example.com/sample-controller/internal/audit"
+	"example.com/sample-controller/test/audit"
 )
 
 // lanes are the actors of a picture, or of a panel, from left to right.

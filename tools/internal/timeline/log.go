@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"example.com/sample-controller/internal/audit"
+	"example.com/sample-controller/test/audit"
 )
 
 // maxPanels is the greatest number of panels in a picture.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/sample-controller/internal/audit"
+	"example.com/sample-controller/test/audit"
 )
 
 func TestPictureOfAFoo(t *testing.T) {

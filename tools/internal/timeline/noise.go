@@ -7,7 +7,7 @@ package timeline
 import (
 	"strings"
 
-	"example.com/sample-controller/internal/audit"
+	"example.com/sample-controller/test/audit"
 )
 
 // noise returns a word for a write that is part of the constant background or changes no

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/sample-controller/internal/audit"
+	"example.com/sample-controller/test/audit"
 )
 
 // hostile returns names that are unusual, or that would be harmful if they were not

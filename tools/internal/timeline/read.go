@@ -9,7 +9,7 @@ import (
 	"io"
 	"os"
 
-	"example.com/sample-controller/internal/audit"
+	"example.com/sample-controller/test/audit"
 )
 
 // ReadLog calls add with each write of an audit log. The path "-" means stdin. What it

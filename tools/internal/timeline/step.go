@@ -16,7 +16,7 @@ import (
 	"slices"
 	"time"
 
-	"example.com/sample-controller/internal/audit"
+	"example.com/sample-controller/test/audit"
 )
 
 // key identifies an object.

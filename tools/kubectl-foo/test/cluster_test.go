@@ -24,8 +24,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"example.com/sample-controller/artifacts/crd"
-	"example.com/sample-controller/internal/testcluster"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/testcluster"
 )
 
 // controllerNamespace has the controller's Lease.

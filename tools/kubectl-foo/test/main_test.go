@@ -23,8 +23,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
-	"example.com/sample-controller/internal/testcluster"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	"example.com/sample-controller/test/testcluster"
 )
 
 // limit is how long a test waits for a state. It is long because machines may be busy.

@@ -15,9 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"example.com/sample-controller/internal/audit"
 	"example.com/sample-controller/internal/names"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/audit"
 )
 
 // world is a namespace before a plan. settle is done while the controller runs, change

@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
-	"example.com/sample-controller/internal/testcluster"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	"example.com/sample-controller/test/testcluster"
 )
 
 const (

@@ -14,7 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"example.com/sample-controller/internal/audit"
+	"example.com/sample-controller/test/audit"
 	"example.com/sample-controller/test/bench/internal/cluster"
 	"example.com/sample-controller/test/bench/internal/results"
 )

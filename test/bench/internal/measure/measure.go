@@ -14,9 +14,9 @@ import (
 
 	"github.com/prometheus/procfs"
 
-	"example.com/sample-controller/internal/testcluster"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/bench/internal/cluster"
+	"example.com/sample-controller/test/testcluster"
 )
 
 const (

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"example.com/sample-controller/internal/audit"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/audit"
 	"example.com/sample-controller/test/bench/internal/cluster"
 	"example.com/sample-controller/test/bench/internal/results"
 )

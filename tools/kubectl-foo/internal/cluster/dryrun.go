@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"example.com/sample-controller/internal/names"
-	"example.com/sample-controller/internal/preview"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/tools/preview"
 )
 
 var foosResource = samplev1alpha1.SchemeGroupVersion.WithResource("foos")

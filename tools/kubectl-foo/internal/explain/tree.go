@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"example.com/sample-controller/internal/preview"
+	"example.com/sample-controller/tools/preview"
 )
 
 // Node is an object of the tree below a Foo.

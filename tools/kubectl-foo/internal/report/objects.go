@@ -11,9 +11,9 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
-	"example.com/sample-controller/internal/preview"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	"example.com/sample-controller/tools/internal/printable"
+	"example.com/sample-controller/tools/preview"
 )
 
 // marshal returns a value as YAML. YAML leaves some characters as they are that are not safe

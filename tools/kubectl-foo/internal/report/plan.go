@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"example.com/sample-controller/internal/preview"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/tools/internal/printable"
+	"example.com/sample-controller/tools/preview"
 )
 
 // The formats of plans.

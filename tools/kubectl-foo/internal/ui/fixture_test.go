@@ -19,13 +19,13 @@ import (
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"example.com/sample-controller/internal/footest"
 	"example.com/sample-controller/internal/names"
 	"example.com/sample-controller/internal/options"
-	"example.com/sample-controller/internal/preview"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
+	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
+	"example.com/sample-controller/tools/preview"
 )
 
 // noon is the clock of the tests.

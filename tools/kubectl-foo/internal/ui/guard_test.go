@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/sample-controller/internal/footest"
+	"example.com/sample-controller/test/footest"
 )
 
 // answer is the answer to a request.

@@ -22,12 +22,12 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
-	"example.com/sample-controller/internal/footest"
-	"example.com/sample-controller/internal/preview"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
 	"example.com/sample-controller/tools/kubectl-foo/internal/explain"
 	"example.com/sample-controller/tools/kubectl-foo/internal/report"
+	"example.com/sample-controller/tools/preview"
 )
 
 func named(name string) cache.ObjectName {

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
-	"example.com/sample-controller/internal/preview"
 	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
+	"example.com/sample-controller/tools/preview"
 )
 
 // watched is an informer that remembers why it can't read its resource.

@@ -14,7 +14,7 @@ import (
 
 	"k8s.io/client-go/tools/cache"
 
-	"example.com/sample-controller/internal/audit"
+	"example.com/sample-controller/test/audit"
 	"example.com/sample-controller/tools/internal/timeline"
 )
 

@@ -61,7 +61,7 @@ func Served(resource string) *Kind {
 
 // UnknownResource is the message of a test whose controller uses a resource without a row.
 func UnknownResource(resource, test string) string {
-	return fmt.Sprintf("%s: the controller uses the resource %q, of which the tests know nothing: add a row to Kinds in internal/footest/kinds.go", test, resource)
+	return fmt.Sprintf("%s: the controller uses the resource %q, of which the tests know nothing: add a row to Kinds in test/footest/kinds.go", test, resource)
 }
 
 // KindOf returns the kind of an object.
