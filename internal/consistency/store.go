@@ -9,10 +9,14 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+
+	"example.com/sample-controller/internal/keyed"
 )
 
 // ErrStale ends a sync that would have acted on a cache which has not seen the
@@ -119,4 +123,70 @@ func (s *Store) Clear(owner cache.ObjectName, uid types.UID) {
 func reached(store LastSyncRVGetter, written string) bool {
 	order, err := resourceversion.CompareResourceVersion(store.LastStoreSyncResourceVersion(), written)
 	return err != nil || order >= 0
+}
+
+// StaleOwners remembers owners, such as Foos, whose cached version is stale: the API
+// server has another one, or none. Until the cache has another version, a sync reads such
+// an owner live before it does anything.
+//
+// Without that, an owner which exists in the cache alone would get a child each time the
+// garbage collector has deleted the last one.
+type StaleOwners struct {
+	// The Map holds the resourceVersions that are stale.
+	keyed.Map[string]
+}
+
+// Observe learns from the result of a write that was made from a cached owner.
+func (o *StaleOwners) Observe(owner metav1.Object, err error) {
+	switch {
+	case err == nil:
+		o.Delete(cache.MetaObjectToName(owner))
+	case saysStale(err):
+		o.Set(cache.MetaObjectToName(owner), owner.GetResourceVersion())
+	}
+}
+
+// saysStale reports whether the API server's reason is that the owner is gone or newer. A
+// webhook's code 404 or 409 says nothing of the owner.
+func saysStale(err error) bool {
+	reason := apierrors.ReasonForError(err)
+	return reason == metav1.StatusReasonNotFound || reason == metav1.StatusReasonConflict
+}
+
+// Has reports whether a cached owner is known to be stale.
+func (o *StaleOwners) Has(owner metav1.Object) bool {
+	version, known := o.Get(cache.MetaObjectToName(owner))
+	return known && version == owner.GetResourceVersion()
+}
+
+// ConfirmedChildren remembers, for each Foo, the child that was written or read live
+// for its newest spec, until the status says Ready. From that version on, the cached child
+// is newer than the spec. Before it, the cache may show the child from before the spec was
+// changed, and the Foo must not become ready by that.
+type ConfirmedChildren struct {
+	keyed.Map[confirmation]
+}
+
+// confirmation is the version of a child that was seen at a Foo's generation.
+type confirmation struct {
+	foo        types.UID
+	generation int64
+	child      types.UID
+	version    string
+}
+
+// Observe records a child that the API server has just returned.
+func (c *ConfirmedChildren) Observe(foo metav1.Object, live metav1.Object) {
+	c.Set(cache.MetaObjectToName(foo), confirmation{foo.GetUID(), foo.GetGeneration(), live.GetUID(), live.GetResourceVersion()})
+}
+
+// UpToDate reports whether a cached child is known to be newer than the Foo's newest
+// spec.
+func (c *ConfirmedChildren) UpToDate(foo metav1.Object, cached metav1.Object) bool {
+	known, ok := c.Get(cache.MetaObjectToName(foo))
+	if !ok || known.foo != foo.GetUID() || known.generation != foo.GetGeneration() || known.child != cached.GetUID() {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), known.version)
+	return err == nil && order >= 0
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the wait for our own writes.
+// Tests of the waits for our own writes and for stale Foos.
 
 package consistency
 
@@ -8,8 +8,11 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"example.com/sample-controller/test/footest"
 )
 
 // store is an informer's store at a resourceVersion.
@@ -100,5 +103,24 @@ func TestAnOwnerIsNotConfusedWithAnotherOfItsName(t *testing.T) {
 	foos.version = "3"
 	if writes.EnsureReady(owner) != nil {
 		t.Error("the second owner waits for the writes of the first")
+	}
+}
+
+func TestNothingIsKeptOfAFooThatIsGoneOrNewer(t *testing.T) {
+	known, old, newer := &StaleOwners{}, footest.Foo("a"), footest.Foo("a")
+	old.ResourceVersion, newer.ResourceVersion = "1", "2"
+	known.Observe(old, apierrors.NewConflict(footest.FoosResource.GroupResource(), "a", nil))
+	if !known.Has(old) || known.Has(newer) {
+		t.Errorf("stale: the old state %v, the newer %v", known.Has(old), known.Has(newer))
+	}
+	known.Observe(newer, nil)
+	known.Observe(old, apierrors.NewNotFound(footest.FoosResource.GroupResource(), "a"))
+	known.Delete(footest.KeyOf(old))
+	if known.Len() != 0 {
+		t.Error("a deleted Foo is still remembered")
+	}
+	known.Observe(old, apierrors.NewTooManyRequests("", 1))
+	if known.Len() != 0 {
+		t.Error("an error that says nothing about the Foo's version makes it stale")
 	}
 }

@@ -1,21 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The flags that say where the API server is, and the client configuration made from
-// them.
+// The flags that say where the API server is, how to serve, and how to elect a leader, and
+// what is made from them.
 
 package options
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"strings"
+	"sync"
+	"time"
 
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/klog/v2"
+
+	"example.com/sample-controller/internal/election"
+	"example.com/sample-controller/internal/names"
+	"example.com/sample-controller/internal/serving"
 )
 
 // Cluster holds the flags that locate the API server and limit the requests to it.
@@ -92,4 +107,194 @@ func (o *Cluster) source() (source clientcmd.ClientConfig, name string, err erro
 		name = strings.Join(rules.GetLoadingPrecedence(), ", ")
 	}
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides), name, nil
+}
+
+// Election holds the flags of leader election, with the names and defaults of
+// Kubernetes' own components.
+type Election struct {
+	// Enabled is true if the controller works only while it holds the Lease.
+	Enabled bool
+
+	leaseDuration     time.Duration
+	renewDeadline     time.Duration
+	retryPeriod       time.Duration
+	resourceName      string
+	resourceNamespace string
+}
+
+func (o *Election) addFlags(flags *flag.FlagSet) {
+	flags.BoolVar(&o.Enabled, "leader-elect", false,
+		"Reconcile only while holding the Lease, so that of several replicas only the leader works.")
+	flags.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second,
+		"Time after which a standby takes the Lease from a leader that has stopped renewing it. Must be the same for all replicas.")
+	flags.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", 10*time.Second,
+		"Time for which the leader retries to renew the Lease before it gives up and exits. Must be less than the lease duration.")
+	flags.DurationVar(&o.retryPeriod, "leader-elect-retry-period", 2*time.Second,
+		"Time between attempts to acquire or renew the Lease.")
+	flags.StringVar(&o.resourceName, "leader-elect-resource-name", names.Controller,
+		"Name of the Lease.")
+	flags.StringVar(&o.resourceNamespace, "leader-elect-resource-namespace", "",
+		"Namespace of the Lease. If not set: the namespace of the Pod that this runs in, else the namespace of the kubeconfig's context.")
+}
+
+// problems describes each flag with an invalid value. It checks none while leader
+// election is off.
+func (o *Election) problems() []string {
+	if !o.Enabled {
+		return nil
+	}
+	var problems []string
+	refuse := func(format string, args ...any) {
+		problems = append(problems, fmt.Sprintf(format, args...))
+	}
+	if o.leaseDuration < time.Second || o.leaseDuration%time.Second != 0 {
+		refuse("-leader-elect-lease-duration=%v: must be whole seconds, 1s or more, because a Lease counts in seconds", o.leaseDuration)
+	}
+	if o.leaseDuration <= o.renewDeadline {
+		refuse("-leader-elect-renew-deadline=%v: must be less than the lease duration of %v", o.renewDeadline, o.leaseDuration)
+	}
+	if o.retryPeriod <= 0 {
+		refuse("-leader-elect-retry-period=%v: must be more than 0", o.retryPeriod)
+	}
+	if least := time.Duration(leaderelection.JitterFactor * float64(o.retryPeriod)); o.renewDeadline <= least {
+		refuse("-leader-elect-renew-deadline=%v: must be more than %v, which is 1.2 times the retry period", o.renewDeadline, least)
+	}
+	for _, problem := range validation.IsDNS1123Subdomain(o.resourceName) {
+		refuse("-leader-elect-resource-name=%q: %s", o.resourceName, problem)
+	}
+	if o.resourceNamespace != "" {
+		for _, problem := range validation.IsDNS1123Label(o.resourceNamespace) {
+			refuse("-leader-elect-resource-namespace=%q: %s", o.resourceNamespace, problem)
+		}
+	}
+	return problems
+}
+
+// ApplyTo sets in config what the flags say: the Lease's name, its namespace if one is
+// given, the durations, and an identity for this replica.
+func (o *Election) ApplyTo(config *election.Config) error {
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("naming this replica for the election: %w", err)
+	}
+	config.Identity = host + "_" + string(uuid.NewUUID())
+	config.Namespace = cmp.Or(o.resourceNamespace, config.Namespace)
+	config.Name = o.resourceName
+	config.LeaseDuration, config.RenewDeadline, config.RetryPeriod = o.leaseDuration, o.renewDeadline, o.retryPeriod
+	return nil
+}
+
+// Serving holds the flags of the HTTP servers. A server runs only if its address is set.
+type Serving struct {
+	healthAddress  string
+	metricsAddress string
+	certFile       string
+	keyFile        string
+	profiling      bool
+}
+
+func (o *Serving) addFlags(flags *flag.FlagSet) {
+	flags.StringVar(&o.healthAddress, "health-probe-bind-address", "",
+		"Address, as [HOST]:PORT, that serves /healthz and /readyz over HTTP. If not set, they are not served.")
+	flags.StringVar(&o.metricsAddress, "metrics-bind-address", "",
+		"Address, as [HOST]:PORT, that serves /metrics over HTTPS to users whom the API server allows to get it. If not set, it is not served.")
+	flags.StringVar(&o.certFile, "tls-cert-file", "",
+		"File with the certificate for -metrics-bind-address, followed by those of its issuers. It is reloaded when it changes. If not set: a self-signed certificate, generated at each start.")
+	flags.StringVar(&o.keyFile, "tls-private-key-file", "",
+		"File with the private key of -tls-cert-file.")
+	flags.BoolVar(&o.profiling, "profiling", false,
+		"Serve /debug/pprof/ at -metrics-bind-address, to users whom the API server allows to get it.")
+}
+
+// problems describes each flag with an invalid value.
+func (o *Serving) problems() []string {
+	var problems []string
+	refuse := func(format string, args ...any) {
+		problems = append(problems, fmt.Sprintf(format, args...))
+	}
+	checkAddress := func(name, address string) {
+		if _, _, err := net.SplitHostPort(address); address != "" && err != nil {
+			refuse("-%s=%q: must be [HOST]:PORT: %v", name, address, err)
+		}
+	}
+	checkAddress("health-probe-bind-address", o.healthAddress)
+	checkAddress("metrics-bind-address", o.metricsAddress)
+	if (o.certFile == "") != (o.keyFile == "") {
+		refuse("-tls-cert-file and -tls-private-key-file must be set both or neither")
+	}
+	if o.metricsAddress == "" && o.certFile != "" {
+		refuse("-tls-cert-file=%s: has no effect without -metrics-bind-address", o.certFile)
+	}
+	if o.metricsAddress == "" && o.profiling {
+		refuse("-profiling: requires -metrics-bind-address, which serves the profiles")
+	}
+	return problems
+}
+
+// Start starts the servers that the flags ask for, and returns a function that stops
+// them. They outlive ctx, so that they still answer while syncs finish. Start returns an
+// error if it can't listen at an address or can't use a certificate.
+func (o *Serving) Start(ctx context.Context, health, metrics http.Handler, reviews kubernetes.Interface) (stop func(), err error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	stop = func() {
+		cancel()
+		wg.Wait()
+	}
+	err = o.startHealth(ctx, &wg, health)
+	if err == nil {
+		err = o.startMetrics(ctx, &wg, metrics, reviews)
+	}
+	if err != nil {
+		stop()
+	}
+	return stop, err
+}
+
+func (o *Serving) startHealth(ctx context.Context, wg *sync.WaitGroup, health http.Handler) error {
+	if o.healthAddress == "" {
+		return nil
+	}
+	server, err := serving.Listen(o.healthAddress, health, nil)
+	if err != nil {
+		return fmt.Errorf("-health-probe-bind-address=%s: %w", o.healthAddress, err)
+	}
+	wg.Go(func() { serve(ctx, "health", server) })
+	return nil
+}
+
+func (o *Serving) startMetrics(ctx context.Context, wg *sync.WaitGroup, metrics http.Handler, reviews kubernetes.Interface) error {
+	if o.metricsAddress == "" {
+		return nil
+	}
+	certificate, err := o.certificate()
+	if err != nil {
+		return err
+	}
+	handler := serving.MetricsHandler(serving.NewGate(reviews), metrics, o.profiling)
+	server, err := serving.Listen(o.metricsAddress, handler, certificate.Config())
+	if err != nil {
+		return fmt.Errorf("-metrics-bind-address=%s: %w", o.metricsAddress, err)
+	}
+	wg.Go(func() { certificate.Watch(ctx) })
+	wg.Go(func() { serve(ctx, "metrics", server) })
+	return nil
+}
+
+// certificate returns the certificate of the metrics server.
+func (o *Serving) certificate() (*serving.Certificate, error) {
+	if o.certFile == "" {
+		return serving.SelfSigned()
+	}
+	return serving.FromFiles(o.certFile, o.keyFile)
+}
+
+// serve runs a server until ctx is done. If the server fails, the process continues:
+// without health the kubelet restarts the process, and an alert reports missing metrics.
+func serve(ctx context.Context, what string, server *serving.Server) {
+	logger := klog.FromContext(ctx)
+	logger.Info("Serving "+what, "address", server.Address())
+	if err := server.Serve(ctx); err != nil {
+		logger.Error(err, "Stopped serving "+what)
+	}
 }

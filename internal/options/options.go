@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package options defines the command line: the flags, their defaults and their
-// validation. Each group of flags has a file, which also makes what depends on these
-// flags alone: the client configuration, the log, the servers, the Lease of the election.
-// This file has Parse and the remaining flags.
+// validation, and what depends on them alone: the client configuration, the log, the
+// servers, the Lease of the election, the memory limit. This file has Parse, the version
+// and the remaining flags.
 package options
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"os"
+	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -135,4 +139,114 @@ func (o *Options) validate(flags *flag.FlagSet) error {
 		return errors.New(strings.Join(problems, "; "))
 	}
 	return nil
+}
+
+// memoryLimitVariable is the environment variable with the container's memory limit, in
+// bytes.
+const memoryLimitVariable = "MEMORY_LIMIT"
+
+// LimitMemory sets the limit at which Go's garbage collector keeps the heap to 90 % of
+// the container's memory limit, $MEMORY_LIMIT. The rest is for memory that Go does not
+// count, such as the program itself, and for a heap that exceeds its limit a little.
+// GOMEMLIMIT in the environment takes precedence.
+//
+// GOMEMLIMIT alone is not enough, because a manifest can refer to the container's limit
+// but not to 90 % of it.
+func LimitMemory() error {
+	text := os.Getenv(memoryLimitVariable)
+	if text == "" || os.Getenv("GOMEMLIMIT") != "" {
+		return nil
+	}
+	limit, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || limit <= 0 {
+		return fmt.Errorf("%s=%s: must be a number of bytes", memoryLimitVariable, text)
+	}
+	debug.SetMemoryLimit(limit / 10 * 9)
+	return nil
+}
+
+// buildVersion holds what the go command recorded in the program about its origin. A
+// field is empty if that is not known.
+type buildVersion struct {
+	version   string // of this module: a tag, or a pseudo-version made of the commit
+	commit    string // the full hash
+	committed string // when, in UTC, in the format of RFC 3339
+	modified  bool   // built from a tree with uncommitted changes
+	golang    string // the Go release, such as go1.26.0
+	platform  string // such as linux/amd64
+
+	// The versions of these Kubernetes modules.
+	clientGo     string
+	api          string
+	apimachinery string
+}
+
+// currentVersion returns the buildVersion of the running program.
+func currentVersion() buildVersion {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return buildVersion{}
+	}
+	return versionOf(info)
+}
+
+// versionOf makes a buildVersion from info.
+func versionOf(info *debug.BuildInfo) buildVersion {
+	settings := map[string]string{}
+	for _, setting := range info.Settings {
+		settings[setting.Key] = setting.Value
+	}
+	version := buildVersion{
+		commit:       settings["vcs.revision"],
+		committed:    settings["vcs.time"],
+		modified:     settings["vcs.modified"] == "true",
+		golang:       info.GoVersion,
+		clientGo:     dependency(info, "k8s.io/client-go"),
+		api:          dependency(info, "k8s.io/api"),
+		apimachinery: dependency(info, "k8s.io/apimachinery"),
+	}
+	// The go command writes "(devel)" if it does not know the module's version.
+	if info.Main.Version != "(devel)" {
+		version.version = info.Main.Version
+	}
+	if settings["GOOS"] != "" && settings["GOARCH"] != "" {
+		version.platform = settings["GOOS"] + "/" + settings["GOARCH"]
+	}
+	return version
+}
+
+// dependency returns the version of the module at path, and its replacement if it has
+// one.
+func dependency(info *debug.BuildInfo, path string) string {
+	for _, module := range info.Deps {
+		switch {
+		case module.Path != path:
+		case module.Replace == nil:
+			return module.Version
+		default:
+			return strings.TrimSpace(module.Version + " => " + module.Replace.Path + " " + module.Replace.Version)
+		}
+	}
+	return ""
+}
+
+// String returns the answer to -version, one fact per line.
+func (v buildVersion) String() string {
+	commit := cmp.Or(v.commit, "unknown: not built in a git clone")
+	if v.modified {
+		commit += ", with uncommitted changes"
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s %s\n", names.Controller, cmp.Or(v.version, "(version unknown)"))
+	for _, line := range []struct{ name, value string }{
+		{"commit", commit},
+		{"committed", v.committed},
+		{"go", strings.TrimSpace(v.golang + " " + v.platform)},
+		{"k8s.io/client-go", v.clientGo},
+		{"k8s.io/api", v.api},
+		{"k8s.io/apimachinery", v.apimachinery},
+	} {
+		fmt.Fprintf(&text, "%-20s %s\n", line.name, cmp.Or(line.value, "unknown"))
+	}
+	return text.String()
 }

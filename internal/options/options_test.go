@@ -6,9 +6,17 @@ package options
 
 import (
 	"errors"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
+
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/klog/v2"
 )
 
 var defaultElection = Election{
@@ -109,4 +117,172 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// parseOnly parses a command line and then restores klog's state, which the flags set.
+func parseOnly(t *testing.T, arguments ...string) (*Options, error) {
+	t.Helper()
+	state := klog.CaptureState()
+	defer state.Restore()
+	return Parse(arguments, nil)
+}
+
+func TestOfKlogsFlagsThoseOfKubernetesComponentsRemain(t *testing.T) {
+	for _, arguments := range []string{"-v=4", "--v=4", "-v 4", "-vmodule=controller=4", "-logging-format=json -v=4"} {
+		if _, err := parseOnly(t, strings.Fields(arguments)...); err != nil {
+			t.Errorf("%s: %v", arguments, err)
+		}
+	}
+	for _, argument := range []string{"-logtostderr", "-logtostderr=false", "-log_dir=/var/log", "-log_file=/var/log/controller", "-stderrthreshold=WARNING"} {
+		if _, err := parseOnly(t, argument); err == nil || !strings.Contains(err.Error(), "not defined") {
+			t.Errorf("%s: %v", argument, err)
+		}
+	}
+}
+
+func TestJSONIsRefusedWithAFlagThatItCannotHonor(t *testing.T) {
+	opts, err := parseOnly(t, "-logging-format=json", "-vmodule=controller=4")
+	if err == nil || err.Error() != "-vmodule=controller=4: has no effect with -logging-format=json" {
+		t.Error(err)
+	}
+	if opts == nil || opts.Logging.format != "json" {
+		t.Error("the options do not say in which format to log the error")
+	}
+}
+
+func TestAnUnknownFormatIsRefused(t *testing.T) {
+	for _, format := range []string{"xml", "JSON", ""} {
+		_, err := parseOnly(t, "-logging-format="+format)
+		if want := `-logging-format="` + format + `": must be text or json`; err == nil || err.Error() != want {
+			t.Errorf("%q: %v, want %s", format, err, want)
+		}
+	}
+}
+
+func TestHelpListsTheFlagsOfTheLog(t *testing.T) {
+	var help strings.Builder
+	if _, err := Parse([]string{"-help"}, &help); !errors.Is(err, ErrAnswered) {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"-v value", "-vmodule value", "-logging-format string"} {
+		if !strings.Contains(help.String(), "\n  "+name+"\n") {
+			t.Errorf("-help does not list %s", name)
+		}
+	}
+	if !strings.Contains(help.String(), `(default "text")`) {
+		t.Error("-help does not say which format is the default")
+	}
+}
+
+func TestTheHeapKeepsToNinetyPercentOfTheMemory(t *testing.T) {
+	const before = 1 << 40
+	for _, row := range []struct {
+		name, limit, own string
+		want             int64
+		refused          bool
+	}{
+		{"256 MiB", "268435456", "", 241591905, false},
+		{"no limit", "", "", before, false},
+		{"GOMEMLIMIT is set", "268435456", "1TiB", before, false},
+		{"not a number", "256Mi", "", before, true},
+		{"a negative number", "-1", "", before, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Setenv(memoryLimitVariable, row.limit)
+			t.Setenv("GOMEMLIMIT", row.own)
+			was := debug.SetMemoryLimit(before)
+			defer debug.SetMemoryLimit(was)
+			err := LimitMemory()
+			if got := debug.SetMemoryLimit(-1); got != row.want || (err != nil) != row.refused {
+				t.Errorf("The limit is %d (%v), want %d", got, err, row.want)
+			}
+		})
+	}
+}
+
+func TestWhatCannotBeServedIsReportedAtStart(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer taken.Close()
+	address := taken.Addr().String()
+	tests := []struct {
+		what string
+		opts Serving
+		says string
+	}{
+		{"the health address", Serving{healthAddress: address}, "-health-probe-bind-address=" + address + ": "},
+		{"the metrics address", Serving{healthAddress: "127.0.0.1:0", metricsAddress: address}, "-metrics-bind-address=" + address + ": "},
+		{"the certificate", Serving{metricsAddress: "127.0.0.1:0", certFile: "no-such.crt", keyFile: "no-such.key"}, "no-such.crt"},
+	}
+	for _, test := range tests {
+		t.Run(test.what, func(t *testing.T) {
+			_, err := test.opts.Start(t.Context(), http.NotFoundHandler(), http.NotFoundHandler(), kubefake.NewClientset())
+			if err == nil || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("Got %v, want … %s", err, test.says)
+			}
+		})
+	}
+}
+
+func TestWhereTheClusterIsFound(t *testing.T) {
+	folder := t.TempDir()
+	fromFlag := writeKubeconfig(t, filepath.Join(folder, "flag"), "https://from-flag")
+	fromEnvironment := writeKubeconfig(t, filepath.Join(folder, "environment"), "https://from-environment")
+	home := filepath.Join(folder, "home")
+	writeKubeconfig(t, filepath.Join(home, ".kube", "config"), "https://from-home")
+
+	for name, row := range map[string]struct {
+		flags       Cluster
+		environment string
+		want        string
+	}{
+		"-kubeconfig before $KUBECONFIG": {Cluster{kubeconfig: fromFlag}, fromEnvironment, "https://from-flag"},
+		"$KUBECONFIG before home":        {Cluster{}, fromEnvironment, "https://from-environment"},
+		"-master in place of its server": {Cluster{kubeconfig: fromFlag, master: "https://from-master"}, "", "https://from-master"},
+		"-master alone":                  {Cluster{master: "https://from-master"}, "", "https://from-master"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("KUBECONFIG", row.environment)
+			t.Setenv("HOME", home)
+			row.flags.qps = -1
+			config, namespace, err := row.flags.RESTConfig()
+			must(t, err)
+			if row.flags.kubeconfig == fromFlag && namespace != "of-flag" {
+				t.Errorf("the namespace is %q, not that of the context", namespace)
+			}
+			if config.Host != row.want {
+				t.Errorf("the server is %s, not %s", config.Host, row.want)
+			}
+			if config.QPS != -1 {
+				t.Errorf("the client is limited to %v requests/s", config.QPS)
+			}
+		})
+	}
+}
+
+func TestBadKubeconfigIsNamed(t *testing.T) {
+	folder := t.TempDir()
+	garbage := filepath.Join(folder, "garbage")
+	must(t, os.WriteFile(garbage, []byte("neither YAML: nor: JSON"), 0o600))
+	for path, part := range map[string]string{
+		garbage:                         "garbage",
+		filepath.Join(folder, "absent"): "no such file",
+	} {
+		_, _, err := (&Cluster{kubeconfig: path}).RESTConfig()
+		if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), part) {
+			t.Errorf("the error for %s is %v", path, err)
+		}
+	}
+}
+
+func writeKubeconfig(t *testing.T, path, server string) string {
+	t.Helper()
+	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must(t, os.WriteFile(path, []byte(`apiVersion: v1
+kind: Config
+current-context: test
+contexts: [{name: test, context: {cluster: test, namespace: of-`+filepath.Base(path)+`}}]
+clusters: [{name: test, cluster: {server: "`+server+`"}}]
+`), 0o600))
+	return path
 }

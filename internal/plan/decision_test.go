@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the decisions.
+// Tests of the decisions, and of what they rest on: ownership, inputs, patches, indexes.
 
 package plan
 
 import (
+	"fmt"
 	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/footest"
@@ -93,5 +97,124 @@ func TestNoUpdateIfTheLiveChildNeedsNone(t *testing.T) {
 		if desired := shipped.DesiredUpdate(live, footest.Foo("a"), nil); desired != nil {
 			t.Errorf("%s: an update is sent", name)
 		}
+	}
+}
+
+func TestIsControlledBy(t *testing.T) {
+	for name, row := range map[string]struct {
+		child primary
+		want  bool
+	}{
+		"by this Foo": {child("a"), true},
+		"by this Foo, written with another version": {child("a", footest.WithOwner("samplecontroller.k8s.io/v1", "Foo", "uid-a")), true},
+		"by nobody":                           {child("a", footest.WithoutOwner), false},
+		"by another Foo":                      {child("b"), false},
+		"by a deleted Foo of the same name":   {child("a", footest.WithOwner("samplecontroller.k8s.io/v1alpha1", "Foo", "uid-before")), false},
+		"by a Foo of another API group":       {child("a", footest.WithOwner("example.com/v1alpha1", "Foo", "uid-a")), false},
+		"by another kind of the same group":   {child("a", footest.WithOwner("samplecontroller.k8s.io/v1alpha1", "Bar", "uid-a")), false},
+		"by an owner with an invalid version": {child("a", footest.WithOwner("a/b/c", "Foo", "uid-a")), false},
+		"by an owner that is not its controller": {child("a", func(child footest.Object) {
+			owners := child.GetOwnerReferences()
+			owners[0].Controller = nil
+			child.SetOwnerReferences(owners)
+		}), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := IsControlledBy(row.child, footest.Foo("a")); got != row.want {
+				t.Errorf("isControlledBy = %v, not %v", got, row.want)
+			}
+		})
+	}
+}
+
+func TestTheSameTask(t *testing.T) {
+	row := shipped
+	update := func(options ...footest.ChildOption) Decision[primary] {
+		return Decision[primary]{Action: ActionUpdate, Named: child("a", append(options, footest.Drifted)...)}
+	}
+	drifted := func(options ...footest.ChildOption) Task { return row.Task(footest.Foo("a"), update(options...)) }
+	renamed := update()
+	renamed.Obsolete = []primary{child("a", footest.Named("old"))}
+	for name, want := range map[string]struct {
+		task Task
+		same bool
+	}{
+		"nothing has changed":                 {drifted(), true},
+		"the child's status has changed":      {drifted(footest.AtVersion("21")), footest.Primary.Generation != nil},
+		"the child's spec has changed":        {drifted(footest.AtGeneration(2)), false},
+		"the child's owner has changed":       {drifted(footest.WithoutOwner), false},
+		"the Foo's spec has changed":          {row.Task(footest.Foo("a", footest.WithGeneration(2)), update()), false},
+		"the Foo was recreated":               {row.Task(footest.Foo("a", footest.WithFooUID("new")), update()), false},
+		"the decision is another":             {row.Task(footest.Foo("a"), Decision[primary]{Action: ActionCreate}), false},
+		"there is a child of an earlier name": {row.Task(footest.Foo("a"), renamed), false},
+		"there was no task":                   {Task{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := drifted().Same(want.task); got != want.same {
+				t.Errorf("Same = %v", got)
+			}
+		})
+	}
+}
+
+// A cache lists objects in any order. If the order made another task, each retry of a
+// refused deletion would count as new, and nothing would back off.
+func TestATaskDoesNotDependOnTheOrderOfTheCache(t *testing.T) {
+	foo, named := footest.Foo("a"), child("a")
+	old, older := child("a", footest.Named("old"), footest.AtGeneration(2), footest.AtVersion("22")), child("a", footest.Named("older"), footest.AtGeneration(3), footest.AtVersion("23"))
+	task := func(controlled ...primary) Task {
+		return shipped.Task(foo, shipped.Decide(foo, named, controlled, Seen{}))
+	}
+	if !task(named, old, older).Same(task(older, named, old)) {
+		t.Error("the same children in another order are another task")
+	}
+}
+
+// The API server stores these lists, whose elements have no key, or share one.
+func TestAPatchOfADeploymentWhoseListsHaveNoKeys(t *testing.T) {
+	for name, change := range map[string]func(deployment *appsv1.Deployment){
+		"credentials without a name": func(deployment *appsv1.Deployment) {
+			deployment.Spec.Template.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{}}
+		},
+		"two ports of a number": func(deployment *appsv1.Deployment) {
+			deployment.Spec.Template.Spec.Containers[0].Ports = []corev1.ContainerPort{
+				{ContainerPort: 53, Protocol: corev1.ProtocolTCP}, {ContainerPort: 53, Protocol: corev1.ProtocolUDP},
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			row, foo, live := Deployment("nginx:latest"), footest.Foo("a"), footest.Deployment("a", footest.WithImage("nginx:1"), footest.Changed(change))
+			desired := row.DesiredUpdate(live, foo, nil)
+			patchType, patch, err := row.Patch(live, desired)
+			if err != nil {
+				t.Fatal(err)
+			}
+			patched, err := footest.Patched(live, patchType, patch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			footest.ExpectEqual(t, "the patched Deployment", desired, patched.(*appsv1.Deployment))
+		})
+	}
+}
+
+// Names that share a bucket in one process must not share one in the next. Otherwise
+// whoever may write Foos could collect such names, and slow down the handlers for all.
+func TestBucketsDifferBetweenProcesses(t *testing.T) {
+	first, second := NewBuckets(), NewBuckets()
+	flooded, left := first.Of(footest.Namespace+"/web"), 0
+	const names = 1000
+	for i, found := 0, 0; found < names; i++ {
+		name := fmt.Sprintf("%s/web-%d", footest.Namespace, i)
+		if first.Of(name) != flooded {
+			continue
+		}
+		found++
+		if second.Of(name) == second.Of(footest.Namespace+"/web") {
+			left++
+		}
+	}
+	if left > names/10 {
+		t.Errorf("of %d names in one bucket, %d also share one in another process", names, left)
 	}
 }

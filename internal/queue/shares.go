@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The workers' time that each namespace has had.
+// The workers' time that each namespace has had, and how many rollouts begin at a time.
 
 package queue
 
 import (
 	"maps"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/tools/cache"
@@ -107,4 +108,61 @@ func (s *shares) forget() {
 		clear(s.next)
 		maps.DeleteFunc(s.slowUntil, func(_ string, until time.Time) bool { return !s.clock.Now().Before(until) })
 	}
+}
+
+// rolloutTimeout is how long a rollout counts. One whose Pods never become available would
+// otherwise stop all others.
+const rolloutTimeout = 10 * time.Minute
+
+// Rollouts bounds how many Foos at a time restart their Pods because of something that no
+// user of theirs has asked for, such as another -image. A namespace has at most half of
+// them, so that one whose Pods do not start does not stop the others.
+type Rollouts struct {
+	Clock clock.PassiveClock
+	// Limit is how many Foos roll out at a time. 0 means any number.
+	Limit int
+
+	mu    sync.Mutex
+	begun map[cache.ObjectName]time.Time
+	// waiting are those to which Begin has said no since they last rolled out.
+	waiting map[cache.ObjectName]bool
+}
+
+// Begin returns 0 if a Foo may roll out now, and otherwise after how long to ask again: those
+// that wait ask a hundred times a second together, at most once a second each.
+func (r *Rollouts) Begin(foo cache.ObjectName) time.Duration {
+	if r.Limit <= 0 {
+		return 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.begun == nil {
+		r.begun, r.waiting = map[cache.ObjectName]time.Time{}, map[cache.ObjectName]bool{}
+	}
+	inNamespace := 0
+	for other, since := range r.begun {
+		switch {
+		case r.Clock.Since(since) >= rolloutTimeout:
+			delete(r.begun, other)
+		case other == foo:
+			return 0
+		case other.Namespace == foo.Namespace:
+			inNamespace++
+		}
+	}
+	if len(r.begun) >= r.Limit || inNamespace >= max(1, r.Limit/2) {
+		r.waiting[foo] = true
+		return max(time.Second, time.Duration(len(r.waiting))*(time.Second/100))
+	}
+	delete(r.waiting, foo)
+	r.begun[foo] = r.Clock.Now()
+	return 0
+}
+
+// End records that a Foo does not roll out, or not any more.
+func (r *Rollouts) End(foo cache.ObjectName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.begun, foo)
+	delete(r.waiting, foo)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of how namespaces share the workers.
+// Tests of how namespaces share the workers, and rollouts take turns.
 
 package queue
 
@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 // sharing is a queue with workers, whose syncs take a time that depends on the namespace.
@@ -210,4 +211,32 @@ func TestAKeyThatIsParkedIsNotLost(t *testing.T) {
 			t.Errorf("not processed: %s; %d wait", strings.Join(left, ", "), s.Len())
 		}
 	})
+}
+
+func TestRolloutsOfOneNamespaceLeaveRoomForOthers(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	r := &Rollouts{Clock: clock, Limit: 10}
+	begun := map[string]int{}
+	for i := range 1000 {
+		for _, namespace := range []string{"a", "b", "c"}[:1+min(2, i/100)] {
+			if foo := (cache.ObjectName{Namespace: namespace, Name: fmt.Sprint(i)}); r.Begin(foo) == 0 {
+				begun[namespace]++
+			}
+		}
+	}
+	if begun["a"] != 5 || begun["b"] != 5 || begun["c"] != 0 {
+		t.Errorf("begun by namespace: %v", begun)
+	}
+	c := cache.ObjectName{Namespace: "c", Name: "first"}
+	if wait := r.Begin(c); wait < 10*time.Second || wait > time.Minute {
+		t.Errorf("with 2,700 that wait, one asks again after %v", wait)
+	}
+	r.End(cache.ObjectName{Namespace: "a", Name: "0"})
+	if wait := r.Begin(c); wait != 0 {
+		t.Errorf("a free place is not given: %v", wait)
+	}
+	clock.Step(rolloutTimeout)
+	if wait := r.Begin(cache.ObjectName{Namespace: "c", Name: "second"}); wait != 0 {
+		t.Errorf("rollouts count for ever: %v", wait)
+	}
 }

@@ -5,14 +5,22 @@
 package serving
 
 import (
+	"bufio"
 	"crypto/tls"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 )
 
 // Strangers open connections and are silent, from one address or a thousand.
@@ -135,4 +143,201 @@ func TestHowLongAConnectionStaysOpen(t *testing.T) {
 			})
 		})
 	}
+}
+
+// network is a listener whose clients are pipes, so that testing/synctest controls their
+// time.
+type network struct {
+	incoming chan net.Conn
+	closed   chan struct{}
+}
+
+// remote is the server's end of a connection, with the client's address.
+type remote struct {
+	net.Conn
+	address *net.TCPAddr
+	close   func()
+}
+
+func (r remote) RemoteAddr() net.Addr { return r.address }
+
+func (r remote) Close() error {
+	r.close()
+	return r.Conn.Close()
+}
+
+// client is the client's end of a connection.
+type client struct {
+	net.Conn
+	// gone is closed when the server closes the connection.
+	gone chan struct{}
+}
+
+func (n *network) Accept() (net.Conn, error) {
+	select {
+	case c := <-n.incoming:
+		return c, nil
+	case <-n.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (n *network) Close() error {
+	close(n.closed)
+	return nil
+}
+
+func (n *network) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (n *network) dial(from string) client {
+	end, server := net.Pipe()
+	c := client{Conn: end, gone: make(chan struct{})}
+	n.incoming <- remote{server, &net.TCPAddr{IP: net.ParseIP(from), Port: 40000}, sync.OnceFunc(func() { close(c.gone) })}
+	synctest.Wait()
+	return c
+}
+
+// dialAll opens connections, each from another address.
+func (n *network) dialAll(count int) []client {
+	clients := make([]client, count)
+	for i := range clients {
+		clients[i] = n.dial(addressOf(i))
+	}
+	return clients
+}
+
+func addressOf(i int) string { return fmt.Sprintf("10.0.%d.%d", i/250, 1+i%250) }
+
+// isOpen reports whether a connection is open: the server has not closed it.
+func (c client) isOpen() bool {
+	select {
+	case <-c.gone:
+		return false
+	default:
+		return true
+	}
+}
+
+func countOpen(clients []client) int {
+	count := 0
+	for _, client := range clients {
+		if client.isOpen() {
+			count++
+		}
+	}
+	return count
+}
+
+// inNetwork runs a test with a metrics server that has an authority as its API server.
+func inNetwork(t *testing.T, secure *tls.Config, test func(t *testing.T, n *network)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		n := &network{incoming: make(chan net.Conn), closed: make(chan struct{})}
+		server := newServer(n, MetricsHandler(NewGate(newAuthority().client), secret, false), secure)
+		ended := make(chan error, 1)
+		go func() { ended <- server.http.Serve(server.listener) }()
+		defer func() {
+			server.http.Close()
+			if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+				t.Errorf("The server ended with %v", err)
+			}
+		}()
+		test(t, n)
+	})
+}
+
+// request sends a request and returns the code of the response, or 0 if there is none.
+func request(t *testing.T, client net.Conn, path, token string) int {
+	t.Helper()
+	text := fmt.Sprintf("GET %s HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer %s\r\n\r\n", path, token)
+	if _, err := io.WriteString(client, text); err != nil {
+		return 0
+	}
+	response, err := http.ReadResponse(bufio.NewReader(client), nil)
+	if err != nil {
+		return 0
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		t.Errorf("Reading the response's body: %v", err)
+	}
+	return response.StatusCode
+}
+
+// discard reads whatever the server sends, as a kernel buffers a short response.
+func discard(client net.Conn) {
+	_, _ = io.Copy(io.Discard, client)
+}
+
+// A flood must not make a scrape fail, even after the scraper's token has been renewed, nor
+// make the controller flood the API server.
+func TestAFloodHarmsNobody(t *testing.T) {
+	const (
+		seconds, perSecond = 15 * 60, 50 // longer than any verdict is cached
+		bound              = 100 + reviewsAtOnce + reviewsPerSecond*seconds
+	)
+	for _, test := range []struct {
+		what       string
+		attackers  int
+		authentic  bool   // the tokens are those of users without permission
+		scraper    string // its address
+		rotated    string // its token in the second half of the flood
+		wantRefuse int
+	}{
+		{"made-up tokens of one Pod", 1, false, "10.1.0.1", "p2", http.StatusUnauthorized},
+		{"made-up tokens of 1000 Pods", 1000, false, "10.1.0.1", "p2", http.StatusUnauthorized},
+		{"made-up tokens, and a proxy before all clients", 1, false, addressOf(0), "p", http.StatusUnauthorized},
+		{"users without permission", 100, true, "10.1.0.1", "p2", http.StatusForbidden},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				authority := newAuthority()
+				if test.authentic {
+					authority.knowAll()
+				}
+				handler := NewGate(authority.client).Guard(secret)
+				scrapes, floods := map[int]int{}, map[int]int{}
+				token := "p"
+				for i := range seconds * perSecond {
+					answer := getFrom(t, addressOf(i%test.attackers), handler, "/metrics", fmt.Sprintf("token-%d", i))
+					floods[answer.Code]++
+					if answer.Code == http.StatusTooManyRequests && answer.Header().Get("Retry-After") == "" {
+						t.Fatal("429 without Retry-After")
+					}
+					if i == seconds*perSecond/2 {
+						token = test.rotated
+					}
+					if i%(30*perSecond) == 0 { // right after another has taken what there was
+						scrapes[getFrom(t, test.scraper, handler, "/metrics", token).Code]++
+					}
+					<-time.After(time.Second / perSecond)
+				}
+				if scrapes[http.StatusOK] != seconds/30 {
+					t.Errorf("The scraper gets %v, want %d only", scrapes, http.StatusOK)
+				}
+				if floods[test.wantRefuse]+floods[http.StatusTooManyRequests] != seconds*perSecond || floods[test.wantRefuse] == 0 {
+					t.Errorf("The others get %v, want %d within the budget, and %d", floods, test.wantRefuse, http.StatusTooManyRequests)
+				}
+				if got := authority.asked(); got[0]+got[1] > bound {
+					t.Errorf("The flood caused %v reviews, want at most %d", got, bound)
+				}
+			})
+		})
+	}
+}
+
+// knowAll lets the authority know each token of more than two letters: it is of the user of
+// that name.
+func (a *authority) knowAll() {
+	a.client.PrependReactor("create", "tokenreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		review := created[*authenticationv1.TokenReview](action)
+		if len(review.Spec.Token) < 3 {
+			return false, nil, nil
+		}
+		a.tokenReviews.Add(1)
+		review.Status.Authenticated = true
+		review.Status.User.Username = review.Spec.Token
+		return true, review, nil
+	})
 }

@@ -5,6 +5,7 @@
 package serving
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -15,9 +16,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestWhichRequestsPassTheGate(t *testing.T) {
@@ -256,4 +259,59 @@ func TestOnlyReadingMethodsAreAnswered(t *testing.T) {
 	if got := authority.asked(); got != [2]int32{} {
 		t.Errorf("The API server got %v reviews, want none", got)
 	}
+}
+
+// Two callers wait for the same verdict, and the first, which caused the review, is
+// cancelled.
+func TestACancelledCallerDoesNotCancelTheReview(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		verdicts, answer := newVerdicts[bool](), make(chan struct{})
+		ask := func(ctx context.Context) (bool, time.Duration, error) {
+			select {
+			case <-answer:
+				return true, time.Minute, nil
+			case <-ctx.Done():
+				return false, 0, ctx.Err()
+			}
+		}
+		first, leave := context.WithCancel(t.Context())
+		left, stayed := make(chan error), make(chan error)
+		go func() {
+			_, err := verdicts.get(first, "key", ask)
+			left <- err
+		}()
+		synctest.Wait()
+		go func() {
+			verdict, err := verdicts.get(t.Context(), "key", ask)
+			if err == nil && !verdict {
+				err = errors.New("another verdict")
+			}
+			stayed <- err
+		}()
+		synctest.Wait()
+		leave()
+		if err := <-left; !errors.Is(err, context.Canceled) {
+			t.Errorf("The cancelled caller gets %v, want %v", err, context.Canceled)
+		}
+		close(answer)
+		if err := <-stayed; err != nil {
+			t.Errorf("The other caller gets %v", err)
+		}
+	})
+}
+
+func TestAHangingReviewTimesOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		_, err := review(t.Context(), func(ctx context.Context, _ *authenticationv1.TokenReview, _ metav1.CreateOptions) (*authenticationv1.TokenReview, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}, &authenticationv1.TokenReview{})
+		if !errors.Is(err, errReviewFailed) {
+			t.Errorf("Got %v, want %v", err, errReviewFailed)
+		}
+		if took := time.Since(start); took != reviewTimeout {
+			t.Errorf("The review took %v, want %v", took, reviewTimeout)
+		}
+	})
 }

@@ -16,8 +16,11 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/http/pprof"
+	runtimepprof "runtime/pprof"
 	"time"
 
+	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/klog/v2"
 )
 
@@ -139,4 +142,59 @@ func (l errorLog) Write(message []byte) (int, error) {
 		l.logger.Error(nil, "HTTP server error", "message", text)
 	}
 	return len(message), nil
+}
+
+// ControllerHealth serves a controller's health. The controller is alive unless it still
+// leads after its Lease has expired, which the watchdog reports. It is ready from when
+// its caches have synced, leader or not, until ctx is done.
+func ControllerHealth(ctx context.Context, watchdog healthz.HealthChecker, filled func() bool) http.Handler {
+	caches := healthz.NamedCheck("caches", func(*http.Request) error {
+		if !filled() {
+			return errors.New("the caches are not filled yet; the log says what the controller waits for")
+		}
+		return nil
+	})
+	return healthHandler([]healthz.HealthChecker{watchdog}, []healthz.HealthChecker{caches, healthz.NewShutdownHealthz(ctx.Done())})
+}
+
+// healthHandler serves /healthz with the checks in alive and /readyz with those in ready:
+// 200 if all pass, else 500 and the names of the checks that failed. As in Kubernetes'
+// own components, ?verbose lists the checks, ?exclude=NAME leaves one out, and
+// /healthz/NAME or /readyz/NAME runs a single check and says why it fails.
+func healthHandler(alive, ready []healthz.HealthChecker) http.Handler {
+	mux := http.NewServeMux()
+	healthz.InstallHandler(mux, append([]healthz.HealthChecker{healthz.PingHealthz}, alive...)...)
+	healthz.InstallReadyzHandler(mux, append([]healthz.HealthChecker{healthz.PingHealthz}, ready...)...)
+	return mux
+}
+
+// MetricsHandler serves /metrics with a handler and, with profiling, /debug/pprof/ as
+// net/http/pprof does, to requests that the gate lets through. It answers other paths
+// with 404 without asking the API server.
+func MetricsHandler(gate *Gate, metrics http.Handler, profiling bool) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", gate.Guard(metrics))
+	if profiling {
+		for path, handler := range profiles() {
+			mux.Handle("GET /debug/pprof/"+path, gate.Guard(handler))
+		}
+	}
+	return mux
+}
+
+// profiles returns the handlers below /debug/pprof/ by path. There is one for each path
+// instead of one for all, because the gate asks for the permission by path: otherwise
+// anybody with a token could cause reviews of any number of paths.
+func profiles() map[string]http.Handler {
+	handlers := map[string]http.Handler{
+		"{$}":     http.HandlerFunc(pprof.Index),
+		"cmdline": http.HandlerFunc(pprof.Cmdline),
+		"profile": http.HandlerFunc(pprof.Profile),
+		"symbol":  http.HandlerFunc(pprof.Symbol),
+		"trace":   http.HandlerFunc(pprof.Trace),
+	}
+	for _, profile := range runtimepprof.Profiles() {
+		handlers[profile.Name()] = pprof.Handler(profile.Name())
+	}
+	return handlers
 }

@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of Parse, of the notes and of the actors.
+// Tests of Parse, of the reader, of the notes and of the actors.
 
 package audit
 
 import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -185,5 +193,167 @@ func TestActorOf(t *testing.T) {
 		if got := ActorOf(Write{User: test.user, Agent: test.agent}); got != test.want {
 			t.Errorf("%s: got %+v, want %+v", name, got, test.want)
 		}
+	}
+}
+
+func packed(t *testing.T, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := io.WriteString(w, text); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestRead(t *testing.T) {
+	foo, status := createFooLine, updateStatusLine
+	read := strings.ReplaceAll(foo, `"create"`, `"get"`)
+	long := func(size int) string {
+		return `{"stage":"ResponseComplete","requestURI":"/a","verb":"update","objectRef":{},"stageTimestamp":"2026-11-21T11:23:15.5Z",` +
+			`"requestObject":{"data":"` + strings.Repeat("x", size) + `"}}`
+	}
+	whole := packed(t, strings.Repeat(foo+"\n", 3))
+	tests := map[string]struct {
+		log    string
+		want   Count
+		writes int
+	}{
+		"nothing":                    {"", Count{}, 0},
+		"empty lines":                {"\n \r\n\n", Count{}, 0},
+		"two writes and a read":      {foo + "\n" + read + "\r\n" + status + "\n", Count{Lines: 3, Good: 3}, 2},
+		"no newline at the end":      {foo + "\n" + status, Count{Lines: 2, Good: 2}, 2},
+		"cut at the end":             {foo + "\n" + status[:99], Count{Lines: 2, Good: 1, Cut: true}, 1},
+		"cut at the beginning":       {foo[99:] + "\n" + status + "\n", Count{Lines: 2, Good: 1, Bad: 1}, 1},
+		"something else in between":  {foo + "\nI1121 23:15:15.380081 14258 main.go:94] Hello\n{}\n" + status + "\n", Count{Lines: 4, Good: 2, Bad: 2}, 2},
+		"two lines joined":           {foo + status + "\n" + status + "\n", Count{Lines: 2, Good: 1, Bad: 1}, 1},
+		"binary data":                {"\x00\xff\x1f\n\x1f", Count{Lines: 2, Bad: 1, Cut: true}, 0},
+		"a line of 5 MiB":            {long(5<<20) + "\n" + foo + "\n", Count{Lines: 2, Good: 2}, 2},
+		"a line that is too long":    {long(32<<20) + "\n" + foo + "\n", Count{Lines: 2, Good: 1, Bad: 1}, 1},
+		"compressed":                 {packed(t, foo+"\n"+status+"\n"), Count{Lines: 2, Good: 2}, 2},
+		"compressed, cut at the end": {whole[:len(whole)-8], Count{Lines: 3, Good: 3, Cut: true}, 3},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			writes := 0
+			// A pipe may return less than a read asks for.
+			got, err := Read(iotest.HalfReader(strings.NewReader(test.log)), func(Write) { writes++ })
+			if err != nil || got != test.want || writes != test.writes {
+				t.Errorf("got %+v with %d writes, %v; want %+v with %d", got, writes, err, test.want, test.writes)
+			}
+		})
+	}
+	broken := errors.New("broken")
+	if _, err := Read(iotest.ErrReader(broken), func(Write) {}); !errors.Is(err, broken) {
+		t.Errorf("got %v, want the reader's error", err)
+	}
+}
+
+// lines is a reader that returns a line several times.
+type lines struct {
+	line string
+	left int
+	rest string
+}
+
+func (l *lines) Read(p []byte) (int, error) {
+	if l.rest == "" {
+		if l.left == 0 {
+			return 0, io.EOF
+		}
+		l.left--
+		l.rest = l.line
+	}
+	n := copy(p, l.rest)
+	l.rest = l.rest[n:]
+	return n, nil
+}
+
+func TestReadDoesNotRetainLines(t *testing.T) {
+	line := strings.Replace(updateStatusLine, `"stage":`, `"requestObject":{"x":"`+strings.Repeat("x", 200<<10)+`"},"stage":`, 1) + "\n"
+	writes := make([]Write, 0, 200)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	count, err := Read(&lines{line: line, left: cap(writes)}, func(w Write) { writes = append(writes, w) })
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if err != nil || count.Good != cap(writes) || len(writes) != cap(writes) {
+		t.Fatalf("got %+v, %v", count, err)
+	}
+	if grown, whole := int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(len(line)*cap(writes)); grown > whole/10 {
+		t.Errorf("%d bytes are retained of a log of %d", grown, whole)
+	}
+	runtime.KeepAlive(writes)
+}
+
+const (
+	created = `{"stage":"ResponseComplete","requestURI":"/a","verb":"create","user":{"username":"a"},"objectRef":{"resource":"configmaps","namespace":"n","name":"d"},` +
+		`"responseStatus":{"code":201},"requestReceivedTimestamp":"2026-01-02T03:04:05.000100Z","stageTimestamp":"2026-01-02T03:04:05.001200Z"}` + "\n"
+	refused = `{"stage":"ResponseComplete","requestURI":"/a","verb":"update","user":{"username":"b"},"objectRef":{"resource":"foos","subresource":"status"},` +
+		`"responseStatus":{"code":409},"stageTimestamp":"2026-01-02T03:04:05Z"}` + "\n"
+	begun = `{"stage":"ResponseStarted","requestURI":"/a","verb":"create","objectRef":{"resource":"configmaps"}}` + "\n"
+)
+
+func TestLogFollowsTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	appendTo := func(text string) {
+		t.Helper()
+		file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := file.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+		if err := file.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := func(log *Log) []Write {
+		t.Helper()
+		writes, err := log.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return writes
+	}
+	appendTo(refused)
+	log, err := OpenAtEnd(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := next(log); len(got) != 0 {
+		t.Errorf("after opening at the end: %v, want nothing", got)
+	}
+
+	half := len(created) / 2
+	appendTo(begun + refused + created[:half])
+	got := next(log)
+	if len(got) != 1 || got[0].Path() != "foos/status" || got[0].OK() || got[0].User != "b" {
+		t.Errorf("got %+v, want only the refused update of a status: the first line is of a request that has no response yet, the last is incomplete", got)
+	}
+
+	appendTo(created[half:])
+	got = next(log)
+	if len(got) != 1 || !got[0].OK() || got[0].Done.Sub(got[0].Received) != 1100*time.Microsecond || got[0].Name != "d" {
+		t.Errorf("got %+v, want the creation of n/d, which took 1.1 ms", got)
+	}
+
+	appendTo(refused)
+	for _, name := range []string{"audit-2026-01-01.log", "audit-2026-01-02.log"} {
+		if err := os.Rename(path, filepath.Join(filepath.Dir(path), name)); err != nil {
+			t.Fatal(err)
+		}
+		appendTo(created)
+	}
+	if got := next(log); len(got) != 3 || got[0].OK() || !got[1].OK() || !got[2].OK() {
+		t.Errorf("after two rotations: %+v, want one write of each file", got)
+	}
+	if got := next(log); len(got) != 0 {
+		t.Errorf("again: %+v, want nothing", got)
 	}
 }

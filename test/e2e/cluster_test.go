@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The connection to the cluster under test, and what kind of cluster it is.
+// The connection to the cluster under test, which kind of cluster it is, and clusters of a
+// test's own.
 
 package e2e
 
@@ -11,11 +12,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -170,4 +174,103 @@ func writeCurrentContext(path string) error {
 		return err
 	}
 	return clientcmd.WriteToFile(*config, path)
+}
+
+// newOwnCluster starts a cluster that lasts until the test ends, for a test that changes
+// the whole cluster. It has no CRD and no account.
+func newOwnCluster(t *testing.T, flags ...string) *testCluster {
+	t.Helper()
+	return clusterAt(t, startCluster(t, needsDevclusterProgram(t), flags...))
+}
+
+// startCluster starts a cluster that lasts until the test ends, and returns its
+// kubeconfig. It emulates the same Kubernetes as the cluster under test, unless flags
+// name another.
+func startCluster(t *testing.T, devcluster string, flags ...string) string {
+	t.Helper()
+	if cluster.devcluster && cluster.emulates != "" {
+		flags = append([]string{"-emulated-version=" + cluster.emulates}, flags...)
+	}
+	c, err := testcluster.StartCluster(cluster.ctx, devcluster, filepath.Join(t.TempDir(), "data"), flags...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Stop(); err != nil || t.Failed() {
+			t.Errorf("Output of devcluster (%v):\n%s", err, c.Log)
+		}
+	})
+	return c.Kubeconfig
+}
+
+// newBareCluster starts a cluster with only an API server and etcd, so that no Pod ever
+// runs.
+func newBareCluster(t *testing.T) *testCluster {
+	t.Helper()
+	return newOwnCluster(t, testcluster.ControlPlaneOnly)
+}
+
+// clusterAt connects to a cluster that the test has started.
+func clusterAt(t *testing.T, kubeconfig string) *testCluster {
+	t.Helper()
+	c := &testCluster{ctx: cluster.ctx, kubeconfig: kubeconfig, devcluster: true, run: cluster.run}
+	if err := c.makeClients(); err != nil {
+		t.Fatal(err)
+	}
+	server, err := c.kube.Discovery().ServerVersion()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.emulates = emulatedBy(server)
+	return c
+}
+
+// newNamespace creates a namespace that lasts as long as the test's own cluster.
+func (c *testCluster) newNamespace(t *testing.T) *namespace {
+	t.Helper()
+	created, err := c.createNamespace(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &namespace{name: created.Name, in: c}
+}
+
+// inDefault returns the namespace default of the test's own cluster.
+func (c *testCluster) inDefault() *namespace {
+	return &namespace{name: metav1.NamespaceDefault, in: c}
+}
+
+// TestTheManifestsInstallTheControllerOnAnOldKubernetes tests the installation on the
+// oldest release that devcluster emulates. "make skew" runs all tests on each release.
+func TestTheManifestsInstallTheControllerOnAnOldKubernetes(t *testing.T) {
+	t.Parallel()
+	oldest := oldestEmulated(t)
+	s := newSite(newOwnCluster(t, "-nodes=2", "-emulated-version="+oldest))
+	if s.emulates != oldest {
+		t.Errorf("The API server emulates %q, want %s", s.emulates, oldest)
+	}
+	s.checkInstallation(t, deployFolder, "yes\n")
+}
+
+// oldestEmulated returns the oldest release of Kubernetes that devcluster can emulate.
+func oldestEmulated(t *testing.T) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), needsDevclusterProgram(t), "version").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(out), "\nEmulates ")
+	versions := strings.Fields(list)
+	if len(versions) == 0 {
+		t.Fatalf("devcluster version names no release that it can emulate:\n%s", out)
+	}
+	return versions[0]
+}
+
+// emulatedBy returns the minor version that an API server emulates, or "" if none.
+func emulatedBy(server *version.Info) string {
+	if server.EmulationMajor == "" || server.EmulationMajor == server.Major && server.EmulationMinor == server.Minor {
+		return ""
+	}
+	return server.EmulationMajor + "." + server.EmulationMinor
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Foos: how the tests create, read and patch them, and wait for their states.
+// Foos and other objects: how the tests create, read and patch them, and wait for their
+// states.
 
 package e2e
 
@@ -8,15 +9,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/oracle"
 )
 
 // newFoo returns a Foo whose child has the same name.
@@ -144,4 +150,110 @@ func podReady(pod *corev1.Pod) error {
 		}
 	}
 	return fmt.Errorf("Pod %s is not ready", pod.Name)
+}
+
+// rawFoos returns a client for Foos that our types can't represent.
+func (ns *namespace) rawFoos() dynamic.ResourceInterface {
+	return ns.in.dynamic.Resource(samplev1alpha1.SchemeGroupVersion.WithResource("foos")).Namespace(ns.name)
+}
+
+// rawFoo returns a Foo with a name and the given YAML.
+func rawFoo(t *testing.T, name, text string) *unstructured.Unstructured {
+	t.Helper()
+	foo := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &foo.Object); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	if foo.Object == nil {
+		foo.Object = map[string]any{}
+	}
+	foo.SetAPIVersion(samplev1alpha1.SchemeGroupVersion.String())
+	foo.SetKind("Foo")
+	foo.SetName(name)
+	return foo
+}
+
+// tableOf requests a Foo as a table, as kubectl get does.
+func tableOf(t *testing.T, ns *namespace, foo string) *metav1.Table {
+	t.Helper()
+	table := &metav1.Table{}
+	text, err := cluster.foos.SamplecontrollerV1alpha1().RESTClient().Get().
+		Namespace(ns.name).Resource("foos").Name(foo).
+		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").
+		Do(t.Context()).Raw()
+	if err == nil {
+		err = yaml.Unmarshal(text, table)
+	}
+	if err != nil {
+		t.Fatalf("Requesting a table: %v", err)
+	}
+	return table
+}
+
+// witness records what the namespace's Foos report, until the test ends or stop is
+// called, and fails the test if any report was false. A test that removes the CRD must
+// call stop first, because that would leave a gap in the record.
+func (ns *namespace) witness(t *testing.T) (stop func()) {
+	t.Helper()
+	recording, err := oracle.Record(cluster.ctx, ns.in.kube, ns.in.foos, ns.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop = sync.OnceFunc(func() {
+		defer recording.Stop()
+		// The context of a test has ended when its cleanup runs.
+		ctx, cancel := context.WithTimeout(cluster.ctx, cluster.patience())
+		defer cancel()
+		lies, err := recording.Lies(ctx)
+		if err != nil {
+			t.Errorf("The record of the Foos in %s is incomplete: %v", ns.name, err)
+		}
+		for _, lie := range lies {
+			t.Errorf("False report: %s", lie)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// scenario is one sentence of the contract, and the check that it holds.
+type scenario struct {
+	sentence string
+	check    func(t *testing.T, ns *namespace)
+}
+
+// checkAll checks scenarios in parallel in one namespace. Each uses names of its own.
+func checkAll(t *testing.T, ns *namespace, scenarios []scenario) {
+	t.Helper()
+	for _, s := range scenarios {
+		t.Run(s.sentence, func(t *testing.T) {
+			t.Parallel()
+			s.check(t, ns)
+		})
+	}
+}
+
+// pauseImage is a small image that does nothing.
+const pauseImage = "registry.k8s.io/pause:3.10"
+
+// labelsOf returns the labels of the Pods of a test's workload.
+func labelsOf(name string) map[string]string {
+	return map[string]string{"workload": name}
+}
+
+func selectorOf(name string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: labelsOf(name)}
+}
+
+// ofWorkload selects the objects of a workload.
+func ofWorkload(name string) metav1.ListOptions {
+	return metav1.ListOptions{LabelSelector: "workload=" + name}
+}
+
+// templateOf returns the template of a Pod that does nothing.
+func templateOf(name string) corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: labelsOf(name)},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "pause", Image: pauseImage}}},
+	}
 }

@@ -10,15 +10,20 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/diff"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/faults/proxy"
+	"example.com/sample-controller/test/oracle"
 )
 
 // quiet is how long a controller must not write to count as quiet. A controller with work
@@ -210,4 +215,128 @@ func (s *snapshot) versions() []string {
 		versions = append(versions, s.deployments[i].Name+" "+s.deployments[i].ResourceVersion)
 	}
 	return versions
+}
+
+// protected is a Deployment, or a part of one, that the controller must leave as it is.
+type protected struct {
+	deployment string
+	// changed returns an error that says what differs, or nil.
+	changed func(*appsv1.Deployment) error
+}
+
+// checkProtected returns an error if a protected object has changed.
+func (tr *trial) checkProtected(ctx context.Context) error {
+	var errs []error
+	for _, o := range tr.protected {
+		d, err := tr.deployments().Get(ctx, o.deployment, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			errs = append(errs, fmt.Errorf("Deployment %s, which belongs to others, is gone", o.deployment))
+		case err != nil:
+			errs = append(errs, err)
+		default:
+			errs = append(errs, o.changed(d))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// protect makes the oracle check that a Deployment stays as it is, except for its status.
+func (tr *trial) protect(before *appsv1.Deployment) {
+	tr.protected = append(tr.protected, protected{deployment: before.Name, changed: func(now *appsv1.Deployment) error {
+		if now.UID != before.UID || now.Generation != before.Generation || !equality.Semantic.DeepEqual(now.Spec, before.Spec) ||
+			!equality.Semantic.DeepEqual(now.OwnerReferences, before.OwnerReferences) || now.DeletionTimestamp != nil {
+			return fmt.Errorf("Deployment %s, which belongs to others, has been changed: %s%s", now.Name,
+				diff.Diff(before.OwnerReferences, now.OwnerReferences), diff.Diff(before.Spec, now.Spec))
+		}
+		return nil
+	}})
+}
+
+// protectAnnotation makes the oracle check that an annotation stays on a Deployment.
+func (tr *trial) protectAnnotation(deployment, key, value string) {
+	tr.protected = append(tr.protected, protected{deployment: deployment, changed: func(now *appsv1.Deployment) error {
+		if now.Annotations[key] != value {
+			return fmt.Errorf("annotation %s=%s, which somebody else put on Deployment %s, is gone", key, value, deployment)
+		}
+		return nil
+	}})
+}
+
+// statusRecord records every status of the Foos in a trial's namespace: the second
+// oracle. It watches the API server directly, not through the proxy. Only subjects that
+// report conditions have one.
+type statusRecord struct {
+	mu        sync.Mutex
+	recording *oracle.Recording
+	// found holds the false statuses of recordings that have ended, and the errors of
+	// recording.
+	found []error
+}
+
+// startRecording begins a recording.
+func (tr *trial) startRecording(ctx context.Context) error {
+	if !tr.subject.conditions {
+		return nil
+	}
+	recording, err := oracle.Record(ctx, tr.cluster.kube, tr.cluster.foos, tr.ns)
+	if err != nil {
+		return err
+	}
+	tr.statuses.mu.Lock()
+	defer tr.statuses.mu.Unlock()
+	tr.statuses.recording = recording
+	return nil
+}
+
+// endRecording ends the recording and keeps the false statuses in it. A gap in the
+// recording is an error, because a false status may have been missed.
+func (tr *trial) endRecording(ctx context.Context) {
+	ctx, cancel := context.WithTimeoutCause(ctx, waitTimeout, errTimeout)
+	defer cancel()
+	tr.statuses.mu.Lock()
+	defer tr.statuses.mu.Unlock()
+	if tr.statuses.recording == nil {
+		return
+	}
+	falseStatuses, err := tr.statuses.recording.Lies(ctx)
+	if err != nil {
+		tr.statuses.found = append(tr.statuses.found, fmt.Errorf("the record of the statuses is incomplete: %w", err))
+	}
+	for _, sentence := range falseStatuses {
+		tr.statuses.found = append(tr.statuses.found, errors.New(sentence))
+	}
+	tr.statuses.recording.Stop()
+	tr.statuses.recording = nil
+}
+
+// withoutRecording runs do, which ends all watches, between two recordings. What was
+// recorded before is checked first.
+func (tr *trial) withoutRecording(ctx context.Context, do func() error) error {
+	tr.endRecording(ctx)
+	err := do()
+	if recordErr := tr.startRecording(ctx); recordErr != nil {
+		tr.statuses.mu.Lock()
+		defer tr.statuses.mu.Unlock()
+		tr.statuses.found = append(tr.statuses.found, recordErr)
+	}
+	return err
+}
+
+// falseStatuses ends the recording, and returns the statuses in all recordings that were
+// false.
+func (tr *trial) falseStatuses(ctx context.Context) error {
+	tr.endRecording(ctx)
+	tr.statuses.mu.Lock()
+	defer tr.statuses.mu.Unlock()
+	return errors.Join(tr.statuses.found...)
+}
+
+// stopRecording ends the recording without checking it.
+func (tr *trial) stopRecording() {
+	tr.statuses.mu.Lock()
+	defer tr.statuses.mu.Unlock()
+	if tr.statuses.recording != nil {
+		tr.statuses.recording.Stop()
+	}
 }

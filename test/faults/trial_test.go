@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A trial: one controller or more in a namespace, each behind a proxy.
+// A trial: one controller or more in a namespace, each behind a proxy; what users do in
+// it, and its waits.
 
 package faults
 
@@ -11,20 +12,22 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	typedfoo "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/faults/proxy"
 	"example.com/sample-controller/test/testcluster"
-
-	typedfoo "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
 )
 
 // trial is a namespace with the controllers under test, usually one.
@@ -201,4 +204,139 @@ func (tr *trial) await(ctx context.Context, what string, check func(context.Cont
 		err = testcluster.Await(ctx, rolloutTimeout, what, check)
 	}
 	return err
+}
+
+// pause gives a controller time to do what it must not do. Use await for what it must do.
+func pause(ctx context.Context, howLong time.Duration) {
+	timer := time.NewTimer(howLong)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// checkNoWrites returns an error if a controller writes a Foo or a Deployment, or tries
+// to, within a time.
+func (tr *trial) checkNoWrites(ctx context.Context, howLong time.Duration) error {
+	since := time.Now()
+	pause(ctx, howLong)
+	for _, call := range tr.calls() {
+		if call.Began.After(since) && call.IsWork() {
+			return fmt.Errorf("it must not write, and did: %s", call.Short())
+		}
+	}
+	return ctx.Err()
+}
+
+// awaitReplicas waits until the spec of a Deployment has a number of replicas.
+func (tr *trial) awaitReplicas(ctx context.Context, name string, want int32) error {
+	return tr.await(ctx, fmt.Sprintf("Deployment %s asks for %d Pods", name, want), func(ctx context.Context) error {
+		d, err := tr.deployments().Get(ctx, name, metav1.GetOptions{})
+		if err == nil && *d.Spec.Replicas != want {
+			err = fmt.Errorf("it asks for %d", *d.Spec.Replicas)
+		}
+		return err
+	})
+}
+
+// awaitDeployment waits until a Deployment exists.
+func (tr *trial) awaitDeployment(ctx context.Context, name string) error {
+	return tr.await(ctx, "Deployment "+name+" exists", func(ctx context.Context) error {
+		_, err := tr.deployments().Get(ctx, name, metav1.GetOptions{})
+		return err
+	})
+}
+
+// once returns a rule that applies to one request only.
+func once(decide proxy.Rule) proxy.Rule { return times(1, decide) }
+
+// times returns a rule that applies to a number of requests only.
+func times(limit int32, decide proxy.Rule) proxy.Rule {
+	var decided atomic.Int32
+	return func(call *proxy.Call) proxy.Fault {
+		if decided.Load() >= limit {
+			return nil
+		}
+		fault := decide(call)
+		if fault != nil && decided.Add(1) > limit {
+			return nil
+		}
+		return fault
+	}
+}
+
+func TestAwaitExtendsItsTimeoutForRolloutsOnly(t *testing.T) {
+	for name, row := range map[string]struct {
+		err   error
+		waits bool
+	}{
+		"a Deployment that is not rolled out":    {fmt.Errorf("Foo a: %w", errors.Join(errNotRolledOut, errors.New("it is not ready"))), true},
+		"a Deployment that differs from its Foo": {errors.New("it has 1 replica"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr := &trial{timeout: 100 * time.Millisecond}
+			began := time.Now()
+			err := tr.await(t.Context(), "there is no error", func(context.Context) error {
+				if time.Since(began) < 3*tr.timeout {
+					return row.err
+				}
+				return nil
+			})
+			if waited := err == nil; waited != row.waits {
+				t.Errorf("await returns %v", err)
+			}
+		})
+	}
+}
+
+// createFoo creates a Foo with a Deployment name and a number of replicas.
+func (tr *trial) createFoo(ctx context.Context, name, deployment string, replicas int32) error {
+	_, err := tr.foosClient().Create(ctx, &samplev1alpha1.Foo{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       samplev1alpha1.FooSpec{DeploymentName: deployment, Replicas: &replicas},
+	}, metav1.CreateOptions{})
+	return err
+}
+
+func (tr *trial) scaleFoo(ctx context.Context, name string, replicas int32) error {
+	return tr.patchFoo(ctx, name, fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas))
+}
+
+func (tr *trial) renameDeployment(ctx context.Context, foo, deployment string) error {
+	return tr.patchFoo(ctx, foo, fmt.Sprintf(`{"spec":{"deploymentName":%q}}`, deployment))
+}
+
+func (tr *trial) patchFoo(ctx context.Context, name, patch string) error {
+	_, err := tr.foosClient().Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	return err
+}
+
+func (tr *trial) patchDeployment(ctx context.Context, name, patch string) error {
+	_, err := tr.deployments().Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "somebody"})
+	return err
+}
+
+// annotate adds an annotation to a Deployment as another writer. The oracle checks that
+// the annotation stays.
+func (tr *trial) annotate(ctx context.Context, deployment, value string) error {
+	if err := tr.patchDeployment(ctx, deployment, fmt.Sprintf(`{"metadata":{"annotations":{"somebody":%q}}}`, value)); err != nil {
+		return err
+	}
+	tr.protectAnnotation(deployment, "somebody", value)
+	return nil
+}
+
+func (tr *trial) deleteFoo(ctx context.Context, name string, how metav1.DeletionPropagation) error {
+	return tr.foosClient().Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &how})
+}
+
+// createForeign creates a Deployment that belongs to somebody else.
+func (tr *trial) createForeign(ctx context.Context, name string, options ...func(*appsv1.Deployment)) error {
+	made, err := tr.deployments().Create(ctx, newDeployment(name, options...), metav1.CreateOptions{FieldManager: "somebody"})
+	if err != nil {
+		return err
+	}
+	tr.protect(made)
+	return nil
 }

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of when a recording has caught up with a list.
+// Tests of the record and of the rule, for each kind of children.
 
 package oracle
 
 import (
 	"errors"
+	"math"
+	"slices"
+	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -57,6 +62,182 @@ func TestARecordingCatchesUpWithAList(t *testing.T) {
 			r.breakOff(errors.New("a gap"))
 			if _, err := r.has(list, footest.FooKind); err == nil {
 				t.Error("A record with a gap returned no error")
+			}
+		})
+	}
+}
+
+// moment adds a state of a Foo or of a Deployment to a history, at a version.
+type moment func(h *History, version string)
+
+// foo is a state of the Foo "foo", which asks for a Deployment's name and size. claims is
+// the generation that its status reports as ready, or 0.
+func foo(uid types.UID, generation int64, name string, size *int32, claims int64) moment {
+	return fooState(uid, generation, name, size, claims, false)
+}
+
+func fooState(uid types.UID, generation int64, name string, size *int32, claims int64, deleted bool) moment {
+	return func(h *History, version string) {
+		f := &samplev1alpha1.Foo{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "foo", UID: uid, Generation: generation, ResourceVersion: version},
+			Spec:       samplev1alpha1.FooSpec{DeploymentName: name, Replicas: size},
+			Status: samplev1alpha1.FooStatus{ObservedGeneration: claims, Conditions: []metav1.Condition{
+				{Type: "Ready", Status: metav1.ConditionTrue, ObservedGeneration: claims},
+			}},
+		}
+		if claims == 0 {
+			f.Status.Conditions[0].Status = metav1.ConditionFalse
+		}
+		h.Add(f, deleted)
+	}
+}
+
+// deployment is a state of a Deployment: controlled by owner, of a size, rolled out, and
+// then changed.
+func deployment(name string, owner types.UID, size int32, changes ...func(*appsv1.Deployment)) moment {
+	return deploymentState(name, owner, size, false, changes...)
+}
+
+func deploymentState(name string, owner types.UID, size int32, deleted bool, changes ...func(*appsv1.Deployment)) moment {
+	return func(h *History, version string) {
+		d := footest.Deployment("foo", footest.ScaledTo(size))
+		d.Namespace, d.Name, d.Generation, d.ResourceVersion = "ns", name, 1, version
+		d.OwnerReferences[0].UID = owner
+		d.Spec.Template.Spec.Containers = slices.Insert(d.Spec.Template.Spec.Containers, 0, corev1.Container{Name: "other", Image: "other"})
+		d.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: size, UpdatedReplicas: size, AvailableReplicas: size}
+		for _, change := range changes {
+			change(d)
+		}
+		h.Add(d, deleted)
+	}
+}
+
+var two, five = new(int32(2)), new(int32(5))
+
+// The version of a moment is its index in the history. The last moment is the state to
+// check.
+var histories = []struct {
+	what    string
+	moments []moment
+	lies    int
+}{
+	{"empty", nil, 0},
+	{"never reported", []moment{foo("a", 1, "d", two, 0)}, 0},
+	{"rolled out, then reported", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 1, "d", two, 1)}, 0},
+	{"reported without a Deployment", []moment{foo("a", 1, "d", two, 0), foo("a", 1, "d", two, 1)}, 1},
+	{"reported before the rollout", []moment{foo("a", 1, "d", two, 0), foo("a", 1, "d", two, 1), deployment("d", "a", 2)}, 1},
+	{"reported for the previous generation", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 2, "d", five, 1)}, 0},
+	{"reported for a scale that did not happen", []moment{
+		foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 1, "d", two, 1), foo("a", 2, "d", five, 1), foo("a", 2, "d", five, 2),
+	}, 1},
+	{"reported after a scale", []moment{
+		foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 2, "d", five, 0), deployment("d", "a", 5), foo("a", 2, "d", five, 2),
+	}, 0},
+	{"already ready when the generation begins", []moment{deployment("d", "a", 2), foo("a", 2, "d", two, 1), foo("a", 2, "d", two, 2)}, 0},
+	{"ready before the generation began, but not since", []moment{
+		deployment("d", "a", 5), foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 2, "d", five, 0), foo("a", 2, "d", five, 2),
+	}, 1},
+	{"ready only for a moment since", []moment{
+		foo("a", 1, "d", two, 0), deployment("d", "a", 2), deployment("d", "a", 2, oneAvailable), foo("a", 1, "d", two, 1),
+	}, 0},
+	{"deleted before the generation began", []moment{
+		deployment("d", "a", 2), deploymentState("d", "a", 2, true), foo("a", 1, "d", two, 0), foo("a", 1, "d", two, 1),
+	}, 1},
+	{"controlled by another Foo", []moment{foo("a", 1, "d", two, 0), deployment("d", "b", 2), foo("a", 1, "d", two, 1)}, 1},
+	{"controlled by nobody", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2, nobodys), foo("a", 1, "d", two, 1)}, 1},
+	{"of another name", []moment{foo("a", 1, "e", two, 0), deployment("d", "a", 2), foo("a", 1, "e", two, 1)}, 1},
+	{"of another image", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2, mirrored), foo("a", 1, "d", two, 1)}, 1},
+	{"with an unavailable Pod", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2, oneAvailable), foo("a", 1, "d", two, 1)}, 1},
+	{"with an old Pod", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2, oneUpdated), foo("a", 1, "d", two, 1)}, 1},
+	{"with one Pod too many", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2, threePods), foo("a", 1, "d", two, 1)}, 1},
+	{"not seen by its controller", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2, unseen), foo("a", 1, "d", two, 1)}, 1},
+	{"of any size, if the Foo does not set it", []moment{foo("a", 1, "d", nil, 0), deployment("d", "a", 7), foo("a", 1, "d", nil, 1)}, 0},
+	{"reported when the record begins", []moment{foo("a", 1, "d", two, 1)}, 0},
+	{"reported when the record begins, and for the next generation", []moment{foo("a", 1, "d", two, 1), foo("a", 2, "d", five, 2)}, 1},
+	{"reported twice for one generation is one lie", []moment{foo("a", 1, "d", two, 0), foo("a", 1, "d", two, 1), foo("a", 1, "d", two, 1)}, 1},
+	{"deleted, and recreated with the same generation", []moment{
+		foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 1, "d", two, 1), fooState("a", 1, "d", two, 1, true),
+		foo("b", 1, "d", two, 0), foo("b", 1, "d", two, 1),
+	}, 1},
+	{"the last state of a deleted Foo does not count", []moment{foo("a", 1, "d", two, 0), fooState("a", 2, "d", five, 2, true)}, 0},
+}
+
+func nobodys(d *appsv1.Deployment) { d.OwnerReferences[0].Controller = nil }
+func mirrored(d *appsv1.Deployment) {
+	d.Spec.Template.Spec.Containers[1].Image = "mirror.example.com/nginx:latest"
+}
+func oneAvailable(d *appsv1.Deployment) { d.Status.AvailableReplicas = 1 }
+func oneUpdated(d *appsv1.Deployment)   { d.Status.UpdatedReplicas = 1 }
+func threePods(d *appsv1.Deployment)    { d.Status.Replicas = 3 }
+func unseen(d *appsv1.Deployment)       { d.Generation = 2 }
+
+func TestLies(t *testing.T) {
+	for _, row := range histories {
+		t.Run(row.what, func(t *testing.T) {
+			h := &History{kinds: []*footest.Kind{footest.Primary}}
+			for i, m := range row.moments {
+				m(h, string(rune('1'+i)))
+			}
+			lies := h.Lies()
+			if len(lies) != row.lies || slices.ContainsFunc(lies, func(lie string) bool { return !strings.Contains(lie, "Foo ns/foo") }) {
+				t.Errorf("The lies are %q, want %d", lies, row.lies)
+			}
+		})
+	}
+}
+
+func TestAFooThatWasReadyStaysInService(t *testing.T) {
+	foo := func(h *History, version string, deleted bool, options ...footest.FooOption) {
+		foo := footest.Foo("a", options...)
+		foo.ResourceVersion = version
+		h.Add(foo, deleted)
+	}
+	settled := footest.WithStatus(footest.Settled("a"))
+	ready := func(h *History) { foo(h, "2", false, settled) }
+	child := func(h *History, name, version string, available int32, deleted bool) {
+		h.Add(footest.Deployment("a", footest.Named(name), footest.WithAvailable(available), footest.AtVersion(version)), deleted)
+	}
+	for what, row := range map[string]struct {
+		record func(h *History)
+		want   []string
+	}{
+		"never ready": {func(h *History) { foo(h, "2", false) }, nil},
+		"one after the other": {func(h *History) {
+			child(h, "one", "1", 1, false)
+			ready(h)
+			child(h, "two", "3", 0, false)
+			child(h, "two", "4", 1, false)
+			child(h, "one", "5", 1, true)
+		}, nil},
+		"a gap": {func(h *History) {
+			child(h, "one", "1", 1, false)
+			ready(h)
+			child(h, "one", "3", 1, true)
+			child(h, "two", "4", 1, false)
+		}, []string{`Foo team-a/a had nothing in service from version 3, when "one" ended, until version 4`}},
+		"nothing in the end": {func(h *History) {
+			child(h, "one", "1", 1, false)
+			ready(h)
+			child(h, "one", "3", 0, false)
+		}, []string{"Foo team-a/a has nothing in service from version 3 on"}},
+		"deleted": {func(h *History) {
+			child(h, "one", "1", 1, false)
+			ready(h)
+			foo(h, "3", true, settled)
+			child(h, "one", "4", 1, true)
+		}, nil},
+	} {
+		t.Run(what, func(t *testing.T) {
+			h := &History{}
+			row.record(h)
+			var found []string
+			for states := range h.ofFoos(math.MaxUint64) {
+				found = append(found, h.interruptionsOf(states, func(child footest.Object) bool {
+					return child.(*appsv1.Deployment).Status.AvailableReplicas > 0
+				})...)
+			}
+			if !slices.Equal(found, row.want) {
+				t.Errorf("found %q, want %q", found, row.want)
 			}
 		})
 	}

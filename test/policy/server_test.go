@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The API server of the tests: its admission plugin with the shipped policies.
+// The API server of the tests: its admission plugin with the shipped policies; rules about
+// keys and metadata.
 
 package policy
 
@@ -9,8 +10,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -20,6 +25,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
@@ -34,6 +40,8 @@ import (
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	_ "k8s.io/kubernetes/pkg/apis/admissionregistration/install" // the defaults of policies
 	_ "k8s.io/kubernetes/pkg/apis/core/install"                  // the namespace and the account
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 const (
@@ -220,3 +228,129 @@ func must(t *testing.T, err error) {
 		t.Fatal(fmt.Errorf("the test: %w", err))
 	}
 }
+
+// keysIn returns the keys of the maps in a value, and the names of its fields.
+func keysIn(value any) sets.Set[string] {
+	keys := sets.New[string]()
+	for key, inner := range fieldsIn(value) {
+		keys = keys.Union(keysIn(inner)).Insert(key)
+	}
+	for _, element := range elementsIn(value) {
+		keys = keys.Union(keysIn(element))
+	}
+	return keys
+}
+
+// shareKeys adds a key to half of the maps in an object that have any, but not to labels
+// and annotations: a row may do something to a key that a new child has elsewhere, such as
+// remove it from another map.
+func shareKeys(value reflect.Value, keys sets.Set[string], random *rand.Rand) {
+	if value.Type() == reflect.TypeFor[metav1.ObjectMeta]() {
+		return
+	}
+	switch value.Kind() {
+	case reflect.Pointer:
+		if !value.IsNil() {
+			shareKeys(value.Elem(), keys, random)
+		}
+	case reflect.Struct:
+		for i := range value.NumField() {
+			if value.Type().Field(i).IsExported() {
+				shareKeys(value.Field(i), keys, random)
+			}
+		}
+	case reflect.Slice:
+		for i := range value.Len() {
+			shareKeys(value.Index(i), keys, random)
+		}
+	case reflect.Map:
+		if value.Len() == 0 || value.Type().Key().Kind() != reflect.String || keys.Len() == 0 || random.IntN(2) == 0 {
+			return
+		}
+		sorted := slices.Sorted(maps.Keys(keys))
+		key := reflect.ValueOf(sorted[random.IntN(len(sorted))]).Convert(value.Type().Key())
+		iterator := value.MapRange()
+		iterator.Next()
+		value.SetMapIndex(key, iterator.Value())
+	}
+}
+
+// Parts of the policies' messages that all kinds have.
+const (
+	onlyForAFoo  = "only with a Foo as its controller and only owner"
+	onlyAFoos    = "that a Foo controls, and not its owners"
+	onlyOwn      = "only without labels, annotations, finalizers and settings of its own"
+	keepMetadata = "labels, annotations and finalizers, but for"
+)
+
+var anyCreates = []attempt[object]{
+	{"as the controller does", func(object) {}, ""},
+	{"no owner", changeOwners(func([]metav1.OwnerReference) []metav1.OwnerReference { return nil }), onlyForAFoo},
+	{"a Foo that is not the controller", changeOwner(0, func(r *metav1.OwnerReference) { r.Controller = new(false) }), onlyForAFoo},
+	{"an owner of another kind", changeOwner(0, func(r *metav1.OwnerReference) { r.APIVersion, r.Kind = "v1", "ConfigMap" }), onlyForAFoo},
+	{"a Foo of another group", changeOwner(0, func(r *metav1.OwnerReference) { r.APIVersion = "other.example.com/v1alpha1" }), onlyForAFoo},
+	{"one more owner", changeOwners(func(owners []metav1.OwnerReference) []metav1.OwnerReference {
+		return append(owners, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: "uid-other"})
+	}), onlyForAFoo},
+	{"a label", label, onlyOwn},
+	{"an annotation", func(o object) { o.SetAnnotations(map[string]string{"inject": "yes"}) }, onlyOwn},
+	{"a finalizer", finalize, onlyOwn},
+}
+
+var anyUpdates = []attempt[object]{
+	{"nothing", func(object) {}, ""},
+	{"the owner, removed", changeOwners(func([]metav1.OwnerReference) []metav1.OwnerReference { return nil }), onlyAFoos},
+	{"the owner, to another Foo", changeOwner(0, func(r *metav1.OwnerReference) { r.UID = "1" }), onlyAFoos},
+	{"a label", label, keepMetadata},
+	{"others' annotation", annotate("team", "red"), keepMetadata},
+	{"others' annotation, removed", func(o object) { delete(o.GetAnnotations(), "team") }, keepMetadata},
+	{"the consent to adoption, removed", func(o object) { delete(o.GetAnnotations(), samplev1alpha1.AnnotationAdoptBy) }, keepMetadata},
+	{"all annotations, removed", func(o object) { o.SetAnnotations(nil) }, keepMetadata},
+	{"a finalizer", finalize, keepMetadata},
+}
+
+// The owners are the ConfigMap, bar, and at last foo as the controller.
+var anyAdoptions = []attempt[object]{
+	{"as the controller does", func(object) {}, ""},
+	{"without removing the consent", annotate(samplev1alpha1.AnnotationAdoptBy, "foo"), ""},
+	{"with the consent for another Foo", annotate(samplev1alpha1.AnnotationAdoptBy, "bar"), keepMetadata},
+	{"without becoming its controller", changeOwner(2, func(r *metav1.OwnerReference) { r.Controller = nil }), onlyAFoos},
+	{"without the ConfigMap", changeOwners(func(owners []metav1.OwnerReference) []metav1.OwnerReference { return owners[1:] }), onlyAFoos},
+	{"without the other Foo", changeOwners(func(owners []metav1.OwnerReference) []metav1.OwnerReference {
+		return slices.Delete(owners, 1, 2)
+	}), onlyAFoos},
+	{"with the ConfigMap changed", changeOwner(0, func(r *metav1.OwnerReference) { r.Name = "another" }), onlyAFoos},
+	{"beside its earlier reference", changeOwners(func(owners []metav1.OwnerReference) []metav1.OwnerReference {
+		return append([]metav1.OwnerReference{ownerRef("Foo", "foo")}, owners...)
+	}), onlyAFoos},
+	{"for another Foo", changeOwner(2, func(r *metav1.OwnerReference) { r.Name = "bar" }), onlyAFoos},
+	{"for a Foo with the ConfigMap's UID, in its place", changeOwners(func(owners []metav1.OwnerReference) []metav1.OwnerReference {
+		owners[2].UID = "uid-other"
+		return owners[1:]
+	}), onlyAFoos},
+	{"in another version of the API", changeOwner(2, func(r *metav1.OwnerReference) { r.APIVersion = "samplecontroller.k8s.io/v9" }), onlyAFoos},
+	{"without others' annotation", func(o object) { delete(o.GetAnnotations(), "team") }, keepMetadata},
+	{"without all annotations", func(o object) { o.SetAnnotations(nil) }, keepMetadata},
+	{"with others' annotation changed", annotate("team", "red"), keepMetadata},
+	{"with one more annotation", annotate("inject", "yes"), keepMetadata},
+	{"with a label", label, keepMetadata},
+}
+
+func changeOwners(change func([]metav1.OwnerReference) []metav1.OwnerReference) func(object) {
+	return func(o object) { o.SetOwnerReferences(change(slices.Clone(o.GetOwnerReferences()))) }
+}
+
+func changeOwner(index int, change func(*metav1.OwnerReference)) func(object) {
+	return changeOwners(func(owners []metav1.OwnerReference) []metav1.OwnerReference {
+		change(&owners[index])
+		return owners
+	})
+}
+
+func annotate(key, value string) func(object) {
+	return func(o object) { o.GetAnnotations()[key] = value }
+}
+
+func label(o object) { o.SetLabels(map[string]string{"team": "red"}) }
+
+func finalize(o object) { o.SetFinalizers([]string{"example.com/hold"}) }

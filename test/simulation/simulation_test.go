@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the simulation itself, with controllers that each break one rule.
+// Tests of the simulation itself, with controllers that each break one rule, and of its
+// faults.
 
 package simulation
 
@@ -10,8 +11,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 
@@ -137,4 +140,115 @@ func claimReady(ctx context.Context, clients Clients, _ record.EventRecorder, fo
 func recordEvent(_ context.Context, _ Clients, recorder record.EventRecorder, foo *samplev1alpha1.Foo) error {
 	recorder.Event(foo, "Normal", "Available", "")
 	return nil
+}
+
+func TestALaterHoldDoesNotEndAnEarlierOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &connection{heldUntil: map[string]time.Time{}}
+		c.hold("foos", longDelay)
+		c.hold("foos", shortDelay)
+		if held := c.held("foos"); held != longDelay {
+			t.Errorf("the watch is held for %s, want %s", held, longDelay)
+		}
+	})
+}
+
+func TestAdmissionsAreInForceTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t.Name(), footest.FooOwner, once(nil), noFault)
+		defer c.end()
+		refuse := func() error { return apierrors.NewTooManyRequests("", 1) }
+		now := time.Now()
+		c.admissions = []admission{{until: now.Add(2 * time.Second)}, {until: now.Add(time.Second), refuse: refuse}}
+		for _, want := range []struct{ refuses, mutates bool }{{true, true}, {false, true}, {false, false}} {
+			if _, err := c.admit(web.ForeignNamed("web")); (err != nil) != want.refuses || c.mutatesWrites() != want.mutates {
+				t.Errorf("after %s the error is %v, and whether writes are mutated is %v", time.Since(now), err, c.mutatesWrites())
+			}
+			advance(time.Second)
+		}
+	})
+}
+
+// A watch that is resumed after the one that dropped an event has later events only.
+func TestADroppedEventIsListedAlthoughItsWatchEnds(t *testing.T) {
+	var expired time.Duration
+	rewatch := func(ctx context.Context, clients Clients, _ record.EventRecorder) error {
+		foos, began := clients.Custom.SamplecontrollerV1alpha1().Foos(namespace), time.Now()
+		list, err := foos.List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for ctx.Err() == nil && expired == 0 {
+			watch, err := foos.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+			if err != nil {
+				return err
+			}
+			for event := range watch.ResultChan() {
+				if _, isError := event.Object.(*metav1.Status); isError {
+					expired = time.Since(began)
+				} else {
+					list.ResourceVersion = metaOf(event.Object).GetResourceVersion()
+				}
+			}
+		}
+		<-ctx.Done()
+		return nil
+	}
+	inject := func(point injectionPoint) fault {
+		name := map[int]string{1: "dropped until a relist", 2: "watch ends after it"}[point.n]
+		i := slices.IndexFunc(eventFaults, func(f fault) bool { return f.name == name && strings.HasPrefix(point.verb, eventVerb) })
+		if i < 0 {
+			return fault{}
+		}
+		return eventFaults[i]
+	}
+	w := workload{steps: []step{atOnce(create("a", "web", 1), scale("a", 2), scale("a", 3))}}
+	w.run(t, footest.FooOwner, rewatch, inject, func(*cluster) { advance(recoveryTime) })
+	if expired < longDelay || expired > longDelay+settleTime+time.Second {
+		t.Errorf("the watch ended with 410 Gone after %s", expired)
+	}
+}
+
+func TestOnlyTwoControllersOfWhichOneIsBehindAreInADispute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t.Name(), footest.FooOwner, once(nil), noFault)
+		defer c.end()
+		expect := func(when string, want bool) {
+			t.Helper()
+			if got := c.isDisputed(); got != want {
+				t.Errorf("%s: whether there is a dispute is %v", when, got)
+			}
+		}
+		start := func() {
+			c.startController() // it lists the Foos, and does not watch them
+			advance(time.Second)
+		}
+		start()
+		c.create(footest.FooOwner.Asking("a", "web", 1))
+		advance(time.Second)
+		expect("one controller is at work", false)
+		start()
+		expect("the first of two has not seen the Foo", true)
+		c.crash(c.connections[0])
+		expect("the first has crashed", false)
+		advance(time.Second)
+		expect("the first has restarted, and listed the Foo", false)
+		c.create(footest.FooOwner.Asking("b", "web", 1))
+		expect("the event of another Foo is under way", false)
+		advance(time.Second)
+		expect("it should have arrived", true)
+	})
+}
+
+// A lost answer excuses no missing event, unless another controller wrote meanwhile.
+func TestALostAnswerAloneExcusesNoMissingEvent(t *testing.T) {
+	w := workload{before: []step{create("a", "web", 1)}}
+	start := onceListed(claimReadyInTime)
+	_, baseline := w.runWithoutFaults(t, footest.FooOwner, start)
+	at := injectionPoint{"update-status", idIn(footest.FooOwner.Kind, "a"), 1}
+	i := slices.IndexFunc(writeFaults, func(f fault) bool { return f.name == "timeout although applied" })
+	c := w.runWithFaults(t, footest.FooOwner, start, baseline, injection{at, writeFaults[i]})
+	if want := "controller 1 recorded no event for 1 transitions of Foo a"; !slices.Contains(c.violations, want) {
+		t.Errorf("the violations are %q, want %q among them", c.violations, want)
+	}
 }

@@ -1,15 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The verdicts on a Foo at each moment of its life.
+// The verdicts of tools that wait, on a Foo at each moment of its life, and on the
+// statuses that the simulation records.
 
 package waiters
 
 import (
+	"encoding/json"
 	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
+	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/parse"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
+	"sigs.k8s.io/yaml"
 )
 
 // fooWith returns a Foo of a generation, with a status.
@@ -91,4 +101,193 @@ func TestADeletedFooIsNotReady(t *testing.T) {
 	if got := loadHealthCheck(t).healthOf(t, foo); got.status != "Progressing" {
 		t.Errorf("Argo CD says %v", got)
 	}
+}
+
+// installed matches the flag by which the document adds a file to the ConfigMap of Argo CD.
+var installed = regexp.MustCompile(`--from-file=resource\.customizations\.health\.([^=\s]+)=(\S+)`)
+
+// loadHealthCheck returns the health check that artifacts/argocd/README.md installs.
+func loadHealthCheck(t *testing.T) *healthCheck {
+	t.Helper()
+	flags := installed.FindAllStringSubmatch(string(read(t, filepath.Join(root, "artifacts/argocd/README.md"))), -1)
+	if len(flags) != 1 {
+		t.Fatalf("the document installs %d health checks", len(flags))
+	}
+	definition := definitionOf(t)
+	if want := definition.Spec.Group + "_" + definition.Spec.Names.Kind; flags[0][1] != want {
+		t.Errorf("the document installs the health check of %s, not of %s", flags[0][1], want)
+	}
+	path := filepath.Join(root, flags[0][2])
+	chunk, err := parse.Parse(strings.NewReader(string(read(t, path))), path)
+	must(t, err)
+	script, err := lua.Compile(chunk, path)
+	must(t, err)
+	return &healthCheck{script}
+}
+
+// definition is what the tests read of a CustomResourceDefinition.
+type definition struct {
+	Spec struct {
+		Group string
+		Names struct{ Kind string }
+		// Versions have the default of a Foo's conditions.
+		Versions []struct {
+			Schema struct {
+				OpenAPIV3Schema struct {
+					Properties struct {
+						Status struct {
+							Properties struct {
+								Conditions struct{ Default []any }
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// definitionOf reads the definition of Foos.
+func definitionOf(t *testing.T) (found definition) {
+	t.Helper()
+	must(t, yaml.Unmarshal(read(t, filepath.Join(root, "artifacts/crd/samplecontroller.k8s.io_foos.yaml")), &found))
+	return found
+}
+
+// recorded is a state of a Foo as test/oracle keeps it.
+type recorded struct {
+	CarriedOut bool
+	Foo        unstructured.Unstructured
+}
+
+// TestNoToolBelievesAFooBeforeItIsCarriedOut judges the statuses that the simulation of
+// faults records, or those in the folder RECORDED_STATUSES, if that is set: each other test
+// with the oracle writes there, too. It refuses those that an end-to-end test writes by
+// itself, and those whose conditions a CustomResourceDefinition of such a test prunes.
+func TestNoToolBelievesAFooBeforeItIsCarriedOut(t *testing.T) {
+	folder := os.Getenv("RECORDED_STATUSES")
+	if folder == "" {
+		folder = simulate(t)
+	}
+	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
+	must(t, err)
+	check := loadHealthCheck(t)
+	pending, believed := 0, 0
+	for _, file := range files {
+		var state recorded
+		must(t, json.Unmarshal(read(t, file), &state))
+		text, err := state.Foo.MarshalJSON()
+		must(t, err)
+		kstatus, argo := kstatusOf(t, &state.Foo), check.healthOf(t, &state.Foo)
+		isCurrent, isHealthy := kstatus == status.CurrentStatus, argo.status == "Healthy"
+		if isCurrent != isHealthy || isCurrent && !state.CarriedOut {
+			t.Errorf("kstatus says %s, and Argo CD %v, of a Foo that was carried out since its generation began: %v\n%s", kstatus, argo, state.CarriedOut, text)
+		}
+		if isCurrent {
+			believed++
+		}
+		if generation, _, _ := unstructured.NestedInt64(state.Foo.Object, "status", "observedGeneration"); generation == 0 {
+			pending++
+		}
+	}
+	if pending == 0 || believed == 0 {
+		t.Errorf("of %d statuses, %d are of no controller, and %d are believed: the record is not complete", len(files), pending, believed)
+	}
+}
+
+// simulate runs the simulation in the root module, which this module can't import, and
+// returns the folder with the statuses.
+func simulate(t *testing.T) string {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(root, "simulation_test.go")); err != nil {
+		t.Skip("there is no simulation")
+	}
+	folder := t.TempDir()
+	command := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-count=1", "-run=^TestSimulation$", ".")
+	command.Dir, command.Env = root, append(os.Environ(), "RECORDED_STATUSES="+folder)
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return folder
+}
+
+const root = "../.."
+
+// mapping is an object of JSON.
+type mapping = map[string]any
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	must(t, err)
+	return text
+}
+
+// kstatusOf returns the verdict of kstatus.
+func kstatusOf(t *testing.T, foo *unstructured.Unstructured) status.Status {
+	t.Helper()
+	result, err := status.Compute(foo)
+	must(t, err)
+	return result.Status
+}
+
+// health is a verdict of Argo CD.
+type health struct{ status, message string }
+
+// healthCheck is a health check of Argo CD, compiled.
+type healthCheck struct{ script *lua.FunctionProto }
+
+// healthOf runs a health check as Argo CD does: without the libraries that reach outside,
+// and not on an object that is being deleted.
+func (c *healthCheck) healthOf(t *testing.T, foo *unstructured.Unstructured) health {
+	t.Helper()
+	if foo.GetDeletionTimestamp() != nil {
+		return health{"Progressing", "Pending deletion"}
+	}
+	state := lua.NewState(lua.Options{SkipOpenLibs: true})
+	defer state.Close()
+	lua.OpenBase(state)
+	lua.OpenTable(state)
+	state.SetGlobal("obj", luaOf(state, foo.Object))
+	state.Push(state.NewFunctionFromProto(c.script))
+	must(t, state.PCall(0, 1, nil))
+	result, ok := state.Get(-1).(*lua.LTable)
+	if !ok {
+		t.Fatalf("the health check returns a %s", state.Get(-1).Type())
+	}
+	return health{lua.LVAsString(result.RawGetString("status")), lua.LVAsString(result.RawGetString("message"))}
+}
+
+// luaOf returns a value of JSON as one of Lua.
+func luaOf(state *lua.LState, value any) lua.LValue {
+	switch value := value.(type) {
+	case mapping:
+		table := state.NewTable()
+		for key, item := range value {
+			table.RawSetString(key, luaOf(state, item))
+		}
+		return table
+	case []any:
+		table := state.NewTable()
+		for _, item := range value {
+			table.Append(luaOf(state, item))
+		}
+		return table
+	case string:
+		return lua.LString(value)
+	case bool:
+		return lua.LBool(value)
+	case int64:
+		return lua.LNumber(value)
+	case float64:
+		return lua.LNumber(value)
+	}
+	return lua.LNil
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// One run of the demo.
+// One run of the demo: the cluster, the controller, the acts, and the page at the end.
 
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -206,4 +207,132 @@ func (d *demo) draw() error {
 	}
 	fmt.Fprintf(d.out, "\nThe same as a picture, for a browser: %s\n", quote(d.picture))
 	return nil
+}
+
+// The files that the demo needs, relative to the root of the checkout.
+const (
+	devclusterPath  = "bin/devcluster"
+	controllerPath  = "bin/sample-controller"
+	crdPath         = "artifacts/crd"
+	permissionsPath = "artifacts/deploy/permissions"
+	examplePath     = "artifacts/examples/example-foo.yaml"
+	// exampleFoo is the name of the Foo in examplePath.
+	exampleFoo = "example-foo"
+)
+
+// picturePath is the default of -picture.
+const picturePath = "_output/timeline.svg"
+
+// inClusterCommand is the first argument of the program in a cluster; the second is the
+// data folder.
+const inClusterCommand = "in-cluster"
+
+const caption = `A Foo becomes a Pod on a Kubernetes control plane of your own: etcd, kube-apiserver,
+kube-controller-manager and kube-scheduler are the real ones. KWOK plays the kubelet of its
+node: Pods become Ready, but no image is pulled and nothing is executed.
+
+`
+
+// becomeCluster replaces this process with devcluster, which starts a cluster, runs this
+// program in it, and ends both together: if either exits, for whatever reason, no process
+// is left and the data is removed.
+func becomeCluster(args []string) error {
+	if err := checkCheckout(); err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding the path of this program: %w", err)
+	}
+	devcluster, err := filepath.Abs(devclusterPath)
+	if err != nil {
+		return err
+	}
+	resources, err := narratedResources()
+	if err != nil {
+		return err
+	}
+	dataDir, err := os.MkdirTemp("", "foo-demo-")
+	if err != nil {
+		return err
+	}
+	fmt.Print(caption)
+	err = syscall.Exec(devcluster, clusterCommand(devcluster, self, dataDir, resources, args), os.Environ())
+	return fmt.Errorf("running %s: %w", devcluster, errors.Join(err, os.Remove(dataDir)))
+}
+
+// clusterCommand returns the command line that runs this program in a cluster, with the
+// same flags. The audit log has the bodies of writes to the resources.
+func clusterCommand(devcluster, self, dataDir string, resources, args []string) []string {
+	command := []string{devcluster, "run", "-data-dir", dataDir, "-audit-bodies", strings.Join(resources, ","), "--", self, inClusterCommand, dataDir}
+	return append(command, args...)
+}
+
+func checkCheckout() error {
+	for _, path := range []string{devclusterPath, controllerPath, crdPath, permissionsPath, examplePath} {
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("%w: run make demo in the root of the checkout", err)
+		}
+	}
+	return nil
+}
+
+// pluginPath is the kubectl plugin. It is optional: without it, the demo has no page.
+const pluginPath = "bin/kubectl-foo"
+
+// startPage starts a page that shows Foos live, and prints its address, unless the demo
+// ends by itself. Without a page the demo goes on.
+func (d *demo) startPage(ctx context.Context) {
+	if _, err := os.Stat(pluginPath); err != nil || d.exit {
+		return
+	}
+	address, err := d.serve(ctx, exec.Command(pluginPath, d.pageFlags()...))
+	if err != nil {
+		fmt.Fprintf(d.out, "No page: %v\n", err)
+		return
+	}
+	fmt.Fprintf(d.out, "\n%s\n  %s\n\n", d.paint(green, "To see it live in a browser, why and with which writes, open:"), address)
+}
+
+// pageFlags are those of the plugin.
+func (d *demo) pageFlags() []string {
+	return []string{"ui", "--all-namespaces", "--kubeconfig", d.kubeconfig, "--audit", d.audit.Path, "--you", d.log.You}
+}
+
+// serve starts a program that prints the address of a page, and returns the address.
+func (d *demo) serve(ctx context.Context, command *exec.Cmd) (string, error) {
+	log, err := os.Create(filepath.Join(d.dataDir, "logs", "kubectl-foo.log"))
+	if err != nil {
+		return "", err
+	}
+	defer log.Close()
+	out, in, err := os.Pipe()
+	if err != nil {
+		return "", err
+	}
+	defer out.Close()
+	command.Stdout, command.Stderr = in, log
+	// Without a context, as the controller: Ctrl-C ends it in order.
+	d.page, err = testcluster.StartProcess(command)
+	in.Close()
+	if err != nil {
+		return "", err
+	}
+	if limit, ok := ctx.Deadline(); ok {
+		_ = out.SetReadDeadline(limit) // without one, it waits for the program's end
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		d.stopPage()
+		text, _ := os.ReadFile(log.Name())
+		return "", fmt.Errorf("%s printed no address: %s", command.Path, strings.TrimSpace(string(text)))
+	}
+	return strings.TrimSpace(line), nil
+}
+
+// stopPage stops the page, if there is one.
+func (d *demo) stopPage() {
+	if d.page != nil {
+		d.page.Stop(2 * time.Second)
+	}
 }

@@ -11,12 +11,24 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes"
 )
 
 // Exit codes. The code is 0 if the demo reached its end or the user stopped it.
@@ -89,4 +101,161 @@ func parseOptions(args []string, help io.Writer) (*options, error) {
 		return nil, usageError{fmt.Errorf("-timeout=%v: must be more than 0", opts.timeout)}
 	}
 	return &opts, nil
+}
+
+// rolePath is the file with the controller's ClusterRole.
+var rolePath = filepath.Join(permissionsPath, "controller.yaml")
+
+// narratedResources returns these resources, such as "deployments.apps".
+func narratedResources() ([]string, error) {
+	file, err := os.Open(rolePath)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	children, err := createdBy(file)
+	if err != nil {
+		return nil, fmt.Errorf("reading the controller's permissions from %s: %w", rolePath, err)
+	}
+	return slices.Concat([]string{"foos.samplecontroller.k8s.io"}, children, []string{"replicasets.apps", "pods"}), nil
+}
+
+// createdBy returns the resources that the roles in a file of YAML documents permit to
+// create.
+func createdBy(manifest io.Reader) ([]string, error) {
+	var resources []string
+	for decoder := yaml.NewYAMLOrJSONDecoder(manifest, 4096); ; {
+		var role rbacv1.ClusterRole
+		if err := decoder.Decode(&role); err != nil {
+			if errors.Is(err, io.EOF) {
+				return resources, nil
+			}
+			return nil, err
+		}
+		for _, rule := range role.Rules {
+			if slices.Contains(rule.Verbs, "create") {
+				resources = append(resources, resourcesOf(rule)...)
+			}
+		}
+	}
+}
+
+// resourcesOf returns the resources of a rule, except for Events.
+func resourcesOf(rule rbacv1.PolicyRule) []string {
+	var resources []string
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			if resource != "events" {
+				resources = append(resources, strings.TrimSuffix(resource+"."+group, "."))
+			}
+		}
+	}
+	return resources
+}
+
+// act is something that the demo does as a user would.
+type act struct {
+	// command has the arguments of kubectl, and until those of kubectl wait, which returns
+	// at the end of the act.
+	command, until []string
+	// collects makes the demo wait until the garbage collector watches Foos.
+	collects bool
+}
+
+// actsOf returns the acts of a demo: only the first, unless the demo ends by itself.
+func actsOf(exit bool) []act {
+	acts := []act{
+		{
+			command: []string{"apply", "-f", examplePath},
+			until:   []string{"foo/" + exampleFoo, "--for=condition=Ready"},
+		}, {
+			command: []string{"scale", "foo", exampleFoo, "--replicas=3"},
+			until:   []string{"foo/" + exampleFoo, "--for=jsonpath={.status.availableReplicas}=3"},
+		}, {
+			command:  []string{"delete", "foo", exampleFoo},
+			until:    []string{"pod", "--selector=controller=" + exampleFoo, "--for=delete"},
+			collects: true,
+		},
+	}
+	if exit {
+		return acts
+	}
+	return acts[:1]
+}
+
+// perform carries out an act, and prints what follows until its end.
+func (d *demo) perform(forever context.Context, a act) error {
+	fmt.Fprintln(d.out)
+	if a.collects {
+		if err := d.awaitCollector(forever); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := d.limited(forever)
+	defer cancel()
+	if err := d.kubectl(ctx, a.command...); err != nil {
+		return err
+	}
+	reached := make(chan error, 1)
+	go func() {
+		reached <- d.quietly(ctx, append([]string{"wait", "--timeout=" + d.timeout.String()}, a.until...)...)
+	}()
+	if err := d.follow(ctx, reached); err != nil {
+		return err
+	}
+	fmt.Fprintf(d.out, "\n%s\n", d.paint(green, "The last write came "+d.lasted+" ms after yours."))
+	return nil
+}
+
+// awaitCollector waits until the garbage collector watches Foos. It discovers new kinds
+// every 30 s. If a Foo is deleted before that, it deletes the dependents only much later.
+func (d *demo) awaitCollector(forever context.Context) error {
+	ctx, cancel := d.limited(forever)
+	defer cancel()
+	said := false
+	err := wait.PollUntilContextCancel(ctx, 500*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		watched, err := collectorWatches(ctx, d.client)
+		if err == nil && !watched && !said {
+			fmt.Fprintln(d.out, "Waiting until the garbage collector knows Foos: it looks for new kinds every 30 s.")
+			said = true
+		}
+		return watched, err
+	})
+	if ctx.Err() != nil {
+		return fmt.Errorf("waiting for the garbage collector's watch of Foos: %w", context.Cause(ctx))
+	}
+	return err
+}
+
+// ownWatches is the number of watches of Foos without the garbage collector's: only the
+// controller watches them.
+const ownWatches = 1
+
+func collectorWatches(ctx context.Context, client kubernetes.Interface) (bool, error) {
+	metrics, err := client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return false, fmt.Errorf("asking the API server who watches Foos: %w", err)
+	}
+	watches, err := countWatches(metrics, "foos")
+	return watches > ownWatches, err
+}
+
+// countWatches returns the number of watches of a resource in the API server's metrics.
+func countWatches(metrics []byte, resource string) (float64, error) {
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(metrics))
+	if err != nil {
+		return 0, fmt.Errorf("reading the API server's metrics: %w", err)
+	}
+	watches := 0.0
+	for _, requests := range families["apiserver_longrunning_requests"].GetMetric() {
+		labels := map[string]string{}
+		for _, label := range requests.GetLabel() {
+			labels[label.GetName()] = label.GetValue()
+		}
+		if labels["resource"] == resource && labels["verb"] == "WATCH" {
+			watches += requests.GetGauge().GetValue()
+		}
+	}
+	return watches, nil
 }

@@ -5,13 +5,21 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/sample-controller/test/audit"
+	"example.com/sample-controller/tools/internal/timeline"
 )
 
 func TestCountWatches(t *testing.T) {
@@ -68,5 +76,116 @@ func TestClusterCommandPassesFlagsOn(t *testing.T) {
 		"-audit-bodies", "foos.samplecontroller.k8s.io,pods", "--", "/a b/demo", "in-cluster", "/tmp/d", "-exit", "-v"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestThePagesAddress(t *testing.T) {
+	for name, test := range map[string]struct{ script, address, err string }{
+		"a page":         {"echo http://127.0.0.1:1/?token=x; exec sleep 60", "http://127.0.0.1:1/?token=x", ""},
+		"a failure":      {"echo no CRD >&2; exit 2", "", "printed no address: no CRD"},
+		"nothing":        {"exec sleep 60", "", "printed no address"},
+		"a part of line": {"printf http; exec sleep 60", "", "printed no address"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &demo{options: &options{}, dataDir: t.TempDir(), out: &bytes.Buffer{}}
+			if err := os.Mkdir(filepath.Join(d.dataDir, "logs"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			address, err := d.serve(ctx, exec.Command("/bin/sh", "-c", test.script))
+			if err != nil && !d.page.HasEnded() {
+				t.Error("the program still runs")
+			}
+			d.stopPage()
+			if address != test.address || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+				t.Errorf("got %q, %v", address, err)
+			}
+		})
+	}
+}
+
+func TestADemoThatEndsHasNoPage(t *testing.T) {
+	for name, test := range map[string]struct {
+		built, exit, want bool
+	}{
+		"with the plugin": {true, false, true}, "without it": {false, false, false}, "a demo that ends": {true, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dataDir := t.TempDir()
+			t.Chdir(t.TempDir())
+			for _, folder := range []string{"bin", filepath.Join(dataDir, "logs")} {
+				if err := os.Mkdir(folder, 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if test.built {
+				if err := os.WriteFile(pluginPath, []byte("#!/bin/sh\necho \"http://page/$*\"; exec sleep 60\n"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var out bytes.Buffer
+			d := &demo{options: &options{exit: test.exit}, dataDir: dataDir, out: &out, kubeconfig: "/k", log: timeline.Log{You: "me"}}
+			d.startPage(t.Context())
+			d.stopPage()
+			if got := strings.Contains(out.String(), "http://page/ui --all-namespaces --kubeconfig /k --audit "); got != test.want || !got && out.Len() > 0 {
+				t.Errorf("it printed %q", out.String())
+			}
+		})
+	}
+}
+
+// createFooLine is a line of the audit log, shortened by what is not read.
+const createFooLine = `{"stage":"ResponseComplete","requestURI":"/apis/samplecontroller.k8s.io/v1alpha1/namespaces/default/foos",` +
+	`"verb":"create","user":{"username":"devcluster-admin"},"userAgent":"kubectl/v1","objectRef":{"resource":"foos","namespace":"default","name":"example-foo","apiGroup":"samplecontroller.k8s.io"},` +
+	`"responseStatus":{"code":201},"stageTimestamp":"2026-11-21T11:23:15.506749Z"}` + "\n"
+
+// createDeploymentLine is a write that the API server answered at the same time.
+var createDeploymentLine = strings.NewReplacer("devcluster-admin", "system:serviceaccount:a:sample-controller", "kubectl/v1", "sample-controller/v1",
+	"samplecontroller.k8s.io/v1alpha1", "apps/v1", "samplecontroller.k8s.io", "apps", "foos", "deployments").Replace(createFooLine)
+
+// TestEachWriteIsPrintedOnce: only when the log has settled, and not again.
+func TestEachWriteIsPrintedOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	if err := os.WriteFile(path, []byte(createFooLine+createDeploymentLine), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	d := &demo{options: &options{picture: filepath.Join(t.TempDir(), "new", "x.svg")}, out: &out,
+		audit: audit.Log{Path: path}, log: timeline.Log{You: "devcluster-admin"}}
+	now := time.Now()
+	for _, after := range []time.Duration{0, settleTime / 2, settleTime, 2 * settleTime} {
+		settled, err := d.tell(now.Add(after))
+		if err != nil || settled != (after >= settleTime) {
+			t.Errorf("after %v the log has settled: %v, %v", after, settled, err)
+		}
+		printedLines := strings.Join(strings.Fields(out.String()), " ")
+		for _, write := range []string{"0 you create Foo example-foo", "0 sample-controller create Deployment example-foo"} {
+			if printed := strings.Count(printedLines, write); (printed == 1) != settled {
+				t.Errorf("after %v it has printed %q", after, out.String())
+			}
+		}
+	}
+	if err := d.draw(); err != nil || !strings.Contains(out.String(), "x.svg") {
+		t.Errorf("the picture: %v, %q", err, out.String())
+	}
+}
+
+func TestResourcesThatTheControllerMayCreate(t *testing.T) {
+	got, err := createdBy(strings.NewReader(`
+kind: ClusterRole
+rules:
+- {apiGroups: [apps], resources: [deployments], verbs: [get, create]}
+- {apiGroups: [samplecontroller.k8s.io], resources: [foos], verbs: [get]}
+---
+kind: ClusterRole
+rules:
+- {apiGroups: [""], resources: [events, services], verbs: [create]}
+`))
+	if want := []string{"deployments.apps", "services"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %q, %v; want %q", got, err, want)
+	}
+	if _, err := createdBy(strings.NewReader("rules: 1")); err == nil {
+		t.Error("rules that are a number are no error")
 	}
 }

@@ -8,10 +8,9 @@
 //	go run ./tools/newproject -add-kind Gadget -child networking.k8s.io/v1/Ingress -into ../widgets
 //
 // It reads the files that git tracks, leaves out what concerns only this project
-// (source.go), and gives the rest the new names (spelling.go, rename.go). It checks the
-// names before it writes anything (validate.go, collisions.go, taken.go). Then it
-// generates the clients of the new project, compiles the project, and searches it for old
-// names (make.go, trace.go).
+// (source.go), and gives the rest the new names (spelling.go). It checks the names before it
+// writes anything (validate.go, collisions.go, used.go). Then it generates the clients of
+// the new project, compiles the project, and searches it for old names (make.go).
 //
 // The state that it generated is also a commit on a branch of the project. With -update,
 // it commits the state that it generates now there, and merges the branch (update.go).
@@ -26,8 +25,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"reflect"
+	"slices"
+	"strings"
 	"syscall"
 )
 
@@ -165,3 +168,104 @@ func parseRequest(args []string, help io.Writer) (r request, kind *addedKind, is
 	}
 	return r, nil, isUpdate, nil
 }
+
+// next are the next steps with a new project. A test checks that the functions it names
+// are in the files it names.
+const next = `
+{{dir}} is a controller for {{Kinds}} ({{plural}}.{{group}}, {{version}}). {{git}}.
+
+{{see}}Make it yours:
+  {{types}}
+                               {{Kind}}Spec: add a field there, then run hack/update-codegen.sh
+  internal/plan/deployment.go  Deployment       a row: what the {{Kind}} owns
+  children.go                  table            the rows, in order
+  internal/plan/status.go      CalculateStatus  the {{Kind}}'s status
+  docs/second-child.md adds a child to it step by step; docs/layout.md describes the rest.
+
+Add new permissions, and new fields of the Deployment that the controller writes, to artifacts/deploy/permissions, too;
+CONTRIBUTING.md has the rules. Check with
+  go test ./...
+  make test
+`
+
+// see is one of the next steps, unless the project is lean.
+const see = `See it run (the first build compiles Kubernetes, which takes minutes):
+  cd {{dir}}
+  make demo
+
+`
+
+// sayNext prints the next steps.
+func (m *maker) sayNext() {
+	text := strings.Replace(next, "{{see}}", "", 1)
+	if m.has("tools/demo/main.go") {
+		text = strings.Replace(next, "{{see}}", see, 1)
+	}
+	types := "pkg/apis/" + m.Package + "/" + m.Version + "/types.go"
+	fmt.Fprint(m.out, strings.NewReplacer("{{dir}}", m.dir, "{{Kinds}}", m.Kinds, "{{Kind}}", m.Kind, "{{plural}}", m.Plural,
+		"{{group}}", m.Group, "{{version}}", m.Version, "{{git}}", m.hint, "{{types}}", types).Replace(text))
+}
+
+// git runs git in a folder and returns what it prints.
+func git(ctx context.Context, dir string, arguments ...string) (string, error) {
+	return gitWith(ctx, dir, nil, arguments...)
+}
+
+// gitWith runs git with additional variables of the environment.
+func gitWith(ctx context.Context, dir string, environment []string, arguments ...string) (string, error) {
+	command := exec.CommandContext(ctx, "git", arguments...)
+	command.Dir, command.Env = dir, append(append(gitEnvironment(), "GIT_TERMINAL_PROMPT=0", "LC_ALL=C"), environment...)
+	var errors strings.Builder
+	command.Stderr = &errors
+	out, err := command.Output()
+	if err != nil {
+		err = fmt.Errorf("git %s: %w\n%s%s", strings.Join(arguments, " "), err, out, errors.String())
+	}
+	return string(out), err
+}
+
+// gitEnvironment returns the environment without the variables that make git use another
+// repository, as in a hook.
+func gitEnvironment() []string {
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		return strings.HasPrefix(variable, "GIT_DIR=") || strings.HasPrefix(variable, "GIT_WORK_TREE=") ||
+			strings.HasPrefix(variable, "GIT_INDEX_FILE=") || strings.HasPrefix(variable, "GIT_PREFIX=")
+	})
+}
+
+// knownToGit reports whether git has a name and an address to commit with.
+func knownToGit(ctx context.Context, dir string) bool {
+	_, err := git(ctx, dir, "var", "GIT_AUTHOR_IDENT")
+	if err == nil {
+		_, err = git(ctx, dir, "var", "GIT_COMMITTER_IDENT")
+	}
+	return err == nil
+}
+
+// author returns the options of git that name newproject as the author, if git does not
+// know the user's name.
+func author(ctx context.Context, dir string) []string {
+	if knownToGit(ctx, dir) {
+		return nil
+	}
+	return []string{"-c", "user.name=newproject", "-c", "user.email=newproject@localhost"}
+}
+
+// commitOf returns the commit of a clone, with -dirty at the end if files that git tracks
+// have changed. It is empty if the folder is not a clone.
+func commitOf(ctx context.Context, root string) string {
+	if _, err := os.Stat(filepath.Join(root, ".git")); err != nil {
+		return ""
+	}
+	commit, err := git(ctx, root, "rev-parse", "HEAD")
+	if err != nil {
+		return ""
+	}
+	changes, err := git(ctx, root, "status", "--porcelain", "--untracked-files=no")
+	if commit = strings.TrimSpace(commit); changes != "" || err != nil {
+		commit += dirty
+	}
+	return commit
+}
+
+const dirty = "-dirty"

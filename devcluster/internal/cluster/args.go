@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The components' command lines and environments.
+// The components' command lines, environments, ports and emulated version.
 
 package cluster
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apiserver/pkg/util/compatibility"
 )
 
 // The components. These names are also the first argument of this program.
@@ -189,4 +197,132 @@ func componentEnv(l Layout, component string) []string {
 // commandLine formats a command line to print, one argument per line.
 func commandLine(component string, args []string) string {
 	return component + " \\\n    " + strings.Join(args, " \\\n    ")
+}
+
+// portHold reserves a port for a component that is about to listen on it.
+//
+// It is a socket that is bound but does not listen, so connections are refused until the
+// component listens. The component may bind the same port because both sockets have
+// SO_REUSEPORT and the same user. Nobody else can, and the kernel does not assign the
+// port to processes that ask for any free one. So two clusters that start at the same
+// time never get the same port.
+type portHold struct {
+	port int
+	fd   int
+}
+
+// holdPort reserves a port of 127.0.0.1: the wanted one, or any free one for 0.
+func holdPort(wanted int) (_ *portHold, err error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("socket", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = unix.Close(fd)
+		}
+	}()
+	unix.CloseOnExec(fd)
+	if wanted != 0 {
+		// Connections of an earlier cluster that are still in TIME_WAIT must not block
+		// the port.
+		if err := setOption(fd, unix.SO_REUSEADDR, 1); err != nil {
+			return nil, err
+		}
+	}
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Port: wanted, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		return nil, describeBindError(wanted, err)
+	}
+	// Sharing is enabled only after Bind, which would otherwise succeed for a port that
+	// another cluster holds.
+	if err := errors.Join(setOption(fd, unix.SO_REUSEADDR, 0), setOption(fd, unix.SO_REUSEPORT, 1)); err != nil {
+		return nil, err
+	}
+	name, err := unix.Getsockname(fd)
+	if err != nil {
+		return nil, os.NewSyscallError("getsockname", err)
+	}
+	return &portHold{port: name.(*unix.SockaddrInet4).Port, fd: fd}, nil
+}
+
+func describeBindError(port int, err error) error {
+	switch {
+	case errors.Is(err, unix.EADDRINUSE):
+		return fmt.Errorf("port %d is in use; choose another, or 0 for any free one", port)
+	case errors.Is(err, unix.EACCES):
+		return fmt.Errorf("port %d needs privileges; choose one above 1023, or 0 for any free one", port)
+	}
+	return fmt.Errorf("reserving port %d: %w", port, os.NewSyscallError("bind", err))
+}
+
+func setOption(fd, option, value int) error {
+	return os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, unix.SOL_SOCKET, option, value))
+}
+
+func (h *portHold) release() { _ = unix.Close(h.fd) }
+
+// portHolds holds all reserved ports of a cluster.
+type portHolds []*portHold
+
+// holdPorts reserves a port for each listener of a cluster.
+func holdPorts(wanted Ports) (Ports, portHolds, error) {
+	got := wanted
+	var holds portHolds
+	for _, want := range got.named() {
+		hold, err := holdPort(*want.port)
+		if err != nil {
+			holds.release()
+			return Ports{}, nil, fmt.Errorf("-%s: %w", want.flag, err)
+		}
+		*want.port = hold.port
+		holds = append(holds, hold)
+	}
+	return got, holds, nil
+}
+
+func (h portHolds) release() {
+	for _, hold := range h {
+		hold.release()
+	}
+}
+
+// majorMinor is the format of a version to emulate. The components accept no patch
+// version.
+var majorMinor = regexp.MustCompile(`^[0-9]+\.[0-9]+$`)
+
+// EmulatedVersions returns the minor versions of Kubernetes that the components can
+// emulate, from the oldest to their own.
+func EmulatedVersions() []string {
+	// Kubernetes publishes no list and no lower limit, only whether a version is valid.
+	// The components use the same check.
+	effective := compatibility.DefaultBuildEffectiveVersion()
+	candidate := version.MajorMinor(effective.BinaryVersion().Major(), effective.BinaryVersion().Minor())
+	var versions []string
+	for {
+		effective.SetEmulationVersion(candidate)
+		if len(effective.Validate()) > 0 {
+			break
+		}
+		versions = append(versions, candidate.String())
+		if candidate.Minor() == 0 {
+			break
+		}
+		candidate = candidate.SubtractMinor(1)
+	}
+	slices.Reverse(versions)
+	return versions
+}
+
+// checkEmulatedVersion returns an error for an invalid version. "" means none.
+func checkEmulatedVersion(wanted string) error {
+	if wanted == "" {
+		return nil
+	}
+	if !majorMinor.MatchString(wanted) {
+		return fmt.Errorf("-%s %s: not MAJOR.MINOR, such as 1.35", flagEmulatedVersion, wanted)
+	}
+	if versions := EmulatedVersions(); !slices.Contains(versions, wanted) {
+		return fmt.Errorf("-%s %s: out of range, the components can emulate %s to %s", flagEmulatedVersion, wanted, versions[0], versions[len(versions)-1])
+	}
+	return nil
 }

@@ -3,11 +3,9 @@
 // Package cluster runs a Kubernetes control plane. Each component is a process of this
 // program.
 //
-// Start locks the data folder (datadir.go), reserves ports (ports.go) and creates
-// certificates (pki.go). It starts etcd, then kube-apiserver, then
-// kube-controller-manager, kube-scheduler and KWOK together, each when what it needs is
-// ready (ready.go). Stop stops them in the reverse order. The components' command lines
-// are in args.go.
+// Start locks the data folder, reserves ports and creates certificates. It starts etcd,
+// then kube-apiserver, then kube-controller-manager, kube-scheduler and KWOK together,
+// each when what it needs is ready. Stop stops them in the reverse order.
 package cluster
 
 import (

@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the data folder.
+// Tests of the data folder, of the files in it, and of readiness.
 
 package cluster
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 )
 
 func open(t *testing.T, path string) *dataDir {
@@ -121,5 +129,138 @@ func TestRemoveLeavesTheUsersFiles(t *testing.T) {
 	d.release()
 	if got := entries(t, d.Dir()); got != "notes" {
 		t.Errorf("left: %s", got)
+	}
+}
+
+func TestKwokStages(t *testing.T) {
+	kinds := map[string]int{}
+	for document := range strings.SplitSeq(kwokStages(), "\n---\n") {
+		var stage struct {
+			Kind string `json:"kind"`
+			Spec struct {
+				ResourceRef struct {
+					Kind string `json:"kind"`
+				} `json:"resourceRef"`
+			} `json:"spec"`
+		}
+		if err := yaml.Unmarshal([]byte(document), &stage); err != nil {
+			t.Fatalf("%v in\n%s", err, document)
+		}
+		if stage.Kind != "Stage" {
+			t.Errorf("a document has kind %q", stage.Kind)
+		}
+		kinds[stage.Spec.ResourceRef.Kind]++
+	}
+	if kinds["Node"] != 2 || kinds["Pod"] != 3 {
+		t.Errorf("stages: %v", kinds)
+	}
+}
+
+func TestAuditPolicy(t *testing.T) {
+	type resources struct {
+		Group     string   `json:"group"`
+		Resources []string `json:"resources"`
+	}
+	type rule struct {
+		Level             string      `json:"level"`
+		Verbs             []string    `json:"verbs"`
+		Resources         []resources `json:"resources"`
+		OmitManagedFields bool        `json:"omitManagedFields"`
+	}
+	reads, others := rule{Level: "None", Verbs: []string{"get", "list", "watch"}}, rule{Level: "Metadata"}
+	bodies := func(group, resource string) rule {
+		return rule{Level: "RequestResponse", Resources: []resources{{group, []string{resource, resource + "/*"}}}, OmitManagedFields: true}
+	}
+	for flags, want := range map[string][]rule{
+		"":                                     {reads, others},
+		"-audit-bodies=pods,deployments.apps,": {reads, bodies("", "pods"), bodies("apps", "deployments"), others},
+	} {
+		var policy struct {
+			Rules []rule `json:"rules"`
+		}
+		if err := yaml.Unmarshal([]byte(auditPolicy(parseOptions(t, flags).AuditBodies)), &policy); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(policy.Rules, want) {
+			t.Errorf("with %q: got %+v, want %+v", flags, policy.Rules, want)
+		}
+	}
+}
+
+func TestIsReady(t *testing.T) {
+	condition := func(status corev1.ConditionStatus) []corev1.NodeCondition {
+		return []corev1.NodeCondition{
+			{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse},
+			{Type: corev1.NodeReady, Status: status},
+		}
+	}
+	notReady := []corev1.Taint{{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}}
+	for _, test := range []struct {
+		name          string
+		conditions    []corev1.NodeCondition
+		taints        []corev1.Taint
+		taintsRemoved bool
+		want          bool
+	}{
+		{"a new node", nil, notReady, true, false},
+		{"Ready, but still tainted", condition(corev1.ConditionTrue), notReady, true, false},
+		{"Ready, without a taint", condition(corev1.ConditionTrue), nil, true, true},
+		{"Ready, and nobody removes the taint", condition(corev1.ConditionTrue), notReady, false, true},
+		{"not Ready", condition(corev1.ConditionFalse), nil, true, false},
+		{"unreachable", condition(corev1.ConditionUnknown), nil, false, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			node := &corev1.Node{Spec: corev1.NodeSpec{Taints: test.taints}, Status: corev1.NodeStatus{Conditions: test.conditions}}
+			if got := isReady(node, test.taintsRemoved); got != test.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
+
+func TestCountReady(t *testing.T) {
+	node := func(name string, status corev1.ConditionStatus) corev1.Node {
+		return corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}},
+		}
+	}
+	nodes := []corev1.Node{
+		node("ready", corev1.ConditionTrue),
+		node("ready-in-the-last-run", corev1.ConditionTrue),
+		node("not-ready", corev1.ConditionFalse),
+	}
+	leases := []coordinationv1.Lease{
+		{ObjectMeta: metav1.ObjectMeta{Name: "ready"}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "not-ready"}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "deleted"}},
+	}
+	if got := countReady(nodes, leases, true); got != 1 {
+		t.Errorf("%d nodes are ready, want 1", got)
+	}
+}
+
+func TestPollRetries(t *testing.T) {
+	calls := 0
+	err := poll(t.Context(), func(context.Context) error {
+		if calls++; calls < 3 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	if err != nil || calls != 3 {
+		t.Errorf("%d calls, %v", calls, err)
+	}
+}
+
+func TestPollReturnsCauseAndLastError(t *testing.T) {
+	reason, last := errors.New("etcd exited unexpectedly"), errors.New("connection refused")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	err := poll(ctx, func(context.Context) error {
+		cancel(reason)
+		return last
+	})
+	if !errors.Is(err, reason) || !strings.Contains(err.Error(), last.Error()) {
+		t.Errorf("got %v", err)
 	}
 }

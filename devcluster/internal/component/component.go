@@ -4,19 +4,28 @@
 package component
 
 import (
+	"fmt"
 	"os"
 	_ "time/tzdata" // time zones for CronJobs, on machines without a database
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.etcd.io/etcd/server/v3/etcdmain"
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // for kubeconfigs of other clusters
 	"k8s.io/component-base/cli"
+	"k8s.io/component-base/logs"
 	_ "k8s.io/component-base/logs/json/register"          // --logging-format=json
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // client-go's metrics
 	_ "k8s.io/component-base/metrics/prometheus/version"  // the metric kubernetes_build_info
+	kubectlcmd "k8s.io/kubectl/pkg/cmd"
+	"k8s.io/kubectl/pkg/cmd/util"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	"sigs.k8s.io/kwok/pkg/config"
+	kwokcmd "sigs.k8s.io/kwok/pkg/kwok/cmd"
+	"sigs.k8s.io/kwok/pkg/log"
+	"sigs.k8s.io/kwok/pkg/utils/signals"
 )
 
 // Run runs the program with a name, if there is one, and returns its exit code.
@@ -65,4 +74,37 @@ func kubernetes(newCommand func() *cobra.Command) func() int {
 // would panic because of a second flag "version".
 func resetGlobalFlags() {
 	pflag.CommandLine = pflag.NewFlagSet(os.Args[0], pflag.ExitOnError)
+}
+
+func kubectl() int {
+	resetGlobalFlags()
+	// The command is built before cobra parses the flags, and building it can log:
+	// plugins, .kuberc.
+	_, _ = logs.GlogSetter(kubectlcmd.GetLogVerbosity(os.Args))
+	if err := cli.RunNoErrOutput(kubectlcmd.NewDefaultKubectlCommand()); err != nil {
+		util.CheckErr(err) // prints the error and exits with kubectl's code for it
+	}
+	return 0
+}
+
+func kwok() int {
+	resetGlobalFlags()
+	// KWOK reads its configuration before it parses its command line, from a first pass
+	// over the flags.
+	flags := pflag.NewFlagSet("global", pflag.ContinueOnError)
+	flags.ParseErrorsAllowlist.UnknownFlags = true
+	flags.Usage = func() {}
+	ctx, logger := log.InitFlags(signals.SetupSignalContext(), flags)
+	ctx, err := config.InitFlags(ctx, flags)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "kwok: %v\n", err)
+		return 1
+	}
+	command := kwokcmd.NewCommand(ctx)
+	command.PersistentFlags().AddFlagSet(flags)
+	if err := command.ExecuteContext(ctx); err != nil {
+		logger.Error("Execute exit", "err", err)
+		return 1
+	}
+	return 0
 }

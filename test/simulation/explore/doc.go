@@ -8,7 +8,7 @@
 //	func TestExplore(t *testing.T) { explore.Test(t, footest.FooOwner, newExplored) }
 //
 // Read model.go (a state), steps.go and take.go (what can happen, and what it leads to),
-// subject.go (how the controller is put into a state), key.go (when two states are the
-// same), search.go and rest.go (the search, and the states of rest), and properties.go (what
-// must be true). worlds.go has what is explored.
+// subject.go (how the controller is put into a state), fingerprint.go (when two states are
+// the same), search.go and rest.go (the search, and the states of rest), and properties.go
+// (what must be true). worlds.go has what is explored.
 package explore

@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the exploration itself, with controllers that each break one rule.
+// Tests of the exploration itself, with controllers that each break one rule, and with
+// mutants of the real one.
 
 package explore
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +23,7 @@ import (
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/test/mutants"
 )
 
 // smallest is a world with one Foo.
@@ -159,4 +168,119 @@ func TestPausesCount(t *testing.T) {
 			t.Errorf("%d and %d s after the sixth repair are the same: %t; the next one is due after 8 s", tt.before, tt.after, same)
 		}
 	}
+}
+
+var only = flag.String("mutants", "", "explore the copies of the controller with a mistake whose name matches; each takes up to minutes")
+
+// missed says of mutants why no world shows them. All others must be found.
+var missed = map[string]string{
+	"the update is made from the cache":                            "a patch holds only what differs and names the version in the cache, so that others' fields stay and a stale one is refused; TestSync and TestSimulation find what the cache lacks of an adoption",
+	"a deleted Foo gets a child":                                   "it creates one for each that the garbage collector deletes, so that a world has no end: a bound ends it, which fails the test and names no rule",
+	"the owner reference does not block a foreground deletion":     "the garbage collector of the model deletes the children of a foreground deletion first, whatever they say; TestSync finds it",
+	"the Foo is not read before a child is updated":                "it writes what the Foo asked for until now, and the next sync sets that right; no rule forbids it, because a Foo may also change right after it was read; TestOlderSpecNeverOverwritesANewer finds it",
+	"a write is not remembered until the cache has it":             "the write that follows is refused, which costs a call and breaks no rule here; TestSimulation has the rule, and finds it",
+	"a change of a child tells only who controls it now":           "a Foo that loses the child it asks for is told by the name, and one that loses another has nothing to do; TestAResyncOfChildrenQueuesNothing finds it",
+	"a change of a Foo in back-off is ignored":                     "the change waits for the end of the back-off, and no rule here is about time; TestResyncDoesNotRunAheadOfABackOff finds it",
+	"the back-off of a deleted Foo lasts for the next of its name": "the next Foo waits for its end, and no rule here is about time; TestBackOffIsNotInherited finds it",
+	"a retry of the same write does not wait":                      "writes too early break no rule here; TestARefusedWriteIsNotRepeatedWithEachStatusOfTheDeployment finds it",
+	"a stale cache ends the work on a key":                         "the event that the cache lacks adds the key, too; TestNextAttempt finds it",
+	"the status of an outage claims the old state":                 "the result of a failed write has no child, so that the Foo says that it is being created, and no rule here is about the words; TestAScaleThatCannotBeWrittenIsNotReady finds it",
+	"an owner is told by its name":                                 "what is left of the first Foo of the name costs a wait, and no rule here is about time; TestWritesOfADeletedFooDelayNothing finds it",
+}
+
+// shownIn has a part of the names of the worlds that show a mutant. The others are looked
+// for in those of middle size, in their order.
+var shownIn = map[string]string{
+	"a child that serves is deleted at once":                    "in service",
+	"a child is deleted by what the cache has of its successor": "in service, drift",
+	"a successor counts as ready while it differs":              "in service, drift",
+	"a child stays in service for ever":                         "in service",
+	"a new child begins with a number of the cache":             "open",
+	"a bare 409 or 404 is a lost race":                          "denied",
+	"a webhook's 404 means that a child is gone":                "denied",
+	"a code that nobody knows is an outage":                     "denied",
+	"a refusal that lasts is never final":                       "denied",
+	"repairs are not damped":                                    "fight",
+	"a fight is not told":                                       "fight",
+	"a fight never ends":                                        "fight",
+	"a mutation of a creation counts as one of updates":         "mutated",
+}
+
+func TestMutants(t *testing.T) {
+	if *only == "" {
+		t.Skip("run it with -args -mutants=.")
+	}
+	root, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen := regexp.MustCompile(*only)
+	for _, m := range mutants.Sync {
+		if chosen.MatchString(m.Name) {
+			t.Run(m.Name, func(t *testing.T) { check(t, root, m) })
+		}
+	}
+}
+
+// check explores a mutant, and fails if that is not found which must be.
+func check(t *testing.T, root string, m mutants.Mutant) {
+	t.Helper()
+	output := exploreMutant(t, root, cmp.Or(shownIn[m.Name], "medium"), m)
+	rule, steps := firstViolation(output)
+	switch {
+	case rule == "" && missed[m.Name] == "":
+		t.Errorf("not found:\n%s", output)
+	case rule == "":
+		fmt.Printf("mutant: | %s | not found: %s |\n", m.Name, missed[m.Name])
+	case missed[m.Name] != "":
+		t.Errorf("found, although it is listed as one that is not: %s", rule)
+	default:
+		fmt.Printf("mutant: | %s | %s steps: %s |\n", m.Name, steps, rule)
+	}
+}
+
+var (
+	ruleOf = regexp.MustCompile(`(?m)^ +explore\.go:\d+: (.*)$`)
+	stepOf = regexp.MustCompile(`(?m)^ +(\d+)\. `)
+)
+
+// firstViolation returns the rule that an exploration found broken, and after how many
+// steps.
+func firstViolation(output string) (rule, steps string) {
+	found := ruleOf.FindStringSubmatchIndex(output)
+	if len(found) == 0 || strings.HasSuffix(output[found[2]:found[3]], boundMet) {
+		return "", ""
+	}
+	story := output[found[1]:]
+	if end := strings.Index(story, "--- FAIL"); end >= 0 {
+		story = story[:end]
+	}
+	all := stepOf.FindAllStringSubmatch(story, -1)
+	if len(all) == 0 {
+		return output[found[2]:found[3]], "0"
+	}
+	return output[found[2]:found[3]], all[len(all)-1][1]
+}
+
+// exploreMutant explores worlds with a mutant, up to the first violation.
+func exploreMutant(t *testing.T, root, worlds string, m mutants.Mutant) string {
+	t.Helper()
+	directory := t.TempDir()
+	list, err := m.Overlay(root, directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(directory, "explore.test")
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-overlay="+list, "-o", program, ".")
+	build.Dir = root
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the mutant: %v\n%s", err, output)
+	}
+	run := exec.CommandContext(t.Context(), program, "-test.run=^TestExplore$", "-test.failfast", "-explore="+worlds, "-explore.minutes=2", "-explore.gigabytes=3")
+	run.Dir = root
+	output, err := run.CombinedOutput()
+	if failed := (*exec.ExitError)(nil); err != nil && !errors.As(err, &failed) {
+		t.Fatalf("exploring the mutant: %v", err)
+	}
+	return string(output)
 }

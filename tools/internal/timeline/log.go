@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Collecting the writes of a log, and drawing them.
+// Collecting the writes of a log without noise, selecting some, and drawing them.
 
 package timeline
 
 import (
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
+	"os"
 	"slices"
 	"strings"
 
@@ -174,4 +176,157 @@ func (l *Log) leftOut(others int) string {
 		return "nothing"
 	}
 	return strings.Join(parts, ", ")
+}
+
+// ReadLog calls add with each write of an audit log. The path "-" means stdin. What it
+// skips, it says in messages.
+func ReadLog(path string, stdin io.Reader, add func(audit.Write), messages io.Writer) error {
+	name, source := "standard input", stdin
+	if path != "-" {
+		file, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		name, source = path, file
+	}
+	count, err := audit.Read(source, add)
+	switch {
+	case err != nil:
+		return fmt.Errorf("reading %s: %w", name, err)
+	case count.Lines == 0:
+		return fmt.Errorf("%s is empty", name)
+	case count.Good == 0:
+		return fmt.Errorf("%s is not an audit log: none of its lines is an event of audit.k8s.io as JSON", name)
+	}
+	if count.Bad > 0 {
+		fmt.Fprintf(messages, "%s: skipped %d of %d lines, which are not audit events\n", name, count.Bad, count.Lines)
+	}
+	if count.Cut {
+		fmt.Fprintf(messages, "%s: skipped the last line, which is incomplete\n", name)
+	}
+	return nil
+}
+
+// noise returns a word for a write that is part of the constant background or changes no
+// object, and "" for all others.
+func noise(w audit.Write) string {
+	switch w.Resource {
+	case "leases":
+		return "leases"
+	case "events":
+		return "events"
+	case "nodes":
+		if w.Subresource == "status" {
+			return "heartbeats"
+		}
+	case "serviceaccounts":
+		if w.Subresource == "token" {
+			return "tokens"
+		}
+	case "pods":
+		switch w.Subresource {
+		case "exec", "attach", "portforward", "proxy":
+			return "sessions in Pods"
+		}
+	}
+	if strings.HasSuffix(w.Resource, "reviews") && strings.HasPrefix(w.Group, "auth") {
+		return "reviews"
+	}
+	return ""
+}
+
+// controls reports whether a write is of a kind that only controllers make.
+func controls(w audit.Write) bool {
+	return w.Subresource == "status" || w.Resource == "events" || w.Resource == "leases"
+}
+
+// Everything is the selection of all objects.
+const Everything = "all"
+
+// usual is the resource that is selected by default, if the log has any of its objects.
+const usual = "foos"
+
+// Selection selects the writes to draw: those on an object and on the objects that it
+// owns, and all writes that they cause.
+type Selection struct {
+	// resource is "" for everything; name is "" for all objects of the resource.
+	resource, name string
+}
+
+// ParseSelection parses a selection in the format of kubectl, such as foo/example-foo or
+// foos, or the word all.
+func ParseSelection(text string) (Selection, error) {
+	if text == Everything {
+		return Selection{}, nil
+	}
+	resource, name, named := strings.Cut(text, "/")
+	if resource == "" || named && name == "" || strings.Contains(name, "/") {
+		return Selection{}, fmt.Errorf("%q: must be RESOURCE/NAME, RESOURCE or %s", text, Everything)
+	}
+	return Selection{strings.ToLower(resource), name}, nil
+}
+
+func (s Selection) all() bool { return s.resource == "" }
+
+func (s Selection) matches(k key) bool {
+	resource, group, qualified := strings.Cut(s.resource, ".")
+	fits := resource == k.resource || plural(resource) == k.resource || resource == singular(k.resource)
+	return fits && (!qualified || group == k.group) && (s.name == "" || s.name == k.name)
+}
+
+// usualSelection selects the Foos if there are any, and otherwise everything.
+func usualSelection(steps []step) Selection {
+	foos := Selection{resource: usual}
+	for _, s := range steps {
+		if foos.matches(s.object) {
+			return foos
+		}
+	}
+	return Selection{}
+}
+
+// choose returns the selected steps, and adjusts the indices of their causes. It reuses
+// the memory of steps.
+func choose(steps []step, k *kin, selection Selection) []step {
+	if selection.all() {
+		return steps
+	}
+	objects := map[key]bool{}
+	chosen := make([]int, len(steps))
+	kept := steps[:0] // Each step is read before it is overwritten.
+	for i, s := range steps {
+		chosen[i] = none
+		follows := s.cause != none && chosen[s.cause] != none
+		if !follows && !k.belongs(s.object, selection, objects) {
+			continue
+		}
+		objects[s.object] = s.Name != ""
+		chosen[i] = len(kept)
+		if s.cause != none {
+			s.cause = chosen[s.cause]
+		}
+		kept = append(kept, s)
+	}
+	return kept
+}
+
+// belongs reports whether an object or one of its direct or indirect owners is selected,
+// or known to be selected. It stops at cycles of owners.
+func (k *kin) belongs(object key, selection Selection, known map[key]bool) bool {
+	queue, seen := []key{object}, map[key]bool{object: true}
+	for len(queue) > 0 {
+		next := queue[0]
+		queue = queue[1:]
+		if selection.matches(next) || known[next] {
+			return true
+		}
+		for _, parent := range k.parents[next] {
+			if !seen[parent] {
+				seen[parent] = true
+				queue = append(queue, parent)
+			}
+		}
+	}
+	return false
 }

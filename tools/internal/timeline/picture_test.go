@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the layout: nothing overlaps.
+// Tests of the layout: nothing overlaps, whatever is drawn.
 
 package timeline
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"math/rand"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"example.com/sample-controller/test/audit"
 )
 
 // tolerance allows for rounding of coordinates.
@@ -170,4 +175,123 @@ func TestEachActorHasALane(t *testing.T) {
 			t.Errorf("%d of %d writes are drawn", p.writes, len(log.writes))
 		}
 	})
+}
+
+// hostile returns names that are unusual, or that would be harmful if they were not
+// escaped.
+func hostile() []string {
+	return []string{
+		"", "web", "web-1", "<script>alert(1)</script>", `"quoted'&amp;`, "]]>", "a\x00b\x1f\x7f", "a\nb\tc", "\xff\xfe", "\u202ereversed\u202c",
+		strings.Repeat("long-", 60), strings.Repeat("w", 253), "北京-上海-广州-深圳-杭州-南京", "👩‍👩‍👧‍👦", "e\u0301e\u0301", "system:serviceaccount:a:b",
+		"system:serviceaccount:c:b", "system:node:", "system:", "kwok", "alice@example.com", "https://issuer.example.com/#alice",
+	}
+}
+
+// randomLog returns a log with random writes.
+func randomLog(random *rand.Rand) (*Log, []audit.Write) {
+	pick := func(from ...string) string { return from[random.Intn(len(from))] }
+	name := func() string { return pick(hostile()...) }
+	var log Log
+	if random.Intn(4) > 0 {
+		log.Object = &Selection{}
+	}
+	var all []audit.Write
+	at := noon
+	people := 1 + random.Intn(30)
+	for range 1 + random.Intn(120) {
+		at = at.Add(time.Duration(random.ExpFloat64() * math.Pow(10, float64(random.Intn(13)))))
+		w := audit.Write{
+			Verb: pick("create", "update", "patch", "delete", "deletecollection", name()), Group: pick("", "apps", "samplecontroller.k8s.io", name()),
+			Resource: pick("pods", "replicasets", "deployments", "foos", name()), Subresource: pick("", "", "status", "scale", "binding", name()),
+			Namespace: pick("default", "default", "", name()), Name: name(), User: fmt.Sprint(name(), random.Intn(people)),
+			Agent: pick("kubectl/v1", "kube-controller-manager/v1", name()), Code: []int{200, 201, 409, 0, 599, -7}[random.Intn(6)],
+			Received: at.Add(-time.Duration(random.Intn(40)) * time.Millisecond), Done: at,
+		}
+		if random.Intn(5) == 0 {
+			w.Body = &audit.Body{Kind: name(), GenerateName: name(), Note: name(), Owners: []audit.Owner{{Kind: name(), Name: name()}}}
+		}
+		all = append(all, w)
+		log.Add(w)
+	}
+	return &log, all
+}
+
+// forRandomPictures calls check with pictures of random logs, each in a subtest whose
+// name is the seed.
+func forRandomPictures(t *testing.T, check func(*testing.T, *Log, *Picture)) {
+	for seed := range int64(100) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			log, _ := randomLog(rand.New(rand.NewSource(seed)))
+			picture, err := log.Picture()
+			if errors.Is(err, errNoWrites) {
+				t.Skip("nothing to draw")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(t, log, picture)
+		})
+	}
+	t.Run("the recorded log", func(t *testing.T) {
+		log := lifeLog(t)
+		picture, err := log.Picture()
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, log, picture)
+	})
+}
+
+// life returns the entries of testdata/life.log: panel, time in ms, actor, verb and
+// object, and after < the cause.
+func life() []string {
+	return []string{
+		"1: 0 devcluster-admin create Foo example-foo",
+		"1: 17 sample-controller create Deployment example-foo < create Foo example-foo by devcluster-admin",
+		"1: 31 sample-controller update Foo/status example-foo < create Foo example-foo by devcluster-admin",
+		"1: 42 deployment-controller create ReplicaSet example-foo-694f5774b < create Deployment example-foo by sample-controller",
+		"1: 59 deployment-controller update Deployment/status example-foo < create Deployment example-foo by sample-controller",
+		"1: 66 deployment-controller update Deployment/status example-foo < create Deployment example-foo by sample-controller",
+		"1: 78 replicaset-controller create Pod example-foo-694f5774b-sngkz < create ReplicaSet example-foo-694f5774b by deployment-controller",
+		"1: 78 deployment-controller update Deployment/status example-foo < create Deployment example-foo by sample-controller",
+		"1: 87 deployment-controller update Deployment/status example-foo < create Deployment example-foo by sample-controller",
+		"1: 87 replicaset-controller update ReplicaSet/status example-foo-694f5774b < create ReplicaSet example-foo-694f5774b by deployment-controller",
+		"1: 95 replicaset-controller update ReplicaSet/status example-foo-694f5774b < create ReplicaSet example-foo-694f5774b by deployment-controller",
+		"1: 106 deployment-controller update Deployment/status example-foo < update ReplicaSet/status example-foo-694f5774b by replicaset-controller",
+		"1: 110 kube-scheduler create Pod/binding example-foo-694f5774b-sngkz < create Pod example-foo-694f5774b-sngkz by replicaset-controller",
+		"1: 132 kwok (as kubelet) patch Pod/status example-foo-694f5774b-sngkz < create Pod/binding example-foo-694f5774b-sngkz by kube-scheduler",
+		"1: 139 replicaset-controller update ReplicaSet/status example-foo-694f5774b < patch Pod/status example-foo-694f5774b-sngkz by kwok (as kubelet)",
+		"1: 145 deployment-controller update Deployment/status example-foo < update ReplicaSet/status example-foo-694f5774b by replicaset-controller",
+		"1: 157 sample-controller update Foo/status example-foo < update Deployment/status example-foo by deployment-controller",
+		"2: 0 devcluster-admin patch Foo/scale example-foo",
+		"2: 13 sample-controller update Deployment example-foo < patch Foo/scale example-foo by devcluster-admin",
+		"2: 28 deployment-controller update ReplicaSet example-foo-694f5774b < update Deployment example-foo by sample-controller",
+		"2: 34 sample-controller update Foo/status example-foo < patch Foo/scale example-foo by devcluster-admin",
+		"2: 44 replicaset-controller create Pod example-foo-694f5774b-k7wfr < update ReplicaSet example-foo-694f5774b by deployment-controller",
+		"2: 53 deployment-controller update Deployment/status example-foo < update Deployment example-foo by sample-controller",
+		"2: 56 kube-scheduler create Pod/binding example-foo-694f5774b-k7wfr < create Pod example-foo-694f5774b-k7wfr by replicaset-controller",
+		"2: 58 replicaset-controller create Pod example-foo-694f5774b-pnt4n < update ReplicaSet example-foo-694f5774b by deployment-controller",
+		"2: 66 deployment-controller update Deployment/status example-foo < update Deployment example-foo by sample-controller",
+		"2: 87 kube-scheduler create Pod/binding example-foo-694f5774b-pnt4n < create Pod example-foo-694f5774b-pnt4n by replicaset-controller",
+		"2: 88 replicaset-controller update ReplicaSet/status example-foo-694f5774b < create Pod/binding example-foo-694f5774b-pnt4n by kube-scheduler",
+		"2: 93 kwok (as kubelet) patch Pod/status example-foo-694f5774b-k7wfr < create Pod/binding example-foo-694f5774b-k7wfr by kube-scheduler",
+		"2: 112 kwok (as kubelet) patch Pod/status example-foo-694f5774b-pnt4n < create Pod/binding example-foo-694f5774b-pnt4n by kube-scheduler",
+		"2: 120 replicaset-controller update ReplicaSet/status example-foo-694f5774b < patch Pod/status example-foo-694f5774b-pnt4n by kwok (as kubelet)",
+		"2: 139 replicaset-controller update ReplicaSet/status example-foo-694f5774b < patch Pod/status example-foo-694f5774b-pnt4n by kwok (as kubelet)",
+		"2: 144 deployment-controller update Deployment/status example-foo < update ReplicaSet/status example-foo-694f5774b by replicaset-controller",
+		"2: 158 deployment-controller update Deployment/status example-foo < update ReplicaSet/status example-foo-694f5774b by replicaset-controller",
+		"2: 206 sample-controller update Foo/status example-foo < update Deployment/status example-foo by deployment-controller",
+		"3: 0 devcluster-admin delete Foo example-foo",
+		"3: 11 garbage-collector delete Deployment example-foo < delete Foo example-foo by devcluster-admin",
+		"3: 30 garbage-collector delete ReplicaSet example-foo-694f5774b < delete Deployment example-foo by garbage-collector",
+		"3: 74 garbage-collector delete Pod example-foo-694f5774b-sngkz < delete ReplicaSet example-foo-694f5774b by garbage-collector",
+		"3: 74 garbage-collector delete Pod example-foo-694f5774b-k7wfr < delete ReplicaSet example-foo-694f5774b by garbage-collector",
+		"3: 108 garbage-collector delete Pod example-foo-694f5774b-pnt4n < delete ReplicaSet example-foo-694f5774b by garbage-collector",
+		"3: 142 kwok (as kubelet) delete Pod example-foo-694f5774b-k7wfr < delete Pod example-foo-694f5774b-k7wfr by garbage-collector",
+		"3: 142 kwok (as kubelet) delete Pod example-foo-694f5774b-sngkz < delete Pod example-foo-694f5774b-sngkz by garbage-collector",
+		"3: 146 kwok (as kubelet) delete Pod example-foo-694f5774b-sngkz < delete Pod example-foo-694f5774b-sngkz by garbage-collector",
+		"3: 146 kwok (as kubelet) delete Pod example-foo-694f5774b-k7wfr < delete Pod example-foo-694f5774b-k7wfr by garbage-collector",
+		"3: 146 kwok (as kubelet) delete Pod example-foo-694f5774b-pnt4n < delete Pod example-foo-694f5774b-pnt4n by garbage-collector",
+		"3: 153 kwok (as kubelet) delete Pod example-foo-694f5774b-pnt4n < delete Pod example-foo-694f5774b-pnt4n by garbage-collector",
+	}
 }

@@ -4,13 +4,22 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
+	"unicode"
+
+	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	"example.com/sample-controller/tools/internal/printable"
 	"example.com/sample-controller/tools/preview"
 )
@@ -155,4 +164,129 @@ func PrintStructured(out io.Writer, format string, value any) error {
 		_, err = out.Write(data)
 	}
 	return err
+}
+
+// marshal returns a value as YAML. YAML leaves some characters as they are that are not safe
+// to print, such as those that reverse text. JSON need not, and is YAML, too.
+func marshal(value any) ([]byte, error) {
+	data, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	// The library refuses control characters, which its own encoder of JSON does not escape.
+	data = printable.EscapeJSON(data)
+	text, err := yaml.JSONToYAML(data)
+	if bytes.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
+		return append(data, '\n'), err
+	}
+	return text, err
+}
+
+// quoted quotes the strings of a value, so that each takes one line.
+func quoted(value any) any {
+	switch value := value.(type) {
+	case string:
+		return printable.Quote(value)
+	case map[string]any:
+		for name, field := range value {
+			value[name] = quoted(field)
+		}
+	case []any:
+		for i, element := range value {
+			value[i] = quoted(element)
+		}
+	}
+	return value
+}
+
+// FieldsOf returns an object's fields, with apiVersion and kind, and without those that are
+// null or that only API servers read.
+func FieldsOf(object preview.Object) (map[string]any, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, err
+	}
+	gvks, _, err := scheme.Scheme.ObjectKinds(object)
+	if err != nil {
+		gvks, _, err = fooscheme.Scheme.ObjectKinds(object)
+	}
+	if err != nil {
+		return nil, err
+	}
+	fields["apiVersion"], fields["kind"] = gvks[0].ToAPIVersionAndKind()
+	if metadata, ok := fields["metadata"].(map[string]any); ok {
+		delete(metadata, "managedFields")
+		dropNull(metadata)
+	}
+	if status, ok := fields["status"].(map[string]any); ok && len(status) == 0 {
+		delete(fields, "status")
+	}
+	dropNull(fields)
+	return fields, nil
+}
+
+// dropNull drops fields that are null, such as the creationTimestamp of a template.
+func dropNull(fields map[string]any) {
+	for name, value := range fields {
+		switch value := value.(type) {
+		case nil:
+			delete(fields, name)
+		case map[string]any:
+			dropNull(value)
+		}
+	}
+}
+
+// The colours of the lines of differences (ECMA-48).
+const (
+	red   = "\x1b[31m"
+	green = "\x1b[32m"
+	reset = "\x1b[0m"
+)
+
+// Printer prints, in colours on a terminal. It remembers the first error, and prints
+// nothing after it.
+type Printer struct {
+	out     io.Writer
+	colours bool
+	err     error
+}
+
+// NewPrinter returns a Printer. There are no colours if the environment variable NO_COLOR
+// is set (no-color.org).
+func NewPrinter(out io.Writer) *Printer {
+	file, isFile := out.(*os.File)
+	return &Printer{out: out, colours: isFile && term.IsTerminal(int(file.Fd())) && os.Getenv("NO_COLOR") == ""}
+}
+
+// Err returns the first error.
+func (p *Printer) Err() error { return p.err }
+
+// Printf prints a text. Much of what its arguments say was written by others, who must be
+// able neither to control the terminal nor to begin a line. So it quotes their characters
+// that can't be printed, and a Printer has no other way to print.
+func (p *Printer) Printf(format string, args ...any) {
+	for i, arg := range args {
+		if _, isNumber := arg.(int); !isNumber {
+			args[i] = printable.Quote(fmt.Sprint(arg))
+		}
+	}
+	p.print(fmt.Sprintf(format, args...))
+}
+
+func (p *Printer) print(text string) {
+	if p.err == nil {
+		_, p.err = io.WriteString(p.out, text)
+	}
+}
+
+// printDiff prints a difference with its lines indented.
+func (p *Printer) printDiff(indent, diff string) {
+	for line := range strings.Lines(diff) {
+		text, colour := printable.Quote(strings.TrimSuffix(line, "\n")), map[byte]string{'+': green, '-': red}[line[0]]
+		if p.colours && colour != "" {
+			text = colour + text + reset
+		}
+		p.print(indent + text + "\n")
+	}
 }
