@@ -139,7 +139,7 @@ func (h *History) liesOf(states []state[footest.Object]) []string {
 	var lies []string
 	claimed := uint64(0) // when the last generation began that the Foo has reported as ready
 	for s, began := range withBegin(states) {
-		if s.deleted || !claimsReady(s.object) {
+		if s.deleted || !ClaimsReady(s.object) {
 			continue
 		}
 		if claimed != began && !isOlderThanRecord(states, began) {
@@ -153,7 +153,7 @@ func (h *History) liesOf(states []state[footest.Object]) []string {
 // isOlderThanRecord reports whether a Foo reported a generation as ready before the record
 // began.
 func isOlderThanRecord(states []state[footest.Object], began uint64) bool {
-	return began == states[0].from && claimsReady(states[0].object)
+	return began == states[0].from && ClaimsReady(states[0].object)
 }
 
 // liesAt returns a sentence for each child that a Foo did not have, ready, at any moment
@@ -186,8 +186,8 @@ func (h *History) kindsOf(foo footest.Object) []*footest.Kind {
 	return footest.OwnerOf(foo).Kinds
 }
 
-// claimsReady reports whether a Foo's status says that its current generation is ready.
-func claimsReady(foo footest.Object) bool {
+// ClaimsReady reports whether a Foo's status says that its current generation is ready.
+func ClaimsReady(foo footest.Object) bool {
 	ready := footest.ConditionOf(foo)
 	return ready != nil && ready.Status == metav1.ConditionTrue &&
 		(ready.ObservedGeneration >= foo.GetGeneration() || footest.ObservedGenerationOf(foo) >= foo.GetGeneration())
@@ -197,7 +197,7 @@ func claimsReady(foo footest.Object) bool {
 // between two versions.
 func (h *History) wasReady(kind *footest.Kind, foo footest.Object, from, until uint64) bool {
 	for _, s := range h.between(kind, foo, from, until) {
-		if obstacle(kind, s.object, foo) == "" {
+		if Obstacle(kind, s.object, foo) == "" {
 			return true
 		}
 	}
@@ -221,8 +221,8 @@ func (h *History) between(kind *footest.Kind, foo footest.Object, from, until ui
 	return between
 }
 
-// obstacle says why a Foo is not ready by a child, or "".
-func obstacle(kind *footest.Kind, child footest.Object, foo footest.Object) string {
+// Obstacle says why a Foo is not ready by a child, or "".
+func Obstacle(kind *footest.Kind, child footest.Object, foo footest.Object) string {
 	owner := metav1.GetControllerOf(child)
 	switch {
 	case owner == nil:
@@ -240,7 +240,7 @@ func obstacle(kind *footest.Kind, child footest.Object, foo footest.Object) stri
 func (h *History) describe(kind *footest.Kind, foo footest.Object, from, until uint64) string {
 	states := []string{"wanted by " + string(foo.GetUID())}
 	for _, s := range h.between(kind, foo, from, until) {
-		states = append(states, fmt.Sprintf("at version %d it %s", s.from, obstacle(kind, s.object, foo)))
+		states = append(states, fmt.Sprintf("at version %d it %s", s.from, Obstacle(kind, s.object, foo)))
 	}
 	return strings.Join(states, "; ")
 }

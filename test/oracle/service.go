@@ -41,7 +41,7 @@ type span struct {
 
 // interruptionsOf checks the states of a Foo. All must have one UID.
 func (h *History) interruptionsOf(states []state[footest.Object], inService func(footest.Object) bool) []string {
-	first := slices.IndexFunc(states, func(s state[footest.Object]) bool { return claimsReady(s.object) })
+	first := slices.IndexFunc(states, func(s state[footest.Object]) bool { return ClaimsReady(s.object) })
 	if first < 0 {
 		return nil
 	}

@@ -55,14 +55,8 @@ func (c *cluster) check(rest time.Duration) state {
 		advance(rest - c.sinceFault())
 	}
 	s := c.state()
-	for _, foo := range s.Foos {
-		c.checkFoo(s, foo)
-	}
-	for _, child := range s.Children {
-		ref := controllerOf(child)
-		if ref != nil && !slices.ContainsFunc(s.Foos, func(foo footest.Object) bool { return foo.GetUID() == ref.UID }) {
-			c.violationf("%s belongs to a deleted Foo (%s)", idOf(child), ref.UID)
-		}
+	for _, wrong := range (oracle.World{Owner: c.owner, Objects: slices.Concat(s.Foos, s.Children)}).WrongAtRest() {
+		c.violationf("at rest: %s", wrong)
 	}
 	c.checkIdle()
 	c.checkEvents(s)
@@ -102,76 +96,6 @@ func (c *cluster) checkEvents(s state) {
 			}
 		}
 		conn.mu.Unlock()
-	}
-}
-
-// checkFoo checks one Foo and its children.
-func (c *cluster) checkFoo(s state, foo footest.Object) {
-	conflict := ""
-	for _, kind := range c.owner.Kinds {
-		if !kind.Wanted(foo) || c.checkChildren(s, foo, kind) {
-			continue
-		}
-		conflict = cmp.Or(conflict, kind.Kind+"Conflict")
-		if kind.Blocks {
-			break
-		}
-	}
-	if conflict != "" {
-		c.checkStatus(foo, metav1.ConditionFalse, conflict)
-		return
-	}
-	c.checkStatus(foo, metav1.ConditionTrue, "Available")
-	for _, kind := range c.owner.Kinds {
-		if child := kind.Find(s.Children, kind.Name(foo)); child != nil && kind.Wanted(foo) {
-			if misreported := kind.Misreported(foo, child); misreported != "" {
-				c.violationf("%s %s %s", c.owner, foo.GetName(), misreported)
-			}
-		}
-	}
-}
-
-// checkChildren checks a Foo's children of one kind. It returns false if the name that the
-// Foo asks for is taken.
-func (c *cluster) checkChildren(s state, foo footest.Object, kind *footest.Kind) bool {
-	named := kind.Find(s.Children, kind.Name(foo))
-	var controlled []string
-	for _, child := range s.Children {
-		if ref := controllerOf(child); kind.Is(child) && ref != nil && ref.UID == foo.GetUID() {
-			controlled = append(controlled, child.GetName())
-		}
-	}
-	switch {
-	case named == nil:
-		c.violationf("%s %s has no %s %s", c.owner, foo.GetName(), kind, kind.Name(foo))
-	case !slices.Contains(controlled, named.GetName()):
-		// The Foo keeps its children. There are two if a crash happened between the
-		// creation of the second and the deletion of the first.
-		if metav1.GetControllerOf(named) == nil && named.GetAnnotations()["samplecontroller.k8s.io/adopt-by"] == foo.GetName() {
-			c.violationf("%s %s has not adopted %s %s", c.owner, foo.GetName(), kind, named.GetName())
-		}
-		return false
-	case len(controlled) > 1:
-		c.violationf("%s %s has %d %ss: %v", c.owner, foo.GetName(), len(controlled), kind, controlled)
-	default:
-		if differs := kind.Differs(named, foo); differs != "" {
-			c.violationf("%s %s %s", kind, named.GetName(), differs)
-		}
-	}
-	return true
-}
-
-func (c *cluster) checkStatus(foo footest.Object, status metav1.ConditionStatus, reason string) {
-	ready := footest.ConditionOf(foo)
-	if ready == nil {
-		c.violationf("%s %s has no condition", c.owner, foo.GetName())
-		return
-	}
-	if ready.Status != status || ready.Reason != reason {
-		c.violationf("%s %s has Ready=%s, %s (%s), want %s, %s", c.owner, foo.GetName(), ready.Status, ready.Reason, ready.Message, status, reason)
-	}
-	if observed := footest.ObservedGenerationOf(foo); observed != foo.GetGeneration() || ready.ObservedGeneration != foo.GetGeneration() {
-		c.violationf("%s %s has generation %d, but observedGeneration is %d in its status and %d in its condition", c.owner, foo.GetName(), foo.GetGeneration(), observed, ready.ObservedGeneration)
 	}
 }
 

@@ -7,15 +7,14 @@ package explore
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/test/oracle"
 )
 
 // judgeSent checks a write when it is sent, by what its sender could know: the state at
@@ -145,130 +144,21 @@ func (x explored) judgeStored(sent *request, before *object) {
 // judgeStatus checks that a Foo does not report that it is ready before it ever was.
 func (x explored) judgeStatus(at slot) {
 	foo := x.store[at]
-	if foo == nil || !claimsReady(foo.Object) || x.wasReady[at] {
+	if foo == nil || !oracle.ClaimsReady(foo.Object) || x.wasReady[at] {
 		return
 	}
 	x.breaks("%s reports Ready for generation %d, which has not been ready yet", x.describe(at), foo.GetGeneration())
 }
 
-func claimsReady(foo footest.Object) bool {
-	ready := footest.ConditionOf(foo)
-	return ready != nil && ready.Status == metav1.ConditionTrue &&
-		(ready.ObservedGeneration >= foo.GetGeneration() || footest.ObservedGenerationOf(foo) >= foo.GetGeneration())
-}
-
 // wrongAtRest says what is not as it must be in a state that does not change any more.
 func (x explored) wrongAtRest() []string {
-	var wrong []string
-	for _, at := range x.owners() {
-		if foo := x.store[at]; foo != nil {
-			if text := x.wrongWith(foo.Object); text != "" {
-				wrong = append(wrong, x.describe(at)+" "+text)
-			}
+	world := oracle.World{Owner: x.Owner, Refused: x.refusing != Done}
+	for _, object := range x.store {
+		if object != nil {
+			world.Objects = append(world.Objects, object.Object)
 		}
 	}
-	for i, child := range x.store {
-		if child != nil && x.names[i].resource > 0 && child.GetDeletionTimestamp() == nil && metav1.GetControllerOf(child.Object) != nil && x.ownerOf(child.Object) == nil {
-			wrong = append(wrong, fmt.Sprintf("%s belongs to a deleted owner", x.describe(slot(i))))
-		}
-	}
-	return wrong
-}
-
-// wrongWith says what is wrong with an owner at rest: it is neither as its spec asks, nor
-// does its status say why not.
-func (x explored) wrongWith(foo footest.Object) string {
-	obstacle, misreported := "", ""
-	for _, kind := range x.Owner.Kinds {
-		if !kind.Wanted(foo) {
-			continue
-		}
-		reason, wrong := x.wrongChild(kind, foo)
-		if wrong != "" {
-			return wrong
-		}
-		obstacle = cmp.Or(obstacle, reason)
-		if child := x.childOf(kind, foo); child != nil {
-			misreported = cmp.Or(misreported, kind.Misreported(foo, child))
-		}
-		if obstacle != "" && kind.Blocks {
-			break
-		}
-	}
-	status, reason := metav1.ConditionTrue, "Available"
-	if obstacle != "" {
-		status, reason, misreported = metav1.ConditionFalse, obstacle, ""
-	}
-	switch ready := footest.ConditionOf(foo); {
-	case ready == nil:
-		return "has no condition Ready"
-	case ready.Status != status || ready.Reason != reason:
-		return fmt.Sprintf("has Ready=%s, %s (%s), want %s, %s", ready.Status, ready.Reason, ready.Message, status, reason)
-	case ready.ObservedGeneration != foo.GetGeneration() || footest.ObservedGenerationOf(foo) != foo.GetGeneration():
-		return fmt.Sprintf("has generation %d, but reports on %d", foo.GetGeneration(), footest.ObservedGenerationOf(foo))
-	case isStalled(foo) != isFinal(reason):
-		return fmt.Sprintf("has Ready=%s, %s (%s), and Stalled is %t", ready.Status, ready.Reason, ready.Message, isStalled(foo))
-	}
-	return misreported
-}
-
-// isFinal reports whether a reason at rest is one that only somebody else can end.
-func isFinal(reason string) bool {
-	return strings.HasSuffix(reason, "Conflict") || strings.HasSuffix(reason, "Failed") || reason == "Suspended"
-}
-
-// wrongChild returns the reason that an owner's status must give for a child that is not as
-// asked, or what is wrong if there is no reason for it.
-func (x explored) wrongChild(kind *footest.Kind, foo footest.Object) (reason, wrong string) {
-	named, owned, serving := x.childNamed(kind, foo), 0, 0
-	for i, child := range x.store {
-		if child == nil || x.kindOf(slot(i)) != kind || !metav1.IsControlledBy(child, foo) {
-			continue
-		}
-		owned++
-		if child.GetName() != kind.Name(foo) && kind.Serves(child.Object) {
-			serving++
-		}
-	}
-	switch {
-	case named != nil && metav1.GetControllerOf(named) == nil && named.GetAnnotations()["samplecontroller.k8s.io/adopt-by"] != foo.GetName(),
-		named != nil && metav1.GetControllerOf(named) != nil && !metav1.IsControlledBy(named, foo):
-		return kind.Kind + "Conflict", ""
-	case named != nil && named.GetDeletionTimestamp() != nil:
-		return "Terminating", ""
-	case named != nil && metav1.IsControlledBy(named, foo) && kind.Differs(named, foo) == "" && kind.Unready(named) != "" && owned == 1+serving:
-		return "Progressing", ""
-	case named != nil && metav1.IsControlledBy(named, foo) && kind.Differs(named, foo) == "" && owned == 1:
-		return "", ""
-	case footest.IsSuspended(foo):
-		return "Suspended", ""
-	case x.refusing != Done:
-		return kind.Kind + "Failed", ""
-	case named == nil:
-		return "", fmt.Sprintf("has no %s %s", kind, kind.Name(foo))
-	case !metav1.IsControlledBy(named, foo):
-		return "", fmt.Sprintf("has not adopted %s %s", kind, named.GetName())
-	case owned > 1:
-		return "", fmt.Sprintf("has %d %ss", owned, kind)
-	}
-	return "", fmt.Sprintf("has a %s that %s", kind, kind.Differs(named, foo))
-}
-
-// childNamed returns the object of the name that an owner asks for, or nil.
-func (x explored) childNamed(kind *footest.Kind, foo footest.Object) footest.Object {
-	at, known := x.slotNamed(kind.Resource.Resource, kind.Name(foo))
-	if !known || x.store[at] == nil {
-		return nil
-	}
-	return x.store[at].Object
-}
-
-// childOf returns the child that an owner asks for if it is its own, or nil.
-func (x explored) childOf(kind *footest.Kind, foo footest.Object) footest.Object {
-	if named := x.childNamed(kind, foo); named != nil && metav1.IsControlledBy(named, foo) {
-		return named
-	}
-	return nil
+	return world.WrongAtRest()
 }
 
 const (
@@ -361,18 +251,8 @@ func (x explored) judgePause(i int) {
 			continue
 		}
 		ready := footest.ConditionOf(foo)
-		if ready == nil || ready.Status != metav1.ConditionFalse || ready.Reason != kind.Kind+"Failed" || !isStalled(foo) {
+		if ready == nil || ready.Status != metav1.ConditionFalse || ready.Reason != kind.Kind+"Failed" || !oracle.IsStalled(foo) {
 			x.breaks("%s waits, after %d repairs of %s in a row, and does not say that it fights: %v", x.describe(slot(at)), series.count, child.GetName(), ready)
 		}
 	}
-}
-
-// isStalled reports whether an owner says that nothing will happen without somebody else.
-func isStalled(foo footest.Object) bool {
-	for _, condition := range footest.ConditionsOf(foo) {
-		if condition.Type == "Stalled" {
-			return condition.Status == metav1.ConditionTrue && condition.ObservedGeneration == foo.GetGeneration()
-		}
-	}
-	return false
 }

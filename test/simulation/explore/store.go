@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/test/oracle"
 )
 
 // explored is a state that a step is making, with what the step needs to know.
@@ -132,8 +133,7 @@ func (x explored) isReady(foo footest.Object) bool {
 		if !known || x.store[at] == nil {
 			return false
 		}
-		child := x.store[at].Object
-		if controller := metav1.GetControllerOf(child); controller == nil || controller.UID != foo.GetUID() || kind.Differs(child, foo) != "" || kind.Unready(child) != "" {
+		if oracle.Obstacle(kind, x.store[at].Object, foo) != "" {
 			return false
 		}
 	}
