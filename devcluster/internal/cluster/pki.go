@@ -6,16 +6,10 @@ package cluster
 
 import (
 	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -25,6 +19,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
+	kubeadm "k8s.io/kubernetes/cmd/kubeadm/app/apis/kubeadm"
+	"k8s.io/kubernetes/cmd/kubeadm/app/util/pkiutil"
 )
 
 // Names of keys and certificates in the folder PKI.
@@ -37,15 +33,13 @@ const (
 	etcdServer       = "etcd"
 	etcdClient       = "kube-apiserver-etcd-client"
 	frontProxyClient = "front-proxy-client"
+
+	serviceAccount = "sa" // signs and verifies the tokens of service accounts
 )
 
-// backdate makes a certificate valid for a clock that is slightly behind. leafLifetime is
-// long enough, because all certificates except those of the authorities are created at
-// each start.
-const (
-	backdate     = 5 * time.Minute
-	leafLifetime = 365 * 24 * time.Hour
-)
+// leafLifetime is long enough, because all certificates except those of the authorities are
+// created at each start.
+const leafLifetime = 365 * 24 * time.Hour
 
 // authority is a certificate with the key to sign others.
 type authority struct {
@@ -68,12 +62,12 @@ func preparePKI(l Layout) (*authority, error) {
 	for _, name := range []string{clusterCA, etcdCA, frontProxyCA} {
 		ca, err := loadOrCreateAuthority(l, name)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("preparing the certificate authority %s: %w", name, err)
 		}
 		authorities[name] = ca
 	}
 	if err := ensureServiceAccountKey(l); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("preparing the service account key: %w", err)
 	}
 	leaves := []struct{ ca, name, commonName string }{
 		{clusterCA, apiServer, "kube-apiserver"},
@@ -84,119 +78,59 @@ func preparePKI(l Layout) (*authority, error) {
 		{frontProxyCA, frontProxyClient, frontProxyClient},
 	}
 	for _, leaf := range leaves {
-		certPEM, keyPEM, err := authorities[leaf.ca].issue(identity{commonName: leaf.commonName})
+		certificate, key, err := authorities[leaf.ca].issue(identity{commonName: leaf.commonName})
+		if err == nil {
+			err = pkiutil.WriteCertAndKey(l.PKI(), leaf.name, certificate, key)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("creating the certificate %s: %w", leaf.name, err)
-		}
-		if err := writePair(l, leaf.name, certPEM, keyPEM); err != nil {
-			return nil, err
 		}
 	}
 	return authorities[clusterCA], nil
 }
 
 func loadOrCreateAuthority(l Layout, name string) (*authority, error) {
-	ca, err := loadAuthority(l, name)
-	if err == nil || !errors.Is(err, fs.ErrNotExist) {
-		return ca, err
+	if pkiutil.CertOrKeyExist(l.PKI(), name) {
+		certificate, key, err := pkiutil.TryLoadCertAndKeyFromDisk(l.PKI(), name)
+		return &authority{certificate, key}, err
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	certificate, key, err := pkiutil.NewCertificateAuthority(&pkiutil.CertConfig{
+		Config: cert.Config{CommonName: "devcluster-" + name}, EncryptionAlgorithm: kubeadm.EncryptionAlgorithmECDSAP256,
+	})
 	if err != nil {
 		return nil, err
 	}
-	certificate, err := cert.NewSelfSignedCACert(cert.Config{
-		CommonName: "devcluster-" + name,
-		NotBefore:  time.Now().Add(-backdate),
-	}, key)
-	if err != nil {
-		return nil, fmt.Errorf("creating the certificate authority %s: %w", name, err)
-	}
-	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
-	if err != nil {
-		return nil, err
-	}
-	certPEM, err := cert.EncodeCertificates(certificate)
-	if err != nil {
-		return nil, err
-	}
-	return &authority{cert: certificate, key: key}, writePair(l, name, certPEM, keyPEM)
-}
-
-func loadAuthority(l Layout, name string) (*authority, error) {
-	certificates, err := cert.CertsFromFile(l.Cert(name))
-	if err != nil {
-		return nil, err
-	}
-	key, err := keyutil.PrivateKeyFromFile(l.Key(name))
-	if err != nil {
-		return nil, err
-	}
-	signer, ok := key.(crypto.Signer)
-	if !ok {
-		return nil, fmt.Errorf("%s: the key can't sign", l.Key(name))
-	}
-	return &authority{cert: certificates[0], key: signer}, nil
+	return &authority{certificate, key}, pkiutil.WriteCertAndKey(l.PKI(), name, certificate, key)
 }
 
 // issue returns a new certificate, for a client and for a server on this machine, and its
-// key, both as PEM.
-func (a *authority) issue(id identity) (certPEM, keyPEM []byte, err error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, nil, err
-	}
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
-	if err != nil {
-		return nil, nil, err
-	}
-	now := time.Now()
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: serial,
-		Subject:      pkix.Name{CommonName: id.commonName, Organization: id.organization},
-		NotBefore:    now.Add(-backdate),
-		NotAfter:     now.Add(leafLifetime),
-		KeyUsage:     x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		DNSNames:     []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"},
-		IPAddresses:  []net.IP{net.ParseIP(loopback)},
-	}, a.cert, key.Public(), a.key)
-	if err != nil {
-		return nil, nil, err
-	}
-	keyPEM, err = keyutil.MarshalPrivateKeyToPEM(key)
-	if err != nil {
-		return nil, nil, err
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der}), keyPEM, nil
+// key.
+func (a *authority) issue(id identity) (*x509.Certificate, crypto.Signer, error) {
+	return pkiutil.NewCertAndKey(a.cert, a.key, &pkiutil.CertConfig{
+		Config: cert.Config{
+			CommonName: id.commonName, Organization: id.organization,
+			Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+			AltNames: cert.AltNames{
+				DNSNames: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"},
+				IPs:      []net.IP{net.ParseIP(loopback)},
+			},
+		},
+		NotAfter: time.Now().Add(leafLifetime), EncryptionAlgorithm: kubeadm.EncryptionAlgorithmECDSAP256,
+	})
 }
 
 // ensureServiceAccountKey creates the keys that sign and verify service account tokens.
 // It keeps existing keys, because tokens must stay valid over a restart.
 func ensureServiceAccountKey(l Layout) error {
-	if _, _, err := keyutil.LoadOrGenerateKeyFile(l.ServiceAccountKey()); err != nil {
-		return fmt.Errorf("creating the service account key: %w", err)
+	if pkiutil.CertOrKeyExist(l.PKI(), serviceAccount) {
+		_, _, err := pkiutil.TryLoadPrivatePublicKeyFromDisk(l.PKI(), serviceAccount)
+		return err
 	}
-	key, err := keyutil.PrivateKeyFromFile(l.ServiceAccountKey())
+	key, err := pkiutil.GeneratePrivateKey(kubeadm.EncryptionAlgorithmECDSAP256)
 	if err != nil {
 		return err
 	}
-	signer, ok := key.(crypto.Signer)
-	if !ok {
-		return fmt.Errorf("%s: the key can't sign", l.ServiceAccountKey())
-	}
-	der, err := x509.MarshalPKIXPublicKey(signer.Public())
-	if err != nil {
-		return err
-	}
-	public := pem.EncodeToMemory(&pem.Block{Type: keyutil.PublicKeyBlockType, Bytes: der})
-	return os.WriteFile(l.ServiceAccountPublicKey(), public, 0o600)
-}
-
-func writePair(l Layout, name string, certPEM, keyPEM []byte) error {
-	if err := os.WriteFile(l.Key(name), keyPEM, 0o600); err != nil {
-		return err
-	}
-	return os.WriteFile(l.Cert(name), certPEM, 0o600)
+	return errors.Join(pkiutil.WriteKey(l.PKI(), serviceAccount, key), pkiutil.WritePublicKey(l.PKI(), serviceAccount, key.Public()))
 }
 
 // contextName is the name of the cluster, the user and the context in each kubeconfig.
@@ -220,17 +154,17 @@ func componentUsers() map[string]identity {
 
 // kubeconfig returns a kubeconfig for a user, with a new client certificate in it.
 func kubeconfig(ca *authority, server string, user identity) (*clientcmdapi.Config, error) {
-	certPEM, keyPEM, err := ca.issue(user)
+	certificate, key, err := ca.issue(user)
 	if err != nil {
 		return nil, fmt.Errorf("creating the client certificate of %s: %w", user.commonName, err)
 	}
-	caPEM, err := cert.EncodeCertificates(ca.cert)
+	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
 	if err != nil {
 		return nil, err
 	}
 	config := clientcmdapi.NewConfig()
-	config.Clusters[contextName] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: caPEM}
-	config.AuthInfos[contextName] = &clientcmdapi.AuthInfo{ClientCertificateData: certPEM, ClientKeyData: keyPEM}
+	config.Clusters[contextName] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: pkiutil.EncodeCertPEM(ca.cert)}
+	config.AuthInfos[contextName] = &clientcmdapi.AuthInfo{ClientCertificateData: pkiutil.EncodeCertPEM(certificate), ClientKeyData: keyPEM}
 	config.Contexts[contextName] = &clientcmdapi.Context{Cluster: contextName, AuthInfo: contextName}
 	config.CurrentContext = contextName
 	return config, nil

@@ -76,15 +76,10 @@ func TestCertificates(t *testing.T) {
 
 func TestEtcdRejectsClientsOfTheAPI(t *testing.T) {
 	l, ca := newPKI(t)
-	certPEM, _, err := ca.issue(administrator())
+	admin, _, err := ca.issue(administrator())
 	if err != nil {
 		t.Fatal(err)
 	}
-	certificates, err := cert.ParseCertsPEM(certPEM)
-	if err != nil {
-		t.Fatal(err)
-	}
-	admin := certificates[0]
 	if err := verify(t, admin, readCert(t, l.Cert(clusterCA)), x509.ExtKeyUsageClientAuth, ""); err != nil {
 		t.Errorf("kube-apiserver would reject the administrator: %v", err)
 	}
