@@ -297,3 +297,37 @@ func TestFooWithTheLiveVersionIsReadLiveOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestADeploymentStaysUntilItsSuccessorHasTakenOver has live states that differ from those of
+// the cache, in which the new Deployment is ready.
+func TestADeploymentStaysUntilItsSuccessorHasTakenOver(t *testing.T) {
+	idle := footest.Changed(func(deployment *appsv1.Deployment) { deployment.Status = appsv1.DeploymentStatus{} })
+	for name, live := range map[string]struct{ wanted, old footest.Object }{
+		"the new one has no available Pod any more":                {footest.Child("a", footest.WithAvailable(0)), footest.Child("a", footest.Named("old"))},
+		"the new one has drifted":                                  {footest.Child("a", footest.WithImage("other")), footest.Child("a", footest.Named("old"))},
+		"the new one is another Foo's, the old one serves nothing": {footest.Child("b"), footest.Child("a", footest.Named("old"), idle)},
+		"the new one goes, the old one serves nothing":             {footest.Child("a", footest.Terminating), footest.Child("a", footest.Named("old"), idle)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Child("a"), live.old)
+				f.answerGets(footest.Foo("a"), live.wanted, live.old)
+				_ = f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a")))
+				f.expectWrites(t)
+			})
+		})
+	}
+}
+
+// TestANewDeploymentHasTheReplicasThatTheOldOneHasNow fails if the number is that of the cache.
+func TestANewDeploymentHasTheReplicasThatTheOldOneHasNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		foo := footest.Foo("a", footest.WithoutReplicas, footest.WithChildName("new"), footest.WithStatus(footest.Settled("a")))
+		f := newFixture(t, foo, footest.Child("a", footest.ScaledTo(2)))
+		f.answerGets(foo, footest.Child("a", footest.ScaledTo(5)))
+		_ = f.syncHandler(f.ctx, footest.KeyOf(foo))
+		if got := f.storedChild(t, "new").(*appsv1.Deployment).Spec.Replicas; got == nil || *got != 5 {
+			t.Errorf("it has %v replicas, want 5", got)
+		}
+	})
+}

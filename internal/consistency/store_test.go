@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -122,5 +123,27 @@ func TestNothingIsKeptOfAFooThatIsGoneOrNewer(t *testing.T) {
 	known.Observe(old, apierrors.NewTooManyRequests("", 1))
 	if known.Len() != 0 {
 		t.Error("an error that says nothing about the Foo's version makes it stale")
+	}
+}
+
+func TestAConfirmationIsForOneSpecAndOneChild(t *testing.T) {
+	foo, child := footest.Foo("a"), footest.Child("a", footest.AtVersion("20"))
+	var confirmed ConfirmedChildren
+	confirmed.Observe(foo, child)
+	for what, row := range map[string]struct {
+		foo, child metav1.Object
+		want       bool
+	}{
+		"the child":             {foo, child, true},
+		"a newer version":       {foo, footest.Child("a", footest.AtVersion("21")), true},
+		"an older version":      {foo, footest.Child("a", footest.AtVersion("19")), false},
+		"another spec":          {footest.Foo("a", footest.WithGeneration(2)), child, false},
+		"another Foo":           {footest.Foo("a", footest.WithFooUID("uid-b")), child, false},
+		"another child":         {foo, footest.Child("a", footest.AtVersion("20"), func(child footest.Object) { child.SetUID("uid-b") }), false},
+		"a Foo of another name": {footest.Foo("b"), child, false},
+	} {
+		if got := confirmed.UpToDate(row.foo, row.child); got != row.want {
+			t.Errorf("%s counts as confirmed: %v, want %v", what, got, row.want)
+		}
 	}
 }

@@ -68,3 +68,20 @@ func TestCauseOf(t *testing.T) {
 		}
 	}
 }
+
+func TestMayBeDone(t *testing.T) {
+	for what, row := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"a conflict":              {apierrors.NewConflict(things, "web", errors.New("modified")), false},
+		"a refusal":               {byAdmission("exceeded quota"), false},
+		"an internal error":       {fmt.Errorf("writing: %w", apierrors.NewInternalError(errors.New("etcd"))), true},
+		"a timeout of the server": {apierrors.NewTimeoutError("slow", 1), true},
+		"an answer that was lost": {errors.New("connection reset by peer"), true},
+	} {
+		if got := MayBeDone(row.err); got != row.want {
+			t.Errorf("%s may have been stored: %v, want %v", what, got, row.want)
+		}
+	}
+}

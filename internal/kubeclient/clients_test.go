@@ -24,9 +24,10 @@ import (
 
 // Watches need HTTP/2's pings. Calls have deadlines, and cost less with HTTP/1.1.
 func TestWhichClientsUseHTTP2(t *testing.T) {
-	protocols := make(chan string, 1)
+	protocols, connections := make(chan string, 1), make(chan string, 1)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		protocols <- r.Proto
+		connections <- r.RemoteAddr
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write([]byte("{}"))
 	}))
@@ -42,8 +43,8 @@ func TestWhichClientsUseHTTP2(t *testing.T) {
 	}{{2, "HTTP/1.1"}, {keptConnections, "HTTP/1.1"}, {keptConnections + 1, "HTTP/2.0"}} {
 		clients, err := New(config, row.workers, 0)
 		must(t, err)
-		ctx := t.Context()
-		for name, of := range map[string]struct {
+		ctx, of := t.Context(), map[string]string{}
+		for name, client := range map[string]struct {
 			call func() error
 			want string
 		}{
@@ -72,9 +73,15 @@ func TestWhichClientsUseHTTP2(t *testing.T) {
 				return err
 			}, "HTTP/2.0"},
 		} {
-			must(t, of.call())
-			if got := <-protocols; got != of.want {
-				t.Errorf("%d workers: requests for %s use %s, not %s", row.workers, name, got, of.want)
+			must(t, client.call())
+			if got := <-protocols; got != client.want {
+				t.Errorf("%d workers: requests for %s use %s, not %s", row.workers, name, got, client.want)
+			}
+			of[name] = <-connections
+		}
+		for name, connection := range of {
+			if name != "the Lease" && connection == of["the Lease"] {
+				t.Errorf("%d workers: the Lease is renewed over the connection for %s", row.workers, name)
 			}
 		}
 	}

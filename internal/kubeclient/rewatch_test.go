@@ -14,7 +14,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
 
@@ -44,18 +43,16 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(s.answer.ErrStatus)
 }
 
-// watch watches ReplicaSets with client-go, through guardWatches.
+// watch watches ReplicaSets with the client of the informers.
 func (s *apiServer) watch(t *testing.T, options metav1.ListOptions) error {
 	t.Helper()
 	server := httptest.NewServer(s)
 	defer server.Close()
-	config := &rest.Config{Host: server.URL}
-	config.Wrap(guardWatches)
-	client, err := kubernetes.NewForConfig(config)
+	clients, err := New(&rest.Config{Host: server.URL}, 2, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	watcher, err := client.AppsV1().ReplicaSets("ns").Watch(t.Context(), options)
+	watcher, err := clients.KubeInformers.AppsV1().ReplicaSets("ns").Watch(t.Context(), options)
 	if err == nil {
 		watcher.Stop()
 	}

@@ -5,11 +5,13 @@
 package plan
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/footest"
@@ -216,5 +218,18 @@ func TestBucketsDifferBetweenProcesses(t *testing.T) {
 	}
 	if left > names/10 {
 		t.Errorf("of %d names in one bucket, %d also share one in another process", names, left)
+	}
+}
+
+// TestAPatchNamesItsObject fails if a patch may change another object, or another version.
+func TestAPatchNamesItsObject(t *testing.T) {
+	live := child("a", footest.Drifted, footest.AtVersion("33"))
+	_, patch, err := shipped.Patch(live, shipped.DesiredUpdate(live, footest.Foo("a"), nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asks metav1.PartialObjectMetadata
+	if err := json.Unmarshal(patch, &asks); err != nil || asks.UID != live.GetUID() || asks.ResourceVersion != "33" {
+		t.Errorf("the patch is %s (%v)", patch, err)
 	}
 }

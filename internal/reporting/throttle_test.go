@@ -6,12 +6,14 @@
 package reporting
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"example.com/sample-controller/internal/failure"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/footest"
 )
@@ -161,5 +163,15 @@ func TestOneTransitionHasOneEvent(t *testing.T) {
 				t.Error("the transition is remembered for ever")
 			}
 		})
+	}
+}
+
+func TestAMismatchOfTheDefinitionIsToldOnce(t *testing.T) {
+	mismatch := CRDMismatch{Clock: clocktesting.NewFakePassiveClock(footest.Now.Time)}
+	sent, pruned := footest.Settled("a"), samplev1alpha1.FooStatus{ObservedGeneration: 1}
+	for i, foo := range []*samplev1alpha1.Foo{footest.Foo("a"), footest.Foo("a"), footest.Foo("b")} {
+		if err := mismatch.Observe(foo, sent, pruned); errors.Is(err, failure.ErrCRDMismatch) != (i == 0) {
+			t.Errorf("status %d that is not stored as sent: %v", i+1, err)
+		}
 	}
 }
