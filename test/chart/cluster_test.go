@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -159,8 +160,7 @@ func (c *cluster) field(object, namespace, path string) string {
 // TestHelmWaitsForAFoo installs releases that are nothing but a Foo.
 func TestHelmWaitsForAFoo(t *testing.T) {
 	c := newCluster(t)
-	c.kubectl("apply", "--filename="+filepath.Join(root, "artifacts/crd/samplecontroller.k8s.io_foos.yaml"))
-	c.kubectl("wait", "--for=condition=Established", "crd/"+definition)
+	must(t, testcluster.InstallCRDs(t.Context(), os.Getenv("DEVCLUSTER_BIN"), c.kubeconfig, root))
 
 	if err := c.installFoo("unseen", 3*time.Second); err == nil || !strings.Contains(err.Error(), "status: InProgress") {
 		t.Errorf("Without a controller, Helm says of a Foo: %v", err)

@@ -74,16 +74,10 @@ func prepare(ctx context.Context, kubeconfig string) (*testCluster, error) {
 
 // install applies the shipped CustomResourceDefinitions and permissions.
 func (c *testCluster) install(ctx context.Context) error {
-	for _, args := range [][]string{
-		{"apply", "-k", filepath.Join(moduleRoot, "artifacts/crd")},
-		{"wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"},
-		{"apply", "-k", filepath.Join(moduleRoot, "artifacts/deploy/permissions")},
-	} {
-		if err := c.kubectl(ctx, args...); err != nil {
-			return err
-		}
+	if err := testcluster.InstallCRDs(ctx, os.Getenv("DEVCLUSTER_BIN"), c.kubeconfig, moduleRoot); err != nil {
+		return err
 	}
-	return nil
+	return c.kubectl(ctx, "apply", "-k", filepath.Join(moduleRoot, "artifacts/deploy/permissions"))
 }
 
 func (c *testCluster) connect() error {

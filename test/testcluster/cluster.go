@@ -91,6 +91,16 @@ func (c *Cluster) Stop() error {
 	return nil
 }
 
+// InstallCRDs installs the CustomResourceDefinitions of a tree of this project in a cluster
+// with devcluster's kubectl, and returns when they are served.
+func InstallCRDs(ctx context.Context, program, kubeconfig, tree string) error {
+	_, err := Kubectl(ctx, program, kubeconfig, "apply", "-k", filepath.Join(tree, "artifacts/crd"))
+	if err == nil {
+		_, err = Kubectl(ctx, program, kubeconfig, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+	}
+	return err
+}
+
 // Kubectl runs devcluster's kubectl and returns what it prints.
 func Kubectl(ctx context.Context, program, kubeconfig string, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, program, append([]string{"kubectl", "--kubeconfig=" + kubeconfig}, args...)...).CombinedOutput()

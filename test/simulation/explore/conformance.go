@@ -80,13 +80,8 @@ func startCluster(t *testing.T) string {
 			t.Errorf("Output of devcluster (%v):\n%s", err, cluster.Log)
 		}
 	})
-	for _, args := range [][]string{
-		{"apply", "-k", filepath.Join(moduleRoot(t), "artifacts/crd")},
-		{"wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"},
-	} {
-		if _, err := testcluster.Kubectl(t.Context(), program, cluster.Kubeconfig, args...); err != nil {
-			t.Fatal(err)
-		}
+	if err := testcluster.InstallCRDs(t.Context(), program, cluster.Kubeconfig, moduleRoot(t)); err != nil {
+		t.Fatal(err)
 	}
 	return cluster.Kubeconfig
 }

@@ -15,51 +15,19 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/yaml"
 
-	"example.com/sample-controller/artifacts/crd"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/testcluster"
 )
 
 // controllerNamespace has the controller's Lease.
 const controllerNamespace = "sample-controller"
-
-// createDefinition creates the CustomResourceDefinition of Foos.
-func createDefinition(ctx context.Context, client apiextensionsclient.Interface) error {
-	entries, err := crd.Files.ReadDir(".")
-	if err != nil {
-		return err
-	}
-	for _, entry := range entries {
-		text, err := crd.Files.ReadFile(entry.Name())
-		if err != nil {
-			return err
-		}
-		definition := &apiextensionsv1.CustomResourceDefinition{}
-		if err := yaml.Unmarshal(text, definition); err != nil {
-			return err
-		}
-		if definition.Kind != "CustomResourceDefinition" {
-			continue
-		}
-		if _, err := client.ApiextensionsV1().CustomResourceDefinitions().Create(ctx, definition, metav1.CreateOptions{}); err != nil {
-			return err
-		}
-	}
-	return testcluster.Await(ctx, limit, "Foos are served", func(ctx context.Context) error {
-		_, err := env.foo.SamplecontrollerV1alpha1().Foos("").List(ctx, metav1.ListOptions{})
-		return err
-	})
-}
 
 // startController starts the controller with leader election, and returns what stops it.
 func startController(t *testing.T) *testcluster.Process {

@@ -17,7 +17,6 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -100,18 +99,13 @@ func (e *environment) prepare(ctx context.Context) error {
 	if e.config, err = testcluster.LoadConfig(e.Kubeconfig); err != nil {
 		return err
 	}
-	e.config.QPS = -1
 	if e.kube, err = kubernetes.NewForConfig(e.config); err != nil {
 		return err
 	}
 	if e.foo, err = clientset.NewForConfig(e.config); err != nil {
 		return err
 	}
-	definitions, err := apiextensionsclient.NewForConfig(e.config)
-	if err != nil {
-		return err
-	}
-	if err := createDefinition(ctx, definitions); err != nil {
+	if err := testcluster.InstallCRDs(ctx, os.Getenv("DEVCLUSTER_BIN"), e.Kubeconfig, "../../.."); err != nil {
 		return err
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: controllerNamespace}}

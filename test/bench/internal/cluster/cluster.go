@@ -112,16 +112,11 @@ func (c *Cluster) start(ctx context.Context) (err error) {
 // server delays each creation of a Foo while the CRD has been established for less than a
 // few seconds, so its conditions get an older transition time.
 func (c *Cluster) installFoo(ctx context.Context) error {
-	for _, args := range [][]string{
-		{"apply", "-k", filepath.Join(c.options.Repository, "artifacts/crd")},
-		{"wait", "--for=condition=Established", "--timeout=30s", fooCRD},
-		{"patch", fooCRD, "--subresource=status", "--type=merge", "--patch", oldConditions},
-	} {
-		if _, err := testcluster.Kubectl(ctx, c.options.Program, c.Kubeconfig, args...); err != nil {
-			return err
-		}
+	err := testcluster.InstallCRDs(ctx, c.options.Program, c.Kubeconfig, c.options.Repository)
+	if err == nil {
+		_, err = testcluster.Kubectl(ctx, c.options.Program, c.Kubeconfig, "patch", fooCRD, "--subresource=status", "--type=merge", "--patch", oldConditions)
 	}
-	return nil
+	return err
 }
 
 func (c *Cluster) createNamespaces(ctx context.Context) error {
