@@ -6,7 +6,6 @@ package test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -199,11 +198,7 @@ func (c *cluster) installFoo(release string, timeout time.Duration) error {
 func (c *cluster) startController() {
 	c.Helper()
 	path := filepath.Join(c.TempDir(), program)
-	build := exec.CommandContext(c.Context(), "go", "build", "-o", path, ".")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		must(c.T, errors.Join(err, errors.New(string(out))))
-	}
+	must(c.T, testcluster.Build(c.Context(), root, path, "."))
 	running, err := testcluster.StartProcess(exec.Command(path, "-kubeconfig="+c.kubeconfig))
 	must(c.T, err)
 	c.Cleanup(running.Kill)

@@ -149,10 +149,8 @@ func (c *testCluster) patience() time.Duration {
 
 // buildController compiles the program under test.
 func (c *testCluster) buildController(ctx context.Context, output string) error {
-	build := exec.CommandContext(ctx, "go", "build", "-o", output, ".")
-	build.Dir = moduleRoot
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the controller: %w\n%s", err, out)
+	if err := testcluster.Build(ctx, moduleRoot, output, "."); err != nil {
+		return err
 	}
 	c.controller = output
 	return nil

@@ -7,13 +7,11 @@ package faults
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -126,7 +124,7 @@ const moduleRoot = "../.."
 // buildOurs builds the controller from a copy of this repository's root module. It runs
 // without resyncs, so that they repair nothing.
 func buildOurs(ctx context.Context, output string, flags ...string) (*subject, error) {
-	if err := goBuild(ctx, moduleRoot, output, ".", flags...); err != nil {
+	if err := testcluster.Build(ctx, moduleRoot, output, ".", flags...); err != nil {
 		return nil, err
 	}
 	return &subject{
@@ -140,7 +138,7 @@ func buildOurs(ctx context.Context, output string, flags ...string) (*subject, e
 func buildUpstream(ctx context.Context, folder string) (*subject, error) {
 	const module = "k8s.io/sample-controller"
 	source, output := filepath.Join(moduleRoot, "test/thirdparty"), filepath.Join(folder, "upstream")
-	if err := goBuild(ctx, source, output, module); err != nil {
+	if err := testcluster.Build(ctx, source, output, module); err != nil {
 		return nil, err
 	}
 	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", module)
@@ -150,16 +148,6 @@ func buildUpstream(ctx context.Context, folder string) (*subject, error) {
 		return nil, err
 	}
 	return &subject{name: "upstream", path: output, version: strings.TrimSpace(string(version)), resyncs: true}, nil
-}
-
-func goBuild(ctx context.Context, folder, output, pkg string, flags ...string) error {
-	build := exec.CommandContext(ctx, "go", slices.Concat([]string{"build"}, flags, []string{"-o", output, pkg})...)
-	build.Dir = folder
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false", "GOWORK=off")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("building %s in %s: %w\n%s", pkg, folder, err, out)
-	}
-	return nil
 }
 
 // relay passes bytes to an API server and back. It can make the open connections go dead:

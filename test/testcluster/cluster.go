@@ -9,8 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -87,6 +89,17 @@ func (c *Cluster) Stop() error {
 	}
 	if !c.State().Success() {
 		return fmt.Errorf("devcluster: %s", c.State())
+	}
+	return nil
+}
+
+// Build compiles a Go program: a package, as seen from a folder, to a file.
+func Build(ctx context.Context, folder, output, pkg string, flags ...string) error {
+	build := exec.CommandContext(ctx, "go", slices.Concat([]string{"build"}, flags, []string{"-o", output, pkg})...)
+	build.Dir = folder
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false", "GOWORK=off")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("building %s in %s: %w\n%s", pkg, folder, err, out)
 	}
 	return nil
 }

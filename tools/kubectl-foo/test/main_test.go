@@ -84,14 +84,8 @@ func testWith(m *testing.M, devcluster string) (int, error) {
 
 func (e *environment) build(folder string) error {
 	e.plugin, e.controller = filepath.Join(folder, "kubectl-foo"), filepath.Join(folder, "sample-controller")
-	for program, source := range map[string]string{e.plugin: "..", e.controller: "../../.."} {
-		command := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", program, ".")
-		command.Dir, command.Env = source, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
-		if out, err := command.CombinedOutput(); err != nil {
-			return fmt.Errorf("building %s: %w\n%s", source, err, out)
-		}
-	}
-	return nil
+	ctx := context.Background()
+	return errors.Join(testcluster.Build(ctx, "..", e.plugin, "."), testcluster.Build(ctx, "../../..", e.controller, "."))
 }
 
 func (e *environment) prepare(ctx context.Context) error {

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/procfs"
 
 	"example.com/sample-controller/test/bench/internal/results"
+	"example.com/sample-controller/test/testcluster"
 )
 
 // Program is a controller, or the bare loop: it takes -kubeconfig and runs until it is
@@ -133,7 +134,7 @@ func goList(ctx context.Context, folder, module, format string) (string, error) 
 
 // goBuild builds with the flags of hack/build.sh, to share its build cache.
 func goBuild(ctx context.Context, folder, output, pkg string) error {
-	return run(ctx, folder, "go", "build", "-ldflags=-s -w", "-o", output, pkg)
+	return testcluster.Build(ctx, folder, output, pkg, "-ldflags=-s -w")
 }
 
 func run(ctx context.Context, folder, name string, args ...string) error {
