@@ -19,9 +19,6 @@ import (
 	"example.com/sample-controller/internal/plan"
 )
 
-// shippedImage is the image of the shipped service account.
-const shippedImage = "nginx:latest"
-
 var deployments = declare(row[*appsv1.Deployment]{
 	Child:     plan.Deployment(shippedImage),
 	plausible: plausibleDeployment,

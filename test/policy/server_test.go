@@ -45,8 +45,6 @@ import (
 )
 
 const (
-	// permissions is the folder of the shipped policies and roles.
-	permissions = "../../artifacts/deploy/permissions"
 	// imageAnnotation is the annotation of the controller's account with the Pods' image.
 	imageAnnotation = "samplecontroller.k8s.io/image"
 	// namespace is that of the Foos.

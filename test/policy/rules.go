@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The rules of a kind's policy about what a Foo owns, made from its row, and about owners.
+// The rules of a kind's policy about what a Foo owns, made from its row, in the words of the
+// kind.
 
 package policy
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
-	"testing"
 	"unicode"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"example.com/sample-controller/test/footest"
@@ -250,44 +248,4 @@ func pluralOf(owner *footest.OwnerRow) string {
 		same++
 	}
 	return kind[:same] + resource[same:]
-}
-
-// ownedBy returns a Foo's child as one of a kind.
-func ownedBy(owner *footest.OwnerRow, child object) object {
-	if child == nil || owner == footest.FooOwner {
-		return child
-	}
-	child = child.DeepCopyObject().(object)
-	refs := child.GetOwnerReferences()
-	for i := range refs {
-		refs[i].Kind = inWordsOf(owner, refs[i].Kind)
-	}
-	child.SetOwnerReferences(refs)
-	return child
-}
-
-// ofFoos returns an answer about a kind as one about Foos.
-func ofFoos(owner *footest.OwnerRow, answer error) error {
-	if answer == nil || owner == footest.FooOwner {
-		return answer
-	}
-	return errors.New(strings.ReplaceAll(answer.Error(), owner.Kind.Kind, footest.FooKind.Kind))
-}
-
-// A refusal is in the words of the kind.
-func TestOtherOwnersAreTranslated(t *testing.T) {
-	other := &footest.OwnerRow{Kind: &footest.Kind{}}
-	other.Kind.Kind, other.Resource.Resource = "HTTPMouse", "httpmice"
-	child := &metav1.PartialObjectMetadata{}
-	child.SetOwnerReferences([]metav1.OwnerReference{ownerRef("Foo", "foo"), ownerRef("ConfigMap", "other")})
-	refs := ownedBy(other, child).GetOwnerReferences()
-	if refs[0].Kind != "HTTPMouse" || refs[1].Kind != "ConfigMap" || child.OwnerReferences[0].Kind != "Foo" {
-		t.Errorf("the owners are %v, of the Foo's child %v", refs, child.OwnerReferences)
-	}
-	if got := inWordsOf(other, "Foos, wasAFoos, a Foo"); got != "HTTPMice, wasAFoos, a HTTPMouse" {
-		t.Errorf("the text is %q", got)
-	}
-	if got := ofFoos(other, errors.New("only for a HTTPMouse")); got.Error() != "only for a Foo" {
-		t.Errorf("the answer is %q", got)
-	}
 }
