@@ -54,24 +54,24 @@ func assemble(text string, own *rules, of schema.GroupVersionResource) (string, 
 			defined[nameOfItem.FindStringSubmatch(match[2])[1]] = match[2]
 		}
 	}
-	kept := ""
+	var kept strings.Builder
 	for _, match := range itemOf.FindAllStringSubmatch(validations, -1) {
 		if readsOnlyMetadata(match[2]) && areDefined(match[2], defined) {
-			kept += match[0]
+			kept.WriteString(match[0])
 		}
 	}
-	used := usedIn(kept+own.variables.String()+own.validations.String(), defined)
-	shared := ""
+	used := usedIn(kept.String()+own.variables.String()+own.validations.String(), defined)
+	var shared strings.Builder
 	for _, match := range itemOf.FindAllStringSubmatch(variables, -1) {
 		if used.Has(nameOfItem.FindStringSubmatch(match[2])[1]) {
-			shared += match[0]
+			shared.WriteString(match[0])
 		}
 	}
 	head = groupsAt.ReplaceAllString(head, fmt.Sprintf("    - apiGroups: [%q]", of.Group))
 	head = resourceAt.ReplaceAllString(head, fmt.Sprintf("      resources: [%s]", of.Resource))
 	all := generated + "\n" + own.introduction() + "apiVersion:" +
-		own.reworded(head+"  variables:\n"+shared, of) + own.variables.String() +
-		"  validations:\n" + own.reworded(kept, of) + own.validations.String() + "---\n" + binding
+		own.reworded(head+"  variables:\n"+shared.String(), of) + own.variables.String() +
+		"  validations:\n" + own.reworded(kept.String(), of) + own.validations.String() + "---\n" + binding
 	return inWordsOf(ownerOf(of), nameAt.ReplaceAllString(all, "  $1: $2-"+of.Resource)), nil
 }
 

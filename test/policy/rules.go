@@ -137,11 +137,12 @@ func isAsked(now, before, asked string) string {
 }
 
 func askedAt(path []string) string {
-	text := "variables.asked"
+	var text strings.Builder
+	text.WriteString("variables.asked")
 	for _, key := range path {
-		text += optional(key)
+		text.WriteString(optional(key))
 	}
-	return text
+	return text.String()
 }
 
 // variable names the variable for a path: specTemplateMetadata.
