@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"example.com/sample-controller/test/footest"
@@ -71,5 +72,121 @@ func TestAMutationIsRememberedForOneFooAndChild(t *testing.T) {
 	o.Delete(footest.KeyOf(footest.Foo("a")))
 	if o.Len() != 0 {
 		t.Error("a deleted Foo is still remembered")
+	}
+}
+
+// repaired returns Repairs with a number of repairs that somebody undid at once, and its clock.
+func repaired(times int) (*Repairs, *clocktesting.FakePassiveClock) {
+	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	r := &Repairs{Clock: clock}
+	for range times {
+		r.Wait(footest.Foo("a"), footest.Child("a"))
+		r.Observe(footest.Foo("a"), footest.Child("a"), "the other", "image")
+	}
+	return r, clock
+}
+
+func TestPausesBetweenRepairsGrow(t *testing.T) {
+	for times, want := range []time.Duration{
+		0, 0, 0, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second,
+		32 * time.Second, 64 * time.Second, 128 * time.Second, 256 * time.Second, 5 * time.Minute, 5 * time.Minute,
+	} {
+		r, clock := repaired(times)
+		if got := r.Wait(footest.Foo("a"), footest.Child("a")); got != want {
+			t.Errorf("after %d repairs the next has to wait for %v, want %v", times, got, want)
+		}
+		clock.SetTime(clock.Now().Add(want / 4))
+		if got := r.Wait(footest.Foo("a"), footest.Child("a")); got != want-want/4 {
+			t.Errorf("after %d repairs and a quarter of the pause, the next has to wait for %v", times, got)
+		}
+		clock.SetTime(clock.Now().Add(time.Hour))
+		if got := r.Wait(footest.Foo("a"), footest.Child("a")); got != 0 {
+			t.Errorf("after %d repairs and an hour, the next has to wait for %v", times, got)
+		}
+	}
+}
+
+// TestARepairThatLastsEndsTheSeries: for a minute, or twice the pause, until it is undone.
+func TestARepairThatLastsEndsTheSeries(t *testing.T) {
+	for _, row := range []struct {
+		times int
+		lasts time.Duration
+	}{{3, time.Minute}, {7, time.Minute}, {8, 64 * time.Second}} {
+		for late, ends := range map[time.Duration]bool{-time.Second: false, 0: true} {
+			r, clock := repaired(row.times)
+			clock.SetTime(clock.Now().Add(row.lasts + late))
+			_, _, left, fights := r.Fight(footest.Foo("a"), footest.Child("a"), true)
+			if fights == ends || !ends && left != time.Second {
+				t.Errorf("%v after %d repairs there is a fight: %v, for another %v", row.lasts+late, row.times, fights, left)
+			}
+			if _, known := r.Get(owner); known == ends {
+				t.Errorf("%v after %d repairs the series is remembered: %v", row.lasts+late, row.times, known)
+			}
+
+			r, clock = repaired(row.times)
+			clock.SetTime(clock.Now().Add(row.lasts + late))
+			r.Wait(footest.Foo("a"), footest.Child("a")) // somebody undoes it now
+			if _, known := r.Get(owner); known == ends {
+				t.Errorf("undone %v after %d repairs, the series goes on: %v", row.lasts+late, row.times, known)
+			}
+		}
+	}
+}
+
+func TestWhatIsAFight(t *testing.T) {
+	for _, row := range []struct {
+		times        int
+		undone, told bool
+		want         bool
+	}{
+		{1, true, true, false}, {2, true, false, false}, {2, false, true, true},
+		{3, false, false, false}, {3, true, false, true}, {4, false, false, true},
+	} {
+		r, _ := repaired(row.times)
+		if row.undone {
+			r.Wait(footest.Foo("a"), footest.Child("a"))
+		}
+		by, drift, _, fights := r.Fight(footest.Foo("a"), footest.Child("a"), row.told)
+		if fights != row.want || by != "the other" || drift != "image" {
+			t.Errorf("%+v: a fight %v with %q about %q", row, fights, by, drift)
+		}
+	}
+}
+
+func TestRepairsAreThoseOfOneSpecAndOneChild(t *testing.T) {
+	for what, row := range map[string]struct{ foo, child metav1.Object }{
+		"another Foo":           {footest.Foo("a", footest.WithFooUID("uid-b")), footest.Child("a")},
+		"another spec":          {footest.Foo("a", footest.WithGeneration(2)), footest.Child("a")},
+		"another child":         {footest.Foo("a"), footest.Child("a", func(child footest.Object) { child.SetUID("uid-b") })},
+		"a Foo of another name": {footest.Foo("b"), footest.Child("a")},
+	} {
+		r, _ := repaired(9)
+		if wait := r.Wait(row.foo, row.child); wait != 0 {
+			t.Errorf("%s waits for %v", what, wait)
+		}
+		if _, _, _, fights := r.Fight(row.foo, row.child, true); fights {
+			t.Errorf("%s is said to fight", what)
+		}
+		r.Observe(row.foo, row.child, "the other", "image") // the first of a new series
+		if wait := r.Wait(row.foo, row.child); wait != 0 {
+			t.Errorf("%s waits for %v after its first repair", what, wait)
+		}
+	}
+}
+
+// TestAMutationOfAKindWithoutGenerationEndsWithTheVersion: any write may have changed it.
+func TestAMutationOfAKindWithoutGenerationEndsWithTheVersion(t *testing.T) {
+	o := &AdmissionMutations{}
+	at := func(version string, generation int64) footest.Object {
+		return footest.Child("a", footest.AtVersion(version), func(child footest.Object) { child.SetGeneration(generation) })
+	}
+	for generation, want := range map[int64]bool{0: false, 1: true} {
+		o.Observe(footest.Foo("a"), at("20", generation), "the image")
+		if !o.WouldRecur(footest.Foo("a"), at("20", generation), "the image") {
+			t.Errorf("generation %d: the mutation is not remembered", generation)
+		}
+		if recurs := o.WouldRecur(footest.Foo("a"), at("21", generation), "the image"); recurs != want {
+			t.Errorf("generation %d: an update of another version would be changed again: %v, want %v", generation, recurs, want)
+		}
 	}
 }
