@@ -3,10 +3,12 @@
 package failure
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -83,5 +85,78 @@ func TestMayBeDone(t *testing.T) {
 		if got := MayBeDone(row.err); got != row.want {
 			t.Errorf("%s may have been stored: %v, want %v", what, got, row.want)
 		}
+	}
+}
+
+// answered returns an answer with a code and a reason.
+func answered(code int32, reason metav1.StatusReason, details *metav1.StatusDetails) error {
+	return fmt.Errorf("writing: %w", &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Details: details}})
+}
+
+func TestIsRefusal(t *testing.T) {
+	for what, row := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"no error":                      {nil, false},
+		"no answer":                     {errors.New("connection refused"), false},
+		"a code below 400":              {answered(399, "", nil), false},
+		"400":                           {answered(400, "", nil), true},
+		"499":                           {answered(499, "", nil), true},
+		"500":                           {answered(500, "", nil), false},
+		"a conflict":                    {answered(409, metav1.StatusReasonConflict, nil), false},
+		"a webhook's 409":               {answered(409, "", nil), true},
+		"too many requests":             {answered(429, metav1.StatusReasonTooManyRequests, nil), false},
+		"a timeout":                     {answered(408, metav1.StatusReasonTimeout, nil), false},
+		"a server's timeout":            {answered(408, metav1.StatusReasonServerTimeout, nil), false},
+		"credentials that have expired": {answered(401, metav1.StatusReasonUnauthorized, nil), false},
+		"a policy that says Unauthorized": {
+			answered(401, metav1.StatusReasonUnauthorized, &metav1.StatusDetails{Kind: "things", Name: "web"}), true,
+		},
+		"a proxy that says Unauthorized": {
+			answered(401, metav1.StatusReasonUnauthorized, &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: metav1.CauseTypeUnexpectedServerResponse}}}), false,
+		},
+		"a namespace that goes": {
+			answered(403, metav1.StatusReasonForbidden, &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}}), false,
+		},
+	} {
+		if got := IsRefusal(row.err); got != row.want {
+			t.Errorf("%s is a refusal: %v, want %v", what, got, row.want)
+		}
+	}
+}
+
+func TestIsNotFound(t *testing.T) {
+	for what, row := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"the object":           {apierrors.NewNotFound(things, "web"), true},
+		"the object, wrapped":  {fmt.Errorf("reading: %w", apierrors.NewNotFound(things, "web")), true},
+		"another resource":     {apierrors.NewNotFound(schema.GroupResource{Resource: "others"}, "web"), false},
+		"without details":      {answered(404, metav1.StatusReasonNotFound, nil), false},
+		"a webhook's code 404": {answered(404, "", &metav1.StatusDetails{Kind: "things"}), false},
+		"another reason":       {apierrors.NewConflict(things, "web", errors.New("modified")), false},
+		"no answer":            {errors.New("connection refused"), false},
+		"no error":             {nil, false},
+	} {
+		if got := IsNotFound(row.err, "things"); got != row.want {
+			t.Errorf("%s is not found: %v, want %v", what, got, row.want)
+		}
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	for want, err := range map[string]error{
+		"exceeded quota":                        fmt.Errorf("creating: %w", &apierrors.StatusError{ErrStatus: metav1.Status{Message: "exceeded quota"}}),
+		"the API server did not answer in time": fmt.Errorf("creating: %w", context.DeadlineExceeded),
+		"the API server could not be reached":   errors.New("dial tcp 10.0.0.1:6443: connection refused"),
+	} {
+		if got := Describe(err); got != want {
+			t.Errorf("%v is described as %q, want %q", err, got, want)
+		}
+	}
+	if got := Describe(answered(500, "", nil)); got != "the API server could not be reached" {
+		t.Errorf("an answer without words is described as %q", got)
 	}
 }

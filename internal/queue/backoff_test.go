@@ -1,79 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the back-off of keys, and of what each error means for it.
+// Tests of the back-off of keys.
 
 package queue
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"example.com/sample-controller/internal/consistency"
-	"example.com/sample-controller/internal/failure"
-	"example.com/sample-controller/test/footest"
 )
 
 var (
 	things  = schema.GroupResource{Resource: "things"}
 	testKey = cache.ObjectName{Namespace: "team-a", Name: "a"}
 )
-
-func TestNextAttempt(t *testing.T) {
-	backOff := Attempt{Again: true, Held: true}
-	quietBackOff := Attempt{Again: true, Expected: true}
-	slowly := Attempt{Again: true, RefusalBackoff: true, Held: true}
-
-	for name, row := range map[string]struct {
-		err  error
-		want Attempt
-	}{
-		"success":                           {nil, Attempt{}},
-		"a conflict":                        {conflict, quietBackOff},
-		"exists already":                    {apierrors.NewAlreadyExists(things, "web"), quietBackOff},
-		"deleted meanwhile":                 {apierrors.NewNotFound(things, "web"), quietBackOff},
-		"a stale cache":                     {consistency.ErrStale, Attempt{Again: true, After: time.Second, Expected: true}},
-		"invalid":                           {apierrors.NewInvalid(schema.GroupKind{Kind: "Thing"}, "web", field.ErrorList{}), slowly},
-		"forbidden by quota":                {forbidden, slowly},
-		"bad request":                       {apierrors.NewBadRequest("no"), slowly},
-		"too large":                         {apierrors.NewRequestEntityTooLargeError("3 MiB"), slowly},
-		"the namespace is being deleted":    {footest.NamespaceTerminating(), Attempt{Again: true, After: 5 * time.Minute, Held: true, Expected: true}},
-		"the controller is stopping":        {context.Canceled, Attempt{Expected: true}},
-		"a call that hung":                  {context.DeadlineExceeded, backOff},
-		"server error":                      {apierrors.NewInternalError(errors.New("boom")), backOff},
-		"connection refused":                {errors.New("dial tcp: connection refused"), backOff},
-		"too many requests, retry in 7 s":   {apierrors.NewTooManyRequests("slow down", 7), Attempt{Again: true, After: 7 * time.Second, Held: true}},
-		"too many requests, no time given":  {apierrors.NewTooManyRequests("slow down", 0), backOff},
-		"too many requests, retry tomorrow": {apierrors.NewTooManyRequests("slow down", 86_400), Attempt{Again: true, After: 5 * time.Minute, Held: true}},
-		"the definition does not fit":       {failure.ErrCRDMismatch, Attempt{Again: true, After: 5 * time.Minute, Held: true}},
-		"refused, and the status lost a race: the refusal counts": {errors.Join(conflict, forbidden), slowly},
-		"a webhook's denial with the code 409":                    {denial(409, ""), slowly},
-		"a webhook's denial with the code 404":                    {denial(404, ""), slowly},
-		"a webhook's denial with the code 418":                    {denial(418, ""), slowly},
-		"a webhook's denial with a reason of its own":             {denial(409, "HostTaken"), slowly},
-		"a webhook's error":                                       {denial(500, ""), backOff},
-		"credentials that have expired":                           {apierrors.NewUnauthorized("Unauthorized"), backOff},
-		"a policy with the reason Unauthorized":                   {unauthorizedByPolicy, slowly},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for _, err := range []error{row.err, wrapped(row.err)} {
-				if got := NextAttempt(err); got != row.want {
-					t.Errorf("nextAttempt(%v) = %+v, not %+v", err, got, row.want)
-				}
-			}
-		})
-	}
-}
 
 // The delays of a key whose sync keeps failing.
 func TestBackOff(t *testing.T) {
@@ -306,22 +254,6 @@ func TestRefusedFor(t *testing.T) {
 	}
 }
 
-var (
-	conflict  = apierrors.NewConflict(things, "web", errors.New("modified"))
-	forbidden = apierrors.NewForbidden(things, "web", errors.New("exceeded quota"))
-	// unauthorizedByPolicy is how a ValidatingAdmissionPolicy with that reason denies.
-	unauthorizedByPolicy = &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: 401, Reason: metav1.StatusReasonUnauthorized, Details: &metav1.StatusDetails{Kind: "things", Name: "web"},
-	}}
-)
-
-// denial is what an admission webhook answers with a code of its own.
-func denial(code int32, reason metav1.StatusReason) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: `admission webhook "x" denied the request: no`,
-	}}
-}
-
 // newTestRetries returns retries whose clock stands still.
 func newTestRetries(t *testing.T) (*Backoff[task], *clocktesting.FakeClock) {
 	t.Helper()
@@ -331,10 +263,100 @@ func newTestRetries(t *testing.T) (*Backoff[task], *clocktesting.FakeClock) {
 	return NewBackoff[task](delayed, clock), clock
 }
 
-// wrapped wraps an error as a sync does.
-func wrapped(err error) error {
-	if err == nil {
-		return nil
+// delayedKeys records the keys that are added later.
+type delayedKeys struct {
+	workqueue.TypedDelayingInterface[cache.ObjectName]
+
+	added map[cache.ObjectName]time.Duration
+}
+
+// AddAfter records a key.
+func (q *delayedKeys) AddAfter(key cache.ObjectName, wait time.Duration) { q.added[key] = wait }
+
+func TestTheKeyIsAddedForItsNextAttempt(t *testing.T) {
+	added := &delayedKeys{added: map[cache.ObjectName]time.Duration{}}
+	r := NewBackoff[task](added, clocktesting.NewFakeClock(time.Now()))
+	_ = r.Fail(testKey, partWrite, "create", forbidden)
+	wait := r.Requeue(testKey, forbidden)
+	if got, known := added.added[testKey]; !known || got != wait || wait != RefusedRetry {
+		t.Errorf("the key is added after %v (%v), and said to be after %v", got, known, wait)
 	}
-	return errors.Join(nil, fmt.Errorf("creating child %q: %w", "web", err))
+}
+
+// A sync under way may have read the cache before a change, so the change has to add the key,
+// unless the sync holds a part back: it comes again then.
+func TestASyncUnderWayMayBeTheLast(t *testing.T) {
+	r, _ := newTestRetries(t)
+	if r.Begin(testKey); r.InBackoff(testKey) {
+		t.Error("a key that has not failed is in back-off")
+	}
+	_ = r.Fail(testKey, partWrite, "create", forbidden)
+	r.Requeue(testKey, forbidden)
+	if !r.InBackoff(testKey) {
+		t.Error("between two syncs the key is not in back-off")
+	}
+	r.Begin(testKey)
+	if r.InBackoff(testKey) {
+		t.Error("at the start of a sync the key is in back-off")
+	}
+	if r.Deferred(testKey, partWrite, "create") == nil || !r.InBackoff(testKey) {
+		t.Error("the key is not in back-off, although a part of its sync waits")
+	}
+	r.Requeue(testKey, forbidden)
+	r.Forget(testKey)
+	if r.InBackoff(testKey) {
+		t.Error("a key that is forgotten is in back-off")
+	}
+}
+
+// The sync as a whole fails before it comes to its parts, as when it panics. That is over when
+// a part fails.
+func TestAFailureOfTheSyncEndsWithOneOfAPart(t *testing.T) {
+	r, clock := newTestRetries(t)
+	for range 10 {
+		clock.Step(r.Requeue(testKey, errors.New("panic")))
+	}
+	r.Requeue(testKey, errors.New("panic"))
+	_ = r.Fail(testKey, partWrite, "create", errors.New("connection refused"))
+	clock.Step(r.Requeue(testKey, errors.New("connection refused")))
+	if r.InBackoff(testKey) {
+		t.Error("the part may be tried again, and the key is in back-off")
+	}
+}
+
+func TestIsFailing(t *testing.T) {
+	r, _ := newTestRetries(t)
+	expect := func(when string, want bool) {
+		t.Helper()
+		if got := r.IsFailing(testKey, partWrite); got != want {
+			t.Errorf("%s the part is failing: %v", when, got)
+		}
+	}
+	expect("at first", false)
+	_ = r.Fail(testKey, PartStatus, "status", forbidden)
+	expect("after a failure of another part", false)
+	_ = r.Fail(testKey, partWrite, "create", forbidden)
+	expect("after a failure", true)
+	r.Succeed(testKey, partWrite)
+	expect("after a success", false)
+}
+
+func TestAFailureIsReportedOnceAnHour(t *testing.T) {
+	r, clock := newTestRetries(t)
+	for i, row := range []struct {
+		cause string
+		after time.Duration
+		want  bool
+	}{
+		{"quota", 0, true}, {"quota", 0, false}, {"webhook", 0, true}, {"quota", reportAgain - 1, false}, {"quota", 1, true}, {"quota", 1, false},
+	} {
+		clock.Step(row.after)
+		if got := r.Reports(testKey, row.cause); got != row.want {
+			t.Errorf("%d: %s is reported: %v", i, row.cause, got)
+		}
+	}
+	r.Forget(testKey)
+	if !r.Reports(testKey, "quota") {
+		t.Error("the next series is not reported")
+	}
 }
