@@ -18,26 +18,18 @@ import (
 	"example.com/sample-controller/tools/internal/printable"
 )
 
-// result is how a run of the command ended.
-type result struct {
-	out, errOut string
-	err         error
-}
-
-// runWith runs the command with standard input in a folder with files.
-func runWith(t *testing.T, in string, files map[string]string, args ...string) result {
+// runWith runs the command with standard input, and returns what it prints, its error
+// included.
+func runWith(t *testing.T, in string, args ...string) (string, error) {
 	t.Helper()
-	t.Chdir(t.TempDir())
-	for name, text := range files {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var out, errOut bytes.Buffer
-	command := newCommand(genericiooptions.IOStreams{In: strings.NewReader(in), Out: &out, ErrOut: &errOut})
+	var out bytes.Buffer
+	command := newCommand(genericiooptions.IOStreams{In: strings.NewReader(in), Out: &out, ErrOut: &out})
 	command.SetArgs(args)
 	err := command.ExecuteContext(t.Context())
-	return result{out.String(), errOut.String(), err}
+	if err != nil {
+		printError(&out, err)
+	}
+	return out.String(), err
 }
 
 const web = `apiVersion: samplecontroller.k8s.io/v1alpha1
@@ -51,12 +43,7 @@ spec:
 
 // TestRefusals checks what plan says of flags and files that it does not take.
 func TestRefusals(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(strings.ReplaceAll(hostileAnswers[r.URL.Path], "HOSTILE", `"x"`)))
-	}))
-	defer server.Close()
-	t.Setenv("KUBECONFIG", os.DevNull)
+	server := serverThatSays(t, `"x"`)
 	for name, test := range map[string]struct{ args, in, want string }{
 		"a format":                {"plan -o xml", "", `--output="xml": must be one of`},
 		"names and -A":            {"plan a -A", "", "give names, or -f, or -A"},
@@ -70,12 +57,9 @@ func TestRefusals(t *testing.T) {
 		"a list with a wrong one": {"plan -f -", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: a}}\n", "this is a Pod"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			args := append(strings.Fields(test.args), "--server="+server.URL)
-			if test.args == "foo" {
-				args = args[:1]
-			}
-			if got := runWith(t, test.in, nil, args...); got.err == nil || errors.Is(got.err, errChanges) || !strings.Contains(got.err.Error(), test.want) {
-				t.Errorf("got %v, want %q", got.err, test.want)
+			args := append(strings.Fields(test.args), "--server="+server)
+			if _, err := runWith(t, test.in, args...); err == nil || errors.Is(err, errChanges) || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
 			}
 		})
 	}
@@ -98,11 +82,11 @@ var hostileAnswers = map[string]string{
 const hostileFoo = `{"apiVersion": "samplecontroller.k8s.io/v1alpha1", "kind": "Foo", "metadata": {"name": "a", "namespace": "default", "uid": "1", "resourceVersion": "1"},
 	"spec": {"deploymentName": "web", "replicas": 1}, "status": {"conditions": [{"type": "Ready", "status": "False", "reason": HOSTILE, "message": HOSTILE}]}}`
 
-func TestNoCommandLetsOthersControlTheTerminal(t *testing.T) {
-	text, err := json.Marshal(hostile)
-	if err != nil {
-		t.Fatal(err)
-	}
+// serverThatSays returns the address of an API server with these answers, and without a
+// kubeconfig.
+func serverThatSays(t *testing.T, text string) string {
+	t.Helper()
+	t.Setenv("KUBECONFIG", os.DevNull)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := hostileAnswers[r.URL.Path]
 		w.Header().Set("Content-Type", "application/json")
@@ -110,23 +94,26 @@ func TestNoCommandLetsOthersControlTheTerminal(t *testing.T) {
 			w.WriteHeader(http.StatusInternalServerError)
 			answer = `{"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": "InternalError", "code": 500, "message": HOSTILE}`
 		}
-		_, _ = w.Write([]byte(strings.ReplaceAll(answer, "HOSTILE", string(text))))
+		_, _ = w.Write([]byte(strings.ReplaceAll(answer, "HOSTILE", text)))
 	}))
-	defer server.Close()
-	t.Setenv("KUBECONFIG", os.DevNull)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestNoCommandLetsOthersControlTheTerminal(t *testing.T) {
+	text, err := json.Marshal(hostile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := serverThatSays(t, string(text))
 	file := strings.Replace(web, "name: a", "name: "+string(printable.EscapeJSON(text)), 1)
 	for _, args := range []string{
 		"why a", "why a -o json", "why a -o yaml", "why b", "plan", "plan -o diff", "plan -o json", "plan -o yaml", "plan --server-dry-run",
-		"plan -f foo.yaml",
+		"plan -f -",
 	} {
 		t.Run(args, func(t *testing.T) {
-			args := append(strings.Fields(args), "--server="+server.URL)
-			got := runWith(t, "", map[string]string{"foo.yaml": file}, args...)
-			var message bytes.Buffer
-			if got.err != nil {
-				printError(&message, got.err)
-			}
-			said := got.out + got.errOut + message.String()
+			args := append(strings.Fields(args), "--server="+server)
+			said, _ := runWith(t, file, args...)
 			if !strings.Contains(said, "to repair") && args[len(args)-2] != "diff" {
 				t.Errorf("it says nothing of it:\n%s", said)
 			}

@@ -9,9 +9,12 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/resource"
 
 	"example.com/sample-controller/internal/options"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -92,7 +95,9 @@ func (o *planOptions) run(ctx context.Context, names []string) error {
 	}
 	now, plans := metav1.Now(), make([]*report.Plan, len(foos))
 	for i, foo := range foos {
-		plans[i] = &report.Plan{Sync: preview.Of(table, foo, world, now)}
+		if plans[i], err = report.NewPlan(preview.Of(table, foo, world, now)); err != nil {
+			return err
+		}
 		if o.serverDryRun {
 			if err := ask(ctx, c, plans[i]); err != nil {
 				return err
@@ -102,7 +107,7 @@ func (o *planOptions) run(ctx context.Context, names []string) error {
 	if err := report.PrintPlans(o.Out, o.output, plans); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(plans, func(plan *report.Plan) bool { return !plan.IsIdle() }) {
+	if slices.ContainsFunc(plans, func(plan *report.Plan) bool { return !plan.Sync.IsIdle() }) {
 		return errChanges
 	}
 	return nil
@@ -140,8 +145,7 @@ func (o *planOptions) foos(ctx context.Context, c *cluster.Cluster, names []stri
 
 // ask adds the API server's answers to a plan.
 func ask(ctx context.Context, c *cluster.Cluster, plan *report.Plan) error {
-	plan.Answers = make([]report.Answer, len(plan.Writes))
-	for i, write := range plan.Writes {
+	for i, write := range plan.Sync.Writes {
 		if !write.Verb.IsWrite() {
 			continue
 		}
@@ -150,21 +154,99 @@ func ask(ctx context.Context, c *cluster.Cluster, plan *report.Plan) error {
 		case errors.Is(err, cluster.ErrPermission), ctx.Err() != nil:
 			return err
 		case err != nil:
-			plan.Answers[i].Refused = err.Error()
+			plan.Writes[i].Answer = &report.Answer{Refused: err.Error()}
 		case stored != nil:
-			plan.Answers[i].Differs = write.DriftOf(stored)
+			if differs := write.DriftOf(stored); differs != "" {
+				plan.Writes[i].Answer = &report.Answer{Differs: differs}
+			}
 		}
 	}
 	// The API server has no Foo of a file to whose status it could say anything.
-	if !plan.ChangesStatus() || plan.Foo.ResourceVersion == "" {
+	if plan.Status == nil || plan.Sync.Foo.ResourceVersion == "" {
 		return nil
 	}
-	err := c.DryRunStatus(ctx, plan.Foo, plan.Status)
+	err := c.DryRunStatus(ctx, plan.Sync.Foo, *plan.Status)
 	if errors.Is(err, cluster.ErrPermission) {
 		return err
 	}
 	if err != nil {
-		plan.StatusAnswer.Refused = err.Error()
+		plan.StatusAnswer = &report.Answer{Refused: err.Error()}
 	}
 	return nil
+}
+
+// applied returns the Foos of the files as an apply would make them, if the API server
+// takes them. Those without a namespace get the cluster's.
+func (o *planOptions) applied(stored []*samplev1alpha1.Foo, namespace string) ([]*samplev1alpha1.Foo, error) {
+	builder := resource.NewBuilder(o.config).Unstructured().Local().Flatten()
+	for _, file := range o.files {
+		if file == "-" {
+			builder.Stream(o.In, "standard input")
+		} else {
+			builder.FilenameParam(false, &resource.FilenameOptions{Filenames: []string{file}})
+		}
+	}
+	var foos []*samplev1alpha1.Foo
+	err := builder.Do().Visit(func(info *resource.Info, err error) error {
+		if err != nil {
+			return err
+		}
+		foo, err := fooOf(info.Object, namespace)
+		if err != nil {
+			return fmt.Errorf("%s: %w", info.Source, err)
+		}
+		foos = append(foos, appliedTo(find(stored, foo.Namespace, foo.Name), foo))
+		return nil
+	})
+	return foos, err
+}
+
+// fooOf returns an object of a file as a Foo. Unknown fields are an error.
+func fooOf(object runtime.Object, namespace string) (*samplev1alpha1.Foo, error) {
+	want := samplev1alpha1.SchemeGroupVersion.WithKind("Foo")
+	if got := object.GetObjectKind().GroupVersionKind(); got != want {
+		return nil, fmt.Errorf("this is a %s of %q, not a %s of %s", got.Kind, got.GroupVersion(), want.Kind, want.GroupVersion())
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, err
+	}
+	foo := &samplev1alpha1.Foo{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(fields, foo, true); err != nil {
+		return nil, err
+	}
+	switch {
+	case foo.Name == "":
+		return nil, fmt.Errorf("the %s has no metadata.name", want.Kind)
+	case foo.Namespace == "" && namespace == "":
+		foo.Namespace = metav1.NamespaceDefault
+	case foo.Namespace == "":
+		foo.Namespace = namespace
+	case namespace != "" && foo.Namespace != namespace:
+		return nil, fmt.Errorf("%q is of the namespace %q, not %q: set --namespace or -A", foo.Name, foo.Namespace, namespace)
+	}
+	return foo, nil
+}
+
+// appliedTo returns a stored Foo, or nil, after an apply of another.
+func appliedTo(stored, foo *samplev1alpha1.Foo) *samplev1alpha1.Foo {
+	if stored == nil {
+		foo.UID, foo.Generation, foo.Status = "", 1, samplev1alpha1.FooStatus{}
+		return foo
+	}
+	after := stored.DeepCopy()
+	if !equality.Semantic.DeepEqual(after.Spec, foo.Spec) {
+		after.Spec = foo.Spec
+		after.Generation++
+	}
+	return after
+}
+
+// find returns the Foo of a namespace and name, or nil.
+func find(foos []*samplev1alpha1.Foo, namespace, name string) *samplev1alpha1.Foo {
+	i := slices.IndexFunc(foos, func(foo *samplev1alpha1.Foo) bool { return foo.Namespace == namespace && foo.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return foos[i]
 }

@@ -12,45 +12,37 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
-
-	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	"example.com/sample-controller/internal/names"
 	"example.com/sample-controller/test/testcluster"
 )
 
 // limit is how long a test waits for a state. It is long because machines may be busy.
 const limit = 3 * time.Minute
 
-// env is the cluster of all tests.
-var env environment
+// tree is the root of this project.
+const tree = "../../.."
 
-// environment is a cluster with the programs under test.
-type environment struct {
+// devcluster is the path of the program, or "".
+var devcluster = os.Getenv("DEVCLUSTER_BIN")
+
+// env is the cluster of all tests, and the programs under test.
+var env struct {
 	*testcluster.Cluster
 
 	plugin, controller string
-	config             *rest.Config
-	kube               kubernetes.Interface
-	foo                clientset.Interface
 }
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	klog.SetLogger(logr.Discard())
-	program := os.Getenv("DEVCLUSTER_BIN")
-	if program == "" {
+	if devcluster == "" {
 		fmt.Println("all tests skipped: DEVCLUSTER_BIN is not set; run make test-kubectl-foo")
 		return
 	}
-	code, err := testWith(m, program)
+	code, err := testWith(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = max(code, 1)
@@ -60,85 +52,139 @@ func TestMain(m *testing.M) {
 
 // testWith builds the programs, starts a cluster with the CustomResourceDefinition, and
 // runs the tests.
-func testWith(m *testing.M, devcluster string) (int, error) {
+func testWith(m *testing.M) (int, error) {
 	folder, err := os.MkdirTemp("", "kubectl-foo-")
 	if err != nil {
 		return 1, err
 	}
 	defer os.RemoveAll(folder)
-	if err := env.build(folder); err != nil {
-		return 1, err
-	}
+	env.plugin, env.controller = filepath.Join(folder, "kubectl-foo"), filepath.Join(folder, "sample-controller")
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
+	if err := errors.Join(testcluster.Build(ctx, "..", env.plugin, "."), testcluster.Build(ctx, tree, env.controller, ".")); err != nil {
+		return 1, err
+	}
 	env.Cluster, err = testcluster.StartCluster(ctx, devcluster, filepath.Join(folder, "cluster"), "-audit-bodies=foos.samplecontroller.k8s.io,deployments.apps")
 	if err != nil {
 		return 1, err
 	}
-	code, err := 1, env.prepare(ctx)
+	err = testcluster.InstallCRDs(ctx, devcluster, env.Kubeconfig, tree)
 	if err == nil {
-		code = m.Run()
+		_, err = testcluster.Kubectl(ctx, devcluster, env.Kubeconfig, "create", "namespace", names.Controller)
 	}
-	return code, errors.Join(err, env.Stop())
+	if err != nil {
+		return 1, errors.Join(err, env.Stop())
+	}
+	return m.Run(), env.Stop()
 }
 
-func (e *environment) build(folder string) error {
-	e.plugin, e.controller = filepath.Join(folder, "kubectl-foo"), filepath.Join(folder, "sample-controller")
-	ctx := context.Background()
-	return errors.Join(testcluster.Build(ctx, "..", e.plugin, "."), testcluster.Build(ctx, "../../..", e.controller, "."))
+// startController starts the controller with leader election, until the test ends.
+func startController(t *testing.T) *testcluster.Program {
+	t.Helper()
+	command := exec.Command(env.controller, "-kubeconfig="+env.Kubeconfig, "-leader-elect", "-leader-elect-resource-namespace="+names.Controller)
+	controller, err := testcluster.StartProgram("the controller", filepath.Join(t.TempDir(), "controller.log"), command)
+	must(t, err)
+	t.Cleanup(func() {
+		if err := controller.Err(); err != nil && t.Failed() {
+			t.Log(err)
+		}
+		controller.Stop(limit)
+	})
+	return controller
 }
 
-func (e *environment) prepare(ctx context.Context) error {
-	var err error
-	if e.config, err = testcluster.LoadConfig(e.Kubeconfig); err != nil {
-		return err
-	}
-	if e.kube, err = kubernetes.NewForConfig(e.config); err != nil {
-		return err
-	}
-	if e.foo, err = clientset.NewForConfig(e.config); err != nil {
-		return err
-	}
-	if err := testcluster.InstallCRDs(ctx, os.Getenv("DEVCLUSTER_BIN"), e.Kubeconfig, "../../.."); err != nil {
-		return err
-	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: controllerNamespace}}
-	_, err = e.kube.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
-	return err
+// namespace is one of a test.
+type namespace struct {
+	*testing.T
+
+	name string
+}
+
+func newNamespace(t *testing.T, name string) namespace {
+	t.Helper()
+	ns := namespace{t, name}
+	ns.kubectl("create", "namespace", name)
+	return ns
+}
+
+// kubectl runs kubectl in the namespace with the administrator's account.
+func (ns namespace) kubectl(args ...string) string {
+	ns.Helper()
+	out, err := testcluster.Kubectl(ns.Context(), devcluster, env.Kubeconfig, append(args, "-n", ns.name)...)
+	must(ns.T, err)
+	return out
+}
+
+// file writes a manifest, and returns its path.
+func (ns namespace) file(manifest string) string {
+	ns.Helper()
+	path := filepath.Join(ns.TempDir(), "manifest.yaml")
+	must(ns.T, os.WriteFile(path, []byte(manifest), 0o600))
+	return path
+}
+
+// manifestOf returns a Foo that asks for a Deployment with two Pods.
+func manifestOf(name, deployment string) string {
+	return fmt.Sprintf("apiVersion: samplecontroller.k8s.io/v1alpha1\nkind: Foo\nmetadata: {name: %s}\nspec: {deploymentName: %s, replicas: 2}\n", name, deployment)
+}
+
+// withFoo creates a Foo "a" with the Deployment "web".
+func (ns namespace) withFoo() {
+	ns.Helper()
+	ns.kubectl("create", "-f", ns.file(manifestOf("a", "web")))
+}
+
+// withReadyFoo does the same, and waits until it is ready.
+func (ns namespace) withReadyFoo() {
+	ns.Helper()
+	ns.withFoo()
+	ns.kubectl("wait", "--for=condition=Ready", "foo/a", "--timeout="+limit.String())
+}
+
+// patchFoo changes the Foo, and patchDeployment its Deployment.
+func (ns namespace) patchFoo(patch string) {
+	ns.Helper()
+	ns.kubectl("patch", "foo", "a", "--type=merge", "-p", patch)
+}
+
+func (ns namespace) patchDeployment(patch string) {
+	ns.Helper()
+	ns.kubectl("patch", "deployment", "web", "-p", patch)
 }
 
 // result is how a run of the plugin ended.
 type result struct {
-	out, errOut string
-	code        int
+	out  string // with the errors
+	code int
 }
 
-// foo runs the plugin with the administrator's account.
-func foo(t *testing.T, args ...string) result {
-	t.Helper()
-	return run(t, append(args, "--kubeconfig="+env.Kubeconfig)...)
-}
-
-// run runs the plugin without a kubeconfig.
-func run(t *testing.T, args ...string) result {
-	t.Helper()
-	command := exec.CommandContext(t.Context(), env.plugin, args...)
-	command.Env = append(os.Environ(), "KUBECONFIG="+os.DevNull)
-	var out, errOut bytes.Buffer
-	command.Stdout, command.Stderr = &out, &errOut
+// foo runs the plugin in the namespace.
+func (ns namespace) foo(args ...string) result {
+	ns.Helper()
+	command := exec.CommandContext(ns.Context(), env.plugin, append(args, "--kubeconfig="+env.Kubeconfig, "-n", ns.name)...)
+	var out bytes.Buffer
+	command.Stdout, command.Stderr = &out, &out
 	err := command.Run()
 	if failed := (*exec.ExitError)(nil); err != nil && !errors.As(err, &failed) {
-		t.Fatal(err)
+		ns.Fatal(err)
 	}
-	return result{out.String(), errOut.String(), command.ProcessState.ExitCode()}
+	return result{out.String(), command.ProcessState.ExitCode()}
 }
 
-// await waits until check returns no error.
-func await(t *testing.T, what string, check func(context.Context) error) {
-	t.Helper()
-	if err := testcluster.Await(t.Context(), limit, what, check); err != nil {
-		t.Fatal(err)
+// check checks the exit code, and that all texts are printed.
+func (r result) check(code int, texts ...string) error {
+	for _, text := range texts {
+		if r.code != code || !strings.Contains(r.out, text) {
+			return fmt.Errorf("the exit code is %d, and %q is wanted in:\n%s", r.code, text, r.out)
+		}
 	}
+	return nil
+}
+
+// awaitWhy waits until why prints all texts of the Foo.
+func (ns namespace) awaitWhy(texts ...string) {
+	ns.Helper()
+	must(ns.T, testcluster.Await(ns.Context(), limit, "why says it", func(context.Context) error { return ns.foo("why", "a").check(0, texts...) }))
 }
 
 func must(t *testing.T, err error) {

@@ -6,81 +6,75 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
+	"strings"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"example.com/sample-controller/internal/names"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/audit"
+	"example.com/sample-controller/test/testcluster"
 )
 
-// world is a namespace before a plan. settle is done while the controller runs, change
-// while it does not.
-type world struct {
-	settle, change func(t *testing.T, ns namespace)
-	// want are the announced writes.
-	want []string
-}
-
-var worlds = map[string]world{
-	"new":            {nil, withFoo, []string{"create Deployment web", "status"}},
-	"as-asked":       {withFoo, nil, nil},
-	"scaled":         {withFoo, func(t *testing.T, ns namespace) { ns.patchFoo(t, "a", `{"spec":{"replicas":3}}`) }, []string{"update Deployment web", "status"}},
-	"replicas-unset": {withFoo, func(t *testing.T, ns namespace) { ns.patchFoo(t, "a", `{"spec":{"replicas":null}}`) }, []string{"status"}},
-	"drifted-image": {withFoo, func(t *testing.T, ns namespace) {
-		ns.patchDeployment(t, "web", `{"spec":{"template":{"spec":{"containers":[{"name":"nginx","image":"other"}]}}}}`)
+// worlds are namespaces before a plan. settle is done while the controller runs, change
+// while it does not, and want are the announced writes.
+var worlds = map[string]struct {
+	settle, change func(ns namespace)
+	want           []string
+}{
+	"new":      {nil, namespace.withFoo, []string{"create Deployment web", "status"}},
+	"as-asked": {namespace.withReadyFoo, nil, nil},
+	"scaled": {namespace.withReadyFoo, func(ns namespace) { ns.patchFoo(`{"spec":{"replicas":3}}`) },
+		[]string{"update Deployment web", "status"}},
+	"replicas-unset": {namespace.withReadyFoo, func(ns namespace) { ns.patchFoo(`{"spec":{"replicas":null}}`) }, []string{"status"}},
+	"drifted-image": {namespace.withReadyFoo, func(ns namespace) {
+		ns.patchDeployment(`{"spec":{"template":{"spec":{"containers":[{"name":"nginx","image":"other"}]}}}}`)
 	}, []string{"update Deployment web", "status"}},
-	"drifted-labels": {withFoo, func(t *testing.T, ns namespace) {
-		ns.patchDeployment(t, "web", `{"spec":{"replicas":4,"template":{"metadata":{"annotations":{"of":"others"}}}}}`)
+	"drifted-labels": {namespace.withReadyFoo, func(ns namespace) {
+		ns.patchDeployment(`{"spec":{"replicas":4,"template":{"metadata":{"annotations":{"of":"others"}}}}}`)
 	}, []string{"update Deployment web", "status"}},
-	"of-others": {withFoo, func(t *testing.T, ns namespace) {
-		ns.patchDeployment(t, "web", `{"metadata":{"labels":{"of":"others"}},"spec":{"minReadySeconds":1}}`)
+	"of-others": {namespace.withReadyFoo, func(ns namespace) {
+		ns.patchDeployment(`{"metadata":{"labels":{"of":"others"}},"spec":{"minReadySeconds":1}}`)
 	}, nil},
-	"paused": {withFoo, func(t *testing.T, ns namespace) {
-		ns.patchDeployment(t, "web", `{"spec":{"paused":true,"template":{"metadata":{"annotations":{"of":"others"}}}}}`)
+	"paused": {namespace.withReadyFoo, func(ns namespace) {
+		ns.patchDeployment(`{"spec":{"paused":true,"template":{"metadata":{"annotations":{"of":"others"}}}}}`)
+		ns.kubectl("wait", "deployment/web", "--for=jsonpath={.status.observedGeneration}=2")
 	}, []string{"status"}},
-	"renamed": {withFoo, func(t *testing.T, ns namespace) { ns.patchFoo(t, "a", `{"spec":{"deploymentName":"new"}}`) },
+	"renamed": {namespace.withReadyFoo, func(ns namespace) { ns.patchFoo(`{"spec":{"deploymentName":"new"}}`) },
 		[]string{"create Deployment new", "status"}},
-	"renamed-to-a-taken-name": {withFoo, func(t *testing.T, ns namespace) {
-		ns.createDeployment(t, "taken", nil)
-		ns.patchFoo(t, "a", `{"spec":{"deploymentName":"taken"}}`)
+	"renamed-to-a-taken-name": {namespace.withReadyFoo, func(ns namespace) {
+		ns.kubectl("create", "deployment", "taken", "--image=other")
+		ns.patchFoo(`{"spec":{"deploymentName":"taken"}}`)
 	}, []string{"leave Deployment taken", "status"}},
-	"taken": {nil, func(t *testing.T, ns namespace) {
-		ns.createDeployment(t, "web", nil)
-		withFoo(t, ns)
+	"taken": {nil, func(ns namespace) {
+		ns.kubectl("create", "deployment", "web", "--image=other")
+		ns.withFoo()
 	}, []string{"leave Deployment web", "status"}},
-	"taken-by-a-foo": {withFoo, func(t *testing.T, ns namespace) { ns.create(t, "b", "web", 1) }, []string{"leave Deployment web", "status"}},
-	"adoption": {nil, func(t *testing.T, ns namespace) {
-		ns.createDeployment(t, "web", func(d *appsv1.Deployment) {
-			d.Annotations = map[string]string{samplev1alpha1.AnnotationAdoptBy: "a"}
-		})
-		withFoo(t, ns)
+	"taken-by-a-foo": {namespace.withReadyFoo, func(ns namespace) { ns.kubectl("create", "-f", ns.file(manifestOf("b", "web"))) },
+		[]string{"leave Deployment web", "status"}},
+	"adoption": {nil, func(ns namespace) {
+		ns.kubectl("create", "deployment", "web", "--image=other")
+		ns.kubectl("annotate", "deployment", "web", samplev1alpha1.AnnotationAdoptBy+"=a")
+		ns.withFoo()
 	}, []string{"adopt Deployment web", "status"}},
-	"handed-over": {withFoo, func(t *testing.T, ns namespace) {
-		ns.patchDeployment(t, "web", `{"metadata":{"ownerReferences":null}}`)
-	}, []string{"leave Deployment web", "status"}},
-	"deleted": {withFoo, func(t *testing.T, ns namespace) {
-		must(t, env.kube.AppsV1().Deployments(string(ns)).Delete(t.Context(), "web", metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}))
-		awaitGone(t, "the Deployment", func(ctx context.Context) error {
-			_, err := env.kube.AppsV1().Deployments(string(ns)).Get(ctx, "web", metav1.GetOptions{})
-			return err
-		})
-	}, []string{"create Deployment web", "status"}},
-	"terminating": {withFoo, func(t *testing.T, ns namespace) {
-		ns.patchFoo(t, "a", `{"metadata":{"finalizers":["example.com/held"]}}`)
-		must(t, env.foo.SamplecontrollerV1alpha1().Foos(string(ns)).Delete(t.Context(), "a", metav1.DeleteOptions{}))
+	"handed-over": {namespace.withReadyFoo, func(ns namespace) { ns.patchDeployment(`{"metadata":{"ownerReferences":null}}`) },
+		[]string{"leave Deployment web", "status"}},
+	"deleted": {namespace.withReadyFoo, func(ns namespace) { ns.kubectl("delete", "deployment", "web") },
+		[]string{"create Deployment web", "status"}},
+	"terminating": {namespace.withReadyFoo, func(ns namespace) {
+		ns.patchFoo(`{"metadata":{"finalizers":["example.com/held"]}}`)
+		ns.kubectl("delete", "foo", "a", "--wait=false")
 	}, []string{"wait Deployment web", "status"}},
 }
 
-func withFoo(t *testing.T, ns namespace) {
-	t.Helper()
-	ns.create(t, "a", "web", 2)
+// child is a planned child.
+type child struct {
+	APIVersion, Kind string
+	Metadata         metav1.ObjectMeta
+	Spec             any
 }
 
 // announced is a Foo of plan -o json.
@@ -88,9 +82,9 @@ type announced struct {
 	Namespace, Name string
 	Writes          []struct {
 		Verb, Kind, Name string
-		After            *appsv1.Deployment
+		After            *child
 	}
-	Status        *samplev1alpha1.FooStatus
+	Status        *audit.Status
 	StatusMayWait bool
 }
 
@@ -102,114 +96,92 @@ func TestTheControllerWritesWhatIsPlanned(t *testing.T) {
 	for name, w := range worlds {
 		namespaces[name] = newNamespace(t, "plan-"+name)
 		if w.settle != nil {
-			w.settle(t, namespaces[name])
-		}
-	}
-	for name, w := range worlds {
-		if w.settle != nil {
-			namespaces[name].awaitReady(t, "a")
+			w.settle(namespaces[name])
 		}
 	}
 	controller.Stop(limit)
 	for name, w := range worlds {
 		if w.change != nil {
-			w.change(t, namespaces[name])
+			w.change(namespaces[name])
 		}
 	}
-	for _, ns := range namespaces {
-		ns.awaitRest(t)
+	for name, ns := range namespaces {
+		if name != "paused" { // so that nothing changes any more but by the controller of Foos
+			ns.kubectl("rollout", "status", "deployment", "--timeout="+limit.String())
+		}
 	}
 
 	before := writesInLog(t)
-	got := foo(t, "plan", "-A", "-o", "json")
-	if got.code != 1 {
-		t.Fatalf("the exit code is %d, with changes:\n%s", got.code, got.errOut)
-	}
+	got := namespaces["new"].foo("plan", "-A", "-o", "json")
+	must(t, got.check(1, "{"))
 	if after := writesInLog(t); len(after) != len(before) {
 		t.Errorf("plan wrote: %v", after[len(before):])
 	}
 	var report struct{ Foos []announced }
 	must(t, json.Unmarshal([]byte(got.out), &report))
-	expected := expectedOf(t, report.Foos, namespaces)
 
 	startController(t)
-	for name, foos := range expected {
-		for _, plan := range foos {
-			t.Run(name+"/"+plan.Name, func(t *testing.T) { plan.check(t, len(before)) })
-		}
+	for name, ns := range namespaces {
+		t.Run(name, func(t *testing.T) {
+			var said []string
+			for _, plan := range report.Foos {
+				if plan.Namespace != ns.name {
+					continue
+				}
+				for _, write := range plan.Writes {
+					said = append(said, write.Verb+" "+write.Kind+" "+write.Name)
+				}
+				if plan.Status != nil {
+					said = append(said, "status")
+				}
+				plan.check(t, len(before))
+			}
+			if want := worlds[name].want; !slices.Equal(said, want) {
+				t.Errorf("the plan is %q, not %q", said, want)
+			}
+		})
 	}
 }
 
-// expectedOf returns the plans of each world, and checks that they say what the world is
-// there for.
-func expectedOf(t *testing.T, foos []announced, namespaces map[string]namespace) map[string][]announced {
-	t.Helper()
-	expected := map[string][]announced{}
-	for name, ns := range namespaces {
-		var said []string
-		for _, plan := range foos {
-			if plan.Namespace != string(ns) {
-				continue
-			}
-			expected[name] = append(expected[name], plan)
-			for _, write := range plan.Writes {
-				said = append(said, write.Verb+" "+write.Kind+" "+write.Name)
-			}
-			if plan.Status != nil {
-				said = append(said, "status")
-			}
-		}
-		if !slices.Equal(said, worlds[name].want) {
-			t.Errorf("%s: the plan is %q, not %q", name, said, worlds[name].want)
-		}
-	}
-	return expected
-}
+// verbs are the requests of writes. The others make none.
+var verbs = map[string]string{"create": "create", "update": "patch", "adopt": "patch", "delete": "delete"}
 
 // check waits for the announced writes among those of the controller after the first
 // ones, and compares them.
 func (p *announced) check(t *testing.T, after int) {
-	want := p.lines()
-	await(t, fmt.Sprintf("the controller has written %q", want), func(context.Context) error {
+	var want []string
+	var sent []*child
+	for _, write := range p.Writes {
+		if verb := verbs[write.Verb]; verb != "" {
+			want, sent = append(want, verb+" deployments "+write.Name), append(sent, write.After)
+		}
+	}
+	if p.Status != nil && !p.StatusMayWait {
+		want = append(want, "update foos/status "+p.Name)
+	}
+	must(t, testcluster.Await(t.Context(), limit, fmt.Sprintf("the controller has written %q", want), func(context.Context) error {
 		if got := p.writes(t, after); len(got) < len(want) {
 			return fmt.Errorf("it wrote %q", linesOf(got))
 		}
 		return nil
-	})
-	got := p.writes(t, after)
-	if lines := linesOf(got[:len(want)]); !slices.Equal(lines, want) {
+	}))
+	got := p.writes(t, after)[:len(want)]
+	if lines := linesOf(got); !slices.Equal(lines, want) {
 		t.Fatalf("the controller wrote %q, the plan said %q", lines, want)
 	}
-	next := 0
-	for _, write := range p.Writes {
-		if write.Verb == "leave" || write.Verb == "wait" {
-			continue
-		}
-		if write.After != nil {
-			checkSent(t, write.After, got[next])
-		}
-		next++
-	}
-	if p.Status != nil && !p.StatusMayWait {
-		checkStatus(t, p.Status, got[next])
-	}
-}
-
-func (p *announced) lines() []string {
-	var lines []string
-	for _, write := range p.Writes {
-		switch write.Verb {
-		case "leave", "wait":
-		case "update", "adopt":
-			lines = append(lines, "patch deployments "+write.Name)
+	for i, write := range got {
+		switch {
+		case i < len(sent) && sent[i] == nil: // a deletion
+		case write.Request == nil || write.Response == nil:
+			t.Errorf("the log has no bodies of %s %s", write.Verb, write.Name)
+		case i == len(sent):
+			if !equality.Semantic.DeepEqual(write.Request.Status, *p.Status) {
+				t.Errorf("the status sent is %+v, not %+v", write.Request.Status, *p.Status)
+			}
 		default:
-			lines = append(lines, write.Verb+" deployments "+write.Name)
+			checkSent(t, sent[i], write)
 		}
 	}
-	if p.Status != nil && !p.StatusMayWait {
-		lines = append(lines, "update foos/status "+p.Name)
-	}
-	return lines
 }
 
 // writes returns what the controller has written for the Foo. Of two Foos in a namespace,
@@ -232,28 +204,29 @@ func linesOf(writes []audit.Write) []string {
 	return lines
 }
 
-// checkSent compares a planned Deployment with the one that was sent, which the log has with
+// checkSent compares a planned child with the one that was sent, which the log has with
 // defaults, or with what a patch made.
-func checkSent(t *testing.T, planned *appsv1.Deployment, write audit.Write) {
+func checkSent(t *testing.T, planned *child, write audit.Write) {
 	t.Helper()
-	probe := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{GenerateName: "as-planned-"}, Spec: planned.Spec}
-	stored, err := env.kube.AppsV1().Deployments(write.Namespace).Create(t.Context(), probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	probe, err := json.Marshal(map[string]any{
+		"apiVersion": planned.APIVersion, "kind": planned.Kind, "metadata": map[string]string{"generateName": "as-planned-"}, "spec": planned.Spec,
+	})
 	must(t, err)
-	if write.Request == nil || write.Response == nil {
-		t.Fatalf("the log has no bodies of %s %s", write.Verb, write.Name)
-	}
-	sent := write.Response // what a patch made
-	if write.Verb != "patch" {
-		sent = write.Request
+	ns := namespace{t, write.Namespace}
+	var stored child
+	must(t, json.Unmarshal([]byte(ns.kubectl("create", "--dry-run=server", "-o", "json", "-f", ns.file(string(probe)))), &stored))
+	sent := write.Request
+	if write.Verb == "patch" {
+		sent = write.Response // what the patch made
 	}
 	for what, values := range map[string][2]any{
-		"spec":             {asJSON(t, stored.Spec), asJSON(t, sent.Spec)},
-		"labels":           {planned.Labels, sent.Metadata.Labels},
-		"annotations":      {planned.Annotations, sent.Metadata.Annotations},
-		"owner references": {planned.OwnerReferences, sent.Metadata.OwnerReferences},
-		"resourceVersion":  {planned.ResourceVersion, write.Request.Metadata.ResourceVersion},
-		"UID":              {planned.UID, write.Request.Metadata.UID},
-		"finalizers":       {planned.Finalizers, sent.Metadata.Finalizers},
+		"spec":             {stored.Spec, sent.Spec},
+		"labels":           {planned.Metadata.Labels, sent.Metadata.Labels},
+		"annotations":      {planned.Metadata.Annotations, sent.Metadata.Annotations},
+		"owner references": {planned.Metadata.OwnerReferences, sent.Metadata.OwnerReferences},
+		"resourceVersion":  {planned.Metadata.ResourceVersion, write.Request.Metadata.ResourceVersion},
+		"UID":              {planned.Metadata.UID, write.Request.Metadata.UID},
+		"finalizers":       {planned.Metadata.Finalizers, sent.Metadata.Finalizers},
 	} {
 		if !equality.Semantic.DeepEqual(values[0], values[1]) {
 			t.Errorf("the %s sent are\n%v\nnot\n%v", what, values[1], values[0])
@@ -261,42 +234,55 @@ func checkSent(t *testing.T, planned *appsv1.Deployment, write audit.Write) {
 	}
 }
 
-func checkStatus(t *testing.T, planned *samplev1alpha1.FooStatus, write audit.Write) {
-	t.Helper()
-	if write.Request == nil {
-		t.Fatal("the log has no body of the status")
-	}
-	var want, got []audit.Condition
-	for _, c := range planned.Conditions {
-		want = append(want, audit.Condition{Type: c.Type, Status: string(c.Status), Reason: c.Reason, Message: c.Message})
-	}
-	got = append(got, write.Request.Status.Conditions...)
-	if !slices.Equal(got, want) || int(planned.AvailableReplicas) != ptr.Deref(write.Request.Status.AvailableReplicas, 0) {
-		t.Errorf("the status sent is %+v, not %+v", write.Request.Status, planned)
-	}
-}
-
-func asJSON(t *testing.T, value any) any {
-	t.Helper()
-	data, err := json.Marshal(value)
-	must(t, err)
-	var decoded any
-	must(t, json.Unmarshal(data, &decoded))
-	return decoded
-}
-
 // writesInLog returns all writes of the audit log.
 func writesInLog(t *testing.T) []audit.Write {
 	t.Helper()
-	file, err := os.Open(env.AuditLog())
+	writes, err := (&audit.Log{Path: env.AuditLog()}).Next()
 	must(t, err)
-	defer file.Close()
-	var writes []audit.Write
-	_, err = audit.Read(file, func(write audit.Write) {
-		if write.Resource == "foos" || write.Resource == "deployments" {
-			writes = append(writes, write)
+	return slices.DeleteFunc(writes, func(write audit.Write) bool { return write.Resource != "foos" && write.Resource != "deployments" })
+}
+
+// TestServerDryRun asks the API server about writes that it takes, and refuses.
+func TestServerDryRun(t *testing.T) {
+	ns := newNamespace(t, "dry-runs")
+	before := len(writesInLog(t))
+	got := ns.foo("plan", "-f", ns.file(manifestOf("a", "a")), "--server-dry-run")
+	must(t, got.check(1, "+ create Deployment a"))
+	if strings.Contains(got.out, "refuse") {
+		t.Error(got.out)
+	}
+	ns.withFoo()
+	ns.breakWebhook()
+	must(t, ns.foo("plan", "--server-dry-run").check(1, "+1 ~0 -0, 1 status, 1 refused of 1 Foo",
+		"the API server would refuse this: Internal error occurred: failed calling webhook \"down.example.com\""))
+	if writes := writesInLog(t)[before:]; len(writes) != 1 { // that of the Foo
+		t.Errorf("these were writes: %+v", linesOf(writes))
+	}
+}
+
+// TestViewIsEnough runs the commands as a user who has nothing but the role view in a
+// namespace, with the rules about Foos that artifacts/deploy adds to that role.
+func TestViewIsEnough(t *testing.T) {
+	startController(t)
+	ns := newNamespace(t, "viewers")
+	ns.withReadyFoo()
+	ns.kubectl("apply", "-f", "../../../artifacts/deploy/permissions/users.yaml")
+	ns.kubectl("create", "rolebinding", "viewer", "--clusterrole=view", "--user=viewer")
+	must(t, testcluster.Await(t.Context(), limit, "the role is in force", func(context.Context) error {
+		return ns.foo("plan", "--as=viewer").check(0, "Nothing to do: 1 Foo is as asked.")
+	}))
+	ns.kubectl("create", "role", "reader", "--verb=get,list", "--resource=foos.samplecontroller.k8s.io,deployments.apps")
+	ns.kubectl("create", "rolebinding", "reader", "--role=reader", "--user=reader")
+	for _, err := range []error{
+		ns.foo("why", "a", "--as=reader").check(0, "ready: Deployment", "Not shown: the permission to list pods is missing"),
+		ns.foo("why", "a", "--as=viewer").check(0, "ready: Deployment", "Pod web-", "Controller: unknown: the Lease",
+			"the permission to get leases.coordination.k8s.io is missing"),
+		ns.foo("plan", "-f", ns.file(manifestOf("c", "c")), "--server-dry-run", "--as=viewer").check(2,
+			"--server-dry-run needs the permission to create foos.samplecontroller.k8s.io, which this account lacks"),
+		ns.foo("plan", "-A", "--as=viewer").check(2, "the permission to list foos.samplecontroller.k8s.io is missing"),
+	} {
+		if err != nil {
+			t.Error(err)
 		}
-	})
-	must(t, err)
-	return writes
+	}
 }

@@ -8,6 +8,9 @@ import (
 	"errors"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,11 +54,6 @@ func New(flags *genericclioptions.ConfigFlags, allNamespaces bool) (*Cluster, er
 	if allNamespaces {
 		namespace = metav1.NamespaceAll
 	}
-	return Of(config, namespace)
-}
-
-// Of returns the cluster of a configuration.
-func Of(config *rest.Config, namespace string) (*Cluster, error) {
 	binary := rest.CopyConfig(config)
 	binary.ContentType, binary.AcceptContentTypes = runtime.ContentTypeProtobuf, protobuf
 	kube, err := kubernetes.NewForConfig(binary)
@@ -75,10 +73,9 @@ func (c *Cluster) ListFoos(ctx context.Context) ([]*samplev1alpha1.Foo, error) {
 	if err != nil {
 		return nil, Describe(err, "list", samplev1alpha1.SchemeGroupVersion.WithResource("foos").GroupResource().String())
 	}
-	foos := make([]*samplev1alpha1.Foo, len(list.Items))
-	for i := range list.Items {
-		foos[i] = &list.Items[i]
-		foos[i].ManagedFields = nil // a third of the memory
+	foos := pointers(list.Items)
+	for _, foo := range foos {
+		foo.ManagedFields = nil // a third of the memory
 	}
 	return foos, nil
 }
@@ -97,12 +94,62 @@ func (c *Cluster) GetFoo(ctx context.Context, name string) (*samplev1alpha1.Foo,
 	return foo, nil
 }
 
-// Managers is whether to keep what objects know of the managers of their fields, which is
-// half of their memory.
-type Managers bool
+// Below has the objects that Deployments lead to, and the Events.
+type Below struct {
+	ReplicaSets []*appsv1.ReplicaSet
+	Pods        []*corev1.Pod
+	Events      []*corev1.Event
+	// Missing are the errors of what the account may not read.
+	Missing []error
+}
 
-// World reads the children of all rows.
-func (c *Cluster) World(ctx context.Context, table []preview.Row, managers Managers) (*preview.World, error) {
+// Below reads a namespace. What the account may not read is missing.
+func (c *Cluster) Below(ctx context.Context) (*Below, error) {
+	found, all := &Below{}, metav1.ListOptions{}
+	sets, setsErr := c.Kube.AppsV1().ReplicaSets(c.Namespace).List(ctx, all)
+	pods, podsErr := c.Kube.CoreV1().Pods(c.Namespace).List(ctx, all)
+	events, eventsErr := c.Kube.CoreV1().Events(c.Namespace).List(ctx, all)
+	for _, read := range []struct {
+		resource string
+		err      error
+	}{{"replicasets.apps", setsErr}, {"pods", podsErr}, {"events", eventsErr}} {
+		switch {
+		case apierrors.IsForbidden(read.err):
+			found.Missing = append(found.Missing, Describe(read.err, "list", read.resource))
+		case read.err != nil:
+			return nil, Describe(read.err, "list", read.resource)
+		}
+	}
+	// After an error, a list is empty.
+	found.ReplicaSets, found.Pods, found.Events = pointers(sets.Items), pointers(pods.Items), pointers(events.Items)
+	return found, nil
+}
+
+func pointers[T any](items []T) []*T {
+	all := make([]*T, len(items))
+	for i := range items {
+		all[i] = &items[i]
+	}
+	return all
+}
+
+// Lease reads the controller's Lease.
+func (c *Cluster) Lease(ctx context.Context, namespace, name string) (*coordinationv1.Lease, error) {
+	lease, err := c.Kube.CoordinationV1().Leases(namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil, Describe(err, "get", "leases.coordination.k8s.io")
+	case err != nil:
+		return nil, err
+	case lease.Spec.RenewTime == nil:
+		return nil, errors.New("it has never been renewed")
+	}
+	return lease, nil
+}
+
+// World reads the children of all rows, with what they know of the managers of their fields
+// or without, which is half of their memory.
+func (c *Cluster) World(ctx context.Context, table []preview.Row, withManagers bool) (*preview.World, error) {
 	world := preview.NewWorld()
 	for _, row := range table {
 		list, err := c.list(ctx, row)
@@ -111,7 +158,7 @@ func (c *Cluster) World(ctx context.Context, table []preview.Row, managers Manag
 		}
 		err = meta.EachListItem(list, func(item runtime.Object) error {
 			child := item.(preview.Object) //nolint:forcetypeassert // the items are of the row's kind
-			if !managers {
+			if !withManagers {
 				child.SetManagedFields(nil)
 			}
 			world.Add(row.Resource, child)

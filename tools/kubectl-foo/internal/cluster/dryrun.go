@@ -3,14 +3,12 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -34,13 +32,26 @@ func (c *Cluster) DryRun(ctx context.Context, write preview.Write) (preview.Obje
 	if err != nil {
 		return nil, err
 	}
-	request, err := requestOf(client, write)
-	if err != nil {
-		return nil, err
+	request, verb := (*rest.Request)(nil), "patch"
+	options := &metav1.CreateOptions{DryRun: dryRun, FieldManager: names.Controller} // as PatchOptions
+	switch write.Verb {
+	case preview.Create:
+		verb, request = "create", client.Post().VersionedParams(options, scheme.ParameterCodec).Body(write.After)
+	case preview.Delete:
+		uid := write.Before.GetUID()
+		body := &metav1.DeleteOptions{DryRun: dryRun, Preconditions: &metav1.Preconditions{UID: &uid}}
+		verb, request = "delete", client.Delete().Name(write.Name).Body(body)
+	default:
+		patchType, patch, err := write.Patch()
+		if err != nil {
+			return nil, err
+		}
+		request = client.Patch(patchType).Name(write.Name).VersionedParams(options, scheme.ParameterCodec).Body(patch)
 	}
-	result := request.Resource(write.Resource.Resource).Do(ctx)
+	namespace := cmp.Or(write.Before, write.After).GetNamespace()
+	result := request.Namespace(namespace).Resource(write.Resource.Resource).Do(ctx)
 	if err := result.Error(); err != nil {
-		return nil, c.dryRunError(ctx, err, verbOf[write.Verb], write.Resource, "", namespaceOf(write))
+		return nil, c.dryRunError(ctx, err, verb, write.Resource, "", namespace)
 	}
 	if write.Verb == preview.Delete {
 		return nil, nil //nolint:nilnil // nothing is left
@@ -49,40 +60,7 @@ func (c *Cluster) DryRun(ctx context.Context, write preview.Write) (preview.Obje
 	if err != nil {
 		return nil, err
 	}
-	if err := result.Into(stored); err != nil {
-		return nil, err
-	}
-	return stored.(preview.Object), nil //nolint:forcetypeassert // all kinds of the API are objects
-}
-
-func namespaceOf(write preview.Write) string {
-	if write.After != nil {
-		return write.After.GetNamespace()
-	}
-	return write.Before.GetNamespace()
-}
-
-// verbOf are the API's verbs for the writes.
-var verbOf = map[preview.Verb]string{preview.Create: "create", preview.Update: "patch", preview.Adopt: "patch", preview.Delete: "delete"}
-
-func requestOf(client *rest.RESTClient, write preview.Write) (*rest.Request, error) {
-	sent := &metav1.CreateOptions{DryRun: dryRun, FieldManager: names.Controller} // as PatchOptions
-	switch write.Verb {
-	case preview.Create:
-		return client.Post().Namespace(write.After.GetNamespace()).VersionedParams(sent, scheme.ParameterCodec).Body(write.After), nil
-	case preview.Update, preview.Adopt:
-		patchType, patch, err := write.Patch()
-		if err != nil {
-			return nil, err
-		}
-		return client.Patch(patchType).Namespace(write.After.GetNamespace()).Name(write.Name).VersionedParams(sent, scheme.ParameterCodec).Body(patch), nil
-	case preview.Delete:
-		uid := write.Before.GetUID()
-		options := &metav1.DeleteOptions{DryRun: dryRun, Preconditions: &metav1.Preconditions{UID: &uid}}
-		return client.Delete().Namespace(write.Before.GetNamespace()).Name(write.Name).Body(options), nil
-	case preview.Leave, preview.Wait, preview.Suspend:
-	}
-	return nil, fmt.Errorf("%s %s %s is no write", write.Verb, write.Kind, write.Name)
+	return stored.(preview.Object), result.Into(stored) //nolint:forcetypeassert // all kinds of the API are objects
 }
 
 // DryRunStatus does the same with the status of a Foo.
@@ -90,29 +68,19 @@ func (c *Cluster) DryRunStatus(ctx context.Context, foo *samplev1alpha1.Foo, sta
 	foo = foo.DeepCopy()
 	foo.Status = status
 	_, err := c.Foo.SamplecontrollerV1alpha1().Foos(foo.Namespace).UpdateStatus(ctx, foo, metav1.UpdateOptions{DryRun: dryRun, FieldManager: names.Controller})
-	if err != nil {
-		return c.dryRunError(ctx, err, "update", foosResource, "status", foo.Namespace)
-	}
-	return nil
+	return c.dryRunError(ctx, err, "update", foosResource, "status", foo.Namespace)
 }
 
 // DryRunFoo does the same with a Foo: it is created if it has no UID. The answer has the
 // fields that the API server sets.
 func (c *Cluster) DryRunFoo(ctx context.Context, foo *samplev1alpha1.Foo) (*samplev1alpha1.Foo, error) {
 	client := c.Foo.SamplecontrollerV1alpha1().Foos(foo.Namespace)
-	var stored *samplev1alpha1.Foo
-	var err error
-	verb := "update"
 	if foo.UID == "" {
-		verb = "create"
-		stored, err = client.Create(ctx, foo, metav1.CreateOptions{DryRun: dryRun})
-	} else {
-		stored, err = client.Update(ctx, foo, metav1.UpdateOptions{DryRun: dryRun})
+		stored, err := client.Create(ctx, foo, metav1.CreateOptions{DryRun: dryRun})
+		return stored, c.dryRunError(ctx, err, "create", foosResource, "", foo.Namespace)
 	}
-	if err != nil {
-		return nil, c.dryRunError(ctx, err, verb, foosResource, "", foo.Namespace)
-	}
-	return stored, nil
+	stored, err := client.Update(ctx, foo, metav1.UpdateOptions{DryRun: dryRun})
+	return stored, c.dryRunError(ctx, err, "update", foosResource, "", foo.Namespace)
 }
 
 // dryRunError tells a missing permission, which says nothing about the controller's
@@ -140,60 +108,3 @@ func (c *Cluster) dryRunError(ctx context.Context, err error, verb string, resou
 // ErrPermission means that the account lacks the permission for a dry run, so that the API
 // server has not judged the write.
 var ErrPermission = errors.New("no permission")
-
-// Below has the objects that Deployments lead to, and the Events.
-type Below struct {
-	ReplicaSets []*appsv1.ReplicaSet
-	Pods        []*corev1.Pod
-	Events      []*corev1.Event
-	// Missing are the errors of what the account may not read.
-	Missing []error
-}
-
-// Below reads a namespace. What the account may not read is missing.
-func (c *Cluster) Below(ctx context.Context) (*Below, error) {
-	found, all := &Below{}, metav1.ListOptions{}
-	sets, setsErr := c.Kube.AppsV1().ReplicaSets(c.Namespace).List(ctx, all)
-	if setsErr == nil {
-		found.ReplicaSets = pointers(sets.Items)
-	}
-	pods, podsErr := c.Kube.CoreV1().Pods(c.Namespace).List(ctx, all)
-	if podsErr == nil {
-		found.Pods = pointers(pods.Items)
-	}
-	events, eventsErr := c.Kube.CoreV1().Events(c.Namespace).List(ctx, all)
-	if eventsErr == nil {
-		found.Events = pointers(events.Items)
-	}
-	for resource, err := range map[string]error{"replicasets.apps": setsErr, "pods": podsErr, "events": eventsErr} {
-		switch {
-		case apierrors.IsForbidden(err):
-			found.Missing = append(found.Missing, Describe(err, "list", resource))
-		case err != nil:
-			return nil, Describe(err, "list", resource)
-		}
-	}
-	return found, nil
-}
-
-func pointers[T any](items []T) []*T {
-	all := make([]*T, len(items))
-	for i := range items {
-		all[i] = &items[i]
-	}
-	return all
-}
-
-// Lease reads the controller's Lease.
-func (c *Cluster) Lease(ctx context.Context, namespace, name string) (*coordinationv1.Lease, error) {
-	lease, err := c.Kube.CoordinationV1().Leases(namespace).Get(ctx, name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsForbidden(err):
-		return nil, Describe(err, "get", "leases.coordination.k8s.io")
-	case err != nil:
-		return nil, err
-	case lease.Spec.RenewTime == nil:
-		return nil, errors.New("it has never been renewed")
-	}
-	return lease, nil
-}

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/ptr"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
@@ -30,8 +31,8 @@ type Subject struct {
 	Table []preview.Row
 	World *preview.World
 	Below *cluster.Below
-	// Lease is the controller's, or LeaseErr is why it could not be read. LeaseName is
-	// NAMESPACE/NAME.
+	// Lease is the controller's, which has been renewed, or LeaseErr is why there is none.
+	// LeaseName is NAMESPACE/NAME.
 	Lease     *coordinationv1.Lease
 	LeaseErr  error
 	LeaseName string
@@ -53,15 +54,13 @@ type Explanation struct {
 	Since    string    `json:"since,omitempty"`
 	Findings []Finding `json:"findings,omitempty"` // about the Foo itself
 	// Controller is whether a controller is working.
-	Controller Finding      `json:"controller"`
+	Controller Controller   `json:"controller"`
 	Has        []Node       `json:"has"`
-	Next       *report.Sync `json:"next"`
+	Next       *report.Plan `json:"next"`
 	Owners     []Owned      `json:"owners,omitempty"`
 	Events     []Event      `json:"events,omitempty"`
 	// Missing are the permissions that the account lacks.
 	Missing []string `json:"missing,omitempty"`
-
-	plan *report.Plan
 }
 
 // Event is an Event about one of the Foo's objects.
@@ -75,17 +74,17 @@ type Event struct {
 
 // Of explains a Foo.
 func Of(s *Subject) (*Explanation, error) {
-	plan := &report.Plan{Sync: preview.Of(s.Table, s.Foo, s.World, metav1.NewTime(s.Now))}
-	next, err := plan.Structured()
+	next, err := report.NewPlan(preview.Of(s.Table, s.Foo, s.World, metav1.NewTime(s.Now)))
 	if err != nil {
 		return nil, err
 	}
-	e := &Explanation{Namespace: s.Foo.Namespace, Name: s.Foo.Name, Controller: s.Controller(), Has: s.tree(), Next: next, plan: plan}
+	has, about := s.tree()
+	e := &Explanation{Namespace: s.Foo.Namespace, Name: s.Foo.Name, Controller: s.Controller(), Has: has, Next: next}
 	s.addState(e)
 	if e.Owners, err = s.owners(); err != nil {
 		return nil, err
 	}
-	for _, event := range s.events() {
+	for _, event := range s.events(about) {
 		e.Events = append(e.Events, Event{
 			s.age(lastSeen(event)), event.Type, event.InvolvedObject.Kind + " " + event.InvolvedObject.Name, event.Reason, event.Message,
 		})
@@ -117,26 +116,32 @@ func (s *Subject) addState(e *Explanation) {
 	}
 }
 
-// Controller says whether a controller is working, by its Lease.
-func (s *Subject) Controller() Finding {
-	namespace, _, _ := strings.Cut(s.LeaseName, "/")
-	start := fmt.Sprintf("nothing changes until one runs; see: kubectl get pods -n %s", namespace)
-	switch {
-	case apierrors.IsNotFound(s.LeaseErr):
-		return Finding{"unknown: there is no Lease " + s.LeaseName, "a controller without -leader-elect has none; for another Lease, set --lease-namespace and --lease-name"}
-	case s.LeaseErr != nil:
-		return Finding{fmt.Sprintf("unknown: the Lease %s can't be read: %v", s.LeaseName, s.LeaseErr), ""}
-	case s.Lease.Spec.HolderIdentity == nil || *s.Lease.Spec.HolderIdentity == "":
-		return Finding{"not running: nobody holds the Lease " + s.LeaseName, start}
-	case s.isStale():
-		return Finding{fmt.Sprintf("not running: its Lease %s was last renewed %s ago", s.LeaseName, s.age(s.Lease.Spec.RenewTime.Time)), start}
-	}
-	return Finding{fmt.Sprintf("%s, which renewed its Lease %s ago", *s.Lease.Spec.HolderIdentity, s.age(s.Lease.Spec.RenewTime.Time)), ""}
+// Controller says whether a controller is working.
+type Controller struct {
+	Finding
+
+	// State is running, stopped or unknown.
+	State string `json:"state"`
 }
 
-func (s *Subject) isStale() bool {
-	renewed, valid := s.Lease.Spec.RenewTime, s.Lease.Spec.LeaseDurationSeconds
-	return renewed == nil || valid == nil || s.Now.Sub(renewed.Time) > time.Duration(*valid)*time.Second
+// Controller says whether a controller is working, by its Lease.
+func (s *Subject) Controller() Controller {
+	namespace, _, _ := strings.Cut(s.LeaseName, "/")
+	stopped := func(text string) Controller {
+		return Controller{Finding{"not running: " + text, "nothing changes until one runs; see: kubectl get pods -n " + namespace}, "stopped"}
+	}
+	switch {
+	case apierrors.IsNotFound(s.LeaseErr):
+		return Controller{Finding{"unknown: there is no Lease " + s.LeaseName,
+			"a controller without -leader-elect has none; for another Lease, set --lease-namespace and --lease-name"}, "unknown"}
+	case s.LeaseErr != nil:
+		return Controller{Finding{Text: fmt.Sprintf("unknown: the Lease %s can't be read: %v", s.LeaseName, s.LeaseErr)}, "unknown"}
+	case s.Lease.Spec.HolderIdentity == nil || *s.Lease.Spec.HolderIdentity == "":
+		return stopped("nobody holds the Lease " + s.LeaseName)
+	case s.Now.Sub(s.Lease.Spec.RenewTime.Time) > time.Duration(ptr.Deref(s.Lease.Spec.LeaseDurationSeconds, 0))*time.Second:
+		return stopped(fmt.Sprintf("its Lease %s was last renewed %s ago", s.LeaseName, s.age(s.Lease.Spec.RenewTime.Time)))
+	}
+	return Controller{Finding{Text: fmt.Sprintf("%s, which renewed its Lease %s ago", *s.Lease.Spec.HolderIdentity, s.age(s.Lease.Spec.RenewTime.Time))}, "running"}
 }
 
 // deletion says what holds up the deletion of an object, or returns nil.
@@ -163,15 +168,8 @@ func (s *Subject) deletion(resource string, object metav1.Object) *Finding {
 	return found
 }
 
-// events returns the Events about the Foo's objects, the newest first.
-func (s *Subject) events() []*corev1.Event {
-	about := map[types.UID]bool{s.Foo.UID: true}
-	for _, row := range s.Table {
-		for _, child := range s.World.ControlledBy(row.Resource, s.Foo) {
-			about[child.GetUID()] = true
-			s.addBelow(about, child.GetUID())
-		}
-	}
+// events returns the Events about objects, the newest first.
+func (s *Subject) events(about map[types.UID]bool) []*corev1.Event {
 	var events []*corev1.Event
 	for _, event := range s.Below.Events {
 		if about[event.InvolvedObject.UID] {
@@ -184,15 +182,11 @@ func (s *Subject) events() []*corev1.Event {
 
 // lastSeen returns when an Event was last counted.
 func lastSeen(event *corev1.Event) time.Time {
-	switch {
-	case event.Series != nil:
-		return event.Series.LastObservedTime.Time
-	case !event.LastTimestamp.IsZero():
-		return event.LastTimestamp.Time
-	case !event.EventTime.IsZero():
-		return event.EventTime.Time
+	seen := []time.Time{event.CreationTimestamp.Time, event.LastTimestamp.Time, event.EventTime.Time}
+	if event.Series != nil {
+		seen = append(seen, event.Series.LastObservedTime.Time)
 	}
-	return event.CreationTimestamp.Time
+	return slices.MaxFunc(seen, time.Time.Compare)
 }
 
 func (s *Subject) age(since time.Time) string {
@@ -211,17 +205,17 @@ func (e *Explanation) Print(printer *report.Printer, maxEvents int) error {
 	for _, finding := range e.Findings {
 		out.finding("  ! ", finding)
 	}
-	out.finding("  Controller: ", e.Controller)
+	out.finding("  Controller: ", e.Controller.Finding)
 	out.Printf("\nWhat it has:\n")
 	if len(e.Has) == 0 {
 		out.Printf("  nothing\n")
 	}
 	out.nodes(e.Has, "  ")
-	if e.plan.IsSilent() {
+	if e.Next.IsSilent() {
 		out.Printf("\nThe next sync writes nothing.\n")
 	} else {
 		out.Printf("\nThe next sync:\n")
-		_ = report.PrintSteps(printer, e.plan) // the printer remembers the error
+		e.Next.PrintSteps(printer)
 	}
 	for _, owned := range e.Owners {
 		owned.print(printer)
@@ -272,37 +266,4 @@ func (s *screen) nodes(nodes []Node, indent string) {
 		}
 		s.nodes(n.Below, indent+"  ")
 	}
-}
-
-// found returns what a condition or a container says, with advice.
-func found(reason, message, namespace string) Finding {
-	return Finding{reason + ": " + message, adviceAbout(reason+": "+message, namespace)}
-}
-
-// advice is what a user can do about a failure that a text tells of. %s is the namespace.
-var advice = []struct{ text, do string }{
-	{"exceeded quota", "lower spec.replicas, or ask for a larger quota: kubectl describe resourcequota -n %s"},
-	{"failed calling webhook", "the webhook is down or slow; whoever runs it has to repair it, and the controller then goes on by itself: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"},
-	{"denied the request", "a policy or webhook of the cluster refuses this; its owner can say why"},
-	{"ValidatingAdmissionPolicy", "a policy of the cluster refuses this: kubectl get validatingadmissionpolicies"},
-	{"InvalidImageName", "the controller's flag -image names no image"},
-	{"ErrImage", "see whether the image exists and the nodes may pull it; the controller's flag -image names it"},
-	{"ImagePull", "see whether the image exists and the nodes may pull it; the controller's flag -image names it"},
-	{"Unschedulable", "see what the nodes have left: kubectl describe nodes"},
-	{"FailedCreate", "the events of the ReplicaSet say more: kubectl get events -n %s"},
-	{"ProgressDeadlineExceeded", "what its Pods wait for is below, and in: kubectl get events -n %s"},
-}
-
-// adviceAbout returns what a user can do, or "".
-func adviceAbout(text, namespace string) string {
-	for _, a := range advice {
-		if !strings.Contains(text, a.text) {
-			continue
-		}
-		if strings.Contains(a.do, "%s") {
-			return fmt.Sprintf(a.do, namespace)
-		}
-		return a.do
-	}
-	return ""
 }

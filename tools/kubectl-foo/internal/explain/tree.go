@@ -3,11 +3,8 @@
 package explain
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -18,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"example.com/sample-controller/tools/kubectl-foo/internal/report"
 	"example.com/sample-controller/tools/preview"
 )
 
@@ -34,15 +30,17 @@ type Node struct {
 	created time.Time
 }
 
-// tree returns the Foo's children and what these control.
-func (s *Subject) tree() []Node {
-	nodes := []Node{}
+// tree returns the Foo's children and what these control, and the UIDs of all of them and of
+// the Foo.
+func (s *Subject) tree() ([]Node, map[types.UID]bool) {
+	nodes, uids := []Node{}, map[types.UID]bool{s.Foo.UID: true}
 	for _, row := range s.Table {
 		for _, child := range s.World.ControlledBy(row.Resource, s.Foo) {
-			nodes = append(nodes, s.node(row.Kind, child, s.below(child.GetUID())))
+			nodes = append(nodes, s.node(row.Kind, child, s.below(child.GetUID(), uids)))
+			uids[child.GetUID()] = true
 		}
 	}
-	return nodes
+	return nodes, uids
 }
 
 func (s *Subject) node(kind string, object preview.Object, below []Node) Node {
@@ -53,17 +51,23 @@ func (s *Subject) node(kind string, object preview.Object, below []Node) Node {
 	return Node{kind, object.GetName(), stateOf(object), waits, below, object.GetCreationTimestamp().Time}
 }
 
-// below returns the ReplicaSets and Pods that an object controls, the newest first.
-func (s *Subject) below(controller types.UID) []Node {
+// below returns the ReplicaSets and Pods that an object controls, the newest first, and adds
+// their UIDs.
+func (s *Subject) below(controller types.UID, uids map[types.UID]bool) []Node {
 	var nodes []Node
 	for _, set := range s.Below.ReplicaSets {
-		// An old one has no Pods, and says nothing.
-		if isControlledBy(set, controller) && (set.Status.Replicas > 0 || ptr.Deref(set.Spec.Replicas, 1) > 0) {
-			nodes = append(nodes, s.node("ReplicaSet", set, s.below(set.UID)))
+		if !isControlledBy(set, controller) {
+			continue
+		}
+		uids[set.UID] = true
+		below := s.below(set.UID, uids)
+		if set.Status.Replicas > 0 || ptr.Deref(set.Spec.Replicas, 1) > 0 { // an old one has no Pods, and says nothing
+			nodes = append(nodes, s.node("ReplicaSet", set, below))
 		}
 	}
 	for _, pod := range s.Below.Pods {
 		if isControlledBy(pod, controller) {
+			uids[pod.UID] = true
 			nodes = append(nodes, s.node("Pod", pod, nil))
 		}
 	}
@@ -71,21 +75,6 @@ func (s *Subject) below(controller types.UID) []Node {
 		return cmp.Or(b.created.Compare(a.created), strings.Compare(a.Name, b.Name))
 	})
 	return nodes
-}
-
-// addBelow adds the UIDs of all that an object controls.
-func (s *Subject) addBelow(uids map[types.UID]bool, controller types.UID) {
-	for _, set := range s.Below.ReplicaSets {
-		if isControlledBy(set, controller) {
-			uids[set.UID] = true
-			s.addBelow(uids, set.UID)
-		}
-	}
-	for _, pod := range s.Below.Pods {
-		if isControlledBy(pod, controller) {
-			uids[pod.UID] = true
-		}
-	}
 }
 
 func isControlledBy(object metav1.Object, controller types.UID) bool {
@@ -161,118 +150,31 @@ func podWaits(pod *corev1.Pod) []Finding {
 	return waits
 }
 
-// Owned says who wrote the fields of a child that the Foo owns, by the managers of fields.
-type Owned struct {
-	Kind   string  `json:"kind"`
-	Name   string  `json:"name"`
-	Fields []Field `json:"fields"`
+// found returns what a condition or a container says, with advice.
+func found(reason, message, namespace string) Finding {
+	return Finding{reason + ": " + message, adviceAbout(reason+": "+message, namespace)}
 }
 
-// Field is a field with the manager that wrote it last.
-type Field struct {
-	Path      string `json:"path"`
-	Manager   string `json:"manager"`
-	Operation string `json:"operation"`
-	Age       string `json:"age,omitempty"`
+// advice is what a user can do about a failure that a text tells of, for a NAMESPACE.
+var advice = []struct{ text, do string }{
+	{"exceeded quota", "lower spec.replicas, or ask for a larger quota: kubectl describe resourcequota -n NAMESPACE"},
+	{"failed calling webhook", "the webhook is down or slow; whoever runs it has to repair it, and the controller then goes on by itself: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"},
+	{"denied the request", "a policy or webhook of the cluster refuses this; its owner can say why"},
+	{"ValidatingAdmissionPolicy", "a policy of the cluster refuses this: kubectl get validatingadmissionpolicies"},
+	{"InvalidImageName", "the controller's flag -image names no image"},
+	{"ErrImage", "see whether the image exists and the nodes may pull it; the controller's flag -image names it"},
+	{"ImagePull", "see whether the image exists and the nodes may pull it; the controller's flag -image names it"},
+	{"Unschedulable", "see what the nodes have left: kubectl describe nodes"},
+	{"FailedCreate", "the events of the ReplicaSet say more: kubectl get events -n NAMESPACE"},
+	{"ProgressDeadlineExceeded", "what its Pods wait for is below, and in: kubectl get events -n NAMESPACE"},
 }
 
-func (s *Subject) owners() ([]Owned, error) {
-	var owners []Owned
-	for _, row := range s.Table {
-		for _, child := range s.World.ControlledBy(row.Resource, s.Foo) {
-			asked, err := report.FieldsOf(row.Desired(s.Foo))
-			if err != nil {
-				return nil, err
-			}
-			for _, field := range []string{"apiVersion", "kind", "metadata"} {
-				delete(asked, field)
-			}
-			if fields := s.writers(asked, child.GetManagedFields()); len(fields) > 0 {
-				owners = append(owners, Owned{row.Kind, child.GetName(), fields})
-			}
+// adviceAbout returns what a user can do, or "".
+func adviceAbout(text, namespace string) string {
+	for _, a := range advice {
+		if strings.Contains(text, a.text) {
+			return strings.ReplaceAll(a.do, "NAMESPACE", namespace)
 		}
 	}
-	return owners, nil
-}
-
-func (o *Owned) print(out *report.Printer) {
-	out.Printf("\nWho wrote what the Foo owns of %s %s:\n", o.Kind, o.Name)
-	for _, field := range o.Fields {
-		ago := ""
-		if field.Age != "" {
-			ago = ", " + field.Age + " ago"
-		}
-		out.Printf("  %s: %s (%s)%s\n", field.Path, field.Manager, field.Operation, ago)
-	}
-}
-
-// writers returns the fields that managers own, in the order of their paths.
-func (s *Subject) writers(asked map[string]any, entries []metav1.ManagedFieldsEntry) []Field {
-	last := map[string]metav1.ManagedFieldsEntry{}
-	for _, entry := range entries {
-		var owned map[string]any
-		if entry.FieldsV1 == nil || entry.Subresource == "status" || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &owned) != nil {
-			continue
-		}
-		for _, path := range ownedLeaves(asked, owned, "") {
-			if known, found := last[path]; !found || known.Time.Before(entry.Time) {
-				last[path] = entry
-			}
-		}
-	}
-	var fields []Field
-	for _, path := range slices.Sorted(maps.Keys(last)) {
-		entry, age := last[path], ""
-		if entry.Time != nil {
-			age = s.age(entry.Time.Time)
-		}
-		fields = append(fields, Field{path, entry.Manager, string(entry.Operation), age})
-	}
-	return fields
-}
-
-// ownedLeaves returns the paths of the leaves of a value that a manager owns.
-func ownedLeaves(value any, owned map[string]any, path string) []string {
-	var leaves []string
-	switch value := value.(type) {
-	case map[string]any:
-		for name, field := range value {
-			if below, ok := owned["f:"+name].(map[string]any); ok {
-				leaves = append(leaves, ownedLeaves(field, below, strings.TrimPrefix(path+"."+name, "."))...)
-			}
-		}
-	case []any:
-		for i, element := range value {
-			for key, below := range owned {
-				if below, ok := below.(map[string]any); ok && isElement(element, key) {
-					leaves = append(leaves, ownedLeaves(element, below, fmt.Sprintf("%s[%d]", path, i))...)
-				}
-			}
-		}
-	default:
-		leaves = append(leaves, path)
-	}
-	return leaves
-}
-
-// isElement reports whether a list's element has the key of a managed field, such as
-// k:{"name":"nginx"}.
-func isElement(element any, key string) bool {
-	text, isKey := strings.CutPrefix(key, "k:")
-	fields, isMap := element.(map[string]any)
-	if !isKey || !isMap {
-		return false
-	}
-	var keys map[string]any
-	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
-	decoder.UseNumber()
-	if decoder.Decode(&keys) != nil {
-		return false
-	}
-	for name, value := range keys {
-		if fmt.Sprint(fields[name]) != fmt.Sprint(value) {
-			return false
-		}
-	}
-	return true
+	return ""
 }

@@ -4,23 +4,17 @@
 package report
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
-	"unicode"
 
-	"golang.org/x/term"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/scheme"
+	"github.com/aymanbagabas/go-udiff"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
-	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
-	"example.com/sample-controller/tools/internal/printable"
 	"example.com/sample-controller/tools/preview"
 )
 
@@ -42,41 +36,11 @@ func CheckFormat(format string, allowed ...string) error {
 
 // Plan is what the next sync of a Foo would write, and what the API server says of it.
 type Plan struct {
-	*preview.Sync
-	// Answers has the API server's answer to each of the writes, if it was asked, and
-	// StatusAnswer the one to the status.
-	Answers      []Answer
-	StatusAnswer Answer
-}
+	Sync *preview.Sync `json:"-"`
 
-// Answer is what an API server says of a write.
-type Answer struct {
-	// Refused is why the API server refuses the write, or "".
-	Refused string `json:"refused,omitempty"`
-	// Differs says in which of the Foo's fields what it would store differs from what is
-	// sent, as an admission webhook may do, or "".
-	Differs string `json:"differs,omitempty"`
-}
-
-// answer returns the API server's answer to a write.
-func (p *Plan) answer(i int) Answer {
-	if i < len(p.Answers) {
-		return p.Answers[i]
-	}
-	return Answer{}
-}
-
-// IsSilent reports whether there is nothing to say: nothing is written, and no object of
-// somebody else is in the way.
-func (p *Plan) IsSilent() bool {
-	return p.IsIdle() && !slices.ContainsFunc(p.Writes, func(write preview.Write) bool { return write.Verb == preview.Leave })
-}
-
-// Sync is a plan for programs.
-type Sync struct {
 	Namespace string                    `json:"namespace"`
 	Name      string                    `json:"name"`
-	Writes    []Write                   `json:"writes"`
+	Writes    []Write                   `json:"writes"` // as those of Sync
 	Status    *samplev1alpha1.FooStatus `json:"status,omitempty"`
 	// StatusMayWait means that the status is written some seconds later.
 	StatusMayWait bool    `json:"statusMayWait,omitempty"`
@@ -95,198 +59,200 @@ type Write struct {
 	Answer *Answer        `json:"answer,omitempty"`
 }
 
-// Structured returns a plan for programs.
-func (p *Plan) Structured() (*Sync, error) {
-	s := &Sync{Namespace: p.Foo.Namespace, Name: p.Foo.Name, Writes: []Write{}}
-	if p.ChangesStatus() {
-		s.Status, s.StatusMayWait, s.StatusAnswer = &p.Status, p.StatusMayWait(), orNil(p.StatusAnswer)
+// Answer is what an API server says of a write. There is none if it was not asked, or would
+// store what it is sent.
+type Answer struct {
+	// Refused is why the API server refuses the write, or "".
+	Refused string `json:"refused,omitempty"`
+	// Differs says in which of the Foo's fields what it would store differs from what is
+	// sent, as an admission webhook may do, or "".
+	Differs string `json:"differs,omitempty"`
+}
+
+func (a *Answer) isRefusal() bool { return a != nil && a.Refused != "" }
+
+// NewPlan returns the plan of a sync.
+func NewPlan(sync *preview.Sync) (*Plan, error) {
+	p := &Plan{Sync: sync, Namespace: sync.Foo.Namespace, Name: sync.Foo.Name, Writes: []Write{}}
+	if sync.ChangesStatus() {
+		p.Status, p.StatusMayWait = &sync.Status, sync.StatusMayWait()
 	}
-	for i, write := range p.Writes {
-		diff, err := Diff(write)
+	for _, write := range sync.Writes {
+		diff, err := diffOf(write)
 		if err != nil {
 			return nil, err
 		}
-		w := Write{Verb: write.Verb, Kind: write.Kind, Name: write.Name, Drift: write.Drift, Diff: diff, Answer: orNil(p.answer(i))}
-		if w.Before, err = fieldsOrNil(write.Before); err != nil {
+		w := Write{Verb: write.Verb, Kind: write.Kind, Name: write.Name, Drift: write.Drift, Diff: diff}
+		if w.Before, err = FieldsOf(write.Before); err != nil {
 			return nil, err
 		}
-		if w.After, err = fieldsOrNil(write.After); err != nil {
+		if w.After, err = FieldsOf(write.After); err != nil {
 			return nil, err
 		}
-		s.Writes = append(s.Writes, w)
+		p.Writes = append(p.Writes, w)
 	}
-	return s, nil
+	return p, nil
 }
 
-func orNil(answer Answer) *Answer {
-	if answer == (Answer{}) {
-		return nil
-	}
-	return &answer
-}
-
-func fieldsOrNil(object preview.Object) (map[string]any, error) {
-	if object == nil {
-		return nil, nil //nolint:nilnil // no object has no fields
-	}
-	return FieldsOf(object)
+// IsSilent reports whether there is nothing to say: nothing is written, and no object of
+// somebody else is in the way.
+func (p *Plan) IsSilent() bool {
+	return p.Sync.IsIdle() && !slices.ContainsFunc(p.Writes, func(write Write) bool { return write.Verb == preview.Leave })
 }
 
 // PrintPlans prints plans in a format.
 func PrintPlans(out io.Writer, format string, plans []*Plan) error {
+	printer := NewPrinter(out)
 	switch format {
 	case FormatJSON, FormatYAML:
-		report := struct {
-			Foos []*Sync `json:"foos"`
-		}{[]*Sync{}}
-		for _, plan := range plans {
-			s, err := plan.Structured()
-			if err != nil {
-				return err
-			}
-			report.Foos = append(report.Foos, s)
-		}
-		return PrintStructured(out, format, report)
+		return PrintStructured(out, format, map[string]any{"foos": plans})
 	case FormatDiff:
-		return printDiffs(NewPrinter(out), plans)
+		for _, plan := range plans {
+			for _, write := range plan.Writes {
+				printer.printDiff("", write.Diff)
+			}
+		}
+		return printer.err
 	}
-	return printText(NewPrinter(out), plans)
+	for _, plan := range plans {
+		if !plan.IsSilent() {
+			printer.Printf("Foo %s/%s\n", plan.Namespace, plan.Name)
+			plan.PrintSteps(printer)
+		}
+	}
+	printer.Printf("%s\n", summary(plans))
+	return printer.err
 }
 
-// PrintStructured prints a value as JSON or YAML.
-func PrintStructured(out io.Writer, format string, value any) error {
-	data, err := json.MarshalIndent(value, "", "  ")
-	data = append(printable.EscapeJSON(data), '\n')
-	if err == nil && format == FormatYAML {
-		data, err = marshal(value)
-	}
-	if err == nil {
-		_, err = out.Write(data)
-	}
-	return err
+// marks are what the lines of writes begin with.
+var marks = map[preview.Verb]string{
+	preview.Create: "+", preview.Update: "~", preview.Adopt: ">", preview.Delete: "-", preview.Leave: "!", preview.Wait: ".", preview.Suspend: ".",
 }
 
-// marshal returns a value as YAML. YAML leaves some characters as they are that are not safe
-// to print, such as those that reverse text. JSON need not, and is YAML, too.
-func marshal(value any) ([]byte, error) {
-	data, err := json.MarshalIndent(value, "", "  ")
+// PrintSteps prints the writes of a plan, and the status.
+func (p *Plan) PrintSteps(out *Printer) {
+	for _, write := range p.Writes {
+		note := ""
+		if write.Drift != "" && write.Verb != preview.Create {
+			note = ": " + write.Drift
+		}
+		out.Printf("  %s %s %s %s%s\n", marks[write.Verb], write.Verb, write.Kind, write.Name, note)
+		out.printDiff("      ", write.Diff)
+		printAnswer(out, write.Answer)
+	}
+	if p.Status == nil {
+		return
+	}
+	before, after := Ready(p.Sync.Foo.Status), Ready(*p.Status)
+	note := ""
+	if before == after {
+		note = " (other fields change)"
+	}
+	if p.StatusMayWait {
+		note += " (within seconds)"
+	}
+	out.Printf("  status: %s%s\n", after, note)
+	if before != after && before != "" {
+		out.Printf("     was: %s\n", before)
+	}
+	printAnswer(out, p.StatusAnswer)
+}
+
+func printAnswer(out *Printer, answer *Answer) {
+	if answer == nil {
+		return
+	}
+	if answer.Refused != "" {
+		out.Printf("      the API server would refuse this: %s\n", answer.Refused)
+	}
+	if answer.Differs != "" {
+		out.Printf("      the API server would store something else: %s\n", answer.Differs)
+	}
+}
+
+// Ready returns the condition Ready in words, or "".
+func Ready(status samplev1alpha1.FooStatus) string {
+	condition := meta.FindStatusCondition(status.Conditions, samplev1alpha1.ConditionReady)
+	switch {
+	case condition == nil:
+		return ""
+	case condition.Status == metav1.ConditionTrue:
+		return "ready: " + condition.Message
+	}
+	return fmt.Sprintf("not ready, %s: %s", condition.Reason, condition.Message)
+}
+
+// diffOf returns the difference that a write makes to an object without its status, in the
+// unified format. All lines of a new object are new; a deletion has none.
+func diffOf(write preview.Write) (string, error) {
+	if write.After == nil {
+		return "", nil
+	}
+	var before string
+	if write.Before != nil {
+		var err error
+		if before, err = desired(write.Before); err != nil {
+			return "", err
+		}
+	}
+	after, err := desired(write.After)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	// The library refuses control characters, which its own encoder of JSON does not escape.
-	data = printable.EscapeJSON(data)
-	text, err := yaml.JSONToYAML(data)
-	if bytes.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
-		return append(data, '\n'), err
-	}
-	return text, err
+	name := fmt.Sprintf("/%s/%s/%s", write.Kind, write.After.GetNamespace(), write.Name)
+	return udiff.Unified("live"+name, "planned"+name, before, after), nil
 }
 
-// quoted quotes the strings of a value, so that each takes one line.
-func quoted(value any) any {
-	switch value := value.(type) {
-	case string:
-		return printable.Quote(value)
-	case map[string]any:
-		for name, field := range value {
-			value[name] = quoted(field)
-		}
-	case []any:
-		for i, element := range value {
-			value[i] = quoted(element)
-		}
-	}
-	return value
-}
-
-// FieldsOf returns an object's fields, with apiVersion and kind, and without those that are
-// null or that only API servers read.
-func FieldsOf(object preview.Object) (map[string]any, error) {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+// desired returns an object as YAML without its status. In a difference, the second line of
+// a text could pass for a line of ours.
+func desired(object preview.Object) (string, error) {
+	fields, err := FieldsOf(object)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	gvks, _, err := scheme.Scheme.ObjectKinds(object)
-	if err != nil {
-		gvks, _, err = fooscheme.Scheme.ObjectKinds(object)
-	}
-	if err != nil {
-		return nil, err
-	}
-	fields["apiVersion"], fields["kind"] = gvks[0].ToAPIVersionAndKind()
-	if metadata, ok := fields["metadata"].(map[string]any); ok {
-		delete(metadata, "managedFields")
-		dropNull(metadata)
-	}
-	if status, ok := fields["status"].(map[string]any); ok && len(status) == 0 {
-		delete(fields, "status")
-	}
-	dropNull(fields)
-	return fields, nil
+	delete(fields, "status")
+	text, err := yaml.Marshal(quoted(fields))
+	return string(text), err
 }
 
-// dropNull drops fields that are null, such as the creationTimestamp of a template.
-func dropNull(fields map[string]any) {
-	for name, value := range fields {
-		switch value := value.(type) {
-		case nil:
-			delete(fields, name)
-		case map[string]any:
-			dropNull(value)
+// summary returns the last line.
+func summary(plans []*Plan) string {
+	counts := map[preview.Verb]int{}
+	silent, statuses, refused := 0, 0, 0
+	for _, plan := range plans {
+		if plan.IsSilent() {
+			silent++
+		}
+		if plan.Status != nil {
+			statuses++
+		}
+		if plan.StatusAnswer.isRefusal() {
+			refused++
+		}
+		for _, write := range plan.Writes {
+			counts[write.Verb]++
+			if write.Answer.isRefusal() {
+				refused++
+			}
 		}
 	}
-}
-
-// The colours of the lines of differences (ECMA-48).
-const (
-	red   = "\x1b[31m"
-	green = "\x1b[32m"
-	reset = "\x1b[0m"
-)
-
-// Printer prints, in colours on a terminal. It remembers the first error, and prints
-// nothing after it.
-type Printer struct {
-	out     io.Writer
-	colours bool
-	err     error
-}
-
-// NewPrinter returns a Printer. There are no colours if the environment variable NO_COLOR
-// is set (no-color.org).
-func NewPrinter(out io.Writer) *Printer {
-	file, isFile := out.(*os.File)
-	return &Printer{out: out, colours: isFile && term.IsTerminal(int(file.Fd())) && os.Getenv("NO_COLOR") == ""}
-}
-
-// Err returns the first error.
-func (p *Printer) Err() error { return p.err }
-
-// Printf prints a text. Much of what its arguments say was written by others, who must be
-// able neither to control the terminal nor to begin a line. So it quotes their characters
-// that can't be printed, and a Printer has no other way to print.
-func (p *Printer) Printf(format string, args ...any) {
-	for i, arg := range args {
-		if _, isNumber := arg.(int); !isNumber {
-			args[i] = printable.Quote(fmt.Sprint(arg))
-		}
+	if silent == len(plans) {
+		return fmt.Sprintf("Nothing to do: %s.", ofFoos(len(plans), "%d Foo is as asked", "%d Foos are as asked"))
 	}
-	p.print(fmt.Sprintf(format, args...))
+	text := fmt.Sprintf("+%d ~%d -%d", counts[preview.Create], counts[preview.Update]+counts[preview.Adopt], counts[preview.Delete])
+	if left := counts[preview.Leave]; left > 0 {
+		text += fmt.Sprintf(" !%d", left)
+	}
+	text += ", " + ofFoos(statuses, "%d status", "%d statuses")
+	if refused > 0 {
+		text += fmt.Sprintf(", %d refused", refused)
+	}
+	return text + " of " + ofFoos(len(plans), "%d Foo", "%d Foos")
 }
 
-func (p *Printer) print(text string) {
-	if p.err == nil {
-		_, p.err = io.WriteString(p.out, text)
+func ofFoos(n int, one, many string) string {
+	if n == 1 {
+		return fmt.Sprintf(one, n)
 	}
-}
-
-// printDiff prints a difference with its lines indented.
-func (p *Printer) printDiff(indent, diff string) {
-	for line := range strings.Lines(diff) {
-		text, colour := printable.Quote(strings.TrimSuffix(line, "\n")), map[byte]string{'+': green, '-': red}[line[0]]
-		if p.colours && colour != "" {
-			text = colour + text + reset
-		}
-		p.print(indent + text + "\n")
-	}
+	return fmt.Sprintf(many, n)
 }

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the page shows, kept up to date by informers, and the writes of the audit log.
+// What the page shows, kept up to date by informers.
 
 package ui
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +19,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -29,8 +28,6 @@ import (
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
-	"example.com/sample-controller/test/audit"
-	"example.com/sample-controller/tools/internal/timeline"
 	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
 	"example.com/sample-controller/tools/kubectl-foo/internal/explain"
 	"example.com/sample-controller/tools/preview"
@@ -61,15 +58,10 @@ type Options struct {
 type Live struct {
 	Options
 
-	foos               *watched
-	children           []*watched // one for each row of the table
-	sets, pods, events *watched
-	// below are those of the last three that are no children: without them, parts are
-	// missing.
-	below []*watched
+	resources  []*watched
+	byResource map[schema.GroupVersionResource]*watched
 
 	changes changes
-	history *history
 	writes  *writes // nil without an audit log
 
 	leasePeriod time.Duration
@@ -81,61 +73,63 @@ type Live struct {
 	since time.Time
 }
 
+var (
+	foosResource        = samplev1alpha1.SchemeGroupVersion.WithResource("foos")
+	eventsResource      = corev1.SchemeGroupVersion.WithResource("events")
+	podsResource        = corev1.SchemeGroupVersion.WithResource("pods")
+	replicaSetsResource = appsv1.SchemeGroupVersion.WithResource("replicasets")
+)
+
 // NewLive returns a Live that reads nothing before Start.
 func NewLive(o Options) (*Live, error) {
-	l := &Live{Options: o, history: newHistory(o.Now), leasePeriod: leasePeriod}
+	l := &Live{Options: o, leasePeriod: leasePeriod, byResource: map[schema.GroupVersionResource]*watched{}}
 	l.changes.next = make(chan struct{})
 	foos := fooinformers.NewSharedInformerFactoryWithOptions(o.Cluster.Foo, 0, fooinformers.WithNamespace(o.Cluster.Namespace))
+	if err := l.watch(foosResource, foos.Samplecontroller().V1alpha1().Foos().Informer(), false); err != nil {
+		return nil, err
+	}
 	kube := informers.NewSharedInformerFactoryWithOptions(o.Cluster.Kube, 0, informers.WithNamespace(o.Cluster.Namespace))
-	var err error
-	resource := samplev1alpha1.SchemeGroupVersion.WithResource("foos").GroupResource()
-	if l.foos, err = newWatched(resource, foos.Samplecontroller().V1alpha1().Foos().Informer(), l.changes.tell); err != nil {
-		return nil, err
+	var resources []schema.GroupVersionResource
+	for _, row := range o.Table {
+		resources = append(resources, row.Resource)
 	}
-	if _, err := l.foos.AddEventHandler(l.history.handler()); err != nil {
-		return nil, err
-	}
-	all := map[schema.GroupVersionResource]*watched{}
-	of := func(resource schema.GroupVersionResource) (*watched, error) {
-		if all[resource] != nil {
-			return all[resource], nil
+	for i, resource := range append(resources, eventsResource, podsResource, replicaSetsResource) {
+		if l.byResource[resource] != nil {
+			continue // of a child
 		}
 		informer, err := kube.ForResource(resource)
 		if err != nil {
 			return nil, err
 		}
-		all[resource], err = newWatched(resource.GroupResource(), informer.Informer(), l.changes.tell)
-		return all[resource], err
-	}
-	for _, row := range o.Table {
-		child, err := of(row.Resource)
-		if err != nil {
+		if err := l.watch(resource, informer.Informer(), i >= len(resources)); err != nil {
 			return nil, err
 		}
-		l.children = append(l.children, child)
 	}
-	for resource, w := range map[schema.GroupVersionResource]**watched{
-		appsv1.SchemeGroupVersion.WithResource("replicasets"): &l.sets,
-		corev1.SchemeGroupVersion.WithResource("pods"):        &l.pods,
-		corev1.SchemeGroupVersion.WithResource("events"):      &l.events,
-	} {
-		isChild := all[resource] != nil
-		if *w, err = of(resource); err != nil {
-			return nil, err
-		}
-		if isChild {
-			continue
-		}
-		if err := (*w).SetTransform(withoutManagedFields); err != nil {
-			return nil, err
-		}
-		l.below = append(l.below, *w)
-	}
-	slices.SortFunc(l.below, func(a, b *watched) int { return strings.Compare(a.resource.String(), b.resource.String()) })
+	var err error
 	if o.Audit != "" {
 		l.writes, err = newWrites(o.Audit, o.You)
 	}
 	return l, err
+}
+
+// watch adds a resource. Without an optional one, parts are missing; without another, there
+// is nothing to show.
+func (l *Live) watch(resource schema.GroupVersionResource, informer cache.SharedIndexInformer, isOptional bool) error {
+	w := &watched{SharedIndexInformer: informer, resource: resource.GroupResource(), isOptional: isOptional}
+	l.resources, l.byResource[resource] = append(l.resources, w), w
+	tell := l.changes.tell
+	handling := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+		if w.failed(err) {
+			tell()
+		}
+	})
+	_, watching := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { tell() }, UpdateFunc: func(any, any) { tell() }, DeleteFunc: func(any) { tell() },
+	})
+	if isOptional {
+		return errors.Join(handling, watching, informer.SetTransform(withoutManagedFields))
+	}
+	return errors.Join(handling, watching)
 }
 
 // withoutManagedFields saves memory where nothing shows these fields.
@@ -146,34 +140,29 @@ func withoutManagedFields(object any) (any, error) {
 	return object, nil
 }
 
-// required are the resources without which there is nothing to show.
-func (l *Live) required() []*watched { return append([]*watched{l.foos}, l.children...) }
-
 // Start reads everything, and then keeps it up to date until ctx is done.
 func (l *Live) Start(ctx context.Context) error {
 	if l.writes != nil {
-		l.writes.read(l.history)
+		l.writes.read()
 		go wait.UntilWithContext(ctx, func(context.Context) {
-			if l.writes.read(l.history) {
+			if l.writes.read() {
 				l.changes.tell()
 			}
 		}, auditPeriod)
 	}
-	for _, w := range append(l.required(), l.below...) {
+	for _, w := range l.resources {
 		go w.RunWithContext(ctx)
 	}
 	l.readLease(ctx)
 	go wait.UntilWithContext(ctx, l.readLease, l.leasePeriod)
 	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) {
 		done := true
-		for _, w := range l.required() {
-			if err := w.problem(); err != nil {
+		for _, w := range l.resources {
+			err := w.problem()
+			if err != nil && !w.isOptional {
 				return false, err
 			}
-			done = done && w.HasSynced()
-		}
-		for _, w := range l.below {
-			done = done && w.isDecided()
+			done = done && (err != nil || w.HasSynced())
 		}
 		return done, nil
 	})
@@ -203,24 +192,24 @@ func (l *Live) subject(namespace, name string) *explain.Subject {
 		Table: l.Table, Now: l.Now(), Lease: l.lease, LeaseErr: l.leaseErr, LeaseName: l.LeaseNamespace + "/" + l.LeaseName,
 	}
 	l.mu.Unlock()
-	object, exists, err := l.foos.GetIndexer().GetByKey(cache.ObjectName{Namespace: namespace, Name: name}.String())
+	object, exists, err := l.byResource[foosResource].GetIndexer().GetByKey(cache.ObjectName{Namespace: namespace, Name: name}.String())
 	if err != nil || !exists {
 		return s
 	}
 	s.Foo, _ = object.(*samplev1alpha1.Foo)
 	s.World = preview.NewWorld()
-	for i, row := range l.Table {
-		for _, child := range in[preview.Object](l.children[i], namespace) {
+	for _, row := range l.Table {
+		for _, child := range in[preview.Object](l.byResource[row.Resource], namespace) {
 			s.World.Add(row.Resource, child)
 		}
 	}
 	s.Below = &cluster.Below{
-		ReplicaSets: in[*appsv1.ReplicaSet](l.sets, namespace),
-		Pods:        in[*corev1.Pod](l.pods, namespace),
-		Events:      in[*corev1.Event](l.events, namespace),
+		ReplicaSets: in[*appsv1.ReplicaSet](l.byResource[replicaSetsResource], namespace),
+		Pods:        in[*corev1.Pod](l.byResource[podsResource], namespace),
+		Events:      in[*corev1.Event](l.byResource[eventsResource], namespace),
 	}
-	for _, w := range l.below {
-		if err := w.problem(); err != nil {
+	for _, w := range l.resources {
+		if err := w.problem(); w.isOptional && err != nil {
 			s.Below.Missing = append(s.Below.Missing, err)
 		}
 	}
@@ -232,16 +221,20 @@ func (l *Live) problems() []string {
 	problems := []string{}
 	l.mu.Lock()
 	if l.lost != nil { // watches are silent about that for some time
-		problems = append(problems, fmt.Sprintf("out of date: the API server does not answer since %s: %v", clock(l.since, l.Now()), l.lost))
+		problems = append(problems, fmt.Sprintf("out of date: the API server does not answer since %s: %v", l.since.Format(time.DateTime), l.lost))
 	}
 	l.mu.Unlock()
-	for _, w := range l.required() {
-		if err := w.problem(); err != nil {
+	for _, w := range l.resources {
+		if err := w.problem(); !w.isOptional && err != nil {
 			problems = append(problems, fmt.Sprintf("out of date: %v", err))
 		}
 	}
-	if l.writes != nil && l.writes.problem() != "" {
-		problems = append(problems, "the audit log: "+l.writes.problem())
+	if w := l.writes; w != nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.err != nil {
+			problems = append(problems, fmt.Sprintf("the audit log: %v", w.err))
+		}
 	}
 	return problems
 }
@@ -267,88 +260,61 @@ func (c *changes) wait() <-chan struct{} {
 	return c.next
 }
 
-// auditPeriod is how often the audit log is read.
-const auditPeriod = 500 * time.Millisecond
+// watched is an informer that remembers why it can't read its resource.
+type watched struct {
+	cache.SharedIndexInformer
 
-// writes follows an audit log.
-type writes struct {
-	file audit.Log
+	resource   schema.GroupResource
+	isOptional bool
 
-	mu    sync.Mutex
-	log   timeline.Log
-	err   error
-	drawn map[cache.ObjectName]*drawing
-}
-
-// drawing is the picture of a Foo's timeline.
-type drawing struct {
-	svg, text []byte
-	// version is another one if the picture is.
-	version string
+	mu sync.Mutex
+	// err is the last error, and version the resourceVersion that was read before it. A
+	// later version means that the error is over.
 	err     error
+	version string
 }
 
-func newWrites(path, you string) (*writes, error) {
-	if _, err := os.Stat(path); err != nil {
-		return nil, err
+// failed remembers an error, unless it is one after which the informer goes on at once.
+func (w *watched) failed(err error) bool {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		return false
 	}
-	return &writes{file: audit.Log{Path: path}, log: timeline.Log{You: you}, drawn: map[cache.ObjectName]*drawing{}}, nil
-}
-
-// read reads what was written since the last call, and reports whether the page changes. It
-// is not called at the same time by several goroutines. Lines that are not events are
-// skipped, and make an error.
-func (w *writes) read(h *history) (changed bool) {
-	fresh, err := w.file.Next()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	changed = len(fresh) > 0 || (err == nil) != (w.err == nil)
-	w.err = err
-	for _, write := range fresh {
-		w.log.Add(write)
-		h.log(write)
-	}
-	if len(fresh) > 0 {
-		clear(w.drawn)
-	}
-	return changed
+	w.err, w.version = cluster.Describe(err, "list and watch", w.resource.String()), w.LastSyncResourceVersion()
+	return true
 }
 
-func (w *writes) problem() string {
+// problem returns why the resource can't be read at present, or nil.
+func (w *watched) problem() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.err == nil {
-		return ""
+	if w.err != nil && w.LastSyncResourceVersion() == w.version {
+		return w.err
 	}
-	return w.err.Error()
+	return nil
 }
 
-// draw draws the timeline of a Foo.
-func (w *writes) draw(foo cache.ObjectName) *drawing {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.drawn[foo] == nil {
-		w.drawn[foo] = drawingOf(&w.log, foo)
-	}
-	return w.drawn[foo]
-}
-
-func drawingOf(log *timeline.Log, foo cache.ObjectName) *drawing {
-	selection, err := timeline.ParseSelection("foos/" + foo.Name)
+// in returns the objects of a namespace in the order of their names, as a list from the
+// API server has them.
+func in[T preview.Object](w *watched, namespace string) []T {
+	objects, err := w.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
 	if err != nil {
-		return &drawing{err: err}
+		return nil // all informers of factories have this index
 	}
-	picture, err := log.Of(foo.Namespace, selection).Picture()
-	if err != nil {
-		return &drawing{err: err}
+	return sorted[T](objects)
+}
+
+// sorted returns objects in the order of their namespaces and names.
+func sorted[T preview.Object](objects []any) []T {
+	all := make([]T, 0, len(objects))
+	for _, object := range objects {
+		if object, ok := object.(T); ok {
+			all = append(all, object)
+		}
 	}
-	var svg, text bytes.Buffer
-	if err := picture.WriteSVG(&svg); err != nil {
-		return &drawing{err: err}
-	}
-	if err := picture.WriteText(&text); err != nil {
-		return &drawing{err: err}
-	}
-	hash := sha256.Sum256(svg.Bytes())
-	return &drawing{svg: svg.Bytes(), text: text.Bytes(), version: hex.EncodeToString(hash[:8])}
+	slices.SortFunc(all, func(a, b T) int {
+		return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
+	})
+	return all
 }

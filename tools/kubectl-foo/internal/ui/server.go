@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package ui serves the page of kubectl foo ui, which shows Foos live: why each is as it
-// is, what the controller would write, and what happened. It takes what it says from the
+// is, what the controller would write, and who wrote what. It takes what it says from the
 // packages explain and report, as the other commands do, and writes nothing.
 //
-// live.go keeps the state of the cluster, and view.go makes of it what the page gets. This
-// file sends that whenever it changes, and refuses strangers. The folder page has the page
+// live.go keeps the state of the cluster, view.go makes of it what the page gets, server.go
+// sends that whenever it changes, and refuses strangers. The folder page has the page
 // itself.
 package ui
 
@@ -20,7 +20,6 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
-	"io/fs"
 	"net"
 	"net/http"
 	"slices"
@@ -33,15 +32,22 @@ import (
 //go:embed page
 var files embed.FS
 
-// stopGrace is how long requests may take after the end.
-const stopGrace = 2 * time.Second
+var index = template.Must(template.ParseFS(files, "page/index.html"))
+
+const (
+	// maxStreams is how many pages may be open.
+	maxStreams = 32
+	// sendPeriod is the shortest time between two sends.
+	sendPeriod = 200 * time.Millisecond
+	// writeTimeout is the usual limit of an answer, or an event.
+	writeTimeout = 20 * time.Second
+)
 
 // Server serves the page.
 type Server struct {
 	live    *Live
 	token   string
 	address string
-	page    *template.Template
 	// writeTimeout is how long a page may take to receive an answer, or an event.
 	writeTimeout time.Duration
 	// streams is the number of open streams.
@@ -49,63 +55,37 @@ type Server struct {
 }
 
 // New returns a Server for a listener's address, with a new token.
-func New(live *Live, address net.Addr) (*Server, error) {
-	page, err := template.ParseFS(files, "page/index.html")
-	if err != nil {
-		return nil, err
-	}
-	return &Server{live: live, token: newToken(), address: address.String(), page: page, writeTimeout: writeTimeout}, nil
+func New(live *Live, address net.Addr) *Server {
+	return &Server{live: live, token: newToken(), address: address.String(), writeTimeout: writeTimeout}
 }
 
 // URL returns the address to open. Who knows it can see what the page shows.
 func (s *Server) URL() string { return "http://" + s.address + "/?token=" + s.token }
 
-// Serve answers requests until ctx is done.
+// Serve answers requests until ctx is done, and then closes all connections. Pages keep
+// streams open, which end in no other way.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler:           s.Handler(),
-		BaseContext:       func(net.Listener) context.Context { return ctx }, // ends the streams
 		ReadHeaderTimeout: 5 * time.Second,
 		WriteTimeout:      s.writeTimeout,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
 	}
-	stopped := make(chan error, 1)
-	go func() {
-		<-ctx.Done()
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
-		defer cancel()
-		if server.Shutdown(grace) == nil {
-			stopped <- nil
-			return
-		}
-		// Browsers open connections in advance, which say nothing for seconds.
-		stopped <- server.Close()
-	}()
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
-	return <-stopped
+	return nil
 }
 
 // Handler returns the handler of all requests.
 func (s *Server) Handler() http.Handler {
-	const script = "text/javascript; charset=utf-8"
 	mux := http.NewServeMux()
 	mux.HandleFunc("/{$}", s.serveIndex)
-	for path, contentType := range map[string]string{
-		"style.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml",
-		"app.js": script, "dom.js": script, "panels.js": script,
-	} {
-		mux.HandleFunc("/"+path, func(w http.ResponseWriter, _ *http.Request) {
-			content, err := fs.ReadFile(files, "page/"+path)
-			if err != nil {
-				http.Error(w, err.Error(), http.StatusInternalServerError)
-				return
-			}
-			w.Header().Set("Content-Type", contentType)
-			_, _ = w.Write(content)
-		})
+	for _, path := range []string{"/style.css", "/icon.svg", "/app.js", "/dom.js", "/panels.js"} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, files, "page"+path) })
 	}
 	mux.HandleFunc("/events", s.stream)
 	mux.HandleFunc("/timeline.svg", s.serveTimeline)
@@ -114,18 +94,14 @@ func (s *Server) Handler() http.Handler {
 
 func (s *Server) serveIndex(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_ = s.page.Execute(w, struct{ Token string }{s.token})
+	_ = index.Execute(w, struct{ Token string }{s.token})
 }
 
 // serveTimeline serves the picture of a Foo's timeline.
 func (s *Server) serveTimeline(w http.ResponseWriter, r *http.Request) {
-	if s.live.writes == nil {
-		http.Error(w, noLog, http.StatusNotFound)
-		return
-	}
-	drawn := s.live.writes.draw(nameOf(r))
-	if drawn.err != nil {
-		http.Error(w, drawn.err.Error(), http.StatusNotFound)
+	drawn := s.live.draw(nameOf(r))
+	if drawn.Problem != "" {
+		http.Error(w, drawn.Problem, http.StatusNotFound)
 		return
 	}
 	w.Header().Set("Content-Type", "image/svg+xml")
@@ -137,6 +113,60 @@ func (s *Server) serveTimeline(w http.ResponseWriter, r *http.Request) {
 func nameOf(r *http.Request) cache.ObjectName {
 	query := r.URL.Query()
 	return cache.ObjectName{Namespace: query.Get("namespace"), Name: query.Get("name")}
+}
+
+// stream sends the list, and what there is to say about the Foo of the request, whenever
+// they change.
+func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
+	if s.streams.Add(1) > maxStreams {
+		s.streams.Add(-1)
+		http.Error(w, "too many pages are open", http.StatusServiceUnavailable)
+		return
+	}
+	defer s.streams.Add(-1)
+	w.Header().Set("Content-Type", "text/event-stream")
+	ctx, controller, selected, sent := r.Context(), http.NewResponseController(w), nameOf(r), map[string][]byte{}
+	for {
+		changed := s.live.changes.wait() // before reading, to miss nothing
+		var out bytes.Buffer
+		out.WriteString(":\n\n") // a comment, to find out whether the page is still there
+		err := addEvent(&out, sent, "list", s.live.list())
+		if selected.Name != "" {
+			err = errors.Join(err, addEvent(&out, sent, "detail", s.live.detail(selected)))
+		}
+		err = errors.Join(err, controller.SetWriteDeadline(time.Now().Add(s.writeTimeout)))
+		if err != nil {
+			return
+		}
+		if _, err := w.Write(out.Bytes()); err != nil || controller.Flush() != nil || !pause(ctx, sendPeriod) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+// pause waits, and reports whether ctx is not done.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// addEvent adds an event unless it is what was sent last.
+func addEvent(out *bytes.Buffer, sent map[string][]byte, name string, view any) error {
+	data, err := json.Marshal(view) // has no line breaks, and escapes <, > and &
+	if err == nil && !bytes.Equal(data, sent[name]) {
+		fmt.Fprintf(out, "event: %s\ndata: %s\n\n", name, data)
+		sent[name] = data
+	}
+	return err
 }
 
 // policy lets the page load only what this server has, and run only its script.
@@ -184,96 +214,4 @@ func guard(token, address string, next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 		}
 	})
-}
-
-const (
-	// maxStreams is how many pages may be open.
-	maxStreams = 32
-	// sendPeriod is the shortest time between two sends.
-	sendPeriod = 200 * time.Millisecond
-	// writeTimeout is the usual limit of an answer, or an event.
-	writeTimeout = 20 * time.Second
-)
-
-// stream sends the list, and what there is to say about the Foo of the request, whenever
-// they change.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
-	if s.streams.Add(1) > maxStreams {
-		s.streams.Add(-1)
-		http.Error(w, "too many pages are open", http.StatusServiceUnavailable)
-		return
-	}
-	defer s.streams.Add(-1)
-	w.Header().Set("Content-Type", "text/event-stream")
-	ctx, out, selected := r.Context(), &sender{w: w, sent: map[string][]byte{}}, nameOf(r)
-	for {
-		changed := s.live.changes.wait() // before reading, to miss nothing
-		out.extend(s.writeTimeout)
-		out.send("list", s.live.list())
-		if selected.Name != "" {
-			out.send("detail", s.live.detail(selected))
-		}
-		if out.flush() != nil || !pause(ctx, sendPeriod) {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-changed:
-		}
-	}
-}
-
-// pause waits, and reports whether ctx is not done.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
-// sender writes events, and remembers the first error and what it sent.
-type sender struct {
-	w    http.ResponseWriter
-	sent map[string][]byte
-	err  error
-}
-
-// extend gives the page more time to receive what is sent next.
-func (s *sender) extend(limit time.Duration) {
-	if s.err == nil {
-		s.err = http.NewResponseController(s.w).SetWriteDeadline(time.Now().Add(limit))
-	}
-}
-
-// send sends an event unless it is what was sent last.
-func (s *sender) send(name string, view any) {
-	data, err := json.Marshal(view) // has no line breaks, and escapes <, > and &
-	switch {
-	case s.err != nil:
-		return
-	case err != nil:
-		s.err = err
-		return
-	case bytes.Equal(data, s.sent[name]):
-		return
-	}
-	_, s.err = fmt.Fprintf(s.w, "event: %s\ndata: %s\n\n", name, data)
-	s.sent[name] = data
-}
-
-// flush sends what is buffered, and at least a comment, which finds out whether the page is
-// still there.
-func (s *sender) flush() error {
-	if s.err != nil {
-		return s.err
-	}
-	if _, s.err = fmt.Fprint(s.w, ":\n\n"); s.err == nil {
-		s.err = http.NewResponseController(s.w).Flush()
-	}
-	return s.err
 }

@@ -5,7 +5,7 @@
 const token = new URLSearchParams(location.search).get('token');
 const byId = (id) => document.getElementById(id);
 const tabs = [...document.querySelectorAll('[role=tab]')];
-const panels = {why: whyPanel, plan: planPanel, history: historyPanel, timeline: timelinePanel};
+const panels = {why: whyPanel, plan: planPanel, timeline: timelinePanel};
 
 // selected is what the fragment of the address says: #namespace/name/tab.
 let selected = parse(location.hash);

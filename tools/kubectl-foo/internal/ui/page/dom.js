@@ -2,13 +2,10 @@
 
 // Building and updating of elements. Text only ever becomes text: nothing here parses HTML.
 
-const svgNamespace = 'http://www.w3.org/2000/svg';
-
 // element returns an element with attributes and children: nodes, strings, arrays of these,
 // or null for nothing.
 function element(tag, attributes, ...children) {
-  const svg = ['svg', 'rect', 'line', 'text', 'title'].includes(tag);
-  const node = svg ? document.createElementNS(svgNamespace, tag) : document.createElement(tag);
+  const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes || {})) {
     if (value !== null && value !== undefined && value !== false) {
       node.setAttribute(name, value === true ? '' : value);
@@ -60,7 +57,7 @@ function keyOf(node) {
 }
 
 function isLike(a, b) {
-  return a.nodeName === b.nodeName && a.namespaceURI === b.namespaceURI && keyOf(a) === keyOf(b);
+  return a.nodeName === b.nodeName && keyOf(a) === keyOf(b);
 }
 
 // kept are attributes that belong to the user.

@@ -106,8 +106,7 @@ function planPanel(detail) {
       element('h3', {}, verb('status'), next.statusMayWait ? ' within seconds' : ''),
       element('dl', {class: 'pair'},
         element('dt', {}, 'Now'), element('dd', {}, detail.before || 'no condition'),
-        element('dt', {}, 'After'), element('dd', {}, detail.after)),
-      diff(detail.diff, 'Difference of the status')));
+        element('dt', {}, 'After'), element('dd', {}, detail.after))));
   }
   const text = steps.length
     ? 'The next sync of the controller, as this build decides. Later syncs may write more.'
@@ -124,40 +123,6 @@ function diff(text, label) {
   const lines = text.replace(/\n$/, '').split('\n').map((line, i) =>
     element('span', {class: 'line ' + (i < 2 ? 'file' : classes[line[0]] || '')}, line + '\n'));
   return element('pre', {class: 'diff', tabindex: '0', role: 'region', 'aria-label': label}, element('code', {}, lines));
-}
-
-function historyPanel(detail) {
-  const {states, source, now} = detail.history;
-  if (!states.length) {
-    return [element('p', {class: 'empty'}, 'No state has been seen yet.')];
-  }
-  return [
-    element('p', {class: 'dim'}, `The condition Ready, ${source}.`),
-    band(states, now),
-    element('ol', {class: 'states', reversed: true}, states.slice().reverse().map((state) => element('li', {class: tone(state.status)},
-      element('p', {}, element('time', {}, state.since), ' ', element('b', {}, word(state.status)), state.reason ? ', ' + state.reason : '', ' ',
-        element('span', {class: 'dim'}, 'for ' + state.lasted)),
-      state.message ? element('p', {class: 'message'}, state.message) : null))),
-  ];
-}
-
-// band draws states one beside the other. Short ones get a least width, to be seen.
-function band(states, now) {
-  const total = 1000, least = Math.min(6, total / states.length);
-  const all = states.reduce((sum, state) => sum + state.seconds, 0) || 1;
-  const widths = states.map((state) => Math.max(least, total * state.seconds / all));
-  const scale = total / widths.reduce((sum, width) => sum + width, 0);
-  let x = 0;
-  const rects = states.map((state, i) => {
-    const width = widths[i] * scale;
-    const rect = element('rect', {x: x.toFixed(2), y: 0, width: Math.max(1, width - 1).toFixed(2), height: 28, class: tone(state.status)},
-      element('title', {}, `${state.since}: ${word(state.status)} ${state.reason}, for ${state.lasted}`));
-    x += width;
-    return rect;
-  });
-  return element('figure', {class: 'band'},
-    element('svg', {viewBox: `0 0 ${total} 28`, preserveAspectRatio: 'none', role: 'img', 'aria-label': 'The states over time; the list below has them as text'}, rects),
-    element('figcaption', {}, element('span', {}, states[0].since), element('span', {}, 'now, ' + now)));
 }
 
 function timelinePanel(detail, address) {
