@@ -254,3 +254,44 @@ func TestAKeyThatHasBeenProcessedWaitsAtTheNextResync(t *testing.T) {
 		t.Errorf("%s, which has not changed, is served first", first)
 	}
 }
+
+// TestAQueueKnowsWhoHasChanged asks the whole work queue.
+func TestAQueueKnowsWhoHasChanged(t *testing.T) {
+	q := New("", clocktesting.NewFakeClock(time.Unix(0, 0)))
+	defer q.ShutDown()
+	q.SetWorkers(1)
+	a, b := key("x/a"), key("y/b")
+	get := func(want cache.ObjectName) {
+		t.Helper()
+		if got, _ := q.Get(); got != want {
+			t.Errorf("%s is served, want %s", got, want)
+		}
+	}
+	q.AddLowPriority(a)
+	if !q.HasWaiting("x") || q.HasWaiting("y") {
+		t.Error("a key of low priority does not wait, or one of another namespace does")
+	}
+	q.Add(b)
+	if !q.HasWaiting("y") {
+		t.Error("a key does not wait")
+	}
+	get(b)
+	q.Done(b)
+	get(a)
+	q.Done(a)
+	if q.HasWaiting("x") || q.HasWaiting("y") {
+		t.Error("what is done waits")
+	}
+	q.Add(a) // a change, after a resync
+	q.AddLowPriority(b)
+	get(a)
+	q.Done(a)
+	get(b)
+	q.Done(b)
+	q.AddLowPriority(a) // a resync, after a change
+	q.Add(b)
+	get(b)
+	q.Done(b)
+	get(a)
+	q.Done(a)
+}

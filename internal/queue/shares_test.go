@@ -6,6 +6,7 @@ package queue
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +25,7 @@ type sharing struct {
 	takes map[string]time.Duration
 	mu    sync.Mutex
 	ended map[cache.ObjectName]time.Time
+	syncs int
 }
 
 // share starts workers in a bubble.
@@ -49,6 +51,7 @@ func share(t *testing.T, workers int, takes map[string]time.Duration) *sharing {
 				<-time.After(takes)
 				s.mu.Lock()
 				s.ended[key] = time.Now()
+				s.syncs++
 				s.mu.Unlock()
 				s.Done(key)
 			}
@@ -238,5 +241,130 @@ func TestRolloutsOfOneNamespaceLeaveRoomForOthers(t *testing.T) {
 	clock.Step(rolloutTimeout)
 	if wait := r.Begin(cache.ObjectName{Namespace: "c", Name: "second"}); wait != 0 {
 		t.Errorf("rollouts count for ever: %v", wait)
+	}
+}
+
+// TestWhichKeysAreParked follows a namespace that becomes slow, with three workers.
+func TestWhichKeysAreParked(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	s := newShares(clock)
+	s.workers = 3
+	step := func(d time.Duration) { clock.SetTime(clock.Now().Add(d)) }
+	begin := func(name string, want bool) {
+		t.Helper()
+		if got := s.begin(key(name)); got != want {
+			t.Errorf("%s may begin: %v, want %v", name, got, want)
+		}
+	}
+	end := func(name string, want ...string) {
+		t.Helper()
+		var freed []string
+		for _, key := range s.end(key(name)) {
+			freed = append(freed, key.String())
+		}
+		if !slices.Equal(freed, want) {
+			t.Errorf("the end of %s frees %v, want %v", name, freed, want)
+		}
+	}
+	begin("a/1", true)
+	step(slowSync - 1)
+	begin("a/2", true)
+	begin("a/3", true) // nobody knows yet that it is slow
+	end("a/3")
+	step(1)
+	begin("a/4", false) // a/1 is slow
+	begin("a/5", false)
+	begin("b/1", true)
+	end("b/1")
+	end("a/1", "a/4") // one at a time, as long as it is slow
+	begin("a/4", true)
+	begin("a/6", false)
+	step(slowFor)
+	end("a/2", "a/5") // a/4 is under way, and slow
+	end("a/4", "a/6")
+	end("a/0") // of a key that never began
+	begin("a/7", true)
+	step(slowFor - 1)
+	begin("a/8", true)
+	begin("a/9", false)
+	end("a/7", "a/9")
+	end("a/8")
+	step(slowFor)
+	begin("a/1", true)
+	begin("a/2", true)
+	begin("a/3", true) // it is quick again
+	for _, name := range []string{"a/1", "a/2", "a/3"} {
+		end(name)
+	}
+	s.forget()
+	if len(s.next)+len(s.began)+len(s.running)+len(s.parked)+len(s.slowUntil) != 0 || s.now != 0 {
+		t.Errorf("it remembers %+v", s)
+	}
+}
+
+// TestASlowNamespaceHasAllWorkersButOne fails if it has fewer.
+func TestASlowNamespaceHasAllWorkersButOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := share(t, 4, map[string]time.Duration{"slow": 10 * time.Second})
+		s.add("slow", 31)
+		began := time.Now()
+		pass(time.Hour)
+		if last, count := s.last("slow"); count != 31 || last.Sub(began) > 110*time.Second {
+			t.Errorf("%d syncs of 10 s took three of four workers %v", count, last.Sub(began))
+		}
+	})
+}
+
+// TestAnIdleQueueRemembersNothing: of keys, parked ones among them, and of namespaces.
+func TestAnIdleQueueRemembersNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := share(t, 2, map[string]time.Duration{"slow": 10 * time.Second, "quick": time.Millisecond})
+		for range 2 { // a key that is done may come again
+			s.add("slow", 5)
+			s.add("quick", 5)
+			pass(time.Hour)
+		}
+		s.add("quick", 1) // its end forgets the slow one
+		pass(time.Second)
+		fair, shares := s.fair, s.fair.shares
+		if len(fair.processing)+fair.announced.Len()+fair.Len()+len(shares.next)+len(shares.began)+len(shares.running)+len(shares.parked)+len(shares.slowUntil) != 0 {
+			t.Errorf("the queue remembers %+v and %+v", fair, shares)
+		}
+		if s.syncs != 21 {
+			t.Errorf("%d syncs were made of 21", s.syncs)
+		}
+	})
+}
+
+func TestRolloutsThatWait(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	unlimited, r := &Rollouts{Clock: clock}, &Rollouts{Clock: clock, Limit: 1}
+	for i := range 10 {
+		if wait := unlimited.Begin(key(fmt.Sprint("a/", i))); wait != 0 {
+			t.Errorf("without a limit, number %d waits %v", i, wait)
+		}
+	}
+	for i := range 201 {
+		r.Begin(key(fmt.Sprint("a/", i)))
+	}
+	if wait := r.Begin(key("a/1")); wait != 2*time.Second {
+		t.Errorf("of 200 that wait, one asks again after %v", wait)
+	}
+	if wait := r.Begin(key("a/0")); wait != 0 {
+		t.Errorf("one that rolls out waits %v", wait)
+	}
+	for i := range 101 {
+		r.End(key(fmt.Sprint("a/", 100+i)))
+	}
+	if wait := r.Begin(key("a/1")); wait != time.Second {
+		t.Errorf("of 99 that wait, one asks again after %v", wait)
+	}
+	clock.Step(rolloutTimeout - 1)
+	if wait := r.Begin(key("a/1")); wait == 0 {
+		t.Error("a rollout does not count until its timeout")
+	}
+	clock.Step(1)
+	if wait := r.Begin(key("a/1")); wait != 0 {
+		t.Errorf("after the timeout, one waits %v", wait)
 	}
 }
