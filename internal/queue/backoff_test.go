@@ -303,6 +303,11 @@ func TestASyncUnderWayMayBeTheLast(t *testing.T) {
 		t.Error("the key is not in back-off, although a part of its sync waits")
 	}
 	r.Requeue(testKey, forbidden)
+	r.Begin(testKey)
+	if _ = r.Fail(testKey, partWrite, "update", forbidden); !r.InBackoff(testKey) {
+		t.Error("the key is not in back-off, although a part of its sync has failed")
+	}
+	r.Requeue(testKey, forbidden)
 	r.Forget(testKey)
 	if r.InBackoff(testKey) {
 		t.Error("a key that is forgotten is in back-off")
@@ -358,5 +363,18 @@ func TestAFailureIsReportedOnceAnHour(t *testing.T) {
 	r.Forget(testKey)
 	if !r.Reports(testKey, "quota") {
 		t.Error("the next series is not reported")
+	}
+}
+
+// A cache may contradict the API server for hours, as while its watch hangs.
+func TestACacheThatStaysBehindIsAskedSeldom(t *testing.T) {
+	r, clock := newTestRetries(t)
+	tries := 0
+	for began := clock.Now(); clock.Since(began) < time.Hour; tries++ {
+		err := r.Fail(testKey, partWrite, "create", consistency.ErrBehind)
+		clock.Step(r.Requeue(testKey, err))
+	}
+	if tries > 40 {
+		t.Errorf("%d tries in an hour", tries)
 	}
 }
