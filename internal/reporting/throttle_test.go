@@ -6,17 +6,12 @@
 package reporting
 
 import (
-	"errors"
-	"fmt"
-	"sync"
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"example.com/sample-controller/internal/failure"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/footest"
 )
@@ -174,16 +169,6 @@ func TestOneTransitionHasOneEvent(t *testing.T) {
 	}
 }
 
-func TestAMismatchOfTheDefinitionIsToldOnce(t *testing.T) {
-	mismatch := CRDMismatch{Clock: clocktesting.NewFakePassiveClock(footest.Now.Time)}
-	sent, pruned := footest.Settled("a"), samplev1alpha1.FooStatus{ObservedGeneration: 1}
-	for i, foo := range []*samplev1alpha1.Foo{footest.Foo("a"), footest.Foo("a"), footest.Foo("b")} {
-		if err := mismatch.Observe(foo, sent, pruned); errors.Is(err, failure.ErrCRDMismatch) != (i == 0) {
-			t.Errorf("status %d that is not stored as sent: %v", i+1, err)
-		}
-	}
-}
-
 // TestAProgressWaitsFromWhenItWasSeen fails if each sync begins the wait again.
 func TestAProgressWaitsFromWhenItWasSeen(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
@@ -197,101 +182,4 @@ func TestAProgressWaitsFromWhenItWasSeen(t *testing.T) {
 	if left := p.Wait(old, footest.Rolling(1), true); left != 0 {
 		t.Errorf("after %v the status waits another %v", ThrottleInterval, left)
 	}
-}
-
-// newMismatch returns what is remembered after a status of Foo "a" was pruned.
-func newMismatch() (m *CRDMismatch, clock *clocktesting.FakeClock, sent samplev1alpha1.FooStatus) {
-	clock = clocktesting.NewFakeClock(footest.Now.Time)
-	m, sent = &CRDMismatch{Clock: clock}, footest.Settled("a")
-	_ = m.Observe(footest.Foo("a"), sent, samplev1alpha1.FooStatus{ObservedGeneration: 1})
-	return m, clock, sent
-}
-
-func TestAPrunedStatusIsSentSeldom(t *testing.T) {
-	m, clock, sent := newMismatch()
-	later := *sent.DeepCopy()
-	later.Conditions[0].LastTransitionTime = footest.Now
-	for what, row := range map[string]struct {
-		foo    *samplev1alpha1.Foo
-		status samplev1alpha1.FooStatus
-		want   bool
-	}{
-		"the same":                {footest.Foo("a"), sent, true},
-		"the same, later":         {footest.Foo("a"), later, true},
-		"another status":          {footest.Foo("a"), footest.RefusedStatus(), false},
-		"another Foo":             {footest.Foo("b"), sent, false},
-		"another Foo of the name": {footest.Foo("a", footest.WithFooUID("uid-new")), sent, false},
-	} {
-		if got := m.WouldRecur(row.foo, row.status); got != row.want {
-			t.Errorf("%s would be pruned again: %v, want %v", what, got, row.want)
-		}
-	}
-	if got := m.LastSent(footest.Foo("a")); !equality.Semantic.DeepEqual(got, sent) {
-		t.Errorf("the status that was sent last is %+v", got)
-	}
-	if got := m.LastSent(footest.Foo("a", footest.WithFooUID("uid-new"), footest.WithStatus(footest.RefusedStatus()))); !equality.Semantic.DeepEqual(got, footest.RefusedStatus()) {
-		t.Errorf("that of another Foo of the name is %+v", got)
-	}
-	clock.Step(crdMismatchRetry - 1)
-	if !m.WouldRecur(footest.Foo("a"), sent) {
-		t.Error("it is sent early")
-	}
-	clock.Step(1)
-	if m.WouldRecur(footest.Foo("a"), sent) {
-		t.Error("it is never sent again")
-	}
-}
-
-// TestAMismatchEnds: with the Foo, or when the definition stores what is sent.
-func TestAMismatchEnds(t *testing.T) {
-	for what, end := range map[string]func(m *CRDMismatch, sent samplev1alpha1.FooStatus){
-		"the Foo is gone":  func(m *CRDMismatch, _ samplev1alpha1.FooStatus) { m.Delete(footest.KeyOf(footest.Foo("a"))) },
-		"it is stored now": func(m *CRDMismatch, sent samplev1alpha1.FooStatus) { _ = m.Observe(footest.Foo("a"), sent, sent) },
-	} {
-		m, _, sent := newMismatch()
-		end(m, sent)
-		if m.WouldRecur(footest.Foo("a"), sent) || m.Len() != 0 {
-			t.Errorf("%s, and the status would be pruned again", what)
-		}
-	}
-}
-
-// TestWithoutASubresourceNoStatusIsSent: of any Foo, until one is stored.
-func TestWithoutASubresourceNoStatusIsSent(t *testing.T) {
-	clock := clocktesting.NewFakeClock(footest.Now.Time)
-	m, status := &CRDMismatch{Clock: clock}, footest.Settled("b")
-	if m.WouldRecur(footest.Foo("b"), status) {
-		t.Error("at first no status is sent")
-	}
-	if err := m.NoSubresource(); !errors.Is(err, failure.ErrCRDMismatch) || !m.WouldRecur(footest.Foo("b"), status) {
-		t.Errorf("without a subresource (%v) a status is sent", err)
-	}
-	clock.Step(crdMismatchRetry)
-	if m.WouldRecur(footest.Foo("b"), status) {
-		t.Error("no status is ever sent again")
-	}
-	_ = m.NoSubresource()
-	if _ = m.Observe(footest.Foo("a"), status, status); m.WouldRecur(footest.Foo("b"), status) {
-		t.Error("a status was stored, and others are not sent")
-	}
-}
-
-// TestConcurrentStatuses fails with the race detector, or by the map itself.
-func TestConcurrentStatuses(t *testing.T) {
-	m, _, sent := newMismatch()
-	var wg sync.WaitGroup
-	for i := range 8 {
-		wg.Go(func() {
-			foo := footest.Foo(fmt.Sprint("foo-", i))
-			for range 200 {
-				_ = m.Observe(foo, sent, samplev1alpha1.FooStatus{})
-				_ = m.WouldRecur(foo, sent)
-				_ = m.NoSubresource()
-				m.LastSent(foo)
-				m.Len()
-				m.Delete(footest.KeyOf(foo))
-			}
-		})
-	}
-	wg.Wait()
 }
