@@ -58,10 +58,26 @@ func (c *cluster) check(rest time.Duration) state {
 	for _, wrong := range (oracle.World{Owner: c.owner, Objects: slices.Concat(s.Foos, s.Children)}).WrongAtRest() {
 		c.violationf("at rest: %s", wrong)
 	}
+	c.checkNothingIsPending(s)
 	c.checkIdle()
 	c.checkEvents(s)
 	c.checkReadiness()
 	return s
+}
+
+// checkNothingIsPending checks that each Foo has come to its end: no workload leaves a Foo
+// suspended, a child that goes, or one that does not become ready.
+func (c *cluster) checkNothingIsPending(s state) {
+	for _, foo := range s.Foos {
+		if ready := footest.ConditionOf(foo); ready != nil && ready.Status != metav1.ConditionTrue && !strings.HasSuffix(ready.Reason, "Conflict") {
+			c.violationf("at rest: %s %s still says %s: %s", c.owner, foo.GetName(), ready.Reason, ready.Message)
+		}
+	}
+	for _, child := range s.Children {
+		if controllerOf(child) != nil && child.GetDeletionTimestamp() != nil {
+			c.violationf("at rest: %s is still being deleted", idOf(child))
+		}
+	}
 }
 
 func (c *cluster) sinceFault() time.Duration {
