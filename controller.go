@@ -11,12 +11,12 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -25,20 +25,13 @@ import (
 	"k8s.io/utils/clock"
 
 	"example.com/sample-controller/internal/consistency"
+	"example.com/sample-controller/internal/failure"
 	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/internal/queue"
 	"example.com/sample-controller/internal/reporting"
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
-	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions/samplecontroller/v1alpha1"
-	foolisters "example.com/sample-controller/pkg/generated/listers/samplecontroller/v1alpha1"
-)
-
-// foosResource is the resource of Foos, and fooStatus that of the writes to their status.
-const (
-	foosResource = "foos"
-	fooStatus    = "foos/status"
+	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
 // drainTimeout bounds how long a stop waits for the syncs under way. With the bounds of what
@@ -53,17 +46,11 @@ const drainTimeout = 15 * time.Second
 // Foo from the caches. However many events came in between, one sync sees the newest
 // state, and no Foo is synced twice at the same time.
 type Controller struct {
-	kubeClient kubernetes.Interface
-	fooClient  clientset.Interface
+	ownerAPI
 
-	fooInformer fooinformers.FooIndexInformer
-	foos        foolisters.FooLister
-	// The indexer behind the lister finds Foos by more than names, and knows how new
-	// they are.
-	fooIndexer cache.TypedIndexer[*samplev1alpha1.Foo]
-	buckets    plan.Buckets
-	// children is the table of what Foos own.
-	children []childKind
+	kind     *plan.OwnerKind
+	children []*childKind
+	buckets  plan.Buckets
 
 	queue   *queue.Queue
 	backoff *queue.Backoff[plan.Task]
@@ -72,7 +59,7 @@ type Controller struct {
 
 	// What is remembered between the syncs of a Foo.
 	consistency    *consistency.Store
-	staleFoos      *consistency.StaleOwners
+	staleOwners    *consistency.StaleOwners
 	statusThrottle *reporting.Throttle
 	crdMismatch    *reporting.CRDMismatch
 	transitions    *reporting.Transitions
@@ -90,10 +77,10 @@ type Config struct {
 	// KubeClient writes children, and FooClient the status of Foos.
 	KubeClient kubernetes.Interface
 	FooClient  clientset.Interface
-	// KubeInformers and Foos are the informers that the Controller reads from. They must
-	// not run yet, because NewController adds indexes to them, and says what they keep.
+	// KubeInformers and FooInformers are the informers that the Controller reads from. They
+	// must not run yet, because NewController adds indexes to them, and says what they keep.
 	KubeInformers kubeinformers.SharedInformerFactory
-	Foos          fooinformers.TypedFooInformer
+	FooInformers  fooinformers.SharedInformerFactory
 	// Recorder records an Event for each transition of the condition Ready.
 	Recorder record.EventRecorder
 	Clock    clock.WithTicker
@@ -103,36 +90,42 @@ type Config struct {
 	// MaxRollouts is how many Foos at a time restart their Pods because of another Image. 0
 	// means any number.
 	MaxRollouts int
-	// Image is that of the container nginx.
-	Image string
 }
 
-// NewController makes a Controller. Call it before the informer factories are
+// NewController makes the Controller of a kind. Call it before the informer factories are
 // started.
-func NewController(config Config) (*Controller, error) {
-	foos, work := config.Foos.TypedInformer(), queue.New(config.Name, config.Clock)
+func NewController(config Config, kind *plan.OwnerKind) (*Controller, error) {
+	apis, known := apisOf[kind.Kind]
+	if !known {
+		return nil, fmt.Errorf("the kind %s has no clients in clients.go", kind.Kind)
+	}
+	owners, children := apis(config)
+	work := queue.New(config.Name, config.Clock)
 	c := &Controller{
-		kubeClient:     config.KubeClient,
-		fooClient:      config.FooClient,
-		fooInformer:    foos,
-		foos:           config.Foos.Lister(),
-		fooIndexer:     foos.GetTypedIndexer(),
+		ownerAPI:       owners,
+		kind:           kind,
 		buckets:        plan.NewBuckets(),
 		queue:          work,
 		backoff:        queue.NewBackoff[plan.Task](work, config.Clock),
 		consistency:    consistency.NewStore(config.Clock, config.CallTimeout),
-		staleFoos:      &consistency.StaleOwners{},
+		staleOwners:    &consistency.StaleOwners{},
 		statusThrottle: &reporting.Throttle{Clock: config.Clock},
 		rollouts:       &queue.Rollouts{Clock: config.Clock, Limit: config.MaxRollouts},
-		crdMismatch:    &reporting.CRDMismatch{Clock: config.Clock},
+		crdMismatch:    &reporting.CRDMismatch{Clock: config.Clock, Resource: kind.Resource.GroupResource()},
 		transitions:    &reporting.Transitions{},
 		recorder:       config.Recorder,
 		clock:          config.Clock,
 		callTimeout:    config.CallTimeout,
 		metrics:        config.Metrics,
 	}
-	c.metrics.CountWritesTo(fooStatus, "update")
-	c.children = c.table(config)
+	c.metrics.CountWritesTo(c.statusResource(), "update")
+	c.metrics.CountRefusalsBy(failure.Causes...)
+	for i, row := range kind.Children {
+		if i >= len(children) || !children[i].takes(row.Empty()) {
+			return nil, fmt.Errorf("row %d of the table of %s is the kind %s, and its client in clients.go is another's", i, kind.Kind, row.Kind)
+		}
+		c.children = append(c.children, newChildKind(c, row, children[i]))
+	}
 	if err := c.prepareInformers(); err != nil {
 		return nil, fmt.Errorf("preparing the informers: %w", err)
 	}
@@ -146,7 +139,7 @@ func NewController(config Config) (*Controller, error) {
 // another controller may be working by then.
 func (c *Controller) Run(ctx, held context.Context, workers int) error {
 	logger := klog.FromContext(ctx)
-	logger.Info("Starting controller", "resource", foosResource)
+	logger.Info("Starting controller", "resource", c.Resource())
 	// Not before now, so that the queue of a standby is empty although its caches are full.
 	handlersSynced, err := c.addEventHandlers(ctx)
 	if err != nil {
@@ -157,7 +150,7 @@ func (c *Controller) Run(ctx, held context.Context, workers int) error {
 		return fmt.Errorf("registering with the informers: %w", err)
 	}
 	c.runWorkers(ctx, held, workers, handlersSynced)
-	logger.Info("Controller stopped", "resource", foosResource)
+	logger.Info("Controller stopped", "resource", c.Resource())
 	return nil
 }
 
@@ -202,7 +195,7 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 		return false
 	}
 	defer c.queue.Done(key)
-	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "foo", klog.KRef(key.Namespace, key.Name)))
+	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), strings.ToLower(c.kind.Kind), klog.KRef(key.Namespace, key.Name)))
 	start := c.clock.Now()
 	c.backoff.Begin(key)
 	err := c.syncAndRecover(ctx, key)
@@ -235,15 +228,11 @@ func (c *Controller) handleErr(ctx context.Context, key cache.ObjectName, err er
 }
 
 // Resource is that of the Foos, such as "foos".
-func (c *Controller) Resource() string { return foosResource }
+func (c *Controller) Resource() string { return c.kind.Resource.Resource }
 
 // CountByReady counts the Foos of the cache by the status of their condition Ready.
 func (c *Controller) CountByReady() map[metav1.ConditionStatus]int {
-	foos, err := c.foos.List(labels.Everything())
-	if err != nil {
-		return nil
-	}
-	return plan.CountByReady(foos)
+	return plan.CountByReady(c.cache.List())
 }
 
 // HasWaiting reports whether Foos of a namespace wait for a worker.
@@ -284,35 +273,40 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 	if err := c.consistency.EnsureReady(key); err != nil {
 		return err
 	}
-	foo, err := c.foos.Foos(key.Namespace).Get(key.Name)
-	if apierrors.IsNotFound(err) {
+	cached, exists, err := c.cache.GetByKey(key.String())
+	if err != nil {
+		return fmt.Errorf("reading the %s from the cache: %w", c.kind.Kind, err)
+	}
+	if !exists {
 		c.forget(key)
 		return nil // the garbage collector deletes the children
 	}
-	if err != nil {
-		return fmt.Errorf("reading the Foo from the cache: %w", err)
-	}
-	c.recordMissedTransition(foo)
-	if c.staleFoos.Has(foo) {
-		if err := c.recheckFoo(ctx, foo); err != nil {
+	owner := cached.(plan.Owner)
+	c.recordMissedTransition(owner)
+	if c.staleOwners.Has(owner) {
+		if err := c.recheckOwner(ctx, owner); err != nil {
 			return err
 		}
 	}
-	outcomes, err := c.syncChildren(ctx, foo)
+	world := c.world(owner)
+	for child, action := range world.Steps() {
+		c.take(ctx, child, action)
+	}
+	err = world.Err()
 	if err != nil && queue.NextAttempt(err).Expected {
 		return err // a stale cache says nothing about the Foo, and the next sync is near
 	}
-	status := plan.CalculateStatus(foo, outcomes, metav1.NewTime(c.clock.Now()))
-	if plan.IsAtRest(status) {
+	after := world.Status(metav1.NewTime(c.clock.Now()))
+	if plan.IsAtRest(after) {
 		c.rollouts.End(key)
 	}
-	return errors.Join(c.updateStatus(ctx, foo, status, err == nil), err)
+	return errors.Join(c.updateStatus(ctx, owner, after, err == nil), err)
 }
 
 // forget drops what is remembered of a Foo that is gone. The handler of the deletion
 // leaves that to a sync, because one under way would remember the Foo again.
 func (c *Controller) forget(key cache.ObjectName) {
-	c.staleFoos.Delete(key)
+	c.staleOwners.Delete(key)
 	c.statusThrottle.Delete(key)
 	c.crdMismatch.Delete(key)
 	c.transitions.Delete(key)

@@ -144,7 +144,7 @@ func TestResyncDoesNotRunAheadOfABackOff(t *testing.T) {
 		f.expectWrites(t, createChild, "update foos/status")
 
 		cached := f.cachedFoo(t, "a")
-		f.Controller.updateFoo(cached, cached)
+		f.updateOwner(cached, cached)
 		advance(queue.RefusedRetry - time.Second)
 		f.expectWrites(t)
 
@@ -168,7 +168,7 @@ func TestFooInATerminatingNamespaceIsLeftAlone(t *testing.T) {
 		f.expectWrites(t, createChild)
 
 		cached := f.cachedFoo(t, "a")
-		f.Controller.updateFoo(cached, cached) // a resync
+		f.updateOwner(cached, cached) // a resync
 		advance(queue.LastRetry - time.Second)
 		f.expectWrites(t)
 		footest.ExpectEqual(t, "the list of events", []string(nil), f.recorded())

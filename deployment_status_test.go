@@ -249,7 +249,7 @@ func TestAWebhookThatChangesTheImageIsNotFought(t *testing.T) {
 
 		resync := func() {
 			cached := f.cachedFoo(t, "a")
-			f.Controller.updateFoo(cached, cached)
+			f.updateOwner(cached, cached)
 			advance(30 * time.Second)
 		}
 		resync()
@@ -294,7 +294,7 @@ func TestAWebhookThatUndoesARepairIsAskedOnce(t *testing.T) {
 		f.expectWrites(t, updateChild, "update foos/status")
 		for range 3 {
 			cached := f.cachedFoo(t, "a")
-			f.Controller.updateFoo(cached, cached)
+			f.updateOwner(cached, cached)
 			advance(30 * time.Second)
 		}
 		f.expectWrites(t)

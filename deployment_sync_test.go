@@ -292,7 +292,7 @@ func TestFooWithTheLiveVersionIsReadLiveOnce(t *testing.T) {
 		f.updateChild(t, footest.Deployment("a"))
 		advance(time.Minute)
 		f.expectWrites(t, "update foos/status")
-		if f.staleFoos.Len() > 0 {
+		if f.staleOwners.Len() > 0 {
 			t.Error("a Foo counts as stale although its version is the API server's")
 		}
 	})

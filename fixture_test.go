@@ -41,8 +41,8 @@ type fixture struct {
 	*Controller
 	ctx context.Context
 	// primary is the row of footest.Primary, and allKinds is the whole table.
-	primary    primaryKind
-	allKinds   []childKind
+	primary    *childKind
+	allKinds   []*childKind
 	kubeClient *kubefake.Clientset
 	fooClient  *foofake.Clientset
 	api        footest.FakeAPI
@@ -81,7 +81,7 @@ func fakeFooClient(t *testing.T, foos ...runtime.Object) *foofake.Clientset {
 	t.Helper()
 	client := foofake.NewSimpleClientset()
 	for _, foo := range foos {
-		footest.Must(t, client.Tracker().Create(footest.FoosResource, foo, footest.Namespace))
+		footest.Must(t, client.Tracker().Create(footest.OwnerOf(foo.(footest.Object)).Resource, foo, footest.Namespace))
 	}
 	return client
 }
@@ -94,7 +94,7 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), logger))
 	var foos, others []runtime.Object
 	for _, object := range world {
-		if _, ok := object.(*samplev1alpha1.Foo); ok {
+		if footest.IsOwner(object) {
 			foos = append(foos, object)
 		} else {
 			others = append(others, object)
@@ -113,17 +113,20 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 	prepare(f)
 	kubeInformers := kubeinformers.NewSharedInformerFactory(f.kubeClient, 0)
 	fooInformers := fooinformers.NewSharedInformerFactory(f.fooClient, 0)
+	owner := footest.FooOwner
+	if len(foos) > 0 {
+		owner = footest.OwnerOf(foos[0].(footest.Object))
+	}
 	controller, err := NewController(Config{
-		KubeClient: f.kubeClient, FooClient: f.fooClient,
-		KubeInformers: kubeInformers, Foos: fooInformers.Samplecontroller().V1alpha1().Foos(),
-		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: 30 * time.Second, Metrics: metrics.New(), Image: footest.DefaultImage,
-	})
+		KubeClient: f.kubeClient, FooClient: f.fooClient, KubeInformers: kubeInformers, FooInformers: fooInformers,
+		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: 30 * time.Second, Metrics: metrics.New(),
+	}, kindOf(owner))
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.Controller = controller
 	f.allKinds = controller.children
-	f.primary = onlyPrimary(t, controller)
+	f.primary = controller.onlyFirst()
 	f.handlersSynced, err = controller.addEventHandlers(ctx)
 	footest.Must(t, err)
 	quiet := klog.NewContext(ctx, klog.Logger{}) // a failure shows the controller's log alone
@@ -145,7 +148,7 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 	if !cache.WaitFor(ctx, "", f.handlersSynced...) {
 		t.Fatal("the caches have not synced")
 	}
-	for _, object := range append(controller.fooIndexer.List(), f.primary.cachedObjects()...) {
+	for _, object := range append(controller.cache.List(), f.primary.cache.List()...) {
 		f.cached[object.(runtime.Object)] = object.(runtime.Object).DeepCopyObject()
 	}
 	return f

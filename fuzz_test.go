@@ -24,7 +24,6 @@ import (
 	"example.com/sample-controller/internal/failure"
 	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/plan"
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
@@ -40,45 +39,50 @@ import (
 func FuzzSync(f *testing.F) {
 	footest.AddSeeds(f, slices.Concat(footest.FuzzSeeds, footest.StaleSeeds))
 	f.Fuzz(func(t *testing.T, script, noise []byte, words string) {
-		w := footest.NewFuzzWorld(t, script, noise, words)
-		for _, child := range w.Children {
-			footest.KindOf(child).Default(child)
-		}
-		f := newFuzzFixture(t)
-		bystander := footest.Foo("b")
-		footest.FooOwner.Rename(bystander, "old")
-		live := w.Live()
-		f.store(t, live, bystander)
-		f.cacheSees(t, []*samplev1alpha1.Foo{w.Foo, bystander}, w.Seen())
-
-		stale := w.Stale()
-		var announced *preview.Sync
-		if !stale && !w.Refused() {
-			foos, children := f.stored(t)
-			announced = previewtest.Of(fooNamed(foos, "a"), children)
-		}
-		f.pass(t, w.Foo, live.Foo, !stale, announced)
-		for range 2 {
-			foos, children := f.stored(t)
-			f.cacheSees(t, foos, children)
-			// By now the caches know of a Foo that was deleted or recreated.
-			now := fooNamed(foos, "a")
-			known := now
-			if known == nil {
-				known = w.Foo
-			}
-			if wrote := f.pass(t, known, now, true, nil); len(wrote) > 0 && !stale && !w.Refused() {
-				t.Errorf("a sync without a change before it wrote: %v", wrote)
-			}
-			stale = false
+		for _, owner := range footest.Owners {
+			syncTwice(t, footest.NewFuzzWorld(t, owner, script, noise, words))
 		}
 	})
+}
+
+func syncTwice(t *testing.T, w *footest.FuzzWorld) {
+	t.Helper()
+	for _, child := range w.Children {
+		footest.KindOf(child).Default(child)
+	}
+	f := newFuzzFixture(t, w.Owner)
+	bystander, live := w.Owner.Like(footest.Foo("b")), w.Live()
+	w.Owner.Rename(bystander, "old")
+	f.store(t, live, bystander)
+	f.cacheSees(t, []footest.Object{w.Foo, bystander}, w.Seen())
+
+	stale := w.Stale()
+	var announced *preview.Sync
+	if !stale && !w.Refused() {
+		foos, children := f.stored(t)
+		announced = previewtest.Of(f.kind, named(foos, "a"), children)
+	}
+	f.pass(t, w.Foo, live.Foo, !stale, announced)
+	for range 2 {
+		foos, children := f.stored(t)
+		f.cacheSees(t, foos, children)
+		// By now the caches know of a Foo that was deleted or recreated.
+		now := named(foos, "a")
+		known := now
+		if known == nil {
+			known = w.Foo
+		}
+		if wrote := f.pass(t, known, now, true, nil); len(wrote) > 0 && !stale && !w.Refused() {
+			t.Errorf("a sync without a change before it wrote: %v", wrote)
+		}
+		stale = false
+	}
 }
 
 // pass syncs once, checks what that changed, and returns what was sent to the API server.
 // known is the Foo in the caches, live the Foo at the API server, or nil. announced is the
 // preview, or nil.
-func (f *fuzzFixture) pass(t *testing.T, known, live *samplev1alpha1.Foo, fresh bool, announced *preview.Sync) []string {
+func (f *fuzzFixture) pass(t *testing.T, known, live footest.Object, fresh bool, announced *preview.Sync) []string {
 	t.Helper()
 	foosBefore, before := f.stored(t)
 	err := f.syncHandler(f.ctx, footest.KeyOf(known))
@@ -90,15 +94,15 @@ func (f *fuzzFixture) pass(t *testing.T, known, live *samplev1alpha1.Foo, fresh 
 	if fresh && err != nil && !failure.IsRefusal(err) {
 		t.Errorf("the sync failed with fresh caches: %v", err)
 	}
-	mayWrite := live != nil && live.UID == known.UID && live.Generation == known.Generation &&
-		(live.DeletionTimestamp == nil) == (known.DeletionTimestamp == nil)
+	mayWrite := live != nil && live.GetUID() == known.GetUID() && live.GetGeneration() == known.GetGeneration() &&
+		plan.IsTerminating(live) == plan.IsTerminating(known)
 	for _, child := range before {
 		kind := footest.KindOf(child)
 		checkChange(t, child, kind.Find(after, child.GetName()), kind.Find(after, kind.Name(known)), known, mayWrite)
 	}
 	for _, child := range after {
 		if footest.KindOf(child).Find(before, child.GetName()) == nil {
-			if known.DeletionTimestamp != nil {
+			if plan.IsTerminating(known) {
 				t.Errorf("%s %s was created for a Foo that is being deleted", footest.KindOf(child), child.GetName())
 			}
 			footest.CheckWanted(t, child, known)
@@ -116,7 +120,7 @@ func (f *fuzzFixture) pass(t *testing.T, known, live *samplev1alpha1.Foo, fresh 
 // checkChange fails if the sync changed or deleted an object that the Foo does not
 // control, or changed more than it may. wanted is the child of the kind that the Foo asks
 // for.
-func checkChange(t *testing.T, before, after, wanted footest.Object, known *samplev1alpha1.Foo, mayWrite bool) {
+func checkChange(t *testing.T, before, after, wanted, known footest.Object, mayWrite bool) {
 	t.Helper()
 	if after != nil && equality.Semantic.DeepEqual(before, after) {
 		return
@@ -140,23 +144,26 @@ func checkChange(t *testing.T, before, after, wanted footest.Object, known *samp
 
 // checkFooChange fails if anything but the status of the synced Foo changed, or if the
 // API server would refuse the status.
-func checkFooChange(t *testing.T, before, after, known *samplev1alpha1.Foo) {
+func checkFooChange(t *testing.T, before, after, known footest.Object) {
 	t.Helper()
 	if equality.Semantic.DeepEqual(before, after) {
 		return
 	}
-	if before.Name != known.Name || before.UID != known.UID || before.ResourceVersion != known.ResourceVersion {
-		t.Errorf("Foo %s of UID %s at version %s was written", before.Name, before.UID, before.ResourceVersion)
+	if before.GetName() != known.GetName() || before.GetUID() != known.GetUID() || before.GetResourceVersion() != known.GetResourceVersion() {
+		t.Errorf("Foo %s of UID %s at version %s was written", before.GetName(), before.GetUID(), before.GetResourceVersion())
 	}
-	footest.CheckStatus(t, after, after.Status)
-	rest := after.DeepCopy()
-	rest.Status, rest.ResourceVersion = before.Status, before.ResourceVersion
-	footest.ExpectEqual(t, "all of the Foo but its status", before, rest)
+	footest.CheckStatus(t, after)
+	was, is := before.DeepCopyObject().(plan.Owner), after.DeepCopyObject().(plan.Owner)
+	for _, foo := range []plan.Owner{was, is} {
+		foo.ResetStatus()
+		foo.SetResourceVersion("")
+	}
+	footest.ExpectEqual(t, "all of the Foo but its status", was, is)
 }
 
-func fooNamed(foos []*samplev1alpha1.Foo, name string) *samplev1alpha1.Foo {
+func named(foos []footest.Object, name string) footest.Object {
 	for _, foo := range foos {
-		if foo.Name == name {
+		if foo.GetName() == name {
 			return foo
 		}
 	}
@@ -167,21 +174,23 @@ func fooNamed(foos []*samplev1alpha1.Foo, name string) *samplev1alpha1.Foo {
 // allows thousands of runs a second; running informers allow tens.
 type fuzzFixture struct {
 	*Controller
-	ctx  context.Context
-	api  footest.FakeAPI
-	kube clienttesting.ObjectTracker
-	foos clienttesting.ObjectTracker
+	owner *footest.OwnerRow
+	ctx   context.Context
+	api   footest.FakeAPI
+	kube  clienttesting.ObjectTracker
+	foos  clienttesting.ObjectTracker
 
 	kubeCalls, fooCalls *clienttesting.Fake
 	events              chan string
 }
 
-func newFuzzFixture(t *testing.T) *fuzzFixture {
+func newFuzzFixture(t *testing.T, owner *footest.OwnerRow) *fuzzFixture {
 	t.Helper()
 	f := &fuzzFixture{
-		ctx:  klog.NewContext(t.Context(), klog.Logger{}), // no log
-		kube: clienttesting.NewObjectTracker(scheme.Scheme, scheme.Codecs.UniversalDecoder()),
-		foos: clienttesting.NewObjectTracker(fooscheme.Scheme, fooscheme.Codecs.UniversalDecoder()),
+		owner: owner,
+		ctx:   klog.NewContext(t.Context(), klog.Logger{}), // no log
+		kube:  clienttesting.NewObjectTracker(scheme.Scheme, scheme.Codecs.UniversalDecoder()),
+		foos:  clienttesting.NewObjectTracker(fooscheme.Scheme, fooscheme.Codecs.UniversalDecoder()),
 	}
 	kubeClient, fooClient := &kubefake.Clientset{}, &foofake.Clientset{}
 	f.kubeCalls, f.fooCalls = &kubeClient.Fake, &fooClient.Fake
@@ -194,39 +203,36 @@ func newFuzzFixture(t *testing.T) *fuzzFixture {
 	f.events = recorder.Events
 	controller, err := NewController(Config{
 		KubeClient: kubeClient, FooClient: fooClient,
-		KubeInformers: kubeinformers.NewSharedInformerFactory(kubeClient, 0),
-		Foos:          fooinformers.NewSharedInformerFactory(fooClient, 0).Samplecontroller().V1alpha1().Foos(),
-		Recorder:      recorder, Clock: clocktesting.NewFakeClock(footest.Now.Time), CallTimeout: 30 * time.Second, Metrics: metrics.New(), Image: footest.DefaultImage,
-	})
+		KubeInformers: kubeinformers.NewSharedInformerFactory(kubeClient, 0), FooInformers: fooinformers.NewSharedInformerFactory(fooClient, 0),
+		Recorder: recorder, Clock: clocktesting.NewFakeClock(footest.Now.Time), CallTimeout: 30 * time.Second, Metrics: metrics.New(),
+	}, kindOf(owner))
 	footest.Must(t, err)
 	f.Controller = controller
-	t.Cleanup(controller.queue.ShutDown)
+	t.Cleanup(f.queue.ShutDown)
 	return f
 }
 
 // cacheSees replaces the contents of the caches.
-func (f *fuzzFixture) cacheSees(t *testing.T, foos []*samplev1alpha1.Foo, children []footest.Object) {
+func (f *fuzzFixture) cacheSees(t *testing.T, foos, children []footest.Object) {
 	t.Helper()
 	version := f.api.Version()
 	var trimmed []any
 	for _, foo := range foos {
-		kept, err := plan.TransformFoo(foo.DeepCopy())
+		kept, err := f.kind.Transform(foo.DeepCopyObject())
 		footest.Must(t, err)
 		trimmed = append(trimmed, kept)
 	}
-	footest.Must(t, f.fooIndexer.Replace(trimmed, version))
+	footest.Must(t, f.cache.Replace(trimmed, version))
 	for _, kind := range f.children {
-		footest.Must(t, kind.(cacheFiller).fillCache(children, version))
+		footest.Must(t, kind.fillCache(children, version))
 	}
 }
 
 // stored returns copies of the API server's objects.
-func (f *fuzzFixture) stored(t *testing.T) (foos []*samplev1alpha1.Foo, children []footest.Object) {
+func (f *fuzzFixture) stored(t *testing.T) (foos, children []footest.Object) {
 	t.Helper()
-	for _, foo := range listOf(t, f.foos, footest.FooKind) {
-		foos = append(foos, foo.(*samplev1alpha1.Foo))
-	}
-	for _, kind := range footest.Kinds {
+	foos = listOf(t, f.foos, f.owner.Kind)
+	for _, kind := range f.owner.Kinds {
 		children = append(children, listOf(t, f.kube, kind)...)
 	}
 	return foos, children
@@ -275,13 +281,13 @@ func (f *fuzzFixture) refuseBadSpecs() {
 }
 
 // store adds the objects of a FuzzWorld to the API server.
-func (f *fuzzFixture) store(t *testing.T, w *footest.FuzzWorld, foos ...*samplev1alpha1.Foo) {
+func (f *fuzzFixture) store(t *testing.T, w *footest.FuzzWorld, foos ...footest.Object) {
 	t.Helper()
 	if w.Foo != nil {
 		foos = append(foos, w.Foo)
 	}
 	for _, foo := range foos {
-		footest.Must(t, f.foos.Create(footest.FoosResource, foo, footest.Namespace))
+		footest.Must(t, f.foos.Create(f.owner.Resource, foo, footest.Namespace))
 	}
 	for _, child := range w.Children {
 		footest.Must(t, f.kube.Create(footest.KindOf(child).Resource, child, footest.Namespace))

@@ -17,7 +17,6 @@ import (
 
 	"example.com/sample-controller/internal/plan"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
-	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions/samplecontroller/v1alpha1"
 )
 
 // byControllerUID indexes children by the bucket of the UID of the Foo that controls them.
@@ -29,30 +28,32 @@ const byControllerUID = "controllerUID"
 // prepareInformers adds indexes to the caches, and bounds what they keep of an object. The
 // informers must not run yet.
 func (c *Controller) prepareInformers() error {
-	errs, resources := []error{c.fooInformer.SetTransform(plan.TransformFoo)}, sets.New[schema.GroupVersionResource]()
+	errs, resources := []error{c.informer.SetTransform(c.kind.Transform)}, sets.New[schema.GroupVersionResource]()
 	for _, kind := range c.children {
-		if resources.Has(kind.resource()) {
+		if resources.Has(kind.row.Resource) {
 			// Each row would delete the other's children, which it does not ask for.
-			errs = append(errs, fmt.Errorf("the table has two rows of %s", kind.resource().Resource))
+			errs = append(errs, fmt.Errorf("the table has two rows of %s", kind.row.Resource.Resource))
 			continue
 		}
-		resources.Insert(kind.resource())
+		resources.Insert(kind.row.Resource)
 		errs = append(errs, kind.prepareInformer())
 	}
 	return errors.Join(errs...)
 }
 
-func (k *kind[T]) prepareInformer() error {
-	if err := k.Check(); err != nil {
+func (k *childKind) prepareInformer() error {
+	if err := k.row.Check(); err != nil {
 		return err
 	}
 	buckets := k.controller.buckets
 	return errors.Join(
-		k.informer.SetTransform(k.Transform),
-		k.informer.AddTypedIndexers(cache.TypedIndexers[T]{
-			byControllerUID: func(child T) ([]string, error) { return buckets.ByControllerUID(child), nil },
+		k.informer.SetTransform(k.row.Transform),
+		k.informer.AddTypedIndexers(cache.TypedIndexers[plan.Object]{
+			byControllerUID: func(child plan.Object) ([]string, error) { return k.row.OwnerKind.ByControllerUID(buckets, child), nil },
 		}),
-		k.controller.fooInformer.AddTypedIndexers(fooinformers.FooIndexers{k.Resource.String(): k.ByChildName(buckets)}))
+		k.controller.informer.AddTypedIndexers(cache.TypedIndexers[plan.Owner]{
+			k.row.Resource.String(): func(owner plan.Owner) ([]string, error) { return k.row.ByChildName(buckets, owner), nil },
+		}))
 }
 
 // addEventHandlers registers the event handlers, which then get every object of the
@@ -61,10 +62,10 @@ func (k *kind[T]) prepareInformer() error {
 func (c *Controller) addEventHandlers(ctx context.Context) ([]cache.DoneChecker, error) {
 	logger := klog.FromContext(ctx)
 	options := cache.HandlerOptions{Logger: &logger}
-	handlers, err := c.fooInformer.AddTypedEventHandler(fooinformers.FooDetailedHandlerFuncs{
-		AddFunc:    c.addFoo,
-		UpdateFunc: c.updateFoo,
-		DeleteFunc: c.deleteFoo,
+	handlers, err := c.informer.AddTypedEventHandler(cache.TypedResourceEventHandlerDetailedFuncs[plan.Owner]{
+		AddFunc:    c.addOwner,
+		UpdateFunc: c.updateOwner,
+		DeleteFunc: c.deleteOwner,
 	}, options)
 	if err != nil {
 		return nil, err
@@ -80,46 +81,47 @@ func (c *Controller) addEventHandlers(ctx context.Context) ([]cache.DoneChecker,
 	return synced, nil
 }
 
-func (k *kind[T]) addEventHandlers(options cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
-	return k.informer.AddTypedEventHandler(cache.TypedResourceEventHandlerDetailedFuncs[T]{
+func (k *childKind) addEventHandlers(options cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+	return k.informer.AddTypedEventHandler(cache.TypedResourceEventHandlerDetailedFuncs[plan.Object]{
 		AddFunc:    k.added,
 		UpdateFunc: k.updated,
 		DeleteFunc: k.deleted,
 	}, options)
 }
 
-func (c *Controller) addFoo(foo *samplev1alpha1.Foo, isInInitialList bool) {
+func (c *Controller) addOwner(owner plan.Owner, isInInitialList bool) {
+	key := cache.MetaObjectToName(owner)
 	if isInInitialList {
-		c.queue.AddLowPriority(cache.MetaObjectToName(foo))
+		c.queue.AddLowPriority(key)
 		return
 	}
-	c.queue.Add(cache.MetaObjectToName(foo))
+	c.queue.Add(key)
 }
 
-// updateFoo handles changes and the periodic resync. A Foo whose last sync failed stays
+// updateOwner handles changes and the periodic resync. A Foo whose last sync failed stays
 // in its back-off unless what it asks for has changed.
-func (c *Controller) updateFoo(before, after *samplev1alpha1.Foo) {
+func (c *Controller) updateOwner(before, after plan.Owner) {
 	key := cache.MetaObjectToName(after)
-	if before.UID != after.UID {
+	if before.GetUID() != after.GetUID() {
 		// Deleted and created again, seen as one change: forget the first one's writes
 		// and failures.
-		c.consistency.Clear(key, before.UID)
+		c.consistency.Clear(key, before.GetUID())
 		c.backoff.Forget(key)
 	}
 	switch {
 	case plan.AsksTheSame(before, after) && c.backoff.InBackoff(key):
-	case before.ResourceVersion == after.ResourceVersion: // a resync
+	case before.GetResourceVersion() == after.GetResourceVersion(): // a resync
 		c.queue.AddLowPriority(key)
 	default:
 		c.queue.Add(key)
 	}
 }
 
-// deleteFoo queues a Foo that is gone once more, so that a sync forgets it.
-func (c *Controller) deleteFoo(deleted fooinformers.DeletedFoo) {
+// deleteOwner queues a Foo that is gone once more, so that a sync forgets it.
+func (c *Controller) deleteOwner(deleted cache.DeletedObject[plan.Owner]) {
 	key := deleted.GetObjectName()
 	if deleted.OptionalObj != nil {
-		c.consistency.Clear(key, deleted.OptionalObj.UID)
+		c.consistency.Clear(key, deleted.OptionalObj.GetUID())
 	}
 	// Now, not in the sync: by then there may be another Foo of the name.
 	c.backoff.Forget(key)
@@ -128,13 +130,13 @@ func (c *Controller) deleteFoo(deleted fooinformers.DeletedFoo) {
 
 // added ignores the children of the first list, because every Foo is in the first list of
 // Foos.
-func (k *kind[T]) added(child T, isInInitialList bool) {
+func (k *childKind) added(child plan.Object, isInInitialList bool) {
 	if !isInInitialList {
-		k.enqueueFoosOf(child)
+		k.enqueueOwnersOf(child)
 	}
 }
 
-func (k *kind[T]) updated(before, after T) {
+func (k *childKind) updated(before, after plan.Object) {
 	if before.GetResourceVersion() == after.GetResourceVersion() {
 		return // a resync: nothing has changed
 	}
@@ -143,32 +145,32 @@ func (k *kind[T]) updated(before, after T) {
 		return
 	}
 	// Both states, because a Foo may have lost the child.
-	k.enqueueFoosOf(before, after)
+	k.enqueueOwnersOf(before, after)
 }
 
-func (k *kind[T]) deleted(child cache.DeletedObject[T]) {
-	if !plan.IsNil(child.OptionalObj) {
-		k.enqueueFoosOf(child.OptionalObj)
+func (k *childKind) deleted(child cache.DeletedObject[plan.Object]) {
+	if child.OptionalObj != nil {
+		k.enqueueOwnersOf(child.OptionalObj)
 		return
 	}
-	for _, key := range k.foosAskingFor(child.GetObjectName()) {
+	for _, key := range k.ownersAskingFor(child.GetObjectName()) {
 		k.controller.queue.Add(key)
 	}
 }
 
-// enqueueFoosOf adds the Foos that control a child in any of its states, and those that
+// enqueueOwnersOf adds the Foos that control a child in any of its states, and those that
 // ask for its name, which may be waiting for it to become free. It adds each once: a
 // worker could take a key between two additions and sync it twice.
-func (k *kind[T]) enqueueFoosOf(states ...T) {
+func (k *childKind) enqueueOwnersOf(states ...plan.Object) {
 	keys := sets.New[cache.ObjectName]()
 	for _, child := range states {
-		if ref := plan.ControllingFoo(child); ref != nil {
+		if ref := k.row.OwnerKind.ControllerOf(child); ref != nil {
 			keys.Insert(cache.ObjectName{Namespace: child.GetNamespace(), Name: ref.Name})
 		}
-		if foo := child.GetAnnotations()[samplev1alpha1.AnnotationAdoptBy]; foo != "" {
-			keys.Insert(cache.ObjectName{Namespace: child.GetNamespace(), Name: foo})
+		if owner := child.GetAnnotations()[samplev1alpha1.AnnotationAdoptBy]; owner != "" {
+			keys.Insert(cache.ObjectName{Namespace: child.GetNamespace(), Name: owner})
 		}
-		keys.Insert(k.foosAskingFor(cache.MetaObjectToName(child))...)
+		keys.Insert(k.ownersAskingFor(cache.MetaObjectToName(child))...)
 	}
 	for key := range keys {
 		k.controller.queue.Add(key)
@@ -176,8 +178,8 @@ func (k *kind[T]) enqueueFoosOf(states ...T) {
 }
 
 // enqueueHolder adds the Foo that controls a child.
-func (k *kind[T]) enqueueHolder(child T) {
-	if ref := plan.ControllingFoo(child); ref != nil {
+func (k *childKind) enqueueHolder(child plan.Object) {
+	if ref := k.row.OwnerKind.ControllerOf(child); ref != nil {
 		k.controller.queue.Add(cache.ObjectName{Namespace: child.GetNamespace(), Name: ref.Name})
 	}
 }
@@ -187,16 +189,16 @@ func (k *kind[T]) enqueueHolder(child T) {
 // for a name, and each of its changes would queue them all.
 const maxAsking = 16
 
-// foosAskingFor returns the keys of Foos that ask for a child of this name, maxAsking at
+// ownersAskingFor returns the keys of Foos that ask for a child of this name, maxAsking at
 // most.
-func (k *kind[T]) foosAskingFor(child cache.ObjectName) []cache.ObjectName {
+func (k *childKind) ownersAskingFor(child cache.ObjectName) []cache.ObjectName {
 	var keys []cache.ObjectName
-	for _, foo := range lookUp(k.controller.fooIndexer, k.Resource.String(), k.controller.buckets.Of(child.String())) {
+	for _, owner := range lookUp(k.controller.cache, k.row.Resource.String(), k.controller.buckets.Of(child.String())) {
 		if len(keys) == maxAsking {
 			break
 		}
-		if k.Name(foo) == child.Name && k.IsWanted(foo) && foo.Namespace == child.Namespace && !plan.IsTerminating(foo) {
-			keys = append(keys, cache.MetaObjectToName(foo))
+		if k.row.Name(owner) == child.Name && k.row.IsWanted(owner) && owner.GetNamespace() == child.Namespace && !plan.IsTerminating(owner) {
+			keys = append(keys, cache.MetaObjectToName(owner))
 		}
 	}
 	return keys

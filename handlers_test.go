@@ -25,6 +25,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"example.com/sample-controller/internal/metrics"
+	"example.com/sample-controller/internal/plan"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
@@ -36,18 +37,18 @@ func TestAResyncOfChildrenQueuesNothing(t *testing.T) {
 		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Child("a"))
 		f.drainQueue()
 
-		f.primary.seeUpdate(footest.Child("a"), footest.Child("a", footest.Drifted))
+		f.primary.updated(footest.Child("a"), footest.Child("a", footest.Drifted))
 		if f.queue.Len() != 0 {
 			t.Error("an update without a new resourceVersion queued a Foo")
 		}
-		f.primary.seeUpdate(footest.Child("a"), footest.Child("a", footest.AtVersion("21")))
+		f.primary.updated(footest.Child("a"), footest.Child("a", footest.AtVersion("21")))
 		if f.queue.Len() != 1 {
 			t.Error("an update with a new resourceVersion did not queue its Foo")
 		}
 		f.drainQueue()
 
 		// No Foo asks for this name, so only the owner reference leads to the Foo.
-		f.primary.seeUpdate(footest.Child("a", footest.Named("old")), footest.Child("a", footest.Named("old"), footest.WithoutOwner, footest.AtVersion("21")))
+		f.primary.updated(footest.Child("a", footest.Named("old")), footest.Child("a", footest.Named("old"), footest.WithoutOwner, footest.AtVersion("21")))
 		if f.queue.Len() != 1 {
 			t.Error("a Foo that lost a child was not queued")
 		}
@@ -69,10 +70,10 @@ func TestMissedDeletionsAreHandled(t *testing.T) {
 func TestWritesOfADeletedFooDelayNothing(t *testing.T) {
 	for name, goes := range map[string]func(f *fixture){
 		"deleted": func(f *fixture) {
-			f.Controller.deleteFoo(cache.DeletedObject[*samplev1alpha1.Foo]{OptionalObj: footest.Foo("a")})
+			f.deleteOwner(cache.DeletedObject[plan.Owner]{OptionalObj: footest.Foo("a")})
 		},
 		"deleted and recreated": func(f *fixture) {
-			f.Controller.updateFoo(footest.Foo("a"), footest.Foo("a", footest.WithFooUID("uid-new")))
+			f.updateOwner(footest.Foo("a"), footest.Foo("a", footest.WithFooUID("uid-new")))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,13 +97,13 @@ func TestOthersInTheSameBucketAreIgnored(t *testing.T) {
 		uid := f.sharing(string(one.UID), func(i int) string { return fmt.Sprintf("uid-%d", i) })
 		name := f.sharing(footest.Namespace+"/web", func(i int) string { return fmt.Sprintf("%s/web-%d", footest.Namespace, i) })
 		other := footest.Foo("b", footest.WithFooUID(types.UID(uid)), footest.WithChildName(strings.TrimPrefix(name, footest.Namespace+"/")))
-		footest.Must(t, f.fooIndexer.Add(other))
-		footest.Must(t, f.primary.addToCache(footest.Child("b", footest.Named(footest.Primary.Name(other)), footest.WithOwner(samplev1alpha1.SchemeGroupVersion.String(), "Foo", other.UID))))
+		footest.Must(t, f.cache.Add(other))
+		footest.Must(t, f.primary.cache.Add(footest.Child("b", footest.Named(footest.Primary.Name(other)), footest.WithOwner(samplev1alpha1.SchemeGroupVersion.String(), "Foo", other.UID))))
 		controlled := f.primary.namesControlledBy(one)
 		if len(controlled) != 1 || controlled[0] != "web" {
 			t.Errorf("the Foo is said to control %v", controlled)
 		}
-		if waiting := f.primary.foosAskingFor(cache.ObjectName{Namespace: footest.Namespace, Name: "web"}); len(waiting) != 1 {
+		if waiting := f.primary.ownersAskingFor(cache.ObjectName{Namespace: footest.Namespace, Name: "web"}); len(waiting) != 1 {
 			t.Errorf("%v are said to ask for the child that one of them asks for", waiting)
 		}
 	})
@@ -158,7 +159,7 @@ func TestAChangeDoesNotWaitForAResync(t *testing.T) {
 		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithChildName("api")))
 		f.drainQueue()
 		resynced := f.cachedFoo(t, "a")
-		f.Controller.updateFoo(resynced, resynced)
+		f.updateOwner(resynced, resynced)
 		footest.Must(t, f.kubeClient.Tracker().Create(footest.Primary.Resource, footest.Child("b", footest.Named("api")), footest.Namespace))
 		synctest.Wait()
 		if first := f.next(); first != "b" {
@@ -178,7 +179,7 @@ func TestAFooThatWasSyncedWaitsAtTheNextResync(t *testing.T) {
 			synctest.Wait()
 		}
 		resynced := f.cachedFoo(t, "a")
-		f.Controller.updateFoo(resynced, resynced)
+		f.updateOwner(resynced, resynced)
 		f.queue.Add(footest.KeyOf(footest.Foo("b")))
 		if first := f.next(); first != "b" {
 			t.Errorf("%s is served first", first)
@@ -241,10 +242,9 @@ func standBy(ctx context.Context, t *testing.T, foos ...runtime.Object) (*kubefa
 	kubeInformers := kubeinformers.NewSharedInformerFactory(kubeClient, 0)
 	fooInformers := fooinformers.NewSharedInformerFactory(fooClient, 0)
 	controller, err := NewController(Config{
-		KubeClient: kubeClient, FooClient: fooClient,
-		KubeInformers: kubeInformers, Foos: fooInformers.Samplecontroller().V1alpha1().Foos(),
-		Recorder: record.NewFakeRecorder(100), Clock: clock.RealClock{}, CallTimeout: time.Minute, Metrics: metrics.New(), Image: footest.DefaultImage,
-	})
+		KubeClient: kubeClient, FooClient: fooClient, KubeInformers: kubeInformers, FooInformers: fooInformers,
+		Recorder: record.NewFakeRecorder(100), Clock: clock.RealClock{}, CallTimeout: time.Minute, Metrics: metrics.New(),
+	}, plan.Foos(footest.DefaultImage))
 	footest.Must(t, err)
 	kubeInformers.StartWithContext(ctx)
 	fooInformers.StartWithContext(ctx)

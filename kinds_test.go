@@ -12,58 +12,32 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
+	"example.com/sample-controller/internal/plan"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/footest"
-	"example.com/sample-controller/tools/preview"
 )
 
-// described says what a row must have in common with its row in test/footest.
-type described interface{ describe() string }
-
-func (k *kind[T]) describe() string { return describeRow(k.Kind, k.Resource.String(), k.Blocks) }
-
-func describeRow(kind, resource string, blocks bool) string {
-	if blocks {
-		return kind + " " + resource + ", which blocks the later ones"
-	}
-	return kind + " " + resource
-}
-
-func TestTheTableIsThatOfTheTests(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var want, got, previewed []string
-		for _, row := range preview.Table(footest.DefaultImage) {
-			previewed = append(previewed, describeRow(row.Kind, row.Resource.String(), row.Blocks))
-		}
-		for _, kind := range newFixture(t).allKinds {
-			want = append(want, kind.(described).describe())
-		}
-		for _, kind := range footest.Kinds {
-			got = append(got, describeRow(kind.Kind, kind.Resource.String(), kind.Blocks))
-		}
-		footest.ExpectEqual(t, "the list of rows in test/footest/kinds.go", want, got)
-		footest.ExpectEqual(t, "the list of rows in tools/preview/table.go", want, previewed)
-	})
-}
-
 func TestAFooGetsAChildOfEachKind(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		foo := askingFoo()
-		f := newFixtureOfAllKinds(t, foo)
-		f.syncUntilIdle(t)
-		for _, kind := range footest.Kinds {
-			footest.CheckWanted(t, f.child(t, kind), foo)
-		}
-	})
+	for _, owner := range footest.Owners {
+		synctest.Test(t, func(t *testing.T) {
+			foo := asking(owner)
+			f := newFixtureOfAllKinds(t, foo)
+			f.syncUntilIdle(t)
+			for _, kind := range owner.Kinds {
+				footest.CheckWanted(t, f.child(t, kind), foo)
+			}
+		})
+	}
 }
 
 func TestDriftOfEachKindIsRepaired(t *testing.T) {
 	forEachKind(t, func(t *testing.T, kind *footest.Kind) {
-		foo, drifted := askingFoo(), kind.Stored(askingFoo())
+		foo := asking(kind.Owner())
+		drifted := kind.Stored(foo)
 		kind.Drift(drifted, nil)
 		kind.Edit(drifted, "1")
 		kind.Default(drifted)
-		f := newFixtureOfAllKinds(t, childrenOf(foo, drifted)...)
+		f := newFixtureOfAllKinds(t, worldOf(foo, drifted)...)
 		f.syncUntilIdle(t)
 		repaired := f.child(t, kind)
 		footest.CheckWanted(t, repaired, foo)
@@ -76,12 +50,14 @@ func TestDriftOfEachKindIsRepaired(t *testing.T) {
 
 func TestATakenNameOfEachKindIsAConflict(t *testing.T) {
 	forEachKind(t, func(t *testing.T, kind *footest.Kind) {
-		foo := askingFoo()
+		foo := asking(kind.Owner())
 		foreign := kind.Created(kind.ForeignNamed(kind.Name(foo)))
-		f := newFixtureOfAllKinds(t, childrenOf(foo, foreign)...)
+		f := newFixtureOfAllKinds(t, worldOf(foo, foreign)...)
 		f.syncUntilIdle(t)
 		footest.ExpectEqual(t, "the object of somebody else", foreign, f.child(t, kind))
-		footest.ExpectEqual(t, "the reason", kind.Kind+"Conflict", footest.ConditionOf(f.storedFoo(t, "a")).Reason)
+		after, err := f.fooClient.Tracker().Get(kind.Owner().Resource, footest.Namespace, "a")
+		footest.Must(t, err)
+		footest.ExpectEqual(t, "the reason", kind.Kind+"Conflict", footest.ConditionOf(after.(footest.Object)).Reason)
 	})
 }
 
@@ -96,26 +72,23 @@ func (t *recordingT) Error(args ...any) { t.message = args[0].(string) }
 
 func forEachKind(t *testing.T, test func(t *testing.T, kind *footest.Kind)) {
 	t.Helper()
-	for _, kind := range footest.Kinds {
-		t.Run(kind.Kind, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { test(t, kind) })
-		})
+	for _, owner := range footest.Owners {
+		for _, kind := range owner.Kinds {
+			t.Run(kind.Kind, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { test(t, kind) })
+			})
+		}
 	}
 }
 
-// askingFoo returns a Foo that asks for a child of each kind.
-func askingFoo() *samplev1alpha1.Foo {
-	foo := footest.Foo("a")
-	for _, kind := range footest.Kinds {
-		kind.Ask(foo)
-	}
-	return foo
-}
+// asking returns the Foo "a", or an object of another kind of the program, that asks for a child
+// of each kind.
+func asking(owner *footest.OwnerRow) footest.Object { return owner.Like(footest.Foo("a")) }
 
-// childrenOf returns a Foo and its children, with one of them replaced.
-func childrenOf(foo *samplev1alpha1.Foo, other footest.Object) []runtime.Object {
+// worldOf returns a Foo and its children, with one of them replaced.
+func worldOf(foo, other footest.Object) []runtime.Object {
 	world := []runtime.Object{foo, other}
-	for _, kind := range footest.Kinds {
+	for _, kind := range footest.OwnerOf(foo).Kinds {
 		if !kind.Is(other) {
 			world = append(world, kind.Stored(foo))
 		}
@@ -127,14 +100,14 @@ func childrenOf(foo *samplev1alpha1.Foo, other footest.Object) []runtime.Object 
 func newFixtureOfAllKinds(t *testing.T, world ...runtime.Object) *fixture {
 	t.Helper()
 	f := newFixture(t, world...)
-	f.children = f.allKinds
+	f.setTable(f.allKinds...)
 	return f
 }
 
 // syncUntilIdle syncs the Foo "a" until a sync writes nothing.
 func (f *fixture) syncUntilIdle(t *testing.T) {
 	t.Helper()
-	for range 2 + len(footest.Kinds) {
+	for range 2 + len(f.children) {
 		before, _ := f.writes()
 		footest.Must(t, f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a"))))
 		synctest.Wait()
@@ -149,72 +122,58 @@ func (f *fixture) syncUntilIdle(t *testing.T) {
 // child returns the child of a kind that the Foo "a" asks for, from the API server.
 func (f *fixture) child(t *testing.T, kind *footest.Kind) footest.Object {
 	t.Helper()
-	object, err := f.kubeClient.Tracker().Get(kind.Resource, footest.Namespace, kind.Name(askingFoo()))
+	object, err := f.kubeClient.Tracker().Get(kind.Resource, footest.Namespace, kind.Name(asking(kind.Owner())))
 	footest.Must(t, err)
 	return object.(footest.Object)
 }
 
-// primaryKind is the row of footest.Primary, whose type the tests do not know.
-type primaryKind interface {
-	childKind
-	foosAskingFor(child cache.ObjectName) []cache.ObjectName
-	cachedObjects() []any
-	addToCache(child footest.Object) error
-	seeUpdate(before, after footest.Object)
-	missDeletion(key string)
-	namesControlledBy(foo *samplev1alpha1.Foo) []string
-	remembersNothing() bool
-}
-
-func (k *kind[T]) cachedObjects() []any                   { return k.indexer.List() }
-func (k *kind[T]) addToCache(child footest.Object) error  { return k.indexer.Add(child) }
-func (k *kind[T]) seeUpdate(before, after footest.Object) { k.updated(before.(T), after.(T)) }
-
 // missDeletion tells the handler that an object is gone of which only the key is known.
-func (k *kind[T]) missDeletion(key string) {
-	k.deleted(cache.DeletedObject[T]{FinalStateUnknown: &cache.DeletedFinalStateUnknown{Key: key}})
+func (k *childKind) missDeletion(key string) {
+	k.deleted(cache.DeletedObject[plan.Object]{FinalStateUnknown: &cache.DeletedFinalStateUnknown{Key: key}})
 }
 
-func (k *kind[T]) namesControlledBy(foo *samplev1alpha1.Foo) []string {
+func (k *childKind) namesControlledBy(foo *samplev1alpha1.Foo) []string {
 	return footest.NamesOf(k.controlledBy(foo))
 }
 
-func (k *kind[T]) remembersNothing() bool {
+func (k *childKind) remembersNothing() bool {
 	return k.confirmed.Len() == 0 && k.admissionMutations.Len() == 0
 }
 
-// onlyPrimary leaves of the table the row of footest.Primary, which most tests are about,
-// and returns it. The tests in this file are about all rows.
-func onlyPrimary(t *testing.T, controller *Controller) primaryKind {
-	t.Helper()
-	for _, child := range controller.children {
-		if child.resource() == footest.Primary.Resource {
-			controller.children = []childKind{child}
-			return child.(primaryKind)
-		}
-	}
-	t.Fatalf("the table has no row of the kind %s", footest.Primary)
-	return nil
+// onlyFirst leaves of the table the first row, that of footest.Primary, which most tests are
+// about, and returns it. The tests in this file are about all rows.
+func (c *Controller) onlyFirst() *childKind {
+	c.setTable(c.children[0])
+	return c.children[0]
 }
 
-// cacheFiller is a row of the table whose cache a test fills.
-type cacheFiller interface {
-	fillCache(children []footest.Object, version string) error
+// kindOf returns a kind of the program.
+func kindOf(owner *footest.OwnerRow) *plan.OwnerKind {
+	kinds := plan.Kinds(footest.DefaultImage)
+	return kinds[slices.IndexFunc(kinds, func(kind *plan.OwnerKind) bool { return kind.Resource == owner.Resource })]
+}
+
+// setTable makes some kinds the whole table.
+func (c *Controller) setTable(kinds ...*childKind) {
+	c.children, c.kind.Children = kinds, nil
+	for _, kind := range kinds {
+		c.kind.Children = append(c.kind.Children, kind.row)
+	}
 }
 
 // fillCache replaces the contents of the cache by the objects of the kind, transformed.
-func (k *kind[T]) fillCache(children []footest.Object, version string) error {
+func (k *childKind) fillCache(children []footest.Object, version string) error {
 	var trimmed []any
 	for _, child := range children {
-		if found, ok := child.(T); ok {
-			kept, err := k.Transform(found.DeepCopyObject())
+		if k.takes(child) {
+			kept, err := k.row.Transform(child.DeepCopyObject())
 			if err != nil {
 				return err
 			}
 			trimmed = append(trimmed, kept)
 		}
 	}
-	return k.indexer.Replace(trimmed, version)
+	return k.cache.Replace(trimmed, version)
 }
 
 // children is the resource of the children, and these are the writes of them.
@@ -274,9 +233,12 @@ func (f *fixture) storedFoo(t *testing.T, name string) *samplev1alpha1.Foo {
 
 func (f *fixture) cachedFoo(t *testing.T, name string) *samplev1alpha1.Foo {
 	t.Helper()
-	foo, err := f.foos.Foos(footest.Namespace).Get(name)
+	foo, exists, err := f.cache.GetByKey(footest.Namespace + "/" + name)
 	footest.Must(t, err)
-	return foo
+	if !exists {
+		t.Fatalf("the cache has no Foo %s", name)
+	}
+	return foo.(*samplev1alpha1.Foo)
 }
 
 // drift changes all fields of a child that its Foo owns, as another controller does.

@@ -43,6 +43,7 @@ import (
 	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/names"
 	"example.com/sample-controller/internal/options"
+	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/internal/serving"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
@@ -130,39 +131,29 @@ func run(ctx context.Context, opts *options.Options) error {
 	})
 }
 
-// controller is the controller of a kind.
-type controller interface {
-	// Resource is that of the kind.
-	Resource() string
-	// Reads returns the resources that the informers read.
-	Reads() []schema.GroupVersionResource
-	// Run works until ctx is done, or held, which ends with the Lease.
-	Run(ctx, held context.Context, workers int) error
-	HasWaiting(namespace string) bool
-	CountByReady() map[metav1.ConditionStatus]int
-}
-
-// newControllers makes the controller of each kind. Its metrics and its work queue bear the
-// name of the kind, except for those of Foos.
-func newControllers(opts *options.Options, clients *kubeclient.Clients, kubeInformers kubeinformers.SharedInformerFactory,
-	fooInformers fooinformers.SharedInformerFactory, recorder *events.Recorder, own *metrics.Metrics,
-) ([]controller, error) {
-	api := fooInformers.Samplecontroller().V1alpha1()
-	foos, err := NewController(Config{
-		Name: names.Controller, KubeClient: clients.Kube, FooClient: clients.Foos, KubeInformers: kubeInformers, Foos: api.Foos(),
-		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: opts.RequestTimeout, Metrics: own, MaxRollouts: opts.MaxRollouts, Image: opts.Image,
-	})
-	if err != nil {
-		return nil, err
+// newControllers makes the controller of each kind. Their metrics and work queues bear the
+// names of the kinds, except for those of Foos.
+func newControllers(config Config, kinds []*plan.OwnerKind) ([]*Controller, error) {
+	var controllers []*Controller
+	for i, kind := range kinds {
+		of := config
+		if i > 0 {
+			of.Name, of.Metrics = config.Name+"-"+kind.Resource.Resource, config.Metrics.ForKind(kind.Kind)
+		}
+		c, err := NewController(of, kind)
+		if err != nil {
+			return nil, err
+		}
+		controllers = append(controllers, c)
 	}
-	return []controller{foos}, nil
+	return controllers, nil
 }
 
 // startInformers makes the controllers with the two informer factories, waits until the API
 // server lets it read what they inform on, and returns when the caches are full or ctx is
 // done. Call stop when ctx is done.
 func startInformers(ctx context.Context, opts *options.Options, clients *kubeclient.Clients, recorder *events.Recorder, own *metrics.Metrics) (
-	controllers []controller, stop func(), err error,
+	controllers []*Controller, stop func(), err error,
 ) {
 	// Informers without a name have no metrics.
 	name, err := cache.NewInformerName(names.Controller)
@@ -174,12 +165,15 @@ func startInformers(ctx context.Context, opts *options.Options, clients *kubecli
 		kubeinformers.WithInformerName(name), kubeinformers.WithNamespace(opts.Namespace))
 	fooInformers := fooinformers.NewSharedInformerFactoryWithOptions(clients.FooInformers, opts.Resync,
 		fooinformers.WithInformerName(name), fooinformers.WithNamespace(opts.Namespace))
-	controllers, err = newControllers(opts, clients, kubeInformers, fooInformers, recorder, own)
+	controllers, err = newControllers(Config{
+		Name: names.Controller, KubeClient: clients.Kube, FooClient: clients.Foos, KubeInformers: kubeInformers, FooInformers: fooInformers,
+		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: opts.RequestTimeout, Metrics: own, MaxRollouts: opts.MaxRollouts,
+	}, plan.Kinds(opts.Image))
 	if err != nil {
 		return nil, nil, err
 	}
 	recorder.DeferWhile(func(namespace string) bool {
-		return slices.ContainsFunc(controllers, func(c controller) bool { return c.HasWaiting(namespace) })
+		return slices.ContainsFunc(controllers, func(c *Controller) bool { return c.HasWaiting(namespace) })
 	})
 	stop = func() {
 		kubeInformers.Shutdown()
@@ -203,7 +197,7 @@ func startInformers(ctx context.Context, opts *options.Options, clients *kubecli
 }
 
 // lead runs the controllers, with -leader-elect only while holding the Lease.
-func lead(ctx context.Context, opts *options.Options, controllers []controller, lease election.Config) error {
+func lead(ctx context.Context, opts *options.Options, controllers []*Controller, lease election.Config) error {
 	if !opts.Election.Enabled {
 		return runAll(ctx, context.WithoutCancel(ctx), controllers, opts.Workers)
 	}
@@ -215,7 +209,7 @@ func lead(ctx context.Context, opts *options.Options, controllers []controller, 
 }
 
 // runAll runs the controllers until ctx or held is done. If one of them fails, all end.
-func runAll(ctx, held context.Context, controllers []controller, workers int) error {
+func runAll(ctx, held context.Context, controllers []*Controller, workers int) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	errs := make([]error, len(controllers))

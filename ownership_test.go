@@ -16,7 +16,6 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"example.com/sample-controller/internal/consistency"
-	"example.com/sample-controller/internal/plan"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/footest"
 )
@@ -103,7 +102,7 @@ func TestRenameThereAndBackEndsWithTheFirst(t *testing.T) {
 			f.updateFoo(t, footest.Foo("a", footest.WithChildName(name), footest.WithGeneration(int64(generation+2))))
 		}
 		advance(time.Minute)
-		left := f.primary.cachedObjects()
+		left := f.primary.cache.List()
 		if len(left) != 1 || left[0].(footest.Object).GetName() != "web" {
 			t.Errorf("the children left are %v", left)
 		}
@@ -141,7 +140,7 @@ func TestConsentToAdoptIsSpent(t *testing.T) {
 		defer f.start(2)()
 		advance(time.Second)
 		adopted := f.storedChild(t, "web").DeepCopyObject().(footest.Object)
-		if !plan.IsControlledBy(adopted, footest.Foo("a")) {
+		if !f.kind.IsControlledBy(adopted, footest.Foo("a")) {
 			t.Fatal("the child is not adopted")
 		}
 		footest.ExpectEqual(t, "the annotations", map[string]string{"team": "a"}, adopted.GetAnnotations())

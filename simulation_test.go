@@ -13,16 +13,23 @@ import (
 	"k8s.io/utils/clock"
 
 	"example.com/sample-controller/internal/metrics"
+	"example.com/sample-controller/internal/plan"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/simulation"
 	"example.com/sample-controller/test/simulation/explore"
 )
 
-func TestSimulation(t *testing.T) { simulation.TestController(t, footest.FooOwner, startSimulated) }
+func TestSimulation(t *testing.T) {
+	for _, owner := range footest.Owners {
+		simulation.TestController(t, owner, startSimulated(owner))
+	}
+}
 
 func TestSimulationRandom(t *testing.T) {
-	simulation.TestRandomSequences(t, footest.FooOwner, startSimulated)
+	for _, owner := range footest.Owners {
+		simulation.TestRandomSequences(t, owner, startSimulated(owner))
+	}
 }
 
 func TestExplore(t *testing.T) { explore.Test(t, footest.FooOwner, newExplored) }
@@ -32,10 +39,9 @@ func TestExploreConformance(t *testing.T) { explore.TestConformance(t, footest.F
 // newExplored makes the controller for test/simulation/explore.
 func newExplored(parts explore.Parts) (explore.Subject, error) {
 	controller, err := NewController(Config{
-		KubeClient: parts.Kubernetes, FooClient: parts.Custom,
-		KubeInformers: parts.KubeInformers, Foos: parts.CustomInformers.Samplecontroller().V1alpha1().Foos(),
-		Recorder: parts.Recorder, Clock: parts.Clock, CallTimeout: explore.CallTimeout, Metrics: simulatedMetrics, Image: footest.DefaultImage,
-	})
+		KubeClient: parts.Kubernetes, FooClient: parts.Custom, KubeInformers: parts.KubeInformers, FooInformers: parts.CustomInformers,
+		Recorder: parts.Recorder, Clock: parts.Clock, CallTimeout: explore.CallTimeout, Metrics: simulatedMetrics,
+	}, plan.Foos(footest.DefaultImage))
 	if err != nil {
 		return explore.Subject{}, err
 	}
@@ -48,28 +54,29 @@ func newExplored(parts explore.Parts) (explore.Subject, error) {
 // for ever: those of 100,000 runs take gigabytes.
 var simulatedMetrics = metrics.New()
 
-// startSimulated runs the controller with the clients of a simulation, wired as in
-// main.go.
-func startSimulated(ctx context.Context, clients simulation.Clients, recorder record.EventRecorder) error {
-	ctx, cancel := context.WithCancel(ctx)
-	kubeInformers := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kubernetes, 0)
-	fooInformers := fooinformers.NewSharedInformerFactoryWithOptions(clients.Custom, simulation.ResyncPeriod)
-	defer func() {
-		cancel()
-		kubeInformers.Shutdown()
-		fooInformers.Shutdown()
-	}()
-	controller, err := NewController(Config{
-		KubeClient: clients.Kubernetes, FooClient: clients.Custom,
-		KubeInformers: kubeInformers, Foos: fooInformers.Samplecontroller().V1alpha1().Foos(),
-		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: simulation.CallTimeout, Metrics: simulatedMetrics, Image: footest.DefaultImage,
-	})
-	if err != nil {
-		return err
+// startSimulated returns the function that runs the controller of a kind with the clients of
+// a simulation, wired as in main.go.
+func startSimulated(owner *footest.OwnerRow) simulation.Start {
+	return func(ctx context.Context, clients simulation.Clients, recorder record.EventRecorder) error {
+		ctx, cancel := context.WithCancel(ctx)
+		kubeInformers := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kubernetes, 0)
+		fooInformers := fooinformers.NewSharedInformerFactoryWithOptions(clients.Custom, simulation.ResyncPeriod)
+		defer func() {
+			cancel()
+			kubeInformers.Shutdown()
+			fooInformers.Shutdown()
+		}()
+		controller, err := NewController(Config{
+			KubeClient: clients.Kubernetes, FooClient: clients.Custom, KubeInformers: kubeInformers, FooInformers: fooInformers,
+			Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: simulation.CallTimeout, Metrics: simulatedMetrics,
+		}, kindOf(owner))
+		if err != nil {
+			return err
+		}
+		kubeInformers.StartWithContext(ctx)
+		fooInformers.StartWithContext(ctx)
+		kubeInformers.WaitForCacheSyncWithContext(ctx)
+		fooInformers.WaitForCacheSyncWithContext(ctx)
+		return controller.Run(ctx, ctx, 2)
 	}
-	kubeInformers.StartWithContext(ctx)
-	fooInformers.StartWithContext(ctx)
-	kubeInformers.WaitForCacheSyncWithContext(ctx)
-	fooInformers.WaitForCacheSyncWithContext(ctx)
-	return controller.Run(ctx, ctx, 2)
 }

@@ -16,7 +16,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/test/footest"
 )
 
@@ -44,7 +44,7 @@ func TestLateEventOfAChildLeadsToOneCreate(t *testing.T) {
 		// The Foo's event has arrived, the child's has not.
 		cached := f.cachedFoo(t, "a")
 		for range 10 {
-			f.Controller.updateFoo(cached, cached)
+			f.updateOwner(cached, cached)
 			advance(time.Second)
 		}
 		f.expectWrites(t)
@@ -171,7 +171,7 @@ func holdFoos(f *fixture) {
 // no Foos.
 func (f *fixture) collectChildren(t *testing.T) {
 	t.Helper()
-	for _, child := range f.primary.cachedObjects() {
+	for _, child := range f.primary.cache.List() {
 		f.deleteChild(t, child.(footest.Object).GetName())
 	}
 }
@@ -201,10 +201,10 @@ func TestNewFooThatOnlyTheCacheHasGetsOneChild(t *testing.T) {
 			advance(10 * time.Minute)
 		}
 		f.expectWrites(t)
-		footest.Must(t, f.fooIndexer.Delete(footest.Foo("a")))
-		f.Controller.deleteFoo(cache.DeletedObject[*samplev1alpha1.Foo]{OptionalObj: footest.Foo("a")})
+		footest.Must(t, f.cache.Delete(footest.Foo("a")))
+		f.deleteOwner(cache.DeletedObject[plan.Owner]{OptionalObj: footest.Foo("a")})
 		advance(0)
-		if f.staleFoos.Len() > 0 {
+		if f.staleOwners.Len() > 0 {
 			t.Error("a Foo that is gone from the cache is still remembered")
 		}
 	})
@@ -222,7 +222,7 @@ func TestAFooThatGoesDuringItsSyncIsForgotten(t *testing.T) {
 		f.createFoo(t, footest.Foo("a"))
 		advance(time.Minute)
 		f.expectWrites(t, createChild, "update foos/status")
-		if f.staleFoos.Len() > 0 {
+		if f.staleOwners.Len() > 0 {
 			t.Error("a Foo that was deleted during its last write is still remembered")
 		}
 	})
@@ -249,7 +249,7 @@ func TestStaleFooIsReadLiveBeforeFurtherWrites(t *testing.T) {
 func TestAChangeDuringASyncIsSyncedAlthoughTheFooIsInItsBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Child("a"))
-		f.staleFoos.Observe(f.cachedFoo(t, "a"), apierrors.NewConflict(footest.FoosResource.GroupResource(), "a", nil))
+		f.staleOwners.Observe(f.cachedFoo(t, "a"), apierrors.NewConflict(footest.FoosResource.GroupResource(), "a", nil))
 		f.failTimes(1, "get", "foos", apierrors.NewForbidden(footest.FoosResource.GroupResource(), "a", nil))
 		f.queue.Add(footest.KeyOf(footest.Foo("a")))
 		f.processNextWorkItem(f.ctx)
@@ -277,7 +277,7 @@ func TestFooThatIsConfirmedLiveIsReconciled(t *testing.T) {
 		defer f.start(2)()
 		advance(time.Minute)
 		f.expectWrites(t, createChild, "update foos/status", "update foos/status", "update foos/status", "update foos/status")
-		if f.staleFoos.Len() > 0 {
+		if f.staleOwners.Len() > 0 {
 			t.Error("a Foo counts as stale although its status was written")
 		}
 	})

@@ -234,8 +234,8 @@ func TestEveryConditionHasATime(t *testing.T) {
 	before := footest.Settled("a")
 	before.Conditions = append(before.Conditions, metav1.Condition{Type: "Audited", Status: metav1.ConditionTrue, Reason: "ByOthers"})
 	before.Conditions[0].LastTransitionTime = metav1.Time{}
-	status := plan.CalculateStatus(footest.Foo("a", footest.WithStatus(before)), nil, footest.Now)
-	for _, condition := range status.Conditions {
+	after := plan.Foos(footest.DefaultImage).WithStatus(footest.Foo("a", footest.WithStatus(before)), nil, footest.Now)
+	for _, condition := range *after.GetConditions() {
 		if !condition.LastTransitionTime.Equal(&footest.Now) {
 			t.Errorf("the condition %s has the time %v", condition.Type, condition.LastTransitionTime)
 		}

@@ -81,7 +81,7 @@ func TestObsoleteChildrenDoNotDelayAnotherNamespace(t *testing.T) {
 		if took := waited(); took > 100*time.Millisecond {
 			t.Errorf("the other tenant waited for %v", took)
 		}
-		if left := len(f.primary.cachedObjects()); left != 2 {
+		if left := len(f.primary.cache.List()); left != 2 {
 			t.Errorf("%d children are left, not 2", left)
 		}
 	})
@@ -144,15 +144,15 @@ func waiting(i int) *samplev1alpha1.Foo {
 func TestAStatusOfATakenChildConcernsNobodyWhoWaitsForItsName(t *testing.T) {
 	f := newFixtureInRealTime(t, func(*fixture) {}, footest.Child("b"))
 	for i := range 10_000 {
-		footest.Must(t, f.fooIndexer.Add(waiting(i)))
+		footest.Must(t, f.cache.Add(waiting(i)))
 	}
 	f.drainQueue()
-	f.primary.seeUpdate(footest.Child("b"), footest.Child("b", footest.AtVersion("21")))
+	f.primary.updated(footest.Child("b"), footest.Child("b", footest.AtVersion("21")))
 	if n := f.queue.Len(); n != 1 { // its own Foo
 		t.Errorf("%d Foos are queued", n)
 	}
 	f.drainQueue()
-	f.primary.seeUpdate(footest.Child("b", footest.AtVersion("21")), footest.Child("c", footest.AtVersion("22")))
+	f.primary.updated(footest.Child("b", footest.AtVersion("21")), footest.Child("c", footest.AtVersion("22")))
 	if n := f.queue.Len(); n > 2*maxAsking+2 { // for both states
 		t.Errorf("a change of the owner queues %d Foos", n)
 	}

@@ -37,7 +37,7 @@ func (f *fixture) scale(t *testing.T, name string, replicas int32) {
 func (f *fixture) resync(t *testing.T, name string) {
 	t.Helper()
 	cached := f.cachedFoo(t, name)
-	f.Controller.updateFoo(cached, cached)
+	f.updateOwner(cached, cached)
 	advance(30 * time.Second)
 }
 
@@ -225,7 +225,7 @@ func TestASuspendedFooWritesItsStatusAlone(t *testing.T) {
 				f.settle(t, "web")
 				advance(time.Minute)
 				f.expectReady(t, "a", "True Available of 2")
-				if left := f.primary.cachedObjects(); len(left) != 1 {
+				if left := f.primary.cache.List(); len(left) != 1 {
 					t.Errorf("the children left are %v", left)
 				}
 				if conditions := f.cachedFoo(t, "a").Status.Conditions; len(conditions) != 1 {

@@ -19,111 +19,101 @@ import (
 
 	"example.com/sample-controller/internal/consistency"
 	"example.com/sample-controller/internal/failure"
-	"example.com/sample-controller/internal/names"
 	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/internal/queue"
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
-	typedsamplev1alpha1 "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
 )
 
 // create creates a Foo's child. A Foo with a status already had one. Read such a Foo live
 // first: the cache may be stale, and the Foo deleted.
-func (s *kindSync[T]) create(ctx context.Context) error {
-	if s.foo.Status.ObservedGeneration > 0 {
-		if err := s.controller.recheckFoo(ctx, s.foo); err != nil {
+func (k *childKind) create(ctx context.Context, child *plan.Child) error {
+	if *child.Owner.GetObservedGeneration() > 0 {
+		if err := k.controller.recheckOwner(ctx, child.Owner); err != nil {
 			return err
 		}
 	}
-	earlier, err := s.earlier(ctx)
+	earlier, err := k.earlier(ctx, child)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := s.controller.withDeadline(ctx)
+	ctx, cancel := k.controller.withDeadline(ctx)
 	defer cancel()
-	desired := s.DesiredAfter(s.foo, earlier, s.seen)
-	created, err := s.client().Create(ctx, desired, metav1.CreateOptions{FieldManager: names.Controller})
+	desired := child.DesiredAfter(child.Owner, earlier, child.Seen)
+	created, err := k.client.Create(ctx, desired)
 	if err != nil {
-		return &plan.WriteError{Doing: "creating", Done: "created", Kind: s.Kind, Name: desired.GetName(), Err: err}
+		return &plan.WriteError{Doing: "creating", Done: "created", Kind: child.Kind, Name: desired.GetName(), Err: err}
 	}
-	return s.wrote(ctx, "create", "Created", created)
+	return k.wrote(ctx, child, "create", "Created", created)
 }
 
 // earlier returns the child in whose place one is created, or nil. What others have set in
 // it goes into the new one, so it is read live.
-func (s *kindSync[T]) earlier(ctx context.Context) (earlier T, err error) {
-	earlier = s.decided.Earlier()
-	if !s.Inherits(s.foo) || plan.IsNil(earlier) {
+func (k *childKind) earlier(ctx context.Context, child *plan.Child) (plan.Object, error) {
+	earlier := child.Earlier()
+	if !child.Inherits(child.Owner) || earlier == nil {
 		return earlier, nil
 	}
-	live, err := s.live(ctx, earlier.GetName())
+	live, err := k.live(ctx, child, earlier.GetName())
 	if apierrors.IsNotFound(err) {
-		return *new(T), nil
+		return nil, nil //nolint:nilnil // there is none, and that is no error
 	}
 	return live, err
 }
 
-// repair updates a Foo's child, or makes the Foo the controller of one that may be
+// update updates a Foo's child, or makes the Foo the controller of one that may be
 // adopted. The cache holds only what decisions read, so the update is made from a live
 // read, and its resourceVersion protects newer writes of others. Reading the Foo live
 // protects a newer spec that the cache has not seen. Only what changes is sent: an update
 // of the whole object would drop the fields that this client does not know.
-func (s *kindSync[T]) repair(ctx context.Context) error {
-	live, err := s.live(ctx, s.Name(s.foo))
+func (k *childKind) update(ctx context.Context, child *plan.Child) error {
+	live, err := k.live(ctx, child, child.Name(child.Owner))
 	if err != nil {
 		return err
 	}
-	desired := s.DesiredUpdate(live, s.foo, s.seen)
-	if plan.IsNil(desired) {
+	desired := child.DesiredUpdate(live, child.Owner, child.Seen)
+	if desired == nil {
 		return consistency.ErrBehind
 	}
-	if err := s.controller.recheckFoo(ctx, s.foo); err != nil {
+	if err := k.controller.recheckOwner(ctx, child.Owner); err != nil {
 		return err
 	}
-	patchType, patch, err := s.Patch(live, desired)
+	patchType, patch, err := child.Patch(live, desired)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := s.controller.withDeadline(ctx)
+	ctx, cancel := k.controller.withDeadline(ctx)
 	defer cancel()
-	updated, err := s.client().Patch(ctx, live.GetName(), patchType, patch, metav1.PatchOptions{FieldManager: names.Controller})
+	updated, err := k.client.Patch(ctx, live.GetNamespace(), live.GetName(), patchType, patch)
 	if err != nil {
-		return &plan.WriteError{Doing: "updating", Done: "updated", Kind: s.Kind, Name: desired.GetName(), Err: err}
+		return &plan.WriteError{Doing: "updating", Done: "updated", Kind: child.Kind, Name: desired.GetName(), Err: err}
 	}
-	if err := s.wrote(ctx, "update", "Updated", updated); err != nil {
+	if err := k.wrote(ctx, child, "update", "Updated", updated); err != nil {
 		return err
 	}
-	if s.recurs = s.drift != ""; !s.recurs && s.isRepair() { // what admission changes on the way, nobody has undone
-		s.repairs.Observe(s.foo, updated, plan.ChangedBy(live, patch), s.decided.Drift)
-		s.fights(0)
+	if child.Recurs = child.CurrentDrift != ""; !child.Recurs && k.isRepair(child) { // what admission changes on the way, nobody has undone
+		k.repairs.Observe(child.Owner, updated, plan.ChangedBy(live, patch), child.Drift)
+		k.observeFight(child, 0)
 	}
-	s.admissionMutations.Observe(s.foo, s.child, s.drift)
-	if s.recurs {
-		klog.FromContext(ctx).Info("The API server stored the "+s.Kind+" otherwise than the Foo asks for, as an admission webhook may do: it stays so until one of them is changed",
-			s.LogKey(), klog.KObj(updated), "differs", s.drift)
+	k.admissionMutations.Observe(child.Owner, child.Current, child.CurrentDrift)
+	if child.Recurs {
+		klog.FromContext(ctx).Info("The API server stored the "+child.Kind+" otherwise than the "+child.OwnerKind.Kind+" asks for, as an admission webhook may do: it stays so until one of them is changed",
+			child.LogKey(), klog.KObj(updated), "differs", child.CurrentDrift)
 	}
 	return nil
 }
 
-// isRepair reports whether an update makes good what somebody has changed, and does not carry
-// out a new spec: the status has reported this spec before, or can't be written.
-func (s *kindSync[T]) isRepair() bool {
-	return s.controller.crdMismatch.LastSent(s.foo).ObservedGeneration == s.foo.Generation ||
-		s.controller.backoff.IsFailing(s.key(), queue.PartStatus)
-}
-
 // wrote remembers a child as the API server stored it for a Foo, in what the cache will
 // have of it.
-func (s *kindSync[T]) wrote(ctx context.Context, verb, did string, stored T) error {
-	kept, err := s.Transform(stored)
+func (k *childKind) wrote(ctx context.Context, child *plan.Child, verb, did string, stored plan.Object) error {
+	kept, err := child.Transform(stored)
 	if err != nil {
 		return err
 	}
-	s.controller.metrics.Wrote(verb, s.Resource.Resource)
-	s.controller.consistency.WroteAt(s.key(), s.foo.UID, s.indexer, stored.GetResourceVersion())
-	s.confirmed.Observe(s.foo, stored)
-	klog.FromContext(ctx).V(2).Info(did+" "+s.Kind, s.LogKey(), klog.KObj(stored))
-	child := kept.(T) //nolint:forcetypeassert // a child stays of its type
-	s.has(child, s.DescribeDrift(child, s.foo, s.seen))
+	k.controller.metrics.Wrote(verb, child.Resource.Resource)
+	k.controller.consistency.WroteAt(cache.MetaObjectToName(child.Owner), child.Owner.GetUID(), k.cache, stored.GetResourceVersion())
+	k.confirmed.Observe(child.Owner, stored)
+	klog.FromContext(ctx).V(2).Info(did+" "+child.Kind, child.LogKey(), klog.KObj(stored))
+	now := kept.(plan.Object) //nolint:forcetypeassert // a child stays of its type
+	child.Observe(now, child.DescribeDrift(now, child.Owner, child.Seen))
 	return nil
 }
 
@@ -131,27 +121,26 @@ func (s *kindSync[T]) wrote(ctx context.Context, verb, did string, stored T) err
 // the cached one, unless the Foo would become ready by it for the first time in this
 // generation and the cache may be older than the generation. In that case it reads the
 // child live.
-func (s *kindSync[T]) confirm(ctx context.Context) error {
-	cached := s.decided.Named
-	if plan.IsNil(cached) || !s.IsWanted(s.foo) {
+func (k *childKind) confirm(ctx context.Context, child *plan.Child) error {
+	if child.Named == nil || !child.IsWanted(child.Owner) {
 		return nil
 	}
-	if plan.SaysReady(s.foo) {
-		s.confirmed.Delete(s.key()) // what was true of a generation stays true
+	if plan.SaysReady(child.Owner) {
+		k.confirmed.Delete(cache.MetaObjectToName(child.Owner)) // what was true of a generation stays true
 		return nil
 	}
-	if s.confirmed.UpToDate(s.foo, cached) || !s.IsReady(cached) {
+	if k.confirmed.UpToDate(child.Owner, child.Named) || !child.IsReady(child.Named) {
 		return nil
 	}
-	live, err := s.live(ctx, cached.GetName())
+	live, err := k.live(ctx, child, child.Named.GetName())
 	if err != nil {
 		return err
 	}
-	if plan.IsTerminating(live) || s.DescribeDrift(live, s.foo, s.seen) != "" {
+	if plan.IsTerminating(live) || child.DescribeDrift(live, child.Owner, child.Seen) != "" {
 		return consistency.ErrBehind
 	}
-	s.confirmed.Observe(s.foo, live)
-	s.has(live, "")
+	k.confirmed.Observe(child.Owner, live)
+	child.Observe(live, "")
 	return nil
 }
 
@@ -160,23 +149,23 @@ func (s *kindSync[T]) confirm(ctx context.Context) error {
 // the rest, behind the Foos of others.
 const maxDeletions = 10
 
-// deleteAllObsolete deletes the children of a kind that a Foo does not ask for any more,
+// deleteObsolete deletes the children of a kind that a Foo does not ask for any more,
 // as after a rename. Deleting can't be undone, so everything that it rests on is read live:
 // that the Foo has the child it asks for, each child to delete, and last the Foo.
-func (s *kindSync[T]) deleteAllObsolete(ctx context.Context) error {
+func (k *childKind) deleteObsolete(ctx context.Context, child *plan.Child) error {
 	taken := false
-	if s.IsWanted(s.foo) {
-		wanted, err := s.live(ctx, s.Name(s.foo))
+	if child.IsWanted(child.Owner) {
+		wanted, err := k.live(ctx, child, child.Name(child.Owner))
 		if err != nil {
 			return err
 		}
-		if !plan.IsControlledBy(wanted, s.foo) || plan.IsTerminating(wanted) {
+		if !child.OwnerKind.IsControlledBy(wanted, child.Owner) || plan.IsTerminating(wanted) {
 			return consistency.ErrBehind
 		}
-		taken = s.HasTakenOver(wanted, s.foo, s.seen)
+		taken = child.HasTakenOver(wanted, child.Owner, child.Seen)
 	}
-	for _, child := range s.decided.Obsolete[:min(len(s.decided.Obsolete), maxDeletions)] {
-		if err := s.deleteIfObsolete(ctx, child.GetName(), taken); err != nil {
+	for _, obsolete := range child.Obsolete[:min(len(child.Obsolete), maxDeletions)] {
+		if err := k.deleteIfObsolete(ctx, child, obsolete.GetName(), taken); err != nil {
 			return err
 		}
 	}
@@ -186,103 +175,99 @@ func (s *kindSync[T]) deleteAllObsolete(ctx context.Context) error {
 // deleteIfObsolete reads a child live and deletes it if its Foo has no use for it. It
 // reads the Foo after the child: if the Foo asks for the name again, a child created since
 // then has another UID than the delete names.
-func (s *kindSync[T]) deleteIfObsolete(ctx context.Context, name string, taken bool) error {
-	live, err := s.live(ctx, name)
+func (k *childKind) deleteIfObsolete(ctx context.Context, child *plan.Child, name string, taken bool) error {
+	live, err := k.live(ctx, child, name)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if !s.MayDelete(live, s.foo, taken) {
+	if !child.MayDelete(live, child.Owner, taken) {
 		return nil
 	}
-	if err := s.controller.recheckFoo(ctx, s.foo); err != nil {
+	if err := k.controller.recheckOwner(ctx, child.Owner); err != nil {
 		return err
 	}
-	ctx, cancel := s.controller.withDeadline(ctx)
+	ctx, cancel := k.controller.withDeadline(ctx)
 	defer cancel()
-	err = s.client().Delete(ctx, name, metav1.DeleteOptions{
+	err = k.client.Delete(ctx, live.GetNamespace(), name, metav1.DeleteOptions{
 		Preconditions:     &metav1.Preconditions{UID: new(live.GetUID()), ResourceVersion: new(live.GetResourceVersion())},
 		PropagationPolicy: new(metav1.DeletePropagationBackground),
 	})
-	if failure.IsNotFound(err, s.Resource.Resource) {
+	if failure.IsNotFound(err, child.Resource.Resource) {
 		return nil
 	}
 	if err != nil {
-		return &plan.WriteError{Doing: "deleting the earlier", Done: "deleted", Kind: s.Kind, Name: name, Err: err}
+		return &plan.WriteError{Doing: "deleting the earlier", Done: "deleted", Kind: child.Kind, Name: name, Err: err}
 	}
-	s.controller.metrics.Wrote("delete", s.Resource.Resource)
-	klog.FromContext(ctx).V(2).Info("Deleted "+s.Kind+" of an earlier name", s.LogKey(), klog.KObj(live))
+	k.controller.metrics.Wrote("delete", child.Resource.Resource)
+	klog.FromContext(ctx).V(2).Info("Deleted "+child.Kind+" of an earlier name", child.LogKey(), klog.KObj(live))
 	return nil
 }
 
-func (s *kindSync[T]) live(ctx context.Context, name string) (T, error) {
-	ctx, cancel := s.controller.withDeadline(ctx)
+func (k *childKind) live(ctx context.Context, child *plan.Child, name string) (plan.Object, error) {
+	ctx, cancel := k.controller.withDeadline(ctx)
 	defer cancel()
-	live, err := s.client().Get(ctx, name, metav1.GetOptions{})
+	live, err := k.client.Get(ctx, child.Owner.GetNamespace(), name)
 	if err != nil {
-		return live, fmt.Errorf("reading %s %q: %w", s.Kind, name, err)
+		return nil, fmt.Errorf("reading %s %q: %w", child.Kind, name, err)
 	}
 	return live, nil
 }
 
-func (s *kindSync[T]) client() childClient[T] { return s.clientIn(s.foo.Namespace) }
-
 // updateStatus writes a Foo's status if it differs from the cached one, and records an
-// Event if the Foo's readiness changed. After a complete sync, a status that only counts
-// the Pods of a rollout may wait.
-func (c *Controller) updateStatus(ctx context.Context, foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus, complete bool) error {
-	key, task := cache.MetaObjectToName(foo), plan.StatusTask(foo)
-	if equality.Semantic.DeepEqual(foo.Status, status) {
+// Event if the Foo's readiness changed. after is the Foo with that status. After a complete
+// sync, a status that only counts the Pods of a rollout may wait.
+func (c *Controller) updateStatus(ctx context.Context, owner, after plan.Owner, complete bool) error {
+	key, task := cache.MetaObjectToName(owner), plan.StatusTask(owner)
+	if equality.Semantic.DeepEqual(owner.GetStatus(), after.GetStatus()) {
 		c.statusThrottle.Delete(key)
 		c.backoff.Succeed(key, queue.PartStatus)
 		return nil
 	}
-	if c.crdMismatch.WouldRecur(foo, status) {
+	if c.crdMismatch.WouldRecur(after) {
 		return nil
 	}
 	if err := c.backoff.Deferred(key, queue.PartStatus, task); err != nil {
 		return err
 	}
-	if wait := c.statusThrottle.Wait(foo, status, complete); wait > 0 {
+	if wait := c.statusThrottle.Wait(owner, after, complete); wait > 0 {
 		c.queue.AddAfter(key, wait)
 		return nil
 	}
-	if err := c.sendStatus(ctx, foo, status); err != nil {
+	if err := c.sendStatus(ctx, owner, after); err != nil {
 		return c.backoff.Fail(key, queue.PartStatus, task, err)
 	}
 	c.backoff.Succeed(key, queue.PartStatus)
 	return nil
 }
 
-func (c *Controller) sendStatus(ctx context.Context, foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus) error {
-	desired := foo.DeepCopy() // the cached Foo is shared: never change it
-	desired.Status = status
+func (c *Controller) sendStatus(ctx context.Context, owner, after plan.Owner) error {
 	callCtx, cancel := c.withDeadline(ctx)
 	defer cancel()
-	updated, err := c.foosIn(foo.Namespace).UpdateStatus(callCtx, desired, metav1.UpdateOptions{FieldManager: names.Controller})
-	if failure.IsNotFound(err, foosResource) {
-		if live, liveErr := c.liveFoo(ctx, foo); liveErr == nil && live.UID == foo.UID {
-			return fmt.Errorf("updating the Foo's status: %w", c.crdMismatch.NoSubresource())
+	updated, err := c.client.UpdateStatus(callCtx, after)
+	if failure.IsNotFound(err, c.kind.Resource.Resource) {
+		if live, liveErr := c.liveOwner(ctx, owner); liveErr == nil && live.GetUID() == owner.GetUID() {
+			return fmt.Errorf("updating the %s's status: %w", c.kind.Kind, c.crdMismatch.NoSubresource())
 		}
 	}
-	c.staleFoos.Observe(foo, err)
+	c.staleOwners.Observe(owner, err)
 	c.metrics.Refused(failure.CauseOf(err))
-	transition := plan.ReadyChanged(c.crdMismatch.LastSent(foo), status)
+	transition := plan.ReadyChanged(c.crdMismatch.LastSent(owner), after)
 	if err != nil {
 		if transition != nil && failure.MayBeDone(err) {
-			c.transitions.Unknown(foo, *transition)
+			c.transitions.Unknown(owner, *transition)
 		}
-		return fmt.Errorf("updating the Foo's status: %w", err)
+		return fmt.Errorf("updating the %s's status: %w", c.kind.Kind, err)
 	}
-	c.metrics.Wrote("update", fooStatus)
-	c.consistency.WroteAt(cache.MetaObjectToName(foo), foo.UID, c.fooIndexer, updated.ResourceVersion)
+	c.metrics.Wrote("update", c.statusResource())
+	c.consistency.WroteAt(cache.MetaObjectToName(owner), owner.GetUID(), c.cache, updated.GetResourceVersion())
 	if transition != nil {
-		c.transitions.Stored(foo)
+		c.transitions.Stored(owner)
 		c.recordTransition(updated, transition)
 	}
-	if err := c.crdMismatch.Observe(foo, status, updated.Status); err != nil {
+	if err := c.crdMismatch.Observe(after, updated); err != nil {
 		klog.FromContext(ctx).Error(err, "The API server does not store statuses as they are sent")
 	}
 	return nil
@@ -290,40 +275,40 @@ func (c *Controller) sendStatus(ctx context.Context, foo *samplev1alpha1.Foo, st
 
 // recordMissedTransition records the Event of a status write whose answer was lost, if the
 // cache shows it. A status of another controller may soon take its place.
-func (c *Controller) recordMissedTransition(foo *samplev1alpha1.Foo) {
-	if missed := c.transitions.Missed(foo); missed != nil {
-		c.recordTransition(foo, missed)
+func (c *Controller) recordMissedTransition(owner plan.Owner) {
+	if missed := c.transitions.Missed(owner); missed != nil {
+		c.recordTransition(owner, missed)
 	}
 }
 
-func (c *Controller) recordTransition(foo *samplev1alpha1.Foo, ready *metav1.Condition) {
-	c.recorder.Event(foo, plan.EventType(ready.Reason), ready.Reason, ready.Message)
+func (c *Controller) recordTransition(owner plan.Owner, ready *metav1.Condition) {
+	c.recorder.Event(owner, plan.EventType(ready.Reason), ready.Reason, ready.Message)
 }
 
-// recheckFoo reads a Foo live and returns nil if it still asks for what the cache says.
+// recheckOwner reads a Foo live and returns nil if it still asks for what the cache says.
 // If the cache has its newest version, the Foo no longer counts as stale: the conflict
 // that made it count as such was an error of somebody else.
-func (c *Controller) recheckFoo(ctx context.Context, foo *samplev1alpha1.Foo) error {
-	live, err := c.liveFoo(ctx, foo)
+func (c *Controller) recheckOwner(ctx context.Context, owner plan.Owner) error {
+	live, err := c.liveOwner(ctx, owner)
 	if err != nil {
-		c.staleFoos.Observe(foo, err)
+		c.staleOwners.Observe(owner, err)
 		return err
 	}
-	if !plan.AsksTheSame(foo, live) {
+	if !plan.AsksTheSame(owner, live) {
 		return consistency.ErrBehind
 	}
-	if live.ResourceVersion == foo.ResourceVersion {
-		c.staleFoos.Delete(cache.MetaObjectToName(foo))
+	if live.GetResourceVersion() == owner.GetResourceVersion() {
+		c.staleOwners.Delete(cache.MetaObjectToName(owner))
 	}
 	return nil
 }
 
-func (c *Controller) liveFoo(ctx context.Context, foo *samplev1alpha1.Foo) (*samplev1alpha1.Foo, error) {
+func (c *Controller) liveOwner(ctx context.Context, owner plan.Owner) (plan.Owner, error) {
 	ctx, cancel := c.withDeadline(ctx)
 	defer cancel()
-	live, err := c.foosIn(foo.Namespace).Get(ctx, foo.Name, metav1.GetOptions{})
+	live, err := c.client.Get(ctx, owner.GetNamespace(), owner.GetName())
 	if err != nil {
-		return nil, fmt.Errorf("reading the Foo: %w", err)
+		return nil, fmt.Errorf("reading the %s: %w", c.kind.Kind, err)
 	}
 	return live, nil
 }
@@ -334,6 +319,5 @@ func (c *Controller) withDeadline(ctx context.Context) (context.Context, context
 	return context.WithTimeout(ctx, c.callTimeout)
 }
 
-func (c *Controller) foosIn(namespace string) typedsamplev1alpha1.FooInterface {
-	return c.fooClient.SamplecontrollerV1alpha1().Foos(namespace)
-}
+// statusResource is what metrics call the status of the kind.
+func (c *Controller) statusResource() string { return c.kind.Resource.Resource + "/status" }

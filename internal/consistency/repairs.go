@@ -38,44 +38,44 @@ type Repairs struct {
 
 // repairs is a series of repairs of one child for one spec of the Foo.
 type repairs struct {
-	foo, child types.UID
-	generation int64
-	count      int
+	owner, child types.UID
+	generation   int64
+	count        int
 	// last is when the last repair was made, and undone whether it was seen to be undone.
 	last      time.Time
 	undone    bool
 	by, drift string
 }
 
-func (r *Repairs) of(foo, child metav1.Object) (repairs, bool) {
-	series, known := r.Get(cache.MetaObjectToName(foo))
-	known = known && series.foo == foo.GetUID() && series.child == child.GetUID() && series.generation == foo.GetGeneration()
+func (r *Repairs) of(owner, child metav1.Object) (repairs, bool) {
+	series, known := r.Get(cache.MetaObjectToName(owner))
+	known = known && series.owner == owner.GetUID() && series.child == child.GetUID() && series.generation == owner.GetGeneration()
 	return series, known
 }
 
 // Observe records a repair: who had made it necessary, and in what.
-func (r *Repairs) Observe(foo, child metav1.Object, by, drift string) {
-	series, known := r.of(foo, child)
+func (r *Repairs) Observe(owner, child metav1.Object, by, drift string) {
+	series, known := r.of(owner, child)
 	if !known {
-		series = repairs{foo: foo.GetUID(), child: child.GetUID(), generation: foo.GetGeneration()}
+		series = repairs{owner: owner.GetUID(), child: child.GetUID(), generation: owner.GetGeneration()}
 	}
 	series.count, series.last, series.undone, series.by, series.drift = series.count+1, r.Clock.Now(), false, by, drift
-	r.Set(cache.MetaObjectToName(foo), series)
+	r.Set(cache.MetaObjectToName(owner), series)
 }
 
 // Wait returns how long the next repair of a child that has drifted has to wait.
-func (r *Repairs) Wait(foo, child metav1.Object) time.Duration {
-	series, known := r.of(foo, child)
+func (r *Repairs) Wait(owner, child metav1.Object) time.Duration {
+	series, known := r.of(owner, child)
 	if !known {
 		return 0
 	}
 	if !series.undone {
 		if r.Clock.Since(series.last) >= series.lasting() {
-			r.Delete(cache.MetaObjectToName(foo))
+			r.Delete(cache.MetaObjectToName(owner))
 			return 0
 		}
 		series.undone = true
-		r.Set(cache.MetaObjectToName(foo), series)
+		r.Set(cache.MetaObjectToName(owner), series)
 	}
 	if series.count < freeRepairs {
 		return 0
@@ -99,14 +99,14 @@ func (s *repairs) lasting() time.Duration { return max(quiet, 2*s.pause()) }
 // what, and how long the last repair still has to last to end the fight. told is whether the
 // Foo's status says so already: the opponent may be another controller of the same Foos, and
 // two that do not agree would replace each other's status as fast as the API server answers.
-func (r *Repairs) Fight(foo, child metav1.Object, told bool) (by, drift string, left time.Duration, fights bool) {
-	series, known := r.of(foo, child)
+func (r *Repairs) Fight(owner, child metav1.Object, told bool) (by, drift string, left time.Duration, fights bool) {
+	series, known := r.of(owner, child)
 	if !known {
 		return "", "", 0, false
 	}
 	left = series.lasting() - r.Clock.Since(series.last)
 	if !series.undone && left <= 0 {
-		r.Delete(cache.MetaObjectToName(foo))
+		r.Delete(cache.MetaObjectToName(owner))
 		return "", "", 0, false
 	}
 	fights = series.count > freeRepairs || series.count == freeRepairs && series.undone || series.count > 1 && told
@@ -126,7 +126,7 @@ type AdmissionMutations struct {
 
 // mutation is the state of both objects in which an update is useless.
 type mutation struct {
-	foo, child                     types.UID
+	owner, child                   types.UID
 	fooGeneration, childGeneration int64
 	// childVersion is the resourceVersion of a child whose kind has no generation.
 	childVersion string
@@ -135,9 +135,9 @@ type mutation struct {
 	differs string
 }
 
-func mutationOf(foo metav1.Object, child metav1.Object, differs string) mutation {
+func mutationOf(owner metav1.Object, child metav1.Object, differs string) mutation {
 	known := mutation{
-		foo: foo.GetUID(), fooGeneration: foo.GetGeneration(),
+		owner: owner.GetUID(), fooGeneration: owner.GetGeneration(),
 		child: child.GetUID(), childGeneration: child.GetGeneration(),
 		differs: differs,
 	}
@@ -149,17 +149,17 @@ func mutationOf(foo metav1.Object, child metav1.Object, differs string) mutation
 
 // Observe records how a child that was stored differs from what the Foo asks for, "" if
 // it does not.
-func (o *AdmissionMutations) Observe(foo metav1.Object, stored metav1.Object, differs string) {
+func (o *AdmissionMutations) Observe(owner metav1.Object, stored metav1.Object, differs string) {
 	if differs != "" {
-		o.Set(cache.MetaObjectToName(foo), mutationOf(foo, stored, differs))
+		o.Set(cache.MetaObjectToName(owner), mutationOf(owner, stored, differs))
 	} else {
-		o.Delete(cache.MetaObjectToName(foo))
+		o.Delete(cache.MetaObjectToName(owner))
 	}
 }
 
 // WouldRecur reports whether an update of a Foo's child would be changed in the same way
 // again.
-func (o *AdmissionMutations) WouldRecur(foo metav1.Object, child metav1.Object, differs string) bool {
-	known, ok := o.Get(cache.MetaObjectToName(foo))
-	return ok && known == mutationOf(foo, child, differs)
+func (o *AdmissionMutations) WouldRecur(owner metav1.Object, child metav1.Object, differs string) bool {
+	known, ok := o.Get(cache.MetaObjectToName(owner))
+	return ok && known == mutationOf(owner, child, differs)
 }

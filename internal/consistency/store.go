@@ -169,22 +169,22 @@ type ConfirmedChildren struct {
 
 // confirmation is the version of a child that was seen at a Foo's generation.
 type confirmation struct {
-	foo        types.UID
+	owner      types.UID
 	generation int64
 	child      types.UID
 	version    string
 }
 
 // Observe records a child that the API server has just returned.
-func (c *ConfirmedChildren) Observe(foo metav1.Object, live metav1.Object) {
-	c.Set(cache.MetaObjectToName(foo), confirmation{foo.GetUID(), foo.GetGeneration(), live.GetUID(), live.GetResourceVersion()})
+func (c *ConfirmedChildren) Observe(owner metav1.Object, live metav1.Object) {
+	c.Set(cache.MetaObjectToName(owner), confirmation{owner.GetUID(), owner.GetGeneration(), live.GetUID(), live.GetResourceVersion()})
 }
 
 // UpToDate reports whether a cached child is known to be newer than the Foo's newest
 // spec.
-func (c *ConfirmedChildren) UpToDate(foo metav1.Object, cached metav1.Object) bool {
-	known, ok := c.Get(cache.MetaObjectToName(foo))
-	if !ok || known.foo != foo.GetUID() || known.generation != foo.GetGeneration() || known.child != cached.GetUID() {
+func (c *ConfirmedChildren) UpToDate(owner metav1.Object, cached metav1.Object) bool {
+	known, ok := c.Get(cache.MetaObjectToName(owner))
+	if !ok || known.owner != owner.GetUID() || known.generation != owner.GetGeneration() || known.child != cached.GetUID() {
 		return false
 	}
 	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), known.version)

@@ -14,24 +14,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// Object is a pointer to a type of the Kubernetes API, such as *corev1.ConfigMap.
-type Object interface {
-	comparable
-	metav1.Object
-	runtime.Object
-}
-
-// IsNil reports whether there is no object.
-func IsNil[T Object](object T) bool { return object == *new(T) }
-
-// Child declares a kind of object that Foos own. Its functions are pure.
-type Child[T Object] struct {
+// Row declares a kind of object that owners of the type F own. Its functions are pure.
+type Row[F Owner, T Object] struct {
 	// Kind is the name of the kind in messages, such as "ConfigMap".
 	Kind string
 	// Resource is that of the kind in the API.
@@ -40,17 +27,17 @@ type Child[T Object] struct {
 	// if there is none.
 	NamedBy string
 	// Name returns the name of the child that a Foo asks for.
-	Name func(foo *samplev1alpha1.Foo) string
+	Name func(foo F) string
 	// Wanted reports whether a Foo asks for a child. nil means that each does.
-	Wanted func(foo *samplev1alpha1.Foo) bool
+	Wanted func(foo F) bool
 	// Empty returns a new object of the kind.
 	Empty func() T
 	// New returns a child with what nobody can change later, such as a selector. Name,
 	// namespace, owner and owned fields are set for it.
-	New func(foo *samplev1alpha1.Foo) T
+	New func(foo F) T
 	// SetOwned sets the fields that a Foo owns, and no others. It is called with a copy:
 	// the fields that it changes have drifted. seen has the children of the earlier rows.
-	SetOwned func(child T, foo *samplev1alpha1.Foo, seen Seen)
+	SetOwned func(child T, foo F, seen Seen)
 	// Keep copies into kept what SetOwned, Judge and Report read. The caches drop the rest.
 	Keep func(kept, found T)
 	// Judge says whether a child that is as the Foo asks is ready. nil means that it is.
@@ -60,14 +47,69 @@ type Child[T Object] struct {
 	Serves func(child T) bool
 	// Inherit returns the function that copies into a new child what an earlier one has and
 	// the Foo leaves to others, such as an autoscaler's number. Both may be nil.
-	Inherit func(foo *samplev1alpha1.Foo) func(child, earlier T)
+	Inherit func(foo F) func(child, earlier T)
 	// Restarts reports whether an update interrupts what the child runs. nil means that none
 	// does.
 	Restarts func(before, after T) bool
-	// Report adds to a Foo's status what the child reports. It may be nil.
-	Report func(status *samplev1alpha1.FooStatus, child T)
+	// Report adds to the status of a Foo, which is a copy, what the child reports. It may be
+	// nil.
+	Report func(foo F, child T)
 	// Blocks is true if the later rows have to wait until this child is as the Foo asks.
 	Blocks bool
+}
+
+// ChildKind is a Row without its types: the loop, which is the same for every kind, knows
+// none.
+type ChildKind struct {
+	Row[Owner, Object]
+
+	// OwnerKind is the kind whose objects own these.
+	OwnerKind *OwnerKind
+}
+
+// Of returns the row without its types, as one of a kind's table.
+func (r Row[F, T]) Of(owner *OwnerKind) *ChildKind {
+	c := &ChildKind{OwnerKind: owner}
+	c.Kind, c.Resource, c.NamedBy, c.Blocks = r.Kind, r.Resource, r.NamedBy, r.Blocks
+	if r.Name != nil {
+		c.Name = func(owner Owner) string { return r.Name(owner.(F)) }
+	}
+	if r.Wanted != nil {
+		c.Wanted = func(owner Owner) bool { return r.Wanted(owner.(F)) }
+	}
+	if r.Empty != nil {
+		c.Empty = func() Object { return r.Empty() }
+	}
+	if r.New != nil {
+		c.New = func(owner Owner) Object { return r.New(owner.(F)) }
+	}
+	if r.SetOwned != nil {
+		c.SetOwned = func(child Object, owner Owner, seen Seen) { r.SetOwned(child.(T), owner.(F), seen) }
+	}
+	if r.Keep != nil {
+		c.Keep = func(kept, found Object) { r.Keep(kept.(T), found.(T)) }
+	}
+	if r.Judge != nil {
+		c.Judge = func(child Object) Verdict { return r.Judge(child.(T)) }
+	}
+	if r.Serves != nil {
+		c.Serves = func(child Object) bool { return r.Serves(child.(T)) }
+	}
+	if r.Inherit != nil {
+		c.Inherit = func(owner Owner) func(child, earlier Object) {
+			if inherit := r.Inherit(owner.(F)); inherit != nil {
+				return func(child, earlier Object) { inherit(child.(T), earlier.(T)) }
+			}
+			return nil
+		}
+	}
+	if r.Restarts != nil {
+		c.Restarts = func(before, after Object) bool { return r.Restarts(before.(T), after.(T)) }
+	}
+	if r.Report != nil {
+		c.Report = func(owner Owner, child Object) { r.Report(owner.(F), child.(T)) }
+	}
+	return c
 }
 
 // Seen holds a Foo's children of the earlier rows by their kind, as they were last read
@@ -75,7 +117,7 @@ type Child[T Object] struct {
 type Seen map[string]metav1.Object
 
 // Check returns an error that names what a row lacks.
-func (c *Child[T]) Check() error {
+func (c *ChildKind) Check() error {
 	var missing []string
 	for field, lacks := range map[string]bool{
 		"Kind": c.Kind == "", "Resource": c.Resource.Empty(), "Name": c.Name == nil,
@@ -95,51 +137,51 @@ func (c *Child[T]) Check() error {
 }
 
 // LogKey returns the key of a child in structured logs, such as "configMap".
-func (c *Child[T]) LogKey() string { return strings.ToLower(c.Kind[:1]) + c.Kind[1:] }
+func (c *ChildKind) LogKey() string { return strings.ToLower(c.Kind[:1]) + c.Kind[1:] }
 
 // IsWanted reports whether a Foo asks for a child of the kind.
-func (c *Child[T]) IsWanted(foo *samplev1alpha1.Foo) bool { return c.Wanted == nil || c.Wanted(foo) }
+func (c *ChildKind) IsWanted(owner Owner) bool { return c.Wanted == nil || c.Wanted(owner) }
 
 // Desired returns a child to create for a Foo.
-func (c *Child[T]) Desired(foo *samplev1alpha1.Foo, seen Seen) T {
-	return c.DesiredAfter(foo, *new(T), seen)
+func (c *ChildKind) Desired(owner Owner, seen Seen) Object {
+	return c.DesiredAfter(owner, nil, seen)
 }
 
 // DesiredAfter returns a child to create for a Foo in place of an earlier one, if there is
 // one.
-func (c *Child[T]) DesiredAfter(foo *samplev1alpha1.Foo, earlier T, seen Seen) T {
-	child := c.New(foo)
-	if c.Inherits(foo) && !IsNil(earlier) {
-		c.Inherit(foo)(child, earlier)
+func (c *ChildKind) DesiredAfter(owner Owner, earlier Object, seen Seen) Object {
+	child := c.New(owner)
+	if c.Inherits(owner) && earlier != nil {
+		c.Inherit(owner)(child, earlier)
 	}
-	child.SetName(c.Name(foo))
-	child.SetNamespace(foo.Namespace)
-	child.SetOwnerReferences([]metav1.OwnerReference{newControllerRef(foo)})
-	c.SetOwned(child, foo, seen)
+	child.SetName(c.Name(owner))
+	child.SetNamespace(owner.GetNamespace())
+	child.SetOwnerReferences([]metav1.OwnerReference{c.OwnerKind.newControllerRef(owner)})
+	c.SetOwned(child, owner, seen)
 	return child
 }
 
 // Inherits reports whether a new child of a Foo depends on what an earlier one has.
-func (c *Child[T]) Inherits(foo *samplev1alpha1.Foo) bool {
-	return c.Inherit != nil && c.Inherit(foo) != nil
+func (c *ChildKind) Inherits(owner Owner) bool {
+	return c.Inherit != nil && c.Inherit(owner) != nil
 }
 
 // withOwnedFields returns a copy of a child whose owned fields are as the Foo asks.
 // Everything else is as found, the resourceVersion included, so that the API server
 // refuses the copy as an update if anybody has written in between.
-func (c *Child[T]) withOwnedFields(found T, foo *samplev1alpha1.Foo, seen Seen) T {
-	wanted := found.DeepCopyObject().(T) //nolint:forcetypeassert // a copy has the type of the original
-	c.SetOwned(wanted, foo, seen)
+func (c *ChildKind) withOwnedFields(found Object, owner Owner, seen Seen) Object {
+	wanted := found.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy is an object, too
+	c.SetOwned(wanted, owner, seen)
 	return wanted
 }
 
 // DescribeDrift returns in which owned fields a child differs from what the Foo asks for,
 // or "" if in none.
-func (c *Child[T]) DescribeDrift(found T, foo *samplev1alpha1.Foo, seen Seen) string {
-	if !IsControlledBy(found, foo) {
-		return fmt.Sprintf("this %s is not its controller", fooKind)
+func (c *ChildKind) DescribeDrift(found Object, owner Owner, seen Seen) string {
+	if !c.OwnerKind.IsControlledBy(found, owner) {
+		return fmt.Sprintf("this %s is not its controller", c.OwnerKind.Kind)
 	}
-	wanted := c.withOwnedFields(found, foo, seen)
+	wanted := c.withOwnedFields(found, owner, seen)
 	// Most are equal, and for those the library's comparison is eight times as fast. It
 	// takes an empty list for another one than none.
 	if reflect.DeepEqual(found, wanted) || equality.Semantic.DeepEqual(found, wanted) {

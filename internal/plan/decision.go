@@ -8,10 +8,6 @@ package plan
 import (
 	"slices"
 	"strings"
-
-	"k8s.io/utils/ptr"
-
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // Action is what a sync does about a child.
@@ -34,28 +30,62 @@ const (
 	ActionWait Action = "wait"
 	// ActionSuspend means that a write would be due, and that the Foo is suspended.
 	ActionSuspend Action = "suspend"
+	// ActionDelete means that objects are to be deleted that the Foo does not ask for.
+	ActionDelete Action = "delete"
 )
 
-// Decision is what a sync is going to do about a child.
-type Decision[T Object] struct {
+// Child is what a sync knows of the child of a kind that an owner asks for: as it was read,
+// what is to be done about it, and what came of that.
+type Child struct {
+	*ChildKind
+
+	Owner Owner
+	// Seen has the children of the earlier rows.
+	Seen Seen
+
 	Action Action
 	// Named is the object of the name that the Foo asks for, whoever controls it, or nil.
-	Named T
+	Named Object
 	// Drift says in which fields that the Foo owns Named differs from what the Foo asks
 	// for. It is "" if there is nothing to compare.
 	Drift string
 	// Obsolete are the objects to delete that the Foo controls and does not ask for, as after
 	// a change of their name. They are deleted once what it asks for exists.
-	Obsolete []T
+	Obsolete []Object
 	// InService are those that stay until what the Foo asks for is ready.
-	InService []T
+	InService []Object
 	// Pending is the action that is due once the Foo is not suspended any more.
 	Pending Action
+
+	// Current is the Foo's child as it was last read or written, or nil if the Foo has none,
+	// and CurrentDrift says in which fields that the Foo owns it differs from what the Foo
+	// asks for.
+	Current      Object
+	CurrentDrift string
+	// Failure is the error because of which the sync did not do all that it had decided:
+	// the API server refused a write, or did not answer. It is nil if the sync did.
+	Failure error
+	// Refused is true if the API server has refused the write for so long that it is not
+	// going to pass by itself, and Recurs if an update was stored with that drift.
+	Refused, Recurs bool
+	// Fight is what somebody changes back each time, or nil.
+	Fight *Fight
+	// Paced is true if the update waits until fewer Foos roll out.
+	Paced bool
+	// Stale is true if the sync has seen that its caches are stale, so that it knows nothing
+	// of the child. The other children decide.
+	Stale bool
+}
+
+// Observe records the Foo's child as it was read or written.
+func (c *Child) Observe(child Object, drift string) {
+	c.Current, c.CurrentDrift = child, drift
+	c.Seen[c.Kind] = child
 }
 
 // Earlier returns the object in whose place one is created, or nil.
-func (d *Decision[T]) Earlier() (earlier T) {
-	for _, child := range slices.Concat(d.InService, d.Obsolete) {
+func (c *Child) Earlier() (earlier Object) {
+	for _, child := range slices.Concat(c.InService, c.Obsolete) {
 		return child
 	}
 	return earlier
@@ -63,98 +93,95 @@ func (d *Decision[T]) Earlier() (earlier T) {
 
 // Decide decides what a Foo needs of a kind. named is the object of the name that it asks
 // for, or nil, and controlled are all objects of the kind that it controls.
-func (c *Child[T]) Decide(foo *samplev1alpha1.Foo, named T, controlled []T, seen Seen) Decision[T] {
-	decided := Decision[T]{Named: named}
+func (c *ChildKind) Decide(owner Owner, named Object, controlled []Object, seen Seen) *Child {
+	decided := &Child{ChildKind: c, Owner: owner, Seen: seen, Named: named}
 	switch {
-	case IsTerminating(foo):
+	case IsTerminating(owner):
 		decided.Action = ActionWait
-	case !c.IsWanted(foo):
+	case !c.IsWanted(owner):
 		decided.Action = ActionNone
-	case IsNil(named):
+	case named == nil:
 		decided.Action = ActionCreate
-	case mayAdopt(named, foo):
-		decided.Action, decided.Drift = ActionAdopt, c.DescribeDrift(named, foo, seen)
-	case !IsControlledBy(named, foo):
+	case mayAdopt(named, owner):
+		decided.Action, decided.Drift = ActionAdopt, c.DescribeDrift(named, owner, seen)
+	case !c.OwnerKind.IsControlledBy(named, owner):
 		decided.Action = ActionLeave
 	case IsTerminating(named):
 		decided.Action = ActionWait
 	default:
-		decided.Action, decided.Drift = ActionNone, c.DescribeDrift(named, foo, seen)
+		decided.Action, decided.Drift = ActionNone, c.DescribeDrift(named, owner, seen)
 		if decided.Drift != "" {
 			decided.Action = ActionUpdate
 		}
 	}
 	if decided.Action != ActionWait && decided.Action != ActionLeave {
-		decided.Obsolete, decided.InService = c.obsolete(foo, controlled, c.hasTakenOver(decided.Action, named))
+		decided.Obsolete, decided.InService = c.obsolete(owner, controlled, c.hasTakenOver(decided.Action, named))
 	}
-	if IsSuspended(foo) && decided.needsWrites() {
+	if owner.IsSuspended() && decided.needsWrites() {
 		decided.Action, decided.Pending, decided.Obsolete = ActionSuspend, decided.Action, nil
 	}
 	return decided
 }
 
 // needsWrites reports whether a decision is carried out by writes.
-func (d *Decision[T]) needsWrites() bool {
-	return d.Action == ActionCreate || d.Action == ActionUpdate || d.Action == ActionAdopt || len(d.Obsolete) > 0
+func (c *Child) needsWrites() bool {
+	return c.Action == ActionCreate || c.Action == ActionUpdate || c.Action == ActionAdopt || len(c.Obsolete) > 0
 }
-
-// IsSuspended reports whether nothing may be written for a Foo but its status.
-func IsSuspended(foo *samplev1alpha1.Foo) bool { return ptr.Deref(foo.Spec.Suspend, false) }
 
 // DesiredUpdate returns the object that an update should store in place of the live one,
 // or nil if the live one needs no update, so that the cache was stale.
-func (c *Child[T]) DesiredUpdate(live T, foo *samplev1alpha1.Foo, seen Seen) T {
-	switch c.Decide(foo, live, nil, seen).Action {
+func (c *ChildKind) DesiredUpdate(live Object, owner Owner, seen Seen) Object {
+	switch c.Decide(owner, live, nil, seen).Action {
 	case ActionUpdate:
-		return c.withOwnedFields(live, foo, seen)
+		return c.withOwnedFields(live, owner, seen)
 	case ActionAdopt:
-		return c.adopted(live, foo, seen)
+		return c.adopted(live, owner, seen)
 	default:
-		return *new(T)
+		return nil
 	}
 }
 
 // IsRestarting reports whether an update to what a Foo asks for interrupts what its child runs.
-func (c *Child[T]) IsRestarting(child T, foo *samplev1alpha1.Foo, seen Seen) bool {
-	return c.Restarts != nil && c.Restarts(child, c.withOwnedFields(child, foo, seen))
+func (c *ChildKind) IsRestarting(child Object, owner Owner, seen Seen) bool {
+	return c.Restarts != nil && c.Restarts(child, c.withOwnedFields(child, owner, seen))
 }
 
 // obsolete returns the objects that a Foo does not ask for any more: those to delete, and
 // those that stay in service for now. They are in the order of their names, since a cache
 // has none.
-func (c *Child[T]) obsolete(foo *samplev1alpha1.Foo, controlled []T, taken bool) (remove, inService []T) {
+func (c *ChildKind) obsolete(owner Owner, controlled []Object, taken bool) (remove, inService []Object) {
 	for _, child := range controlled {
 		switch {
-		case !c.IsObsolete(child, foo):
-		case c.MayDelete(child, foo, taken):
+		case !c.IsObsolete(child, owner):
+		case c.MayDelete(child, owner, taken):
 			remove = append(remove, child)
 		default:
 			inService = append(inService, child)
 		}
 	}
-	byName := func(a, b T) int { return strings.Compare(a.GetName(), b.GetName()) }
+	byName := func(a, b Object) int { return strings.Compare(a.GetName(), b.GetName()) }
 	slices.SortFunc(remove, byName)
 	slices.SortFunc(inService, byName)
 	return remove, inService
 }
 
 // HasTakenOver reports whether the child that a Foo asks for is there, as it asks, and ready.
-func (c *Child[T]) HasTakenOver(successor T, foo *samplev1alpha1.Foo, seen Seen) bool {
-	return c.hasTakenOver(c.Decide(foo, successor, nil, seen).Action, successor)
+func (c *ChildKind) HasTakenOver(successor Object, owner Owner, seen Seen) bool {
+	return c.hasTakenOver(c.Decide(owner, successor, nil, seen).Action, successor)
 }
 
 // hasTakenOver is HasTakenOver for a child about which the action is decided.
-func (c *Child[T]) hasTakenOver(act Action, successor T) bool {
-	return act == ActionNone && !IsNil(successor) && c.IsReady(successor)
+func (c *ChildKind) hasTakenOver(act Action, successor Object) bool {
+	return act == ActionNone && successor != nil && c.IsReady(successor)
 }
 
 // MayDelete reports whether a child that its Foo does not ask for may be deleted: nobody
 // would miss its work, or its successor has taken that over.
-func (c *Child[T]) MayDelete(child T, foo *samplev1alpha1.Foo, taken bool) bool {
+func (c *ChildKind) MayDelete(child Object, owner Owner, taken bool) bool {
 	switch {
-	case !c.IsObsolete(child, foo):
+	case !c.IsObsolete(child, owner):
 		return false
-	case !c.IsWanted(foo), c.Serves == nil, !c.Serves(child):
+	case !c.IsWanted(owner), c.Serves == nil, !c.Serves(child):
 		return true
 	}
 	return taken
@@ -162,15 +189,15 @@ func (c *Child[T]) MayDelete(child T, foo *samplev1alpha1.Foo, taken bool) bool 
 
 // IsObsolete reports whether a Foo controls a child that it does not ask for. One that is
 // being deleted already is not obsolete.
-func (c *Child[T]) IsObsolete(child T, foo *samplev1alpha1.Foo) bool {
-	return IsControlledBy(child, foo) && (child.GetName() != c.Name(foo) || !c.IsWanted(foo)) && !IsTerminating(child)
+func (c *ChildKind) IsObsolete(child Object, owner Owner) bool {
+	return c.OwnerKind.IsControlledBy(child, owner) && (child.GetName() != c.Name(owner) || !c.IsWanted(owner)) && !IsTerminating(child)
 }
 
 // IsAsAsked reports whether a Foo has the child that it asks for, and nothing in it
 // differs.
-func (c *Child[T]) IsAsAsked(foo *samplev1alpha1.Foo, result Result[T]) bool {
-	if result.Failure != nil || result.Action == ActionWait || result.Action == ActionLeave {
+func (c *Child) IsAsAsked() bool {
+	if c.Failure != nil || c.Action == ActionWait || c.Action == ActionLeave {
 		return false
 	}
-	return !c.IsWanted(foo) || !IsNil(result.Child) && result.Drift == ""
+	return !c.IsWanted(c.Owner) || c.Current != nil && c.CurrentDrift == ""
 }

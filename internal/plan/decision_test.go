@@ -21,7 +21,7 @@ func TestDecide(t *testing.T) {
 	adoptable := []footest.ChildOption{footest.WithoutOwner, footest.WithAdoptBy("a")}
 	for name, row := range map[string]struct {
 		foo   *samplev1alpha1.Foo
-		named primary
+		named Object
 		want  Action
 	}{
 		"no child":                                    {footest.Foo("a"), nil, ActionCreate},
@@ -60,8 +60,8 @@ func TestDecideOnChildrenOfEarlierNames(t *testing.T) {
 	old := child("a", footest.Named("old"))
 	for name, row := range map[string]struct {
 		foo   *samplev1alpha1.Foo
-		named primary
-		old   primary
+		named Object
+		old   Object
 		goes  bool
 	}{
 		"deleted once the wanted one is ready":                  {footest.Foo("a"), child("a"), old, true},
@@ -74,7 +74,7 @@ func TestDecideOnChildrenOfEarlierNames(t *testing.T) {
 		"kept while the Foo is suspended":                       {footest.Foo("a", footest.Suspended), child("a"), old, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			decided := shipped.Decide(row.foo, row.named, []primary{row.old}, nil)
+			decided := shipped.Decide(row.foo, row.named, []Object{row.old}, nil)
 			if goes := len(decided.Obsolete) == 1; goes != row.goes {
 				t.Errorf("deleted = %v, not %v", goes, row.goes)
 			}
@@ -84,13 +84,13 @@ func TestDecideOnChildrenOfEarlierNames(t *testing.T) {
 
 func TestUpdateKeepsTheResourceVersion(t *testing.T) {
 	desired := shipped.DesiredUpdate(child("a", footest.Drifted, footest.AtVersion("77")), footest.Foo("a"), nil)
-	if desired.ResourceVersion != "77" {
-		t.Errorf("the update is sent with resourceVersion %q, so that it would overwrite a newer state", desired.ResourceVersion)
+	if desired.GetResourceVersion() != "77" {
+		t.Errorf("the update is sent with resourceVersion %q, so that it would overwrite a newer state", desired.GetResourceVersion())
 	}
 }
 
 func TestNoUpdateIfTheLiveChildNeedsNone(t *testing.T) {
-	for name, live := range map[string]primary{
+	for name, live := range map[string]Object{
 		"as wanted":   child("a"),
 		"another's":   child("b", footest.Drifted),
 		"nobody's":    child("a", footest.WithoutOwner, footest.Drifted),
@@ -104,7 +104,7 @@ func TestNoUpdateIfTheLiveChildNeedsNone(t *testing.T) {
 
 func TestIsControlledBy(t *testing.T) {
 	for name, row := range map[string]struct {
-		child primary
+		child Object
 		want  bool
 	}{
 		"by this Foo": {child("a"), true},
@@ -122,7 +122,7 @@ func TestIsControlledBy(t *testing.T) {
 		}), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := IsControlledBy(row.child, footest.Foo("a")); got != row.want {
+			if got := shipped.OwnerKind.IsControlledBy(row.child, footest.Foo("a")); got != row.want {
 				t.Errorf("isControlledBy = %v, not %v", got, row.want)
 			}
 		})
@@ -130,13 +130,14 @@ func TestIsControlledBy(t *testing.T) {
 }
 
 func TestTheSameTask(t *testing.T) {
-	row := shipped
-	update := func(options ...footest.ChildOption) Decision[primary] {
-		return Decision[primary]{Action: ActionUpdate, Named: child("a", append(options, footest.Drifted)...)}
+	update := func(options ...footest.ChildOption) Child {
+		return Child{Action: ActionUpdate, Named: child("a", append(options, footest.Drifted)...)}
 	}
-	drifted := func(options ...footest.ChildOption) Task { return row.Task(footest.Foo("a"), update(options...)) }
+	drifted := func(options ...footest.ChildOption) Task {
+		return update(options...).of(shipped, footest.Foo("a")).Task()
+	}
 	renamed := update()
-	renamed.Obsolete = []primary{child("a", footest.Named("old"))}
+	renamed.Obsolete = []Object{child("a", footest.Named("old"))}
 	for name, want := range map[string]struct {
 		task Task
 		same bool
@@ -145,10 +146,10 @@ func TestTheSameTask(t *testing.T) {
 		"the child's status has changed":      {drifted(footest.AtVersion("21")), footest.Primary.Generation != nil},
 		"the child's spec has changed":        {drifted(footest.AtGeneration(2)), false},
 		"the child's owner has changed":       {drifted(footest.WithoutOwner), false},
-		"the Foo's spec has changed":          {row.Task(footest.Foo("a", footest.WithGeneration(2)), update()), false},
-		"the Foo was recreated":               {row.Task(footest.Foo("a", footest.WithFooUID("new")), update()), false},
-		"the decision is another":             {row.Task(footest.Foo("a"), Decision[primary]{Action: ActionCreate}), false},
-		"there is a child of an earlier name": {row.Task(footest.Foo("a"), renamed), false},
+		"the Foo's spec has changed":          {update().of(shipped, footest.Foo("a", footest.WithGeneration(2))).Task(), false},
+		"the Foo was recreated":               {update().of(shipped, footest.Foo("a", footest.WithFooUID("new"))).Task(), false},
+		"the decision is another":             {Child{Action: ActionCreate}.of(shipped, footest.Foo("a")).Task(), false},
+		"there is a child of an earlier name": {renamed.of(shipped, footest.Foo("a")).Task(), false},
 		"there was no task":                   {Task{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -164,8 +165,8 @@ func TestTheSameTask(t *testing.T) {
 func TestATaskDoesNotDependOnTheOrderOfTheCache(t *testing.T) {
 	foo, named := footest.Foo("a"), child("a")
 	old, older := child("a", footest.Named("old"), footest.AtGeneration(2), footest.AtVersion("22")), child("a", footest.Named("older"), footest.AtGeneration(3), footest.AtVersion("23"))
-	task := func(controlled ...primary) Task {
-		return shipped.Task(foo, shipped.Decide(foo, named, controlled, Seen{}))
+	task := func(controlled ...Object) Task {
+		return shipped.Decide(foo, named, controlled, Seen{}).Task()
 	}
 	if !task(named, old, older).Same(task(older, named, old)) {
 		t.Error("the same children in another order are another task")
@@ -185,7 +186,7 @@ func TestAPatchOfADeploymentWhoseListsHaveNoKeys(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			row, foo, live := Deployment("nginx:latest"), footest.Foo("a"), footest.Deployment("a", footest.WithImage("nginx:1"), footest.Changed(change))
+			row, foo, live := Foos("nginx:latest").Children[0], footest.Foo("a"), footest.Deployment("a", footest.WithImage("nginx:1"), footest.Changed(change))
 			desired := row.DesiredUpdate(live, foo, nil)
 			patchType, patch, err := row.Patch(live, desired)
 			if err != nil {

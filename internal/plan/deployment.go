@@ -48,8 +48,8 @@ const maxSelectorTexts = 64
 // Deployment declares the Deployment of a Foo, whose Pods run an image. The Foo owns few of
 // its fields. The rest belongs to others: annotations, sidecars, the strategy, the time of
 // a "kubectl rollout restart", and the replicas if the Foo leaves them out.
-func Deployment(image string) Child[*appsv1.Deployment] {
-	return Child[*appsv1.Deployment]{
+func Deployment(image string) Row[*samplev1alpha1.Foo, *appsv1.Deployment] {
+	return Row[*samplev1alpha1.Foo, *appsv1.Deployment]{
 		Kind:     "Deployment",
 		Resource: appsv1.SchemeGroupVersion.WithResource("deployments"),
 		NamedBy:  "spec.deploymentName",

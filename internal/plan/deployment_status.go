@@ -94,10 +94,10 @@ func keptConditions(conditions []appsv1.DeploymentCondition) []appsv1.Deployment
 }
 
 // reportDeployment puts a Deployment's numbers of Pods into the Foo's status.
-func reportDeployment(status *samplev1alpha1.FooStatus, deployment *appsv1.Deployment) {
-	status.Replicas = deployment.Status.Replicas
-	status.AvailableReplicas = deployment.Status.AvailableReplicas
-	status.Selector = selectorText(deployment.Spec.Selector)
+func reportDeployment(foo *samplev1alpha1.Foo, deployment *appsv1.Deployment) {
+	foo.Status.Replicas = deployment.Status.Replicas
+	foo.Status.AvailableReplicas = deployment.Status.AvailableReplicas
+	foo.Status.Selector = selectorText(deployment.Spec.Selector)
 }
 
 // judgeRollout returns whether a Deployment is rolled out: its controller has seen the

@@ -24,7 +24,7 @@ func TestNewDeployment(t *testing.T) {
 
 func TestNewDeploymentSharesNothingWithItsFoo(t *testing.T) {
 	source := footest.Foo("a")
-	*newChild(source).Spec.Replicas = 9
+	*newChild(source).(*appsv1.Deployment).Spec.Replicas = 9
 	footest.ExpectEqual(t, "the Foo", footest.Foo("a"), source)
 }
 
@@ -81,9 +81,9 @@ func TestAdoptedDeploymentFitsItsSelector(t *testing.T) {
 		deployment.Spec.Selector.MatchLabels = map[string]string{"app": "byhand"}
 		deployment.Spec.Template.Labels = map[string]string{"app": "byhand"}
 	}))
-	adopted := shipped.adopted(byHand, footest.Foo("a"), nil)
+	adopted := shipped.adopted(byHand, footest.Foo("a"), nil).(*appsv1.Deployment)
 	footest.ExpectEqual(t, "the labels of the Pods", map[string]string{"app": "byhand", "controller": "a"}, adopted.Spec.Template.Labels)
-	if !IsControlledBy(adopted, footest.Foo("a")) {
+	if !shipped.OwnerKind.IsControlledBy(adopted, footest.Foo("a")) {
 		t.Error("the Foo does not control what it adopted")
 	}
 }
@@ -100,7 +100,7 @@ func withSelected(key, value string) footest.ChildOption {
 func TestAnEarlierDeploymentStaysInService(t *testing.T) {
 	old, notYet := footest.Deployment("a", footest.Named("old")), withCounts(2, 2, 1)
 	for name, row := range map[string]struct {
-		named, old *appsv1.Deployment
+		named, old Object
 		stays      bool
 	}{
 		"there is no other yet":      {nil, old, true},
@@ -111,7 +111,7 @@ func TestAnEarlierDeploymentStaysInService(t *testing.T) {
 		"it has no Pods available":   {nil, footest.Deployment("a", footest.Named("old"), withCounts(2, 2, 0)), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			decided := shipped.Decide(footest.Foo("a"), row.named, []*appsv1.Deployment{row.old}, nil)
+			decided := shipped.Decide(footest.Foo("a"), row.named, []Object{row.old}, nil)
 			if stays, goes := len(decided.InService) == 1, len(decided.Obsolete) == 1; stays != row.stays || goes == row.stays {
 				t.Errorf("stays = %v, is deleted = %v", stays, goes)
 			}
@@ -131,7 +131,7 @@ func TestANewDeploymentBeginsWithTheNumberOfTheEarlier(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			earlier := footest.Deployment("a", footest.Named("old"), footest.ScaledTo(row.earlier))
-			if got := shipped.DesiredAfter(row.foo, earlier, nil).Spec.Replicas; got == nil || *got != row.want {
+			if got := shipped.DesiredAfter(row.foo, earlier, nil).(*appsv1.Deployment).Spec.Replicas; got == nil || *got != row.want {
 				t.Errorf("it begins with %v, not %d", got, row.want)
 			}
 		})
@@ -170,56 +170,57 @@ func TestAContainerThatIsPutBack(t *testing.T) {
 		return deployment
 	}
 	want := footest.Created("a").Spec.Template.Spec.Containers[0]
-	got := shipped.DesiredUpdate(removed(footest.Created("a")), footest.Foo("a"), nil).Spec.Template.Spec.Containers[1]
+	got := shipped.DesiredUpdate(removed(footest.Created("a")), footest.Foo("a"), nil).(*appsv1.Deployment).Spec.Template.Spec.Containers[1]
 	footest.ExpectEqual(t, "the container of a Deployment like a new one", want, got)
 	want.VolumeMounts, want.SecurityContext = nil, nil
-	got = shipped.DesiredUpdate(removed(footest.Deployment("a")), footest.Foo("a"), nil).Spec.Template.Spec.Containers[1]
+	got = shipped.DesiredUpdate(removed(footest.Deployment("a")), footest.Foo("a"), nil).(*appsv1.Deployment).Spec.Template.Spec.Containers[1]
 	footest.ExpectEqual(t, "the container of upstream's Deployment", want, got)
 }
 
 // TestBrokenRowsAreDetected checks that the rules of owned fields find rows that break
 // them.
 func TestBrokenRowsAreDetected(t *testing.T) {
-	keep, setOwned := shipped.Keep, shipped.SetOwned
+	row := Deployment(footest.DefaultImage)
+	keep, setOwned := row.Keep, row.SetOwned
 	for name, tt := range map[string]struct {
-		breakRow func(row *Child[*appsv1.Deployment])
+		breakRow func(row *Row[*samplev1alpha1.Foo, *appsv1.Deployment])
 		want     string
 	}{
-		"Keep writes into what was found": {func(row *Child[*appsv1.Deployment]) {
+		"Keep writes into what was found": {func(row *Row[*samplev1alpha1.Foo, *appsv1.Deployment]) {
 			row.Keep = func(kept, found *appsv1.Deployment) {
 				keep(kept, found)
 				found.Spec.Replicas = nil
 			}
 		}, "an object that was only read has changed"},
-		"Report writes into what was found": {func(row *Child[*appsv1.Deployment]) {
-			row.Report = func(_ *samplev1alpha1.FooStatus, child *appsv1.Deployment) { child.Status.Replicas++ }
+		"Report writes into what was found": {func(row *Row[*samplev1alpha1.Foo, *appsv1.Deployment]) {
+			row.Report = func(_ *samplev1alpha1.Foo, child *appsv1.Deployment) { child.Status.Replicas++ }
 		}, "an object that was only read has changed"},
-		"Keep drops an owned field": {func(row *Child[*appsv1.Deployment]) {
+		"Keep drops an owned field": {func(row *Row[*samplev1alpha1.Foo, *appsv1.Deployment]) {
 			row.Keep = func(kept, found *appsv1.Deployment) {
 				keep(kept, found)
 				kept.Spec.Replicas = nil
 			}
 		}, "by what the cache keeps update (spec.replicas is missing"},
-		"Keep drops what Judge reads": {func(row *Child[*appsv1.Deployment]) {
+		"Keep drops what Judge reads": {func(row *Row[*samplev1alpha1.Foo, *appsv1.Deployment]) {
 			row.Keep = func(kept, found *appsv1.Deployment) {
 				keep(kept, found)
 				kept.Status.AvailableReplicas = 0
 			}
 		}, "it is ready: true, by what the cache keeps: false"},
-		"SetOwned sets a field of others": {func(row *Child[*appsv1.Deployment]) {
+		"SetOwned sets a field of others": {func(row *Row[*samplev1alpha1.Foo, *appsv1.Deployment]) {
 			row.SetOwned = func(child *appsv1.Deployment, foo *samplev1alpha1.Foo, seen Seen) {
 				setOwned(child, foo, seen)
 				child.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 			}
 		}, "fields of others are set"},
-		"SetOwned forgets an owned field": {func(row *Child[*appsv1.Deployment]) {
+		"SetOwned forgets an owned field": {func(row *Row[*samplev1alpha1.Foo, *appsv1.Deployment]) {
 			row.SetOwned = func(child *appsv1.Deployment, foo *samplev1alpha1.Foo, seen Seen) {
 				replicas := child.Spec.Replicas
 				setOwned(child, foo, seen)
 				child.Spec.Replicas = replicas
 			}
 		}, "with the owned fields set it has"},
-		"SetOwned never settles": {func(row *Child[*appsv1.Deployment]) {
+		"SetOwned never settles": {func(row *Row[*samplev1alpha1.Foo, *appsv1.Deployment]) {
 			row.SetOwned = func(child *appsv1.Deployment, foo *samplev1alpha1.Foo, seen Seen) {
 				setOwned(child, foo, seen)
 				child.Spec.MinReadySeconds++
@@ -227,11 +228,11 @@ func TestBrokenRowsAreDetected(t *testing.T) {
 		}, "setting the owned fields twice changes it twice"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			broken := shipped
+			broken := row
 			tt.breakRow(&broken)
 			var problems []string
 			for _, seed := range footest.FuzzSeeds {
-				problems = append(problems, rowOf(broken).owned(footest.NewFuzzWorld(t, seed.Script, seed.Noise, seed.Words))...)
+				problems = append(problems, rowOf(broken.Of(shipped.OwnerKind)).owned(footest.NewFuzzWorld(t, footest.FooOwner, seed.Script, seed.Noise, seed.Words))...)
 			}
 			if !slices.ContainsFunc(problems, func(problem string) bool { return strings.Contains(problem, tt.want) }) {
 				t.Errorf("no problem contains %q:\n%s", tt.want, strings.Join(problems, "\n"))

@@ -13,27 +13,26 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/footest"
 )
 
 // world is what a sync reads: a Foo, and the objects of one kind.
-type world[T Object] struct {
-	row[T]
+type world struct {
+	row
 
-	foo     *samplev1alpha1.Foo
-	objects []T
+	foo     Owner
+	objects []Object
 	// refused is true if the API server refuses what the Foo asks for, in these words.
 	refused bool
 	words   string
 }
 
-func (r row[T]) worldOf(w *footest.FuzzWorld) world[T] {
-	return world[T]{r, w.Foo, r.objectsIn(w), r.kind.Refuses(w.Foo), w.Words}
+func (r row) worldOf(w *footest.FuzzWorld) world {
+	return world{r, w.Foo.(Owner), r.objectsIn(w), r.kind.Refuses(w.Foo), w.Words}
 }
 
 // find returns the object of a name, or nil.
-func (w world[T]) find(name string) (found T) {
+func (w world) find(name string) (found Object) {
 	for _, object := range w.objects {
 		if object.GetName() == name {
 			found = object
@@ -43,35 +42,35 @@ func (w world[T]) find(name string) (found T) {
 }
 
 // named returns the object that the Foo asks for, or nil.
-func (w world[T]) named() T { return w.find(w.Name(w.foo)) }
+func (w world) named() Object { return w.find(w.Name(w.foo)) }
 
 // controlled returns the objects that the index has for the Foo, as a sync reads them.
-func (w world[T]) controlled() []T {
-	var controlled []T
+func (w world) controlled() []Object {
+	var controlled []Object
 	buckets := NewBuckets()
 	for _, object := range w.objects {
-		values := buckets.ByControllerUID(object)
-		if slices.Contains(values, buckets.Of(string(w.foo.UID))) && IsControlledBy(object, w.foo) {
+		values := w.OwnerKind.ByControllerUID(buckets, object)
+		if slices.Contains(values, buckets.Of(string(w.foo.GetUID()))) && w.OwnerKind.IsControlledBy(object, w.foo) {
 			controlled = append(controlled, object)
 		}
 	}
 	return controlled
 }
 
-func (w world[T]) seen() Seen { return w.seenIn(w.foo) }
+func (w world) seen() Seen { return w.seenIn(w.foo) }
 
-func (w world[T]) decide() Decision[T] {
+func (w world) decide() *Child {
 	return w.Decide(w.foo, w.named(), w.controlled(), w.seen())
 }
 
-// statusAfter returns the status of a Foo whose children of other kinds are ready.
-func (w world[T]) statusAfter(result Result[T], now metav1.Time) samplev1alpha1.FooStatus {
-	var none T
-	if result.Child != none {
-		result.Drift = w.DescribeDrift(result.Child, w.foo, w.seen())
+// statusAfter returns the Foo with the status that it has if its children of other kinds are
+// ready.
+func (w world) statusAfter(result Child, now metav1.Time) Owner {
+	if result.Current != nil {
+		result.CurrentDrift = w.DescribeDrift(result.Current, w.foo, w.seen())
 	}
 	others := Outcome{Ready: Verdict{Status: metav1.ConditionTrue, Message: "Others are ready"}}
-	return CalculateStatus(w.foo, []Outcome{w.Outcome(w.foo, result), others}, now)
+	return w.OwnerKind.WithStatus(w.foo, []Outcome{result.of(w.ChildKind, w.foo).Outcome(), others}, now)
 }
 
 // FuzzDecide decides and calculates the status for arbitrary objects. A decision changes
@@ -80,17 +79,14 @@ func (w world[T]) statusAfter(result Result[T], now metav1.Time) samplev1alpha1.
 func FuzzDecide(f *testing.F) {
 	footest.AddSeeds(f, footest.FuzzSeeds)
 	f.Fuzz(func(t *testing.T, script, noise []byte, words string) {
-		w := footest.NewFuzzWorld(t, script, noise, words)
-		for _, row := range rows {
-			row.decide(t, w)
-		}
+		eachWorld(t, script, noise, words, func(r row, w *footest.FuzzWorld) { r.decide(t, w) })
 	})
 }
 
-func (r row[T]) decide(t *testing.T, fuzzed *footest.FuzzWorld) {
+func (r row) decide(t *testing.T, fuzzed *footest.FuzzWorld) {
 	t.Helper()
 	w := r.worldOf(fuzzed)
-	foo, objects := w.foo.DeepCopy(), make([]T, 0, len(w.objects))
+	foo, objects := sameAs(w.foo), make([]Object, 0, len(w.objects))
 	for _, object := range w.objects {
 		objects = append(objects, sameAs(object))
 	}
@@ -98,25 +94,24 @@ func (r row[T]) decide(t *testing.T, fuzzed *footest.FuzzWorld) {
 	decided := w.decide()
 	checkDecision(t, w, decided)
 	status := w.statusAfter(w.outcomeOf(decided), footest.Now)
-	footest.CheckStatus(t, w.foo, status)
+	footest.CheckStatus(t, status)
 	footest.ExpectEqual(t, "the Foo that was read", foo, w.foo)
 	footest.ExpectEqual(t, "the list of objects that was read", objects, w.objects)
 
 	checkSettles(t, w, decided, status)
 }
 
-func (d *Decision[T]) writes() bool {
-	return d.Action == ActionCreate || d.Action == ActionUpdate || d.Action == ActionAdopt
+func (c *Child) writes() bool {
+	return c.Action == ActionCreate || c.Action == ActionUpdate || c.Action == ActionAdopt
 }
 
 // checkDecision fails if a decision would write an object that it may not.
-func checkDecision[T Object](t *testing.T, w world[T], decided Decision[T]) {
+func checkDecision(t *testing.T, w world, decided *Child) {
 	t.Helper()
 	named := w.named()
-	var none T
 	switch decided.Action {
 	case ActionCreate:
-		if named != none {
+		if named != nil {
 			t.Errorf("a %s that exists is created", w.Kind)
 		}
 		footest.CheckWanted(t, w.Desired(w.foo, w.seen()), w.foo)
@@ -135,11 +130,11 @@ func checkDecision[T Object](t *testing.T, w world[T], decided Decision[T]) {
 		}
 		checkUpdate(t, w)
 	}
-	if (w.foo.DeletionTimestamp != nil || IsSuspended(w.foo)) && (decided.writes() || len(decided.Obsolete) > 0) {
+	if (IsTerminating(w.foo) || w.foo.IsSuspended()) && (decided.writes() || len(decided.Obsolete) > 0) {
 		t.Errorf("a Foo that is being deleted or suspended causes writes: %s, and %d deletions", decided.Action, len(decided.Obsolete))
 	}
 	for _, object := range decided.InService {
-		if named != none && w.kind.Unready(named) == "" && w.kind.Differs(named, w.foo) == "" && footest.BelongsTo(named, w.foo) {
+		if named != nil && w.kind.Unready(named) == "" && w.kind.Differs(named, w.foo) == "" && footest.BelongsTo(named, w.foo) {
 			t.Errorf("%s %s stays in service although its successor is ready", w.Kind, object.GetName())
 		}
 	}
@@ -156,12 +151,11 @@ func checkDecision[T Object](t *testing.T, w world[T], decided Decision[T]) {
 
 // checkUpdate fails if the update of an object does not make it what the Foo asks for, or
 // changes more.
-func checkUpdate[T Object](t *testing.T, w world[T]) {
+func checkUpdate(t *testing.T, w world) {
 	t.Helper()
 	named := w.named()
 	desired := w.DesiredUpdate(named, w.foo, w.seen())
-	var none T
-	if desired == none {
+	if desired == nil {
 		t.Fatal("the decision is an update, but there is nothing to update")
 	}
 	if desired.GetResourceVersion() != named.GetResourceVersion() || desired.GetUID() != named.GetUID() {
@@ -173,11 +167,10 @@ func checkUpdate[T Object](t *testing.T, w world[T]) {
 
 // outcomeOf returns the outcome of a sync that carries out a decision. The API server
 // refuses the writes for a Foo with an invalid spec, and its message contains the words.
-func (w world[T]) outcomeOf(decided Decision[T]) Result[T] {
-	var none T
-	result := Result[T]{Action: decided.Action, Pending: decided.Pending, Named: decided.Named}
-	if decided.Named != none && IsControlledBy(decided.Named, w.foo) {
-		result.Child = decided.Named
+func (w world) outcomeOf(decided *Child) Child {
+	result := Child{Action: decided.Action, Pending: decided.Pending, Named: decided.Named}
+	if decided.Named != nil && w.OwnerKind.IsControlledBy(decided.Named, w.foo) {
+		result.Current = decided.Named
 	}
 	if w.refused && decided.writes() {
 		result.Failure = apierrors.NewForbidden(w.kind.Resource.GroupResource(), string(decided.Action), errors.New(w.words))
@@ -185,31 +178,29 @@ func (w world[T]) outcomeOf(decided Decision[T]) Result[T] {
 	}
 	switch decided.Action {
 	case ActionCreate:
-		result.Child = w.Desired(w.foo, w.seen())
+		result.Current = w.Desired(w.foo, w.seen())
 	case ActionUpdate, ActionAdopt:
-		result.Child = w.DesiredUpdate(w.named(), w.foo, w.seen())
+		result.Current = w.DesiredUpdate(w.named(), w.foo, w.seen())
 	}
 	return result
 }
 
 // checkSettles fails if, after a decision was carried out and reported, there is still
 // something to do or to report.
-func checkSettles[T Object](t *testing.T, w world[T], decided Decision[T], status samplev1alpha1.FooStatus) {
+func checkSettles(t *testing.T, w world, decided *Child, status Owner) {
 	t.Helper()
 	result := w.outcomeOf(decided)
 	later := metav1.NewTime(footest.Now.Add(1))
-	after := world[T]{row: w.row, foo: w.foo.DeepCopy()}
-	after.foo.Status = status
+	after := world{row: w.row, foo: status}
 	footest.ExpectEqual(t, "the status when nothing has happened since", status, after.statusAfter(result, later))
 	if result.Failure != nil {
 		return
 	}
-	var none T
-	if result.Child != none {
-		after.objects = append(after.objects, result.Child)
+	if result.Current != nil {
+		after.objects = append(after.objects, result.Current)
 	}
 	for _, object := range w.objects {
-		if !slices.Contains(decided.Obsolete, object) && after.find(object.GetName()) == none {
+		if !slices.Contains(decided.Obsolete, object) && after.find(object.GetName()) == nil {
 			after.objects = append(after.objects, object)
 		}
 	}
@@ -219,7 +210,7 @@ func checkSettles[T Object](t *testing.T, w world[T], decided Decision[T], statu
 		t.Errorf("after %s the next decision is %s, and %d deletions", decided.Action, again.Action, len(again.Obsolete))
 	}
 	for _, object := range after.controlled() {
-		if has := result.Child; has != none && has.GetDeletionTimestamp() == nil && after.foo.DeletionTimestamp == nil && !IsSuspended(after.foo) &&
+		if has := result.Current; has != nil && has.GetDeletionTimestamp() == nil && !IsTerminating(after.foo) && !after.foo.IsSuspended() &&
 			object != has && object.GetDeletionTimestamp() == nil && !slices.Contains(decided.InService, object) {
 			t.Errorf("%s %s is left over", w.Kind, object.GetName())
 		}
@@ -238,11 +229,11 @@ func TestFuzzSeedsReachEveryDecisionAndReason(t *testing.T) {
 		delete(missing, "Progressing") // a child is ready when it is stored
 	}
 	for _, seed := range footest.FuzzSeeds {
-		w := rowOf(shipped).worldOf(footest.NewFuzzWorld(t, seed.Script, seed.Noise, seed.Words))
+		w := rowOf(shipped).worldOf(footest.NewFuzzWorld(t, footest.FooOwner, seed.Script, seed.Noise, seed.Words))
 		decided := w.decide()
 		status := w.statusAfter(w.outcomeOf(decided), footest.Now)
 		delete(missing, string(decided.Action))
-		delete(missing, footest.ReadyOf(status).Reason)
+		delete(missing, footest.ConditionOf(status).Reason)
 		if len(decided.Obsolete) > 0 {
 			delete(missing, "obsolete")
 		}

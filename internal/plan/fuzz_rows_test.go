@@ -12,50 +12,60 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/footest"
 )
 
-// rows are the rows of the table, in its order. The fuzz targets run for each.
-var rows = []testRow{
-	rowOf(shipped),
-}
-
-// testRow is a row of any type.
-type testRow interface {
-	resource() string
-	decide(t *testing.T, w *footest.FuzzWorld)
-	trim(t *testing.T, w *footest.FuzzWorld)
-	owned(w *footest.FuzzWorld) []string
-	created(t *testing.T)
-}
+// rows are the rows of all kinds of the program. The fuzz targets run for each.
+var rows = func() (rows []row) {
+	for _, owner := range Kinds(footest.DefaultImage) {
+		for _, child := range owner.Children {
+			rows = append(rows, rowOf(child))
+		}
+	}
+	return rows
+}()
 
 // row is a row, and what the tests know of its kind.
-type row[T Object] struct {
-	*Child[T]
+type row struct {
+	*ChildKind
 
 	kind *footest.Kind
 }
 
-func rowOf[T Object](child Child[T]) row[T] { return row[T]{&child, footest.KindOf(child.Empty())} }
+func rowOf(child *ChildKind) row { return row{child, footest.KindOf(child.Empty())} }
 
-func (r row[T]) resource() string { return r.Resource.Resource }
+func (r row) resource() string { return r.Resource.Resource }
 
 func TestEveryKindIsFuzzed(t *testing.T) {
 	var want, got []string
-	for _, kind := range footest.Kinds {
-		want = append(want, kind.Resource.Resource)
+	for _, owner := range footest.Owners {
+		for _, kind := range owner.Kinds {
+			want = append(want, kind.Describe())
+		}
 	}
 	for _, row := range rows {
-		got = append(got, row.resource())
+		got = append(got, (&footest.Kind{RowOf: footest.RowOf[footest.Object, footest.Object]{Kind: row.Kind, Resource: row.Resource, Blocks: row.Blocks}}).Describe())
 	}
-	footest.ExpectEqual(t, "the list of rows in this file", want, got)
+	footest.ExpectEqual(t, "the tables of internal/plan, as test/footest has them,", want, got)
+}
+
+// eachWorld calls a test for each row, with a world of its owner's kind.
+func eachWorld(t *testing.T, script, noise []byte, words string, test func(r row, w *footest.FuzzWorld)) {
+	t.Helper()
+	for _, owner := range footest.Owners {
+		w := footest.NewFuzzWorld(t, owner, script, noise, words)
+		for _, row := range rows {
+			if row.kind.Owner() == owner {
+				test(row, w)
+			}
+		}
+	}
 }
 
 // seenIn returns the children of the earlier rows, as a Foo asks.
-func (r row[T]) seenIn(foo *samplev1alpha1.Foo) Seen {
-	seen := Seen{}
-	for _, kind := range footest.Kinds[:slices.Index(footest.Kinds, r.kind)] {
+func (r row) seenIn(foo Owner) Seen {
+	seen, kinds := Seen{}, r.kind.Owner().Kinds
+	for _, kind := range kinds[:slices.Index(kinds, r.kind)] {
 		if kind.Wanted(foo) {
 			seen[kind.Kind] = kind.New(foo)
 		}
@@ -64,11 +74,11 @@ func (r row[T]) seenIn(foo *samplev1alpha1.Foo) Seen {
 }
 
 // objectsIn returns the objects of the row's type.
-func (r row[T]) objectsIn(w *footest.FuzzWorld) []T {
-	var objects []T
+func (r row) objectsIn(w *footest.FuzzWorld) []Object {
+	var objects []Object
 	for _, child := range w.Children {
-		if object, ok := child.(T); ok {
-			objects = append(objects, object)
+		if r.kind.Is(child) {
+			objects = append(objects, child)
 		}
 	}
 	return objects
@@ -78,26 +88,26 @@ func (r row[T]) objectsIn(w *footest.FuzzWorld) []T {
 func FuzzOwnedFields(f *testing.F) {
 	footest.AddSeeds(f, footest.FuzzSeeds)
 	f.Fuzz(func(t *testing.T, script, noise []byte, words string) {
-		w := footest.NewFuzzWorld(t, script, noise, words)
-		for _, row := range rows {
-			for _, problem := range row.owned(w) {
-				t.Errorf("the row of %s: %s", row.resource(), problem)
+		eachWorld(t, script, noise, words, func(r row, w *footest.FuzzWorld) {
+			for _, problem := range r.owned(w) {
+				t.Errorf("the row of %s: %s", r.resource(), problem)
 			}
-		}
+		})
 	})
 }
 
 // owned returns which rules the row breaks: it takes what it was given for read-only; what
 // it sets, and nothing else, is drift; it takes nothing from others; setting it twice
 // changes nothing; and what the caches keep leads to the same decision.
-func (r row[T]) owned(w *footest.FuzzWorld) []string {
+func (r row) owned(w *footest.FuzzWorld) []string {
 	var problems []string
 	for _, object := range r.objectsIn(w) {
-		seen := r.seenIn(w.Foo)
-		problems = append(problems, r.ownedOf(w.Foo, object, seen)...)
-		problems = append(problems, r.ownedOf(w.Foo, object, Seen{})...)
+		foo := w.Foo.(Owner)
+		seen := r.seenIn(foo)
+		problems = append(problems, r.ownedOf(foo, object, seen)...)
+		problems = append(problems, r.ownedOf(foo, object, Seen{})...)
 		wanted := sameAs(object)
-		r.SetOwned(wanted, w.Foo, seen)
+		r.SetOwned(wanted, foo, seen)
 		if differs := r.kind.Differs(wanted, w.Foo); differs != "" {
 			problems = append(problems, fmt.Sprintf("%s: with the owned fields set it %s", object.GetName(), differs))
 		}
@@ -105,17 +115,17 @@ func (r row[T]) owned(w *footest.FuzzWorld) []string {
 	return problems
 }
 
-func (r row[T]) ownedOf(foo *samplev1alpha1.Foo, found T, seen Seen) (problems []string) {
+func (r row) ownedOf(foo Owner, found Object, seen Seen) (problems []string) {
 	report := func(format string, args ...any) {
 		problems = append(problems, fmt.Sprintf("%s: ", found.GetName())+fmt.Sprintf(format, args...))
 	}
 	before := sameAs(found)
-	decided := r.Decide(foo, found, []T{found}, seen)
+	decided := r.Decide(foo, found, []Object{found}, seen)
 	r.DesiredUpdate(found, foo, seen)
 	kept := r.kept(found)
-	fromCache := r.Decide(foo, kept, []T{kept}, seen)
-	if outcome := r.Outcome(foo, Result[T]{Action: decided.Action, Named: found, Child: found}); outcome.Report != nil {
-		outcome.Report(&samplev1alpha1.FooStatus{})
+	fromCache := r.Decide(foo, kept, []Object{kept}, seen)
+	if outcome := (&Child{ChildKind: r.ChildKind, Owner: foo, Action: decided.Action, Named: found, Current: found}).Outcome(); outcome.Report != nil {
+		outcome.Report(sameAs(foo))
 	}
 	if !reflect.DeepEqual(before, found) {
 		report("an object that was only read has changed")
@@ -147,12 +157,12 @@ func (r row[T]) ownedOf(foo *samplev1alpha1.Foo, found T, seen Seen) (problems [
 }
 
 // kept returns what the cache keeps of an object.
-func (r row[T]) kept(found T) T {
+func (r row) kept(found Object) Object {
 	kept, err := r.Transform(found)
 	if err != nil {
 		panic(err)
 	}
-	return kept.(T)
+	return kept.(Object)
 }
 
 func sameAs[T Object](object T) T { return object.DeepCopyObject().(T) }

@@ -10,8 +10,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
-
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // indexBuckets is how many values an index has. Each is a set; a set for each object
@@ -34,22 +32,19 @@ func (b Buckets) Of(value string) string {
 	return strconv.FormatUint(maphash.String(b.seed, value)%indexBuckets, 10)
 }
 
-// ByControllerUID indexes an object by the UID of the Foo that controls it.
-func (b Buckets) ByControllerUID(object metav1.Object) []string {
-	if ref := ControllingFoo(object); ref != nil {
+// ByControllerUID indexes an object by the UID of the one of the kind that controls it.
+func (k *OwnerKind) ByControllerUID(b Buckets, object metav1.Object) []string {
+	if ref := k.ControllerOf(object); ref != nil {
 		return []string{b.Of(string(ref.UID))}
 	}
 	return nil
 }
 
-// ByChildName returns the function that indexes a Foo by the child of a kind that it asks
-// for.
-func (c *Child[T]) ByChildName(b Buckets) func(*samplev1alpha1.Foo) ([]string, error) {
-	return func(foo *samplev1alpha1.Foo) ([]string, error) {
-		if !c.IsWanted(foo) {
-			return nil, nil
-		}
-		name := cache.ObjectName{Namespace: foo.Namespace, Name: c.Name(foo)}
-		return []string{b.Of(name.String())}, nil
+// ByChildName indexes a Foo by the child of the kind that it asks for.
+func (c *ChildKind) ByChildName(b Buckets, owner Owner) []string {
+	if !c.IsWanted(owner) {
+		return nil
 	}
+	name := cache.ObjectName{Namespace: owner.GetNamespace(), Name: c.Name(owner)}
+	return []string{b.Of(name.String())}
 }

@@ -14,31 +14,29 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-const fooKind = "Foo"
-
-// ControllingFoo returns the controller reference of an object if that names a Foo of our
-// API group, else nil.
-func ControllingFoo(object metav1.Object) *metav1.OwnerReference {
-	if ref := metav1.GetControllerOfNoCopy(object); ref != nil && isToAFoo(ref) {
+// ControllerOf returns the controller reference of an object if that names one of the kind,
+// else nil.
+func (k *OwnerKind) ControllerOf(object metav1.Object) *metav1.OwnerReference {
+	if ref := metav1.GetControllerOfNoCopy(object); ref != nil && k.isNamedBy(ref) {
 		return ref
 	}
 	return nil
 }
 
-// isToAFoo reports whether an owner reference is to a Foo of our API group. It ignores
+// isNamedBy reports whether an owner reference is to one of the kind. It ignores
 // the version, because a reference outlives the API version that it was written with.
-func isToAFoo(ref *metav1.OwnerReference) bool {
+func (k *OwnerKind) isNamedBy(ref *metav1.OwnerReference) bool {
 	version, err := schema.ParseGroupVersion(ref.APIVersion)
-	return err == nil && ref.Kind == fooKind && version.Group == samplev1alpha1.GroupName
+	return err == nil && ref.Kind == k.Kind && version.Group == k.Resource.Group
 }
 
 // IsControlledBy reports whether this very Foo controls an object. The UID decides: a Foo
 // that was deleted and created again under the same name is another owner, and the
 // garbage collector is about to delete the objects of the first. An owner is in the
 // namespace of what it owns; in another namespace the UID means nothing.
-func IsControlledBy(object metav1.Object, foo *samplev1alpha1.Foo) bool {
-	ref := ControllingFoo(object)
-	return ref != nil && ref.UID == foo.UID && object.GetNamespace() == foo.Namespace
+func (k *OwnerKind) IsControlledBy(object metav1.Object, owner Owner) bool {
+	ref := k.ControllerOf(object)
+	return ref != nil && ref.UID == owner.GetUID() && object.GetNamespace() == owner.GetNamespace()
 }
 
 // HasSameHolder reports whether two states of an object give the same answer to whoever
@@ -52,20 +50,20 @@ func HasSameHolder(before, after metav1.Object) bool {
 // mayAdopt reports whether a Foo may become the controller of an object: the object has
 // no controller, is not being deleted, and its annotation names the Foo. Without the
 // annotation an orphan stays an orphan, because somebody may have orphaned it on purpose.
-func mayAdopt(object metav1.Object, foo *samplev1alpha1.Foo) bool {
+func mayAdopt(object metav1.Object, owner Owner) bool {
 	return metav1.GetControllerOfNoCopy(object) == nil && !IsTerminating(object) &&
-		object.GetAnnotations()[samplev1alpha1.AnnotationAdoptBy] == foo.Name
+		object.GetAnnotations()[samplev1alpha1.AnnotationAdoptBy] == owner.GetName()
 }
 
 // adopted returns a copy of an object with the Foo as its controller and the owned fields
 // as the Foo asks. It removes the annotation that asked for the adoption: if the object
 // loses its controller again, another adoption needs another annotation.
-func (c *Child[T]) adopted(found T, foo *samplev1alpha1.Foo, seen Seen) T {
-	adopted := c.withOwnedFields(found, foo, seen)
+func (c *ChildKind) adopted(found Object, owner Owner, seen Seen) Object {
+	adopted := c.withOwnedFields(found, owner, seen)
 	owners := slices.DeleteFunc(adopted.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
-		return ref.UID == foo.UID && isToAFoo(&ref)
+		return ref.UID == owner.GetUID() && c.OwnerKind.isNamedBy(&ref)
 	})
-	adopted.SetOwnerReferences(append(owners, newControllerRef(foo)))
+	adopted.SetOwnerReferences(append(owners, c.OwnerKind.newControllerRef(owner)))
 	annotations := adopted.GetAnnotations()
 	delete(annotations, samplev1alpha1.AnnotationAdoptBy)
 	adopted.SetAnnotations(annotations)
@@ -74,16 +72,16 @@ func (c *Child[T]) adopted(found T, foo *samplev1alpha1.Foo, seen Seen) T {
 
 // newControllerRef returns the owner reference that makes a Foo the controller of an
 // object. It blocks the Foo's foreground deletion until the object is gone.
-func newControllerRef(foo *samplev1alpha1.Foo) metav1.OwnerReference {
-	return *metav1.NewControllerRef(foo, samplev1alpha1.SchemeGroupVersion.WithKind(fooKind))
+func (k *OwnerKind) newControllerRef(owner Owner) metav1.OwnerReference {
+	return *metav1.NewControllerRef(owner, k.Resource.GroupVersion().WithKind(k.Kind))
 }
 
 // AsksTheSame reports whether two states of a Foo ask for the same: neither did the spec
 // change, nor did the deletion begin in between. It compares the specs, too, because
 // after a restore of etcd a generation can occur twice.
-func AsksTheSame(before, after *samplev1alpha1.Foo) bool {
-	return before.UID == after.UID && before.Generation == after.Generation &&
-		IsTerminating(before) == IsTerminating(after) && equality.Semantic.DeepEqual(before.Spec, after.Spec)
+func AsksTheSame(before, after Owner) bool {
+	return before.GetUID() == after.GetUID() && before.GetGeneration() == after.GetGeneration() &&
+		IsTerminating(before) == IsTerminating(after) && equality.Semantic.DeepEqual(before.GetSpec(), after.GetSpec())
 }
 
 // IsTerminating reports whether an object is being deleted.

@@ -24,7 +24,7 @@ import (
 // The patch is a strategic one, which merges lists by key. The API server takes that for
 // its own kinds only; for a kind that a CustomResourceDefinition declares, Patch returns a
 // JSON merge patch, which replaces a list that changes as a whole.
-func (c *Child[T]) Patch(live, desired T) (types.PatchType, []byte, error) {
+func (c *ChildKind) Patch(live, desired Object) (types.PatchType, []byte, error) {
 	before, err := json.Marshal(live)
 	if err != nil {
 		return "", nil, fmt.Errorf("encoding %s %q as it is: %w", c.Kind, live.GetName(), err)

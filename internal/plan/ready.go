@@ -34,12 +34,14 @@ const (
 	failed   = "Failed"
 )
 
-// terminating is the verdict on a Foo that is being deleted.
-var terminating = notReady(samplev1alpha1.ReasonTerminating, "The Foo is being deleted")
+// terminating is the verdict on an object that is being deleted.
+func (k *OwnerKind) terminating() Verdict {
+	return notReady(samplev1alpha1.ReasonTerminating, "The %s is being deleted", k.Kind)
+}
 
 // firstObstacle returns the verdict of the first outcome that keeps a Foo from being
 // ready, or of all of them if none does.
-func firstObstacle(foo *samplev1alpha1.Foo, outcomes []Outcome) Verdict {
+func (k *OwnerKind) firstObstacle(owner Owner, outcomes []Outcome) Verdict {
 	var messages []string
 	for _, outcome := range outcomes {
 		if outcome.Ready.Status != metav1.ConditionTrue {
@@ -49,56 +51,57 @@ func firstObstacle(foo *samplev1alpha1.Foo, outcomes []Outcome) Verdict {
 			messages = append(messages, outcome.Ready.Message)
 		}
 	}
-	if IsTerminating(foo) {
-		return terminating
+	if IsTerminating(owner) {
+		return k.terminating()
 	}
-	return Verdict{Status: metav1.ConditionTrue, Reason: samplev1alpha1.ReasonAvailable, Message: cmp.Or(strings.Join(messages, "; "), "All that the Foo asks for is there")}
+	return Verdict{Status: metav1.ConditionTrue, Reason: samplev1alpha1.ReasonAvailable, Message: cmp.Or(strings.Join(messages, "; "), "All that the "+k.Kind+" asks for is there")}
 }
 
-// judge returns whether a Foo can be ready by a child after a sync. The first obstacle
+// readiness returns whether a Foo can be ready by a child after a sync. The first obstacle
 // decides. A Foo becomes ready only by a sync in which nothing failed, and only by
 // children that are as it asks.
-func (c *Child[T]) judge(foo *samplev1alpha1.Foo, result Result[T]) Verdict {
-	name := truncate(c.Name(foo), maxQuotedName)
+func (c *Child) readiness() Verdict {
+	owner := c.Owner
+	name := truncate(c.Name(owner), maxQuotedName)
 	switch {
-	case IsTerminating(foo):
-		return terminating
-	case result.Stale:
+	case IsTerminating(owner):
+		return c.OwnerKind.terminating()
+	case c.Stale:
 		return Verdict{Status: metav1.ConditionTrue}
-	case result.Action == ActionLeave:
-		return c.judgeConflict(foo, result.Named)
-	case result.Action == ActionSuspend:
-		return c.judgeSuspended(foo, result)
-	case result.Action == ActionWait:
+	case c.Action == ActionLeave:
+		return c.judgeConflict(owner, c.Named)
+	case c.Action == ActionSuspend:
+		return c.judgeSuspended()
+	case c.Action == ActionWait:
 		return notReady(samplev1alpha1.ReasonTerminating, "%s %q is being deleted; it is created again once it is gone", c.Kind, name)
-	case failure.IsRefusal(result.Failure):
-		refused := notReady(c.Kind+failed, "The API server refused: %s", truncate(result.Failure.Error(), maxServerWords))
-		refused.Stalled = result.Refused || c.WasStalled(foo)
+	case failure.IsRefusal(c.Failure):
+		refused := notReady(c.Kind+failed, "The API server refused: %s", truncate(c.Failure.Error(), maxServerWords))
+		refused.Stalled = c.Refused || c.WasStalled(owner)
 		return refused
-	case result.Failure != nil:
-		return c.judgeOutage(foo, result.Action, result.Failure)
-	case !c.IsWanted(foo):
+	case c.Failure != nil:
+		return c.judgeOutage(owner, c.Action, c.Failure)
+	case !c.IsWanted(owner):
 		return Verdict{Status: metav1.ConditionTrue}
-	case IsNil(result.Child):
+	case c.Current == nil:
 		return notReady(samplev1alpha1.ReasonProgressing, "%s %q is being created", c.Kind, name)
-	case result.Paced:
-		return notReady(samplev1alpha1.ReasonProgressing, "%s %q is updated once fewer Foos roll out (-max-rollouts): %s",
-			c.Kind, name, truncate(result.Drift, maxServerWords))
-	case result.Fight != nil:
-		return stalled(c.Kind+failed, "%s %q is changed back after each repair, last by %q: %s. Stop whoever does it, or make the Foo ask for the same",
-			c.Kind, name, truncate(cmp.Or(result.Fight.By, "an unknown manager"), maxQuotedName), truncate(result.Fight.Drift, maxServerWords))
-	case result.Drift != "":
-		otherwise := notReady(c.Kind+failed, "The API server stored %s %q otherwise than asked: %s", c.Kind, name, truncate(result.Drift, maxServerWords))
-		otherwise.Stalled = result.Recurs
+	case c.Paced:
+		return notReady(samplev1alpha1.ReasonProgressing, "%s %q is updated once fewer others roll out (-max-rollouts): %s",
+			c.Kind, name, truncate(c.CurrentDrift, maxServerWords))
+	case c.Fight != nil:
+		return stalled(c.Kind+failed, "%s %q is changed back after each repair, last by %q: %s. Stop whoever does it, or make the %s ask for the same",
+			c.Kind, name, truncate(cmp.Or(c.Fight.By, "an unknown manager"), maxQuotedName), truncate(c.Fight.Drift, maxServerWords), c.OwnerKind.Kind)
+	case c.CurrentDrift != "":
+		otherwise := notReady(c.Kind+failed, "The API server stored %s %q otherwise than asked: %s", c.Kind, name, truncate(c.CurrentDrift, maxServerWords))
+		otherwise.Stalled = c.Recurs
 		return otherwise
 	case c.Judge == nil:
 		return Verdict{Status: metav1.ConditionTrue}
 	}
-	return c.Judge(result.Child)
+	return c.Judge(c.Current)
 }
 
 // IsReady reports whether a Foo can be ready by this child, if it is as the Foo asks.
-func (c *Child[T]) IsReady(child T) bool {
+func (c *ChildKind) IsReady(child Object) bool {
 	return c.Judge == nil || c.Judge(child).Status == metav1.ConditionTrue
 }
 
@@ -106,12 +109,12 @@ func (c *Child[T]) IsReady(child T) bool {
 // will pass. It says nothing about the child as it was before. If the API server refused
 // the same spec earlier, somebody has to act, so the condition goes on saying that:
 // outages and refusals in turns are one condition.
-func (c *Child[T]) judgeOutage(foo *samplev1alpha1.Foo, act Action, err error) Verdict {
-	ready := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionReady)
-	if ready != nil && ready.Reason == c.Kind+failed && ready.Status == metav1.ConditionFalse && ready.ObservedGeneration == foo.Generation {
-		return Verdict{ready.Status, ready.Reason, ready.Message, c.WasStalled(foo)}
+func (c *ChildKind) judgeOutage(owner Owner, act Action, err error) Verdict {
+	ready := meta.FindStatusCondition(*owner.GetConditions(), samplev1alpha1.ConditionReady)
+	if ready != nil && ready.Reason == c.Kind+failed && ready.Status == metav1.ConditionFalse && ready.ObservedGeneration == owner.GetGeneration() {
+		return Verdict{ready.Status, ready.Reason, ready.Message, c.WasStalled(owner)}
 	}
-	name, done := c.Name(foo), participles[act]
+	name, done := c.Name(owner), participles[act]
 	if write := (*WriteError)(nil); errors.As(err, &write) {
 		name, done = write.Name, write.Done
 	}
@@ -125,30 +128,30 @@ var participles = map[Action]string{
 }
 
 // judgeSuspended says what a Foo's suspension holds back.
-func (c *Child[T]) judgeSuspended(foo *samplev1alpha1.Foo, result Result[T]) Verdict {
-	what := fmt.Sprintf("%s %q is not %s", c.Kind, truncate(c.Name(foo), maxQuotedName), participles[result.Pending])
+func (c *Child) judgeSuspended() Verdict {
+	what := fmt.Sprintf("%s %q is not %s", c.Kind, truncate(c.Name(c.Owner), maxQuotedName), participles[c.Pending])
 	switch {
-	case result.Pending == ActionNone:
+	case c.Pending == ActionNone:
 		what = fmt.Sprintf("each %s of an earlier name stays", c.Kind)
-	case result.Drift != "":
-		what += ": " + truncate(result.Drift, maxServerWords)
+	case c.CurrentDrift != "":
+		what += ": " + truncate(c.CurrentDrift, maxServerWords)
 	}
 	return stalled(samplev1alpha1.ReasonSuspended, "spec.suspend is true, so %s", what)
 }
 
 // judgeConflict says who has the object that a Foo asks for.
-func (c *Child[T]) judgeConflict(foo *samplev1alpha1.Foo, taken metav1.Object) Verdict {
+func (c *ChildKind) judgeConflict(owner Owner, taken metav1.Object) Verdict {
 	var otherName []string
 	if c.NamedBy != "" {
 		otherName = []string{"choose another " + c.NamedBy}
 	}
-	if owner := metav1.GetControllerOfNoCopy(taken); owner != nil {
+	if ref := metav1.GetControllerOfNoCopy(taken); ref != nil {
 		return stalled(c.Kind+conflict, "%s %q belongs to %q %q: %s",
-			c.Kind, taken.GetName(), truncate(owner.Kind, maxQuotedName), truncate(owner.Name, maxQuotedName),
+			c.Kind, taken.GetName(), truncate(ref.Kind, maxQuotedName), truncate(ref.Name, maxQuotedName),
 			strings.Join(append(otherName, "delete the owner"), ", or "))
 	}
 	handOver := fmt.Sprintf("or hand it over with 'kubectl annotate -n %s %s %s %s=%s'",
-		taken.GetNamespace(), strings.ToLower(c.Kind), taken.GetName(), samplev1alpha1.AnnotationAdoptBy, foo.Name)
+		taken.GetNamespace(), strings.ToLower(c.Kind), taken.GetName(), samplev1alpha1.AnnotationAdoptBy, owner.GetName())
 	return stalled(c.Kind+conflict, "%s %q exists and has no controller: %s",
 		c.Kind, taken.GetName(), strings.Join(append(otherName, "delete the "+c.Kind, handOver), ", "))
 }

@@ -8,9 +8,6 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
-
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
-	"example.com/sample-controller/test/footest"
 )
 
 // TestAChildOfEachRowStaysAsItWasCreated follows a child of each row through its creation:
@@ -22,12 +19,11 @@ func TestAChildOfEachRowStaysAsItWasCreated(t *testing.T) {
 	}
 }
 
-func (r row[T]) created(t *testing.T) {
+func (r row) created(t *testing.T) {
 	if err := r.Check(); err != nil {
 		t.Fatal(err)
 	}
-	foo := footest.Foo("a")
-	r.kind.Ask(foo)
+	foo := r.kind.Owner().Asking("a", "web", 1).(Owner)
 	seen := r.seenIn(foo)
 	stored := r.stored(foo, seen)
 	if differs := r.kind.Differs(stored, foo); differs != "" {
@@ -42,7 +38,7 @@ func (r row[T]) created(t *testing.T) {
 }
 
 // stored returns a new child as the API server stores it.
-func (r row[T]) stored(foo *samplev1alpha1.Foo, seen Seen) T {
+func (r row) stored(foo Owner, seen Seen) Object {
 	child := r.Desired(foo, seen)
 	child.SetUID(types.UID(r.Kind))
 	child.SetResourceVersion("1")

@@ -8,9 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -19,31 +17,31 @@ import (
 
 // What keeps a Foo from being ready need not be a child.
 func TestTheFirstObstacleSaysWhatHoldsUpADeletion(t *testing.T) {
-	foo, deployment := footest.Foo("a", footest.BeingDeleted), Outcome{Ready: terminating}
+	foo, deployment := footest.Foo("a", footest.BeingDeleted), Outcome{Ready: shipped.OwnerKind.terminating()}
 	for reason, outcomes := range map[string][]Outcome{
 		"Terminating":     nil,
 		"TakingBackFails": {{Ready: Verdict{Status: metav1.ConditionFalse, Reason: "TakingBackFails", Message: "503"}}, deployment},
 	} {
-		footest.ExpectEqual(t, "reason", reason, footest.ReadyOf(CalculateStatus(foo, outcomes, footest.Now)).Reason)
+		footest.ExpectEqual(t, "reason", reason, footest.ConditionOf(shipped.OwnerKind.WithStatus(foo, outcomes, footest.Now)).Reason)
 	}
 }
 
 func TestAConditionOfAnOutcomeComesAfterReady(t *testing.T) {
 	registered := metav1.Condition{Type: "Registered", Status: metav1.ConditionTrue}
-	status := CalculateStatus(footest.Foo("a"), []Outcome{{Ready: Verdict{Status: metav1.ConditionTrue}, Report: func(status *samplev1alpha1.FooStatus) {
-		status.Conditions = append(status.Conditions, registered)
+	foo := shipped.OwnerKind.WithStatus(footest.Foo("a"), []Outcome{{Ready: Verdict{Status: metav1.ConditionTrue}, Report: func(foo Owner) {
+		*foo.GetConditions() = append(*foo.GetConditions(), registered)
 	}}}, footest.Now)
-	if len(status.Conditions) != 2 || status.Conditions[0].Type != "Ready" || status.Conditions[1].Type != "Registered" {
-		t.Errorf("the conditions are %v", status.Conditions)
+	if conditions := *foo.GetConditions(); len(conditions) != 2 || conditions[0].Type != "Ready" || conditions[1].Type != "Registered" {
+		t.Errorf("the conditions are %v", conditions)
 	}
 }
 
-func TestCalculateStatusKeepsWhatItDoesNotOwn(t *testing.T) {
+func TestTheStatusKeepsWhatItDoesNotOwn(t *testing.T) {
 	others := metav1.Condition{Type: "Audited", Status: metav1.ConditionTrue, Reason: "ByOthers", LastTransitionTime: footest.Earlier}
 	before := footest.Settled("a")
 	before.Conditions = append(before.Conditions, others)
 	source := footest.Foo("a", footest.WithStatus(before))
-	status := statusAfter(source, result{Action: ActionLeave, Named: child("b")}, footest.Now)
+	status := statusAfter(source, Child{Action: ActionLeave, Named: child("b")}, footest.Now)
 
 	footest.ExpectEqual(t, "another's condition", others, status.Conditions[1])
 	if status.Selector != "" || status.Replicas != 0 || status.AvailableReplicas != 0 {
@@ -55,12 +53,12 @@ func TestCalculateStatusKeepsWhatItDoesNotOwn(t *testing.T) {
 func TestLastTransitionTimeMovesWithTheConditionsStatusOnly(t *testing.T) {
 	for name, row := range map[string]struct {
 		foo    *samplev1alpha1.Foo
-		result result
+		result Child
 		want   metav1.Time
 	}{
-		"still ready":                   {footest.Foo("a", footest.WithStatus(footest.Settled("a"))), result{Action: ActionNone, Child: child("a")}, footest.Earlier},
-		"no longer ready":               {footest.Foo("a", footest.WithStatus(footest.Settled("a"))), result{Action: ActionLeave, Named: child("b")}, footest.Now},
-		"a new generation, still ready": {footest.Foo("a", footest.WithGeneration(2), footest.WithStatus(footest.Settled("a"))), result{Action: ActionNone, Child: child("a")}, footest.Earlier},
+		"still ready":                   {footest.Foo("a", footest.WithStatus(footest.Settled("a"))), Child{Action: ActionNone, Current: child("a")}, footest.Earlier},
+		"no longer ready":               {footest.Foo("a", footest.WithStatus(footest.Settled("a"))), Child{Action: ActionLeave, Named: child("b")}, footest.Now},
+		"a new generation, still ready": {footest.Foo("a", footest.WithGeneration(2), footest.WithStatus(footest.Settled("a"))), Child{Action: ActionNone, Current: child("a")}, footest.Earlier},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := statusAfter(row.foo, row.result, footest.Now)
@@ -76,19 +74,19 @@ func TestLastTransitionTimeMovesWithTheConditionsStatusOnly(t *testing.T) {
 func TestReadySaysSomethingWhenNoChildDoes(t *testing.T) {
 	foo := footest.Foo("a")
 	silent := Outcome{Ready: Verdict{Status: metav1.ConditionTrue}}
-	ready := meta.FindStatusCondition(CalculateStatus(foo, []Outcome{silent, silent}, footest.Now).Conditions, samplev1alpha1.ConditionReady)
+	ready := footest.ConditionOf(shipped.OwnerKind.WithStatus(foo, []Outcome{silent, silent}, footest.Now))
 	footest.ExpectEqual(t, "the message", "All that the Foo asks for is there", ready.Message)
 }
 
 func TestLongServerMessagesAreTruncated(t *testing.T) {
-	ready := verdictAfter(footest.Foo("a"), result{Action: ActionCreate, Failure: apierrors.NewBadRequest(strings.Repeat("x", 100_000))})
+	ready := verdictAfter(footest.Foo("a"), Child{Action: ActionCreate, Failure: apierrors.NewBadRequest(strings.Repeat("x", 100_000))})
 	if len(ready.Message) > 1000 {
 		t.Errorf("a condition's message has %d bytes", len(ready.Message))
 	}
 }
 
 func TestCountByReady(t *testing.T) {
-	var foos []*samplev1alpha1.Foo
+	var foos []any
 	for name, status := range map[string]metav1.ConditionStatus{
 		"new": "", "a": "True", "b": "True", "c": "False", "d": "Unknown", "e": "made up", "changed": "True", "pending": "default",
 	} {
@@ -109,40 +107,41 @@ func TestCountByReady(t *testing.T) {
 	footest.ExpectEqual(t, "the counts", want, CountByReady(foos))
 }
 
-// primary is the type of the children in tests that are about no kind in particular, that
-// of footest.Primary, and shipped is its row with the default configuration.
-type primary = *appsv1.Deployment
+// shipped is the row of footest.Primary, the kind of the children in tests that are about no
+// kind in particular, with the default configuration.
+var shipped = Foos(footest.DefaultImage).Children[0]
 
-var shipped = Deployment(footest.DefaultImage)
-
-type result = Result[primary]
-
-// child is footest.Child with its type.
-func child(owner string, options ...footest.ChildOption) primary {
-	return footest.Child(owner, options...).(primary)
+func child(owner string, options ...footest.ChildOption) Object {
+	return footest.Child(owner, options...)
 }
 
-func newChild(foo *samplev1alpha1.Foo) primary { return shipped.Desired(foo, nil) }
+func newChild(foo *samplev1alpha1.Foo) Object { return shipped.Desired(foo, nil) }
 
-func verdictAfter(foo *samplev1alpha1.Foo, result result) Verdict {
-	return firstObstacle(foo, []Outcome{outcomeAfter(foo, result)})
+func verdictAfter(foo *samplev1alpha1.Foo, result Child) Verdict {
+	return shipped.OwnerKind.firstObstacle(foo, []Outcome{outcomeAfter(foo, result)})
 }
 
-func statusAfter(foo *samplev1alpha1.Foo, result result, now metav1.Time) samplev1alpha1.FooStatus {
-	return CalculateStatus(foo, []Outcome{outcomeAfter(foo, result)}, now)
+func statusAfter(foo *samplev1alpha1.Foo, result Child, now metav1.Time) samplev1alpha1.FooStatus {
+	return shipped.OwnerKind.WithStatus(foo, []Outcome{outcomeAfter(foo, result)}, now).(*samplev1alpha1.Foo).Status
 }
 
-func outcomeAfter(foo *samplev1alpha1.Foo, result result) Outcome {
-	if result.Child != nil {
-		result.Drift = shipped.DescribeDrift(result.Child, foo, nil)
+func outcomeAfter(foo *samplev1alpha1.Foo, result Child) Outcome {
+	if result.Current != nil {
+		result.CurrentDrift = shipped.DescribeDrift(result.Current, foo, nil)
 	}
-	return shipped.Outcome(foo, result)
+	return result.of(shipped, foo).Outcome()
+}
+
+// of returns a child as that of a Foo.
+func (c Child) of(kind *ChildKind, foo Owner) *Child {
+	c.ChildKind, c.Owner = kind, foo
+	return &c
 }
 
 // transform is the transformer of both informers.
 func transform(object any) (any, error) {
 	if foo, ok := object.(*samplev1alpha1.Foo); ok {
-		return TransformFoo(foo)
+		return shipped.OwnerKind.Transform(foo)
 	}
 	return shipped.Transform(object)
 }

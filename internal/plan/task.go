@@ -11,13 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // Task is what a write was made from: a Foo, and for a child what was decided.
 type Task struct {
-	foo      *samplev1alpha1.Foo
+	owner    Owner
 	action   Action
 	named    *state
 	obsolete []*state
@@ -32,15 +30,15 @@ type state struct {
 }
 
 // StatusTask returns the task of writing a Foo's status.
-func StatusTask(foo *samplev1alpha1.Foo) Task { return Task{foo: foo} }
+func StatusTask(owner Owner) Task { return Task{owner: owner} }
 
-// Task returns the task of carrying out a decision.
-func (c *Child[T]) Task(foo *samplev1alpha1.Foo, decided Decision[T]) Task {
-	task := Task{foo: foo, action: decided.Action}
-	if !IsNil(decided.Named) {
-		task.named = stateOf(decided.Named)
+// Task returns the task of carrying out what was decided.
+func (c *Child) Task() Task {
+	task := Task{owner: c.Owner, action: c.Action}
+	if c.Named != nil {
+		task.named = stateOf(c.Named)
 	}
-	for _, child := range decided.Obsolete {
+	for _, child := range c.Obsolete {
 		task.obsolete = append(task.obsolete, stateOf(child))
 	}
 	return task
@@ -62,7 +60,7 @@ func VersionOf(object metav1.Object) string {
 // Same reports whether two tasks would send the API server the same. It ignores the
 // status of children.
 func (t Task) Same(other Task) bool {
-	return t.foo != nil && other.foo != nil && AsksTheSame(t.foo, other.foo) && t.action == other.action &&
+	return t.owner != nil && other.owner != nil && AsksTheSame(t.owner, other.owner) && t.action == other.action &&
 		t.named.same(other.named) && slices.EqualFunc(t.obsolete, other.obsolete, (*state).same)
 }
 

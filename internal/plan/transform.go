@@ -15,40 +15,40 @@ import (
 // not bound: an owner's kind and name, an image. No message quotes as much.
 const maxKeptText = 1024
 
-// TransformFoo is a cache.TransformFunc for Foos. It drops everything that no decision
+// Transform is a cache.TransformFunc for the objects of the kind. It drops everything that no decision
 // reads before a Foo enters an informer's cache. Whoever may write Foos or their children
 // can put more than a mebibyte into one: annotations, finalizers, owner references. What
 // the caches keep of an object is bounded, whatever is in it.
 //
 // A Foo's status is sent with what is left of the Foo, because the API server takes only
 // the status from that request.
-func TransformFoo(object any) (any, error) {
-	foo, ok := object.(*samplev1alpha1.Foo)
+func (k *OwnerKind) Transform(object any) (any, error) {
+	owner, ok := object.(Owner)
 	if !ok {
 		return object, nil // a tombstone
 	}
-	kept := &samplev1alpha1.Foo{Spec: foo.Spec, Status: foo.Status}
-	keepIdentity(kept, foo)
+	kept := k.Trim(owner)
+	keepIdentity(kept, owner)
 	return kept, nil
 }
 
 // Transform is a cache.TransformFunc for the objects of a kind. It keeps the fields that
 // a Foo owns and those that the status is made from. Of an object that no Foo controls, it
 // keeps who controls it. So no update is made from the cache, only from a live read.
-func (c *Child[T]) Transform(object any) (any, error) {
-	found, ok := object.(T)
+func (c *ChildKind) Transform(object any) (any, error) {
+	found, ok := object.(Object)
 	if !ok {
 		return object, nil // a tombstone
 	}
 	kept := c.Empty()
 	keepIdentity(kept, found)
-	owner := metav1.GetControllerOfNoCopy(found)
-	if owner == nil {
+	ref := metav1.GetControllerOfNoCopy(found)
+	if ref == nil {
 		kept.SetAnnotations(consentIn(found))
 		return kept, nil
 	}
-	kept.SetOwnerReferences([]metav1.OwnerReference{keptController(owner)})
-	if isToAFoo(owner) {
+	kept.SetOwnerReferences([]metav1.OwnerReference{c.OwnerKind.keptController(ref)})
+	if c.OwnerKind.isNamedBy(ref) {
 		c.Keep(kept, found)
 	}
 	return kept, nil
@@ -67,15 +67,15 @@ func keepIdentity(kept, found metav1.Object) {
 // keptController returns the fields of a controller reference that decisions and messages
 // read. One that is not to a Foo of our group loses its API version, so that it can't
 // become one when its texts are cut.
-func keptController(owner *metav1.OwnerReference) metav1.OwnerReference {
+func (k *OwnerKind) keptController(ref *metav1.OwnerReference) metav1.OwnerReference {
 	kept := metav1.OwnerReference{
-		Kind:       truncate(owner.Kind, maxKeptText),
-		Name:       truncate(owner.Name, maxKeptText),
-		UID:        types.UID(truncate(string(owner.UID), maxKeptText)),
+		Kind:       truncate(ref.Kind, maxKeptText),
+		Name:       truncate(ref.Name, maxKeptText),
+		UID:        types.UID(truncate(string(ref.UID), maxKeptText)),
 		Controller: new(true),
 	}
-	if isToAFoo(owner) {
-		kept.APIVersion = samplev1alpha1.SchemeGroupVersion.String()
+	if k.isNamedBy(ref) {
+		kept.APIVersion = k.Resource.GroupVersion().String()
 	}
 	return kept
 }

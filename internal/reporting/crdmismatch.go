@@ -9,14 +9,13 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
 	"example.com/sample-controller/internal/failure"
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/internal/plan"
 )
 
 // crdMismatchRetry is how often a status is sent nevertheless.
@@ -28,6 +27,8 @@ const crdMismatchRetry = 5 * time.Minute
 // one is sent nevertheless, because the definition may have been replaced.
 type CRDMismatch struct {
 	Clock clock.PassiveClock
+	// Resource is that of the Foos.
+	Resource schema.GroupResource
 
 	mu sync.Mutex
 	// retry is when the next status may be sent that would not be stored; zero if all
@@ -35,25 +36,19 @@ type CRDMismatch struct {
 	retry time.Time
 	// none is true if there is no status subresource.
 	none bool
-	// pruned are the statuses that were stored otherwise than they were sent.
-	pruned map[cache.ObjectName]sentStatus
+	// pruned are Foos as they were sent with a status that was stored otherwise.
+	pruned map[cache.ObjectName]plan.Owner
 }
 
-// sentStatus is a status as it was sent for a Foo.
-type sentStatus struct {
-	foo    types.UID
-	status samplev1alpha1.FooStatus
-}
-
-// WouldRecur reports whether a Foo's status would not be stored again.
-func (m *CRDMismatch) WouldRecur(foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus) bool {
+// WouldRecur reports whether the status of a Foo would not be stored again.
+func (m *CRDMismatch) WouldRecur(owner plan.Owner) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.Clock.Now().Before(m.retry) {
 		return false
 	}
-	known, ok := m.pruned[cache.MetaObjectToName(foo)]
-	return m.none || ok && known.foo == foo.UID && sameButTimes(known.status, status)
+	known, ok := m.pruned[cache.MetaObjectToName(owner)]
+	return m.none || ok && known.GetUID() == owner.GetUID() && sameButTimes(known, owner)
 }
 
 // NoSubresource records that there is no status subresource, and returns an error that
@@ -63,40 +58,41 @@ func (m *CRDMismatch) NoSubresource() error {
 	defer m.mu.Unlock()
 	m.none = true
 	m.retry = m.Clock.Now().Add(crdMismatchRetry)
-	return fmt.Errorf("foos.samplecontroller.k8s.io has no status subresource: %w", failure.ErrCRDMismatch)
+	return fmt.Errorf("%s has no status subresource: %w", m.Resource, failure.ErrCRDMismatch)
 }
 
 // Observe compares the status that the API server stored for a Foo with the one that was
 // sent. It returns an error if they differ for the first time.
-func (m *CRDMismatch) Observe(foo *samplev1alpha1.Foo, sent, stored samplev1alpha1.FooStatus) error {
+func (m *CRDMismatch) Observe(sent, stored plan.Owner) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.none = false
-	key := cache.MetaObjectToName(foo)
+	key := cache.MetaObjectToName(sent)
 	if sameButTimes(sent, stored) {
 		delete(m.pruned, key)
 		return nil
 	}
 	if m.pruned == nil {
-		m.pruned = map[cache.ObjectName]sentStatus{}
+		m.pruned = map[cache.ObjectName]plan.Owner{}
 	}
-	m.pruned[key] = sentStatus{foo.UID, sent}
+	m.pruned[key] = copyOf(sent)
+	m.pruned[key].SetResourceVersion("") // that of the status matters, and no other
 	told := !m.retry.IsZero()
 	m.retry = m.Clock.Now().Add(crdMismatchRetry)
 	if told {
 		return nil
 	}
-	return fmt.Errorf("foos.samplecontroller.k8s.io prunes fields of the status: %w", failure.ErrCRDMismatch)
+	return fmt.Errorf("%s prunes fields of the status: %w", m.Resource, failure.ErrCRDMismatch)
 }
 
-// LastSent returns the status that was last sent for a Foo, stored or not.
-func (m *CRDMismatch) LastSent(foo *samplev1alpha1.Foo) samplev1alpha1.FooStatus {
+// LastSent returns a Foo with the status that was last sent for it, stored or not.
+func (m *CRDMismatch) LastSent(owner plan.Owner) plan.Owner {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if known, ok := m.pruned[cache.MetaObjectToName(foo)]; ok && known.foo == foo.UID {
-		return known.status
+	if known, ok := m.pruned[cache.MetaObjectToName(owner)]; ok && known.GetUID() == owner.GetUID() {
+		return known
 	}
-	return foo.Status
+	return owner
 }
 
 // Delete forgets a Foo that is gone.
@@ -108,16 +104,16 @@ func (m *CRDMismatch) Delete(key cache.ObjectName) {
 
 // sameButTimes compares statuses without the times of their conditions: these are stored
 // in whole seconds, and a condition that was not stored has another time each time.
-func sameButTimes(a, b samplev1alpha1.FooStatus) bool {
-	return equality.Semantic.DeepEqual(withoutTimes(a), withoutTimes(b))
+func sameButTimes(a, b plan.Owner) bool {
+	return sameStatus(withoutTimes(a), withoutTimes(b))
 }
 
-func withoutTimes(status samplev1alpha1.FooStatus) samplev1alpha1.FooStatus {
-	status = *status.DeepCopy()
-	for i := range status.Conditions {
-		status.Conditions[i].LastTransitionTime = metav1.Time{}
+func withoutTimes(owner plan.Owner) plan.Owner {
+	owner = copyOf(owner)
+	for i := range *owner.GetConditions() {
+		(*owner.GetConditions())[i].LastTransitionTime = metav1.Time{}
 	}
-	return status
+	return owner
 }
 
 // Len returns of how many Foos a status is remembered.

@@ -21,18 +21,22 @@ import (
 func TestAMismatchOfTheDefinitionIsToldOnce(t *testing.T) {
 	mismatch := CRDMismatch{Clock: clocktesting.NewFakePassiveClock(footest.Now.Time)}
 	sent, pruned := footest.Settled("a"), samplev1alpha1.FooStatus{ObservedGeneration: 1}
-	for i, foo := range []*samplev1alpha1.Foo{footest.Foo("a"), footest.Foo("a"), footest.Foo("b")} {
-		if err := mismatch.Observe(foo, sent, pruned); errors.Is(err, failure.ErrCRDMismatch) != (i == 0) {
+	for i, name := range []string{"a", "a", "b"} {
+		if err := mismatch.Observe(withStatus(name, sent), withStatus(name, pruned)); errors.Is(err, failure.ErrCRDMismatch) != (i == 0) {
 			t.Errorf("status %d that is not stored as sent: %v", i+1, err)
 		}
 	}
+}
+
+func withStatus(name string, status samplev1alpha1.FooStatus) *samplev1alpha1.Foo {
+	return footest.Foo(name, footest.WithStatus(status))
 }
 
 // newMismatch returns what is remembered after a status of Foo "a" was pruned.
 func newMismatch() (m *CRDMismatch, clock *clocktesting.FakeClock, sent samplev1alpha1.FooStatus) {
 	clock = clocktesting.NewFakeClock(footest.Now.Time)
 	m, sent = &CRDMismatch{Clock: clock}, footest.Settled("a")
-	_ = m.Observe(footest.Foo("a"), sent, samplev1alpha1.FooStatus{ObservedGeneration: 1})
+	_ = m.Observe(withStatus("a", sent), withStatus("a", samplev1alpha1.FooStatus{ObservedGeneration: 1}))
 	return m, clock, sent
 }
 
@@ -41,32 +45,31 @@ func TestAPrunedStatusIsSentSeldom(t *testing.T) {
 	later := *sent.DeepCopy()
 	later.Conditions[0].LastTransitionTime = footest.Now
 	for what, row := range map[string]struct {
-		foo    *samplev1alpha1.Foo
-		status samplev1alpha1.FooStatus
-		want   bool
+		foo  *samplev1alpha1.Foo
+		want bool
 	}{
-		"the same":                {footest.Foo("a"), sent, true},
-		"the same, later":         {footest.Foo("a"), later, true},
-		"another status":          {footest.Foo("a"), footest.RefusedStatus(), false},
-		"another Foo":             {footest.Foo("b"), sent, false},
-		"another Foo of the name": {footest.Foo("a", footest.WithFooUID("uid-new")), sent, false},
+		"the same":                {withStatus("a", sent), true},
+		"the same, later":         {withStatus("a", later), true},
+		"another status":          {withStatus("a", footest.RefusedStatus()), false},
+		"another Foo":             {withStatus("b", sent), false},
+		"another Foo of the name": {footest.Foo("a", footest.WithFooUID("uid-new"), footest.WithStatus(sent)), false},
 	} {
-		if got := m.WouldRecur(row.foo, row.status); got != row.want {
+		if got := m.WouldRecur(row.foo); got != row.want {
 			t.Errorf("%s would be pruned again: %v, want %v", what, got, row.want)
 		}
 	}
-	if got := m.LastSent(footest.Foo("a")); !equality.Semantic.DeepEqual(got, sent) {
+	if got := m.LastSent(footest.Foo("a")); !equality.Semantic.DeepEqual(got.GetStatus(), &sent) {
 		t.Errorf("the status that was sent last is %+v", got)
 	}
-	if got := m.LastSent(footest.Foo("a", footest.WithFooUID("uid-new"), footest.WithStatus(footest.RefusedStatus()))); !equality.Semantic.DeepEqual(got, footest.RefusedStatus()) {
+	if got := m.LastSent(footest.Foo("a", footest.WithFooUID("uid-new"), footest.WithStatus(footest.RefusedStatus()))); !equality.Semantic.DeepEqual(got.GetStatus(), new(footest.RefusedStatus())) {
 		t.Errorf("that of another Foo of the name is %+v", got)
 	}
 	clock.Step(crdMismatchRetry - 1)
-	if !m.WouldRecur(footest.Foo("a"), sent) {
+	if !m.WouldRecur(withStatus("a", sent)) {
 		t.Error("it is sent early")
 	}
 	clock.Step(1)
-	if m.WouldRecur(footest.Foo("a"), sent) {
+	if m.WouldRecur(withStatus("a", sent)) {
 		t.Error("it is never sent again")
 	}
 }
@@ -74,12 +77,14 @@ func TestAPrunedStatusIsSentSeldom(t *testing.T) {
 // TestAMismatchEnds: with the Foo, or when the definition stores what is sent.
 func TestAMismatchEnds(t *testing.T) {
 	for what, end := range map[string]func(m *CRDMismatch, sent samplev1alpha1.FooStatus){
-		"the Foo is gone":  func(m *CRDMismatch, _ samplev1alpha1.FooStatus) { m.Delete(footest.KeyOf(footest.Foo("a"))) },
-		"it is stored now": func(m *CRDMismatch, sent samplev1alpha1.FooStatus) { _ = m.Observe(footest.Foo("a"), sent, sent) },
+		"the Foo is gone": func(m *CRDMismatch, _ samplev1alpha1.FooStatus) { m.Delete(footest.KeyOf(footest.Foo("a"))) },
+		"it is stored now": func(m *CRDMismatch, sent samplev1alpha1.FooStatus) {
+			_ = m.Observe(withStatus("a", sent), withStatus("a", sent))
+		},
 	} {
 		m, _, sent := newMismatch()
 		end(m, sent)
-		if m.WouldRecur(footest.Foo("a"), sent) || m.Len() != 0 {
+		if m.WouldRecur(withStatus("a", sent)) || m.Len() != 0 {
 			t.Errorf("%s, and the status would be pruned again", what)
 		}
 	}
@@ -89,18 +94,18 @@ func TestAMismatchEnds(t *testing.T) {
 func TestWithoutASubresourceNoStatusIsSent(t *testing.T) {
 	clock := clocktesting.NewFakeClock(footest.Now.Time)
 	m, status := &CRDMismatch{Clock: clock}, footest.Settled("b")
-	if m.WouldRecur(footest.Foo("b"), status) {
+	if m.WouldRecur(withStatus("b", status)) {
 		t.Error("at first no status is sent")
 	}
-	if err := m.NoSubresource(); !errors.Is(err, failure.ErrCRDMismatch) || !m.WouldRecur(footest.Foo("b"), status) {
+	if err := m.NoSubresource(); !errors.Is(err, failure.ErrCRDMismatch) || !m.WouldRecur(withStatus("b", status)) {
 		t.Errorf("without a subresource (%v) a status is sent", err)
 	}
 	clock.Step(crdMismatchRetry)
-	if m.WouldRecur(footest.Foo("b"), status) {
+	if m.WouldRecur(withStatus("b", status)) {
 		t.Error("no status is ever sent again")
 	}
 	_ = m.NoSubresource()
-	if _ = m.Observe(footest.Foo("a"), status, status); m.WouldRecur(footest.Foo("b"), status) {
+	if _ = m.Observe(withStatus("a", status), withStatus("a", status)); m.WouldRecur(withStatus("b", status)) {
 		t.Error("a status was stored, and others are not sent")
 	}
 }
@@ -111,10 +116,10 @@ func TestConcurrentStatuses(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
-			foo := footest.Foo(fmt.Sprint("foo-", i))
+			foo := withStatus(fmt.Sprint("foo-", i), sent)
 			for range 200 {
-				_ = m.Observe(foo, sent, samplev1alpha1.FooStatus{})
-				_ = m.WouldRecur(foo, sent)
+				_ = m.Observe(foo, withStatus(foo.Name, samplev1alpha1.FooStatus{}))
+				_ = m.WouldRecur(foo)
 				_ = m.NoSubresource()
 				m.LastSent(foo)
 				m.Len()

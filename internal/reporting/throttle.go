@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"example.com/sample-controller/internal/keyed"
+	"example.com/sample-controller/internal/plan"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -39,9 +40,9 @@ type Throttle struct {
 
 // Wait returns how long a Foo's new status has to wait; 0 means that it is to be written
 // now. After a sync that was not complete, only the number of Pods may wait.
-func (p *Throttle) Wait(foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus, complete bool) time.Duration {
-	key := cache.MetaObjectToName(foo)
-	interval := intervalOf(foo.Status, status, complete)
+func (p *Throttle) Wait(before, after plan.Owner, complete bool) time.Duration {
+	key := cache.MetaObjectToName(before)
+	interval := intervalOf(before, after, complete)
 	if interval == 0 {
 		p.Delete(key)
 		return 0
@@ -60,12 +61,12 @@ func (p *Throttle) Wait(foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus
 }
 
 // MayWait reports whether a status may be written later than a sync calculates it.
-func MayWait(before, after samplev1alpha1.FooStatus, complete bool) bool {
+func MayWait(before, after plan.Owner, complete bool) bool {
 	return intervalOf(before, after, complete) > 0
 }
 
 // intervalOf returns how long a status may wait.
-func intervalOf(before, after samplev1alpha1.FooStatus, complete bool) time.Duration {
+func intervalOf(before, after plan.Owner, complete bool) time.Duration {
 	switch {
 	case complete && isProgressAlone(before, after), isCountAlone(before, after):
 		return ThrottleInterval
@@ -77,44 +78,51 @@ func intervalOf(before, after samplev1alpha1.FooStatus, complete bool) time.Dura
 
 // isMessageAlone reports whether the statuses of a Foo that was stalled, and is, differ in
 // nothing but words.
-func isMessageAlone(before, after samplev1alpha1.FooStatus) bool {
-	if !meta.IsStatusConditionTrue(after.Conditions, samplev1alpha1.ConditionStalled) || equality.Semantic.DeepEqual(before, after) {
+func isMessageAlone(before, after plan.Owner) bool {
+	if !meta.IsStatusConditionTrue(*after.GetConditions(), samplev1alpha1.ConditionStalled) || sameStatus(before, after) {
 		return false
 	}
-	before, after = *before.DeepCopy(), *after.DeepCopy()
-	for _, status := range []*samplev1alpha1.FooStatus{&before, &after} {
-		clearCounts(status)
-		for i := range status.Conditions {
-			status.Conditions[i].Message = ""
+	before, after = withoutProgress(before), withoutProgress(after)
+	for _, conditions := range [][]metav1.Condition{*before.GetConditions(), *after.GetConditions()} {
+		for i := range conditions {
+			conditions[i].Message = ""
 		}
 	}
-	return equality.Semantic.DeepEqual(before, after)
+	return sameStatus(before, after)
 }
 
 // isCountAlone reports whether two statuses differ in nothing but the number of Pods, as
 // when those of a refused child come and go.
-func isCountAlone(before, after samplev1alpha1.FooStatus) bool {
-	if equality.Semantic.DeepEqual(before, after) {
-		return false
-	}
-	clearCounts(&before)
-	clearCounts(&after)
-	return equality.Semantic.DeepEqual(before, after)
+func isCountAlone(before, after plan.Owner) bool {
+	return !sameStatus(before, after) && sameStatus(withoutProgress(before), withoutProgress(after))
 }
 
 // isProgressAlone reports whether two statuses differ in nothing but the progress of the
 // same rollout: the number of Pods, and the condition that tells it.
-func isProgressAlone(before, after samplev1alpha1.FooStatus) bool {
-	was := meta.FindStatusCondition(before.Conditions, samplev1alpha1.ConditionReady)
-	is := meta.FindStatusCondition(after.Conditions, samplev1alpha1.ConditionReady)
+func isProgressAlone(before, after plan.Owner) bool {
+	was := meta.FindStatusCondition(*before.GetConditions(), samplev1alpha1.ConditionReady)
+	is := meta.FindStatusCondition(*after.GetConditions(), samplev1alpha1.ConditionReady)
 	if was == nil || is == nil || is.Reason != samplev1alpha1.ReasonProgressing || was.Reason != is.Reason {
 		return false
 	}
-	before = *before.DeepCopy()
-	clearCounts(&before)
-	clearCounts(&after)
-	*meta.FindStatusCondition(before.Conditions, samplev1alpha1.ConditionReady) = *is
-	return equality.Semantic.DeepEqual(before, after)
+	before, after = withoutProgress(before), withoutProgress(after)
+	*meta.FindStatusCondition(*before.GetConditions(), samplev1alpha1.ConditionReady) = *is
+	return sameStatus(before, after)
+}
+
+func sameStatus(a, b plan.Owner) bool {
+	return equality.Semantic.DeepEqual(a.GetStatus(), b.GetStatus())
+}
+
+// withoutProgress returns a copy without the numbers that change while a child makes progress.
+func withoutProgress(owner plan.Owner) plan.Owner {
+	owner = copyOf(owner)
+	owner.ResetProgress()
+	return owner
+}
+
+func copyOf(owner plan.Owner) plan.Owner {
+	return owner.DeepCopyObject().(plan.Owner) //nolint:forcetypeassert // a copy of an owner is one
 }
 
 // Transitions remembers the last change of a Foo's readiness that was sent, until the
@@ -129,7 +137,7 @@ type Transitions struct {
 // transition are the status writes that change a Foo's readiness and were made from one
 // version of the Foo. The API server stores at most one of them.
 type transition struct {
-	foo types.UID
+	owner types.UID
 	// from is that version, as a resourceVersion.
 	from string
 	// unanswered are the conditions that were sent and may have been stored. There are
@@ -151,35 +159,35 @@ func readinessOf(ready *metav1.Condition) readiness {
 }
 
 // Stored records that a write was answered, so that its Event is recorded.
-func (t *Transitions) Stored(foo *samplev1alpha1.Foo) {
-	t.Set(cache.MetaObjectToName(foo), transition{foo: foo.UID, from: foo.ResourceVersion})
+func (t *Transitions) Stored(owner plan.Owner) {
+	t.Set(cache.MetaObjectToName(owner), transition{owner: owner.GetUID(), from: owner.GetResourceVersion()})
 }
 
 // Unknown records a write that may or may not have been stored.
-func (t *Transitions) Unknown(foo *samplev1alpha1.Foo, ready metav1.Condition) {
-	key := cache.MetaObjectToName(foo)
+func (t *Transitions) Unknown(owner plan.Owner, ready metav1.Condition) {
+	key := cache.MetaObjectToName(owner)
 	known, ok := t.Get(key)
 	sent := readinessOf(&ready)
 	switch {
-	case !ok || known.from != foo.ResourceVersion:
-		t.Set(key, transition{foo.UID, foo.ResourceVersion, []readiness{sent}})
+	case !ok || known.from != owner.GetResourceVersion():
+		t.Set(key, transition{owner.GetUID(), owner.GetResourceVersion(), []readiness{sent}})
 	case len(known.unanswered) == 0:
 		// Another from the same version was stored, so this one was not.
 	case !slices.Contains(known.unanswered, sent):
-		t.Set(key, transition{known.foo, known.from, append(slices.Clip(known.unanswered), sent)})
+		t.Set(key, transition{known.owner, known.from, append(slices.Clip(known.unanswered), sent)})
 	}
 }
 
 // Missed returns the condition Ready of a cached Foo if it has no Event yet, else nil.
-func (t *Transitions) Missed(foo *samplev1alpha1.Foo) *metav1.Condition {
-	key := cache.MetaObjectToName(foo)
+func (t *Transitions) Missed(owner plan.Owner) *metav1.Condition {
+	key := cache.MetaObjectToName(owner)
 	known, ok := t.Get(key)
-	if !ok || known.from == foo.ResourceVersion {
+	if !ok || known.from == owner.GetResourceVersion() {
 		return nil // the cache does not show it yet
 	}
 	t.Delete(key)
-	ready := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionReady)
-	if ready == nil || known.foo != foo.UID || !slices.Contains(known.unanswered, readinessOf(ready)) {
+	ready := meta.FindStatusCondition(*owner.GetConditions(), samplev1alpha1.ConditionReady)
+	if ready == nil || known.owner != owner.GetUID() || !slices.Contains(known.unanswered, readinessOf(ready)) {
 		return nil
 	}
 	return ready

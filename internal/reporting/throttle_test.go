@@ -43,7 +43,7 @@ func TestIsProgressAlone(t *testing.T) {
 		"no condition": {same, func(s *samplev1alpha1.FooStatus) { s.Conditions = nil }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := isProgressAlone(with(row.before), with(row.after)); got != row.want {
+			if got := isProgressAlone(withStatus("a", with(row.before)), withStatus("a", with(row.after))); got != row.want {
 				t.Errorf("isProgressAlone = %v, not %v", got, row.want)
 			}
 		})
@@ -67,7 +67,7 @@ func TestIsCountAlone(t *testing.T) {
 		"also the generation":              {func(s *samplev1alpha1.FooStatus) { s.Replicas, s.ObservedGeneration = 7, 2 }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := isCountAlone(footest.RefusedStatus(), with(row.change)); got != row.want {
+			if got := isCountAlone(withStatus("a", footest.RefusedStatus()), withStatus("a", with(row.change))); got != row.want {
 				t.Errorf("isCountAlone = %v, not %v", got, row.want)
 			}
 		})
@@ -94,7 +94,7 @@ func TestTheWordsOfAStalledFooMayWait(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &Throttle{Clock: clocktesting.NewFakeClock(time.Now())}
-			if wait := p.Wait(footest.Foo("a", footest.WithStatus(before)), row.after, true); wait != row.want {
+			if wait := p.Wait(withStatus("a", before), withStatus("a", row.after), true); wait != row.want {
 				t.Errorf("the status waits %v, not %v", wait, row.want)
 			}
 		})
@@ -105,19 +105,19 @@ func TestEachProgressWaitsTheWholeTime(t *testing.T) {
 	for name, ends := range map[string]func(p *Throttle, clock *clocktesting.FakeClock, old *samplev1alpha1.Foo){
 		"since the last was written": func(p *Throttle, clock *clocktesting.FakeClock, old *samplev1alpha1.Foo) {
 			clock.Step(ThrottleInterval)
-			p.Wait(old, footest.Rolling(2), true)
+			p.Wait(old, withStatus("a", footest.Rolling(2)), true)
 		},
 		"since something else was written": func(p *Throttle, clock *clocktesting.FakeClock, old *samplev1alpha1.Foo) {
 			clock.Step(1)
-			p.Wait(old, footest.Settled("a"), true)
+			p.Wait(old, withStatus("a", footest.Settled("a")), true)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := clocktesting.NewFakeClock(time.Now())
 			p, old := &Throttle{Clock: clock}, footest.Foo("a", footest.WithStatus(footest.Rolling(0)))
-			p.Wait(old, footest.Rolling(1), true)
+			p.Wait(old, withStatus("a", footest.Rolling(1)), true)
 			ends(p, clock, old)
-			if left := p.Wait(old, footest.Rolling(1), true); left != ThrottleInterval {
+			if left := p.Wait(old, withStatus("a", footest.Rolling(1)), true); left != ThrottleInterval {
 				t.Errorf("the status waits %v", left)
 			}
 		})
@@ -174,12 +174,12 @@ func TestAProgressWaitsFromWhenItWasSeen(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	p, old := &Throttle{Clock: clock}, footest.Foo("a", footest.WithStatus(footest.Rolling(0)))
 	for range 4 {
-		if left := p.Wait(old, footest.Rolling(1), true); left == 0 {
+		if left := p.Wait(old, withStatus("a", footest.Rolling(1)), true); left == 0 {
 			t.Fatal("it is written early")
 		}
 		clock.Step(ThrottleInterval / 4)
 	}
-	if left := p.Wait(old, footest.Rolling(1), true); left != 0 {
+	if left := p.Wait(old, withStatus("a", footest.Rolling(1)), true); left != 0 {
 		t.Errorf("after %v the status waits another %v", ThrottleInterval, left)
 	}
 }

@@ -143,11 +143,10 @@ func replaceIn(t *testing.T, chart *chartv2.Chart, name, from, to string) {
 
 // foosDeployment returns a Deployment as the controller makes it.
 func foosDeployment(name string, foo types.UID, image string) *appsv1.Deployment {
-	row := plan.Deployment(image)
-	return row.Desired(&samplev1alpha1.Foo{
+	return plan.Foos(image).Children[0].Desired(&samplev1alpha1.Foo{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: foo},
 		Spec:       samplev1alpha1.FooSpec{DeploymentName: name},
-	}, nil)
+	}, nil).(*appsv1.Deployment)
 }
 
 // makeFoo creates a Foo, and with the controller's account its Deployment.

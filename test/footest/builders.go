@@ -275,21 +275,20 @@ func terminating(child Object) {
 	child.SetFinalizers([]string{metav1.FinalizerDeleteDependents})
 }
 
-// LikeFoo returns an object of a kind of the program with the metadata and the conditions
-// of a Foo, which asks for children of the same name; for the kind Foo, that Foo.
-func LikeFoo[F Object](foo *samplev1alpha1.Foo) (like F) {
+// Like returns an object of a kind with the metadata and the conditions of a Foo, which asks
+// for children of the same name; for the kind Foo, that Foo. It returns nil for nil.
+func (o *OwnerRow) Like(foo *samplev1alpha1.Foo) (like Object) {
 	if foo == nil {
-		return like
+		return nil
 	}
-	owner := OwnerOf(like)
-	if same, ok := Object(foo).(F); ok {
-		like = same
+	if o == FooOwner {
+		like = foo
 	} else {
 		size := int32(1)
 		if foo.Spec.Replicas != nil {
 			size = *foo.Spec.Replicas
 		}
-		like = as[F](owner.New(foo.Name, Primary.Name(foo), size))
+		like = o.New(foo.Name, Primary.Name(foo), size)
 		reflect.ValueOf(like).Elem().FieldByName("ObjectMeta").Set(reflect.ValueOf(*foo.ObjectMeta.DeepCopy()))
 		status, err := json.Marshal(&foo.Status)
 		if err == nil {
@@ -299,7 +298,7 @@ func LikeFoo[F Object](foo *samplev1alpha1.Foo) (like F) {
 			panic(err)
 		}
 	}
-	for _, kind := range owner.Kinds {
+	for _, kind := range o.Kinds {
 		kind.Ask(like)
 	}
 	return like

@@ -274,6 +274,15 @@ func (k *Kind) IsDeleted() bool {
 	return k.mayBeUnwanted || k.Name(changed) != k.Name(foo)
 }
 
+// Describe says which row of the controller's table the kind is.
+func (k *Kind) Describe() string {
+	text := k.Kind + " " + k.Resource.String()
+	if k.Blocks {
+		text += ", which blocks the later ones"
+	}
+	return text
+}
+
 // String returns the kind's name.
 func (k *Kind) String() string { return k.Kind }
 

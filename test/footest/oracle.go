@@ -6,7 +6,6 @@ package footest
 
 import (
 	"errors"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -106,18 +105,18 @@ func CheckWanted(t *testing.T, write, foo Object) {
 	}
 }
 
-// CheckStatus fails if the API server would refuse a calculated status, or if the status
-// violates an invariant.
-func CheckStatus[S any](t *testing.T, foo Object, status S) {
+// CheckStatus fails if the API server would refuse the calculated status of a Foo, or if the
+// status violates an invariant.
+func CheckStatus(t *testing.T, foo Object) {
 	t.Helper()
-	if observed := reflect.ValueOf(status).FieldByName("ObservedGeneration").Int(); observed != foo.GetGeneration() {
+	if observed := ObservedGenerationOf(foo); observed != foo.GetGeneration() {
 		t.Errorf("the status is of generation %d, the %s of %d", observed, OwnerOf(foo), foo.GetGeneration())
 	}
-	if status, ok := any(status).(samplev1alpha1.FooStatus); ok && (status.Replicas < 0 || status.AvailableReplicas < 0 || len(status.Selector) > 4096) {
-		t.Errorf("the status is out of the definition's bounds: %d, %d, a selector of %d bytes", status.Replicas, status.AvailableReplicas, len(status.Selector))
+	if foo, ok := foo.(*samplev1alpha1.Foo); ok && (foo.Status.Replicas < 0 || foo.Status.AvailableReplicas < 0 || len(foo.Status.Selector) > 4096) {
+		t.Errorf("the status is out of the definition's bounds: %d, %d, a selector of %d bytes", foo.Status.Replicas, foo.Status.AvailableReplicas, len(foo.Status.Selector))
 	}
 	seen := map[string]int{}
-	for _, condition := range conditionsIn(status) {
+	for _, condition := range ConditionsOf(foo) {
 		seen[condition.Type]++
 		if seen[condition.Type] > 1 {
 			t.Errorf("there are two conditions %s", condition.Type)
@@ -133,18 +132,14 @@ func CheckStatus[S any](t *testing.T, foo Object, status S) {
 		}
 	}
 	if seen["Ready"] != 1 {
-		t.Fatalf("there is no condition Ready: %v", conditionsIn(status))
+		t.Fatalf("there is no condition Ready: %v", ConditionsOf(foo))
 	}
-	checkReady(t, foo, ReadyOf(status))
-}
-
-func conditionsIn[S any](status S) []metav1.Condition {
-	return as[[]metav1.Condition](reflect.ValueOf(status).FieldByName("Conditions").Interface())
+	checkReady(t, foo, *ConditionOf(foo))
 }
 
 // ReadyOf returns the condition Ready of a status.
-func ReadyOf[S any](status S) metav1.Condition {
-	for _, condition := range conditionsIn(status) {
+func ReadyOf(status samplev1alpha1.FooStatus) metav1.Condition {
+	for _, condition := range status.Conditions {
 		if condition.Type == "Ready" {
 			return condition
 		}

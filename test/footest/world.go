@@ -81,14 +81,12 @@ func readCase(text []byte, into any) (rest []byte) {
 	return text[read:]
 }
 
-// FuzzWorld is that of a Foo.
-type FuzzWorld = FuzzWorldOf[*samplev1alpha1.Foo]
-
-// FuzzWorldOf holds the Foo "a", or an object of another kind of the program, and the
+// FuzzWorld holds the Foo "a", or an object of another kind of the program, and the
 // objects of all kinds of children in its namespace, as in the caches but before the
 // transformer.
-type FuzzWorldOf[F Object] struct {
-	Foo      F
+type FuzzWorld struct {
+	Owner    *OwnerRow
+	Foo      Object
 	Children []Object
 	Words    string
 
@@ -99,17 +97,11 @@ type FuzzWorldOf[F Object] struct {
 	childCases []ChildCase
 }
 
-// NewFuzzWorld makes a FuzzWorld from the arguments of a fuzz target.
-func NewFuzzWorld(t *testing.T, text, noise []byte, words string) *FuzzWorld {
-	t.Helper()
-	return NewFuzzWorldOf[*samplev1alpha1.Foo](t, text, noise, words)
-}
-
-// NewFuzzWorldOf makes a FuzzWorldOf from the arguments of a fuzz target.
-func NewFuzzWorldOf[F Object](t *testing.T, text, noise []byte, words string) *FuzzWorldOf[F] {
+// NewFuzzWorld makes a FuzzWorld of a kind from the arguments of a fuzz target.
+func NewFuzzWorld(t *testing.T, owner *OwnerRow, text, noise []byte, words string) *FuzzWorld {
 	t.Helper()
 	how, others := readScript(text)
-	w := &FuzzWorldOf[F]{fooCase: how, Words: repeated(words, pick(how.Words, repeats))}
+	w := &FuzzWorld{Owner: owner, fooCase: how, Words: repeated(words, pick(how.Words, repeats))}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the world was %+v and %+v", w.fooCase, others)
@@ -122,9 +114,9 @@ func NewFuzzWorldOf[F Object](t *testing.T, text, noise []byte, words string) *F
 	if pick(how.Deleting, suspending) {
 		Suspended(w.foo)
 	}
-	w.Foo = LikeFoo[F](w.foo)
+	w.Foo = owner.Like(w.foo)
 	fill := newFiller(noise)
-	for _, kind := range OwnerOf(w.Foo).Kinds {
+	for _, kind := range owner.Kinds {
 		for _, other := range others {
 			name := pick(other.Name, childNames)
 			if name == Primary.Name(w.foo) {
@@ -132,7 +124,7 @@ func NewFuzzWorldOf[F Object](t *testing.T, text, noise []byte, words string) *F
 			}
 			if kind.Find(w.Children, name) == nil {
 				w.childCases = append(w.childCases, other)
-				w.Children = append(w.Children, newFuzzChild(kind, LikeFoo[F](Foo("a")), name, other, fill, w.Words))
+				w.Children = append(w.Children, newFuzzChild(kind, owner.Like(Foo("a")), name, other, fill, w.Words))
 			}
 		}
 	}
@@ -179,9 +171,6 @@ func newFuzzChild(kind *Kind, foo Object, name string, how ChildCase, fill *Fill
 	return copyOf(object)
 }
 
-// Subject returns the Foo, or the object of another kind.
-func (w *FuzzWorldOf[F]) Subject() F { return w.Foo }
-
 // ownerName makes an owner's name of words. It may be anything but empty.
 func ownerName(words string) string {
 	if words == "" {
@@ -221,8 +210,8 @@ func addNoise(object Object, fill *Filler) {
 }
 
 // Live returns the objects as the API server has them.
-func (w *FuzzWorldOf[F]) Live() *FuzzWorldOf[F] {
-	live := &FuzzWorldOf[F]{Foo: LikeFoo[F](pick(w.fooCase.Live, fooNews)(w.foo.DeepCopy()))}
+func (w *FuzzWorld) Live() *FuzzWorld {
+	live := &FuzzWorld{Owner: w.Owner, Foo: w.Owner.Like(pick(w.fooCase.Live, fooNews)(w.foo.DeepCopy()))}
 	for i, child := range w.Children {
 		if now := pick(w.childCases[i].Live, childNews)(copyOf(child)); now != nil {
 			now.SetOwnerReferences(ofKind(KindOf(child), now.GetOwnerReferences()))
@@ -233,7 +222,7 @@ func (w *FuzzWorldOf[F]) Live() *FuzzWorldOf[F] {
 }
 
 // Seen returns the children in the cache.
-func (w *FuzzWorldOf[F]) Seen() []Object {
+func (w *FuzzWorld) Seen() []Object {
 	var seen []Object
 	for i, child := range w.Children {
 		if w.childCases[i].Unseen%2 == 0 {
@@ -244,7 +233,7 @@ func (w *FuzzWorldOf[F]) Seen() []Object {
 }
 
 // Stale reports whether the caches are stale.
-func (w *FuzzWorldOf[F]) Stale() bool {
+func (w *FuzzWorld) Stale() bool {
 	stale := int(w.fooCase.Live)%len(fooNews) != 0
 	for _, how := range w.childCases {
 		stale = stale || how.Unseen%2 != 0 || int(how.Live)%len(childNews) != 0
@@ -253,8 +242,8 @@ func (w *FuzzWorldOf[F]) Stale() bool {
 }
 
 // Refused reports whether the API server refuses any child that the Foo asks for.
-func (w *FuzzWorldOf[F]) Refused() bool {
-	for _, kind := range OwnerOf(w.Foo).Kinds {
+func (w *FuzzWorld) Refused() bool {
+	for _, kind := range w.Owner.Kinds {
 		if kind.Refuses(w.Foo) {
 			return true
 		}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"example.com/sample-controller/internal/plan"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/footest"
 )
@@ -26,12 +27,12 @@ const full = 0
 // Nothing of a new child may be other than the controller makes it. The test sets each
 // field that the kind has, one at a time.
 func TestAThiefCreatesOnlyWhatFoosAskFor(t *testing.T) {
-	eachKind(t, kind.testFieldsOfNewChildren)
+	eachKind(t, (*row).testFieldsOfNewChildren)
 }
 
-func (r *row[T]) testFieldsOfNewChildren(t *testing.T, s *server) {
+func (r *row) testFieldsOfNewChildren(t *testing.T, s *server) {
 	foo := r.wanting()[0]
-	desired := stored(t, r.Desired(foo, r.seenBy(foo)))
+	desired := stored[object](t, r.Desired(foo, r.seenBy(foo)))
 	fields, asked := fieldsOf(t, desired), r.pattern(t)
 	tried := 0
 	walk(fieldsOf(t, r.random(t, foo, full, 0)), nil, func(at path, value any) {
@@ -53,10 +54,10 @@ func (r *row[T]) testFieldsOfNewChildren(t *testing.T, s *server) {
 // Nothing of a Foo's child may be changed except what the Foo owns. The test changes and
 // removes each field of a child in which every field is set, one at a time.
 func TestAThiefChangesOnlyOwnedFields(t *testing.T) {
-	eachKind(t, kind.testFieldsOfChildren)
+	eachKind(t, (*row).testFieldsOfChildren)
 }
 
-func (r *row[T]) testFieldsOfChildren(t *testing.T, s *server) {
+func (r *row) testFieldsOfChildren(t *testing.T, s *server) {
 	foo := r.wanting()[0]
 	child := r.random(t, foo, full, 0)
 	r.SetOwned(child, foo, r.seenBy(foo))
@@ -105,9 +106,9 @@ func isSystems(at path) bool {
 
 // read returns an object with fields as the API server stores it, unless they can't be
 // read.
-func (r *row[T]) read(t *testing.T, fields any) (T, bool) {
+func (r *row) read(t *testing.T, fields any) (object, bool) {
 	t.Helper()
-	child := r.Empty()
+	child := object(r.Empty())
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields.(map[string]any), child); err != nil {
 		return child, false
 	}
@@ -116,37 +117,37 @@ func (r *row[T]) read(t *testing.T, fields any) (T, bool) {
 
 // ownsAllIn reports whether two states of a child differ only in owned fields that may
 // have any value, if at all.
-func (r *row[T]) ownsAllIn(t *testing.T, before, after T) bool {
+func (r *row) ownsAllIn(t *testing.T, before, after object) bool {
 	t.Helper()
 	return r.ownedPart(t).allows(fieldsOf(t, before), fieldsOf(t, after))
 }
 
 // TestAThiefsAttempts makes the attempts of any kind, and those that a row lists.
 func TestAThiefsAttempts(t *testing.T) {
-	eachKind(t, kind.testAttempts)
+	eachKind(t, (*row).testAttempts)
 }
 
-func (r *row[T]) testAttempts(t *testing.T, s *server) {
+func (r *row) testAttempts(t *testing.T, s *server) {
 	foo := r.wanting()[0]
 	desired, own, nobodys := r.Desired(foo, r.seenBy(foo)), r.own(t, foo), r.own(t, foo)
-	orphan(nobodys, foo.Name)
+	r.orphan(nobodys, foo)
 	adopted := r.DesiredUpdate(nobodys, foo, r.seenBy(foo))
 	create := func(sent object) error { return s.create(t, sent) }
 	update := func(sent object) error { return s.update(t, own, sent) }
 	adopt := func(sent object) error { return s.update(t, nobodys, sent) }
 	try(t, "create", anyCreates, object(desired), create)
-	try(t, "create", r.creates, desired, create)
-	try(t, "update", anyUpdates, object(own), update)
+	try(t, "create", r.creates, object(desired), create)
+	try(t, "update", anyUpdates, own, update)
 	try(t, "update", r.updates, own, update)
 	try(t, "adopt", anyAdoptions, object(adopted), adopt)
-	try(t, "adopt", r.adoptions, adopted, adopt)
+	try(t, "adopt", r.adoptions, object(adopted), adopt)
 }
 
 // try makes attempts, each of which changes a copy of what the controller would write.
-func try[T object](t *testing.T, verb string, attempts []attempt[T], from T, write func(sent object) error) {
+func try(t *testing.T, verb string, attempts []attempt[object], from object, write func(sent object) error) {
 	t.Helper()
 	for _, a := range attempts {
-		sent := from.DeepCopyObject().(T)
+		sent := from.DeepCopyObject().(object)
 		a.change(sent)
 		a.check(t, verb, write(sent))
 	}
@@ -188,43 +189,42 @@ func atLeast(t *testing.T, tried, fields int) {
 }
 
 func TestTheControllerCreatesWhatFoosAskFor(t *testing.T) {
-	eachKind(t, kind.testCreates)
+	eachKind(t, (*row).testCreates)
 }
 
-func (r *row[T]) testCreates(t *testing.T, s *server) {
+func (r *row) testCreates(t *testing.T, s *server) {
 	for _, foo := range r.wanting() {
 		if err := s.create(t, r.Desired(foo, r.seenBy(foo))); err != nil {
-			t.Errorf("for the Foo %s: %v", foo.Name, err)
+			t.Errorf("for the Foo %s: %v", foo.GetName(), err)
 		}
 	}
 }
 
 // TestTheControllerRepairsAnyDrift takes children with random content.
 func TestTheControllerRepairsAnyDrift(t *testing.T) {
-	eachKind(t, kind.testRepairs)
+	eachKind(t, (*row).testRepairs)
 }
 
-func (r *row[T]) testRepairs(t *testing.T, s *server) {
-	r.testUpdates(t, s, func(T) {})
+func (r *row) testRepairs(t *testing.T, s *server) {
+	r.testUpdates(t, s, func(object) {})
 }
 
 // testUpdates changes children with random content, and sends the patches that the
 // controller then wants to make.
-func (r *row[T]) testUpdates(t *testing.T, s *server, change func(T)) {
+func (r *row) testUpdates(t *testing.T, s *server, change func(object)) {
 	t.Helper()
-	var none T
 	updates := 0
 	for seed := range uint64(100) {
 		for _, foo := range r.wanting() {
 			child := r.random(t, foo, seed, .5)
 			change(child)
 			update := r.DesiredUpdate(child, foo, r.seenBy(foo))
-			if update == none {
+			if update == nil {
 				continue
 			}
 			updates++
 			if err := s.patch(t, child, r.patched(t, child, update)); err != nil {
-				t.Fatalf("for the Foo %s, after %s: %v", foo.Name, r.DescribeDrift(child, foo, r.seenBy(foo)), err)
+				t.Fatalf("for the Foo %s, after %s: %v", foo.GetName(), r.DescribeDrift(child, foo, r.seenBy(foo)), err)
 			}
 		}
 	}
@@ -234,37 +234,38 @@ func (r *row[T]) testUpdates(t *testing.T, s *server, change func(T)) {
 }
 
 // patched returns what the API server makes of the patch that is sent for an update.
-func (r *row[T]) patched(t *testing.T, child, update T) T {
+func (r *row) patched(t *testing.T, child, update object) object {
 	t.Helper()
 	patchType, patch, err := r.Patch(child, update)
 	must(t, err)
 	patched, err := footest.Patched(child, patchType, patch)
 	must(t, err)
-	return patched.(T)
+	return patched.(object)
 }
 
 // TestTheControllerAdoptsWhatAsksForIt takes children with random content.
 func TestTheControllerAdoptsWhatAsksForIt(t *testing.T) {
-	eachKind(t, kind.testAdoptions)
+	eachKind(t, (*row).testAdoptions)
 }
 
-func (r *row[T]) testAdoptions(t *testing.T, s *server) {
+func (r *row) testAdoptions(t *testing.T, s *server) {
 	for _, foo := range r.wanting() {
-		r.testUpdates(t, s, func(child T) { orphan(child, foo.Name) })
+		r.testUpdates(t, s, func(child object) { r.orphan(child, foo) })
 	}
 }
 
 // orphan makes a child one that a Foo owns among others and does not control, and that
 // asks this Foo to adopt it.
-func orphan(child object, foo string) {
-	child.SetOwnerReferences([]metav1.OwnerReference{ownerRef("Foo", foo), ownerRef("ConfigMap", "other"), ownerRef("Foo", "bar")})
-	child.SetAnnotations(map[string]string{"team": "blue", samplev1alpha1.AnnotationAdoptBy: foo})
+func (r *row) orphan(child object, foo plan.Owner) {
+	kind := r.OwnerKind.Kind
+	child.SetOwnerReferences([]metav1.OwnerReference{ownerRef(kind, foo.GetName()), ownerRef("ConfigMap", "other"), ownerRef(kind, "bar")})
+	child.SetAnnotations(map[string]string{"team": "blue", samplev1alpha1.AnnotationAdoptBy: foo.GetName()})
 }
 
 // ownerRef returns a reference to an owner that is not the controller.
 func ownerRef(kind, name string) metav1.OwnerReference {
 	ref := metav1.OwnerReference{APIVersion: "v1", Kind: kind, Name: name, UID: types.UID("uid-" + name)}
-	if kind == "Foo" {
+	if kind != "ConfigMap" {
 		ref.APIVersion = samplev1alpha1.SchemeGroupVersion.String()
 	}
 	return ref
@@ -273,13 +274,13 @@ func ownerRef(kind, name string) metav1.OwnerReference {
 // The controller deletes a Foo's child in the background, so that what the child owns is
 // deleted, too.
 func TestTheControllerDeletesOnlyFoosChildren(t *testing.T) {
-	eachKind(t, kind.testDeletes)
+	eachKind(t, (*row).testDeletes)
 }
 
-func (r *row[T]) testDeletes(t *testing.T, s *server) {
+func (r *row) testDeletes(t *testing.T, s *server) {
 	foo := r.wanting()[0]
 	own, nobodys, anothers := r.own(t, foo), r.own(t, foo), r.own(t, foo)
-	orphan(nobodys, foo.Name)
+	r.orphan(nobodys, foo)
 	anothers.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "other.example.com/v1", Kind: "Foo", Name: "foo", UID: "uid-foo", Controller: new(true)}})
 	if err := s.delete(t, own, metav1.DeletePropagationBackground); err != nil {
 		t.Errorf("the child of a Foo: %v", err)

@@ -14,16 +14,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	_ "k8s.io/kubernetes/pkg/apis/apps/install" // the defaults of Deployments
 
 	"example.com/sample-controller/internal/plan"
 )
 
-var deployments = declare(row[*appsv1.Deployment]{
-	Child:     plan.Deployment(shippedImage),
-	plausible: plausibleDeployment,
-	others:    shareDeployment,
-	creates: slices.Concat(podWrites(onlyPlainPods), containerWrites, []attempt[*appsv1.Deployment]{
+var deployments = &row{
+	plausible: func(child object, random *rand.Rand) { plausibleDeployment(child.(*appsv1.Deployment), random) },
+	others:    func(child object) { shareDeployment(child.(*appsv1.Deployment)) },
+	creates: anyType(slices.Concat(podWrites(onlyPlainPods), containerWrites, []attempt[*appsv1.Deployment]{
 		{"as an older release and upstream's controller make it", withoutSettings, ""},
 		{"10 Pods", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(10)) }, ""},
 		{"11 Pods", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(11)) }, onlyTenPods},
@@ -36,8 +34,8 @@ var deployments = declare(row[*appsv1.Deployment]{
 		{"Pods with an annotation", func(d *appsv1.Deployment) { d.Spec.Template.Annotations = map[string]string{"inject": "yes"} }, onlyItsLabels},
 		{"another container", addContainer, onlyOne},
 		{"only another container", func(d *appsv1.Deployment) { nginxOf(d).Name = "another" }, onlyOne},
-	}),
-	updates: slices.Concat(podWrites(keepPods), containerWrites, []attempt[*appsv1.Deployment]{
+	})...),
+	updates: anyType(slices.Concat(podWrites(keepPods), containerWrites, []attempt[*appsv1.Deployment]{
 		{"the size", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(3)) }, ""},
 		{"the owned labels, restored", func(d *appsv1.Deployment) { d.Spec.Template.Labels["app"] = "nginx" }, ""},
 		{"more Pods than a Foo may ask for", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(11)) }, onlyTenPods},
@@ -54,13 +52,13 @@ var deployments = declare(row[*appsv1.Deployment]{
 		{"others' container, removed", func(d *appsv1.Deployment) { podOf(d).Containers = podOf(d).Containers[:1] }, keepContainers},
 		{"others' container", func(d *appsv1.Deployment) { podOf(d).Containers[1].Command = shell }, keepContainers},
 		{"the container nginx, removed", func(d *appsv1.Deployment) { podOf(d).Containers = podOf(d).Containers[1:] }, onlyNginx},
-	}),
+	})...),
 	// The owners are the ConfigMap, bar, and at last foo as the controller.
-	adoptions: []attempt[*appsv1.Deployment]{
+	adoptions: anyType([]attempt[*appsv1.Deployment]{
 		{"with a command for others' container", func(d *appsv1.Deployment) { podOf(d).Containers[1].Command = shell }, keepContainers},
 		{"with a command for nginx", func(d *appsv1.Deployment) { nginxOf(d).Command = shell }, onlyItsImage},
-	},
-})
+	}...),
+}
 
 // The image's tag decides which imagePullPolicy the API server sets.
 func TestTheControllerCreatesDeploymentsWithAnyImage(t *testing.T) {
@@ -72,14 +70,14 @@ func TestTheControllerCreatesDeploymentsWithAnyImage(t *testing.T) {
 	} {
 		t.Run(image, func(t *testing.T) {
 			t.Parallel()
-			s, row := newServer(t, image), plan.Deployment(image)
-			made := row.Desired(newFoo("foo"), nil)
+			s, row, foo := newServer(t, image), plan.Foos(image).Children[0], deployments.newFoo("foo", 0)
+			made := row.Desired(foo, nil).(*appsv1.Deployment)
 			if err := s.create(t, made); err != nil {
 				t.Errorf("create: %v", err)
 			}
-			without := deployments.own(t, newFoo("foo"))
+			without := deployments.own(t, foo).(*appsv1.Deployment)
 			podOf(without).Containers = podOf(without).Containers[1:]
-			if err := s.patch(t, without, deployments.patched(t, without, row.DesiredUpdate(without, newFoo("foo"), nil))); err != nil {
+			if err := s.patch(t, without, deployments.patched(t, without, row.DesiredUpdate(without, foo, nil))); err != nil {
 				t.Errorf("add the container: %v", err)
 			}
 			for _, other := range []corev1.PullPolicy{corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever} {
@@ -104,11 +102,12 @@ func TestTheEarlierImageMayBeWrittenToo(t *testing.T) {
 			account.Annotations["samplecontroller.k8s.io/earlier-image"] = "nginx:1.28"
 		}
 	}
-	s, running := newServerWith(t, "nginx:1.29", installed), deployments.own(t, newFoo("foo"))
+	foo := deployments.newFoo("foo", 0)
+	s, running := newServerWith(t, "nginx:1.29", installed), deployments.own(t, foo)
 	for image, want := range map[string]bool{"nginx:1.28": true, "nginx:1.29": true, "nginx:1.27": false, shippedImage: false} {
-		row := plan.Deployment(image)
-		created := s.create(t, row.Desired(newFoo("foo"), nil))
-		changed := s.patch(t, running, deployments.patched(t, running, row.DesiredUpdate(running, newFoo("foo"), nil)))
+		row := plan.Foos(image).Children[0]
+		created := s.create(t, row.Desired(foo, nil))
+		changed := s.patch(t, running, deployments.patched(t, running, row.DesiredUpdate(running, foo, nil)))
 		if (created == nil) != want || (changed == nil) != want {
 			t.Errorf("%s: create: %v, update: %v", image, created, changed)
 		}

@@ -17,7 +17,6 @@ import (
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -42,7 +41,7 @@ var chosen = map[schema.GroupResource][]string{
 // by hand, gets none.
 func TestTheGeneratedPoliciesAreUpToDate(t *testing.T) {
 	wanted := sets.New[string]()
-	for _, k := range kinds {
+	for _, k := range rows {
 		if isByHand(t, k) {
 			continue
 		}
@@ -55,7 +54,7 @@ func TestTheGeneratedPoliciesAreUpToDate(t *testing.T) {
 			continue
 		}
 		if found, err := os.ReadFile(file); err != nil || string(found) != text {
-			t.Errorf("%s is not what the row of the %s makes of it (%v): run make update-policy", file, k.name(), err)
+			t.Errorf("%s is not what the row of the %s makes of it (%v): run make update-policy", file, k.Kind, err)
 		}
 	}
 	for _, policy := range policies(t) {
@@ -66,7 +65,7 @@ func TestTheGeneratedPoliciesAreUpToDate(t *testing.T) {
 }
 
 // isByHand reports whether a policy written by hand covers a kind.
-func isByHand(t *testing.T, k kind) bool {
+func isByHand(t *testing.T, k *row) bool {
 	t.Helper()
 	for _, policy := range policies(t) {
 		if policy.covers(k.resource(t)) && !strings.HasPrefix(policy.text, generated) {
@@ -88,7 +87,7 @@ func addToList(t *testing.T, file string) {
 }
 
 // policy returns the text of the generated policy.
-func (r *row[T]) policy(t *testing.T) string {
+func (r *row) policy(t *testing.T) string {
 	t.Helper()
 	foo := r.wanting()[0]
 	asked := r.Desired(foo, r.seenBy(foo))
@@ -105,15 +104,15 @@ func (r *row[T]) policy(t *testing.T) string {
 }
 
 // pattern returns what the new children of all Foos have in common.
-func (r *row[T]) pattern(t *testing.T) *pattern {
+func (r *row) pattern(t *testing.T) *pattern {
 	t.Helper()
 	var names []string
 	var values []any
 	for _, foo := range append(r.wanting(), r.various(t)...) {
-		fields := fieldsOf(t, stored(t, r.Desired(foo, r.seenBy(foo))))
+		fields := fieldsOf(t, stored[object](t, r.Desired(foo, r.seenBy(foo))))
 		delete(fields, "metadata")
 		delete(fields, "status")
-		values, names = append(values, fields), append(names, foo.Name)
+		values, names = append(values, fields), append(names, foo.GetName())
 	}
 	p := patternOf(values, names)
 	for _, path := range chosen[r.resource(t).GroupResource()] {
@@ -123,12 +122,11 @@ func (r *row[T]) pattern(t *testing.T) *pattern {
 }
 
 // various returns Foos with random specs that ask for a child of the kind.
-func (r *row[T]) various(t *testing.T) []*samplev1alpha1.Foo {
+func (r *row) various(t *testing.T) (all []plan.Owner) {
 	t.Helper()
-	var all []*samplev1alpha1.Foo
 	for seed := range int64(20) {
-		foo := newFoo(fmt.Sprintf("various-%d", seed))
-		randfill.NewWithSeed(seed).NilChance(.2).NumElements(1, 2).Funcs(fillQuantity).Fill(&foo.Spec)
+		foo := r.newFoo(fmt.Sprintf("various-%d", seed), 0)
+		randfill.NewWithSeed(seed).NilChance(.2).NumElements(1, 2).Funcs(fillQuantity).Fill(foo.GetSpec())
 		r.ask(foo)
 		all = append(all, foo)
 	}
@@ -136,7 +134,7 @@ func (r *row[T]) various(t *testing.T) []*samplev1alpha1.Foo {
 }
 
 // ownedPart returns what SetOwned changes in children with random content.
-func (r *row[T]) ownedPart(t *testing.T) *part {
+func (r *row) ownedPart(t *testing.T) *part {
 	t.Helper()
 	if r.owned != nil {
 		return r.owned
@@ -144,12 +142,12 @@ func (r *row[T]) ownedPart(t *testing.T) *part {
 	owned := &part{}
 	for _, foo := range r.wanting() {
 		seen := r.seenBy(foo)
-		asked := fieldsOf(t, stored(t, r.Desired(foo, seen)))
+		asked := fieldsOf(t, stored[object](t, r.Desired(foo, seen)))
 		for seed := range uint64(200) {
 			child := r.random(t, foo, seed, .5)
-			after := child.DeepCopyObject().(T)
+			after := child.DeepCopyObject().(object)
 			r.SetOwned(after, foo, seen)
-			owned.observe(reflect.TypeFor[T](), fieldsOf(t, child), fieldsOf(t, stored(t, after)), asked)
+			owned.observe(reflect.TypeOf(child), fieldsOf(t, child), fieldsOf(t, stored(t, after)), asked)
 		}
 	}
 	owned.loosen(r.pattern(t))
@@ -158,21 +156,22 @@ func (r *row[T]) ownedPart(t *testing.T) *part {
 }
 
 // generatedFor are rows for which no policy is shipped.
-func generatedFor() []kind {
-	return []kind{
-		&row[*appsv1.Deployment]{Child: plan.Deployment(shippedImage), plausible: plausibleDeployment, others: shareDeployment},
-		&row[*corev1.Service]{Child: serviceRow()},
-		&row[*corev1.ConfigMap]{Child: configMapRow(), updates: []attempt[*corev1.ConfigMap]{
+func generatedFor() []*row {
+	foos := plan.Foos(shippedImage)
+	return []*row{
+		{ChildKind: foos.Children[0], plausible: deployments.plausible, others: deployments.others},
+		{ChildKind: serviceRow().Of(foos)},
+		{ChildKind: configMapRow().Of(foos), updates: anyType([]attempt[*corev1.ConfigMap]{
 			{"a file of others", func(config *corev1.ConfigMap) { config.BinaryData = map[string][]byte{"other": {1}} }, "may change only server.name in the binaryData"},
 			{"a file in the way", func(config *corev1.ConfigMap) { config.BinaryData = map[string][]byte{"server.name": {1}} }, "may set the binaryData.server.name"},
 			{"a text of others", func(config *corev1.ConfigMap) { config.Data["other"] = "x" }, "in the data"},
-		}},
+		}...)},
 	}
 }
 
 // serviceRow owns a map, and a field of each element of a list.
-func serviceRow() plan.Child[*corev1.Service] {
-	return plan.Child[*corev1.Service]{
+func serviceRow() plan.Row[*samplev1alpha1.Foo, *corev1.Service] {
+	return plan.Row[*samplev1alpha1.Foo, *corev1.Service]{
 		Kind:  "Service",
 		Name:  func(foo *samplev1alpha1.Foo) string { return foo.Name },
 		Empty: func() *corev1.Service { return &corev1.Service{} },
@@ -189,8 +188,8 @@ func serviceRow() plan.Child[*corev1.Service] {
 
 // configMapRow owns three keys of a map: one is the same for all Foos, one has the Foo's
 // name in it, and one depends on the spec. It removes a key from another map.
-func configMapRow() plan.Child[*corev1.ConfigMap] {
-	return plan.Child[*corev1.ConfigMap]{
+func configMapRow() plan.Row[*samplev1alpha1.Foo, *corev1.ConfigMap] {
+	return plan.Row[*samplev1alpha1.Foo, *corev1.ConfigMap]{
 		Kind:  "ConfigMap",
 		Name:  func(foo *samplev1alpha1.Foo) string { return foo.Name },
 		Empty: func() *corev1.ConfigMap { return &corev1.ConfigMap{} },
@@ -209,7 +208,7 @@ func configMapRow() plan.Child[*corev1.ConfigMap] {
 
 func TestGeneratedPolicies(t *testing.T) {
 	for _, k := range generatedFor() {
-		t.Run(k.name(), func(t *testing.T) {
+		t.Run(k.Kind, func(t *testing.T) {
 			t.Parallel()
 			text := k.policy(t)
 			objects := slices.DeleteFunc(shipped(t), func(o object) bool {

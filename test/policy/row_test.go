@@ -25,21 +25,18 @@ import (
 )
 
 // row is a row of the table in internal/plan, with cases of its own.
-type row[T plan.Object] struct {
-	plan.Child[T]
+type row struct {
+	*plan.ChildKind
 	// plausible gives a child with random content what the API server requires, or what
 	// makes it interesting. It may be nil.
-	plausible func(child T, random *rand.Rand)
+	plausible func(child object, random *rand.Rand)
 	// others adds what other users of a namespace may add to a Foo's child. It may be nil.
-	others func(child T)
-	// more returns Foos that ask for other children than those of the function foos. It
-	// may be nil.
-	more func() []*samplev1alpha1.Foo
+	others func(child object)
 	// creates and updates are attempts with the controller's token to write a new child,
 	// or that of a Foo with others' fields, beside those of any kind.
-	creates, updates []attempt[T]
+	creates, updates []attempt[object]
 	// adoptions are updates of a child of nobody, which agrees to be adopted.
-	adoptions []attempt[T]
+	adoptions []attempt[object]
 
 	owned *part // what ownedPart returns
 }
@@ -53,128 +50,108 @@ type attempt[T any] struct {
 	refusal string
 }
 
-// kind is a row of any type.
-type kind interface {
-	name() string
-	resource(t *testing.T) schema.GroupVersionResource
-	ownedFields(t *testing.T) sets.Set[string]
-	// asAsked returns the child of a Foo, or nil if it asks for none.
-	asAsked(foo *samplev1alpha1.Foo) object
-	// policy returns the text of the policy that is generated for the kind.
-	policy(t *testing.T) string
+// rowsWithCases are those that have cases of their own, by their kind.
+var rowsWithCases = map[string]*row{"Deployment": deployments}
 
-	testCreates(t *testing.T, s *server)
-	testRepairs(t *testing.T, s *server)
-	testAdoptions(t *testing.T, s *server)
-	testDeletes(t *testing.T, s *server)
-	testFieldsOfNewChildren(t *testing.T, s *server)
-	testFieldsOfChildren(t *testing.T, s *server)
-	testAttempts(t *testing.T, s *server)
-}
+// rows are the rows of all kinds of the program.
+var rows = func() (rows []*row) {
+	for _, owner := range plan.Kinds(shippedImage) {
+		for _, child := range owner.Children {
+			r := rowsWithCases[child.Kind]
+			if r == nil {
+				r = &row{}
+			}
+			r.ChildKind = child
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}()
 
-// kinds are all rows.
-var kinds []kind
-
-// declare adds a row. Call it for a variable of a package, so that all rows are there
-// when the tests begin.
-func declare[T plan.Object](r row[T]) *row[T] {
-	kinds = append(kinds, &r)
-	return &r
+// anyType returns attempts with objects of a type as such with objects of any.
+func anyType[T object](typed ...attempt[T]) (untyped []attempt[object]) {
+	for _, a := range typed {
+		untyped = append(untyped, attempt[object]{a.what, func(child object) { a.change(child.(T)) }, a.refusal})
+	}
+	return untyped
 }
 
 // eachKind runs a test for each row.
-func eachKind(t *testing.T, test func(k kind, t *testing.T, s *server)) {
+func eachKind(t *testing.T, test func(r *row, t *testing.T, s *server)) {
 	t.Helper()
 	s := newServer(t, "")
-	for _, k := range kinds {
-		t.Run(k.name(), func(t *testing.T) { test(k, t, s) })
+	for _, r := range rows {
+		t.Run(r.Kind, func(t *testing.T) { test(r, t, s) })
 	}
 }
 
-func (r *row[T]) name() string { return r.Kind }
-
-func (r *row[T]) resource(t *testing.T) schema.GroupVersionResource {
+func (r *row) resource(t *testing.T) schema.GroupVersionResource {
 	t.Helper()
 	return resourceOf(kindOf(t, r.Empty()))
 }
 
-func (r *row[T]) asAsked(foo *samplev1alpha1.Foo) object {
-	if !r.IsWanted(foo) {
-		return nil
-	}
-	return r.Desired(foo, r.seenBy(foo))
-}
-
 // seenBy returns the children of the earlier rows, as a Foo asks.
-func (r *row[T]) seenBy(foo *samplev1alpha1.Foo) plan.Seen {
+func (r *row) seenBy(foo plan.Owner) plan.Seen {
 	seen := plan.Seen{}
-	for _, known := range footest.Kinds {
-		if known.Kind == r.Kind {
+	for _, earlier := range r.OwnerKind.Children {
+		if earlier == r.ChildKind {
 			break
 		}
-		for _, k := range kinds {
-			if k.name() != known.Kind {
-				continue
-			}
-			if child := k.asAsked(foo); child != nil {
-				seen[k.name()] = child
-			}
+		if earlier.IsWanted(foo) {
+			seen[earlier.Kind] = earlier.Desired(foo, maps.Clone(seen))
 		}
 	}
 	return seen
 }
 
-// wanting returns Foos that ask for a child of the kind.
-func (r *row[T]) wanting() []*samplev1alpha1.Foo {
-	all := foos()
-	if r.more != nil {
-		all = append(all, r.more()...)
-	}
-	for _, foo := range all {
-		r.ask(foo)
-	}
-	return all
+// owner returns the kind of the Foos.
+func (r *row) owner() *footest.OwnerRow {
+	return footest.Owners[slices.IndexFunc(footest.Owners, func(o *footest.OwnerRow) bool { return o.Kind.Kind == r.OwnerKind.Kind })]
 }
 
 // ask makes a Foo ask for a child.
-func (r *row[T]) ask(foo *samplev1alpha1.Foo) {
-	for _, known := range footest.Kinds {
+func (r *row) ask(foo plan.Owner) {
+	for _, known := range r.owner().Kinds {
 		if known.Kind == r.Kind && !r.IsWanted(foo) {
 			known.Ask(foo)
 		}
 	}
 }
 
-// foos returns Foos that ask for different children.
-func foos() []*samplev1alpha1.Foo {
-	all := []*samplev1alpha1.Foo{newFoo("foo"), newFoo("a-name-of-63-characters-0123456789-0123456789-0123456789-0123456"), newFoo("without-replicas")}
-	all[0].Spec.Replicas = new(int32(1))
-	all[1].Spec.Replicas = new(int32(10))
+// wanting returns Foos that ask for different children of the kind.
+func (r *row) wanting() (all []plan.Owner) {
+	for name, size := range map[string]int32{"foo": 1, "a-name-of-63-characters-0123456789-0123456789-0123456789-0123456": 10, "without-replicas": 0} {
+		foo := r.newFoo(name, size)
+		r.ask(foo)
+		all = append(all, foo)
+	}
+	slices.SortFunc(all, func(a, b plan.Owner) int { return len(a.GetName()) - len(b.GetName()) })
 	return all
 }
 
-func newFoo(name string) *samplev1alpha1.Foo {
-	return &samplev1alpha1.Foo{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, UID: types.UID("uid-" + name), Generation: 1},
-		Spec:       samplev1alpha1.FooSpec{DeploymentName: "web"},
-	}
+func (r *row) newFoo(name string, size int32) plan.Owner {
+	foo := r.owner().New(name, "web", size).(plan.Owner)
+	foo.SetNamespace(namespace)
+	foo.SetUID(types.UID("uid-" + name))
+	foo.SetGeneration(1)
+	return foo
 }
 
 // own returns a Foo's child as the API server stores it, with others' fields.
-func (r *row[T]) own(t *testing.T, foo *samplev1alpha1.Foo) T {
+func (r *row) own(t *testing.T, foo plan.Owner) object {
 	t.Helper()
 	child := r.Desired(foo, r.seenBy(foo))
 	setMetadata(child)
-	child.SetAnnotations(map[string]string{"team": "blue", samplev1alpha1.AnnotationAdoptBy: foo.Name})
+	child.SetAnnotations(map[string]string{"team": "blue", samplev1alpha1.AnnotationAdoptBy: foo.GetName()})
 	if r.others != nil {
 		r.others(child)
 	}
-	return stored(t, child)
+	return stored[object](t, child)
 }
 
 // random returns a Foo's child with random content, as the API server stores it. With a
 // chance of nil of 0, all fields are set.
-func (r *row[T]) random(t *testing.T, foo *samplev1alpha1.Foo, seed uint64, nilChance float64) T {
+func (r *row) random(t *testing.T, foo plan.Owner, seed uint64, nilChance float64) object {
 	t.Helper()
 	fill := randfill.NewWithSeed(int64(seed)).NilChance(nilChance).NumElements(1, 1).Funcs(
 		fillQuantity,
@@ -197,7 +174,7 @@ func (r *row[T]) random(t *testing.T, foo *samplev1alpha1.Foo, seed uint64, nilC
 	if r.plausible != nil {
 		r.plausible(child, random)
 	}
-	return stored(t, child)
+	return stored[object](t, child)
 }
 
 func fillQuantity(q *resource.Quantity, c randfill.Continue) {
@@ -215,7 +192,7 @@ func setMetadata(child object) {
 
 // ownedFields returns the names of the fields that SetOwned changes in children with
 // random content.
-func (r *row[T]) ownedFields(t *testing.T) sets.Set[string] {
+func (r *row) ownedFields(t *testing.T) sets.Set[string] {
 	t.Helper()
 	return r.ownedPart(t).names("")
 }

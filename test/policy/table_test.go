@@ -30,7 +30,7 @@ var mark = regexp.MustCompile(`(?m)^ *# owned: (.+)\n((?: *#.*\n)*)( *)- (.*\n(?
 // changes: "# owned: spec.replicas", above an item of the variables or validations.
 func TestThePolicyMarksTheOwnedFields(t *testing.T) {
 	for _, policy := range policies(t) {
-		for _, k := range kinds {
+		for _, k := range rows {
 			if !policy.covers(k.resource(t)) {
 				continue
 			}
@@ -44,10 +44,10 @@ func TestThePolicyMarksTheOwnedFields(t *testing.T) {
 				}
 			}
 			for field := range owned.Difference(marked) {
-				t.Errorf("%s: a Foo owns %s of its %s, but no item has the mark '# owned: %s'", policy.file, field, k.name(), field)
+				t.Errorf("%s: a Foo owns %s of its %s, but no item has the mark '# owned: %s'", policy.file, field, k.Kind, field)
 			}
 			for field := range marked.Difference(owned) {
-				t.Errorf("%s: the mark '# owned: %s' names no field of the %s that a Foo owns", policy.file, field, k.name())
+				t.Errorf("%s: the mark '# owned: %s' names no field of the %s that a Foo owns", policy.file, field, k.Kind)
 			}
 		}
 	}
@@ -76,7 +76,7 @@ func children() []*footest.Kind {
 // What the shipped roles let the controller write has a row, and a policy covers it.
 func TestThePolicyCoversWhatTheControllerMayWrite(t *testing.T) {
 	covered := sets.New[string]()
-	for _, k := range kinds {
+	for _, k := range rows {
 		for _, policy := range policies(t) {
 			if policy.covers(k.resource(t)) {
 				covered.Insert(k.resource(t).GroupResource().String())
@@ -134,15 +134,6 @@ func TestTheRoleHasTheRightsForEachKind(t *testing.T) {
 		if len(missing) > 0 {
 			t.Errorf("the controller may not %s its %s: add this rule to %s/controller.yaml\n- apiGroups: [%q]\n  resources: [%[2]s]\n  verbs: [%[5]s]",
 				strings.Join(sets.List(missing), ", "), known.Resource.Resource, permissions, known.Resource.Group, strings.Join(verbs, ", "))
-		}
-	}
-}
-
-// Each kind has a row here.
-func TestEveryKindHasARow(t *testing.T) {
-	for _, known := range children() {
-		if !slices.ContainsFunc(kinds, func(k kind) bool { return k.name() == known.Kind }) {
-			t.Errorf("the row of the %s is not declared: var _ = declare(row[*TYPE]{Child: plan.%[1]s()})", known.Kind)
 		}
 	}
 }

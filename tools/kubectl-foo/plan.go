@@ -3,6 +3,8 @@
 package main
 
 import (
+	"example.com/sample-controller/internal/plan"
+
 	"context"
 	"errors"
 	"fmt"
@@ -88,7 +90,7 @@ func (o *planOptions) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	table := preview.Table(o.image)
+	table := plan.Foos(o.image)
 	world, err := c.World(ctx, table, false)
 	if err != nil {
 		return err
@@ -146,7 +148,7 @@ func (o *planOptions) foos(ctx context.Context, c *cluster.Cluster, names []stri
 // ask adds the API server's answers to a plan.
 func ask(ctx context.Context, c *cluster.Cluster, plan *report.Plan) error {
 	for i, write := range plan.Sync.Writes {
-		if !write.Verb.IsWrite() {
+		if !write.IsSent() {
 			continue
 		}
 		stored, err := c.DryRun(ctx, write)
@@ -162,10 +164,10 @@ func ask(ctx context.Context, c *cluster.Cluster, plan *report.Plan) error {
 		}
 	}
 	// The API server has no Foo of a file to whose status it could say anything.
-	if plan.Status == nil || plan.Sync.Foo.ResourceVersion == "" {
+	if plan.Status == nil || plan.Sync.Foo.GetResourceVersion() == "" {
 		return nil
 	}
-	err := c.DryRunStatus(ctx, plan.Sync.Foo, *plan.Status)
+	err := c.DryRunStatus(ctx, plan.Sync.After)
 	if errors.Is(err, cluster.ErrPermission) {
 		return err
 	}

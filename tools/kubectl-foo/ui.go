@@ -3,6 +3,8 @@
 package main
 
 import (
+	"example.com/sample-controller/internal/plan"
+
 	"context"
 	"fmt"
 	"io"
@@ -16,7 +18,6 @@ import (
 
 	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
 	"example.com/sample-controller/tools/kubectl-foo/internal/ui"
-	"example.com/sample-controller/tools/preview"
 )
 
 const uiHelp = `Serve a page on this machine that shows Foos live: why each is as it is, what the controller would write and, from an
@@ -42,7 +43,7 @@ func newUICommand(config *genericclioptions.ConfigFlags, streams genericiooption
 			if options.Cluster, err = cluster.New(config, allNamespaces); err != nil {
 				return err
 			}
-			options.Table = preview.Table(controller.image)
+			options.Kind = plan.Foos(controller.image)
 			options.LeaseNamespace, options.LeaseName = controller.leaseNamespace, controller.leaseName
 			return serve(command.Context(), options, port, streams.Out)
 		},

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"example.com/sample-controller/internal/plan"
+
 	"context"
 	"time"
 
@@ -15,7 +17,6 @@ import (
 	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
 	"example.com/sample-controller/tools/kubectl-foo/internal/explain"
 	"example.com/sample-controller/tools/kubectl-foo/internal/report"
-	"example.com/sample-controller/tools/preview"
 )
 
 const whyHelp = `Print why a Foo is as it is: its condition, the controller's Lease, the objects that it has and what each of them waits
@@ -78,9 +79,9 @@ func why(ctx context.Context, c *cluster.Cluster, name string, controller contro
 		return nil, err
 	}
 	s := &explain.Subject{
-		Foo: foo, Table: preview.Table(controller.image), Now: time.Now(), LeaseName: controller.leaseNamespace + "/" + controller.leaseName,
+		Foo: foo, Kind: plan.Foos(controller.image), Now: time.Now(), LeaseName: controller.leaseNamespace + "/" + controller.leaseName,
 	}
-	if s.World, err = c.World(ctx, s.Table, true); err != nil {
+	if s.World, err = c.World(ctx, s.Kind, true); err != nil {
 		return nil, err
 	}
 	if s.Below, err = c.Below(ctx); err != nil {

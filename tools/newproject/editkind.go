@@ -8,10 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"go/ast"
-	"go/format"
-	"go/parser"
-	"go/token"
 	"path"
 	"reflect"
 	"regexp"
@@ -23,67 +19,38 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// replace replaces a declaration of a Go file: Type.Method, or Type.Field. An empty
-// text removes it.
-func replace(source, name, by string) (string, error) {
-	of, member, _ := strings.Cut(name, ".")
-	set := token.NewFileSet()
-	file, err := parser.ParseFile(set, "", source, parser.ParseComments)
-	if err != nil {
-		return "", err
-	}
-	for _, declaration := range file.Decls {
-		found, doc := memberOf(declaration, of, member)
-		if found == nil {
-			continue
-		}
-		begin, end := set.Position(doc.Pos()).Offset, set.Position(found.End()).Offset
-		return source[:begin] + strings.TrimRight(by, "\n") + source[end:], nil
-	}
-	return "", fmt.Errorf("this project has no %s, which newproject replaces", name)
-}
-
-// memberOf returns the method of a type, or the field of a struct, with its comment, or nil
-// if the declaration is not of that.
-func memberOf(declaration ast.Decl, of, member string) (found, doc ast.Node) {
-	if method, ok := declaration.(*ast.FuncDecl); ok && method.Name.Name == member && receiver(method) == of {
-		return method, method.Doc
-	}
-	ast.Inspect(declaration, func(node ast.Node) bool {
-		if spec, ok := node.(*ast.TypeSpec); ok {
-			return spec.Name.Name == of
-		}
-		if field, ok := node.(*ast.Field); ok && len(field.Names) == 1 && field.Names[0].Name == member {
-			found, doc = field, field.Doc
-		}
-		_, isFunc := node.(*ast.FuncDecl)
-		return !isFunc
-	})
-	return found, doc
-}
-
+// The lists of kinds in a project, to their ends.
 var (
-	listOfOwners      = regexp.MustCompile(`var Owners = \[\]\*OwnerRow\{[^}]*`)
-	listOfControllers = regexp.MustCompile(`\treturn \[\]controller\{[^}]*`)
+	listOfOwners = regexp.MustCompile(`var Owners = \[\]\*OwnerRow\{[^}]*`)
+	listOfKinds  = regexp.MustCompile(`\treturn \[\]\*OwnerKind\{[^}]*`)
+	listOfAPIs   = regexp.MustCompile(`(?s)var apisOf = .*?\n\t\},\n`)
 )
+
+// appendTo returns a change that appends a text to a list.
+func appendTo(list *regexp.Regexp, text string) func(string) (string, error) {
+	return func(in string) (string, error) {
+		at := list.FindStringIndex(in)
+		if at == nil {
+			return "", fmt.Errorf("there is nothing like %s", list)
+		}
+		return in[:at[1]] + text + in[at[1]:], nil
+	}
+}
 
 // editFiles adds the kind to files of the project.
 func (w *kindWriter) editFiles() error {
-	if err := w.edit("main.go", w.editMain); err != nil {
+	clients, err := w.fill("clients.go.txt")
+	if err != nil {
 		return err
 	}
-	if err := w.edit(w.first.text("test/footest/owners.go"), func(text string) (string, error) {
-		at := listOfOwners.FindStringIndex(text)
-		if at == nil {
-			return "", errors.New("there is no list of owners")
+	for file, change := range map[string]func(string) (string, error){
+		"clients.go":                           appendTo(listOfAPIs, w.spellGo(clients)),
+		"internal/plan/kinds.go":               appendTo(listOfKinds, ", "+w.Kinds+"()"),
+		w.first.text("test/footest/owners.go"): appendTo(listOfOwners, ", "+w.Kind+"Owner"),
+	} {
+		if err := w.edit(file, change); err != nil {
+			return err
 		}
-		return text[:at[1]] + ", " + w.Kind + "Owner" + text[at[1]:], nil
-	}); err != nil {
-		return err
-	}
-	folder := fmt.Sprintf("%-23s", "internal/"+w.singular()+"/") + "the controller of " + w.Kinds + ", which works as that of " + w.first.Kinds + ", with a plan of its own\n"
-	if err := w.edit("docs/layout.md", insertBefore("\npkg/apis/ ", folder)); err != nil {
-		return err
 	}
 	rules, err := w.fill("rules.yaml.txt")
 	if err != nil {
@@ -109,23 +76,6 @@ func (w *kindWriter) editFiles() error {
 		}
 		return text, nil
 	})
-}
-
-// editMain starts the controller of the kind.
-func (w *kindWriter) editMain(text string) (string, error) {
-	start, err := w.fill("main.go.txt")
-	if err != nil {
-		return "", err
-	}
-	at := listOfControllers.FindStringIndex(text)
-	if at == nil {
-		return "", fmt.Errorf("main.go has no list of controllers")
-	}
-	text = text[:at[0]] + w.spellGo(start) + text[at[0]:at[1]] + ", " + camel(w.Kinds) + text[at[1]:]
-	const imports = "/internal/events\"\n"
-	text = strings.Replace(text, imports, imports+"\t\""+w.Module+"/internal/"+w.singular()+"\"\n", 1)
-	formatted, err := format.Source([]byte(text))
-	return string(formatted), err
 }
 
 // edit changes a file of the project.
@@ -312,7 +262,7 @@ func (u *updater) checkKind(ctx context.Context) error {
 	}
 	n := u.kind.names(deriveNames(u.from.request))
 	first := speller{names: deriveNames(u.from.request)}
-	for _, path := range []string{"internal/" + n.singular(), first.text("test/footest/") + n.singular() + ".go"} {
+	for _, path := range []string{"internal/plan/" + n.singular() + "_kind.go", first.text("test/footest/") + n.singular() + "_kind.go"} {
 		if found, err := git(ctx, u.dir, "ls-files", path); err != nil || found != "" {
 			return errors.Join(err, fmt.Errorf("-add-kind=%s: needs %s, which the project has already: choose another kind, or add a word", u.kind.Kind, path))
 		}

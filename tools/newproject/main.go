@@ -178,8 +178,8 @@ const next = `
   {{types}}
                                {{Kind}}Spec: add a field there, then run hack/update-codegen.sh
   internal/plan/deployment.go  Deployment       a row: what the {{Kind}} owns
-  children.go                  table            the rows, in order
-  internal/plan/status.go      CalculateStatus  the {{Kind}}'s status
+  internal/plan/kinds.go       Kinds            the kinds and their rows, in order
+  internal/plan/status.go      WithStatus       the {{Kind}}'s status
   docs/second-child.md adds a child to it step by step; docs/layout.md describes the rest.
 
 Add new permissions, and new fields of the Deployment that the controller writes, to artifacts/deploy/permissions, too;

@@ -279,8 +279,8 @@ func TestNextStepsExist(t *testing.T) {
 	all := texts(t, ours(t), widget)
 	for file, function := range map[string]string{
 		"internal/plan/deployment.go": "Deployment",
-		"children.go":                 "table",
-		"internal/plan/status.go":     "CalculateStatus",
+		"internal/plan/kinds.go":      "Kinds",
+		"internal/plan/status.go":     "WithStatus",
 	} {
 		if !strings.Contains(next, file) || !strings.Contains(next, function) || !strings.Contains(all["README.md"], "`"+function+"`") {
 			t.Errorf("newproject's hints or the README do not name %s in %s", function, file)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a set of Go files needs, and which names are taken.
+// Which names a set of Go files has taken.
 
 package main
 
@@ -17,157 +17,6 @@ import (
 	"slices"
 	"strings"
 )
-
-// piece is a declaration of a Go file.
-type piece struct {
-	names       []string        // that it declares
-	of          string          // the type of a method's receiver
-	uses, calls map[string]bool // names of the package, and those of methods
-	begin, end  int             // in the file
-	kept        bool
-}
-
-// isTest reports whether a function is a test that holds for each kind.
-func isTest(name string) bool {
-	return (strings.HasPrefix(name, "Test") || strings.HasPrefix(name, "Fuzz")) && name != "TestFuzzSeedsReachEveryDecisionAndReason"
-}
-
-// usedBy returns the files of a package without the declarations that those accepted by
-// isRoot do not need, and without the imports that are not needed then. It goes by names: a
-// method is needed if its type is, and it is exported, because then it may implement an
-// interface, or something that is needed calls a method of its name.
-func usedBy(files []treeFile, isRoot func(name string) bool) ([]treeFile, error) {
-	var all [][]*piece
-	for _, file := range files {
-		pieces, err := piecesOf(file)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, pieces)
-	}
-	keepUsed(slices.Concat(all...), isRoot)
-	var left []treeFile
-	for i, file := range files {
-		if !slices.ContainsFunc(all[i], func(p *piece) bool { return p.kept }) {
-			continue
-		}
-		source := string(file.data)
-		for _, p := range slices.Backward(all[i]) {
-			if !p.kept {
-				source = strings.TrimRight(source[:p.begin], "\n") + "\n\n" + strings.TrimLeft(source[p.end:], "\n")
-			}
-		}
-		data, err := withoutImports(source)
-		if err != nil {
-			return nil, err
-		}
-		file.data = data
-		left = append(left, file)
-	}
-	return left, nil
-}
-
-// keepUsed marks the declarations that are needed.
-func keepUsed(all []*piece, isRoot func(name string) bool) {
-	// Types of other files, of which these have methods, are needed.
-	used, called := map[string]bool{}, map[string]bool{}
-	for _, p := range all {
-		used[p.of] = true
-	}
-	for _, p := range all {
-		if p.of == "" {
-			for _, name := range p.names {
-				delete(used, name)
-			}
-		}
-	}
-	for changed := true; changed; {
-		changed = false
-		for _, p := range all {
-			if p.kept || !p.isNeeded(used, called, isRoot) {
-				continue
-			}
-			p.kept, changed = true, true
-			maps.Copy(used, p.uses)
-			maps.Copy(called, p.calls)
-		}
-	}
-}
-
-func (p *piece) isNeeded(used, called map[string]bool, isRoot func(name string) bool) bool {
-	if p.of != "" {
-		return used[p.of] && (called[p.names[0]] || token.IsExported(p.names[0]))
-	}
-	return slices.ContainsFunc(p.names, func(name string) bool { return used[name] || isRoot(name) })
-}
-
-// piecesOf returns the declarations of a file, except for imports.
-func piecesOf(file treeFile) ([]*piece, error) {
-	set := token.NewFileSet()
-	parsed, err := parser.ParseFile(set, file.path, file.data, parser.ParseComments)
-	if err != nil {
-		return nil, err
-	}
-	var pieces []*piece
-	for _, declaration := range parsed.Decls {
-		p := &piece{uses: map[string]bool{}, calls: map[string]bool{}, begin: set.Position(declaration.Pos()).Offset, end: set.Position(declaration.End()).Offset}
-		var doc *ast.CommentGroup
-		switch d := declaration.(type) {
-		case *ast.FuncDecl:
-			p.names, p.of, doc = []string{d.Name.Name}, receiver(d), d.Doc
-		case *ast.GenDecl:
-			if d.Tok == token.IMPORT {
-				continue
-			}
-			p.names, doc = namesIn(d), d.Doc
-		}
-		if doc != nil {
-			p.begin = set.Position(doc.Pos()).Offset
-		}
-		p.findUses(declaration, parsed)
-		pieces = append(pieces, p)
-	}
-	return pieces, nil
-}
-
-// findUses finds what a declaration of a file uses of its package.
-func (p *piece) findUses(declaration ast.Node, file *ast.File) {
-	ast.Inspect(declaration, func(node ast.Node) bool {
-		switch n := node.(type) {
-		case *ast.SelectorExpr:
-			p.calls[n.Sel.Name] = true
-			p.findUses(n.X, file)
-			return false
-		case *ast.InterfaceType:
-			for _, method := range n.Methods.List {
-				for _, name := range method.Names {
-					p.calls[name.Name] = true
-				}
-			}
-		case *ast.Ident: // not of a variable of a function
-			if n.Obj == nil || file.Scope.Objects[n.Name] == n.Obj {
-				p.uses[n.Name] = true
-			}
-		}
-		return true
-	})
-}
-
-// namesIn returns the names of types, variables and constants in a declaration.
-func namesIn(declaration *ast.GenDecl) []string {
-	var names []string
-	for _, spec := range declaration.Specs {
-		switch s := spec.(type) {
-		case *ast.TypeSpec:
-			names = append(names, s.Name.Name)
-		case *ast.ValueSpec:
-			for _, name := range s.Names {
-				names = append(names, name.Name)
-			}
-		}
-	}
-	return names
-}
 
 // withoutImports returns a Go file without the imports that it does not use.
 func withoutImports(source string) ([]byte, error) {
@@ -217,7 +66,7 @@ func packagesOf(files map[string]*ast.File) []*goPackage {
 	for name, file := range files {
 		folder := path.Dir(name)
 		if packages[folder] == nil {
-			packages[folder] = &goPackage{folder, map[string]bool{}, map[member]bool{}}
+			packages[folder] = &goPackage{folder: folder, names: map[string]bool{}, declared: map[member]bool{}}
 		}
 		packages[folder].add(file)
 	}

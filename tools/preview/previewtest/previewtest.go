@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
+	"example.com/sample-controller/internal/plan"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/tools/preview"
@@ -18,14 +19,21 @@ import (
 
 // Of returns the preview of the next sync of a Foo beside children of any owner, or nil if
 // there is no Foo.
-func Of(foo *samplev1alpha1.Foo, children []footest.Object) *preview.Sync {
-	return of(preview.Table(footest.DefaultImage), foo, children)
+func Of(kind *plan.OwnerKind, foo footest.Object, children []footest.Object) *preview.Sync {
+	if foo == nil {
+		return nil
+	}
+	world := preview.NewWorld()
+	for _, child := range children {
+		world.Add(footest.KindOf(child).Resource, child)
+	}
+	return preview.Of(kind, foo.(plan.Owner), world, footest.Now) //nolint:forcetypeassert // an object of the kind
 }
 
 // OfPrimary does the same for the Foo with a name among objects, and for children of the
 // kind footest.Primary alone.
 func OfPrimary(name string, objects []runtime.Object) *preview.Sync {
-	var foo *samplev1alpha1.Foo
+	var foo footest.Object
 	var children []footest.Object
 	for _, object := range objects {
 		switch object := object.(type) {
@@ -37,19 +45,9 @@ func OfPrimary(name string, objects []runtime.Object) *preview.Sync {
 			children = append(children, object)
 		}
 	}
-	table := slices.DeleteFunc(preview.Table(footest.DefaultImage), func(row preview.Row) bool { return row.Kind != footest.Primary.Kind })
-	return of(table, foo, children)
-}
-
-func of(table []preview.Row, foo *samplev1alpha1.Foo, children []footest.Object) *preview.Sync {
-	if foo == nil {
-		return nil
-	}
-	world := preview.NewWorld()
-	for _, child := range children {
-		world.Add(footest.KindOf(child).Resource, child)
-	}
-	return preview.Of(table, foo, world, footest.Now)
+	kind := plan.Foos(footest.DefaultImage)
+	kind.Children = slices.DeleteFunc(kind.Children, func(row *plan.ChildKind) bool { return row.Kind != footest.Primary.Kind })
+	return Of(kind, foo, children)
 }
 
 // request is a write: its verb, resource and name, and the object that it sends.
@@ -68,8 +66,8 @@ func Check(t *testing.T, announced *preview.Sync, api *footest.FakeAPI, actions 
 		return
 	}
 	for i := range want {
-		if foo, ok := got[i].sent.(*samplev1alpha1.Foo); ok {
-			footest.ExpectEqual(t, "the status", announced.Status, foo.Status)
+		if foo, ok := got[i].sent.(plan.Owner); ok {
+			footest.ExpectEqual(t, "the status", announced.After.GetStatus(), foo.GetStatus())
 			continue
 		}
 		footest.ExpectEqual(t, want[i].line, want[i].sent, got[i].sent)
@@ -82,16 +80,16 @@ func requestsOf(announced *preview.Sync) []request {
 		return nil
 	}
 	for _, write := range announced.Writes {
-		verb := string(write.Verb)
-		if write.Verb == preview.Adopt {
+		verb := string(write.Action)
+		if write.Action == plan.ActionAdopt {
 			verb = "update"
 		}
-		if write.Verb.IsWrite() {
+		if write.IsSent() {
 			requests = append(requests, request{verb + " " + write.Resource.Resource + " " + write.Name, write.After})
 		}
 	}
 	if announced.ChangesStatus() && !announced.StatusMayWait() {
-		requests = append(requests, request{"update foos " + announced.Foo.Name, announced.Foo})
+		requests = append(requests, request{"update " + footest.OwnerOf(announced.Foo).Resource.Resource + " " + announced.Foo.GetName(), announced.Foo})
 	}
 	return requests
 }

@@ -4,6 +4,8 @@
 package cluster
 
 import (
+	"example.com/sample-controller/internal/plan"
+
 	"context"
 	"errors"
 	"fmt"
@@ -149,15 +151,15 @@ func (c *Cluster) Lease(ctx context.Context, namespace, name string) (*coordinat
 
 // World reads the children of all rows, with what they know of the managers of their fields
 // or without, which is half of their memory.
-func (c *Cluster) World(ctx context.Context, table []preview.Row, withManagers bool) (*preview.World, error) {
+func (c *Cluster) World(ctx context.Context, kind *plan.OwnerKind, withManagers bool) (*preview.World, error) {
 	world := preview.NewWorld()
-	for _, row := range table {
+	for _, row := range kind.Children {
 		list, err := c.list(ctx, row)
 		if err != nil {
 			return nil, Describe(err, "list", row.Resource.GroupResource().String())
 		}
 		err = meta.EachListItem(list, func(item runtime.Object) error {
-			child := item.(preview.Object) //nolint:forcetypeassert // the items are of the row's kind
+			child := item.(plan.Object) //nolint:forcetypeassert // the items are of the row's kind
 			if !withManagers {
 				child.SetManagedFields(nil)
 			}
@@ -171,7 +173,7 @@ func (c *Cluster) World(ctx context.Context, table []preview.Row, withManagers b
 	return world, nil
 }
 
-func (c *Cluster) list(ctx context.Context, row preview.Row) (runtime.Object, error) {
+func (c *Cluster) list(ctx context.Context, row *plan.ChildKind) (runtime.Object, error) {
 	client, err := c.clientOf(row.Resource)
 	if err != nil {
 		return nil, err

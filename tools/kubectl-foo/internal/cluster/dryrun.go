@@ -3,6 +3,8 @@
 package cluster
 
 import (
+	"example.com/sample-controller/internal/plan"
+
 	"cmp"
 	"context"
 	"errors"
@@ -27,17 +29,17 @@ var dryRun = []string{metav1.DryRunAll}
 
 // DryRun sends a write as a server-side dry run. It returns the object that the API server
 // would store, or nil after a deletion, or the error that it answers.
-func (c *Cluster) DryRun(ctx context.Context, write preview.Write) (preview.Object, error) {
+func (c *Cluster) DryRun(ctx context.Context, write preview.Write) (plan.Object, error) {
 	client, err := c.clientOf(write.Resource)
 	if err != nil {
 		return nil, err
 	}
 	request, verb := (*rest.Request)(nil), "patch"
 	options := &metav1.CreateOptions{DryRun: dryRun, FieldManager: names.Controller} // as PatchOptions
-	switch write.Verb {
-	case preview.Create:
+	switch write.Action {
+	case plan.ActionCreate:
 		verb, request = "create", client.Post().VersionedParams(options, scheme.ParameterCodec).Body(write.After)
-	case preview.Delete:
+	case plan.ActionDelete:
 		uid := write.Before.GetUID()
 		body := &metav1.DeleteOptions{DryRun: dryRun, Preconditions: &metav1.Preconditions{UID: &uid}}
 		verb, request = "delete", client.Delete().Name(write.Name).Body(body)
@@ -53,20 +55,19 @@ func (c *Cluster) DryRun(ctx context.Context, write preview.Write) (preview.Obje
 	if err := result.Error(); err != nil {
 		return nil, c.dryRunError(ctx, err, verb, write.Resource, "", namespace)
 	}
-	if write.Verb == preview.Delete {
+	if write.Action == plan.ActionDelete {
 		return nil, nil //nolint:nilnil // nothing is left
 	}
 	stored, err := scheme.Scheme.New(write.Resource.GroupVersion().WithKind(write.Kind))
 	if err != nil {
 		return nil, err
 	}
-	return stored.(preview.Object), result.Into(stored) //nolint:forcetypeassert // all kinds of the API are objects
+	return stored.(plan.Object), result.Into(stored) //nolint:forcetypeassert // all kinds of the API are objects
 }
 
 // DryRunStatus does the same with the status of a Foo.
-func (c *Cluster) DryRunStatus(ctx context.Context, foo *samplev1alpha1.Foo, status samplev1alpha1.FooStatus) error {
-	foo = foo.DeepCopy()
-	foo.Status = status
+func (c *Cluster) DryRunStatus(ctx context.Context, owner plan.Owner) error {
+	foo := owner.(*samplev1alpha1.Foo) //nolint:forcetypeassert // the plugin plans Foos alone
 	_, err := c.Foo.SamplecontrollerV1alpha1().Foos(foo.Namespace).UpdateStatus(ctx, foo, metav1.UpdateOptions{DryRun: dryRun, FieldManager: names.Controller})
 	return c.dryRunError(ctx, err, "update", foosResource, "status", foo.Namespace)
 }

@@ -5,6 +5,8 @@
 package explain
 
 import (
+	"example.com/sample-controller/internal/plan"
+
 	"fmt"
 	"slices"
 	"strings"
@@ -28,7 +30,7 @@ import (
 // Subject is a Foo with all that explains it.
 type Subject struct {
 	Foo   *samplev1alpha1.Foo
-	Table []preview.Row
+	Kind  *plan.OwnerKind
 	World *preview.World
 	Below *cluster.Below
 	// Lease is the controller's, which has been renewed, or LeaseErr is why there is none.
@@ -74,7 +76,7 @@ type Event struct {
 
 // Of explains a Foo.
 func Of(s *Subject) (*Explanation, error) {
-	next, err := report.NewPlan(preview.Of(s.Table, s.Foo, s.World, metav1.NewTime(s.Now)))
+	next, err := report.NewPlan(preview.Of(s.Kind, s.Foo, s.World, metav1.NewTime(s.Now)))
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,8 @@
 package explain
 
 import (
+	"example.com/sample-controller/internal/plan"
+
 	"bytes"
 	"errors"
 	"strings"
@@ -29,8 +31,8 @@ func settled(now time.Time) (*Subject, *appsv1.Deployment) {
 	world := preview.NewWorld()
 	world.Add(appsv1.SchemeGroupVersion.WithResource("deployments"), deployment)
 	return &Subject{
-		Foo:   footest.Foo("a", footest.WithStatus(footest.Settled("a"))),
-		Table: preview.Table(footest.DefaultImage), World: world, Below: &cluster.Below{}, Now: now, LeaseName: "ns/lease",
+		Foo:  footest.Foo("a", footest.WithStatus(footest.Settled("a"))),
+		Kind: plan.Foos(footest.DefaultImage), World: world, Below: &cluster.Below{}, Now: now, LeaseName: "ns/lease",
 		Lease: &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &renewed, LeaseDurationSeconds: &valid}},
 	}, deployment
 }

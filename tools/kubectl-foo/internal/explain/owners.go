@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/json"
 
+	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/tools/kubectl-foo/internal/report"
 )
 
@@ -31,9 +32,9 @@ type Field struct {
 
 func (s *Subject) owners() ([]Owned, error) {
 	var owners []Owned
-	for _, row := range s.Table {
-		for _, child := range s.World.ControlledBy(row.Resource, s.Foo) {
-			asked, err := report.FieldsOf(row.Desired(s.Foo))
+	for _, row := range s.Kind.Children {
+		for _, child := range s.World.ControlledBy(row, s.Foo) {
+			asked, err := report.FieldsOf(row.Desired(s.Foo, plan.Seen{}))
 			if err != nil {
 				return nil, err
 			}

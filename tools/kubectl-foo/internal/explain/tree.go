@@ -3,6 +3,8 @@
 package explain
 
 import (
+	"example.com/sample-controller/internal/plan"
+
 	"cmp"
 	"fmt"
 	"slices"
@@ -14,8 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-
-	"example.com/sample-controller/tools/preview"
 )
 
 // Node is an object of the tree below a Foo.
@@ -34,8 +34,8 @@ type Node struct {
 // the Foo.
 func (s *Subject) tree() ([]Node, map[types.UID]bool) {
 	nodes, uids := []Node{}, map[types.UID]bool{s.Foo.UID: true}
-	for _, row := range s.Table {
-		for _, child := range s.World.ControlledBy(row.Resource, s.Foo) {
+	for _, row := range s.Kind.Children {
+		for _, child := range s.World.ControlledBy(row, s.Foo) {
 			nodes = append(nodes, s.node(row.Kind, child, s.below(child.GetUID(), uids)))
 			uids[child.GetUID()] = true
 		}
@@ -43,7 +43,7 @@ func (s *Subject) tree() ([]Node, map[types.UID]bool) {
 	return nodes, uids
 }
 
-func (s *Subject) node(kind string, object preview.Object, below []Node) Node {
+func (s *Subject) node(kind string, object plan.Object, below []Node) Node {
 	waits := waitsOf(object)
 	if finding := s.deletion(strings.ToLower(kind), object); finding != nil {
 		waits = append(waits, *finding)
@@ -83,7 +83,7 @@ func isControlledBy(object metav1.Object, controller types.UID) bool {
 }
 
 // stateOf returns the counts of an object.
-func stateOf(object preview.Object) string {
+func stateOf(object plan.Object) string {
 	switch object := object.(type) {
 	case *appsv1.Deployment:
 		return fmt.Sprintf("%d of %d available", object.Status.AvailableReplicas, ptr.Deref(object.Spec.Replicas, 1))
@@ -96,7 +96,7 @@ func stateOf(object preview.Object) string {
 }
 
 // waitsOf returns what an object waits for.
-func waitsOf(object preview.Object) []Finding {
+func waitsOf(object plan.Object) []Finding {
 	switch object := object.(type) {
 	case *appsv1.Deployment:
 		return deploymentWaits(object)

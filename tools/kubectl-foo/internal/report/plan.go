@@ -4,6 +4,8 @@
 package report
 
 import (
+	"example.com/sample-controller/internal/plan"
+
 	"fmt"
 	"io"
 	"slices"
@@ -49,7 +51,7 @@ type Plan struct {
 
 // Write is a write of a child.
 type Write struct {
-	Verb   preview.Verb   `json:"verb"`
+	Verb   plan.Action    `json:"verb"`
 	Kind   string         `json:"kind"`
 	Name   string         `json:"name"`
 	Drift  string         `json:"drift,omitempty"`
@@ -73,16 +75,16 @@ func (a *Answer) isRefusal() bool { return a != nil && a.Refused != "" }
 
 // NewPlan returns the plan of a sync.
 func NewPlan(sync *preview.Sync) (*Plan, error) {
-	p := &Plan{Sync: sync, Namespace: sync.Foo.Namespace, Name: sync.Foo.Name, Writes: []Write{}}
+	p := &Plan{Sync: sync, Namespace: sync.Foo.GetNamespace(), Name: sync.Foo.GetName(), Writes: []Write{}}
 	if sync.ChangesStatus() {
-		p.Status, p.StatusMayWait = &sync.Status, sync.StatusMayWait()
+		p.Status, p.StatusMayWait = StatusOf(sync.After), sync.StatusMayWait()
 	}
 	for _, write := range sync.Writes {
 		diff, err := diffOf(write)
 		if err != nil {
 			return nil, err
 		}
-		w := Write{Verb: write.Verb, Kind: write.Kind, Name: write.Name, Drift: write.Drift, Diff: diff}
+		w := Write{Verb: write.Action, Kind: write.Kind, Name: write.Name, Drift: write.Drift, Diff: diff}
 		if w.Before, err = FieldsOf(write.Before); err != nil {
 			return nil, err
 		}
@@ -94,10 +96,15 @@ func NewPlan(sync *preview.Sync) (*Plan, error) {
 	return p, nil
 }
 
+// StatusOf returns the status of a Foo.
+func StatusOf(foo plan.Owner) *samplev1alpha1.FooStatus {
+	return foo.GetStatus().(*samplev1alpha1.FooStatus) //nolint:forcetypeassert // the plugin plans Foos alone
+}
+
 // IsSilent reports whether there is nothing to say: nothing is written, and no object of
 // somebody else is in the way.
 func (p *Plan) IsSilent() bool {
-	return p.Sync.IsIdle() && !slices.ContainsFunc(p.Writes, func(write Write) bool { return write.Verb == preview.Leave })
+	return p.Sync.IsIdle() && !slices.ContainsFunc(p.Writes, func(write Write) bool { return write.Verb == plan.ActionLeave })
 }
 
 // PrintPlans prints plans in a format.
@@ -125,15 +132,15 @@ func PrintPlans(out io.Writer, format string, plans []*Plan) error {
 }
 
 // marks are what the lines of writes begin with.
-var marks = map[preview.Verb]string{
-	preview.Create: "+", preview.Update: "~", preview.Adopt: ">", preview.Delete: "-", preview.Leave: "!", preview.Wait: ".", preview.Suspend: ".",
+var marks = map[plan.Action]string{
+	plan.ActionCreate: "+", plan.ActionUpdate: "~", plan.ActionAdopt: ">", plan.ActionDelete: "-", plan.ActionLeave: "!", plan.ActionWait: ".", plan.ActionSuspend: ".",
 }
 
 // PrintSteps prints the writes of a plan, and the status.
 func (p *Plan) PrintSteps(out *Printer) {
 	for _, write := range p.Writes {
 		note := ""
-		if write.Drift != "" && write.Verb != preview.Create {
+		if write.Drift != "" && write.Verb != plan.ActionCreate {
 			note = ": " + write.Drift
 		}
 		out.Printf("  %s %s %s %s%s\n", marks[write.Verb], write.Verb, write.Kind, write.Name, note)
@@ -143,7 +150,7 @@ func (p *Plan) PrintSteps(out *Printer) {
 	if p.Status == nil {
 		return
 	}
-	before, after := Ready(p.Sync.Foo.Status), Ready(*p.Status)
+	before, after := Ready(*StatusOf(p.Sync.Foo)), Ready(*p.Status)
 	note := ""
 	if before == after {
 		note = " (other fields change)"
@@ -205,7 +212,7 @@ func diffOf(write preview.Write) (string, error) {
 
 // desired returns an object as YAML without its status. In a difference, the second line of
 // a text could pass for a line of ours.
-func desired(object preview.Object) (string, error) {
+func desired(object plan.Object) (string, error) {
 	fields, err := FieldsOf(object)
 	if err != nil {
 		return "", err
@@ -217,7 +224,7 @@ func desired(object preview.Object) (string, error) {
 
 // summary returns the last line.
 func summary(plans []*Plan) string {
-	counts := map[preview.Verb]int{}
+	counts := map[plan.Action]int{}
 	silent, statuses, refused := 0, 0, 0
 	for _, plan := range plans {
 		if plan.IsSilent() {
@@ -239,8 +246,8 @@ func summary(plans []*Plan) string {
 	if silent == len(plans) {
 		return fmt.Sprintf("Nothing to do: %s.", ofFoos(len(plans), "%d Foo is as asked", "%d Foos are as asked"))
 	}
-	text := fmt.Sprintf("+%d ~%d -%d", counts[preview.Create], counts[preview.Update]+counts[preview.Adopt], counts[preview.Delete])
-	if left := counts[preview.Leave]; left > 0 {
+	text := fmt.Sprintf("+%d ~%d -%d", counts[plan.ActionCreate], counts[plan.ActionUpdate]+counts[plan.ActionAdopt], counts[plan.ActionDelete])
+	if left := counts[plan.ActionLeave]; left > 0 {
 		text += fmt.Sprintf(" !%d", left)
 	}
 	text += ", " + ofFoos(statuses, "%d status", "%d statuses")

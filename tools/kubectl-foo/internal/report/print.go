@@ -3,6 +3,8 @@
 package report
 
 import (
+	"example.com/sample-controller/internal/plan"
+
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -17,7 +19,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"example.com/sample-controller/tools/internal/printable"
-	"example.com/sample-controller/tools/preview"
 )
 
 // colours are those of the lines of differences (ECMA-48).
@@ -112,7 +113,7 @@ func quoted(value any) any {
 
 // FieldsOf returns a child's fields, with apiVersion and kind, and without those that are
 // null or that only API servers read. No child has none.
-func FieldsOf(child preview.Object) (map[string]any, error) {
+func FieldsOf(child plan.Object) (map[string]any, error) {
 	if child == nil {
 		return nil, nil //nolint:nilnil // as nothing is printed of it
 	}

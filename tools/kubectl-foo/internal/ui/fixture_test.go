@@ -3,6 +3,8 @@
 package ui
 
 import (
+	"example.com/sample-controller/internal/plan"
+
 	"bufio"
 	"context"
 	"encoding/json"
@@ -30,6 +32,7 @@ import (
 	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
+	"example.com/sample-controller/tools/kubectl-foo/internal/report"
 	"example.com/sample-controller/tools/preview"
 )
 
@@ -75,7 +78,7 @@ func (f *fixture) start(t *testing.T, audit string) *fixture {
 		return true, w, err
 	})
 	live, err := NewLive(Options{
-		Cluster: &cluster.Cluster{Namespace: footest.Namespace, Kube: f.kube, Foo: f.foo}, Table: preview.Table(options.DefaultImage),
+		Cluster: &cluster.Cluster{Namespace: footest.Namespace, Kube: f.kube, Foo: f.foo}, Kind: plan.Foos(options.DefaultImage),
 		LeaseNamespace: names.Controller, LeaseName: names.Controller, Now: func() time.Time { return noon }, Audit: audit,
 	})
 	footest.Must(t, err)
@@ -186,9 +189,9 @@ func team() []runtime.Object {
 		child := childOf(foo, available)
 		change(child)
 		// Its status is what a controller makes of the child.
-		table, world := preview.Table(options.DefaultImage), preview.NewWorld()
-		world.Add(table[0].Resource, child)
-		foo.Status = preview.Of(table, foo, world, metav1.NewTime(noon.Add(-min(age, 5*time.Minute)))).Status
+		kind, world := plan.Foos(options.DefaultImage), preview.NewWorld()
+		world.Add(kind.Children[0].Resource, child)
+		foo.Status = *report.StatusOf(preview.Of(kind, foo, world, metav1.NewTime(noon.Add(-min(age, 5*time.Minute)))).After)
 		objects = append(objects, foo, child)
 		return child
 	}

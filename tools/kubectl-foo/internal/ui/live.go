@@ -5,6 +5,8 @@
 package ui
 
 import (
+	"example.com/sample-controller/internal/plan"
+
 	"cmp"
 	"context"
 	"errors"
@@ -44,7 +46,7 @@ const (
 // Options say what the page shows.
 type Options struct {
 	Cluster *cluster.Cluster
-	Table   []preview.Row
+	Kind    *plan.OwnerKind
 	// LeaseNamespace and LeaseName are those of the controller's Lease.
 	LeaseNamespace, LeaseName string
 	// Audit is the API server's audit log to follow, or "", and You the user whom its
@@ -90,7 +92,7 @@ func NewLive(o Options) (*Live, error) {
 	}
 	kube := informers.NewSharedInformerFactoryWithOptions(o.Cluster.Kube, 0, informers.WithNamespace(o.Cluster.Namespace))
 	var resources []schema.GroupVersionResource
-	for _, row := range o.Table {
+	for _, row := range o.Kind.Children {
 		resources = append(resources, row.Resource)
 	}
 	for i, resource := range append(resources, eventsResource, podsResource, replicaSetsResource) {
@@ -189,7 +191,7 @@ func (l *Live) readLease(ctx context.Context) {
 func (l *Live) subject(namespace, name string) *explain.Subject {
 	l.mu.Lock()
 	s := &explain.Subject{
-		Table: l.Table, Now: l.Now(), Lease: l.lease, LeaseErr: l.leaseErr, LeaseName: l.LeaseNamespace + "/" + l.LeaseName,
+		Kind: l.Kind, Now: l.Now(), Lease: l.lease, LeaseErr: l.leaseErr, LeaseName: l.LeaseNamespace + "/" + l.LeaseName,
 	}
 	l.mu.Unlock()
 	object, exists, err := l.byResource[foosResource].GetIndexer().GetByKey(cache.ObjectName{Namespace: namespace, Name: name}.String())
@@ -198,8 +200,8 @@ func (l *Live) subject(namespace, name string) *explain.Subject {
 	}
 	s.Foo, _ = object.(*samplev1alpha1.Foo)
 	s.World = preview.NewWorld()
-	for _, row := range l.Table {
-		for _, child := range in[preview.Object](l.byResource[row.Resource], namespace) {
+	for _, row := range l.Kind.Children {
+		for _, child := range in[plan.Object](l.byResource[row.Resource], namespace) {
 			s.World.Add(row.Resource, child)
 		}
 	}
@@ -297,7 +299,7 @@ func (w *watched) problem() error {
 
 // in returns the objects of a namespace in the order of their names, as a list from the
 // API server has them.
-func in[T preview.Object](w *watched, namespace string) []T {
+func in[T plan.Object](w *watched, namespace string) []T {
 	objects, err := w.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
 	if err != nil {
 		return nil // all informers of factories have this index
@@ -306,7 +308,7 @@ func in[T preview.Object](w *watched, namespace string) []T {
 }
 
 // sorted returns objects in the order of their namespaces and names.
-func sorted[T preview.Object](objects []any) []T {
+func sorted[T plan.Object](objects []any) []T {
 	all := make([]T, 0, len(objects))
 	for _, object := range objects {
 		if object, ok := object.(T); ok {

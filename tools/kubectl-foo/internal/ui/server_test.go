@@ -3,6 +3,8 @@
 package ui
 
 import (
+	"example.com/sample-controller/internal/plan"
+
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +29,6 @@ import (
 
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
-	"example.com/sample-controller/tools/preview"
 )
 
 func (f *fixture) detail(name string) *detailView {
@@ -89,7 +90,7 @@ func TestWithoutFoosThereIsNoPage(t *testing.T) {
 		f := newFixture(t)
 		forbid(&f.foo.Fake, resource.Resource)
 		forbid(&f.kube.Fake, resource.Resource)
-		live, err := NewLive(Options{Cluster: &cluster.Cluster{Kube: f.kube, Foo: f.foo}, Table: preview.Table("x"), Now: time.Now})
+		live, err := NewLive(Options{Cluster: &cluster.Cluster{Kube: f.kube, Foo: f.foo}, Kind: plan.Foos("x"), Now: time.Now})
 		footest.Must(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		err = live.Start(ctx)

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The methods by which the controller, whose loop is the same for every kind, reads a Foo and
+// sets its status.
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// GetSpec returns the spec.
+func (foo *Foo) GetSpec() any { return &foo.Spec }
+
+// GetStatus returns the status.
+func (foo *Foo) GetStatus() any { return &foo.Status }
+
+// IsSuspended reports whether the controller may write nothing for the Foo but its status.
+func (foo *Foo) IsSuspended() bool { return ptr.Deref(foo.Spec.Suspend, false) }
+
+// GetConditions returns the conditions of the status, which may be set.
+func (foo *Foo) GetConditions() *[]metav1.Condition { return &foo.Status.Conditions }
+
+// GetObservedGeneration returns the generation that the status is of, which may be set.
+func (foo *Foo) GetObservedGeneration() *int64 { return &foo.Status.ObservedGeneration }
+
+// ResetStatus clears the status.
+func (foo *Foo) ResetStatus() { foo.Status = FooStatus{} }
+
+// ResetProgress clears the numbers in the status that change with each Pod.
+func (foo *Foo) ResetProgress() { foo.Status.Replicas, foo.Status.AvailableReplicas = 0, 0 }
