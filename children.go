@@ -31,28 +31,18 @@ func (c *Controller) Reads() []schema.GroupVersionResource {
 	return resources
 }
 
-// childKind is a kind of children: its row of the table, how the controller reads and writes
-// it, and what it remembers of it between the syncs of a Foo.
+// childKind is a kind of children: its row of the table, and how the controller reads and
+// writes it.
 type childKind struct {
 	childAPI
 
 	row        *plan.ChildKind
 	controller *Controller
-
-	confirmed          consistency.ConfirmedChildren
-	admissionMutations consistency.AdmissionMutations
-	repairs            consistency.Repairs
 }
 
 func newChildKind(c *Controller, row *plan.ChildKind, api childAPI) *childKind {
 	c.metrics.CountWritesTo(row.Resource.Resource, "create", "update", "delete")
-	return &childKind{childAPI: api, row: row, controller: c, repairs: consistency.Repairs{Clock: c.clock}}
-}
-
-func (k *childKind) forget(owner cache.ObjectName) {
-	k.confirmed.Delete(owner)
-	k.admissionMutations.Delete(owner)
-	k.repairs.Delete(owner)
+	return &childKind{childAPI: api, row: row, controller: c}
 }
 
 // controlledBy returns the objects of the cache that a Foo controls.
@@ -75,112 +65,111 @@ func (k *childKind) cached(namespace, name string) plan.Object {
 	return object.(plan.Object) //nolint:forcetypeassert // the informer's type
 }
 
-// world returns what the caches say of a Foo.
-func (c *Controller) world(owner plan.Owner) *plan.World {
-	return c.kind.NewWorld(owner, func(row *plan.ChildKind) (plan.Object, []plan.Object) {
-		k := c.childKind(row)
-		return k.cached(owner.GetNamespace(), row.Name(owner)), k.controlledBy(owner)
+// world returns what the caches say of the Foo.
+func (s *ownerSync) world() *plan.World {
+	return s.kind.NewWorld(s.owner, func(row *plan.ChildKind) (plan.Object, []plan.Object) {
+		k := s.childKind(row)
+		return k.cached(s.owner.GetNamespace(), row.Name(s.owner)), k.controlledBy(s.owner)
 	})
 }
 
-func (c *Controller) childKind(row *plan.ChildKind) *childKind {
-	return c.children[slices.IndexFunc(c.children, func(k *childKind) bool { return k.row == row })]
+func (s *ownerSync) childKind(row *plan.ChildKind) *childKind {
+	return s.children[slices.IndexFunc(s.children, func(k *childKind) bool { return k.row == row })]
 }
 
 // take takes a step of a sync, and records in the child what came of it. One that failed is
 // not taken again before its back-off is over, unless more than the child's status has
 // changed. That is known before the status is written, so that the status's event does not
 // wake the key.
-func (c *Controller) take(ctx context.Context, child *plan.Child, action plan.Action) {
-	key, part, task := cache.MetaObjectToName(child.Owner), queue.Part(child.Kind), child.Task()
-	err := c.backoff.Deferred(key, part, task)
+func (s *ownerSync) take(ctx context.Context, child *plan.Child, action plan.Action) {
+	part, task := queue.Part(child.Kind), child.Task()
+	err := s.backoff.Deferred(s.key, part, task)
 	if err == nil {
-		if err = c.childKind(child.ChildKind).carryOut(ctx, child, action); err != nil {
-			c.metrics.Refused(failure.CauseOf(err))
-			err = c.backoff.Fail(key, part, task, err)
+		if err = s.carryOut(ctx, child, action); err != nil {
+			s.metrics.Refused(failure.CauseOf(err))
+			err = s.backoff.Fail(s.key, part, task, err)
 		} else if action == plan.ActionDelete || len(child.Obsolete) == 0 {
-			c.backoff.Succeed(key, part)
+			s.backoff.Succeed(s.key, part)
 		}
 	}
 	child.Failure = err
-	child.Refused = c.backoff.RefusedFor(key, part) >= stalledAfter
+	child.Refused = s.backoff.RefusedFor(s.key, part) >= stalledAfter
 	child.Stale = err != nil && queue.NextAttempt(err).Expected
 }
 
 // carryOut makes the writes of a step, if there is something to write.
-func (k *childKind) carryOut(ctx context.Context, child *plan.Child, action plan.Action) error {
+func (s *ownerSync) carryOut(ctx context.Context, child *plan.Child, action plan.Action) error {
 	switch action {
 	case plan.ActionCreate:
-		return k.create(ctx, child)
+		return s.create(ctx, child)
 	case plan.ActionUpdate, plan.ActionAdopt:
-		if k.isUseless(child) {
+		if s.isUseless(child) {
 			return nil
 		}
-		return k.update(ctx, child)
+		return s.update(ctx, child)
 	case plan.ActionNone:
-		k.observeFight(child, 0)
-		return k.confirm(ctx, child)
+		s.observeFight(child, 0)
+		return s.confirm(ctx, child)
 	case plan.ActionDelete:
-		return k.deleteObsolete(ctx, child)
+		return s.deleteObsolete(ctx, child)
 	case plan.ActionWait, plan.ActionLeave, plan.ActionSuspend:
 	}
 	return nil
 }
 
-// isUseless reports whether an update would do no good now: it would be stored otherwise again, or
-// changed back again, or too many Foos restart their Pods already.
-func (k *childKind) isUseless(child *plan.Child) bool {
-	if k.admissionMutations.WouldRecur(child.Owner, child.Named, child.Drift) {
+// isUseless reports whether an update would do no good now: it would be stored otherwise again,
+// or changed back again, or too many Foos restart their Pods already.
+func (s *ownerSync) isUseless(child *plan.Child) bool {
+	known := s.memory.Child(child.Kind)
+	if known.Mutation.WouldRecur(s.owner, child.Named, child.Drift) {
 		child.Current, child.CurrentDrift, child.Recurs = child.Named, child.Drift, true // also one whose adoption was undone
 		return true
 	}
-	if wait := k.repairs.Wait(child.Owner, child.Named); wait > 0 {
-		k.observeFight(child, wait)
+	if wait := known.Repairs.Wait(s.owner, child.Named, s.clock.Now()); wait > 0 {
+		s.observeFight(child, wait)
 		return true
 	}
-	child.Paced = k.waitsToRestart(child)
+	child.Paced = s.waitsToRestart(child)
 	return child.Paced
 }
 
 // waitsToRestart reports whether an update waits until fewer Foos roll out, and then syncs the
 // Foo again. What the Foo's user has asked for does not wait.
-func (k *childKind) waitsToRestart(child *plan.Child) bool {
-	if child.Action != plan.ActionUpdate || !k.isRepair(child) || !child.IsRestarting(child.Named, child.Owner, child.Seen) {
+func (s *ownerSync) waitsToRestart(child *plan.Child) bool {
+	if child.Action != plan.ActionUpdate || !s.isRepair() || !child.IsRestarting(child.Named, s.owner, child.Seen) {
 		return false
 	}
-	key := cache.MetaObjectToName(child.Owner)
-	wait := k.controller.rollouts.Begin(key)
+	wait := s.rollouts.Begin(s.key)
 	if wait > 0 {
-		k.controller.queue.AddAfter(key, wait)
+		s.queue.AddAfter(s.key, wait)
 	}
 	return wait > 0
 }
 
 // isRepair reports whether an update makes good what somebody has changed, and does not carry
 // out a new spec: the status has reported this spec before, or can't be written.
-func (k *childKind) isRepair(child *plan.Child) bool {
-	return *k.controller.crdMismatch.LastSent(child.Owner).GetObservedGeneration() == child.Owner.GetGeneration() ||
-		k.controller.backoff.IsFailing(cache.MetaObjectToName(child.Owner), queue.PartStatus)
+func (s *ownerSync) isRepair() bool {
+	return *s.lastSent().GetObservedGeneration() == s.owner.GetGeneration() || s.backoff.IsFailing(s.key, queue.PartStatus)
 }
 
 // observeFight records a fight about the child, if there is one, and syncs the Foo again: after
 // wait, or when the last repair has lasted.
-func (k *childKind) observeFight(child *plan.Child, wait time.Duration) {
+func (s *ownerSync) observeFight(child *plan.Child, wait time.Duration) {
 	if child.Named == nil {
 		return
 	}
-	by, drift, left, fights := k.repairs.Fight(child.Owner, child.Named, child.WasStalled(child.Owner))
+	repairs := &s.memory.Child(child.Kind).Repairs
+	by, drift, left, fights := repairs.Fight(s.owner, child.Named, child.WasStalled(s.owner), s.clock.Now())
 	if !fights {
 		return
 	}
-	key := cache.MetaObjectToName(child.Owner)
 	if wait == 0 {
 		wait = left
 	}
 	if wait <= 0 { // the opponent has given in
-		k.repairs.Delete(key)
+		*repairs = consistency.Repairs{}
 		return
 	}
 	child.Fight = &plan.Fight{By: by, Drift: drift}
-	k.controller.queue.AddAfter(key, wait)
+	s.queue.AddAfter(s.key, wait)
 }

@@ -26,6 +26,7 @@ import (
 
 	"example.com/sample-controller/internal/consistency"
 	"example.com/sample-controller/internal/failure"
+	"example.com/sample-controller/internal/memory"
 	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/internal/queue"
@@ -57,12 +58,9 @@ type Controller struct {
 	// rollouts bounds how many Foos restart their Pods at a time.
 	rollouts *queue.Rollouts
 
-	// What is remembered between the syncs of a Foo.
-	consistency    *consistency.Store
-	staleOwners    *consistency.StaleOwners
-	statusThrottle *reporting.Throttle
-	crdMismatch    *reporting.CRDMismatch
-	transitions    *reporting.Transitions
+	// memory is what is remembered between the syncs of a Foo.
+	memory      memory.Map
+	crdMismatch *reporting.CRDMismatch
 
 	recorder    record.EventRecorder
 	clock       clock.WithTicker
@@ -102,21 +100,17 @@ func NewController(config Config, kind *plan.OwnerKind) (*Controller, error) {
 	owners, children := apis(config)
 	work := queue.New(config.Name, config.Clock)
 	c := &Controller{
-		ownerAPI:       owners,
-		kind:           kind,
-		buckets:        plan.NewBuckets(),
-		queue:          work,
-		backoff:        queue.NewBackoff[plan.Task](work, config.Clock),
-		consistency:    consistency.NewStore(config.Clock, config.CallTimeout),
-		staleOwners:    &consistency.StaleOwners{},
-		statusThrottle: &reporting.Throttle{Clock: config.Clock},
-		rollouts:       &queue.Rollouts{Clock: config.Clock, Limit: config.MaxRollouts},
-		crdMismatch:    &reporting.CRDMismatch{Clock: config.Clock, Resource: kind.Resource.GroupResource()},
-		transitions:    &reporting.Transitions{},
-		recorder:       config.Recorder,
-		clock:          config.Clock,
-		callTimeout:    config.CallTimeout,
-		metrics:        config.Metrics,
+		ownerAPI:    owners,
+		kind:        kind,
+		buckets:     plan.NewBuckets(),
+		queue:       work,
+		backoff:     queue.NewBackoff[plan.Task](work, config.Clock),
+		rollouts:    &queue.Rollouts{Clock: config.Clock, Limit: config.MaxRollouts},
+		crdMismatch: &reporting.CRDMismatch{Clock: config.Clock, Resource: kind.Resource.GroupResource()},
+		recorder:    config.Recorder,
+		clock:       config.Clock,
+		callTimeout: config.CallTimeout,
+		metrics:     config.Metrics,
 	}
 	c.metrics.CountWritesTo(c.statusResource(), "update")
 	c.metrics.CountRefusalsBy(failure.Causes...)
@@ -266,52 +260,70 @@ func syncResult(err error) metrics.Result {
 	return metrics.Error
 }
 
+// ownerSync is a sync of one Foo, with what is remembered of it.
+type ownerSync struct {
+	*Controller
+	key    cache.ObjectName
+	owner  plan.Owner
+	memory *memory.Owner
+}
+
 // syncHandler makes one Foo and its children agree. It reads the caches, decides,
 // writes what differs, and writes the status if that differs, even if the API server
 // refused a child. It may be called at any time and any number of times.
 func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
-	if err := c.consistency.EnsureReady(key); err != nil {
+	owner, err := c.cached(key)
+	if err != nil {
 		return err
 	}
-	cached, exists, err := c.cache.GetByKey(key.String())
-	if err != nil {
-		return fmt.Errorf("reading the %s from the cache: %w", c.kind.Kind, err)
-	}
-	if !exists {
-		c.forget(key)
-		return nil // the garbage collector deletes the children
-	}
-	owner := cached.(plan.Owner)
-	c.recordMissedTransition(owner)
-	if c.staleOwners.Has(owner) {
-		if err := c.recheckOwner(ctx, owner); err != nil {
+	if owner != nil {
+		if err := c.memory.Of(owner).Writes.EnsureReady(c.clock.Now(), c.callTimeout); err != nil {
+			return err
+		}
+		if owner, err = c.cached(key); err != nil { // again: the first may be older than the writes
 			return err
 		}
 	}
-	world := c.world(owner)
-	for child, action := range world.Steps() {
-		c.take(ctx, child, action)
+	if owner == nil {
+		c.memory.Forget(key)
+		c.rollouts.End(key)
+		return nil // the garbage collector deletes the children
 	}
-	err = world.Err()
+	s := &ownerSync{c, key, owner, c.memory.Of(owner)}
+	defer func() { c.memory.Keep(key, s.memory) }()
+	return s.sync(ctx)
+}
+
+// cached returns a Foo of the cache, or nil.
+func (c *Controller) cached(key cache.ObjectName) (plan.Owner, error) {
+	cached, exists, err := c.cache.GetByKey(key.String())
+	if err != nil {
+		return nil, fmt.Errorf("reading the %s from the cache: %w", c.kind.Kind, err)
+	}
+	if !exists {
+		return nil, nil //nolint:nilnil // that there is none is no error
+	}
+	return cached.(plan.Owner), nil //nolint:forcetypeassert // the informer's type
+}
+
+func (s *ownerSync) sync(ctx context.Context) error {
+	s.recordMissedTransition()
+	if s.memory.Stale.IsOf(s.owner) {
+		if err := s.recheckOwner(ctx); err != nil {
+			return err
+		}
+	}
+	world := s.world()
+	for child, action := range world.Steps() {
+		s.take(ctx, child, action)
+	}
+	err := world.Err()
 	if err != nil && queue.NextAttempt(err).Expected {
 		return err // a stale cache says nothing about the Foo, and the next sync is near
 	}
-	after := world.Status(metav1.NewTime(c.clock.Now()))
+	after := world.Status(metav1.NewTime(s.clock.Now()))
 	if plan.IsAtRest(after) {
-		c.rollouts.End(key)
+		s.rollouts.End(s.key)
 	}
-	return errors.Join(c.updateStatus(ctx, owner, after, err == nil), err)
-}
-
-// forget drops what is remembered of a Foo that is gone. The handler of the deletion
-// leaves that to a sync, because one under way would remember the Foo again.
-func (c *Controller) forget(key cache.ObjectName) {
-	c.staleOwners.Delete(key)
-	c.statusThrottle.Delete(key)
-	c.crdMismatch.Delete(key)
-	c.transitions.Delete(key)
-	c.rollouts.End(key)
-	for _, kind := range c.children {
-		kind.forget(key)
-	}
+	return errors.Join(s.updateStatus(ctx, after, err == nil), err)
 }

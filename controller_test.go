@@ -198,7 +198,7 @@ func TestPanicInOneSyncDoesNotStopTheOthers(t *testing.T) {
 func TestSyncWaitsForTheCacheToSeeOurOwnWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("a"))
-		f.consistency.WroteAt(footest.KeyOf(footest.Foo("a")), footest.Foo("a").UID, storeAt("7"), "9")
+		f.wrote(footest.Foo("a"), storeAt("7"), "9")
 		defer f.start(2)()
 		advance(0)
 		f.expectWrites(t)

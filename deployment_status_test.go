@@ -126,13 +126,13 @@ func TestProgressThatWasRevertedIsForgotten(t *testing.T) {
 		advance(0)
 		f.rollOut(t, 1, 0)
 		f.rollOut(t, 0, 0)
-		if f.statusThrottle.Len() > 0 {
+		if progress := f.memory.Of(footest.Foo("a")).Progress; !progress.IsZero() {
 			t.Error("a deferred status is still remembered although it was reverted")
 		}
 		f.rollOut(t, 1, 0)
 		f.deleteFoo(t, "a")
 		advance(0)
-		if f.statusThrottle.Len() > 0 {
+		if f.remembers("a") {
 			t.Error("the deferred status of a deleted Foo is still remembered")
 		}
 	})
@@ -277,7 +277,7 @@ func TestAWebhookThatChangesTheImageIsNotFought(t *testing.T) {
 
 		f.deleteFoo(t, "a")
 		advance(time.Second)
-		if !f.primary.remembersNothing() {
+		if f.remembers("a") {
 			t.Error("a deleted Foo is still remembered")
 		}
 	})

@@ -292,7 +292,7 @@ func TestFooWithTheLiveVersionIsReadLiveOnce(t *testing.T) {
 		f.updateChild(t, footest.Deployment("a"))
 		advance(time.Minute)
 		f.expectWrites(t, "update foos/status")
-		if f.staleOwners.Len() > 0 {
+		if f.remembers("a") {
 			t.Error("a Foo counts as stale although its version is the API server's")
 		}
 	})

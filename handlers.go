@@ -103,9 +103,7 @@ func (c *Controller) addOwner(owner plan.Owner, isInInitialList bool) {
 func (c *Controller) updateOwner(before, after plan.Owner) {
 	key := cache.MetaObjectToName(after)
 	if before.GetUID() != after.GetUID() {
-		// Deleted and created again, seen as one change: forget the first one's writes
-		// and failures.
-		c.consistency.Clear(key, before.GetUID())
+		// Deleted and created again, seen as one change: forget the first one's failures.
 		c.backoff.Forget(key)
 	}
 	switch {
@@ -120,9 +118,6 @@ func (c *Controller) updateOwner(before, after plan.Owner) {
 // deleteOwner queues a Foo that is gone once more, so that a sync forgets it.
 func (c *Controller) deleteOwner(deleted cache.DeletedObject[plan.Owner]) {
 	key := deleted.GetObjectName()
-	if deleted.OptionalObj != nil {
-		c.consistency.Clear(key, deleted.OptionalObj.GetUID())
-	}
 	// Now, not in the sync: by then there may be another Foo of the name.
 	c.backoff.Forget(key)
 	c.queue.Add(key)

@@ -68,21 +68,25 @@ func TestMissedDeletionsAreHandled(t *testing.T) {
 }
 
 func TestWritesOfADeletedFooDelayNothing(t *testing.T) {
-	for name, goes := range map[string]func(f *fixture){
-		"deleted": func(f *fixture) {
-			f.deleteOwner(cache.DeletedObject[plan.Owner]{OptionalObj: footest.Foo("a")})
+	for name, goes := range map[string]func(f *fixture, t *testing.T){
+		"deleted": func(f *fixture, t *testing.T) {
+			f.deleteFoo(t, "a")
+			synctest.Wait()
+			footest.Must(t, f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a"))))
+			f.createFoo(t, footest.Foo("a"))
 		},
-		"deleted and recreated": func(f *fixture) {
-			f.updateOwner(footest.Foo("a"), footest.Foo("a", footest.WithFooUID("uid-new")))
+		"deleted and recreated": func(f *fixture, t *testing.T) {
+			f.updateFoo(t, footest.Foo("a", footest.WithFooUID("uid-new")))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFixture(t, footest.Foo("a"))
-				f.consistency.WroteAt(footest.KeyOf(footest.Foo("a")), footest.Foo("a").UID, storeAt("7"), "9")
-				goes(f)
-				if f.consistency.EnsureReady(footest.KeyOf(footest.Foo("a"))) != nil {
-					t.Error("a new Foo waits for the writes of a deleted one")
+				f.wrote(footest.Foo("a"), storeAt("7"), "9")
+				goes(f, t)
+				synctest.Wait()
+				if err := f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a"))); err != nil {
+					t.Errorf("a new Foo waits for the writes of a deleted one: %v", err)
 				}
 			})
 		})

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
+	"example.com/sample-controller/internal/memory"
 	"example.com/sample-controller/internal/plan"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/footest"
@@ -136,8 +138,16 @@ func (k *childKind) namesControlledBy(foo *samplev1alpha1.Foo) []string {
 	return footest.NamesOf(k.controlledBy(foo))
 }
 
-func (k *childKind) remembersNothing() bool {
-	return k.confirmed.Len() == 0 && k.admissionMutations.Len() == 0
+// remembers reports whether something is remembered of a Foo.
+func (f *fixture) remembers(name string) bool {
+	return !reflect.DeepEqual(f.memory.Of(footest.Foo(name)), new(memory.Map).Of(footest.Foo(name)))
+}
+
+// wrote makes the controller remember a write for a Foo.
+func (f *fixture) wrote(foo *samplev1alpha1.Foo, store storeAt, version string) {
+	known := f.memory.Of(foo)
+	known.Writes.Add(store, version, f.clock.Now())
+	f.memory.Keep(footest.KeyOf(foo), known)
 }
 
 // onlyFirst leaves of the table the first row, that of footest.Primary, which most tests are

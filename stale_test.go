@@ -204,7 +204,7 @@ func TestNewFooThatOnlyTheCacheHasGetsOneChild(t *testing.T) {
 		footest.Must(t, f.cache.Delete(footest.Foo("a")))
 		f.deleteOwner(cache.DeletedObject[plan.Owner]{OptionalObj: footest.Foo("a")})
 		advance(0)
-		if f.staleOwners.Len() > 0 {
+		if f.remembers("a") {
 			t.Error("a Foo that is gone from the cache is still remembered")
 		}
 	})
@@ -222,7 +222,7 @@ func TestAFooThatGoesDuringItsSyncIsForgotten(t *testing.T) {
 		f.createFoo(t, footest.Foo("a"))
 		advance(time.Minute)
 		f.expectWrites(t, createChild, "update foos/status")
-		if f.staleOwners.Len() > 0 {
+		if f.remembers("a") {
 			t.Error("a Foo that was deleted during its last write is still remembered")
 		}
 	})
@@ -249,7 +249,9 @@ func TestStaleFooIsReadLiveBeforeFurtherWrites(t *testing.T) {
 func TestAChangeDuringASyncIsSyncedAlthoughTheFooIsInItsBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Child("a"))
-		f.staleOwners.Observe(f.cachedFoo(t, "a"), apierrors.NewConflict(footest.FoosResource.GroupResource(), "a", nil))
+		known := f.memory.Of(footest.Foo("a"))
+		known.Stale.Observe(f.cachedFoo(t, "a"), apierrors.NewConflict(footest.FoosResource.GroupResource(), "a", nil))
+		f.memory.Keep(footest.KeyOf(footest.Foo("a")), known)
 		f.failTimes(1, "get", "foos", apierrors.NewForbidden(footest.FoosResource.GroupResource(), "a", nil))
 		f.queue.Add(footest.KeyOf(footest.Foo("a")))
 		f.processNextWorkItem(f.ctx)
@@ -277,7 +279,7 @@ func TestFooThatIsConfirmedLiveIsReconciled(t *testing.T) {
 		defer f.start(2)()
 		advance(time.Minute)
 		f.expectWrites(t, createChild, "update foos/status", "update foos/status", "update foos/status", "update foos/status")
-		if f.staleOwners.Len() > 0 {
+		if f.memory.Of(footest.Foo("a")).Stale != "" {
 			t.Error("a Foo counts as stale although its status was written")
 		}
 	})

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"example.com/sample-controller/internal/consistency"
@@ -25,34 +24,34 @@ import (
 
 // create creates a Foo's child. A Foo with a status already had one. Read such a Foo live
 // first: the cache may be stale, and the Foo deleted.
-func (k *childKind) create(ctx context.Context, child *plan.Child) error {
-	if *child.Owner.GetObservedGeneration() > 0 {
-		if err := k.controller.recheckOwner(ctx, child.Owner); err != nil {
+func (s *ownerSync) create(ctx context.Context, child *plan.Child) error {
+	if *s.owner.GetObservedGeneration() > 0 {
+		if err := s.recheckOwner(ctx); err != nil {
 			return err
 		}
 	}
-	earlier, err := k.earlier(ctx, child)
+	earlier, err := s.earlier(ctx, child)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := k.controller.withDeadline(ctx)
+	ctx, cancel := s.withDeadline(ctx)
 	defer cancel()
-	desired := child.DesiredAfter(child.Owner, earlier, child.Seen)
-	created, err := k.client.Create(ctx, desired)
+	desired := child.DesiredAfter(s.owner, earlier, child.Seen)
+	created, err := s.childKind(child.ChildKind).client.Create(ctx, desired)
 	if err != nil {
 		return &plan.WriteError{Doing: "creating", Done: "created", Kind: child.Kind, Name: desired.GetName(), Err: err}
 	}
-	return k.wrote(ctx, child, "create", "Created", created)
+	return s.wrote(ctx, child, "create", "Created", created)
 }
 
 // earlier returns the child in whose place one is created, or nil. What others have set in
 // it goes into the new one, so it is read live.
-func (k *childKind) earlier(ctx context.Context, child *plan.Child) (plan.Object, error) {
+func (s *ownerSync) earlier(ctx context.Context, child *plan.Child) (plan.Object, error) {
 	earlier := child.Earlier()
-	if !child.Inherits(child.Owner) || earlier == nil {
+	if !child.Inherits(s.owner) || earlier == nil {
 		return earlier, nil
 	}
-	live, err := k.live(ctx, child, earlier.GetName())
+	live, err := s.liveChild(ctx, child, earlier.GetName())
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // there is none, and that is no error
 	}
@@ -64,36 +63,36 @@ func (k *childKind) earlier(ctx context.Context, child *plan.Child) (plan.Object
 // read, and its resourceVersion protects newer writes of others. Reading the Foo live
 // protects a newer spec that the cache has not seen. Only what changes is sent: an update
 // of the whole object would drop the fields that this client does not know.
-func (k *childKind) update(ctx context.Context, child *plan.Child) error {
-	live, err := k.live(ctx, child, child.Name(child.Owner))
+func (s *ownerSync) update(ctx context.Context, child *plan.Child) error {
+	live, err := s.liveChild(ctx, child, child.Name(s.owner))
 	if err != nil {
 		return err
 	}
-	desired := child.DesiredUpdate(live, child.Owner, child.Seen)
+	desired := child.DesiredUpdate(live, s.owner, child.Seen)
 	if desired == nil {
 		return consistency.ErrBehind
 	}
-	if err := k.controller.recheckOwner(ctx, child.Owner); err != nil {
+	if err := s.recheckOwner(ctx); err != nil {
 		return err
 	}
 	patchType, patch, err := child.Patch(live, desired)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := k.controller.withDeadline(ctx)
+	ctx, cancel := s.withDeadline(ctx)
 	defer cancel()
-	updated, err := k.client.Patch(ctx, live.GetNamespace(), live.GetName(), patchType, patch)
+	updated, err := s.childKind(child.ChildKind).client.Patch(ctx, live.GetNamespace(), live.GetName(), patchType, patch)
 	if err != nil {
 		return &plan.WriteError{Doing: "updating", Done: "updated", Kind: child.Kind, Name: desired.GetName(), Err: err}
 	}
-	if err := k.wrote(ctx, child, "update", "Updated", updated); err != nil {
+	if err := s.wrote(ctx, child, "update", "Updated", updated); err != nil {
 		return err
 	}
-	if child.Recurs = child.CurrentDrift != ""; !child.Recurs && k.isRepair(child) { // what admission changes on the way, nobody has undone
-		k.repairs.Observe(child.Owner, updated, plan.ChangedBy(live, patch), child.Drift)
-		k.observeFight(child, 0)
+	if child.Recurs = child.CurrentDrift != ""; !child.Recurs && s.isRepair() { // what admission changes on the way, nobody has undone
+		s.memory.Child(child.Kind).Repairs.Observe(s.owner, updated, plan.ChangedBy(live, patch), child.Drift, s.clock.Now())
+		s.observeFight(child, 0)
 	}
-	k.admissionMutations.Observe(child.Owner, child.Current, child.CurrentDrift)
+	s.memory.Child(child.Kind).Mutation = consistency.MutationOf(s.owner, child.Current, child.CurrentDrift)
 	if child.Recurs {
 		klog.FromContext(ctx).Info("The API server stored the "+child.Kind+" otherwise than the "+child.OwnerKind.Kind+" asks for, as an admission webhook may do: it stays so until one of them is changed",
 			child.LogKey(), klog.KObj(updated), "differs", child.CurrentDrift)
@@ -103,17 +102,17 @@ func (k *childKind) update(ctx context.Context, child *plan.Child) error {
 
 // wrote remembers a child as the API server stored it for a Foo, in what the cache will
 // have of it.
-func (k *childKind) wrote(ctx context.Context, child *plan.Child, verb, did string, stored plan.Object) error {
+func (s *ownerSync) wrote(ctx context.Context, child *plan.Child, verb, did string, stored plan.Object) error {
 	kept, err := child.Transform(stored)
 	if err != nil {
 		return err
 	}
-	k.controller.metrics.Wrote(verb, child.Resource.Resource)
-	k.controller.consistency.WroteAt(cache.MetaObjectToName(child.Owner), child.Owner.GetUID(), k.cache, stored.GetResourceVersion())
-	k.confirmed.Observe(child.Owner, stored)
+	s.metrics.Wrote(verb, child.Resource.Resource)
+	s.memory.Writes.Add(s.childKind(child.ChildKind).cache, stored.GetResourceVersion(), s.clock.Now())
+	s.memory.Child(child.Kind).Confirmed = consistency.ConfirmationBy(s.owner, stored)
 	klog.FromContext(ctx).V(2).Info(did+" "+child.Kind, child.LogKey(), klog.KObj(stored))
 	now := kept.(plan.Object) //nolint:forcetypeassert // a child stays of its type
-	child.Observe(now, child.DescribeDrift(now, child.Owner, child.Seen))
+	child.Observe(now, child.DescribeDrift(now, s.owner, child.Seen))
 	return nil
 }
 
@@ -121,25 +120,26 @@ func (k *childKind) wrote(ctx context.Context, child *plan.Child, verb, did stri
 // the cached one, unless the Foo would become ready by it for the first time in this
 // generation and the cache may be older than the generation. In that case it reads the
 // child live.
-func (k *childKind) confirm(ctx context.Context, child *plan.Child) error {
-	if child.Named == nil || !child.IsWanted(child.Owner) {
+func (s *ownerSync) confirm(ctx context.Context, child *plan.Child) error {
+	if child.Named == nil || !child.IsWanted(s.owner) {
 		return nil
 	}
-	if plan.SaysReady(child.Owner) {
-		k.confirmed.Delete(cache.MetaObjectToName(child.Owner)) // what was true of a generation stays true
+	known := s.memory.Child(child.Kind)
+	if plan.SaysReady(s.owner) {
+		known.Confirmed = consistency.Confirmation{} // what was true of a generation stays true
 		return nil
 	}
-	if k.confirmed.UpToDate(child.Owner, child.Named) || !child.IsReady(child.Named) {
+	if known.Confirmed.Includes(s.owner, child.Named) || !child.IsReady(child.Named) {
 		return nil
 	}
-	live, err := k.live(ctx, child, child.Named.GetName())
+	live, err := s.liveChild(ctx, child, child.Named.GetName())
 	if err != nil {
 		return err
 	}
-	if plan.IsTerminating(live) || child.DescribeDrift(live, child.Owner, child.Seen) != "" {
+	if plan.IsTerminating(live) || child.DescribeDrift(live, s.owner, child.Seen) != "" {
 		return consistency.ErrBehind
 	}
-	k.confirmed.Observe(child.Owner, live)
+	known.Confirmed = consistency.ConfirmationBy(s.owner, live)
 	child.Observe(live, "")
 	return nil
 }
@@ -152,20 +152,20 @@ const maxDeletions = 10
 // deleteObsolete deletes the children of a kind that a Foo does not ask for any more,
 // as after a rename. Deleting can't be undone, so everything that it rests on is read live:
 // that the Foo has the child it asks for, each child to delete, and last the Foo.
-func (k *childKind) deleteObsolete(ctx context.Context, child *plan.Child) error {
+func (s *ownerSync) deleteObsolete(ctx context.Context, child *plan.Child) error {
 	taken := false
-	if child.IsWanted(child.Owner) {
-		wanted, err := k.live(ctx, child, child.Name(child.Owner))
+	if child.IsWanted(s.owner) {
+		wanted, err := s.liveChild(ctx, child, child.Name(s.owner))
 		if err != nil {
 			return err
 		}
-		if !child.OwnerKind.IsControlledBy(wanted, child.Owner) || plan.IsTerminating(wanted) {
+		if !child.OwnerKind.IsControlledBy(wanted, s.owner) || plan.IsTerminating(wanted) {
 			return consistency.ErrBehind
 		}
-		taken = child.HasTakenOver(wanted, child.Owner, child.Seen)
+		taken = child.HasTakenOver(wanted, s.owner, child.Seen)
 	}
 	for _, obsolete := range child.Obsolete[:min(len(child.Obsolete), maxDeletions)] {
-		if err := k.deleteIfObsolete(ctx, child, obsolete.GetName(), taken); err != nil {
+		if err := s.deleteIfObsolete(ctx, child, obsolete.GetName(), taken); err != nil {
 			return err
 		}
 	}
@@ -175,23 +175,23 @@ func (k *childKind) deleteObsolete(ctx context.Context, child *plan.Child) error
 // deleteIfObsolete reads a child live and deletes it if its Foo has no use for it. It
 // reads the Foo after the child: if the Foo asks for the name again, a child created since
 // then has another UID than the delete names.
-func (k *childKind) deleteIfObsolete(ctx context.Context, child *plan.Child, name string, taken bool) error {
-	live, err := k.live(ctx, child, name)
+func (s *ownerSync) deleteIfObsolete(ctx context.Context, child *plan.Child, name string, taken bool) error {
+	live, err := s.liveChild(ctx, child, name)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if !child.MayDelete(live, child.Owner, taken) {
+	if !child.MayDelete(live, s.owner, taken) {
 		return nil
 	}
-	if err := k.controller.recheckOwner(ctx, child.Owner); err != nil {
+	if err := s.recheckOwner(ctx); err != nil {
 		return err
 	}
-	ctx, cancel := k.controller.withDeadline(ctx)
+	ctx, cancel := s.withDeadline(ctx)
 	defer cancel()
-	err = k.client.Delete(ctx, live.GetNamespace(), name, metav1.DeleteOptions{
+	err = s.childKind(child.ChildKind).client.Delete(ctx, live.GetNamespace(), name, metav1.DeleteOptions{
 		Preconditions:     &metav1.Preconditions{UID: new(live.GetUID()), ResourceVersion: new(live.GetResourceVersion())},
 		PropagationPolicy: new(metav1.DeletePropagationBackground),
 	})
@@ -201,83 +201,91 @@ func (k *childKind) deleteIfObsolete(ctx context.Context, child *plan.Child, nam
 	if err != nil {
 		return &plan.WriteError{Doing: "deleting the earlier", Done: "deleted", Kind: child.Kind, Name: name, Err: err}
 	}
-	k.controller.metrics.Wrote("delete", child.Resource.Resource)
+	s.metrics.Wrote("delete", child.Resource.Resource)
 	klog.FromContext(ctx).V(2).Info("Deleted "+child.Kind+" of an earlier name", child.LogKey(), klog.KObj(live))
 	return nil
 }
 
-func (k *childKind) live(ctx context.Context, child *plan.Child, name string) (plan.Object, error) {
-	ctx, cancel := k.controller.withDeadline(ctx)
+func (s *ownerSync) liveChild(ctx context.Context, child *plan.Child, name string) (plan.Object, error) {
+	ctx, cancel := s.withDeadline(ctx)
 	defer cancel()
-	live, err := k.client.Get(ctx, child.Owner.GetNamespace(), name)
+	live, err := s.childKind(child.ChildKind).client.Get(ctx, s.owner.GetNamespace(), name)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s %q: %w", child.Kind, name, err)
 	}
 	return live, nil
 }
 
-// updateStatus writes a Foo's status if it differs from the cached one, and records an
+// updateStatus writes the Foo's status if it differs from the cached one, and records an
 // Event if the Foo's readiness changed. after is the Foo with that status. After a complete
 // sync, a status that only counts the Pods of a rollout may wait.
-func (c *Controller) updateStatus(ctx context.Context, owner, after plan.Owner, complete bool) error {
-	key, task := cache.MetaObjectToName(owner), plan.StatusTask(owner)
-	if equality.Semantic.DeepEqual(owner.GetStatus(), after.GetStatus()) {
-		c.statusThrottle.Delete(key)
-		c.backoff.Succeed(key, queue.PartStatus)
+func (s *ownerSync) updateStatus(ctx context.Context, after plan.Owner, complete bool) error {
+	task := plan.StatusTask(s.owner)
+	if equality.Semantic.DeepEqual(s.owner.GetStatus(), after.GetStatus()) {
+		s.memory.Progress.Reset()
+		s.backoff.Succeed(s.key, queue.PartStatus)
 		return nil
 	}
-	if c.crdMismatch.WouldRecur(after) {
+	if s.crdMismatch.WouldRecur(s.memory.Pruned, after) {
 		return nil
 	}
-	if err := c.backoff.Deferred(key, queue.PartStatus, task); err != nil {
+	if err := s.backoff.Deferred(s.key, queue.PartStatus, task); err != nil {
 		return err
 	}
-	if wait := c.statusThrottle.Wait(owner, after, complete); wait > 0 {
-		c.queue.AddAfter(key, wait)
+	if wait := s.memory.Progress.Wait(s.owner, after, complete, s.clock.Now()); wait > 0 {
+		s.queue.AddAfter(s.key, wait)
 		return nil
 	}
-	if err := c.sendStatus(ctx, owner, after); err != nil {
-		return c.backoff.Fail(key, queue.PartStatus, task, err)
+	if err := s.sendStatus(ctx, after); err != nil {
+		return s.backoff.Fail(s.key, queue.PartStatus, task, err)
 	}
-	c.backoff.Succeed(key, queue.PartStatus)
+	s.backoff.Succeed(s.key, queue.PartStatus)
 	return nil
 }
 
-func (c *Controller) sendStatus(ctx context.Context, owner, after plan.Owner) error {
-	callCtx, cancel := c.withDeadline(ctx)
+func (s *ownerSync) sendStatus(ctx context.Context, after plan.Owner) error {
+	callCtx, cancel := s.withDeadline(ctx)
 	defer cancel()
-	updated, err := c.client.UpdateStatus(callCtx, after)
-	if failure.IsNotFound(err, c.kind.Resource.Resource) {
-		if live, liveErr := c.liveOwner(ctx, owner); liveErr == nil && live.GetUID() == owner.GetUID() {
-			return fmt.Errorf("updating the %s's status: %w", c.kind.Kind, c.crdMismatch.NoSubresource())
+	updated, err := s.client.UpdateStatus(callCtx, after)
+	if failure.IsNotFound(err, s.Resource()) {
+		if live, liveErr := s.live(ctx); liveErr == nil && live.GetUID() == s.owner.GetUID() {
+			return fmt.Errorf("updating the %s's status: %w", s.kind.Kind, s.crdMismatch.NoSubresource())
 		}
 	}
-	c.staleOwners.Observe(owner, err)
-	c.metrics.Refused(failure.CauseOf(err))
-	transition := plan.ReadyChanged(c.crdMismatch.LastSent(owner), after)
+	s.memory.Stale.Observe(s.owner, err)
+	s.metrics.Refused(failure.CauseOf(err))
+	transition := plan.ReadyChanged(s.lastSent(), after)
 	if err != nil {
 		if transition != nil && failure.MayBeDone(err) {
-			c.transitions.Unknown(owner, *transition)
+			s.memory.Transition.Unknown(s.owner, *transition)
 		}
-		return fmt.Errorf("updating the %s's status: %w", c.kind.Kind, err)
+		return fmt.Errorf("updating the %s's status: %w", s.kind.Kind, err)
 	}
-	c.metrics.Wrote("update", c.statusResource())
-	c.consistency.WroteAt(cache.MetaObjectToName(owner), owner.GetUID(), c.cache, updated.GetResourceVersion())
+	s.metrics.Wrote("update", s.statusResource())
+	s.memory.Writes.Add(s.cache, updated.GetResourceVersion(), s.clock.Now())
 	if transition != nil {
-		c.transitions.Stored(owner)
-		c.recordTransition(updated, transition)
+		s.memory.Transition.Stored(s.owner)
+		s.recordTransition(updated, transition)
 	}
-	if err := c.crdMismatch.Observe(after, updated); err != nil {
+	if s.memory.Pruned, err = s.crdMismatch.Observe(after, updated); err != nil {
 		klog.FromContext(ctx).Error(err, "The API server does not store statuses as they are sent")
 	}
 	return nil
 }
 
+// lastSent returns the Foo with the status that was last sent for it, stored or not.
+func (s *ownerSync) lastSent() plan.Owner {
+	if s.memory.Pruned != nil {
+		return s.memory.Pruned
+	}
+	return s.owner
+}
+
 // recordMissedTransition records the Event of a status write whose answer was lost, if the
 // cache shows it. A status of another controller may soon take its place.
-func (c *Controller) recordMissedTransition(owner plan.Owner) {
-	if missed := c.transitions.Missed(owner); missed != nil {
-		c.recordTransition(owner, missed)
+func (s *ownerSync) recordMissedTransition() {
+	if missed := s.memory.Transition.Missed(s.owner); missed != nil {
+		s.recordTransition(s.owner, missed)
 	}
 }
 
@@ -285,30 +293,31 @@ func (c *Controller) recordTransition(owner plan.Owner, ready *metav1.Condition)
 	c.recorder.Event(owner, plan.EventType(ready.Reason), ready.Reason, ready.Message)
 }
 
-// recheckOwner reads a Foo live and returns nil if it still asks for what the cache says.
+// recheckOwner reads the Foo live and returns nil if it still asks for what the cache says.
 // If the cache has its newest version, the Foo no longer counts as stale: the conflict
 // that made it count as such was an error of somebody else.
-func (c *Controller) recheckOwner(ctx context.Context, owner plan.Owner) error {
-	live, err := c.liveOwner(ctx, owner)
+func (s *ownerSync) recheckOwner(ctx context.Context) error {
+	live, err := s.live(ctx)
 	if err != nil {
-		c.staleOwners.Observe(owner, err)
+		s.memory.Stale.Observe(s.owner, err)
 		return err
 	}
-	if !plan.AsksTheSame(owner, live) {
+	if !plan.AsksTheSame(s.owner, live) {
 		return consistency.ErrBehind
 	}
-	if live.GetResourceVersion() == owner.GetResourceVersion() {
-		c.staleOwners.Delete(cache.MetaObjectToName(owner))
+	if live.GetResourceVersion() == s.owner.GetResourceVersion() {
+		s.memory.Stale = ""
 	}
 	return nil
 }
 
-func (c *Controller) liveOwner(ctx context.Context, owner plan.Owner) (plan.Owner, error) {
-	ctx, cancel := c.withDeadline(ctx)
+// live reads the Foo live.
+func (s *ownerSync) live(ctx context.Context) (plan.Owner, error) {
+	ctx, cancel := s.withDeadline(ctx)
 	defer cancel()
-	live, err := c.client.Get(ctx, owner.GetNamespace(), owner.GetName())
+	live, err := s.client.Get(ctx, s.key.Namespace, s.key.Name)
 	if err != nil {
-		return nil, fmt.Errorf("reading the %s: %w", c.kind.Kind, err)
+		return nil, fmt.Errorf("reading the %s: %w", s.kind.Kind, err)
 	}
 	return live, nil
 }

@@ -10,10 +10,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/clock"
-
-	"example.com/sample-controller/internal/keyed"
 )
 
 const (
@@ -28,138 +24,107 @@ const (
 	quiet = time.Minute
 )
 
-// Repairs remembers, for each Foo, how often in a row its child was repaired and changed
-// back. An opponent, such as a second installation with another image, would otherwise set
-// the pace: two writes and a rollout for each of its own.
+// Repairs is a series of repairs of one child, for one spec of its owner, each of which
+// somebody has changed back. An opponent, such as a second installation with another image,
+// would otherwise set the pace: two writes and a rollout for each of its own.
 type Repairs struct {
-	Clock clock.PassiveClock
-	keyed.Map[repairs]
-}
-
-// repairs is a series of repairs of one child for one spec of the Foo.
-type repairs struct {
-	owner, child types.UID
-	generation   int64
-	count        int
+	child      types.UID
+	generation int64
+	count      int
 	// last is when the last repair was made, and undone whether it was seen to be undone.
 	last      time.Time
 	undone    bool
 	by, drift string
 }
 
-func (r *Repairs) of(owner, child metav1.Object) (repairs, bool) {
-	series, known := r.Get(cache.MetaObjectToName(owner))
-	known = known && series.owner == owner.GetUID() && series.child == child.GetUID() && series.generation == owner.GetGeneration()
-	return series, known
+func (r *Repairs) isOf(owner, child metav1.Object) bool {
+	return r.count > 0 && r.child == child.GetUID() && r.generation == owner.GetGeneration()
 }
 
 // Observe records a repair: who had made it necessary, and in what.
-func (r *Repairs) Observe(owner, child metav1.Object, by, drift string) {
-	series, known := r.of(owner, child)
-	if !known {
-		series = repairs{owner: owner.GetUID(), child: child.GetUID(), generation: owner.GetGeneration()}
+func (r *Repairs) Observe(owner, child metav1.Object, by, drift string, now time.Time) {
+	if !r.isOf(owner, child) {
+		*r = Repairs{child: child.GetUID(), generation: owner.GetGeneration()}
 	}
-	series.count, series.last, series.undone, series.by, series.drift = series.count+1, r.Clock.Now(), false, by, drift
-	r.Set(cache.MetaObjectToName(owner), series)
+	r.count, r.last, r.undone, r.by, r.drift = r.count+1, now, false, by, drift
 }
 
 // Wait returns how long the next repair of a child that has drifted has to wait.
-func (r *Repairs) Wait(owner, child metav1.Object) time.Duration {
-	series, known := r.of(owner, child)
-	if !known {
+func (r *Repairs) Wait(owner, child metav1.Object, now time.Time) time.Duration {
+	if !r.isOf(owner, child) {
 		return 0
 	}
-	if !series.undone {
-		if r.Clock.Since(series.last) >= series.lasting() {
-			r.Delete(cache.MetaObjectToName(owner))
-			return 0
-		}
-		series.undone = true
-		r.Set(cache.MetaObjectToName(owner), series)
-	}
-	if series.count < freeRepairs {
+	if !r.undone && now.Sub(r.last) >= r.lasting() {
+		*r = Repairs{}
 		return 0
 	}
-	return max(0, series.last.Add(series.pause()).Sub(r.Clock.Now()))
+	r.undone = true
+	if r.count < freeRepairs {
+		return 0
+	}
+	return max(0, r.last.Add(r.pause()).Sub(now))
 }
 
 // pause returns the time between the last repair and the next.
-func (s *repairs) pause() time.Duration {
+func (r *Repairs) pause() time.Duration {
 	pause := firstPause
-	for i := freeRepairs; i < s.count && pause < lastPause; i++ {
+	for i := freeRepairs; i < r.count && pause < lastPause; i++ {
 		pause *= 2
 	}
 	return min(pause, lastPause)
 }
 
 // lasting returns how long the last repair has to last to end the series.
-func (s *repairs) lasting() time.Duration { return max(quiet, 2*s.pause()) }
+func (r *Repairs) lasting() time.Duration { return max(quiet, 2*r.pause()) }
 
 // Fight reports whether somebody changes a child back after each repair, and if so, who,
 // what, and how long the last repair still has to last to end the fight. told is whether the
-// Foo's status says so already: the opponent may be another controller of the same Foos, and
-// two that do not agree would replace each other's status as fast as the API server answers.
-func (r *Repairs) Fight(owner, child metav1.Object, told bool) (by, drift string, left time.Duration, fights bool) {
-	series, known := r.of(owner, child)
-	if !known {
+// owner's status says so already: the opponent may be another controller of the same owners,
+// and two that do not agree would replace each other's status as fast as the API server
+// answers.
+func (r *Repairs) Fight(owner, child metav1.Object, told bool, now time.Time) (by, drift string, left time.Duration, fights bool) {
+	if !r.isOf(owner, child) {
 		return "", "", 0, false
 	}
-	left = series.lasting() - r.Clock.Since(series.last)
-	if !series.undone && left <= 0 {
-		r.Delete(cache.MetaObjectToName(owner))
+	left = r.lasting() - now.Sub(r.last)
+	if !r.undone && left <= 0 {
+		*r = Repairs{}
 		return "", "", 0, false
 	}
-	fights = series.count > freeRepairs || series.count == freeRepairs && series.undone || series.count > 1 && told
-	return series.by, series.drift, left, fights
+	fights = r.count > freeRepairs || r.count == freeRepairs && r.undone || r.count > 1 && told
+	return r.by, r.drift, left, fights
 }
 
-// AdmissionMutations remembers, for each Foo, a child that the API server stored
-// otherwise than it was sent, as an admission webhook can make it do: one that puts a
-// mirror's name before each image, for example. Sending the same again would have the
-// same result, at each resync and for ever.
+// Mutation is the state of an owner and its child in which an update is useless, because the
+// API server stored the last one otherwise than it was sent, as an admission webhook can make
+// it do: one that puts a mirror's name before each image, for example. Sending the same again
+// would have the same result, at each resync and for ever.
 //
-// An entry is valid until somebody changes what the Foo or the child asks for. It
-// does not survive a restart.
-type AdmissionMutations struct {
-	keyed.Map[mutation]
-}
-
-// mutation is the state of both objects in which an update is useless.
-type mutation struct {
-	owner, child                   types.UID
-	fooGeneration, childGeneration int64
+// It is valid until somebody changes what the owner or the child asks for.
+type Mutation struct {
+	child                            types.UID
+	ownerGeneration, childGeneration int64
 	// childVersion is the resourceVersion of a child whose kind has no generation.
 	childVersion string
-	// differs says in what the child differs from what the Foo asks for. After a
+	// differs says in what the child differs from what the owner asks for. After a
 	// restore of etcd a generation can occur twice, with another spec.
 	differs string
 }
 
-func mutationOf(owner metav1.Object, child metav1.Object, differs string) mutation {
-	known := mutation{
-		owner: owner.GetUID(), fooGeneration: owner.GetGeneration(),
-		child: child.GetUID(), childGeneration: child.GetGeneration(),
-		differs: differs,
+// MutationOf returns how a child that was stored differs from what its owner asks for: the
+// zero Mutation if it does not.
+func MutationOf(owner, child metav1.Object, differs string) Mutation {
+	if differs == "" {
+		return Mutation{}
 	}
-	if known.childGeneration == 0 {
-		known.childVersion = child.GetResourceVersion()
+	m := Mutation{child: child.GetUID(), ownerGeneration: owner.GetGeneration(), childGeneration: child.GetGeneration(), differs: differs}
+	if m.childGeneration == 0 {
+		m.childVersion = child.GetResourceVersion()
 	}
-	return known
+	return m
 }
 
-// Observe records how a child that was stored differs from what the Foo asks for, "" if
-// it does not.
-func (o *AdmissionMutations) Observe(owner metav1.Object, stored metav1.Object, differs string) {
-	if differs != "" {
-		o.Set(cache.MetaObjectToName(owner), mutationOf(owner, stored, differs))
-	} else {
-		o.Delete(cache.MetaObjectToName(owner))
-	}
-}
-
-// WouldRecur reports whether an update of a Foo's child would be changed in the same way
-// again.
-func (o *AdmissionMutations) WouldRecur(owner metav1.Object, child metav1.Object, differs string) bool {
-	known, ok := o.Get(cache.MetaObjectToName(owner))
-	return ok && known == mutationOf(owner, child, differs)
+// WouldRecur reports whether an update of a child would be changed in the same way again.
+func (m Mutation) WouldRecur(owner, child metav1.Object, differs string) bool {
+	return differs != "" && m == MutationOf(owner, child, differs)
 }

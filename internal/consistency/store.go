@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package consistency keeps a controller from acting on caches that are behind: behind
-// its own writes, or behind what the API server has said in the meantime.
+// its own writes, or behind what the API server has said in the meantime. Its types are parts
+// of what is remembered of an owner: see internal/memory.
 package consistency
 
 import (
 	"errors"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/clock"
-
-	"example.com/sample-controller/internal/keyed"
 )
 
 // ErrStale ends a sync that would have acted on a cache which has not seen the
@@ -27,16 +23,14 @@ var (
 	ErrBehind = errors.New("the cache does not show the newest state yet")
 )
 
-// LastSyncRVGetter is what the Store needs of an informer's store. Every cache.Store has
-// it.
+// LastSyncRVGetter is what Writes need of an informer's store. Every cache.Store has it.
 type LastSyncRVGetter interface {
 	// LastStoreSyncResourceVersion returns the newest resourceVersion that the
 	// store holds, or "" if it does not know.
 	LastStoreSyncResourceVersion() string
 }
 
-// Store remembers, for each owner, the newest write to each kind of object until the
-// cache of that kind has it. It is safe for concurrent use.
+// Writes are a controller's newest writes for an owner, by the cache that will show them.
 //
 // A worker that creates a child and syncs its owner again, before the watch event of the
 // child has arrived, finds no child and creates another. Here the second create would
@@ -44,78 +38,41 @@ type LastSyncRVGetter interface {
 // controller records the resourceVersion of each write, and a sync begins only if the
 // caches have it.
 //
-// kube-controller-manager does the same since 1.36 (KEP-5647,
+// kube-controller-manager does the same since 1.36 (KEP-5647, its consistency store in
 // k8s.io/kubernetes/pkg/controller/util/consistency), without a limit in time. Here a
 // write that the cache does not reach in time is forgotten: after a restore of etcd the
 // versions start again below it, and without a limit the key would be blocked for ever.
 // Writes have preconditions of their own, so acting on a stale cache is wasteful, never
 // wrong.
-type Store struct {
-	clock clock.PassiveClock
-	limit time.Duration
-
-	mu     sync.Mutex
-	owners map[cache.ObjectName]*owned
-}
-
-// owned are the writes for one owner. Another owner of the same name has another UID.
-type owned struct {
-	uid    types.UID
-	writes map[LastSyncRVGetter]write
-}
+type Writes map[LastSyncRVGetter]write
 
 type write struct {
 	resourceVersion string
 	at              time.Time
 }
 
-// NewStore returns a Store that waits for a cache at most limit.
-func NewStore(clock clock.PassiveClock, limit time.Duration) *Store {
-	return &Store{clock: clock, limit: limit, owners: map[cache.ObjectName]*owned{}}
+// Add records the resourceVersion that a write has given to an object of the kind that a
+// store caches.
+func (w *Writes) Add(store LastSyncRVGetter, resourceVersion string, now time.Time) {
+	if *w == nil {
+		*w = Writes{}
+	}
+	(*w)[store] = write{resourceVersion, now}
 }
 
-// WroteAt records the resourceVersion that a write for an owner has given to an object of
-// the kind that store caches. It forgets the writes for an earlier owner of the name.
-func (s *Store) WroteAt(owner cache.ObjectName, uid types.UID, store LastSyncRVGetter, resourceVersion string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if known := s.owners[owner]; known == nil || known.uid != uid {
-		s.owners[owner] = &owned{uid: uid, writes: map[LastSyncRVGetter]write{}}
-	}
-	s.owners[owner].writes[store] = write{resourceVersion, s.clock.Now()}
-}
-
-// EnsureReady returns nil if the caches have every write recorded for an owner, else
-// ErrStale. Call it before reading the caches: a cache could receive the write after it
-// was read and before the call.
-func (s *Store) EnsureReady(owner cache.ObjectName) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	known := s.owners[owner]
-	if known == nil {
-		return nil
-	}
-	for store, written := range known.writes {
-		if reached(store, written.resourceVersion) || s.clock.Since(written.at) >= s.limit {
-			delete(known.writes, store)
+// EnsureReady returns nil if the caches have every write, else ErrStale. It waits for none
+// longer than limit. Call it before reading the caches: a cache could receive the write after
+// it was read and before the call.
+func (w Writes) EnsureReady(now time.Time, limit time.Duration) error {
+	for store, written := range w {
+		if reached(store, written.resourceVersion) || now.Sub(written.at) >= limit {
+			delete(w, store)
 		}
 	}
-	if len(known.writes) > 0 {
+	if len(w) > 0 {
 		return ErrStale
 	}
-	delete(s.owners, owner)
 	return nil
-}
-
-// Clear forgets the writes for an owner that is gone or replaced by another of its name.
-// It keeps what was written for that other owner: a cache holds an object before its
-// event handlers hear of it.
-func (s *Store) Clear(owner cache.ObjectName, uid types.UID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if known := s.owners[owner]; known != nil && known.uid == uid {
-		delete(s.owners, owner)
-	}
 }
 
 // reached reports whether a cache is at least as new as a write. Versions that can't be
@@ -125,24 +82,21 @@ func reached(store LastSyncRVGetter, written string) bool {
 	return err != nil || order >= 0
 }
 
-// StaleOwners remembers owners, such as Foos, whose cached version is stale: the API
-// server has another one, or none. Until the cache has another version, a sync reads such
-// an owner live before it does anything.
+// StaleVersion is the resourceVersion of a cached owner of which the API server has another
+// version, or none. Until the cache has another, a sync reads the owner live before it does
+// anything.
 //
 // Without that, an owner which exists in the cache alone would get a child each time the
 // garbage collector has deleted the last one.
-type StaleOwners struct {
-	// The Map holds the resourceVersions that are stale.
-	keyed.Map[string]
-}
+type StaleVersion string
 
-// Observe learns from the result of a write that was made from a cached owner.
-func (o *StaleOwners) Observe(owner metav1.Object, err error) {
+// Observe learns from the result of a call that was made from a cached owner.
+func (v *StaleVersion) Observe(owner metav1.Object, err error) {
 	switch {
 	case err == nil:
-		o.Delete(cache.MetaObjectToName(owner))
+		*v = ""
 	case saysStale(err):
-		o.Set(cache.MetaObjectToName(owner), owner.GetResourceVersion())
+		*v = StaleVersion(owner.GetResourceVersion())
 	}
 }
 
@@ -153,40 +107,31 @@ func saysStale(err error) bool {
 	return reason == metav1.StatusReasonNotFound || reason == metav1.StatusReasonConflict
 }
 
-// Has reports whether a cached owner is known to be stale.
-func (o *StaleOwners) Has(owner metav1.Object) bool {
-	version, known := o.Get(cache.MetaObjectToName(owner))
-	return known && version == owner.GetResourceVersion()
+// IsOf reports whether a cached owner is known to be stale.
+func (v StaleVersion) IsOf(owner metav1.Object) bool {
+	return v != "" && string(v) == owner.GetResourceVersion()
 }
 
-// ConfirmedChildren remembers, for each Foo, the child that was written or read live
-// for its newest spec, until the status says Ready. From that version on, the cached child
-// is newer than the spec. Before it, the cache may show the child from before the spec was
-// changed, and the Foo must not become ready by that.
-type ConfirmedChildren struct {
-	keyed.Map[confirmation]
-}
-
-// confirmation is the version of a child that was seen at a Foo's generation.
-type confirmation struct {
-	owner      types.UID
+// Confirmation is the version of a child that was written or read live for the newest spec of
+// its owner, until the status says Ready. From that version on, the cached child is newer
+// than the spec. Before it, the cache may show the child from before the spec was changed, and
+// the owner must not become ready by that.
+type Confirmation struct {
 	generation int64
 	child      types.UID
 	version    string
 }
 
-// Observe records a child that the API server has just returned.
-func (c *ConfirmedChildren) Observe(owner metav1.Object, live metav1.Object) {
-	c.Set(cache.MetaObjectToName(owner), confirmation{owner.GetUID(), owner.GetGeneration(), live.GetUID(), live.GetResourceVersion()})
+// ConfirmationBy returns the confirmation by a child that the API server has just returned.
+func ConfirmationBy(owner, live metav1.Object) Confirmation {
+	return Confirmation{owner.GetGeneration(), live.GetUID(), live.GetResourceVersion()}
 }
 
-// UpToDate reports whether a cached child is known to be newer than the Foo's newest
-// spec.
-func (c *ConfirmedChildren) UpToDate(owner metav1.Object, cached metav1.Object) bool {
-	known, ok := c.Get(cache.MetaObjectToName(owner))
-	if !ok || known.owner != owner.GetUID() || known.generation != owner.GetGeneration() || known.child != cached.GetUID() {
+// Includes reports whether a cached child is known to be newer than its owner's newest spec.
+func (c Confirmation) Includes(owner, cached metav1.Object) bool {
+	if c.generation != owner.GetGeneration() || c.child != cached.GetUID() {
 		return false
 	}
-	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), known.version)
+	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), c.version)
 	return err == nil && order >= 0
 }

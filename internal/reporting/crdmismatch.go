@@ -11,7 +11,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
 	"example.com/sample-controller/internal/failure"
@@ -21,13 +20,13 @@ import (
 // crdMismatchRetry is how often a status is sent nevertheless.
 const crdMismatchRetry = 5 * time.Minute
 
-// CRDMismatch remembers statuses that the installed CustomResourceDefinition does not
-// store: it prunes fields that it does not know, or has no status subresource. Sending
-// them again would have the same result, at each resync and for ever. From time to time
-// one is sent nevertheless, because the definition may have been replaced.
+// CRDMismatch records that the installed CustomResourceDefinition does not store statuses: it
+// prunes fields that it does not know, or has no status subresource. Sending the same again
+// would have the same result, at each resync and for ever. From time to time one is sent
+// nevertheless, because the definition may have been replaced. It is safe for concurrent use.
 type CRDMismatch struct {
 	Clock clock.PassiveClock
-	// Resource is that of the Foos.
+	// Resource is that of the owners.
 	Resource schema.GroupResource
 
 	mu sync.Mutex
@@ -36,19 +35,17 @@ type CRDMismatch struct {
 	retry time.Time
 	// none is true if there is no status subresource.
 	none bool
-	// pruned are Foos as they were sent with a status that was stored otherwise.
-	pruned map[cache.ObjectName]plan.Owner
 }
 
-// WouldRecur reports whether the status of a Foo would not be stored again.
-func (m *CRDMismatch) WouldRecur(owner plan.Owner) bool {
+// WouldRecur reports whether the status of an owner would not be stored again. pruned is the
+// last one that was not, or nil.
+func (m *CRDMismatch) WouldRecur(pruned, after plan.Owner) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.Clock.Now().Before(m.retry) {
 		return false
 	}
-	known, ok := m.pruned[cache.MetaObjectToName(owner)]
-	return m.none || ok && known.GetUID() == owner.GetUID() && sameButTimes(known, owner)
+	return m.none || pruned != nil && sameButTimes(pruned, after)
 }
 
 // NoSubresource records that there is no status subresource, and returns an error that
@@ -61,45 +58,24 @@ func (m *CRDMismatch) NoSubresource() error {
 	return fmt.Errorf("%s has no status subresource: %w", m.Resource, failure.ErrCRDMismatch)
 }
 
-// Observe compares the status that the API server stored for a Foo with the one that was
-// sent. It returns an error if they differ for the first time.
-func (m *CRDMismatch) Observe(sent, stored plan.Owner) error {
+// Observe compares the status that the API server stored for an owner with the one that was
+// sent. If they differ, it returns the owner with that status, and for the first time an
+// error.
+func (m *CRDMismatch) Observe(sent, stored plan.Owner) (pruned plan.Owner, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.none = false
-	key := cache.MetaObjectToName(sent)
 	if sameButTimes(sent, stored) {
-		delete(m.pruned, key)
-		return nil
+		return nil, nil
 	}
-	if m.pruned == nil {
-		m.pruned = map[cache.ObjectName]plan.Owner{}
-	}
-	m.pruned[key] = copyOf(sent)
-	m.pruned[key].SetResourceVersion("") // that of the status matters, and no other
+	pruned = copyOf(sent)
+	pruned.SetResourceVersion("") // its status matters, and no version
 	told := !m.retry.IsZero()
 	m.retry = m.Clock.Now().Add(crdMismatchRetry)
 	if told {
-		return nil
+		return pruned, nil
 	}
-	return fmt.Errorf("%s prunes fields of the status: %w", m.Resource, failure.ErrCRDMismatch)
-}
-
-// LastSent returns a Foo with the status that was last sent for it, stored or not.
-func (m *CRDMismatch) LastSent(owner plan.Owner) plan.Owner {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if known, ok := m.pruned[cache.MetaObjectToName(owner)]; ok && known.GetUID() == owner.GetUID() {
-		return known
-	}
-	return owner
-}
-
-// Delete forgets a Foo that is gone.
-func (m *CRDMismatch) Delete(key cache.ObjectName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.pruned, key)
+	return pruned, fmt.Errorf("%s prunes fields of the status: %w", m.Resource, failure.ErrCRDMismatch)
 }
 
 // sameButTimes compares statuses without the times of their conditions: these are stored
@@ -114,11 +90,4 @@ func withoutTimes(owner plan.Owner) plan.Owner {
 		(*owner.GetConditions())[i].LastTransitionTime = metav1.Time{}
 	}
 	return owner
-}
-
-// Len returns of how many Foos a status is remembered.
-func (m *CRDMismatch) Len() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.pruned)
 }

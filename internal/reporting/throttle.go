@@ -11,11 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/clock"
 
-	"example.com/sample-controller/internal/keyed"
 	"example.com/sample-controller/internal/plan"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -30,31 +26,29 @@ const ThrottleInterval = 5 * time.Second
 // each. Two controllers that fight about a child each say what the other changes.
 const MessageInterval = 30 * time.Second
 
-// Throttle delays statuses that report nothing but the progress of a rollout. What
-// somebody may be waiting for is written at once.
-type Throttle struct {
-	Clock clock.PassiveClock
-	// The Map holds when the oldest progress that is not written yet was seen.
-	keyed.Map[time.Time]
+// Progress delays statuses that report nothing but the progress of a rollout. What somebody may
+// be waiting for is written at once.
+type Progress struct {
+	// since is when the oldest progress was seen that is not written yet.
+	since time.Time
 }
 
-// Wait returns how long a Foo's new status has to wait; 0 means that it is to be written
+// Reset records that no status waits any more.
+func (p *Progress) Reset() { *p = Progress{} }
+
+// IsZero reports whether no status waits.
+func (p *Progress) IsZero() bool { return p.since.IsZero() }
+
+// Wait returns how long an owner's new status has to wait; 0 means that it is to be written
 // now. After a sync that was not complete, only the number of Pods may wait.
-func (p *Throttle) Wait(before, after plan.Owner, complete bool) time.Duration {
-	key := cache.MetaObjectToName(before)
+func (p *Progress) Wait(before, after plan.Owner, complete bool, now time.Time) time.Duration {
 	interval := intervalOf(before, after, complete)
-	if interval == 0 {
-		p.Delete(key)
-		return 0
+	if interval > 0 && p.since.IsZero() {
+		p.since = now
 	}
-	since, known := p.Get(key)
-	if !known {
-		since = p.Clock.Now()
-		p.Set(key, since)
-	}
-	left := interval - p.Clock.Since(since)
-	if left <= 0 {
-		p.Delete(key)
+	left := interval - now.Sub(p.since)
+	if interval == 0 || left <= 0 {
+		p.Reset()
 		return 0
 	}
 	return left
@@ -125,25 +119,24 @@ func copyOf(owner plan.Owner) plan.Owner {
 	return owner.DeepCopyObject().(plan.Owner) //nolint:forcetypeassert // a copy of an owner is one
 }
 
-// Transitions remembers the last change of a Foo's readiness that was sent, until the
-// cache shows whether it was stored. The answer to a status write can be lost. If the
-// write was stored nevertheless, its Event is recorded then. Each transition has one
-// Event, unless the controller dies between the two, or another one replaces the status
-// before a sync has seen it.
-type Transitions struct {
-	keyed.Map[transition]
-}
-
-// transition are the status writes that change a Foo's readiness and were made from one
-// version of the Foo. The API server stores at most one of them.
-type transition struct {
-	owner types.UID
+// Transition is the last change of an owner's readiness that was sent, until the cache shows
+// whether it was stored. The answer to a status write can be lost. If the write was stored
+// nevertheless, its Event is recorded then. Each transition has one Event, unless the
+// controller dies between the two, or another one replaces the status before a sync has seen
+// it.
+//
+// It holds the status writes that change the readiness and were made from one version of the
+// owner. The API server stores at most one of them.
+type Transition struct {
 	// from is that version, as a resourceVersion.
 	from string
 	// unanswered are the conditions that were sent and may have been stored. There are
 	// none once the transition has its Event.
 	unanswered []readiness
 }
+
+// IsZero reports whether there was none.
+func (t *Transition) IsZero() bool { return t.from == "" }
 
 // readiness identifies a condition Ready. The time, in seconds as it is stored,
 // distinguishes it from what another controller writes.
@@ -159,35 +152,30 @@ func readinessOf(ready *metav1.Condition) readiness {
 }
 
 // Stored records that a write was answered, so that its Event is recorded.
-func (t *Transitions) Stored(owner plan.Owner) {
-	t.Set(cache.MetaObjectToName(owner), transition{owner: owner.GetUID(), from: owner.GetResourceVersion()})
-}
+func (t *Transition) Stored(owner plan.Owner) { *t = Transition{from: owner.GetResourceVersion()} }
 
 // Unknown records a write that may or may not have been stored.
-func (t *Transitions) Unknown(owner plan.Owner, ready metav1.Condition) {
-	key := cache.MetaObjectToName(owner)
-	known, ok := t.Get(key)
+func (t *Transition) Unknown(owner plan.Owner, ready metav1.Condition) {
 	sent := readinessOf(&ready)
 	switch {
-	case !ok || known.from != owner.GetResourceVersion():
-		t.Set(key, transition{owner.GetUID(), owner.GetResourceVersion(), []readiness{sent}})
-	case len(known.unanswered) == 0:
+	case t.from != owner.GetResourceVersion():
+		*t = Transition{owner.GetResourceVersion(), []readiness{sent}}
+	case len(t.unanswered) == 0:
 		// Another from the same version was stored, so this one was not.
-	case !slices.Contains(known.unanswered, sent):
-		t.Set(key, transition{known.owner, known.from, append(slices.Clip(known.unanswered), sent)})
+	case !slices.Contains(t.unanswered, sent):
+		t.unanswered = append(slices.Clip(t.unanswered), sent)
 	}
 }
 
-// Missed returns the condition Ready of a cached Foo if it has no Event yet, else nil.
-func (t *Transitions) Missed(owner plan.Owner) *metav1.Condition {
-	key := cache.MetaObjectToName(owner)
-	known, ok := t.Get(key)
-	if !ok || known.from == owner.GetResourceVersion() {
+// Missed returns the condition Ready of a cached owner if it has no Event yet, else nil.
+func (t *Transition) Missed(owner plan.Owner) *metav1.Condition {
+	if t.IsZero() || t.from == owner.GetResourceVersion() {
 		return nil // the cache does not show it yet
 	}
-	t.Delete(key)
+	unanswered := t.unanswered
+	*t = Transition{}
 	ready := meta.FindStatusCondition(*owner.GetConditions(), samplev1alpha1.ConditionReady)
-	if ready == nil || known.owner != owner.GetUID() || !slices.Contains(known.unanswered, readinessOf(ready)) {
+	if ready == nil || !slices.Contains(unanswered, readinessOf(ready)) {
 		return nil
 	}
 	return ready

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/footest"
@@ -93,8 +92,8 @@ func TestTheWordsOfAStalledFooMayWait(t *testing.T) {
 		"not yet":        {status(metav1.ConditionFalse, "ChildFailed", "replicas is 3, not 2"), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &Throttle{Clock: clocktesting.NewFakeClock(time.Now())}
-			if wait := p.Wait(withStatus("a", before), withStatus("a", row.after), true); wait != row.want {
+			var p Progress
+			if wait := p.Wait(withStatus("a", before), withStatus("a", row.after), true, time.Now()); wait != row.want {
 				t.Errorf("the status waits %v, not %v", wait, row.want)
 			}
 		})
@@ -102,22 +101,22 @@ func TestTheWordsOfAStalledFooMayWait(t *testing.T) {
 }
 
 func TestEachProgressWaitsTheWholeTime(t *testing.T) {
-	for name, ends := range map[string]func(p *Throttle, clock *clocktesting.FakeClock, old *samplev1alpha1.Foo){
-		"since the last was written": func(p *Throttle, clock *clocktesting.FakeClock, old *samplev1alpha1.Foo) {
-			clock.Step(ThrottleInterval)
-			p.Wait(old, withStatus("a", footest.Rolling(2)), true)
+	for name, ends := range map[string]func(p *Progress, now *time.Time, old *samplev1alpha1.Foo){
+		"since the last was written": func(p *Progress, now *time.Time, old *samplev1alpha1.Foo) {
+			*now = now.Add(ThrottleInterval)
+			p.Wait(old, withStatus("a", footest.Rolling(2)), true, *now)
 		},
-		"since something else was written": func(p *Throttle, clock *clocktesting.FakeClock, old *samplev1alpha1.Foo) {
-			clock.Step(1)
-			p.Wait(old, withStatus("a", footest.Settled("a")), true)
+		"since something else was written": func(p *Progress, now *time.Time, old *samplev1alpha1.Foo) {
+			*now = now.Add(1)
+			p.Wait(old, withStatus("a", footest.Settled("a")), true, *now)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			clock := clocktesting.NewFakeClock(time.Now())
-			p, old := &Throttle{Clock: clock}, footest.Foo("a", footest.WithStatus(footest.Rolling(0)))
-			p.Wait(old, withStatus("a", footest.Rolling(1)), true)
-			ends(p, clock, old)
-			if left := p.Wait(old, withStatus("a", footest.Rolling(1)), true); left != ThrottleInterval {
+			now := time.Now()
+			p, old := &Progress{}, footest.Foo("a", footest.WithStatus(footest.Rolling(0)))
+			p.Wait(old, withStatus("a", footest.Rolling(1)), true, now)
+			ends(p, &now, old)
+			if left := p.Wait(old, withStatus("a", footest.Rolling(1)), true, now); left != ThrottleInterval {
 				t.Errorf("the status waits %v", left)
 			}
 		})
@@ -132,29 +131,24 @@ func TestOneTransitionHasOneEvent(t *testing.T) {
 	other := ready
 	other.LastTransitionTime = metav1.NewTime(ready.LastTransitionTime.Add(2 * time.Second))
 	for name, row := range map[string]struct {
-		writes func(*Transitions)
+		writes func(*Transition)
 		want   bool
 	}{
-		"the response is lost":               {func(t *Transitions) { t.Unknown(before, ready) }, true},
-		"one is recorded, then one is lost":  {func(t *Transitions) { t.Stored(before); t.Unknown(before, ready) }, false},
-		"one is lost, then one is recorded":  {func(t *Transitions) { t.Unknown(before, ready); t.Stored(before) }, false},
-		"two are lost":                       {func(t *Transitions) { t.Unknown(before, ready); t.Unknown(before, other) }, true},
-		"two are lost, the second is stored": {func(t *Transitions) { t.Unknown(before, other); t.Unknown(before, ready) }, true},
-		"one of an earlier version is lost": {func(t *Transitions) {
+		"the response is lost":               {func(t *Transition) { t.Unknown(before, ready) }, true},
+		"one is recorded, then one is lost":  {func(t *Transition) { t.Stored(before); t.Unknown(before, ready) }, false},
+		"one is lost, then one is recorded":  {func(t *Transition) { t.Unknown(before, ready); t.Stored(before) }, false},
+		"two are lost":                       {func(t *Transition) { t.Unknown(before, ready); t.Unknown(before, other) }, true},
+		"two are lost, the second is stored": {func(t *Transition) { t.Unknown(before, other); t.Unknown(before, ready) }, true},
+		"one of an earlier version is lost": {func(t *Transition) {
 			t.Unknown(footest.Foo("a", func(foo *samplev1alpha1.Foo) { foo.ResourceVersion = "9" }), other)
 			t.Unknown(before, ready)
 		}, true},
-		"another controller wrote the same": {func(t *Transitions) { t.Unknown(before, other) }, false},
-		"one of another reason is lost":     {func(t *Transitions) { t.Unknown(before, metav1.Condition{Type: "Ready", Reason: "Other"}) }, false},
-		"one of a deleted Foo of that name is lost": {func(t *Transitions) {
-			gone := before.DeepCopy()
-			gone.UID = "uid-gone"
-			t.Unknown(gone, ready)
-		}, false},
-		"there was none": {func(*Transitions) {}, false},
+		"another controller wrote the same": {func(t *Transition) { t.Unknown(before, other) }, false},
+		"one of another reason is lost":     {func(t *Transition) { t.Unknown(before, metav1.Condition{Type: "Ready", Reason: "Other"}) }, false},
+		"there was none":                    {func(*Transition) {}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			known := &Transitions{}
+			known := &Transition{}
 			row.writes(known)
 			if missed := known.Missed(before); missed != nil {
 				t.Errorf("before the cache has the write, %v counts as missed", missed)
@@ -162,7 +156,7 @@ func TestOneTransitionHasOneEvent(t *testing.T) {
 			if missed := known.Missed(after); (missed != nil) != row.want {
 				t.Errorf("the missed transition is %v", missed)
 			}
-			if known.Missed(after) != nil || known.Len() != 0 {
+			if known.Missed(after) != nil || !known.IsZero() {
 				t.Error("the transition is remembered for ever")
 			}
 		})
@@ -171,15 +165,15 @@ func TestOneTransitionHasOneEvent(t *testing.T) {
 
 // TestAProgressWaitsFromWhenItWasSeen fails if each sync begins the wait again.
 func TestAProgressWaitsFromWhenItWasSeen(t *testing.T) {
-	clock := clocktesting.NewFakeClock(time.Now())
-	p, old := &Throttle{Clock: clock}, footest.Foo("a", footest.WithStatus(footest.Rolling(0)))
+	now := time.Now()
+	p, old := &Progress{}, footest.Foo("a", footest.WithStatus(footest.Rolling(0)))
 	for range 4 {
-		if left := p.Wait(old, withStatus("a", footest.Rolling(1)), true); left == 0 {
+		if left := p.Wait(old, withStatus("a", footest.Rolling(1)), true, now); left == 0 {
 			t.Fatal("it is written early")
 		}
-		clock.Step(ThrottleInterval / 4)
+		now = now.Add(ThrottleInterval / 4)
 	}
-	if left := p.Wait(old, withStatus("a", footest.Rolling(1)), true); left != 0 {
+	if left := p.Wait(old, withStatus("a", footest.Rolling(1)), true, now); left != 0 {
 		t.Errorf("after %v the status waits another %v", ThrottleInterval, left)
 	}
 }

@@ -144,8 +144,6 @@ func (e *encoder) pointed(v reflect.Value) {
 	case v.Kind() == reflect.Interface:
 		e.text(v.Elem().Type().String())
 		e.value(v.Elem())
-	case e.inMemory && isObject(v):
-		e.task(v.Interface().(metav1.Object)) //nolint:forcetypeassert // it was asked
 	default:
 		e.value(v.Elem())
 	}
@@ -170,9 +168,14 @@ func (e *encoder) failure(err error) {
 	}
 }
 
-// task encodes an object that a controller remembers. It remembers objects for one purpose:
-// to see whether a newer one asks for the same (plan.AsksTheSame).
-func (e *encoder) task(object metav1.Object) {
+// task encodes the owner in a plan.Task, which a controller remembers to see whether a newer
+// one asks for the same (plan.AsksTheSame).
+func (e *encoder) task(owner reflect.Value) {
+	if owner.IsNil() {
+		e.out = append(e.out, 0)
+		return
+	}
+	object := owner.Interface().(metav1.Object) //nolint:forcetypeassert // it was asked
 	e.value(reflect.ValueOf(object.GetUID()))
 	e.number(object.GetGeneration())
 	e.value(reflect.ValueOf(object.GetDeletionTimestamp() != nil))
@@ -217,8 +220,16 @@ func (e *encoder) fields(v reflect.Value) {
 			e.token(deadlineToken, until.Sub(epoch).Nanoseconds())
 			continue
 		}
-		e.value(field)
+		e.field(v, field)
 	}
+}
+
+func (e *encoder) field(of, field reflect.Value) {
+	if e.inMemory && of.Type().Name() == "Task" && isObject(field) {
+		e.task(field)
+		return
+	}
+	e.value(field)
 }
 
 // pause encodes until when a series of repairs has to wait for the next. The wait counts to the
