@@ -221,9 +221,9 @@ var rollouts = []func(status *appsv1.DeploymentStatus, words string){
 
 // deploymentSeeds lead to every verdict about a rollout.
 var deploymentSeeds = []FuzzSeed{
-	{name: "handed over, with a selector of its own", Script: script(fooCase{}, ChildCase{Owner: ownerNobody, AdoptBy: 1, Selector: selectorBoth})},
-	{name: "rolling out", Script: script(fooCase{Status: 1}, ChildCase{Progress: rolloutHalf})},
-	{name: "not seen by its controller", Script: script(fooCase{}, ChildCase{Progress: rolloutUnseen})},
-	{name: "no Pods, with a long message", Script: script(fooCase{Words: 2}, ChildCase{Progress: rolloutReplicaFailure}), Words: "quota \u00e4\U0001f600"},
-	{name: "stuck", Script: script(fooCase{}, ChildCase{Progress: rolloutStuck}), Words: "ProgressDeadlineExceeded"},
+	{Name: "handed over, with a selector of its own", Script: script(fooCase{}, ChildCase{Owner: ownerNobody, AdoptBy: 1, Selector: selectorBoth})},
+	{Name: "rolling out", Script: script(fooCase{Status: 1}, ChildCase{Progress: rolloutHalf})},
+	{Name: "not seen by its controller", Script: script(fooCase{}, ChildCase{Progress: rolloutUnseen})},
+	{Name: "no Pods, with a long message", Script: script(fooCase{Words: 2}, ChildCase{Progress: rolloutReplicaFailure}), Words: "quota \u00e4\U0001f600"},
+	{Name: "stuck", Script: script(fooCase{}, ChildCase{Progress: rolloutStuck}), Words: "ProgressDeadlineExceeded"},
 }
