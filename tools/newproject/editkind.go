@@ -43,27 +43,29 @@ func (w *kindWriter) editFiles() error {
 	if err != nil {
 		return err
 	}
-	for file, change := range map[string]func(string) (string, error){
-		"clients.go":                           appendTo(listOfAPIs, w.spellGo(clients)),
-		"internal/plan/kinds.go":               appendTo(listOfKinds, ", "+w.Kinds+"()"),
-		w.first.text("test/footest/owners.go"): appendTo(listOfOwners, ", "+w.Kind+"Owner"),
-	} {
-		if err := w.edit(file, change); err != nil {
-			return err
-		}
+	// Each text goes where what a user adds for another child of the first kind does not, so that
+	// git can merge both.
+	if err := w.edit("clients.go", appendTo(listOfAPIs, w.spellGo(clients))); err != nil {
+		return err
+	}
+	if err := w.edit("internal/plan/kinds.go", appendTo(listOfKinds, ", "+w.Kinds+"()")); err != nil {
+		return err
+	}
+	if err := w.edit(w.first.text("test/footest/owners.go"), appendTo(listOfOwners, ", "+w.Kind+"Owner")); err != nil {
+		return err
 	}
 	rules, err := w.fill("rules.yaml.txt")
 	if err != nil {
 		return err
 	}
-	if err := w.edit("artifacts/deploy/permissions/controller.yaml", insertBefore("# patch: a repeated Event", w.text(rules))); err != nil {
+	if err := w.edit("artifacts/deploy/permissions/controller.yaml", insertBefore("# get: the controller reads a", w.text(rules))); err != nil {
 		return err
 	}
 	rows, err := w.fill("manual.md.txt")
 	if err != nil {
 		return err
 	}
-	if err := w.edit("docs/operations.md", insertBefore("| `create`, `patch` | `events` |", w.text(rows))); err != nil {
+	if err := w.edit("docs/operations.md", insertBefore("| `get`, `list`, `watch` | `"+w.first.Plural+"` |", w.text(rows))); err != nil {
 		return err
 	}
 	return w.edit("artifacts/deploy/permissions/users.yaml", func(text string) (string, error) {
