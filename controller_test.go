@@ -1,294 +1,243 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the loop, from events to writes, with the queue and the workers running.
+// What a sync writes, in full: for a new Foo, for a change, for a Deployment of somebody else,
+// and for a rename. No other file is needed to read these tests.
 
 package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strings"
-	"sync/atomic"
+	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/diff"
+	kubeinformers "k8s.io/client-go/informers"
+	kubefake "k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
 
-	"example.com/sample-controller/internal/consistency"
 	"example.com/sample-controller/internal/metrics"
-	"example.com/sample-controller/internal/queue"
-	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/internal/plan"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
+	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
-// These tests run the whole controller, queue and workers included, each in a
-// testing/synctest bubble: time passes only while all goroutines are idle.
+var (
+	foosResource        = samplev1alpha1.SchemeGroupVersion.WithResource("foos")
+	deploymentsResource = appsv1.SchemeGroupVersion.WithResource("deployments")
 
-func TestDeletedChildIsMadeAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Child("a"))
-		defer f.start(2)()
+	now     = metav1.Date(2026, time.November, 21, 12, 0, 0, 0, time.UTC)
+	earlier = metav1.NewTime(now.Add(-time.Hour))
+)
 
-		f.deleteChild(t, "web")
-		advance(0)
-		f.expectChildWrites(t, createChild)
+// syncOnce syncs the Foo "web" of the namespace "team" with these objects, and returns the writes.
+func syncOnce(t *testing.T, foo *samplev1alpha1.Foo, deployments ...runtime.Object) []clienttesting.Action {
+	t.Helper()
+	kubeClient, fooClient := kubefake.NewClientset(deployments...), foofake.NewSimpleClientset()
+	if err := fooClient.Tracker().Create(foosResource, foo, "team"); err != nil {
+		t.Fatal(err)
+	}
+	kubeInformers := kubeinformers.NewSharedInformerFactory(kubeClient, 0)
+	fooInformers := fooinformers.NewSharedInformerFactory(fooClient, 0)
+	controller, err := NewController(Config{
+		KubeClient: kubeClient, FooClient: fooClient, KubeInformers: kubeInformers, FooInformers: fooInformers,
+		Recorder: record.NewFakeRecorder(10), Clock: clocktesting.NewFakeClock(now.Time), CallTimeout: time.Minute, Metrics: metrics.New(),
+	}, plan.Foos("nginx:1.29"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	kubeInformers.StartWithContext(ctx)
+	fooInformers.StartWithContext(ctx)
+	defer func() {
+		stop()
+		kubeInformers.Shutdown()
+		fooInformers.Shutdown()
+		controller.queue.ShutDown()
+	}()
+	kubeInformers.WaitForCacheSyncWithContext(ctx)
+	fooInformers.WaitForCacheSyncWithContext(ctx)
+	if err := controller.syncHandler(ctx, cache.ObjectName{Namespace: "team", Name: "web"}); err != nil {
+		t.Errorf("the sync failed: %v", err)
+	}
+	return slices.DeleteFunc(append(kubeClient.Actions(), fooClient.Actions()...), func(action clienttesting.Action) bool {
+		return slices.Contains([]string{"get", "list", "watch"}, action.GetVerb())
 	})
 }
 
-func TestFooThatWaitsForANameGetsItWhenItIsFreed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a"), footest.Child("nobody", footest.WithoutOwner))
-		defer f.start(2)()
-		advance(time.Hour)
-		f.expectWrites(t, "update foos/status") // the conflict, once: no polling
-
-		f.deleteChild(t, "web")
-		advance(0)
-		f.expectWrites(t, createChild, "update foos/status")
-	})
+func expectWrites(t *testing.T, got []clienttesting.Action, want ...clienttesting.Action) {
+	t.Helper()
+	if !equality.Semantic.DeepEqual(want, got) {
+		t.Errorf("the writes are not as expected (-want +got):\n%s", diff.Diff(want, got))
+	}
 }
 
-func TestOldOwnerIsSyncedWhenItsOwnerReferenceIsRemoved(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Child("a"))
-		defer f.start(2)()
-
-		f.updateChild(t, footest.Child("a", footest.WithoutOwner))
-		advance(time.Hour)
-		f.expectWrites(t, "update foos/status")
-		footest.ExpectEqual(t, "the list of events", []string{
-			"Warning " + conflict + " " + footest.ConflictWithNobody,
-		}, f.recorded())
-	})
+func create(deployment *appsv1.Deployment) clienttesting.Action {
+	return clienttesting.NewCreateActionWithOptions(deploymentsResource, "team", deployment,
+		metav1.CreateOptions{FieldManager: "sample-controller"})
 }
 
-func TestDeletedFooLeavesNothingBehind(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a"))
-		f.refuse("create", children, apierrors.NewForbidden(footest.ChildGR, "web", errors.New("exceeded quota")))
-		defer f.start(2)()
-		advance(0)
-		f.expectWrites(t, createChild, "update foos/status")
-		key := footest.KeyOf(footest.Foo("a"))
-		if !f.backoff.InBackoff(key) {
-			t.Error("a refused Foo has no back-off")
-		}
-
-		f.deleteFoo(t, "a")
-		advance(0)
-		if f.backoff.InBackoff(key) {
-			t.Error("the key of a deleted Foo still has a back-off")
-		}
-		advance(time.Hour)
-		f.expectWrites(t)
-	})
+func patch(name, patch string) clienttesting.Action {
+	return clienttesting.NewPatchActionWithOptions(deploymentsResource, "team", name,
+		types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "sample-controller"})
 }
 
-func TestRefusalWhoseStatusLostARaceIsReportedAtOnceAndNotRepeated(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a"))
-		f.refuse("create", children, apierrors.NewForbidden(footest.ChildGR, "web", errors.New("exceeded quota")))
-		f.failTimes(1, "update", "foos", apierrors.NewConflict(footest.FoosResource.GroupResource(), "a", errors.New("modified")))
-		defer f.start(2)()
-		advance(queue.RefusedRetry / 2)
-		f.expectWrites(t, createChild, "update foos/status", "update foos/status")
-	})
+func updateStatus(foo *samplev1alpha1.Foo) clienttesting.Action {
+	return clienttesting.NewUpdateSubresourceActionWithOptions(foosResource, "status", "team", foo,
+		metav1.UpdateOptions{FieldManager: "sample-controller"})
 }
 
-func TestConflictIsRetriedAtOnceAndResolved(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Child("a", footest.Drifted))
-		f.failTimes(1, "patch", children, apierrors.NewConflict(footest.ChildGR, "web", errors.New("modified")))
-		defer f.start(2)()
-		advance(time.Second)
-		f.expectChildWrites(t, updateChild, updateChild)
-	})
+func TestANewFooGetsADeployment(t *testing.T) {
+	foo := &samplev1alpha1.Foo{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web", UID: "foo", Generation: 1, ResourceVersion: "1"},
+		Spec:       samplev1alpha1.FooSpec{DeploymentName: "web", Replicas: new(int32(2))},
+	}
+	expectWrites(t, syncOnce(t, foo), create(&appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "team", Name: "web",
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "samplecontroller.k8s.io/v1alpha1", Kind: "Foo", Name: "web", UID: "foo", Controller: new(true), BlockOwnerDeletion: new(true),
+			}},
+		},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(2)),
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "nginx", "controller": "web"}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "nginx", "controller": "web"}},
+				Spec: corev1.PodSpec{
+					Containers: []corev1.Container{{
+						Name: "nginx", Image: "nginx:1.29",
+						VolumeMounts: []corev1.VolumeMount{{Name: "cache", MountPath: "/var/cache/nginx"}, {Name: "run", MountPath: "/run"}},
+						SecurityContext: &corev1.SecurityContext{
+							AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+						},
+					}},
+					Volumes: []corev1.Volume{
+						{Name: "cache", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+						{Name: "run", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+					},
+					AutomountServiceAccountToken: new(false),
+					SecurityContext: &corev1.PodSecurityContext{
+						RunAsNonRoot: new(true), RunAsUser: new(int64(101)),
+						SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+						Sysctls:        []corev1.Sysctl{{Name: "net.ipv4.ip_unprivileged_port_start", Value: "0"}},
+					},
+				},
+			},
+		},
+	}), updateStatus(&samplev1alpha1.Foo{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web", UID: "foo", Generation: 1, ResourceVersion: "1"},
+		Spec:       samplev1alpha1.FooSpec{DeploymentName: "web", Replicas: new(int32(2))},
+		Status: samplev1alpha1.FooStatus{
+			ObservedGeneration: 1,
+			Selector:           "app=nginx,controller=web",
+			Conditions: []metav1.Condition{{
+				Type: "Ready", Status: "False", ObservedGeneration: 1, LastTransitionTime: now, Reason: "Progressing",
+				Message: `Deployment "web" is rolling out: 0 available of 2 wanted Pods`,
+			}},
+		},
+	}))
 }
 
-func TestFailingFooBacksOffAloneAndNotForMoreThanFiveMinutes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithChildName("other")))
-		var attempts []time.Time
-		f.kubeClient.PrependReactor("create", children, func(action clienttesting.Action) (bool, runtime.Object, error) {
-			if action.(clienttesting.CreateAction).GetObject().(footest.Object).GetName() != "web" {
-				return false, nil, nil
-			}
-			attempts = append(attempts, time.Now())
-			return true, nil, apierrors.NewInternalError(errors.New("boom"))
-		})
-		defer f.start(2)()
-		advance(0)
-		f.storedChild(t, "other")
-
-		advance(6 * time.Hour)
-		last := attempts[len(attempts)-1].Sub(attempts[len(attempts)-2])
-		if last != 5*time.Minute {
-			t.Errorf("after hours of failure the Foo is retried every %v, not every 5m", last)
-		}
-		if second := attempts[1].Sub(attempts[0]); second != 5*time.Millisecond {
-			t.Errorf("the second attempt came after %v, not after 5ms", second)
-		}
-	})
+// scaled returns a Foo that asks for 3 Pods, and its Deployment, which has 2: its spec has just
+// been changed.
+func scaled() (*samplev1alpha1.Foo, *appsv1.Deployment) {
+	foo := &samplev1alpha1.Foo{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web", UID: "foo", Generation: 2, ResourceVersion: "7"},
+		Spec:       samplev1alpha1.FooSpec{DeploymentName: "web", Replicas: new(int32(3))},
+		Status: samplev1alpha1.FooStatus{
+			ObservedGeneration: 1, Replicas: 2, AvailableReplicas: 2, Selector: "app=nginx,controller=web",
+			Conditions: []metav1.Condition{{
+				Type: "Ready", Status: "True", ObservedGeneration: 1, LastTransitionTime: earlier, Reason: "Available",
+				Message: `Deployment "web" has 2 of 2 Pods available`,
+			}},
+		},
+	}
+	return foo, &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "team", Name: "web", UID: "deployment", Generation: 1, ResourceVersion: "6",
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "samplecontroller.k8s.io/v1alpha1", Kind: "Foo", Name: "web", UID: "foo", Controller: new(true), BlockOwnerDeletion: new(true),
+			}},
+		},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(2)),
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "nginx", "controller": "web"}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "nginx", "controller": "web"}},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "nginx", Image: "nginx:1.29"}}},
+			},
+		},
+		Status: appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2},
+	}
 }
 
-func TestResyncDoesNotRunAheadOfABackOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a"))
-		f.refuse("create", children, apierrors.NewForbidden(footest.ChildGR, "web", errors.New("exceeded quota")))
-		defer f.start(2)()
-		advance(0)
-		f.expectWrites(t, createChild, "update foos/status")
-
-		cached := f.cachedFoo(t, "a")
-		f.updateOwner(cached, cached)
-		advance(queue.RefusedRetry - time.Second)
-		f.expectWrites(t)
-
-		advance(time.Second)
-		f.expectWrites(t, createChild)
-
-		changed := f.cachedFoo(t, "a").DeepCopy()
-		changed.Generation++
-		f.updateFoo(t, changed)
-		advance(0)
-		f.expectWrites(t, createChild, "update foos/status")
-	})
+// Of the Deployment, only what changes is sent, for the version that was read.
+func TestAScaledFooScalesItsDeployment(t *testing.T) {
+	foo, deployment := scaled()
+	after := foo.DeepCopy()
+	after.Status.ObservedGeneration = 2
+	after.Status.Conditions = []metav1.Condition{{
+		Type: "Ready", Status: "False", ObservedGeneration: 2, LastTransitionTime: now, Reason: "Progressing",
+		Message: `Deployment "web" is rolling out: 2 available of 3 wanted Pods`,
+	}}
+	expectWrites(t, syncOnce(t, foo, deployment),
+		patch("web", `{"metadata":{"resourceVersion":"6","uid":"deployment"},"spec":{"replicas":3}}`), updateStatus(after))
 }
 
-func TestFooInATerminatingNamespaceIsLeftAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a"))
-		f.refuse("create", children, footest.NamespaceTerminating())
-		defer f.start(2)()
-		advance(0)
-		f.expectWrites(t, createChild)
-
-		cached := f.cachedFoo(t, "a")
-		f.updateOwner(cached, cached) // a resync
-		advance(queue.LastRetry - time.Second)
-		f.expectWrites(t)
-		footest.ExpectEqual(t, "the list of events", []string(nil), f.recorded())
-	})
+func TestADeploymentOfSomebodyElseIsLeftAlone(t *testing.T) {
+	foo, deployment := scaled()
+	deployment.OwnerReferences = nil
+	after := foo.DeepCopy()
+	after.Status = samplev1alpha1.FooStatus{
+		ObservedGeneration: 2,
+		Conditions: []metav1.Condition{{
+			Type: "Ready", Status: "False", ObservedGeneration: 2, LastTransitionTime: now, Reason: "DeploymentConflict",
+			Message: `Deployment "web" exists and has no controller: choose another spec.deploymentName, delete the Deployment, ` +
+				`or hand it over with 'kubectl annotate -n team deployment web samplecontroller.k8s.io/adopt-by=web'`,
+		}, {
+			Type: "Stalled", Status: "True", ObservedGeneration: 2, LastTransitionTime: now, Reason: "DeploymentConflict",
+			Message: `Deployment "web" exists and has no controller: choose another spec.deploymentName, delete the Deployment, ` +
+				`or hand it over with 'kubectl annotate -n team deployment web samplecontroller.k8s.io/adopt-by=web'`,
+		}},
+	}
+	expectWrites(t, syncOnce(t, foo, deployment), updateStatus(after))
 }
 
-func TestPanicInOneSyncDoesNotStopTheOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithChildName("other")))
-		f.panics = true
-		var panicked atomic.Bool
-		f.kubeClient.PrependReactor("create", children, func(action clienttesting.Action) (bool, runtime.Object, error) {
-			if action.(clienttesting.CreateAction).GetObject().(footest.Object).GetName() == "web" && panicked.CompareAndSwap(false, true) {
-				panic("a bug")
-			}
-			return false, nil, nil
-		})
-		defer f.start(2)()
-		advance(time.Second)
-		f.storedChild(t, "other")
-		f.storedChild(t, "web")
-		f.expectMetrics(t, "panics and syncs", `sample_controller_sync_panics_total 1`,
-			`sample_controller_sync_duration_seconds_count{result="panic"} 1`)
-	})
-}
+// The Deployment of the new name comes first. That of the old name serves until then.
+func TestARenamedFooKeepsItsDeploymentUntilTheNewOneIsReady(t *testing.T) {
+	foo, old := scaled()
+	foo.Spec.DeploymentName = "new"
+	writes := syncOnce(t, foo, old)
+	if len(writes) != 2 || !writes[0].Matches("create", "deployments") {
+		t.Fatalf("the writes are %v", writes)
+	}
+	after := foo.DeepCopy()
+	after.Status = samplev1alpha1.FooStatus{
+		ObservedGeneration: 2, Selector: "app=nginx,controller=web",
+		Conditions: []metav1.Condition{{
+			Type: "Ready", Status: "False", ObservedGeneration: 2, LastTransitionTime: now, Reason: "Progressing",
+			Message: `Deployment "new" is rolling out: 0 available of 3 wanted Pods; Deployment "web" stays in service until then`,
+		}},
+	}
+	expectWrites(t, writes[1:], updateStatus(after))
 
-func TestSyncWaitsForTheCacheToSeeOurOwnWrite(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a"))
-		f.wrote(footest.Foo("a"), storeAt("7"), "9")
-		defer f.start(2)()
-		advance(0)
-		f.expectWrites(t)
-		f.expectMetrics(t, "skipped syncs", `sample_controller_stale_syncs_total 1`,
-			`sample_controller_sync_duration_seconds_count{result="retry"} 1`)
-
-		advance(f.callTimeout + queue.BehindRetry) // a store whose versions went backwards never sees the write
-		f.expectWrites(t, createChild, "update foos/status")
-	})
-}
-
-func TestOlderSpecNeverOverwritesANewer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		// Another controller has changed the child for a newer Foo than the one in our
-		// cache.
-		f := newFixture(t, footest.Foo("a", footest.WithReplicas(2), footest.WithStatus(footest.Settled("a"))), footest.Child("a", footest.Drifted))
-		f.fooClient.PrependReactor("get", "foos", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return true, footest.Foo("a", footest.WithReplicas(9), footest.WithGeneration(2)), nil
-		})
-		err := f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a")))
-		if !errors.Is(err, consistency.ErrBehind) {
-			t.Errorf("the sync ended with %v", err)
-		}
-		f.expectWrites(t)
-	})
-}
-
-func TestNothingIsWrittenBeforeTheCachesAreFull(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a"))
-		f.handlersSynced = append(f.handlersSynced, neverDone{})
-		defer f.start(2)()
-		advance(time.Hour)
-		f.expectWrites(t)
-	})
-}
-
-func TestRunFinishesTheSyncUnderWayAndLeavesTheRest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithChildName("b")))
-		release := make(chan struct{})
-		f.kubeClient.PrependReactor("create", children, func(clienttesting.Action) (bool, runtime.Object, error) {
-			<-release
-			return false, nil, nil
-		})
-		stop := f.start(1)
-		synctest.Wait() // the worker is in its create call, and the other Foo waits in the queue
-		stopped := make(chan struct{})
-		go func() {
-			defer close(stopped)
-			stop()
-		}()
-		synctest.Wait()
-		select {
-		case <-stopped:
-			t.Fatal("Run returned while its worker was in a call")
-		default:
-		}
-
-		close(release)
-		<-stopped
-		f.expectWrites(t, createChild, "update foos/status")
-	})
-}
-
-func TestAnUnknownResourceFailsTheTest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f, failed := newFixture(t), &recordingT{TB: t}
-		f.api.Serve(failed, &f.kubeClient.Fake, f.kubeClient.Tracker())
-		if _, err := f.kubeClient.CoreV1().Nodes().Get(f.ctx, "n", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-			t.Errorf("the answer is %v", err)
-		}
-		if want := t.Name() + `: the controller uses the resource "nodes"`; !strings.HasPrefix(failed.message, want) {
-			t.Errorf("the failure is %q, want %q", failed.message, want)
-		}
-	})
-}
-
-func TestSyncResult(t *testing.T) {
-	conflict := apierrors.NewConflict(footest.ChildGR, "web", errors.New("changed"))
-	for want, errs := range map[metrics.Result][]error{
-		metrics.Success: {nil},
-		metrics.Retry:   {consistency.ErrBehind, conflict, fmt.Errorf("updating: %w", conflict), context.Canceled},
-		metrics.Error:   {errors.New("refused"), context.DeadlineExceeded, apierrors.NewInternalError(errors.New("etcd"))},
-		metrics.Panic:   {fmt.Errorf("%w: nil map", errPanic)},
-	} {
-		for _, err := range errs {
-			if got := syncResult(err); got != want {
-				t.Errorf("A sync that ends with %v is a %s, want %s", err, got, want)
-			}
-		}
+	foo, old = scaled()
+	foo.Spec.DeploymentName = "new"
+	_, ready := scaled()
+	ready.Name, ready.UID, ready.Spec.Replicas = "new", "successor", new(int32(3))
+	ready.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3}
+	if writes = syncOnce(t, foo, old, ready); len(writes) != 2 || !writes[0].Matches("delete", "deployments") {
+		t.Errorf("once the new Deployment is ready, the writes are %v", writes)
 	}
 }
