@@ -82,12 +82,12 @@ func (s *ownerSync) childKind(row *plan.ChildKind) *childKind {
 // changed. That is known before the status is written, so that the status's event does not
 // wake the key.
 func (s *ownerSync) take(ctx context.Context, child *plan.Child, action plan.Action) {
-	part, task := queue.Part(child.Kind), child.Task()
-	err := s.backoff.Deferred(s.key, part, task)
+	part, inputs := queue.Part(child.Kind), child.Inputs()
+	err := s.backoff.Deferred(s.key, part, inputs)
 	if err == nil {
 		if err = s.carryOut(ctx, child, action); err != nil {
 			s.metrics.Refused(failure.CauseOf(err))
-			err = s.backoff.Fail(s.key, part, task, err)
+			err = s.backoff.Fail(s.key, part, inputs, err)
 		} else if action == plan.ActionDelete || len(child.Obsolete) == 0 {
 			s.backoff.Succeed(s.key, part)
 		}

@@ -78,19 +78,11 @@ type typedOwnerClient[F any] interface {
 type ownersIn[F plan.Owner, C typedOwnerClient[F]] struct{ in func(namespace string) C }
 
 func (o ownersIn[F, C]) Get(ctx context.Context, namespace, name string) (plan.Owner, error) {
-	found, err := o.in(namespace).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return found, nil
+	return as[plan.Owner](o.in(namespace).Get(ctx, name, metav1.GetOptions{}))
 }
 
 func (o ownersIn[F, C]) UpdateStatus(ctx context.Context, owner plan.Owner) (plan.Owner, error) {
-	updated, err := o.in(owner.GetNamespace()).UpdateStatus(ctx, owner.(F), metav1.UpdateOptions{FieldManager: names.Controller})
-	if err != nil {
-		return nil, err
-	}
-	return updated, nil
+	return as[plan.Owner](o.in(owner.GetNamespace()).UpdateStatus(ctx, owner.(F), metav1.UpdateOptions{FieldManager: names.Controller}))
 }
 
 type typedChildClient[T any] interface {
@@ -103,29 +95,25 @@ type typedChildClient[T any] interface {
 type childrenIn[T plan.Object, C typedChildClient[T]] struct{ in func(namespace string) C }
 
 func (c childrenIn[T, C]) Get(ctx context.Context, namespace, name string) (plan.Object, error) {
-	found, err := c.in(namespace).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return found, nil
+	return as[plan.Object](c.in(namespace).Get(ctx, name, metav1.GetOptions{}))
 }
 
 func (c childrenIn[T, C]) Create(ctx context.Context, child plan.Object) (plan.Object, error) {
-	created, err := c.in(child.GetNamespace()).Create(ctx, child.(T), metav1.CreateOptions{FieldManager: names.Controller})
-	if err != nil {
-		return nil, err
-	}
-	return created, nil
+	return as[plan.Object](c.in(child.GetNamespace()).Create(ctx, child.(T), metav1.CreateOptions{FieldManager: names.Controller}))
 }
 
 func (c childrenIn[T, C]) Patch(ctx context.Context, namespace, name string, kind types.PatchType, patch []byte) (plan.Object, error) {
-	patched, err := c.in(namespace).Patch(ctx, name, kind, patch, metav1.PatchOptions{FieldManager: names.Controller})
-	if err != nil {
-		return nil, err
-	}
-	return patched, nil
+	return as[plan.Object](c.in(namespace).Patch(ctx, name, kind, patch, metav1.PatchOptions{FieldManager: names.Controller}))
 }
 
 func (c childrenIn[T, C]) Delete(ctx context.Context, namespace, name string, options metav1.DeleteOptions) error {
 	return c.in(namespace).Delete(ctx, name, options)
+}
+
+// as returns the answer of a typed client without its type: nil if there is an error.
+func as[Untyped, T any](object T, err error) (untyped Untyped, _ error) {
+	if err == nil {
+		untyped = any(object).(Untyped) //nolint:forcetypeassert // the type constraints say so
+	}
+	return untyped, err
 }

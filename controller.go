@@ -54,7 +54,7 @@ type Controller struct {
 	buckets  plan.Buckets
 
 	queue   *queue.Queue
-	backoff *queue.Backoff[plan.Task]
+	backoff *queue.Backoff[plan.Inputs]
 	// rollouts bounds how many Foos restart their Pods at a time.
 	rollouts *queue.Rollouts
 
@@ -104,7 +104,7 @@ func NewController(config Config, kind *plan.OwnerKind) (*Controller, error) {
 		kind:        kind,
 		buckets:     plan.NewBuckets(),
 		queue:       work,
-		backoff:     queue.NewBackoff[plan.Task](work, config.Clock),
+		backoff:     queue.NewBackoff[plan.Inputs](work, config.Clock),
 		rollouts:    &queue.Rollouts{Clock: config.Clock, Limit: config.MaxRollouts},
 		crdMismatch: &reporting.CRDMismatch{Clock: config.Clock, Resource: kind.Resource.GroupResource()},
 		recorder:    config.Recorder,
@@ -129,9 +129,9 @@ func NewController(config Config, kind *plan.OwnerKind) (*Controller, error) {
 // Run starts the workers and returns when ctx is done and they have ended. Call it once.
 //
 // Syncs under way when ctx ends may finish, within drainTimeout; keys that still wait
-// are left to the next start. When held ends, the syncs are cancelled at once, because
+// are left to the next start. When leaseCtx ends, the syncs are cancelled at once, because
 // another controller may be working by then.
-func (c *Controller) Run(ctx, held context.Context, workers int) error {
+func (c *Controller) Run(ctx, leaseCtx context.Context, workers int) error {
 	logger := klog.FromContext(ctx)
 	logger.Info("Starting controller", "resource", c.Resource())
 	// Not before now, so that the queue of a standby is empty although its caches are full.
@@ -143,21 +143,21 @@ func (c *Controller) Run(ctx, held context.Context, workers int) error {
 		}
 		return fmt.Errorf("registering with the informers: %w", err)
 	}
-	c.runWorkers(ctx, held, workers, handlersSynced)
+	c.runWorkers(ctx, leaseCtx, workers, handlersSynced)
 	logger.Info("Controller stopped", "resource", c.Resource())
 	return nil
 }
 
 // runWorkers waits until the handlers have synced, then runs the workers until ctx is
 // done.
-func (c *Controller) runWorkers(ctx, held context.Context, workers int, handlersSynced []cache.DoneChecker) {
+func (c *Controller) runWorkers(ctx, leaseCtx context.Context, workers int, handlersSynced []cache.DoneChecker) {
 	logger := klog.FromContext(ctx)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	defer context.AfterFunc(held, stop)()
+	defer context.AfterFunc(leaseCtx, stop)()
 
 	// A sync outlives ctx, so that a stop does not interrupt it between two writes.
-	syncCtx, cancelSyncs := context.WithCancel(klog.NewContext(held, logger))
+	syncCtx, cancelSyncs := context.WithCancel(klog.NewContext(leaseCtx, logger))
 	var wg sync.WaitGroup
 	defer func() {
 		c.queue.ShutDown()
@@ -191,7 +191,7 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	defer c.queue.Done(key)
 	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), strings.ToLower(c.kind.Kind), klog.KRef(key.Namespace, key.Name)))
 	start := c.clock.Now()
-	c.backoff.Begin(key)
+	c.backoff.Begin(key) // a change from now on needs another sync: see updateOwner
 	err := c.syncAndRecover(ctx, key)
 	if errors.Is(err, consistency.ErrStale) || errors.Is(err, consistency.ErrBehind) {
 		c.metrics.StaleSyncs.Inc()
@@ -221,17 +221,6 @@ func (c *Controller) handleErr(ctx context.Context, key cache.ObjectName, err er
 	}
 }
 
-// Resource is that of the Foos, such as "foos".
-func (c *Controller) Resource() string { return c.kind.Resource.Resource }
-
-// CountByReady counts the Foos of the cache by the status of their condition Ready.
-func (c *Controller) CountByReady() map[metav1.ConditionStatus]int {
-	return plan.CountByReady(c.cache.List())
-}
-
-// HasWaiting reports whether Foos of a namespace wait for a worker.
-func (c *Controller) HasWaiting(namespace string) bool { return c.queue.HasWaiting(namespace) }
-
 // errPanic is a panic in a sync, as an error.
 var errPanic = errors.New("panic")
 
@@ -245,19 +234,6 @@ func (c *Controller) syncAndRecover(ctx context.Context, key cache.ObjectName) (
 		}
 	}()
 	return c.syncHandler(ctx, key)
-}
-
-// syncResult names how a sync ended, for its metric.
-func syncResult(err error) metrics.Result {
-	switch {
-	case err == nil:
-		return metrics.Success
-	case errors.Is(err, errPanic):
-		return metrics.Panic
-	case queue.NextAttempt(err).Expected, queue.IsDeferred(err):
-		return metrics.Retry
-	}
-	return metrics.Error
 }
 
 // ownerSync is a sync of one Foo, with what is remembered of it.
@@ -327,3 +303,27 @@ func (s *ownerSync) sync(ctx context.Context) error {
 	}
 	return errors.Join(s.updateStatus(ctx, after, err == nil), err)
 }
+
+// syncResult names how a sync ended, for its metric.
+func syncResult(err error) metrics.Result {
+	switch {
+	case err == nil:
+		return metrics.Success
+	case errors.Is(err, errPanic):
+		return metrics.Panic
+	case queue.NextAttempt(err).Expected, queue.IsDeferred(err):
+		return metrics.Retry
+	}
+	return metrics.Error
+}
+
+// Resource is that of the Foos, such as "foos".
+func (c *Controller) Resource() string { return c.kind.Resource.Resource }
+
+// CountByReady counts the Foos of the cache by the status of their condition Ready.
+func (c *Controller) CountByReady() map[metav1.ConditionStatus]int {
+	return plan.CountByReady(c.cache.List())
+}
+
+// HasWaiting reports whether Foos of a namespace wait for a worker.
+func (c *Controller) HasWaiting(namespace string) bool { return c.queue.HasWaiting(namespace) }

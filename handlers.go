@@ -192,7 +192,7 @@ func (k *childKind) ownersAskingFor(child cache.ObjectName) []cache.ObjectName {
 		if len(keys) == maxAsking {
 			break
 		}
-		if k.row.Name(owner) == child.Name && k.row.IsWanted(owner) && owner.GetNamespace() == child.Namespace && !plan.IsTerminating(owner) {
+		if k.row.Name(owner) == child.Name && k.row.Wanted(owner) && owner.GetNamespace() == child.Namespace && !plan.IsTerminating(owner) {
 			keys = append(keys, cache.MetaObjectToName(owner))
 		}
 	}

@@ -103,18 +103,18 @@ func run(ctx context.Context, opts *options.Options) error {
 		return err
 	}
 	// Serve before waiting for anything, so that probes see the wait.
-	own, filled := metrics.New(), &atomic.Bool{}
+	controllerMetrics, cachesFilled := metrics.New(), &atomic.Bool{}
 	watchdog := leaderelection.NewLeaderHealthzAdaptor(watchdogGrace)
-	stopServing, err := opts.Serving.Start(ctx, serving.ControllerHealth(ctx, watchdog, filled.Load), own.Handler(), clients.Reviews)
+	stopServing, err := opts.Serving.Start(ctx, serving.ControllerHealth(ctx, watchdog, cachesFilled.Load), controllerMetrics.Handler(), clients.Reviews)
 	if err != nil {
 		return err
 	}
 	defer stopServing()
-	// Events are written out last, because the election records some of its own.
+	// Events are written out last, because the election records some of its controllerMetrics.
 	recorder, flush := events.Start(ctx, &typedcorev1.EventSinkImpl{Interface: clients.Events.CoreV1().Events(metav1.NamespaceAll)},
 		fooscheme.Scheme, corev1.EventSource{Component: names.Controller})
 	defer flush(flushTimeout)
-	controllers, stopInformers, err := startInformers(ctx, opts, clients, recorder, own)
+	controllers, stopInformers, err := startInformers(ctx, opts, clients, recorder, controllerMetrics)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func run(ctx context.Context, opts *options.Options) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	filled.Store(true)
+	cachesFilled.Store(true)
 	return lead(ctx, opts, controllers, election.Config{
 		Client: clients.Election.CoordinationV1(), Namespace: namespace, Recorder: recorder, Watchdog: watchdog,
 	})
@@ -152,7 +152,7 @@ func newControllers(config Config, kinds []*plan.OwnerKind) ([]*Controller, erro
 // startInformers makes the controllers with the two informer factories, waits until the API
 // server lets it read what they inform on, and returns when the caches are full or ctx is
 // done. Call stop when ctx is done.
-func startInformers(ctx context.Context, opts *options.Options, clients *kubeclient.Clients, recorder *events.Recorder, own *metrics.Metrics) (
+func startInformers(ctx context.Context, opts *options.Options, clients *kubeclient.Clients, recorder *events.Recorder, controllerMetrics *metrics.Metrics) (
 	controllers []*Controller, stop func(), err error,
 ) {
 	// Informers without a name have no metrics.
@@ -167,7 +167,7 @@ func startInformers(ctx context.Context, opts *options.Options, clients *kubecli
 		fooinformers.WithInformerName(name), fooinformers.WithNamespace(opts.Namespace))
 	controllers, err = newControllers(Config{
 		Name: names.Controller, KubeClient: clients.Kube, FooClient: clients.Foos, KubeInformers: kubeInformers, FooInformers: fooInformers,
-		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: opts.RequestTimeout, Metrics: own, MaxRollouts: opts.MaxRollouts,
+		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: opts.RequestTimeout, Metrics: controllerMetrics, MaxRollouts: opts.MaxRollouts,
 	}, plan.Kinds(opts.Image))
 	if err != nil {
 		return nil, nil, err
@@ -191,7 +191,7 @@ func startInformers(ctx context.Context, opts *options.Options, clients *kubecli
 	kubeInformers.WaitForCacheSyncWithContext(ctx)
 	fooInformers.WaitForCacheSyncWithContext(ctx)
 	for _, c := range controllers {
-		own.CountByReady(c.Resource(), c.CountByReady)
+		controllerMetrics.CountByReady(c.Resource(), c.CountByReady)
 	}
 	return controllers, stop, nil
 }
@@ -205,11 +205,11 @@ func lead(ctx context.Context, opts *options.Options, controllers []*Controller,
 		return err
 	}
 	klog.FromContext(ctx).Info("Standing by for the Lease", "lease", lease.Namespace+"/"+lease.Name, "identity", lease.Identity)
-	return election.Run(ctx, lease, func(held context.Context) error { return runAll(ctx, held, controllers, opts.Workers) })
+	return election.Run(ctx, lease, func(leaseCtx context.Context) error { return runAll(ctx, leaseCtx, controllers, opts.Workers) })
 }
 
-// runAll runs the controllers until ctx or held is done. If one of them fails, all end.
-func runAll(ctx, held context.Context, controllers []*Controller, workers int) error {
+// runAll runs the controllers until ctx or leaseCtx is done. If one of them fails, all end.
+func runAll(ctx, leaseCtx context.Context, controllers []*Controller, workers int) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	errs := make([]error, len(controllers))
@@ -217,7 +217,7 @@ func runAll(ctx, held context.Context, controllers []*Controller, workers int) e
 	for i, c := range controllers {
 		wg.Go(func() {
 			defer stop()
-			errs[i] = c.Run(ctx, held, workers)
+			errs[i] = c.Run(ctx, leaseCtx, workers)
 		})
 	}
 	wg.Wait()

@@ -121,7 +121,7 @@ func (s *ownerSync) wrote(ctx context.Context, child *plan.Child, verb, did stri
 // generation and the cache may be older than the generation. In that case it reads the
 // child live.
 func (s *ownerSync) confirm(ctx context.Context, child *plan.Child) error {
-	if child.Named == nil || !child.IsWanted(s.owner) {
+	if child.Named == nil || !child.Wanted(s.owner) {
 		return nil
 	}
 	known := s.memory.Child(child.Kind)
@@ -154,7 +154,7 @@ const maxDeletions = 10
 // that the Foo has the child it asks for, each child to delete, and last the Foo.
 func (s *ownerSync) deleteObsolete(ctx context.Context, child *plan.Child) error {
 	taken := false
-	if child.IsWanted(s.owner) {
+	if child.Wanted(s.owner) {
 		wanted, err := s.liveChild(ctx, child, child.Name(s.owner))
 		if err != nil {
 			return err
@@ -220,7 +220,7 @@ func (s *ownerSync) liveChild(ctx context.Context, child *plan.Child, name strin
 // Event if the Foo's readiness changed. after is the Foo with that status. After a complete
 // sync, a status that only counts the Pods of a rollout may wait.
 func (s *ownerSync) updateStatus(ctx context.Context, after plan.Owner, complete bool) error {
-	task := plan.StatusTask(s.owner)
+	inputs := plan.StatusInputs(s.owner)
 	if equality.Semantic.DeepEqual(s.owner.GetStatus(), after.GetStatus()) {
 		s.memory.Progress.Reset()
 		s.backoff.Succeed(s.key, queue.PartStatus)
@@ -229,7 +229,7 @@ func (s *ownerSync) updateStatus(ctx context.Context, after plan.Owner, complete
 	if s.crdMismatch.WouldRecur(s.memory.Pruned, after) {
 		return nil
 	}
-	if err := s.backoff.Deferred(s.key, queue.PartStatus, task); err != nil {
+	if err := s.backoff.Deferred(s.key, queue.PartStatus, inputs); err != nil {
 		return err
 	}
 	if wait := s.memory.Progress.Wait(s.owner, after, complete, s.clock.Now()); wait > 0 {
@@ -237,7 +237,7 @@ func (s *ownerSync) updateStatus(ctx context.Context, after plan.Owner, complete
 		return nil
 	}
 	if err := s.sendStatus(ctx, after); err != nil {
-		return s.backoff.Fail(s.key, queue.PartStatus, task, err)
+		return s.backoff.Fail(s.key, queue.PartStatus, inputs, err)
 	}
 	s.backoff.Succeed(s.key, queue.PartStatus)
 	return nil

@@ -55,17 +55,17 @@ type Config struct {
 // lead. Until then, however long that takes, it renews the Lease. ErrLost says that the
 // Lease was lost: Run has waited for lead, but no longer than RenewDeadline. If lead is
 // still running, its result is dropped. Any other error means a wrong Config.
-func Run(ctx context.Context, config Config, lead func(held context.Context) error) error {
-	held, end := context.WithCancelCause(context.WithoutCancel(ctx))
+func Run(ctx context.Context, config Config, lead func(leaseCtx context.Context) error) error {
+	leaseCtx, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
-	standby, endStandby := context.WithCancel(held)
+	standby, endStandby := context.WithCancel(leaseCtx)
 	defer endStandby()
 	lock := config.newLock(klog.FromContext(ctx), func() { end(ErrLost) })
 	defer lock.expiry.Stop()
 	ended := make(chan error, 1) // buffered: Run may have stopped waiting
 	elector, err := config.newElector(ctx, lock, func(context.Context) {
 		endStandby()
-		ended <- lead(held)
+		ended <- lead(leaseCtx)
 		end(nil)
 	})
 	if err != nil {
@@ -77,8 +77,8 @@ func Run(ctx context.Context, config Config, lead func(held context.Context) err
 	defer endStandby()
 	watching.Go(func() { config.watchLease(standby, lock.tryNow) })
 
-	for !lock.leading && held.Err() == nil {
-		attempt, endAttempt := context.WithCancel(held)
+	for !lock.leading && leaseCtx.Err() == nil {
+		attempt, endAttempt := context.WithCancel(leaseCtx)
 		lock.unlessLeading(func() { lock.endAttempt = endAttempt })
 		// The lock logs failures. The elector would log a stop as one, too.
 		elector.Run(klog.NewContext(attempt, klog.Logger{}))
@@ -93,7 +93,7 @@ func Run(ctx context.Context, config Config, lead func(held context.Context) err
 	case result = <-ended:
 	case <-time.After(config.RenewDeadline):
 	}
-	if errors.Is(context.Cause(held), ErrLost) {
+	if errors.Is(context.Cause(leaseCtx), ErrLost) {
 		return errors.Join(fmt.Errorf("%w %s: another replica may lead now", ErrLost, lock.Describe()), result)
 	}
 	config.release(ctx, lock.Interface)

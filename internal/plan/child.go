@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -59,57 +58,64 @@ type Row[F Owner, T Object] struct {
 }
 
 // ChildKind is a Row without its types: the loop, which is the same for every kind, knows
-// none.
+// none. None of its functions is nil.
 type ChildKind struct {
 	Row[Owner, Object]
 
 	// OwnerKind is the kind whose objects own these.
 	OwnerKind *OwnerKind
+
+	lacks []string
 }
 
 // Of returns the row without its types, as one of a kind's table.
 func (r Row[F, T]) Of(owner *OwnerKind) *ChildKind {
-	c := &ChildKind{OwnerKind: owner}
+	c := &ChildKind{OwnerKind: owner, lacks: r.lacks()}
 	c.Kind, c.Resource, c.NamedBy, c.Blocks = r.Kind, r.Resource, r.NamedBy, r.Blocks
-	if r.Name != nil {
-		c.Name = func(owner Owner) string { return r.Name(owner.(F)) }
+	c.Name = func(owner Owner) string { return r.Name(owner.(F)) }
+	c.Wanted = func(owner Owner) bool { return r.Wanted == nil || r.Wanted(owner.(F)) }
+	c.Empty = func() Object { return r.Empty() }
+	c.New = func(owner Owner) Object { return r.New(owner.(F)) }
+	c.SetOwned = func(child Object, owner Owner, seen Seen) { r.SetOwned(child.(T), owner.(F), seen) }
+	c.Keep = func(kept, found Object) { r.Keep(kept.(T), found.(T)) }
+	c.Judge = func(child Object) Verdict {
+		if r.Judge == nil {
+			return Verdict{Status: metav1.ConditionTrue}
+		}
+		return r.Judge(child.(T))
 	}
-	if r.Wanted != nil {
-		c.Wanted = func(owner Owner) bool { return r.Wanted(owner.(F)) }
-	}
-	if r.Empty != nil {
-		c.Empty = func() Object { return r.Empty() }
-	}
-	if r.New != nil {
-		c.New = func(owner Owner) Object { return r.New(owner.(F)) }
-	}
-	if r.SetOwned != nil {
-		c.SetOwned = func(child Object, owner Owner, seen Seen) { r.SetOwned(child.(T), owner.(F), seen) }
-	}
-	if r.Keep != nil {
-		c.Keep = func(kept, found Object) { r.Keep(kept.(T), found.(T)) }
-	}
-	if r.Judge != nil {
-		c.Judge = func(child Object) Verdict { return r.Judge(child.(T)) }
-	}
-	if r.Serves != nil {
-		c.Serves = func(child Object) bool { return r.Serves(child.(T)) }
-	}
-	if r.Inherit != nil {
-		c.Inherit = func(owner Owner) func(child, earlier Object) {
-			if inherit := r.Inherit(owner.(F)); inherit != nil {
-				return func(child, earlier Object) { inherit(child.(T), earlier.(T)) }
-			}
+	c.Serves = func(child Object) bool { return r.Serves != nil && r.Serves(child.(T)) }
+	c.Inherit = func(owner Owner) func(child, earlier Object) {
+		if r.Inherit == nil || r.Inherit(owner.(F)) == nil {
 			return nil
 		}
+		return func(child, earlier Object) { r.Inherit(owner.(F))(child.(T), earlier.(T)) }
 	}
-	if r.Restarts != nil {
-		c.Restarts = func(before, after Object) bool { return r.Restarts(before.(T), after.(T)) }
-	}
-	if r.Report != nil {
-		c.Report = func(owner Owner, child Object) { r.Report(owner.(F), child.(T)) }
+	c.Restarts = func(before, after Object) bool { return r.Restarts != nil && r.Restarts(before.(T), after.(T)) }
+	c.Report = func(owner Owner, child Object) {
+		if r.Report != nil {
+			r.Report(owner.(F), child.(T))
+		}
 	}
 	return c
+}
+
+// lacks returns what a row has to declare and does not.
+func (r Row[F, T]) lacks() (missing []string) {
+	for _, field := range []struct {
+		name  string
+		lacks bool
+	}{
+		{"Kind", r.Kind == ""}, {"Resource", r.Resource.Empty()}, {"Name", r.Name == nil}, {"Empty", r.Empty == nil},
+		{"New", r.New == nil}, {"SetOwned", r.SetOwned == nil},
+		// Without it, the cache would keep nothing that SetOwned sets, or all of each object.
+		{"Keep", r.Keep == nil},
+	} {
+		if field.lacks {
+			missing = append(missing, field.name)
+		}
+	}
+	return missing
 }
 
 // Seen holds a Foo's children of the earlier rows by their kind, as they were last read
@@ -118,29 +124,14 @@ type Seen map[string]metav1.Object
 
 // Check returns an error that names what a row lacks.
 func (c *ChildKind) Check() error {
-	var missing []string
-	for field, lacks := range map[string]bool{
-		"Kind": c.Kind == "", "Resource": c.Resource.Empty(), "Name": c.Name == nil,
-		"Empty": c.Empty == nil, "New": c.New == nil, "SetOwned": c.SetOwned == nil,
-		// Without it, the cache would keep nothing that SetOwned sets, or all of each object.
-		"Keep": c.Keep == nil,
-	} {
-		if lacks {
-			missing = append(missing, field)
-		}
-	}
-	if len(missing) == 0 {
+	if len(c.lacks) == 0 {
 		return nil
 	}
-	slices.Sort(missing)
-	return fmt.Errorf("the row of the kind %q lacks %s", c.Kind, strings.Join(missing, ", "))
+	return fmt.Errorf("the row of the kind %q lacks %s", c.Kind, strings.Join(c.lacks, ", "))
 }
 
 // LogKey returns the key of a child in structured logs, such as "configMap".
 func (c *ChildKind) LogKey() string { return strings.ToLower(c.Kind[:1]) + c.Kind[1:] }
-
-// IsWanted reports whether a Foo asks for a child of the kind.
-func (c *ChildKind) IsWanted(owner Owner) bool { return c.Wanted == nil || c.Wanted(owner) }
 
 // Desired returns a child to create for a Foo.
 func (c *ChildKind) Desired(owner Owner, seen Seen) Object {
@@ -163,7 +154,7 @@ func (c *ChildKind) DesiredAfter(owner Owner, earlier Object, seen Seen) Object 
 
 // Inherits reports whether a new child of a Foo depends on what an earlier one has.
 func (c *ChildKind) Inherits(owner Owner) bool {
-	return c.Inherit != nil && c.Inherit(owner) != nil
+	return c.Inherit(owner) != nil
 }
 
 // withOwnedFields returns a copy of a child whose owned fields are as the Foo asks.

@@ -98,7 +98,7 @@ func (c *ChildKind) Decide(owner Owner, named Object, controlled []Object, seen 
 	switch {
 	case IsTerminating(owner):
 		decided.Action = ActionWait
-	case !c.IsWanted(owner):
+	case !c.Wanted(owner):
 		decided.Action = ActionNone
 	case named == nil:
 		decided.Action = ActionCreate
@@ -143,7 +143,7 @@ func (c *ChildKind) DesiredUpdate(live Object, owner Owner, seen Seen) Object {
 
 // IsRestarting reports whether an update to what a Foo asks for interrupts what its child runs.
 func (c *ChildKind) IsRestarting(child Object, owner Owner, seen Seen) bool {
-	return c.Restarts != nil && c.Restarts(child, c.withOwnedFields(child, owner, seen))
+	return c.Restarts(child, c.withOwnedFields(child, owner, seen))
 }
 
 // obsolete returns the objects that a Foo does not ask for any more: those to delete, and
@@ -181,7 +181,7 @@ func (c *ChildKind) MayDelete(child Object, owner Owner, taken bool) bool {
 	switch {
 	case !c.IsObsolete(child, owner):
 		return false
-	case !c.IsWanted(owner), c.Serves == nil, !c.Serves(child):
+	case !c.Wanted(owner), !c.Serves(child):
 		return true
 	}
 	return taken
@@ -190,7 +190,7 @@ func (c *ChildKind) MayDelete(child Object, owner Owner, taken bool) bool {
 // IsObsolete reports whether a Foo controls a child that it does not ask for. One that is
 // being deleted already is not obsolete.
 func (c *ChildKind) IsObsolete(child Object, owner Owner) bool {
-	return c.OwnerKind.IsControlledBy(child, owner) && (child.GetName() != c.Name(owner) || !c.IsWanted(owner)) && !IsTerminating(child)
+	return c.OwnerKind.IsControlledBy(child, owner) && (child.GetName() != c.Name(owner) || !c.Wanted(owner)) && !IsTerminating(child)
 }
 
 // IsAsAsked reports whether a Foo has the child that it asks for, and nothing in it
@@ -199,5 +199,5 @@ func (c *Child) IsAsAsked() bool {
 	if c.Failure != nil || c.Action == ActionWait || c.Action == ActionLeave {
 		return false
 	}
-	return !c.IsWanted(c.Owner) || c.Current != nil && c.CurrentDrift == ""
+	return !c.Wanted(c.Owner) || c.Current != nil && c.CurrentDrift == ""
 }

@@ -133,24 +133,24 @@ func TestTheSameTask(t *testing.T) {
 	update := func(options ...footest.ChildOption) Child {
 		return Child{Action: ActionUpdate, Named: child("a", append(options, footest.Drifted)...)}
 	}
-	drifted := func(options ...footest.ChildOption) Task {
-		return update(options...).of(shipped, footest.Foo("a")).Task()
+	drifted := func(options ...footest.ChildOption) Inputs {
+		return update(options...).of(shipped, footest.Foo("a")).Inputs()
 	}
 	renamed := update()
 	renamed.Obsolete = []Object{child("a", footest.Named("old"))}
 	for name, want := range map[string]struct {
-		task Task
+		task Inputs
 		same bool
 	}{
 		"nothing has changed":                 {drifted(), true},
 		"the child's status has changed":      {drifted(footest.AtVersion("21")), footest.Primary.Generation != nil},
 		"the child's spec has changed":        {drifted(footest.AtGeneration(2)), false},
 		"the child's owner has changed":       {drifted(footest.WithoutOwner), false},
-		"the Foo's spec has changed":          {update().of(shipped, footest.Foo("a", footest.WithGeneration(2))).Task(), false},
-		"the Foo was recreated":               {update().of(shipped, footest.Foo("a", footest.WithFooUID("new"))).Task(), false},
-		"the decision is another":             {Child{Action: ActionCreate}.of(shipped, footest.Foo("a")).Task(), false},
-		"there is a child of an earlier name": {renamed.of(shipped, footest.Foo("a")).Task(), false},
-		"there was no task":                   {Task{}, false},
+		"the Foo's spec has changed":          {update().of(shipped, footest.Foo("a", footest.WithGeneration(2))).Inputs(), false},
+		"the Foo was recreated":               {update().of(shipped, footest.Foo("a", footest.WithFooUID("new"))).Inputs(), false},
+		"the decision is another":             {Child{Action: ActionCreate}.of(shipped, footest.Foo("a")).Inputs(), false},
+		"there is a child of an earlier name": {renamed.of(shipped, footest.Foo("a")).Inputs(), false},
+		"there was no task":                   {Inputs{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := drifted().Same(want.task); got != want.same {
@@ -165,8 +165,8 @@ func TestTheSameTask(t *testing.T) {
 func TestATaskDoesNotDependOnTheOrderOfTheCache(t *testing.T) {
 	foo, named := footest.Foo("a"), child("a")
 	old, older := child("a", footest.Named("old"), footest.AtGeneration(2), footest.AtVersion("22")), child("a", footest.Named("older"), footest.AtGeneration(3), footest.AtVersion("23"))
-	task := func(controlled ...Object) Task {
-		return shipped.Decide(foo, named, controlled, Seen{}).Task()
+	task := func(controlled ...Object) Inputs {
+		return shipped.Decide(foo, named, controlled, Seen{}).Inputs()
 	}
 	if !task(named, old, older).Same(task(older, named, old)) {
 		t.Error("the same children in another order are another task")

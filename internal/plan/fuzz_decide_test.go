@@ -116,7 +116,7 @@ func checkDecision(t *testing.T, w world, decided *Child) {
 		}
 		footest.CheckWanted(t, w.Desired(w.foo, w.seen()), w.foo)
 	case ActionNone:
-		if w.IsWanted(w.foo) {
+		if w.Wanted(w.foo) {
 			footest.CheckWanted(t, named, w.foo)
 		}
 	case ActionUpdate:
@@ -139,7 +139,7 @@ func checkDecision(t *testing.T, w world, decided *Child) {
 		}
 	}
 	for _, object := range decided.Obsolete {
-		wanted := w.IsWanted(w.foo)
+		wanted := w.Wanted(w.foo)
 		if !footest.BelongsTo(object, w.foo) || wanted && object.GetName() == w.kind.Name(w.foo) || object.GetDeletionTimestamp() != nil {
 			t.Errorf("%s %s may not be deleted", w.Kind, object.GetName())
 		}

@@ -78,7 +78,7 @@ func checkComplete(t *testing.T, world *World) {
 		if child.Failure != nil {
 			t.Errorf("something is deleted although a step about the %s failed", child.Kind)
 		}
-		if child.IsWanted(world.Owner) && (child.Current == nil || !footest.BelongsTo(child.Current, world.Owner)) {
+		if child.Wanted(world.Owner) && (child.Current == nil || !footest.BelongsTo(child.Current, world.Owner)) {
 			t.Errorf("something is deleted while the %s is missing", child.Kind)
 		}
 	}

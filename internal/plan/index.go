@@ -42,7 +42,7 @@ func (k *OwnerKind) ByControllerUID(b Buckets, object metav1.Object) []string {
 
 // ByChildName indexes a Foo by the child of the kind that it asks for.
 func (c *ChildKind) ByChildName(b Buckets, owner Owner) []string {
-	if !c.IsWanted(owner) {
+	if !c.Wanted(owner) {
 		return nil
 	}
 	name := cache.ObjectName{Namespace: owner.GetNamespace(), Name: c.Name(owner)}

@@ -80,7 +80,7 @@ func (c *Child) readiness() Verdict {
 		return refused
 	case c.Failure != nil:
 		return c.judgeOutage(owner, c.Action, c.Failure)
-	case !c.IsWanted(owner):
+	case !c.Wanted(owner):
 		return Verdict{Status: metav1.ConditionTrue}
 	case c.Current == nil:
 		return notReady(samplev1alpha1.ReasonProgressing, "%s %q is being created", c.Kind, name)
@@ -94,15 +94,13 @@ func (c *Child) readiness() Verdict {
 		otherwise := notReady(c.Kind+failed, "The API server stored %s %q otherwise than asked: %s", c.Kind, name, truncate(c.CurrentDrift, maxServerWords))
 		otherwise.Stalled = c.Recurs
 		return otherwise
-	case c.Judge == nil:
-		return Verdict{Status: metav1.ConditionTrue}
 	}
 	return c.Judge(c.Current)
 }
 
 // IsReady reports whether a Foo can be ready by this child, if it is as the Foo asks.
 func (c *ChildKind) IsReady(child Object) bool {
-	return c.Judge == nil || c.Judge(child).Status == metav1.ConditionTrue
+	return c.Judge(child).Status == metav1.ConditionTrue
 }
 
 // judgeOutage is the verdict after a write or a live read that failed for a reason that

@@ -46,7 +46,7 @@ func (c *Child) Outcome() Outcome {
 	if len(c.InService) > 0 && outcome.Ready.Status == metav1.ConditionFalse {
 		outcome.Ready.Message += fmt.Sprintf("; %s %q stays in service until then", c.Kind, truncate(c.InService[0].GetName(), maxQuotedName))
 	}
-	if c.Report != nil && c.Current != nil && c.OwnerKind.IsControlledBy(c.Current, c.Owner) {
+	if c.Current != nil && c.OwnerKind.IsControlledBy(c.Current, c.Owner) {
 		outcome.Report = func(owner Owner) { c.Report(owner, c.Current) }
 	}
 	return outcome

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -240,17 +241,17 @@ func TestChangedBy(t *testing.T) {
 }
 
 func TestARowMustBeWhole(t *testing.T) {
-	whole := shipped
-	if err := whole.Check(); err != nil {
+	if err := shipped.Check(); err != nil {
 		t.Errorf("a whole row: %v", err)
 	}
-	for want, change := range map[string]func(*ChildKind){
-		`the row of the kind "` + shipped.Kind + `" lacks Keep`: func(row *ChildKind) { row.Keep = nil },
-		`the row of the kind "" lacks Kind, SetOwned`:           func(row *ChildKind) { row.Kind, row.SetOwned = "", nil },
+	type row = Row[*samplev1alpha1.Foo, *appsv1.Deployment]
+	for want, change := range map[string]func(row *row){
+		`the row of the kind "` + shipped.Kind + `" lacks Keep`: func(row *row) { row.Keep = nil },
+		`the row of the kind "" lacks Kind, SetOwned`:           func(row *row) { row.Kind, row.SetOwned = "", nil },
 	} {
-		row := *shipped
+		row := Deployment(footest.DefaultImage)
 		change(&row)
-		if err := row.Check(); err == nil || err.Error() != want {
+		if err := row.Of(shipped.OwnerKind).Check(); err == nil || err.Error() != want {
 			t.Errorf("the error is %v, not %q", err, want)
 		}
 	}

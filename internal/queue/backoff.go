@@ -36,9 +36,9 @@ type deferred struct{ error }
 // Unwrap returns the error of the write that failed.
 func (p deferred) Unwrap() error { return p.error }
 
-// Task is what a write is made from.
-type Task[T any] interface {
-	// Same reports whether another task would send the API server the same.
+// Inputs is what a write is made from.
+type Inputs[T any] interface {
+	// Same reports whether a write from others would send the API server the same.
 	Same(other T) bool
 }
 
@@ -47,7 +47,7 @@ type Task[T any] interface {
 //
 // Each part of a sync has its own series of failures: with one for the key, parts that fail
 // together would count each other's.
-type Backoff[T Task[T]] struct {
+type Backoff[T Inputs[T]] struct {
 	queue workqueue.TypedDelayingInterface[cache.ObjectName]
 	clock clock.PassiveClock
 
@@ -56,7 +56,7 @@ type Backoff[T Task[T]] struct {
 }
 
 // keyBackoff is the back-off of one key.
-type keyBackoff[T Task[T]] struct {
+type keyBackoff[T Inputs[T]] struct {
 	failures map[Part]failedPart[T]
 	// syncing is true from the start of a sync to its end, failed from when a part of it has
 	// failed, and held from when a part of it waits for its time.
@@ -71,14 +71,14 @@ type keyBackoff[T Task[T]] struct {
 type count int
 
 // failedPart is a part of a sync that failed. One that is held is not tried again before
-// its time unless its task changes.
-type failedPart[T Task[T]] struct {
+// its time unless its inputs change.
+type failedPart[T Inputs[T]] struct {
 	Attempt
-	task  T
-	err   error
-	until time.Time
+	inputs T
+	err    error
+	until  time.Time
 	// races, refusals and outages count the failures of the series, and refused is when its
-	// task was refused first.
+	// write was refused first with these inputs.
 	races, refusals, outages count
 	refused                  time.Time
 }
@@ -94,7 +94,7 @@ func IsDeferred(err error) bool {
 }
 
 // NewBackoff returns a Backoff that adds keys to a queue.
-func NewBackoff[T Task[T]](queue workqueue.TypedDelayingInterface[cache.ObjectName], clock clock.PassiveClock) *Backoff[T] {
+func NewBackoff[T Inputs[T]](queue workqueue.TypedDelayingInterface[cache.ObjectName], clock clock.PassiveClock) *Backoff[T] {
 	return &Backoff[T]{queue: queue, clock: clock, keys: map[cache.ObjectName]*keyBackoff[T]{}}
 }
 
@@ -108,7 +108,7 @@ func (r *Backoff[T]) of(key cache.ObjectName) *keyBackoff[T] {
 
 // Fail records that a part of a sync failed, and returns its error. That of a lost race is
 // another one once the series has become an outage. A part that was tried early, because
-// its task changed or an event came, and failed as before keeps its time. The key is in
+// its inputs changed or an event came, and failed as before keeps its time. The key is in
 // back-off until the sync ends and Requeue is called.
 func (r *Backoff[T]) Fail(key cache.ObjectName, p Part, of T, err error) error {
 	r.mu.Lock()
@@ -123,15 +123,15 @@ func (r *Backoff[T]) failLocked(key cache.ObjectName, p Part, of T, err error) e
 		err = lostRaces{err}
 	}
 	next, before := NextAttempt(err), f
-	if next.RefusalBackoff && (f.refusals == 0 || !f.task.Same(of)) {
+	if next.RefusalBackoff && (f.refusals == 0 || !f.inputs.Same(of)) {
 		f.refused = now
 	}
 	if !next.Again {
 		return err
 	}
-	f.Attempt, f.task, f.err = next, *new(T), nil
+	f.Attempt, f.inputs, f.err = next, *new(T), nil
 	if next.Held {
-		f.task, f.err = of, err
+		f.inputs, f.err = of, err
 	}
 	if !now.Before(before.until) || before.Attempt != next {
 		f.until = now.Add(f.count(err))
@@ -172,7 +172,7 @@ func delay(first time.Duration, failures count) time.Duration {
 	return min(wait, LastRetry)
 }
 
-// Deferred returns the error of a task that failed if its back-off is not over, else nil.
+// Deferred returns the error of a write that failed with these inputs if its back-off is not over, else nil.
 func (r *Backoff[T]) Deferred(key cache.ObjectName, p Part, of T) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -181,14 +181,14 @@ func (r *Backoff[T]) Deferred(key cache.ObjectName, p Part, of T) error {
 		return nil
 	}
 	f := k.failures[p]
-	if !f.Held || !r.clock.Now().Before(f.until) || !f.task.Same(of) {
+	if !f.Held || !r.clock.Now().Before(f.until) || !f.inputs.Same(of) {
 		return nil
 	}
 	k.failed, k.held = true, true
 	return deferred{f.err}
 }
 
-// RefusedFor returns for how long a part has been refused with the same task, or 0.
+// RefusedFor returns for how long a part has been refused with the same inputs, or 0.
 func (r *Backoff[T]) RefusedFor(key cache.ObjectName, p Part) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -62,7 +62,7 @@ func TestBackOff(t *testing.T) {
 // partWrite is the part that writes a child.
 const partWrite Part = "write"
 
-// task is a Task that a test names.
+// task is a Inputs that a test names.
 type task string
 
 // Same reports whether both have the same name.

@@ -163,7 +163,7 @@ var Linked = []Mutant{
 	{Name: "the process ends without its Events", File: "main.go",
 		From: "\tdefer flush(flushTimeout)\n", To: "\t_ = flush\n"},
 	{Name: "it is never ready", File: "main.go",
-		From: "\tfilled.Store(true)\n", To: ""},
+		From: "\tcachesFilled.Store(true)\n", To: ""},
 	{Name: "a stop ends the calls under way", File: "main.go",
 		From: "runAll(ctx, context.WithoutCancel(ctx), controllers, opts.Workers)", To: "runAll(ctx, ctx, controllers, opts.Workers)"},
 	{Name: "all namespaces are watched, whatever -namespace says", File: "main.go",

@@ -97,7 +97,7 @@ func (r *row) seenBy(foo plan.Owner) plan.Seen {
 		if earlier == r.ChildKind {
 			break
 		}
-		if earlier.IsWanted(foo) {
+		if earlier.Wanted(foo) {
 			seen[earlier.Kind] = earlier.Desired(foo, maps.Clone(seen))
 		}
 	}
@@ -112,7 +112,7 @@ func (r *row) owner() *footest.OwnerRow {
 // ask makes a Foo ask for a child.
 func (r *row) ask(foo plan.Owner) {
 	for _, known := range r.owner().Kinds {
-		if known.Kind == r.Kind && !r.IsWanted(foo) {
+		if known.Kind == r.Kind && !r.Wanted(foo) {
 			known.Ask(foo)
 		}
 	}

@@ -168,7 +168,7 @@ func (e *encoder) failure(err error) {
 	}
 }
 
-// task encodes the owner in a plan.Task, which a controller remembers to see whether a newer
+// task encodes the owner in a plan.Inputs, which a controller remembers to see whether a newer
 // one asks for the same (plan.AsksTheSame).
 func (e *encoder) task(owner reflect.Value) {
 	if owner.IsNil() {
@@ -225,7 +225,7 @@ func (e *encoder) fields(v reflect.Value) {
 }
 
 func (e *encoder) field(of, field reflect.Value) {
-	if e.inMemory && of.Type().Name() == "Task" && isObject(field) {
+	if e.inMemory && of.Type().Name() == "Inputs" && isObject(field) {
 		e.task(field)
 		return
 	}

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Task is what a write was made from: a Foo, and for a child what was decided.
-type Task struct {
+// Inputs is what a write was made from: a Foo, and for a child what was decided.
+type Inputs struct {
 	owner    Owner
 	action   Action
 	named    *state
@@ -29,19 +29,19 @@ type state struct {
 	owners      []metav1.OwnerReference
 }
 
-// StatusTask returns the task of writing a Foo's status.
-func StatusTask(owner Owner) Task { return Task{owner: owner} }
+// StatusInputs returns those of writing an owner's status.
+func StatusInputs(owner Owner) Inputs { return Inputs{owner: owner} }
 
-// Task returns the task of carrying out what was decided.
-func (c *Child) Task() Task {
-	task := Task{owner: c.Owner, action: c.Action}
+// Inputs returns those of carrying out what was decided.
+func (c *Child) Inputs() Inputs {
+	inputs := Inputs{owner: c.Owner, action: c.Action}
 	if c.Named != nil {
-		task.named = stateOf(c.Named)
+		inputs.named = stateOf(c.Named)
 	}
 	for _, child := range c.Obsolete {
-		task.obsolete = append(task.obsolete, stateOf(child))
+		inputs.obsolete = append(inputs.obsolete, stateOf(child))
 	}
-	return task
+	return inputs
 }
 
 func stateOf(object metav1.Object) *state {
@@ -57,9 +57,9 @@ func VersionOf(object metav1.Object) string {
 	return object.GetResourceVersion()
 }
 
-// Same reports whether two tasks would send the API server the same. It ignores the
+// Same reports whether writes from two inputs would send the API server the same. It ignores the
 // status of children.
-func (t Task) Same(other Task) bool {
+func (t Inputs) Same(other Inputs) bool {
 	return t.owner != nil && other.owner != nil && AsksTheSame(t.owner, other.owner) && t.action == other.action &&
 		t.named.same(other.named) && slices.EqualFunc(t.obsolete, other.obsolete, (*state).same)
 }
