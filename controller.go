@@ -61,6 +61,7 @@ type Controller struct {
 	// memory is what is remembered between the syncs of a Foo.
 	memory      memory.Map
 	crdMismatch *reporting.CRDMismatch
+	replaced    *reporting.Replaced
 
 	recorder    record.EventRecorder
 	clock       clock.WithTicker
@@ -107,6 +108,7 @@ func NewController(config Config, kind *plan.OwnerKind) (*Controller, error) {
 		backoff:     queue.NewBackoff[plan.Inputs](work, config.Clock),
 		rollouts:    &queue.Rollouts{Clock: config.Clock, Limit: config.MaxRollouts},
 		crdMismatch: &reporting.CRDMismatch{Clock: config.Clock, Resource: kind.Resource.GroupResource()},
+		replaced:    &reporting.Replaced{Clock: config.Clock},
 		recorder:    config.Recorder,
 		clock:       config.Clock,
 		callTimeout: config.CallTimeout,
@@ -262,6 +264,7 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 	}
 	if owner == nil {
 		c.memory.Forget(key)
+		c.replaced.Forget(key)
 		c.rollouts.End(key)
 		return nil // the garbage collector deletes the children
 	}

@@ -105,6 +105,45 @@ func TestARefusalThatLastsIsStalled(t *testing.T) {
 	})
 }
 
+// Whoever replaces a status each time does not set the pace. One that is replaced once is
+// written again at once.
+func TestAStatusThatSomebodyReplacesEachTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Child("a"))
+		defer f.start(2)()
+		replace := func() {
+			theirs := f.storedFoo(t, "a").DeepCopy()
+			theirs.Status.Conditions[0].Status, theirs.Status.Conditions[0].Reason = metav1.ConditionFalse, "Theirs"
+			f.updateFoo(t, theirs)
+		}
+		for range freeReplacements {
+			replace()
+			advance(10 * time.Millisecond)
+			f.expectReady(t, "a", "True Available of 1")
+		}
+		f.kubeClient.ClearActions()
+		f.fooClient.ClearActions()
+		for range 36_000 { // an hour
+			if footest.ConditionOf(f.storedFoo(t, "a")).Reason != "Theirs" {
+				replace()
+			}
+			advance(100 * time.Millisecond)
+		}
+		if verbs, _ := f.writes(); len(verbs) < 5 || len(verbs) > 30 {
+			t.Errorf("%d writes in an hour", len(verbs))
+		}
+		advance(10 * time.Minute)
+		f.expectReady(t, "a", "True Available of 1")
+		advance(time.Hour)
+		replace()
+		advance(10 * time.Millisecond)
+		f.expectReady(t, "a", "True Available of 1")
+	})
+}
+
+// freeReplacements is how often a status is written again at once.
+const freeReplacements = 3
+
 func TestAMutationOfTheCreationAloneIsRepaired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)

@@ -232,7 +232,7 @@ func (s *ownerSync) updateStatus(ctx context.Context, after plan.Owner, complete
 	if err := s.backoff.Deferred(s.key, queue.PartStatus, inputs); err != nil {
 		return err
 	}
-	if wait := s.memory.Progress.Wait(s.owner, after, complete, s.clock.Now()); wait > 0 {
+	if wait := max(s.memory.Progress.Wait(s.owner, after, complete, s.clock.Now()), s.replaced.Wait(after)); wait > 0 {
 		s.queue.AddAfter(s.key, wait)
 		return nil
 	}
@@ -263,6 +263,7 @@ func (s *ownerSync) sendStatus(ctx context.Context, after plan.Owner) error {
 	}
 	s.metrics.Wrote("update", s.statusResource())
 	s.memory.Writes.Add(s.cache, updated.GetResourceVersion(), s.clock.Now())
+	s.replaced.Observe(after)
 	if transition != nil {
 		s.memory.Transition.Stored(s.owner)
 		s.recordTransition(updated, transition)

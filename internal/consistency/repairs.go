@@ -54,28 +54,28 @@ func (r *Repairs) Wait(owner, child metav1.Object, now time.Time) time.Duration 
 	if !r.isOf(owner, child) {
 		return 0
 	}
-	if !r.undone && now.Sub(r.last) >= r.lasting() {
+	if !r.undone && now.Sub(r.last) >= Lasting(r.count) {
 		*r = Repairs{}
 		return 0
 	}
 	r.undone = true
-	if r.count < freeRepairs {
-		return 0
-	}
-	return max(0, r.last.Add(r.pause()).Sub(now))
+	return max(0, r.last.Add(Pause(r.count)).Sub(now))
 }
 
-// pause returns the time between the last repair and the next.
-func (r *Repairs) pause() time.Duration {
+// Pause returns the time between the last of a number of repairs in a row and the next.
+func Pause(count int) time.Duration {
+	if count < freeRepairs {
+		return 0
+	}
 	pause := firstPause
-	for i := freeRepairs; i < r.count && pause < lastPause; i++ {
+	for i := freeRepairs; i < count && pause < lastPause; i++ {
 		pause *= 2
 	}
 	return min(pause, lastPause)
 }
 
-// lasting returns how long the last repair has to last to end the series.
-func (r *Repairs) lasting() time.Duration { return max(quiet, 2*r.pause()) }
+// Lasting returns how long the last of a number of repairs has to last to end the series.
+func Lasting(count int) time.Duration { return max(quiet, 2*Pause(count)) }
 
 // Fight reports whether somebody changes a child back after each repair, and if so, who,
 // what, and how long the last repair still has to last to end the fight. told is whether the
@@ -86,7 +86,7 @@ func (r *Repairs) Fight(owner, child metav1.Object, told bool, now time.Time) (b
 	if !r.isOf(owner, child) {
 		return "", "", 0, false
 	}
-	left = r.lasting() - now.Sub(r.last)
+	left = Lasting(r.count) - now.Sub(r.last)
 	if !r.undone && left <= 0 {
 		*r = Repairs{}
 		return "", "", 0, false

@@ -32,6 +32,8 @@ var Linked = []Mutant{
 		From: "\tm.none = true\n", To: ""},
 	{Name: "an Event for a status that somebody else wrote", File: "internal/reporting/throttle.go",
 		From: "ready == nil || !slices.Contains(unanswered, readinessOf(ready))", To: "ready == nil || len(unanswered) == 0"},
+	{Name: "whoever replaces a status sets the pace", File: "internal/reporting/replaced.go",
+		From: "consistency.Pause(series.count) > 0", To: "false"},
 	{Name: "keys of low priority starve", File: "internal/queue/fair.go",
 		From: "q.waiting.Len() == 0 || q.served < inARow", To: "q.high.size > 0"},
 	{Name: "the time of a namespace's syncs does not count", File: "internal/queue/shares.go",

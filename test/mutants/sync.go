@@ -103,7 +103,7 @@ var Sync = []Mutant{
 	{Name: "a refusal that lasts is never final", File: "children.go",
 		From: ">= stalledAfter", To: ">= 1000*stalledAfter"},
 	{Name: "repairs are not damped", File: "internal/consistency/repairs.go",
-		From: "if r.count < freeRepairs {", To: "if true {"},
+		From: "if count < freeRepairs {", To: "if true {"},
 	{Name: "a fight is not told", File: "internal/plan/ready.go",
 		From: "case c.Fight != nil:", To: "case false:"},
 	{Name: "a fight never ends", File: "children.go",
