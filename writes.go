@@ -268,6 +268,9 @@ func (s *ownerSync) sendStatus(ctx context.Context, after plan.Owner) error {
 		s.memory.Transition.Stored(s.owner)
 		s.recordTransition(updated, transition)
 	}
+	for _, own := range s.kind.OwnChanged(s.lastSent(), after) {
+		s.recordTransition(updated, &own)
+	}
 	if s.memory.Pruned, err = s.crdMismatch.Observe(after, updated); err != nil {
 		klog.FromContext(ctx).Error(err, "The API server does not store statuses as they are sent")
 	}

@@ -53,6 +53,9 @@ type Row[F Owner, T Object] struct {
 	// Report adds to the status of a Foo, which is a copy, what the child reports. It may be
 	// nil.
 	Report func(foo F, child T)
+	// Condition is the type of a condition that the Foo has while it has the child, such as
+	// "Exposed", with what Judge says. "" means none.
+	Condition string
 	// Blocks is true if the later rows have to wait until this child is as the Foo asks.
 	Blocks bool
 }
@@ -71,7 +74,7 @@ type ChildKind struct {
 // Of returns the row without its types, as one of a kind's table.
 func (r Row[F, T]) Of(owner *OwnerKind) *ChildKind {
 	c := &ChildKind{OwnerKind: owner, lacks: r.lacks()}
-	c.Kind, c.Resource, c.NamedBy, c.Blocks = r.Kind, r.Resource, r.NamedBy, r.Blocks
+	c.Kind, c.Resource, c.NamedBy, c.Condition, c.Blocks = r.Kind, r.Resource, r.NamedBy, r.Condition, r.Blocks
 	c.Name = func(owner Owner) string { return r.Name(owner.(F)) }
 	c.Wanted = func(owner Owner) bool { return r.Wanted == nil || r.Wanted(owner.(F)) }
 	c.Empty = func() Object { return r.Empty() }

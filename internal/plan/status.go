@@ -5,6 +5,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -28,6 +29,9 @@ const maxQuotedName = 253
 // of a sync.
 type Outcome struct {
 	Ready Verdict
+	// Own is the condition of the child alone. Without a type there is none, and without a
+	// status the Foo has it no more.
+	Own metav1.Condition
 	// Report adds to a Foo's status what the child reports. It may be nil.
 	Report func(owner Owner)
 }
@@ -46,8 +50,16 @@ func (c *Child) Outcome() Outcome {
 	if len(c.InService) > 0 && outcome.Ready.Status == metav1.ConditionFalse {
 		outcome.Ready.Message += fmt.Sprintf("; %s %q stays in service until then", c.Kind, truncate(c.InService[0].GetName(), maxQuotedName))
 	}
-	if c.Current != nil && c.OwnerKind.IsControlledBy(c.Current, c.Owner) {
+	has := c.Current != nil && c.OwnerKind.IsControlledBy(c.Current, c.Owner)
+	if has {
 		outcome.Report = func(owner Owner) { c.Report(owner, c.Current) }
+	}
+	if c.Condition != "" && !c.Stale {
+		outcome.Own.Type = c.Condition
+		if ready := outcome.Ready; has {
+			outcome.Own.Status, outcome.Own.Message = ready.Status, ready.Message
+			outcome.Own.Reason = cmp.Or(ready.Reason, samplev1alpha1.ReasonAvailable)
+		}
 	}
 	return outcome
 }
@@ -74,6 +86,7 @@ func (k *OwnerKind) WithStatus(owner Owner, outcomes []Outcome, now metav1.Time)
 		Type: samplev1alpha1.ConditionSuspended, LastTransitionTime: now, Reason: samplev1alpha1.ReasonSuspended, Message: "spec.suspend is true",
 	})
 	for _, outcome := range outcomes { // after Ready, which stays the first of the conditions
+		setOwn(outcome.Own, after, now)
 		if outcome.Report != nil {
 			outcome.Report(after)
 		}
@@ -85,6 +98,18 @@ func (k *OwnerKind) WithStatus(owner Owner, outcomes []Outcome, now metav1.Time)
 		}
 	}
 	return after
+}
+
+// setOwn sets the condition of a child, or removes it.
+func setOwn(own metav1.Condition, owner Owner, now metav1.Time) {
+	switch {
+	case own.Type == "":
+	case own.Status == "":
+		meta.RemoveStatusCondition(owner.GetConditions(), own.Type)
+	default:
+		own.ObservedGeneration, own.LastTransitionTime = owner.GetGeneration(), now
+		meta.SetStatusCondition(owner.GetConditions(), own)
+	}
 }
 
 // setWhile sets a condition that is True while something holds, and absent otherwise.
@@ -147,6 +172,19 @@ func ReadyChanged(before, after Owner) *metav1.Condition {
 		return nil
 	}
 	return is
+}
+
+// OwnChanged returns the conditions of single children of an owner with a new status that have
+// come, or whose status or reason differ from the old one's.
+func (k *OwnerKind) OwnChanged(before, after Owner) (changed []metav1.Condition) {
+	for _, kind := range k.Children {
+		was := meta.FindStatusCondition(*before.GetConditions(), kind.Condition)
+		is := meta.FindStatusCondition(*after.GetConditions(), kind.Condition)
+		if kind.Condition != "" && is != nil && (was == nil || was.Status != is.Status || was.Reason != is.Reason) {
+			changed = append(changed, *is)
+		}
+	}
+	return changed
 }
 
 // truncate cuts a text to at most limit bytes, at the boundary of a character. It replaces

@@ -100,7 +100,11 @@ func isProgressAlone(before, after plan.Owner) bool {
 		return false
 	}
 	before, after = withoutProgress(before), withoutProgress(after)
-	*meta.FindStatusCondition(*before.GetConditions(), samplev1alpha1.ConditionReady) = *is
+	for _, is := range *after.GetConditions() { // Ready, and those of single children
+		if was := meta.FindStatusCondition(*before.GetConditions(), is.Type); was != nil && is.Reason == samplev1alpha1.ReasonProgressing && was.Reason == is.Reason {
+			*was = is
+		}
+	}
 	return sameStatus(before, after)
 }
 

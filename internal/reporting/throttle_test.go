@@ -25,6 +25,11 @@ func TestIsProgressAlone(t *testing.T) {
 	reason := func(reason string) func(*samplev1alpha1.FooStatus) {
 		return func(s *samplev1alpha1.FooStatus) { s.Conditions[0].Reason = reason }
 	}
+	exposed := func(message string) func(*samplev1alpha1.FooStatus) {
+		return func(s *samplev1alpha1.FooStatus) {
+			s.Conditions = append(s.Conditions, metav1.Condition{Type: "Exposed", Reason: "Progressing", Message: message})
+		}
+	}
 	for name, row := range map[string]struct {
 		before, after func(*samplev1alpha1.FooStatus)
 		want          bool
@@ -39,7 +44,9 @@ func TestIsProgressAlone(t *testing.T) {
 		"another condition": {same, func(s *samplev1alpha1.FooStatus) {
 			s.Conditions = append(s.Conditions, metav1.Condition{Type: "Reachable"})
 		}, false},
-		"no condition": {same, func(s *samplev1alpha1.FooStatus) { s.Conditions = nil }, false},
+		"no condition":             {same, func(s *samplev1alpha1.FooStatus) { s.Conditions = nil }, false},
+		"that of a child, too":     {exposed("1 of 3"), exposed("2 of 3"), true},
+		"that of a child is ready": {exposed("1 of 3"), func(s *samplev1alpha1.FooStatus) { exposed("3 of 3")(s); s.Conditions[1].Reason = "Available" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := isProgressAlone(withStatus("a", with(row.before)), withStatus("a", with(row.after))); got != row.want {
