@@ -113,6 +113,11 @@ func (s *Subject) addState(e *Explanation) {
 				"this is of generation %d, but the spec is of generation %d: the controller has not seen that yet", condition.ObservedGeneration, s.Foo.Generation)})
 		}
 	}
+	for _, row := range s.Kind.Children {
+		if own := meta.FindStatusCondition(s.Foo.Status.Conditions, row.Condition); row.Condition != "" && own != nil {
+			e.Findings = append(e.Findings, Finding{Text: fmt.Sprintf("%s is %s, %s, for %s: %s", own.Type, own.Status, own.Reason, s.age(own.LastTransitionTime.Time), own.Message)})
+		}
+	}
 	if finding := s.deletion("foo", s.Foo); finding != nil {
 		e.Findings = append(e.Findings, *finding)
 	}

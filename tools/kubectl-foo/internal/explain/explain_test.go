@@ -46,7 +46,13 @@ func TestPrint(t *testing.T) {
 		"settled": {func(*Subject, *appsv1.Deployment) {}, []string{
 			"Foo team-a/a\n  ready: ", "Controller: one, which renewed its Lease 1s ago", "Deployment web  2 of 2 available", "The next sync writes nothing.",
 		}},
-		"an older condition":        {func(s *Subject, _ *appsv1.Deployment) { s.Foo.Generation++ }, []string{"! this is of generation 1, but the spec is of generation 2"}},
+		"an older condition": {func(s *Subject, _ *appsv1.Deployment) { s.Foo.Generation++ }, []string{"! this is of generation 1, but the spec is of generation 2"}},
+		"a condition of a child": {func(s *Subject, _ *appsv1.Deployment) {
+			s.Kind.Children[0].Condition = "Exposed"
+			s.Foo.Status.Conditions = append(s.Foo.Status.Conditions, metav1.Condition{
+				Type: "Exposed", Status: "False", Reason: "Progressing", Message: "no address yet", LastTransitionTime: metav1.NewTime(now.Add(-time.Minute)),
+			})
+		}, []string{"! Exposed is False, Progressing, for 60s: no address yet\n"}},
 		"a Lease that nobody holds": {func(s *Subject, _ *appsv1.Deployment) { s.Lease.Spec.HolderIdentity = new("") }, []string{"not running: nobody holds the Lease ns/lease"}},
 		"no Lease": {func(s *Subject, _ *appsv1.Deployment) {
 			s.LeaseErr = apierrors.NewNotFound(coordinationv1.Resource("leases"), "lease")
