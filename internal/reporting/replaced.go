@@ -47,7 +47,7 @@ func (r *Replaced) Wait(after plan.Owner) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	series := r.byKey[cache.MetaObjectToName(after)]
-	if series.last.IsZero() || !series.isOf(after) {
+	if series.last.IsZero() || series.owner != after.GetUID() || series.status != hashOf(after) {
 		return 0
 	}
 	if r.Clock.Since(series.last) >= consistency.Lasting(series.count) {
@@ -61,10 +61,10 @@ func (r *Replaced) Wait(after plan.Owner) time.Duration {
 func (r *Replaced) Observe(after plan.Owner) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key := cache.MetaObjectToName(after)
+	key, status := cache.MetaObjectToName(after), hashOf(after)
 	series := r.byKey[key]
-	if !series.isOf(after) {
-		series = sameStatuses{owner: after.GetUID(), status: hashOf(after)}
+	if series.owner != after.GetUID() || series.status != status {
+		series = sameStatuses{owner: after.GetUID(), status: status}
 	}
 	if series.count++; consistency.Pause(series.count) > 0 {
 		series.last = r.Clock.Now()
@@ -86,10 +86,6 @@ func (r *Replaced) Forget(key cache.ObjectName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.byKey, key)
-}
-
-func (s sameStatuses) isOf(after plan.Owner) bool {
-	return s.owner == after.GetUID() && s.status == hashOf(after)
 }
 
 // hashOf identifies a status, without the times of its conditions.
