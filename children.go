@@ -34,15 +34,15 @@ func (c *Controller) Reads() []schema.GroupVersionResource {
 // childKind is a kind of children: its row of the table, and how the controller reads and
 // writes it.
 type childKind struct {
-	childAPI
+	api[plan.Object]
 
 	row        *plan.ChildKind
 	controller *Controller
 }
 
-func newChildKind(c *Controller, row *plan.ChildKind, api childAPI) *childKind {
+func newChildKind(c *Controller, row *plan.ChildKind, api api[plan.Object]) *childKind {
 	c.metrics.CountWritesTo(row.Resource.Resource, "create", "update", "delete")
-	return &childKind{childAPI: api, row: row, controller: c}
+	return &childKind{api: api, row: row, controller: c}
 }
 
 // controlledBy returns the objects of the cache that a Foo controls.

@@ -18,96 +18,77 @@ import (
 
 // apisOf has, for each kind of internal/plan, how to read and write its objects and what they
 // own, in the order of its table.
-var apisOf = map[string]func(config Config) (ownerAPI, []childAPI){
-	"Foo": func(config Config) (ownerAPI, []childAPI) {
+var apisOf = map[string]func(config Config) (api[plan.Owner], []api[plan.Object]){
+	"Foo": func(config Config) (api[plan.Owner], []api[plan.Object]) {
 		return ownersOf(config.FooInformers.Samplecontroller().V1alpha1().Foos().Informer(), config.FooClient.SamplecontrollerV1alpha1().Foos),
-			[]childAPI{
+			[]api[plan.Object]{
 				childrenOf(config.KubeInformers.Apps().V1().Deployments().Informer(), config.KubeClient.AppsV1().Deployments),
 			}
 	},
 }
 
-// ownerAPI is how the controller reads and writes the objects of its kind.
-type ownerAPI struct {
-	informer cache.TypedSharedIndexInformer[plan.Owner]
-	cache    cache.TypedIndexer[plan.Owner]
-	client   ownerClient
-}
-
-type ownerClient interface {
-	Get(ctx context.Context, namespace, name string) (plan.Owner, error)
-	UpdateStatus(ctx context.Context, owner plan.Owner) (plan.Owner, error)
-}
-
-// childAPI is how it reads and writes a kind of children.
-type childAPI struct {
-	informer cache.TypedSharedIndexInformer[plan.Object]
-	cache    cache.TypedIndexer[plan.Object]
-	client   childClient
+// api is how the controller reads and writes the objects of a kind: owners or children.
+type api[T interface {
+	comparable
+	plan.Object
+}] struct {
+	informer cache.TypedSharedIndexInformer[T]
+	cache    cache.TypedIndexer[T]
 	// takes reports whether an object is of the client's type.
-	takes func(child plan.Object) bool
+	takes func(object plan.Object) bool
+
+	get func(ctx context.Context, namespace, name string) (T, error)
+	// updateStatus is for owners, and the others are for children.
+	updateStatus func(ctx context.Context, owner T) (T, error)
+	create       func(ctx context.Context, child T) (T, error)
+	patch        func(ctx context.Context, namespace, name string, kind types.PatchType, patch []byte) (T, error)
+	delete       func(ctx context.Context, namespace, name string, options metav1.DeleteOptions) error
 }
 
-type childClient interface {
-	Get(ctx context.Context, namespace, name string) (plan.Object, error)
-	Create(ctx context.Context, child plan.Object) (plan.Object, error)
-	Patch(ctx context.Context, namespace, name string, kind types.PatchType, patch []byte) (plan.Object, error)
-	Delete(ctx context.Context, namespace, name string, options metav1.DeleteOptions) error
-}
-
-// ownersOf returns the ownerAPI of an informer and a generated client, such as
+// ownersOf returns the api of an informer and a generated client, such as
 // clientset.SamplecontrollerV1alpha1().Foos.
-func ownersOf[F plan.Owner, C typedOwnerClient[F]](informer cache.SharedIndexInformer, in func(namespace string) C) ownerAPI {
-	owners := cache.NewTypedSharedIndexInformer[plan.Owner](informer)
-	return ownerAPI{owners, owners.GetTypedIndexer(), ownersIn[F, C]{in}}
-}
-
-// childrenOf returns the childAPI of an informer and a client, such as
-// clientset.AppsV1().Deployments.
-func childrenOf[T plan.Object, C typedChildClient[T]](informer cache.SharedIndexInformer, in func(namespace string) C) childAPI {
-	takes := func(child plan.Object) bool { _, ok := child.(T); return ok }
-	children := cache.NewTypedSharedIndexInformer[plan.Object](informer)
-	return childAPI{children, children.GetTypedIndexer(), childrenIn[T, C]{in}, takes}
-}
-
-type typedOwnerClient[F any] interface {
+func ownersOf[F plan.Owner, C interface {
 	Get(ctx context.Context, name string, options metav1.GetOptions) (F, error)
 	UpdateStatus(ctx context.Context, owner F, options metav1.UpdateOptions) (F, error)
+}](informer cache.SharedIndexInformer, in func(namespace string) C) api[plan.Owner] {
+	owners := cache.NewTypedSharedIndexInformer[plan.Owner](informer)
+	return api[plan.Owner]{
+		informer: owners, cache: owners.GetTypedIndexer(),
+		takes: func(object plan.Object) bool { _, ok := object.(F); return ok },
+		get: func(ctx context.Context, namespace, name string) (plan.Owner, error) {
+			return as[plan.Owner](in(namespace).Get(ctx, name, metav1.GetOptions{}))
+		},
+		updateStatus: func(ctx context.Context, owner plan.Owner) (plan.Owner, error) {
+			return as[plan.Owner](in(owner.GetNamespace()).UpdateStatus(ctx, owner.(F), metav1.UpdateOptions{FieldManager: names.Controller}))
+		},
+	}
 }
 
-type ownersIn[F plan.Owner, C typedOwnerClient[F]] struct{ in func(namespace string) C }
-
-func (o ownersIn[F, C]) Get(ctx context.Context, namespace, name string) (plan.Owner, error) {
-	return as[plan.Owner](o.in(namespace).Get(ctx, name, metav1.GetOptions{}))
-}
-
-func (o ownersIn[F, C]) UpdateStatus(ctx context.Context, owner plan.Owner) (plan.Owner, error) {
-	return as[plan.Owner](o.in(owner.GetNamespace()).UpdateStatus(ctx, owner.(F), metav1.UpdateOptions{FieldManager: names.Controller}))
-}
-
-type typedChildClient[T any] interface {
+// childrenOf returns the api of an informer and a client, such as
+// clientset.AppsV1().Deployments.
+func childrenOf[T plan.Object, C interface {
 	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
 	Create(ctx context.Context, child T, options metav1.CreateOptions) (T, error)
 	Patch(ctx context.Context, name string, kind types.PatchType, patch []byte, options metav1.PatchOptions, subresources ...string) (T, error)
 	Delete(ctx context.Context, name string, options metav1.DeleteOptions) error
-}
-
-type childrenIn[T plan.Object, C typedChildClient[T]] struct{ in func(namespace string) C }
-
-func (c childrenIn[T, C]) Get(ctx context.Context, namespace, name string) (plan.Object, error) {
-	return as[plan.Object](c.in(namespace).Get(ctx, name, metav1.GetOptions{}))
-}
-
-func (c childrenIn[T, C]) Create(ctx context.Context, child plan.Object) (plan.Object, error) {
-	return as[plan.Object](c.in(child.GetNamespace()).Create(ctx, child.(T), metav1.CreateOptions{FieldManager: names.Controller}))
-}
-
-func (c childrenIn[T, C]) Patch(ctx context.Context, namespace, name string, kind types.PatchType, patch []byte) (plan.Object, error) {
-	return as[plan.Object](c.in(namespace).Patch(ctx, name, kind, patch, metav1.PatchOptions{FieldManager: names.Controller}))
-}
-
-func (c childrenIn[T, C]) Delete(ctx context.Context, namespace, name string, options metav1.DeleteOptions) error {
-	return c.in(namespace).Delete(ctx, name, options)
+}](informer cache.SharedIndexInformer, in func(namespace string) C) api[plan.Object] {
+	children := cache.NewTypedSharedIndexInformer[plan.Object](informer)
+	return api[plan.Object]{
+		informer: children, cache: children.GetTypedIndexer(),
+		takes: func(object plan.Object) bool { _, ok := object.(T); return ok },
+		get: func(ctx context.Context, namespace, name string) (plan.Object, error) {
+			return as[plan.Object](in(namespace).Get(ctx, name, metav1.GetOptions{}))
+		},
+		create: func(ctx context.Context, child plan.Object) (plan.Object, error) {
+			return as[plan.Object](in(child.GetNamespace()).Create(ctx, child.(T), metav1.CreateOptions{FieldManager: names.Controller}))
+		},
+		patch: func(ctx context.Context, namespace, name string, kind types.PatchType, patch []byte) (plan.Object, error) {
+			return as[plan.Object](in(namespace).Patch(ctx, name, kind, patch, metav1.PatchOptions{FieldManager: names.Controller}))
+		},
+		delete: func(ctx context.Context, namespace, name string, options metav1.DeleteOptions) error {
+			return in(namespace).Delete(ctx, name, options)
+		},
+	}
 }
 
 // as returns the answer of a typed client without its type: nil if there is an error.

@@ -47,7 +47,7 @@ const drainTimeout = 15 * time.Second
 // Foo from the caches. However many events came in between, one sync sees the newest
 // state, and no Foo is synced twice at the same time.
 type Controller struct {
-	ownerAPI
+	api[plan.Owner]
 
 	kind     *plan.OwnerKind
 	children []*childKind
@@ -101,7 +101,7 @@ func NewController(config Config, kind *plan.OwnerKind) (*Controller, error) {
 	owners, children := apis(config)
 	work := queue.New(config.Name, config.Clock)
 	c := &Controller{
-		ownerAPI:    owners,
+		api:         owners,
 		kind:        kind,
 		buckets:     plan.NewBuckets(),
 		queue:       work,

@@ -64,7 +64,7 @@ func newSlowServer(t *testing.T, f *fixture) *slowServer {
 	t.Cleanup(server.Close)
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, QPS: -1})
 	footest.Must(t, err)
-	f.primary.client = childrenOf(f.primary.informer, client.AppsV1().Deployments).client
+	f.primary.api = childrenOf(f.primary.informer, client.AppsV1().Deployments)
 	return s
 }
 
@@ -143,7 +143,7 @@ func TestRetryAfterDelaysTheKeyNotTheWorker(t *testing.T) {
 		clients, err := kubeclient.New(&rest.Config{Host: server.URL, QPS: -1}, workers, 0)
 		footest.Must(t, err)
 		f := newFixtureInRealTime(t, func(*fixture) {}, footest.Foo("a"))
-		f.primary.client = childrenOf(f.primary.informer, clients.Kube.AppsV1().Deployments).client
+		f.primary.api = childrenOf(f.primary.informer, clients.Kube.AppsV1().Deployments)
 		calls.Store(0)
 		err = f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a")))
 		if next := queue.NextAttempt(err); next.After != 2*time.Second || calls.Load() != 1 {

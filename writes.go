@@ -37,7 +37,7 @@ func (s *ownerSync) create(ctx context.Context, child *plan.Child) error {
 	ctx, cancel := s.withDeadline(ctx)
 	defer cancel()
 	desired := child.DesiredAfter(s.owner, earlier, child.Seen)
-	created, err := s.childKind(child.ChildKind).client.Create(ctx, desired)
+	created, err := s.childKind(child.ChildKind).create(ctx, desired)
 	if err != nil {
 		return &plan.WriteError{Doing: "creating", Done: "created", Kind: child.Kind, Name: desired.GetName(), Err: err}
 	}
@@ -81,7 +81,7 @@ func (s *ownerSync) update(ctx context.Context, child *plan.Child) error {
 	}
 	ctx, cancel := s.withDeadline(ctx)
 	defer cancel()
-	updated, err := s.childKind(child.ChildKind).client.Patch(ctx, live.GetNamespace(), live.GetName(), patchType, patch)
+	updated, err := s.childKind(child.ChildKind).patch(ctx, live.GetNamespace(), live.GetName(), patchType, patch)
 	if err != nil {
 		return &plan.WriteError{Doing: "updating", Done: "updated", Kind: child.Kind, Name: desired.GetName(), Err: err}
 	}
@@ -191,7 +191,7 @@ func (s *ownerSync) deleteIfObsolete(ctx context.Context, child *plan.Child, nam
 	}
 	ctx, cancel := s.withDeadline(ctx)
 	defer cancel()
-	err = s.childKind(child.ChildKind).client.Delete(ctx, live.GetNamespace(), name, metav1.DeleteOptions{
+	err = s.childKind(child.ChildKind).delete(ctx, live.GetNamespace(), name, metav1.DeleteOptions{
 		Preconditions:     &metav1.Preconditions{UID: new(live.GetUID()), ResourceVersion: new(live.GetResourceVersion())},
 		PropagationPolicy: new(metav1.DeletePropagationBackground),
 	})
@@ -209,7 +209,7 @@ func (s *ownerSync) deleteIfObsolete(ctx context.Context, child *plan.Child, nam
 func (s *ownerSync) liveChild(ctx context.Context, child *plan.Child, name string) (plan.Object, error) {
 	ctx, cancel := s.withDeadline(ctx)
 	defer cancel()
-	live, err := s.childKind(child.ChildKind).client.Get(ctx, s.owner.GetNamespace(), name)
+	live, err := s.childKind(child.ChildKind).get(ctx, s.owner.GetNamespace(), name)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s %q: %w", child.Kind, name, err)
 	}
@@ -246,7 +246,7 @@ func (s *ownerSync) updateStatus(ctx context.Context, after plan.Owner, complete
 func (s *ownerSync) sendStatus(ctx context.Context, after plan.Owner) error {
 	callCtx, cancel := s.withDeadline(ctx)
 	defer cancel()
-	updated, err := s.client.UpdateStatus(callCtx, after)
+	updated, err := s.api.updateStatus(callCtx, after)
 	if failure.IsNotFound(err, s.Resource()) {
 		if live, liveErr := s.live(ctx); liveErr == nil && live.GetUID() == s.owner.GetUID() {
 			return fmt.Errorf("updating the %s's status: %w", s.kind.Kind, s.crdMismatch.NoSubresource())
@@ -319,7 +319,7 @@ func (s *ownerSync) recheckOwner(ctx context.Context) error {
 func (s *ownerSync) live(ctx context.Context) (plan.Owner, error) {
 	ctx, cancel := s.withDeadline(ctx)
 	defer cancel()
-	live, err := s.client.Get(ctx, s.key.Namespace, s.key.Name)
+	live, err := s.get(ctx, s.key.Namespace, s.key.Name)
 	if err != nil {
 		return nil, fmt.Errorf("reading the %s: %w", s.kind.Kind, err)
 	}
