@@ -49,10 +49,12 @@ func syncOnce(t *testing.T, foo *samplev1alpha1.Foo, deployments ...runtime.Obje
 	}
 	kubeInformers := kubeinformers.NewSharedInformerFactory(kubeClient, 0)
 	fooInformers := fooinformers.NewSharedInformerFactory(fooClient, 0)
+	kind := plan.Foos("nginx:1.29")
+	kind.Children = kind.Children[:1] // the Deployment, whatever else a Foo may own one day
 	controller, err := NewController(Config{
 		KubeClient: kubeClient, FooClient: fooClient, KubeInformers: kubeInformers, FooInformers: fooInformers,
 		Recorder: record.NewFakeRecorder(10), Clock: clocktesting.NewFakeClock(now.Time), CallTimeout: time.Minute, Metrics: metrics.New(),
-	}, plan.Foos("nginx:1.29"))
+	}, kind)
 	if err != nil {
 		t.Fatal(err)
 	}
