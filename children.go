@@ -56,20 +56,20 @@ func (k *childKind) controlledBy(owner plan.Owner) []plan.Object {
 	return controlled
 }
 
-// cached returns an object of the cache, or nil.
-func (k *childKind) cached(namespace, name string) plan.Object {
-	object, exists, err := k.cache.GetByKey(cache.ObjectName{Namespace: namespace, Name: name}.String())
-	if err != nil || !exists {
+// named returns the object of the cache with the name that a Foo asks for, or nil.
+func (k *childKind) named(owner plan.Owner) plan.Object {
+	named, err := cached(k.cache, cache.ObjectName{Namespace: owner.GetNamespace(), Name: k.row.Name(owner)})
+	if err != nil {
 		return nil
 	}
-	return object.(plan.Object) //nolint:forcetypeassert // the informer's type
+	return named
 }
 
 // world returns what the caches say of the Foo.
 func (s *ownerSync) world() *plan.World {
 	return s.kind.NewWorld(s.owner, func(row *plan.ChildKind) (plan.Object, []plan.Object) {
 		k := s.childKind(row)
-		return k.cached(s.owner.GetNamespace(), row.Name(s.owner)), k.controlledBy(s.owner)
+		return k.named(s.owner), k.controlledBy(s.owner)
 	})
 }
 

@@ -250,16 +250,16 @@ type ownerSync struct {
 // writes what differs, and writes the status if that differs, even if the API server
 // refused a child. It may be called at any time and any number of times.
 func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
-	owner, err := c.cached(key)
+	owner, err := cached(c.cache, key)
 	if err != nil {
-		return err
+		return fmt.Errorf("reading the %s from the cache: %w", c.kind.Kind, err)
 	}
 	if owner != nil {
 		if err := c.memory.Of(owner).Writes.EnsureReady(c.clock.Now(), c.callTimeout); err != nil {
 			return err
 		}
-		if owner, err = c.cached(key); err != nil { // again: the first may be older than the writes
-			return err
+		if owner, err = cached(c.cache, key); err != nil { // again: the first may be older than the writes
+			return fmt.Errorf("reading the %s from the cache: %w", c.kind.Kind, err)
 		}
 	}
 	if owner == nil {
@@ -271,18 +271,6 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 	s := &ownerSync{c, key, owner, c.memory.Of(owner)}
 	defer func() { c.memory.Keep(key, s.memory) }()
 	return s.sync(ctx)
-}
-
-// cached returns a Foo of the cache, or nil.
-func (c *Controller) cached(key cache.ObjectName) (plan.Owner, error) {
-	cached, exists, err := c.cache.GetByKey(key.String())
-	if err != nil {
-		return nil, fmt.Errorf("reading the %s from the cache: %w", c.kind.Kind, err)
-	}
-	if !exists {
-		return nil, nil //nolint:nilnil // that there is none is no error
-	}
-	return cached.(plan.Owner), nil //nolint:forcetypeassert // the informer's type
 }
 
 func (s *ownerSync) sync(ctx context.Context) error {

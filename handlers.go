@@ -207,3 +207,12 @@ func lookUp[T any](indexer cache.TypedIndexer[T], index, bucket string) []T {
 	}
 	return found
 }
+
+// cached returns an object of a cache, or the zero value if it has none of the key.
+func cached[T any](indexer cache.TypedIndexer[T], key cache.ObjectName) (found T, err error) {
+	object, exists, err := indexer.GetByKey(key.String())
+	if err == nil && exists {
+		found = object.(T) //nolint:forcetypeassert // the informer's type
+	}
+	return found, err
+}
