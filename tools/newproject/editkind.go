@@ -131,9 +131,6 @@ type childType struct {
 	// Field is the name of a field of the owner's spec in JSON, and Variable that of a
 	// variable in Go.
 	Field, Variable string
-	// Installs is the folder of Kubernetes' package with the defaults of the group, unless
-	// the tests import that already.
-	Installs string
 	// Counts reports whether the API server counts generations of the kind.
 	Counts bool
 	// Start is the code about the owned fields to begin with.
@@ -209,9 +206,6 @@ func childOf(name string) (childType, error) {
 	c.Field = c.Variable + "Name"
 	_, hasSpec := fields.FieldByName("Spec")
 	c.Counts = hasSpec && !uncounted[c.Kind]
-	if group != "core" && group != "apps" {
-		c.Installs = group
-	}
 	c.Start = starts[c.Kind]
 	if c.Start.New == "" {
 		c.Start.New = fmt.Sprintf("&%s.%s{}", c.Alias, c.Kind)

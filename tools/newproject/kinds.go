@@ -171,8 +171,8 @@ func (w *kindWriter) fill(name string) (string, error) {
 	var out strings.Builder
 	err = t.Execute(&out, struct {
 		childType
-		Article, GoPackage, First, Firsts string
-	}{w.child, strings.TrimSuffix(article, " "+w.child.Kind), w.singular(), w.first.Kind, w.first.Kinds})
+		Article, First string
+	}{w.child, strings.TrimSuffix(article, " "+w.child.Kind), w.first.Kind})
 	return out.String(), err
 }
 
