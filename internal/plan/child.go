@@ -164,7 +164,7 @@ func (c *ChildKind) Inherits(owner Owner) bool {
 // Everything else is as found, the resourceVersion included, so that the API server
 // refuses the copy as an update if anybody has written in between.
 func (c *ChildKind) withOwnedFields(found Object, owner Owner, seen Seen) Object {
-	wanted := found.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy is an object, too
+	wanted := CopyOf(found)
 	c.SetOwned(wanted, owner, seen)
 	return wanted
 }

@@ -86,9 +86,9 @@ func FuzzDecide(f *testing.F) {
 func (r row) decide(t *testing.T, fuzzed *footest.FuzzWorld) {
 	t.Helper()
 	w := r.worldOf(fuzzed)
-	foo, objects := sameAs(w.foo), make([]Object, 0, len(w.objects))
+	foo, objects := CopyOf(w.foo), make([]Object, 0, len(w.objects))
 	for _, object := range w.objects {
-		objects = append(objects, sameAs(object))
+		objects = append(objects, CopyOf(object))
 	}
 
 	decided := w.decide()

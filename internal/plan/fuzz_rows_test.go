@@ -106,7 +106,7 @@ func (r row) owned(w *footest.FuzzWorld) []string {
 		seen := r.seenIn(foo)
 		problems = append(problems, r.ownedOf(foo, object, seen)...)
 		problems = append(problems, r.ownedOf(foo, object, Seen{})...)
-		wanted := sameAs(object)
+		wanted := CopyOf(object)
 		r.SetOwned(wanted, foo, seen)
 		if differs := r.kind.Differs(wanted, w.Foo); differs != "" {
 			problems = append(problems, fmt.Sprintf("%s: with the owned fields set it %s", object.GetName(), differs))
@@ -119,13 +119,13 @@ func (r row) ownedOf(foo Owner, found Object, seen Seen) (problems []string) {
 	report := func(format string, args ...any) {
 		problems = append(problems, fmt.Sprintf("%s: ", found.GetName())+fmt.Sprintf(format, args...))
 	}
-	before := sameAs(found)
+	before := CopyOf(found)
 	decided := r.Decide(foo, found, []Object{found}, seen)
 	r.DesiredUpdate(found, foo, seen)
 	kept := r.kept(found)
 	fromCache := r.Decide(foo, kept, []Object{kept}, seen)
 	if outcome := (&Child{ChildKind: r.ChildKind, Owner: foo, Action: decided.Action, Named: found, Current: found}).Outcome(); outcome.Report != nil {
-		outcome.Report(sameAs(foo))
+		outcome.Report(CopyOf(foo))
 	}
 	if !reflect.DeepEqual(before, found) {
 		report("an object that was only read has changed")
@@ -140,7 +140,7 @@ func (r row) ownedOf(foo Owner, found Object, seen Seen) (problems []string) {
 	if r.IsReady(found) != r.IsReady(kept) {
 		report("it is ready: %v, by what the cache keeps: %v", r.IsReady(found), r.IsReady(kept))
 	}
-	wanted := sameAs(found)
+	wanted := CopyOf(found)
 	r.SetOwned(wanted, foo, seen)
 	if drift := r.DescribeDrift(found, foo, seen); (drift == "") != equality.Semantic.DeepEqual(found, wanted) {
 		report("its drift is %q, but setting the owned fields changes it: %v", drift, !equality.Semantic.DeepEqual(found, wanted))
@@ -148,7 +148,7 @@ func (r row) ownedOf(foo Owner, found Object, seen Seen) (problems []string) {
 	if taken := r.kind.DescribeTaken(found, wanted, foo); taken != "" {
 		report("fields of others are set (-before +after):\n%s", taken)
 	}
-	again := sameAs(wanted)
+	again := CopyOf(wanted)
 	r.SetOwned(again, foo, seen)
 	if !reflect.DeepEqual(wanted, again) {
 		report("setting the owned fields twice changes it twice")
@@ -164,5 +164,3 @@ func (r row) kept(found Object) Object {
 	}
 	return kept.(Object)
 }
-
-func sameAs[T Object](object T) T { return object.DeepCopyObject().(T) }

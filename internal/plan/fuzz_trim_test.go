@@ -22,11 +22,11 @@ func FuzzTrimForCache(f *testing.F) {
 func (r row) trim(t *testing.T, w *footest.FuzzWorld) {
 	t.Helper()
 	whole := r.worldOf(w)
-	foo, err := r.OwnerKind.Transform(sameAs(w.Foo))
+	foo, err := r.OwnerKind.Transform(CopyOf(w.Foo))
 	footest.Must(t, err)
 	trimmed := world{row: r, foo: foo.(Owner), refused: whole.refused, words: w.Words}
 	for _, object := range whole.objects {
-		kept := r.kept(sameAs(object))
+		kept := r.kept(CopyOf(object))
 		r.checkIndexed(t, NewBuckets(), object, kept)
 		checkSmall(t, kept)
 		trimmed.objects = append(trimmed.objects, kept)

@@ -19,6 +19,11 @@ type Object interface {
 	runtime.Object
 }
 
+// CopyOf returns a deep copy, to be changed where the object is shared.
+func CopyOf[T Object](object T) T {
+	return object.DeepCopyObject().(T) //nolint:forcetypeassert // a copy has the type of the original
+}
+
 // Owner is an object that owns others: a Foo. All that is the same for every kind of the
 // program sees one through these methods.
 type Owner interface {

@@ -68,7 +68,7 @@ func (c *Child) Outcome() Outcome {
 // the time of the condition's transition if there is one.
 func (k *OwnerKind) WithStatus(owner Owner, outcomes []Outcome, now metav1.Time) Owner {
 	// A copy: everybody shares the objects of a cache.
-	after := owner.DeepCopyObject().(Owner) //nolint:forcetypeassert // a copy of an owner is one
+	after := CopyOf(owner)
 	conditions := *after.GetConditions()
 	after.ResetStatus()
 	*after.GetConditions(), *after.GetObservedGeneration() = conditions, owner.GetGeneration()

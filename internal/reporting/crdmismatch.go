@@ -68,7 +68,7 @@ func (m *CRDMismatch) Observe(sent, stored plan.Owner) (pruned plan.Owner, err e
 	if sameButTimes(sent, stored) {
 		return nil, nil
 	}
-	pruned = copyOf(sent)
+	pruned = plan.CopyOf(sent)
 	pruned.SetResourceVersion("") // its status matters, and no version
 	told := !m.retry.IsZero()
 	m.retry = m.Clock.Now().Add(crdMismatchRetry)
@@ -85,7 +85,7 @@ func sameButTimes(a, b plan.Owner) bool {
 }
 
 func withoutTimes(owner plan.Owner) plan.Owner {
-	owner = copyOf(owner)
+	owner = plan.CopyOf(owner)
 	for i := range *owner.GetConditions() {
 		(*owner.GetConditions())[i].LastTransitionTime = metav1.Time{}
 	}

@@ -114,13 +114,9 @@ func sameStatus(a, b plan.Owner) bool {
 
 // withoutProgress returns a copy without the numbers that change while a child makes progress.
 func withoutProgress(owner plan.Owner) plan.Owner {
-	owner = copyOf(owner)
+	owner = plan.CopyOf(owner)
 	owner.ResetProgress()
 	return owner
-}
-
-func copyOf(owner plan.Owner) plan.Owner {
-	return owner.DeepCopyObject().(plan.Owner) //nolint:forcetypeassert // a copy of an owner is one
 }
 
 // Transition is the last change of an owner's readiness that was sent, until the cache shows

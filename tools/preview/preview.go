@@ -130,12 +130,12 @@ func (s *Sync) take(child *plan.Child, live plan.Object) {
 // its desired state. Without that, the status of the old state would count as that of the
 // new one. For some kinds, the API server counts annotations as desired state.
 func storedAs(before, after plan.Object) plan.Object {
-	stored := copyOf(after)
+	stored := plan.CopyOf(after)
 	if before == nil {
 		stored.SetGeneration(1)
 		return stored
 	}
-	sameState := copyOf(before)
+	sameState := plan.CopyOf(before)
 	sameState.SetLabels(after.GetLabels())
 	sameState.SetOwnerReferences(after.GetOwnerReferences())
 	if !equality.Semantic.DeepEqual(sameState, after) {
@@ -154,10 +154,6 @@ func kept[T plan.Object](transform cache.TransformFunc, object T) (kept T) {
 		panic(err) // it returns none for an object of its kind
 	}
 	return trimmed.(T) //nolint:forcetypeassert // an object keeps its type
-}
-
-func copyOf(object plan.Object) plan.Object {
-	return object.DeepCopyObject().(plan.Object) //nolint:forcetypeassert // a copy has the type of the original
 }
 
 // World holds the objects of a cluster that syncs read, beside the Foos.
