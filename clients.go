@@ -7,13 +7,24 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	kubeinformers "k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 
+	"example.com/sample-controller/internal/failure"
+	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/names"
 	"example.com/sample-controller/internal/plan"
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
 // apisOf has, for each kind of internal/plan, how to read and write its objects and what they
@@ -27,6 +38,28 @@ var apisOf = map[string]func(config Config) (api[plan.Owner], []api[plan.Object]
 	},
 }
 
+// Config holds what a Controller is made of.
+type Config struct {
+	// Name is that of the work queue in metrics.
+	Name string
+	// KubeClient writes children, and FooClient the status of Foos.
+	KubeClient kubernetes.Interface
+	FooClient  clientset.Interface
+	// KubeInformers and FooInformers are the informers that the Controller reads from. They
+	// must not run yet, because NewController adds indexes to them, and says what they keep.
+	KubeInformers kubeinformers.SharedInformerFactory
+	FooInformers  fooinformers.SharedInformerFactory
+	// Recorder records an Event for each transition of the condition Ready.
+	Recorder record.EventRecorder
+	Clock    clock.WithTicker
+	// CallTimeout bounds each call to the API server.
+	CallTimeout time.Duration
+	Metrics     *metrics.Metrics
+	// MaxRollouts is how many Foos at a time restart their Pods because of another Image. 0
+	// means any number.
+	MaxRollouts int
+}
+
 // api is how the controller reads and writes the objects of a kind: owners or children.
 type api[T interface {
 	comparable
@@ -38,11 +71,11 @@ type api[T interface {
 	takes func(object plan.Object) bool
 
 	get func(ctx context.Context, namespace, name string) (T, error)
-	// updateStatus is for owners, and the others are for children.
-	updateStatus func(ctx context.Context, owner T) (T, error)
-	create       func(ctx context.Context, child T) (T, error)
-	patch        func(ctx context.Context, namespace, name string, kind types.PatchType, patch []byte) (T, error)
-	delete       func(ctx context.Context, namespace, name string, options metav1.DeleteOptions) error
+	// writeStatus is for owners, and the others are for children.
+	writeStatus func(ctx context.Context, owner T) (T, error)
+	create      func(ctx context.Context, child T) (T, error)
+	patch       func(ctx context.Context, namespace, name string, kind types.PatchType, patch []byte) (T, error)
+	delete      func(ctx context.Context, namespace, name string, options metav1.DeleteOptions) error
 }
 
 // ownersOf returns the api of an informer and a generated client, such as
@@ -58,7 +91,7 @@ func ownersOf[F plan.Owner, C interface {
 		get: func(ctx context.Context, namespace, name string) (plan.Owner, error) {
 			return as[plan.Owner](in(namespace).Get(ctx, name, metav1.GetOptions{}))
 		},
-		updateStatus: func(ctx context.Context, owner plan.Owner) (plan.Owner, error) {
+		writeStatus: func(ctx context.Context, owner plan.Owner) (plan.Owner, error) {
 			return as[plan.Owner](in(owner.GetNamespace()).UpdateStatus(ctx, owner.(F), metav1.UpdateOptions{FieldManager: names.Controller}))
 		},
 	}
@@ -97,4 +130,93 @@ func as[Untyped, T any](object T, err error) (untyped Untyped, _ error) {
 		untyped = any(object).(Untyped) //nolint:forcetypeassert // the type constraints say so
 	}
 	return untyped, err
+}
+
+// childAPI is a kind of children: its row of the table, and how the controller reads and
+// writes it.
+type childAPI struct {
+	api[plan.Object]
+
+	row        *plan.ChildKind
+	controller *Controller
+}
+
+func newChildAPI(c *Controller, row *plan.ChildKind, api api[plan.Object]) *childAPI {
+	c.metrics.CountWritesTo(row.Resource.Resource, "create", "update", "delete")
+	return &childAPI{api: api, row: row, controller: c}
+}
+
+// controlledBy returns the objects of the cache that a Foo controls.
+func (k *childAPI) controlledBy(owner plan.Owner) []plan.Object {
+	var controlled []plan.Object
+	for _, candidate := range lookUp(k.cache, byControllerUID, k.controller.buckets.Of(string(owner.GetUID()))) {
+		if k.row.OwnerKind.IsControlledBy(candidate, owner) {
+			controlled = append(controlled, candidate)
+		}
+	}
+	return controlled
+}
+
+// named returns the object of the cache with the name that a Foo asks for, or nil.
+func (k *childAPI) named(owner plan.Owner) plan.Object {
+	named, err := cached(k.cache, cache.ObjectName{Namespace: owner.GetNamespace(), Name: k.row.Name(owner)})
+	if err != nil {
+		return nil
+	}
+	return named
+}
+
+// Reads returns the resources that the informers read.
+func (c *Controller) Reads() []schema.GroupVersionResource {
+	resources := []schema.GroupVersionResource{c.kind.Resource}
+	for _, kind := range c.children {
+		resources = append(resources, kind.row.Resource)
+	}
+	return resources
+}
+
+// liveChild reads a child live.
+func (s *ownerSync) liveChild(ctx context.Context, child *plan.Child, name string) (plan.Object, error) {
+	ctx, cancel := s.withDeadline(ctx)
+	defer cancel()
+	live, err := s.apiOf(child.ChildKind).get(ctx, s.owner.GetNamespace(), name)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s %q: %w", child.Kind, name, err)
+	}
+	return live, nil
+}
+
+// recheckOwner reads the Foo live and returns nil if it still asks for what the cache says.
+// If the cache has its newest version, the Foo no longer counts as stale: the conflict
+// that made it count as such was an error of somebody else.
+func (s *ownerSync) recheckOwner(ctx context.Context) error {
+	live, err := s.live(ctx)
+	if err != nil {
+		s.memory.Stale.Observe(s.owner, err)
+		return err
+	}
+	if !plan.AsksTheSame(s.owner, live) {
+		return failure.ErrBehind
+	}
+	if live.GetResourceVersion() == s.owner.GetResourceVersion() {
+		s.memory.Stale = ""
+	}
+	return nil
+}
+
+// live reads the Foo live.
+func (s *ownerSync) live(ctx context.Context) (plan.Owner, error) {
+	ctx, cancel := s.withDeadline(ctx)
+	defer cancel()
+	live, err := s.get(ctx, s.key.Namespace, s.key.Name)
+	if err != nil {
+		return nil, fmt.Errorf("reading the %s: %w", s.kind.Kind, err)
+	}
+	return live, nil
+}
+
+// withDeadline bounds a call to the API server. Without it, two calls that hang would
+// stop both workers for ever.
+func (c *Controller) withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, c.callTimeout)
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The controller: keys come out of the work queue, and each is synced. Read this file from
-// top to bottom; handlers.go has how keys come into the queue, children.go what a Foo owns,
-// writes.go the writes, and internal/plan the decisions.
+// top to bottom; handlers.go has how keys come into the queue, writes.go how a step
+// is taken, status.go the status, clients.go the calls, and internal/plan the steps.
 
 package main
 
@@ -17,22 +17,16 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	kubeinformers "k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"example.com/sample-controller/internal/consistency"
 	"example.com/sample-controller/internal/failure"
 	"example.com/sample-controller/internal/memory"
 	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/internal/queue"
-	"example.com/sample-controller/internal/reporting"
-	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
-	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
 // drainTimeout bounds how long a stop waits for the syncs under way. With the bounds of what
@@ -50,7 +44,7 @@ type Controller struct {
 	api[plan.Owner]
 
 	kind     *plan.OwnerKind
-	children []*childKind
+	children []*childAPI
 	buckets  plan.Buckets
 
 	queue   *queue.Queue
@@ -60,35 +54,13 @@ type Controller struct {
 
 	// memory is what is remembered between the syncs of a Foo.
 	memory      memory.Map
-	crdMismatch *reporting.CRDMismatch
-	replaced    *reporting.Replaced
+	crdMismatch *memory.CRDMismatch
+	replaced    *memory.Replaced
 
 	recorder    record.EventRecorder
 	clock       clock.WithTicker
 	callTimeout time.Duration
 	metrics     *metrics.Metrics
-}
-
-// Config holds what a Controller is made of.
-type Config struct {
-	// Name is that of the work queue in metrics.
-	Name string
-	// KubeClient writes children, and FooClient the status of Foos.
-	KubeClient kubernetes.Interface
-	FooClient  clientset.Interface
-	// KubeInformers and FooInformers are the informers that the Controller reads from. They
-	// must not run yet, because NewController adds indexes to them, and says what they keep.
-	KubeInformers kubeinformers.SharedInformerFactory
-	FooInformers  fooinformers.SharedInformerFactory
-	// Recorder records an Event for each transition of the condition Ready.
-	Recorder record.EventRecorder
-	Clock    clock.WithTicker
-	// CallTimeout bounds each call to the API server.
-	CallTimeout time.Duration
-	Metrics     *metrics.Metrics
-	// MaxRollouts is how many Foos at a time restart their Pods because of another Image. 0
-	// means any number.
-	MaxRollouts int
 }
 
 // NewController makes the Controller of a kind. Call it before the informer factories are
@@ -107,8 +79,8 @@ func NewController(config Config, kind *plan.OwnerKind) (*Controller, error) {
 		queue:       work,
 		backoff:     queue.NewBackoff[plan.Inputs](work, config.Clock),
 		rollouts:    &queue.Rollouts{Clock: config.Clock, Limit: config.MaxRollouts},
-		crdMismatch: &reporting.CRDMismatch{Clock: config.Clock, Resource: kind.Resource.GroupResource()},
-		replaced:    &reporting.Replaced{Clock: config.Clock},
+		crdMismatch: &memory.CRDMismatch{Clock: config.Clock, Resource: kind.Resource.GroupResource()},
+		replaced:    &memory.Replaced{Clock: config.Clock},
 		recorder:    config.Recorder,
 		clock:       config.Clock,
 		callTimeout: config.CallTimeout,
@@ -120,7 +92,7 @@ func NewController(config Config, kind *plan.OwnerKind) (*Controller, error) {
 		if i >= len(children) || !children[i].takes(row.Empty()) {
 			return nil, fmt.Errorf("row %d of the table of %s is the kind %s, and its client in clients.go is another's", i, kind.Kind, row.Kind)
 		}
-		c.children = append(c.children, newChildKind(c, row, children[i]))
+		c.children = append(c.children, newChildAPI(c, row, children[i]))
 	}
 	if err := c.prepareInformers(); err != nil {
 		return nil, fmt.Errorf("preparing the informers: %w", err)
@@ -195,7 +167,7 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	start := c.clock.Now()
 	c.backoff.Begin(key) // a change from now on needs another sync: see updateOwner
 	err := c.syncAndRecover(ctx, key)
-	if errors.Is(err, consistency.ErrStale) || errors.Is(err, consistency.ErrBehind) {
+	if errors.Is(err, failure.ErrStale) || errors.Is(err, failure.ErrBehind) {
 		c.metrics.StaleSyncs.Inc()
 	}
 	c.metrics.Synced(syncResult(err), c.clock.Since(start))

@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"example.com/sample-controller/internal/memory"
 	"example.com/sample-controller/internal/queue"
-	"example.com/sample-controller/internal/reporting"
 	"example.com/sample-controller/test/footest"
 )
 
@@ -76,7 +76,7 @@ func TestProgressOfARolloutIsWrittenPeriodically(t *testing.T) {
 		advance(time.Second)
 		f.rollOut(t, 2, 1)
 		f.expectWrites(t)
-		advance(reporting.ThrottleInterval - 2*time.Second - 1)
+		advance(memory.ThrottleInterval - 2*time.Second - 1)
 		f.expectWrites(t)
 		advance(1)
 		_, status := f.written(t)
@@ -87,7 +87,7 @@ func TestProgressOfARolloutIsWrittenPeriodically(t *testing.T) {
 
 		f.rollOut(t, 2, 0)
 		f.expectWrites(t)
-		advance(reporting.ThrottleInterval)
+		advance(memory.ThrottleInterval)
 		f.expectWrites(t, "update foos/status")
 		advance(time.Hour)
 		f.expectWrites(t)
@@ -165,7 +165,7 @@ func TestARefusedWriteIsNotRepeatedWithEachStatusOfTheDeployment(t *testing.T) {
 				if n := calls.Load(); n > 7 {
 					t.Errorf("the write was sent %d times in a minute", n)
 				}
-				advance(reporting.ThrottleInterval)
+				advance(memory.ThrottleInterval)
 				if available := f.cachedFoo(t, "a").Status.AvailableReplicas; available != 0 {
 					t.Errorf("the status counts %d available Pods, not 0", available)
 				}

@@ -41,8 +41,8 @@ type fixture struct {
 	*Controller
 	ctx context.Context
 	// primary is the row of footest.Primary, and allKinds is the whole table.
-	primary    *childKind
-	allKinds   []*childKind
+	primary    *childAPI
+	allKinds   []*childAPI
 	kubeClient *kubefake.Clientset
 	fooClient  *foofake.Clientset
 	api        footest.FakeAPI

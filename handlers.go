@@ -41,7 +41,7 @@ func (c *Controller) prepareInformers() error {
 	return errors.Join(errs...)
 }
 
-func (k *childKind) prepareInformer() error {
+func (k *childAPI) prepareInformer() error {
 	if err := k.row.Check(); err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (c *Controller) addEventHandlers(ctx context.Context) ([]cache.DoneChecker,
 	return synced, nil
 }
 
-func (k *childKind) addEventHandlers(options cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+func (k *childAPI) addEventHandlers(options cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
 	return k.informer.AddTypedEventHandler(cache.TypedResourceEventHandlerDetailedFuncs[plan.Object]{
 		AddFunc:    k.added,
 		UpdateFunc: k.updated,
@@ -125,13 +125,13 @@ func (c *Controller) deleteOwner(deleted cache.DeletedObject[plan.Owner]) {
 
 // added ignores the children of the first list, because every Foo is in the first list of
 // Foos.
-func (k *childKind) added(child plan.Object, isInInitialList bool) {
+func (k *childAPI) added(child plan.Object, isInInitialList bool) {
 	if !isInInitialList {
 		k.enqueueOwnersOf(child)
 	}
 }
 
-func (k *childKind) updated(before, after plan.Object) {
+func (k *childAPI) updated(before, after plan.Object) {
 	if before.GetResourceVersion() == after.GetResourceVersion() {
 		return // a resync: nothing has changed
 	}
@@ -143,7 +143,7 @@ func (k *childKind) updated(before, after plan.Object) {
 	k.enqueueOwnersOf(before, after)
 }
 
-func (k *childKind) deleted(child cache.DeletedObject[plan.Object]) {
+func (k *childAPI) deleted(child cache.DeletedObject[plan.Object]) {
 	if child.OptionalObj != nil {
 		k.enqueueOwnersOf(child.OptionalObj)
 		return
@@ -156,7 +156,7 @@ func (k *childKind) deleted(child cache.DeletedObject[plan.Object]) {
 // enqueueOwnersOf adds the Foos that control a child in any of its states, and those that
 // ask for its name, which may be waiting for it to become free. It adds each once: a
 // worker could take a key between two additions and sync it twice.
-func (k *childKind) enqueueOwnersOf(states ...plan.Object) {
+func (k *childAPI) enqueueOwnersOf(states ...plan.Object) {
 	keys := sets.New[cache.ObjectName]()
 	for _, child := range states {
 		if ref := k.row.OwnerKind.ControllerOf(child); ref != nil {
@@ -173,7 +173,7 @@ func (k *childKind) enqueueOwnersOf(states ...plan.Object) {
 }
 
 // enqueueHolder adds the Foo that controls a child.
-func (k *childKind) enqueueHolder(child plan.Object) {
+func (k *childAPI) enqueueHolder(child plan.Object) {
 	if ref := k.row.OwnerKind.ControllerOf(child); ref != nil {
 		k.controller.queue.Add(cache.ObjectName{Namespace: child.GetNamespace(), Name: ref.Name})
 	}
@@ -186,7 +186,7 @@ const maxAsking = 16
 
 // ownersAskingFor returns the keys of Foos that ask for a child of this name, maxAsking at
 // most.
-func (k *childKind) ownersAskingFor(child cache.ObjectName) []cache.ObjectName {
+func (k *childAPI) ownersAskingFor(child cache.ObjectName) []cache.ObjectName {
 	var keys []cache.ObjectName
 	for _, owner := range lookUp(k.controller.cache, k.row.Resource.String(), k.controller.buckets.Of(child.String())) {
 		if len(keys) == maxAsking {

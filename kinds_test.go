@@ -130,11 +130,11 @@ func (f *fixture) child(t *testing.T, kind *footest.Kind) footest.Object {
 }
 
 // missDeletion tells the handler that an object is gone of which only the key is known.
-func (k *childKind) missDeletion(key string) {
+func (k *childAPI) missDeletion(key string) {
 	k.deleted(cache.DeletedObject[plan.Object]{FinalStateUnknown: &cache.DeletedFinalStateUnknown{Key: key}})
 }
 
-func (k *childKind) namesControlledBy(foo *samplev1alpha1.Foo) []string {
+func (k *childAPI) namesControlledBy(foo *samplev1alpha1.Foo) []string {
 	return footest.NamesOf(k.controlledBy(foo))
 }
 
@@ -152,7 +152,7 @@ func (f *fixture) wrote(foo *samplev1alpha1.Foo, store storeAt, version string) 
 
 // onlyFirst leaves of the table the first row, that of footest.Primary, which most tests are
 // about, and returns it. The tests in this file are about all rows.
-func (c *Controller) onlyFirst() *childKind {
+func (c *Controller) onlyFirst() *childAPI {
 	c.setTable(c.children[0])
 	return c.children[0]
 }
@@ -164,7 +164,7 @@ func kindOf(owner *footest.OwnerRow) *plan.OwnerKind {
 }
 
 // setTable makes some kinds the whole table.
-func (c *Controller) setTable(kinds ...*childKind) {
+func (c *Controller) setTable(kinds ...*childAPI) {
 	c.children, c.kind.Children = kinds, nil
 	for _, kind := range kinds {
 		c.kind.Children = append(c.kind.Children, kind.row)
@@ -172,7 +172,7 @@ func (c *Controller) setTable(kinds ...*childKind) {
 }
 
 // fillCache replaces the contents of the cache by the objects of the kind, transformed.
-func (k *childKind) fillCache(children []footest.Object, version string) error {
+func (k *childAPI) fillCache(children []footest.Object, version string) error {
 	var trimmed []any
 	for _, child := range children {
 		if k.takes(child) {

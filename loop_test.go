@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
-	"example.com/sample-controller/internal/consistency"
+	"example.com/sample-controller/internal/failure"
 	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/queue"
 	"example.com/sample-controller/test/footest"
@@ -219,7 +219,7 @@ func TestOlderSpecNeverOverwritesANewer(t *testing.T) {
 			return true, footest.Foo("a", footest.WithReplicas(9), footest.WithGeneration(2)), nil
 		})
 		err := f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a")))
-		if !errors.Is(err, consistency.ErrBehind) {
+		if !errors.Is(err, failure.ErrBehind) {
 			t.Errorf("the sync ended with %v", err)
 		}
 		f.expectWrites(t)
@@ -281,7 +281,7 @@ func TestSyncResult(t *testing.T) {
 	conflict := apierrors.NewConflict(footest.ChildGR, "web", errors.New("changed"))
 	for want, errs := range map[metrics.Result][]error{
 		metrics.Success: {nil},
-		metrics.Retry:   {consistency.ErrBehind, conflict, fmt.Errorf("updating: %w", conflict), context.Canceled},
+		metrics.Retry:   {failure.ErrBehind, conflict, fmt.Errorf("updating: %w", conflict), context.Canceled},
 		metrics.Error:   {errors.New("refused"), context.DeadlineExceeded, apierrors.NewInternalError(errors.New("etcd"))},
 		metrics.Panic:   {fmt.Errorf("%w: nil map", errPanic)},
 	} {

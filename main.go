@@ -2,7 +2,7 @@
 
 // Command sample-controller makes the children of each Foo, the custom resource of the
 // API group samplecontroller.k8s.io, keeps the fields that the Foo owns, and reports in
-// the Foo's status how it stands. The table in children.go says what children a Foo has.
+// the Foo's status how it stands. internal/plan/kinds.go says what children a Foo has.
 //
 // It syncs a Foo when the Foo changes, when an object that the Foo controls or asks for
 // changes, and at each resync. A sync reads the caches, lets pure functions decide what

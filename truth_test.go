@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
-	"example.com/sample-controller/internal/consistency"
+	"example.com/sample-controller/internal/failure"
 	"example.com/sample-controller/test/footest"
 )
 
@@ -133,7 +133,7 @@ func TestTheSameGenerationWithAnotherSpecIsDetected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, footest.Foo("a", footest.WithReplicas(2), footest.WithStatus(footest.Settled("a"))), footest.Child("a", footest.Drifted))
 		f.answerGets(footest.Foo("a", footest.WithReplicas(9)))
-		if err := f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a"))); !errors.Is(err, consistency.ErrBehind) {
+		if err := f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a"))); !errors.Is(err, failure.ErrBehind) {
 			t.Errorf("the sync ended with %v", err)
 		}
 		f.expectWrites(t)

@@ -1,26 +1,139 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The writes. Each has a precondition that the API server checks, so that a write that
-// was decided on a stale cache, arrives late, or comes from a second controller does no
-// harm: a create fails if the name is taken, an update and a delete name the UID and the
-// resourceVersion that they were decided on.
+// How a step of a sync is taken, and the writes of children. Each write has a precondition
+// that the API server checks, so that one that was decided on a stale cache, arrives late, or
+// comes from a second controller does no harm: a create fails if the name is taken, an update
+// and a delete name the UID and the resourceVersion that they were decided on.
 
 package main
 
 import (
 	"context"
-	"fmt"
+	"slices"
+	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
-	"example.com/sample-controller/internal/consistency"
 	"example.com/sample-controller/internal/failure"
+	"example.com/sample-controller/internal/memory"
 	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/internal/queue"
 )
+
+// stalledAfter is how long a child has to be refused until the Foo is stalled. Some refusals
+// pass by themselves: see queue.RefusedRetry.
+const stalledAfter = 30 * time.Second
+
+// world returns what the caches say of the Foo.
+func (s *ownerSync) world() *plan.World {
+	return s.kind.NewWorld(s.owner, func(row *plan.ChildKind) (plan.Object, []plan.Object) {
+		k := s.apiOf(row)
+		return k.named(s.owner), k.controlledBy(s.owner)
+	})
+}
+
+func (s *ownerSync) apiOf(row *plan.ChildKind) *childAPI {
+	return s.children[slices.IndexFunc(s.children, func(k *childAPI) bool { return k.row == row })]
+}
+
+// take takes a step of a sync, and records in the child what came of it. One that failed is
+// not taken again before its back-off is over, unless more than the child's status has
+// changed. That is known before the status is written, so that the status's event does not
+// wake the key.
+func (s *ownerSync) take(ctx context.Context, child *plan.Child, action plan.Action) {
+	part, inputs := queue.Part(child.Kind), child.Inputs()
+	err := s.backoff.Deferred(s.key, part, inputs)
+	if err == nil {
+		if err = s.carryOut(ctx, child, action); err != nil {
+			s.metrics.Refused(failure.CauseOf(err))
+			err = s.backoff.Fail(s.key, part, inputs, err)
+		} else if action == plan.ActionDelete || len(child.Obsolete) == 0 {
+			s.backoff.Succeed(s.key, part)
+		}
+	}
+	child.Failure = err
+	child.Refused = s.backoff.RefusedFor(s.key, part) >= stalledAfter
+	child.Stale = err != nil && queue.NextAttempt(err).Expected
+}
+
+// carryOut makes the writes of a step, if there is something to write.
+func (s *ownerSync) carryOut(ctx context.Context, child *plan.Child, action plan.Action) error {
+	switch action {
+	case plan.ActionCreate:
+		return s.create(ctx, child)
+	case plan.ActionUpdate, plan.ActionAdopt:
+		if s.isUseless(child) {
+			return nil
+		}
+		return s.update(ctx, child)
+	case plan.ActionNone:
+		s.observeFight(child, 0)
+		return s.confirm(ctx, child)
+	case plan.ActionDelete:
+		return s.deleteObsolete(ctx, child)
+	case plan.ActionWait, plan.ActionLeave, plan.ActionSuspend:
+	}
+	return nil
+}
+
+// isUseless reports whether an update would do no good now: it would be stored otherwise again,
+// or changed back again, or too many Foos restart their Pods already.
+func (s *ownerSync) isUseless(child *plan.Child) bool {
+	known := s.memory.Child(child.Kind)
+	if known.Mutation.WouldRecur(s.owner, child.Named, child.Drift) {
+		child.Current, child.CurrentDrift, child.Recurs = child.Named, child.Drift, true // also one whose adoption was undone
+		return true
+	}
+	if wait := known.Repairs.Wait(s.owner, child.Named, s.clock.Now()); wait > 0 {
+		s.observeFight(child, wait)
+		return true
+	}
+	child.Paced = s.waitsToRestart(child)
+	return child.Paced
+}
+
+// waitsToRestart reports whether an update waits until fewer Foos roll out, and then syncs the
+// Foo again. What the Foo's user has asked for does not wait.
+func (s *ownerSync) waitsToRestart(child *plan.Child) bool {
+	if child.Action != plan.ActionUpdate || !s.isRepair() || !child.IsRestarting(child.Named, s.owner, child.Seen) {
+		return false
+	}
+	wait := s.rollouts.Begin(s.key)
+	if wait > 0 {
+		s.queue.AddAfter(s.key, wait)
+	}
+	return wait > 0
+}
+
+// isRepair reports whether an update makes good what somebody has changed, and does not carry
+// out a new spec: the status has reported this spec before, or can't be written.
+func (s *ownerSync) isRepair() bool {
+	return *s.lastSent().GetObservedGeneration() == s.owner.GetGeneration() || s.backoff.IsFailing(s.key, queue.PartStatus)
+}
+
+// observeFight records a fight about the child, if there is one, and syncs the Foo again: after
+// wait, or when the last repair has lasted.
+func (s *ownerSync) observeFight(child *plan.Child, wait time.Duration) {
+	if child.Named == nil {
+		return
+	}
+	repairs := &s.memory.Child(child.Kind).Repairs
+	by, drift, left, fights := repairs.Fight(s.owner, child.Named, child.WasStalled(s.owner), s.clock.Now())
+	if !fights {
+		return
+	}
+	if wait == 0 {
+		wait = left
+	}
+	if wait <= 0 { // the opponent has given in
+		*repairs = memory.Repairs{}
+		return
+	}
+	child.ChangedBack, child.Opponent = drift, by
+	s.queue.AddAfter(s.key, wait)
+}
 
 // create creates a Foo's child. A Foo with a status already had one. Read such a Foo live
 // first: the cache may be stale, and the Foo deleted.
@@ -37,7 +150,7 @@ func (s *ownerSync) create(ctx context.Context, child *plan.Child) error {
 	ctx, cancel := s.withDeadline(ctx)
 	defer cancel()
 	desired := child.DesiredAfter(s.owner, earlier, child.Seen)
-	created, err := s.childKind(child.ChildKind).create(ctx, desired)
+	created, err := s.apiOf(child.ChildKind).create(ctx, desired)
 	if err != nil {
 		return &plan.WriteError{Doing: "creating", Done: "created", Kind: child.Kind, Name: desired.GetName(), Err: err}
 	}
@@ -70,7 +183,7 @@ func (s *ownerSync) update(ctx context.Context, child *plan.Child) error {
 	}
 	desired := child.DesiredUpdate(live, s.owner, child.Seen)
 	if desired == nil {
-		return consistency.ErrBehind
+		return failure.ErrBehind
 	}
 	if err := s.recheckOwner(ctx); err != nil {
 		return err
@@ -81,7 +194,7 @@ func (s *ownerSync) update(ctx context.Context, child *plan.Child) error {
 	}
 	ctx, cancel := s.withDeadline(ctx)
 	defer cancel()
-	updated, err := s.childKind(child.ChildKind).patch(ctx, live.GetNamespace(), live.GetName(), patchType, patch)
+	updated, err := s.apiOf(child.ChildKind).patch(ctx, live.GetNamespace(), live.GetName(), patchType, patch)
 	if err != nil {
 		return &plan.WriteError{Doing: "updating", Done: "updated", Kind: child.Kind, Name: desired.GetName(), Err: err}
 	}
@@ -92,7 +205,7 @@ func (s *ownerSync) update(ctx context.Context, child *plan.Child) error {
 		s.memory.Child(child.Kind).Repairs.Observe(s.owner, updated, plan.ChangedBy(live, patch), child.Drift, s.clock.Now())
 		s.observeFight(child, 0)
 	}
-	s.memory.Child(child.Kind).Mutation = consistency.MutationOf(s.owner, child.Current, child.CurrentDrift)
+	s.memory.Child(child.Kind).Mutation = memory.MutationOf(s.owner, child.Current, child.CurrentDrift)
 	if child.Recurs {
 		klog.FromContext(ctx).Info("The API server stored the "+child.Kind+" otherwise than the "+child.OwnerKind.Kind+" asks for, as an admission webhook may do: it stays so until one of them is changed",
 			child.LogKey(), klog.KObj(updated), "differs", child.CurrentDrift)
@@ -108,8 +221,8 @@ func (s *ownerSync) wrote(ctx context.Context, child *plan.Child, verb, did stri
 		return err
 	}
 	s.metrics.Wrote(verb, child.Resource.Resource)
-	s.memory.Writes.Add(s.childKind(child.ChildKind).cache, stored.GetResourceVersion(), s.clock.Now())
-	s.memory.Child(child.Kind).Confirmed = consistency.ConfirmationBy(s.owner, stored)
+	s.memory.Writes.Add(s.apiOf(child.ChildKind).cache, stored.GetResourceVersion(), s.clock.Now())
+	s.memory.Child(child.Kind).Confirmed = memory.ConfirmationBy(s.owner, stored)
 	klog.FromContext(ctx).V(2).Info(did+" "+child.Kind, child.LogKey(), klog.KObj(stored))
 	now := kept.(plan.Object) //nolint:forcetypeassert // a child stays of its type
 	child.Observe(now, child.DescribeDrift(now, s.owner, child.Seen))
@@ -126,7 +239,7 @@ func (s *ownerSync) confirm(ctx context.Context, child *plan.Child) error {
 	}
 	known := s.memory.Child(child.Kind)
 	if plan.SaysReady(s.owner) {
-		known.Confirmed = consistency.Confirmation{} // what was true of a generation stays true
+		known.Confirmed = memory.Confirmation{} // what was true of a generation stays true
 		return nil
 	}
 	if known.Confirmed.Includes(s.owner, child.Named) || !child.IsReady(child.Named) {
@@ -137,9 +250,9 @@ func (s *ownerSync) confirm(ctx context.Context, child *plan.Child) error {
 		return err
 	}
 	if plan.IsTerminating(live) || child.DescribeDrift(live, s.owner, child.Seen) != "" {
-		return consistency.ErrBehind
+		return failure.ErrBehind
 	}
-	known.Confirmed = consistency.ConfirmationBy(s.owner, live)
+	known.Confirmed = memory.ConfirmationBy(s.owner, live)
 	child.Observe(live, "")
 	return nil
 }
@@ -160,7 +273,7 @@ func (s *ownerSync) deleteObsolete(ctx context.Context, child *plan.Child) error
 			return err
 		}
 		if !child.OwnerKind.IsControlledBy(wanted, s.owner) || plan.IsTerminating(wanted) {
-			return consistency.ErrBehind
+			return failure.ErrBehind
 		}
 		taken = child.HasTakenOver(wanted, s.owner, child.Seen)
 	}
@@ -191,7 +304,7 @@ func (s *ownerSync) deleteIfObsolete(ctx context.Context, child *plan.Child, nam
 	}
 	ctx, cancel := s.withDeadline(ctx)
 	defer cancel()
-	err = s.childKind(child.ChildKind).delete(ctx, live.GetNamespace(), name, metav1.DeleteOptions{
+	err = s.apiOf(child.ChildKind).delete(ctx, live.GetNamespace(), name, metav1.DeleteOptions{
 		Preconditions:     &metav1.Preconditions{UID: new(live.GetUID()), ResourceVersion: new(live.GetResourceVersion())},
 		PropagationPolicy: new(metav1.DeletePropagationBackground),
 	})
@@ -205,132 +318,3 @@ func (s *ownerSync) deleteIfObsolete(ctx context.Context, child *plan.Child, nam
 	klog.FromContext(ctx).V(2).Info("Deleted "+child.Kind+" of an earlier name", child.LogKey(), klog.KObj(live))
 	return nil
 }
-
-func (s *ownerSync) liveChild(ctx context.Context, child *plan.Child, name string) (plan.Object, error) {
-	ctx, cancel := s.withDeadline(ctx)
-	defer cancel()
-	live, err := s.childKind(child.ChildKind).get(ctx, s.owner.GetNamespace(), name)
-	if err != nil {
-		return nil, fmt.Errorf("reading %s %q: %w", child.Kind, name, err)
-	}
-	return live, nil
-}
-
-// updateStatus writes the Foo's status if it differs from the cached one, and records an
-// Event if the Foo's readiness changed. after is the Foo with that status. After a complete
-// sync, a status that only counts the Pods of a rollout may wait.
-func (s *ownerSync) updateStatus(ctx context.Context, after plan.Owner, complete bool) error {
-	inputs := plan.StatusInputs(s.owner)
-	if equality.Semantic.DeepEqual(s.owner.GetStatus(), after.GetStatus()) {
-		s.memory.Progress.Reset()
-		s.backoff.Succeed(s.key, queue.PartStatus)
-		return nil
-	}
-	if s.crdMismatch.WouldRecur(s.memory.Pruned, after) {
-		return nil
-	}
-	if err := s.backoff.Deferred(s.key, queue.PartStatus, inputs); err != nil {
-		return err
-	}
-	if wait := max(s.memory.Progress.Wait(s.owner, after, complete, s.clock.Now()), s.replaced.Wait(after)); wait > 0 {
-		s.queue.AddAfter(s.key, wait)
-		return nil
-	}
-	if err := s.sendStatus(ctx, after); err != nil {
-		return s.backoff.Fail(s.key, queue.PartStatus, inputs, err)
-	}
-	s.backoff.Succeed(s.key, queue.PartStatus)
-	return nil
-}
-
-func (s *ownerSync) sendStatus(ctx context.Context, after plan.Owner) error {
-	callCtx, cancel := s.withDeadline(ctx)
-	defer cancel()
-	updated, err := s.api.updateStatus(callCtx, after)
-	if failure.IsNotFound(err, s.Resource()) {
-		if live, liveErr := s.live(ctx); liveErr == nil && live.GetUID() == s.owner.GetUID() {
-			return fmt.Errorf("updating the %s's status: %w", s.kind.Kind, s.crdMismatch.NoSubresource())
-		}
-	}
-	s.memory.Stale.Observe(s.owner, err)
-	s.metrics.Refused(failure.CauseOf(err))
-	transition := plan.ReadyChanged(s.lastSent(), after)
-	if err != nil {
-		if transition != nil && failure.MayBeDone(err) {
-			s.memory.Transition.Unknown(s.owner, *transition)
-		}
-		return fmt.Errorf("updating the %s's status: %w", s.kind.Kind, err)
-	}
-	s.metrics.Wrote("update", s.statusResource())
-	s.memory.Writes.Add(s.cache, updated.GetResourceVersion(), s.clock.Now())
-	s.replaced.Observe(after)
-	if transition != nil {
-		s.memory.Transition.Stored(s.owner)
-		s.recordTransition(updated, transition)
-	}
-	for _, own := range s.kind.OwnChanged(s.lastSent(), after) {
-		s.recordTransition(updated, &own)
-	}
-	if s.memory.Pruned, err = s.crdMismatch.Observe(after, updated); err != nil {
-		klog.FromContext(ctx).Error(err, "The API server does not store statuses as they are sent")
-	}
-	return nil
-}
-
-// lastSent returns the Foo with the status that was last sent for it, stored or not.
-func (s *ownerSync) lastSent() plan.Owner {
-	if s.memory.Pruned != nil {
-		return s.memory.Pruned
-	}
-	return s.owner
-}
-
-// recordMissedTransition records the Event of a status write whose answer was lost, if the
-// cache shows it. A status of another controller may soon take its place.
-func (s *ownerSync) recordMissedTransition() {
-	if missed := s.memory.Transition.Missed(s.owner); missed != nil {
-		s.recordTransition(s.owner, missed)
-	}
-}
-
-func (c *Controller) recordTransition(owner plan.Owner, ready *metav1.Condition) {
-	c.recorder.Event(owner, plan.EventType(ready.Reason), ready.Reason, ready.Message)
-}
-
-// recheckOwner reads the Foo live and returns nil if it still asks for what the cache says.
-// If the cache has its newest version, the Foo no longer counts as stale: the conflict
-// that made it count as such was an error of somebody else.
-func (s *ownerSync) recheckOwner(ctx context.Context) error {
-	live, err := s.live(ctx)
-	if err != nil {
-		s.memory.Stale.Observe(s.owner, err)
-		return err
-	}
-	if !plan.AsksTheSame(s.owner, live) {
-		return consistency.ErrBehind
-	}
-	if live.GetResourceVersion() == s.owner.GetResourceVersion() {
-		s.memory.Stale = ""
-	}
-	return nil
-}
-
-// live reads the Foo live.
-func (s *ownerSync) live(ctx context.Context) (plan.Owner, error) {
-	ctx, cancel := s.withDeadline(ctx)
-	defer cancel()
-	live, err := s.get(ctx, s.key.Namespace, s.key.Name)
-	if err != nil {
-		return nil, fmt.Errorf("reading the %s: %w", s.kind.Kind, err)
-	}
-	return live, nil
-}
-
-// withDeadline bounds a call to the API server. Without it, two calls that hang would
-// stop both workers for ever.
-func (c *Controller) withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, c.callTimeout)
-}
-
-// statusResource is what metrics call the status of the kind.
-func (c *Controller) statusResource() string { return c.kind.Resource.Resource + "/status" }

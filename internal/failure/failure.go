@@ -23,6 +23,14 @@ import (
 var ErrCRDMismatch = errors.New("the CustomResourceDefinition does not fit this program: " +
 	"install the one that belongs to it with 'kubectl apply -f artifacts/crd'")
 
+// ErrStale ends a sync that would have acted on a cache which has not seen the
+// controller's own last write. ErrBehind ends one whose live read contradicts the cache:
+// somebody else has written.
+var (
+	ErrStale  = errors.New("the cache has not seen the controller's last write yet")
+	ErrBehind = errors.New("the cache does not show the newest state yet")
+)
+
 // IsLostRace reports whether a call was decided on a state that somebody has changed since.
 // The reason says so. The code alone does not: an admission webhook chooses that of its
 // denial, such as 409 for a host name in use or 404 for a missing reference.

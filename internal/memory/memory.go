@@ -11,9 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
-	"example.com/sample-controller/internal/consistency"
 	"example.com/sample-controller/internal/plan"
-	"example.com/sample-controller/internal/reporting"
 )
 
 // Owner is what is remembered of an owner. Nothing of it survives a restart.
@@ -30,11 +28,11 @@ import (
 type Owner struct {
 	uid types.UID
 
-	Writes     consistency.Writes
-	Stale      consistency.StaleVersion
-	Progress   reporting.Progress
+	Writes     Writes
+	Stale      StaleVersion
+	Progress   Progress
 	Pruned     plan.Owner
-	Transition reporting.Transition
+	Transition Transition
 	children   map[string]*Child
 }
 
@@ -45,9 +43,9 @@ type Owner struct {
 //	Mutation   how an update was stored otherwise       the same is not sent again                 owner or child is changed
 //	Repairs    how often in a row it was changed back   the opponent does not set the pace         a repair lasts
 type Child struct {
-	Confirmed consistency.Confirmation
-	Mutation  consistency.Mutation
-	Repairs   consistency.Repairs
+	Confirmed Confirmation
+	Mutation  Mutation
+	Repairs   Repairs
 }
 
 // Child returns what is remembered of the child of a kind.

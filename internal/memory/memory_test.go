@@ -10,17 +10,12 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"example.com/sample-controller/internal/consistency"
 	"example.com/sample-controller/test/footest"
 )
 
-type store struct{}
-
-func (store) LastStoreSyncResourceVersion() string { return "1" }
-
 // remembers are the things that can be remembered of the Foo "a".
 var remembers = map[string]func(known *Owner){
-	"a write":         func(known *Owner) { known.Writes.Add(store{}, "2", time.Unix(0, 0)) },
+	"a write":         func(known *Owner) { known.Writes.Add(&store{"1"}, "2", time.Unix(0, 0)) },
 	"a stale version": func(known *Owner) { known.Stale = "1" },
 	"a pruned status": func(known *Owner) { known.Pruned = footest.Foo("a") },
 	"a transition":    func(known *Owner) { known.Transition.Unknown(footest.Foo("a"), metav1.Condition{Type: "Ready"}) },
@@ -29,10 +24,10 @@ var remembers = map[string]func(known *Owner){
 		known.Progress.Wait(old, newer, true, time.Unix(0, 0))
 	},
 	"a confirmation": func(known *Owner) {
-		known.Child("A").Confirmed = consistency.ConfirmationBy(footest.Foo("a"), footest.Child("a"))
+		known.Child("A").Confirmed = ConfirmationBy(footest.Foo("a"), footest.Child("a"))
 	},
 	"a mutation": func(known *Owner) {
-		known.Child("A").Mutation = consistency.MutationOf(footest.Foo("a"), footest.Child("a"), "the image")
+		known.Child("A").Mutation = MutationOf(footest.Foo("a"), footest.Child("a"), "the image")
 	},
 	"a repair": func(known *Owner) {
 		known.Child("A").Repairs.Observe(footest.Foo("a"), footest.Child("a"), "the other", "image", time.Unix(0, 0))

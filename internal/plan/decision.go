@@ -68,8 +68,9 @@ type Child struct {
 	// Refused is true if the API server has refused the write for so long that it is not
 	// going to pass by itself, and Recurs if an update was stored with that drift.
 	Refused, Recurs bool
-	// Fight is what somebody changes back each time, or nil.
-	Fight *Fight
+	// ChangedBack says what somebody changes back after each repair, and Opponent who that
+	// is, by the field manager. They are "" if nobody does.
+	ChangedBack, Opponent string
 	// Paced is true if the update waits until fewer Foos roll out.
 	Paced bool
 	// Stale is true if the sync has seen that its caches are stale, so that it knows nothing
@@ -115,7 +116,7 @@ func (c *ChildKind) Decide(owner Owner, named Object, controlled []Object, seen 
 		}
 	}
 	if decided.Action != ActionWait && decided.Action != ActionLeave {
-		decided.Obsolete, decided.InService = c.obsolete(owner, controlled, c.hasTakenOver(decided.Action, named))
+		decided.Obsolete, decided.InService = c.notAskedFor(owner, controlled, c.isInPlace(decided.Action, named))
 	}
 	if owner.IsSuspended() && decided.needsWrites() {
 		decided.Action, decided.Pending, decided.Obsolete = ActionSuspend, decided.Action, nil
@@ -146,10 +147,10 @@ func (c *ChildKind) IsRestarting(child Object, owner Owner, seen Seen) bool {
 	return c.Restarts(child, c.withOwnedFields(child, owner, seen))
 }
 
-// obsolete returns the objects that a Foo does not ask for any more: those to delete, and
+// notAskedFor returns the objects that a Foo does not ask for any more: those to delete, and
 // those that stay in service for now. They are in the order of their names, since a cache
 // has none.
-func (c *ChildKind) obsolete(owner Owner, controlled []Object, taken bool) (remove, inService []Object) {
+func (c *ChildKind) notAskedFor(owner Owner, controlled []Object, taken bool) (remove, inService []Object) {
 	for _, child := range controlled {
 		switch {
 		case !c.IsObsolete(child, owner):
@@ -167,11 +168,11 @@ func (c *ChildKind) obsolete(owner Owner, controlled []Object, taken bool) (remo
 
 // HasTakenOver reports whether the child that a Foo asks for is there, as it asks, and ready.
 func (c *ChildKind) HasTakenOver(successor Object, owner Owner, seen Seen) bool {
-	return c.hasTakenOver(c.Decide(owner, successor, nil, seen).Action, successor)
+	return c.isInPlace(c.Decide(owner, successor, nil, seen).Action, successor)
 }
 
-// hasTakenOver is HasTakenOver for a child about which the action is decided.
-func (c *ChildKind) hasTakenOver(act Action, successor Object) bool {
+// isInPlace is HasTakenOver for a child about which the action is decided.
+func (c *ChildKind) isInPlace(act Action, successor Object) bool {
 	return act == ActionNone && successor != nil && c.IsReady(successor)
 }
 

@@ -115,7 +115,7 @@ func TestJudge(t *testing.T) {
 			Verdict{Status: metav1.ConditionFalse, Reason: "DeploymentFailed", Message: `The API server stored Deployment "web" otherwise than asked: spec.replicas is 2, not 5`, Stalled: true},
 		},
 		"somebody changes it back": {
-			footest.Foo("a"), Child{Action: ActionNone, Current: footest.Deployment("a"), Fight: &Fight{By: "scaler", Drift: "spec.replicas is 9, not 2"}},
+			footest.Foo("a"), Child{Action: ActionNone, Current: footest.Deployment("a"), Opponent: "scaler", ChangedBack: "spec.replicas is 9, not 2"},
 			Verdict{Status: metav1.ConditionFalse, Reason: "DeploymentFailed", Message: `Deployment "web" is changed back after each repair, last by "scaler": ` +
 				`spec.replicas is 9, not 2. Stop whoever does it, or make the Foo ask for the same`, Stalled: true},
 		},

@@ -87,9 +87,9 @@ func (c *Child) readiness() Verdict {
 	case c.Paced:
 		return notReady(samplev1alpha1.ReasonProgressing, "%s %q is updated once fewer others roll out (-max-rollouts): %s",
 			c.Kind, name, truncate(c.CurrentDrift, maxServerWords))
-	case c.Fight != nil:
+	case c.ChangedBack != "":
 		return stalled(c.Kind+failed, "%s %q is changed back after each repair, last by %q: %s. Stop whoever does it, or make the %s ask for the same",
-			c.Kind, name, truncate(cmp.Or(c.Fight.By, "an unknown manager"), maxQuotedName), truncate(c.Fight.Drift, maxServerWords), c.OwnerKind.Kind)
+			c.Kind, name, truncate(cmp.Or(c.Opponent, "an unknown manager"), maxQuotedName), truncate(c.ChangedBack, maxServerWords), c.OwnerKind.Kind)
 	case c.CurrentDrift != "":
 		otherwise := notReady(c.Kind+failed, "The API server stored %s %q otherwise than asked: %s", c.Kind, name, truncate(c.CurrentDrift, maxServerWords))
 		otherwise.Stalled = c.Recurs

@@ -36,14 +36,6 @@ type Outcome struct {
 	Report func(owner Owner)
 }
 
-// Fight is a drift that comes back after each repair.
-type Fight struct {
-	// By is the field manager that last changed the fields, or "" if that is unknown.
-	By string
-	// Drift says in which fields the child differed from what the Foo asks for.
-	Drift string
-}
-
 // Outcome returns what a Foo's status says of a child after a sync.
 func (c *Child) Outcome() Outcome {
 	outcome := Outcome{Ready: c.readiness()}

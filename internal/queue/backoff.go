@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
-	"example.com/sample-controller/internal/consistency"
 	"example.com/sample-controller/internal/failure"
 )
 
@@ -153,7 +152,7 @@ func (f *failedPart[T]) count(err error) time.Duration {
 	case f.RefusalBackoff:
 		f.refusals++
 		return delay(RefusedRetry, f.refusals)
-	case failure.IsLostRace(err), errors.Is(err, consistency.ErrBehind): // that may stay so
+	case failure.IsLostRace(err), errors.Is(err, failure.ErrBehind): // that may stay so
 		f.races++
 		return max(f.After, delay(firstRetry, f.races))
 	case f.After > 0:

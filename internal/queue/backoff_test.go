@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"example.com/sample-controller/internal/consistency"
+	"example.com/sample-controller/internal/failure"
 )
 
 var (
@@ -53,7 +53,7 @@ func TestBackOff(t *testing.T) {
 		t.Errorf("after a success a refused key waits %v", again)
 	}
 	r.Forget(testKey)
-	planAfterThat(consistency.ErrStale)
+	planAfterThat(failure.ErrStale)
 	if r.InBackoff(testKey) {
 		t.Error("a key is in back-off although its next attempt is not delayed")
 	}
@@ -371,7 +371,7 @@ func TestACacheThatStaysBehindIsAskedSeldom(t *testing.T) {
 	r, clock := newTestRetries(t)
 	tries := 0
 	for began := clock.Now(); clock.Since(began) < time.Hour; tries++ {
-		err := r.Fail(testKey, partWrite, "create", consistency.ErrBehind)
+		err := r.Fail(testKey, partWrite, "create", failure.ErrBehind)
 		clock.Step(r.Requeue(testKey, err))
 	}
 	if tries > 40 {

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"example.com/sample-controller/internal/consistency"
 	"example.com/sample-controller/internal/failure"
 )
 
@@ -75,7 +74,7 @@ func NextAttempt(err error) Attempt {
 		return Attempt{}
 	case errors.As(err, new(lostRaces)):
 		return Attempt{Again: true, Held: true}
-	case errors.Is(err, consistency.ErrStale), errors.Is(err, consistency.ErrBehind):
+	case errors.Is(err, failure.ErrStale), errors.Is(err, failure.ErrBehind):
 		return Attempt{Again: true, After: BehindRetry, Expected: true}
 	case errors.Is(err, context.Canceled):
 		// The controller is stopping.

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"example.com/sample-controller/internal/consistency"
 	"example.com/sample-controller/internal/failure"
 	"example.com/sample-controller/test/footest"
 )
@@ -34,7 +33,7 @@ func TestNextAttempt(t *testing.T) {
 		"a conflict":                        {conflict, quietBackOff},
 		"exists already":                    {apierrors.NewAlreadyExists(things, "web"), quietBackOff},
 		"deleted meanwhile":                 {apierrors.NewNotFound(things, "web"), quietBackOff},
-		"a stale cache":                     {consistency.ErrStale, Attempt{Again: true, After: time.Second, Expected: true}},
+		"a stale cache":                     {failure.ErrStale, Attempt{Again: true, After: time.Second, Expected: true}},
 		"invalid":                           {apierrors.NewInvalid(schema.GroupKind{Kind: "Thing"}, "web", field.ErrorList{}), slowly},
 		"forbidden by quota":                {forbidden, slowly},
 		"bad request":                       {apierrors.NewBadRequest("no"), slowly},

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"example.com/sample-controller/internal/memory"
 	"example.com/sample-controller/internal/plan"
-	"example.com/sample-controller/internal/reporting"
 )
 
 // Write is what a sync does about one child, or why it does nothing.
@@ -64,7 +64,7 @@ func (s *Sync) ChangesStatus() bool {
 // StatusMayWait reports whether the status tells of nothing but a rollout's progress, which
 // the controller does not write at once.
 func (s *Sync) StatusMayWait() bool {
-	return s.ChangesStatus() && reporting.MayWait(s.Foo, s.After, true)
+	return s.ChangesStatus() && memory.MayWait(s.Foo, s.After, true)
 }
 
 // IsIdle reports whether the sync writes nothing.

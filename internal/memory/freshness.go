@@ -1,26 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package consistency keeps a controller from acting on caches that are behind: behind
-// its own writes, or behind what the API server has said in the meantime. Its types are parts
-// of what is remembered of an owner: see internal/memory.
-package consistency
+// What keeps a controller from acting on caches that are behind: behind its own writes, or
+// behind what the API server has said in the meantime.
+
+package memory
 
 import (
-	"errors"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-)
 
-// ErrStale ends a sync that would have acted on a cache which has not seen the
-// controller's own last write. ErrBehind ends one whose live read contradicts the cache:
-// somebody else has written.
-var (
-	ErrStale  = errors.New("the cache has not seen the controller's last write yet")
-	ErrBehind = errors.New("the cache does not show the newest state yet")
+	"example.com/sample-controller/internal/failure"
 )
 
 // LastSyncRVGetter is what Writes need of an informer's store. Every cache.Store has it.
@@ -70,7 +63,7 @@ func (w Writes) EnsureReady(now time.Time, limit time.Duration) error {
 		}
 	}
 	if len(w) > 0 {
-		return ErrStale
+		return failure.ErrStale
 	}
 	return nil
 }

@@ -3,7 +3,7 @@
 // What others do to children: repairs that somebody undoes each time, and what admission
 // changes.
 
-package consistency
+package memory
 
 import (
 	"time"

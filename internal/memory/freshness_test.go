@@ -2,7 +2,7 @@
 
 // Tests of the waits for our own writes and for stale Foos.
 
-package consistency
+package memory
 
 import (
 	"testing"

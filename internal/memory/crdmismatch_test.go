@@ -2,7 +2,7 @@
 
 // Tests of statuses that the installed definition does not store.
 
-package reporting
+package memory
 
 import (
 	"errors"

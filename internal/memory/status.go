@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reporting remembers what the API server has been told about Foos: statuses that
-// may wait, statuses that it does not store, and transitions that have no Event yet.
-package reporting
+// What the API server has been told about owners: statuses that may wait, and transitions that
+// have no Event yet.
+
+package memory
 
 import (
 	"slices"

@@ -3,7 +3,7 @@
 // Tests of which statuses are progress, how long they wait, and which transitions have an
 // Event.
 
-package reporting
+package memory
 
 import (
 	"testing"

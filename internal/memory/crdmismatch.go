@@ -2,7 +2,7 @@
 
 // Statuses that the installed CustomResourceDefinition can't store.
 
-package reporting
+package memory
 
 import (
 	"fmt"

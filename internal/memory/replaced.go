@@ -2,7 +2,7 @@
 
 // Statuses that somebody replaces each time.
 
-package reporting
+package memory
 
 import (
 	"encoding/json"
@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
-	"example.com/sample-controller/internal/consistency"
 	"example.com/sample-controller/internal/plan"
 )
 
@@ -50,11 +49,11 @@ func (r *Replaced) Wait(after plan.Owner) time.Duration {
 	if series.last.IsZero() || series.owner != after.GetUID() || series.status != hashOf(after) {
 		return 0
 	}
-	if r.Clock.Since(series.last) >= consistency.Lasting(series.count) {
+	if r.Clock.Since(series.last) >= Lasting(series.count) {
 		delete(r.byKey, cache.MetaObjectToName(after))
 		return 0
 	}
-	return max(0, consistency.Pause(series.count)-r.Clock.Since(series.last))
+	return max(0, Pause(series.count)-r.Clock.Since(series.last))
 }
 
 // Observe records a status that was stored.
@@ -66,7 +65,7 @@ func (r *Replaced) Observe(after plan.Owner) {
 	if series.owner != after.GetUID() || series.status != status {
 		series = sameStatuses{owner: after.GetUID(), status: status}
 	}
-	if series.count++; consistency.Pause(series.count) > 0 {
+	if series.count++; Pause(series.count) > 0 {
 		series.last = r.Clock.Now()
 	}
 	if r.byKey == nil {

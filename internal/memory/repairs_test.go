@@ -2,7 +2,7 @@
 
 // Tests of repairs that somebody undoes, and of what admission changes.
 
-package consistency
+package memory
 
 import (
 	"testing"

@@ -2,7 +2,7 @@
 
 // Tests of statuses that somebody replaces each time.
 
-package reporting
+package memory
 
 import (
 	"fmt"
