@@ -24,6 +24,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
 
+	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/tools/internal/printable"
 	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
 )
@@ -74,20 +75,26 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	return command
 }
 
-// completeNames completes the names of Foos for shells.
+// kindsWith returns the kinds of the program. image is that of the Pods.
+func kindsWith(image string) cluster.Kinds { return plan.Kinds(image) }
+
+// completeNames completes the names of owners for shells.
 func completeNames(config *genericclioptions.ConfigFlags) cobra.CompletionFunc {
 	return func(command *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		c, err := cluster.New(config, false)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
-		foos, err := c.ListFoos(command.Context())
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
 		var names []string
-		for _, foo := range foos {
-			names = append(names, foo.Name)
+		kinds := kindsWith("")
+		for _, kind := range kinds {
+			owners, err := c.ListOwners(command.Context(), kind)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveError
+			}
+			for _, owner := range owners {
+				names = append(names, kinds.Argument(kind, owner.GetName()))
+			}
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}

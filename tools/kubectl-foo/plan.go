@@ -3,23 +3,25 @@
 package main
 
 import (
-	"example.com/sample-controller/internal/plan"
-
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"example.com/sample-controller/internal/options"
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/internal/plan"
+	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
 	"example.com/sample-controller/tools/kubectl-foo/internal/report"
 	"example.com/sample-controller/tools/preview"
@@ -59,7 +61,7 @@ func newPlanCommand(config *genericclioptions.ConfigFlags, streams genericioopti
 		Short: "Print what the controller would write",
 		Long:  planHelp,
 		Example: `  kubectl foo plan                   # all Foos of the namespace
-  kubectl foo plan example-foo       # one
+  kubectl foo plan example-foo       # one; of another kind: KIND/NAME
   kubectl foo plan -f new.yaml       # as if the Foos of the file had been applied
   kubectl foo plan -A -o json        # all, for programs`,
 		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args) },
@@ -86,18 +88,18 @@ func (o *planOptions) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	foos, err := o.foos(ctx, c, names)
+	kinds := kindsWith(o.image)
+	targets, err := o.targets(ctx, c, kinds, names)
 	if err != nil {
 		return err
 	}
-	table := plan.Foos(o.image)
-	world, err := c.World(ctx, table, false)
+	world, err := c.World(ctx, false, kinds...)
 	if err != nil {
 		return err
 	}
-	now, plans := metav1.Now(), make([]*report.Plan, len(foos))
-	for i, foo := range foos {
-		if plans[i], err = report.NewPlan(preview.Of(table, foo, world, now)); err != nil {
+	now, plans := metav1.Now(), make([]*report.Plan, len(targets))
+	for i, target := range targets {
+		if plans[i], err = report.NewPlan(preview.Of(target.kind, target.owner, world, now)); err != nil {
 			return err
 		}
 		if o.serverDryRun {
@@ -115,32 +117,48 @@ func (o *planOptions) run(ctx context.Context, names []string) error {
 	return nil
 }
 
-// foos returns the Foos to plan: those of the cluster, or those of files as they would be
-// in the cluster.
-func (o *planOptions) foos(ctx context.Context, c *cluster.Cluster, names []string) ([]*samplev1alpha1.Foo, error) {
-	stored, err := c.ListFoos(ctx)
-	if err != nil {
-		return nil, err
+// target is an owner to plan.
+type target struct {
+	kind  *plan.OwnerKind
+	owner plan.Owner
+}
+
+// targets returns what to plan: owners of the cluster, or those of files as they would be in
+// the cluster.
+func (o *planOptions) targets(ctx context.Context, c *cluster.Cluster, kinds cluster.Kinds, names []string) ([]target, error) {
+	var stored []target
+	for _, kind := range kinds {
+		owners, err := c.ListOwners(ctx, kind)
+		if err != nil {
+			return nil, err
+		}
+		for _, owner := range owners {
+			stored = append(stored, target{kind, owner})
+		}
 	}
 	if len(o.files) > 0 {
-		foos, err := o.applied(stored, c.Namespace)
-		for i := range foos {
+		applied, err := o.applied(kinds, stored, c.Namespace)
+		for i, target := range applied {
 			if err == nil && o.serverDryRun {
-				foos[i], err = c.DryRunFoo(ctx, foos[i])
+				applied[i].owner, err = c.DryRunOwner(ctx, target.kind, target.owner)
 			}
 		}
-		return foos, err
+		return applied, err
 	}
 	if len(names) == 0 {
 		return stored, nil
 	}
-	var named []*samplev1alpha1.Foo
-	for _, name := range names {
-		foo := find(stored, c.Namespace, name)
-		if foo == nil {
-			return nil, fmt.Errorf("there is no Foo %q in the namespace %q", name, c.Namespace)
+	var named []target
+	for _, argument := range names {
+		kind, name, err := kinds.Parse(argument)
+		if err != nil {
+			return nil, err
 		}
-		named = append(named, foo)
+		owner := find(stored, kind, c.Namespace, name)
+		if owner == nil {
+			return nil, c.NoOwner(kind, name)
+		}
+		named = append(named, target{kind, owner})
 	}
 	return named, nil
 }
@@ -163,11 +181,11 @@ func ask(ctx context.Context, c *cluster.Cluster, plan *report.Plan) error {
 			}
 		}
 	}
-	// The API server has no Foo of a file to whose status it could say anything.
-	if plan.Status == nil || plan.Sync.Foo.GetResourceVersion() == "" {
+	// The API server has no owner of a file to whose status it could say anything.
+	if plan.Status == nil || plan.Sync.Owner.GetResourceVersion() == "" {
 		return nil
 	}
-	err := c.DryRunStatus(ctx, plan.Sync.After)
+	err := c.DryRunStatus(ctx, plan.Sync.Kind, plan.Sync.After)
 	if errors.Is(err, cluster.ErrPermission) {
 		return err
 	}
@@ -177,9 +195,9 @@ func ask(ctx context.Context, c *cluster.Cluster, plan *report.Plan) error {
 	return nil
 }
 
-// applied returns the Foos of the files as an apply would make them, if the API server
+// applied returns the owners of the files as an apply would make them, if the API server
 // takes them. Those without a namespace get the cluster's.
-func (o *planOptions) applied(stored []*samplev1alpha1.Foo, namespace string) ([]*samplev1alpha1.Foo, error) {
+func (o *planOptions) applied(kinds cluster.Kinds, stored []target, namespace string) ([]target, error) {
 	builder := resource.NewBuilder(o.config).Unstructured().Local().Flatten()
 	for _, file := range o.files {
 		if file == "-" {
@@ -188,67 +206,95 @@ func (o *planOptions) applied(stored []*samplev1alpha1.Foo, namespace string) ([
 			builder.FilenameParam(false, &resource.FilenameOptions{Filenames: []string{file}})
 		}
 	}
-	var foos []*samplev1alpha1.Foo
+	var applied []target
 	err := builder.Do().Visit(func(info *resource.Info, err error) error {
 		if err != nil {
 			return err
 		}
-		foo, err := fooOf(info.Object, namespace)
+		found, err := targetOf(kinds, info.Object, namespace)
+		if err == nil {
+			found.owner, err = appliedTo(find(stored, found.kind, found.owner.GetNamespace(), found.owner.GetName()), found.owner)
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", info.Source, err)
 		}
-		foos = append(foos, appliedTo(find(stored, foo.Namespace, foo.Name), foo))
+		applied = append(applied, found)
 		return nil
 	})
-	return foos, err
+	return applied, err
 }
 
-// fooOf returns an object of a file as a Foo. Unknown fields are an error.
-func fooOf(object runtime.Object, namespace string) (*samplev1alpha1.Foo, error) {
-	want := samplev1alpha1.SchemeGroupVersion.WithKind("Foo")
-	if got := object.GetObjectKind().GroupVersionKind(); got != want {
-		return nil, fmt.Errorf("this is a %s of %q, not a %s of %s", got.Kind, got.GroupVersion(), want.Kind, want.GroupVersion())
+// targetOf returns an object of a file as an owner.
+func targetOf(kinds cluster.Kinds, object runtime.Object, namespace string) (found target, err error) {
+	got, want := object.GetObjectKind().GroupVersionKind(), []string{}
+	for _, kind := range kinds {
+		gvk := kind.Resource.GroupVersion().WithKind(kind.Kind)
+		if want = append(want, fmt.Sprintf("a %s of %s", kind.Kind, gvk.GroupVersion())); got == gvk {
+			found.kind = kind
+		}
 	}
+	if found.kind == nil {
+		return found, fmt.Errorf("this is a %s of %q, not %s", got.Kind, got.GroupVersion(), strings.Join(want, " or "))
+	}
+	if found.owner, err = typed(object, got); err != nil {
+		return found, err
+	}
+	switch name := found.owner.GetName(); {
+	case name == "":
+		return found, fmt.Errorf("the %s has no metadata.name", got.Kind)
+	case found.owner.GetNamespace() == "":
+		found.owner.SetNamespace(cmp.Or(namespace, metav1.NamespaceDefault))
+	case namespace != "" && found.owner.GetNamespace() != namespace:
+		return found, fmt.Errorf("%q is of the namespace %q, not %q: set --namespace or -A", name, found.owner.GetNamespace(), namespace)
+	}
+	return found, nil
+}
+
+// typed returns an object in the type of its kind. Unknown fields are an error.
+func typed(object runtime.Object, gvk schema.GroupVersionKind) (plan.Owner, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		return nil, err
 	}
-	foo := &samplev1alpha1.Foo{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(fields, foo, true); err != nil {
+	owner, err := fooscheme.Scheme.New(gvk)
+	if err != nil {
 		return nil, err
 	}
-	switch {
-	case foo.Name == "":
-		return nil, fmt.Errorf("the %s has no metadata.name", want.Kind)
-	case foo.Namespace == "" && namespace == "":
-		foo.Namespace = metav1.NamespaceDefault
-	case foo.Namespace == "":
-		foo.Namespace = namespace
-	case namespace != "" && foo.Namespace != namespace:
-		return nil, fmt.Errorf("%q is of the namespace %q, not %q: set --namespace or -A", foo.Name, foo.Namespace, namespace)
-	}
-	return foo, nil
+	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(fields, owner, true)
+	return owner.(plan.Owner), err //nolint:forcetypeassert // a kind of the program
 }
 
-// appliedTo returns a stored Foo, or nil, after an apply of another.
-func appliedTo(stored, foo *samplev1alpha1.Foo) *samplev1alpha1.Foo {
+// appliedTo returns a stored owner, or nil, after an apply of another.
+func appliedTo(stored, applied plan.Owner) (plan.Owner, error) {
 	if stored == nil {
-		foo.UID, foo.Generation, foo.Status = "", 1, samplev1alpha1.FooStatus{}
-		return foo
+		applied.SetUID("")
+		applied.SetGeneration(1)
+		applied.ResetStatus()
+		return applied, nil
 	}
-	after := stored.DeepCopy()
-	if !equality.Semantic.DeepEqual(after.Spec, foo.Spec) {
-		after.Spec = foo.Spec
-		after.Generation++
+	if equality.Semantic.DeepEqual(stored.GetSpec(), applied.GetSpec()) {
+		return stored, nil
 	}
-	return after
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(stored)
+	if err != nil {
+		return nil, err
+	}
+	if fields["spec"], err = runtime.DefaultUnstructuredConverter.ToUnstructured(applied.GetSpec()); err != nil {
+		return nil, err
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, applied); err != nil {
+		return nil, err
+	}
+	applied.SetGeneration(stored.GetGeneration() + 1)
+	return applied, nil
 }
 
-// find returns the Foo of a namespace and name, or nil.
-func find(foos []*samplev1alpha1.Foo, namespace, name string) *samplev1alpha1.Foo {
-	i := slices.IndexFunc(foos, func(foo *samplev1alpha1.Foo) bool { return foo.Namespace == namespace && foo.Name == name })
-	if i < 0 {
-		return nil
+// find returns the owner of a kind, namespace and name, or nil.
+func find(stored []target, kind *plan.OwnerKind, namespace, name string) plan.Owner {
+	for _, found := range stored {
+		if found.kind == kind && found.owner.GetNamespace() == namespace && found.owner.GetName() == name {
+			return found.owner
+		}
 	}
-	return foos[i]
+	return nil
 }

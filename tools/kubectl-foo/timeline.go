@@ -25,7 +25,7 @@ func newTimelineCommand(config *genericclioptions.ConfigFlags, streams genericio
 	log, output := &timeline.Log{}, report.FormatText
 	var audit []string
 	command := &cobra.Command{
-		Use:   "timeline NAME --audit FILE...",
+		Use:   "timeline [KIND/]NAME --audit FILE...",
 		Short: "Draw what an audit log has about a Foo",
 		Long:  timelineHelp,
 		Example: `  kubectl foo timeline example-foo --audit audit.log
@@ -52,7 +52,11 @@ func draw(log *timeline.Log, name string, audit []string, output string, streams
 	if len(audit) == 0 {
 		return errors.New("say which log: --audit FILE, or --audit - for standard input")
 	}
-	selection, err := timeline.ParseSelection("foos/" + name)
+	kind, name, err := kindsWith("").Parse(name)
+	if err != nil {
+		return err
+	}
+	selection, err := timeline.ParseSelection(kind.Resource.Resource + "/" + name)
 	if err != nil {
 		return err
 	}
@@ -64,7 +68,7 @@ func draw(log *timeline.Log, name string, audit []string, output string, streams
 	}
 	picture, err := log.Picture()
 	if err != nil {
-		return fmt.Errorf("the log has nothing about the Foo %q: %w", name, err)
+		return fmt.Errorf("the log has nothing about the %s %q: %w", kind.Kind, name, err)
 	}
 	return map[string]func(io.Writer) error{
 		report.FormatText: picture.WriteText, "svg": picture.WriteSVG, "html": picture.WriteHTML,

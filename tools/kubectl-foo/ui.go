@@ -3,8 +3,6 @@
 package main
 
 import (
-	"example.com/sample-controller/internal/plan"
-
 	"context"
 	"fmt"
 	"io"
@@ -43,7 +41,7 @@ func newUICommand(config *genericclioptions.ConfigFlags, streams genericiooption
 			if options.Cluster, err = cluster.New(config, allNamespaces); err != nil {
 				return err
 			}
-			options.Kind = plan.Foos(controller.image)
+			options.Kinds = kindsWith(controller.image)
 			options.LeaseNamespace, options.LeaseName = controller.leaseNamespace, controller.leaseName
 			return serve(command.Context(), options, port, streams.Out)
 		},

@@ -3,8 +3,6 @@
 package main
 
 import (
-	"example.com/sample-controller/internal/plan"
-
 	"context"
 	"time"
 
@@ -42,7 +40,7 @@ func newWhyCommand(config *genericclioptions.ConfigFlags, streams genericiooptio
 	var controller controllerFlags
 	output := report.FormatText
 	command := &cobra.Command{
-		Use:     "why NAME",
+		Use:     "why [KIND/]NAME",
 		Short:   "Print why a Foo is as it is",
 		Long:    whyHelp,
 		Example: `  kubectl foo why example-foo`,
@@ -72,16 +70,17 @@ func newWhyCommand(config *genericclioptions.ConfigFlags, streams genericiooptio
 	return command
 }
 
-// why reads what explains a Foo.
+// why reads what explains an owner.
 func why(ctx context.Context, c *cluster.Cluster, name string, controller controllerFlags) (*explain.Explanation, error) {
-	foo, err := c.GetFoo(ctx, name)
+	kind, name, err := kindsWith(controller.image).Parse(name)
 	if err != nil {
 		return nil, err
 	}
-	s := &explain.Subject{
-		Foo: foo, Kind: plan.Foos(controller.image), Now: time.Now(), LeaseName: controller.leaseNamespace + "/" + controller.leaseName,
+	s := &explain.Subject{Kind: kind, Now: time.Now(), LeaseName: controller.leaseNamespace + "/" + controller.leaseName}
+	if s.Owner, err = c.GetOwner(ctx, kind, name); err != nil {
+		return nil, err
 	}
-	if s.World, err = c.World(ctx, s.Kind, true); err != nil {
+	if s.World, err = c.World(ctx, true, kind); err != nil {
 		return nil, err
 	}
 	if s.Below, err = c.Below(ctx); err != nil {

@@ -48,7 +48,8 @@ func (w *Write) Patch() (types.PatchType, []byte, error) { return w.child.Patch(
 
 // Sync is what a sync of a Foo would write.
 type Sync struct {
-	Foo plan.Owner
+	Kind  *plan.OwnerKind
+	Owner plan.Owner
 	// Writes are those of children, in order.
 	Writes []Write
 	// After is the Foo with its status afterwards, with the condition's times of the Foo
@@ -58,13 +59,13 @@ type Sync struct {
 
 // ChangesStatus reports whether the status differs from the Foo's.
 func (s *Sync) ChangesStatus() bool {
-	return !equality.Semantic.DeepEqual(s.Foo.GetStatus(), s.After.GetStatus())
+	return !equality.Semantic.DeepEqual(s.Owner.GetStatus(), s.After.GetStatus())
 }
 
 // StatusMayWait reports whether the status tells of nothing but a rollout's progress, which
 // the controller does not write at once.
 func (s *Sync) StatusMayWait() bool {
-	return s.ChangesStatus() && memory.MayWait(s.Foo, s.After, true)
+	return s.ChangesStatus() && memory.MayWait(s.Owner, s.After, true)
 }
 
 // IsIdle reports whether the sync writes nothing.
@@ -75,8 +76,8 @@ func (s *Sync) IsIdle() bool {
 // Of returns what a sync of a Foo would write. now becomes the time of the condition's
 // transition if there is one.
 func Of(kind *plan.OwnerKind, foo plan.Owner, objects *World, now metav1.Time) *Sync {
-	sync := &Sync{Foo: kept(kind.Transform, foo)}
-	world := kind.NewWorld(sync.Foo, func(row *plan.ChildKind) (plan.Object, []plan.Object) {
+	sync := &Sync{Kind: kind, Owner: kept(kind.Transform, foo)}
+	world := kind.NewWorld(sync.Owner, func(row *plan.ChildKind) (plan.Object, []plan.Object) {
 		return kept(row.Transform, objects.named(row, foo)), objects.ControlledBy(row, foo)
 	})
 	taken := 0

@@ -89,7 +89,7 @@ func requestsOf(announced *preview.Sync) []request {
 		}
 	}
 	if announced.ChangesStatus() && !announced.StatusMayWait() {
-		requests = append(requests, request{"update " + footest.OwnerOf(announced.Foo).Resource.Resource + " " + announced.Foo.GetName(), announced.Foo})
+		requests = append(requests, request{"update " + footest.OwnerOf(announced.Owner).Resource.Resource + " " + announced.Owner.GetName(), announced.Owner})
 	}
 	return requests
 }

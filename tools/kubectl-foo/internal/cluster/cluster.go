@@ -4,8 +4,6 @@
 package cluster
 
 import (
-	"example.com/sample-controller/internal/plan"
-
 	"context"
 	"errors"
 	"fmt"
@@ -18,13 +16,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/internal/plan"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	"example.com/sample-controller/tools/preview"
 )
 
@@ -66,34 +66,44 @@ func New(flags *genericclioptions.ConfigFlags, allNamespaces bool) (*Cluster, er
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{namespace, kube, foo, binary}, nil
+	return &Cluster{namespace, kube, foo, config}, nil
 }
 
-// ListFoos reads all Foos.
-func (c *Cluster) ListFoos(ctx context.Context) ([]*samplev1alpha1.Foo, error) {
-	list, err := c.Foo.SamplecontrollerV1alpha1().Foos(c.Namespace).List(ctx, metav1.ListOptions{})
+// ListOwners reads all objects of a kind of the program.
+func (c *Cluster) ListOwners(ctx context.Context, kind *plan.OwnerKind) ([]plan.Owner, error) {
+	var owners []plan.Owner
+	err := c.eachOf(ctx, kind.Resource, kind.Kind, func(object plan.Object) {
+		object.SetManagedFields(nil)                 // a third of the memory
+		owners = append(owners, object.(plan.Owner)) //nolint:forcetypeassert // objects of the kind
+	})
+	return owners, err
+}
+
+// GetOwner reads one.
+func (c *Cluster) GetOwner(ctx context.Context, kind *plan.OwnerKind, name string) (plan.Owner, error) {
+	client, scheme, err := c.clientOf(kind.Resource)
 	if err != nil {
-		return nil, Describe(err, "list", samplev1alpha1.SchemeGroupVersion.WithResource("foos").GroupResource().String())
+		return nil, err
 	}
-	foos := pointers(list.Items)
-	for _, foo := range foos {
-		foo.ManagedFields = nil // a third of the memory
+	object, err := scheme.New(kind.Resource.GroupVersion().WithKind(kind.Kind))
+	if err != nil {
+		return nil, err
 	}
-	return foos, nil
-}
-
-// GetFoo reads one Foo.
-func (c *Cluster) GetFoo(ctx context.Context, name string) (*samplev1alpha1.Foo, error) {
-	foo, err := c.Foo.SamplecontrollerV1alpha1().Foos(c.Namespace).Get(ctx, name, metav1.GetOptions{})
+	err = client.Get().Namespace(c.Namespace).Resource(kind.Resource.Resource).Name(name).Do(ctx).Into(object)
 	switch {
 	case isUnknownResource(err):
-		return nil, Describe(err, "get", "foos")
+		return nil, Describe(err, "get", kind.Resource.Resource)
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("there is no Foo %q in the namespace %q", name, c.Namespace)
+		return nil, c.NoOwner(kind, name)
 	case err != nil:
-		return nil, Describe(err, "get", "foos")
+		return nil, Describe(err, "get", kind.Resource.Resource)
 	}
-	return foo, nil
+	return object.(plan.Owner), nil //nolint:forcetypeassert // an object of the kind
+}
+
+// NoOwner is the error that there is no object of the name.
+func (c *Cluster) NoOwner(kind *plan.OwnerKind, name string) error {
+	return fmt.Errorf("there is no %s %q in the namespace %q", kind.Kind, name, c.Namespace)
 }
 
 // Below has the objects that Deployments lead to, and the Events.
@@ -149,50 +159,64 @@ func (c *Cluster) Lease(ctx context.Context, namespace, name string) (*coordinat
 	return lease, nil
 }
 
-// World reads the children of all rows, with what they know of the managers of their fields
-// or without, which is half of their memory.
-func (c *Cluster) World(ctx context.Context, kind *plan.OwnerKind, withManagers bool) (*preview.World, error) {
-	world := preview.NewWorld()
-	for _, row := range kind.Children {
-		list, err := c.list(ctx, row)
-		if err != nil {
-			return nil, Describe(err, "list", row.Resource.GroupResource().String())
-		}
-		err = meta.EachListItem(list, func(item runtime.Object) error {
-			child := item.(plan.Object) //nolint:forcetypeassert // the items are of the row's kind
-			if !withManagers {
-				child.SetManagedFields(nil)
+// World reads the children of all rows of kinds, with what they know of the managers of their
+// fields or without, which is half of their memory.
+func (c *Cluster) World(ctx context.Context, withManagers bool, kinds ...*plan.OwnerKind) (*preview.World, error) {
+	world, read := preview.NewWorld(), sets.New[schema.GroupVersionResource]()
+	for _, kind := range kinds {
+		for _, row := range kind.Children {
+			if read.Has(row.Resource) {
+				continue
 			}
-			world.Add(row.Resource, child)
-			return nil
-		})
-		if err != nil {
-			return nil, err
+			read.Insert(row.Resource)
+			err := c.eachOf(ctx, row.Resource, row.Kind, func(child plan.Object) {
+				if !withManagers {
+					child.SetManagedFields(nil)
+				}
+				world.Add(row.Resource, child)
+			})
+			if err != nil {
+				return nil, err
+			}
 		}
 	}
 	return world, nil
 }
 
-func (c *Cluster) list(ctx context.Context, row *plan.ChildKind) (runtime.Object, error) {
-	client, err := c.clientOf(row.Resource)
+// eachOf lists the objects of a resource.
+func (c *Cluster) eachOf(ctx context.Context, resource schema.GroupVersionResource, kind string, do func(object plan.Object)) error {
+	client, scheme, err := c.clientOf(resource)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	list, err := scheme.Scheme.New(row.Resource.GroupVersion().WithKind(row.Kind + "List"))
+	list, err := scheme.New(resource.GroupVersion().WithKind(kind + "List"))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return list, client.Get().NamespaceIfScoped(c.Namespace, c.Namespace != "").Resource(row.Resource.Resource).Do(ctx).Into(list)
+	if err := client.Get().NamespaceIfScoped(c.Namespace, c.Namespace != "").Resource(resource.Resource).Do(ctx).Into(list); err != nil {
+		return Describe(err, "list", resource.GroupResource().String())
+	}
+	return meta.EachListItem(list, func(item runtime.Object) error {
+		do(item.(plan.Object)) //nolint:forcetypeassert // all kinds of the API are objects
+		return nil
+	})
 }
 
-// clientOf returns a client of a resource's group and version.
-func (c *Cluster) clientOf(resource schema.GroupVersionResource) (*rest.RESTClient, error) {
-	config, version := rest.CopyConfig(c.config), resource.GroupVersion()
-	config.GroupVersion, config.APIPath, config.NegotiatedSerializer = &version, "/apis", scheme.Codecs.WithoutConversion()
+// clientOf returns a client of a resource's group and version, and the types of these.
+func (c *Cluster) clientOf(resource schema.GroupVersionResource) (*rest.RESTClient, *runtime.Scheme, error) {
+	version, types, codecs := resource.GroupVersion(), scheme.Scheme, scheme.Codecs
+	config := rest.CopyConfig(c.config)
+	if types.IsVersionRegistered(version) {
+		config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, protobuf
+	} else {
+		types, codecs = fooscheme.Scheme, fooscheme.Codecs
+	}
+	config.GroupVersion, config.APIPath, config.NegotiatedSerializer = &version, "/apis", codecs.WithoutConversion()
 	if version.Group == "" {
 		config.APIPath = "/api"
 	}
-	return rest.RESTClientFor(config)
+	client, err := rest.RESTClientFor(config)
+	return client, types, err
 }
 
 // Describe says what failed, and which permission or definition is missing if one is.

@@ -3,8 +3,6 @@
 package cluster
 
 import (
-	"example.com/sample-controller/internal/plan"
-
 	"cmp"
 	"context"
 	"errors"
@@ -18,11 +16,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"example.com/sample-controller/internal/names"
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/tools/preview"
 )
-
-var foosResource = samplev1alpha1.SchemeGroupVersion.WithResource("foos")
 
 // dryRun makes the API server do all that it does with a write, except to store it.
 var dryRun = []string{metav1.DryRunAll}
@@ -30,7 +26,7 @@ var dryRun = []string{metav1.DryRunAll}
 // DryRun sends a write as a server-side dry run. It returns the object that the API server
 // would store, or nil after a deletion, or the error that it answers.
 func (c *Cluster) DryRun(ctx context.Context, write preview.Write) (plan.Object, error) {
-	client, err := c.clientOf(write.Resource)
+	client, types, err := c.clientOf(write.Resource)
 	if err != nil {
 		return nil, err
 	}
@@ -58,30 +54,40 @@ func (c *Cluster) DryRun(ctx context.Context, write preview.Write) (plan.Object,
 	if write.Action == plan.ActionDelete {
 		return nil, nil //nolint:nilnil // nothing is left
 	}
-	stored, err := scheme.Scheme.New(write.Resource.GroupVersion().WithKind(write.Kind))
+	stored, err := types.New(write.Resource.GroupVersion().WithKind(write.Kind))
 	if err != nil {
 		return nil, err
 	}
 	return stored.(plan.Object), result.Into(stored) //nolint:forcetypeassert // all kinds of the API are objects
 }
 
-// DryRunStatus does the same with the status of a Foo.
-func (c *Cluster) DryRunStatus(ctx context.Context, owner plan.Owner) error {
-	foo := owner.(*samplev1alpha1.Foo) //nolint:forcetypeassert // the plugin plans Foos alone
-	_, err := c.Foo.SamplecontrollerV1alpha1().Foos(foo.Namespace).UpdateStatus(ctx, foo, metav1.UpdateOptions{DryRun: dryRun, FieldManager: names.Controller})
-	return c.dryRunError(ctx, err, "update", foosResource, "status", foo.Namespace)
+// DryRunStatus does the same with the status of an owner.
+func (c *Cluster) DryRunStatus(ctx context.Context, kind *plan.OwnerKind, owner plan.Owner) error {
+	client, _, err := c.clientOf(kind.Resource)
+	if err != nil {
+		return err
+	}
+	options := &metav1.UpdateOptions{DryRun: dryRun, FieldManager: names.Controller}
+	err = client.Put().Namespace(owner.GetNamespace()).Resource(kind.Resource.Resource).Name(owner.GetName()).SubResource("status").
+		VersionedParams(options, scheme.ParameterCodec).Body(owner).Do(ctx).Error()
+	return c.dryRunError(ctx, err, "update", kind.Resource, "status", owner.GetNamespace())
 }
 
-// DryRunFoo does the same with a Foo: it is created if it has no UID. The answer has the
+// DryRunOwner does the same with an owner: it is created if it has no UID. The answer has the
 // fields that the API server sets.
-func (c *Cluster) DryRunFoo(ctx context.Context, foo *samplev1alpha1.Foo) (*samplev1alpha1.Foo, error) {
-	client := c.Foo.SamplecontrollerV1alpha1().Foos(foo.Namespace)
-	if foo.UID == "" {
-		stored, err := client.Create(ctx, foo, metav1.CreateOptions{DryRun: dryRun})
-		return stored, c.dryRunError(ctx, err, "create", foosResource, "", foo.Namespace)
+func (c *Cluster) DryRunOwner(ctx context.Context, kind *plan.OwnerKind, owner plan.Owner) (plan.Owner, error) {
+	client, _, err := c.clientOf(kind.Resource)
+	if err != nil {
+		return nil, err
 	}
-	stored, err := client.Update(ctx, foo, metav1.UpdateOptions{DryRun: dryRun})
-	return stored, c.dryRunError(ctx, err, "update", foosResource, "", foo.Namespace)
+	request, verb := client.Put().Name(owner.GetName()), "update"
+	if owner.GetUID() == "" {
+		request, verb = client.Post(), "create"
+	}
+	stored := plan.CopyOf(owner)
+	err = request.Namespace(owner.GetNamespace()).Resource(kind.Resource.Resource).
+		VersionedParams(&metav1.UpdateOptions{DryRun: dryRun}, scheme.ParameterCodec).Body(owner).Do(ctx).Into(stored)
+	return stored, c.dryRunError(ctx, err, verb, kind.Resource, "", owner.GetNamespace())
 }
 
 // dryRunError tells a missing permission, which says nothing about the controller's

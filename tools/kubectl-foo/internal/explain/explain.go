@@ -5,8 +5,6 @@
 package explain
 
 import (
-	"example.com/sample-controller/internal/plan"
-
 	"fmt"
 	"slices"
 	"strings"
@@ -21,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/utils/ptr"
 
+	"example.com/sample-controller/internal/plan"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
 	"example.com/sample-controller/tools/kubectl-foo/internal/report"
@@ -29,7 +28,7 @@ import (
 
 // Subject is a Foo with all that explains it.
 type Subject struct {
-	Foo   *samplev1alpha1.Foo
+	Owner plan.Owner
 	Kind  *plan.OwnerKind
 	World *preview.World
 	Below *cluster.Below
@@ -49,6 +48,7 @@ type Finding struct {
 
 // Explanation is why a Foo is as it is.
 type Explanation struct {
+	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	// State is the condition Ready in words, and Since its age.
@@ -76,12 +76,12 @@ type Event struct {
 
 // Of explains a Foo.
 func Of(s *Subject) (*Explanation, error) {
-	next, err := report.NewPlan(preview.Of(s.Kind, s.Foo, s.World, metav1.NewTime(s.Now)))
+	next, err := report.NewPlan(preview.Of(s.Kind, s.Owner, s.World, metav1.NewTime(s.Now)))
 	if err != nil {
 		return nil, err
 	}
 	has, about := s.tree()
-	e := &Explanation{Namespace: s.Foo.Namespace, Name: s.Foo.Name, Controller: s.Controller(), Has: has, Next: next}
+	e := &Explanation{Kind: s.Kind.Kind, Namespace: s.Owner.GetNamespace(), Name: s.Owner.GetName(), Controller: s.Controller(), Has: has, Next: next}
 	s.addState(e)
 	if e.Owners, err = s.owners(); err != nil {
 		return nil, err
@@ -99,26 +99,26 @@ func Of(s *Subject) (*Explanation, error) {
 
 // addState adds what the Foo's condition says.
 func (s *Subject) addState(e *Explanation) {
-	condition := meta.FindStatusCondition(s.Foo.Status.Conditions, samplev1alpha1.ConditionReady)
+	condition := meta.FindStatusCondition(*s.Owner.GetConditions(), samplev1alpha1.ConditionReady)
 	if condition == nil || condition.Reason == samplev1alpha1.ReasonPending {
 		e.State = Finding{Text: "no controller has synced it"}
 	} else {
-		e.State = Finding{report.Ready(s.Foo.Status), ""}
+		e.State = Finding{report.Ready(s.Owner), ""}
 		if condition.Status != metav1.ConditionTrue {
-			e.State.Advice = adviceAbout(condition.Message, s.Foo.Namespace)
+			e.State.Advice = adviceAbout(condition.Message, s.Owner.GetNamespace())
 		}
 		e.Since = s.age(condition.LastTransitionTime.Time)
-		if condition.ObservedGeneration != s.Foo.Generation {
+		if condition.ObservedGeneration != s.Owner.GetGeneration() {
 			e.Findings = append(e.Findings, Finding{Text: fmt.Sprintf(
-				"this is of generation %d, but the spec is of generation %d: the controller has not seen that yet", condition.ObservedGeneration, s.Foo.Generation)})
+				"this is of generation %d, but the spec is of generation %d: the controller has not seen that yet", condition.ObservedGeneration, s.Owner.GetGeneration())})
 		}
 	}
 	for _, row := range s.Kind.Children {
-		if own := meta.FindStatusCondition(s.Foo.Status.Conditions, row.Condition); row.Condition != "" && own != nil {
+		if own := meta.FindStatusCondition(*s.Owner.GetConditions(), row.Condition); row.Condition != "" && own != nil {
 			e.Findings = append(e.Findings, Finding{Text: fmt.Sprintf("%s is %s, %s, for %s: %s", own.Type, own.Status, own.Reason, s.age(own.LastTransitionTime.Time), own.Message)})
 		}
 	}
-	if finding := s.deletion("foo", s.Foo); finding != nil {
+	if finding := s.deletion(s.Kind.Resource.Resource, s.Owner); finding != nil {
 		e.Findings = append(e.Findings, *finding)
 	}
 }
@@ -203,7 +203,7 @@ func (s *Subject) age(since time.Time) string {
 // Print prints an explanation for people. At most maxEvents Events fit on a screen.
 func (e *Explanation) Print(printer *report.Printer, maxEvents int) error {
 	out := &screen{printer, map[string]bool{}}
-	out.Printf("Foo %s/%s\n", e.Namespace, e.Name)
+	out.Printf("%s %s/%s\n", e.Kind, e.Namespace, e.Name)
 	since := ""
 	if e.Since != "" {
 		since = ", for " + e.Since
@@ -225,7 +225,7 @@ func (e *Explanation) Print(printer *report.Printer, maxEvents int) error {
 		e.Next.PrintSteps(printer)
 	}
 	for _, owned := range e.Owners {
-		owned.print(printer)
+		owned.print(printer, e.Kind)
 	}
 	e.printEvents(out, maxEvents)
 	for _, missing := range e.Missing {

@@ -3,8 +3,6 @@
 package explain
 
 import (
-	"example.com/sample-controller/internal/plan"
-
 	"bytes"
 	"errors"
 	"strings"
@@ -17,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/sample-controller/internal/plan"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
@@ -31,8 +30,8 @@ func settled(now time.Time) (*Subject, *appsv1.Deployment) {
 	world := preview.NewWorld()
 	world.Add(appsv1.SchemeGroupVersion.WithResource("deployments"), deployment)
 	return &Subject{
-		Foo:  footest.Foo("a", footest.WithStatus(footest.Settled("a"))),
-		Kind: plan.Foos(footest.DefaultImage), World: world, Below: &cluster.Below{}, Now: now, LeaseName: "ns/lease",
+		Owner: footest.Foo("a", footest.WithStatus(footest.Settled("a"))),
+		Kind:  plan.Foos(footest.DefaultImage), World: world, Below: &cluster.Below{}, Now: now, LeaseName: "ns/lease",
 		Lease: &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &renewed, LeaseDurationSeconds: &valid}},
 	}, deployment
 }
@@ -46,10 +45,10 @@ func TestPrint(t *testing.T) {
 		"settled": {func(*Subject, *appsv1.Deployment) {}, []string{
 			"Foo team-a/a\n  ready: ", "Controller: one, which renewed its Lease 1s ago", "Deployment web  2 of 2 available", "The next sync writes nothing.",
 		}},
-		"an older condition": {func(s *Subject, _ *appsv1.Deployment) { s.Foo.Generation++ }, []string{"! this is of generation 1, but the spec is of generation 2"}},
+		"an older condition": {func(s *Subject, _ *appsv1.Deployment) { s.Owner.SetGeneration(2) }, []string{"! this is of generation 1, but the spec is of generation 2"}},
 		"a condition of a child": {func(s *Subject, _ *appsv1.Deployment) {
 			s.Kind.Children[0].Condition = "Exposed"
-			s.Foo.Status.Conditions = append(s.Foo.Status.Conditions, metav1.Condition{
+			*s.Owner.GetConditions() = append(*s.Owner.GetConditions(), metav1.Condition{
 				Type: "Exposed", Status: "False", Reason: "Progressing", Message: "no address yet", LastTransitionTime: metav1.NewTime(now.Add(-time.Minute)),
 			})
 		}, []string{"! Exposed is False, Progressing, for 60s: no address yet\n"}},
@@ -58,11 +57,11 @@ func TestPrint(t *testing.T) {
 			s.LeaseErr = apierrors.NewNotFound(coordinationv1.Resource("leases"), "lease")
 		}, []string{"unknown: there is no Lease ns/lease", "-> a controller without -leader-elect has none"}},
 		"a Lease that can't be read": {func(s *Subject, _ *appsv1.Deployment) { s.LeaseErr = errors.New("no permission") }, []string{"unknown: the Lease ns/lease can't be read: no permission"}},
-		"a deletion in the foreground": {func(s *Subject, _ *appsv1.Deployment) { footest.BeingDeleted(s.Foo) }, []string{
+		"a deletion in the foreground": {func(s *Subject, _ *appsv1.Deployment) { footest.BeingDeleted(s.Owner.(*samplev1alpha1.Foo)) }, []string{
 			"! it has been in deletion for 60m, and stays until the garbage collector has deleted what it owns\n"}},
 		"a deletion that is held up": {func(s *Subject, _ *appsv1.Deployment) {
-			footest.BeingDeleted(s.Foo)
-			s.Foo.Finalizers = append(s.Foo.Finalizers, "example.com/x")
+			footest.BeingDeleted(s.Owner.(*samplev1alpha1.Foo))
+			s.Owner.SetFinalizers(append(s.Owner.GetFinalizers(), "example.com/x"))
 		}, []string{"has deleted what it owns, and stays until somebody removes the finalizers example.com/x", "-> find out whose they are"}},
 		"writers of fields": {func(_ *Subject, d *appsv1.Deployment) {
 			d.ManagedFields = []metav1.ManagedFieldsEntry{
@@ -72,13 +71,13 @@ func TestPrint(t *testing.T) {
 		}, []string{"  spec.replicas: last (Update), 60s ago\n  spec.template.spec.containers[0].image: first (Update), 60m ago\n"}},
 		"an Event of the Foo": {func(s *Subject, _ *appsv1.Deployment) {
 			s.Below.Events = []*corev1.Event{
-				{InvolvedObject: corev1.ObjectReference{Kind: "Foo", Name: "a", UID: s.Foo.UID}, Type: "Warning", Reason: "Why", Message: "because", LastTimestamp: metav1.NewTime(now.Add(-2 * time.Second))},
+				{InvolvedObject: corev1.ObjectReference{Kind: "Foo", Name: "a", UID: s.Owner.GetUID()}, Type: "Warning", Reason: "Why", Message: "because", LastTimestamp: metav1.NewTime(now.Add(-2 * time.Second))},
 				{InvolvedObject: corev1.ObjectReference{Kind: "Foo", Name: "a", UID: "another"}, Message: "of another", LastTimestamp: metav1.NewTime(now)},
 			}
 		}, []string{"Events, the newest first:\n  2s    Warning  Foo a: Why: because\n"}},
 		"advice once": {func(s *Subject, d *appsv1.Deployment) {
 			d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "exceeded quota: q"}}
-			s.Foo.Status.Conditions = footest.Ready(metav1.ConditionFalse, samplev1alpha1.ReasonDeploymentFailed, "exceeded quota: q", footest.Now)
+			*s.Owner.GetConditions() = footest.Ready(metav1.ConditionFalse, samplev1alpha1.ReasonDeploymentFailed, "exceeded quota: q", footest.Now)
 		}, []string{"exceeded quota: q, for 0s\n    -> lower spec.replicas", "! FailedCreate: exceeded quota: q\n\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {

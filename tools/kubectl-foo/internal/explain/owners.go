@@ -33,8 +33,8 @@ type Field struct {
 func (s *Subject) owners() ([]Owned, error) {
 	var owners []Owned
 	for _, row := range s.Kind.Children {
-		for _, child := range s.World.ControlledBy(row, s.Foo) {
-			asked, err := report.FieldsOf(row.Desired(s.Foo, plan.Seen{}))
+		for _, child := range s.World.ControlledBy(row, s.Owner) {
+			asked, err := report.FieldsOf(row.Desired(s.Owner, plan.Seen{}))
 			if err != nil {
 				return nil, err
 			}
@@ -49,8 +49,8 @@ func (s *Subject) owners() ([]Owned, error) {
 	return owners, nil
 }
 
-func (o *Owned) print(out *report.Printer) {
-	out.Printf("\nWho wrote what the Foo owns of %s %s:\n", o.Kind, o.Name)
+func (o *Owned) print(out *report.Printer, owner string) {
+	out.Printf("\nWho wrote what the %s owns of %s %s:\n", owner, o.Kind, o.Name)
 	for _, field := range o.Fields {
 		ago := ""
 		if field.Age != "" {

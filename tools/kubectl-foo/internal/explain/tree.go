@@ -3,8 +3,6 @@
 package explain
 
 import (
-	"example.com/sample-controller/internal/plan"
-
 	"cmp"
 	"fmt"
 	"slices"
@@ -16,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+
+	"example.com/sample-controller/internal/plan"
 )
 
 // Node is an object of the tree below a Foo.
@@ -33,9 +33,9 @@ type Node struct {
 // tree returns the Foo's children and what these control, and the UIDs of all of them and of
 // the Foo.
 func (s *Subject) tree() ([]Node, map[types.UID]bool) {
-	nodes, uids := []Node{}, map[types.UID]bool{s.Foo.UID: true}
+	nodes, uids := []Node{}, map[types.UID]bool{s.Owner.GetUID(): true}
 	for _, row := range s.Kind.Children {
-		for _, child := range s.World.ControlledBy(row, s.Foo) {
+		for _, child := range s.World.ControlledBy(row, s.Owner) {
 			nodes = append(nodes, s.node(row.Kind, child, s.below(child.GetUID(), uids)))
 			uids[child.GetUID()] = true
 		}

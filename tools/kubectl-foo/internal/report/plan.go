@@ -4,8 +4,6 @@
 package report
 
 import (
-	"example.com/sample-controller/internal/plan"
-
 	"fmt"
 	"io"
 	"slices"
@@ -16,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"example.com/sample-controller/internal/plan"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/tools/preview"
 )
@@ -40,10 +39,11 @@ func CheckFormat(format string, allowed ...string) error {
 type Plan struct {
 	Sync *preview.Sync `json:"-"`
 
-	Namespace string                    `json:"namespace"`
-	Name      string                    `json:"name"`
-	Writes    []Write                   `json:"writes"` // as those of Sync
-	Status    *samplev1alpha1.FooStatus `json:"status,omitempty"`
+	Kind      string  `json:"kind"`
+	Namespace string  `json:"namespace"`
+	Name      string  `json:"name"`
+	Writes    []Write `json:"writes"` // as those of Sync
+	Status    any     `json:"status,omitempty"`
 	// StatusMayWait means that the status is written some seconds later.
 	StatusMayWait bool    `json:"statusMayWait,omitempty"`
 	StatusAnswer  *Answer `json:"statusAnswer,omitempty"`
@@ -75,9 +75,9 @@ func (a *Answer) isRefusal() bool { return a != nil && a.Refused != "" }
 
 // NewPlan returns the plan of a sync.
 func NewPlan(sync *preview.Sync) (*Plan, error) {
-	p := &Plan{Sync: sync, Namespace: sync.Foo.GetNamespace(), Name: sync.Foo.GetName(), Writes: []Write{}}
+	p := &Plan{Sync: sync, Kind: sync.Kind.Kind, Namespace: sync.Owner.GetNamespace(), Name: sync.Owner.GetName(), Writes: []Write{}}
 	if sync.ChangesStatus() {
-		p.Status, p.StatusMayWait = StatusOf(sync.After), sync.StatusMayWait()
+		p.Status, p.StatusMayWait = sync.After.GetStatus(), sync.StatusMayWait()
 	}
 	for _, write := range sync.Writes {
 		diff, err := diffOf(write)
@@ -94,11 +94,6 @@ func NewPlan(sync *preview.Sync) (*Plan, error) {
 		p.Writes = append(p.Writes, w)
 	}
 	return p, nil
-}
-
-// StatusOf returns the status of a Foo.
-func StatusOf(foo plan.Owner) *samplev1alpha1.FooStatus {
-	return foo.GetStatus().(*samplev1alpha1.FooStatus) //nolint:forcetypeassert // the plugin plans Foos alone
 }
 
 // IsSilent reports whether there is nothing to say: nothing is written, and no object of
@@ -123,7 +118,7 @@ func PrintPlans(out io.Writer, format string, plans []*Plan) error {
 	}
 	for _, plan := range plans {
 		if !plan.IsSilent() {
-			printer.Printf("Foo %s/%s\n", plan.Namespace, plan.Name)
+			printer.Printf("%s %s/%s\n", plan.Kind, plan.Namespace, plan.Name)
 			plan.PrintSteps(printer)
 		}
 	}
@@ -150,7 +145,7 @@ func (p *Plan) PrintSteps(out *Printer) {
 	if p.Status == nil {
 		return
 	}
-	before, after := Ready(*StatusOf(p.Sync.Foo)), Ready(*p.Status)
+	before, after := Ready(p.Sync.Owner), Ready(p.Sync.After)
 	note := ""
 	if before == after {
 		note = " (other fields change)"
@@ -177,9 +172,9 @@ func printAnswer(out *Printer, answer *Answer) {
 	}
 }
 
-// Ready returns the condition Ready in words, or "".
-func Ready(status samplev1alpha1.FooStatus) string {
-	condition := meta.FindStatusCondition(status.Conditions, samplev1alpha1.ConditionReady)
+// Ready returns the condition Ready of an owner in words, or "".
+func Ready(owner plan.Owner) string {
+	condition := meta.FindStatusCondition(*owner.GetConditions(), samplev1alpha1.ConditionReady)
 	switch {
 	case condition == nil:
 		return ""
@@ -244,22 +239,36 @@ func summary(plans []*Plan) string {
 		}
 	}
 	if silent == len(plans) {
-		return fmt.Sprintf("Nothing to do: %s.", ofFoos(len(plans), "%d Foo is as asked", "%d Foos are as asked"))
+		return fmt.Sprintf("Nothing to do: %s as asked.", counted(len(plans), kindOf(plans)+" is", kindOf(plans)+"s are"))
 	}
 	text := fmt.Sprintf("+%d ~%d -%d", counts[plan.ActionCreate], counts[plan.ActionUpdate]+counts[plan.ActionAdopt], counts[plan.ActionDelete])
 	if left := counts[plan.ActionLeave]; left > 0 {
 		text += fmt.Sprintf(" !%d", left)
 	}
-	text += ", " + ofFoos(statuses, "%d status", "%d statuses")
+	text += ", " + counted(statuses, "status", "statuses")
 	if refused > 0 {
 		text += fmt.Sprintf(", %d refused", refused)
 	}
-	return text + " of " + ofFoos(len(plans), "%d Foo", "%d Foos")
+	return text + " of " + counted(len(plans), kindOf(plans), kindOf(plans)+"s")
 }
 
-func ofFoos(n int, one, many string) string {
-	if n == 1 {
-		return fmt.Sprintf(one, n)
+// kindOf returns the kind of the owners of plans, or "object" if there are several.
+func kindOf(plans []*Plan) string {
+	kind := "object"
+	for i, plan := range plans {
+		if i == 0 {
+			kind = plan.Kind
+		}
+		if plan.Kind != kind {
+			return "object"
+		}
 	}
-	return fmt.Sprintf(many, n)
+	return kind
+}
+
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }

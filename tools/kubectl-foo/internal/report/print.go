@@ -3,8 +3,6 @@
 package report
 
 import (
-	"example.com/sample-controller/internal/plan"
-
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -18,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
+	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/tools/internal/printable"
 )
 

@@ -3,8 +3,6 @@
 package ui
 
 import (
-	"example.com/sample-controller/internal/plan"
-
 	"bufio"
 	"context"
 	"encoding/json"
@@ -28,11 +26,11 @@ import (
 
 	"example.com/sample-controller/internal/names"
 	"example.com/sample-controller/internal/options"
+	"example.com/sample-controller/internal/plan"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
-	"example.com/sample-controller/tools/kubectl-foo/internal/report"
 	"example.com/sample-controller/tools/preview"
 )
 
@@ -78,7 +76,7 @@ func (f *fixture) start(t *testing.T, audit string) *fixture {
 		return true, w, err
 	})
 	live, err := NewLive(Options{
-		Cluster: &cluster.Cluster{Namespace: footest.Namespace, Kube: f.kube, Foo: f.foo}, Kind: plan.Foos(options.DefaultImage),
+		Cluster: &cluster.Cluster{Namespace: footest.Namespace, Kube: f.kube, Foo: f.foo}, Kinds: plan.Kinds(options.DefaultImage),
 		LeaseNamespace: names.Controller, LeaseName: names.Controller, Now: func() time.Time { return noon }, Audit: audit,
 	})
 	footest.Must(t, err)
@@ -191,7 +189,8 @@ func team() []runtime.Object {
 		// Its status is what a controller makes of the child.
 		kind, world := plan.Foos(options.DefaultImage), preview.NewWorld()
 		world.Add(kind.Children[0].Resource, child)
-		foo.Status = *report.StatusOf(preview.Of(kind, foo, world, metav1.NewTime(noon.Add(-min(age, 5*time.Minute)))).After)
+		after := preview.Of(kind, foo, world, metav1.NewTime(noon.Add(-min(age, 5*time.Minute)))).After
+		foo.Status = *after.GetStatus().(*samplev1alpha1.FooStatus)
 		objects = append(objects, foo, child)
 		return child
 	}

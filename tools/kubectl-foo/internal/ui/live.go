@@ -5,8 +5,6 @@
 package ui
 
 import (
-	"example.com/sample-controller/internal/plan"
-
 	"cmp"
 	"context"
 	"errors"
@@ -28,7 +26,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/internal/plan"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
 	"example.com/sample-controller/tools/kubectl-foo/internal/explain"
@@ -46,7 +44,7 @@ const (
 // Options say what the page shows.
 type Options struct {
 	Cluster *cluster.Cluster
-	Kind    *plan.OwnerKind
+	Kinds   cluster.Kinds
 	// LeaseNamespace and LeaseName are those of the controller's Lease.
 	LeaseNamespace, LeaseName string
 	// Audit is the API server's audit log to follow, or "", and You the user whom its
@@ -76,7 +74,6 @@ type Live struct {
 }
 
 var (
-	foosResource        = samplev1alpha1.SchemeGroupVersion.WithResource("foos")
 	eventsResource      = corev1.SchemeGroupVersion.WithResource("events")
 	podsResource        = corev1.SchemeGroupVersion.WithResource("pods")
 	replicaSetsResource = appsv1.SchemeGroupVersion.WithResource("replicasets")
@@ -86,15 +83,21 @@ var (
 func NewLive(o Options) (*Live, error) {
 	l := &Live{Options: o, leasePeriod: leasePeriod, byResource: map[schema.GroupVersionResource]*watched{}}
 	l.changes.next = make(chan struct{})
-	foos := fooinformers.NewSharedInformerFactoryWithOptions(o.Cluster.Foo, 0, fooinformers.WithNamespace(o.Cluster.Namespace))
-	if err := l.watch(foosResource, foos.Samplecontroller().V1alpha1().Foos().Informer(), false); err != nil {
-		return nil, err
+	owners := fooinformers.NewSharedInformerFactoryWithOptions(o.Cluster.Foo, 0, fooinformers.WithNamespace(o.Cluster.Namespace))
+	var resources []schema.GroupVersionResource
+	for _, kind := range o.Kinds {
+		informer, err := owners.ForResource(kind.Resource)
+		if err != nil {
+			return nil, err
+		}
+		if err := l.watch(kind.Resource, informer.Informer(), false); err != nil {
+			return nil, err
+		}
+		for _, row := range kind.Children {
+			resources = append(resources, row.Resource)
+		}
 	}
 	kube := informers.NewSharedInformerFactoryWithOptions(o.Cluster.Kube, 0, informers.WithNamespace(o.Cluster.Namespace))
-	var resources []schema.GroupVersionResource
-	for _, row := range o.Kind.Children {
-		resources = append(resources, row.Resource)
-	}
 	for i, resource := range append(resources, eventsResource, podsResource, replicaSetsResource) {
 		if l.byResource[resource] != nil {
 			continue // of a child
@@ -186,21 +189,23 @@ func (l *Live) readLease(ctx context.Context) {
 	l.changes.tell()
 }
 
-// subject returns what explains the Foo of a namespace and name. Foo is nil if there is
+// subject returns what explains the owner that an argument means. Owner is nil if there is
 // none.
-func (l *Live) subject(namespace, name string) *explain.Subject {
+func (l *Live) subject(namespace, argument string) *explain.Subject {
 	l.mu.Lock()
-	s := &explain.Subject{
-		Kind: l.Kind, Now: l.Now(), Lease: l.lease, LeaseErr: l.leaseErr, LeaseName: l.LeaseNamespace + "/" + l.LeaseName,
-	}
+	s := &explain.Subject{Now: l.Now(), Lease: l.lease, LeaseErr: l.leaseErr, LeaseName: l.LeaseNamespace + "/" + l.LeaseName}
 	l.mu.Unlock()
-	object, exists, err := l.byResource[foosResource].GetIndexer().GetByKey(cache.ObjectName{Namespace: namespace, Name: name}.String())
+	kind, name, err := l.Kinds.Parse(argument)
+	if err != nil {
+		return s
+	}
+	object, exists, err := l.byResource[kind.Resource].GetIndexer().GetByKey(cache.ObjectName{Namespace: namespace, Name: name}.String())
 	if err != nil || !exists {
 		return s
 	}
-	s.Foo, _ = object.(*samplev1alpha1.Foo)
-	s.World = preview.NewWorld()
-	for _, row := range l.Kind.Children {
+	s.Kind, s.World = kind, preview.NewWorld()
+	s.Owner, _ = object.(plan.Owner)
+	for _, row := range kind.Children {
 		for _, child := range in[plan.Object](l.byResource[row.Resource], namespace) {
 			s.World.Add(row.Resource, child)
 		}

@@ -3,8 +3,6 @@
 package ui
 
 import (
-	"example.com/sample-controller/internal/plan"
-
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +25,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
+	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
 )
@@ -90,7 +89,7 @@ func TestWithoutFoosThereIsNoPage(t *testing.T) {
 		f := newFixture(t)
 		forbid(&f.foo.Fake, resource.Resource)
 		forbid(&f.kube.Fake, resource.Resource)
-		live, err := NewLive(Options{Cluster: &cluster.Cluster{Kube: f.kube, Foo: f.foo}, Kind: plan.Foos("x"), Now: time.Now})
+		live, err := NewLive(Options{Cluster: &cluster.Cluster{Kube: f.kube, Foo: f.foo}, Kinds: plan.Kinds("x"), Now: time.Now})
 		footest.Must(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		err = live.Start(ctx)

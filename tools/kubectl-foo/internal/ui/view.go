@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/client-go/tools/cache"
 
+	"example.com/sample-controller/internal/plan"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/audit"
 	"example.com/sample-controller/tools/internal/timeline"
@@ -57,15 +58,20 @@ type detailView struct {
 
 func (l *Live) list() *listView {
 	view := &listView{Namespace: l.Cluster.Namespace, Controller: l.subject("", "").Controller(), Problems: l.problems(), Items: []rowView{}}
-	for _, foo := range sorted[*samplev1alpha1.Foo](l.byResource[foosResource].GetIndexer().List()) {
-		view.Items = append(view.Items, l.row(foo))
+	for _, kind := range l.Kinds {
+		for _, owner := range sorted[plan.Owner](l.byResource[kind.Resource].GetIndexer().List()) {
+			view.Items = append(view.Items, l.row(kind, owner))
+		}
 	}
 	return view
 }
 
-func (l *Live) row(foo *samplev1alpha1.Foo) rowView {
-	row := rowView{Namespace: foo.Namespace, Name: foo.Name, Age: duration.HumanDuration(l.Now().Sub(foo.CreationTimestamp.Time))}
-	if condition := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionReady); condition != nil {
+func (l *Live) row(kind *plan.OwnerKind, owner plan.Owner) rowView {
+	row := rowView{
+		Namespace: owner.GetNamespace(), Name: l.Kinds.Argument(kind, owner.GetName()),
+		Age: duration.HumanDuration(l.Now().Sub(owner.GetCreationTimestamp().Time)),
+	}
+	if condition := meta.FindStatusCondition(*owner.GetConditions(), samplev1alpha1.ConditionReady); condition != nil {
 		row.Status, row.Reason = string(condition.Status), condition.Reason
 	}
 	return row
@@ -74,7 +80,7 @@ func (l *Live) row(foo *samplev1alpha1.Foo) rowView {
 func (l *Live) detail(name cache.ObjectName) *detailView {
 	view := &detailView{rowView: rowView{Namespace: name.Namespace, Name: name.Name}}
 	s := l.subject(name.Namespace, name.Name)
-	if s.Foo == nil {
+	if s.Owner == nil {
 		return view
 	}
 	why, err := explain.Of(s)
@@ -82,9 +88,9 @@ func (l *Live) detail(name cache.ObjectName) *detailView {
 		view.Error = err.Error()
 		return view
 	}
-	view.rowView, view.Why, view.Before = l.row(s.Foo), why, report.Ready(s.Foo.Status)
-	if after := why.Next.Status; after != nil {
-		view.After = report.Ready(*after)
+	view.rowView, view.Why, view.Before = l.row(s.Kind, s.Owner), why, report.Ready(s.Owner)
+	if why.Next.Status != nil {
+		view.After = report.Ready(why.Next.Sync.After)
 	}
 	view.Timeline = l.draw(name).timelineView
 	return view
@@ -156,7 +162,7 @@ func (l *Live) draw(foo cache.ObjectName) *drawing {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.drawn[foo] == nil {
-		drawn, err := drawingOf(&w.log, foo)
+		drawn, err := l.drawingOf(&w.log, foo)
 		if err != nil {
 			drawn = &drawing{timelineView: timelineView{Problem: fmt.Sprintf("The audit log has nothing about it: %v.", err)}}
 		}
@@ -165,12 +171,16 @@ func (l *Live) draw(foo cache.ObjectName) *drawing {
 	return w.drawn[foo]
 }
 
-func drawingOf(log *timeline.Log, foo cache.ObjectName) (*drawing, error) {
-	selection, err := timeline.ParseSelection("foos/" + foo.Name)
+func (l *Live) drawingOf(log *timeline.Log, of cache.ObjectName) (*drawing, error) {
+	kind, name, err := l.Kinds.Parse(of.Name)
 	if err != nil {
 		return nil, err
 	}
-	picture, err := log.Of(foo.Namespace, selection).Picture()
+	selection, err := timeline.ParseSelection(kind.Resource.Resource + "/" + name)
+	if err != nil {
+		return nil, err
+	}
+	picture, err := log.Of(of.Namespace, selection).Picture()
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"strings"
+
+	"example.com/sample-controller/internal/plan"
+)
+
+// Kinds are the kinds of the program. A name alone is one of the first kind; one of another
+// has its kind before it, as in "kind/name".
+type Kinds []*plan.OwnerKind
+
+// Parse returns the kind and the name that an argument means.
+func (k Kinds) Parse(argument string) (kind *plan.OwnerKind, name string, err error) {
+	word, name, found := strings.Cut(argument, "/")
+	if !found {
+		return k[0], argument, nil
+	}
+	var known []string
+	for _, kind := range k {
+		if word == kind.Resource.Resource || strings.EqualFold(word, kind.Kind) {
+			return kind, name, nil
+		}
+		known = append(known, strings.ToLower(kind.Kind))
+	}
+	return nil, "", fmt.Errorf("%q is none of the kinds %s", word, strings.Join(known, ", "))
+}
+
+// Argument returns the argument that means an object of a kind.
+func (k Kinds) Argument(kind *plan.OwnerKind, name string) string {
+	if kind == k[0] {
+		return name
+	}
+	return strings.ToLower(kind.Kind) + "/" + name
+}
