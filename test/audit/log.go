@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Reading and following a log, and who acts in it.
+// Reading and following a log.
 
 package audit
 
@@ -108,157 +108,91 @@ func parseLines(content []byte) ([]Write, error) {
 	var all []Write
 	var errs []error
 	for line := range bytes.Lines(content) {
-		writes, err := Parse(line)
-		all, errs = append(all, writes...), append(errs, err)
+		write, err := parse(line)
+		if write != nil {
+			all = append(all, *write)
+		}
+		errs = append(errs, err)
 	}
 	return all, errors.Join(errs...)
 }
 
-// longestLine is the size in bytes above which a line is skipped. etcd accepts objects of
-// 1.5 MiB, and a line contains two.
+// longestLine is the greatest size of a line in bytes. etcd accepts objects of 1.5 MiB, and
+// a line contains two.
 const longestLine = 32 << 20
 
-// Count counts the lines of a log.
-type Count struct {
-	// Lines is the number of lines that are not empty.
-	Lines int
-	// Good is the number of lines that are audit events; Bad is the number of those that
-	// are not, or are too long.
-	Good, Bad int
-	// Cut reports whether the last line is incomplete.
-	Cut bool
-}
-
-// Read calls yield with each write of a log, and holds one line in memory at a time. The
-// log may be compressed by gzip after a rotation, may begin and end in the middle of a
-// line, and may contain lines that are not events. Read counts such lines; it returns an
-// error only if the reader fails.
-func Read(r io.Reader, yield func(Write)) (Count, error) {
-	reader, err := unpacked(r)
-	if err != nil {
-		return Count{}, err
+// ReadFile calls yield with each write of a log, and holds one line in memory at a time. The
+// path "-" means stdin. The log may be compressed by gzip after a rotation, may begin and end
+// in the middle of a line, and may contain lines that are not events. What ReadFile skips, it
+// says in messages.
+func ReadFile(path string, stdin io.Reader, yield func(Write), messages io.Writer) error {
+	name, source := "standard input", stdin
+	if path != "-" {
+		file, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		name, source = path, file
 	}
-	var count Count
-	for {
-		line, whole, err := nextLine(reader)
-		ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
-		if err != nil && !ended {
-			return count, fmt.Errorf("after %d lines: %w", count.Lines, err)
-		}
-		if text := bytes.TrimSpace(line); len(text) > 0 || !whole {
-			count.add(text, whole, ended, yield)
-		}
-		if ended {
-			count.Cut = count.Cut || errors.Is(err, io.ErrUnexpectedEOF)
-			return count, nil
-		}
-	}
-}
-
-// add counts a line, and calls yield with its writes.
-func (c *Count) add(line []byte, whole, last bool, yield func(Write)) {
-	c.Lines++
-	writes, err := Parse(line)
+	lines, good, cut, err := readLines(source, yield)
 	switch {
-	case whole && err == nil:
-		c.Good++
-		for _, write := range writes {
-			yield(write)
-		}
-	case last:
-		c.Cut = true
-	default:
-		c.Bad++
+	case err != nil:
+		return fmt.Errorf("reading %s: after %d lines: %w", name, lines, err)
+	case lines == 0 && !cut:
+		return fmt.Errorf("%s is empty", name)
+	case good == 0:
+		return fmt.Errorf("%s is not an audit log: none of its lines is an event of audit.k8s.io as JSON", name)
 	}
+	if good < lines {
+		fmt.Fprintf(messages, "%s: skipped %d of %d lines, which are not audit events\n", name, lines-good, lines)
+	}
+	if cut {
+		fmt.Fprintf(messages, "%s: the last line is incomplete\n", name)
+	}
+	return nil
 }
 
-// unpacked returns a reader that decompresses gzip, and returns anything else unchanged.
-func unpacked(r io.Reader) (*bufio.Reader, error) {
-	reader := bufio.NewReaderSize(r, 64<<10)
+// readLines calls yield with each write. It counts the lines that are not empty, and those
+// of them that are events. cut reports whether the end is missing; an incomplete last line
+// does not count.
+func readLines(r io.Reader, yield func(Write)) (lines, good int, cut bool, err error) {
+	unpacked, err := unpack(r)
+	if err != nil {
+		return 0, 0, false, err
+	}
+	scanner := bufio.NewScanner(unpacked)
+	scanner.Buffer(nil, longestLine)
+	for scanner.Scan() {
+		line := bytes.TrimSpace(scanner.Bytes())
+		if len(line) == 0 {
+			continue
+		}
+		lines++
+		write, err := parse(line)
+		cut = err != nil
+		if !cut {
+			good++
+		}
+		if write != nil {
+			yield(*write)
+		}
+	}
+	if cut {
+		lines--
+	}
+	err = scanner.Err()
+	if errors.Is(err, io.ErrUnexpectedEOF) { // the end of a compressed log
+		return lines, good, true, nil
+	}
+	return lines, good, cut, err
+}
+
+// unpack returns a reader that decompresses gzip, and returns anything else unchanged.
+func unpack(r io.Reader) (io.Reader, error) {
+	reader := bufio.NewReader(r)
 	if magic, err := reader.Peek(2); err != nil || magic[0] != 0x1f || magic[1] != 0x8b {
 		return reader, nil //nolint:nilerr // a file of one byte is not gzip, and the next read returns any other error
 	}
-	packed, err := gzip.NewReader(reader)
-	if err != nil {
-		return nil, err
-	}
-	return bufio.NewReaderSize(packed, 64<<10), nil
-}
-
-// nextLine reads up to the end of the line. whole is false if the line is too long and
-// was skipped.
-func nextLine(r *bufio.Reader) (line []byte, whole bool, err error) {
-	whole = true
-	for {
-		part, err := r.ReadSlice('\n')
-		if len(line)+len(part) > longestLine {
-			line, whole = nil, false
-		}
-		if whole {
-			line = append(line, part...)
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, whole, err
-		}
-	}
-}
-
-// The names of kubelets, and of kwok, which simulates them in the development cluster.
-const (
-	Kubelet     = "kubelet"
-	KwokKubelet = "kwok (as kubelet)"
-)
-
-// Actor is a person, a program or a part of the cluster that makes requests.
-type Actor struct {
-	// Name is short, and two actors may have the same; Full is unique.
-	Name, Full string
-	// System is true for parts of the cluster and service accounts; the others are people
-	// and their programs.
-	System bool
-	// ByHand is true for kubectl, and for clients whose user agent has no name.
-	ByHand bool
-}
-
-const (
-	systemUser     = "system:"
-	serviceAccount = "system:serviceaccount:"
-	nodeUser       = "system:node:"
-)
-
-// ActorOf returns who made a request. One user may be several actors: a controller that
-// runs with an administrator's kubeconfig gets the name of its program.
-func ActorOf(w Write) Actor {
-	byHand := strings.HasPrefix(program(w.Agent), "kubectl")
-	tool := ""
-	if byHand {
-		tool = " (kubectl)"
-	}
-	user := w.User
-	if user == "system:kube-controller-manager" {
-		// Controllers without credentials of their own name themselves in the user agent.
-		if i := strings.Index(w.Agent, serviceAccount); i >= 0 {
-			user = w.Agent[i:]
-		}
-	}
-	switch {
-	case user == "":
-		return Actor{Name: "unknown", Full: "no user"}
-	case user == "kwok":
-		return Actor{Name: KwokKubelet, Full: user, System: true}
-	case strings.HasPrefix(user, nodeUser):
-		return Actor{Name: Kubelet, Full: strings.TrimSuffix(nodeUser, ":"), System: true}
-	case strings.HasPrefix(user, serviceAccount):
-		namespace, name, _ := strings.Cut(strings.TrimPrefix(user, serviceAccount), ":")
-		name = strings.TrimPrefix(name, "generic-")
-		return Actor{Name: name, Full: namespace + "/" + name + tool, System: !byHand, ByHand: byHand}
-	case strings.HasPrefix(user, systemUser) && !byHand && user != "system:admin" && user != "system:anonymous":
-		return Actor{Name: strings.TrimPrefix(user, systemUser), Full: user, System: true}
-	case byHand || program(w.Agent) == "":
-		if !strings.HasPrefix(user, systemUser) {
-			tool = ""
-		}
-		return Actor{Name: strings.TrimPrefix(user, systemUser), Full: user + tool, ByHand: true}
-	}
-	return Actor{Name: program(w.Agent), Full: program(w.Agent) + " (" + user + ")"}
+	return gzip.NewReader(reader)
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command audit prints the writes of an API server's audit log, a line for each: the time
-// of the response, the actor, the request and the response code. Leases, events, tokens
-// and permission reviews are left out. kubectl foo timeline draws such a log.
+// of the response, the actor, the request and the response code. What goes on all the time,
+// such as the renewal of Leases, is left out. kubectl foo timeline draws such a log.
 package main
 
 import (
@@ -15,7 +15,6 @@ import (
 
 	"example.com/sample-controller/test/audit"
 	"example.com/sample-controller/tools/internal/printable"
-	"example.com/sample-controller/tools/internal/timeline"
 )
 
 func main() {
@@ -37,36 +36,23 @@ func run(args []string, stdin io.Reader, stdout, messages io.Writer) error {
 		return errors.New("name the audit logs to print, as JSON lines, compressed by gzip or not; - is standard input")
 	}
 	add := func(w audit.Write) {
-		if !isNoise(w) && (*namespace == "" || w.Namespace == *namespace) {
+		if !w.IsBackground() && (*namespace == "" || w.Namespace == *namespace) {
 			fmt.Fprintln(stdout, line(w))
 		}
 	}
 	for _, path := range flags.Args() {
-		if err := timeline.ReadLog(path, stdin, add, messages); err != nil {
+		if err := audit.ReadFile(path, stdin, add, messages); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// isNoise reports whether a write is part of the constant background.
-func isNoise(w audit.Write) bool {
-	switch w.Resource {
-	case "leases", "events", "tokenreviews", "subjectaccessreviews":
-		return true
-	}
-	return w.Subresource == "token"
-}
-
 // line formats a write.
 func line(w audit.Write) string {
-	what := w.Resource
-	if w.Subresource != "" {
-		what += "/" + w.Subresource
-	}
 	// Whoever sends a request chooses its user agent and names, even if it is refused.
 	return strings.TrimSpace(printable.Quote(fmt.Sprintf("%s  %-26s %-7s %d  %-20s %s",
-		w.Done.Format("15:04:05.000"), who(w), w.Verb, w.Code, what, w.Name)))
+		w.Done.Format("15:04:05.000"), who(w), w.Verb, w.Code, w.Path(), w.Name)))
 }
 
 // who returns the controller, or the program if the controller has no identity of its

@@ -46,7 +46,7 @@ func TestRun(t *testing.T) {
 		"a namespace":           {[]string{"-namespace=default", "-"}, createFoo + updateStatus, fooLine, "", ""},
 		"two logs":              {[]string{path, "-"}, updateStatus, fooLine + statusLine, "", ""},
 		"for a terminal":        {[]string{"-"}, hostile, hostileLine, "", ""},
-		"a log that was cut":    {[]string{"-"}, createFoo + createFoo[:99], fooLine, "standard input: skipped the last line, which is incomplete\n", ""},
+		"a log that was cut":    {[]string{"-"}, createFoo + createFoo[:99], fooLine, "standard input: the last line is incomplete\n", ""},
 		"no log":                {nil, "", "", "", "name the audit logs to print"},
 		"no such log":           {[]string{path + "x"}, "", "", "", "no such file or directory"},
 		"another log":           {[]string{"-"}, "I1121 Hello", "", "", "standard input is not an audit log"},

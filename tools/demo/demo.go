@@ -5,7 +5,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -20,9 +19,11 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/test/audit"
 	"example.com/sample-controller/test/testcluster"
 	"example.com/sample-controller/tools/internal/timeline"
@@ -52,7 +53,15 @@ type demo struct {
 	audit  audit.Log
 	log    timeline.Log
 	client kubernetes.Interface
-	printed
+
+	// latest is when the log grew last, and unprinted is true if nothing was printed since.
+	latest    time.Time
+	unprinted bool
+	// printed are the numbers of the writes that have been printed. The last one belongs to
+	// panel, and came so long after its beginning.
+	printed sets.Set[int]
+	panel   int
+	lasted  time.Duration
 }
 
 // runInCluster runs the demo in a cluster that devcluster has started for it, until a
@@ -67,6 +76,7 @@ func runInCluster(opts *options, dataDir string) error {
 		kubeconfig: os.Getenv(clientcmd.RecommendedConfigPathEnvVar),
 		dataDir:    dataDir,
 		audit:      audit.Log{Path: filepath.Join(dataDir, "audit.log")},
+		printed:    sets.New[int](),
 	}
 	err := d.run(ctx)
 	d.stopPage()
@@ -79,10 +89,8 @@ func runInCluster(opts *options, dataDir string) error {
 	if d.exit {
 		return errors.New("stopped before the last step")
 	}
-	if len(d.entries) > 0 {
-		if err := d.draw(); err != nil {
-			fmt.Fprintf(d.out, "\nNo picture: %v\n", err)
-		}
+	if err := d.draw(); err != nil && len(d.printed) > 0 {
+		fmt.Fprintf(d.out, "\nNo picture: %v\n", err)
 	}
 	fmt.Fprintln(d.out, "\nStopping the controller and the cluster")
 	return nil
@@ -191,7 +199,7 @@ func (d *demo) draw() error {
 	if d.picture == "" {
 		return nil
 	}
-	picture, err := d.log.Picture()
+	drawn, err := d.log.Of("", "")
 	if err != nil {
 		return fmt.Errorf("drawing %s: %w", d.picture, err)
 	}
@@ -202,7 +210,7 @@ func (d *demo) draw() error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(picture.WriteSVG(file), file.Close()); err != nil {
+	if err := errors.Join(drawn.WriteSVG(file), file.Close()); err != nil {
 		return err
 	}
 	fmt.Fprintf(d.out, "\nThe same as a picture, for a browser: %s\n", quote(d.picture))
@@ -248,23 +256,27 @@ func becomeCluster(args []string) error {
 	if err != nil {
 		return err
 	}
-	resources, err := narratedResources()
-	if err != nil {
-		return err
-	}
 	dataDir, err := os.MkdirTemp("", "foo-demo-")
 	if err != nil {
 		return err
 	}
 	fmt.Print(caption)
-	err = syscall.Exec(devcluster, clusterCommand(devcluster, self, dataDir, resources, args), os.Environ())
+	err = syscall.Exec(devcluster, clusterCommand(devcluster, self, dataDir, args), os.Environ())
 	return fmt.Errorf("running %s: %w", devcluster, errors.Join(err, os.Remove(dataDir)))
 }
 
 // clusterCommand returns the command line that runs this program in a cluster, with the
-// same flags. The audit log has the bodies of writes to the resources.
-func clusterCommand(devcluster, self, dataDir string, resources, args []string) []string {
-	command := []string{devcluster, "run", "-data-dir", dataDir, "-audit-bodies", strings.Join(resources, ","), "--", self, inClusterCommand, dataDir}
+// same flags. The audit log has the bodies of writes to Foos, to what they own, and to what
+// Deployments own.
+func clusterCommand(devcluster, self, dataDir string, args []string) []string {
+	bodies := "replicasets.apps,pods"
+	for _, kind := range plan.Kinds("") {
+		bodies += "," + kind.Resource.GroupResource().String()
+		for _, child := range kind.Children {
+			bodies += "," + child.Resource.GroupResource().String()
+		}
+	}
+	command := []string{devcluster, "run", "-data-dir", dataDir, "-audit-bodies", bodies, "--", self, inClusterCommand, dataDir}
 	return append(command, args...)
 }
 
@@ -301,33 +313,18 @@ func (d *demo) pageFlags() []string {
 
 // serve starts a program that prints the address of a page, and returns the address.
 func (d *demo) serve(ctx context.Context, command *exec.Cmd) (string, error) {
-	log, err := os.Create(filepath.Join(d.dataDir, "logs", "kubectl-foo.log"))
+	var output testcluster.Log
+	command.Stdout, command.Stderr = &output, &output
+	page, err := testcluster.StartProcess(command)
 	if err != nil {
 		return "", err
 	}
-	defer log.Close()
-	out, in, err := os.Pipe()
-	if err != nil {
-		return "", err
-	}
-	defer out.Close()
-	command.Stdout, command.Stderr = in, log
-	// Without a context, as the controller: Ctrl-C ends it in order.
-	d.page, err = testcluster.StartProcess(command)
-	in.Close()
-	if err != nil {
-		return "", err
-	}
-	if limit, ok := ctx.Deadline(); ok {
-		_ = out.SetReadDeadline(limit) // without one, it waits for the program's end
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
+	d.page = page
+	if err := output.Await(ctx, page, "http://", 1); err != nil {
 		d.stopPage()
-		text, _ := os.ReadFile(log.Name())
-		return "", fmt.Errorf("%s printed no address: %s", command.Path, strings.TrimSpace(string(text)))
+		return "", fmt.Errorf("%w\n%s", err, output.String())
 	}
-	return strings.TrimSpace(line), nil
+	return strings.TrimSpace(output.Lines("http://")[0]), nil
 }
 
 // stopPage stops the page, if there is one.

@@ -11,23 +11,17 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"slices"
+	"strconv"
 	"strings"
 	"time"
 
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -103,56 +97,6 @@ func parseOptions(args []string, help io.Writer) (*options, error) {
 	return &opts, nil
 }
 
-// rolePath is the file with the controller's ClusterRole.
-var rolePath = filepath.Join(permissionsPath, "controller.yaml")
-
-// narratedResources returns these resources, such as "deployments.apps".
-func narratedResources() ([]string, error) {
-	file, err := os.Open(rolePath)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	children, err := createdBy(file)
-	if err != nil {
-		return nil, fmt.Errorf("reading the controller's permissions from %s: %w", rolePath, err)
-	}
-	return slices.Concat([]string{"foos.samplecontroller.k8s.io"}, children, []string{"replicasets.apps", "pods"}), nil
-}
-
-// createdBy returns the resources that the roles in a file of YAML documents permit to
-// create.
-func createdBy(manifest io.Reader) ([]string, error) {
-	var resources []string
-	for decoder := yaml.NewYAMLOrJSONDecoder(manifest, 4096); ; {
-		var role rbacv1.ClusterRole
-		if err := decoder.Decode(&role); err != nil {
-			if errors.Is(err, io.EOF) {
-				return resources, nil
-			}
-			return nil, err
-		}
-		for _, rule := range role.Rules {
-			if slices.Contains(rule.Verbs, "create") {
-				resources = append(resources, resourcesOf(rule)...)
-			}
-		}
-	}
-}
-
-// resourcesOf returns the resources of a rule, except for Events.
-func resourcesOf(rule rbacv1.PolicyRule) []string {
-	var resources []string
-	for _, group := range rule.APIGroups {
-		for _, resource := range rule.Resources {
-			if resource != "events" {
-				resources = append(resources, strings.TrimSuffix(resource+"."+group, "."))
-			}
-		}
-	}
-	return resources
-}
-
 // act is something that the demo does as a user would.
 type act struct {
 	// command has the arguments of kubectl, and until those of kubectl wait, which returns
@@ -203,7 +147,7 @@ func (d *demo) perform(forever context.Context, a act) error {
 	if err := d.follow(ctx, reached); err != nil {
 		return err
 	}
-	fmt.Fprintf(d.out, "\n%s\n", d.paint(green, "The last write came "+d.lasted+" ms after yours."))
+	fmt.Fprintf(d.out, "\n%s\n", d.paint(green, fmt.Sprintf("The last write came %d ms after yours.", d.lasted.Milliseconds())))
 	return nil
 }
 
@@ -241,21 +185,17 @@ func collectorWatches(ctx context.Context, client kubernetes.Interface) (bool, e
 }
 
 // countWatches returns the number of watches of a resource in the API server's metrics.
-func countWatches(metrics []byte, resource string) (float64, error) {
-	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(metrics))
-	if err != nil {
-		return 0, fmt.Errorf("reading the API server's metrics: %w", err)
-	}
-	watches := 0.0
-	for _, requests := range families["apiserver_longrunning_requests"].GetMetric() {
-		labels := map[string]string{}
-		for _, label := range requests.GetLabel() {
-			labels[label.GetName()] = label.GetValue()
+func countWatches(metrics []byte, resource string) (watches int, err error) {
+	for line := range strings.Lines(string(metrics)) {
+		if !strings.HasPrefix(line, "apiserver_longrunning_requests{") || !strings.Contains(line, `,verb="WATCH"`) ||
+			!strings.Contains(line, `,resource="`+resource+`"`) {
+			continue
 		}
-		if labels["resource"] == resource && labels["verb"] == "WATCH" {
-			watches += requests.GetGauge().GetValue()
+		n, err := strconv.Atoi(strings.TrimSpace(line[strings.LastIndex(line, "}")+1:]))
+		if err != nil {
+			return 0, fmt.Errorf("reading the API server's metrics: %w", err)
 		}
+		watches += n
 	}
 	return watches, nil
 }

@@ -23,17 +23,6 @@ const (
 	settleTime = 400 * time.Millisecond
 )
 
-// printed says what has been printed, and what waits for that.
-type printed struct {
-	// entries are the writes in the log, and latest is when another came.
-	entries []timeline.Entry
-	latest  time.Time
-	// until is the time of the last printed write, panel the act that it belongs to, and
-	// lasted the ms since that act began.
-	until         time.Time
-	panel, lasted string
-}
-
 // follow prints writes until reached delivers and the log has settled, ctx is done, or the
 // controller ends.
 func (d *demo) follow(ctx context.Context, reached <-chan error) error {
@@ -69,42 +58,39 @@ func (d *demo) tell(now time.Time) (settled bool, err error) {
 	}
 	for _, write := range writes {
 		d.log.Add(write)
-	}
-	if len(writes) > 0 {
-		before := len(d.entries)
-		if d.entries = d.log.Entries(); len(d.entries) != before {
-			d.latest = now
+		if !write.IsBackground() {
+			d.latest, d.unprinted = now, true
 		}
 	}
 	if now.Sub(d.latest) < settleTime {
 		return false, nil
 	}
-	since := d.until // several writes may have the same time
-	for _, e := range d.entries {
-		if e.At.After(since) {
-			d.print(e)
+	if !d.unprinted {
+		return true, nil
+	}
+	d.unprinted = false
+	all, err := d.log.Of("", "")
+	if err != nil {
+		return true, nil //nolint:nilerr // there is no write to a Foo yet
+	}
+	for _, panel := range all.Panels {
+		for _, e := range panel.Entries {
+			if !d.printed.Has(e.Number) {
+				d.printed.Insert(e.Number)
+				d.print(e)
+			}
 		}
 	}
 	return true, nil
 }
 
-func (d *demo) print(e timeline.Entry) {
+func (d *demo) print(e *timeline.Entry) {
 	if e.Panel != d.panel {
 		fmt.Fprintf(d.out, "\n%s\n", d.paint(dim, fmt.Sprintf("%6s %-21s  %-7s %s", "ms", "who", "", "what")))
 	}
-	d.panel, d.lasted = e.Panel, e.Milliseconds
-	if e.At.After(d.until) { // the last write of an act may come after the first of the next
-		d.until = e.At
-	}
-	// What a success wrote says more than its code.
-	_, note, found := strings.Cut(e.Result, ", ")
-	if !found && strings.HasPrefix(e.Result, "20") {
-		note = ""
-	} else if !found {
-		note = e.Result
-	}
-	line := fmt.Sprintf("%-7s %-46s %s", e.Verb, e.Object, note)
-	fmt.Fprintf(d.out, "%s %s  %s\n", d.paint(dim, fmt.Sprintf("%6s", e.Milliseconds)),
+	d.panel, d.lasted = e.Panel, e.Since
+	line := fmt.Sprintf("%-7s %-46s %s", e.Verb, e.Object, e.Result)
+	fmt.Fprintf(d.out, "%s %s  %s\n", d.paint(dim, fmt.Sprintf("%6d", e.Since.Milliseconds())),
 		d.paint(actorColour[e.Actor], fmt.Sprintf("%-21s", e.Actor)), strings.TrimRight(line, " "))
 }
 

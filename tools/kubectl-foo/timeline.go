@@ -10,7 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/tools/cache"
 
+	"example.com/sample-controller/test/audit"
 	"example.com/sample-controller/tools/internal/timeline"
 	"example.com/sample-controller/tools/kubectl-foo/internal/report"
 )
@@ -23,21 +25,24 @@ more for Foos and for what they own.`
 
 func newTimelineCommand(config *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	log, output := &timeline.Log{}, report.FormatText
-	var audit []string
+	var paths []string
 	command := &cobra.Command{
-		Use:   "timeline [KIND/]NAME --audit FILE...",
+		Use:   "timeline NAME --audit FILE...",
 		Short: "Draw what an audit log has about a Foo",
 		Long:  timelineHelp,
 		Example: `  kubectl foo timeline example-foo --audit audit.log
   kubectl foo timeline example-foo --audit audit-1.log.gz,audit.log -o html >example-foo.html`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			log.Namespace = *config.Namespace
-			return draw(log, args[0], audit, output, streams)
+			name, err := kindsWith("").First(args[0])
+			if err != nil {
+				return err
+			}
+			return draw(log, cache.NewObjectName(*config.Namespace, name), paths, output, streams)
 		},
 	}
 	flags := command.Flags()
-	flags.StringSliceVar(&audit, "audit", nil, "Audit logs as JSON lines, compressed by gzip or not, or - for standard input.")
+	flags.StringSliceVar(&paths, "audit", nil, "Audit logs as JSON lines, compressed by gzip or not, or - for standard input.")
 	flags.StringVarP(config.Namespace, "namespace", "n", "", "Namespace of the Foo; default: all that have a Foo of this name.")
 	flags.StringVar(&log.You, "you", "", "User to call \"you\".")
 	flags.StringVarP(&output, "output", "o", output, "Format: text, svg or html.")
@@ -45,32 +50,23 @@ func newTimelineCommand(config *genericclioptions.ConfigFlags, streams genericio
 }
 
 // draw reads audit logs, and draws what they have about a Foo.
-func draw(log *timeline.Log, name string, audit []string, output string, streams genericiooptions.IOStreams) error {
+func draw(log *timeline.Log, foo cache.ObjectName, paths []string, output string, streams genericiooptions.IOStreams) error {
 	if err := report.CheckFormat(output, report.FormatText, "svg", "html"); err != nil {
 		return err
 	}
-	if len(audit) == 0 {
+	if len(paths) == 0 {
 		return errors.New("say which log: --audit FILE, or --audit - for standard input")
 	}
-	kind, name, err := kindsWith("").Parse(name)
-	if err != nil {
-		return err
-	}
-	selection, err := timeline.ParseSelection(kind.Resource.Resource + "/" + name)
-	if err != nil {
-		return err
-	}
-	log.Object = &selection
-	for _, path := range audit {
-		if err := timeline.ReadLog(path, streams.In, log.Add, streams.ErrOut); err != nil {
+	for _, path := range paths {
+		if err := audit.ReadFile(path, streams.In, log.Add, streams.ErrOut); err != nil {
 			return err
 		}
 	}
-	picture, err := log.Picture()
+	drawn, err := log.Of(foo.Namespace, foo.Name)
 	if err != nil {
-		return fmt.Errorf("the log has nothing about the %s %q: %w", kind.Kind, name, err)
+		return fmt.Errorf("the log has nothing about the Foo %q: %w", foo.Name, err)
 	}
 	return map[string]func(io.Writer) error{
-		report.FormatText: picture.WriteText, "svg": picture.WriteSVG, "html": picture.WriteHTML,
+		report.FormatText: drawn.WriteText, "svg": drawn.WriteSVG, "html": drawn.WriteHTML,
 	}[output](streams.Out)
 }

@@ -172,15 +172,11 @@ func (l *Live) draw(foo cache.ObjectName) *drawing {
 }
 
 func (l *Live) drawingOf(log *timeline.Log, of cache.ObjectName) (*drawing, error) {
-	kind, name, err := l.Kinds.Parse(of.Name)
+	name, err := l.Kinds.First(of.Name)
 	if err != nil {
 		return nil, err
 	}
-	selection, err := timeline.ParseSelection(kind.Resource.Resource + "/" + name)
-	if err != nil {
-		return nil, err
-	}
-	picture, err := log.Of(of.Namespace, selection).Picture()
+	picture, err := log.Of(of.Namespace, name)
 	if err != nil {
 		return nil, err
 	}

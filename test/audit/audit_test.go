@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Tests of the reader and of the actors.
+
+package audit
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Lines as kube-apiserver writes them, without the fields that Parse does not read.
+const (
+	createFooLine = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","stage":"ResponseComplete",` +
+		`"requestURI":"/apis/samplecontroller.k8s.io/v1alpha1/namespaces/default/foos?fieldManager=kubectl-client-side-apply\u0026fieldValidation=Strict",` +
+		`"verb":"create","user":{"username":"devcluster-admin","groups":["system:masters"]},"userAgent":"kubectl/v1.37.0 (linux/amd64) kubernetes/unknown",` +
+		`"objectRef":{"resource":"foos","namespace":"default","name":"example-foo","apiGroup":"samplecontroller.k8s.io","apiVersion":"v1alpha1"},` +
+		`"responseStatus":{"metadata":{},"code":201},"requestReceivedTimestamp":"2026-11-21T11:23:15.5Z","stageTimestamp":"2026-11-21T11:23:15.506749Z"}`
+	updateStatusLine = `{"stage":"ResponseComplete","requestURI":"/apis/apps/v1/namespaces/default/replicasets/web-1/status","verb":"update",` +
+		`"user":{"username":"system:serviceaccount:kube-system:replicaset-controller"},"userAgent":"kube-controller-manager/v1.37.0 (linux/amd64)",` +
+		`"objectRef":{"resource":"replicasets","namespace":"default","name":"web-1","resourceVersion":"291","subresource":"status"},` +
+		`"responseStatus":{"code":200},"stageTimestamp":"2026-11-21T11:23:15.751945Z"}`
+	createPodLine = `{"stage":"ResponseComplete","requestURI":"/api/v1/namespaces/default/pods","verb":"create","user":{"username":"u"},` +
+		`"objectRef":{"resource":"pods","namespace":"default"},"responseStatus":{"code":201},"stageTimestamp":"2026-11-21T11:23:15.5Z",` +
+		`"requestObject":{"kind":"Pod","metadata":{"generateName":"web-1-","ownerReferences":[{"kind":"ReplicaSet","name":"web-1","uid":"7"}]}},` +
+		`"responseObject":{"kind":"Pod","metadata":{"name":"web-1-x","generateName":"web-1-","uid":"8","resourceVersion":"9"},` +
+		`"spec":{"nodeName":"n"},"status":{"phase":"Pending"}}}`
+)
+
+// eventLine returns a line with the required fields and some others.
+func eventLine(fields string) string {
+	return `{"stage":"ResponseComplete","requestURI":"/a","verb":"update","objectRef":{"resource":"r"},"stageTimestamp":"2026-11-21T11:23:15.5Z",` +
+		fields + `}`
+}
+
+func day(seconds, nanoseconds int) time.Time {
+	return time.Date(2026, 11, 21, 11, 23, seconds, nanoseconds, time.UTC)
+}
+
+func TestParse(t *testing.T) {
+	half := day(15, 500000000)
+	status := day(15, 751945000)
+	bare := Write{Verb: "update", Resource: "r", Received: half, Done: half}
+	with := func(edit func(*Write)) *Write {
+		w := bare
+		edit(&w)
+		return &w
+	}
+	tests := map[string]struct {
+		line string
+		want *Write
+	}{
+		"a create, with the field manager that the client chose": {createFooLine, &Write{
+			Verb: "create", Group: "samplecontroller.k8s.io", Resource: "foos", Namespace: "default", Name: "example-foo", User: "devcluster-admin",
+			Agent: "kubectl/v1.37.0 (linux/amd64) kubernetes/unknown", Manager: "kubectl-client-side-apply", Code: 201,
+			Received: half, Done: day(15, 506749000),
+		}},
+		"an update of a subresource": {updateStatusLine, &Write{
+			Verb: "update", Resource: "replicasets", Subresource: "status", Namespace: "default", Name: "web-1",
+			User: "system:serviceaccount:kube-system:replicaset-controller", Agent: "kube-controller-manager/v1.37.0 (linux/amd64)",
+			Manager: "kube-controller-manager", Code: 200, Received: status, Done: status,
+		}},
+		"a create, with bodies": {createPodLine, &Write{
+			Verb: "create", Resource: "pods", Namespace: "default", Name: "web-1-x", User: "u", Code: 201, Received: half, Done: half,
+			Request: &Object{Kind: "Pod", Metadata: metav1.ObjectMeta{
+				GenerateName: "web-1-", OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web-1", UID: "7"}},
+			}},
+			Response: &Object{
+				Kind: "Pod", Metadata: metav1.ObjectMeta{Name: "web-1-x", GenerateName: "web-1-", UID: "8", ResourceVersion: "9"},
+				Spec: map[string]any{"nodeName": "n"}, Status: Status{Phase: "Pending"},
+			},
+		}},
+		"a patch that scales": {eventLine(`"requestObject":{"metadata":{"resourceVersion":"7","uid":"8"},"spec":{"replicas":3}}`), with(func(w *Write) {
+			w.Request = &Object{Metadata: metav1.ObjectMeta{ResourceVersion: "7", UID: "8"}, Spec: map[string]any{"replicas": 3.0}}
+		})},
+		"a JSON patch, and a status of another form": {eventLine(`"requestObject":[{"op":"add"}],"responseObject":{"kind":"Bar","status":{"conditions":"none"}}`),
+			with(func(w *Write) { w.Response = &Object{Kind: "Bar"} })},
+		"a conflict": {eventLine(`"responseStatus":{"code":409,"reason":"Conflict"}`), with(func(w *Write) { w.Code = 409 })},
+		"an impersonated user": {eventLine(`"user":{"username":"a"},"impersonatedUser":{"username":"b"},"responseStatus":{"code":200}`),
+			with(func(w *Write) { w.User, w.Code = "b", 200 })},
+		"a handler that panicked": {`{"stage":"Panic","requestURI":"/a","verb":"update","objectRef":{"resource":"r"},"stageTimestamp":"2026-11-21T11:23:15.5Z"}`,
+			with(func(w *Write) { w.Code = 500 })},
+		"a dry run":       {`{"stage":"ResponseComplete","requestURI":"/a?dryRun=All","verb":"update","objectRef":{},"responseStatus":{"code":200}}`, nil},
+		"no response yet": {`{"stage":"RequestReceived","requestURI":"/a","verb":"update","objectRef":{}}`, nil},
+		"a read":          {`{"stage":"ResponseComplete","requestURI":"/a","verb":"list","objectRef":{}}`, nil},
+		"no object":       {`{"stage":"ResponseComplete","requestURI":"/a","verb":"create"}`, nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := parse([]byte(test.line))
+			if err != nil || !reflect.DeepEqual(got, test.want) {
+				t.Errorf("got %+v, %v; want %+v", got, err, test.want)
+			}
+		})
+	}
+	for _, line := range []string{"", "{", `"text"`, "7", "{}", `{"level":"info","msg":"no audit event"}`,
+		`{"stage":"ResponseComplete","requestURI":"/a","verb":"update","objectRef":{}}`} {
+		if got, err := parse([]byte(line)); err == nil {
+			t.Errorf("%s: no error, but %+v", line, got)
+		}
+	}
+}
+
+func TestBackground(t *testing.T) {
+	for what, want := range map[string]bool{
+		"leases": true, "events": true, "nodes/status": true, "serviceaccounts/token": true, "pods/exec": true, "subjectaccessreviews": true,
+		"nodes": false, "serviceaccounts": false, "pods/status": false, "foos": false,
+	} {
+		w := Write{Group: "authorization.k8s.io"}
+		w.Resource, w.Subresource, _ = strings.Cut(what, "/")
+		if w.IsBackground() != want {
+			t.Errorf("%s: got %v", what, !want)
+		}
+	}
+}
+
+func TestActorOf(t *testing.T) {
+	const account = "system:serviceaccount:"
+	const kubectl, manager = "kubectl/v1.37.0 (linux/amd64)", "kube-controller-manager/v1.37.0 (linux/amd64) kubernetes/1/"
+	tests := map[string]struct {
+		user, agent string
+		want        Actor
+	}{
+		"a person":                      {"alice", kubectl, Actor{"alice", "alice", false, true}},
+		"a person's program":            {"alice", "sample-controller/v0.0.0 (linux/amd64)", Actor{"sample-controller", "sample-controller (alice)", false, false}},
+		"a user without a program":      {"alice", "", Actor{"alice", "alice", false, true}},
+		"a controller":                  {account + "kube-system:replicaset-controller", manager, Actor{"replicaset-controller", "kube-system/replicaset-controller", true, false}},
+		"the garbage collector":         {account + "kube-system:generic-garbage-collector", manager, Actor{"garbage-collector", "kube-system/garbage-collector", true, false}},
+		"a service account's kubectl":   {account + "ci:deployer", kubectl, Actor{"deployer", "ci/deployer (kubectl)", false, true}},
+		"a controller without account":  {"system:kube-controller-manager", manager + account + "kube-system:job-controller", Actor{"job-controller", "kube-system/job-controller", true, false}},
+		"the controller manager itself": {"system:kube-controller-manager", manager + "leader-election", Actor{"kube-controller-manager", "system:kube-controller-manager", true, false}},
+		"the scheduler":                 {"system:kube-scheduler", "kube-scheduler/v1.37.0", Actor{"kube-scheduler", "system:kube-scheduler", true, false}},
+		"a node":                        {"system:node:n1", "kubelet/v1.37.0", Actor{"kubelet", "system:node", true, false}},
+		"kwok":                          {"kwok", "kwok/v0.8.0", Actor{"kwok (as kubelet)", "kwok", true, false}},
+		"an administrator":              {"system:admin", kubectl, Actor{"admin", "system:admin (kubectl)", false, true}},
+		"nobody":                        {"", "", Actor{"unknown", "no user", false, false}},
+	}
+	for name, test := range tests {
+		if got := ActorOf(Write{User: test.user, Agent: test.agent}); got != test.want {
+			t.Errorf("%s: got %+v, want %+v", name, got, test.want)
+		}
+	}
+}
+
+func packed(t *testing.T, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := io.WriteString(w, text); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestReadFile(t *testing.T) {
+	foo, status := createFooLine, updateStatusLine
+	read := strings.ReplaceAll(foo, `"create"`, `"get"`)
+	long := func(size int) string {
+		return eventLine(`"requestObject":{"data":"` + strings.Repeat("x", size) + `"}`)
+	}
+	whole := packed(t, strings.Repeat(foo+"\n", 3))
+	const cut = "standard input: the last line is incomplete\n"
+	skipped := func(bad, lines int) string {
+		return fmt.Sprintf("standard input: skipped %d of %d lines, which are not audit events\n", bad, lines)
+	}
+	tests := map[string]struct {
+		log       string
+		writes    int
+		says, err string
+	}{
+		"nothing":                    {"", 0, "", "standard input is empty"},
+		"empty lines":                {"\n \r\n\n", 0, "", "standard input is empty"},
+		"two writes and a read":      {foo + "\n\n" + read + "\r\n" + status + "\n", 2, "", ""},
+		"no newline at the end":      {foo + "\n" + status, 2, "", ""},
+		"cut at the end":             {foo + "\n" + status[:99], 1, cut, ""},
+		"cut at the beginning":       {foo[99:] + "\n" + status + "\n", 1, skipped(1, 2), ""},
+		"something else in between":  {foo + "\nI1121 23:15:15.380081 14258 main.go:94] Hello\n{}\n" + status + "\n", 2, skipped(2, 4), ""},
+		"two lines joined":           {foo + status + "\n" + status + "\n", 1, skipped(1, 2), ""},
+		"cut at both ends":           {foo[99:] + "\n" + status + "\n" + foo[:99], 1, skipped(1, 2) + cut, ""},
+		"binary data":                {"\x00\xff\x1f\n\x1f", 0, "", "standard input is not an audit log"},
+		"a line of 5 MiB":            {long(5<<20) + "\n" + foo + "\n", 2, "", ""},
+		"a line that is too long":    {foo + "\n" + long(32<<20) + "\n", 1, "", "reading standard input: after 1 lines: bufio.Scanner: token too long"},
+		"compressed":                 {packed(t, foo+"\n"+status+"\n"), 2, "", ""},
+		"compressed, cut at the end": {whole[:len(whole)-8], 3, cut, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			writes := 0
+			var messages strings.Builder
+			// A pipe may return less than a read asks for.
+			err := ReadFile("-", iotest.HalfReader(strings.NewReader(test.log)), func(Write) { writes++ }, &messages)
+			if (err == nil) != (test.err == "") || err != nil && !strings.HasPrefix(err.Error(), test.err) {
+				t.Errorf("got %v, want %q", err, test.err)
+			}
+			if writes != test.writes || messages.String() != test.says {
+				t.Errorf("got %d writes and %q, want %d and %q", writes, messages.String(), test.writes, test.says)
+			}
+		})
+	}
+	broken := errors.New("broken")
+	if err := ReadFile("-", iotest.ErrReader(broken), func(Write) {}, io.Discard); !errors.Is(err, broken) {
+		t.Errorf("got %v, want the reader's error", err)
+	}
+}
+
+func TestLogFollowsTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	appendTo := func(text string) {
+		t.Helper()
+		file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := file.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+		if err := file.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := func(log *Log) []Write {
+		t.Helper()
+		writes, err := log.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return writes
+	}
+	created, refused := createFooLine+"\n", strings.Replace(updateStatusLine, "200", "409", 1)+"\n"
+	begun := strings.Replace(createFooLine, "ResponseComplete", "ResponseStarted", 1) + "\n"
+	appendTo(refused)
+	log, err := OpenAtEnd(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := next(log); len(got) != 0 {
+		t.Errorf("after opening at the end: %v, want nothing", got)
+	}
+
+	half := len(created) / 2
+	appendTo(begun + refused + created[:half])
+	got := next(log)
+	if len(got) != 1 || got[0].Path() != "replicasets/status" || got[0].OK() {
+		t.Errorf("got %+v, want only the refused update of a status: the first line is of a request that has no response yet, the last is incomplete", got)
+	}
+
+	appendTo(created[half:])
+	got = next(log)
+	if len(got) != 1 || !got[0].OK() || got[0].Name != "example-foo" {
+		t.Errorf("got %+v, want the creation of the Foo", got)
+	}
+
+	appendTo(refused)
+	for _, name := range []string{"audit-2026-01-01.log", "audit-2026-01-02.log"} {
+		if err := os.Rename(path, filepath.Join(filepath.Dir(path), name)); err != nil {
+			t.Fatal(err)
+		}
+		appendTo(created)
+	}
+	if got := next(log); len(got) != 3 || got[0].OK() || !got[1].OK() || !got[2].OK() {
+		t.Errorf("after two rotations: %+v, want one write of each file", got)
+	}
+	if got := next(log); len(got) != 0 {
+		t.Errorf("again: %+v, want nothing", got)
+	}
+}

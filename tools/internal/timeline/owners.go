@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The owners of objects.
+
+package timeline
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"example.com/sample-controller/test/audit"
+)
+
+// key identifies an object. Without a name it stands for objects whose name is not in the
+// log.
+type key struct {
+	schema.GroupResource
+
+	namespace, name string
+}
+
+// foos is the resource whose objects a timeline is about.
+var foos = schema.ParseGroupResource("foos.samplecontroller.k8s.io")
+
+// makers are the resources whose objects own those of a built-in resource. Of all other
+// resources, a Foo may own objects.
+var makers = map[schema.GroupResource][]schema.GroupResource{
+	{Resource: "pods"}: {
+		{Group: "apps", Resource: "replicasets"},
+		{Group: "apps", Resource: "statefulsets"},
+		{Group: "apps", Resource: "daemonsets"},
+		{Group: "batch", Resource: "jobs"},
+	},
+	{Group: "apps", Resource: "replicasets"}: {{Group: "apps", Resource: "deployments"}},
+	{Group: "batch", Resource: "jobs"}:       {{Group: "batch", Resource: "cronjobs"}},
+}
+
+// owners has the owner of each object that has a name.
+type owners map[key]key
+
+// ownersOf finds the owner of each object: by the owner reference if the log has it,
+// otherwise by its name, which begins with the owner's, or else by the time of its creation.
+func ownersOf(entries []*Entry) owners {
+	nameThePods(entries)
+	o := owners{}
+	known, byHand := sets.New[key](), sets.New[key]()
+	for _, e := range entries {
+		e.object = keyOf(e.Write)
+		known.Insert(e.object)
+		if e.acts && e.Creates() {
+			byHand.Insert(e.object) // The names that people choose say nothing about owners.
+		}
+		if e.owner != (key{}) && e.Name != "" {
+			o[e.object] = e.owner
+		}
+	}
+	for object := range known {
+		if owner := nameOwner(object, known); o[object] == (key{}) && !byHand.Has(object) && owner != (key{}) {
+			o[object] = owner
+		}
+	}
+	o.guess(entries)
+	return o
+}
+
+// owner returns the owner of an entry's object, which has no name if its create was refused.
+func (o owners) owner(e *Entry) key {
+	if e.Name == "" {
+		return e.owner
+	}
+	return o[e.object]
+}
+
+// root returns the Foo to which an entry's object belongs, or else its last owner.
+func (o owners) root(e *Entry) key {
+	object, owner := e.object, o.owner(e)
+	for range 10 { // a log may have a cycle
+		if object.GroupResource == foos || owner == (key{}) {
+			break
+		}
+		object, owner = owner, o[owner]
+	}
+	return object
+}
+
+func keyOf(w audit.Write) key {
+	return key{schema.GroupResource{Group: w.Group, Resource: w.Resource}, w.Namespace, w.Name}
+}
+
+// nameThePods names the Pods that the API server named, in a log without bodies: the
+// scheduler binds them in the order of their creation.
+func nameThePods(entries []*Entry) {
+	waiting := map[string][]*Entry{}
+	for _, e := range entries {
+		pods := waiting[e.Namespace]
+		switch {
+		case e.Resource != "pods" || !e.OK():
+		case e.Creates() && e.Name == "":
+			waiting[e.Namespace] = append(pods, e)
+		case e.Subresource == "binding" && len(pods) > 0:
+			pods[0].Name, waiting[e.Namespace] = e.Name, pods[1:]
+		}
+	}
+}
+
+// ownerIn returns the owner of an object by the owner references in the log.
+func ownerIn(w audit.Write) key {
+	for _, body := range []*audit.Object{w.Response, w.Request} {
+		if body == nil {
+			continue
+		}
+		if owner := metav1.GetControllerOfNoCopy(&body.Metadata); owner != nil {
+			return key{resourceOf(owner), w.Namespace, owner.Name}
+		}
+	}
+	return key{}
+}
+
+func resourceOf(owner *metav1.OwnerReference) schema.GroupResource {
+	kind := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)
+	if kind.Group == foos.Group && kind.Kind == "Foo" {
+		return foos // its plural may be irregular
+	}
+	plural, _ := meta.UnsafeGuessKindToResource(kind)
+	return plural.GroupResource()
+}
+
+// nameOwner returns the known object that can own a child and has the longest name that
+// the child's name begins with.
+func nameOwner(child key, known sets.Set[key]) key {
+	if child.GroupResource == foos {
+		return key{}
+	}
+	candidates := append(slices.Clone(makers[child.GroupResource]), foos)
+	for name := child.name; name != ""; name = name[:max(0, strings.LastIndexAny(name, "-."))] {
+		for _, resource := range candidates {
+			if owner := (key{resource, child.namespace, name}); known.Has(owner) {
+				return owner
+			}
+		}
+	}
+	return key{}
+}
+
+// guessable is the longest time between a write to an owner and the creation of an object,
+// if only the time connects them.
+const guessable = 5 * time.Second
+
+// guess finds the owners of objects that have neither an owner reference in the log nor the
+// name of one. Only the controllers of Foos create what Foos own.
+func (o owners) guess(entries []*Entry) {
+	controllers := sets.New[audit.Actor]()
+	for _, e := range entries {
+		if e.object.GroupResource == foos && e.Subresource == "status" {
+			controllers.Insert(e.actor)
+		}
+	}
+	for i, e := range entries {
+		if !e.Creates() || e.acts || o.owner(e) != (key{}) {
+			continue
+		}
+		resources := makers[e.object.GroupResource]
+		if controllers.Has(e.actor) {
+			resources = append(slices.Clone(resources), foos)
+		}
+		if len(resources) == 0 {
+			continue
+		}
+		if owner := o.guessOwner(e, entries[:i], resources); owner != (key{}) {
+			e.owner, e.Guessed = owner, true
+			if e.Name != "" {
+				o[e.object] = owner
+			}
+		}
+	}
+}
+
+// guessOwner returns the owner of an object that is created: the first object of one of the
+// resources that was created shortly before and owns none of the kind yet, or else the one
+// that was written last.
+func (o owners) guessOwner(e *Entry, earlier []*Entry, resources []schema.GroupResource) (owner key) {
+	taken := sets.New[key]()
+	for object, of := range o {
+		if object.GroupResource == e.object.GroupResource {
+			taken.Insert(of)
+		}
+	}
+	for _, before := range slices.Backward(earlier) {
+		if e.Received.Sub(before.Received) > guessable {
+			break
+		}
+		wrote := before.OK() && !before.Deletes() && before.Subresource != "status"
+		if !wrote || before.Namespace != e.Namespace || !slices.Contains(resources, before.object.GroupResource) {
+			continue
+		}
+		if owner == (key{}) || before.Creates() && !taken.Has(before.object) {
+			owner = before.object
+		}
+	}
+	return owner
+}

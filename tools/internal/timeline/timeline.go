@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package timeline shows what an audit log has about Foos: who wrote what and when, and from
+// which write it followed, as text and as a picture.
+//
+// A Log collects writes. Log.Of finds the owner of each object (owners.go), chooses the
+// writes to Foos and to what they own, finds the cause of each (causes.go), and puts each act
+// of a person with all that followed from it into a panel. picture.go and timeline.tmpl show
+// the panels.
+package timeline
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"example.com/sample-controller/test/audit"
+	"example.com/sample-controller/tools/internal/printable"
+)
+
+// Log collects the writes of an audit log, in any order.
+type Log struct {
+	// You is the user whom the timeline calls "you"; "" means nobody.
+	You string
+
+	entries []Entry
+	// background counts the writes that are not kept.
+	background int
+	// controllers are the actors that have made writes that only controllers make.
+	controllers sets.Set[audit.Actor]
+}
+
+// Add adds a write. It does not keep the bodies, which may be large.
+func (l *Log) Add(w audit.Write) {
+	if l.controllers == nil {
+		l.controllers = sets.New[audit.Actor]()
+	}
+	if w.Subresource == "status" || w.Resource == "events" || w.Resource == "leases" {
+		l.controllers.Insert(audit.ActorOf(w))
+	}
+	if w.IsBackground() {
+		l.background++
+		return
+	}
+	e := Entry{Write: w, Number: len(l.entries), Result: noteOf(w), actor: audit.ActorOf(w), owner: ownerIn(w)}
+	e.Request, e.Response = nil, nil
+	l.entries = append(l.entries, e)
+}
+
+// Timeline holds writes to Foos and to what they own.
+type Timeline struct {
+	Title  string
+	Panels []Panel
+	// Others is the number of writes of the log that are not in the timeline.
+	Others int
+}
+
+// Panel is an act of a person with all that followed from it, in the order in which the API
+// server received the requests.
+type Panel struct {
+	Title   string
+	Entries []*Entry
+}
+
+// Entry is a write in a timeline. Its texts are safe to print.
+type Entry struct {
+	audit.Write
+
+	// Number is that of the write in the log, from 0 on, and Panel that of its panel, from 1
+	// on. Since is the time from the first request of the panel.
+	Number, Panel int
+	Since         time.Duration
+
+	// Actor is who made the request. Object has the resource and the name, as in
+	// "foos/status web". Result is what it wrote in a few words, or why it was refused.
+	Actor, Object, Result string
+
+	// Cause is the write from which this one followed, or nil. It is guessed if only the
+	// times and the kinds of the objects suggest it.
+	Cause   *Entry
+	Guessed bool
+
+	actor audit.Actor
+	// acts is true if the actor is a person, whose writes have no cause in the log.
+	acts bool
+	// object is what it writes to, and owner the owner of that, if the log names it.
+	object, owner key
+}
+
+// errNothing is the error for a log without writes to show.
+var errNothing = errors.New("no write to a Foo")
+
+// Of returns the timeline of a Foo. An empty namespace means all, and so does an empty name.
+func (l *Log) Of(namespace, foo string) (*Timeline, error) {
+	all := l.ordered()
+	owners := ownersOf(all)
+	lives := sets.New[key]()
+	var chosen []*Entry
+	for _, e := range all {
+		root := owners.root(e)
+		wanted := (namespace == "" || root.namespace == namespace) && (foo == "" || root.name == foo)
+		if root.GroupResource == foos && wanted {
+			chosen = append(chosen, e)
+			lives.Insert(root)
+		}
+	}
+	t := &Timeline{Others: l.background + len(all) - len(chosen)}
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("%w, but %d others", errNothing, t.Others)
+	}
+	owners.findCauses(chosen)
+	t.divide(chosen)
+	t.describe(lives, chosen)
+	return t, nil
+}
+
+// ordered returns a copy of all entries in the order in which the server received them.
+func (l *Log) ordered() []*Entry {
+	all := make([]*Entry, 0, len(l.entries))
+	for _, e := range l.entries {
+		controls := e.actor.System || l.controllers.Has(e.actor) || strings.Contains(e.actor.Name, "controller")
+		e.acts = e.actor.ByHand || !controls
+		if e.actor.ByHand && l.You != "" && e.User == l.You {
+			e.actor.Name = "you"
+		}
+		all = append(all, &e)
+	}
+	slices.SortStableFunc(all, func(a, b *Entry) int { return a.Received.Compare(b.Received) })
+	return all
+}
+
+const (
+	// inARow is the longest time between two writes of a person that count as one act.
+	inARow = 300 * time.Millisecond
+	// quiet is the time without writes after which a write without a cause begins a
+	// panel.
+	quiet = 5 * time.Second
+)
+
+// divide puts each entry into the panel of its cause.
+func (t *Timeline) divide(entries []*Entry) {
+	var last, act *Entry
+	for _, e := range entries {
+		switch {
+		case e.Cause != nil:
+			e.Panel = e.Cause.Panel
+		case e.acts && act != nil && act.actor == e.actor && act.Verb == e.Verb && e.Received.Sub(act.Received) <= inARow:
+			e.Panel = act.Panel // as with kubectl apply -f of several
+		case e.acts || last == nil || e.Received.Sub(last.Received) > quiet:
+			t.Panels = append(t.Panels, Panel{})
+			e.Panel = len(t.Panels)
+		default:
+			e.Panel = len(t.Panels)
+		}
+		if e.acts {
+			act = e
+		}
+		last = e
+		panel := &t.Panels[e.Panel-1]
+		panel.Entries = append(panel.Entries, e)
+		e.Since = e.Received.Sub(panel.Entries[0].Received)
+	}
+}
+
+// describe sets the texts of the entries and the titles.
+func (t *Timeline) describe(lives sets.Set[key], entries []*Entry) {
+	namespaces, same := sets.New[string](), map[string]sets.Set[audit.Actor]{}
+	for _, e := range entries {
+		namespaces.Insert(e.Namespace)
+		if same[e.actor.Name] == nil {
+			same[e.actor.Name] = sets.New[audit.Actor]()
+		}
+		same[e.actor.Name].Insert(e.actor)
+	}
+	for _, e := range entries {
+		e.Actor, e.Object = e.actor.Name, e.Path()
+		if len(same[e.Actor]) > 1 {
+			e.Actor = e.actor.Full
+		}
+		switch {
+		case e.Name == "":
+		case len(namespaces) > 1:
+			e.Object += " " + e.Namespace + "/" + e.Name
+		default:
+			e.Object += " " + e.Name
+		}
+		if !e.OK() {
+			e.Result = strings.TrimSpace(fmt.Sprint(e.Code, " ", http.StatusText(e.Code)))
+		}
+		for _, text := range []*string{&e.Actor, &e.Object, &e.Result} {
+			*text = printable.Quote(*text)
+		}
+	}
+	t.Title = fmt.Sprintf("The lives of %d Foos", len(lives))
+	if len(lives) == 1 {
+		t.Title = "The life of Foo " + lives.UnsortedList()[0].name
+	}
+	if len(namespaces) == 1 {
+		t.Title += " in " + entries[0].Namespace
+	}
+	t.Title = printable.Quote(t.Title)
+	for i := range t.Panels {
+		t.Panels[i].Title = titleOf(t.Panels[i].Entries)
+	}
+}
+
+// titleOf returns the title of a panel.
+func titleOf(entries []*Entry) string {
+	first := entries[0]
+	title := fmt.Sprintf("%s: %s %s", first.Actor, first.Verb, first.Object)
+	more := 0
+	for _, e := range entries[1:] {
+		if e.Cause == nil && e.actor == first.actor {
+			more++
+		}
+	}
+	if more > 0 {
+		title += fmt.Sprintf(", and %d more", more)
+	}
+	return title
+}
+
+// noteOf describes in a few words the status that a write has set, or the desired state.
+func noteOf(w audit.Write) string {
+	body := w.Response
+	if body == nil || body.Kind == "Status" {
+		body = w.Request
+	}
+	if body == nil || w.Deletes() {
+		return ""
+	}
+	if body.Kind == "Binding" {
+		return "to " + body.Target.Name
+	}
+	spec, _ := body.Spec.(map[string]any)
+	replicas := spec["replicas"]
+	switch {
+	case w.Subresource == "status":
+		return statusOf(body.Status, replicas)
+	case replicas != nil:
+		return fmt.Sprintf("replicas %v", replicas)
+	}
+	return ""
+}
+
+// statusOf describes a status: the available replicas or the phase, and that the object is
+// ready or why it is not.
+func statusOf(status audit.Status, replicas any) string {
+	var notes []string
+	available, ready := 0, audit.Condition{}
+	if status.AvailableReplicas != nil {
+		available = *status.AvailableReplicas
+	}
+	for _, c := range status.Conditions {
+		if c.Type == "Ready" {
+			ready = c
+		}
+	}
+	switch {
+	case replicas != nil:
+		notes = append(notes, fmt.Sprintf("%d/%v available", available, replicas))
+	case status.AvailableReplicas != nil:
+		notes = append(notes, fmt.Sprintf("%d available", available))
+	case status.Phase != "" && ready.Status != "True":
+		notes = append(notes, status.Phase)
+	}
+	switch {
+	case ready.Status == "True":
+		notes = append(notes, "Ready")
+	case ready.Reason != "":
+		notes = append(notes, ready.Reason)
+	}
+	return strings.Join(notes, ", ")
+}

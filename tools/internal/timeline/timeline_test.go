@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Tests of which writes a timeline has, and in which words.
+
+package timeline
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/test/audit"
+)
+
+// TestTheLifeOfAFoo reads a recorded log, at level Metadata, of a Foo that is created, scaled
+// to 3, and deleted.
+func TestTheLifeOfAFoo(t *testing.T) {
+	want, err := os.ReadFile("testdata/life.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	timeline := lifeOfAFoo(t)
+	var got strings.Builder
+	if err := timeline.WriteText(&got); err != nil {
+		t.Fatal(err)
+	}
+	// The width of a column depends on the names.
+	if !slices.Equal(strings.Fields(got.String()), strings.Fields(string(want))) {
+		t.Errorf("got\n%s", got.String())
+	}
+	if timeline.Others != 47 {
+		t.Errorf("%d other writes", timeline.Others)
+	}
+}
+
+func lifeOfAFoo(t *testing.T) *Timeline {
+	t.Helper()
+	var log Log
+	if err := audit.ReadFile("testdata/life.log", nil, log.Add, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	return of(t, &log, "", "")
+}
+
+func of(t *testing.T, log *Log, namespace, foo string) *Timeline {
+	t.Helper()
+	timeline, err := log.Of(namespace, foo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return timeline
+}
+
+func TestPanels(t *testing.T) {
+	tests := map[string]struct {
+		writes []string
+		want   []string
+	}{
+		"an act before the last effect of another": {[]string{
+			"0 alice create foos/web", "400 web-controller create deployments/web", "401 alice patch foos.scale/web",
+			"402 deployment-controller create replicasets/web-1", "410 web-controller update deployments/web",
+		}, []string{"alice: create foos web", "alice: patch foos/scale web"}},
+		"several within 300 ms are one act": {[]string{
+			"0 alice create foos/a", "100 alice create foos/b", "400 alice create foos/c", "701 alice create foos/d",
+		}, []string{"alice: create foos a, and 2 more", "alice: create foos d"}},
+		"two people":    {[]string{"0 alice create foos/a", "1 bob create foos/b"}, []string{"alice: create foos a", "bob: create foos b"}},
+		"another verb":  {[]string{"0 alice create foos/a", "1 alice delete foos/a"}, []string{"alice: create foos a", "alice: delete foos a"}},
+		"nobody's act":  {[]string{"0 x update foos.status/a"}, []string{"x: update foos/status a"}},
+		"after a while": {[]string{"0 x update foos.status/a", "100 x update foos.status/a", "9000 x update foos.status/a"}, []string{"x: update foos/status a, and 1 more", "x: update foos/status a"}},
+	}
+	for name, test := range tests {
+		var got []string
+		for _, panel := range of(t, logOf(test.writes...), "", "").Panels {
+			got = append(got, panel.Title)
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+func TestWhatBelongsToAFoo(t *testing.T) {
+	writes := []string{
+		"0 alice create foos/web",
+		"5 web-controller create deployments/web",
+		"8 deployment-controller create replicasets/web-1",
+		"10 bob create foos/b:web",
+		"12 web-controller create deployments/b:web",
+		"20 alice create deployments/other",
+		"25 deployment-controller create replicasets/other-1",
+		"30 alice patch deployments/web",
+		"35 alice create deployments/web-2",
+		"40 gc patch leases/x", "41 gc create events/x",
+		"50 alice create foos/new",
+	}
+	tests := map[string]struct {
+		namespace, foo, title string
+		want                  []int
+	}{
+		"all":                   {"", "", "The lives of 3 Foos", []int{0, 1, 2, 3, 4, 7, 11}},
+		"a namespace":           {"b", "", "The life of Foo web in b", []int{3, 4}},
+		"a Foo":                 {"default", "web", "The life of Foo web in default", []int{0, 1, 2, 7}},
+		"a name of two":         {"", "web", "The lives of 2 Foos", []int{0, 1, 2, 3, 4, 7}},
+		"a Foo without effects": {"default", "new", "The life of Foo new in default", []int{11}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			timeline := of(t, logOf(writes...), test.namespace, test.foo)
+			var want, got []string
+			for _, i := range test.want {
+				w := parseWrite(writes[i])
+				want = append(want, fmt.Sprintln(w.Received, w.Namespace, w.Name))
+			}
+			for _, e := range entriesOf(timeline) {
+				got = append(got, fmt.Sprintln(e.Received, e.Namespace, e.Name))
+			}
+			slices.Sort(want)
+			if slices.Sort(got); !slices.Equal(got, want) {
+				t.Errorf("got %q, want %q", got, want)
+			}
+			if timeline.Title != test.title || timeline.Others != len(writes)-len(want) {
+				t.Errorf("got %q with %d others", timeline.Title, timeline.Others)
+			}
+		})
+	}
+	for _, log := range []*Log{{}, logOf("0 gc patch leases/x", "1 alice create deployments/web")} {
+		if _, err := log.Of("", ""); !errors.Is(err, errNothing) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+func entriesOf(t *Timeline) []*Entry {
+	var entries []*Entry
+	for _, panel := range t.Panels {
+		entries = append(entries, panel.Entries...)
+	}
+	return entries
+}
+
+func TestActors(t *testing.T) {
+	log := logOf("0 alice create foos/web", "1 bob patch foos/web", "2 x update foos.status/web", "3 y update foos.status/web", "4 z update foos.status/web")
+	log.You = "alice"
+	log.entries[3].actor = audit.Actor{Name: "x", Full: "other/x"}
+	var got []string
+	for _, e := range entriesOf(of(t, log, "", "")) {
+		got = append(got, e.Actor)
+	}
+	if want := []string{"you", "bob", "kube-system/x", "other/x", "z"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestNotes(t *testing.T) {
+	three := 3
+	ready := []audit.Condition{{Type: "Ready", Status: "True", Reason: "AsAsked"}, {Type: "Other", Status: "False", Reason: "X"}}
+	waits := []audit.Condition{{Type: "Ready", Status: "False", Reason: "Progressing"}}
+	replicas := map[string]any{"replicas": 3.0}
+	bound := audit.Object{Kind: "Binding", Target: struct{ Name string }{"node-1"}}
+	tests := map[string]struct {
+		write             string
+		request, response *audit.Object
+		want              string
+	}{
+		"ready":                {"update foos.status/a", nil, &audit.Object{Spec: replicas, Status: audit.Status{AvailableReplicas: &three, Conditions: ready}}, "3/3 available, Ready"},
+		"not ready":            {"update foos.status/a", nil, &audit.Object{Spec: replicas, Status: audit.Status{Conditions: waits}}, "0/3 available, Progressing"},
+		"without replicas":     {"update foos.status/a", nil, &audit.Object{Status: audit.Status{AvailableReplicas: &three}}, "3 available"},
+		"without a status":     {"update bars.status/a", nil, &audit.Object{}, ""},
+		"a Pod that is ready":  {"patch pods.status/a", nil, &audit.Object{Status: audit.Status{Phase: "Running", Conditions: ready}}, "Ready"},
+		"a Pod that is not":    {"patch pods.status/a", nil, &audit.Object{Status: audit.Status{Phase: "Running", Conditions: waits}}, "Running, Progressing"},
+		"refused":              {"update pods.status/a 409", &audit.Object{Status: audit.Status{Phase: "Failed"}}, &audit.Object{Kind: "Status"}, "409 Conflict"},
+		"replicas":             {"patch foos.scale/a", &audit.Object{}, &audit.Object{Kind: "Scale", Spec: replicas}, "replicas 3"},
+		"a request only":       {"create foos/a", &audit.Object{Spec: replicas}, nil, "replicas 3"},
+		"a binding":            {"create pods.binding/a", &bound, &audit.Object{Kind: "Status"}, "to node-1"},
+		"a deletion":           {"delete replicasets/a", nil, &audit.Object{Spec: replicas}, ""},
+		"a log without bodies": {"create foos/a", nil, nil, ""},
+	}
+	for name, test := range tests {
+		w := parseWrite("5 alice " + test.write)
+		w.Request, w.Response = test.request, test.response
+		log := logOf("0 alice create foos/a", "1 x create pods/a", "1 x create bars/a", "2 x create replicasets/a")
+		log.Add(w)
+		entries := entriesOf(of(t, log, "", ""))
+		if e := entries[len(entries)-1]; e.Verb != w.Verb || e.Result != test.want {
+			t.Errorf("%s: got %q of %s, want %q", name, e.Result, e.Object, test.want)
+		}
+		if e := log.entries[len(log.entries)-1]; e.Request != nil || e.Response != nil {
+			t.Errorf("%s: the log keeps an object, which may be large", name)
+		}
+	}
+}
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// users returns the user and the user agent for the short name of an actor.
+func users(name string) (user, agent string) {
+	switch name {
+	case "gc":
+		return "system:serviceaccount:kube-system:generic-garbage-collector", "kube-controller-manager/v1"
+	case "scheduler":
+		return "system:kube-scheduler", "kube-scheduler/v1"
+	case "kubelet":
+		return "system:node:n1", "kubelet/v1"
+	case "alice", "bob":
+		return name, "kubectl/v1"
+	case "operator": // runs with a person's kubeconfig
+		return "alice", "operator/v1"
+	}
+	return "system:serviceaccount:kube-system:" + name, name + "/v1"
+}
+
+// parseWrite parses a write: the time at which it was received, in ms, the actor, the
+// verb, the resource with its subresource and name, and the code if the server refused
+// the write.
+func parseWrite(text string) audit.Write {
+	fields := strings.Fields(text)
+	ms, err := strconv.Atoi(fields[0])
+	if err != nil || len(fields) < 4 {
+		panic(fmt.Sprintf("%q: want MS USER VERB RESOURCE[.PART]/[NAMESPACE:]NAME [CODE]", text))
+	}
+	w := audit.Write{Verb: fields[2], Namespace: "default", Code: 200, Received: noon.Add(time.Duration(ms) * time.Millisecond)}
+	w.User, w.Agent = users(fields[1])
+	resource, name, _ := strings.Cut(fields[3], "/")
+	w.Resource, w.Subresource, _ = strings.Cut(resource, ".")
+	w.Name = name
+	if namespace, name, ok := strings.Cut(name, ":"); ok {
+		w.Namespace, w.Name = namespace, name
+	}
+	w.Group = map[string]string{"foos": foos.Group, "bars": "example.com", "deployments": "apps", "replicasets": "apps"}[w.Resource]
+	if len(fields) > 4 {
+		w.Code, _ = strconv.Atoi(fields[4])
+	}
+	return w
+}
+
+func logOf(texts ...string) *Log {
+	var log Log
+	for _, text := range texts {
+		log.Add(parseWrite(text))
+	}
+	return &log
+}
+
+// ownedBy returns an object with an owner reference.
+func ownedBy(apiVersion, kind, name string) *audit.Object {
+	controls := true
+	owner := metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: name, Controller: &controls}
+	return &audit.Object{Metadata: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{owner}}}
+}
