@@ -23,14 +23,17 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/test/audit"
 	"example.com/sample-controller/test/testcluster"
 	"example.com/sample-controller/tools/internal/timeline"
 )
 
-// stopGrace is the time that the controller has to stop by itself.
-const stopGrace = 5 * time.Second
+const (
+	// stepTimeout is the limit of each step, and stopGrace the time that the controller has to
+	// stop by itself.
+	stepTimeout = 2 * time.Minute
+	stopGrace   = 5 * time.Second
+)
 
 // sources describes the columns.
 const sources = `All of this is from the API server's audit log: the ms since your last change, who sent
@@ -41,8 +44,6 @@ type demo struct {
 	*options
 
 	out io.Writer
-	// colour is true if out is a terminal that shows colours.
-	colour bool
 	// kubeconfig and dataDir are the cluster's.
 	kubeconfig string
 	dataDir    string
@@ -72,7 +73,6 @@ func runInCluster(opts *options, dataDir string) error {
 	d := &demo{
 		options:    opts,
 		out:        os.Stdout,
-		colour:     showsColour(os.Stdout),
 		kubeconfig: os.Getenv(clientcmd.RecommendedConfigPathEnvVar),
 		dataDir:    dataDir,
 		audit:      audit.Log{Path: filepath.Join(dataDir, "audit.log")},
@@ -124,7 +124,8 @@ func (d *demo) begin(forever context.Context) error {
 	if d.client, err = kubernetes.NewForConfig(config); err != nil {
 		return err
 	}
-	review, err := d.client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	reviews := d.client.AuthenticationV1().SelfSubjectReviews()
+	review, err := reviews.Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("asking the cluster who we are: %w", err)
 	}
@@ -148,7 +149,7 @@ func (d *demo) begin(forever context.Context) error {
 
 // limited returns a context with the timeout of a step.
 func (d *demo) limited(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, d.timeout, fmt.Errorf("not done within %v (-timeout)", d.timeout))
+	return context.WithTimeoutCause(ctx, stepTimeout, fmt.Errorf("not done within %v", stepTimeout))
 }
 
 // startController starts the controller as its own service account.
@@ -156,22 +157,14 @@ func (d *demo) startController(ctx context.Context) error {
 	// devcluster created both folders, and removes them with the cluster.
 	kubeconfig := filepath.Join(d.dataDir, "config", sampleController+".kubeconfig")
 	log := filepath.Join(d.dataDir, "logs", sampleController+".log")
-	err := testcluster.WriteTokenKubeconfig(ctx, d.client, d.kubeconfig, kubeconfig, testcluster.ServiceAccount, testcluster.ServiceAccount)
+	account := testcluster.ServiceAccount
+	err := testcluster.WriteTokenKubeconfig(ctx, d.client, d.kubeconfig, kubeconfig, account, account)
 	if err != nil {
 		return err
 	}
 	// By its Lease, the page knows that the controller is running.
-	flags := []string{"-v=2", "-leader-elect", "-leader-elect-resource-namespace=" + testcluster.ServiceAccount, "-kubeconfig=" + kubeconfig}
-	typed := []string{"$", controllerPath}
-	for _, flag := range flags {
-		typed = append(typed, quote(flag))
-	}
-	fmt.Fprintln(d.out, strings.Join(typed, " "))
-	if d.verbose {
-		log = ""
-	} else {
-		fmt.Fprintf(d.out, "  its log is %s\n", quote(log))
-	}
+	flags := []string{"-v=2", "-leader-elect", "-leader-elect-resource-namespace=" + account, "-kubeconfig=" + kubeconfig}
+	fmt.Fprintf(d.out, "$ %s %s\n  its log is %s\n", controllerPath, strings.Join(flags, " "), log)
 	// Without a context: Ctrl-C cancels everything else at once, and the controller
 	// stops last.
 	d.controller, err = testcluster.StartProgram(sampleController, log, exec.Command(controllerPath, flags...))
@@ -196,9 +189,6 @@ func (d *demo) quietly(ctx context.Context, args ...string) error {
 
 // draw draws the writes of Foos in the audit log so far, and prints where the picture is.
 func (d *demo) draw() error {
-	if d.picture == "" {
-		return nil
-	}
 	drawn, err := d.log.Of("", "")
 	if err != nil {
 		return fmt.Errorf("drawing %s: %w", d.picture, err)
@@ -213,7 +203,7 @@ func (d *demo) draw() error {
 	if err := errors.Join(drawn.WriteSVG(file), file.Close()); err != nil {
 		return err
 	}
-	fmt.Fprintf(d.out, "\nThe same as a picture, for a browser: %s\n", quote(d.picture))
+	fmt.Fprintf(d.out, "\nThe same as a picture, for a browser: %s\n", d.picture)
 	return nil
 }
 
@@ -226,110 +216,6 @@ const (
 	examplePath     = "artifacts/examples/example-foo.yaml"
 	// exampleFoo is the name of the Foo in examplePath.
 	exampleFoo = "example-foo"
+	// sampleController is the controller's name in the names of files.
+	sampleController = "sample-controller"
 )
-
-// picturePath is the default of -picture.
-const picturePath = "_output/timeline.svg"
-
-// inClusterCommand is the first argument of the program in a cluster; the second is the
-// data folder.
-const inClusterCommand = "in-cluster"
-
-const caption = `A Foo becomes a Pod on a Kubernetes control plane of your own: etcd, kube-apiserver,
-kube-controller-manager and kube-scheduler are the real ones. KWOK plays the kubelet of its
-node: Pods become Ready, but no image is pulled and nothing is executed.
-
-`
-
-// becomeCluster replaces this process with devcluster, which starts a cluster, runs this
-// program in it, and ends both together: if either exits, for whatever reason, no process
-// is left and the data is removed.
-func becomeCluster(args []string) error {
-	if err := checkCheckout(); err != nil {
-		return err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("finding the path of this program: %w", err)
-	}
-	devcluster, err := filepath.Abs(devclusterPath)
-	if err != nil {
-		return err
-	}
-	dataDir, err := os.MkdirTemp("", "foo-demo-")
-	if err != nil {
-		return err
-	}
-	fmt.Print(caption)
-	err = syscall.Exec(devcluster, clusterCommand(devcluster, self, dataDir, args), os.Environ())
-	return fmt.Errorf("running %s: %w", devcluster, errors.Join(err, os.Remove(dataDir)))
-}
-
-// clusterCommand returns the command line that runs this program in a cluster, with the
-// same flags. The audit log has the bodies of writes to Foos, to what they own, and to what
-// Deployments own.
-func clusterCommand(devcluster, self, dataDir string, args []string) []string {
-	bodies := "replicasets.apps,pods"
-	for _, kind := range plan.Kinds("") {
-		bodies += "," + kind.Resource.GroupResource().String()
-		for _, child := range kind.Children {
-			bodies += "," + child.Resource.GroupResource().String()
-		}
-	}
-	command := []string{devcluster, "run", "-data-dir", dataDir, "-audit-bodies", bodies, "--", self, inClusterCommand, dataDir}
-	return append(command, args...)
-}
-
-func checkCheckout() error {
-	for _, path := range []string{devclusterPath, controllerPath, crdPath, permissionsPath, examplePath} {
-		if _, err := os.Stat(path); err != nil {
-			return fmt.Errorf("%w: run make demo in the root of the checkout", err)
-		}
-	}
-	return nil
-}
-
-// pluginPath is the kubectl plugin. It is optional: without it, the demo has no page.
-const pluginPath = "bin/kubectl-foo"
-
-// startPage starts a page that shows Foos live, and prints its address, unless the demo
-// ends by itself. Without a page the demo goes on.
-func (d *demo) startPage(ctx context.Context) {
-	if _, err := os.Stat(pluginPath); err != nil || d.exit {
-		return
-	}
-	address, err := d.serve(ctx, exec.Command(pluginPath, d.pageFlags()...))
-	if err != nil {
-		fmt.Fprintf(d.out, "No page: %v\n", err)
-		return
-	}
-	fmt.Fprintf(d.out, "\n%s\n  %s\n\n", d.paint(green, "To see it live in a browser, why and with which writes, open:"), address)
-}
-
-// pageFlags are those of the plugin.
-func (d *demo) pageFlags() []string {
-	return []string{"ui", "--all-namespaces", "--kubeconfig", d.kubeconfig, "--audit", d.audit.Path, "--you", d.log.You}
-}
-
-// serve starts a program that prints the address of a page, and returns the address.
-func (d *demo) serve(ctx context.Context, command *exec.Cmd) (string, error) {
-	var output testcluster.Log
-	command.Stdout, command.Stderr = &output, &output
-	page, err := testcluster.StartProcess(command)
-	if err != nil {
-		return "", err
-	}
-	d.page = page
-	if err := output.Await(ctx, page, "http://", 1); err != nil {
-		d.stopPage()
-		return "", fmt.Errorf("%w\n%s", err, output.String())
-	}
-	return strings.TrimSpace(output.Lines("http://")[0]), nil
-}
-
-// stopPage stops the page, if there is one.
-func (d *demo) stopPage() {
-	if d.page != nil {
-		d.page.Stop(2 * time.Second)
-	}
-}

@@ -7,11 +7,7 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
-	"flag"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -40,35 +36,6 @@ apiserver_request_total{resource="foos",verb="WATCH"} 9
 	}
 }
 
-func TestParseOptions(t *testing.T) {
-	tests := map[string]struct {
-		args []string
-		want options
-		err  string
-	}{
-		"no flags":    {nil, options{timeout: time.Minute, picture: picturePath}, ""},
-		"all flags":   {[]string{"-exit", "-v", "-timeout=5s", "-picture="}, options{exit: true, verbose: true, timeout: 5 * time.Second}, ""},
-		"no time":     {[]string{"-timeout=0s"}, options{}, "-timeout=0s: must be more than 0"},
-		"an argument": {[]string{"up"}, options{}, `unexpected argument "up"`},
-		"no flag":     {[]string{"-x"}, options{}, "flag provided but not defined: -x (see -help)"},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			got, err := parseOptions(test.args, io.Discard)
-			switch {
-			case test.err == "" && (err != nil || *got != test.want):
-				t.Errorf("got %+v, %v; want %+v", got, err, test.want)
-			case test.err != "" && (!errors.As(err, new(usageError)) || !strings.Contains(err.Error(), test.err)):
-				t.Errorf("got %v, want %s", err, test.err)
-			}
-		})
-	}
-	var help strings.Builder
-	if _, err := parseOptions([]string{"-help"}, &help); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "-timeout") {
-		t.Errorf("-help: %v, %q", err, help.String())
-	}
-}
-
 func TestClusterCommandPassesFlagsOn(t *testing.T) {
 	got := clusterCommand("/a b/devcluster", "/a b/demo", "/tmp/d", []string{"-exit", "-v"})
 	bodies := strings.Split(got[5], ",")
@@ -84,51 +51,40 @@ func TestClusterCommandPassesFlagsOn(t *testing.T) {
 	}
 }
 
-func TestThePagesAddress(t *testing.T) {
-	for name, test := range map[string]struct{ script, address, err string }{
-		"a page":       {"echo http://127.0.0.1:1/?token=x; exec sleep 60", "http://127.0.0.1:1/?token=x", ""},
-		"a failure":    {"echo no CRD >&2; exit 2", "", "has ended (exit status 2) and printed \"http://\" 0 times, want 1\nno CRD"},
-		"nothing":      {"exec sleep 60", "", "waited for 1: context deadline exceeded"},
-		"another line": {"echo http; exec sleep 60", "", "http"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d := &demo{}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			address, err := d.serve(ctx, exec.Command("/bin/sh", "-c", test.script))
-			if err != nil && !d.page.HasEnded() {
-				t.Error("the program still runs")
-			}
-			d.stopPage()
-			if address != test.address || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
-				t.Errorf("got %q, %v", address, err)
-			}
-		})
-	}
-}
-
-func TestADemoThatEndsHasNoPage(t *testing.T) {
+// TestPage checks what is printed about a page, and that its program ends.
+func TestPage(t *testing.T) {
 	for name, test := range map[string]struct {
-		built, exit, want bool
+		plugin string
+		exit   bool
+		want   string
 	}{
-		"with the plugin": {true, false, true}, "without it": {false, false, false}, "a demo that ends": {true, true, false},
+		"a page":           {"echo \"http://page/$*\"; exec sleep 60", false, "  http://page/ui --all-namespaces --kubeconfig /k --audit  --you me\n"},
+		"a failure":        {"echo no CRD >&2; exit 2", false, "has ended (exit status 2) and printed \"http://\" 0 times, want 1\nno CRD"},
+		"another line":     {"echo http; exec sleep 60", false, "waited for 1: context deadline exceeded\nhttp"},
+		"a demo that ends": {"echo http://page/", true, ""},
+		"without a plugin": {"", false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
 			if err := os.Mkdir("bin", 0o700); err != nil {
 				t.Fatal(err)
 			}
-			if test.built {
-				if err := os.WriteFile(pluginPath, []byte("#!/bin/sh\necho \"http://page/$*\"; exec sleep 60\n"), 0o700); err != nil {
+			if test.plugin != "" {
+				if err := os.WriteFile(pluginPath, []byte("#!/bin/sh\n"+test.plugin), 0o700); err != nil {
 					t.Fatal(err)
 				}
 			}
 			var out bytes.Buffer
 			d := &demo{options: &options{exit: test.exit}, out: &out, kubeconfig: "/k", log: timeline.Log{You: "me"}}
-			d.startPage(t.Context())
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			d.startPage(ctx)
 			d.stopPage()
-			if got := strings.Contains(out.String(), "http://page/ui --all-namespaces --kubeconfig /k --audit "); got != test.want || !got && out.Len() > 0 {
-				t.Errorf("it printed %q", out.String())
+			if got := out.String(); !strings.Contains(got, test.want) || test.want == "" && got != "" {
+				t.Errorf("it printed %q", got)
+			}
+			if d.page != nil && !d.page.HasEnded() {
+				t.Error("the program still runs")
 			}
 		})
 	}

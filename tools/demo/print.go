@@ -86,52 +86,24 @@ func (d *demo) tell(now time.Time) (settled bool, err error) {
 
 func (d *demo) print(e *timeline.Entry) {
 	if e.Panel != d.panel {
-		fmt.Fprintf(d.out, "\n%s\n", d.paint(dim, fmt.Sprintf("%6s %-21s  %-7s %s", "ms", "who", "", "what")))
+		fmt.Fprintf(d.out, "\n%6s %-21s  %-7s %s\n", "ms", "who", "", "what")
 	}
 	d.panel, d.lasted = e.Panel, e.Since
-	line := fmt.Sprintf("%-7s %-46s %s", e.Verb, e.Object, e.Result)
-	fmt.Fprintf(d.out, "%s %s  %s\n", d.paint(dim, fmt.Sprintf("%6d", e.Since.Milliseconds())),
-		d.paint(actorColour[e.Actor], fmt.Sprintf("%-21s", e.Actor)), strings.TrimRight(line, " "))
-}
-
-const (
-	dim    = "2"
-	green  = "32"
-	yellow = "33"
-	cyan   = "36"
-)
-
-// sampleController is the controller's name in the audit log.
-const sampleController = "sample-controller"
-
-// actorColour highlights the user and the controller.
-var actorColour = map[string]string{"you": yellow, sampleController: cyan}
-
-func (d *demo) paint(colour, text string) string {
-	if !d.colour || colour == "" {
-		return text
-	}
-	return "\x1b[" + colour + "m" + text + "\x1b[0m"
-}
-
-// showsColour reports whether a file is a terminal that can show colours, and its user has
-// not forbidden them (no-color.org).
-func showsColour(file *os.File) bool {
-	info, err := file.Stat()
-	terminal := os.Getenv("TERM")
-	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("NO_COLOR") == "" && terminal != "" && terminal != "dumb"
+	line := fmt.Sprintf("%6d %-21s  %-7s %-46s %s", e.Since.Milliseconds(), e.Actor, e.Verb, e.Object, e.Result)
+	fmt.Fprintln(d.out, strings.TrimRight(line, " "))
 }
 
 // suggest prints what to try in a second terminal.
 func (d *demo) suggest() {
-	fmt.Fprintf(d.out, suggestions, quote(d.kubeconfig), quote(absolute(devclusterPath)), quote(absolute(examplePath)))
+	root, _ := os.Getwd() // otherwise the paths are those of this folder
+	fmt.Fprintf(d.out, suggestions, d.kubeconfig, filepath.Join(root, devclusterPath), filepath.Join(root, examplePath))
 }
 
 const suggestions = `
 Further changes are printed here too, in ms since your last one. In a second terminal:
 
-  export KUBECONFIG=%s
-  kubectl() { %s kubectl "$@"; }
+  export KUBECONFIG=%q
+  kubectl() { %q kubectl "$@"; }
 
   kubectl get foo,deployment,replicaset,pod
   kubectl scale foo example-foo --replicas=3
@@ -139,26 +111,7 @@ Further changes are printed here too, in ms since your last one. In a second ter
   kubectl scale deployment example-foo --replicas=5   # drift: the controller undoes it
   kubectl edit foo example-foo
   kubectl delete foo example-foo                      # what it owns is deleted, too
-  kubectl apply -f %s
+  kubectl apply -f %q
 
 Ctrl-C here stops the controller and the cluster, and removes their data.
 `
-
-// absolute returns a path that works in any working directory.
-func absolute(path string) string {
-	if whole, err := filepath.Abs(path); err == nil {
-		return whole
-	}
-	return path
-}
-
-// plain has the characters that have no special meaning in a shell.
-const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./="
-
-// quote returns text as one word for a shell.
-func quote(text string) string {
-	if strings.Trim(text, plain) == "" {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
-}
