@@ -121,6 +121,19 @@ func TestEachWriteIsPrintedOnce(t *testing.T) {
 			}
 		}
 	}
+	// Another write at the same time comes late.
+	late := strings.Replace(createDeploymentLine, "create", "patch", 1)
+	if err := os.WriteFile(path, []byte(createFooLine+createDeploymentLine+late), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, after := range []time.Duration{3 * settleTime, 4 * settleTime} {
+		if _, err := d.tell(now.Add(after)); err != nil {
+			t.Error(err)
+		}
+	}
+	if strings.Count(out.String(), " create ") != 2 || strings.Count(out.String(), " patch ") != 1 {
+		t.Errorf("it has printed %q", out.String())
+	}
 	if err := d.draw(); err != nil || !strings.Contains(out.String(), "x.svg") {
 		t.Errorf("the picture: %v, %q", err, out.String())
 	}

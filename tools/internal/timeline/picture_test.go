@@ -36,10 +36,11 @@ func TestEachWriteHasARow(t *testing.T) {
 				t.Errorf("%s %s of %d more is at %d", r.Verb, r.Object, r.More, r.Place.Y)
 			}
 			last = r.Place.Y + rowHeight
-			if actor, ok := lanes[r.Place.X]; ok && actor != r.Actor {
+			lane := (r.Place.X - lanesLeft) / widestLane
+			if actor, ok := lanes[lane]; ok && actor != r.Actor {
 				t.Errorf("%s and %s share a lane", r.Actor, actor)
 			}
-			lanes[r.Place.X] = r.Actor
+			lanes[lane] = r.Actor
 			if r.Cause == nil {
 				continue
 			}
@@ -120,6 +121,11 @@ func TestDocumentsAreWellFormedAndSafe(t *testing.T) {
 		}
 	}
 	timeline := of(t, &log, "", "")
+	for _, panel := range timeline.picture().Drawn {
+		if last := slices.Max(panel.Lanes); last > lanesLeft+lanesWidth {
+			t.Errorf("the last of %d lanes is at %d", len(panel.Lanes), last)
+		}
+	}
 	var svg, page, text strings.Builder
 	if err := errors.Join(timeline.WriteSVG(&svg), timeline.WriteHTML(&page), timeline.WriteText(&text)); err != nil {
 		t.Fatal(err)
