@@ -11,9 +11,9 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"hash/maphash"
 	"slices"
 	"sync"
 	"time"
@@ -25,33 +25,36 @@ import (
 	"k8s.io/client-go/tools/record/util"
 	"k8s.io/client-go/tools/reference"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 )
 
 const (
-	// capacity is the number of Events that may wait, at about 500 bytes each.
+	// capacity is the number of Events that may wait, at about 1 KiB each.
 	capacity = 10_000
 	// maxDeferral is how long urgent work may defer an Event.
 	maxDeferral = 30 * time.Second
 	// recheckPeriod is how often a deferred Event checks whether urgent work remains.
 	recheckPeriod = 50 * time.Millisecond
-	// lanes is the number of Events that are written concurrently, at most one for each
-	// object. It equals the default number of workers, so that writing the Events takes
-	// no longer than the work that they report.
-	lanes = 2
+	// writers is the number of Events that are written concurrently. It equals the default
+	// number of workers, so that writing the Events takes no longer than the work that
+	// they report.
+	writers = 2
 )
 
 // Recorder queues Events until they are written. It is a record.EventRecorder.
 type Recorder struct {
-	scheme *runtime.Scheme
-	source corev1.EventSource
-	logger klog.Logger
+	scheme  *runtime.Scheme
+	source  corev1.EventSource
+	logger  klog.Logger
+	sink    record.EventSink
+	changed chan struct{} // wakes the writers
 
-	// seed is for the hash that assigns objects to lanes.
-	seed  maphash.Seed
-	lanes [lanes]lane
-
-	mu      sync.Mutex
-	kept    int // the number of Events in all lanes
+	mu         sync.Mutex
+	correlator *record.EventCorrelator
+	waiting    []*corev1.Event // oldest first
+	// writing has the objects about which an Event is being written. Their next one waits:
+	// it may be a count of that, and they shall be in order.
+	writing map[object]bool
 	dropped int
 	urgent  func(namespace string) bool
 	// flushing means that no work is more urgent any longer, and that the writers stop
@@ -59,22 +62,15 @@ type Recorder struct {
 	flushing bool
 }
 
-// lane queues the Events of some of the objects. Its writer writes one after the other,
-// so those of one object are written in the order in which they were recorded.
-type lane struct {
-	waiting []*waiting    // guarded by the recorder's mu
-	changed chan struct{} // wakes the writer
+// object is what Events are about, whatever its version.
+type object struct{ kind, namespace, name string }
+
+func objectOf(event *corev1.Event) object {
+	about := event.InvolvedObject
+	return object{about.Kind, about.Namespace, about.Name}
 }
 
 var _ record.EventRecorder = &Recorder{}
-
-// waiting is an Event that has been recorded but not written.
-type waiting struct {
-	object                *corev1.ObjectReference
-	annotations           map[string]string
-	kind, reason, message string
-	at                    time.Time
-}
 
 // Start starts the writers and returns a recorder. Recording an Event never blocks.
 //
@@ -82,35 +78,34 @@ type waiting struct {
 // but no longer than limit. Call it once, and record nothing afterwards. The end of ctx
 // does not stop the writers.
 func Start(ctx context.Context, sink record.EventSink, scheme *runtime.Scheme, source corev1.EventSource) (recorder *Recorder, flush func(limit time.Duration)) {
-	logger := klog.FromContext(ctx)
-	r := &Recorder{scheme: scheme, source: source, logger: logger, seed: maphash.MakeSeed()}
-	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), logger))
-	var writers sync.WaitGroup
-	w := newWriter(sink)
-	for i := range r.lanes {
-		l := &r.lanes[i]
-		l.changed = make(chan struct{}, 1)
-		writers.Go(func() { r.write(ctx, l, w) })
+	r := &Recorder{
+		scheme: scheme, source: source, logger: klog.FromContext(ctx), sink: sink,
+		changed:    make(chan struct{}, writers),
+		correlator: record.NewEventCorrelator(clock.RealClock{}),
+		writing:    map[object]bool{},
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		writers.Wait()
-	}()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	for range writers {
+		running.Go(func() { r.run(ctx) })
+	}
 	return r, func(limit time.Duration) {
 		defer cancel()
 		r.mu.Lock()
 		r.flushing = true
 		r.mu.Unlock()
-		for i := range r.lanes {
-			r.lanes[i].wake()
+		for range writers {
+			r.wake()
 		}
-		timer := time.NewTimer(limit)
-		defer timer.Stop()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			running.Wait()
+		}()
 		select {
 		case <-done:
-		case <-timer.C:
-			logger.Error(nil, "Lost the Events that could not be written before the process ends", "waited", limit)
+		case <-time.After(limit):
+			r.logger.Error(nil, "Lost the Events that could not be written before the process ends", "waited", limit)
 		}
 	}
 }
@@ -143,119 +138,95 @@ func (r *Recorder) record(object runtime.Object, annotations map[string]string, 
 		r.logger.Error(err, "Could not make an Event about an object", "reason", reason, "message", message)
 		return
 	}
+	now := metav1.Now()
+	event := &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        util.GenerateEventName(about.Name, now.UnixNano()),
+			Namespace:   cmp.Or(about.Namespace, metav1.NamespaceDefault),
+			Annotations: annotations,
+		},
+		InvolvedObject: *about,
+		Type:           kind, Reason: reason, Message: message,
+		FirstTimestamp: now, LastTimestamp: now, Count: 1,
+		Source: r.source, ReportingController: r.source.Component, ReportingInstance: r.source.Host,
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.kept >= capacity {
+	if len(r.waiting) >= capacity {
 		if r.dropped == 0 {
 			r.logger.Error(nil, "Dropping Events because too many are waiting", "waiting", capacity)
 		}
 		r.dropped++
 		return
 	}
-	r.kept++
-	l := r.lane(about)
-	l.waiting = append(l.waiting, &waiting{about, annotations, kind, reason, message, time.Now()})
-	l.wake()
+	r.waiting = append(r.waiting, event)
+	r.wake()
 }
 
-// lane returns the lane of an object's Events.
-func (r *Recorder) lane(about *corev1.ObjectReference) *lane {
-	object := [...]string{about.Kind, about.Namespace, about.Name}
-	return &r.lanes[maphash.Comparable(r.seed, object)%lanes]
-}
-
-func (l *lane) wake() {
+// wake wakes a writer.
+func (r *Recorder) wake() {
 	select {
-	case l.changed <- struct{}{}:
-	default: // the writer will wake anyway
+	case r.changed <- struct{}{}:
+	default: // all of them will wake anyway
 	}
 }
 
-// write writes the Events of a lane until ctx is done, or until none is left when
-// flushing.
-func (r *Recorder) write(ctx context.Context, l *lane, w *writer) {
+// run writes Events until ctx is done, or until none is left when flushing.
+func (r *Recorder) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		next, deferred, ended := r.next(l)
+		next, deferred, ended := r.next()
 		var again <-chan time.Time
 		switch {
 		case ended:
 			return
 		case next != nil:
-			w.write(ctx, r.event(next))
+			r.write(ctx, next)
 			continue
 		case deferred:
 			again = time.After(recheckPeriod)
 		}
 		select {
 		case <-ctx.Done():
-		case <-l.changed:
+		case <-r.changed:
 		case <-again:
 		}
 	}
 }
 
-// next removes the next Event to write from a lane. If there is none, deferred reports
-// whether urgent work defers one, and ended whether the writer should stop.
-func (r *Recorder) next(l *lane) (next *waiting, deferred, ended bool) {
+// next takes the next Event to write from the queue. If there is none, deferred reports
+// whether urgent work may defer one, and ended whether the writer should stop: another one
+// writes those of the object whose Event it is writing.
+func (r *Recorder) next() (next *corev1.Event, deferred, ended bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(l.waiting) == 0 {
-		l.waiting = nil // free the memory of a burst
-		if r.kept == 0 && r.dropped > 0 {
+	busy := map[string]bool{} // namespaces with urgent work
+	at := slices.IndexFunc(r.waiting, func(event *corev1.Event) bool {
+		return !r.writing[objectOf(event)] && !r.isDeferred(event, busy)
+	})
+	if at < 0 {
+		if len(r.waiting) == 0 && r.dropped > 0 {
 			r.logger.Info("Wrote all waiting Events after dropping some", "dropped", r.dropped)
 			r.dropped = 0
 		}
-		return nil, false, r.flushing
+		return nil, len(r.waiting) > 0, r.flushing
 	}
-	at := r.firstNotDeferred(l)
-	if at < 0 {
-		return nil, true, false
-	}
-	next = l.waiting[at]
-	if at == 0 { // the usual case, at no cost
-		l.waiting[0] = nil
-		l.waiting = l.waiting[1:]
-	} else {
-		l.waiting = slices.Delete(l.waiting, at, at+1)
-	}
-	r.kept--
+	next = r.waiting[at]
+	r.waiting = slices.Delete(r.waiting, at, at+1)
+	r.writing[objectOf(next)] = true
 	return next, false, false
 }
 
-// firstNotDeferred returns the index of the first Event of a lane that no urgent work of
-// its namespace defers, or -1.
-func (r *Recorder) firstNotDeferred(l *lane) int {
-	if r.urgent == nil || r.flushing {
-		return 0
+// isDeferred reports whether urgent work of its namespace defers an Event. It asks for each
+// namespace once, and keeps the answer in busy.
+func (r *Recorder) isDeferred(event *corev1.Event, busy map[string]bool) bool {
+	namespace := event.InvolvedObject.Namespace
+	if r.urgent == nil || r.flushing || time.Since(event.FirstTimestamp.Time) >= maxDeferral {
+		return false
 	}
-	busy := map[string]bool{}
-	return slices.IndexFunc(l.waiting, func(w *waiting) bool {
-		if time.Since(w.at) >= maxDeferral {
-			return true
-		}
-		urgent, asked := busy[w.object.Namespace]
-		if !asked {
-			urgent = r.urgent(w.object.Namespace)
-			busy[w.object.Namespace] = urgent
-		}
-		return !urgent
-	})
-}
-
-// event makes the Event, with the time at which it was recorded.
-func (r *Recorder) event(w *waiting) *corev1.Event {
-	at := metav1.NewTime(w.at)
-	namespace := w.object.Namespace
-	if namespace == "" {
-		namespace = metav1.NamespaceDefault
+	urgent, asked := busy[namespace]
+	if !asked {
+		urgent = r.urgent(namespace)
+		busy[namespace] = urgent
 	}
-	return &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: util.GenerateEventName(w.object.Name, w.at.UnixNano()), Namespace: namespace, Annotations: w.annotations,
-		},
-		InvolvedObject: *w.object,
-		Type:           w.kind, Reason: w.reason, Message: w.message,
-		FirstTimestamp: at, LastTimestamp: at, Count: 1,
-		Source: r.source, ReportingController: r.source.Component, ReportingInstance: r.source.Host,
-	}
+	return urgent
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Tests of the recorder: order, capacity, deferral, flush and retries, and the API server
-// that they write to.
+// that it writes to.
 
 package events
 
@@ -26,35 +26,33 @@ import (
 	"k8s.io/klog/v2/ktesting"
 )
 
-func TestFlushWaitsForEventsUnderWay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &sink{takes: 100 * time.Millisecond}
-		recorder, flush := start(t, s)
+// An Event that can't be written must not block those of other objects, and writing the
+// Events must not take longer than the work that they report.
+func TestFlushWaitsForEventsWhichAreWrittenConcurrently(t *testing.T) {
+	run(t, &sink{takes: 100 * time.Millisecond}, func(t *testing.T, s *sink, r *recorder) {
 		for i := range 20 {
-			recorder.Event(pod(fmt.Sprint(i)), corev1.EventTypeNormal, "Done", fmt.Sprint(i))
+			r.done(fmt.Sprint(i), "")
 		}
-		began := time.Now()
-		flush(time.Minute)
-		if took := time.Since(began); took > 3*time.Second {
-			t.Errorf("flush took %v for 20 Events of 100 ms", took)
+		if took := r.flush(time.Minute); took != time.Second || s.written() != 20 {
+			t.Errorf("%d Events were written in %v, not 20 in a second", s.written(), took)
 		}
-		if len(s.messages) != 20 {
-			t.Errorf("when flush returned these were written: %q", s.messages)
+		if took := r.flush(time.Minute); took != 0 || s.calls != 20 {
+			t.Errorf("flush of nothing took %v and wrote %q", took, s.messages)
 		}
 	})
 }
 
 func TestEventsOfOneObjectAreWrittenInOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &sink{takes: 100 * time.Millisecond, slow: "2 of 5"}
-		recorder, flush := start(t, s)
+	run(t, &sink{takes: 100 * time.Millisecond, slow: "2 of 5"}, func(t *testing.T, s *sink, r *recorder) {
 		const objects, each = 21, 5
 		for i := range each {
 			for name := range objects {
-				recorder.Event(pod(fmt.Sprint(name)), corev1.EventTypeNormal, "Done", fmt.Sprintf("%d of %d", i, name))
+				changed := pod(fmt.Sprint(name))
+				changed.ResourceVersion = fmt.Sprint(i)
+				r.Event(changed, corev1.EventTypeNormal, "Done", fmt.Sprintf("%d of %d", i, name))
 			}
 		}
-		flush(time.Minute)
+		r.flush(time.Minute)
 		for name := range objects {
 			var of []string
 			for _, message := range s.messages {
@@ -69,140 +67,96 @@ func TestEventsOfOneObjectAreWrittenInOrder(t *testing.T) {
 	})
 }
 
-// An Event that can't be written must not block those of other objects, and writing the
-// Events must not take longer than the work that they report.
-func TestEventsOfSeveralObjectsAreWrittenConcurrently(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &sink{takes: time.Second}
-		recorder, flush := start(t, s)
-		for i := range lanes {
-			recorder.Event(podIn(t, recorder, i), corev1.EventTypeNormal, "Done", "")
-		}
-		began := time.Now()
-		flush(time.Minute)
-		if took := time.Since(began); took != time.Second || len(s.messages) != lanes {
-			t.Errorf("%d Events of a second each took %v", len(s.messages), took)
-		}
-	})
-}
-
 func TestFlushGivesUpInTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		recorder, flush := start(t, &sink{err: errors.New("connection refused")})
-		recorder.Event(pod("a"), corev1.EventTypeNormal, "Done", "")
-		began := time.Now()
-		flush(5 * time.Second)
-		if took := time.Since(began); took != 5*time.Second {
+	run(t, &sink{err: errors.New("connection refused")}, func(t *testing.T, _ *sink, r *recorder) {
+		r.done("a", "")
+		if took := r.flush(5 * time.Second); took != 5*time.Second {
 			t.Errorf("flush took %v, not 5 s", took)
 		}
 	})
 }
 
-func TestFlushOfNothingIsImmediateAndWritesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &sink{}
-		_, flush := start(t, s)
-		began := time.Now()
-		flush(time.Minute)
-		if took := time.Since(began); took != 0 || len(s.messages) != 0 {
-			t.Errorf("flush took %v and wrote %q", took, s.messages)
-		}
-	})
-}
-
 // Recording must not wait for the API server, because syncs record Events.
-func TestRecordingDoesNotWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &sink{stuck: make(chan struct{})}
-		recorder, flush := start(t, s)
+func TestTenThousandEventsMayWait(t *testing.T) {
+	run(t, &sink{}, func(t *testing.T, s *sink, r *recorder) {
 		began := time.Now()
-		for i := range 2000 { // more than the capacity of client-go's broadcaster
-			recorder.Event(pod(fmt.Sprint(i)), corev1.EventTypeNormal, "Done", "")
+		s.stuck = make(chan struct{})
+		for i := range writers {
+			r.done(fmt.Sprint("first-", i), "")
+		}
+		synctest.Wait() // these are being written
+		for i := range capacity + 1 {
+			r.done(fmt.Sprint(i), fmt.Sprint(i))
 		}
 		if took := time.Since(began); took != 0 {
 			t.Errorf("recording took %v", took)
 		}
-		flush(time.Second)
 		close(s.stuck)
-	})
-}
-
-func TestTenThousandEventsMayWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &sink{stuck: make(chan struct{})}
-		recorder, flush := start(t, s)
-		for i := range lanes {
-			recorder.Event(podIn(t, recorder, i), corev1.EventTypeNormal, "Done", "")
-		}
-		synctest.Wait() // these are being written
-		for i := range capacity + 1 {
-			recorder.Event(pod(fmt.Sprint(i)), corev1.EventTypeNormal, "Done", fmt.Sprint(i))
-		}
-		close(s.stuck)
-		flush(time.Minute)
-		if len(s.messages) != lanes+capacity || slices.Contains(s.messages, fmt.Sprint(capacity)) {
-			t.Errorf("%d Events were written, not the first %d", len(s.messages), lanes+capacity)
+		synctest.Wait()
+		r.done("later", "")
+		r.flush(time.Minute)
+		if s.written() != writers+capacity+1 || slices.Contains(s.messages, fmt.Sprint(capacity)) {
+			t.Errorf("%d Events were written, not the first %d and one after these", s.written(), writers+capacity)
 		}
 	})
 }
 
+// Whatever defers an Event, a flush writes it at once.
 func TestUrgentWorkDefersEvents(t *testing.T) {
 	for name, row := range map[string]struct {
 		after   time.Duration
-		urgent  bool
+		urgent  string // the namespace with such work, after the first check
 		written int
 	}{
-		"while there is urgent work":    {maxDeferral - 1, true, 0},
-		"but not longer than the limit": {maxDeferral, true, 1},
-		"not once the work is done":     {recheckPeriod, false, 1},
+		"while there is urgent work":          {maxDeferral - 1, "team-a", 0},
+		"but not longer than the limit":       {maxDeferral, "team-a", 1},
+		"not once the work is done":           {recheckPeriod, "", 1},
+		"not that of another namespace alone": {recheckPeriod, "team-b", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var urgent atomic.Bool
-				urgent.Store(true)
-				s := &sink{}
-				recorder, flush := start(t, s)
-				recorder.DeferWhile(func(string) bool { return urgent.Load() })
-				recorder.Event(pod("a"), corev1.EventTypeNormal, "Done", "")
+			run(t, &sink{}, func(t *testing.T, s *sink, r *recorder) {
+				var urgent atomic.Value
+				urgent.Store("team-a")
+				r.DeferWhile(func(namespace string) bool { return urgent.Load() == namespace })
+				r.done("a", "")
 				synctest.Wait()
 				urgent.Store(row.urgent)
-				time.Sleep(row.after) //nolint:forbidigo // in a bubble this moves the clock forward
-				synctest.Wait()
+				advance(row.after)
 				if got := s.written(); got != row.written {
 					t.Errorf("%d Events were written, not %d", got, row.written)
 				}
-				flush(0)
+				if took := r.flush(time.Minute); took != 0 || s.written() != 1 {
+					t.Errorf("after a flush of %v %d Events were written, not 1", took, s.written())
+				}
 			})
 		})
 	}
 }
 
-func TestFlushDoesNotWaitForUrgentWork(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &sink{}
-		recorder, flush := start(t, s)
-		recorder.DeferWhile(func(string) bool { return true })
-		recorder.Event(pod("a"), corev1.EventTypeNormal, "Done", "")
-		began := time.Now()
-		flush(time.Minute)
-		if len(s.messages) != 1 || time.Since(began) != 0 {
-			t.Errorf("%d Events were written, in %v", len(s.messages), time.Since(began))
+func TestNothingIsPolledAtRest(t *testing.T) {
+	run(t, &sink{}, func(t *testing.T, s *sink, r *recorder) {
+		looks := 0
+		r.DeferWhile(func(string) bool { looks++; return looks < 3 })
+		r.done("a", "")
+		advance(time.Hour)
+		if looks != 3 || s.written() != 1 {
+			t.Errorf("the recorder checked %d times for urgent work", looks)
 		}
 	})
 }
 
 func TestAnEventHasItsObjectReasonTimeAndSource(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, at := &sink{}, time.Now()
-		recorder, flush := start(t, s)
-		recorder.DeferWhile(func(string) bool { return time.Since(at) < time.Second })
-		recorder.Event(pod("a"), corev1.EventTypeWarning, "Broken", "into pieces")
-		time.Sleep(time.Minute) //nolint:forbidigo // in a bubble this moves the clock forward
-		flush(time.Minute)
+	run(t, &sink{}, func(t *testing.T, s *sink, r *recorder) {
+		at := time.Now()
+		r.DeferWhile(func(string) bool { return time.Since(at) < time.Second })
+		r.AnnotatedEventf(pod("a"), map[string]string{"by": "test"}, corev1.EventTypeWarning, "Broken", "into %d pieces", 2)
+		advance(time.Minute)
 		want := &corev1.Event{
-			ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("a.%x", at.UnixNano()), Namespace: "team-a"},
+			ObjectMeta: metav1.ObjectMeta{
+				Name: fmt.Sprintf("a.%x", at.UnixNano()), Namespace: "team-a", Annotations: map[string]string{"by": "test"},
+			},
 			InvolvedObject: corev1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: "team-a", Name: "a"},
-			Type:           corev1.EventTypeWarning, Reason: "Broken", Message: "into pieces",
+			Type:           corev1.EventTypeWarning, Reason: "Broken", Message: "into 2 pieces",
 			FirstTimestamp: metav1.NewTime(at), LastTimestamp: metav1.NewTime(at), Count: 1,
 			Source: corev1.EventSource{Component: "test"}, ReportingController: "test",
 		}
@@ -212,36 +166,33 @@ func TestAnEventHasItsObjectReasonTimeAndSource(t *testing.T) {
 	})
 }
 
-func TestAnEventSeenBeforeIsCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &sink{}
-		recorder, flush := start(t, s)
+func TestTheCorrelatorCountsAndLimitsEventsOfOneObject(t *testing.T) {
+	run(t, &sink{}, func(t *testing.T, s *sink, r *recorder) {
 		for range 3 {
-			recorder.Event(pod("a"), corev1.EventTypeNormal, "Done", "again")
+			r.done("a", "again")
 		}
-		flush(time.Minute)
-		if s.last.Count != 3 {
-			t.Errorf("the count is %d", s.last.Count)
+		advance(0)
+		if s.last.Count != 3 || s.patches != 2 {
+			t.Errorf("the count is %d after %d patches", s.last.Count, s.patches)
 		}
-	})
-}
-
-func TestEventsOfOneObjectAreRateLimited(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &sink{}
-		recorder, flush := start(t, s)
+		s.err = apierrors.NewNotFound(eventsResource, "a") // as is the answer to a patch once the Event has expired
+		r.done("a", "again")
+		advance(0)
+		if s.patches != 3 || s.calls != 5 || s.last.ResourceVersion != "" {
+			t.Errorf("there were %d patches of %d writes", s.patches, s.calls)
+		}
+		s.err = nil
 		for i := range 30 {
-			recorder.Event(pod("a"), corev1.EventTypeNormal, fmt.Sprint("Reason", i), "")
+			r.Event(pod("b"), corev1.EventTypeNormal, fmt.Sprint("Reason", i), "")
 		}
-		flush(time.Minute)
-		if len(s.messages) != 25 { // the correlator's burst
-			t.Errorf("%d Events were written", len(s.messages))
+		advance(0)
+		if s.written() != 3+25 { // the correlator's burst
+			t.Errorf("%d Events were written", s.written())
 		}
 	})
 }
 
 func TestAnEventIsRetriedOnlyIfThatCanHelp(t *testing.T) {
-	events := corev1.SchemeGroupVersion.WithResource("events").GroupResource()
 	for name, row := range map[string]struct {
 		err   error
 		tries int
@@ -250,37 +201,22 @@ func TestAnEventIsRetriedOnlyIfThatCanHelp(t *testing.T) {
 		"unavailable":       {apierrors.NewServiceUnavailable("etcd is away"), attempts},
 		"too many requests": {apierrors.NewTooManyRequests("wait", 1), attempts},
 		"an expired token":  {apierrors.NewUnauthorized("renew it"), attempts},
-		"not allowed":       {apierrors.NewForbidden(events, "a", nil), 1},
-		"exists already":    {apierrors.NewAlreadyExists(events, "a"), 1},
+		"not allowed":       {apierrors.NewForbidden(eventsResource, "a", nil), 1},
+		"exists already":    {apierrors.NewAlreadyExists(eventsResource, "a"), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := &sink{err: row.err}
-				recorder, flush := start(t, s)
-				recorder.Event(pod("a"), corev1.EventTypeNormal, "Done", "")
-				flush(time.Hour)
-				if s.calls != row.tries {
-					t.Errorf("the Event was tried %d times, not %d", s.calls, row.tries)
+			run(t, &sink{err: row.err}, func(t *testing.T, s *sink, r *recorder) {
+				r.done("a", "")
+				took := r.flush(time.Hour)
+				if s.calls != row.tries || took != time.Duration(row.tries/attempts*attempts)*retryAfter {
+					t.Errorf("the Event was tried %d times, not %d, in %v", s.calls, row.tries, took)
 				}
 			})
 		})
 	}
 }
 
-func TestNothingIsPolledAtRest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		looks := 0
-		recorder, flush := start(t, &sink{})
-		recorder.DeferWhile(func(string) bool { looks++; return looks < 3 })
-		recorder.Event(pod("a"), corev1.EventTypeNormal, "Done", "")
-		time.Sleep(time.Hour) //nolint:forbidigo // in a bubble this moves the clock forward
-		synctest.Wait()
-		if looks != 3 {
-			t.Errorf("the recorder checked %d times for urgent work", looks)
-		}
-		flush(time.Minute)
-	})
-}
+var eventsResource = corev1.SchemeGroupVersion.WithResource("events").GroupResource()
 
 // sink is an API server that takes a given time for each Event.
 type sink struct {
@@ -289,10 +225,10 @@ type sink struct {
 	stuck chan struct{} // if not nil, no write finishes before it is closed
 	err   error
 
-	mu       sync.Mutex
-	calls    int
-	messages []string
-	last     *corev1.Event
+	mu             sync.Mutex
+	calls, patches int
+	messages       []string
+	last           *corev1.Event
 }
 
 func (s *sink) Create(event *corev1.Event) (*corev1.Event, error) {
@@ -307,16 +243,19 @@ func (s *sink) Create(event *corev1.Event) (*corev1.Event, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls++
+	s.last = event
 	if s.err == nil {
 		s.messages = append(s.messages, event.Message)
-		s.last = event
 	}
 	return event, s.err
 }
 
 func (s *sink) Update(event *corev1.Event) (*corev1.Event, error) { return s.Create(event) }
 
-func (s *sink) Patch(event *corev1.Event, _ []byte) (*corev1.Event, error) { return s.Create(event) }
+func (s *sink) Patch(event *corev1.Event, _ []byte) (*corev1.Event, error) {
+	s.patches++
+	return s.Create(event)
+}
 
 func (s *sink) written() int {
 	s.mu.Lock()
@@ -328,23 +267,36 @@ func pod(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name}}
 }
 
-// podIn returns a Pod whose Events go into lane i.
-func podIn(t *testing.T, r *Recorder, i int) *corev1.Pod {
-	t.Helper()
-	for n := range 1000 {
-		p := pod(fmt.Sprint("pod-", n))
-		about := &corev1.ObjectReference{Kind: "Pod", Namespace: p.Namespace, Name: p.Name}
-		if r.lane(about) == &r.lanes[i] {
-			return p
-		}
-	}
-	t.Fatalf("no Pod's Events go into lane %d", i)
-	return nil
+// recorder is a Recorder whose flush returns how long it took.
+type recorder struct {
+	*Recorder
+	flush func(limit time.Duration) time.Duration
 }
 
-// start calls Start with the test's logger.
-func start(t *testing.T, s *sink) (recorder *Recorder, flush func(time.Duration)) {
+// done records an Event about a Pod.
+func (r *recorder) done(name, message string) {
+	r.Event(pod(name), corev1.EventTypeNormal, "Done", message)
+}
+
+// run runs a test in a bubble, with a recorder that writes to a sink and is flushed at the
+// end.
+func run(t *testing.T, s *sink, test func(*testing.T, *sink, *recorder)) {
 	t.Helper()
-	ctx := klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.NewConfig()))
-	return Start(ctx, s, scheme.Scheme, corev1.EventSource{Component: "test"})
+	synctest.Test(t, func(t *testing.T) {
+		ctx := klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.NewConfig()))
+		started, flush := Start(ctx, s, scheme.Scheme, corev1.EventSource{Component: "test"})
+		defer flush(0)
+		test(t, s, &recorder{started, func(limit time.Duration) time.Duration {
+			began := time.Now()
+			flush(limit)
+			return time.Since(began)
+		}})
+	})
+}
+
+// advance moves the clock of a test's bubble forward, then waits until every goroutine in
+// the bubble is idle. No real time passes.
+func advance(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // in a bubble this sets the clock forward
+	synctest.Wait()
 }
