@@ -52,19 +52,12 @@ func (o *Cluster) addFlags(flags *flag.FlagSet) {
 		"Maximum burst of requests above -kube-api-qps. Ignored if that is -1.")
 }
 
-// problems describes each flag with an invalid value.
-func (o *Cluster) problems() []string {
-	var problems []string
-	if o.qps != -1 && o.qps <= 0 {
-		problems = append(problems, fmt.Sprintf("-kube-api-qps=%v: must be -1 (no limit) or more than 0", o.qps))
-	}
-	if o.burst < 1 {
-		problems = append(problems, fmt.Sprintf("-kube-api-burst=%d: must be 1 or more", o.burst))
-	}
-	if _, err := url.Parse(o.master); err != nil {
-		problems = append(problems, fmt.Sprintf("-master: %v", err))
-	}
-	return problems
+// check refuses invalid values.
+func (o *Cluster) check(p *problems) {
+	p.refuse(o.qps != -1 && o.qps <= 0, "-kube-api-qps=%v: must be -1 (no limit) or more than 0", o.qps)
+	p.refuse(o.burst < 1, "-kube-api-burst=%d: must be 1 or more", o.burst)
+	_, err := url.Parse(o.master)
+	p.refuse(err != nil, "-master: %v", err)
 }
 
 // RESTConfig makes the client configuration from -kubeconfig, or if that is not set from
@@ -137,37 +130,22 @@ func (o *Election) addFlags(flags *flag.FlagSet) {
 		"Namespace of the Lease. If not set: the namespace of the Pod that this runs in, else the namespace of the kubeconfig's context.")
 }
 
-// problems describes each flag with an invalid value. It checks none while leader
-// election is off.
-func (o *Election) problems() []string {
+// check refuses invalid values. It ignores all of them while leader election is off.
+func (o *Election) check(p *problems) {
 	if !o.Enabled {
-		return nil
+		return
 	}
-	var problems []string
-	refuse := func(format string, args ...any) {
-		problems = append(problems, fmt.Sprintf(format, args...))
-	}
-	if o.leaseDuration < time.Second || o.leaseDuration%time.Second != 0 {
-		refuse("-leader-elect-lease-duration=%v: must be whole seconds, 1s or more, because a Lease counts in seconds", o.leaseDuration)
-	}
-	if o.leaseDuration <= o.renewDeadline {
-		refuse("-leader-elect-renew-deadline=%v: must be less than the lease duration of %v", o.renewDeadline, o.leaseDuration)
-	}
-	if o.retryPeriod <= 0 {
-		refuse("-leader-elect-retry-period=%v: must be more than 0", o.retryPeriod)
-	}
-	if least := time.Duration(leaderelection.JitterFactor * float64(o.retryPeriod)); o.renewDeadline <= least {
-		refuse("-leader-elect-renew-deadline=%v: must be more than %v, which is 1.2 times the retry period", o.renewDeadline, least)
-	}
-	for _, problem := range validation.IsDNS1123Subdomain(o.resourceName) {
-		refuse("-leader-elect-resource-name=%q: %s", o.resourceName, problem)
-	}
-	if o.resourceNamespace != "" {
-		for _, problem := range validation.IsDNS1123Label(o.resourceNamespace) {
-			refuse("-leader-elect-resource-namespace=%q: %s", o.resourceNamespace, problem)
-		}
-	}
-	return problems
+	least := time.Duration(leaderelection.JitterFactor * float64(o.retryPeriod))
+	p.refuse(o.leaseDuration < time.Second || o.leaseDuration%time.Second != 0,
+		"-leader-elect-lease-duration=%v: must be whole seconds, 1s or more, because a Lease counts in seconds", o.leaseDuration)
+	p.refuse(o.leaseDuration <= o.renewDeadline,
+		"-leader-elect-renew-deadline=%v: must be less than the lease duration of %v", o.renewDeadline, o.leaseDuration)
+	p.refuse(o.retryPeriod <= 0, "-leader-elect-retry-period=%v: must be more than 0", o.retryPeriod)
+	p.refuse(o.renewDeadline <= least,
+		"-leader-elect-renew-deadline=%v: must be more than %v, which is 1.2 times the retry period", o.renewDeadline, least)
+	p.refuse(o.resourceName == "", "-leader-elect-resource-name=%q: must be the name of a Lease", o.resourceName)
+	p.refuseName("leader-elect-resource-name", o.resourceName, validation.IsDNS1123Subdomain)
+	p.refuseName("leader-elect-resource-namespace", o.resourceNamespace, validation.IsDNS1123Label)
 }
 
 // ApplyTo sets in config what the flags say: the Lease's name, its namespace if one is
@@ -206,29 +184,18 @@ func (o *Serving) addFlags(flags *flag.FlagSet) {
 		"Serve /debug/pprof/ at -metrics-bind-address, to users whom the API server allows to get it.")
 }
 
-// problems describes each flag with an invalid value.
-func (o *Serving) problems() []string {
-	var problems []string
-	refuse := func(format string, args ...any) {
-		problems = append(problems, fmt.Sprintf(format, args...))
-	}
-	checkAddress := func(name, address string) {
-		if _, _, err := net.SplitHostPort(address); address != "" && err != nil {
-			refuse("-%s=%q: must be [HOST]:PORT: %v", name, address, err)
-		}
-	}
-	checkAddress("health-probe-bind-address", o.healthAddress)
-	checkAddress("metrics-bind-address", o.metricsAddress)
-	if (o.certFile == "") != (o.keyFile == "") {
-		refuse("-tls-cert-file and -tls-private-key-file must be set both or neither")
-	}
-	if o.metricsAddress == "" && o.certFile != "" {
-		refuse("-tls-cert-file=%s: has no effect without -metrics-bind-address", o.certFile)
-	}
-	if o.metricsAddress == "" && o.profiling {
-		refuse("-profiling: requires -metrics-bind-address, which serves the profiles")
-	}
-	return problems
+// check refuses invalid values.
+func (o *Serving) check(p *problems) {
+	p.refuseAddress("health-probe-bind-address", o.healthAddress)
+	p.refuseAddress("metrics-bind-address", o.metricsAddress)
+	p.refuse((o.certFile == "") != (o.keyFile == ""), "-tls-cert-file and -tls-private-key-file must be set both or neither")
+	p.refuse(o.metricsAddress == "" && o.certFile != "", "-tls-cert-file=%s: has no effect without -metrics-bind-address", o.certFile)
+	p.refuse(o.metricsAddress == "" && o.profiling, "-profiling: requires -metrics-bind-address, which serves the profiles")
+}
+
+func (p *problems) refuseAddress(flag, address string) {
+	_, _, err := net.SplitHostPort(address)
+	p.refuse(address != "" && err != nil, "-%s=%q: must be [HOST]:PORT: %v", flag, address, err)
 }
 
 // Start starts the servers that the flags ask for, and returns a function that stops

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The flags of the log, two of klog's among them, and its two formats.
+// The flags of the log, and its two formats.
 
 package options
 
@@ -16,89 +16,48 @@ import (
 	"example.com/sample-controller/internal/names"
 )
 
-// Formats of the log.
-const (
-	formatText = logsapi.DefaultLogFormat
-	formatJSON = logsapi.JSONLogFormat
-)
-
-// Logging holds the flags of the log. The values of klog's own flags are in klog.
+// Logging holds the flags of the log.
 //
 // The library of Kubernetes' components writes JSON, so that tools which read the
 // components' logs can read this one. It adds 0.85 MiB to the program, 3 %, including
-// cobra, which the library's feature gates import. klog itself still writes text.
+// cobra, which the library's feature gates import.
 type Logging struct {
-	format string
+	config *logsapi.LoggingConfiguration
 }
 
-// klogUsage has the usage of klog's flags that this program has: those that Kubernetes'
-// components still have. With the others, klog would write files.
-var klogUsage = map[string]string{
-	"v":       "Log verbosity: 0 for start and stop, 2 to add each write, 4 to add details. From 8 on, the log has the bodies of requests, and the tokens of those who scrape the metrics.",
-	"vmodule": "Log verbosity by source file, as PATTERN=N,... Only with -logging-format=text.",
-}
-
+// addFlags adds those of the library's flags that matter for a log on standard error.
 func (o *Logging) addFlags(flags *flag.FlagSet) {
-	flags.StringVar(&o.format, "logging-format", formatText,
+	o.config = logsapi.NewLoggingConfiguration()
+	flags.StringVar(&o.config.Format, "logging-format", logsapi.DefaultLogFormat,
 		"Format of the log on standard error: text, or json with one object per line.")
-	for _, f := range klogFlags() {
-		flags.Var(f.Value, f.Name, klogUsage[f.Name])
-	}
+	flags.Var(logsapi.VerbosityLevelPflag(&o.config.Verbosity), "v",
+		"Log verbosity: 0 for start and stop, 2 to add each write, 4 to add details. From 8 on, the log has the bodies of requests, and the tokens of those who scrape the metrics.")
+	flags.Var(logsapi.VModuleConfigurationPflag(&o.config.VModule), "vmodule",
+		"Log verbosity by source file, as PATTERN=N,... Only with -logging-format=text.")
 }
 
-// klogFlags returns klog's flags -v and -vmodule.
-func klogFlags() []*flag.Flag {
-	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
-	klog.InitFlags(flags)
-	var all []*flag.Flag
-	for name := range klogUsage {
-		all = append(all, flags.Lookup(name))
-	}
-	return all
+// check refuses invalid values. JSON has one level for all files.
+func (o *Logging) check(p *problems) {
+	isText, isJSON := o.config.Format == logsapi.DefaultLogFormat, o.config.Format == logsapi.JSONLogFormat
+	p.refuse(!isText && !isJSON, "-logging-format=%q: must be %s or %s", o.config.Format, logsapi.DefaultLogFormat, logsapi.JSONLogFormat)
+	p.refuse(isJSON && len(o.config.VModule) > 0, "-vmodule=%s: has no effect with -logging-format=%s",
+		logsapi.VModuleConfigurationPflag(&o.config.VModule), o.config.Format)
 }
 
-// problems describes each flag with an invalid value. JSON has one level for all files.
-func (o *Logging) problems(flags *flag.FlagSet) []string {
-	switch o.format {
-	case formatText:
-		return nil
-	case formatJSON:
-	default:
-		return []string{fmt.Sprintf("-logging-format=%q: must be %s or %s", o.format, formatText, formatJSON)}
-	}
-	if value := flags.Lookup("vmodule").Value.String(); value != "" {
-		return []string{fmt.Sprintf("-vmodule=%s: has no effect with -logging-format=%s", value, o.format)}
-	}
-	return nil
-}
-
-// Apply sets the format of everything that logs by klog, slog or the package log. Call it
-// once, before the first line. It ignores an unknown format, which problems reports.
+// Apply sets format and verbosity of everything that logs by klog, slog or the package log.
+// Call it once, before the first line, even if a flag is invalid: it logs that in the
+// chosen format. An unknown format is an error, and the log remains text.
 func (o *Logging) Apply() error {
-	if o.format != formatJSON {
-		return nil
-	}
-	config := logsapi.NewLoggingConfiguration()
-	config.Format = o.format
-	for _, f := range klogFlags() {
-		var err error
-		switch f.Name {
-		case "v":
-			err = logsapi.VerbosityLevelPflag(&config.Verbosity).Set(f.Value.String())
-		case "vmodule":
-			// The library refuses -vmodule with JSON, and problems reports it.
-			err = f.Value.Set("")
-		}
-		if err != nil {
-			return fmt.Errorf("-%s: %w", f.Name, err)
-		}
+	config := o.config.DeepCopy()
+	if config.Format != logsapi.DefaultLogFormat {
+		config.VModule = nil // check refuses it, and the library would, too
 	}
 	return logsapi.ValidateAndApply(config, nil)
 }
 
 // Report logs, in the format of the log, the error that ends the process.
 func (o *Logging) Report(err error, exitCode int) {
-	if o.format == formatJSON {
+	if o.config.Format == logsapi.JSONLogFormat {
 		klog.Background().WithCallDepth(1).Error(err, "Exiting", "exitCode", exitCode)
 		return
 	}

@@ -2,12 +2,11 @@
 
 // Package options defines the command line: the flags, their defaults and their
 // validation, and what depends on them alone: the client configuration, the log, the
-// servers, the Lease of the election, the memory limit. This file has Parse, the version
-// and the remaining flags.
+// servers, the Lease of the election, the memory limit. This file has Parse and the
+// remaining flags.
 package options
 
 import (
-	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -101,42 +100,43 @@ func (o *Options) addFlags(flags *flag.FlagSet) {
 	o.Logging.addFlags(flags)
 }
 
+// problems are what is wrong with a command line.
+type problems []string
+
+// refuse adds a problem if there is one: the message names the flag, its value, and what it
+// accepts.
+func (p *problems) refuse(isWrong bool, format string, args ...any) {
+	if isWrong {
+		*p = append(*p, fmt.Sprintf(format, args...))
+	}
+}
+
+// refuseName adds what is wrong with a name, if it is set.
+func (p *problems) refuseName(flag, name string, validate func(string) []string) {
+	if name != "" {
+		for _, problem := range validate(name) {
+			p.refuse(true, "-%s=%q: %s", flag, name, problem)
+		}
+	}
+}
+
 // validate returns an error that names each flag with an invalid value, and what the flag
 // accepts.
 func (o *Options) validate(flags *flag.FlagSet) error {
-	var problems []string
-	refuse := func(format string, args ...any) {
-		problems = append(problems, fmt.Sprintf(format, args...))
-	}
-	if flags.NArg() > 0 {
-		refuse("unexpected argument %q: this command takes flags only", flags.Arg(0))
-	}
-	if o.Image == "" {
-		refuse("-image=%q: must be the name of an image", o.Image)
-	}
-	if o.MaxRollouts < 0 {
-		refuse("-max-rollouts=%d: must be 0 (any number), or more", o.MaxRollouts)
-	}
-	if o.Workers < 1 {
-		refuse("-workers=%d: must be 1 or more", o.Workers)
-	}
-	if o.Resync != 0 && o.Resync < time.Second {
-		refuse("-resync=%v: must be 0 (off), or 1s or more", o.Resync)
-	}
-	if o.RequestTimeout < time.Second {
-		refuse("-request-timeout=%v: must be 1s or more", o.RequestTimeout)
-	}
-	if o.Namespace != metav1.NamespaceAll {
-		for _, problem := range validation.IsDNS1123Label(o.Namespace) {
-			refuse("-namespace=%q: %s", o.Namespace, problem)
-		}
-	}
-	problems = append(problems, o.Cluster.problems()...)
-	problems = append(problems, o.Election.problems()...)
-	problems = append(problems, o.Serving.problems()...)
-	problems = append(problems, o.Logging.problems(flags)...)
-	if len(problems) > 0 {
-		return errors.New(strings.Join(problems, "; "))
+	var p problems
+	p.refuse(flags.NArg() > 0, "unexpected argument %q: this command takes flags only", flags.Arg(0))
+	p.refuse(o.Image == "", "-image=%q: must be the name of an image", o.Image)
+	p.refuse(o.MaxRollouts < 0, "-max-rollouts=%d: must be 0 (any number), or more", o.MaxRollouts)
+	p.refuse(o.Workers < 1, "-workers=%d: must be 1 or more", o.Workers)
+	p.refuse(o.Resync != 0 && o.Resync < time.Second, "-resync=%v: must be 0 (off), or 1s or more", o.Resync)
+	p.refuse(o.RequestTimeout < time.Second, "-request-timeout=%v: must be 1s or more", o.RequestTimeout)
+	p.refuseName("namespace", o.Namespace, validation.IsDNS1123Label)
+	o.Cluster.check(&p)
+	o.Election.check(&p)
+	o.Serving.check(&p)
+	o.Logging.check(&p)
+	if len(p) > 0 {
+		return errors.New(strings.Join(p, "; "))
 	}
 	return nil
 }
@@ -163,90 +163,4 @@ func LimitMemory() error {
 	}
 	debug.SetMemoryLimit(limit / 10 * 9)
 	return nil
-}
-
-// buildVersion holds what the go command recorded in the program about its origin. A
-// field is empty if that is not known.
-type buildVersion struct {
-	version   string // of this module: a tag, or a pseudo-version made of the commit
-	commit    string // the full hash
-	committed string // when, in UTC, in the format of RFC 3339
-	modified  bool   // built from a tree with uncommitted changes
-	golang    string // the Go release, such as go1.26.0
-	platform  string // such as linux/amd64
-
-	// The versions of these Kubernetes modules.
-	clientGo     string
-	api          string
-	apimachinery string
-}
-
-// currentVersion returns the buildVersion of the running program.
-func currentVersion() buildVersion {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return buildVersion{}
-	}
-	return versionOf(info)
-}
-
-// versionOf makes a buildVersion from info.
-func versionOf(info *debug.BuildInfo) buildVersion {
-	settings := map[string]string{}
-	for _, setting := range info.Settings {
-		settings[setting.Key] = setting.Value
-	}
-	version := buildVersion{
-		commit:       settings["vcs.revision"],
-		committed:    settings["vcs.time"],
-		modified:     settings["vcs.modified"] == "true",
-		golang:       info.GoVersion,
-		clientGo:     dependency(info, "k8s.io/client-go"),
-		api:          dependency(info, "k8s.io/api"),
-		apimachinery: dependency(info, "k8s.io/apimachinery"),
-	}
-	// The go command writes "(devel)" if it does not know the module's version.
-	if info.Main.Version != "(devel)" {
-		version.version = info.Main.Version
-	}
-	if settings["GOOS"] != "" && settings["GOARCH"] != "" {
-		version.platform = settings["GOOS"] + "/" + settings["GOARCH"]
-	}
-	return version
-}
-
-// dependency returns the version of the module at path, and its replacement if it has
-// one.
-func dependency(info *debug.BuildInfo, path string) string {
-	for _, module := range info.Deps {
-		switch {
-		case module.Path != path:
-		case module.Replace == nil:
-			return module.Version
-		default:
-			return strings.TrimSpace(module.Version + " => " + module.Replace.Path + " " + module.Replace.Version)
-		}
-	}
-	return ""
-}
-
-// String returns the answer to -version, one fact per line.
-func (v buildVersion) String() string {
-	commit := cmp.Or(v.commit, "unknown: not built in a git clone")
-	if v.modified {
-		commit += ", with uncommitted changes"
-	}
-	var text strings.Builder
-	fmt.Fprintf(&text, "%s %s\n", names.Controller, cmp.Or(v.version, "(version unknown)"))
-	for _, line := range []struct{ name, value string }{
-		{"commit", commit},
-		{"committed", v.committed},
-		{"go", strings.TrimSpace(v.golang + " " + v.platform)},
-		{"k8s.io/client-go", v.clientGo},
-		{"k8s.io/api", v.api},
-		{"k8s.io/apimachinery", v.apimachinery},
-	} {
-		fmt.Fprintf(&text, "%-20s %s\n", line.name, cmp.Or(line.value, "unknown"))
-	}
-	return text.String()
 }

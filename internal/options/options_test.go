@@ -10,36 +10,42 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
 
 	kubefake "k8s.io/client-go/kubernetes/fake"
-	"k8s.io/klog/v2"
+	logsapi "k8s.io/component-base/logs/api/v1"
 )
 
-var defaultElection = Election{
-	leaseDuration: 15 * time.Second, renewDeadline: 10 * time.Second, retryPeriod: 2 * time.Second,
-	resourceName: "sample-controller",
-}
-
 func TestParse(t *testing.T) {
-	opts, err := Parse([]string{"-kubeconfig=/k", "--master=https://m", "-namespace=n", "-image=mirror/nginx:1", "-workers=3", "-resync=0",
-		"-kube-api-qps=50", "-kube-api-burst=60", "-request-timeout=5s", "-v=2"}, nil)
-	must(t, err)
-	want := Options{Cluster: Cluster{kubeconfig: "/k", master: "https://m", qps: 50, burst: 60}, Namespace: "n", Image: "mirror/nginx:1", MaxRollouts: 10, Workers: 3, Resync: 0, RequestTimeout: 5 * time.Second, Election: defaultElection, Logging: Logging{format: "text"}}
-	if *opts != want {
-		t.Errorf("parsed %+v, not %+v", *opts, want)
+	defaults := func() *Options {
+		return &Options{
+			Cluster: Cluster{qps: -1, burst: 100}, Image: "nginx:latest", MaxRollouts: 10, Workers: 2,
+			Resync: 30 * time.Second, RequestTimeout: 30 * time.Second,
+			Election: Election{
+				leaseDuration: 15 * time.Second, renewDeadline: 10 * time.Second, retryPeriod: 2 * time.Second,
+				resourceName: "sample-controller",
+			},
+			Logging: Logging{config: logsapi.NewLoggingConfiguration()},
+		}
 	}
-}
-
-func TestDefaultOptions(t *testing.T) {
-	opts, err := Parse(nil, nil)
-	must(t, err)
-	want := Options{Cluster: Cluster{qps: -1, burst: 100}, Image: "nginx:latest", MaxRollouts: 10, Workers: 2, Resync: 30 * time.Second, RequestTimeout: 30 * time.Second, Election: defaultElection, Logging: Logging{format: "text"}}
-	if *opts != want {
-		t.Errorf("the defaults are %+v, not %+v", *opts, want)
+	set := defaults()
+	set.Cluster = Cluster{kubeconfig: "/k", master: "https://m", qps: 50, burst: 60}
+	set.Namespace, set.Image, set.Workers, set.Resync, set.RequestTimeout = "n", "mirror/nginx:1", 3, 0, 5*time.Second
+	set.Logging.config.Verbosity = 2
+	for arguments, want := range map[string]*Options{
+		"": defaults(),
+		"-kubeconfig=/k --master=https://m -namespace=n -image=mirror/nginx:1 -workers=3 -resync=0 " +
+			"-kube-api-qps=50 -kube-api-burst=60 -request-timeout=5s -v=2": set,
+	} {
+		got, err := Parse(strings.Fields(arguments), nil)
+		must(t, err)
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: parsed %+v, not %+v", arguments, got, want)
+		}
 	}
 }
 
@@ -63,19 +69,26 @@ func TestBadOptionsAreRefusedInOneLineThatNamesThem(t *testing.T) {
 		"-tls-cert-file=/c -tls-private-key-file=/k":    {"-tls-cert-file=/c", "-metrics-bind-address"},
 		"-profiling": {"-profiling", "-metrics-bind-address"},
 
+		"-logging-format=JSON":                       {`-logging-format="JSON": must be text or json`},
+		"-logging-format=":                           {`-logging-format="": must be text or json`},
+		"-logging-format=json -vmodule=controller=4": {"-vmodule=controller=4: has no effect with -logging-format=json"},
+		"-max-rollouts=-1":                           {"-max-rollouts=-1", "0 (any number)"},
+
 		"-leader-elect -leader-elect-lease-duration=10s":     {"-leader-elect-renew-deadline=10s", "less than the lease duration of 10s"},
 		"-leader-elect -leader-elect-lease-duration=15500ms": {"-leader-elect-lease-duration=15.5s", "whole seconds"},
 		"-leader-elect -leader-elect-renew-deadline=2s":      {"-leader-elect-renew-deadline=2s", "more than 2.4s"},
 		"-leader-elect -leader-elect-retry-period=0":         {"-leader-elect-retry-period=0s", "more than 0"},
+		"-leader-elect -leader-elect-renew-deadline=2400ms":  {"-leader-elect-renew-deadline=2.4s", "more than 2.4s"},
 		"-leader-elect -leader-elect-resource-name=A_B":      {"-leader-elect-resource-name=", "lowercase"},
+		"-leader-elect -leader-elect-resource-name=":         {`-leader-elect-resource-name=""`},
 		"-leader-elect -leader-elect-resource-namespace=A_B": {"-leader-elect-resource-namespace=", "lowercase"},
 		"extra":                       {"\"extra\"", "flags only"},
 		"-workers=0 -kube-api-qps=-2": {"-workers=0", "-kube-api-qps=-2"},
 	} {
 		t.Run(arguments, func(t *testing.T) {
-			_, err := Parse(strings.Fields(arguments), nil)
-			if err == nil {
-				t.Fatal("not refused")
+			opts, err := Parse(strings.Fields(arguments), nil)
+			if err == nil || opts == nil {
+				t.Fatal("not refused, or without the options, which say how to log the error")
 			}
 			for _, part := range wanted {
 				if !strings.Contains(err.Error(), part) {
@@ -89,88 +102,51 @@ func TestBadOptionsAreRefusedInOneLineThatNamesThem(t *testing.T) {
 	}
 }
 
-func TestVersionIsAnsweredWhateverElseIsGiven(t *testing.T) {
-	var answer strings.Builder
-	if _, err := Parse([]string{"-workers=0", "--version"}, &answer); !errors.Is(err, ErrAnswered) {
-		t.Errorf("-version returned %v", err)
-	}
-	if answer.String() != currentVersion().String() {
-		t.Errorf("-version says %q", answer.String())
-	}
-}
-
-func TestHelpListsTheFlags(t *testing.T) {
-	var help strings.Builder
-	_, err := Parse([]string{"-help"}, &help)
-	if !errors.Is(err, ErrAnswered) {
-		t.Errorf("-help returned %v", err)
-	}
-	for _, name := range []string{"-kubeconfig", "-master", "-workers", "-resync", "-kube-api-qps", "-namespace", "-v value"} {
-		if !strings.Contains(help.String(), "\n  "+name) {
-			t.Errorf("-help does not list %s", name)
+// The first that a flag accepts.
+func TestGoodOptionsAreAccepted(t *testing.T) {
+	for _, arguments := range []string{
+		"-workers=1", "-resync=1s", "-request-timeout=1s", "-kube-api-burst=1", "-max-rollouts=0", "-metrics-bind-address=:8443 -profiling",
+		"-leader-elect -leader-elect-lease-duration=1s -leader-elect-renew-deadline=900ms -leader-elect-retry-period=100ms",
+		"-leader-elect-resource-name=A_B", // without an election
+	} {
+		if _, err := Parse(strings.Fields(arguments), nil); err != nil {
+			t.Errorf("%s: %v", arguments, err)
 		}
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
+func TestVersionAndHelpAreAnswered(t *testing.T) {
+	flags := []string{
+		"kubeconfig string", "master string", "workers int", "resync duration", "kube-api-qps float", "namespace string",
+		"v value", "vmodule value", "logging-format string",
 	}
-}
-
-// parseOnly parses a command line and then restores klog's state, which the flags set.
-func parseOnly(t *testing.T, arguments ...string) (*Options, error) {
-	t.Helper()
-	state := klog.CaptureState()
-	defer state.Restore()
-	return Parse(arguments, nil)
+	help := []string{"Usage: sample-controller", `(default "text")`}
+	for _, name := range flags {
+		help = append(help, "\n  -"+name+"\n")
+	}
+	for argument, says := range map[string][]string{"--version": {currentVersion()}, "-help": help} {
+		var answer strings.Builder
+		if _, err := Parse([]string{"-workers=0", argument}, &answer); !errors.Is(err, ErrAnswered) {
+			t.Errorf("%s returned %v", argument, err)
+		}
+		for _, text := range says {
+			if !strings.Contains(answer.String(), text) {
+				t.Errorf("%s does not say %q:\n%s", argument, text, answer.String())
+			}
+		}
+	}
 }
 
 func TestOfKlogsFlagsThoseOfKubernetesComponentsRemain(t *testing.T) {
 	for _, arguments := range []string{"-v=4", "--v=4", "-v 4", "-vmodule=controller=4", "-logging-format=json -v=4"} {
-		if _, err := parseOnly(t, strings.Fields(arguments)...); err != nil {
+		if _, err := Parse(strings.Fields(arguments), nil); err != nil {
 			t.Errorf("%s: %v", arguments, err)
 		}
 	}
 	for _, argument := range []string{"-logtostderr", "-logtostderr=false", "-log_dir=/var/log", "-log_file=/var/log/controller", "-stderrthreshold=WARNING"} {
-		if _, err := parseOnly(t, argument); err == nil || !strings.Contains(err.Error(), "not defined") {
+		if _, err := Parse([]string{argument}, nil); err == nil || !strings.Contains(err.Error(), "not defined") {
 			t.Errorf("%s: %v", argument, err)
 		}
-	}
-}
-
-func TestJSONIsRefusedWithAFlagThatItCannotHonor(t *testing.T) {
-	opts, err := parseOnly(t, "-logging-format=json", "-vmodule=controller=4")
-	if err == nil || err.Error() != "-vmodule=controller=4: has no effect with -logging-format=json" {
-		t.Error(err)
-	}
-	if opts == nil || opts.Logging.format != "json" {
-		t.Error("the options do not say in which format to log the error")
-	}
-}
-
-func TestAnUnknownFormatIsRefused(t *testing.T) {
-	for _, format := range []string{"xml", "JSON", ""} {
-		_, err := parseOnly(t, "-logging-format="+format)
-		if want := `-logging-format="` + format + `": must be text or json`; err == nil || err.Error() != want {
-			t.Errorf("%q: %v, want %s", format, err, want)
-		}
-	}
-}
-
-func TestHelpListsTheFlagsOfTheLog(t *testing.T) {
-	var help strings.Builder
-	if _, err := Parse([]string{"-help"}, &help); !errors.Is(err, ErrAnswered) {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"-v value", "-vmodule value", "-logging-format string"} {
-		if !strings.Contains(help.String(), "\n  "+name+"\n") {
-			t.Errorf("-help does not list %s", name)
-		}
-	}
-	if !strings.Contains(help.String(), `(default "text")`) {
-		t.Error("-help does not say which format is the default")
 	}
 }
 
@@ -285,4 +261,11 @@ contexts: [{name: test, context: {cluster: test, namespace: of-`+filepath.Base(p
 clusters: [{name: test, cluster: {server: "`+server+`"}}]
 `), 0o600))
 	return path
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
