@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -17,10 +18,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	certutil "k8s.io/client-go/util/cert"
@@ -30,9 +33,7 @@ import (
 func writeCertificate(t *testing.T, folder, host string) (certFile, keyFile string) {
 	t.Helper()
 	certificate, key, err := certutil.GenerateSelfSignedCertKey(host, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	certFile, keyFile = filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
 	write(t, certFile, certificate)
 	write(t, keyFile, key)
@@ -41,21 +42,15 @@ func writeCertificate(t *testing.T, folder, host string) (certFile, keyFile stri
 
 func write(t *testing.T, path string, content []byte) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(t, os.WriteFile(path, content, 0o600))
 }
 
 // shown returns the host in a server's certificate.
 func shown(t *testing.T, server *Server) string {
 	t.Helper()
-	got, err := fetch(t.Context(), "https://"+server.Address()+"/", &tls.Config{InsecureSkipVerify: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got, err := fetch(t.Context(), "https://"+server.Address(), &tls.Config{InsecureSkipVerify: true})
+	must(t, err)
 	return got.tls.PeerCertificates[0].DNSNames[0]
 }
 
@@ -63,53 +58,43 @@ func TestCertificateFilesAreReadAgainWhenTheyChange(t *testing.T) {
 	// As in a Secret's volume, the files are links into a folder, and an update replaces
 	// the folder's link.
 	mount := t.TempDir()
-	writeCertificate(t, filepath.Join(mount, "v1"), "first")
-	writeCertificate(t, filepath.Join(mount, "v2"), "second")
-	link(t, "v1", filepath.Join(mount, "..data"))
-	certFile, keyFile := filepath.Join(mount, "tls.crt"), filepath.Join(mount, "tls.key")
-	link(t, "..data/tls.crt", certFile)
-	link(t, "..data/tls.key", keyFile)
+	in := func(name string) string { return filepath.Join(mount, name) }
+	writeCertificate(t, in("v1"), "first")
+	writeCertificate(t, in("v2"), "second")
+	must(t, os.Symlink("v1", in("..data")))
+	must(t, os.Symlink("..data/tls.crt", in("tls.crt")))
+	must(t, os.Symlink("..data/tls.key", in("tls.key")))
 
-	certificate, err := FromFiles(certFile, keyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	certificate, err := FromFiles(in("tls.crt"), in("tls.key"))
+	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
 	wg.Go(func() { certificate.Watch(ctx) })
-	server, _ := serve(t, secret, certificate.Config())
-	if got := shown(t, server); got != "first" {
-		t.Fatalf("The certificate is for %q", got)
+	server := serve(t, certificate.Config())
+	// becomes waits for a certificate. Until then, the server has the one before.
+	becomes := func(before, after string) {
+		t.Helper()
+		must(t, wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+			host := shown(t, server)
+			if host != before && host != after {
+				return false, fmt.Errorf("the certificate is for %q, neither %q nor %q", host, before, after)
+			}
+			return host == after, nil
+		}))
 	}
+	becomes("first", "first")
 
-	link(t, "v2", filepath.Join(mount, "..new"))
-	if err := os.Rename(filepath.Join(mount, "..new"), filepath.Join(mount, "..data")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.RemoveAll(filepath.Join(mount, "v1")); err != nil {
-		t.Fatal(err)
-	}
-	waitFor(t, "the second certificate", func() bool { return shown(t, server) == "second" })
+	must(t, os.Symlink("v2", in("..new")))
+	must(t, os.Rename(in("..new"), in("..data")))
+	must(t, os.RemoveAll(in("v1")))
+	becomes("first", "second")
 
 	// An unusable certificate does not replace a usable one.
-	write(t, filepath.Join(mount, "v2", "tls.crt"), []byte("garbage"))
-	writeCertificate(t, filepath.Join(mount, "v2"), "third")
-	waitFor(t, "the third certificate", func() bool {
-		host := shown(t, server)
-		if host != "second" && host != "third" {
-			t.Fatalf("The certificate is for %q, want the last usable one", host)
-		}
-		return host == "third"
-	})
-}
-
-func link(t *testing.T, target, path string) {
-	t.Helper()
-	if err := os.Symlink(target, path); err != nil {
-		t.Fatal(err)
-	}
+	write(t, in("v2/tls.crt"), []byte("garbage"))
+	writeCertificate(t, in("v2"), "third")
+	becomes("second", "third")
 }
 
 func TestAnUnusableCertificateIsReportedAtOnce(t *testing.T) {
@@ -136,6 +121,8 @@ func TestAnUnusableCertificateIsReportedAtOnce(t *testing.T) {
 // may get /metrics, and one of "visitor", who has no permission.
 type authority struct {
 	client *fake.Clientset
+	// knowsAll is true if each other token is that of a user without permission.
+	knowsAll bool
 	// tokenReviews and accessReviews count the reviews, retries included.
 	tokenReviews, accessReviews atomic.Int32
 	// lastAccess is the spec of the last SubjectAccessReview.
@@ -148,35 +135,38 @@ type authority struct {
 var errOutage = errors.New("etcd is on fire")
 
 func newAuthority() *authority {
-	a := &authority{client: fake.NewClientset()}
+	none := func() error { return nil }
+	a := &authority{client: fake.NewClientset(), tokenFault: none, accessFault: none}
+	users := map[string]string{"p": "prometheus", "p2": "prometheus", "v": "visitor"}
 	a.client.PrependReactor("create", "tokenreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		a.tokenReviews.Add(1)
-		if a.tokenFault != nil {
-			if err := a.tokenFault(); err != nil {
-				return true, nil, err
-			}
+		if err := a.tokenFault(); err != nil {
+			return true, nil, err
 		}
 		review := created[*authenticationv1.TokenReview](action)
-		if name := map[string]string{"p": "prometheus", "p2": "prometheus", "v": "visitor"}[review.Spec.Token]; name != "" {
-			review.Status.Authenticated = true
-			review.Status.User = authenticationv1.UserInfo{Username: name, UID: name + "-uid", Groups: []string{"people"},
-				Extra: map[string]authenticationv1.ExtraValue{"pod": {name + "-0"}}}
-		} else {
+		name := users[review.Spec.Token]
+		if name == "" && a.knowsAll {
+			name = review.Spec.Token
+		}
+		if name == "" {
 			review.Status.Error = "invalid bearer token"
+			return true, review, nil
+		}
+		review.Status.Authenticated = true
+		review.Status.User = authenticationv1.UserInfo{
+			Username: name, UID: name + "-uid", Groups: []string{"people"},
+			Extra: map[string]authenticationv1.ExtraValue{"pod": {name + "-0"}},
 		}
 		return true, review, nil
 	})
 	a.client.PrependReactor("create", "subjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		a.accessReviews.Add(1)
-		if a.accessFault != nil {
-			if err := a.accessFault(); err != nil {
-				return true, nil, err
-			}
+		if err := a.accessFault(); err != nil {
+			return true, nil, err
 		}
 		review := created[*authorizationv1.SubjectAccessReview](action)
 		a.lastAccess.Store(review.Spec.DeepCopy())
-		asked := review.Spec.NonResourceAttributes
-		review.Status.Allowed = review.Spec.User == "prometheus" && asked.Verb == "get"
+		review.Status.Allowed = review.Spec.User == "prometheus" && review.Spec.NonResourceAttributes.Verb == "get"
 		return true, review, nil
 	})
 	return a
@@ -200,10 +190,23 @@ func get(t *testing.T, handler http.Handler, path, token string) *httptest.Respo
 // getFrom sends a request from an address.
 func getFrom(t *testing.T, address string, handler http.Handler, path, token string) *httptest.ResponseRecorder {
 	t.Helper()
-	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)
-	request.RemoteAddr = net.JoinHostPort(address, "40000")
-	if token != "" {
-		request.Header.Set("Authorization", "Bearer "+token)
+	return send(t, fromAddress(address, handler), http.MethodGet, path, map[string]string{"Authorization": "Bearer " + token})
+}
+
+// fromAddress returns a handler whose requests come from an address.
+func fromAddress(address string, handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.RemoteAddr = net.JoinHostPort(address, "40000")
+		handler.ServeHTTP(w, r)
+	})
+}
+
+// send sends a request with headers.
+func send(t *testing.T, handler http.Handler, method, path string, headers map[string]string) *httptest.ResponseRecorder {
+	t.Helper()
+	request := httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody)
+	for name, value := range headers {
+		request.Header.Set(name, value)
 	}
 	answer := httptest.NewRecorder()
 	handler.ServeHTTP(answer, request)

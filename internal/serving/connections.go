@@ -117,8 +117,9 @@ func trust(w http.ResponseWriter, r *http.Request) {
 }
 
 const (
-	// The rate of reviews, of both kinds, for all callers of a class together. A scraper
-	// needs one or two a minute, a reader of profiles a few at once.
+	// The rate of reviews, of both kinds, for all strangers together, and for all that are
+	// known by their address. A scraper needs one or two a minute, a reader of profiles a
+	// few at once.
 	reviewsPerSecond = 10
 	reviewsAtOnce    = 20
 
@@ -143,35 +144,32 @@ func callerOf(token, remote string) caller {
 
 // reviewBudget bounds the reviews that callers can cause. Anybody can send made-up tokens
 // at any rate, so with one limit for all they could keep the scrapers out. A caller that
-// was allowed lately therefore has a limit that strangers can't use up. It is recognized by
+// was allowed lately therefore does not share the limit of strangers. It is recognized by
 // its token, even behind a proxy that all callers use; and by its address, so that it can
-// replace a token that expires.
+// replace a token that expires. A known token needs no limit: its verdicts are cached, and
+// there are few paths.
 type reviewBudget struct {
-	known                              *cache.LRUExpireCache
-	ofTokens, ofAddresses, ofStrangers flowcontrol.PassiveRateLimiter
+	known                  *cache.LRUExpireCache
+	ofAddresses, strangers flowcontrol.PassiveRateLimiter
 }
 
 func newReviewBudget() *reviewBudget {
-	limit := func() flowcontrol.PassiveRateLimiter {
-		return flowcontrol.NewTokenBucketPassiveRateLimiter(reviewsPerSecond, reviewsAtOnce)
+	return &reviewBudget{
+		known:       cache.NewLRUExpireCache(maxKnown),
+		ofAddresses: flowcontrol.NewTokenBucketPassiveRateLimiter(reviewsPerSecond, reviewsAtOnce),
+		strangers:   flowcontrol.NewTokenBucketPassiveRateLimiter(reviewsPerSecond, reviewsAtOnce),
 	}
-	return &reviewBudget{known: cache.NewLRUExpireCache(maxKnown), ofTokens: limit(), ofAddresses: limit(), ofStrangers: limit()}
 }
 
 // take takes one review from the caller's budget, and reports whether there was one left.
 func (b *reviewBudget) take(who caller) bool {
-	switch {
-	case b.isKnown(who.token):
-		return b.ofTokens.TryAccept()
-	case b.isKnown(who.address):
+	if _, known := b.known.Get(who.token); known {
+		return true
+	}
+	if _, known := b.known.Get(who.address); known {
 		return b.ofAddresses.TryAccept()
 	}
-	return b.ofStrangers.TryAccept()
-}
-
-func (b *reviewBudget) isKnown(tokenOrAddress any) bool {
-	_, known := b.known.Get(tokenOrAddress)
-	return known
+	return b.strangers.TryAccept()
 }
 
 // remember makes a caller known.

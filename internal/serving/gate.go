@@ -24,25 +24,49 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/request/bearertoken"
-	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/kubernetes"
-	typedauthenticationv1 "k8s.io/client-go/kubernetes/typed/authentication/v1"
-	typedauthorizationv1 "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 )
 
+// refusal is the answer to a request that does not pass the gate.
+type refusal struct {
+	status  int
+	message string
+}
+
+// Error implements error.
+func (r *refusal) Error() string { return r.message }
+
 var (
-	errNoToken = errors.New("the request has no bearer token: send one in the Authorization header")
-	// errInvalidToken means that the API server rejected the token.
-	errInvalidToken = errors.New("the API server does not accept the token")
+	errNoToken      = &refusal{http.StatusUnauthorized, "the request has no bearer token: send one in the Authorization header"}
+	errInvalidToken = &refusal{http.StatusUnauthorized, "the API server does not accept the token"}
 	// errReviewFailed means that the API server did not answer. The cause has been
 	// logged.
-	errReviewFailed = errors.New("asking the API server failed; the controller's log says why")
+	errReviewFailed = &refusal{http.StatusInternalServerError, "asking the API server failed; the controller's log says why"}
 	// errTooManyReviews means that the budget of reviews is used up, so the API server
 	// was not asked.
-	errTooManyReviews = errors.New("too many requests with unknown tokens")
+	errTooManyReviews = &refusal{http.StatusTooManyRequests, "too many requests with unknown tokens"}
 )
+
+// missingPermission says what to ask an administrator for.
+func missingPermission(user, verb, path string) error {
+	return &refusal{http.StatusForbidden, fmt.Sprintf(
+		"%q lacks the permission to %s %s: bind it to a ClusterRole with nonResourceURLs: [%q] and verbs: [%q]", user, verb, path, path, verb)}
+}
+
+// refuse answers a request that does not pass.
+func refuse(w http.ResponseWriter, err error) {
+	answer := errReviewFailed // also if the client has gone meanwhile
+	errors.As(err, &answer)
+	switch answer.status {
+	case http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	case http.StatusTooManyRequests:
+		w.Header().Set("Retry-After", "10")
+	}
+	http.Error(w, http.StatusText(answer.status)+": "+answer.message, answer.status)
+}
 
 // Gate lets an HTTP request through if the API server accepts its bearer token
 // (TokenReview) and allows its user the method on the path (SubjectAccessReview). It
@@ -51,29 +75,28 @@ var (
 //
 // Anybody who can connect can send tokens, valid or not. So the gate caches positive and
 // negative verdicts, requests with the same token share one review, and the rate of
-// reviews is bounded, with a share for each caller (reviewBudget). Beyond its share, a
-// caller gets 429 at once.
+// reviews is bounded (reviewBudget). Beyond that, a caller gets 429 at once.
 //
 // k8s.io/apiserver has authenticatorfactory and authorizerfactory for this purpose. They
 // import CEL, gRPC and the exporters of OpenTelemetry: the controller would have 65 MiB
 // instead of 30, and take 42 MiB of memory at start instead of 23. The packages used here
 // add 0.2 MiB. Besides, the token cache there does not know which caller a review is for.
 type Gate struct {
+	client kubernetes.Interface
 	budget *reviewBudget
-	tokens *tokenReviews
-	access *accessReviews
+	// users has the user of each token, by the token's hash: nil if the API server does
+	// not accept it.
+	users *verdicts[*authenticationv1.UserInfo]
+	// permissions has who may do what, by the review's spec as JSON.
+	permissions *verdicts[bool]
 }
 
 // NewGate returns a gate that makes its reviews with a client. The client needs the
 // permission to create tokenreviews and subjectaccessreviews.
 func NewGate(client kubernetes.Interface) *Gate {
-	budget := newReviewBudget()
 	return &Gate{
-		budget: budget,
-		tokens: &tokenReviews{
-			client: client.AuthenticationV1().TokenReviews(), budget: budget, verdicts: newVerdicts[*user.DefaultInfo]()},
-		access: &accessReviews{
-			client: client.AuthorizationV1().SubjectAccessReviews(), budget: budget, verdicts: newVerdicts[bool]()},
+		client: client, budget: newReviewBudget(),
+		users: newVerdicts[*authenticationv1.UserInfo](), permissions: newVerdicts[bool](),
 	}
 }
 
@@ -82,18 +105,12 @@ func NewGate(client kubernetes.Interface) *Gate {
 // reviews) or 500 (the API server did not answer).
 func (g *Gate) Guard(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		who, info, err := g.authenticate(r)
-		if err != nil {
-			refuse(w, http.StatusUnauthorized, err)
-			return
-		}
-		verb := strings.ToLower(r.Method)
-		allowed, err := g.access.allowed(r.Context(), who, info, verb, r.URL.Path)
-		if err == nil && !allowed {
-			err = missingPermission(info, verb, r.URL.Path)
+		who, user, err := g.authenticate(r)
+		if err == nil {
+			err = g.authorize(r.Context(), who, user, strings.ToLower(r.Method), r.URL.Path)
 		}
 		if err != nil {
-			refuse(w, http.StatusForbidden, err)
+			refuse(w, err)
 			return
 		}
 		g.budget.remember(who)
@@ -104,47 +121,107 @@ func (g *Gate) Guard(handler http.Handler) http.Handler {
 
 // authenticate returns the caller and the user of a request. It removes the token from
 // the request.
-func (g *Gate) authenticate(r *http.Request) (who caller, info user.Info, err error) {
+func (g *Gate) authenticate(r *http.Request) (who caller, user *authenticationv1.UserInfo, err error) {
 	token := authenticator.TokenFunc(func(ctx context.Context, token string) (*authenticator.Response, bool, error) {
 		who = callerOf(token, r.RemoteAddr)
-		bearer, err := g.tokens.bearer(ctx, who, token)
-		switch {
-		case err != nil:
-			return nil, false, err
-		case bearer == nil:
-			return nil, false, errInvalidToken
+		user, err = g.userOf(ctx, who, token)
+		if err == nil && user == nil {
+			err = errInvalidToken
 		}
-		return &authenticator.Response{User: bearer}, true, nil
+		return &authenticator.Response{}, err == nil, err
 	})
-	response, ok, err := bearertoken.New(token).AuthenticateRequest(r)
-	switch {
-	case err != nil:
-		return who, nil, err
-	case !ok:
-		return who, nil, errNoToken
+	_, ok, err := bearertoken.New(token).AuthenticateRequest(r)
+	if err == nil && !ok {
+		err = errNoToken
 	}
-	return who, response.User, nil
+	return who, user, err
 }
 
-// refuse answers with an error. The code is status if the API server gave a verdict, else
-// 429 or 500.
-func refuse(w http.ResponseWriter, status int, err error) {
-	switch {
-	case errors.Is(err, errTooManyReviews):
-		status = http.StatusTooManyRequests
-		w.Header().Set("Retry-After", "10")
-	case errors.Is(err, errReviewFailed), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		status = http.StatusInternalServerError
-	case status == http.StatusUnauthorized:
-		w.Header().Set("WWW-Authenticate", "Bearer")
-	}
-	http.Error(w, fmt.Sprintf("%s: %v", http.StatusText(status), err), status)
+const (
+	// tokenTTL is how long a verdict on a token is cached, positive or negative. A
+	// revoked token remains valid here for that long.
+	tokenTTL = time.Minute
+	// How long a verdict on a permission is cached: shorter if it is negative, so that a
+	// permission that was just granted takes effect soon.
+	allowedTTL = 5 * time.Minute
+	deniedTTL  = 30 * time.Second
+
+	// reviewTimeout bounds a review with all its attempts. Two reviews fit into the 10
+	// seconds that Prometheus allows a scrape.
+	reviewTimeout = 4 * time.Second
+)
+
+// userOf returns the user of a token, or nil if the API server does not accept the token.
+// The review names no audience, so the token must be for the API server itself.
+func (g *Gate) userOf(ctx context.Context, who caller, token string) (*authenticationv1.UserInfo, error) {
+	return g.users.get(ctx, string(who.token[:]), func(ctx context.Context) (*authenticationv1.UserInfo, time.Duration, error) {
+		request := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
+		result, err := review(ctx, g.budget, who, g.client.AuthenticationV1().TokenReviews().Create, request)
+		if err != nil || !result.Status.Authenticated {
+			return nil, tokenTTL, err
+		}
+		return &result.Status.User, tokenTTL, nil
+	})
 }
 
-// missingPermission returns an error that says what to ask an administrator for.
-func missingPermission(who user.Info, verb, path string) error {
-	return fmt.Errorf("%q lacks the permission to %s %s: bind it to a ClusterRole with nonResourceURLs: [%q] and verbs: [%q]",
-		who.GetName(), verb, path, path, verb)
+// authorize returns an error unless a user may do verb on a nonresource path.
+func (g *Gate) authorize(ctx context.Context, who caller, user *authenticationv1.UserInfo, verb, path string) error {
+	spec := authorizationv1.SubjectAccessReviewSpec{
+		User:                  user.Username,
+		UID:                   user.UID,
+		Groups:                user.Groups,
+		Extra:                 map[string]authorizationv1.ExtraValue{},
+		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: verb},
+	}
+	for key, values := range user.Extra {
+		spec.Extra[key] = authorizationv1.ExtraValue(values)
+	}
+	key, err := json.Marshal(spec)
+	if err != nil {
+		return err
+	}
+	allowed, err := g.permissions.get(ctx, string(key), func(ctx context.Context) (bool, time.Duration, error) {
+		request := &authorizationv1.SubjectAccessReview{Spec: spec}
+		result, err := review(ctx, g.budget, who, g.client.AuthorizationV1().SubjectAccessReviews().Create, request)
+		if err == nil && result.Status.Allowed && !result.Status.Denied {
+			return true, allowedTTL, nil
+		}
+		return false, deniedTTL, err
+	})
+	if err == nil && !allowed {
+		err = missingPermission(user.Username, verb, path)
+	}
+	return err
+}
+
+// review asks the API server, within the caller's budget, and retries after a transient
+// failure. It logs why it failed, once for each review, because any number of requests may
+// share one.
+func review[T any](
+	ctx context.Context, budget *reviewBudget, who caller, create func(context.Context, T, metav1.CreateOptions) (T, error), request T,
+) (result T, err error) {
+	if !budget.take(who) {
+		return result, errTooManyReviews
+	}
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+	defer cancel()
+	backoff := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 3}
+	err = retry.OnError(backoff, isTransient, func() (err error) {
+		result, err = create(ctx, request, metav1.CreateOptions{})
+		return err
+	})
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Asking the API server who may get the metrics failed")
+		return result, errReviewFailed
+	}
+	return result, nil
+}
+
+// isTransient reports whether a call that failed should be retried.
+func isTransient(err error) bool {
+	return apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) ||
+		apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) ||
+		utilnet.IsConnectionReset(err) || utilnet.IsConnectionRefused(err) || utilnet.IsProbableEOF(err)
 }
 
 // maxVerdicts is more than the users and paths of a controller, and more than the made-up
@@ -184,116 +261,4 @@ func (v *verdicts[T]) get(ctx context.Context, key string, ask func(context.Cont
 		var none T
 		return none, ctx.Err()
 	}
-}
-
-const (
-	// tokenTTL is how long a verdict on a token is cached, positive or negative. A
-	// revoked token remains valid here for that long.
-	tokenTTL = time.Minute
-	// How long a verdict on a permission is cached: shorter if it is negative, so that a
-	// permission that was just granted takes effect soon.
-	allowedTTL = 5 * time.Minute
-	deniedTTL  = 30 * time.Second
-
-	// reviewTimeout bounds a review with all its attempts. Two reviews fit into the 10
-	// seconds that Prometheus allows a scrape.
-	reviewTimeout = 4 * time.Second
-)
-
-// tokenReviews asks the API server which user a token belongs to.
-type tokenReviews struct {
-	client   typedauthenticationv1.TokenReviewInterface
-	budget   *reviewBudget
-	verdicts *verdicts[*user.DefaultInfo]
-}
-
-// bearer returns the user of a token, or nil if the API server does not accept the token.
-// The review names no audience, so the token must be for the API server itself.
-func (t *tokenReviews) bearer(ctx context.Context, who caller, token string) (*user.DefaultInfo, error) {
-	return t.verdicts.get(ctx, string(who.token[:]), func(ctx context.Context) (*user.DefaultInfo, time.Duration, error) {
-		if !t.budget.take(who) {
-			return nil, 0, errTooManyReviews
-		}
-		result, err := review(ctx, t.client.Create, &authenticationv1.TokenReview{
-			Spec: authenticationv1.TokenReviewSpec{Token: token},
-		})
-		if err != nil || !result.Status.Authenticated {
-			return nil, tokenTTL, err
-		}
-		info := &user.DefaultInfo{
-			Name:   result.Status.User.Username,
-			UID:    result.Status.User.UID,
-			Groups: result.Status.User.Groups,
-			Extra:  map[string][]string{},
-		}
-		for key, values := range result.Status.User.Extra {
-			info.Extra[key] = values
-		}
-		return info, tokenTTL, nil
-	})
-}
-
-// accessReviews asks the API server what a user may do.
-type accessReviews struct {
-	client typedauthorizationv1.SubjectAccessReviewInterface
-	budget *reviewBudget
-	// The key of a verdict is the review's spec, as JSON.
-	verdicts *verdicts[bool]
-}
-
-// allowed reports whether a user may do verb on a nonresource path. The review counts
-// towards the budget of the caller.
-func (a *accessReviews) allowed(ctx context.Context, who caller, info user.Info, verb, path string) (bool, error) {
-	spec := authorizationv1.SubjectAccessReviewSpec{
-		User:                  info.GetName(),
-		UID:                   info.GetUID(),
-		Groups:                info.GetGroups(),
-		Extra:                 map[string]authorizationv1.ExtraValue{},
-		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: verb},
-	}
-	for key, values := range info.GetExtra() {
-		spec.Extra[key] = values
-	}
-	key, err := json.Marshal(spec)
-	if err != nil {
-		return false, err
-	}
-	return a.verdicts.get(ctx, string(key), func(ctx context.Context) (bool, time.Duration, error) {
-		if !a.budget.take(who) {
-			return false, 0, errTooManyReviews
-		}
-		result, err := review(ctx, a.client.Create, &authorizationv1.SubjectAccessReview{Spec: spec})
-		if err != nil {
-			return false, 0, err
-		}
-		if result.Status.Allowed && !result.Status.Denied {
-			return true, allowedTTL, nil
-		}
-		return false, deniedTTL, nil
-	})
-}
-
-// review asks the API server, and retries after a transient failure. It logs why it
-// failed, once for each review, because any number of requests may share one.
-func review[T any](ctx context.Context, create func(context.Context, T, metav1.CreateOptions) (T, error), request T) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
-	defer cancel()
-	var result T
-	backoff := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 3}
-	err := retry.OnError(backoff, isTransient, func() (err error) {
-		result, err = create(ctx, request, metav1.CreateOptions{})
-		return err
-	})
-	if err != nil {
-		klog.FromContext(ctx).Error(err, "Asking the API server who may get the metrics failed")
-		return result, errReviewFailed
-	}
-	return result, nil
-}
-
-// isTransient reports whether a call that failed should be retried.
-func isTransient(err error) bool {
-	return apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) ||
-		apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) ||
-		utilnet.IsConnectionReset(err) || utilnet.IsConnectionRefused(err) || utilnet.IsProbableEOF(err)
 }

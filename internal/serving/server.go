@@ -108,23 +108,19 @@ func (s *Server) Serve(ctx context.Context) error {
 	// A response under way outlives ctx.
 	s.http.BaseContext = func(net.Listener) context.Context { return context.WithoutCancel(ctx) }
 
-	serving, stopped := context.WithCancel(ctx)
+	defer s.http.Close()
 	finished := make(chan struct{})
-	go func() {
+	isServing := context.AfterFunc(ctx, func() {
 		defer close(finished)
-		<-serving.Done()
 		timeout, cancel := context.WithTimeout(context.WithoutCancel(ctx), ShutdownTimeout)
 		defer cancel()
-		if s.http.Shutdown(timeout) != nil {
-			s.http.Close()
-		}
-	}()
+		_ = s.http.Shutdown(timeout) // what is still under way then is cut off
+	})
 	err := s.http.Serve(s.listener)
-	stopped()
-	<-finished
-	if !errors.Is(err, http.ErrServerClosed) {
+	if isServing() {
 		return fmt.Errorf("serving at %s: %w", s.Address(), err)
 	}
+	<-finished
 	return nil
 }
 
@@ -144,9 +140,13 @@ func (l errorLog) Write(message []byte) (int, error) {
 	return len(message), nil
 }
 
-// ControllerHealth serves a controller's health. The controller is alive unless it still
-// leads after its Lease has expired, which the watchdog reports. It is ready from when
-// its caches have synced, leader or not, until ctx is done.
+// ControllerHealth serves a controller's health. It is alive, by /healthz, unless it still
+// leads after its Lease has expired, which the watchdog reports. It is ready, by /readyz,
+// from when its caches have synced, leader or not, until ctx is done.
+//
+// The code is 200 if all checks pass, else 500 with the names of those that failed. As in
+// Kubernetes' own components, ?verbose lists the checks, ?exclude=NAME leaves one out, and
+// /healthz/NAME or /readyz/NAME runs a single check and says why it fails.
 func ControllerHealth(ctx context.Context, watchdog healthz.HealthChecker, filled func() bool) http.Handler {
 	caches := healthz.NamedCheck("caches", func(*http.Request) error {
 		if !filled() {
@@ -154,17 +154,9 @@ func ControllerHealth(ctx context.Context, watchdog healthz.HealthChecker, fille
 		}
 		return nil
 	})
-	return healthHandler([]healthz.HealthChecker{watchdog}, []healthz.HealthChecker{caches, healthz.NewShutdownHealthz(ctx.Done())})
-}
-
-// healthHandler serves /healthz with the checks in alive and /readyz with those in ready:
-// 200 if all pass, else 500 and the names of the checks that failed. As in Kubernetes'
-// own components, ?verbose lists the checks, ?exclude=NAME leaves one out, and
-// /healthz/NAME or /readyz/NAME runs a single check and says why it fails.
-func healthHandler(alive, ready []healthz.HealthChecker) http.Handler {
 	mux := http.NewServeMux()
-	healthz.InstallHandler(mux, append([]healthz.HealthChecker{healthz.PingHealthz}, alive...)...)
-	healthz.InstallReadyzHandler(mux, append([]healthz.HealthChecker{healthz.PingHealthz}, ready...)...)
+	healthz.InstallHandler(mux, healthz.PingHealthz, watchdog)
+	healthz.InstallReadyzHandler(mux, healthz.PingHealthz, caches, healthz.NewShutdownHealthz(ctx.Done()))
 	return mux
 }
 

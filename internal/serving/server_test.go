@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apiserver/pkg/server/healthz"
@@ -22,33 +23,26 @@ import (
 	"k8s.io/klog/v2/textlogger"
 )
 
-// serve runs a server until the test ends or stop is called. stop returns the error of
-// Serve.
-func serve(t *testing.T, handler http.Handler, secure *tls.Config) (server *Server, stop func() error) {
+// serve runs a server of the secret until the test ends.
+func serve(t *testing.T, secure *tls.Config) *Server {
 	t.Helper()
-	server, err := Listen("127.0.0.1:0", handler, secure)
-	if err != nil {
-		t.Fatal(err)
-	}
+	server, err := Listen("127.0.0.1:0", secret, secure)
+	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(ctx) }()
-	stop = func() error {
+	t.Cleanup(func() {
 		cancel()
-		err := <-ended
-		ended <- err
-		return err
-	}
-	t.Cleanup(func() { _ = stop() })
-	return server, stop
+		must(t, <-ended)
+	})
+	return server
 }
 
 // answer is a response of a server.
 type answer struct {
-	code  int
-	proto string
-	tls   *tls.ConnectionState
-	body  string
+	code        int
+	proto, body string
+	tls         *tls.ConnectionState
 }
 
 // fetch sends a GET on a new connection.
@@ -64,52 +58,31 @@ func fetch(ctx context.Context, url string, secure *tls.Config) (answer, error) 
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	return answer{response.StatusCode, response.Proto, response.TLS, string(body)}, err
-}
-
-func TestAnUnusableAddressIsReportedAtOnce(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
-	for address, want := range map[string]string{
-		taken.Addr().String():  taken.Addr().String() + ": bind: address already in use",
-		"127.0.0.1:99999":      "invalid port",
-		"no-such-host.invalid": "missing port",
-	} {
-		if _, err := Listen(address, secret, nil); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("Listening at %s: got %v, want … %s", address, err, want)
-		}
-	}
+	return answer{response.StatusCode, response.Proto, string(body), response.TLS}, err
 }
 
 // A client that connects before Serve is called waits for it.
 func TestTheAddressIsTakenBeforeAnythingIsServed(t *testing.T) {
 	server, err := Listen("127.0.0.1:0", secret, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", server.Address())
 	if err != nil {
 		t.Fatalf("The server does not listen: %v", err)
 	}
 	connection.Close()
-	if err := server.Close(); err != nil {
-		t.Error(err)
+	must(t, server.Close())
+	if err := server.Serve(t.Context()); err == nil || !strings.Contains(err.Error(), server.Address()) {
+		t.Errorf("Without its listener: got %v, want an error that names the address", err)
 	}
 }
 
 func TestTLSAndHTTPVersions(t *testing.T) {
 	certificate, err := SelfSigned()
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, _ := serve(t, secret, certificate.Config())
-	url := "https://" + server.Address() + "/"
+	must(t, err)
+	address := serve(t, certificate.Config()).Address()
 
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-		got, err := fetch(t.Context(), url, &tls.Config{InsecureSkipVerify: true, MaxVersion: version})
+		got, err := fetch(t.Context(), "https://"+address, &tls.Config{InsecureSkipVerify: true, MaxVersion: version})
 		if err != nil || got.body != "the secret" {
 			t.Fatalf("%s: got %q, %v", tls.VersionName(version), got.body, err)
 		}
@@ -120,82 +93,43 @@ func TestTLSAndHTTPVersions(t *testing.T) {
 			t.Errorf("The key is of %s, which makes handshakes slow", key)
 		}
 	}
-	if _, err := fetch(t.Context(), url, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}); err == nil || !strings.Contains(err.Error(), "protocol version") {
-		t.Errorf("TLS 1.1: got %v, want a refusal", err)
+	for want, secure := range map[string]*tls.Config{
+		"protocol version": {InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10},
+		"certificate":      {}, // a client that verifies it
+	} {
+		if _, err := fetch(t.Context(), "https://"+address, secure); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Got %v, want an error about the %s", err, want)
+		}
 	}
-	if _, err := fetch(t.Context(), url, &tls.Config{}); err == nil || !strings.Contains(err.Error(), "certificate") {
-		t.Errorf("A client that verifies the certificate: got %v, want that it does not trust it", err)
-	}
-	if got, err := fetch(t.Context(), "http://"+server.Address()+"/", nil); err == nil && got.code != http.StatusBadRequest {
+	if got, err := fetch(t.Context(), "http://"+address, nil); err == nil && got.code != http.StatusBadRequest {
 		t.Errorf("Without TLS: got %d, want a refusal", got.code)
 	}
 }
 
-func TestAStopLetsAnAnswerUnderWayFinish(t *testing.T) {
-	asked, answer := make(chan struct{}), make(chan struct{})
-	server, stop := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		close(asked)
-		<-answer
-		if r.Context().Err() != nil {
-			t.Error("The request was cancelled")
-		}
-		_, _ = w.Write([]byte("late"))
-	}), nil)
-	got := make(chan string, 1)
-	go func() {
-		late, err := fetch(t.Context(), "http://"+server.Address()+"/", nil)
-		if err != nil {
-			late.body = err.Error()
-		}
-		got <- late.body
-	}()
-	<-asked
-	stopped := make(chan error, 1)
-	go func() { stopped <- stop() }()
-	// The listener closes first, then the server waits for the responses under way.
-	waitFor(t, "the address to be given up", func() bool {
-		connection, err := net.Dial("tcp", server.Address())
-		if err == nil {
-			connection.Close()
-		}
-		return err != nil
-	})
-	close(answer)
-	if body := <-got; body != "late" {
-		t.Errorf("The client got %q", body)
-	}
-	if err := <-stopped; err != nil {
-		t.Errorf("The server ended with %v", err)
-	}
-}
-
-func TestAStopWaitsForABoundedTime(t *testing.T) {
-	hang := make(chan struct{})
-	defer close(hang)
-	asked := make(chan struct{})
-	server, stop := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		close(asked)
-		<-hang
-	}), nil)
-	go func() { _, _ = fetch(t.Context(), "http://"+server.Address()+"/", nil) }()
-	<-asked
-	start := time.Now()
-	if err := stop(); err != nil {
-		t.Errorf("The server ended with %v", err)
-	}
-	if took := time.Since(start); took > 10*ShutdownTimeout {
-		t.Errorf("The stop took %v", took)
-	}
-}
-
-func TestServeReportsThatItsListenerFailed(t *testing.T) {
-	server, err := Listen("127.0.0.1:0", secret, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server.Close()
-	if err := server.Serve(t.Context()); err == nil || !strings.Contains(err.Error(), server.Address()) {
-		t.Errorf("Got %v, want an error that names the address", err)
+func TestAStopWaitsForResponsesUnderWayForABoundedTime(t *testing.T) {
+	for took, want := range map[time.Duration]string{ShutdownTimeout - 1: "late", ShutdownTimeout + 1: ""} {
+		late := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			<-time.After(took)
+			if r.Context().Err() == nil {
+				_, _ = io.WriteString(w, "late")
+			}
+		})
+		inNetwork(t, late, nil, func(t *testing.T, n *network) {
+			client := n.dial("10.0.0.1")
+			_, _ = io.WriteString(client, "GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+			synctest.Wait()
+			start := time.Now()
+			n.stop()
+			synctest.Wait()
+			if n.isOpen() {
+				t.Error("The address is not given up at once")
+			}
+			answer, _ := io.ReadAll(client)
+			if stopped := time.Since(start); !strings.HasSuffix(string(answer), want) || (len(answer) > 0) != (want != "") || stopped > ShutdownTimeout {
+				t.Errorf("After %v, the client got %q for an answer of %v", stopped, answer, took)
+			}
+			<-time.After(time.Second) // until the handler has ended, too
+		})
 	}
 }
 
@@ -203,9 +137,8 @@ func TestWhatAnybodyCanCauseIsNotLoggedByDefault(t *testing.T) {
 	var output bytes.Buffer
 	logger := errorLog{textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&output)))}
 	for _, message := range []string{"http: TLS handshake error from 10.0.0.1:1: EOF\n", "http: panic serving 10.0.0.1:1: oops\n"} {
-		if _, err := logger.Write([]byte(message)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := logger.Write([]byte(message))
+		must(t, err)
 	}
 	klog.Flush()
 	if text := output.String(); strings.Contains(text, "handshake") || !strings.Contains(text, "oops") {
@@ -213,18 +146,46 @@ func TestWhatAnybodyCanCauseIsNotLoggedByDefault(t *testing.T) {
 	}
 }
 
-// waitFor polls a condition until it is true.
-func waitFor(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	timeout := time.After(30 * time.Second)
-	for !condition() {
-		select {
-		case <-ticker.C:
-		case <-timeout:
-			t.Fatalf("Timed out waiting for %s", what)
-		}
+func TestHealth(t *testing.T) {
+	tests := []struct {
+		what                   string
+		stuck, filled, stopped bool
+		path                   string
+		code                   int
+		says                   string
+	}{
+		{"alive", false, false, false, "/healthz", http.StatusOK, "ok"},
+		{"alive while it stops", false, true, true, "/healthz", http.StatusOK, "ok"},
+		{"alive, in detail", false, true, false, "/healthz?verbose", http.StatusOK, "[+]ping ok\n[+]leaderElection ok\n"},
+		{"stuck", true, true, false, "/healthz", http.StatusInternalServerError, "[-]leaderElection failed"},
+		{"stuck, and why", true, true, false, "/healthz/leaderElection", http.StatusInternalServerError, "Lease is over"},
+		{"ready", false, true, false, "/readyz", http.StatusOK, "ok"},
+		{"ready by its own checks", true, true, false, "/readyz", http.StatusOK, "ok"},
+		{"ready, in detail", false, true, false, "/readyz?verbose", http.StatusOK, "[+]ping ok\n[+]caches ok\n[+]shutdown ok\n"},
+		{"not ready before the caches are filled", false, false, false, "/readyz", http.StatusInternalServerError, "[-]caches failed"},
+		{"not ready, and why", false, false, false, "/readyz/caches", http.StatusInternalServerError, "not filled"},
+		{"a check left out", false, false, false, "/readyz?exclude=caches", http.StatusOK, "ok"},
+		{"not ready while it stops", false, true, true, "/readyz", http.StatusInternalServerError, "[-]shutdown failed"},
+		{"nothing else", false, true, false, "/metrics", http.StatusNotFound, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.what, func(t *testing.T) {
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			if test.stopped {
+				stop()
+			}
+			watchdog := healthz.NamedCheck("leaderElection", func(*http.Request) error {
+				if test.stuck {
+					return errors.New("Lease is over")
+				}
+				return nil
+			})
+			answer := get(t, ControllerHealth(ctx, watchdog, func() bool { return test.filled }), test.path, "")
+			if answer.Code != test.code || !strings.Contains(answer.Body.String(), test.says) {
+				t.Errorf("Got %d: %q, want %d: … %q", answer.Code, answer.Body, test.code, test.says)
+			}
+		})
 	}
 }
 
@@ -232,72 +193,5 @@ func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
-	}
-}
-
-func TestAControllerIsReadyFromFilledCachesToItsStop(t *testing.T) {
-	ctx, stop := context.WithCancel(t.Context())
-	filled, watchdog := false, healthz.NamedCheck("leaderElection", func(*http.Request) error { return nil })
-	handler := ControllerHealth(ctx, watchdog, func() bool { return filled })
-	expect := func(when string, ready int) {
-		t.Helper()
-		if answer := get(t, handler, "/readyz", ""); answer.Code != ready {
-			t.Errorf("%s, readiness is %d: %s", when, answer.Code, answer.Body)
-		}
-		if answer := get(t, handler, "/healthz", ""); answer.Code != http.StatusOK {
-			t.Errorf("%s, health is %d: %s", when, answer.Code, answer.Body)
-		}
-	}
-	expect("before the caches are filled", http.StatusInternalServerError)
-	filled = true
-	expect("with filled caches", http.StatusOK)
-	stop()
-	expect("while it stops", http.StatusInternalServerError)
-}
-
-func TestHealthReportsItsChecks(t *testing.T) {
-	check := func(name, problem string) healthz.HealthChecker {
-		return healthz.NamedCheck(name, func(*http.Request) error {
-			if problem != "" {
-				return errors.New(problem)
-			}
-			return nil
-		})
-	}
-	well := healthHandler([]healthz.HealthChecker{check("leaderElection", "")}, []healthz.HealthChecker{check("caches", "")})
-	filling := healthHandler([]healthz.HealthChecker{check("leaderElection", "")}, []healthz.HealthChecker{check("caches", "not filled")})
-	stuck := healthHandler([]healthz.HealthChecker{check("leaderElection", "Lease is over")}, []healthz.HealthChecker{check("caches", "")})
-	tests := []struct {
-		what    string
-		handler http.Handler
-		path    string
-		code    int
-		says    []string
-	}{
-		{"alive", well, "/healthz", http.StatusOK, []string{"ok"}},
-		{"ready", well, "/readyz", http.StatusOK, []string{"ok"}},
-		{"alive, in detail", well, "/healthz?verbose", http.StatusOK, []string{"[+]ping ok", "[+]leaderElection ok"}},
-		{"ready, in detail", well, "/readyz?verbose", http.StatusOK, []string{"[+]ping ok", "[+]caches ok"}},
-		{"alive, though not ready", filling, "/healthz", http.StatusOK, []string{"ok"}},
-		{"not ready, and which check", filling, "/readyz", http.StatusInternalServerError, []string{"[-]caches failed", "[+]ping ok"}},
-		{"not ready, and why", filling, "/readyz/caches", http.StatusInternalServerError, []string{"not filled"}},
-		{"a check left out", filling, "/readyz?exclude=caches", http.StatusOK, []string{"ok"}},
-		{"stuck, and which check", stuck, "/healthz", http.StatusInternalServerError, []string{"[-]leaderElection failed"}},
-		{"stuck, and why", stuck, "/healthz/leaderElection", http.StatusInternalServerError, []string{"Lease is over"}},
-		{"ready by its own checks", stuck, "/readyz", http.StatusOK, []string{"ok"}},
-		{"nothing else", well, "/metrics", http.StatusNotFound, nil},
-	}
-	for _, test := range tests {
-		t.Run(test.what, func(t *testing.T) {
-			answer := get(t, test.handler, test.path, "")
-			if answer.Code != test.code {
-				t.Errorf("Got %d, want %d", answer.Code, test.code)
-			}
-			for _, text := range test.says {
-				if !strings.Contains(answer.Body.String(), text) {
-					t.Errorf("Got %q, want it to say %q", answer.Body, text)
-				}
-			}
-		})
 	}
 }
