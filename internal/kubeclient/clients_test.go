@@ -127,9 +127,7 @@ func TestACallFailsAtOnceWithTheTimeToWait(t *testing.T) {
 			defer server.Close()
 			client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, QPS: -1, WrapTransport: handOverRetryAfter,
 				ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeProtobuf, AcceptContentTypes: runtime.ContentTypeProtobuf + ",application/json"}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			_, err = client.AppsV1().ReplicaSets("team-a").Get(t.Context(), "web", metav1.GetOptions{})
 			if n := calls.Load(); n != 1 {
 				t.Errorf("the request was sent %d times, not once", n)
@@ -148,9 +146,7 @@ func protobuf(t *testing.T) string {
 	t.Helper()
 	info, _ := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
 	text, err := runtime.Encode(scheme.Codecs.EncoderForVersion(info.Serializer, metav1.SchemeGroupVersion), &apierrors.NewTooManyRequests("too many", 7).ErrStatus)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 
@@ -165,13 +161,9 @@ func TestAnAnswerIsLeftAlone(t *testing.T) {
 	defer server.Close()
 	for _, path := range []string{"/?after=7", "/busy?after=Fri,+31+Dec+2027+23:59:59+GMT"} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		response, err := handOverRetryAfter(http.DefaultTransport).RoundTrip(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		body, _ := io.ReadAll(response.Body)
 		response.Body.Close()
 		if string(body) != "text" || response.Header.Get("Retry-After") == "" {

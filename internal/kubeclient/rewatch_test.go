@@ -49,9 +49,7 @@ func (s *apiServer) watch(t *testing.T, options metav1.ListOptions) error {
 	server := httptest.NewServer(s)
 	defer server.Close()
 	clients, err := New(&rest.Config{Host: server.URL}, 2, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	watcher, err := clients.KubeInformers.AppsV1().ReplicaSets("ns").Watch(t.Context(), options)
 	if err == nil {
 		watcher.Stop()
@@ -86,65 +84,40 @@ func TestWatchFromAVersionThatTheServerDoesNotKnowIsRefused(t *testing.T) {
 	}
 }
 
-func TestWatchIsOpenedWhateverElseTheServerSays(t *testing.T) {
-	for name, answer := range map[string]*apierrors.StatusError{
-		"nothing wrong": nil,
-		"a timeout":     apierrors.NewTimeoutError("slow", 1),
-		"forbidden":     apierrors.NewForbidden(metav1.Unversioned.WithResource("replicasets").GroupResource(), "", nil),
+// A list is sent before a watch that is resumed, and no other answer keeps that from being
+// opened as it is.
+func TestOtherWatchesAreOpened(t *testing.T) {
+	resumed := metav1.ListOptions{ResourceVersion: "1200"}
+	for name, row := range map[string]struct {
+		options metav1.ListOptions
+		answer  *apierrors.StatusError
+		lists   int
+		watch   string
+	}{
+		"nothing wrong":     {resumed, nil, 1, "resourceVersion=1200&watch=true"},
+		"a timeout":         {resumed, apierrors.NewTimeoutError("slow", 1), 1, "resourceVersion=1200&watch=true"},
+		"forbidden":         {resumed, apierrors.NewForbidden(metav1.Unversioned.WithResource("replicasets").GroupResource(), "", nil), 1, "resourceVersion=1200&watch=true"},
+		"without a version": {metav1.ListOptions{}, tooLarge(), 0, "watch=true"},
+		"from any version":  {metav1.ListOptions{ResourceVersion: "0"}, tooLarge(), 0, "resourceVersion=0&watch=true"},
+		"with all objects": {
+			metav1.ListOptions{ResourceVersion: "1200", SendInitialEvents: new(true)}, tooLarge(), 0, "resourceVersion=1200&sendInitialEvents=true&watch=true",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := &apiServer{answer: answer}
-			if err := server.watch(t, metav1.ListOptions{ResourceVersion: "1200"}); err != nil {
-				t.Error(err)
-			}
-			if len(server.lists) != 1 || len(server.watches) != 1 {
+			server := &apiServer{answer: row.answer}
+			must(t, server.watch(t, row.options))
+			if len(server.lists) != row.lists || len(server.watches) != 1 {
 				t.Fatalf("%d lists and %d watches", len(server.lists), len(server.watches))
 			}
-			if got := server.watches[0].Encode(); got != "resourceVersion=1200&watch=true" {
+			if got := server.watches[0].Encode(); got != row.watch {
 				t.Errorf("the watch became %s", got)
 			}
 		})
 	}
 }
 
-func TestNoListIsSentBeforeAWatchThatIsNotResumed(t *testing.T) {
-	for name, options := range map[string]metav1.ListOptions{
-		"without a version": {},
-		"from any version":  {ResourceVersion: "0"},
-		"with all objects":  {ResourceVersion: "1200", SendInitialEvents: new(true)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			server := &apiServer{answer: tooLarge()}
-			if err := server.watch(t, options); err != nil {
-				t.Error(err)
-			}
-			if len(server.lists) != 0 || len(server.watches) != 1 {
-				t.Fatalf("%d lists and %d watches", len(server.lists), len(server.watches))
-			}
-		})
-	}
-}
-
-func TestOtherRequestsAreLeftAlone(t *testing.T) {
-	server := &apiServer{}
-	web := httptest.NewServer(server)
-	defer web.Close()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, web.URL+"/apis/apps/v1/replicasets?resourceVersion=1200", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := guardWatches(http.DefaultTransport).RoundTrip(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	if len(server.lists) != 1 {
-		t.Errorf("%d lists", len(server.lists))
-	}
-}
-
 func TestAListFollowsAStreamOnlyIfTheServerRefusedThat(t *testing.T) {
-	const stream, list = "?watch=true&sendInitialEvents=true", "?limit=500&resourceVersion=0"
+	const stream, list = "?watch=true&sendInitialEvents=true", "?limit=500&resourceVersion=7"
 	const lost = -1
 	for name, c := range map[string]struct {
 		streams []int // how each is answered
@@ -176,14 +149,10 @@ func TestAListFollowsAStreamOnlyIfTheServerRefusedThat(t *testing.T) {
 			}))
 			defer server.Close()
 			client, err := rest.HTTPClientFor(forInformers(&rest.Config{Host: server.URL}))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			send := func(path string) error {
 				request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				answer, err := client.Do(request)
 				if err == nil {
 					answer.Body.Close()
@@ -196,7 +165,7 @@ func TestAListFollowsAStreamOnlyIfTheServerRefusedThat(t *testing.T) {
 			if err := send("/foos" + list); (err == nil) != c.want || (lists == 1) != c.want {
 				t.Errorf("%d lists were sent, and the error is: %v", lists, err)
 			}
-			for _, other := range []string{"/bars" + list, "/foos" + list + "&resourceVersionMatch=Exact"} {
+			for _, other := range []string{"/bars" + list, "/foos" + list + "&resourceVersionMatch=Exact", "/foos?watch=true&resourceVersion=1"} {
 				if err := send(other); err != nil {
 					t.Error(err)
 				}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -28,89 +29,105 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// The log names the resource, the verb, the scope and the manifest.
-func TestWaitsForAMissingDefinitionAndPermission(t *testing.T) {
+// The log names the resource, the verb, the scope and the manifest. Whoever grants
+// permissions sees all that are missing at once. An API server that is busy when the
+// controller starts is no reason to exit: it is asked as often as it wants.
+func TestWaitsForWhatMayStillCome(t *testing.T) {
+	proxied := func(code, seconds int) error {
+		return apierrors.NewGenericServerResponse(code, "get", foosResource.GroupResource(), "", "", seconds, true)
+	}
+	const later = "asks clients to retry later"
 	for name, row := range map[string]struct {
-		request string
-		answer  error
+		answers map[string]error
+		tries   int // in the first 10 minutes
 		says    []string
 	}{
 		"no CustomResourceDefinition": {
-			"list " + foosPath, apierrors.NewNotFound(foosResource.GroupResource(), ""),
+			map[string]error{"list " + foosPath: apierrors.NewNotFound(foosResource.GroupResource(), "")}, 300,
 			[]string{`resource="foos.samplecontroller.k8s.io"`, "the CustomResourceDefinition foos.samplecontroller.k8s.io is not installed", "kubectl apply -f artifacts/crd"},
 		},
 		"a version that is not served": {
-			"list " + replicaSetsPath, apierrors.NewNotFound(replicaSetsResource.GroupResource(), ""),
+			map[string]error{"list " + replicaSetsPath: apierrors.NewNotFound(replicaSetsResource.GroupResource(), "")}, 300,
 			[]string{"the API server does not serve replicasets.apps in version v1"},
 		},
 		"no permission to list Foos": {
-			"list " + foosPath, forbidden("RBAC says no"),
+			map[string]error{"list " + foosPath: forbidden}, 300,
 			[]string{"the permission to list foos.samplecontroller.k8s.io in the namespace team-a is missing", "artifacts/deploy/namespaced", "RBAC says no"},
 		},
-		"no permission to watch Foos":        {"watch " + foosPath, forbidden("RBAC"), []string{"the permission to watch foos.samplecontroller.k8s.io"}},
-		"no permission to list ReplicaSets":  {"list " + replicaSetsPath, forbidden("RBAC"), []string{"the permission to list replicasets.apps"}},
-		"no permission to watch ReplicaSets": {"watch " + replicaSetsPath, forbidden("RBAC"), []string{"the permission to watch replicasets.apps"}},
+		"no permission to watch Foos": {map[string]error{"watch " + foosPath: forbidden}, 300, []string{"the permission to watch foos.samplecontroller.k8s.io"}},
+		"no permission at all": {
+			map[string]error{"list " + foosPath: forbidden, "watch " + foosPath: forbidden, "list " + replicaSetsPath: forbidden, "watch " + replicaSetsPath: forbidden}, 300,
+			[]string{"to list foos", "to watch foos", "to list replicasets.apps", "to watch replicasets.apps"},
+		},
+		"too many requests":                 {map[string]error{"list " + foosPath: apierrors.NewTooManyRequests("slow down", 10)}, 60, []string{later}},
+		"too many requests, without a time": {map[string]error{"list " + foosPath: apierrors.NewTooManyRequestsError("slow down")}, 300, []string{later}},
+		"too many watches":                  {map[string]error{"watch " + foosPath: apierrors.NewTooManyRequests("slow down", 10)}, 60, []string{later}},
+		"unavailable":                       {map[string]error{"list " + foosPath: proxied(http.StatusServiceUnavailable, 30)}, 20, []string{later}},
+		"a timeout of the server":           {map[string]error{"list " + foosPath: apierrors.NewTimeoutError("slow storage", 10)}, 60, []string{later}},
+		"a server timeout":                  {map[string]error{"list " + foosPath: apierrors.NewServerTimeout(foosResource.GroupResource(), "list", 0)}, 300, []string{later}},
+		"for a day":                         {map[string]error{"list " + foosPath: apierrors.NewTooManyRequests("slow down", 86400)}, 10, []string{later}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFakeServer(t)
-				f.refuse(row.request, row.answer)
-				ctx, log := logged(f.ctx)
+			run(t, func(t *testing.T, f *fakeServer) {
+				f.answer(row.answers)
 				done := make(chan error, 1)
-				go func() { done <- f.wait(ctx) }()
-				advance(time.Minute)
-				select {
-				case err := <-done:
-					t.Fatalf("did not wait, but returned %v", err)
-				default:
+				go func() { done <- f.wait(f.ctx) }()
+				advance(10*time.Minute - time.Second)
+				if tries := f.count("list " + foosPath); len(done) > 0 || tries != row.tries {
+					t.Fatalf("there were %d tries in 10 minutes, not %d", tries, row.tries)
 				}
-				f.refuse(row.request, nil)
+				f.answer(nil)
 				must(t, <-done)
-				said := log.String()
+				said := f.log.String()
 				for _, want := range row.says {
 					if !strings.Contains(said, want) {
 						t.Errorf("the log does not say %q:\n%s", want, said)
 					}
 				}
-				if strings.Count(said, "Waiting until") != 1 {
-					t.Errorf("the log does not say once what the controller waits for:\n%s", said)
+				if strings.Count(said, "Waiting until") != len(row.answers) {
+					t.Errorf("the log does not say once for each what the controller waits for:\n%s", said)
 				}
 			})
 		})
 	}
 }
 
-// Whoever grants permissions sees all that are missing at once.
-func TestAllMissingPermissionsAreLogged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFakeServer(t)
-		all := []string{"list " + foosPath, "watch " + foosPath, "list " + replicaSetsPath, "watch " + replicaSetsPath}
-		for _, request := range all {
-			f.refuse(request, forbidden("RBAC"))
+// If one cause follows another, both are logged. A stop is no error.
+func TestEachCauseOfWaitingIsLoggedUntilAStop(t *testing.T) {
+	run(t, func(t *testing.T, f *fakeServer) {
+		ctx, stop := context.WithCancel(f.ctx)
+		f.answer(map[string]error{"list " + foosPath: apierrors.NewTooManyRequests("slow down", 10)})
+		time.AfterFunc(time.Minute, func() {
+			f.answer(map[string]error{"list " + foosPath: apierrors.NewNotFound(foosResource.GroupResource(), "")})
+		})
+		time.AfterFunc(2*time.Minute, stop)
+		must(t, f.wait(ctx))
+		if said := f.log.String(); strings.Count(said, "asks clients to retry later") != 1 || strings.Count(said, "is not installed") != 1 {
+			t.Errorf("the log does not say once for each cause what the controller waits for:\n%s", said)
 		}
-		ctx, log := logged(f.ctx)
-		ctx, stop := context.WithCancel(ctx)
-		defer stop()
-		go func() { _ = f.wait(ctx) }()
-		advance(time.Second)
-		if said := log.String(); strings.Count(said, "the permission to ") != len(all) {
-			t.Errorf("the log does not have all %d permissions:\n%s", len(all), said)
-		}
-		stop()
-		synctest.Wait()
 	})
 }
 
-// Once nothing is missing, nothing is asked any more.
+// Once nothing is missing, nothing is asked any more. A watch that ends, or fails in
+// another way, shows that it is allowed, or that the informers have to try.
 func TestWithoutAnObstacleEachResourceIsProbedOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFakeServer(t)
-		must(t, f.wait(f.ctx))
-		advance(time.Hour)
-		if want := []string{"list " + foosPath, "watch " + foosPath, "list " + replicaSetsPath, "watch " + replicaSetsPath}; !slices.Equal(f.requests, want) {
-			t.Errorf("the requests are %v, not %v", f.requests, want)
-		}
-	})
+	for name, answer := range map[string]error{
+		"nothing wrong":       nil,
+		"the version is gone": apierrors.NewResourceExpired("too old"),
+		"a broken connection": errors.New("connection reset"),
+		"an internal error":   apierrors.NewInternalError(errors.New("etcd")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(t *testing.T, f *fakeServer) {
+				f.answer(map[string]error{"watch " + foosPath: answer})
+				must(t, f.wait(f.ctx))
+				advance(time.Hour)
+				if want := []string{"list " + foosPath, "watch " + foosPath, "list " + replicaSetsPath, "watch " + replicaSetsPath}; !slices.Equal(f.requests, want) {
+					t.Errorf("the requests are %v, not %v", f.requests, want)
+				}
+			})
+		})
+	}
 }
 
 func TestPathsOfCollections(t *testing.T) {
@@ -125,83 +142,6 @@ func TestPathsOfCollections(t *testing.T) {
 	}
 }
 
-// A watch that ends, or fails in another way, shows that it is allowed, or that the
-// informers have to try.
-func TestOtherFailuresOfAWatchAreLeftToTheInformers(t *testing.T) {
-	for name, answer := range map[string]error{
-		"the version is gone": apierrors.NewResourceExpired("too old"),
-		"a broken connection": errors.New("connection reset"),
-		"an internal error":   apierrors.NewInternalError(errors.New("etcd")),
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFakeServer(t)
-				f.refuse("watch "+foosPath, answer)
-				ctx, stop := context.WithTimeout(f.ctx, time.Minute)
-				defer stop()
-				must(t, f.wait(ctx))
-				if ctx.Err() != nil {
-					t.Error("it waits")
-				}
-			})
-		})
-	}
-}
-
-// An API server that is busy when the controller starts is no reason to exit.
-func TestABusyServerIsWaitedForAsLongAsItAsks(t *testing.T) {
-	proxied := func(code, seconds int) error {
-		return apierrors.NewGenericServerResponse(code, "get", foosResource.GroupResource(), "", "", seconds, true)
-	}
-	for name, row := range map[string]struct {
-		answer error
-		calls  int // in the first 10 minutes
-	}{
-		"too many requests":                 {apierrors.NewTooManyRequests("slow down", 10), 60},
-		"too many requests, without a time": {apierrors.NewTooManyRequestsError("slow down"), 300},
-		"unavailable":                       {proxied(http.StatusServiceUnavailable, 30), 20},
-		"a timeout of the server":           {apierrors.NewTimeoutError("slow storage", 10), 60},
-		"a server timeout":                  {apierrors.NewServerTimeout(foosResource.GroupResource(), "list", 0), 300},
-		"for a day":                         {apierrors.NewTooManyRequests("slow down", 86400), 10},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFakeServer(t)
-				f.refuse("list "+foosPath, row.answer)
-				ctx, log := logged(f.ctx)
-				done := make(chan error, 1)
-				go func() { done <- f.clients.WaitUntilReadable(ctx, "team-a", foosResource) }()
-				advance(10*time.Minute - time.Second)
-				if calls := len(f.requests); calls != row.calls {
-					t.Errorf("the API server got %d requests in 10 minutes, not %d", calls, row.calls)
-				}
-				f.refuse("list "+foosPath, nil)
-				must(t, <-done)
-				if said := log.String(); strings.Count(said, "Waiting until") != 1 || !strings.Contains(said, "asks clients to retry later") {
-					t.Errorf("the log does not say once what the controller waits for:\n%s", said)
-				}
-			})
-		})
-	}
-}
-
-func TestEachCauseOfWaitingIsLoggedOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFakeServer(t)
-		ctx, log := logged(f.ctx)
-		ctx, stop := context.WithCancel(ctx)
-		f.refuse("list "+foosPath, apierrors.NewTooManyRequests("slow down", 10))
-		time.AfterFunc(time.Minute, func() {
-			f.refuse("list "+foosPath, apierrors.NewNotFound(foosResource.GroupResource(), ""))
-		})
-		time.AfterFunc(2*time.Minute, stop)
-		must(t, f.wait(ctx))
-		if said := log.String(); strings.Count(said, "asks clients to retry later") != 1 || strings.Count(said, "is not installed") != 1 {
-			t.Errorf("the log does not say once for each cause what the controller waits for:\n%s", said)
-		}
-	})
-}
-
 func TestServerThatCannotBeUsedIsAnErrorAtOnce(t *testing.T) {
 	for name, row := range map[string]struct {
 		answer error
@@ -212,30 +152,15 @@ func TestServerThatCannotBeUsedIsAnErrorAtOnce(t *testing.T) {
 		"bad credentials": {apierrors.NewUnauthorized("no"), "does not accept the credentials"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFakeServer(t)
-				f.refuse("list "+replicaSetsPath, row.answer)
-				err := f.wait(f.ctx)
-				if err == nil {
-					t.Fatal("returned no error")
-				}
-				said := err.Error()
+			run(t, func(t *testing.T, f *fakeServer) {
+				f.answer(map[string]error{"list " + replicaSetsPath: row.answer})
+				said := fmt.Sprint(f.wait(f.ctx))
 				if !strings.Contains(said, row.want) || !strings.Contains(said, "https://cluster") || !strings.Contains(said, row.answer.Error()) {
 					t.Errorf("the message %q does not say %q, the server and the cause", said, row.want)
 				}
 			})
 		})
 	}
-}
-
-func TestStopWhileWaitingIsNoError(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFakeServer(t)
-		f.refuse("list "+foosPath, apierrors.NewNotFound(foosResource.GroupResource(), ""))
-		ctx, stop := context.WithCancel(f.ctx)
-		time.AfterFunc(time.Minute, stop)
-		must(t, f.wait(ctx))
-	})
 }
 
 var (
@@ -248,11 +173,14 @@ const (
 	replicaSetsPath = "/apis/apps/v1/namespaces/team-a/replicasets"
 )
 
+var forbidden = apierrors.NewForbidden(foosResource.GroupResource(), "", errors.New("RBAC says no"))
+
 // fakeServer is an API server that can refuse requests. It is a transport, because a
 // bubble of testing/synctest has no network.
 type fakeServer struct {
 	t       *testing.T
 	ctx     context.Context
+	log     ktesting.Buffer
 	clients *Clients
 
 	mu       sync.Mutex
@@ -260,13 +188,17 @@ type fakeServer struct {
 	requests []string
 }
 
-func newFakeServer(t *testing.T) *fakeServer {
+// run runs a test in a bubble, with a server that answers all requests.
+func run(t *testing.T, test func(*testing.T, *fakeServer)) {
 	t.Helper()
-	f := &fakeServer{t: t, ctx: t.Context(), answers: map[string]error{}}
-	var err error
-	f.clients, err = New(&rest.Config{Host: "https://cluster", QPS: -1, Transport: f}, 2, time.Second)
-	must(t, err)
-	return f
+	synctest.Test(t, func(t *testing.T) {
+		logger := ktesting.NewLogger(ktesting.NopTL{}, ktesting.NewConfig(ktesting.BufferLogs(true)))
+		f := &fakeServer{t: t, ctx: klog.NewContext(t.Context(), logger), log: logger.GetSink().(ktesting.Underlier).GetBuffer()}
+		var err error
+		f.clients, err = New(&rest.Config{Host: "https://cluster", QPS: -1, Transport: f}, 2, time.Second)
+		must(t, err)
+		test(t, f)
+	})
 }
 
 // RoundTrip answers a list with an empty one, and a watch with its end.
@@ -297,21 +229,23 @@ func (f *fakeServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer(http.StatusOK, metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{Kind: "List", APIVersion: "v1"}})
 }
 
-// refuse makes the server answer a request with an error, or with success if that is nil.
-func (f *fakeServer) refuse(request string, err error) {
+// answer makes the server answer requests with errors, and all others with success.
+func (f *fakeServer) answer(answers map[string]error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.answers[request] = err
+	f.answers = answers
+}
+
+// count returns how often a request was sent.
+func (f *fakeServer) count(request string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(slices.DeleteFunc(slices.Clone(f.requests), func(sent string) bool { return sent != request }))
 }
 
 // wait waits for Foos and ReplicaSets.
 func (f *fakeServer) wait(ctx context.Context) error {
 	return f.clients.WaitUntilReadable(ctx, "team-a", foosResource, replicaSetsResource)
-}
-
-// forbidden returns the API server's answer if a permission is missing.
-func forbidden(why string) error {
-	return apierrors.NewForbidden(foosResource.GroupResource(), "", errors.New(why))
 }
 
 // advance moves the clock of a test's bubble forward, then waits until every goroutine in
@@ -326,10 +260,4 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// logged returns a context whose logger writes to the returned buffer.
-func logged(ctx context.Context) (context.Context, ktesting.Buffer) {
-	logger := ktesting.NewLogger(ktesting.NopTL{}, ktesting.NewConfig(ktesting.BufferLogs(true)))
-	return klog.NewContext(ctx, logger), logger.GetSink().(ktesting.Underlier).GetBuffer()
 }
