@@ -71,78 +71,49 @@ func TestCauseOf(t *testing.T) {
 	}
 }
 
-func TestMayBeDone(t *testing.T) {
-	for what, row := range map[string]struct {
-		err  error
-		want bool
-	}{
-		"a conflict":              {apierrors.NewConflict(things, "web", errors.New("modified")), false},
-		"a refusal":               {byAdmission("exceeded quota"), false},
-		"an internal error":       {fmt.Errorf("writing: %w", apierrors.NewInternalError(errors.New("etcd"))), true},
-		"a timeout of the server": {apierrors.NewTimeoutError("slow", 1), true},
-		"an answer that was lost": {errors.New("connection reset by peer"), true},
-	} {
-		if got := MayBeDone(row.err); got != row.want {
-			t.Errorf("%s may have been stored: %v, want %v", what, got, row.want)
-		}
-	}
-}
-
 // answered returns an answer with a code and a reason.
 func answered(code int32, reason metav1.StatusReason, details *metav1.StatusDetails) error {
 	return fmt.Errorf("writing: %w", &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Details: details}})
 }
 
-func TestIsRefusal(t *testing.T) {
+func TestWhatAnErrorMeans(t *testing.T) {
+	type verdict struct{ isRefusal, isNotFound, mayBeDone bool }
+	thing := &metav1.StatusDetails{Kind: "things", Name: "web"}
+	caused := func(cause metav1.CauseType) *metav1.StatusDetails {
+		return &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: cause}}}
+	}
 	for what, row := range map[string]struct {
 		err  error
-		want bool
+		want verdict
 	}{
-		"no error":                      {nil, false},
-		"no answer":                     {errors.New("connection refused"), false},
-		"a code below 400":              {answered(399, "", nil), false},
-		"400":                           {answered(400, "", nil), true},
-		"499":                           {answered(499, "", nil), true},
-		"500":                           {answered(500, "", nil), false},
-		"a conflict":                    {answered(409, metav1.StatusReasonConflict, nil), false},
-		"a webhook's 409":               {answered(409, "", nil), true},
-		"too many requests":             {answered(429, metav1.StatusReasonTooManyRequests, nil), false},
-		"a timeout":                     {answered(408, metav1.StatusReasonTimeout, nil), false},
-		"a server's timeout":            {answered(408, metav1.StatusReasonServerTimeout, nil), false},
-		"credentials that have expired": {answered(401, metav1.StatusReasonUnauthorized, nil), false},
-		"a policy that says Unauthorized": {
-			answered(401, metav1.StatusReasonUnauthorized, &metav1.StatusDetails{Kind: "things", Name: "web"}), true,
-		},
-		"a proxy that says Unauthorized": {
-			answered(401, metav1.StatusReasonUnauthorized, &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: metav1.CauseTypeUnexpectedServerResponse}}}), false,
-		},
-		"a namespace that goes": {
-			answered(403, metav1.StatusReasonForbidden, &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}}), false,
-		},
+		"no answer":                       {errors.New("connection refused"), verdict{mayBeDone: true}},
+		"a code below 400":                {answered(399, "", nil), verdict{}},
+		"400":                             {answered(400, "", nil), verdict{isRefusal: true}},
+		"499":                             {answered(499, "", nil), verdict{isRefusal: true}},
+		"500":                             {answered(500, "", nil), verdict{mayBeDone: true}},
+		"a quota":                         {byAdmission("exceeded quota"), verdict{isRefusal: true}},
+		"a conflict":                      {answered(409, metav1.StatusReasonConflict, nil), verdict{}},
+		"a webhook's 409":                 {answered(409, "", nil), verdict{isRefusal: true}},
+		"too many requests":               {answered(429, metav1.StatusReasonTooManyRequests, nil), verdict{}},
+		"a timeout":                       {answered(408, metav1.StatusReasonTimeout, nil), verdict{}},
+		"a server's timeout":              {answered(408, metav1.StatusReasonServerTimeout, nil), verdict{}},
+		"a gateway's timeout":             {apierrors.NewTimeoutError("slow", 1), verdict{mayBeDone: true}},
+		"credentials that have expired":   {answered(401, metav1.StatusReasonUnauthorized, nil), verdict{}},
+		"a policy that says Unauthorized": {answered(401, metav1.StatusReasonUnauthorized, thing), verdict{isRefusal: true}},
+		"a proxy that says Unauthorized":  {answered(401, metav1.StatusReasonUnauthorized, caused(metav1.CauseTypeUnexpectedServerResponse)), verdict{}},
+		"a namespace that goes":           {answered(403, metav1.StatusReasonForbidden, caused(corev1.NamespaceTerminatingCause)), verdict{}},
+		"no such object":                  {apierrors.NewNotFound(things, "web"), verdict{isNotFound: true}},
+		"no such object, wrapped":         {answered(404, metav1.StatusReasonNotFound, thing), verdict{isNotFound: true}},
+		"no object of another resource":   {apierrors.NewNotFound(schema.GroupResource{Resource: "others"}, "web"), verdict{}},
+		"404 without details":             {answered(404, metav1.StatusReasonNotFound, nil), verdict{}},
+		"a webhook's 404":                 {answered(404, "", thing), verdict{isRefusal: true}},
 	} {
-		if got := IsRefusal(row.err); got != row.want {
-			t.Errorf("%s is a refusal: %v, want %v", what, got, row.want)
+		if got := (verdict{IsRefusal(row.err), IsNotFound(row.err, "things"), MayBeDone(row.err)}); got != row.want {
+			t.Errorf("%s is judged %+v, want %+v", what, got, row.want)
 		}
 	}
-}
-
-func TestIsNotFound(t *testing.T) {
-	for what, row := range map[string]struct {
-		err  error
-		want bool
-	}{
-		"the object":           {apierrors.NewNotFound(things, "web"), true},
-		"the object, wrapped":  {fmt.Errorf("reading: %w", apierrors.NewNotFound(things, "web")), true},
-		"another resource":     {apierrors.NewNotFound(schema.GroupResource{Resource: "others"}, "web"), false},
-		"without details":      {answered(404, metav1.StatusReasonNotFound, nil), false},
-		"a webhook's code 404": {answered(404, "", &metav1.StatusDetails{Kind: "things"}), false},
-		"another reason":       {apierrors.NewConflict(things, "web", errors.New("modified")), false},
-		"no answer":            {errors.New("connection refused"), false},
-		"no error":             {nil, false},
-	} {
-		if got := IsNotFound(row.err, "things"); got != row.want {
-			t.Errorf("%s is not found: %v, want %v", what, got, row.want)
-		}
+	if IsRefusal(nil) || IsNotFound(nil, "things") {
+		t.Error("no error is an error")
 	}
 }
 
