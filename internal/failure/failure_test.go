@@ -79,8 +79,8 @@ func answered(code int32, reason metav1.StatusReason, details *metav1.StatusDeta
 func TestWhatAnErrorMeans(t *testing.T) {
 	type verdict struct{ isRefusal, isNotFound, mayBeDone bool }
 	thing := &metav1.StatusDetails{Kind: "things", Name: "web"}
-	caused := func(cause metav1.CauseType) *metav1.StatusDetails {
-		return &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: cause}}}
+	caused := func(code int32, reason metav1.StatusReason, cause metav1.CauseType) error {
+		return answered(code, reason, &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: cause}}})
 	}
 	for what, row := range map[string]struct {
 		err  error
@@ -100,8 +100,8 @@ func TestWhatAnErrorMeans(t *testing.T) {
 		"a gateway's timeout":             {apierrors.NewTimeoutError("slow", 1), verdict{mayBeDone: true}},
 		"credentials that have expired":   {answered(401, metav1.StatusReasonUnauthorized, nil), verdict{}},
 		"a policy that says Unauthorized": {answered(401, metav1.StatusReasonUnauthorized, thing), verdict{isRefusal: true}},
-		"a proxy that says Unauthorized":  {answered(401, metav1.StatusReasonUnauthorized, caused(metav1.CauseTypeUnexpectedServerResponse)), verdict{}},
-		"a namespace that goes":           {answered(403, metav1.StatusReasonForbidden, caused(corev1.NamespaceTerminatingCause)), verdict{}},
+		"a proxy that says Unauthorized":  {caused(401, metav1.StatusReasonUnauthorized, metav1.CauseTypeUnexpectedServerResponse), verdict{}},
+		"a namespace that goes":           {caused(403, metav1.StatusReasonForbidden, corev1.NamespaceTerminatingCause), verdict{}},
 		"no such object":                  {apierrors.NewNotFound(things, "web"), verdict{isNotFound: true}},
 		"no such object, wrapped":         {answered(404, metav1.StatusReasonNotFound, thing), verdict{isNotFound: true}},
 		"no object of another resource":   {apierrors.NewNotFound(schema.GroupResource{Resource: "others"}, "web"), verdict{}},

@@ -88,6 +88,8 @@ func TestWatchFromAVersionThatTheServerDoesNotKnowIsRefused(t *testing.T) {
 // opened as it is.
 func TestOtherWatchesAreOpened(t *testing.T) {
 	resumed := metav1.ListOptions{ResourceVersion: "1200"}
+	withAll := metav1.ListOptions{ResourceVersion: "1200", SendInitialEvents: new(true)}
+	forbidden := apierrors.NewForbidden(metav1.Unversioned.WithResource("replicasets").GroupResource(), "", nil)
 	for name, row := range map[string]struct {
 		options metav1.ListOptions
 		answer  *apierrors.StatusError
@@ -96,12 +98,10 @@ func TestOtherWatchesAreOpened(t *testing.T) {
 	}{
 		"nothing wrong":     {resumed, nil, 1, "resourceVersion=1200&watch=true"},
 		"a timeout":         {resumed, apierrors.NewTimeoutError("slow", 1), 1, "resourceVersion=1200&watch=true"},
-		"forbidden":         {resumed, apierrors.NewForbidden(metav1.Unversioned.WithResource("replicasets").GroupResource(), "", nil), 1, "resourceVersion=1200&watch=true"},
+		"forbidden":         {resumed, forbidden, 1, "resourceVersion=1200&watch=true"},
 		"without a version": {metav1.ListOptions{}, tooLarge(), 0, "watch=true"},
 		"from any version":  {metav1.ListOptions{ResourceVersion: "0"}, tooLarge(), 0, "resourceVersion=0&watch=true"},
-		"with all objects": {
-			metav1.ListOptions{ResourceVersion: "1200", SendInitialEvents: new(true)}, tooLarge(), 0, "resourceVersion=1200&sendInitialEvents=true&watch=true",
-		},
+		"with all objects":  {withAll, tooLarge(), 0, "resourceVersion=1200&sendInitialEvents=true&watch=true"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := &apiServer{answer: row.answer}
@@ -165,7 +165,8 @@ func TestAListFollowsAStreamOnlyIfTheServerRefusedThat(t *testing.T) {
 			if err := send("/foos" + list); (err == nil) != c.want || (lists == 1) != c.want {
 				t.Errorf("%d lists were sent, and the error is: %v", lists, err)
 			}
-			for _, other := range []string{"/bars" + list, "/foos" + list + "&resourceVersionMatch=Exact", "/foos?watch=true&resourceVersion=1"} {
+			others := []string{"/bars" + list, "/foos" + list + "&resourceVersionMatch=Exact", "/foos?watch=true&resourceVersion=1"}
+			for _, other := range others {
 				if err := send(other); err != nil {
 					t.Error(err)
 				}

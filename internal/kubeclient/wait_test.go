@@ -36,36 +36,45 @@ func TestWaitsForWhatMayStillCome(t *testing.T) {
 	proxied := func(code, seconds int) error {
 		return apierrors.NewGenericServerResponse(code, "get", foosResource.GroupResource(), "", "", seconds, true)
 	}
-	const later = "asks clients to retry later"
+	busy := func(seconds int) error { return apierrors.NewTooManyRequests("slow down", seconds) }
+	slow := apierrors.NewServerTimeout(foosResource.GroupResource(), "list", 0)
+	later := []string{"asks clients to retry later"}
 	for name, row := range map[string]struct {
-		answers map[string]error
+		answers answers
 		tries   int // in the first 10 minutes
 		says    []string
 	}{
 		"no CustomResourceDefinition": {
-			map[string]error{"list " + foosPath: apierrors.NewNotFound(foosResource.GroupResource(), "")}, 300,
-			[]string{`resource="foos.samplecontroller.k8s.io"`, "the CustomResourceDefinition foos.samplecontroller.k8s.io is not installed", "kubectl apply -f artifacts/crd"},
+			answers{listFoos: apierrors.NewNotFound(foosResource.GroupResource(), "")}, 300,
+			[]string{
+				`resource="foos.samplecontroller.k8s.io"`,
+				"the CustomResourceDefinition foos.samplecontroller.k8s.io is not installed", "kubectl apply -f artifacts/crd",
+			},
 		},
 		"a version that is not served": {
-			map[string]error{"list " + replicaSetsPath: apierrors.NewNotFound(replicaSetsResource.GroupResource(), "")}, 300,
+			answers{listReplicaSets: apierrors.NewNotFound(replicaSetsResource.GroupResource(), "")}, 300,
 			[]string{"the API server does not serve replicasets.apps in version v1"},
 		},
 		"no permission to list Foos": {
-			map[string]error{"list " + foosPath: forbidden}, 300,
-			[]string{"the permission to list foos.samplecontroller.k8s.io in the namespace team-a is missing", "artifacts/deploy/namespaced", "RBAC says no"},
+			answers{listFoos: forbidden}, 300,
+			[]string{
+				"the permission to list foos.samplecontroller.k8s.io in the namespace team-a is missing",
+				"artifacts/deploy/namespaced", "RBAC says no",
+			},
 		},
-		"no permission to watch Foos": {map[string]error{"watch " + foosPath: forbidden}, 300, []string{"the permission to watch foos.samplecontroller.k8s.io"}},
+		"no permission to watch Foos": {answers{watchFoos: forbidden}, 300, []string{"to watch foos.samplecontroller.k8s.io in"}},
 		"no permission at all": {
-			map[string]error{"list " + foosPath: forbidden, "watch " + foosPath: forbidden, "list " + replicaSetsPath: forbidden, "watch " + replicaSetsPath: forbidden}, 300,
+			answers{listFoos: forbidden, watchFoos: forbidden, listReplicaSets: forbidden, watchReplicaSets: forbidden},
+			300,
 			[]string{"to list foos", "to watch foos", "to list replicasets.apps", "to watch replicasets.apps"},
 		},
-		"too many requests":                 {map[string]error{"list " + foosPath: apierrors.NewTooManyRequests("slow down", 10)}, 60, []string{later}},
-		"too many requests, without a time": {map[string]error{"list " + foosPath: apierrors.NewTooManyRequestsError("slow down")}, 300, []string{later}},
-		"too many watches":                  {map[string]error{"watch " + foosPath: apierrors.NewTooManyRequests("slow down", 10)}, 60, []string{later}},
-		"unavailable":                       {map[string]error{"list " + foosPath: proxied(http.StatusServiceUnavailable, 30)}, 20, []string{later}},
-		"a timeout of the server":           {map[string]error{"list " + foosPath: apierrors.NewTimeoutError("slow storage", 10)}, 60, []string{later}},
-		"a server timeout":                  {map[string]error{"list " + foosPath: apierrors.NewServerTimeout(foosResource.GroupResource(), "list", 0)}, 300, []string{later}},
-		"for a day":                         {map[string]error{"list " + foosPath: apierrors.NewTooManyRequests("slow down", 86400)}, 10, []string{later}},
+		"too many requests":                 {answers{listFoos: busy(10)}, 60, later},
+		"too many requests, without a time": {answers{listFoos: apierrors.NewTooManyRequestsError("slow down")}, 300, later},
+		"too many watches":                  {answers{watchFoos: busy(10)}, 60, later},
+		"unavailable":                       {answers{listFoos: proxied(http.StatusServiceUnavailable, 30)}, 20, later},
+		"a timeout of the server":           {answers{listFoos: apierrors.NewTimeoutError("slow storage", 10)}, 60, later},
+		"a server timeout":                  {answers{listFoos: slow}, 300, later},
+		"for a day":                         {answers{listFoos: busy(86400)}, 10, later},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, f *fakeServer) {
@@ -73,7 +82,7 @@ func TestWaitsForWhatMayStillCome(t *testing.T) {
 				done := make(chan error, 1)
 				go func() { done <- f.wait(f.ctx) }()
 				advance(10*time.Minute - time.Second)
-				if tries := f.count("list " + foosPath); len(done) > 0 || tries != row.tries {
+				if tries := f.count(listFoos); len(done) > 0 || tries != row.tries {
 					t.Fatalf("there were %d tries in 10 minutes, not %d", tries, row.tries)
 				}
 				f.answer(nil)
@@ -96,9 +105,9 @@ func TestWaitsForWhatMayStillCome(t *testing.T) {
 func TestEachCauseOfWaitingIsLoggedUntilAStop(t *testing.T) {
 	run(t, func(t *testing.T, f *fakeServer) {
 		ctx, stop := context.WithCancel(f.ctx)
-		f.answer(map[string]error{"list " + foosPath: apierrors.NewTooManyRequests("slow down", 10)})
+		f.answer(answers{listFoos: apierrors.NewTooManyRequests("slow down", 10)})
 		time.AfterFunc(time.Minute, func() {
-			f.answer(map[string]error{"list " + foosPath: apierrors.NewNotFound(foosResource.GroupResource(), "")})
+			f.answer(answers{listFoos: apierrors.NewNotFound(foosResource.GroupResource(), "")})
 		})
 		time.AfterFunc(2*time.Minute, stop)
 		must(t, f.wait(ctx))
@@ -119,10 +128,11 @@ func TestWithoutAnObstacleEachResourceIsProbedOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, f *fakeServer) {
-				f.answer(map[string]error{"watch " + foosPath: answer})
+				f.answer(answers{watchFoos: answer})
 				must(t, f.wait(f.ctx))
 				advance(time.Hour)
-				if want := []string{"list " + foosPath, "watch " + foosPath, "list " + replicaSetsPath, "watch " + replicaSetsPath}; !slices.Equal(f.requests, want) {
+				want := []string{listFoos, watchFoos, listReplicaSets, watchReplicaSets}
+				if !slices.Equal(f.requests, want) {
 					t.Errorf("the requests are %v, not %v", f.requests, want)
 				}
 			})
@@ -153,7 +163,7 @@ func TestServerThatCannotBeUsedIsAnErrorAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, f *fakeServer) {
-				f.answer(map[string]error{"list " + replicaSetsPath: row.answer})
+				f.answer(answers{listReplicaSets: row.answer})
 				said := fmt.Sprint(f.wait(f.ctx))
 				if !strings.Contains(said, row.want) || !strings.Contains(said, "https://cluster") || !strings.Contains(said, row.answer.Error()) {
 					t.Errorf("the message %q does not say %q, the server and the cause", said, row.want)
@@ -169,11 +179,17 @@ var (
 )
 
 const (
-	foosPath        = "/apis/samplecontroller.k8s.io/v1alpha1/namespaces/team-a/foos"
-	replicaSetsPath = "/apis/apps/v1/namespaces/team-a/replicasets"
+	foosPath         = "/apis/samplecontroller.k8s.io/v1alpha1/namespaces/team-a/foos"
+	listFoos         = "list " + foosPath
+	watchFoos        = "watch " + foosPath
+	listReplicaSets  = "list /apis/apps/v1/namespaces/team-a/replicasets"
+	watchReplicaSets = "watch /apis/apps/v1/namespaces/team-a/replicasets"
 )
 
 var forbidden = apierrors.NewForbidden(foosResource.GroupResource(), "", errors.New("RBAC says no"))
+
+// answers has errors by verb and path, such as "list /apis/...".
+type answers map[string]error
 
 // fakeServer is an API server that can refuse requests. It is a transport, because a
 // bubble of testing/synctest has no network.
@@ -184,7 +200,7 @@ type fakeServer struct {
 	clients *Clients
 
 	mu       sync.Mutex
-	answers  map[string]error // by verb and path, such as "list /apis/..."
+	answers  answers
 	requests []string
 }
 
@@ -230,10 +246,10 @@ func (f *fakeServer) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // answer makes the server answer requests with errors, and all others with success.
-func (f *fakeServer) answer(answers map[string]error) {
+func (f *fakeServer) answer(with answers) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.answers = answers
+	f.answers = with
 }
 
 // count returns how often a request was sent.

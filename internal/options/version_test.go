@@ -43,7 +43,11 @@ k8s.io/apimachinery  v0.37.3
 
 func TestVersionSaysWhatIsKnown(t *testing.T) {
 	noVCS := func(info *debug.BuildInfo) { info.Settings = info.Settings[:3] }
-	const unknownCommit = "unknown: not built in a git clone"
+	const (
+		unknownVersion = "sample-controller (version unknown)"
+		unknownCommit  = "commit               unknown: not built in a git clone"
+		unknownTime    = "committed            unknown"
+	)
 	for name, row := range map[string]struct {
 		change func(*debug.BuildInfo)
 		other  map[int]string // lines that differ from builtVersion
@@ -61,13 +65,11 @@ func TestVersionSaysWhatIsKnown(t *testing.T) {
 		"go run, or no git": {func(info *debug.BuildInfo) {
 			info.Main.Version = "(devel)"
 			noVCS(info)
-		}, map[int]string{
-			0: "sample-controller (version unknown)", 1: "commit               " + unknownCommit, 2: "committed            unknown",
-		}},
-		"go install of a module version": {noVCS, map[int]string{1: "commit               " + unknownCommit, 2: "committed            unknown"}},
+		}, map[int]string{0: unknownVersion, 1: unknownCommit, 2: unknownTime}},
+		"go install of a module version": {noVCS, map[int]string{1: unknownCommit, 2: unknownTime}},
 		"another build system": {func(info *debug.BuildInfo) { *info = debug.BuildInfo{} }, map[int]string{
-			0: "sample-controller (version unknown)", 1: "commit               " + unknownCommit, 2: "committed            unknown",
-			3: "go                   unknown", 4: "k8s.io/client-go     unknown", 5: "k8s.io/api           unknown", 6: "k8s.io/apimachinery  unknown",
+			0: unknownVersion, 1: unknownCommit, 2: unknownTime, 3: "go                   unknown",
+			4: "k8s.io/client-go     unknown", 5: "k8s.io/api           unknown", 6: "k8s.io/apimachinery  unknown",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -51,8 +51,8 @@ var (
 
 // missingPermission says what to ask an administrator for.
 func missingPermission(user, verb, path string) error {
-	return &refusal{http.StatusForbidden, fmt.Sprintf(
-		"%q lacks the permission to %s %s: bind it to a ClusterRole with nonResourceURLs: [%q] and verbs: [%q]", user, verb, path, path, verb)}
+	const text = "%q lacks the permission to %s %s: bind it to a ClusterRole with nonResourceURLs: [%q] and verbs: [%q]"
+	return &refusal{http.StatusForbidden, fmt.Sprintf(text, user, verb, path, path, verb)}
 }
 
 // refuse answers a request that does not pass.
@@ -198,7 +198,8 @@ func (g *Gate) authorize(ctx context.Context, who caller, user *authenticationv1
 // failure. It logs why it failed, once for each review, because any number of requests may
 // share one.
 func review[T any](
-	ctx context.Context, budget *reviewBudget, who caller, create func(context.Context, T, metav1.CreateOptions) (T, error), request T,
+	ctx context.Context, budget *reviewBudget, who caller,
+	create func(context.Context, T, metav1.CreateOptions) (T, error), request T,
 ) (result T, err error) {
 	if !budget.take(who) {
 		return result, errTooManyReviews
