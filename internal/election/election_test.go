@@ -139,16 +139,21 @@ func TestALeaderThatCanNotRenewStopsBeforeAnotherMayBegin(t *testing.T) {
 	}
 }
 
-func TestACallThatHangsLeavesTimeForAnother(t *testing.T) {
-	run(t, "", func(t *testing.T, s *server) {
-		a := compete(t, s, "a", drains(0))
-		advance(time.Minute)
-		a.hung.Store(true)
-		advance(time.Minute)
-		if a.hung.Load() || a.lost.Load() || s.holder() != "a" {
-			t.Errorf("a has lost the Lease: %v, and %q has it", a.lost.Load(), s.holder())
-		}
-	})
+func TestALeaderKeepsTheLease(t *testing.T) {
+	for name, act := range map[string]func(*server, *candidate){
+		"though a call hangs": func(_ *server, a *candidate) { a.hung.Store(true) },
+		"and makes it again":  func(s *server, _ *candidate) { _ = s.set(nil, s.get().ResourceVersion) },
+	} {
+		run(t, name, func(t *testing.T, s *server) {
+			a, b := compete(t, s, "a", drains(0)), compete(t, s, "b", drains(0))
+			advance(time.Minute + time.Second)
+			act(s, a)
+			advance(20 * time.Second)
+			if a.hung.Load() || a.lost.Load() || b.terms.Load() > 0 || s.holder() != "a" {
+				t.Errorf("a has lost the Lease: %v, and %q has it", a.lost.Load(), s.holder())
+			}
+		})
+	}
 }
 
 func TestALeaderLeavesTheLeaseToAnother(t *testing.T) {
@@ -165,18 +170,6 @@ func TestALeaderLeavesTheLeaseToAnother(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestALeaderMakesADeletedLeaseAgain(t *testing.T) {
-	run(t, "", func(t *testing.T, s *server) {
-		a, b := compete(t, s, "a", drains(0)), compete(t, s, "b", drains(0))
-		advance(time.Minute + time.Second)
-		_ = s.set(nil, s.get().ResourceVersion)
-		advance(5 * time.Second)
-		if s.holder() != "a" || a.lost.Load() || b.terms.Load() > 0 {
-			t.Errorf("%q has the Lease, and a has lost it: %v", s.holder(), a.lost.Load())
-		}
-	})
 }
 
 func TestAStandbyStopsAtOnceAndLeavesTheLeaseAlone(t *testing.T) {
