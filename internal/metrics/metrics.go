@@ -55,22 +55,18 @@ type Metrics struct {
 	refusals *metrics.CounterVec
 }
 
+func counter(subsystem, name, help string) *metrics.CounterOpts {
+	return &metrics.CounterOpts{Subsystem: subsystem, Name: name, Help: help, StabilityLevel: metrics.ALPHA}
+}
+
 // New makes the metrics of the kind Foo, and one with the program's build information.
 func New() *Metrics {
-	writes := metrics.NewCounterVec(&metrics.CounterOpts{
-		Subsystem: subsystem,
-		Name:      "writes_total",
-		Help: "Number of writes that the API server accepted, by verb and resource. There are none while nothing changes. " +
-			"Refused writes are in refusals_total.",
-		StabilityLevel: metrics.ALPHA,
-	}, []string{"verb", "resource"})
-	refusals := metrics.NewCounterVec(&metrics.CounterOpts{
-		Subsystem: subsystem,
-		Name:      "refusals_total",
-		Help: "Number of calls of syncs that the API server refused, by cause: permission (of the controller's account); quota; " +
-			"policy (for admission); webhook; other. Lost races and failures of the API server do not count.",
-		StabilityLevel: metrics.ALPHA,
-	}, []string{"cause"})
+	writes := metrics.NewCounterVec(counter(subsystem, "writes_total",
+		"Number of writes that the API server accepted, by verb and resource. There are none while nothing changes. "+
+			"Refused writes are in refusals_total."), []string{"verb", "resource"})
+	refusals := metrics.NewCounterVec(counter(subsystem, "refusals_total",
+		"Number of calls of syncs that the API server refused, by cause: permission (of the controller's account); quota; "+
+			"policy (for admission); webhook; other. Lost races and failures of the API server do not count."), []string{"cause"})
 	m := &Metrics{registry: metrics.NewKubeRegistry(), writes: writes, refusals: refusals}
 	m.registry.MustRegister(writes, refusals)
 	m.registry.Registerer().MustRegister(collectors.NewBuildInfoCollector())
@@ -97,18 +93,10 @@ func (m *Metrics) addSyncs(subsystem, kind string) {
 		Buckets:        []float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60},
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"result"})
-	staleSyncs := metrics.NewCounter(&metrics.CounterOpts{
-		Subsystem:      subsystem,
-		Name:           "stale_syncs_total",
-		Help:           "Number of syncs of one " + kind + " that were deferred because a cache did not show the newest state yet.",
-		StabilityLevel: metrics.ALPHA,
-	})
-	panics := metrics.NewCounter(&metrics.CounterOpts{
-		Subsystem:      subsystem,
-		Name:           "sync_panics_total",
-		Help:           "Number of syncs that panicked and were recovered. Each is a bug. The log has the stack trace.",
-		StabilityLevel: metrics.ALPHA,
-	})
+	staleSyncs := metrics.NewCounter(counter(subsystem, "stale_syncs_total",
+		"Number of syncs of one "+kind+" that were deferred because a cache did not show the newest state yet."))
+	panics := metrics.NewCounter(counter(subsystem, "sync_panics_total",
+		"Number of syncs that panicked and were recovered. Each is a bug. The log has the stack trace."))
 	m.registry.MustRegister(syncs, staleSyncs, panics)
 	// Create all series at 0 now, so that the first occurrence of anything is an
 	// increase.
