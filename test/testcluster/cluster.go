@@ -114,9 +114,14 @@ func InstallCRDs(ctx context.Context, program, kubeconfig, tree string) error {
 	return err
 }
 
-// Kubectl runs devcluster's kubectl and returns what it prints.
+// Kubectl runs kubectl and returns what it prints: that of devcluster, whose path is
+// program, or the one on PATH if program is empty.
 func Kubectl(ctx context.Context, program, kubeconfig string, args ...string) (string, error) {
-	out, err := exec.CommandContext(ctx, program, append([]string{"kubectl", "--kubeconfig=" + kubeconfig}, args...)...).CombinedOutput()
+	command := exec.CommandContext(ctx, program, append([]string{"kubectl", "--kubeconfig=" + kubeconfig}, args...)...)
+	if program == "" {
+		command = exec.CommandContext(ctx, "kubectl", command.Args[2:]...)
+	}
+	out, err := command.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, out)
 	}
@@ -226,20 +231,30 @@ func awaitCreation(ctx context.Context, account *rest.Config, namespace string, 
 	if err != nil {
 		return err
 	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(child)
-	if err != nil {
-		return err
-	}
 	kinds, _, err := scheme.Scheme.ObjectKinds(child)
 	if err != nil {
 		return err
 	}
-	object := &unstructured.Unstructured{Object: fields}
-	object.SetGroupVersionKind(kinds[0])
+	object, err := Untyped(child, kinds[0])
+	if err != nil {
+		return err
+	}
 	return AwaitAnswer(ctx, permissionLimit, what, func(ctx context.Context) error {
 		_, err := client.Resource(resource).Namespace(namespace).Create(ctx, object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	}, wanted)
+}
+
+// Untyped returns an object of a kind as clients without types send it: without a status.
+func Untyped(object runtime.Object, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, fmt.Errorf("writing a %s: %w", kind.Kind, err)
+	}
+	delete(fields, "status")
+	untyped := &unstructured.Unstructured{Object: fields}
+	untyped.SetGroupVersionKind(kind)
+	return untyped, nil
 }
 
 // IsDeniedByPolicy reports whether the controller's admission policy refused a request.
