@@ -188,9 +188,12 @@ check_shellcheck() {
 # emulates the Kubernetes version in EMULATED_VERSION, such as 1.35.
 check_e2e() {
   export DEVCLUSTER_BIN=${root}/bin/devcluster
-  local tests=(go test -vet=off ${go_test_flags[@]+"${go_test_flags[@]}"} -count=1 -timeout=20m ./test/e2e)
+  # Many at a time, because they mostly wait for the cluster.
+  local tests=(go test -vet=off -parallel=16 ${go_test_flags[@]+"${go_test_flags[@]}"} -count=1 -timeout=20m ./test/e2e)
   if [[ -z "${E2E_KUBECONFIG:-}" ]]; then
-    "${DEVCLUSTER_BIN}" run -nodes=2 -emulated-version="${EMULATED_VERSION:-}" -- "${tests[@]}"
+    # shellcheck disable=SC2016 # the shell in the cluster expands it
+    "${DEVCLUSTER_BIN}" run -nodes=2 -emulated-version="${EMULATED_VERSION:-}" -- \
+      sh -c 'E2E_KUBECONFIG=${KUBECONFIG} exec "$@"' sh "${tests[@]}"
     return
   fi
   if [[ ! -f "${E2E_KUBECONFIG}" ]]; then
@@ -199,7 +202,7 @@ check_e2e() {
   fi
   local folder
   folder=$(cd "$(dirname "${E2E_KUBECONFIG}")" && pwd)
-  KUBECONFIG=${folder}/$(basename "${E2E_KUBECONFIG}") "${tests[@]}"
+  E2E_KUBECONFIG=${folder}/$(basename "${E2E_KUBECONFIG}") "${tests[@]}"
 }
 
 name=${1:-}

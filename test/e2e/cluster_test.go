@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The connection to the cluster under test, which kind of cluster it is, and clusters of a
-// test's own.
+// The cluster under test, the CustomResourceDefinitions in it, and clusters of a test's own.
 
 package e2e
 
@@ -10,14 +9,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/dynamic"
@@ -25,19 +25,28 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/yaml"
 
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/testcluster"
 )
 
-// moduleRoot is the path of the controller's main package.
-const moduleRoot = "../.."
-
-// The label of a node whose kubelet KWOK simulates.
 const (
-	kwokLabel = "kwok.x-k8s.io/node"
-	kwokValue = "fake"
+	// moduleRoot is the path of the controller's main package.
+	moduleRoot = "../.."
+	// patience bounds each wait. Only a test that fails waits that long.
+	patience = 4 * time.Minute // images may be pulled
+	// timeout is the same for kubectl.
+	timeout = "--timeout=4m"
+
+	crdName   = "foos.samplecontroller.k8s.io"
+	crdFolder = moduleRoot + "/artifacts/crd"
+	crdFile   = crdFolder + "/samplecontroller.k8s.io_foos.yaml"
 )
+
+// dryRun makes the API server judge a write without storing it.
+var dryRun = []string{metav1.DryRunAll}
 
 // cluster is the cluster under test. TestMain sets it before the first test, and nothing
 // changes it afterwards.
@@ -50,11 +59,7 @@ type testCluster struct {
 	config *rest.Config
 	// kubeconfig is a self-contained file with only the current context, so that the user
 	// can switch contexts during a run.
-	kubeconfig  string
-	description string
-	// devcluster is true if KWOK simulates every node: Pods become Ready at once without
-	// running, and nobody needs them.
-	devcluster bool
+	kubeconfig string
 	// emulates is the minor version of Kubernetes that the API server emulates, such as
 	// 1.35, or "" if none.
 	emulates string
@@ -64,10 +69,11 @@ type testCluster struct {
 	controller string
 	// account is its service account.
 	account *account
-	// crd says where the CustomResourceDefinition in the cluster came from.
-	crd crdState
-	// otherCRDs are those of the program's other kinds that this run installed.
-	otherCRDs []string
+	// installedCRDs are those that this run installed, and removes at the end.
+	installedCRDs []string
+	// hasAnotherCRD is true if the CRD of Foos differs from this tree's. The tests do not
+	// change it.
+	hasAnotherCRD bool
 	// otherController is true if a controller that this run did not start works in the
 	// cluster.
 	otherController bool
@@ -77,25 +83,47 @@ type testCluster struct {
 	dynamic dynamic.Interface
 }
 
-// connect makes clients from $KUBECONFIG and describes the cluster.
+// connect makes clients from $E2E_KUBECONFIG, and prints which cluster that is.
 func connect(ctx context.Context, folder string) (*testCluster, error) {
-	c := &testCluster{ctx: ctx, kubeconfig: filepath.Join(folder, "kubeconfig"), run: rand.String(8)}
-	if err := writeCurrentContext(c.kubeconfig); err != nil {
-		return nil, fmt.Errorf("KUBECONFIG=%s: %w", os.Getenv("KUBECONFIG"), err)
+	kubeconfig := filepath.Join(folder, "kubeconfig")
+	if err := writeCurrentContext(kubeconfig); err != nil {
+		return nil, fmt.Errorf("E2E_KUBECONFIG=%s: %w", os.Getenv("E2E_KUBECONFIG"), err)
 	}
-	if err := c.makeClients(); err != nil {
-		return nil, fmt.Errorf("KUBECONFIG=%s: %w", os.Getenv("KUBECONFIG"), err)
+	program := filepath.Join(folder, "sample-controller")
+	c := &testCluster{ctx: ctx, kubeconfig: kubeconfig, run: rand.String(8), controller: program}
+	server, err := c.connect()
+	if err != nil {
+		return nil, fmt.Errorf("E2E_KUBECONFIG=%s: %w", os.Getenv("E2E_KUBECONFIG"), err)
 	}
-	return c, c.describe(ctx)
+	release := server.GitVersion
+	if c.emulates != "" {
+		release += " as " + c.emulates
+	}
+	fmt.Printf("e2e: testing against %s (Kubernetes %s)\n", c.config.Host, release)
+	return c, nil
 }
 
-// makeClients makes clients from the kubeconfig.
-func (c *testCluster) makeClients() error {
+// connect makes clients from the kubeconfig, and asks the API server for its version.
+func (c *testCluster) connect() (*version.Info, error) {
 	var err error
 	if c.config, err = testcluster.LoadConfig(c.kubeconfig); err != nil {
-		return err
+		return nil, err
 	}
 	c.config.UserAgent = "sample-controller-e2e"
+	if err := c.makeClients(); err != nil {
+		return nil, err
+	}
+	server, err := c.kube.Discovery().ServerVersion()
+	if err != nil {
+		return nil, fmt.Errorf("asking %s for its version: %w", c.config.Host, err)
+	}
+	if server.EmulationMajor != "" && (server.EmulationMajor != server.Major || server.EmulationMinor != server.Minor) {
+		c.emulates = server.EmulationMajor + "." + server.EmulationMinor
+	}
+	return server, nil
+}
+
+func (c *testCluster) makeClients() error {
 	var errs [3]error
 	c.kube, errs[0] = kubernetes.NewForConfig(c.config)
 	c.foos, errs[1] = clientset.NewForConfig(c.config)
@@ -103,62 +131,10 @@ func (c *testCluster) makeClients() error {
 	return errors.Join(errs[:]...)
 }
 
-// describe finds out which kind of cluster this is.
-func (c *testCluster) describe(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	nodes, err := c.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return fmt.Errorf("listing the nodes of %s: %w", c.config.Host, err)
-	}
-	server, err := c.kube.Discovery().ServerVersion()
-	if err != nil {
-		return fmt.Errorf("asking %s for its version: %w", c.config.Host, err)
-	}
-	c.devcluster = allSimulated(nodes.Items)
-	c.emulates = emulatedBy(server)
-	kind := "not a development cluster"
-	if c.devcluster {
-		kind = "a development cluster"
-	}
-	release := server.GitVersion
-	if c.emulates != "" {
-		release += " as " + c.emulates
-	}
-	c.description = fmt.Sprintf("%s (Kubernetes %s, %d nodes, %s)", c.config.Host, release, len(nodes.Items), kind)
-	return nil
-}
-
-// allSimulated reports whether KWOK simulates all nodes, as in a development cluster.
-func allSimulated(nodes []corev1.Node) bool {
-	for i := range nodes {
-		if nodes[i].Labels[kwokLabel] != kwokValue {
-			return false
-		}
-	}
-	return len(nodes) > 0
-}
-
-// patience bounds each wait. Only a test that fails waits that long.
-func (c *testCluster) patience() time.Duration {
-	if c.devcluster {
-		return 2 * time.Minute
-	}
-	return 4 * time.Minute // images are pulled
-}
-
-// buildController compiles the program under test.
-func (c *testCluster) buildController(ctx context.Context, output string) error {
-	if err := testcluster.Build(ctx, moduleRoot, output, "."); err != nil {
-		return err
-	}
-	c.controller = output
-	return nil
-}
-
 // writeCurrentContext writes a kubeconfig with only the current context.
 func writeCurrentContext(path string) error {
-	config, err := clientcmd.NewDefaultClientConfigLoadingRules().Load()
+	rules := clientcmd.ClientConfigLoadingRules{Precedence: filepath.SplitList(os.Getenv("E2E_KUBECONFIG"))}
+	config, err := rules.Load()
 	if err != nil {
 		return err
 	}
@@ -174,31 +150,51 @@ func writeCurrentContext(path string) error {
 	return clientcmd.WriteToFile(*config, path)
 }
 
-// newOwnCluster starts a cluster that lasts until the test ends, for a test that changes
-// the whole cluster. It has no CRD and no account.
-func newOwnCluster(t *testing.T, flags ...string) *testCluster {
-	t.Helper()
-	return clusterAt(t, startCluster(t, needsDevclusterProgram(t), flags...))
+// runKubectl runs kubectl as the administrator and returns its output. A warning of the
+// API server is an error.
+func (c *testCluster) runKubectl(ctx context.Context, args ...string) (string, error) {
+	return testcluster.Kubectl(ctx, os.Getenv("DEVCLUSTER_BIN"), c.kubeconfig, append(args, "--warnings-as-errors")...)
 }
 
-// startCluster starts a cluster that lasts until the test ends, and returns its
-// kubeconfig. It emulates the same Kubernetes as the cluster under test, unless flags
-// name another.
-func startCluster(t *testing.T, devcluster string, flags ...string) string {
+// kubectl is runKubectl for commands that succeed.
+func (c *testCluster) kubectl(t *testing.T, args ...string) string {
 	t.Helper()
-	if cluster.devcluster && cluster.emulates != "" {
+	out, err := c.runKubectl(t.Context(), args...)
+	footest.Must(t, err)
+	return out
+}
+
+// needsDevcluster returns the path of the devcluster program, which starts a cluster for
+// one test. If there is none it skips the test.
+func needsDevcluster(t *testing.T) string {
+	t.Helper()
+	program := os.Getenv("DEVCLUSTER_BIN")
+	if program == "" {
+		t.Skip("DEVCLUSTER_BIN is not set, and this test needs a cluster of its own")
+	}
+	return program
+}
+
+// newOwnCluster starts a cluster that lasts until the test ends, for a test that changes
+// the whole cluster. It has no CRD and no account. It emulates the same Kubernetes as the
+// cluster under test, unless flags name another.
+func newOwnCluster(t *testing.T, flags ...string) *testCluster {
+	t.Helper()
+	program := needsDevcluster(t)
+	if cluster.emulates != "" {
 		flags = append([]string{"-emulated-version=" + cluster.emulates}, flags...)
 	}
-	c, err := testcluster.StartCluster(cluster.ctx, devcluster, filepath.Join(t.TempDir(), "data"), flags...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	started, err := testcluster.StartCluster(cluster.ctx, program, filepath.Join(t.TempDir(), "data"), flags...)
+	footest.Must(t, err)
 	t.Cleanup(func() {
-		if err := c.Stop(); err != nil || t.Failed() {
-			t.Errorf("Output of devcluster (%v):\n%s", err, c.Log)
+		if err := started.Stop(); err != nil || t.Failed() {
+			t.Errorf("Output of devcluster (%v):\n%s", err, started.Log)
 		}
 	})
-	return c.Kubeconfig
+	c := &testCluster{ctx: cluster.ctx, kubeconfig: started.Kubeconfig, run: cluster.run}
+	_, err = c.connect()
+	footest.Must(t, err)
+	return c
 }
 
 // newBareCluster starts a cluster with only an API server and etcd, so that no Pod ever
@@ -208,67 +204,79 @@ func newBareCluster(t *testing.T) *testCluster {
 	return newOwnCluster(t, testcluster.ControlPlaneOnly)
 }
 
-// clusterAt connects to a cluster that the test has started.
-func clusterAt(t *testing.T, kubeconfig string) *testCluster {
-	t.Helper()
-	c := &testCluster{ctx: cluster.ctx, kubeconfig: kubeconfig, devcluster: true, run: cluster.run}
-	if err := c.makeClients(); err != nil {
-		t.Fatal(err)
-	}
-	server, err := c.kube.Discovery().ServerVersion()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.emulates = emulatedBy(server)
-	return c
-}
-
-// newNamespace creates a namespace that lasts as long as the test's own cluster.
-func (c *testCluster) newNamespace(t *testing.T) *namespace {
-	t.Helper()
-	created, err := c.createNamespace(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &namespace{name: created.Name, in: c}
-}
-
 // inDefault returns the namespace default of the test's own cluster.
-func (c *testCluster) inDefault() *namespace {
-	return &namespace{name: metav1.NamespaceDefault, in: c}
-}
+func (c *testCluster) inDefault() *namespace { return &namespace{metav1.NamespaceDefault, c} }
 
-// TestTheManifestsInstallTheControllerOnAnOldKubernetes tests the installation on the
-// oldest release that devcluster emulates. "make skew" runs all tests on each release.
-func TestTheManifestsInstallTheControllerOnAnOldKubernetes(t *testing.T) {
-	t.Parallel()
-	oldest := oldestEmulated(t)
-	s := newSite(newOwnCluster(t, "-nodes=2", "-emulated-version="+oldest))
-	if s.emulates != oldest {
-		t.Errorf("The API server emulates %q, want %s", s.emulates, oldest)
-	}
-	s.checkInstallation(t, deployFolder, "yes\n")
-}
+var crds = schema.GroupVersion{Group: "apiextensions.k8s.io", Version: "v1"}.WithResource("customresourcedefinitions")
 
-// oldestEmulated returns the oldest release of Kubernetes that devcluster can emulate.
-func oldestEmulated(t *testing.T) string {
-	t.Helper()
-	out, err := exec.CommandContext(t.Context(), needsDevclusterProgram(t), "version").Output()
+// installCRDs installs the CRDs that the cluster lacks, and waits until the API server
+// serves them.
+func (c *testCluster) installCRDs(ctx context.Context) error {
+	files, err := filepath.Glob(crdFolder + "/*.yaml")
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	_, list, _ := strings.Cut(string(out), "\nEmulates ")
-	versions := strings.Fields(list)
-	if len(versions) == 0 {
-		t.Fatalf("devcluster version names no release that it can emulate:\n%s", out)
+	for _, file := range files {
+		wanted, err := readObject(file)
+		if err != nil {
+			return err
+		}
+		name := wanted.GetName()
+		_, err = c.dynamic.Resource(crds).Create(ctx, wanted, metav1.CreateOptions{})
+		switch {
+		case err == nil:
+			c.installedCRDs = append(c.installedCRDs, name)
+		case !apierrors.IsAlreadyExists(err):
+			return fmt.Errorf("installing the CustomResourceDefinition %s: %w", name, err)
+		case name == crdName && !c.has(ctx, wanted):
+			c.hasAnotherCRD = true
+			fmt.Printf("e2e: the cluster's %s differs from %s: it stays as it is, and the tests of "+
+				"its rules and columns are skipped\n", name, file)
+		}
+		if _, err := c.runKubectl(ctx, "wait", "--for=condition=Established", "crd/"+name, timeout); err != nil {
+			return err
+		}
 	}
-	return versions[0]
+	return nil
 }
 
-// emulatedBy returns the minor version that an API server emulates, or "" if none.
-func emulatedBy(server *version.Info) string {
-	if server.EmulationMajor == "" || server.EmulationMajor == server.Major && server.EmulationMinor == server.Minor {
-		return ""
+// has reports whether the cluster's CRD equals the wanted one. The API server sets
+// defaults, so the wanted one is sent as a dry run first.
+func (c *testCluster) has(ctx context.Context, wanted *unstructured.Unstructured) bool {
+	found, err := c.dynamic.Resource(crds).Get(ctx, wanted.GetName(), metav1.GetOptions{})
+	if err != nil {
+		return false
 	}
-	return server.EmulationMajor + "." + server.EmulationMinor
+	candidate := found.DeepCopy()
+	candidate.Object["spec"] = wanted.Object["spec"]
+	result, err := c.dynamic.Resource(crds).Update(ctx, candidate, metav1.UpdateOptions{DryRun: dryRun})
+	return err == nil && equality.Semantic.DeepEqual(found.Object["spec"], result.Object["spec"])
+}
+
+// needsOurCRD skips a test of this tree's CRD if the cluster has another one.
+func needsOurCRD(t *testing.T) {
+	t.Helper()
+	if cluster.hasAnotherCRD {
+		t.Skip("the cluster's CustomResourceDefinition differs from " + crdFile)
+	}
+}
+
+// readObject reads a YAML file with one object.
+func readObject(path string) (*unstructured.Unstructured, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(content, &object.Object); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return object, nil
+}
+
+func writeFile(t *testing.T, folder, name, content string) string {
+	t.Helper()
+	path := filepath.Join(folder, name)
+	footest.Must(t, os.WriteFile(path, []byte(content), 0o600))
+	return path
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package e2e tests the controller, the CustomResourceDefinition and the generated
-// clients with a real API server.
+// Package e2e tests the controller as it is installed: the manifests, permissions and
+// policies, the CustomResourceDefinition, flags, logs, metrics and health, and for each
+// kind what its users see, with a real API server.
 //
-//	KUBECONFIG=… go test ./test/e2e
+//	E2E_KUBECONFIG=… go test ./test/e2e
 //
-// Without KUBECONFIG, with -short, or if the package is matched by a pattern, every test
-// is skipped: "go test ./..." touches no cluster, whatever the shell exports. Otherwise
-// the tests use the kubeconfig's current context, and the first line of the output (-v
-// shows it) names that server.
+// Without E2E_KUBECONFIG, or with -short, every test is skipped: "go test ./..." touches no
+// cluster, whatever KUBECONFIG the shell exports. Otherwise the tests use the kubeconfig's
+// current context, and the first line of the output (-v shows it) names that server.
 //
 // The tests leave the cluster as they found it:
 //   - Each creates a namespace with a generated name and the label
@@ -16,22 +16,18 @@
 //     Ctrl-C.
 //   - The controller under test is built from this tree and watches only the test's
 //     namespace. It has the run's service account, with the permissions and the admission
-//     policy of artifacts/deploy/permissions. Cluster-scoped objects have the run's name and
-//     label, and are deleted when the run ends.
+//     policy of artifacts/deploy/permissions. Cluster-scoped objects have the run's label,
+//     and are deleted when the run ends.
 //   - If another controller works in the cluster, the tests that it would disturb are
 //     skipped.
-//   - The CustomResourceDefinition is installed if there is none, and then deleted at the
-//     end. An existing one stays as it is; if it differs from this tree's, the tests of
-//     its rules and columns are skipped.
-//
-// If KWOK simulates all nodes, as in a development cluster, nobody depends on the
-// cluster. Then more is tested: a controller for all namespaces, the API server's count
-// of requests, admission policies and webhooks, and a node that dies.
+//   - The CustomResourceDefinitions are installed if there are none, and then deleted at
+//     the end. Existing ones stay as they are; if that of Foos differs from this tree's, the
+//     tests of its rules and columns are skipped.
 //
 // Environment variables:
 //
-//	KUBECONFIG     the cluster
-//	DEVCLUSTER_BIN absolute path of the devcluster program: for kubectl (else
-//	               the one on PATH, else those tests are skipped) and for the
-//	               tests that need a cluster of their own
+//	E2E_KUBECONFIG  the cluster
+//	DEVCLUSTER_BIN  absolute path of the devcluster program: for kubectl (else the one on
+//	                PATH), and for the tests that need a cluster of their own (else they
+//	                are skipped)
 package e2e

@@ -1,23 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The health endpoints: where they listen, and when a controller is healthy and ready.
+// The health endpoints and the ports: when a controller is healthy and ready, and what it
+// does while it waits, stands by and stops.
 
 package e2e
 
 import (
-	"fmt"
-	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/test/testcluster"
+)
+
+// Messages that the controller logs.
+const (
+	standingBy = "Standing by for the Lease"
+	newHolder  = "The Lease has a new holder"
+	working    = "Starting workers"
+	stopping   = "Stopping: waiting for the syncs under way"
 )
 
 // expectHealth checks the response of a health endpoint.
@@ -34,49 +48,82 @@ func (p *process) expectHealth(t *testing.T, path string, code int, says ...stri
 	}
 }
 
-// TestAControllerIsReadyWhenItsCachesAreFilled checks that a controller which waits for
-// the CRD already serves health and metrics. It is healthy, but not ready.
-func TestAControllerIsReadyWhenItsCachesAreFilled(t *testing.T) {
+// TestTheControllerWaitsForAMissingCRD checks that a controller which waits for the CRD
+// already serves health and metrics, and can be stopped. It is healthy, but not ready until
+// the CRD is installed and its caches are filled.
+func TestTheControllerWaitsForAMissingCRD(t *testing.T) {
 	t.Parallel()
 	own := newBareCluster(t)
-	p := startController(t, "-kubeconfig="+newAccountIn(t, own.kubeconfig, metav1.NamespaceDefault).kubeconfig,
-		"-health-probe-bind-address="+anyPort, "-metrics-bind-address="+anyPort)
-	p.awaitLog(t, "is not installed", 1)
+	flags := []string{"-kubeconfig=" + own.inDefault().newAccount(t).kubeconfig,
+		"-health-probe-bind-address=" + anyPort, "-metrics-bind-address=" + anyPort}
+	stopped := startController(t, flags...)
+	stopped.awaitLog(t, "is not installed", 1)
+	stopped.stop(t)
+
+	p := startController(t, flags...)
+	p.awaitLog(t, "CustomResourceDefinition "+crdName+" is not installed", 1)
+	p.awaitLog(t, "kubectl apply -f artifacts/crd", 1)
 	p.expectHealth(t, "/healthz", http.StatusOK)
 	p.expectHealth(t, "/readyz", http.StatusInternalServerError, "[-]caches failed", "[+]shutdown ok")
 	p.expectHealth(t, "/readyz/caches", http.StatusInternalServerError, "not filled")
-	if got := ask(t, "https://"+p.servedAt(t, "metrics")+"/metrics", ""); got.code != http.StatusUnauthorized {
+	if got := ask(t, p.metricsURL(t), ""); got.code != http.StatusUnauthorized {
 		t.Errorf("The metrics endpoint returned %d: %s", got.code, got.body)
 	}
 
-	if err := own.installCRD(t.Context()); err != nil {
-		t.Fatal(err)
+	footest.Must(t, own.installCRDs(t.Context()))
+	p.awaitLog(t, working, 1)
+	if got, kinds := p.log.Count("is not installed"), len(footest.Owners); got != kinds {
+		t.Errorf("The log says %d times that the CRD of one of %d kinds is missing, want once for each", got, kinds)
 	}
-	awaitAnswer(t, "http://"+p.servedAt(t, "health")+"/readyz", http.StatusOK)
+	p.expectHealth(t, "/readyz", http.StatusOK)
 	p.expectHealth(t, "/healthz?verbose", http.StatusOK, "[+]ping ok", "[+]leaderElection ok")
 }
 
-// TestAStandbyIsReady checks that a standby is ready, because it could take over, and
-// that it counts the Foos, too.
-func TestAStandbyIsReady(t *testing.T) {
+// TestAStandbyTakesOver checks that a standby is ready, because it could take over, that it
+// counts the Foos, too, and that it takes over.
+func TestAStandbyTakesOver(t *testing.T) {
 	t.Parallel()
 	needsNoOtherController(t)
-	ns := newNamespace(t)
-	flags := []string{"-kubeconfig=" + ns.newAccount(t).kubeconfig, "-namespace=" + ns.name, "-leader-elect",
-		"-health-probe-bind-address=" + anyPort, "-metrics-bind-address=" + anyPort}
-	leader := startController(t, flags...)
-	leader.awaitLog(t, "Starting workers", 1)
-	ns.createReadyFoo(t, newFoo("foo"))
-	standby := startController(t, flags...)
-	awaitAnswer(t, "http://"+standby.servedAt(t, "health")+"/readyz", http.StatusOK)
-	standby.expectHealth(t, "/healthz", http.StatusOK)
-	token := ns.newReader(t)
-	standby.awaitMetrics(t, token, `leader_election_master_status{name="sample-controller"} 0`, `sample_controller_foos{ready="True"} 1`,
-		`sample_controller_sync_duration_seconds_count{result="success"} 0`)
-	leader.awaitMetrics(t, token, `leader_election_master_status{name="sample-controller"} 1`, `sample_controller_foos{ready="True"} 1`)
-	if standby.log.Count("Starting workers") > 0 {
-		t.Error("The standby has started its workers")
+	for name, row := range map[string]struct {
+		signal syscall.Signal
+		code   int
+	}{
+		"from a leader that is killed":  {syscall.SIGKILL, -1},
+		"from a leader that is stopped": {syscall.SIGTERM, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			flags := append(ns.newAccount(t).flags(), "-namespace="+ns.name,
+				"-health-probe-bind-address="+anyPort, "-metrics-bind-address="+anyPort)
+			leader := startController(t, flags...)
+			leader.awaitLog(t, working, 1)
+			ns.createReadyFoo(t, newFoo("before", 1))
+			standby := startController(t, flags...)
+			standby.awaitLog(t, standingBy, 1)
+			standby.expectHealth(t, "/readyz", http.StatusOK)
+			standby.expectHealth(t, "/healthz", http.StatusOK)
+			token := ns.newReader(t, "reader", metricsReader+ns.name, "/metrics")
+			standby.awaitMetrics(t, token, masterStatus(ns, 0), `sample_controller_foos{ready="True"} 1`,
+				`sample_controller_sync_duration_seconds_count{result="success"} 0`)
+			leader.awaitMetrics(t, token, masterStatus(ns, 1), `sample_controller_foos{ready="True"} 1`)
+			if standby.log.Count(working) > 0 {
+				t.Error("The standby has started its workers")
+			}
+
+			leader.end(t, row.signal)
+			if code := leader.State().ExitCode(); code != row.code {
+				t.Errorf("The leader's exit code is %d, want %d", code, row.code)
+			}
+			standby.awaitLog(t, working, 1)
+			ns.createReadyFoo(t, newFoo("after", 1))
+		})
 	}
+}
+
+// masterStatus is the metric of leader election for the Lease in the namespace.
+func masterStatus(ns *namespace, leads int) string {
+	return `leader_election_master_status{name="` + shippedName + "-" + ns.name + `"} ` + strconv.Itoa(leads)
 }
 
 // TestAControllerThatStopsIsNotReady checks that a controller which waits for its last
@@ -84,31 +131,49 @@ func TestAStandbyIsReady(t *testing.T) {
 func TestAControllerThatStopsIsNotReady(t *testing.T) {
 	t.Parallel()
 	needsNoOtherController(t)
-	p, gate := startHeldUp(t, newNamespace(t), "-health-probe-bind-address="+anyPort)
+	ns := newNamespace(t)
+	arrived, opened := make(chan struct{}), make(chan struct{})
+	arrive, open := sync.OnceFunc(func() { close(arrived) }), sync.OnceFunc(func() { close(opened) })
+	kubeconfig := behindProxy(t, func(r *http.Request) {
+		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/"+footest.Primary.Resource.Resource) {
+			arrive()
+			<-opened
+		}
+	})
+	t.Cleanup(open) // before the proxy closes
+	p := startController(t, "-kubeconfig="+kubeconfig, "-namespace="+ns.name, "-health-probe-bind-address="+anyPort)
+	ns.primary().createOwner(t, newFoo("slow", 1))
+	<-arrived
 	p.expectHealth(t, "/readyz", http.StatusOK)
-	p.signal(t, syscall.SIGTERM)
+	footest.Must(t, p.Signal(syscall.SIGTERM))
 	p.awaitLog(t, stopping, 1)
 	p.expectHealth(t, "/readyz", http.StatusInternalServerError, "[-]shutdown failed")
 	p.expectHealth(t, "/healthz", http.StatusOK)
-	gate.open()
-	if code := p.exitCode(t); code != 0 {
-		t.Errorf("The exit code is %d, want 0", code)
-	}
+	open()
+	p.stop(t)
 }
 
-// stopping is the message that the controller logs after a signal.
-const stopping = "Stopping: waiting for the syncs under way"
-
-// startHeldUp starts a controller, with more flags, whose first write is held by a gate.
-func startHeldUp(t *testing.T, ns *namespace, flags ...string) (*process, *gate) {
+// behindProxy returns a kubeconfig that leads to the API server through a proxy, which
+// calls a function with each request, and sends the request as the run's account.
+func behindProxy(t *testing.T, see func(*http.Request)) (kubeconfig string) {
 	t.Helper()
-	gate := newGate(t, func(r *http.Request) bool {
-		return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/"+childResource)
+	transport, err := rest.TransportFor(cluster.account.config)
+	footest.Must(t, err)
+	target, err := url.Parse(cluster.account.config.Host)
+	footest.Must(t, err)
+	server := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			see(r.Out)
+			r.SetURL(target)
+		},
+		Transport:     transport,
+		FlushInterval: -1, // watches
+		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	})
-	p := startController(t, append([]string{"-kubeconfig=" + gate.kubeconfig, "-namespace=" + ns.name}, flags...)...)
-	ns.createFoo(t, newFoo("slow"))
-	receive(t, gate.arrived)
-	return p, gate
+	t.Cleanup(server.Close)
+	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	footest.Must(t, testcluster.WriteKubeconfig(kubeconfig, server.URL, nil, clientcmdapi.AuthInfo{}))
+	return kubeconfig
 }
 
 func TestNoPortIsOpenByDefault(t *testing.T) {
@@ -117,92 +182,48 @@ func TestNoPortIsOpenByDefault(t *testing.T) {
 		t.Skip("this test reads the ports of a process from /proc")
 	}
 	ns := newNamespace(t)
-	quiet := ns.startController(t)
-	quiet.awaitLog(t, "Starting workers", 1)
-	if got := quiet.listening(t); len(got) > 0 {
-		t.Errorf("Without flags it listens on %v", got)
-	}
-
-	open := newNamespace(t).startController(t, "-health-probe-bind-address="+anyPort, "-metrics-bind-address="+anyPort)
-	open.awaitLog(t, "Starting workers", 1)
-	want := []string{open.servedAt(t, "health"), open.servedAt(t, "metrics")}
-	slices.Sort(want)
-	if got := open.listening(t); !slices.Equal(got, want) {
-		t.Errorf("It listens on %v, want %v", got, want)
+	for flags, want := range map[string]int{
+		"": 0,
+		"-health-probe-bind-address=" + anyPort + " -metrics-bind-address=" + anyPort: 2,
+	} {
+		p := ns.startController(t, strings.Fields(flags)...)
+		p.awaitLog(t, working, 1)
+		if got := p.listening(t); got != want {
+			t.Errorf("With the flags %q it listens on %d ports, want %d", flags, got, want)
+		}
+		p.stop(t)
 	}
 }
 
-func TestAnAddressInUseIsReportedAtOnce(t *testing.T) {
-	t.Parallel()
-	taken, err := net.Listen("tcp", anyPort)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
-	for _, flag := range []string{"-health-probe-bind-address", "-metrics-bind-address"} {
-		p := startController(t, "-kubeconfig="+cluster.account.kubeconfig, flag+"="+taken.Addr().String())
-		if code := p.exitCode(t); code != exitFailure {
-			t.Errorf("%s: the exit code is %d, want %d", flag, code, exitFailure)
-		}
-		want := flag + "=" + taken.Addr().String() + ": "
-		if text := p.log.String(); !strings.Contains(text, want) || !strings.Contains(text, "address already in use") {
-			t.Errorf("The log does not say what is wrong: %s", text)
-		}
-	}
-}
-
-// listening returns the addresses on which a process listens.
-func (p *process) listening(t *testing.T) []string {
+// listening returns the number of sockets on which a process listens.
+func (p *process) listening(t *testing.T) int {
 	t.Helper()
 	proc := filepath.Join("/proc", strconv.Itoa(p.ID()))
+	descriptors, err := filepath.Glob(proc + "/fd/*")
+	footest.Must(t, err)
 	sockets := map[string]bool{}
-	descriptors, err := os.ReadDir(filepath.Join(proc, "fd"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, descriptor := range descriptors {
-		target, err := os.Readlink(filepath.Join(proc, "fd", descriptor.Name()))
-		if err == nil && strings.HasPrefix(target, "socket:[") {
-			sockets[strings.Trim(target, "socket:[]")] = true
+		target, err := os.Readlink(descriptor)
+		if number, isSocket := strings.CutPrefix(target, "socket:["); err == nil && isSocket {
+			sockets[strings.TrimSuffix(number, "]")] = true
 		}
 	}
 	if len(sockets) == 0 {
 		t.Fatal("The process has no socket, not even to the API server")
 	}
-	var addresses []string
-	for _, table := range []string{"tcp", "tcp6", "udp", "udp6"} {
-		content, err := os.ReadFile(filepath.Join(proc, "net", table))
-		if err != nil {
-			continue // without IPv6
-		}
+	listening := 0
+	tables, err := filepath.Glob(proc + "/net/[tu][cd]p*")
+	footest.Must(t, err)
+	for _, table := range tables {
+		content, err := os.ReadFile(table)
+		footest.Must(t, err)
 		for line := range strings.Lines(string(content)) {
 			// sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode
 			fields := strings.Fields(line)
-			if len(fields) < 10 || !sockets[fields[9]] || !strings.HasSuffix(fields[2], ":0000") {
-				continue
+			if len(fields) >= 10 && sockets[fields[9]] && strings.HasSuffix(fields[2], ":0000") {
+				listening++
 			}
-			addresses = append(addresses, readAddress(t, fields[1]))
 		}
 	}
-	slices.Sort(addresses)
-	return addresses
-}
-
-// readAddress parses an address of /proc/net: hexadecimal, with the bytes of an IPv4
-// address in reverse order.
-func readAddress(t *testing.T, text string) string {
-	t.Helper()
-	host, port, _ := strings.Cut(text, ":")
-	number, err := strconv.ParseUint(port, 16, 16)
-	if err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
-	if len(host) == 8 {
-		var b [4]byte
-		if _, err := fmt.Sscanf(host, "%02x%02x%02x%02x", &b[3], &b[2], &b[1], &b[0]); err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
-		host = net.IP(b[:]).String()
-	}
-	return net.JoinHostPort(host, strconv.FormatUint(number, 10))
+	return listening
 }

@@ -1,25 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The contract of each kind of children, from the rows of test/footest.
+// The kinds of children and their owners, from the rows of test/footest: how the tests read
+// and write them, and what all of them have in common.
 
 package e2e
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/retry"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/test/testcluster"
 )
 
 // TestEachKindOfChildren checks what every kind of children has in common, for each kind of
@@ -32,25 +39,20 @@ func TestEachKindOfChildren(t *testing.T) {
 		t.Run(kind.Kind, func(t *testing.T) {
 			t.Parallel()
 			children := kindIn{ns, kind}
-			checkAll(t, ns, []scenario{
-				{"drift is undone, and what belongs to others stays", children.checkDrift},
-				{"a deleted child is created again, and goes with its owner", children.checkDeleted},
-				{"the child of somebody else stays as it is, and is reported", children.checkForeign},
-				{"a child that is handed over is adopted", children.checkHandedOver},
-			})
+			for sentence, check := range map[string]func(*testing.T){
+				"drift is undone, and what belongs to others stays":          children.checkDrift,
+				"a deleted child is created again, and goes with its owner":  children.checkDeleted,
+				"the child of somebody else stays as it is, and is reported": children.checkForeign,
+				"a child that is handed over is adopted":                     children.checkHandedOver,
+			} {
+				t.Run(sentence, func(t *testing.T) {
+					t.Parallel()
+					check(t)
+				})
+			}
 		})
 		return nil
 	})
-}
-
-// kindIn is a kind of children in a namespace.
-type kindIn struct {
-	*namespace
-	*footest.Kind
-}
-
-func (k kindIn) client() dynamic.ResourceInterface {
-	return k.in.dynamic.Resource(k.Resource).Namespace(k.name)
 }
 
 // forEachKind calls a function for each kind of children, until it returns an error.
@@ -65,45 +67,136 @@ func forEachKind(do func(kind *footest.Kind) error) error {
 	return nil
 }
 
-// typed returns an object as one of the kind's type.
-func (k kindIn) typed(t *testing.T, object *unstructured.Unstructured) footest.Object {
-	t.Helper()
-	child, err := scheme.Scheme.New(k.Resource.GroupVersion().WithKind(k.Kind.Kind))
+// objects reads and writes those of a kind in a namespace, as ones of the kind's type.
+type objects struct {
+	client dynamic.ResourceInterface
+	kind   schema.GroupVersionKind
+}
+
+func (ns *namespace) objects(kind *footest.Kind) objects {
+	client := ns.in.dynamic.Resource(kind.Resource).Namespace(ns.name)
+	return objects{client, kind.Resource.GroupVersion().WithKind(kind.Kind)}
+}
+
+func (o objects) Get(ctx context.Context, name string, options metav1.GetOptions) (footest.Object, error) {
+	return o.typed(o.client.Get(ctx, name, options))
+}
+
+func (o objects) Create(ctx context.Context, made footest.Object, options metav1.CreateOptions) (footest.Object, error) {
+	sent, err := testcluster.Untyped(made, o.kind)
+	if err != nil {
+		return nil, err
+	}
+	return o.typed(o.client.Create(ctx, sent, options))
+}
+
+func (o objects) Update(ctx context.Context, object footest.Object) (footest.Object, error) {
+	sent, err := testcluster.Untyped(object, o.kind)
+	if err != nil {
+		return nil, err
+	}
+	return o.typed(o.client.Update(ctx, sent, metav1.UpdateOptions{}))
+}
+
+// typed returns an object of the kind's type, unless there is an error already.
+func (o objects) typed(object *unstructured.Unstructured, err error) (footest.Object, error) {
+	if err != nil {
+		return nil, err
+	}
+	types := scheme.Scheme
+	if !types.Recognizes(o.kind) {
+		types = fooscheme.Scheme
+	}
+	typed, err := types.New(o.kind)
 	if err == nil {
-		err = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, child)
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed)
 	}
 	if err != nil {
-		t.Fatalf("Reading a %s: %v", k.Kind, err)
+		return nil, fmt.Errorf("reading a %s: %w", o.kind.Kind, err)
 	}
-	return child.(footest.Object)
+	return typed.(footest.Object), nil
 }
 
-// untyped is the inverse of typed.
-func (k kindIn) untyped(t *testing.T, child footest.Object) *unstructured.Unstructured {
-	t.Helper()
-	return untyped(t, child, k.Kind)
+// kindIn is a kind of children in a namespace.
+type kindIn struct {
+	*namespace
+	*footest.Kind
 }
 
-func untyped(t *testing.T, typed footest.Object, kind *footest.Kind) *unstructured.Unstructured {
+// primary is the kind for the tests that need a child, but are about no kind in particular.
+func (ns *namespace) primary() kindIn { return kindIn{ns, footest.Primary} }
+
+func (k kindIn) children() objects { return k.objects(k.Kind) }
+
+func (k kindIn) owners() objects { return k.objects(k.Owner().Kind) }
+
+// asking returns a Foo, or another owner, that asks for a child of the kind.
+func (k kindIn) asking(scenario string) footest.Object {
+	name := strings.ToLower(k.Kind.Kind) + "-" + scenario
+	foo := k.Owner().New(name, name, 1)
+	foo.SetNamespace(k.name)
+	k.Ask(foo)
+	return foo
+}
+
+func (k kindIn) createOwner(t *testing.T, foo footest.Object) footest.Object {
 	t.Helper()
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
-	if err != nil {
-		t.Fatalf("Writing a %s: %v", kind, err)
+	foo.SetNamespace(k.name)
+	created, err := k.owners().Create(t.Context(), foo, metav1.CreateOptions{})
+	footest.Must(t, err)
+	return created
+}
+
+// awaitReady waits until an owner reports Ready for its newest spec.
+func (k kindIn) awaitReady(t *testing.T, name string) footest.Object {
+	t.Helper()
+	return await(t, fmt.Sprintf("%s %s is ready", k.Owner(), name), k.owners(), name, isReady)
+}
+
+func isReady(foo footest.Object) error {
+	return hasReady(foo, metav1.ConditionTrue, samplev1alpha1.ReasonAvailable)
+}
+
+// hasReady returns an error unless the condition Ready of an owner has the status and the
+// reason, for the newest spec.
+func hasReady(foo footest.Object, status metav1.ConditionStatus, reason string) error {
+	ready, generation := footest.ConditionOf(foo), foo.GetGeneration()
+	if ready == nil || ready.Status != status || ready.Reason != reason {
+		return fmt.Errorf("condition Ready is %v, want %s, %s", ready, status, reason)
 	}
-	object := &unstructured.Unstructured{Object: fields}
-	object.SetGroupVersionKind(kind.Resource.GroupVersion().WithKind(kind.Kind))
-	return object
+	if observed := footest.ObservedGenerationOf(foo); observed != generation || ready.ObservedGeneration != generation {
+		return fmt.Errorf("observedGeneration is %d, and that of %v, want %d", observed, ready, generation)
+	}
+	return nil
 }
 
-// await waits until an object of the kind exists and check accepts it.
-func (k kindIn) await(t *testing.T, want, name string, check func(footest.Object) error) footest.Object {
+// awaitSyncs waits until the controller of the owners has synced every change made before
+// the call, by waiting for a new owner, which is queued behind them. Then a test knows that
+// the controller had the chance to do something wrong.
+func (k kindIn) awaitSyncs(t *testing.T) {
 	t.Helper()
-	var found footest.Object
-	awaitOne(t, want, k.client(), name, func(object *unstructured.Unstructured) error {
-		found = k.typed(t, object)
-		return check(found)
+	name := "marker-" + rand.String(8)
+	k.createOwner(t, k.Owner().New(name, name, 1))
+	k.awaitReady(t, name)
+}
+
+// rename makes an owner ask only for what each of its kind asks for, under another name.
+func (k kindIn) rename(t *testing.T, name, child string) {
+	t.Helper()
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		foo := k.Owner().New(name, child, 1)
+		foo.SetNamespace(k.name)
+		foo.SetResourceVersion(get(t, k.owners(), name).GetResourceVersion())
+		_, err := k.owners().Update(t.Context(), foo)
+		return err
 	})
-	return found
+	footest.Must(t, err)
+}
+
+// awaitChild waits until the child of an owner exists and check accepts it.
+func (k kindIn) awaitChild(t *testing.T, want string, of footest.Object, check func(footest.Object) error) footest.Object {
+	t.Helper()
+	return await(t, want, k.children(), k.Name(of), check)
 }
 
 // isAsAsked returns a check that a Foo controls an object, which is as the Foo asks.
@@ -120,11 +213,10 @@ func (k kindIn) isAsAsked(foo footest.Object) func(footest.Object) error {
 }
 
 // hasChild returns an error unless a Foo has a child of the kind, as it asks.
-func (k kindIn) hasChild(t *testing.T, foo footest.Object) error {
-	t.Helper()
-	child, err := k.client().Get(t.Context(), k.Name(foo), metav1.GetOptions{})
+func (k kindIn) hasChild(ctx context.Context, foo footest.Object) error {
+	child, err := k.children().Get(ctx, k.Name(foo), metav1.GetOptions{})
 	if err == nil {
-		err = k.isAsAsked(foo)(k.typed(t, child))
+		err = k.isAsAsked(foo)(child)
 	}
 	if err != nil {
 		return fmt.Errorf("the %s: %w", k.Kind, err)
@@ -132,25 +224,46 @@ func (k kindIn) hasChild(t *testing.T, foo footest.Object) error {
 	return nil
 }
 
-// update changes an object as a user would.
-func (k kindIn) update(t *testing.T, name string, change func(footest.Object)) footest.Object {
+// awaitSettled waits until the cluster's own controllers no longer write to a child, and
+// returns it.
+func (k kindIn) awaitSettled(t *testing.T, foo footest.Object) footest.Object {
 	t.Helper()
-	var updated *unstructured.Unstructured
-	often := wait.Backoff{Duration: 10 * time.Millisecond, Steps: 100} // others may write at any time
-	err := retry.RetryOnConflict(often, func() error {
-		object, err := k.client().Get(t.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			return err
+	return k.awaitChild(t, "it has settled", foo, func(child footest.Object) error {
+		if busy := k.Busy(child); busy != "" {
+			return errors.New(busy)
 		}
-		child := k.typed(t, object)
+		return nil
+	})
+}
+
+// change changes a child as a user would. Others may write at any time.
+func (k kindIn) change(t *testing.T, name string, change func(footest.Object)) (changed footest.Object) {
+	t.Helper()
+	often := wait.Backoff{Duration: 10 * time.Millisecond, Steps: 100}
+	err := retry.RetryOnConflict(often, func() (err error) {
+		child := get(t, k.children(), name)
 		change(child)
-		updated, err = k.client().Update(t.Context(), k.untyped(t, child), metav1.UpdateOptions{})
+		changed, err = k.children().Update(t.Context(), child)
 		return err
 	})
-	if err != nil {
-		t.Fatalf("Changing %s %s: %v", k.Kind, name, err)
-	}
-	return k.typed(t, updated)
+	footest.Must(t, err)
+	return changed
+}
+
+// createForeign creates the object that a Foo is going to ask for, as somebody else.
+func (k kindIn) createForeign(t *testing.T, foo footest.Object) footest.Object {
+	t.Helper()
+	foreign := k.ForeignNamed(k.Name(foo))
+	foreign.SetNamespace(k.name)
+	created, err := k.children().Create(t.Context(), foreign, metav1.CreateOptions{})
+	footest.Must(t, err)
+	return created
+}
+
+// handOver lets an owner adopt the object that has the name of its child.
+func (k kindIn) handOver(t *testing.T, to footest.Object) {
+	t.Helper()
+	k.change(t, k.Name(to), footest.WithAdoptBy(to.GetName()))
 }
 
 // othersPart returns what a user may write of an object, without the fields that a Foo
@@ -161,93 +274,71 @@ func (k kindIn) othersPart(t *testing.T, child, foo footest.Object) map[string]a
 	if foo != nil {
 		k.ClearOwned(part, foo)
 	}
-	fields := k.untyped(t, part).Object
-	delete(fields, "status")
+	untyped, err := testcluster.Untyped(part, k.children().kind)
+	footest.Must(t, err)
+	fields := untyped.Object
 	fields["metadata"] = map[string]any{"note": part.GetAnnotations()["note"], "team": part.GetLabels()["team"]}
 	return fields
 }
 
-func (k kindIn) checkDrift(t *testing.T, _ *namespace) {
-	foo := k.createAsking(t, "drifts")
-	child := k.await(t, "the child is created", k.Name(foo), k.isAsAsked(foo))
+func (k kindIn) checkDrift(t *testing.T) {
+	foo := k.createOwner(t, k.asking("drifts"))
+	child := k.awaitChild(t, "the child is created", foo, k.isAsAsked(foo))
 	k.awaitReady(t, foo.GetName())
-	drifted := k.update(t, child.GetName(), func(child footest.Object) {
+	drifted := k.change(t, child.GetName(), func(child footest.Object) {
 		k.Drift(child, foo)
 		k.Edit(child, "kept")
 	})
 	if k.Differs(drifted, foo) == "" {
 		t.Fatal("The API server did not store the drift, so this test shows nothing")
 	}
-	repaired := k.await(t, "the drift is undone", child.GetName(), k.isAsAsked(foo))
+	repaired := k.awaitChild(t, "the drift is undone", foo, k.isAsAsked(foo))
 	footest.ExpectEqual(t, "what belongs to others", k.othersPart(t, drifted, foo), k.othersPart(t, repaired, foo))
 	k.awaitReady(t, foo.GetName())
 }
 
-func (k kindIn) checkDeleted(t *testing.T, _ *namespace) {
-	foo := k.createAsking(t, "loses")
-	child := k.await(t, "the child is created", k.Name(foo), k.isAsAsked(foo))
-	background := metav1.DeletePropagationBackground
-	if err := k.client().Delete(t.Context(), child.GetName(), metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
-		t.Fatal(err)
-	}
-	k.await(t, "the child is created again", child.GetName(), func(again footest.Object) error {
+func (k kindIn) checkDeleted(t *testing.T) {
+	foo := k.createOwner(t, k.asking("loses"))
+	child := k.awaitChild(t, "the child is created", foo, k.isAsAsked(foo))
+	inBackground := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
+	footest.Must(t, k.children().client.Delete(t.Context(), child.GetName(), inBackground))
+	k.awaitChild(t, "the child is created again", foo, func(again footest.Object) error {
 		if again.GetUID() == child.GetUID() {
 			return errors.New("it is still the first")
 		}
 		return k.isAsAsked(foo)(again)
 	})
-	if err := k.owners().Delete(t.Context(), foo.GetName(), metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	awaitGone(t, k.client(), child.GetName())
+	footest.Must(t, k.owners().client.Delete(t.Context(), foo.GetName(), metav1.DeleteOptions{}))
+	awaitGone(t, k.children(), child.GetName())
 }
 
-// createForeign creates the object that a Foo is going to ask for, as somebody else.
-func (k kindIn) createForeign(t *testing.T, foo footest.Object) footest.Object {
-	t.Helper()
-	foreign := k.ForeignNamed(k.Name(foo))
-	foreign.SetNamespace(k.name)
-	created, err := k.client().Create(t.Context(), k.untyped(t, foreign), metav1.CreateOptions{})
-	if err != nil {
-		t.Fatalf("Creating a %s: %v", k.Kind, err)
-	}
-	return k.typed(t, created)
-}
-
-func (k kindIn) checkForeign(t *testing.T, _ *namespace) {
+func (k kindIn) checkForeign(t *testing.T) {
 	foo := k.asking("taken")
 	foreign := k.createForeign(t, foo)
 	k.createOwner(t, foo)
-	k.awaitCondition(t, foo.GetName(), metav1.ConditionFalse, k.Kind.Kind+"Conflict")
+	await(t, "the conflict is reported", k.owners(), foo.GetName(), func(foo footest.Object) error {
+		return hasReady(foo, metav1.ConditionFalse, k.Kind.Kind+"Conflict")
+	})
 	expect := func(want footest.Object) footest.Object {
-		now := k.await(t, "it is there", foreign.GetName(), func(footest.Object) error { return nil })
+		now := get(t, k.children(), foreign.GetName())
 		footest.ExpectEqual(t, "the object of somebody else", k.othersPart(t, want, nil), k.othersPart(t, now, nil))
 		return now
 	}
 	expect(foreign)
-	edited := k.update(t, foreign.GetName(), func(child footest.Object) { k.Edit(child, "touched") })
+	edited := k.change(t, foreign.GetName(), func(child footest.Object) { k.Edit(child, "touched") })
 	k.awaitSyncs(t)
-	now := expect(edited)
-	if now.GetOwnerReferences() != nil {
+	if now := expect(edited); now.GetOwnerReferences() != nil {
 		t.Errorf("Its owners are %v", now.GetOwnerReferences())
 	}
 }
 
-func (k kindIn) checkHandedOver(t *testing.T, _ *namespace) {
+func (k kindIn) checkHandedOver(t *testing.T) {
 	foo := k.asking("adopts")
 	foreign := k.createForeign(t, foo)
 	foo = k.createOwner(t, foo)
 	k.handOver(t, foo)
-	adopted := k.await(t, "it is adopted", foreign.GetName(), k.isAsAsked(foo))
+	adopted := k.awaitChild(t, "it is adopted", foo, k.isAsAsked(foo))
 	if adopted.GetUID() != foreign.GetUID() {
 		t.Error("It was replaced, not adopted")
 	}
-}
-
-// handOver lets an owner adopt the object that has the name of its child.
-func (k kindIn) handOver(t *testing.T, to footest.Object) {
-	t.Helper()
-	k.update(t, k.Name(to), func(child footest.Object) {
-		child.SetAnnotations(map[string]string{samplev1alpha1.AnnotationAdoptBy: to.GetName()})
-	})
 }

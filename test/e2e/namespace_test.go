@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The namespaces of the tests, the clients for the objects in them, and the waits.
+// The namespaces of the tests, the waits for objects in them, and the controllers that work
+// there.
 
 package e2e
 
@@ -8,22 +9,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
-	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	"sigs.k8s.io/yaml"
 
 	typedfoo "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/test/oracle"
+	"example.com/sample-controller/test/testcluster"
 )
 
 // runLabel is the label of all namespaces and cluster-scoped objects of a run.
@@ -35,20 +37,33 @@ type namespace struct {
 	in   *testCluster
 }
 
+func (c *testCluster) createNamespace(ctx context.Context) (*namespace, error) {
+	created, err := c.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "foo-e2e-",
+		Labels:       map[string]string{runLabel: c.run},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("creating a namespace: %w", err)
+	}
+	return &namespace{created.Name, c}, nil
+}
+
 // newNamespace creates a namespace that is deleted when the test ends. If the test has
 // failed, the contents are shown first. Until then a witness checks what the Foos report.
 func newNamespace(t *testing.T) *namespace {
 	t.Helper()
-	ns := cluster.newNamespace(t)
+	ns, err := cluster.createNamespace(t.Context())
+	footest.Must(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		if t.Failed() {
-			ns.showContent(ctx, t)
+			content, err := ns.in.runKubectl(ctx, "get", "events,"+allResources(), "--namespace="+ns.name, "--output=yaml")
+			t.Logf("Objects in %s (%v):\n%s", ns.name, err, content)
 		}
-		removeBindings(ctx, t, ns.name)
 		// tidyUp waits until the namespace is gone.
-		if err := cluster.kube.CoreV1().Namespaces().Delete(ctx, ns.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		err := cluster.kube.CoreV1().Namespaces().Delete(ctx, ns.name, metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
 			t.Errorf("Deleting namespace %s: %v", ns.name, err)
 		}
 	})
@@ -56,195 +71,166 @@ func newNamespace(t *testing.T) *namespace {
 	return ns
 }
 
-// removeBindings removes the bindings of admission policies to accounts of a namespace.
-// Without the account, the API server would look for it at each write of other tests, and
-// refuse those for which that takes too long.
-func removeBindings(ctx context.Context, t *testing.T, namespace string) {
-	t.Helper()
-	bindings := cluster.kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
-	list, err := bindings.List(ctx, metav1.ListOptions{LabelSelector: runLabel + "=" + cluster.run})
-	if err != nil {
-		t.Errorf("Listing bindings: %v", err)
-		return
-	}
-	for _, binding := range list.Items {
-		if ref := binding.Spec.ParamRef; ref != nil && ref.Namespace == namespace {
-			if err := bindings.Delete(ctx, binding.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-				t.Errorf("Deleting the binding %s: %v", binding.Name, err)
-			}
+// allResources are those of owners and children, as kubectl get wants them.
+func allResources() string {
+	var resources []string
+	for _, owner := range footest.Owners {
+		for _, kind := range slices.Concat(owner.Kinds, []*footest.Kind{owner.Kind}) {
+			resources = append(resources, kind.Resource.GroupResource().String())
 		}
 	}
+	return strings.Join(resources, ",")
 }
 
 func (ns *namespace) foos() typedfoo.FooInterface {
 	return ns.in.foos.SamplecontrollerV1alpha1().Foos(ns.name)
 }
 
-func (ns *namespace) replicaSets() typedappsv1.ReplicaSetInterface {
-	return ns.in.kube.AppsV1().ReplicaSets(ns.name)
-}
-
-func (ns *namespace) pods() typedcorev1.PodInterface {
-	return ns.in.kube.CoreV1().Pods(ns.name)
-}
-
-func (ns *namespace) events() typedcorev1.EventInterface {
-	return ns.in.kube.CoreV1().Events(ns.name)
-}
-
-// showContent logs the Foos, children and events of the namespace.
-func (ns *namespace) showContent(ctx context.Context, t *testing.T) {
-	if foos, err := ns.foos().List(ctx, metav1.ListOptions{}); err == nil {
-		t.Logf("Foos in %s:\n%s", ns.name, show(foos))
-	}
-	if children, err := ns.children().List(ctx, metav1.ListOptions{}); err == nil {
-		t.Logf("%ss in %s:\n%s", footest.Primary, ns.name, show(children))
-	}
-	events, err := ns.events().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return
-	}
-	var lines strings.Builder
-	for i := range events.Items {
-		event := &events.Items[i]
-		fmt.Fprintf(&lines, "  %s %s %s/%s: %s\n", event.Type, event.Reason, event.InvolvedObject.Kind, event.InvolvedObject.Name, event.Message)
-	}
-	t.Logf("Events in %s:\n%s", ns.name, lines.String())
-}
-
-// source lists and watches objects. Every typed client is one.
-type source[L runtime.Object] interface {
-	List(ctx context.Context, opts metav1.ListOptions) (L, error)
-	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
-}
-
-var errNone = errors.New("there is none")
-
-// named selects the object of a name.
-func named(name string) metav1.ListOptions {
-	return metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()}
-}
-
-// untilList lists objects, and again after each change, until check returns no error. It
-// returns the last list and, if that failed the check, the error.
-func untilList[L runtime.Object](ctx context.Context, client source[L], opts metav1.ListOptions, check func(L) error) (L, error) {
-	for {
-		list, err := client.List(ctx, opts)
-		if err != nil {
-			return list, fmt.Errorf("listing: %w", err)
-		}
-		objection := check(list)
-		if objection == nil {
-			return list, nil
-		}
-		if err := nextChange(ctx, client, opts, list); err != nil {
-			return list, fmt.Errorf("%w: %w", err, objection)
-		}
-	}
-}
-
-// nextChange returns when something has changed since a list. The end of the watch counts
-// as a change.
-func nextChange[L runtime.Object](ctx context.Context, client source[L], opts metav1.ListOptions, list L) error {
-	accessor, err := meta.ListAccessor(list)
-	if err != nil {
-		return err
-	}
-	opts.ResourceVersion = accessor.GetResourceVersion()
-	watcher, err := client.Watch(ctx, opts)
-	if err != nil {
-		return fmt.Errorf("watching: %w", err)
-	}
-	defer watcher.Stop()
-	select {
-	case <-watcher.ResultChan():
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// awaitList waits until check accepts the list of the selected objects, and returns the
-// list. After the timeout it fails the test and shows the last list.
-func awaitList[L runtime.Object](t *testing.T, want string, client source[L], opts metav1.ListOptions, check func(L) error) L {
+// kubectl runs kubectl in the namespace and returns its output. The test fails if kubectl
+// fails.
+func (ns *namespace) kubectl(t *testing.T, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), cluster.patience())
-	defer cancel()
-	list, err := untilList(ctx, client, opts, check)
-	if err != nil {
-		t.Fatalf("Timed out waiting for: %s\n%v\nLast list:\n%s", want, err, show(list))
-	}
-	return list
+	return ns.in.kubectl(t, append([]string{"--namespace=" + ns.name}, args...)...)
 }
 
-// awaitOne waits until the object of a name exists and check accepts it, and returns it.
-func awaitOne[T any, L runtime.Object](t *testing.T, want string, client source[L], name string, check func(*T) error) *T {
+// witness records what the namespace's Foos report, until the test ends or stop is
+// called, and fails the test if any report was false. A test that removes the CRD must
+// call stop first, because that would leave a gap in the record.
+func (ns *namespace) witness(t *testing.T) (stop func()) {
 	t.Helper()
-	var found *T
-	awaitList(t, want, client, named(name), func(list L) error {
-		items, err := itemsOf[T](list)
+	recording, err := oracle.Record(cluster.ctx, ns.in.kube, ns.in.foos, ns.name)
+	footest.Must(t, err)
+	stop = sync.OnceFunc(func() {
+		defer recording.Stop()
+		// The context of a test has ended when its cleanup runs.
+		ctx, cancel := context.WithTimeout(cluster.ctx, patience)
+		defer cancel()
+		lies, err := recording.Lies(ctx)
 		if err != nil {
+			t.Errorf("The record of the Foos in %s is incomplete: %v", ns.name, err)
+		}
+		for _, lie := range lies {
+			t.Errorf("False report: %s", lie)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// getter reads objects. Every typed client is one.
+type getter[T any] interface {
+	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
+}
+
+// get reads an object. The test fails if it does not exist.
+func get[T any](t *testing.T, client getter[T], name string) T {
+	t.Helper()
+	object, err := client.Get(t.Context(), name, metav1.GetOptions{})
+	footest.Must(t, err)
+	return object
+}
+
+// await waits until the object of a name exists and check accepts it, and returns it.
+func await[T any](t *testing.T, want string, client getter[T], name string, check func(T) error) T {
+	t.Helper()
+	var found T
+	awaitThat(t, want, func(ctx context.Context) (err error) {
+		if found, err = client.Get(ctx, name, metav1.GetOptions{}); err != nil {
 			return err
 		}
-		if len(items) == 0 {
-			return errNone
-		}
-		found = items[0]
 		return check(found)
 	})
 	return found
 }
 
 // awaitGone waits until no object of a name exists.
-func awaitGone[L runtime.Object](t *testing.T, client source[L], name string) {
+func awaitGone[T any](t *testing.T, client getter[T], name string) {
 	t.Helper()
-	awaitList(t, name+" is gone", client, named(name), func(list L) error {
-		if meta.LenList(list) > 0 {
-			return fmt.Errorf("%s is still there", name)
-		}
-		return nil
-	})
+	err := testcluster.AwaitAnswer(t.Context(), patience, name+" is gone", func(ctx context.Context) error {
+		_, err := client.Get(ctx, name, metav1.GetOptions{})
+		return err
+	}, apierrors.IsNotFound)
+	footest.Must(t, err)
 }
 
-// itemsOf returns pointers to the items of a list.
-func itemsOf[T any](list runtime.Object) ([]*T, error) {
-	var items []*T
-	err := meta.EachListItem(list, func(object runtime.Object) error {
-		item, ok := object.(any).(*T)
-		if !ok {
-			return fmt.Errorf("a list of %T holds a %T", item, object)
-		}
-		items = append(items, item)
-		return nil
-	})
-	return items, err
+// awaitThat waits until check returns no error. After the timeout it fails the test.
+func awaitThat(t *testing.T, want string, check func(ctx context.Context) error) {
+	t.Helper()
+	footest.Must(t, testcluster.Await(t.Context(), patience, want, check))
 }
 
-// show returns an object as YAML, without its managed fields.
-func show(object runtime.Object) string {
-	_ = meta.EachListItem(object, func(item runtime.Object) error {
-		if accessor, err := meta.Accessor(item); err == nil {
-			accessor.SetManagedFields(nil)
+// stopTime bounds the time to stop a program. A controller gives the syncs under way 20
+// seconds.
+const stopTime = 30 * time.Second
+
+// process is a running program under test.
+type process struct {
+	*testcluster.Process
+	log *testcluster.Log
+}
+
+// startController runs the controller on the namespace with more flags. When the test
+// ends it is stopped, and must exit with code 0.
+func (ns *namespace) startController(t *testing.T, flags ...string) *process {
+	t.Helper()
+	own := []string{"-kubeconfig=" + ns.in.account.kubeconfig, "-namespace=" + ns.name}
+	return startController(t, append(own, flags...)...)
+}
+
+// startController runs the controller with no other flags.
+func startController(t *testing.T, flags ...string) *process {
+	t.Helper()
+	command := exec.CommandContext(cluster.ctx, cluster.controller, flags...)
+	// With the detector a controller panics if it changes an object of its caches.
+	command.Env = append(os.Environ(), "KUBE_CACHE_MUTATION_DETECTOR=true")
+	p := startProcess(t, command)
+	t.Cleanup(func() {
+		if !p.HasEnded() {
+			p.stop(t)
 		}
-		return nil
 	})
-	text, err := yaml.Marshal(object)
-	if err != nil {
-		return err.Error()
+	return p
+}
+
+// startProcess runs a program. If the test fails it shows the program's output.
+func startProcess(t *testing.T, command *exec.Cmd) *process {
+	t.Helper()
+	log := &testcluster.Log{}
+	command.Stdout, command.Stderr = log, log
+	started, err := testcluster.StartProcess(command)
+	footest.Must(t, err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("Output of %v:\n%s", command.Args, log)
+		}
+	})
+	return &process{started, log}
+}
+
+// stop sends SIGTERM, and checks that the program exits in time with code 0.
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	p.end(t, syscall.SIGTERM)
+	if code := p.State().ExitCode(); code != 0 {
+		t.Errorf("After SIGTERM the exit code is %d, want 0", code)
 	}
-	return string(text)
 }
 
-// receive waits for the next value of a channel, or its end.
-func receive[T any](t *testing.T, channel <-chan T) T {
+// end sends a signal and waits for the end of the program. It kills a program that does
+// not end in time.
+func (p *process) end(t *testing.T, signal syscall.Signal) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), cluster.patience())
+	footest.Must(t, p.Signal(signal))
+	if !p.Wait(stopTime) {
+		p.Kill()
+		t.Errorf("The program did not end within %v of the signal", stopTime)
+	}
+}
+
+// awaitLog waits until the log contains a text a number of times.
+func (p *process) awaitLog(t *testing.T, text string, times int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), patience, errors.New("timeout"))
 	defer cancel()
-	select {
-	case value := <-channel:
-		return value
-	case <-ctx.Done():
-		t.Fatalf("Received nothing within %v", cluster.patience())
-		panic("unreachable")
-	}
+	footest.Must(t, p.log.Await(ctx, p.Process, text, times))
 }

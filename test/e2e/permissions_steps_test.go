@@ -6,15 +6,12 @@
 package e2e
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"example.com/sample-controller/test/footest"
 )
@@ -22,8 +19,8 @@ import (
 // trial is a controller with some permissions, and its namespaces.
 type trial struct {
 	account *account
-	// foos is the namespace that it watches. Its account is in another one.
-	foos *namespace
+	// home is the account's namespace, and foos the one that the controller watches.
+	home, foos *namespace
 	// readerToken may read the metrics.
 	readerToken string
 	flags       []string
@@ -33,28 +30,15 @@ type trial struct {
 
 // newTrial creates an account with the permissions of the objects. It starts no
 // controller.
-func newTrial(t *testing.T, objects []*unstructured.Unstructured) *trial {
+func newTrial(t *testing.T, objects manifests) *trial {
 	t.Helper()
-	home := newNamespace(t)
-	tr := &trial{foos: newNamespace(t)}
-	var copies []*unstructured.Unstructured
-	for _, object := range rolesAlone(objects) {
-		copies = append(copies, object.DeepCopy())
-	}
-	err := move(copies, map[string]string{shippedNamespace: home.name, metav1.NamespaceDefault: tr.foos.name}, cluster.run)
-	if err == nil {
-		tr.account, err = installAccount(t.Context(), cluster.kubeconfig, home.name, copies, t.TempDir())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := &trial{home: newNamespace(t), foos: newNamespace(t)}
+	tr.account = tr.home.newAccountWith(t, objects, tr.foos.name)
 	// Create the reader first, because the controller caches refusals.
-	tr.readerToken = home.newReaderOf(t, home.name)
-	tr.flags = []string{
-		"-v=2", "-kubeconfig=" + tr.account.kubeconfig, "-namespace=" + tr.foos.name,
-		"-leader-elect", "-leader-elect-lease-duration=30s", "-leader-elect-renew-deadline=25s",
-		"-metrics-bind-address=127.0.0.1:0",
-	}
+	tr.readerToken = tr.home.newReader(t, "reader", metricsReader+tr.home.name, "/metrics")
+	tr.flags = append(tr.account.flags(),
+		"-v=2", "-namespace="+tr.foos.name, "-leader-elect-lease-duration=30s", "-leader-elect-renew-deadline=25s",
+		"-metrics-bind-address="+anyPort)
 	return tr
 }
 
@@ -95,22 +79,20 @@ var steps = []step{
 	{stepStart, func(t *testing.T, tr *trial) {
 		t.Helper()
 		tr.start(t, "-leader-elect-retry-period=1s")
-	}, func(_ *testing.T, tr *trial) error { return hasLogged(tr.controllers[0], "Starting workers") }},
+	}, func(_ *testing.T, tr *trial) error { return hasLogged(tr.controllers[0], working) }},
 	{stepLeaderEvent, nothing, leaderEventWritten},
 	{stepRenewal, nothing, leaseRenewed},
 	{stepCreate, func(t *testing.T, tr *trial) {
 		t.Helper()
 		for _, owner := range footest.Owners {
-			foo := owner.Asking("web", "web", 1)
-			foo.SetNamespace(tr.foos.name)
-			kindIn{tr.foos, owner.Kinds[0]}.createOwner(t, foo)
+			kindIn{tr.foos, owner.Kinds[0]}.createOwner(t, owner.Asking("web", "web", 1))
 		}
 	}, hasChildren},
 	{stepStatus, nothing, func(t *testing.T, tr *trial) error {
 		t.Helper()
 		return forEachKind(func(kind *footest.Kind) error {
-			ready := footest.ConditionOf(kindIn{tr.foos, kind}.owner(t, "web"))
-			if ready == nil || ready.Status != metav1.ConditionTrue {
+			foo := get(t, kindIn{tr.foos, kind}.owners(), "web")
+			if ready := footest.ConditionOf(foo); ready == nil || ready.Status != metav1.ConditionTrue {
 				return fmt.Errorf("the condition of %s web is %v", kind.Owner(), ready)
 			}
 			return nil
@@ -120,8 +102,8 @@ var steps = []step{
 		t.Helper()
 		_ = forEachKind(func(kind *footest.Kind) error {
 			children := kindIn{tr.foos, kind}
-			foo := children.owner(t, "web")
-			children.update(t, kind.Name(foo), func(child footest.Object) { kind.Drift(child, foo) })
+			foo := get(t, children.owners(), "web")
+			children.change(t, kind.Name(foo), func(child footest.Object) { kind.Drift(child, foo) })
 			return nil
 		})
 	}, hasChildren},
@@ -147,9 +129,9 @@ var steps = []step{
 		t.Helper()
 		// Without a watch it would read the Lease again after 20 s.
 		tr.start(t, "-leader-elect-retry-period=20s")
-		tr.controllers[1].awaitLog(t, "The Lease has a new holder", 1) // it has read the Lease once
+		tr.controllers[1].awaitLog(t, newHolder, 1) // it has read the Lease once
 		tr.controllers[0].stop(t)
-	}, func(_ *testing.T, tr *trial) error { return hasLogged(tr.controllers[1], "Starting workers") }},
+	}, func(_ *testing.T, tr *trial) error { return hasLogged(tr.controllers[1], working) }},
 }
 
 func nothing(*testing.T, *trial) {}
@@ -163,16 +145,15 @@ func hasLogged(p *process, text string) error {
 
 func leaderEventWritten(t *testing.T, tr *trial) error {
 	t.Helper()
-	events, err := cluster.kube.CoreV1().Events(tr.account.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=Lease"})
-	if err == nil && len(events.Items) == 0 {
-		err = errNone
+	if len(tr.home.eventsOf(t, "Lease", tr.account.name)) == 0 {
+		return errors.New("there is no event about the Lease")
 	}
-	return err
+	return nil
 }
 
 func leaseRenewed(t *testing.T, tr *trial) error {
 	t.Helper()
-	lease := get(t, cluster.kube.CoordinationV1().Leases(tr.account.namespace), "sample-controller")
+	lease := get(t, cluster.kube.CoordinationV1().Leases(tr.account.namespace), tr.account.name)
 	if !lease.Spec.RenewTime.After(lease.Spec.AcquireTime.Time) {
 		return errors.New("the Lease was not renewed after it was acquired")
 	}
@@ -185,7 +166,7 @@ func hasChildren(t *testing.T, tr *trial) error {
 	t.Helper()
 	return forEachKind(func(kind *footest.Kind) error {
 		children := kindIn{tr.foos, kind}
-		return children.hasChild(t, children.owner(t, "web"))
+		return children.hasChild(t.Context(), get(t, children.owners(), "web"))
 	})
 }
 
@@ -197,7 +178,7 @@ func hasAdopted(t *testing.T, tr *trial) error {
 	t.Helper()
 	return forEachKind(func(kind *footest.Kind) error {
 		children := kindIn{tr.foos, kind}
-		return children.hasChild(t, children.owner(t, children.fostering().GetName()))
+		return children.hasChild(t.Context(), get(t, children.owners(), children.fostering().GetName()))
 	})
 }
 
@@ -207,8 +188,8 @@ func hasNoOtherChildren(t *testing.T, tr *trial) error {
 	t.Helper()
 	return forEachKind(func(kind *footest.Kind) error {
 		children := kindIn{tr.foos, kind}
-		foo := children.owner(t, "web")
-		list, err := children.client().List(t.Context(), metav1.ListOptions{})
+		foo := get(t, children.owners(), "web")
+		list, err := children.children().client.List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
@@ -225,52 +206,37 @@ func hasNoOtherChildren(t *testing.T, tr *trial) error {
 // again, so that the third event repeats the first.
 func conflictTwice(t *testing.T, tr *trial) {
 	t.Helper()
-	tr.foos.createForeignChild(t, "taken")
-	tr.foos.createFoo(t, newFoo("restless", withChild("taken")))
-	tr.foos.awaitConflict(t, "restless")
-	tr.foos.rename(t, "restless", "free")
-	tr.foos.awaitReady(t, "restless")
-	tr.foos.rename(t, "restless", "taken")
-	tr.foos.awaitConflict(t, "restless")
+	k := tr.foos.primary()
+	restless := newFoo("restless", 1)
+	k.Owner().Rename(restless, "taken")
+	k.createForeign(t, restless)
+	k.createOwner(t, restless)
+	tr.foos.awaitNotReady(t, "restless", reasonConflict)
+	k.rename(t, "restless", "free")
+	k.awaitReady(t, "restless")
+	k.rename(t, "restless", "taken")
+	tr.foos.awaitNotReady(t, "restless", reasonConflict)
 }
 
 func eventCounted(t *testing.T, tr *trial) error {
 	t.Helper()
-	events, err := tr.foos.events().List(t.Context(), eventsOf("restless"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range events.Items {
-		if event := &events.Items[i]; event.Reason == reasonConflict && event.Count == 2 {
+	events := tr.foos.eventsOf(t, "Foo", "restless")
+	for i := range events {
+		if events[i].Reason == reasonConflict && events[i].Count == 2 {
 			return nil
 		}
 	}
-	return fmt.Errorf("the event was not counted twice: %v", events.Items)
+	return fmt.Errorf("the event was not counted twice: %v", events)
 }
-
-// metricsAddress matches the address of the metrics in a controller's log.
-var metricsAddress = regexp.MustCompile(`"Serving metrics" address="([^"]+)"`)
 
 func metricsShown(t *testing.T, tr *trial) error {
 	t.Helper()
-	found := metricsAddress.FindStringSubmatch(tr.controllers[0].log.String())
-	if found == nil {
+	p := tr.controllers[0]
+	if p.log.Count(`"Serving metrics"`) == 0 {
 		return errors.New("the log has no address of the metrics")
 	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+found[1]+"/metrics", http.NoBody)
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Authorization", "Bearer "+tr.readerToken)
-	// The certificate is self-signed.
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
-	response, err := client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return errors.New(response.Status)
+	if got := ask(t, p.metricsURL(t), tr.readerToken); got.code != http.StatusOK {
+		return fmt.Errorf("the response is %d: %s", got.code, got.body)
 	}
 	return nil
 }

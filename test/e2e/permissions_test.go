@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Each shipped permission is needed, and no other.
+// Each shipped permission is needed, no other is, and the manual says what each allows.
 
 package e2e
 
 import (
+	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"example.com/sample-controller/test/footest"
 )
@@ -36,14 +40,16 @@ func needs() map[string]string {
 	}
 	for _, owner := range footest.Owners {
 		for right, step := range map[string]string{
-			"list %s": stepStart, "watch %s": stepStart, "get %s": stepRepair, "update %s/status": stepStatus, "update %s/finalizers": stepCreate,
+			"list %s": stepStart, "watch %s": stepStart, "get %s": stepRepair,
+			"update %s/status": stepStatus, "update %s/finalizers": stepCreate,
 		} {
 			steps["sample-controller: "+fmt.Sprintf(right, owner.Resource.Resource)] = step
 		}
 	}
 	_ = forEachKind(func(kind *footest.Kind) error {
 		for verb, step := range map[string]string{
-			"list": stepStart, "watch": stepStart, "get": stepRepair, "create": stepCreate, "patch": stepRepair, "delete": stepAdoption,
+			"list": stepStart, "watch": stepStart, "get": stepRepair,
+			"create": stepCreate, "patch": stepRepair, "delete": stepAdoption,
 		} {
 			steps["sample-controller: "+verb+" "+kind.Resource.Resource] = step
 		}
@@ -82,23 +88,19 @@ type permissionCase struct {
 // permission. The variants have most permissions in common.
 func permissionCases(t *testing.T) []permissionCase {
 	t.Helper()
-	everywhere, err := shippedPermissions()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var cases []permissionCase
 	needs, seen := needs(), map[string]bool{}
 	for _, variant := range []struct {
-		name    string
-		objects []*unstructured.Unstructured
-	}{{"all namespaces", everywhere}, {"one namespace", namespacedPermissions(t)}} {
+		name, folder string
+	}{{"all namespaces", deployFolder + "/permissions"}, {"one namespace", namespacedFolder}} {
+		objects, err := cluster.accountIn(t.Context(), variant.folder)
+		footest.Must(t, err)
+		objects = rolesAlone(objects)
 		cases = append(cases, permissionCase{"with all permissions in " + variant.name, func(t *testing.T) {
-			newTrial(t, variant.objects).expectAllSteps(t)
+			newTrial(t, objects).expectAllSteps(t)
 		}})
-		grants, err := grantsOf(variant.objects)
-		if err != nil {
-			t.Fatal(err)
-		}
+		grants, err := grantsOf(objects)
+		footest.Must(t, err)
 		for _, permission := range grants {
 			name := permission.roleName() + ": " + permission.String()
 			if seen[name] {
@@ -110,7 +112,11 @@ func permissionCases(t *testing.T) []permissionCase {
 				if !known {
 					t.Fatal("The permission is shipped, but needs does not return it")
 				}
-				newTrial(t, without(t, variant.objects, permission)).expectRefusal(t, step, permission)
+				tr := newTrial(t, without(t, objects, permission))
+				tr.expectRefusal(t, step, permission)
+				if step == stepStart {
+					tr.expectStartWith(t, permission, objects)
+				}
 			}})
 		}
 	}
@@ -122,81 +128,48 @@ func permissionCases(t *testing.T) []permissionCase {
 	return cases
 }
 
-// roleName returns the role's name without its kind, which differs between the variants.
+// roleName returns the name of a role of accountIn, without its kind, which differs between
+// the variants.
 func (g grant) roleName() string {
-	_, name, _ := strings.Cut(g.role, " ")
+	_, name, _ := strings.Cut(strings.TrimSuffix(g.role, "-"+home), " ")
 	return name
 }
 
-// namespacedPermissions returns the objects of the account in the namespaced variant,
-// rendered by kubectl kustomize.
-func namespacedPermissions(t *testing.T) []*unstructured.Unstructured {
-	t.Helper()
-	out, err := kubectlCommand(t, []string{"kustomize", moduleRoot + "/artifacts/deploy/namespaced"}).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	objects, err := parseObjects(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ofUsers := func(o *unstructured.Unstructured) bool {
-		return strings.HasPrefix(o.GetName(), "sample-controller-foo-")
-	}
-	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
-		switch o.GetKind() {
-		case "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding":
-			return ofUsers(o)
-		}
-		return true
+// rolesAlone returns the objects without the admission policies and the flow schema.
+func rolesAlone(objects manifests) manifests {
+	return slices.DeleteFunc(objects, func(object *unstructured.Unstructured) bool {
+		return sets.New(policyKind, policyBinding, flowSchema).Has(object.GetKind())
 	})
 }
 
 // without returns a copy of the objects that lacks one permission.
-func without(t *testing.T, objects []*unstructured.Unstructured, missing grant) []*unstructured.Unstructured {
+func without(t *testing.T, objects manifests, missing grant) manifests {
 	t.Helper()
-	var copies []*unstructured.Unstructured
+	var copies manifests
 	for _, object := range objects {
 		object = object.DeepCopy()
 		copies = append(copies, object)
-		role := object.GetKind() + " " + object.GetName()
-		if role != missing.role {
+		if object.GetKind()+" "+object.GetName() != missing.role {
 			continue
 		}
+		grants, err := grantsOfRole(object)
+		footest.Must(t, err)
 		var rules []any
-		for _, g := range rulesOf(t, object) {
+		for _, g := range grants {
 			if g == missing {
 				continue
 			}
-			rule, err := runtime.DefaultUnstructuredConverter.ToUnstructured(g.rule())
-			if err != nil {
-				t.Fatal(err)
+			rule := rbacv1.PolicyRule{APIGroups: []string{g.group}, Resources: []string{g.path()}, Verbs: []string{g.verb}}
+			if g.name != "" {
+				rule.ResourceNames = []string{g.name}
 			}
-			rules = append(rules, rule)
+			untyped, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&rule)
+			footest.Must(t, err)
+			rules = append(rules, untyped)
 		}
-		if err := unstructured.SetNestedSlice(object.Object, rules, "rules"); err != nil {
-			t.Fatal(err)
-		}
+		footest.Must(t, unstructured.SetNestedSlice(object.Object, rules, "rules"))
 	}
 	return copies
-}
-
-func rulesOf(t *testing.T, role *unstructured.Unstructured) []grant {
-	t.Helper()
-	grants, err := grantsOfRole(role)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return grants
-}
-
-// rule returns a rule that grants only g.
-func (g grant) rule() *rbacv1.PolicyRule {
-	rule := &rbacv1.PolicyRule{APIGroups: []string{g.group}, Resources: []string{g.path()}, Verbs: []string{g.verb}}
-	if g.name != "" {
-		rule.ResourceNames = []string{g.name}
-	}
-	return rule
 }
 
 // expectAllSteps checks that all steps succeed and that nothing is refused.
@@ -232,24 +205,36 @@ func (tr *trial) expectRefusal(t *testing.T, fails string, missing grant) {
 	t.Error("All steps succeed and nothing is refused, so the permission is not needed")
 }
 
+// expectStartWith gives the account the missing permission, and checks that the
+// controller, which has waited for it, starts. If an informer needs the permission, the log
+// has said so once.
+func (tr *trial) expectStartWith(t *testing.T, missing grant, objects manifests) {
+	t.Helper()
+	p := tr.controllers[0]
+	if missing.resource != "leases" {
+		says := "the permission to %s.%s in the namespace %s is missing"
+		p.awaitLog(t, fmt.Sprintf(says, missing, missing.group, tr.foos.name), 1)
+	}
+	_, err := tr.home.apply(t.Context(), t.TempDir(), objects, tr.foos.name)
+	footest.Must(t, err)
+	p.awaitLog(t, working, 1)
+	if p.log.Count("is missing") > 1 || p.log.Count("Failed to watch") > 0 {
+		t.Errorf("The log has the missing permission more than once, or something of informers:\n%s", p.log)
+	}
+}
+
 // awaitEither returns true when a step has succeeded, or false when other returns true.
 func (tr *trial) awaitEither(t *testing.T, s step, other func() bool) bool {
 	t.Helper()
-	deadline := time.Now().Add(cluster.patience())
-	ticker := time.NewTicker(100 * time.Millisecond)
-	defer ticker.Stop()
-	for {
+	succeeded := false
+	awaitThat(t, s.name, func(context.Context) error {
 		err := s.outcome(t, tr)
-		switch {
-		case err == nil:
-			return true
-		case other():
-			return false
-		case time.Now().After(deadline):
-			t.Fatalf("%s: %v; the API server refused %v", s.name, err, tr.refused())
+		if succeeded = err == nil; succeeded || other() {
+			return nil
 		}
-		<-ticker.C
-	}
+		return fmt.Errorf("%w; the API server refused %v", err, tr.refused())
+	})
+	return succeeded
 }
 
 // refusal matches the API server's refusals in a log. The admission plugin for owner
@@ -287,4 +272,67 @@ func (tr *trial) refused() []string {
 // asked returns a permission in the form of refused.
 func (g grant) asked() string {
 	return fmt.Sprintf("%s %s/%s", g.verb, g.group, g.path())
+}
+
+// TestTheManualSaysWhatAThiefCanDo compares the rows of the manual with the permissions of
+// the controller's account and with the flow schema, verb by verb.
+func TestTheManualSaysWhatAThiefCanDo(t *testing.T) {
+	t.Parallel()
+	manual, err := os.ReadFile(filepath.Join(moduleRoot, "docs", "operations.md"))
+	if err != nil {
+		t.Skipf("the documents are missing: %v", err)
+	}
+	_, table, _ := strings.Cut(string(manual), "| verbs | on | so they can |\n|---|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	said := sets.New[string]()
+	for row := range strings.SplitSeq(strings.ReplaceAll(table, "`", ""), "\n") {
+		cells := strings.Split(strings.Trim(row, "| "), " | ")
+		if len(cells) != 3 {
+			t.Fatalf("docs/operations.md has the row %q", row)
+		}
+		for verb := range strings.SplitSeq(cells[0], ", ") {
+			said.Insert(verb + " " + cells[1])
+		}
+	}
+	granted := sets.New(rightsIn(t, deployFolder)...).Insert(rightsIn(t, namespacedFolder)...)
+	for _, right := range sets.List(granted.Difference(said)) {
+		t.Errorf("docs/operations.md does not say what a thief can do by the permission to %s", right)
+	}
+	for _, right := range sets.List(said.Difference(granted)) {
+		t.Errorf("docs/operations.md says what a thief can do by the permission to %s, which the manifests do not grant", right)
+	}
+}
+
+// rightsIn returns what the roles of a folder grant and its flow schemas prefer, in the
+// words of the manual.
+func rightsIn(t *testing.T, folder string) []string {
+	t.Helper()
+	objects := objectsOf(t, folder)
+	grants, err := grantsOf(objects)
+	footest.Must(t, err)
+	var rights []string
+	for _, grant := range grants {
+		right := grant.String()
+		if grant.name != "" {
+			right += " named " + grant.name
+		}
+		rights = append(rights, right)
+	}
+	for _, object := range objects {
+		if object.GetKind() != flowSchema {
+			continue
+		}
+		var schema flowcontrolv1.FlowSchema
+		footest.Must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &schema))
+		for _, rule := range schema.Spec.Rules {
+			for _, requests := range rule.ResourceRules {
+				for _, resource := range requests.Resources {
+					for _, verb := range requests.Verbs {
+						rights = append(rights, verb+" "+resource+" by the FlowSchema")
+					}
+				}
+			}
+		}
+	}
+	return rights
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The command line and the log: failed starts, -help, -version, the kubeconfig from the
-// environment, and a start without permissions.
+// The command line and the log: failed starts, -help, -version, and JSON.
 
 package e2e
 
@@ -18,195 +17,84 @@ import (
 	"strings"
 	"testing"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/test/testcluster"
 )
 
-// The exit codes of the controller.
-const (
-	exitOK      = 0
-	exitFailure = 1
-	exitUsage   = 2
-)
-
+// TestAFailedStartPrintsOneClearLine starts the program in ways in which it exits by itself.
+// With the JSON format, each line of a failed start is an entry of the log. The last one,
+// which is the easiest to lose and the most useful, says what is wrong.
 func TestAFailedStartPrintsOneClearLine(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	garbage := writeFile(t, folder, "garbage", "apiVersion: v1\nkind: Config\nclusters: 7\n")
-	empty := writeFile(t, folder, "empty", "")
-	missing := filepath.Join(folder, "missing")
-	unreachable := closedServer()
-	stranger := kubeconfigFor(t, unauthorizedServer(t))
+	server := httptest.NewServer(http.NotFoundHandler())
+	unreachable := server.URL
+	server.Close()
+	stranger := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	t.Cleanup(stranger.Close) // after the parallel subtests
+	unknown := filepath.Join(folder, "unknown")
+	footest.Must(t, testcluster.WriteKubeconfig(unknown, stranger.URL, nil, clientcmdapi.AuthInfo{}))
+	const ok, failure, usage = 0, 1, 2
 
-	tests := []struct {
+	for _, test := range []struct {
 		what  string
 		flags []string
 		code  int
 		says  []string
 	}{
-		{"an unknown flag", []string{"-bogus"}, exitUsage, []string{"-bogus", "-help"}},
-		{"a flag that is not a number", []string{"-workers=many"}, exitUsage, []string{"-workers", `"many"`}},
-		{"no workers", []string{"-workers=0"}, exitUsage, []string{"-workers=0", "1 or more"}},
-		{"too short a resync", []string{"-resync=1ms"}, exitUsage, []string{"-resync=1ms", "1s or more"}},
-		{"an invalid namespace", []string{"-namespace=Web"}, exitUsage, []string{`-namespace="Web"`, "lower case"}},
-		{"two wrong flags", []string{"-workers=0", "-kube-api-burst=0"}, exitUsage, []string{"-workers=0", "-kube-api-burst=0"}},
-		{"an unknown log format", []string{"-logging-format=xml"}, exitUsage, []string{`-logging-format="xml"`, "text or json"}},
-		{"an argument", []string{"start"}, exitUsage, []string{`"start"`, "flags only"}},
-		{"no kubeconfig", []string{"-kubeconfig=" + missing}, exitFailure, []string{missing, "no such file"}},
-		{"a kubeconfig of garbage", []string{"-kubeconfig=" + garbage}, exitFailure, []string{garbage}},
-		{"an empty kubeconfig", []string{"-kubeconfig=" + empty}, exitFailure, []string{empty, "no cluster is configured"}},
-		{"nothing configured", nil, exitFailure, []string{"no cluster is configured", "-kubeconfig", "KUBECONFIG"}},
-		{"an unreachable server", []string{"-master=" + unreachable}, exitFailure, []string{unreachable, "can't be reached", "-kubeconfig or -master"}},
-		{"a server that does not accept the credentials", []string{"-kubeconfig=" + stranger}, exitFailure, []string{"does not accept the credentials", "renew"}},
-	}
-	for _, test := range tests {
-		t.Run(test.what, func(t *testing.T) {
-			t.Parallel()
-			stdout, stderr, code := runController(t, "", test.flags...)
-			if code != test.code {
-				t.Errorf("The exit code is %d, want %d", code, test.code)
-			}
-			if strings.Count(stderr, "\n") != 1 || stdout != "" {
-				t.Errorf("The output is not a single line on stderr:\n%s%s", stdout, stderr)
-			}
-			for _, want := range test.says {
-				if !strings.Contains(stderr, want) {
-					t.Errorf("The output is %q, want %q in it", stderr, want)
+		{"help", []string{"-help"}, ok, []string{"\n  -kubeconfig ", "\n  -workers ", "\n  -v "}},
+		{"the version", []string{"-version"}, ok, []string{"\nk8s.io/client-go ", " " + runtime.Version() + " "}},
+		{"two wrong flags", []string{"-workers=0", "-kube-api-qps=0"}, usage, []string{"-workers=0", "-kube-api-qps=0"}},
+		{"an unknown flag", []string{"-bogus"}, usage, []string{"-bogus"}},
+		{"a kubeconfig of garbage", []string{"-kubeconfig=" + garbage}, failure, []string{garbage}},
+		{"nothing configured", nil, failure, []string{"no cluster is configured", "-kubeconfig", "KUBECONFIG"}},
+		{"an unreachable server", []string{"-master=" + unreachable}, failure, []string{unreachable, "can't be reached"}},
+		{"a server that does not accept the credentials", []string{"-kubeconfig=" + unknown}, failure,
+			[]string{"does not accept the credentials", "renew"}},
+	} {
+		for _, format := range []string{"text", "json"} {
+			t.Run(test.what+" in "+format, func(t *testing.T) {
+				t.Parallel()
+				stdout, stderr, code := runController(t, append([]string{"-logging-format=" + format}, test.flags...)...)
+				said, silent := stderr, stdout
+				switch {
+				case test.code == ok:
+					said, silent = stdout, stderr
+				case format == "json":
+					entries := parseLog(t, stderr)
+					said = entries[len(entries)-1].Error
+				case strings.Count(stderr, "\n") != 1:
+					t.Errorf("The output is not a single line:\n%s", stderr)
 				}
-			}
-		})
-	}
-}
-
-func TestHelpListsTheFlags(t *testing.T) {
-	t.Parallel()
-	stdout, stderr, code := runController(t, "", "-help")
-	if code != exitOK || stderr != "" {
-		t.Errorf("The exit code is %d and stderr is %q, want %d and nothing", code, stderr, exitOK)
-	}
-	for _, name := range []string{"kubeconfig", "master", "workers", "resync", "kube-api-qps", "kube-api-burst", "namespace", "v"} {
-		if !strings.Contains(stdout, "\n  -"+name+" ") {
-			t.Errorf("The help does not list -%s:\n%s", name, stdout)
+				if code != test.code || silent != "" {
+					t.Errorf("The exit code is %d, want %d, and there is other output: %q", code, test.code, silent)
+				}
+				for _, want := range test.says {
+					if !strings.Contains(said, want) {
+						t.Errorf("The output is %q, want %q in it", said, want)
+					}
+				}
+			})
 		}
 	}
 }
 
-func TestVersionNamesGoAndClientGo(t *testing.T) {
-	t.Parallel()
-	module, err := os.ReadFile("../../go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, _, code := runController(t, "", "-version")
-	_, clientGo, _ := strings.Cut(stdout, "\nk8s.io/client-go ")
-	clientGo, _, _ = strings.Cut(strings.TrimSpace(clientGo), "\n")
-	if code != 0 || !strings.Contains(string(module), "k8s.io/client-go "+clientGo+"\n") || !strings.Contains(stdout, " "+runtime.Version()+" ") {
-		t.Errorf("The exit code is %d, or the output lacks go.mod's version of client-go or %s:\n%s", code, runtime.Version(), stdout)
-	}
-}
-
-func TestWithoutAFlagTheClusterComesFromTheEnvironment(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	command := exec.CommandContext(cluster.ctx, cluster.controller, "-namespace="+ns.name)
-	command.Env = append(os.Environ(), "KUBECONFIG="+cluster.account.kubeconfig)
-	p := startProcess(t, command)
-	ns.createReadyFoo(t, newFoo("from-environment"))
-	p.stop(t)
-}
-
-// TestAControllerWithoutPermissionsSaysWhichAndWaits takes away two permissions of the
-// informers, and grants them while the controller waits.
-func TestAControllerWithoutPermissionsSaysWhichAndWaits(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	objects, err := shippedPermissions()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var rules []rbacv1.PolicyRule
-	grants, err := grantsOf(objects)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, g := range grants {
-		if g.String() == "list foos" || g.String() == "watch "+childResource {
-			objects = without(t, objects, g)
-			rules = append(rules, *g.rule())
-		}
-	}
-	a := newAccountWith(t, cluster.kubeconfig, ns.name, rolesAlone(objects))
-	p := startController(t, "-kubeconfig="+a.kubeconfig, "-namespace="+ns.name)
-	for _, verb := range []string{"list foos.samplecontroller.k8s.io", "watch " + childGR} {
-		p.awaitLog(t, "the permission to "+verb+" in the namespace "+ns.name+" is missing", 1)
-	}
-
-	ns.grant(t, rules)
-	p.awaitLog(t, "Starting workers", 1)
-	ns.createReadyFoo(t, newFoo("permitted"))
-	p.stop(t)
-	if said := p.log.String(); strings.Count(said, "is missing") != len(rules) || strings.Contains(said, "Failed to watch") {
-		t.Errorf("The log does not have each missing permission once, and nothing of informers:\n%s", said)
-	}
-}
-
-// grant gives the controller's account of the namespace more permissions in it.
-func (ns *namespace) grant(t *testing.T, rules []rbacv1.PolicyRule) {
-	t.Helper()
-	meta := metav1.ObjectMeta{Name: "granted", Namespace: ns.name}
-	role := &rbacv1.Role{ObjectMeta: meta, Rules: rules}
-	binding := &rbacv1.RoleBinding{
-		ObjectMeta: meta,
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns.name, Name: shippedName}},
-	}
-	if _, err := cluster.kube.RbacV1().Roles(ns.name).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := cluster.kube.RbacV1().RoleBindings(ns.name).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// runController runs a controller that exits by itself. Its environment names no cluster
-// except the given kubeconfig.
-func runController(t *testing.T, kubeconfig string, flags ...string) (stdout, stderr string, code int) {
+// runController runs a controller that exits by itself. Its environment names no cluster.
+func runController(t *testing.T, flags ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), cluster.controller, flags...)
-	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+t.TempDir(), "KUBERNETES_SERVICE_HOST=")
+	command.Env = append(os.Environ(), "KUBECONFIG=", "HOME="+t.TempDir(), "KUBERNETES_SERVICE_HOST=")
 	var out, errs bytes.Buffer
 	command.Stdout, command.Stderr = &out, &errs
 	if err := command.Run(); err != nil && !errors.As(err, new(*exec.ExitError)) {
 		t.Fatal(err)
 	}
 	return out.String(), errs.String(), command.ProcessState.ExitCode()
-}
-
-func writeFile(t *testing.T, folder, name, content string) string {
-	t.Helper()
-	path := filepath.Join(folder, name)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// closedServer returns the URL of a server that no longer listens.
-func closedServer() string {
-	server := httptest.NewServer(http.NotFoundHandler())
-	defer server.Close()
-	return server.URL
-}
-
-func unauthorizedServer(t *testing.T) string {
-	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusUnauthorized)
-	}))
-	t.Cleanup(server.Close)
-	return server.URL
 }
 
 // logEntry is a line of the JSON log.
@@ -230,16 +118,15 @@ func parseLog(t *testing.T, log string) []logEntry {
 		var entry logEntry
 		if err := json.Unmarshal([]byte(line), &entry); err != nil {
 			t.Errorf("A line is not JSON: %s: %q", err, line)
-			continue
-		}
-		if entry.Time < 1e12 || entry.Message == "" || entry.Caller == "" {
+		} else if entry.Time < 1e12 || entry.Message == "" || entry.Caller == "" {
 			t.Errorf("An entry lacks a time, a message or a caller: %q", line)
-		}
-		// An error has no level.
-		if entry.Level == nil && entry.Error == "" && !strings.Contains(line, `"err":`) {
+		} else if entry.Level == nil && !strings.Contains(line, `"err":`) { // an error has no level
 			t.Errorf("An entry is neither an error nor has a level: %q", line)
 		}
 		entries = append(entries, entry)
+	}
+	if len(entries) == 0 {
+		t.Fatal("There is no entry")
 	}
 	return entries
 }
@@ -248,17 +135,18 @@ func TestTheLogIsJSONIfRequested(t *testing.T) {
 	t.Parallel()
 	needsNoOtherController(t)
 	ns := newNamespace(t)
-	p := startController(t, "-kubeconfig="+ns.newAccount(t).kubeconfig, "-namespace="+ns.name, "-leader-elect",
-		"-health-probe-bind-address="+anyPort, "-metrics-bind-address="+anyPort, "-logging-format=json", "-v=6")
-	ns.createReadyFoo(t, newFoo("logged"))
+	p := startController(t, append(ns.newAccount(t).flags(), "-namespace="+ns.name,
+		"-health-probe-bind-address="+anyPort, "-metrics-bind-address="+anyPort, "-logging-format=json", "-v=6")...)
+	ns.createReadyFoo(t, newFoo("logged", 1))
 	p.stop(t)
 
 	// The controller's own lines from start to stop, and those of client-go.
 	wanted := map[string]func(logEntry) bool{
 		"the start":                func(e logEntry) bool { return e.Message == "Serving metrics" && *e.Level == 0 },
-		"a request of the library": func(e logEntry) bool { return strings.HasPrefix(e.Caller, "transport/") && *e.Level == 6 },
+		"a request of the library": func(e logEntry) bool { return strings.HasPrefix(e.Caller, "transport/") && *e.Level > 5 },
 		"a write": func(e logEntry) bool {
-			return e.Message == "Created "+footest.Primary.Kind && e.Foo.Name == "logged" && e.Foo.Namespace == ns.name && *e.Level == 2
+			isOfFoo := e.Foo.Name == "logged" && e.Foo.Namespace == ns.name
+			return e.Message == "Created "+footest.Primary.Kind && isOfFoo && *e.Level == 2
 		},
 		"the stop": func(e logEntry) bool { return e.Message == stopping },
 	}
@@ -271,37 +159,5 @@ func TestTheLogIsJSONIfRequested(t *testing.T) {
 	}
 	for what := range wanted {
 		t.Errorf("The log has no line for %s", what)
-	}
-}
-
-// TestAFailureIsAlsoLoggedInJSON checks the last line before a failed exit. It is the
-// easiest to lose and the most useful.
-func TestAFailureIsAlsoLoggedInJSON(t *testing.T) {
-	t.Parallel()
-	garbage := writeFile(t, t.TempDir(), "garbage", "apiVersion: v1\nkind: Config\nclusters: 7\n")
-	unreachable := closedServer()
-	for _, test := range []struct {
-		what  string
-		flags []string
-		code  int
-		says  string
-	}{
-		{"a wrong flag", []string{"-workers=0"}, exitUsage, "-workers=0"},
-		{"an unknown flag", []string{"-bogus"}, exitUsage, "-bogus"},
-		{"a flag that the JSON format does not support", []string{"-vmodule=controller=4"}, exitUsage, "-vmodule=controller=4"},
-		{"a kubeconfig of garbage", []string{"-kubeconfig=" + garbage}, exitFailure, filepath.Base(garbage)},
-		{"an unreachable server", []string{"-master=" + unreachable, "-v=4"}, exitFailure, unreachable},
-	} {
-		t.Run(test.what, func(t *testing.T) {
-			t.Parallel()
-			stdout, stderr, code := runController(t, "", append([]string{"-logging-format=json"}, test.flags...)...)
-			if code != test.code || stdout != "" {
-				t.Errorf("The exit code is %d, want %d, and stdout is %q, want none", code, test.code, stdout)
-			}
-			entries := parseLog(t, stderr)
-			if len(entries) == 0 || !strings.Contains(entries[len(entries)-1].Error, test.says) {
-				t.Errorf("The last line does not name %s:\n%s", test.says, stderr)
-			}
-		})
 	}
 }

@@ -1,59 +1,106 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Programs and manifests of upstream's users.
+// Programs and manifests of upstream's users, and a Deployment that upstream's controller
+// created.
 
 package e2e
 
 import (
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/test/footest"
 )
 
-// thirdparty is the path of a module of its own, because it depends on upstream's.
-const thirdparty = "../thirdparty"
+// needsUpstream skips a test that downloads and builds upstream's module.
+func needsUpstream(t *testing.T) {
+	t.Helper()
+	if os.Getenv("THIRDPARTY") != "1" {
+		t.Skip("THIRDPARTY=1 is not set, as make test-e2e does on a devcluster")
+	}
+}
 
 func TestThirdPartyClientsWorkUnchanged(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("THIRDPARTY") != "1" {
-		t.Skip("THIRDPARTY=1 is not set, as make test-e2e does on a devcluster: this test downloads and builds upstream's module")
-	}
+	needsUpstream(t)
 	ns := newNamespace(t)
 	ns.startController(t)
-	checkAll(t, ns, []scenario{
-		{"a program compiled against upstream's clientset, informer and lister", checkThirdPartyProgram},
-		{"upstream's example-foo.yaml", checkUpstreamExample},
+	t.Run("a program compiled against upstream's clientset, informer and lister", func(t *testing.T) {
+		program := filepath.Join(t.TempDir(), "thirdparty")
+		goCommand(t, "build", "-o", program, ".")
+		command := exec.CommandContext(t.Context(), program,
+			"-kubeconfig="+cluster.kubeconfig, "-namespace="+ns.name, "-timeout="+patience.String())
+		if out, err := command.CombinedOutput(); err != nil {
+			t.Errorf("The program failed: %v\n%s", err, out)
+		}
+		awaitGone(t, ns.primary().children(), "third-party")
+	})
+	t.Run("upstream's example-foo.yaml", func(t *testing.T) {
+		goCommand(t, "mod", "download", "k8s.io/sample-controller")
+		upstream := strings.TrimSpace(goCommand(t, "list", "-m", "-f", "{{.Dir}}", "k8s.io/sample-controller"))
+		ns.kubectl(t, "create", "--filename="+filepath.Join(upstream, "artifacts/examples/example-foo.yaml"))
+		ns.awaitReplicas(t, "example-foo", 1)
 	})
 }
 
-func checkThirdPartyProgram(t *testing.T, ns *namespace) {
-	program := filepath.Join(t.TempDir(), "thirdparty")
-	goCommand(t, "build", "-o", program, ".")
-	command := exec.CommandContext(t.Context(), program,
-		"-kubeconfig="+cluster.kubeconfig, "-namespace="+ns.name, "-timeout="+cluster.patience().String())
-	if out, err := command.CombinedOutput(); err != nil {
-		t.Errorf("The program failed: %v\n%s", err, out)
-	}
-	awaitGone(t, ns.children(), "third-party")
-}
-
-func checkUpstreamExample(t *testing.T, ns *namespace) {
-	goCommand(t, "mod", "download", "k8s.io/sample-controller")
-	upstream := strings.TrimSpace(goCommand(t, "list", "-m", "-f", "{{.Dir}}", "k8s.io/sample-controller"))
-	ns.applyExample(t, filepath.Join(upstream, "artifacts/examples/example-foo.yaml"))
-}
-
-// goCommand runs the go command in the module thirdparty and returns its output.
+// goCommand runs the go command in the module of test/thirdparty, which depends on
+// upstream's, and returns its output.
 func goCommand(t *testing.T, args ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "go", args...)
-	command.Dir = thirdparty
+	command.Dir = "../thirdparty"
 	command.Stderr = os.Stderr
 	out, err := command.Output()
-	if err != nil {
-		t.Fatalf("%v: %v", command.Args, err)
-	}
+	footest.Must(t, err)
 	return string(out)
+}
+
+// TestADeploymentMadeByUpstreamIsTakenOverWithoutAWrite also checks its Pods.
+func TestADeploymentMadeByUpstreamIsTakenOverWithoutAWrite(t *testing.T) {
+	t.Parallel()
+	needsUpstream(t)
+	needsNoOtherController(t)
+	program := filepath.Join(t.TempDir(), "upstream")
+	goCommand(t, "build", "-o", program, "k8s.io/sample-controller")
+	ns := newNamespace(t)
+	k := ns.primary()
+	// Upstream's controller can't be restricted to a namespace, and must not write in others.
+	kubeconfig := behindProxy(t, func(r *http.Request) {
+		for _, resource := range []string{"deployments", "foos"} {
+			if group, found := strings.CutSuffix(r.URL.Path, "/"+resource); found && !strings.Contains(group, "/namespaces/") {
+				r.URL.Path = group + "/namespaces/" + ns.name + "/" + resource
+			}
+		}
+	})
+	upstream := startProcess(t, exec.CommandContext(cluster.ctx, program, "-kubeconfig="+kubeconfig))
+	foo := k.createOwner(t, newFoo("foo", 2))
+	versions := map[string]string{k.Kind.Kind: k.awaitSettled(t, foo).GetResourceVersion()}
+	upstream.end(t, syscall.SIGKILL)
+	pods := func() *corev1.PodList {
+		list, err := cluster.kube.CoreV1().Pods(ns.name).List(t.Context(), metav1.ListOptions{})
+		footest.Must(t, err)
+		return list
+	}
+	for _, pod := range pods().Items {
+		versions[pod.Name] = pod.ResourceVersion
+	}
+
+	p := ns.startController(t)
+	k.awaitReady(t, "foo")
+	ns.awaitReplicas(t, "foo", 2)
+	k.awaitSyncs(t)
+	p.stop(t)
+	after := map[string]string{k.Kind.Kind: get(t, k.children(), k.Name(foo)).GetResourceVersion()}
+	for _, pod := range pods().Items {
+		after[pod.Name] = pod.ResourceVersion
+	}
+	footest.ExpectEqual(t, "the versions of the child and its Pods", versions, after)
 }

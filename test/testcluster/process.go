@@ -51,9 +51,6 @@ func StartProcess(command *exec.Cmd) (*Process, error) {
 // ID returns the process ID.
 func (p *Process) ID() int { return p.command.Process.Pid }
 
-// Args returns the command line, with the program's name or path first.
-func (p *Process) Args() []string { return p.command.Args }
-
 // Ended returns a channel that is closed when the program has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 

@@ -24,7 +24,7 @@ var leftOut = []string{
 	"docs/benchmarks*", "docs/faults.md", "docs/tour*", "docs/upgrade.md", "docs/second-kind.md", "docs/claims/tour_test.go",
 	"docs/verification.md", "docs/state-graph.svg",
 	"test/bench", "test/faults", "test/thirdparty", "test/mutants/mutants_test.go",
-	"test/e2e/thirdparty_test.go", "test/e2e/contract_upgrade_test.go",
+	"test/e2e/thirdparty_test.go",
 }
 
 // extras are what a lean project does not get either.
