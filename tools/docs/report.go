@@ -42,18 +42,18 @@ type report struct {
 }
 
 // runAll runs the documents of a tree.
-func runAll(ctx context.Context, opts options, out io.Writer) error {
-	root, err := filepath.Abs(opts.root)
+func runAll(ctx context.Context, f flags, out io.Writer) error {
+	root, err := filepath.Abs(f.root)
 	if err != nil {
 		return err
 	}
-	documents, err := chooseDocuments(root, opts.only)
+	documents, err := chooseDocuments(root, f.only)
 	if err != nil {
 		return err
 	}
-	r := &report{out: out, verbose: opts.v}
+	r := &report{out: out, verbose: f.v}
 	start := time.Now()
-	if err := r.documents(ctx, root, documents, opts); err != nil {
+	if err := r.documents(ctx, root, documents, f); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "\n%d commands and outputs passed, %d failed, %d not run, in %.0f s\n", r.passed, len(r.failed), len(r.skipped), time.Since(start).Seconds())
@@ -110,7 +110,7 @@ func findDocuments(root string) ([]string, error) {
 }
 
 // documents runs documents, those with the longest timeouts first.
-func (r *report) documents(ctx context.Context, root string, names []string, opts options) error {
+func (r *report) documents(ctx context.Context, root string, names []string, f flags) error {
 	type document struct {
 		name  string
 		steps []step
@@ -124,7 +124,7 @@ func (r *report) documents(ctx context.Context, root string, names []string, opt
 		}
 		d := document{name: name, steps: steps}
 		for _, s := range steps {
-			d.takes += s.run.timeout
+			d.takes += s.timeout
 		}
 		documents = append(documents, d)
 	}
@@ -132,7 +132,7 @@ func (r *report) documents(ctx context.Context, root string, names []string, opt
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atATime)
 	for _, d := range documents {
-		group.Go(func() error { return r.document(ctx, root, d.name, d.steps, opts) })
+		group.Go(func() error { return r.document(ctx, root, d.name, d.steps, f) })
 	}
 	return group.Wait()
 }
@@ -155,21 +155,26 @@ func (r *report) parse(root, name string) ([]step, error) {
 
 // document runs one document. It reports failures of the document, and returns an error
 // only for other failures, such as a full disk.
-func (r *report) document(ctx context.Context, root, name string, steps []step, opts options) error {
-	if !slices.ContainsFunc(steps, func(s step) bool { return s.run.skip == "" }) {
-		r.all(name, steps)
+func (r *report) document(ctx context.Context, root, name string, steps []step, f flags) error {
+	if !slices.ContainsFunc(steps, func(s step) bool { return s.skip == "" }) {
+		for _, s := range steps {
+			r.skip(fmt.Sprintf("%s:%d", name, s.line), s, s.skip)
+		}
 		return nil
 	}
 	box, err := newSandbox(ctx, root)
 	if err != nil {
 		return err
 	}
-	run := newRunner(name, box)
+	run, err := newRunner(name, box)
+	if err != nil {
+		return errors.Join(err, box.remove())
+	}
 	err = r.steps(ctx, run, steps)
-	if closeErr := run.close(); closeErr != nil {
+	if closeErr := run.shell.close(); closeErr != nil {
 		r.fail(fmt.Sprintf("%s: stopping what it left running: %v", name, closeErr))
 	}
-	if opts.keep {
+	if f.keep {
 		r.say("%s: the copy of the tree, and what its blocks printed, are in %s\n", name, box.scratch)
 		return err
 	}
@@ -199,18 +204,11 @@ func (r *report) steps(ctx context.Context, run *runner, steps []step) error {
 		default:
 			r.pass(title, took)
 			if r.verbose && s.kind == stepRun {
-				r.say("%s\n", indent(run.clean(run.last.job.output())))
+				r.say("%s\n", indent(run.clean(run.blocks[len(run.blocks)-1].job.output())))
 			}
 		}
 	}
 	return nil
-}
-
-// all reports a document of which every step is skipped.
-func (r *report) all(name string, steps []step) {
-	for _, s := range steps {
-		r.skip(fmt.Sprintf("%s:%d", name, s.line), s, s.run.skip)
-	}
 }
 
 // say prints a text without output of other documents within it.

@@ -42,9 +42,12 @@ func runDocument(t *testing.T, box *sandbox, document string) (*report, string) 
 	}
 	var out strings.Builder
 	r := &report{out: &out}
-	run := newRunner("doc.md", box)
+	run, err := newRunner("doc.md", box)
+	if err != nil {
+		t.Fatal(err)
+	}
 	err = r.steps(t.Context(), run, steps)
-	if err := errors.Join(err, run.close()); err != nil {
+	if err := errors.Join(err, run.shell.close()); err != nil {
 		t.Fatal(err)
 	}
 	return r, out.String()
@@ -227,47 +230,28 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// newTree makes a repository with some files. One of them is a built program.
-func newTree(t *testing.T) string {
+// newTestTree returns a sandbox of a repository that has a built program and uncommitted
+// changes.
+func newTestTree(t *testing.T) *sandbox {
 	t.Helper()
-	root := t.TempDir()
-	write(t, root, ".gitignore", "/bin/\n/_output/\n")
-	write(t, root, "README.md", "old\n")
-	write(t, root, "gone.md", "a\n")
-	write(t, root, "bin/devcluster", "#!/bin/sh\necho devcluster \"$@\"\n")
-	write(t, root, "_output/log", "a\n")
-	if err := os.Chmod(filepath.Join(root, "bin/devcluster"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	git(t, root, "init", "--quiet")
-	git(t, root, "add", ".")
-	git(t, root, "commit", "--quiet", "-m", "a")
-	return root
-}
-
-func write(t *testing.T, root, name, text string) {
-	t.Helper()
-	path := filepath.Join(root, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func git(t *testing.T, root string, args ...string) {
-	t.Helper()
-	command := exec.Command("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com"}, args...)...)
-	command.Dir = root
+	command := exec.CommandContext(t.Context(), "bash", "-e", "-c", `
+git init --quiet
+echo /bin/ >.gitignore
+echo old | tee README.md gone.md ignored >/dev/null
+mkdir bin docs
+echo 'echo devcluster "$@"' >bin/devcluster
+chmod +x bin/devcluster
+git add --force .gitignore README.md gone.md ignored
+git -c user.name=a -c user.email=a@example.com commit --quiet --message=a
+echo new >README.md
+echo added >docs/added.md
+rm gone.md
+echo ignored >>.gitignore`)
+	command.Dir = t.TempDir()
 	if out, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("git %v: %v\n%s", args, err, out)
+		t.Fatalf("%v\n%s", err, out)
 	}
-}
-
-func enter(t *testing.T, root string) *sandbox {
-	t.Helper()
-	box, err := newSandbox(t.Context(), root)
+	box, err := newSandbox(t.Context(), command.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,57 +259,28 @@ func enter(t *testing.T, root string) *sandbox {
 		if err := box.remove(); err != nil {
 			t.Error(err)
 		}
+		if text, err := os.ReadFile(filepath.Join(command.Dir, "README.md")); err != nil || string(text) != "new\n" {
+			t.Errorf("a document changed the tree: README.md has %q (%v)", text, err)
+		}
 	})
 	return box
 }
 
-// wantFiles compares files in a folder with the wanted texts. An empty text means that
-// the file must not exist.
-func wantFiles(t *testing.T, root string, want map[string]string) {
-	t.Helper()
-	for name, text := range want {
-		got, err := os.ReadFile(filepath.Join(root, name))
-		if text == "" && err == nil {
-			t.Errorf("%s should not exist", name)
-		}
-		if text != "" && string(got) != text {
-			t.Errorf("%s has %q, want %q (%v)", name, got, text, err)
-		}
-	}
-}
-
-func TestCopyContainsUncommittedChanges(t *testing.T) {
-	root := newTree(t)
-	write(t, root, "README.md", "new\n")
-	write(t, root, "docs/added.md", "b\n")
-	if err := os.Remove(filepath.Join(root, "gone.md")); err != nil {
-		t.Fatal(err)
-	}
-	box := enter(t, root)
-	wantFiles(t, box.copy, map[string]string{"README.md": "new\n", "docs/added.md": "b\n", "gone.md": "", "_output/log": ""})
-	if _, err := os.Stat(filepath.Join(box.copy, ".git")); err != nil {
-		t.Error(err)
-	}
-	r, out := runDocument(t, box, "'''console\n$ kubectl get foo\ndevcluster kubectl get foo\n$ echo changed >README.md\n'''\n")
-	if len(r.failed) > 0 {
-		t.Error(out)
-	}
-	wantFiles(t, root, map[string]string{"README.md": "new\n"})
-}
-
-func TestCallersVariablesAreNotPassedOn(t *testing.T) {
+func TestDocumentsInACopyOfATree(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/a")
 	t.Setenv("GO_TEST_FLAGS", "-v")
 	t.Setenv("GOFLAGS", "-trimpath")
-	box := enter(t, newTree(t))
-	for _, variable := range box.env {
-		if strings.HasPrefix(variable, "KUBECONFIG=") || strings.HasPrefix(variable, "GO_TEST_FLAGS=") {
-			t.Error(variable)
+	box := newTestTree(t)
+	for name, document := range map[string]string{
+		"uncommitted changes are committed": "'''console\n$ cat README.md docs/added.md ignored\nnew\nadded\nold\n$ test ! -e gone.md\n" +
+			"$ git status --short | wc -l\n0\n$ echo changed >README.md\n'''\n",
+		"kubectl is that of the built program": "'''console\n$ kubectl get foo\ndevcluster kubectl get foo\n'''\n",
+		"the caller's variables": "'''console\n$ echo \"<$KUBECONFIG$GO_TEST_FLAGS>\" $GOFLAGS $HOME $TMPDIR\n<> -trimpath ~ " + box.in("tmp") + "\n" +
+			"$ go env GOMODCACHE >/dev/null\n'''\n",
+	} {
+		if r, out := runDocument(t, box, document); len(r.failed) > 0 {
+			t.Errorf("%s:\n%s", name, out)
 		}
-	}
-	r, out := runDocument(t, box, "'''console\n$ echo $GOFLAGS $HOME $TMPDIR\n-trimpath ~ "+box.in("tmp")+"\n$ go env GOMODCACHE >/dev/null\n'''\n")
-	if len(r.failed) > 0 {
-		t.Error(out)
 	}
 }
 

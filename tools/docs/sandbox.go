@@ -56,9 +56,15 @@ func (box *sandbox) fill(ctx context.Context, root string) error {
 	if err := cloneTree(ctx, root, box.copy); err != nil {
 		return err
 	}
+	if err := os.MkdirAll(filepath.Join(box.copy, "bin"), 0o755); err != nil {
+		return err
+	}
 	for _, name := range built {
-		err := copyFile(filepath.Join(root, "bin", name), filepath.Join(box.copy, "bin", name))
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
+		program := filepath.Join(root, "bin", name)
+		if _, err := os.Stat(program); err != nil {
+			continue
+		}
+		if _, err := output(ctx, root, "cp", "-p", program, filepath.Join(box.copy, "bin", name)); err != nil {
 			return err
 		}
 	}
@@ -68,20 +74,16 @@ func (box *sandbox) fill(ctx context.Context, root string) error {
 	}
 	// Otherwise the go command leaves a process that writes to this folder after the
 	// sandbox was removed.
-	if err := writeFile(box.in("home", ".config", "go", "telemetry", "mode"), "off"); err != nil {
+	telemetry := box.in("home", ".config", "go", "telemetry")
+	if err := os.MkdirAll(telemetry, 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(telemetry, "mode"), []byte("off"), 0o600); err != nil {
 		return err
 	}
 	env, err := box.environment(ctx, root)
 	box.env = env
 	return err
-}
-
-// writeFile writes a file, and creates its folder.
-func writeFile(name, text string) error {
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(name, []byte(text), 0o600)
 }
 
 // in returns a path in the scratch folder.
@@ -129,63 +131,25 @@ func (box *sandbox) environment(ctx context.Context, root string) ([]string, err
 	return env, nil
 }
 
-// cloneTree clones the repository in root, and copies uncommitted changes into the clone.
+// cloneTree clones the repository in root, and commits the uncommitted changes of its work
+// tree in the clone, because documents show commands that refuse an unclean one.
 func cloneTree(ctx context.Context, root, clone string) error {
-	if _, err := output(ctx, root, "git", "clone", "--quiet", "--no-hardlinks", ".", clone); err != nil {
+	if _, err := output(ctx, root, "git", "clone", "--quiet", "--no-hardlinks", "--no-checkout", ".", clone); err != nil {
 		return fmt.Errorf("the documents run in a clone of the tree, so it must be a git repository of yours with a commit: %w", err)
 	}
-	changed, err := output(ctx, root, "git", "diff", "--name-only", "--no-renames", "-z", "HEAD")
-	if err != nil {
-		return err
-	}
-	added, err := output(ctx, root, "git", "ls-files", "--others", "--exclude-standard", "-z")
-	if err != nil {
-		return err
-	}
-	for name := range strings.SplitSeq(changed+added, "\x00") {
-		if name == "" {
-			continue
+	for _, arguments := range [][]string{{"read-tree", "HEAD"}, {"add", "--all"}} {
+		if _, err := output(ctx, root, "git", append([]string{"--git-dir=" + filepath.Join(clone, ".git"), "--work-tree=."}, arguments...)...); err != nil {
+			return err
 		}
-		err := copyFile(filepath.Join(root, name), filepath.Join(clone, name))
-		if errors.Is(err, os.ErrNotExist) {
-			err = os.Remove(filepath.Join(clone, name))
-		}
+	}
+	if _, err := output(ctx, clone, "git", "diff", "--cached", "--quiet"); err != nil {
+		_, err := output(ctx, clone, "git", "-c", "user.name=docs", "-c", "user.email=docs@localhost", "commit", "--quiet", "--message=Uncommitted changes")
 		if err != nil {
 			return err
 		}
 	}
-	return commitAll(ctx, clone)
-}
-
-// commitAll commits the changes in the clone, because documents show commands that refuse
-// an unclean work tree.
-func commitAll(ctx context.Context, clone string) error {
-	if _, err := output(ctx, clone, "git", "add", "--all"); err != nil {
-		return err
-	}
-	if _, err := output(ctx, clone, "git", "diff", "--cached", "--quiet"); err == nil {
-		return nil
-	}
-	_, err := output(ctx, clone, "git", "-c", "user.name=docs", "-c", "user.email=docs@localhost", "commit", "--quiet", "--message=Uncommitted changes")
+	_, err := output(ctx, clone, "git", "reset", "--quiet", "--hard")
 	return err
-}
-
-func copyFile(from, to string) error {
-	info, err := os.Stat(from)
-	if err != nil {
-		return err
-	}
-	content, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return err
-	}
-	if err := os.WriteFile(to, content, info.Mode().Perm()); err != nil {
-		return err
-	}
-	return os.Chmod(to, info.Mode().Perm())
 }
 
 // output runs a program, and returns what it prints to standard output.

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Shell sessions that span all blocks of a document, and the directives in comments.
+// Shell sessions that span all blocks of a document.
 
 package main
 
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,12 +18,9 @@ import (
 )
 
 // patience is the time after which Ctrl-C is sent a second time, because bash loses a
-// Ctrl-C that arrives while it starts a program. lastPatience is the time from then on
-// until the program is killed.
-const (
-	patience     = 15 * time.Second
-	lastPatience = 15 * time.Second
-)
+// Ctrl-C that arrives while it starts a program, and from then on the time until the
+// program is killed.
+const patience = 15 * time.Second
 
 // prelude joins many blocks into one session. Each block begins with the folder,
 // variables and functions that the one before saved in the file $0. $1 is the block. A
@@ -47,7 +42,10 @@ type shell struct {
 	start   string   // the folder in which each terminal begins
 	env     []string // of each command
 	jobs    []*job   // all that were started
-	leader  *leader  // of the process group of all blocks that are not in the background
+	// leader only keeps a process group alive, that of all blocks that are not in the
+	// background, so that no other group gets its ID. Processes that a block left behind can
+	// thus be killed long after the block has ended.
+	leader *exec.Cmd
 }
 
 // job is a command block that was started.
@@ -60,30 +58,15 @@ type job struct {
 	stopped bool
 }
 
-// leader is a process that only keeps a process group alive, so that no other group gets
-// its ID. Processes that a block left behind can thus be killed long after the block has
-// ended.
-type leader struct {
-	command *exec.Cmd
-	stdin   io.Closer
-}
-
-func startLeader() (*leader, error) {
-	l := &leader{command: exec.Command("cat")}
-	l.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	stdin, err := l.command.StdinPipe() // cat ends with this process, because the pipe is closed then
-	if err != nil {
+// newShell starts a shell. The caller must close it.
+func newShell(scratch, start string, env []string) (*shell, error) {
+	s := &shell{scratch: scratch, start: start, env: env, leader: exec.Command("cat")}
+	s.leader.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// cat ends with this process at the latest, because this closes its standard input.
+	if _, err := s.leader.StdinPipe(); err != nil {
 		return nil, err
 	}
-	l.stdin = stdin
-	return l, l.command.Start()
-}
-
-// end kills the process group.
-func (l *leader) end() {
-	_ = syscall.Kill(-l.command.Process.Pid, syscall.SIGKILL)
-	_ = l.stdin.Close()
-	_ = l.command.Wait()
+	return s, s.leader.Start()
 }
 
 // stateOf returns the file that holds a terminal's session.
@@ -91,11 +74,12 @@ func (s *shell) stateOf(terminal string) string {
 	return filepath.Join(s.scratch, "terminal-"+terminal)
 }
 
-// begin starts a block in a terminal. A background block gets a copy of the session.
+// begin starts a block in a terminal. A background block gets a copy of the session, and a
+// process group of its own.
 func (s *shell) begin(terminal, script string, background bool) (*job, error) {
 	name := filepath.Join(s.scratch, strconv.Itoa(len(s.jobs)))
-	j := &job{log: name + ".log", state: s.stateOf(terminal), done: make(chan struct{})}
-	if err := os.Remove(j.state + ".line"); err != nil && !errors.Is(err, os.ErrNotExist) {
+	j := &job{log: name + ".log", state: s.stateOf(terminal), group: s.leader.Process.Pid, done: make(chan struct{})}
+	if err := os.RemoveAll(j.state + ".line"); err != nil {
 		return nil, err
 	}
 	if background {
@@ -103,7 +87,7 @@ func (s *shell) begin(terminal, script string, background bool) (*job, error) {
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
 		}
-		j.state = name + ".state"
+		j.group, j.state = 0, name+".state"
 		if err := os.WriteFile(j.state, state, 0o600); err != nil {
 			return nil, err
 		}
@@ -119,31 +103,12 @@ func (s *shell) begin(terminal, script string, background bool) (*job, error) {
 	j.command = exec.Command("bash", "--noprofile", "--norc", "-c", prelude, j.state, name+".sh")
 	j.command.Dir, j.command.Env = s.start, s.env
 	j.command.Stdout, j.command.Stderr = log, log
-	if err := s.launch(j, background); err != nil {
+	j.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: j.group}
+	if err := j.command.Start(); err != nil {
 		return nil, fmt.Errorf("bash: %w", err)
 	}
-	return j, nil
-}
-
-// launch starts a job. A background job gets its own process group; all others share one.
-func (s *shell) launch(j *job, background bool) error {
-	group := 0
-	if !background {
-		if s.leader == nil {
-			l, err := startLeader()
-			if err != nil {
-				return err
-			}
-			s.leader = l
-		}
-		group = s.leader.command.Process.Pid
-	}
-	j.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: group}
-	if err := j.command.Start(); err != nil {
-		return err
-	}
 	s.jobs = append(s.jobs, j)
-	if j.group = group; background {
+	if background {
 		j.group = j.command.Process.Pid
 	}
 	go func() {
@@ -153,7 +118,7 @@ func (s *shell) launch(j *job, background bool) error {
 			j.signal(syscall.SIGKILL) // kills processes that it left behind
 		}
 	}()
-	return nil
+	return j, nil
 }
 
 // export sets a variable in all existing and future terminals.
@@ -161,12 +126,9 @@ func (s *shell) export(name, value string) error {
 	s.env = append(s.env, name+"="+value)
 	states, err := filepath.Glob(s.stateOf("*"))
 	for _, state := range states {
-		file, openErr := os.OpenFile(state, os.O_APPEND|os.O_WRONLY, 0)
-		if openErr != nil {
-			return openErr
-		}
-		_, writeErr := fmt.Fprintf(file, "export %s=%q\n", name, value)
-		err = errors.Join(err, writeErr, file.Close())
+		text, readErr := os.ReadFile(state)
+		text = fmt.Appendf(text, "export %s=%q\n", name, value)
+		err = errors.Join(err, readErr, os.WriteFile(state, text, 0o600))
 	}
 	return err
 }
@@ -200,169 +162,39 @@ func (j *job) failedLine() int {
 	if err != nil {
 		return 0
 	}
-	line, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		return 0
-	}
+	line, _ := strconv.Atoi(strings.TrimSpace(string(text))) // 0 if it is no number
 	return line
 }
 
 // interrupt sends Ctrl-C to a job, and kills the job if it does not end.
 func (j *job) interrupt() error {
 	j.stopped = true
-	for _, wait := range []time.Duration{patience, lastPatience} {
+	for range 2 {
 		j.signal(syscall.SIGINT)
 		select {
 		case <-j.done:
 			return nil
-		case <-time.After(wait):
+		case <-time.After(patience):
 		}
 	}
 	j.signal(syscall.SIGKILL)
 	<-j.done
-	return fmt.Errorf("it was still running %v after Ctrl-C, and was killed", patience+lastPatience)
+	return fmt.Errorf("it was still running %v after Ctrl-C, and was killed", 2*patience)
 }
 
 // signal sends a signal to the job's process group. It ignores the error if no process is
 // left.
 func (j *job) signal(signal syscall.Signal) { _ = syscall.Kill(-j.group, signal) }
 
-// close ends all jobs that still run, the last first.
+// close ends all jobs that still run, the last first, and what the others left behind.
 func (s *shell) close() error {
 	var errs []error
 	for _, j := range slices.Backward(s.jobs) {
-		if j.ended() {
-			continue
-		}
-		if err := j.interrupt(); err != nil {
-			errs = append(errs, err)
+		if !j.ended() {
+			errs = append(errs, j.interrupt())
 		}
 	}
-	if s.leader != nil {
-		s.leader.end()
-	}
+	_ = syscall.Kill(-s.leader.Process.Pid, syscall.SIGKILL)
+	_ = s.leader.Wait() // it was killed
 	return errors.Join(errs...)
-}
-
-// defaultTimeout limits a block without the option timeout.
-const defaultTimeout = 2 * time.Minute
-
-// runOptions say how to run a block.
-type runOptions struct {
-	terminal   string // which shell session; the first is called 1
-	background bool
-	until      string // for a background block: the text in its output that shows that it is up
-	id         string
-	fails      bool // whether it must fail
-	timeout    time.Duration
-	skip       string // why it is not run
-	before     beforeOptions
-}
-
-// beforeOptions say what to do before a block, or where a comment stands alone.
-type beforeOptions struct {
-	interrupt bool
-	victim    string // id of the background block to interrupt, if it is not the last one
-	cluster   bool
-}
-
-// printOptions say how to compare what a block printed.
-type printOptions struct {
-	of       string // id of the block, if it is not the last one
-	anyOrder bool
-	within   time.Duration
-}
-
-// option is KEY, KEY=VALUE or KEY="VALUE".
-type option struct{ key, value string }
-
-var optionPattern = regexp.MustCompile(`^([a-z]+)(?:=(?:"([^"]*)"|([^"\s]\S*)))?(?:\s+|$)`)
-
-// The first words of directives.
-const (
-	wordRun    = "run"
-	wordPrints = "prints"
-	wordFile   = "file"
-	wordPatch  = "patch"
-	wordHidden = "hidden"
-)
-
-// splitComment returns the first word of a comment, and the rest.
-func splitComment(comment string) (word, rest string) {
-	comment = strings.TrimSpace(comment)
-	end := strings.IndexFunc(comment, func(r rune) bool { return r < 'a' || r > 'z' })
-	if end < 0 {
-		return comment, ""
-	}
-	return comment[:end], strings.TrimPrefix(comment[end:], ":")
-}
-
-func parseOptions(s string) ([]option, error) {
-	var options []option
-	for s = strings.TrimSpace(s); s != ""; {
-		match := optionPattern.FindStringSubmatch(s)
-		if match == nil {
-			return nil, fmt.Errorf("%q is not an option: want KEY, KEY=VALUE or KEY=\"VALUE\"", s)
-		}
-		options = append(options, option{match[1], match[2] + match[3]})
-		s = s[len(match[0]):]
-	}
-	return options, nil
-}
-
-// applyRun applies an option of a run comment.
-func applyRun(o option, run *runOptions, prints *printOptions) error {
-	var err error
-	switch o.key {
-	case "terminal":
-		run.terminal = o.value
-	case "background":
-		run.background = true
-	case "until":
-		run.until = o.value
-	case "id":
-		run.id = o.value
-	case "fails":
-		run.fails = true
-	case "timeout":
-		run.timeout, err = time.ParseDuration(o.value)
-	case "skip":
-		if run.skip = o.value; run.skip == "" {
-			err = errors.New("say why: skip=\"reason\"")
-		}
-	case "cluster":
-		run.before.cluster = true
-	case "interrupt":
-		run.before.interrupt, run.before.victim = true, o.value
-	default:
-		return applyPrints(o, prints)
-	}
-	return err
-}
-
-// applyPrints applies an option of a prints comment.
-func applyPrints(o option, prints *printOptions) error {
-	var err error
-	switch o.key {
-	case "of":
-		prints.of = o.value
-	case "unordered":
-		prints.anyOrder = true
-	case "within":
-		prints.within, err = time.ParseDuration(o.value)
-	default:
-		err = fmt.Errorf("unknown option %s", o.key)
-	}
-	return err
-}
-
-// check returns an error for options that contradict one another.
-func (run runOptions) check() error {
-	switch {
-	case run.until != "" && !run.background:
-		return errors.New("until= is for background blocks")
-	case run.background && run.fails:
-		return errors.New("a background block has no exit code to check")
-	}
-	return nil
 }

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Execution of the steps of a document.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The period of checks for new output, and of repeating a block until it prints the
+// wanted output.
+const (
+	lookEvery  = 50 * time.Millisecond
+	retryEvery = 500 * time.Millisecond
+)
+
+// afterBackground is the default time to wait for the output of a background block, and
+// upTimeout how long a cluster may take to start.
+const (
+	afterBackground = 10 * time.Second
+	upTimeout       = 3 * time.Minute
+)
+
+// runner executes the steps of one document.
+type runner struct {
+	name    string // of the document
+	shell   *shell
+	sandbox *sandbox
+	blocks  []*block // of commands, in their order
+	cluster *block
+}
+
+// block is a command block that was started, or skipped: then it has no job.
+type block struct {
+	step
+	job *job
+}
+
+func newRunner(name string, box *sandbox) (*runner, error) {
+	shell, err := newShell(box.in("run"), box.copy, box.env)
+	return &runner{name: name, sandbox: box, shell: shell}, err
+}
+
+// at returns the position of a line of the document, in the format of compilers.
+func (r *runner) at(line int) string { return fmt.Sprintf("%s:%d", r.name, line) }
+
+// do executes one step. If the step is skipped, do returns the reason.
+func (r *runner) do(ctx context.Context, s step) (skipped string, err error) {
+	switch {
+	case s.skip != "":
+		r.blocks = append(r.blocks, &block{step: s})
+		return s.skip, nil
+	case s.kind == stepExpect:
+		return r.expect(ctx, s)
+	case s.kind == stepFile, s.kind == stepPatch:
+		return "", r.runWith(ctx, s)
+	}
+	if s.interrupt != "" {
+		if err := r.interrupt(s.interrupt); err != nil {
+			return "", err
+		}
+	}
+	if s.cluster {
+		if err := r.startCluster(ctx); err != nil {
+			return "", err
+		}
+	}
+	if s.kind == stepBefore {
+		return "", nil
+	}
+	b := &block{step: s}
+	r.blocks = append(r.blocks, b)
+	return "", r.run(ctx, b)
+}
+
+// run runs a block to its end, or starts it in the background.
+func (r *runner) run(ctx context.Context, b *block) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, b.timeout)
+	defer cancel()
+	if b.job, err = r.shell.begin(b.terminal, b.text, b.background); err != nil {
+		return err
+	}
+	if b.background {
+		return r.waitUntilUp(ctx, b)
+	}
+	select {
+	case <-b.job.done:
+	case <-ctx.Done():
+		err := b.job.interrupt()
+		return r.failure(b, errors.Join(fmt.Errorf("took longer than %v", b.timeout), err))
+	}
+	code := b.job.exitCode()
+	switch {
+	case (code != 0) == b.fails:
+		return nil
+	case code == 0:
+		return r.failure(b, errors.New("should have failed, but did not"))
+	}
+	err = fmt.Errorf("exit code %d", code)
+	lines := strings.Split(b.text, "\n")
+	if n := b.job.failedLine(); n > 0 && n <= len(lines) {
+		err = fmt.Errorf("%w, at %s: %s", err, r.at(b.first+n-1), lines[n-1])
+	}
+	return r.failure(b, err)
+}
+
+// waitUntilUp waits until a background block has printed the text of its option until.
+func (r *runner) waitUntilUp(ctx context.Context, b *block) error {
+	for !strings.Contains(b.job.output(), b.until) {
+		if b.job.ended() {
+			return r.failure(b, fmt.Errorf("exited with code %d before it printed %q", b.job.exitCode(), b.until))
+		}
+		select {
+		case <-ctx.Done():
+			return r.failure(b, fmt.Errorf("did not print %q within %v", b.until, b.timeout))
+		case <-time.After(lookEvery):
+		}
+	}
+	return nil
+}
+
+// failure adds the output of a block to an error.
+func (r *runner) failure(b *block, err error) error {
+	return fmt.Errorf("%w\nprinted by %s:\n%s", err, r.at(b.line), indent(r.clean(b.job.output())))
+}
+
+// expect compares the output of a block with the document.
+func (r *runner) expect(ctx context.Context, s step) (skipped string, err error) {
+	b := r.find(func(b *block) bool { return s.of == "" || b.id == s.of })
+	switch {
+	case b == nil:
+		return "", fmt.Errorf("no block %q has been run before this", s.of)
+	case b.job == nil:
+		return "the block that prints it is skipped", nil
+	}
+	within, pause := s.within, retryEvery
+	if b.background {
+		pause = lookEvery
+		if within == 0 {
+			within = afterBackground
+		}
+	}
+	deadline, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	want := wantedLines(s.text, s.first)
+	for {
+		missing := compare(r.clean(b.job.output()), want, s.unordered)
+		if missing == nil {
+			return "", nil
+		}
+		select {
+		case <-deadline.Done():
+			return "", r.failure(b, fmt.Errorf("not printed: %s: %s", r.at(missing.line), missing.text))
+		case <-time.After(pause):
+		}
+		if !b.background {
+			if err := r.run(ctx, b); err != nil {
+				return "", err
+			}
+		}
+	}
+}
+
+// find returns the last block that is wanted, or nil.
+func (r *runner) find(wanted func(*block) bool) *block {
+	for _, b := range slices.Backward(r.blocks) {
+		if wanted(b) {
+			return b
+		}
+	}
+	return nil
+}
+
+// clean replaces the paths of the copy and of the home folder by those in the documents.
+func (r *runner) clean(printed string) string {
+	return strings.NewReplacer(r.sandbox.copy, "~/sample-controller", r.sandbox.home, "~").Replace(printed)
+}
+
+// runWith writes a block to a file, or applies it to the repository that the terminal's
+// shell is in. That shell expands the file's name.
+func (r *runner) runWith(ctx context.Context, s step) error {
+	content := r.sandbox.in("run", fmt.Sprintf("line-%d", s.line))
+	if err := os.WriteFile(content, []byte(s.text), 0o600); err != nil {
+		return err
+	}
+	s.text = fmt.Sprintf("git -C \"$(git rev-parse --show-toplevel)\" apply -- %s\n", content)
+	if s.kind == stepFile {
+		s.text = fmt.Sprintf("mkdir -p -- \"$(dirname -- %s)\"\ncp -- %s %[1]s\n", s.path, content)
+	}
+	return r.run(ctx, &block{step: s})
+}
+
+func indent(text string) string {
+	return "    " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n    ")
+}
+
+// interrupt ends a background block like Ctrl-C.
+func (r *runner) interrupt(id string) error {
+	b := r.find(func(b *block) bool {
+		return b.background && b.job != nil && !b.job.stopped && (id == lastBlock || b.id == id)
+	})
+	if b == nil {
+		return fmt.Errorf("nothing to interrupt: no block %q is in the background", id)
+	}
+	if b.job.ended() {
+		return r.failure(b, fmt.Errorf("should still be running, but has exited with code %d", b.job.exitCode()))
+	}
+	if err := b.job.interrupt(); err != nil {
+		return r.failure(b, err)
+	}
+	return nil
+}
+
+// startCluster starts a cluster for the rest of the document. It stops the cluster that
+// the document has, if any.
+func (r *runner) startCluster(ctx context.Context) error {
+	if r.cluster != nil {
+		if err := r.cluster.job.interrupt(); err != nil {
+			return err
+		}
+	}
+	kubeconfig, data := filepath.Join(r.sandbox.home, ".kube", "config"), filepath.Join(r.sandbox.home, "devcluster")
+	r.cluster = &block{step: step{
+		options: options{terminal: "cluster", background: true, until: "export KUBECONFIG=", timeout: upTimeout},
+		text:    fmt.Sprintf("mkdir -p %q\nexec bin/devcluster up -data-dir=%q -kubeconfig=%q\n", filepath.Dir(kubeconfig), data, kubeconfig),
+	}}
+	if err := r.run(ctx, r.cluster); err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	return errors.Join(r.shell.export("AUDIT_LOG", filepath.Join(data, "audit.log")), r.shell.export("KUBECONFIG", kubeconfig))
+}
