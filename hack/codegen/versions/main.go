@@ -5,11 +5,15 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -81,12 +85,13 @@ func check(text []byte) error {
 	}); err != nil {
 		return err
 	}
+	// The API server refuses a CustomResourceDefinition that stores none.
+	stored := max(0, slices.IndexFunc(d.Spec.Versions, func(v version) bool { return v.Storage }))
 	var report strings.Builder
-	stored := storedVersion(d.Spec.Versions)
 	for _, other := range d.Spec.Versions {
-		if lines := differences(stored, other); len(lines) > 0 {
+		if lines := differences(d.Spec.Versions[stored], other); len(lines) > 0 {
 			fmt.Fprintf(&report, "the schemas of %s and %s of %s differ:\n  %s\n",
-				stored.Name, other.Name, d.Metadata.Name, strings.Join(lines, "\n  "))
+				d.Spec.Versions[stored].Name, other.Name, d.Metadata.Name, strings.Join(lines, "\n  "))
 		}
 	}
 	if report.Len() > 0 {
@@ -95,16 +100,93 @@ func check(text []byte) error {
 	return nil
 }
 
-// storedVersion returns the first version if none is marked: the API server refuses such a
-// CustomResourceDefinition anyway.
-func storedVersion(versions []version) version {
-	for _, v := range versions {
-		if v.Storage {
-			return v
+// texts are the keywords that may differ, because they are only for readers. Everything
+// else must be the same:
+//   - The API server drops fields that a schema lacks, and sets the defaults of the version
+//     that a client uses. When the client writes the object back, this is stored.
+//   - Bounds, rules, types, required and nullable fields decide which objects are valid. An
+//     object of a looser version could not be updated in a stricter one, for instance the
+//     status of a Foo that a user wrote in the other version.
+//   - The x-kubernetes extensions decide which fields are dropped and how lists merge.
+var texts = []string{"description", "title", "example", "externalDocs"}
+
+// fields are the fields of a schema by their paths, each with its keywords, as JSON. The
+// object itself has the empty path.
+type fields map[string]map[string]string
+
+// add adds the field at a path, and those in it.
+func (f fields) add(path string, schema map[string]any) {
+	f[path] = map[string]string{}
+	for keyword, value := range schema {
+		inner, isMap := value.(map[string]any)
+		switch {
+		case slices.Contains(texts, keyword):
+		case keyword == "properties" && isMap:
+			for name, property := range inner {
+				field, _ := property.(map[string]any)
+				f.add(strings.TrimPrefix(path+"."+name, "."), field)
+			}
+		case keyword == "items" && isMap:
+			f.add(path+"[]", inner)
+		case keyword == "additionalProperties" && isMap:
+			f.add(path+"[*]", inner)
+		default:
+			f[path][keyword] = asJSON(value)
 		}
 	}
-	if len(versions) == 0 {
-		return version{}
+}
+
+// differences returns a line for each field, or keyword of a field, in which the two
+// versions differ. It leaves out the fields of a field that one version lacks.
+func differences(one, other version) []string {
+	a, b := fields{}, fields{}
+	a.add("", one.Schema.OpenAPIV3Schema)
+	b.add("", other.Schema.OpenAPIV3Schema)
+	var lines []string
+	for _, path := range unionOfKeys(a, b) {
+		outer := path[:max(0, strings.LastIndexAny(path, ".["))]
+		if (a[outer] == nil) != (b[outer] == nil) {
+			continue
+		}
+		if a[path] == nil || b[path] == nil {
+			lines = append(lines, path+": only in "+onlyIn(one, other, b[path] == nil))
+			continue
+		}
+		for _, keyword := range unionOfKeys(a[path], b[path]) {
+			inOne, inOther := a[path][keyword], b[path][keyword]
+			field := cmp.Or(path, "the object") + ": " + keyword + " "
+			switch {
+			case inOne == inOther:
+			case inOne == "" || inOther == "":
+				lines = append(lines, field+inOne+inOther+" only in "+onlyIn(one, other, inOther == ""))
+			default:
+				lines = append(lines, fmt.Sprintf("%s%s in %s, %s in %s", field, inOne, one.Name, inOther, other.Name))
+			}
+		}
 	}
-	return versions[0]
+	return lines
+}
+
+func onlyIn(one, other version, isOne bool) string {
+	if isOne {
+		return one.Name
+	}
+	return other.Name
+}
+
+func unionOfKeys[V any](one, other map[string]V) []string {
+	union := maps.Clone(one)
+	maps.Copy(union, other)
+	return slices.Sorted(maps.Keys(union))
+}
+
+// asJSON returns a value on one line, with operators of rules such as < as they are.
+func asJSON(value any) string {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return fmt.Sprint(value)
+	}
+	return string(bytes.TrimSpace(text.Bytes()))
 }

@@ -52,7 +52,7 @@ func TestDifferences(t *testing.T) {
 		},
 		"a map and an object": {
 			spec("map: {additionalProperties: {type: string}}"), spec("map: {additionalProperties: true}"),
-			[]string{`spec.map: additionalProperties {"type":"string"} in v1, true in v2`},
+			[]string{"spec.map: additionalProperties true only in v2", "spec.map[*]: only in v1"},
 		},
 		"defaults": {
 			spec("a: {default: 1}, b: {default: 1}, c: {}"), spec("a: {default: 2}, b: {}, c: {default: 1}"),
@@ -70,6 +70,9 @@ func TestDifferences(t *testing.T) {
 				`spec.b: x-kubernetes-validations [{"rule":"self < 1"}] only in v1`,
 				`spec.c: x-kubernetes-list-type "set" only in v1`,
 			},
+		},
+		"a field with fields": {
+			spec("a: {properties: {b: {type: string}}}"), spec(""), []string{"spec.a: only in v1"},
 		},
 		"required fields of the object": {
 			"{required: [spec]}", "{}", []string{`the object: required ["spec"] only in v1`},
