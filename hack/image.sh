@@ -30,10 +30,69 @@ build_tool() {
   env -u GOOS -u GOARCH hack/build.sh tools/image . bin/image
 }
 
+fail() {
+  echo "image: $*" >&2
+  exit 1
+}
+
+# verify IMAGE rebuilds an image from the commit that it names, in a clone of its own, and
+# with that commit's version of this script.
+verify() {
+  local claims revision release fips140 platforms version tag at prefix tool
+  claims=$(bin/image -claims -image="$1")
+  read -r revision release fips140 platforms version <<<"${claims}"
+  printf '%s\nnames commit %s, version %s, %s and the platforms %s.\nRebuilding the commit:\n' \
+    "$1" "${revision}" "${version:-unknown}" "${release}" "${platforms}"
+
+  # What git sets for the commands that it runs would name another repository.
+  # shellcheck disable=SC2046
+  unset $(git rev-parse --local-env-vars)
+  # The project may be in a subfolder of its repository.
+  prefix=$(git rev-parse --show-prefix)
+  if [[ "$(git rev-parse --verify --quiet "${revision}^{commit}")" != "${revision}" ]]; then
+    fail "this clone has no commit ${revision}: run git fetch, or ask the image's builder where the commit is"
+  fi
+  # The go command writes the tag into the program. It makes up a version for a commit
+  # without one, also if the commit got a tag later.
+  if [[ "${version}" =~ [.-][0-9]{14}-[0-9a-f]{12}$ ]]; then
+    tag=""
+  elif [[ -n "${version}" ]]; then
+    tag="${prefix}${version}"
+    at=$(git rev-parse --verify --quiet "refs/tags/${tag}^{commit}") ||
+      fail "the image names version ${version}, but this clone has no tag ${tag}: run git fetch --tags"
+    if [[ "${at}" != "${revision}" ]]; then
+      fail "the image names version ${version} and commit ${revision}, but the tag ${tag} of this clone is at ${at}"
+    fi
+  fi
+
+  scratch=$(mktemp -d)
+  trap 'rm -rf "${scratch}"' EXIT
+  git -c core.hooksPath=/dev/null clone --quiet --shared --no-checkout "$(git rev-parse --show-toplevel)" "${scratch}/clone"
+  tool="$(pwd)/bin/image"
+  cd "${scratch}/clone"
+  git -c core.hooksPath=/dev/null checkout --quiet --detach "${revision}"
+  if [[ -n "${version}" && -z "${tag}" ]]; then
+    git tag --points-at HEAD | while IFS= read -r tag; do
+      git tag --delete "${tag}" >/dev/null
+    done
+  fi
+  cd "./${prefix}"
+  at=$(go env GOVERSION)
+  if [[ "${at%% *}" != "${release}" ]]; then
+    fail "the image was built with ${release}, but this is ${at}, which builds different programs: repeat with GOTOOLCHAIN=${release} in the environment"
+  fi
+  GOFIPS140="${fips140}" hack/image.sh rebuilt "${platforms}" "${scratch}/image" >&2 || fail "commit ${revision} cannot be built"
+  mkdir "${scratch}/layout"
+  cd "${scratch}/layout"
+  tar -xf ../image/sample-controller.tar
+  "${tool}" -compare=. -image="$1"
+}
+
 if [[ $# -eq 2 && "$1" == -verify ]]; then
   cd "$(dirname "${BASH_SOURCE[0]}")/.."
   build_tool
-  exec bin/image -verify -image="$2"
+  verify "$2"
+  exit
 fi
 
 push=()
@@ -68,9 +127,12 @@ export GOWORK=off GOAMD64=v1 GOARM64=v8.0 GOPPC64=power8 GORISCV64=rva20u64 GOFI
 unset GOEXPERIMENT
 # What "go env -w" has written counts where it says how modules and Go itself are had, and
 # where they are kept.
-for setting in GOPROXY GOSUMDB GOPRIVATE GONOPROXY GONOSUMDB GOINSECURE GOVCS GOAUTH GOTOOLCHAIN GOMODCACHE GOCACHE; do
-  export "${setting}=$(go env "${setting}")"
-done
+settings=(GOPROXY GOSUMDB GOPRIVATE GONOPROXY GONOSUMDB GOINSECURE GOVCS GOAUTH GOTOOLCHAIN GOMODCACHE GOCACHE)
+i=0
+while IFS= read -r value; do
+  export "${settings[i]}=${value}"
+  i=$((i + 1))
+done <<<"$(go env "${settings[@]}")"
 export GOENV=off
 
 build_tool

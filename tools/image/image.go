@@ -9,10 +9,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
-	"errors"
-	"fmt"
 	"io"
-	"path"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -108,35 +105,34 @@ func newPlatformImage(p *program) (*platformImage, error) {
 	return &platformImage{Image: mutate.Annotations(image, labels(p)).(v1.Image), program: p}, nil
 }
 
-// layerOf returns a layer with the program and its license texts. It sets owner, mode and times itself, so that
-// they do not depend on the file system.
+// layerOf returns a layer with the program and its license texts.
 func layerOf(p *program) (v1.Layer, error) {
-	var files bytes.Buffer
-	archive := tar.NewWriter(&files)
-	for i, file := range append([]namedFile{{programName, p.content}}, p.licenses...) {
-		mode := int64(0o644)
-		if i == 0 {
-			mode = 0o755
-		}
-		if err := archive.WriteHeader(&tar.Header{
-			Name:    file.path,
-			Size:    int64(len(file.content)),
-			Mode:    mode,
-			ModTime: timestamp(p),
-			Format:  tar.FormatUSTAR,
-		}); err != nil {
-			return nil, err
-		}
-		if _, err := archive.Write(file.content); err != nil {
-			return nil, err
-		}
-	}
-	if err := archive.Close(); err != nil {
+	var archive bytes.Buffer
+	if err := writeTar(&archive, append([]namedFile{{programName, p.content}}, p.licenses...), timestamp(p)); err != nil {
 		return nil, err
 	}
 	return tarball.LayerFromOpener(
-		func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(files.Bytes())), nil },
+		func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive.Bytes())), nil },
 		tarball.WithMediaType(types.OCILayer), tarball.WithCompressionLevel(gzip.BestCompression), tarball.WithCompressedCaching)
+}
+
+// writeTar writes an archive of the files. It sets owner, mode and times itself, so that
+// they do not depend on a file system.
+func writeTar(to io.Writer, files []namedFile, modified time.Time) error {
+	archive := tar.NewWriter(to)
+	for _, file := range files {
+		header := tar.Header{Name: file.path, Size: int64(len(file.content)), Mode: 0o644, ModTime: modified, Format: tar.FormatUSTAR}
+		if file.path == programName {
+			header.Mode = 0o755
+		}
+		if err := archive.WriteHeader(&header); err != nil {
+			return err
+		}
+		if _, err := archive.Write(file.content); err != nil {
+			return err
+		}
+	}
+	return archive.Close()
 }
 
 // described is an image or an index of images.
@@ -159,155 +155,4 @@ func combine(images []*platformImage) described {
 		})
 	}
 	return mutate.Annotations(index, labels(images[0].program)).(v1.ImageIndex)
-}
-
-// layerLimit is larger than the uncompressed size of any layer of this project's images.
-// It limits the memory that verifying an unknown image takes.
-const layerLimit = 1 << 30
-
-// ofPlatform is an image and its platform, such as linux/amd64.
-type ofPlatform struct {
-	v1.Image
-	platform string
-}
-
-// imagesIn returns the images of an index, or an image alone.
-func imagesIn(whole described) ([]ofPlatform, error) {
-	index, isIndex := whole.(v1.ImageIndex)
-	if !isIndex {
-		image := whole.(v1.Image)
-		config, err := image.ConfigFile()
-		if err != nil {
-			return nil, err
-		}
-		return []ofPlatform{{image, config.Platform().String()}}, nil
-	}
-	manifest, err := index.IndexManifest()
-	if err != nil {
-		return nil, err
-	}
-	var images []ofPlatform
-	for _, entry := range manifest.Manifests {
-		if !entry.MediaType.IsImage() {
-			return nil, fmt.Errorf("the index contains %s, a %s: make image adds only images", entry.Digest, entry.MediaType)
-		}
-		image, err := index.Image(entry.Digest)
-		if err != nil {
-			return nil, err
-		}
-		platform := "unknown"
-		if entry.Platform != nil {
-			platform = entry.Platform.String()
-		}
-		images = append(images, ofPlatform{image, platform})
-	}
-	return images, nil
-}
-
-// part is something with a digest.
-type part struct {
-	name   string
-	digest string
-}
-
-// partsOf returns everything in an image or an index that has a digest.
-func partsOf(whole described) ([]part, error) {
-	var parts []part
-	if index, isIndex := whole.(v1.ImageIndex); isIndex {
-		digest, err := index.Digest()
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, part{"index", digest.String()})
-	}
-	images, err := imagesIn(whole)
-	if err != nil {
-		return nil, err
-	}
-	for _, image := range images {
-		digest, err := image.Digest()
-		if err != nil {
-			return nil, err
-		}
-		manifest, err := image.Manifest()
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, part{image.platform + ": image", digest.String()}, part{image.platform + ": config", manifest.Config.Digest.String()})
-		for i, layer := range manifest.Layers {
-			parts = append(parts, part{fmt.Sprintf("%s: layer %d", image.platform, i+1), layer.Digest.String()})
-		}
-	}
-	return parts, nil
-}
-
-// differences lists the parts whose digests differ, one per line.
-func differences(published, rebuilt described) ([]string, error) {
-	got, err := partsOf(published)
-	if err != nil {
-		return nil, err
-	}
-	want, err := partsOf(rebuilt)
-	if err != nil {
-		return nil, err
-	}
-	made := map[string]string{}
-	for _, part := range want {
-		made[part.name] = part.digest
-	}
-	var lines []string
-	for _, part := range got {
-		switch digest, isMade := made[part.name]; {
-		case !isMade:
-			lines = append(lines, fmt.Sprintf("%s is %s, the commit makes none", part.name, part.digest))
-		case digest != part.digest:
-			lines = append(lines, fmt.Sprintf("%s is %s, the commit makes %s", part.name, part.digest, digest))
-		}
-		delete(made, part.name)
-	}
-	for _, part := range want {
-		if digest, isMissing := made[part.name]; isMissing {
-			lines = append(lines, fmt.Sprintf("%s is missing, the commit makes %s", part.name, digest))
-		}
-	}
-	return lines, nil
-}
-
-// programIn returns the program of an image. The caller puts the image before the error's
-// text.
-func programIn(image v1.Image) ([]byte, error) {
-	layers, err := image.Layers()
-	if err != nil {
-		return nil, fmt.Errorf("has unreadable layers: %w", err)
-	}
-	for _, layer := range layers {
-		content, err := programInLayer(layer)
-		if err != nil {
-			return nil, fmt.Errorf("has a layer that is unreadable or larger than %d bytes: %w", layerLimit, err)
-		}
-		if content != nil {
-			return content, nil
-		}
-	}
-	return nil, errors.New("has no file /" + programName)
-}
-
-// programInLayer returns the program, or nil if the layer does not have it.
-func programInLayer(layer v1.Layer) (content []byte, err error) {
-	unpacked, err := layer.Uncompressed()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, unpacked.Close()) }()
-	for archive := tar.NewReader(io.LimitReader(unpacked, layerLimit)); ; {
-		header, err := archive.Next()
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil, nil
-		case err != nil:
-			return nil, err
-		case path.Clean("/"+header.Name) == "/"+programName:
-			return io.ReadAll(archive)
-		}
-	}
 }

@@ -5,11 +5,16 @@
 package main
 
 import (
+	"archive/tar"
 	"bytes"
+	"encoding/json"
+	"errors"
 	"io"
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -20,10 +25,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-func TestLabels(t *testing.T) {
+func TestConfigAndFiles(t *testing.T) {
 	always := map[string]string{
 		"org.opencontainers.image.title":       "sample-controller",
 		"org.opencontainers.image.description": "Kubernetes controller for Foos",
@@ -45,14 +51,16 @@ func TestLabels(t *testing.T) {
 		"without git": {withoutGit(programFor("amd64")), always, "1970-01-01T00:00:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			row.program.licenses = []namedFile{{"licenses/a/LICENSE", []byte("of a")}}
 			image, err := newPlatformImage(row.program)
 			must(t, err)
 			config, err := image.ConfigFile()
 			must(t, err)
 			manifest, err := image.Manifest()
 			must(t, err)
-			if !maps.Equal(config.Config.Labels, row.want) {
-				t.Errorf("the labels are %v", config.Config.Labels)
+			want := v1.Config{User: "65532:65532", WorkingDir: "/", Entrypoint: []string{"/sample-controller"}, Labels: row.want}
+			if config.Platform().String() != "linux/amd64" || !reflect.DeepEqual(config.Config, want) {
+				t.Errorf("for %s, got %+v", config.Platform(), config.Config)
 			}
 			if !maps.Equal(manifest.Annotations, row.want) {
 				t.Errorf("the annotations are %v", manifest.Annotations)
@@ -60,30 +68,85 @@ func TestLabels(t *testing.T) {
 			if created := config.Created.Format(time.RFC3339); created != row.created {
 				t.Errorf("the image was created at %s, want %s", created, row.created)
 			}
+			wantFiles(t, image, row.created)
 		})
 	}
 }
 
-func TestSeveralPlatformsMakeAnIndex(t *testing.T) {
-	images := newImages(t, "amd64", "arm64")
-	index, ok := combine(images).(v1.ImageIndex)
-	if !ok {
-		t.Fatal("not an index")
+// wantFiles fails the test unless the image has the program and its license text, and the
+// files are of root and of that time.
+func wantFiles(t *testing.T, image v1.Image, modified string) {
+	t.Helper()
+	want := []tar.Header{
+		{Name: "sample-controller", Mode: 0o755, Size: int64(len("the program for amd64"))},
+		{Name: "licenses/a/LICENSE", Mode: 0o644, Size: int64(len("of a"))},
 	}
-	manifest, err := index.IndexManifest()
+	var got []tar.Header
+	for archive := tar.NewReader(mutate.Extract(image)); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		must(t, err)
+		if at := header.ModTime.UTC().Format(time.RFC3339); at != modified {
+			t.Errorf("%s is of %s, not %s", header.Name, at, modified)
+		}
+		got = append(got, tar.Header{Name: header.Name, Mode: header.Mode, Size: header.Size,
+			Uid: header.Uid, Gid: header.Gid, Uname: header.Uname, Gname: header.Gname})
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("the image has the files %+v", got)
+	}
+}
+
+// TestDockerfile fails unless the Dockerfile makes the same image: with the same scripts
+// and the Go release of go.mod, from scratch, and with the same config except for the
+// labels that depend on the commit. It does not support heredocs.
+func TestDockerfile(t *testing.T) {
+	text, err := os.ReadFile("../../Dockerfile")
 	must(t, err)
-	var platforms []string
-	for _, entry := range manifest.Manifests {
-		platforms = append(platforms, entry.Platform.String())
+	mod, err := os.ReadFile("../../go.mod")
+	must(t, err)
+	var lines []string
+	for line := range strings.Lines(strings.ReplaceAll(regexp.MustCompile(`(?m)^#.*\n`).ReplaceAllString(string(text), ""), "\\\n", " ")) {
+		if line = strings.Join(strings.Fields(line), " "); line != "" {
+			lines = append(lines, line)
+		}
 	}
-	if got := strings.Join(platforms, " "); got != "linux/amd64 linux/arm64" {
-		t.Errorf("the index is for %s", got)
+	release := regexp.MustCompile(`(?m)^toolchain go(\S+)$`).FindSubmatch(mod)
+	if len(release) != 2 || lines[0] != "ARG GO_IMAGE=golang:"+string(release[1]) || lines[1] != "FROM --platform=$BUILDPLATFORM $GO_IMAGE AS build" {
+		t.Errorf("the Dockerfile does not build with go.mod's toolchain %s: %q", release, lines)
 	}
-	if manifest.Annotations["org.opencontainers.image.revision"] != commit {
-		t.Errorf("the index has the annotations %v", manifest.Annotations)
+	from := slices.Index(lines, "FROM scratch")
+	const build = " hack/build.sh -stamp . . /out/sample-controller && hack/licenses.sh . /out/licenses"
+	if from < 0 || !strings.HasPrefix(lines[from-1], "RUN ") || !strings.HasSuffix(lines[from-1], build) {
+		t.Fatalf("the Dockerfile builds differently from make: %q", lines)
 	}
-	if _, ok := combine(images[:1]).(v1.Image); !ok {
-		t.Error("one platform does not make a plain image")
+	got := v1.Config{Labels: map[string]string{}}
+	for _, line := range lines[from+1:] {
+		switch name, rest, _ := strings.Cut(line, " "); {
+		case name == "LABEL":
+			for _, match := range regexp.MustCompile(`([^ =]+)="([^"]*)"`).FindAllStringSubmatch(rest, -1) {
+				got.Labels[match[1]] = match[2]
+			}
+		case name == "USER":
+			got.User = rest
+		case name == "WORKDIR":
+			got.WorkingDir = rest
+		case name == "ENTRYPOINT":
+			if err := json.Unmarshal([]byte(rest), &got.Entrypoint); err != nil {
+				t.Errorf("the entry point %s needs a shell, which the image lacks: %v", rest, err)
+			}
+		case line != "COPY --from=build /out /":
+			t.Errorf("the Dockerfile has %s, which make image does not support", line)
+		}
+	}
+	image, err := newPlatformImage(withoutGit(programFor("amd64")))
+	must(t, err)
+	file, err := image.ConfigFile()
+	must(t, err)
+	if !reflect.DeepEqual(got, file.Config) {
+		t.Errorf("the Dockerfile's image has\n%+v\nthat of make image\n%+v", got, file.Config)
 	}
 }
 
@@ -96,30 +159,38 @@ func TestProgramsThatCannotRunAreRefused(t *testing.T) {
 		"another system": {func(p *program) { p.platform.OS = "darwin" }, "is built for darwin/amd64: build it with GOOS=linux"},
 		"with C":         {func(p *program) { p.info.Settings[0].Value = "1" }, "build it with CGO_ENABLED=0"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			p := programFor("amd64")
-			row.change(p)
-			err := p.check()
-			if (row.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), row.want) {
-				t.Errorf("the error is %v", err)
-			}
-		})
-	}
-	if _, err := readProgram("go.mod"); err == nil || !strings.Contains(err.Error(), "go.mod") {
-		t.Errorf("the error for a file that is not a program is %v", err)
+		p := programFor("amd64")
+		row.change(p)
+		if err := p.check(); (row.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: the error is %v", name, err)
+		}
 	}
 }
 
-// newArchive writes an archive of the images, and returns its path and what -verify reads
-// from it, with the entry of the archive's index.
-func newArchive(t *testing.T, name string, images []*platformImage) (path string, found described, entry v1.Descriptor) {
+// unpack writes the images' archive and unpacks it. It returns the path of the archive,
+// what -compare reads from it, and the entry of its index.
+func unpack(t *testing.T, tag name.Tag, images []*platformImage) (path string, found described, entry v1.Descriptor) {
 	t.Helper()
-	path, err := write(t.TempDir(), newTag(t, name), images, combine(images))
+	path, err := write(t.TempDir(), tag, images, combine(images))
 	must(t, err)
-	unpacked := filepath.Join(t.TempDir(), "layout")
-	found, err = readArchive(t.Context(), path, unpacked)
+	file, err := os.Open(path)
 	must(t, err)
-	index, err := layout.ImageIndexFromPath(unpacked)
+	defer file.Close()
+	folder := t.TempDir()
+	for archive := tar.NewReader(file); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		must(t, err)
+		content, err := io.ReadAll(archive)
+		must(t, err)
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(folder, header.Name)), 0o755))
+		must(t, os.WriteFile(filepath.Join(folder, header.Name), content, 0o600))
+	}
+	found, err = readLayout(folder)
+	must(t, err)
+	index, err := layout.ImageIndexFromPath(folder)
 	must(t, err)
 	manifest, err := index.IndexManifest()
 	must(t, err)
@@ -128,13 +199,13 @@ func newArchive(t *testing.T, name string, images []*platformImage) (path string
 
 func TestArchiveOfOnePlatform(t *testing.T) {
 	images := newImages(t, "amd64")
-	path, fromLayout, entry := newArchive(t, "registry.example.com/team/controller:v1", images)
+	tag := newTag(t, "registry.example.com/team/controller:v1")
+	path, fromLayout, entry := unpack(t, tag, images)
 	for _, key := range []string{"org.opencontainers.image.ref.name", "io.containerd.image.name"} {
-		if entry.Annotations[key] != "registry.example.com/team/controller:v1" {
+		if entry.Annotations[key] != tag.String() {
 			t.Errorf("the annotation %s is %q", key, entry.Annotations[key])
 		}
 	}
-	tag := newTag(t, "registry.example.com/team/controller:v1")
 	fromDocker, err := tarball.ImageFromPath(path, &tag)
 	must(t, err)
 	wantConfig, err := images[0].ConfigName()
@@ -152,30 +223,27 @@ func TestArchiveOfOnePlatform(t *testing.T) {
 
 func TestArchiveOfSeveralPlatforms(t *testing.T) {
 	images := newImages(t, "amd64", "arm64")
-	path, found, entry := newArchive(t, "controller", images)
-	want, err := combine(images).Digest()
+	path, found, _ := unpack(t, newTag(t, "controller"), images)
+	manifest, err := found.(v1.ImageIndex).IndexManifest()
 	must(t, err)
-	if entry.Digest != want {
-		t.Errorf("index.json has %+v, want the index %s", entry, want)
+	if manifest.Annotations["org.opencontainers.image.revision"] != commit {
+		t.Errorf("the index has the annotations %v", manifest.Annotations)
 	}
 	inside, err := imagesIn(found)
 	must(t, err)
-	for i, image := range inside {
-		if program, err := programIn(image); err != nil || string(program) != string(images[i].program.content) {
-			t.Errorf("%s: the program is %q (%v)", image.platform, program, err)
+	for i, want := range []string{"linux/amd64", "linux/arm64"} {
+		if program, err := programIn(inside[i]); inside[i].platform != want || string(program) != string(images[i].program.content) {
+			t.Errorf("%s: the program is %q (%v)", inside[i].platform, program, err)
 		}
 	}
 	if _, err := tarball.ImageFromPath(path, nil); err == nil || !strings.Contains(err.Error(), "manifest.json") {
 		t.Errorf("a manifest.json can't describe several platforms: the error is %v", err)
 	}
-	entries, err := os.ReadDir(filepath.Dir(path))
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*"))
 	must(t, err)
-	var names []string
-	for _, entry := range entries {
-		names = append(names, entry.Name())
-	}
-	if !slices.Equal(names, []string{"sample-controller.tar", "sample-controller_linux_amd64.cdx.json", "sample-controller_linux_arm64.cdx.json"}) {
-		t.Errorf("the folder has %v", names)
+	want := []string{"sample-controller.tar", "sample-controller_linux_amd64.cdx.json", "sample-controller_linux_arm64.cdx.json"}
+	if !slices.EqualFunc(files, want, strings.HasSuffix) {
+		t.Errorf("the folder has %v", files)
 	}
 }
 
@@ -184,7 +252,6 @@ func TestFullName(t *testing.T) {
 		"controller":                         "docker.io/library/controller:latest",
 		"team/controller:v1":                 "docker.io/team/controller:v1",
 		"registry.example.com/controller:v1": "registry.example.com/controller:v1",
-		"localhost:5000/controller":          "localhost:5000/controller:latest",
 	} {
 		if got := fullName(newTag(t, name)); got != want {
 			t.Errorf("the full name of %s is %s, want %s", name, got, want)
@@ -194,11 +261,12 @@ func TestFullName(t *testing.T) {
 
 func TestErrorsNameTheArgument(t *testing.T) {
 	for arguments, opts := range map[string]options{
-		"-folder":        {image: "controller", programs: []string{"p"}},
-		"-image":         {folder: "f", programs: []string{"p"}},
-		"program":        {image: "controller", folder: "f"},
-		"-image=Capital": {image: "Capital", folder: "f", programs: []string{"p"}},
-		"no/such":        {image: "controller", folder: "f", programs: []string{"no/such"}},
+		"-folder":                     {image: "controller", programs: []string{"p"}},
+		"-image=Capital":              {image: "Capital", folder: "f", programs: []string{"p"}},
+		"no/such":                     {image: "controller", folder: "f", programs: []string{"no/such"}},
+		"build information of go.mod": {image: "controller", folder: "f", programs: []string{"go.mod"}},
+		"-image=registry.example.com/controller: must be NAME@sha256:DIGEST": {image: "registry.example.com/controller", claims: true},
+		"-image=controller:v1: must be NAME@sha256:DIGEST":                   {image: "controller:v1", compare: "f"},
 	} {
 		if err := run(t.Context(), opts); err == nil || !strings.Contains(err.Error(), arguments) {
 			t.Errorf("%s: the error is %v", arguments, err)
@@ -206,56 +274,39 @@ func TestErrorsNameTheArgument(t *testing.T) {
 	}
 }
 
-func readBOM(t *testing.T, text []byte) cyclonedx.BOM {
-	t.Helper()
-	var bom cyclonedx.BOM
-	must(t, cyclonedx.NewBOMDecoder(bytes.NewReader(text), cyclonedx.BOMFileFormatJSON).Decode(&bom))
-	return bom
-}
-
-func TestBOMListsTheLinkedModules(t *testing.T) {
-	text, err := bomOf(programFor("amd64"))
-	must(t, err)
-	bom := readBOM(t, text)
-	main := bom.Metadata.Component
-	if main.Name != "example.com/sample-controller" || main.Version != "v1.2.3" || main.Type != cyclonedx.ComponentTypeApplication {
-		t.Errorf("it describes %+v", main)
-	}
-	if bom.Metadata.Timestamp != commitTime {
-		t.Errorf("its time is %s, want the commit's", bom.Metadata.Timestamp)
-	}
-	want := []string{
-		"pkg:golang/stdlib@1.26.0",
-		"pkg:golang/example.com/one@v1.0.0%2Bincompatible",
-		"pkg:golang/example.com/fork@v2.0.1", // replaces example.com/two
-	}
-	for i, component := range *bom.Components {
-		if component.PackageURL != want[i] {
-			t.Errorf("component %d is %s, want %s", i, component.PackageURL, want[i])
+func TestBOM(t *testing.T) {
+	for name, row := range map[string]struct{ program, url, time string }{
+		"in a clone":  {"v1.2.3", "pkg:golang/example.com/sample-controller@v1.2.3", commitTime},
+		"without git": {"", "pkg:golang/example.com/sample-controller", ""},
+	} {
+		p := programFor("amd64")
+		if row.program == "" {
+			p = withoutGit(p)
 		}
-		if needed := (*(*bom.Dependencies)[0].Dependencies)[i]; needed != component.BOMRef {
-			t.Errorf("the program needs %s, which is not the component's reference", needed)
+		text, err := bomOf(p)
+		must(t, err)
+		var bom cyclonedx.BOM
+		must(t, cyclonedx.NewBOMDecoder(bytes.NewReader(text), cyclonedx.BOMFileFormatJSON).Decode(&bom))
+		if main := bom.Metadata.Component; main.PackageURL != row.url || main.Version != row.program || bom.Metadata.Timestamp != row.time {
+			t.Errorf("%s: at %s, it describes %+v", name, bom.Metadata.Timestamp, main)
 		}
-	}
-	if len(*bom.Components) != len(want) {
-		t.Errorf("%d components", len(*bom.Components))
-	}
-	// go.sum has the same 32 bytes in base64.
-	const sum = "1b8b7d446a0f0db40c2f7f21cff91042296db6d81ddde820d8e0c247c688736a"
-	if hashes := (*bom.Components)[1].Hashes; hashes == nil || (*hashes)[0].Value != sum {
-		t.Errorf("example.com/one has the hashes %v", hashes)
-	}
-}
-
-func TestBOMWithoutGit(t *testing.T) {
-	text, err := bomOf(withoutGit(programFor("amd64")))
-	must(t, err)
-	bom := readBOM(t, text)
-	if main := bom.Metadata.Component; main.PackageURL != "pkg:golang/example.com/sample-controller" || main.Version != "" {
-		t.Errorf("it describes %+v", main)
-	}
-	if bom.Metadata.Timestamp != "" {
-		t.Errorf("its time is %s", bom.Metadata.Timestamp)
+		var got []string
+		for _, component := range *bom.Components {
+			got = append(got, component.PackageURL)
+		}
+		want := []string{
+			"pkg:golang/stdlib@1.26.0",
+			"pkg:golang/example.com/one@v1.0.0%2Bincompatible",
+			"pkg:golang/example.com/fork@v2.0.1", // replaces example.com/two
+		}
+		if needed := *(*bom.Dependencies)[0].Dependencies; !slices.Equal(got, want) || !slices.Equal(needed, want) {
+			t.Errorf("%s: the components are %v, and the program needs %v", name, got, needed)
+		}
+		// go.sum has the same 32 bytes in base64.
+		const sum = "1b8b7d446a0f0db40c2f7f21cff91042296db6d81ddde820d8e0c247c688736a"
+		if hashes := (*bom.Components)[1].Hashes; hashes == nil || (*hashes)[0].Value != sum {
+			t.Errorf("%s: example.com/one has the hashes %v", name, hashes)
+		}
 	}
 }
 
@@ -314,15 +365,6 @@ func newTag(t *testing.T, image string) name.Tag {
 	tag, err := name.NewTag(image)
 	must(t, err)
 	return tag
-}
-
-func readAll(t *testing.T, from io.ReadCloser, err error) []byte {
-	t.Helper()
-	must(t, err)
-	content, err := io.ReadAll(from)
-	must(t, err)
-	must(t, from.Close())
-	return content
 }
 
 func must(t *testing.T, err error) {

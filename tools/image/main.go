@@ -6,10 +6,8 @@
 //
 // All metadata of the image comes from the build information in the programs. Therefore
 // the same programs always give the same image, bit for bit. hack/image.sh builds the
-// programs and calls this command.
-//
-// With -verify it rebuilds an image of a registry from the commit that the image names,
-// and reports which digests differ.
+// programs and calls this command. To verify an image, the script also asks this command
+// what to build, and which digests of the result differ.
 package main
 
 import (
@@ -23,7 +21,6 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/partial"
 )
 
 // options are the command's flags and arguments.
@@ -33,7 +30,8 @@ type options struct {
 	release  string
 	push     bool
 	force    bool
-	verify   bool
+	claims   bool
+	compare  string
 	programs []string
 }
 
@@ -44,7 +42,8 @@ func main() {
 	flag.StringVar(&opts.release, "release", "", "Go release, such as go1.26.0. Without -force, programs of an older one are not pushed.")
 	flag.BoolVar(&opts.push, "push", false, "Push the image to the registry in its name, with the bills of materials as its referrers.")
 	flag.BoolVar(&opts.force, "force", false, "Push even if the tree had uncommitted changes, and even if the tag belongs to another image.")
-	flag.BoolVar(&opts.verify, "verify", false, "Verify -image, which must contain a digest: build the commit that the image names, and compare the result with the image. The working directory must be in a clone that has the commit.")
+	flag.BoolVar(&opts.claims, "claims", false, "Print what -image, a NAME@DIGEST in a registry, says about its build: commit, Go release, GOFIPS140, platforms and version.")
+	flag.StringVar(&opts.compare, "compare", "", "Compare -image, a NAME@DIGEST in a registry, with the image in this folder, an OCI layout.")
 	flag.Parse()
 	opts.programs = flag.Args()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -57,8 +56,15 @@ func main() {
 }
 
 func run(ctx context.Context, opts options) error {
-	if opts.verify {
-		return verify(ctx, os.Stdout, opts.image)
+	if opts.claims || opts.compare != "" {
+		published, err := fetch(ctx, opts.image)
+		if err != nil {
+			return err
+		}
+		if opts.claims {
+			return printClaims(os.Stdout, opts.image, published)
+		}
+		return compare(os.Stdout, opts.image, published, opts.compare)
 	}
 	if opts.image == "" || opts.folder == "" || len(opts.programs) == 0 {
 		return errors.New("-image, -folder and at least one program are required")
@@ -105,7 +111,7 @@ func imagesOf(paths []string) ([]*platformImage, error) {
 }
 
 // printResult prints the image's digest, and the path of the archive.
-func printResult(archive string, tag name.Tag, images []*platformImage, whole partial.Describable) error {
+func printResult(archive string, tag name.Tag, images []*platformImage, whole described) error {
 	digest, err := whole.Digest()
 	if err != nil {
 		return err

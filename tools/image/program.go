@@ -31,9 +31,9 @@ type program struct {
 	licenses []namedFile // the texts that hack/licenses.sh has collected
 }
 
-// namedFile is a file of the image.
+// namedFile is a file of an archive.
 type namedFile struct {
-	path    string // relative to the image's root
+	path    string // relative to the root
 	content []byte
 }
 
@@ -53,24 +53,24 @@ func readProgram(path string) (*program, error) {
 	if err := p.check(); err != nil {
 		return nil, fmt.Errorf("%s %w", path, err)
 	}
-	if p.licenses, err = readLicenses(os.DirFS(filepath.Dir(path))); err != nil {
+	if p.licenses, err = readFiles(os.DirFS(filepath.Dir(path)), licensesFolder); err != nil {
 		return nil, fmt.Errorf("reading the license texts of %s: %w", path, err)
 	}
 	return p, nil
 }
 
-// readLicenses reads the license texts, in the order of their paths.
-func readLicenses(from fs.FS) ([]namedFile, error) {
-	var texts []namedFile
-	err := fs.WalkDir(from, licensesFolder, func(path string, entry fs.DirEntry, err error) error {
+// readFiles reads the files of a folder, in the order of their paths.
+func readFiles(from fs.FS, folder string) ([]namedFile, error) {
+	var files []namedFile
+	err := fs.WalkDir(from, folder, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
 		content, err := fs.ReadFile(from, path)
-		texts = append(texts, namedFile{path, content})
+		files = append(files, namedFile{path, content})
 		return err
 	})
-	return texts, err
+	return files, err
 }
 
 // newProgram reads the build information that the go command has written into an

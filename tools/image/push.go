@@ -6,14 +6,12 @@
 package main
 
 import (
-	"archive/tar"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"go/version"
-	"io"
-	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -47,28 +45,67 @@ func push(ctx context.Context, tag name.Tag, images []*platformImage, whole desc
 			return err
 		}
 	}
-	options := registryOptions(ctx)
-	if err := remote.Push(tag, whole, options...); err != nil {
+	if err := remote.Push(tag, whole, registryOptions(ctx)...); err != nil {
 		return err
 	}
 	for _, image := range images {
-		document, err := bomOf(image.program)
-		if err != nil {
-			return err
-		}
-		about, err := newReferrer(image, bomFile(image.program), bomType, document)
-		if err != nil {
-			return err
-		}
-		digest, err := about.Digest()
-		if err != nil {
-			return err
-		}
-		if err := remote.Write(tag.Digest(digest.String()), about, options...); err != nil {
+		if err := pushBOM(ctx, tag.Repository, image); err != nil {
 			return fmt.Errorf("%s: %w", bomFile(image.program), err)
 		}
 	}
 	return nil
+}
+
+// ociManifest is the text of a manifest.
+type ociManifest []byte
+
+// RawManifest implements remote.Taggable.
+func (m ociManifest) RawManifest() ([]byte, error) { return m, nil }
+
+// MediaType says that it is a manifest of OCI. The library's default is one of Docker.
+func (ociManifest) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
+
+// pushBOM pushes the bill of materials of an image's program as a referrer: a manifest
+// with one file, whose subject is the image.
+func pushBOM(ctx context.Context, repository name.Repository, image *platformImage) error {
+	document, err := bomOf(image.program)
+	if err != nil {
+		return err
+	}
+	subject, err := partial.Descriptor(image)
+	if err != nil {
+		return err
+	}
+	var blobs []v1.Descriptor
+	// The config is the one that OCI prescribes for manifests of other things than images.
+	for _, blob := range []v1.Layer{static.NewLayer([]byte("{}"), types.OCIEmptyJSON), static.NewLayer(document, bomType)} {
+		if err := remote.WriteLayer(repository, blob, registryOptions(ctx)...); err != nil {
+			return err
+		}
+		about, err := partial.Descriptor(blob)
+		if err != nil {
+			return err
+		}
+		blobs = append(blobs, *about)
+	}
+	// Clients save the file under this name.
+	blobs[1].Annotations = map[string]string{labelPrefix + "title": bomFile(image.program)}
+	manifest, err := json.Marshal(v1.Manifest{
+		SchemaVersion: 2,
+		MediaType:     types.OCIManifestSchema1,
+		ArtifactType:  bomType,
+		Config:        blobs[0],
+		Layers:        blobs[1:],
+		Subject:       &v1.Descriptor{MediaType: subject.MediaType, Size: subject.Size, Digest: subject.Digest},
+	})
+	if err != nil {
+		return err
+	}
+	digest, _, err := v1.SHA256(bytes.NewReader(manifest))
+	if err != nil {
+		return err
+	}
+	return remote.Put(repository.Digest(digest.String()), ociManifest(manifest), registryOptions(ctx)...)
 }
 
 // checkCommit refuses a program that was not built from a clean commit, because nobody
@@ -114,67 +151,9 @@ func checkTag(ctx context.Context, tag name.Tag, whole described) error {
 	return nil
 }
 
-// noConfig is the config that the OCI specification prescribes for artifacts that are not
-// images.
-const noConfig = "{}"
-
-// referrer is a manifest with one file, which describes an image.
-type referrer struct {
-	manifest []byte
-	file     v1.Layer
-}
-
-// newReferrer makes a file a referrer of subject. Clients save the file under the name.
-func newReferrer(subject v1.Image, name string, mediaType types.MediaType, content []byte) (v1.Image, error) {
-	about, err := partial.Descriptor(subject)
-	if err != nil {
-		return nil, err
-	}
-	file := static.NewLayer(content, mediaType)
-	layer, err := partial.Descriptor(file)
-	if err != nil {
-		return nil, err
-	}
-	layer.Annotations = map[string]string{labelPrefix + "title": name}
-	config, err := partial.Descriptor(static.NewLayer([]byte(noConfig), types.OCIEmptyJSON))
-	if err != nil {
-		return nil, err
-	}
-	manifest, err := json.Marshal(v1.Manifest{
-		SchemaVersion: 2,
-		MediaType:     types.OCIManifestSchema1,
-		ArtifactType:  string(mediaType),
-		Config:        *config,
-		Layers:        []v1.Descriptor{*layer},
-		Subject:       &v1.Descriptor{MediaType: about.MediaType, Size: about.Size, Digest: about.Digest},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return partial.CompressedToImage(&referrer{manifest: manifest, file: file})
-}
-
-// RawConfigFile implements partial.CompressedImageCore.
-func (*referrer) RawConfigFile() ([]byte, error) { return []byte(noConfig), nil }
-
-// MediaType implements partial.CompressedImageCore.
-func (*referrer) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
-
-// RawManifest implements partial.CompressedImageCore.
-func (r *referrer) RawManifest() ([]byte, error) { return r.manifest, nil }
-
-// LayerByDigest implements partial.CompressedImageCore.
-func (r *referrer) LayerByDigest(digest v1.Hash) (partial.CompressedLayer, error) {
-	own, err := r.file.Digest()
-	if err == nil && own != digest {
-		err = fmt.Errorf("no layer %v", digest)
-	}
-	return r.file, err
-}
-
 // write writes an archive of the image, and a bill of materials of each program, to
 // folder. It returns the path of the archive.
-func write(folder string, tag name.Tag, images []*platformImage, whole described) (path string, err error) {
+func write(folder string, tag name.Tag, images []*platformImage, whole described) (string, error) {
 	for _, image := range images {
 		document, err := bomOf(image.program)
 		if err != nil {
@@ -184,87 +163,50 @@ func write(folder string, tag name.Tag, images []*platformImage, whole described
 			return "", err
 		}
 	}
-	path = filepath.Join(folder, programName+".tar")
-	// Write a new file and rename it, so that the archive is never incomplete.
-	file, err := os.CreateTemp(folder, ".image-*")
+	archive, err := newArchive(tag, images, whole)
 	if err != nil {
+		return "", fmt.Errorf("making an archive of the image: %w", err)
+	}
+	path := filepath.Join(folder, programName+".tar")
+	// Write a new file and rename it, so that the archive is never incomplete.
+	if err := os.WriteFile(path+".new", archive, 0o644); err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(file.Name())) }()
-	err = errors.Join(writeArchive(file, tag, images, whole), file.Chmod(0o644), file.Close())
-	if err != nil {
-		return "", fmt.Errorf("writing %s: %w", path, err)
-	}
-	return path, os.Rename(file.Name(), path)
+	return path, os.Rename(path+".new", path)
 }
 
-// writeArchive writes a tar file that is an OCI image layout. For a single platform it
-// also has the format of "docker save"; each reader uses the format that it knows.
-func writeArchive(to io.Writer, tag name.Tag, images []*platformImage, whole described) (err error) {
+// newArchive returns a tar file that is an OCI image layout. For a single platform it also
+// has the format of "docker save"; each reader uses the format that it knows.
+func newArchive(tag name.Tag, images []*platformImage, whole described) (archive []byte, err error) {
 	folder, err := os.MkdirTemp("", "image-")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	if err := writeLayout(folder, tag, whole); err != nil {
-		return err
-	}
-	if len(images) == 1 {
-		if err := writeDockerManifest(folder, tag, images[0]); err != nil {
-			return err
-		}
-	}
-	archive := tar.NewWriter(to)
-	// Sort by name, and set nothing that depends on the file system.
-	err = fs.WalkDir(os.DirFS(folder), ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		content, err := os.ReadFile(filepath.Join(folder, path))
-		if err != nil {
-			return err
-		}
-		header := tar.Header{Name: path, Size: int64(len(content)), Mode: 0o644, ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR}
-		if err := archive.WriteHeader(&header); err != nil {
-			return err
-		}
-		_, err = archive.Write(content)
-		return err
-	})
-	return errors.Join(err, archive.Close())
-}
-
-// writeLayout writes an OCI image layout that contains only the image. podman and skopeo
-// refuse a layout with several manifests, because they can't choose one.
-func writeLayout(folder string, tag name.Tag, whole described) error {
+	// The layout contains only this image, because podman and skopeo can't choose one.
 	path, err := layout.Write(folder, empty.Index)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	switch whole := whole.(type) {
-	case v1.Image:
-		err = path.WriteImage(whole)
-	case v1.ImageIndex:
-		err = path.WriteIndex(whole)
-	default:
-		err = fmt.Errorf("neither an image nor an index: %T", whole)
-	}
-	if err != nil {
-		return err
-	}
-	about, err := partial.Descriptor(whole)
-	if err != nil {
-		return err
-	}
-	return path.AppendDescriptor(v1.Descriptor{
-		MediaType: about.MediaType,
-		Size:      about.Size,
-		Digest:    about.Digest,
-		Annotations: map[string]string{
-			labelPrefix + "ref.name":   tag.String(),  // podman, skopeo
-			"io.containerd.image.name": fullName(tag), // containerd, and so docker and kind
-		},
+	names := layout.WithAnnotations(map[string]string{
+		labelPrefix + "ref.name":   tag.String(),  // podman, skopeo
+		"io.containerd.image.name": fullName(tag), // containerd, and so docker and kind
 	})
+	if index, isIndex := whole.(v1.ImageIndex); isIndex {
+		err = path.AppendIndex(index, names)
+	} else {
+		err = errors.Join(path.AppendImage(images[0], names), writeDockerManifest(folder, tag, images[0]))
+	}
+	if err != nil {
+		return nil, err
+	}
+	files, err := readFiles(os.DirFS(folder), ".")
+	if err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	err = writeTar(&text, files, time.Unix(0, 0))
+	return text.Bytes(), err
 }
 
 // fullName returns the name with the registry, which is Docker's by default. Docker and

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of verification, and of the checks before a push.
+// Tests of what an image says about its build, of the comparison of images, and of a push.
 
 package main
 
@@ -10,73 +10,59 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
-	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-func TestImagesWithoutADigestAreNotVerified(t *testing.T) {
-	for _, image := range []string{"", "registry.example.com/controller", "registry.example.com/controller:v1", "registry.example.com/controller@sha256:12"} {
-		if err := verify(t.Context(), io.Discard, image); err == nil || !strings.Contains(err.Error(), "must be NAME@sha256:DIGEST") {
-			t.Errorf("%q: the error is %v", image, err)
+func TestClaims(t *testing.T) {
+	both := []string{"linux/amd64", "linux/arm64"}
+	set := func(key, value string) func(*program) {
+		return func(p *program) {
+			p.info.Settings = append([]debug.BuildSetting{{Key: key, Value: value}}, p.info.Settings...)
 		}
 	}
-}
-
-// own returns a program whose file is that of this test, which the go command has built,
-// but not in a clone; the image's labels come from the rest, with another setting.
-func own(t *testing.T, key, value string) *program {
-	t.Helper()
-	path, err := os.Executable()
-	must(t, err)
-	p := programFor("amd64")
-	p.content, err = os.ReadFile(path)
-	must(t, err)
-	for i, setting := range p.info.Settings {
-		if setting.Key == key {
-			p.info.Settings[i].Value = value
-		}
-	}
-	if key == "version" {
-		p.info.Main.Version = value
-	}
-	return p
-}
-
-func TestImagesWithInvalidClaimsAreNotVerified(t *testing.T) {
 	for name, row := range map[string]struct {
-		program *program
-		want    string
+		change    func(*program)
+		platforms []string
+		want      string // the claims, or the beginning of the error
 	}{
-		"no commit":                     {withoutGit(programFor("amd64")), "does not name its commit"},
-		"a branch instead of a commit":  {own(t, "vcs.revision", "main"), `revision="main", which is not a commit`},
-		"an option for git":             {own(t, "version", "--upload-pack=x"), `version="--upload-pack=x", which is not a version`},
-		"a changed tree":                {own(t, "version", "v1.2.3+dirty"), "built from a tree with uncommitted changes"},
-		"another commit in the program": {own(t, "", ""), "its label names commit " + commit + `, but its program ""`},
-		"no program":                    {programFor("amd64"), "that the go command did not build"},
-		"another system":                {programFor("amd64;x"), `is for the platform "linux/amd64;x"`},
+		"good":                         {func(*program) {}, both, commit + " go1.26.0 off linux/amd64,linux/arm64 v1.2.3"},
+		"no version":                   {func(p *program) { p.info.Main.Version = "(devel)" }, both[:1], commit + " go1.26.0 off linux/amd64"},
+		"a cryptographic module":       {set("GOFIPS140", "v1.0.0"), both[1:], commit + " go1.26.0 v1.0.0 linux/arm64 v1.2.3"},
+		"no commit":                    {func(p *program) { withoutGit(p) }, both, "does not name its commit"},
+		"a changed tree":               {set("vcs.modified", "true"), both, "was built from a tree with changes that are not in commit " + commit},
+		"a branch instead of a commit": {set("vcs.revision", "main"), both, `claims the commit "main", `},
+		"an option for git":            {func(p *program) { p.info.Main.Version = "--upload-pack=x" }, both, "claims the commit "},
+		"an option for go":             {func(p *program) { p.info.GoVersion = "-o" }, both, "claims the commit "},
+		"a command":                    {set("GOFIPS140", "$(x)"), both, "claims the commit "},
+		"another system":               {func(*program) {}, []string{"linux/amd64;x"}, `is for the platform "linux/amd64;x"`},
 	} {
-		t.Run(name, func(t *testing.T) {
-			image, err := newPlatformImage(row.program)
-			must(t, err)
-			if _, err := claimsOf(image); err == nil || !strings.Contains(err.Error(), row.want) {
-				t.Errorf("the error is %v", err)
-			}
-		})
+		p := programFor("amd64")
+		row.change(p)
+		got, err := p.claims(row.platforms)
+		if err != nil && strings.HasPrefix(err.Error(), row.want) || err == nil && got == row.want {
+			continue
+		}
+		t.Errorf("%s: it claims %q (%v)", name, got, err)
+	}
+	if err := printClaims(io.Discard, "the image", newImages(t, "amd64")[0]); err == nil || !strings.Contains(err.Error(), "the image has a sample-controller that the go command did not build") {
+		t.Errorf("an image without a program: %v", err)
 	}
 }
 
-func TestDifferences(t *testing.T) {
+func TestCompare(t *testing.T) {
 	two := newImages(t, "amd64", "arm64")
 	other := programFor("amd64")
 	other.content = []byte("another program")
@@ -86,133 +72,93 @@ func TestDifferences(t *testing.T) {
 	must(t, err)
 	for name, row := range map[string]struct {
 		published, rebuilt described
-		want               []string // the beginnings of the lines
+		want               []string // the beginnings of the error's lines after the first
 	}{
+		"the same": {combine(two), combine(two), nil},
 		"another program": {combine([]*platformImage{changed, two[1]}), combine(two), []string{
-			"index is sha256:", "linux/amd64: image is sha256:", "linux/amd64: config is sha256:", "linux/amd64: layer 1 is sha256:"}},
+			"published: index sha256:", "published: linux/amd64: image ", "published: linux/amd64: config ", "published: linux/amd64: layer 1 ",
+			"rebuilt:   index sha256:", "rebuilt:   linux/amd64: image ", "rebuilt:   linux/amd64: config ", "rebuilt:   linux/amd64: layer 1 "}},
 		"an additional layer": {more, two[0].Image, []string{
-			"linux/amd64: image is sha256:", "linux/amd64: config is sha256:", "linux/amd64: layer 2 is sha256:"}},
-		"a missing layer": {two[0].Image, more, []string{
-			"linux/amd64: image is sha256:", "linux/amd64: config is sha256:", "linux/amd64: layer 2 is missing, the commit makes sha256:"}},
+			"published: linux/amd64: image ", "published: linux/amd64: config ", "published: linux/amd64: layer 2 ",
+			"rebuilt:   linux/amd64: image ", "rebuilt:   linux/amd64: config "}},
+		"another annotation of the index": {mutate.Annotations(combine(two), map[string]string{"a": "b"}).(described), combine(two), []string{
+			"published: index ", "rebuilt:   index "}},
 		"a missing platform": {combine(two[:1]), combine(two), []string{
-			"index is missing, the commit makes sha256:", "linux/arm64: image is missing", "linux/arm64: config is missing", "linux/arm64: layer 1 is missing"}},
+			"rebuilt:   index ", "rebuilt:   linux/arm64: image ", "rebuilt:   linux/arm64: config ", "rebuilt:   linux/arm64: layer 1 "}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			lines, err := differences(row.published, row.rebuilt)
-			must(t, err)
-			if !slices.EqualFunc(lines, row.want, strings.HasPrefix) {
-				t.Errorf("got\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(row.want, "\n"))
-			}
-		})
-	}
-}
-
-// newRepository makes a repository whose first commit has the tag v1.2.3, changes the
-// working directory to it, and returns that commit.
-func newRepository(t *testing.T) string {
-	t.Helper()
-	t.Chdir(t.TempDir())
-	t.Setenv("GIT_CONFIG_GLOBAL", "/dev/null")
-	script := `git init -q && echo "module a" >go.mod && git add --all &&
-git -c user.name=a -c user.email=a@example.com commit -q -m first && git tag v1.2.3 &&
-git -c user.name=a -c user.email=a@example.com commit -q --allow-empty -m second && git tag v1.2.4 && git rev-parse HEAD^`
-	printed, err := exec.CommandContext(t.Context(), "sh", "-c", script).Output()
-	must(t, err)
-	return strings.TrimSpace(string(printed))
-}
-
-func TestRebuildRefusals(t *testing.T) {
-	first := newRepository(t)
-	pseudo := "v1.2.4-0.20260504030201-0123456789ab"
-	for name, row := range map[string]struct {
-		claims claims
-		want   string
-	}{
-		"an unknown commit":         {claims{revision: commit}, "this clone has no commit " + commit + ": run git fetch"},
-		"an unknown tag":            {claims{revision: first, version: "v9.9.9"}, "this clone has no tag v9.9.9: run git fetch --tags"},
-		"the tag of another commit": {claims{revision: first, version: "v1.2.4"}, "the image names version v1.2.4 and commit " + first + ", but the tag v1.2.4 of this clone is at "},
-		"another Go release":        {claims{revision: first, version: "v1.2.3", release: "go1.2.3"}, "built with go1.2.3, but this is " + runtime.Version()},
-		"no scripts":                {claims{revision: first, version: pseudo, release: runtime.Version()}, "building commit " + first},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if _, err := rebuild(t.Context(), t.TempDir(), row.claims); err == nil || !strings.Contains(err.Error(), row.want) {
-				t.Errorf("the error is %v", err)
-			}
-		})
-	}
-	t.Chdir(t.TempDir())
-	if _, err := rebuild(t.Context(), t.TempDir(), claims{revision: first}); err == nil || !strings.Contains(err.Error(), "not a git repository") {
-		t.Errorf("without a repository, the error is %v", err)
-	}
-}
-
-func TestCloneHasTheBuildersTags(t *testing.T) {
-	first := newRepository(t)
-	for version, want := range map[string]string{"v1.2.3": "v1.2.3", "v0.0.0-20260504030201-" + first[:12]: ""} {
-		folder, err := checkOut(t.Context(), t.TempDir()+"/clone", "", claims{revision: first, version: version})
+		folder := t.TempDir()
+		path, err := layout.Write(folder, empty.Index)
 		must(t, err)
-		tags, err := output(t.Context(), folder, "git", "tag", "--points-at", "HEAD")
-		must(t, err)
-		if tags != want {
-			t.Errorf("%s: the tags are %q", version, tags)
+		if index, isIndex := row.rebuilt.(v1.ImageIndex); isIndex {
+			must(t, path.AppendIndex(index))
+		} else {
+			must(t, path.AppendImage(row.rebuilt.(v1.Image)))
 		}
-	}
-	tags, err := output(t.Context(), ".", "git", "tag")
-	must(t, err)
-	if tags != "v1.2.3\nv1.2.4" {
-		t.Errorf("the tags of the user's own clone are now %q", tags)
-	}
-}
-
-func TestPush(t *testing.T) {
-	tag := newRegistry(t, registry.WithReferrersSupport(true)).Tag("v1")
-	images := newImages(t, "amd64", "arm64")
-	must(t, push(t.Context(), tag, images, combine(images), false))
-	wantTag(t, tag, combine(images))
-	for _, image := range images {
-		wantReferrer(t, tag.Repository, image)
+		var out bytes.Buffer
+		err = compare(&out, "the image", row.published, folder)
+		if row.want == nil {
+			if err != nil || !strings.HasPrefix(out.String(), "Verified: the commit makes sha256:") {
+				t.Errorf("%s: %v, printed %q", name, err, out.String())
+			}
+			continue
+		}
+		if err == nil {
+			t.Errorf("%s: no error", name)
+			continue
+		}
+		first, lines, _ := strings.Cut(err.Error(), "\n  ")
+		if !strings.HasPrefix(first, "the image is not what its commit makes, which is sha256:") || !slices.EqualFunc(strings.Split(lines, "\n  "), row.want, strings.HasPrefix) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
 // newRegistry starts a registry, and returns the name of a repository in it.
-func newRegistry(t *testing.T, options ...registry.Option) name.Repository {
+func newRegistry(t *testing.T, handler http.Handler) name.Repository {
 	t.Helper()
-	server := httptest.NewServer(registry.New(append(options, registry.Logger(log.New(io.Discard, "", 0)))...))
+	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	t.Setenv("DOCKER_CONFIG", t.TempDir()) // without credentials
 	return newTag(t, strings.TrimPrefix(server.URL, "http://")+"/team/controller").Repository
 }
 
-// wantReferrer fails the test unless the image has exactly one referrer: the bill of
-// materials of its program.
-func wantReferrer(t *testing.T, repository name.Repository, image *platformImage) {
-	t.Helper()
-	digest, err := image.Digest()
-	must(t, err)
-	index, err := remote.Referrers(repository.Digest(digest.String()))
-	must(t, err)
-	manifest, err := index.IndexManifest()
-	must(t, err)
-	if len(manifest.Manifests) != 1 {
-		t.Fatalf("the referrers are %+v", manifest.Manifests)
-	}
-	found, err := remote.Image(repository.Digest(manifest.Manifests[0].Digest.String()))
-	must(t, err)
-	foundManifest, err := found.Manifest()
-	must(t, err)
-	if foundManifest.ArtifactType != bomType || foundManifest.Subject == nil || foundManifest.Subject.Digest != digest {
-		t.Errorf("the referrer is a %s of %+v", foundManifest.ArtifactType, foundManifest.Subject)
-	}
-	if title := foundManifest.Layers[0].Annotations[labelPrefix+"title"]; title != bomFile(image.program) {
-		t.Errorf("the document is called %q", title)
-	}
-	layers, err := found.Layers()
-	must(t, err)
-	content, err := layers[0].Compressed()
-	want, bomErr := bomOf(image.program)
-	must(t, bomErr)
-	if !bytes.Equal(readAll(t, content, err), want) {
-		t.Error("the document describes another program")
+func quiet() registry.Option { return registry.Logger(log.New(io.Discard, "", 0)) }
+
+// TestPush pushes an image, and reads it and the bills of materials from the registry.
+func TestPush(t *testing.T) {
+	tag := newRegistry(t, registry.New(quiet(), registry.WithReferrersSupport(true))).Tag("v1")
+	images := newImages(t, "amd64", "arm64")
+	must(t, push(t.Context(), tag, images, combine(images), false))
+	wantTag(t, tag, combine(images))
+	for _, image := range images {
+		digest, err := image.Digest()
+		must(t, err)
+		index, err := remote.Referrers(tag.Digest(digest.String()))
+		must(t, err)
+		manifest, err := index.IndexManifest()
+		must(t, err)
+		if len(manifest.Manifests) != 1 {
+			t.Fatalf("the referrers are %+v", manifest.Manifests)
+		}
+		found, err := remote.Image(tag.Digest(manifest.Manifests[0].Digest.String()))
+		must(t, err)
+		foundManifest, err := found.Manifest()
+		must(t, err)
+		if foundManifest.ArtifactType != bomType || foundManifest.Subject.Digest != digest {
+			t.Errorf("the referrer is a %s of %s", foundManifest.ArtifactType, foundManifest.Subject.Digest)
+		}
+		if title := foundManifest.Layers[0].Annotations["org.opencontainers.image.title"]; title != bomFile(image.program) {
+			t.Errorf("the document is called %q", title)
+		}
+		file, err := remote.Layer(tag.Digest(foundManifest.Layers[0].Digest.String()))
+		must(t, err)
+		reader, err := file.Compressed()
+		must(t, err)
+		content, err := io.ReadAll(reader)
+		must(t, err)
+		if want, err := bomOf(image.program); err != nil || !bytes.Equal(content, want) {
+			t.Errorf("the document describes another program (%v)", err)
+		}
 	}
 }
 
@@ -231,7 +177,7 @@ func TestPushRefusals(t *testing.T) {
 		"no commit at all": {withoutGit(programFor("amd64")), "v2", "the build found no git commit"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			repository := newRegistry(t)
+			repository := newRegistry(t, registry.New(quiet()))
 			first := newImages(t, "amd64")
 			must(t, push(t.Context(), repository.Tag("v1"), first, combine(first), false))
 			image, err := newPlatformImage(row.program)
@@ -279,15 +225,13 @@ func wantTag(t *testing.T, tag name.Tag, image described) {
 }
 
 func TestPushIfTheTagCannotBeChecked(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	repository := newRegistry(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/v2/" {
 			w.WriteHeader(http.StatusForbidden)
 		}
 	}))
-	defer server.Close()
-	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	images := newImages(t, "amd64")
-	err := push(t.Context(), newTag(t, strings.TrimPrefix(server.URL, "http://")+"/controller"), images, combine(images), false)
+	err := push(t.Context(), repository.Tag("v1"), images, combine(images), false)
 	if err == nil || !strings.Contains(err.Error(), "checking whether the tag is taken") || !strings.Contains(err.Error(), "FORCE=1") {
 		t.Errorf("the error is %v", err)
 	}
