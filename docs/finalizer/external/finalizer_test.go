@@ -16,85 +16,47 @@ import (
 	"example.com/sample-controller/test/footest"
 )
 
-// newerAPI is a typed client of one Foo in an API server whose CustomResourceDefinition has
-// a field that the types lack.
-type newerAPI struct {
+// fakeClient is a client of one Foo.
+type fakeClient struct {
 	t       *testing.T
-	stored  map[string]any // nil if the Foo is gone
+	live    *foo // nil if the Foo is gone
 	patches []string
 	// meanwhile is what somebody else does after a read.
-	meanwhile func(a *newerAPI)
+	meanwhile func(c *fakeClient)
 }
 
-func newNewerAPI(t *testing.T, live *foo) *newerAPI {
-	t.Helper()
-	api := &newerAPI{t: t}
-	if live == nil {
-		return api
-	}
-	text, err := json.Marshal(live)
-	footest.Must(t, err)
-	footest.Must(t, json.Unmarshal(text, &api.stored))
-	// The live version is newer than the cached one.
-	merge(api.stored, map[string]any{"spec": map[string]any{"fieldOfTheNextRelease": "of its user"}, "metadata": map[string]any{"resourceVersion": "20"}})
-	return api
-}
-
-func (a *newerAPI) Get(_ context.Context, name string, _ metav1.GetOptions) (*foo, error) {
-	live, err := a.answer(name)
-	if a.meanwhile != nil {
-		a.meanwhile(a)
+func (c *fakeClient) Get(_ context.Context, name string, _ metav1.GetOptions) (*foo, error) {
+	live, err := c.answer(name)
+	if c.meanwhile != nil {
+		c.meanwhile(c)
 	}
 	return live, err
 }
 
-// Patch carries out a merge patch if its preconditions hold.
-func (a *newerAPI) Patch(_ context.Context, name string, format types.PatchType, patch []byte, options metav1.PatchOptions, subresources ...string) (*foo, error) {
-	footest.ExpectEqual(a.t, "format of the patch", types.MergePatchType, format)
-	footest.ExpectEqual(a.t, "options", metav1.PatchOptions{FieldManager: "tests"}, options)
-	footest.ExpectEqual(a.t, "subresources", []string(nil), subresources)
-	a.patches = append(a.patches, string(patch))
-	if a.stored == nil {
-		return a.answer(name)
+// Patch carries out a merge patch of the finalizers if its preconditions hold.
+func (c *fakeClient) Patch(_ context.Context, name string, format types.PatchType, patch []byte, options metav1.PatchOptions, subresources ...string) (*foo, error) {
+	footest.ExpectEqual(c.t, "format of the patch", types.MergePatchType, format)
+	footest.ExpectEqual(c.t, "options", metav1.PatchOptions{FieldManager: "tests"}, options)
+	footest.ExpectEqual(c.t, "subresources", []string(nil), subresources)
+	c.patches = append(c.patches, string(patch))
+	if c.live == nil {
+		return c.answer(name)
 	}
-	var sent map[string]any
-	footest.Must(a.t, json.Unmarshal(patch, &sent))
-	wanted, live := sent["metadata"].(map[string]any), a.stored["metadata"].(map[string]any)
-	for _, precondition := range []string{"uid", "resourceVersion"} {
-		if wanted[precondition] != nil && wanted[precondition] != live[precondition] {
-			return nil, apierrors.NewConflict(footest.FoosResource.GroupResource(), name, nil)
-		}
+	var sent metav1.PartialObjectMetadata
+	footest.Must(c.t, json.Unmarshal(patch, &sent))
+	if sent.UID != c.live.UID || sent.ResourceVersion != c.live.ResourceVersion {
+		return nil, apierrors.NewConflict(footest.FoosResource.GroupResource(), name, nil)
 	}
-	merge(a.stored, sent)
-	live["resourceVersion"] = "21"
-	return a.answer(name)
+	c.live.Finalizers, c.live.ResourceVersion = sent.Finalizers, "21"
+	return c.answer(name)
 }
 
-// answer returns the stored Foo, as far as the types know it.
-func (a *newerAPI) answer(name string) (*foo, error) {
-	if a.stored == nil {
+// answer returns what is stored.
+func (c *fakeClient) answer(name string) (*foo, error) {
+	if c.live == nil {
 		return nil, apierrors.NewNotFound(footest.FoosResource.GroupResource(), name)
 	}
-	known := &foo{}
-	text, err := json.Marshal(a.stored)
-	footest.Must(a.t, err)
-	footest.Must(a.t, json.Unmarshal(text, known))
-	return known, nil
-}
-
-// merge applies a JSON merge patch.
-func merge(to, patch map[string]any) {
-	for key, value := range patch {
-		into, isObject := to[key].(map[string]any)
-		switch part, isPart := value.(map[string]any); {
-		case value == nil:
-			delete(to, key)
-		case isObject && isPart:
-			merge(into, part)
-		default:
-			to[key] = value
-		}
-	}
+	return c.live.DeepCopy(), nil
 }
 
 func withFinalizers(names ...string) footest.FooOption {
@@ -102,17 +64,19 @@ func withFinalizers(names ...string) footest.FooOption {
 }
 
 // addTheirs adds somebody else's finalizer.
-func addTheirs(a *newerAPI) {
-	merge(a.stored, map[string]any{"metadata": map[string]any{"resourceVersion": "22", "finalizers": []any{"theirs"}}})
+func addTheirs(c *fakeClient) {
+	c.live.ResourceVersion, c.live.Finalizers = "22", []string{"theirs"}
 }
 
+// TestSetFinalizer also shows that a patch has nothing but the finalizers: an update would
+// delete the fields that only a newer CustomResourceDefinition has.
 func TestSetFinalizer(t *testing.T) {
 	wrote := func(finalizers string) []string {
 		return []string{`{"metadata":{"finalizers":` + finalizers + `,"resourceVersion":"20","uid":"uid-a"}}`}
 	}
 	for name, row := range map[string]struct {
 		cached, live *foo
-		meanwhile    func(*newerAPI)
+		meanwhile    func(*fakeClient)
 		hold         bool
 		patches      []string
 		want         []string
@@ -128,24 +92,24 @@ func TestSetFinalizer(t *testing.T) {
 		"being deleted, and cached so":   {footest.Foo("a", footest.BeingDeleted), footest.Foo("a", footest.BeingDeleted, withFinalizers("ours")), nil, false, wrote(`[]`), []string{}, ""},
 		"somebody adds theirs meanwhile": {footest.Foo("a"), footest.Foo("a"), addTheirs, true, wrote(`["ours"]`), []string{"theirs"}, metav1.StatusReasonConflict},
 		"gone":                           {footest.Foo("a"), nil, nil, true, nil, nil, metav1.StatusReasonNotFound},
-		"gone meanwhile":                 {footest.Foo("a"), footest.Foo("a"), func(a *newerAPI) { a.stored = nil }, true, wrote(`["ours"]`), nil, metav1.StatusReasonNotFound},
+		"gone meanwhile":                 {footest.Foo("a"), footest.Foo("a"), func(c *fakeClient) { c.live = nil }, true, wrote(`["ours"]`), nil, metav1.StatusReasonNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
-			api := newNewerAPI(t, row.live)
-			api.meanwhile = row.meanwhile
-			written, err := SetFinalizer(t.Context(), api, row.cached, "ours", row.hold, metav1.PatchOptions{FieldManager: "tests"})
+			client := &fakeClient{t: t, live: row.live, meanwhile: row.meanwhile}
+			if row.live != nil {
+				row.live.ResourceVersion = "20" // newer than the cached one
+			}
+			written, err := SetFinalizer(t.Context(), client, row.cached, "ours", row.hold, metav1.PatchOptions{FieldManager: "tests"})
 			if apierrors.ReasonForError(err) != row.reason || row.reason == "" && err != nil {
 				t.Errorf("the error is %v", err)
 			}
-			footest.ExpectEqual(t, "patches", row.patches, api.patches)
-			if api.stored == nil {
+			footest.ExpectEqual(t, "patches", row.patches, client.patches)
+			if client.live == nil {
 				return
 			}
-			stored, _ := api.answer("a")
-			footest.ExpectEqual(t, "finalizers", row.want, stored.Finalizers)
-			footest.ExpectEqual(t, "the field of the next release", "of its user", api.stored["spec"].(map[string]any)["fieldOfTheNextRelease"])
+			footest.ExpectEqual(t, "finalizers", row.want, client.live.Finalizers)
 			if err == nil {
-				footest.ExpectEqual(t, "the result", stored, written)
+				footest.ExpectEqual(t, "the result", client.live, written)
 			}
 		})
 	}
