@@ -5,7 +5,6 @@
 package monitoring
 
 import (
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,7 +42,7 @@ func TestAlertsKeepClustersApart(t *testing.T) {
 
 func TestDashboardSelectsTheChosenClusters(t *testing.T) {
 	selector := regexp.MustCompile(`\w+\{([^}]*)\}`)
-	for _, p := range readDashboard(t).Panels {
+	for _, p := range parse[dashboard](t, "dashboard.json").Panels {
 		for _, target := range p.Targets {
 			for _, found := range selector.FindAllStringSubmatch(target.Expr, -1) {
 				if !strings.HasPrefix(found[1], `job="sample-controller", cluster=~"$cluster", namespace=~"$namespace"`) {
@@ -58,7 +57,7 @@ func TestDashboardSelectsTheChosenClusters(t *testing.T) {
 		}
 	}
 	var names []string
-	for _, variable := range readDashboard(t).Templating.List {
+	for _, variable := range parse[dashboard](t, "dashboard.json").Templating.List {
 		names = append(names, variable.Name)
 		// "All" matches any value, and series without the label.
 		if variable.Type == "query" && (!variable.IncludeAll || variable.AllValue != ".*") {
@@ -79,13 +78,20 @@ func TestTheExpressionForUnseenClustersIsTested(t *testing.T) {
 	}
 }
 
-// update runs hack/update-monitoring.sh into a new folder.
-func update(t *testing.T, environment ...string) (folder string) {
+// tryUpdate runs hack/update-monitoring.sh into a new folder.
+func tryUpdate(t *testing.T, environment ...string) (folder, output string, err error) {
 	t.Helper()
 	folder = filepath.Join(t.TempDir(), "made")
 	command := exec.CommandContext(t.Context(), filepath.Join("..", "..", "hack", "update-monitoring.sh"), folder)
 	command.Env = append(os.Environ(), environment...)
-	if output, err := command.CombinedOutput(); err != nil {
+	printed, err := command.CombinedOutput()
+	return folder, string(printed), err
+}
+
+func update(t *testing.T, environment ...string) (folder string) {
+	t.Helper()
+	folder, output, err := tryUpdate(t, environment...)
+	if err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
 	return folder
@@ -128,13 +134,9 @@ func TestUpdateSetsClusterLabelAndRunbooks(t *testing.T) {
 			t.Errorf("The label is still cluster in %s", line)
 		}
 	}
-	var d dashboard
-	if err := json.Unmarshal([]byte(readText(t, filepath.Join(folder, "dashboard.json"))), &d); err != nil {
-		t.Fatal(err)
-	}
+	parse[dashboard](t, filepath.Join(folder, "dashboard.json")) // it is still JSON
 
 	// With the new label, the alerts fire as before.
-	tool := promtool(t)
 	fleet := strings.NewReplacer(`cluster="`, `k8s_cluster="`, "cluster: ", "k8s_cluster: ", "(alertname, cluster,", "(alertname, k8s_cluster,",
 		"on (cluster,", "on (k8s_cluster,",
 		published, "https://wiki.example.org/run?page=books").Replace(readText(t, "fleet.test.yaml"))
@@ -142,18 +144,13 @@ func TestUpdateSetsClusterLabelAndRunbooks(t *testing.T) {
 	if err := os.WriteFile(file, []byte(fleet), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if output, err := exec.CommandContext(t.Context(), tool, "test", "rules", file).CombinedOutput(); err != nil {
-		t.Errorf("promtool: %v\n%s", err, output)
-	}
+	promtool(t, "test", "rules", file)
 }
 
 func TestUpdateRefusesInvalidVariables(t *testing.T) {
 	for _, variables := range []string{"CLUSTER_LABEL=k8s-cluster", "CLUSTER_LABEL=a b", "RUNBOOKS=docs/operations.md", "RUNBOOKS=https://a|b", "RUNBOOKS=https://a#b"} {
-		folder := filepath.Join(t.TempDir(), "made")
-		command := exec.CommandContext(t.Context(), filepath.Join("..", "..", "hack", "update-monitoring.sh"), folder)
-		command.Env = append(os.Environ(), variables)
-		output, err := command.CombinedOutput()
-		if err == nil || !strings.Contains(string(output), variables+": must be") {
+		folder, output, err := tryUpdate(t, variables)
+		if err == nil || !strings.Contains(output, variables+": must be") {
 			t.Errorf("%s: %v, %s", variables, err, output)
 		}
 		if _, err := os.Stat(folder); err == nil {

@@ -6,10 +6,10 @@
 package monitoring
 
 import (
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -33,30 +33,16 @@ type ruleFile struct {
 
 func parse[T any](t *testing.T, file string) T {
 	t.Helper()
-	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var value T
-	if err := yaml.Unmarshal(content, &value); err != nil {
+	if err := yaml.Unmarshal([]byte(readText(t, file)), &value); err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
 	return value
 }
 
 func TestPrometheusRuleEqualsRules(t *testing.T) {
-	type prometheusRule struct {
-		Spec any `json:"spec"`
-	}
-	want, err := json.Marshal(parse[any](t, "rules.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := json.Marshal(parse[prometheusRule](t, "prometheus-rule.yaml").Spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != string(want) {
+	got, want := parse[struct{ Spec any }](t, "prometheus-rule.yaml").Spec, parse[any](t, "rules.yaml")
+	if !reflect.DeepEqual(got, want) {
 		t.Error("prometheus-rule.yaml and rules.yaml differ: run hack/update-monitoring.sh")
 	}
 }
@@ -106,8 +92,8 @@ func TestAlertsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// promtool returns the path of promtool, and skips the test if there is none.
-func promtool(t *testing.T) string {
+// promtool runs promtool, and skips the test if there is none.
+func promtool(t *testing.T, arguments ...string) {
 	t.Helper()
 	own, err := filepath.Abs(filepath.Join("..", "..", "bin", "promtool"))
 	if err != nil {
@@ -115,22 +101,18 @@ func promtool(t *testing.T) string {
 	}
 	for _, candidate := range []string{own, "promtool"} {
 		if path, err := exec.LookPath(candidate); err == nil {
-			return path
+			if output, err := exec.CommandContext(t.Context(), path, arguments...).CombinedOutput(); err != nil {
+				t.Errorf("promtool %v: %v\n%s", arguments, err, output)
+			}
+			return
 		}
 	}
 	t.Skip("promtool is not installed")
-	return ""
 }
 
 func TestAlertsFireWhenTheyShould(t *testing.T) {
-	tool := promtool(t)
-	for _, arguments := range [][]string{
-		{"check", "rules", "rules.yaml"}, {"test", "rules", "rules.test.yaml"}, {"test", "rules", "fleet.test.yaml"},
-	} {
-		if output, err := exec.CommandContext(t.Context(), tool, arguments...).CombinedOutput(); err != nil {
-			t.Errorf("promtool %v: %v\n%s", arguments, err, output)
-		}
-	}
+	promtool(t, "check", "rules", "rules.yaml")
+	promtool(t, "test", "rules", "rules.test.yaml", "fleet.test.yaml")
 }
 
 // dashboard is the part of Grafana's format that the tests read.
@@ -174,21 +156,8 @@ func (p position) overlaps(other position) bool {
 	return p.X < other.X+other.W && other.X < p.X+p.W && p.Y < other.Y+other.H && other.Y < p.Y+p.H
 }
 
-func readDashboard(t *testing.T) dashboard {
-	t.Helper()
-	content, err := os.ReadFile("dashboard.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var d dashboard
-	if err := json.Unmarshal(content, &d); err != nil {
-		t.Fatalf("dashboard.json: %v", err)
-	}
-	return d
-}
-
 func TestDashboardLayout(t *testing.T) {
-	d := readDashboard(t)
+	d := parse[dashboard](t, "dashboard.json")
 	if d.UID == "" || d.Title == "" {
 		t.Error("The dashboard lacks a title or a uid")
 	}
@@ -231,13 +200,12 @@ var variable = regexp.MustCompile(`\$\w+`)
 // TestDashboardExpressionsAreValid turns each expression into a rule, and checks the
 // rules with promtool.
 func TestDashboardExpressionsAreValid(t *testing.T) {
-	tool := promtool(t)
 	type rule struct {
 		Record string `json:"record"`
 		Expr   string `json:"expr"`
 	}
 	var rules []rule
-	for _, p := range readDashboard(t).Panels {
+	for _, p := range parse[dashboard](t, "dashboard.json").Panels {
 		for _, target := range p.Targets {
 			expr := strings.ReplaceAll(target.Expr, "$__rate_interval", "5m")
 			rules = append(rules, rule{Record: "dashboard:" + target.RefID, Expr: variable.ReplaceAllString(expr, "x")})
@@ -251,7 +219,5 @@ func TestDashboardExpressionsAreValid(t *testing.T) {
 	if err := os.WriteFile(file, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if output, err := exec.CommandContext(t.Context(), tool, "check", "rules", "--lint=none", file).CombinedOutput(); err != nil {
-		t.Errorf("promtool: %v\n%s\n%s", err, output, content)
-	}
+	promtool(t, "check", "rules", "--lint=none", file)
 }
