@@ -10,8 +10,8 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -44,6 +44,8 @@ func read(t *testing.T, path ...string) string {
 	return string(text)
 }
 
+// TestTestsInDocumentsExist looks for each test that a document names, and for those whose
+// folder it names, there.
 func TestTestsInDocumentsExist(t *testing.T) {
 	existing := testsIn(t, ".", "test/*", "internal/*", "pkg/apis/*/*", "tools/*/test")
 	documents, err := filepath.Glob(filepath.Join(moduleRoot, "docs", "*.md"))
@@ -52,22 +54,13 @@ func TestTestsInDocumentsExist(t *testing.T) {
 	}
 	for _, document := range documents {
 		document = filepath.Base(document)
-		for _, match := range testName.FindAllStringSubmatch(read(t, "docs", document), -1) {
+		text := read(t, "docs", document)
+		for _, match := range testName.FindAllStringSubmatch(text, -1) {
 			if !existing[match[1]] {
 				t.Errorf("docs/%s names %s, which is not in the root package, test/, internal/, pkg/apis/ or the tests of tools/", document, match[1])
 			}
 		}
-	}
-}
-
-func TestTestsInDocumentsAreInTheirFolders(t *testing.T) {
-	documents, err := filepath.Glob(filepath.Join(moduleRoot, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, document := range documents {
-		document = filepath.Base(document)
-		for _, match := range placed.FindAllStringSubmatch(read(t, "docs", document), -1) {
+		for _, match := range placed.FindAllStringSubmatch(text, -1) {
 			folder := strings.NewReplacer("root package", ".", "pkg/apis", "pkg/apis/*/*").Replace(match[1])
 			if !testsIn(t, folder)[match[2]] {
 				t.Errorf("docs/%s says that %s is in %s: it is not", document, match[2], match[1])
@@ -123,15 +116,7 @@ func testsIn(t *testing.T, folders ...string) map[string]bool {
 			t.Fatal(err)
 		}
 		for _, file := range files {
-			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, declaration := range parsed.Decls {
-				if function, ok := declaration.(*ast.FuncDecl); ok && function.Recv == nil {
-					names[function.Name.Name] = true
-				}
-			}
+			maps.Copy(names, declaredIn(t, file))
 		}
 	}
 	return names
@@ -172,19 +157,13 @@ func TestRootModuleRequiresWhatIsAgreed(t *testing.T) {
 	for _, match := range requirement.FindAllStringSubmatch(section, -1) {
 		agreed[match[1]] = match[2]
 	}
-	command := exec.CommandContext(t.Context(), "go", "mod", "edit", "-json")
-	command.Dir = moduleRoot
-	output, err := command.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var file struct {
 		Require []struct {
 			Path     string
 			Indirect bool
 		}
 	}
-	if err := json.Unmarshal(output, &file); err != nil {
+	if err := json.Unmarshal([]byte(goCommand(t, "mod", "edit", "-json")), &file); err != nil {
 		t.Fatal(err)
 	}
 	for _, require := range file.Require {

@@ -151,7 +151,13 @@ func modulePath(t *testing.T) string {
 
 func goList(t *testing.T, args ...string) string {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...)
+	return goCommand(t, append([]string{"list"}, args...)...)
+}
+
+// goCommand runs the go command in the root module, and returns what it prints.
+func goCommand(t *testing.T, args ...string) string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "go", args...)
 	command.Dir = moduleRoot
 	command.Env = append(os.Environ(), "GOWORK=off")
 	out, err := command.Output()

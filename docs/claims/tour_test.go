@@ -34,19 +34,19 @@ func TestLinkedNamesInTourAreInTheirFiles(t *testing.T) {
 	if len(links) < 20 {
 		t.Fatalf("The tour links %d names, want more", len(links))
 	}
-	clientGo := clientGoModule(t)
+	version, clientGo, _ := strings.Cut(goList(t, "-m", "-f", "{{.Version}}\n{{.Dir}}", "k8s.io/client-go"), "\n")
 	for _, link := range links {
 		name, folder, file := link[1], moduleRoot, link[3]
 		if clientGoLink.MatchString(link[2]) {
-			folder = clientGo.folder
+			folder = clientGo
 		}
 		if !declaredIn(t, filepath.Join(folder, file))[name] {
 			t.Errorf("docs/tour.md says that %s is in %s: it is not", name, file)
 		}
 	}
 	for _, link := range clientGoLink.FindAllStringSubmatch(read(t, "docs", "tour.md"), -1) {
-		if link[1] != clientGo.version {
-			t.Errorf("docs/tour.md links client-go %s, and go.mod has %s", link[1], clientGo.version)
+		if link[1] != version {
+			t.Errorf("docs/tour.md links client-go %s, and go.mod has %s", link[1], version)
 		}
 	}
 }
@@ -122,19 +122,4 @@ func checkPatch(t *testing.T, patch string, args ...string) error {
 		return fmt.Errorf("%w\n%s", err, out)
 	}
 	return nil
-}
-
-// module is the version of a Go module and the folder of its files.
-type module struct{ version, folder string }
-
-func clientGoModule(t *testing.T) module {
-	t.Helper()
-	command := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Version}}\n{{.Dir}}", "k8s.io/client-go")
-	command.Dir = moduleRoot
-	out, err := command.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	version, folder, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-	return module{version, folder}
 }
