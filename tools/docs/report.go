@@ -109,21 +109,30 @@ func findDocuments(root string) ([]string, error) {
 	return found, err
 }
 
-// documents runs documents, those with the longest timeouts first.
+// document is a document and its steps.
+type document struct {
+	name  string
+	steps []step
+	takes time.Duration // the sum of the timeouts
+}
+
+// documents runs documents, those with the longest timeouts first. It reports mistakes in a
+// document as failures.
 func (r *report) documents(ctx context.Context, root string, names []string, f flags) error {
-	type document struct {
-		name  string
-		steps []step
-		takes time.Duration
-	}
 	var documents []document
 	for _, name := range names {
-		steps, err := r.parse(root, name)
+		source, err := os.ReadFile(filepath.Join(root, name))
 		if err != nil {
 			return err
 		}
-		d := document{name: name, steps: steps}
-		for _, s := range steps {
+		d := document{name: name}
+		if d.steps, err = parseDocument(source); err != nil {
+			for line := range strings.SplitSeq(err.Error(), "\n") {
+				r.fail(name + ": " + line)
+			}
+			continue
+		}
+		for _, s := range d.steps {
 			d.takes += s.timeout
 		}
 		documents = append(documents, d)
@@ -132,33 +141,17 @@ func (r *report) documents(ctx context.Context, root string, names []string, f f
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atATime)
 	for _, d := range documents {
-		group.Go(func() error { return r.document(ctx, root, d.name, d.steps, f) })
+		group.Go(func() error { return r.document(ctx, root, d, f) })
 	}
 	return group.Wait()
 }
 
-// parse returns the steps of a document. It reports mistakes in the document as failures.
-func (r *report) parse(root, name string) ([]step, error) {
-	source, err := os.ReadFile(filepath.Join(root, name))
-	if err != nil {
-		return nil, err
-	}
-	steps, err := parseDocument(source)
-	if err != nil {
-		for line := range strings.SplitSeq(err.Error(), "\n") {
-			r.fail(name + ": " + line)
-		}
-		return nil, nil
-	}
-	return steps, nil
-}
-
 // document runs one document. It reports failures of the document, and returns an error
 // only for other failures, such as a full disk.
-func (r *report) document(ctx context.Context, root, name string, steps []step, f flags) error {
-	if !slices.ContainsFunc(steps, func(s step) bool { return s.skip == "" }) {
-		for _, s := range steps {
-			r.skip(fmt.Sprintf("%s:%d", name, s.line), s, s.skip)
+func (r *report) document(ctx context.Context, root string, d document, f flags) error {
+	if !slices.ContainsFunc(d.steps, func(s step) bool { return s.skip == "" }) {
+		for _, s := range d.steps {
+			r.skip(fmt.Sprintf("%s:%d", d.name, s.line), s, s.skip)
 		}
 		return nil
 	}
@@ -166,16 +159,16 @@ func (r *report) document(ctx context.Context, root, name string, steps []step, 
 	if err != nil {
 		return err
 	}
-	run, err := newRunner(name, box)
+	run, err := newRunner(d.name, box)
 	if err != nil {
 		return errors.Join(err, box.remove())
 	}
-	err = r.steps(ctx, run, steps)
+	err = r.steps(ctx, run, d.steps)
 	if closeErr := run.shell.close(); closeErr != nil {
-		r.fail(fmt.Sprintf("%s: stopping what it left running: %v", name, closeErr))
+		r.fail(fmt.Sprintf("%s: stopping what it left running: %v", d.name, closeErr))
 	}
 	if f.keep {
-		r.say("%s: the copy of the tree, and what its blocks printed, are in %s\n", name, box.scratch)
+		r.say("%s: the copy of the tree, and what its blocks printed, are in %s\n", d.name, box.scratch)
 		return err
 	}
 	return errors.Join(err, box.remove())
