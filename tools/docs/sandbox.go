@@ -137,13 +137,15 @@ func cloneTree(ctx context.Context, root, clone string) error {
 	if _, err := output(ctx, root, "git", "clone", "--quiet", "--no-hardlinks", "--no-checkout", ".", clone); err != nil {
 		return fmt.Errorf("the documents run in a clone of the tree, so it must be a git repository of yours with a commit: %w", err)
 	}
+	gitDir := "--git-dir=" + filepath.Join(clone, ".git")
 	for _, arguments := range [][]string{{"read-tree", "HEAD"}, {"add", "--all"}} {
-		if _, err := output(ctx, root, "git", append([]string{"--git-dir=" + filepath.Join(clone, ".git"), "--work-tree=."}, arguments...)...); err != nil {
+		if _, err := output(ctx, root, "git", append([]string{gitDir, "--work-tree=."}, arguments...)...); err != nil {
 			return err
 		}
 	}
 	if _, err := output(ctx, clone, "git", "diff", "--cached", "--quiet"); err != nil {
-		_, err := output(ctx, clone, "git", "-c", "user.name=docs", "-c", "user.email=docs@localhost", "commit", "--quiet", "--message=Uncommitted changes")
+		author := []string{"-c", "user.name=docs", "-c", "user.email=docs@localhost"}
+		_, err := output(ctx, clone, "git", append(author, "commit", "--quiet", "--message=Uncommitted changes")...)
 		if err != nil {
 			return err
 		}

@@ -108,13 +108,15 @@ func TestDockerfile(t *testing.T) {
 	mod, err := os.ReadFile("../../go.mod")
 	must(t, err)
 	var lines []string
-	for line := range strings.Lines(strings.ReplaceAll(regexp.MustCompile(`(?m)^#.*\n`).ReplaceAllString(string(text), ""), "\\\n", " ")) {
+	code := regexp.MustCompile(`(?m)^#.*\n`).ReplaceAllString(string(text), "")
+	for line := range strings.Lines(strings.ReplaceAll(code, "\\\n", " ")) {
 		if line = strings.Join(strings.Fields(line), " "); line != "" {
 			lines = append(lines, line)
 		}
 	}
 	release := regexp.MustCompile(`(?m)^toolchain go(\S+)$`).FindSubmatch(mod)
-	if len(release) != 2 || lines[0] != "ARG GO_IMAGE=golang:"+string(release[1]) || lines[1] != "FROM --platform=$BUILDPLATFORM $GO_IMAGE AS build" {
+	const fromRelease = "FROM --platform=$BUILDPLATFORM $GO_IMAGE AS build"
+	if len(release) != 2 || lines[0] != "ARG GO_IMAGE=golang:"+string(release[1]) || lines[1] != fromRelease {
 		t.Errorf("the Dockerfile does not build with go.mod's toolchain %s: %q", release, lines)
 	}
 	from := slices.Index(lines, "FROM scratch")
@@ -275,20 +277,21 @@ func TestErrorsNameTheArgument(t *testing.T) {
 }
 
 func TestBOM(t *testing.T) {
-	for name, row := range map[string]struct{ program, url, time string }{
+	for name, row := range map[string]struct{ version, url, time string }{
 		"in a clone":  {"v1.2.3", "pkg:golang/example.com/sample-controller@v1.2.3", commitTime},
 		"without git": {"", "pkg:golang/example.com/sample-controller", ""},
 	} {
 		p := programFor("amd64")
-		if row.program == "" {
+		if row.version == "" {
 			p = withoutGit(p)
 		}
 		text, err := bomOf(p)
 		must(t, err)
 		var bom cyclonedx.BOM
 		must(t, cyclonedx.NewBOMDecoder(bytes.NewReader(text), cyclonedx.BOMFileFormatJSON).Decode(&bom))
-		if main := bom.Metadata.Component; main.PackageURL != row.url || main.Version != row.program || bom.Metadata.Timestamp != row.time {
-			t.Errorf("%s: at %s, it describes %+v", name, bom.Metadata.Timestamp, main)
+		at, main := bom.Metadata.Timestamp, bom.Metadata.Component
+		if main.PackageURL != row.url || main.Version != row.version || at != row.time {
+			t.Errorf("%s: at %s, it describes %+v", name, at, main)
 		}
 		var got []string
 		for _, component := range *bom.Components {

@@ -133,16 +133,19 @@ func (p *program) claims(platforms []string) (string, error) {
 	}
 	release, _, _ := strings.Cut(p.info.GoVersion, " ")
 	fips140 := cmp.Or(p.setting("GOFIPS140"), "off")
-	switch version := p.version(); {
+	version := p.version()
+	switch {
 	case p.revision() == "":
 		return "", errors.New("does not name its commit: it was not built by make image in a git clone")
 	case p.modified():
 		return "", fmt.Errorf("was built from a tree with changes that are not in commit %s: nobody can rebuild it", p.revision())
-	case !wholeRevision.MatchString(p.revision()), version != "" && !plainWord.MatchString(version), !plainWord.MatchString(release), !plainWord.MatchString(fips140):
-		return "", fmt.Errorf("claims the commit %q, version %q, Go release %q and GOFIPS140=%q, which make image does not make", p.revision(), version, release, fips140)
-	default:
-		return strings.TrimSpace(strings.Join([]string{p.revision(), release, fips140, strings.Join(platforms, ","), version}, " ")), nil
+	case !wholeRevision.MatchString(p.revision()), version != "" && !plainWord.MatchString(version),
+		!plainWord.MatchString(release), !plainWord.MatchString(fips140):
+		return "", fmt.Errorf("claims the commit %q, version %q, Go release %q and GOFIPS140=%q, which make image does not make",
+			p.revision(), version, release, fips140)
 	}
+	line := fmt.Sprintf("%s %s %s %s %s", p.revision(), release, fips140, strings.Join(platforms, ","), version)
+	return strings.TrimSpace(line), nil
 }
 
 // sizeLimit is larger than the uncompressed size of any image of this project. It limits
