@@ -71,9 +71,9 @@ func TestDocumentsThatPass(t *testing.T) {
 			"<!-- run: interrupt -->\n'''console\n$ cat bye\nbye\n'''\n",
 		"an interrupted block does not change the session": "'''sh\na=1\n'''\n'''sh\ntrue\n'''\n<!-- run: background until=up -->\n'''sh\ntrap 'exit' INT\necho up\nwhile true; do sleep 0.05; done\n'''\n" +
 			"'''sh\nb=2\n'''\n<!-- run: interrupt -->\n'''sh\nc=3\n'''\n'''console\n$ echo $a$b$c\n123\n'''\n",
-		"interrupt by id": "<!-- run: background until=up id=a -->\n'''sh\ntrap 'touch a; exit' INT\necho up\nwhile true; do sleep 0.05; done\n'''\n" +
+		"interrupt by id, then the last one that runs": "<!-- run: background until=up id=a -->\n'''sh\ntrap 'touch a; exit' INT\necho up\nwhile true; do sleep 0.05; done\n'''\n" +
 			"<!-- run: background until=up id=b -->\n'''sh\ntrap 'touch b; exit' INT\necho up\nwhile true; do sleep 0.05; done\n'''\n" +
-			"<!-- run: interrupt=a -->\n'''console\n$ echo *\na\n'''\n<!-- run: interrupt=b -->\n'''console\n$ echo *\na b\n'''\n",
+			"<!-- run: interrupt=b -->\n'''console\n$ echo *\nb\n'''\n<!-- run: interrupt -->\n'''console\n$ echo *\na b\n'''\n",
 		"a file":                             "'''sh\nname='my file'\n'''\n<!-- file: \"folder/$name\" -->\n'''text\na $b\n'''\n'''console\n$ cat 'folder/my file'\na $b\n'''\n",
 		"a patch":                            "'''sh\ngit init -q && echo old >a\nmkdir b\ncd b\n'''\n<!-- patch -->\n'''diff\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-old\n+new\n'''\n'''console\n$ cat ../a\nnew\n'''\n",
 		"hidden commands":                    "<!-- hidden:\necho a >b\n-->\n\n'''console\n$ cat b\na\n'''\n",
@@ -215,8 +215,8 @@ func TestCluster(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(bin, "devcluster"), []byte(fakeDevcluster), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r, out := runDocument(t, box, "'''sh\nexport KUBECONFIG=mine\n'''\n<!-- run: cluster -->\n\n"+
-		"'''console\n$ echo $KUBECONFIG $AUDIT_LOG\n~/.kube/config ~/devcluster/audit.log\n'''\n"+
+	r, out := runDocument(t, box, "'''sh\nexport KUBECONFIG=mine other=1\n'''\n<!-- run: cluster -->\n\n"+
+		"'''console\n$ echo $other $KUBECONFIG $AUDIT_LOG\n1 ~/.kube/config ~/devcluster/audit.log\n'''\n"+
 		"<!-- run: terminal=2 -->\n'''console\n$ bash -c 'echo $KUBECONFIG'\n~/.kube/config\n'''\n<!-- run: cluster -->\n")
 	if len(r.failed) > 0 {
 		t.Error(out)
