@@ -6,6 +6,7 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,25 +18,25 @@ func fences(text string) string { return strings.ReplaceAll(text, "'''", "```") 
 // describe describes a step in one line.
 func describe(s step) string {
 	kind := map[stepKind]string{stepRun: "run", stepExpect: "expect", stepFile: "file", stepPatch: "patch", stepBefore: "before"}[s.kind]
-	text := fmt.Sprintf("%d %s", s.line, kind)
+	words := []string{fmt.Sprint(s.line), kind}
 	for _, part := range []struct {
 		is   bool
 		text string
 	}{
-		{s.terminal != "1", " in " + s.terminal},
-		{s.background, " until " + s.until},
-		{s.fails, " fails"},
-		{s.skip != "", " skip " + s.skip},
-		{s.interrupt != "", " interrupt " + s.interrupt},
-		{s.cluster, " cluster"},
-		{s.timeout != 2*time.Minute, fmt.Sprint(" timeout ", s.timeout)},
-		{s.unordered, fmt.Sprint(" unordered of ", s.of, " within ", s.within)},
+		{s.terminal != "1", "in " + s.terminal},
+		{s.background, "until " + s.until},
+		{s.fails, "fails"},
+		{s.skip != "", "skip " + s.skip},
+		{s.interrupt != "", "interrupt " + s.interrupt},
+		{s.cluster, "cluster"},
+		{s.timeout != 2*time.Minute, fmt.Sprint("timeout ", s.timeout)},
+		{s.unordered, fmt.Sprint("unordered of ", s.of, " within ", s.within)},
 	} {
 		if part.is {
-			text += part.text
+			words = append(words, part.text)
 		}
 	}
-	return text + fmt.Sprintf(" %q", s.text)
+	return strings.Join(append(words, strconv.Quote(s.text)), " ")
 }
 
 func TestParseDocument(t *testing.T) {

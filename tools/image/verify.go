@@ -191,18 +191,18 @@ func compare(out io.Writer, image string, published described, folder string) er
 	if err := errors.Join(errWas, errIs); err != nil {
 		return err
 	}
-	text := fmt.Sprintf("%s is not what its commit makes, which is %s:", image, is)
+	lines := []string{fmt.Sprintf("%s is not what its commit makes, which is %s:", image, is)}
 	for _, part := range parts {
 		if !slices.Contains(rebuiltParts, part) {
-			text += "\n  published: " + part
+			lines = append(lines, "published: "+part)
 		}
 	}
 	for _, part := range rebuiltParts {
 		if !slices.Contains(parts, part) {
-			text += "\n  rebuilt:   " + part
+			lines = append(lines, "rebuilt:   "+part)
 		}
 	}
-	return errors.New(text)
+	return errors.New(strings.Join(lines, "\n  "))
 }
 
 // readLayout returns the only image or index in an OCI layout.
