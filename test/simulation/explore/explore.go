@@ -19,7 +19,7 @@ import (
 var (
 	size    = flag.String("explore", "tiny", "which worlds to explore: tiny, small, medium, large, or part of a name")
 	minutes = flag.Int("explore.minutes", 0, "end the exploration of a world after so many minutes; 0 means never")
-	drawTo  = flag.String("explore.draw", "", "draw the world of -explore to this file, if it is a small one")
+	drawTo  = flag.String("explore.draw", "", "write the graph of the world of -explore to this file, for Graphviz, if it is a small one")
 	memory  = flag.Uint64("explore.gigabytes", 7, "end the exploration of a world at so much memory")
 )
 
@@ -32,13 +32,22 @@ func Test(t *testing.T, owner *footest.OwnerRow, create New) {
 	t.Helper()
 	worlds := chosen(owner)
 	if *drawTo != "" {
-		draw(t, worlds, create)
+		if len(worlds) != 1 {
+			t.Fatalf("-explore=%s names %d worlds: one can be drawn", *size, len(worlds))
+		}
+		graph, err := graphOf(worlds[0], create)
+		if err == nil {
+			err = os.WriteFile(*drawTo, []byte(graph), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 		return
 	}
 	states, steps, began := 0, 0, time.Now()
 	for _, world := range worlds {
 		t.Run(world.Name, func(t *testing.T) {
-			result, err := Run(world, create, Bounds{Time: time.Duration(*minutes) * time.Minute, Memory: *memory << 30}, printProgress)
+			result, err := Run(world, create, Bounds{Time: time.Duration(*minutes) * time.Minute, Memory: *memory << 30})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -53,20 +62,6 @@ func Test(t *testing.T, owner *footest.OwnerRow, create New) {
 		})
 	}
 	fmt.Printf("explore: %d worlds, %d states, %d steps, %s\n", len(worlds), states, steps, time.Since(began).Round(time.Second))
-}
-
-func draw(t *testing.T, worlds []World, create New) {
-	t.Helper()
-	if len(worlds) != 1 {
-		t.Fatalf("-explore=%s names %d worlds: one can be drawn", *size, len(worlds))
-	}
-	picture, err := Draw(worlds[0], create)
-	if err == nil {
-		err = os.WriteFile(*drawTo, []byte(picture), 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func chosen(owner *footest.OwnerRow) []World {
@@ -93,11 +88,6 @@ func chosen(owner *footest.OwnerRow) []World {
 // String describes a result in a line.
 func (r *Result) String() string {
 	return fmt.Sprintf("%-24s %9d states %10d steps, depth %4d, %4d rests, %s", r.World.Name, r.States, r.Steps, r.Depth, r.Rests, r.Elapsed.Round(100*time.Millisecond))
-}
-
-func printProgress(p Progress) {
-	fmt.Fprintf(os.Stderr, "explore: %s: %d states, %d at the frontier, depth %d, %.0f states/s, %d MiB\n",
-		p.World, p.States, p.Frontier, p.Depth, float64(p.States)/p.Elapsed.Seconds(), p.Heap>>20)
 }
 
 // Bounds end an exploration early. Zero values mean no bound.
@@ -127,30 +117,26 @@ type Result struct {
 	Violation *Violation
 }
 
-// Progress is how far an exploration is.
-type Progress struct {
-	World                          string
-	States, Steps, Frontier, Depth int
-	Elapsed                        time.Duration
-	Heap                           uint64
+// heap returns how many bytes the heap has.
+func heap() uint64 {
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	return memory.HeapAlloc
 }
 
+// beyond reports whether a bound is met.
 func (s *search) beyond() bool {
-	var memory runtime.MemStats
-	if s.bounds.Memory > 0 {
-		runtime.ReadMemStats(&memory)
-	}
 	return s.bounds.States > 0 && len(s.nodes) >= s.bounds.States ||
-		s.bounds.Memory > 0 && memory.HeapAlloc >= s.bounds.Memory ||
+		s.bounds.Memory > 0 && heap() >= s.bounds.Memory ||
 		s.bounds.Time > 0 && time.Since(s.began) >= s.bounds.Time
 }
 
+// report prints, every five seconds, how far the exploration is.
 func (s *search) report(frontier, depth int) {
-	if s.progress == nil || time.Since(s.reported) < 5*time.Second {
+	if time.Since(s.reported) < 5*time.Second {
 		return
 	}
 	s.reported = time.Now()
-	var memory runtime.MemStats
-	runtime.ReadMemStats(&memory)
-	s.progress(Progress{s.Name, len(s.nodes), s.steps, frontier, depth, time.Since(s.began), memory.HeapAlloc})
+	fmt.Fprintf(os.Stderr, "explore: %s: %d states, %d at the frontier, depth %d, %.0f states/s, %d MiB\n",
+		s.Name, len(s.nodes), frontier, depth, float64(len(s.nodes))/time.Since(s.began).Seconds(), heap()>>20)
 }

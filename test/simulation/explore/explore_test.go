@@ -70,7 +70,7 @@ func TestBrokenControllersAreDetected(t *testing.T) {
 		{"reads in a resync", read, "at rest: Foo a has no " + footest.Primary.Kind},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			result, err := Run(smallest, acting(tt.do), Bounds{States: 20_000}, nil)
+			result, err := Run(smallest, acting(tt.do), Bounds{States: 20_000})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -101,7 +101,7 @@ func TestActsAreRefusedThatNameNothing(t *testing.T) {
 	for _, text := range []string{"paint a", "drift db", "delete a slowly", ""} {
 		w := smallest
 		w.Acts = []string{text}
-		if _, err := Run(w, acting(nil), Bounds{}, nil); err == nil || !strings.Contains(err.Error(), "is unknown") {
+		if _, err := Run(w, acting(nil), Bounds{}); err == nil || !strings.Contains(err.Error(), "is unknown") {
 			t.Errorf("the act %q: got the error %v", text, err)
 		}
 	}

@@ -38,7 +38,6 @@ type search struct {
 	// wrong says of states that may be at rest what is not as it must be.
 	wrong    map[uint32]string
 	broken   *Violation
-	progress func(Progress)
 	began    time.Time
 	reported time.Time
 }
@@ -56,12 +55,11 @@ type frontierState struct {
 }
 
 // Run explores a world.
-func Run(w World, create New, bounds Bounds, progress func(Progress)) (*Result, error) {
+func Run(w World, create New, bounds Bounds) (*Result, error) {
 	s, err := newSearch(w, create, bounds)
 	if err != nil {
 		return nil, err
 	}
-	s.progress = progress
 	depth, complete := s.explore()
 	result := &Result{World: w, States: len(s.nodes), Steps: s.steps, Depth: depth, Complete: complete, Violation: s.broken}
 	if result.Violation == nil && complete {
