@@ -18,6 +18,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,21 +38,20 @@ type History struct {
 	// kinds are those that a ready Foo must have, or nil for all.
 	kinds []*footest.Kind
 
-	mu       sync.Mutex
-	foos     map[childKey][]state[footest.Object]
-	children map[childKey][]state[footest.Object]
+	mu      sync.Mutex
+	objects map[objectKey][]state
 }
 
-// childKey names an object of a kind.
-type childKey struct {
+// objectKey names an object of a kind.
+type objectKey struct {
 	kind *footest.Kind
 	name cache.ObjectName
 }
 
 // state is the state of an object from one version until the next.
-type state[T any] struct {
+type state struct {
 	from    uint64
-	object  T
+	object  footest.Object
 	deleted bool
 }
 
@@ -60,19 +60,11 @@ type state[T any] struct {
 func (h *History) Add(object footest.Object, deleted bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	name := cache.MetaObjectToName(object)
-	key := childKey{footest.KindOf(object), name}
-	if footest.IsOwner(object) {
-		if h.foos == nil {
-			h.foos = map[childKey][]state[footest.Object]{}
-		}
-		h.foos[key] = append(h.foos[key], state[footest.Object]{versionOf(object), object, deleted})
-		return
+	if h.objects == nil {
+		h.objects = map[objectKey][]state{}
 	}
-	if h.children == nil {
-		h.children = map[childKey][]state[footest.Object]{}
-	}
-	h.children[key] = append(h.children[key], state[footest.Object]{versionOf(object), object, deleted})
+	key := objectKey{footest.KindOf(object), cache.MetaObjectToName(object)}
+	h.objects[key] = append(h.objects[key], state{versionOf(object), object, deleted})
 }
 
 // versionOf returns an object's resourceVersion as a number. The tests' API servers use
@@ -103,13 +95,17 @@ func (h *History) lies(upTo uint64) []string {
 }
 
 // ofFoos yields the states of the Foos of each name up to a version.
-func (h *History) ofFoos(upTo uint64) iter.Seq[[]state[footest.Object]] {
-	return func(yield func([]state[footest.Object]) bool) {
-		for _, states := range h.foos {
-			for len(states) > 0 && states[len(states)-1].from > upTo {
-				states = states[:len(states)-1]
+func (h *History) ofFoos(upTo uint64) iter.Seq[[]state] {
+	return func(yield func([]state) bool) {
+		for _, states := range h.objects {
+			if !footest.IsOwner(states[0].object) {
+				continue
 			}
-			if !yield(states) {
+			newer := slices.IndexFunc(states, func(s state) bool { return s.from > upTo })
+			if newer < 0 {
+				newer = len(states)
+			}
+			if !yield(states[:newer]) {
 				return
 			}
 		}
@@ -118,8 +114,8 @@ func (h *History) ofFoos(upTo uint64) iter.Seq[[]state[footest.Object]] {
 
 // withBegin yields the states of the Foos of one name, and at which version the generation
 // of each began.
-func withBegin(states []state[footest.Object]) iter.Seq2[state[footest.Object], uint64] {
-	return func(yield func(state[footest.Object], uint64) bool) {
+func withBegin(states []state) iter.Seq2[state, uint64] {
+	return func(yield func(state, uint64) bool) {
 		var uid types.UID
 		var generation int64
 		var began uint64
@@ -135,7 +131,7 @@ func withBegin(states []state[footest.Object]) iter.Seq2[state[footest.Object], 
 }
 
 // liesOf checks the states of the Foos of one name.
-func (h *History) liesOf(states []state[footest.Object]) []string {
+func (h *History) liesOf(states []state) []string {
 	var lies []string
 	claimed := uint64(0) // when the last generation began that the Foo has reported as ready
 	for s, began := range withBegin(states) {
@@ -152,7 +148,7 @@ func (h *History) liesOf(states []state[footest.Object]) []string {
 
 // isOlderThanRecord reports whether a Foo reported a generation as ready before the record
 // began.
-func isOlderThanRecord(states []state[footest.Object], began uint64) bool {
+func isOlderThanRecord(states []state, began uint64) bool {
 	return began == states[0].from && ClaimsReady(states[0].object)
 }
 
@@ -171,19 +167,17 @@ func (h *History) liesAt(foo footest.Object, began, version uint64) []string {
 // any moment between two versions.
 func (h *History) unmet(foo footest.Object, from, until uint64) []*footest.Kind {
 	var unmet []*footest.Kind
-	for _, kind := range h.kindsOf(foo) {
-		if kind.Wanted(foo) && !h.wasReady(kind, foo, from, until) {
+	kinds := h.kinds
+	if kinds == nil {
+		kinds = footest.OwnerOf(foo).Kinds
+	}
+	for _, kind := range kinds {
+		isReady := func(s state) bool { return Obstacle(kind, s.object, foo) == "" }
+		if kind.Wanted(foo) && !slices.ContainsFunc(h.between(kind, foo, from, until), isReady) {
 			unmet = append(unmet, kind)
 		}
 	}
 	return unmet
-}
-
-func (h *History) kindsOf(foo footest.Object) []*footest.Kind {
-	if h.kinds != nil {
-		return h.kinds
-	}
-	return footest.OwnerOf(foo).Kinds
 }
 
 // ClaimsReady reports whether a Foo's status says that its current generation is ready.
@@ -193,22 +187,11 @@ func ClaimsReady(foo footest.Object) bool {
 		(ready.ObservedGeneration >= foo.GetGeneration() || footest.ObservedGenerationOf(foo) >= foo.GetGeneration())
 }
 
-// wasReady reports whether a Foo had the child that it asks for, ready, at some moment
-// between two versions.
-func (h *History) wasReady(kind *footest.Kind, foo footest.Object, from, until uint64) bool {
-	for _, s := range h.between(kind, foo, from, until) {
-		if Obstacle(kind, s.object, foo) == "" {
-			return true
-		}
-	}
-	return false
-}
-
 // between returns the states of a Foo's child between two versions, including the state
 // at the first.
-func (h *History) between(kind *footest.Kind, foo footest.Object, from, until uint64) []state[footest.Object] {
-	all := h.children[childKey{kind, cache.ObjectName{Namespace: foo.GetNamespace(), Name: kind.Name(foo)}}]
-	var between []state[footest.Object]
+func (h *History) between(kind *footest.Kind, foo footest.Object, from, until uint64) []state {
+	all := h.objects[objectKey{kind, cache.ObjectName{Namespace: foo.GetNamespace(), Name: kind.Name(foo)}}]
+	var between []state
 	for i, s := range all {
 		end := uint64(math.MaxUint64)
 		if i+1 < len(all) {

@@ -25,8 +25,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	"example.com/sample-controller/test/footest"
 )
 
@@ -60,12 +60,18 @@ type seen struct {
 func Record(ctx context.Context, kube kubernetes.Interface, foos clientset.Interface, namespace string) (*Recording, error) {
 	ctx, stop := context.WithCancel(ctx)
 	r := &Recording{kube: kube, foos: foos, namespace: namespace, stop: stop, seen: map[types.UID]seen{}}
-	lists, err := r.list(ctx)
-	for i, kind := range r.kinds() {
+	// List Foos last, so that the record has the children of each.
+	kinds := slices.Concat(footest.Kinds, []*footest.Kind{footest.FooKind})
+	lists := make([]runtime.Object, len(kinds))
+	var err error
+	for i, kind := range kinds {
 		if err == nil {
-			err = r.follow(ctx, lists[i], func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-				return r.watch(ctx, kind, options)
-			})
+			lists[i], err = r.list(ctx, kind)
+		}
+	}
+	for i, kind := range kinds {
+		if err == nil {
+			err = r.follow(ctx, kind, lists[i])
 		}
 	}
 	if err != nil {
@@ -75,49 +81,29 @@ func Record(ctx context.Context, kube kubernetes.Interface, foos clientset.Inter
 	return r, nil
 }
 
-// kinds returns the kinds that are recorded. Foos are the last.
-func (r *Recording) kinds() []*footest.Kind {
-	return slices.Concat(footest.Kinds, []*footest.Kind{footest.FooKind})
-}
-
-// list lists the objects of each kind.
-func (r *Recording) list(ctx context.Context) ([]runtime.Object, error) {
-	var lists []runtime.Object
-	for _, kind := range r.kinds() {
-		list, err := r.listOf(ctx, kind)
-		if err != nil {
-			return nil, err
-		}
-		lists = append(lists, list)
-	}
-	return lists, nil
-}
-
-func (r *Recording) listOf(ctx context.Context, kind *footest.Kind) (runtime.Object, error) {
+// list lists the objects of a kind.
+func (r *Recording) list(ctx context.Context, kind *footest.Kind) (runtime.Object, error) {
+	types := scheme.Scheme
 	if kind == footest.FooKind {
-		return r.foos.SamplecontrollerV1alpha1().Foos(r.namespace).List(ctx, metav1.ListOptions{})
+		types = fooscheme.Scheme
 	}
-	list, err := scheme.Scheme.New(kind.Resource.GroupVersion().WithKind(kind.Kind + "List"))
+	list, err := types.New(kind.Resource.GroupVersion().WithKind(kind.Kind + "List"))
+	if err == nil {
+		err = r.request(kind, metav1.ListOptions{}).Do(ctx).Into(list)
+	}
 	if err != nil {
-		return nil, err
-	}
-	if err := r.request(kind, metav1.ListOptions{}).Do(ctx).Into(list); err != nil {
 		return nil, fmt.Errorf("listing %s: %w", kind.Resource.Resource, err)
 	}
 	return list, nil
 }
 
-func (r *Recording) watch(ctx context.Context, kind *footest.Kind, options metav1.ListOptions) (watch.Interface, error) {
-	if kind == footest.FooKind {
-		return r.foos.SamplecontrollerV1alpha1().Foos(r.namespace).Watch(ctx, options)
-	}
-	options.Watch = true
-	return r.request(kind, options).Watch(ctx)
-}
-
-// request returns a request for the objects of a kind. One REST client reads all kinds,
-// because it knows their types and gets the whole path.
+// request returns a request for the objects of a kind. One REST client reads all kinds of
+// children, because it knows their types and gets the whole path.
 func (r *Recording) request(kind *footest.Kind, options metav1.ListOptions) *rest.Request {
+	client, codec := r.kube.CoreV1().RESTClient(), scheme.ParameterCodec
+	if kind == footest.FooKind {
+		client, codec = r.foos.SamplecontrollerV1alpha1().RESTClient(), fooscheme.ParameterCodec
+	}
 	path := []string{"apis", kind.Resource.Group, kind.Resource.Version}
 	if kind.Resource.Group == "" {
 		path = []string{"api", kind.Resource.Version}
@@ -125,13 +111,13 @@ func (r *Recording) request(kind *footest.Kind, options metav1.ListOptions) *res
 	if r.namespace != "" {
 		path = append(path, "namespaces", r.namespace)
 	}
-	return r.kube.CoreV1().RESTClient().Get().AbsPath(append(path, kind.Resource.Resource)...).
-		VersionedParams(&options, scheme.ParameterCodec)
+	path = append(path, kind.Resource.Resource)
+	return client.Get().AbsPath(path...).VersionedParams(&options, codec)
 }
 
 // follow records the objects of a list, then the events of a watch from the list's
 // version on.
-func (r *Recording) follow(ctx context.Context, list runtime.Object, watchFunc cache.WatchFuncWithContext) error {
+func (r *Recording) follow(ctx context.Context, kind *footest.Kind, list runtime.Object) error {
 	accessor, err := meta.ListAccessor(list)
 	if err != nil {
 		return err
@@ -139,7 +125,12 @@ func (r *Recording) follow(ctx context.Context, list runtime.Object, watchFunc c
 	if err := meta.EachListItem(list, func(object runtime.Object) error { r.record(object, false); return nil }); err != nil {
 		return err
 	}
-	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, accessor.GetResourceVersion(), &cache.ListWatch{WatchFuncWithContext: watchFunc})
+	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, accessor.GetResourceVersion(), &cache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.Watch = true
+			return r.request(kind, options).Watch(ctx)
+		},
+	})
 	if err != nil {
 		return err
 	}
@@ -180,32 +171,32 @@ func (r *Recording) breakOff(err error) {
 // after a restore of etcd. In that case start another recording.
 func (r *Recording) Lies(ctx context.Context) ([]string, error) {
 	// List Foos first: what they report depends on older children.
-	foos, err := r.foos.SamplecontrollerV1alpha1().Foos(r.namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("listing Foos: %w", err)
-	}
-	for _, kind := range r.kinds() {
-		list := runtime.Object(foos)
-		if kind != footest.FooKind {
-			if list, err = r.listOf(ctx, kind); err != nil {
-				return nil, err
-			}
+	until := uint64(0)
+	for _, kind := range slices.Concat([]*footest.Kind{footest.FooKind}, footest.Kinds) {
+		list, err := r.list(ctx, kind)
+		if err != nil {
+			return nil, err
 		}
-		err := wait.PollUntilContextCancel(ctx, pollPeriod, true, func(context.Context) (bool, error) {
-			return r.has(list, kind)
-		})
+		if kind == footest.FooKind {
+			until, err = versionOfList(list)
+		}
+		if err == nil {
+			err = wait.PollUntilContextCancel(ctx, pollPeriod, true, func(context.Context) (bool, error) {
+				return r.has(list, kind)
+			})
+		}
 		if err != nil {
 			return nil, fmt.Errorf("waiting for the watches to catch up: %w", err)
 		}
 	}
-	return r.history.lies(until(foos)), r.history.keepStatuses(until(foos))
+	return r.history.lies(until), r.history.keepStatuses(until)
 }
 
 // has reports whether the record is as new as a list: it has every object of the list, in
 // the same version or a newer one, and the deletion of each object that is not in the
 // list.
 func (r *Recording) has(list runtime.Object, kind *footest.Kind) (bool, error) {
-	accessor, err := meta.ListAccessor(list)
+	at, err := versionOfList(list)
 	if err != nil {
 		return false, err
 	}
@@ -223,15 +214,19 @@ func (r *Recording) has(list runtime.Object, kind *footest.Kind) (bool, error) {
 		}
 		return err
 	})
-	at := parseVersion(accessor.GetResourceVersion())
 	for uid, s := range r.seen {
 		all = all && (s.kind != kind || s.deleted || listed[uid] || s.version > at)
 	}
 	return all, err
 }
 
-// until returns the version of a list.
-func until(list *samplev1alpha1.FooList) uint64 { return parseVersion(list.ResourceVersion) }
+func versionOfList(list runtime.Object) (uint64, error) {
+	accessor, err := meta.ListAccessor(list)
+	if err != nil {
+		return 0, err
+	}
+	return parseVersion(accessor.GetResourceVersion()), nil
+}
 
 // Stop ends the recording.
 func (r *Recording) Stop() {

@@ -40,8 +40,8 @@ type span struct {
 }
 
 // interruptionsOf checks the states of a Foo. All must have one UID.
-func (h *History) interruptionsOf(states []state[footest.Object], inService func(footest.Object) bool) []string {
-	first := slices.IndexFunc(states, func(s state[footest.Object]) bool { return ClaimsReady(s.object) })
+func (h *History) interruptionsOf(states []state, inService func(footest.Object) bool) []string {
+	first := slices.IndexFunc(states, func(s state) bool { return ClaimsReady(s.object) })
 	if first < 0 {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (h *History) interruptionsOf(states []state[footest.Object], inService func
 // their beginning.
 func (h *History) servedBy(foo footest.Object, inService func(footest.Object) bool) []span {
 	var spans []span
-	for key, states := range h.children {
+	for key, states := range h.objects {
 		for i, s := range states {
 			if s.deleted || !metav1.IsControlledBy(s.object, foo) || !inService(s.object) {
 				continue
