@@ -133,45 +133,39 @@ func (r *remembered) restore(key cache.ObjectName, m *memo) {
 // clone returns a copy that shares nothing that this project's code changes. Objects of the
 // API are shared, because nobody changes those of a cache.
 func (r *remembered) clone(v reflect.Value) reflect.Value {
-	if !needsClone(v.Type()) {
-		return v
-	}
 	copied := reflect.New(v.Type()).Elem()
+	copied.Set(v)
 	switch v.Kind() {
 	case reflect.Pointer:
-		if v.IsNil() || !mayRemember(v.Type().Elem()) {
-			return v
+		if !v.IsNil() && mayRemember(v.Type().Elem()) {
+			copied.Set(reflect.New(v.Type().Elem()))
+			copied.Elem().Set(r.clone(v.Elem()))
 		}
-		copied.Set(reflect.New(v.Type().Elem()))
-		copied.Elem().Set(r.clone(v.Elem()))
 	case reflect.Map:
-		if v.IsNil() {
-			return v
+		if !v.IsNil() {
+			copied.Set(reflect.MakeMapWithSize(v.Type(), v.Len()))
 		}
-		copied.Set(reflect.MakeMapWithSize(v.Type(), v.Len()))
 		for entries := v.MapRange(); entries.Next(); {
 			copied.SetMapIndex(r.own(entries.Key()), r.clone(entries.Value()))
 		}
 	case reflect.Slice:
-		if v.IsNil() {
-			return v
+		if !v.IsNil() {
+			copied.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
 		}
-		copied.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
 		for i := range v.Len() {
 			copied.Index(i).Set(r.clone(v.Index(i)))
 		}
 	case reflect.Struct:
-		copied.Set(v)
 		for declared, field := range copied.Fields() {
-			switch field := readable(field); {
-			case isCount(field.Type()):
-				field.SetInt(min(field.Int(), failuresCaps[declared.Name]))
-			case needsClone(field.Type()):
+			switch field := readable(field); field.Kind() {
+			case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Struct:
 				field.Set(r.clone(field))
+			case reflect.Int:
+				if bound, isCount := failuresCaps[declared.Name]; isCount {
+					field.SetInt(min(field.Int(), bound))
+				}
 			}
 		}
-	default:
-		panic(fmt.Sprintf("a controller remembers a %s, which can't be copied", v.Type()))
 	}
 	return copied
 }
@@ -186,33 +180,4 @@ func (r *remembered) own(key reflect.Value) reflect.Value {
 		panic(fmt.Sprintf("a controller remembers something of a %s, which it does not refer to", key.Elem().Type()))
 	}
 	return own
-}
-
-// needsClone reports whether a value of a type may hold something that can be changed in
-// place.
-func needsClone(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.Int:
-		return isCount(t)
-	case reflect.Pointer:
-		return mayRemember(t.Elem())
-	case reflect.Map, reflect.Slice:
-		return t.Kind() == reflect.Map || needsClone(t.Elem())
-	case reflect.Struct:
-		if t == timeType {
-			return false
-		}
-		for field := range t.Fields() {
-			if needsClone(field.Type) {
-				return true
-			}
-		}
-	default:
-	}
-	return false
-}
-
-// isCount reports whether a type is that of a number of failures.
-func isCount(t reflect.Type) bool {
-	return t.Name() == "count" && strings.HasSuffix(t.PkgPath(), "/queue")
 }
